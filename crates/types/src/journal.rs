@@ -1,0 +1,80 @@
+//! What a program asked to be durable, as the machine saw it retire. Crash oracles judge images against this journal
+//! and know nothing else of the machine.
+
+use crate::{PhysAddr, TxId};
+
+/// A store the program made: up to eight bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Write {
+    /// Where.
+    pub addr: PhysAddr,
+    /// How many bytes, 1 to 8.
+    pub len: u8,
+    /// The bytes, little-endian.
+    pub data: u64,
+}
+
+/// The range of persistent memory that the program declares as its data; logs of a software runtime lie outside.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DataRange {
+    /// First byte.
+    pub base: PhysAddr,
+    /// Length in bytes.
+    pub size_bytes: u64,
+}
+
+impl DataRange {
+    /// Whether the byte at `addr` lies in the range.
+    pub const fn contains(&self, addr: PhysAddr) -> bool {
+        addr.0 >= self.base.0 && addr.0 - self.base.0 < self.size_bytes
+    }
+}
+
+/// Where a transaction stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TxFate {
+    /// Begun; its stores must not be seen after a crash.
+    Open,
+    /// Its commit instruction has started and is not acknowledged: all or nothing, either is right.
+    Committing,
+    /// Acknowledged: must survive.
+    Acknowledged,
+    /// Aborted: must not be seen after a crash.
+    Aborted,
+}
+
+/// One transaction of the program.
+#[derive(Clone, Debug)]
+pub struct TxRecord {
+    /// Its number.
+    pub id: TxId,
+    /// Its stores to the data range in program order.
+    pub writes: Vec<Write>,
+    /// Where it stands.
+    pub fate: TxFate,
+}
+
+/// When a transaction counts as acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AckRule {
+    /// When its commit instruction retires.
+    Retirement,
+    /// The commit instruction retires early; the hardware acknowledges later, and system calls wait for that.
+    Hardware,
+}
+
+/// The observer of a run. All calls come in the order of the run's events.
+pub trait Journal: Send {
+    /// The program declared its data range.
+    fn data_range(&mut self, range: DataRange);
+    /// A transaction began.
+    fn begin(&mut self, tx: TxId);
+    /// A store to persistent memory, inside transaction `tx` or outside of any.
+    fn store(&mut self, tx: Option<TxId>, write: Write);
+    /// The commit instruction of `tx` started.
+    fn committing(&mut self, tx: TxId);
+    /// `tx` is acknowledged.
+    fn acknowledged(&mut self, tx: TxId);
+    /// `tx` aborted.
+    fn aborted(&mut self, tx: TxId);
+}

@@ -1,0 +1,109 @@
+//! The vocabulary of durasim: addresses, lines, times, identifiers, the statistics tree, errors and the seeded
+//! generator. This crate knows nothing of machines; every other crate may use it.
+
+mod addr;
+mod digest;
+mod error;
+mod journal;
+mod rng;
+mod stats;
+mod time;
+
+pub use addr::{LINE_BYTES, Line, LineAddr, PAGE_BYTES, PhysAddr, VirtAddr};
+pub use digest::Digest;
+pub use error::{ConfigError, Error, ExitCode, GuestFault};
+pub use journal::{AckRule, DataRange, Journal, TxFate, TxRecord, Write};
+pub use rng::Rng;
+pub use stats::{Latencies, Stat, Stats};
+pub use time::{Clock, Cycle, Picos};
+
+use serde::{Deserialize, Serialize};
+
+/// A transaction, numbered from 1 in the order in which transactions began on the whole machine. Never reused, so
+/// it can name a transaction in a log; designs derive their own narrow hardware identifiers from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct TxId(pub u64);
+
+/// A core of the machine, numbered from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct CoreId(pub u16);
+
+/// Why bytes were written to persistent memory. Every byte the media accepts carries exactly one cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// The program's own data, at its home address.
+    Data,
+    /// Undo or redo copies of data.
+    Log,
+    /// Commit records, mapping tables, tags.
+    Metadata,
+    /// Copies moved between places of persistent memory in the background.
+    Migration,
+    /// Copies made for a checkpoint.
+    Checkpoint,
+}
+
+impl Cause {
+    /// All causes, in the order of the JSON of a run.
+    pub const ALL: [Cause; 5] = [Cause::Data, Cause::Log, Cause::Metadata, Cause::Migration, Cause::Checkpoint];
+
+    /// The name of the cause in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Cause::Data => "data",
+            Cause::Log => "log",
+            Cause::Metadata => "metadata",
+            Cause::Migration => "migration",
+            Cause::Checkpoint => "checkpoint",
+        }
+    }
+}
+
+/// What is kept when power fails. A property of the machine, not of a design (design rows state which they tolerate).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Domain {
+    /// Media and the write pending queues of the controllers.
+    Adr,
+    /// `adr` and all caches; never the store buffer.
+    Eadr,
+    /// `adr` and a battery-backed persist buffer beside each L1D.
+    Bbb,
+    /// Media and a nonvolatile last-level cache.
+    NvLlc,
+    /// Media and nonvolatile transaction caches beside the cores.
+    NvTc,
+    /// Media alone: a write is durable when the media has written it.
+    Media,
+}
+
+impl Domain {
+    /// The name used by options and results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Domain::Adr => "adr",
+            Domain::Eadr => "eadr",
+            Domain::Bbb => "bbb",
+            Domain::NvLlc => "nv-llc",
+            Domain::NvTc => "nv-tc",
+            Domain::Media => "media",
+        }
+    }
+
+    /// Whether a write is durable once a write pending queue has accepted it.
+    pub const fn queue_is_durable(self) -> bool {
+        matches!(self, Domain::Adr | Domain::Eadr | Domain::Bbb)
+    }
+
+    /// Whether dirty cache lines survive.
+    pub const fn caches_are_durable(self) -> bool {
+        matches!(self, Domain::Eadr)
+    }
+}
+
+impl std::fmt::Display for Domain {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
