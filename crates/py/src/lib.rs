@@ -1,1 +1,13 @@
-//! durasim py.
+//! The binding to Python: JSON strings in and out, so that everything with a shape is defined once, in the machine
+//! and in the typed results of the Python package.
+
+mod errors;
+
+use pyo3::prelude::*;
+
+/// The compiled half of the package `durasim`.
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    errors::register(module)
+}
