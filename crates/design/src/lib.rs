@@ -1,1 +1,24 @@
-//! durasim design.
+//! The contract between the machine and a durability design. Two traits, no implementation: [`Durability`] answers
+//! at the fixed points of the machine, [`Design`] describes, builds, recovers and prices a design.
+//!
+//! A design never reaches into a cache or a queue. It gives a verdict and a list of [`Action`]s; the machine carries
+//! them out, in order, each change of durable state as one step.
+
+mod action;
+mod cost;
+mod crash;
+mod geometry;
+mod hooks;
+mod registry;
+mod verdict;
+
+pub use action::{Action, Actions, Message, Node, Payload};
+pub use cost::{HardwareCost, Structure};
+pub use crash::{BudgetSpent, CachedLine, CrashImage, CrashSink, CrashView, Cut, RecoveryReport};
+pub use geometry::{Geometry, LevelGeometry, LevelId, PmRegion, RegionRequest, SpecError};
+pub use hooks::{AbortCause, Ctx, Durability, Hooks, LineTag, Store};
+pub use registry::{Backend, Design, ErasedDesign, Promise, Row};
+pub use verdict::{
+    Accept, CommitRule, Evict, Fill, FlushVerdict, Gate, Gather, Merge, Overlay, Part, Probe, Scanned, Signal, Token,
+    Wait,
+};

@@ -1,0 +1,194 @@
+//! What a design asks the machine to do.
+
+use crate::{AbortCause, Signal, Token};
+use durasim_types::{Cause, CoreId, Cycle, EventKind, LINE_BYTES, LineAddr, PhysAddr, TxId};
+
+/// Up to one line of bytes, kept in place so that no action allocates.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Payload {
+    len: u8,
+    bytes: [u8; LINE_BYTES as usize],
+}
+
+impl Payload {
+    /// A payload of these bytes.
+    ///
+    /// # Panics
+    /// If there are more than 64.
+    pub fn new(bytes: &[u8]) -> Self {
+        let mut payload = Payload { len: bytes.len() as u8, bytes: [0; LINE_BYTES as usize] };
+        payload.bytes[..bytes.len()].copy_from_slice(bytes);
+        payload
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len as usize]
+    }
+}
+
+impl std::fmt::Debug for Payload {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Payload({} bytes)", self.len)
+    }
+}
+
+/// A place of the machine that messages travel between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Node {
+    /// The L1 controller of a core.
+    Core(CoreId),
+    /// A memory controller.
+    Controller(u16),
+}
+
+/// A message of a design's own protocol; its meaning is the design's affair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// What kind of message.
+    pub kind: u16,
+    /// First operand.
+    pub a: u64,
+    /// Second operand.
+    pub b: u64,
+}
+
+/// One thing the machine does for a design.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// The version of the line in the requesting core's L1D goes down to the next level as an untagged dirty version,
+    /// before the store at hand changes it.
+    CopyDown(LineAddr),
+    /// The version of the line in the requesting core's L1D is written to its home address; the line stays, clean.
+    CleanHome(LineAddr),
+    /// A store made by the hardware itself, through the caches of the requesting core: at most eight bytes.
+    PutCached {
+        /// Where.
+        addr: PhysAddr,
+        /// The bytes, at most eight, inside one line.
+        payload: Payload,
+        /// Why.
+        cause: Cause,
+    },
+    /// A write handed to the controller of `at`, bypassing the caches: at most a line, inside one line.
+    Append {
+        /// Where.
+        at: PhysAddr,
+        /// The bytes.
+        payload: Payload,
+        /// Why.
+        cause: Cause,
+        /// Acknowledgement wanted under this token.
+        token: Option<Token>,
+    },
+    /// A copy from one place of persistent memory to another, made by the controller: a read, then a write.
+    Copy {
+        /// Source.
+        from: PhysAddr,
+        /// Destination.
+        to: PhysAddr,
+        /// Length in bytes; neither side may cross a line.
+        len: u8,
+        /// Why.
+        cause: Cause,
+        /// Acknowledgement wanted under this token.
+        token: Option<Token>,
+    },
+    /// A message that takes the hops between the two places; `Durability::message` receives it.
+    Send {
+        /// Sender.
+        from: Node,
+        /// Receiver.
+        to: Node,
+        /// What.
+        message: Message,
+    },
+    /// `Durability::woken` is called with `id` after so many cycles.
+    Timer {
+        /// The design's own number.
+        id: u64,
+        /// Delay in core cycles.
+        after_cycles: Cycle,
+    },
+    /// `Durability::woken` is called with `id` once the machine has retired so many instructions more.
+    InstructionTimer {
+        /// The design's own number.
+        id: u64,
+        /// Delay in retired instructions of all cores.
+        after_instructions: u64,
+    },
+    /// `Durability::woken` is called with `id` as soon as the actions before this one are done: the next step of a
+    /// sequence whose steps must be durable one after the other.
+    Resume {
+        /// The design's own number.
+        id: u64,
+    },
+    /// Every line of a cache level is shown to `Durability::scanned`, so many lines per cycle, in the background.
+    Scan {
+        /// The design's own number.
+        id: u64,
+        /// Lines per core cycle.
+        lines_per_cycle: u32,
+    },
+    /// Held queue entries of this group become ordinary ones at a controller.
+    ReleaseHeld {
+        /// Which controller.
+        controller: u16,
+        /// Which group.
+        group: u64,
+    },
+    /// Held queue entries of this group vanish at a controller.
+    DiscardHeld {
+        /// Which controller.
+        controller: u16,
+        /// Which group.
+        group: u64,
+    },
+    /// Every cached line whose tag the design calls a line of this transaction is invalidated.
+    InvalidateTagged(TxId),
+    /// The registers saved at the transaction's begin come back, with the cause in a0.
+    RestoreRegisters(TxId, AbortCause),
+    /// Requests waiting for this signal go on.
+    Raise(Signal),
+    /// A nonvolatile structure of the design changed: a persist event.
+    Event(EventKind, PhysAddr),
+}
+
+/// The list of actions of one hook call, reused so that a store allocates nothing.
+#[derive(Clone, Debug, Default)]
+pub struct Actions(Vec<Action>);
+
+impl Actions {
+    /// Adds an action behind the others.
+    #[inline]
+    pub fn push(&mut self, action: Action) {
+        self.0.push(action);
+    }
+
+    /// Whether there is none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The actions in order.
+    pub fn as_slice(&self) -> &[Action] {
+        &self.0
+    }
+
+    /// Forgets all, keeping the memory.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Adds a write that bypasses the caches; see [`Action::Append`].
+    pub fn append(&mut self, at: PhysAddr, bytes: &[u8], cause: Cause, token: Option<Token>) {
+        self.push(Action::Append { at, payload: Payload::new(bytes), cause, token });
+    }
+
+    /// Adds a persist event; see [`Action::Event`].
+    pub fn event(&mut self, kind: EventKind, addr: PhysAddr) {
+        self.push(Action::Event(kind, addr));
+    }
+}

@@ -1,0 +1,167 @@
+//! Power failure and recovery: what a design sees, what it may save, and the image recovery works on.
+
+use crate::{Geometry, LevelId, LineTag};
+use durasim_types::{CoreId, Domain, Line, LineAddr, Pages, PhysAddr};
+use std::collections::BTreeMap;
+
+/// The energy of the crash flush is used up; what was not saved by then is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BudgetSpent;
+
+/// Recovery was cut by a further power failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut;
+
+/// A dirty or tagged line of persistent memory in a cache.
+#[derive(Clone, Copy, Debug)]
+pub struct CachedLine {
+    /// The level it lies in.
+    pub level: LevelId,
+    /// The core whose cache it is; `None` for the LLC.
+    pub core: Option<CoreId>,
+    /// Which line.
+    pub line: LineAddr,
+    /// Its tag.
+    pub tag: LineTag,
+    /// Whether it is dirty.
+    pub dirty: bool,
+    /// Its data.
+    pub data: Line,
+}
+
+/// The machine at the moment of the power failure.
+pub struct CrashView<'a> {
+    /// The domain of the machine.
+    pub domain: Domain,
+    /// The machine's shape.
+    pub geometry: &'a Geometry,
+    /// Dirty or tagged lines of persistent memory, in the order in which eADR flushes them (LLC, L2, L1D: the newest
+    /// version last).
+    pub lines: &'a [CachedLine],
+}
+
+impl CrashView<'_> {
+    /// What the domain does by itself: every dirty line goes home if caches are durable.
+    pub fn flush_caches_home(&self, sink: &mut CrashSink<'_>) -> Result<(), BudgetSpent> {
+        if self.domain.caches_are_durable() {
+            for line in self.lines.iter().filter(|l| l.dirty) {
+                sink.write(line.line.base(), &line.data)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where a design puts what survives, within the energy budget.
+pub struct CrashSink<'a> {
+    image: &'a mut CrashImage,
+    budget_bytes: u64,
+}
+
+impl<'a> CrashSink<'a> {
+    /// A sink into `image` that can save `budget_bytes` more bytes.
+    pub fn new(image: &'a mut CrashImage, budget_bytes: u64) -> Self {
+        CrashSink { image, budget_bytes }
+    }
+
+    fn spend(&mut self, bytes: u64) -> Result<(), BudgetSpent> {
+        if self.budget_bytes < bytes {
+            self.budget_bytes = 0;
+            return Err(BudgetSpent);
+        }
+        self.budget_bytes -= bytes;
+        Ok(())
+    }
+
+    /// Writes to persistent memory on the last energy.
+    pub fn write(&mut self, at: PhysAddr, bytes: &[u8]) -> Result<(), BudgetSpent> {
+        self.spend(bytes.len() as u64)?;
+        self.image.pmem.write(at, bytes);
+        Ok(())
+    }
+
+    /// A nonvolatile structure keeps its contents by itself, without energy.
+    pub fn keep(&mut self, name: &str, bytes: Vec<u8>) {
+        self.image.structures.insert(name.to_owned(), bytes);
+    }
+
+    /// Bytes that can still be saved.
+    pub fn budget_bytes(&self) -> u64 {
+        self.budget_bytes
+    }
+}
+
+/// Everything that is left after a power failure: persistent memory and nonvolatile structures by name. Recovery
+/// works on it; each of its writes may be cut by the next failure.
+#[derive(Clone, Debug, Default)]
+pub struct CrashImage {
+    /// Persistent memory.
+    pub pmem: Pages,
+    /// Nonvolatile structures, by name.
+    pub structures: BTreeMap<String, Vec<u8>>,
+    writes: u64,
+    cut_at: Option<u64>,
+}
+
+impl CrashImage {
+    /// An image of this persistent memory and no structure.
+    pub fn new(pmem: Pages) -> Self {
+        CrashImage { pmem, ..CrashImage::default() }
+    }
+
+    /// Lets the `n`-th write from now on (counted from 1) and all later ones fail; `None` lets all succeed.
+    pub fn cut_at(&mut self, n: Option<u64>) {
+        self.writes = 0;
+        self.cut_at = n;
+    }
+
+    /// Writes of recovery so far, since `cut_at` was last called.
+    pub fn writes(&self) -> u64 {
+        self.writes
+    }
+
+    fn step(&mut self) -> Result<(), Cut> {
+        if self.cut_at.is_some_and(|n| self.writes + 1 >= n) {
+            return Err(Cut);
+        }
+        self.writes += 1;
+        Ok(())
+    }
+
+    /// Reads persistent memory.
+    pub fn read(&self, at: PhysAddr, bytes: &mut [u8]) {
+        self.pmem.read(at, bytes);
+    }
+
+    /// Writes persistent memory and waits until it is durable: one step that a further failure may precede.
+    pub fn write(&mut self, at: PhysAddr, bytes: &[u8]) -> Result<(), Cut> {
+        self.step()?;
+        self.pmem.write(at, bytes);
+        Ok(())
+    }
+
+    /// A nonvolatile structure, if it was kept.
+    pub fn structure(&self, name: &str) -> Option<&[u8]> {
+        self.structures.get(name).map(Vec::as_slice)
+    }
+
+    /// Changes a nonvolatile structure: one step.
+    pub fn keep(&mut self, name: &str, bytes: Vec<u8>) -> Result<(), Cut> {
+        self.step()?;
+        self.structures.insert(name.to_owned(), bytes);
+        Ok(())
+    }
+}
+
+/// What recovery did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecoveryReport {
+    /// Transactions found committed and carried through.
+    pub replayed: u64,
+    /// Transactions found uncommitted and discarded or rolled back.
+    pub discarded: u64,
+    /// Lines or entries moved to their home address.
+    pub lines_written: u64,
+    /// Acknowledged work that recovery knows to be lost, one sentence each (energy that ended early).
+    pub losses: Vec<String>,
+}

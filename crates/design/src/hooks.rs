@@ -1,0 +1,262 @@
+//! The points at which the machine asks a design.
+
+use crate::{
+    Accept, Actions, CommitRule, CrashSink, CrashView, Evict, Fill, FlushVerdict, Gate, LevelId, Merge, Message, Node,
+    Probe, Scanned, Token, crash::BudgetSpent,
+};
+use durasim_types::{CoreId, Cycle, Line, LineAddr, PhysAddr, Stats, TxId};
+use std::hash::Hasher;
+
+/// What a design remembers on a cache line. The machine moves it with the line and never looks inside; 0 = none.
+/// A tagged version is housed in exactly one level: moving it up takes it away below.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct LineTag(pub u64);
+
+impl LineTag {
+    /// No tag.
+    pub const NONE: LineTag = LineTag(0);
+
+    /// Whether there is a tag.
+    #[inline]
+    pub const fn is_some(self) -> bool {
+        self.0 != 0
+    }
+}
+
+/// Why a transaction is aborted; the number is what the program finds in a0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AbortCause {
+    /// The program asked for it, with a code of 1 to 255.
+    Requested(u8),
+    /// Another core wanted a line of the transaction.
+    Conflict,
+    /// A structure of the design is exhausted.
+    Capacity,
+    /// Persistent memory is exhausted.
+    OutOfMemory,
+}
+
+impl AbortCause {
+    /// The value the program finds in a0: the low byte is the requested code, higher values name the hardware's causes.
+    pub const fn code(self) -> u64 {
+        match self {
+            AbortCause::Requested(code) => code as u64,
+            AbortCause::Conflict => 0x100,
+            AbortCause::Capacity => 0x200,
+            AbortCause::OutOfMemory => 0x300,
+        }
+    }
+}
+
+/// The circumstances of a hook call.
+#[derive(Clone, Copy, Debug)]
+pub struct Ctx {
+    /// The core for which it happens; core 0 for background work.
+    pub core: CoreId,
+    /// Now, in core cycles.
+    pub cycle: Cycle,
+    /// Instructions retired by all cores so far.
+    pub instructions: u64,
+}
+
+/// A store that leaves the store buffer for a line of persistent memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Store<'a> {
+    /// Where.
+    pub addr: PhysAddr,
+    /// How many bytes, 1 to 8, inside one line.
+    pub len: u8,
+    /// The bytes, little-endian.
+    pub data: u64,
+    /// The transaction, if it belongs to one.
+    pub tx: Option<TxId>,
+    /// The line as it is before the store, in L1D.
+    pub before: &'a Line,
+    /// Whether that version is dirty.
+    pub dirty: bool,
+}
+
+impl Store<'_> {
+    /// The line that is written.
+    pub const fn line(&self) -> LineAddr {
+        self.addr.line()
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> [u8; 8] {
+        self.data.to_le_bytes()
+    }
+}
+
+/// The set of hooks a design wants; the machine calls no other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hooks(u32);
+
+macro_rules! hooks {
+    ($($name:ident = $bit:expr, $doc:expr;)*) => {
+        impl Hooks {
+            $(#[doc = $doc] pub const $name: Hooks = Hooks(1 << $bit);)*
+        }
+    };
+}
+hooks! {
+    TX = 0, "Begin, commit and abort of transactions.";
+    STORE = 1, "Stores to persistent memory, at their drain into L1D.";
+    LOAD = 2, "Loads from tagged lines.";
+    ATOMIC = 3, "Atomic memory operations.";
+    ACCESS = 4, "Accesses of tagged lines, with their level.";
+    MERGE = 5, "A version meets another version of its line one level down.";
+    VICTIM = 6, "The choice of victims.";
+    EVICT = 7, "Versions that leave the last level.";
+    FILL = 8, "Misses of the last level.";
+    PROBE = 9, "Requests of other cores for tagged lines.";
+    ACCEPT = 10, "Writes that arrive at a controller.";
+    FENCE = 11, "Fences.";
+    FLUSH = 12, "Cache-block operations on persistent memory.";
+    CONTEXT_SWITCH = 13, "Threads that change on a core.";
+}
+
+impl Hooks {
+    /// No hook at all: a machine without a design.
+    pub const NONE: Hooks = Hooks(0);
+
+    /// Both sets together.
+    pub const fn with(self, other: Hooks) -> Hooks {
+        Hooks(self.0 | other.0)
+    }
+
+    /// Whether all hooks of `other` are wanted.
+    #[inline]
+    pub const fn has(self, other: Hooks) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+/// A durability design at work. All state that a power failure would end must stay inside `self`; what survives is
+/// what [`Durability::crash`] hands over.
+#[expect(unused_variables, reason = "default answers ignore their arguments")]
+pub trait Durability: Send {
+    /// A transaction begins. Called when the begin instruction leaves the store buffer, in order with the stores.
+    fn tx_begin(&mut self, cx: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
+        Gate::Done
+    }
+
+    /// A store to persistent memory leaves the store buffer; `tag` is the tag of its line in L1D and may be changed.
+    fn store(&mut self, cx: &Ctx, store: &Store<'_>, tag: &mut LineTag, out: &mut Actions) -> Gate {
+        Gate::Done
+    }
+
+    /// The transaction commits; all its stores have left the store buffer.
+    fn tx_commit(&mut self, cx: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
+        Gate::Done
+    }
+
+    /// The transaction aborts; its stores still in the store buffer are gone already.
+    fn tx_abort(&mut self, cx: &Ctx, tx: TxId, why: AbortCause, out: &mut Actions) -> Gate {
+        Gate::Done
+    }
+
+    /// When commit instructions retire.
+    fn commit_rule(&self) -> CommitRule {
+        CommitRule::AtGate
+    }
+
+    /// A load of a tagged line.
+    fn load(&mut self, cx: &Ctx, addr: PhysAddr, tag: &mut LineTag, out: &mut Actions) -> Gate {
+        Gate::Done
+    }
+
+    /// An atomic memory operation on persistent memory, before it reads.
+    fn atomic(&mut self, cx: &Ctx, addr: PhysAddr, out: &mut Actions) -> Gate {
+        Gate::Done
+    }
+
+    /// An access finds a tagged line in a level. The design may drop a stale tag. The answer delays the access.
+    fn access(&mut self, cx: &Ctx, level: LevelId, line: LineAddr, tag: &mut LineTag) -> Gate {
+        Gate::Done
+    }
+
+    /// A version comes down on a level that holds another dirty or tagged version of the same line.
+    fn merge(&mut self, level: LevelId, line: LineAddr, resident: LineTag, incoming: LineTag) -> Merge {
+        Merge::Overwrite
+    }
+
+    /// A set of a level is full: `tags[way]` with `age[way]` (0 = least recently used; pinned ways and ways that do
+    /// not exist are `u32::MAX`). `None` leaves the choice to the cache.
+    fn victim(&mut self, level: LevelId, incoming: LineTag, tags: &[LineTag], age: &[u32]) -> Option<usize> {
+        None
+    }
+
+    /// A dirty or tagged version of a line of persistent memory leaves the last level.
+    fn evict(&mut self, cx: &Ctx, line: LineAddr, tag: LineTag, data: &Line, out: &mut Actions) -> Evict {
+        Evict::Proceed
+    }
+
+    /// A line of persistent memory is in no cache. All frames it needs are free: what the design gives away here
+    /// arrives without a persist event in between.
+    fn fill(&mut self, cx: &Ctx, line: LineAddr, tx: Option<TxId>, out: &mut Actions) -> Fill {
+        Fill::Home { search_cycles: 0, serial: false }
+    }
+
+    /// Another core asks for a tagged line.
+    fn probe(&mut self, cx: &Ctx, requester_tx: Option<TxId>, line: LineAddr, tag: LineTag) -> Probe {
+        Probe::Grant
+    }
+
+    /// A write arrives at a controller.
+    fn accept(&mut self, cx: &Ctx, controller: u16, at: PhysAddr, token: Option<Token>) -> Accept {
+        Accept::Queue { held: None }
+    }
+
+    /// A message arrives.
+    fn message(&mut self, cx: &Ctx, at: Node, message: Message, out: &mut Actions) {}
+
+    /// A write under `token` is acknowledged by the persistence domain. `addr` is the address of the write.
+    fn acked(&mut self, cx: &Ctx, token: Token, addr: PhysAddr, out: &mut Actions) {}
+
+    /// A timer or a [`crate::Action::Resume`] of the design is due.
+    fn woken(&mut self, cx: &Ctx, id: u64, out: &mut Actions) {}
+
+    /// A scan of the design visits a dirty line of persistent memory.
+    fn scanned(&mut self, cx: &Ctx, id: u64, line: LineAddr, tag: &mut LineTag) -> Scanned {
+        Scanned::Leave
+    }
+
+    /// A fence of a core.
+    fn fence(&mut self, cx: &Ctx, out: &mut Actions) -> Gate {
+        Gate::Done
+    }
+
+    /// A cache-block operation on a line of persistent memory; `tag` is that of the newest cached version.
+    fn flush(&mut self, cx: &Ctx, line: LineAddr, tag: LineTag, out: &mut Actions) -> FlushVerdict {
+        FlushVerdict::Proceed
+    }
+
+    /// Another thread takes over the core: its open transaction, or none.
+    fn context_switch(&mut self, cx: &Ctx, leaving: Option<TxId>, coming: Option<TxId>, out: &mut Actions) -> Gate {
+        Gate::Done
+    }
+
+    /// Whether this tag marks an uncommitted version of `tx`.
+    fn belongs_to(&self, tag: LineTag, tx: TxId) -> bool {
+        false
+    }
+
+    /// Power fails: hands over what survives beside the queues, in the order in which the hardware saves it. The
+    /// default is the domain's own: dirty lines go home if caches are durable.
+    fn crash(&self, view: &CrashView<'_>, sink: &mut CrashSink<'_>) -> Result<(), BudgetSpent> {
+        view.flush_caches_home(sink)
+    }
+
+    /// Feeds all state into a digest.
+    fn digest(&self, hasher: &mut dyn Hasher);
+
+    /// The design's own counters.
+    fn stats(&self, stats: &mut Stats);
+
+    /// Counters start again from zero; state stays.
+    fn reset_stats(&mut self);
+
+    /// A copy that shares nothing.
+    fn fork(&self) -> Box<dyn Durability>;
+}

@@ -1,0 +1,143 @@
+//! A design as a member of the registry.
+
+use crate::{CrashImage, Cut, Durability, Geometry, HardwareCost, Hooks, RecoveryReport, RegionRequest, SpecError};
+use durasim_types::Domain;
+use schemars::{JsonSchema, Schema};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+/// A durability design: parameters, structures, recovery and cost. [`Durability`] is its behaviour.
+pub trait Design: 'static {
+    /// Its name, which is also the name of its section in a machine file.
+    const NAME: &'static str;
+    /// The hooks the machine calls.
+    const HOOKS: Hooks;
+    /// Its parameters: every field with a default and a source, unknown fields refused.
+    type Spec: Serialize + DeserializeOwned + JsonSchema + Default + Clone;
+
+    /// Changes the machine's shape before anything is built.
+    fn adapt(_spec: &Self::Spec, _geometry: &mut Geometry) {}
+
+    /// The regions of persistent memory it needs.
+    fn reserve(spec: &Self::Spec, geometry: &Geometry) -> Vec<RegionRequest>;
+
+    /// Builds it, or names the parameter that cannot be.
+    fn build(spec: &Self::Spec, geometry: &Geometry) -> Result<Box<dyn Durability>, SpecError>;
+
+    /// Recovers after a power failure. Must be idempotent: cut anywhere and run again, it ends in the same image.
+    fn recover(spec: &Self::Spec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut>;
+
+    /// Its hardware cost.
+    fn cost(spec: &Self::Spec, geometry: &Geometry) -> HardwareCost;
+}
+
+/// A [`Design`] whose parameters are JSON, so that designs of different types fit one table.
+#[derive(Clone, Copy)]
+#[expect(missing_docs, reason = "each field is the function of Design with the same name")]
+pub struct ErasedDesign {
+    pub name: &'static str,
+    pub hooks: Hooks,
+    pub default_spec: fn() -> Value,
+    pub schema: fn() -> Schema,
+    /// Refuses unknown fields and wrong types, without building.
+    pub check: fn(&Value) -> Result<(), SpecError>,
+    pub adapt: fn(&Value, &mut Geometry) -> Result<(), SpecError>,
+    pub reserve: fn(&Value, &Geometry) -> Result<Vec<RegionRequest>, SpecError>,
+    pub build: fn(&Value, &Geometry) -> Result<Box<dyn Durability>, SpecError>,
+    pub recover: fn(&Value, &Geometry, &mut CrashImage) -> Result<RecoveryReport, Cut>,
+    pub cost: fn(&Value, &Geometry) -> Result<HardwareCost, SpecError>,
+}
+
+impl std::fmt::Debug for ErasedDesign {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ErasedDesign({})", self.name)
+    }
+}
+
+fn spec_of<D: Design>(value: &Value) -> Result<D::Spec, SpecError> {
+    serde_json::from_value(value.clone()).map_err(|e| SpecError::new("", e.to_string()))
+}
+
+impl ErasedDesign {
+    /// The table entry of `D`.
+    pub const fn of<D: Design>() -> Self {
+        ErasedDesign {
+            name: D::NAME,
+            hooks: D::HOOKS,
+            default_spec: || serde_json::to_value(D::Spec::default()).expect("parameters are plain data"),
+            schema: || schemars::schema_for!(D::Spec),
+            check: |v| spec_of::<D>(v).map(drop),
+            adapt: |v, g| {
+                D::adapt(&spec_of::<D>(v)?, g);
+                Ok(())
+            },
+            reserve: |v, g| Ok(D::reserve(&spec_of::<D>(v)?, g)),
+            build: |v, g| D::build(&spec_of::<D>(v)?, g),
+            recover: |v, g, image| {
+                D::recover(&spec_of::<D>(v).expect("the parameters built a machine before"), g, image)
+            },
+            cost: |v, g| Ok(D::cost(&spec_of::<D>(v)?, g)),
+        }
+    }
+}
+
+/// How guest programs are built for a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// Markers around plain stores: the hardware does the rest, or nobody does.
+    Markers,
+    /// Software undo log with `cbo.clean` and fences.
+    UndoFlush,
+    /// Software undo log with fences alone.
+    UndoFence,
+}
+
+impl Backend {
+    /// The name the guest build knows.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Backend::Markers => "markers",
+            Backend::UndoFlush => "undo-flush",
+            Backend::UndoFence => "undo-fence",
+        }
+    }
+}
+
+/// What a row promises about acknowledged transactions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Promise {
+    /// They survive at once.
+    Immediate,
+    /// They survive after at most so many further epochs.
+    Epoch(u32),
+}
+
+/// A row of the registry: what users name with `--design`.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// Its name.
+    pub name: &'static str,
+    /// The hardware.
+    pub hardware: ErasedDesign,
+    /// How its guest programs are built.
+    pub backend: Backend,
+    /// The domains it is right on; the first is the default.
+    pub domains: &'static [Domain],
+    /// Its promise.
+    pub promise: Promise,
+    /// Whether it exists to show failing: crash checks must find violations.
+    pub control: bool,
+    /// One sentence.
+    pub summary: &'static str,
+    /// Where it is published.
+    pub paper: &'static str,
+    /// Keys of DEVIATIONS.md that its parameters rest on.
+    pub assumptions: &'static [&'static str],
+}
+
+impl Row {
+    /// The domain it runs on unless told otherwise.
+    pub const fn default_domain(&self) -> Domain {
+        self.domains[0]
+    }
+}

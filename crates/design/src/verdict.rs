@@ -1,0 +1,183 @@
+//! The answers a design can give.
+
+use crate::{AbortCause, LineTag};
+use durasim_types::{Cycle, Line, PhysAddr, TxId};
+
+/// Names writes whose acknowledgement a design waits for. A design chooses the numbers; several writes may share one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Token(pub u64);
+
+/// Names a condition that a design raises itself, for example when the last expected message has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Signal(pub u64);
+
+/// What a request waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// So many core cycles.
+    Cycles(Cycle),
+    /// Until every write under this token that was handed over so far is acknowledged by the persistence domain.
+    Acked(Token),
+    /// Until the design raises this signal.
+    Signal(Signal),
+}
+
+/// The answer to a request of a core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gate {
+    /// Done at once.
+    Done,
+    /// The hook ran; the request completes later.
+    After(Wait),
+    /// Nothing of the request happened; ask again later. Actions given along are carried out.
+    Retry(Wait),
+    /// The transaction is to be aborted.
+    Abort(TxId, AbortCause),
+}
+
+/// Two versions of one line meet: one resident in a level, one coming from above.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Merge {
+    /// The incoming version replaces the resident one.
+    Overwrite,
+    /// The resident version is a pre-image: it goes one level down first.
+    PushDownFirst,
+}
+
+/// What happens to a version that leaves the last level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Evict {
+    /// It is written to its home address, if dirty.
+    Proceed,
+    /// It is written to `at` instead, under `token` if the design wants the acknowledgement.
+    To {
+        /// Where.
+        at: PhysAddr,
+        /// Acknowledgement wanted.
+        token: Option<Token>,
+    },
+    /// It is discarded: the design holds a copy elsewhere.
+    Drop,
+    /// It may not leave yet; ask again.
+    After(Wait),
+}
+
+/// Bytes of a line that a design supplies itself. Bit `i` of `mask` stands for byte `i`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Overlay {
+    /// Which bytes.
+    pub mask: u64,
+    /// The bytes.
+    pub data: Line,
+}
+
+/// A piece of a line that lies somewhere else in persistent memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Where it is read.
+    pub from: PhysAddr,
+    /// Its place in the line.
+    pub offset: u8,
+    /// Its length in bytes.
+    pub len: u8,
+}
+
+/// A line assembled from several places.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gather {
+    /// Whether the home address is read as the ground.
+    pub home: bool,
+    /// Pieces read from persistent memory, in parallel, applied in order.
+    pub parts: Vec<Part>,
+    /// Bytes from the design's own structures, applied last.
+    pub overlay: Option<Overlay>,
+}
+
+/// Where a missing line of persistent memory comes from. `search_cycles` is the time the design's own structures take
+/// to answer; reading the home address proceeds in parallel unless `serial` is set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fill {
+    /// Home, after the search.
+    Home {
+        /// Cycles of the search.
+        search_cycles: Cycle,
+        /// The home read starts only after the search.
+        serial: bool,
+    },
+    /// Another place; the home read is stopped. The line arrives dirty and carries `tag`.
+    From {
+        /// Where.
+        at: PhysAddr,
+        /// Cycles of the search.
+        search_cycles: Cycle,
+        /// The tag the line carries from now on.
+        tag: LineTag,
+    },
+    /// Several places.
+    Gather {
+        /// The pieces.
+        gather: Box<Gather>,
+        /// Cycles of the search.
+        search_cycles: Cycle,
+        /// The tag the line carries from now on.
+        tag: LineTag,
+        /// Whether the line arrives dirty.
+        dirty: bool,
+    },
+    /// Not yet; ask again.
+    Wait(Wait),
+    /// The transaction that asks must abort.
+    Abort(TxId, AbortCause),
+}
+
+/// The answer to another core's request for a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Probe {
+    /// It gets the line.
+    Grant,
+    /// Not yet.
+    Wait(Wait),
+    /// The transaction that holds the line aborts, then the line is granted.
+    AbortHolder,
+    /// The transaction that asks aborts.
+    AbortRequester,
+}
+
+/// A controller's answer to a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accept {
+    /// Into the queue. A held entry is durable but neither drained nor merged until its group is released.
+    Queue {
+        /// The group of held entries it belongs to, if it is held.
+        held: Option<u64>,
+    },
+    /// Not yet.
+    Refuse(Wait),
+}
+
+/// The answer for each line a scan visits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scanned {
+    /// Nothing.
+    Leave,
+    /// Written home and left clean.
+    Clean,
+}
+
+/// The answer to `cbo.clean`, `cbo.flush`, `cbo.inval`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlushVerdict {
+    /// The line is written home, as on any machine.
+    Proceed,
+    /// Nothing is written: the design keeps the line durable elsewhere, or it must not reach home yet.
+    Ignore,
+}
+
+/// When a commit instruction may retire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommitRule {
+    /// When the gate of `tx_commit` opens.
+    AtGate,
+    /// At once; the hardware acknowledges when the gate opens, and system calls wait for that.
+    Early,
+}

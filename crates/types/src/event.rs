@@ -1,0 +1,63 @@
+//! Persist events: the numbered changes of what would survive a power failure. A crash point is such a number.
+
+use crate::{Cause, CoreId, Cycle, PhysAddr};
+use serde::{Deserialize, Serialize};
+
+/// What changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EventKind {
+    /// A store left its buffer and reached a cache line of persistent memory (of a durable cache or not).
+    CacheStore,
+    /// A write pending queue accepted a write.
+    QueueAccept,
+    /// The media finished a write.
+    MediaWrite,
+    /// A nonvolatile structure of a design changed.
+    DesignStep,
+    /// A commit took effect in the hardware of a design.
+    Commit,
+    /// A background engine of a design made a step.
+    Background,
+}
+
+impl EventKind {
+    /// All kinds, in a fixed order.
+    pub const ALL: [EventKind; 6] = [
+        EventKind::CacheStore,
+        EventKind::QueueAccept,
+        EventKind::MediaWrite,
+        EventKind::DesignStep,
+        EventKind::Commit,
+        EventKind::Background,
+    ];
+
+    /// The name in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            EventKind::CacheStore => "cache_store",
+            EventKind::QueueAccept => "queue_accept",
+            EventKind::MediaWrite => "media_write",
+            EventKind::DesignStep => "design_step",
+            EventKind::Commit => "commit",
+            EventKind::Background => "background",
+        }
+    }
+}
+
+/// One persist event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PersistEvent {
+    /// Its number in the total order, from 1.
+    pub number: u64,
+    /// What changed.
+    pub kind: EventKind,
+    /// When, in core cycles.
+    pub cycle: Cycle,
+    /// Where.
+    pub addr: PhysAddr,
+    /// The core it was done for, if one core is to name.
+    pub core: Option<CoreId>,
+    /// The cause, for writes.
+    pub cause: Option<Cause>,
+}

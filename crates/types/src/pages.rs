@@ -1,0 +1,200 @@
+//! Sparse memory contents with cheap copies: pages are shared until one side writes.
+
+use crate::{LINE_BYTES, Line, LineAddr, PAGE_BYTES, PhysAddr};
+use std::hash::Hasher;
+use std::sync::Arc;
+
+const PAGES_PER_LEAF: usize = 512;
+type Page = [u8; PAGE_BYTES as usize];
+type Leaf = [Option<Arc<Page>>; PAGES_PER_LEAF];
+
+/// A range of physical memory that reads as zero until written. `clone` copies no page.
+#[derive(Clone, Debug, Default)]
+pub struct Pages {
+    base: u64,
+    size_bytes: u64,
+    leaves: Vec<Option<Arc<Leaf>>>,
+}
+
+impl Pages {
+    /// Memory from `base` on, which must be page-aligned.
+    pub fn new(base: PhysAddr, size_bytes: u64) -> Self {
+        assert!(base.0.is_multiple_of(PAGE_BYTES), "memory at {base} is not page-aligned");
+        Pages { base: base.0, size_bytes, leaves: Vec::new() }
+    }
+
+    /// The first address.
+    pub const fn base(&self) -> PhysAddr {
+        PhysAddr(self.base)
+    }
+
+    /// The capacity in bytes.
+    pub const fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+
+    /// Whether the byte at `addr` belongs to this memory.
+    #[inline]
+    pub const fn contains(&self, addr: PhysAddr) -> bool {
+        addr.0.wrapping_sub(self.base) < self.size_bytes
+    }
+
+    #[inline]
+    fn page(&self, index: u64) -> Option<&Page> {
+        let leaf = self.leaves.get(index as usize / PAGES_PER_LEAF)?.as_deref()?;
+        leaf[index as usize % PAGES_PER_LEAF].as_deref()
+    }
+
+    #[inline]
+    fn page_mut(&mut self, index: u64) -> &mut Page {
+        let (leaf, slot) = (index as usize / PAGES_PER_LEAF, index as usize % PAGES_PER_LEAF);
+        if leaf >= self.leaves.len() {
+            self.leaves.resize(leaf + 1, None);
+        }
+        let leaf = self.leaves[leaf].get_or_insert_with(|| Arc::new([const { None }; PAGES_PER_LEAF]));
+        let page = Arc::make_mut(leaf)[slot].get_or_insert_with(|| Arc::new([0; PAGE_BYTES as usize]));
+        Arc::make_mut(page)
+    }
+
+    fn offset(&self, addr: PhysAddr, len: u64) -> u64 {
+        let offset = addr.0.wrapping_sub(self.base);
+        assert!(
+            offset < self.size_bytes && len <= self.size_bytes - offset,
+            "access to {len} bytes at {addr}, outside the memory of {} bytes at {:#x}",
+            self.size_bytes,
+            self.base
+        );
+        offset
+    }
+
+    /// Reads `bytes.len()` bytes at `addr`.
+    ///
+    /// # Panics
+    /// If the range is not inside this memory.
+    pub fn read(&self, addr: PhysAddr, bytes: &mut [u8]) {
+        let mut offset = self.offset(addr, bytes.len() as u64);
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let at = (offset % PAGE_BYTES) as usize;
+            let n = rest.len().min(PAGE_BYTES as usize - at);
+            let (now, later) = rest.split_at_mut(n);
+            match self.page(offset / PAGE_BYTES) {
+                Some(page) => now.copy_from_slice(&page[at..at + n]),
+                None => now.fill(0),
+            }
+            rest = later;
+            offset += n as u64;
+        }
+    }
+
+    /// Writes `bytes` at `addr`.
+    ///
+    /// # Panics
+    /// If the range is not inside this memory.
+    pub fn write(&mut self, addr: PhysAddr, bytes: &[u8]) {
+        let mut offset = self.offset(addr, bytes.len() as u64);
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let at = (offset % PAGE_BYTES) as usize;
+            let n = rest.len().min(PAGE_BYTES as usize - at);
+            self.page_mut(offset / PAGE_BYTES)[at..at + n].copy_from_slice(&rest[..n]);
+            rest = &rest[n..];
+            offset += n as u64;
+        }
+    }
+
+    /// Reads a line.
+    #[inline]
+    pub fn line(&self, line: LineAddr) -> Line {
+        let mut data = [0; LINE_BYTES as usize];
+        self.read(line.base(), &mut data);
+        data
+    }
+
+    /// Writes those bytes of a line whose bit in `mask` is set.
+    pub fn write_masked(&mut self, line: LineAddr, mask: u64, data: &Line) {
+        if mask == u64::MAX {
+            self.write(line.base(), data);
+            return;
+        }
+        let offset = self.offset(line.base(), LINE_BYTES);
+        let page = self.page_mut(offset / PAGE_BYTES);
+        let at = (offset % PAGE_BYTES) as usize;
+        for byte in 0..LINE_BYTES as usize {
+            if mask >> byte & 1 == 1 {
+                page[at + byte] = data[byte];
+            }
+        }
+    }
+
+    /// Reads a little-endian word of eight bytes.
+    pub fn read_u64(&self, addr: PhysAddr) -> u64 {
+        let mut bytes = [0; 8];
+        self.read(addr, &mut bytes);
+        u64::from_le_bytes(bytes)
+    }
+
+    /// The pages that were ever written, with their addresses, in order.
+    pub fn touched(&self) -> impl Iterator<Item = (PhysAddr, &[u8])> {
+        self.leaves.iter().enumerate().flat_map(move |(l, leaf)| {
+            leaf.iter().flat_map(move |leaf| {
+                leaf.iter().enumerate().filter_map(move |(p, page)| {
+                    let index = (l * PAGES_PER_LEAF + p) as u64;
+                    page.as_deref().map(|page| (PhysAddr(self.base + index * PAGE_BYTES), page.as_slice()))
+                })
+            })
+        })
+    }
+
+    /// Whether both sides share the page that holds `addr`, and so surely hold the same bytes there.
+    pub fn shares_page(&self, other: &Pages, addr: PhysAddr) -> bool {
+        let index = (addr.0 - self.base) / PAGE_BYTES;
+        match (self.page(index), other.page(index)) {
+            (Some(a), Some(b)) => std::ptr::eq(a, b),
+            (None, None) => true,
+            _ => false,
+        }
+    }
+
+    /// Feeds the contents into a digest; pages of zeros count as never written.
+    pub fn digest(&self, hasher: &mut dyn Hasher) {
+        for (addr, page) in self.touched().filter(|(_, page)| page.iter().any(|&b| b != 0)) {
+            hasher.write_u64(addr.0);
+            hasher.write(page);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_do_not_see_later_writes_and_reads_cross_pages() {
+        let mut a = Pages::new(PhysAddr(0x1000), 1 << 24);
+        a.write(PhysAddr(0x1ffe), &[1, 2, 3, 4]);
+        let b = a.clone();
+        a.write(PhysAddr(0x1fff), &[9]);
+        let mut bytes = [0; 4];
+        b.read(PhysAddr(0x1ffe), &mut bytes);
+        assert_eq!(bytes, [1, 2, 3, 4]);
+        a.read(PhysAddr(0x1ffe), &mut bytes);
+        assert_eq!(bytes, [1, 9, 3, 4]);
+        assert!(!a.shares_page(&b, PhysAddr(0x1fff)));
+        assert!(a.shares_page(&b, PhysAddr(0x2000)));
+        assert_eq!(a.touched().count(), 2);
+    }
+
+    #[test]
+    fn masked_writes_touch_only_their_bytes() {
+        let mut a = Pages::new(PhysAddr(0), 4096);
+        a.write_masked(LineAddr(1), 0b101, &[7; 64]);
+        assert_eq!(&a.line(LineAddr(1))[..4], &[7, 0, 7, 0]);
+    }
+
+    #[test]
+    #[should_panic(expected = "outside the memory")]
+    fn wild_accesses_are_caught() {
+        Pages::new(PhysAddr(0), 4096).read(PhysAddr(4090), &mut [0; 8]);
+    }
+}
