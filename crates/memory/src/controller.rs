@@ -1,0 +1,351 @@
+//! A memory controller in front of media with fixed latencies: reads first, writes drain in order from the write
+//! pending queue whenever their bank and the channel are free. State advances lazily: callers bring the controller to
+//! a time with [`Controller::step`] before they use it at that time.
+
+use crate::{MemoryConfig, Write, WriteToken, queue::Entry};
+use durasim_types::{Cause, Line, LineAddr, Pages, PhysAddr, Picos};
+use std::collections::VecDeque;
+use std::hash::Hasher;
+
+/// A finished read.
+#[derive(Clone, Copy, Debug)]
+pub struct Read {
+    /// The newest accepted data.
+    pub data: Line,
+    /// When it is there.
+    pub done_ps: Picos,
+}
+
+/// A change inside the controller that its owner must know of, with its time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The queue accepted a write that had been waiting outside.
+    Accepted {
+        /// When.
+        at_ps: Picos,
+        /// Where.
+        line: LineAddr,
+        /// Why.
+        cause: Cause,
+        /// Who asked.
+        token: Option<WriteToken>,
+    },
+    /// The media finished a write.
+    Written {
+        /// When.
+        at_ps: Picos,
+        /// Where.
+        line: LineAddr,
+        /// Why.
+        cause: Cause,
+        /// Everybody who asked.
+        tokens: Vec<WriteToken>,
+    },
+}
+
+/// Counters of a controller.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ControllerStats {
+    /// Reads served.
+    pub reads: u64,
+    /// Reads answered from the write queue.
+    pub forwards: u64,
+    /// Writes accepted.
+    pub writes: u64,
+    /// Writes that joined a waiting entry.
+    pub joined: u64,
+    /// Writes that found the queue full.
+    pub queue_full: u64,
+    /// Bytes accepted by the media, by cause in the order of [`Cause::ALL`].
+    pub media_write_bytes: [u64; 5],
+    /// Sum over reads of the time from arrival to data.
+    pub read_latency_ps: u64,
+}
+
+/// A controller with its media.
+#[derive(Clone, Debug)]
+pub struct Controller {
+    config: MemoryConfig,
+    transfer_ps: Picos,
+    media: Pages,
+    queue: VecDeque<Entry>,
+    /// Writes that wait outside for room, oldest first, with their arrival.
+    inbound: VecDeque<(Write, Picos)>,
+    bank_free_ps: Vec<Picos>,
+    channel_free_ps: Picos,
+    /// When each read in flight ends.
+    reads_in_flight: Vec<Picos>,
+    /// When the queue last gave up an entry: a waiting write cannot be accepted earlier.
+    freed_ps: Picos,
+    /// Nothing happens before this time.
+    next_ps: Picos,
+    /// Counters since the last reset.
+    pub stats: ControllerStats,
+}
+
+impl Controller {
+    /// A controller with empty queues in front of `media`.
+    pub fn new(config: &MemoryConfig, media: Pages) -> Self {
+        Controller {
+            config: config.clone(),
+            transfer_ps: config.media.transfer_ps(),
+            media,
+            queue: VecDeque::new(),
+            inbound: VecDeque::new(),
+            bank_free_ps: vec![0; config.media.banks as usize],
+            channel_free_ps: 0,
+            reads_in_flight: Vec::new(),
+            freed_ps: 0,
+            next_ps: Picos::MAX,
+            stats: ControllerStats::default(),
+        }
+    }
+
+    /// Whether this controller owns the address.
+    #[inline]
+    pub fn contains(&self, addr: PhysAddr) -> bool {
+        self.media.contains(addr)
+    }
+
+    /// The media as they are now, without the queues.
+    pub fn media(&self) -> &Pages {
+        &self.media
+    }
+
+    /// Accepted writes, oldest first.
+    pub fn queue(&self) -> impl Iterator<Item = &Entry> {
+        self.queue.iter()
+    }
+
+    /// Writes that wait outside for room, oldest first.
+    pub fn inbound(&self) -> impl Iterator<Item = &Write> {
+        self.inbound.iter().map(|(write, _)| write)
+    }
+
+    /// Number of writes that wait outside for room.
+    pub fn inbound_len(&self) -> usize {
+        self.inbound.len()
+    }
+
+    fn bank(&self, line: LineAddr) -> usize {
+        (line.0 % self.bank_free_ps.len() as u64) as usize
+    }
+
+    /// The newest data of a line, wherever the controller holds it.
+    pub fn peek(&self, line: LineAddr) -> Line {
+        let mut data = self.media.line(line);
+        for entry in self.queue.iter().filter(|e| e.write.line == line) {
+            entry.write.overlay(&mut data);
+        }
+        for (write, _) in self.inbound.iter().filter(|(w, _)| w.line == line) {
+            write.overlay(&mut data);
+        }
+        data
+    }
+
+    /// Writes media directly, for loaders before the simulation starts.
+    pub fn poke(&mut self, addr: PhysAddr, bytes: &[u8]) {
+        self.media.write(addr, bytes);
+    }
+
+    /// Serves a read that arrives at `at_ps`. The controller must have been brought to that time.
+    pub fn read(&mut self, line: LineAddr, at_ps: Picos) -> Read {
+        self.stats.reads += 1;
+        let full = u64::MAX;
+        let covered = self.queue.iter().map(|e| &e.write).chain(self.inbound.iter().map(|(w, _)| w));
+        let covered = covered.filter(|w| w.line == line).fold(0, |mask, w| mask | w.mask);
+        let data = self.peek(line);
+        if covered == full {
+            self.stats.forwards += 1;
+            return Read { data, done_ps: at_ps };
+        }
+        let mut start_ps = at_ps;
+        self.reads_in_flight.retain(|&end| end > at_ps);
+        if self.reads_in_flight.len() >= self.config.controller.read_queue_entries as usize {
+            let first = *self.reads_in_flight.iter().min().expect("the queue is full, so it is not empty");
+            self.reads_in_flight.retain(|&end| end > first);
+            start_ps = first;
+        }
+        let bank = self.bank(line);
+        start_ps = start_ps.max(self.bank_free_ps[bank]).max(self.channel_free_ps);
+        let done_ps = start_ps + self.config.media.read_latency_ns * 1000;
+        self.bank_free_ps[bank] = done_ps;
+        self.channel_free_ps = start_ps + self.transfer_ps;
+        self.reads_in_flight.push(done_ps);
+        self.stats.read_latency_ps += done_ps - at_ps;
+        self.refresh();
+        Read { data, done_ps }
+    }
+
+    /// Hands over a write that arrives at `at_ps`: true if the queue accepts it at once, else it waits outside and a
+    /// later [`Step::Accepted`] tells. Order among writes is kept.
+    pub fn submit(&mut self, write: Write, at_ps: Picos) -> bool {
+        assert!(self.contains(write.line.base()), "a write to {} reached the wrong controller", write.line);
+        if self.inbound.is_empty() && self.place(write, at_ps) {
+            return true;
+        }
+        self.stats.queue_full += 1;
+        self.inbound.push_back((write, at_ps));
+        self.refresh();
+        false
+    }
+
+    fn place(&mut self, write: Write, at_ps: Picos) -> bool {
+        if self.config.controller.coalesce_writes && write.held.is_none() {
+            // Only the youngest entry of the line may be joined, or a byte could go back in time.
+            let youngest = self.queue.iter_mut().rev().find(|e| e.write.line == write.line);
+            if let Some(entry) =
+                youngest.filter(|e| e.finish_ps.is_none() && e.write.held.is_none() && e.write.cause == write.cause)
+            {
+                write.overlay(&mut entry.write.data);
+                entry.write.mask |= write.mask;
+                entry.joined.extend(write.token);
+                self.stats.writes += 1;
+                self.stats.joined += 1;
+                return true;
+            }
+        }
+        if self.queue.len() >= self.config.controller.write_queue_entries as usize {
+            return false;
+        }
+        self.stats.writes += 1;
+        self.queue.push_back(Entry { write, joined: Vec::new(), accepted_ps: at_ps, finish_ps: None });
+        self.refresh();
+        true
+    }
+
+    /// The time before which nothing happens by itself.
+    #[inline]
+    pub fn next_ps(&self) -> Picos {
+        self.next_ps
+    }
+
+    /// The first waiting entry that may start, with its start. The first waiting entry of a bank goes first, so
+    /// writes to one line never overtake each other.
+    fn next_start(&self) -> Option<(usize, Picos)> {
+        let mut best: Option<(usize, Picos)> = None;
+        let mut banks_seen = 0u128;
+        for (index, entry) in self.queue.iter().enumerate() {
+            if entry.finish_ps.is_some() {
+                continue;
+            }
+            let bank = self.bank(entry.write.line);
+            let bit = 1u128 << (bank % 128);
+            if banks_seen & bit != 0 && self.bank_free_ps.len() <= 128 {
+                continue;
+            }
+            let same_line_before =
+                self.queue.iter().take(index).any(|e| e.write.line == entry.write.line && e.finish_ps.is_none());
+            if entry.write.held.is_some() || same_line_before {
+                continue;
+            }
+            banks_seen |= bit;
+            let start = entry.accepted_ps.max(self.bank_free_ps[bank]).max(self.channel_free_ps);
+            if best.is_none_or(|(_, s)| start < s) {
+                best = Some((index, start));
+            }
+        }
+        best
+    }
+
+    fn next_finish(&self) -> Option<(usize, Picos)> {
+        let finishes = self.queue.iter().enumerate().filter_map(|(i, e)| e.finish_ps.map(|f| (i, f)));
+        finishes.min_by_key(|&(i, f)| (f, i))
+    }
+
+    fn can_accept(&self) -> bool {
+        !self.inbound.is_empty() && self.queue.len() < self.config.controller.write_queue_entries as usize
+    }
+
+    fn refresh(&mut self) {
+        let start = self.next_start().map_or(Picos::MAX, |(_, s)| s);
+        let finish = self.next_finish().map_or(Picos::MAX, |(_, f)| f);
+        let accept = if self.can_accept() { self.freed_ps } else { Picos::MAX };
+        self.next_ps = start.min(finish).min(accept);
+    }
+
+    /// Goes on to the next step that happens at or before `until_ps`. `None`: all of that time has passed.
+    pub fn step(&mut self, until_ps: Picos) -> Option<Step> {
+        while self.next_ps <= until_ps {
+            if self.can_accept() {
+                let (write, arrived_ps) = self.inbound.pop_front().expect("can_accept saw a waiting write");
+                let at_ps = arrived_ps.max(self.freed_ps);
+                let placed = self.place(write, at_ps);
+                assert!(placed, "a queue with room refused a write");
+                self.refresh();
+                return Some(Step::Accepted { at_ps, line: write.line, cause: write.cause, token: write.token });
+            }
+            let start = self.next_start();
+            let finish = self.next_finish();
+            match (start, finish) {
+                (Some((index, start_ps)), finish) if finish.is_none_or(|(_, f)| start_ps < f) => {
+                    self.start_write(index, start_ps);
+                    self.refresh();
+                }
+                (_, Some((index, at_ps))) => {
+                    let entry = self.queue.remove(index).expect("the index was just found");
+                    self.media.write_masked(entry.write.line, entry.write.mask, &entry.write.data);
+                    self.freed_ps = at_ps;
+                    self.refresh();
+                    let tokens = entry.write.token.into_iter().chain(entry.joined).collect();
+                    return Some(Step::Written { at_ps, line: entry.write.line, cause: entry.write.cause, tokens });
+                }
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    fn start_write(&mut self, index: usize, start_ps: Picos) {
+        let bank = self.bank(self.queue[index].write.line);
+        let finish_ps = start_ps + self.config.media.write_latency_ns * 1000;
+        self.bank_free_ps[bank] = finish_ps;
+        self.channel_free_ps = start_ps + self.transfer_ps;
+        let entry = &mut self.queue[index];
+        entry.finish_ps = Some(finish_ps);
+        let cause = Cause::ALL.iter().position(|&c| c == entry.write.cause).expect("every cause is in ALL");
+        let bytes = u64::from(entry.write.mask.count_ones());
+        self.stats.media_write_bytes[cause] +=
+            bytes.next_multiple_of(u64::from(self.config.media.write_granularity_bytes));
+    }
+
+    /// Bytes that the queues still owe the media, by cause.
+    pub fn owed_bytes(&self) -> u64 {
+        let granularity = u64::from(self.config.media.write_granularity_bytes);
+        let waiting = self.queue.iter().filter(|e| e.finish_ps.is_none()).map(|e| e.write.mask);
+        let masks = waiting.chain(self.inbound.iter().map(|(w, _)| w.mask));
+        masks.map(|mask| u64::from(mask.count_ones()).next_multiple_of(granularity)).sum()
+    }
+
+    /// Held entries of `group` become ordinary ones.
+    pub fn release(&mut self, group: u64) {
+        for entry in self.queue.iter_mut().filter(|e| e.write.held == Some(group)) {
+            entry.write.held = None;
+        }
+        self.refresh();
+    }
+
+    /// Held entries of `group` vanish.
+    pub fn discard(&mut self, group: u64, at_ps: Picos) {
+        self.queue.retain(|e| e.write.held != Some(group));
+        self.freed_ps = self.freed_ps.max(at_ps);
+        self.refresh();
+    }
+
+    /// Feeds contents, queues and clocks into a digest.
+    pub fn digest(&self, hasher: &mut dyn Hasher) {
+        self.media.digest(hasher);
+        let queued = self.queue.iter().map(|e| (&e.write, e.finish_ps.unwrap_or(0)));
+        for (write, time) in queued.chain(self.inbound.iter().map(|(w, t)| (w, *t))) {
+            hasher.write_u64(write.line.0);
+            hasher.write_u64(write.mask);
+            hasher.write(&write.data);
+            hasher.write_u64(time);
+        }
+        hasher.write_u64(self.channel_free_ps);
+        self.bank_free_ps.iter().for_each(|&t| hasher.write_u64(t));
+    }
+}
+
+#[cfg(test)]
+mod tests;

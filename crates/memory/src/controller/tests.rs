@@ -1,0 +1,115 @@
+use super::*;
+use durasim_types::Rng;
+
+fn controller(entries: u32, banks: u32) -> Controller {
+    let mut config = MemoryConfig { capacity_mib: 1, ..MemoryConfig::default() };
+    config.controller.write_queue_entries = entries;
+    config.media.banks = banks;
+    Controller::new(&config, Pages::new(PhysAddr(0), 1 << 20))
+}
+
+fn write(line: u64, byte: u8) -> Write {
+    Write::line(LineAddr(line), [byte; 64], Cause::Data)
+}
+
+fn drain(c: &mut Controller) -> Vec<Step> {
+    std::iter::from_fn(|| c.step(Picos::MAX)).collect()
+}
+
+#[test]
+fn a_read_takes_its_latency_and_sees_queued_data() {
+    let mut c = controller(4, 1);
+    assert_eq!(c.read(LineAddr(3), 1000).done_ps, 151_000);
+    assert!(c.submit(write(5, 9), 200_000));
+    let read = c.read(LineAddr(5), 200_000);
+    assert_eq!((read.data, read.done_ps), ([9; 64], 200_000), "a queued line is forwarded at once");
+}
+
+#[test]
+fn a_write_is_ready_at_its_latency_and_not_a_picosecond_earlier() {
+    let mut c = controller(4, 1);
+    assert!(c.submit(write(5, 9), 1000));
+    assert_eq!(c.step(100_999), None);
+    assert_eq!(c.media().line(LineAddr(5)), [0; 64]);
+    let step = c.step(101_000);
+    assert!(matches!(step, Some(Step::Written { at_ps: 101_000, .. })), "{step:?}");
+    assert_eq!(c.media().line(LineAddr(5)), [9; 64]);
+}
+
+#[test]
+fn a_full_queue_accepts_when_an_entry_leaves() {
+    let mut c = controller(2, 1);
+    assert!(c.submit(write(1, 1), 0));
+    assert!(c.submit(write(2, 2), 0));
+    assert!(!c.submit(write(3, 3), 0));
+    assert_eq!(c.peek(LineAddr(3)), [3; 64], "a waiting write is visible to reads");
+    let steps = drain(&mut c);
+    assert!(matches!(steps[0], Step::Written { at_ps: 100_000, .. }));
+    assert!(matches!(steps[1], Step::Accepted { at_ps: 100_000, .. }));
+    assert_eq!(steps.len(), 4);
+    assert_eq!(c.stats.media_write_bytes[0], 192);
+}
+
+#[test]
+fn reads_go_before_waiting_writes_but_not_before_started_ones() {
+    let mut c = controller(8, 1);
+    for line in 0..3 {
+        c.submit(write(line, 1), 0);
+    }
+    assert_eq!(c.step(50_000), None, "the first write is in service");
+    assert_eq!(c.read(LineAddr(9), 50_000).done_ps, 250_000, "behind one write, before two");
+}
+
+#[test]
+fn held_entries_stay_until_released_and_vanish_when_discarded() {
+    let mut c = controller(4, 4);
+    c.submit(Write { held: Some(7), ..write(1, 1) }, 0);
+    c.submit(Write { held: Some(8), ..write(2, 2) }, 0);
+    assert!(drain(&mut c).is_empty());
+    c.discard(8, 0);
+    c.release(7);
+    assert_eq!(drain(&mut c).len(), 1);
+    assert_eq!(c.media().line(LineAddr(1)), [1; 64]);
+    assert_eq!(c.media().line(LineAddr(2)), [0; 64]);
+}
+
+#[test]
+fn joined_writes_reach_the_media_once_and_acknowledge_everybody() {
+    let mut c = controller(4, 1);
+    c.submit(write(9, 0), 0);
+    c.step(0);
+    c.submit(Write { mask: 0xff, token: Some(WriteToken(1)), ..write(1, 1) }, 0);
+    c.submit(Write { mask: 0xff00, token: Some(WriteToken(2)), ..write(1, 2) }, 0);
+    let steps = drain(&mut c);
+    let tokens = vec![WriteToken(1), WriteToken(2)];
+    assert!(matches!(&steps[1], Step::Written { tokens: t, .. } if *t == tokens), "{steps:?}");
+    assert_eq!(c.stats.media_write_bytes[0], 128);
+}
+
+/// Random traffic over few lines: the newest write always wins, in the queue and at the end in the media.
+#[test]
+fn the_newest_copy_is_always_reachable() {
+    for seed in 0..200 {
+        let mut rng = Rng::new(seed);
+        let mut c = controller(1 + rng.below(6) as u32, 1 + rng.below(4) as u32);
+        let mut expected = [[0u8; 64]; 6];
+        let mut now = 0;
+        for n in 0..300u64 {
+            now += rng.below(120_000);
+            while c.step(now).is_some() {}
+            let line = rng.below(6);
+            if rng.below(3) == 0 {
+                assert_eq!(c.read(LineAddr(line), now).data, expected[line as usize], "seed {seed}");
+            } else {
+                let mask = if rng.below(2) == 0 { u64::MAX } else { 0xffff << (8 * rng.below(6)) };
+                let w = Write { mask, ..write(line, n as u8) };
+                w.overlay(&mut expected[line as usize]);
+                c.submit(w, now);
+            }
+        }
+        drain(&mut c);
+        for (line, data) in expected.iter().enumerate() {
+            assert_eq!(c.media().line(LineAddr(line as u64)), *data, "seed {seed}");
+        }
+    }
+}

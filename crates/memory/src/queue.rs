@@ -1,0 +1,63 @@
+//! Writes and the entries of a write pending queue.
+
+use durasim_types::{Cause, Line, LineAddr, Picos};
+
+/// Names the party that wants to know when a write is done; chosen by the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WriteToken(pub u64);
+
+/// A write to (part of) a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Write {
+    /// Which line.
+    pub line: LineAddr,
+    /// Which bytes: bit `i` stands for byte `i`.
+    pub mask: u64,
+    /// The data; bytes outside the mask are ignored.
+    pub data: Line,
+    /// Why it is written.
+    pub cause: Cause,
+    /// Who wants to know.
+    pub token: Option<WriteToken>,
+    /// The group of held entries it belongs to: durable, but neither drained nor merged until released.
+    pub held: Option<u64>,
+}
+
+impl Write {
+    /// A write of a whole line.
+    pub fn line(line: LineAddr, data: Line, cause: Cause) -> Self {
+        Write { line, mask: u64::MAX, data, cause, token: None, held: None }
+    }
+
+    /// Puts the written bytes over `under`.
+    pub fn overlay(&self, under: &mut Line) {
+        if self.mask == u64::MAX {
+            *under = self.data;
+            return;
+        }
+        for (i, byte) in under.iter_mut().enumerate() {
+            if self.mask >> i & 1 == 1 {
+                *byte = self.data[i];
+            }
+        }
+    }
+}
+
+/// A write in the queue.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The write; joined writes have one entry.
+    pub write: Write,
+    /// Tokens of writes that joined this entry later.
+    pub(crate) joined: Vec<WriteToken>,
+    pub(crate) accepted_ps: Picos,
+    /// When the media will have written it; `None` while it waits.
+    pub(crate) finish_ps: Option<Picos>,
+}
+
+impl Entry {
+    /// Whether the media is writing it now.
+    pub fn in_service(&self) -> bool {
+        self.finish_ps.is_some()
+    }
+}
