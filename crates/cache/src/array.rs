@@ -1,0 +1,299 @@
+//! A set-associative array of lines with their data, tags and ages.
+
+use durasim_design::{LevelGeometry, LineTag};
+use durasim_types::{Cycle, Line, LineAddr};
+use std::hash::Hasher;
+
+/// The place of a line in an array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot(u32);
+
+/// A version of a line on its way between levels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// Which line.
+    pub line: LineAddr,
+    /// Its data.
+    pub data: Line,
+    /// Whether it is newer than everything below.
+    pub dirty: bool,
+    /// The tag of the durability design.
+    pub tag: LineTag,
+}
+
+/// Counters of an array.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheStats {
+    /// Lookups.
+    pub accesses: u64,
+    /// Lookups that found nothing.
+    pub misses: u64,
+    /// Lines that had to leave.
+    pub evictions: u64,
+    /// Dirty or tagged lines that had to leave.
+    pub write_backs: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Meta {
+    age: u64,
+    ready: Cycle,
+    tag: LineTag,
+    dirty: bool,
+}
+
+const EMPTY: u64 = u64::MAX;
+const NO_META: Meta = Meta { age: 0, ready: 0, tag: LineTag::NONE, dirty: false };
+
+/// One cache.
+#[derive(Clone, Debug)]
+pub struct CacheArray {
+    geometry: LevelGeometry,
+    set_mask: u64,
+    ways: usize,
+    lines: Vec<u64>,
+    meta: Vec<Meta>,
+    data: Vec<Line>,
+    clock: u64,
+    /// Counters since the last reset.
+    pub stats: CacheStats,
+}
+
+impl CacheArray {
+    /// An empty array.
+    pub fn new(geometry: LevelGeometry) -> Self {
+        assert!(geometry.sets.is_power_of_two(), "{} sets are not a power of two", geometry.sets);
+        let slots = geometry.sets as usize * geometry.ways as usize;
+        CacheArray {
+            geometry,
+            set_mask: u64::from(geometry.sets) - 1,
+            ways: geometry.ways as usize,
+            lines: vec![EMPTY; slots],
+            meta: vec![NO_META; slots],
+            data: vec![[0; 64]; slots],
+            clock: 0,
+            stats: CacheStats::default(),
+        }
+    }
+
+    /// Its shape.
+    pub fn geometry(&self) -> &LevelGeometry {
+        &self.geometry
+    }
+
+    #[inline]
+    fn first_slot(&self, line: LineAddr) -> usize {
+        (line.0 & self.set_mask) as usize * self.ways
+    }
+
+    /// The ways that exist in the set of `line`.
+    #[inline]
+    fn ways_of(&self, line: LineAddr) -> usize {
+        self.geometry.ways_of((line.0 & self.set_mask) as u32) as usize
+    }
+
+    /// Where the line lies, without touching its age.
+    #[inline]
+    pub fn find(&self, line: LineAddr) -> Option<Slot> {
+        let first = self.first_slot(line);
+        let ways = &self.lines[first..first + self.ways];
+        ways.iter().position(|&l| l == line.0).map(|way| Slot((first + way) as u32))
+    }
+
+    /// Makes the line the youngest of its set.
+    #[inline]
+    pub fn touch(&mut self, slot: Slot) {
+        self.clock += 1;
+        self.meta[slot.0 as usize].age = self.clock;
+    }
+
+    /// The data of a line.
+    #[inline]
+    pub fn data(&self, slot: Slot) -> &Line {
+        &self.data[slot.0 as usize]
+    }
+
+    /// The data of a line, to be changed.
+    #[inline]
+    pub fn data_mut(&mut self, slot: Slot) -> &mut Line {
+        &mut self.data[slot.0 as usize]
+    }
+
+    /// When the data of a line is there.
+    #[inline]
+    pub fn ready(&self, slot: Slot) -> Cycle {
+        self.meta[slot.0 as usize].ready
+    }
+
+    /// Whether a line is dirty.
+    #[inline]
+    pub fn is_dirty(&self, slot: Slot) -> bool {
+        self.meta[slot.0 as usize].dirty
+    }
+
+    /// Marks a line dirty or clean.
+    #[inline]
+    pub fn set_dirty(&mut self, slot: Slot, dirty: bool) {
+        self.meta[slot.0 as usize].dirty = dirty;
+    }
+
+    /// The tag of a line.
+    #[inline]
+    pub fn tag(&self, slot: Slot) -> LineTag {
+        self.meta[slot.0 as usize].tag
+    }
+
+    /// Changes the tag of a line.
+    #[inline]
+    pub fn set_tag(&mut self, slot: Slot, tag: LineTag) {
+        self.meta[slot.0 as usize].tag = tag;
+    }
+
+    /// The line in a slot with all it carries.
+    #[inline]
+    pub fn version(&self, slot: Slot) -> Version {
+        let at = slot.0 as usize;
+        let meta = &self.meta[at];
+        Version { line: LineAddr(self.lines[at]), data: self.data[at], dirty: meta.dirty, tag: meta.tag }
+    }
+
+    /// Whether the set of `line` has a free way.
+    #[inline]
+    pub fn has_room(&self, line: LineAddr) -> bool {
+        self.free_way(line).is_some()
+    }
+
+    #[inline]
+    fn free_way(&self, line: LineAddr) -> Option<usize> {
+        let first = self.first_slot(line);
+        self.lines[first..first + self.ways_of(line)].iter().position(|&l| l == EMPTY)
+    }
+
+    /// Puts a version into a free way of its set and makes it the youngest.
+    ///
+    /// # Panics
+    /// If the set is full or holds the line already: room is made by the caller, versions are merged by the caller.
+    pub fn insert(&mut self, version: Version, ready: Cycle) -> Slot {
+        debug_assert!(self.find(version.line).is_none(), "{} is inserted twice", version.line);
+        let way = self.free_way(version.line).expect("the caller makes room first");
+        let at = self.first_slot(version.line) + way;
+        self.clock += 1;
+        self.lines[at] = version.line.0;
+        self.meta[at] = Meta { age: self.clock, ready, tag: version.tag, dirty: version.dirty };
+        self.data[at] = version.data;
+        Slot(at as u32)
+    }
+
+    /// Replaces the version of a resident line.
+    pub fn replace(&mut self, slot: Slot, version: Version) {
+        let at = slot.0 as usize;
+        debug_assert_eq!(self.lines[at], version.line.0);
+        self.data[at] = version.data;
+        self.meta[at].dirty = version.dirty;
+        self.meta[at].tag = version.tag;
+    }
+
+    /// Takes a line out.
+    pub fn remove(&mut self, slot: Slot) {
+        self.lines[slot.0 as usize] = EMPTY;
+        self.meta[slot.0 as usize] = NO_META;
+    }
+
+    /// The least recently used line of a full set, never one of `pinned`. `None` if all are pinned.
+    pub fn oldest(&self, line: LineAddr, pinned: &[LineAddr]) -> Option<Slot> {
+        let first = self.first_slot(line);
+        let ways = first..first + self.ways_of(line);
+        let candidates = ways.filter(|&at| !pinned.iter().any(|p| p.0 == self.lines[at]));
+        candidates.min_by_key(|&at| self.meta[at].age).map(|at| Slot(at as u32))
+    }
+
+    /// The tags and ages of the set of `line`, as `Durability::victim` takes them: rank 0 is the least recently used,
+    /// `u32::MAX` marks pinned and missing ways.
+    pub fn set_view(&self, line: LineAddr, pinned: &[LineAddr], tags: &mut Vec<LineTag>, ranks: &mut Vec<u32>) {
+        let first = self.first_slot(line);
+        let existing = self.ways_of(line);
+        tags.clear();
+        ranks.clear();
+        for way in 0..self.ways {
+            let at = first + way;
+            tags.push(self.meta[at].tag);
+            let fixed = way >= existing || pinned.iter().any(|p| p.0 == self.lines[at]);
+            let older = (0..existing).filter(|&w| self.meta[first + w].age < self.meta[at].age).count();
+            ranks.push(if fixed { u32::MAX } else { older as u32 });
+        }
+    }
+
+    /// The slot of a way in the set of `line`.
+    pub fn slot_of_way(&self, line: LineAddr, way: usize) -> Slot {
+        assert!(way < self.ways_of(line), "way {way} does not exist in the set of {line}");
+        Slot((self.first_slot(line) + way) as u32)
+    }
+
+    /// All occupied slots in a fixed order.
+    pub fn slots(&self) -> impl Iterator<Item = Slot> {
+        self.lines.iter().enumerate().filter(|&(_, &l)| l != EMPTY).map(|(at, _)| Slot(at as u32))
+    }
+
+    /// Feeds lines, data and ages into a digest.
+    pub fn digest(&self, hasher: &mut dyn Hasher) {
+        for slot in self.slots() {
+            let at = slot.0 as usize;
+            hasher.write_u64(at as u64);
+            hasher.write_u64(self.lines[at]);
+            hasher.write_u64(self.meta[at].age);
+            hasher.write_u64(self.meta[at].tag.0);
+            hasher.write_u64(u64::from(self.meta[at].dirty));
+            hasher.write(&self.data[at]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn array(sets: u32, ways: u32, missing_way_period: u32) -> CacheArray {
+        CacheArray::new(LevelGeometry { sets, ways, missing_way_period, latency_cycles: 1 })
+    }
+
+    fn version(line: u64) -> Version {
+        Version { line: LineAddr(line), data: [line as u8; 64], dirty: false, tag: LineTag::NONE }
+    }
+
+    #[test]
+    fn hercules_l1d_of_30_kb_holds_480_lines() {
+        let a = array(128, 4, 4);
+        assert_eq!(a.geometry().lines(), 480);
+        let mut b = array(4, 2, 4);
+        b.insert(version(3), 0);
+        assert!(!b.has_room(LineAddr(3)), "the fourth set lacks a way");
+        b.insert(version(0), 0);
+        assert!(b.has_room(LineAddr(0)));
+    }
+
+    #[test]
+    fn the_least_recently_used_line_is_the_victim_unless_pinned() {
+        let mut a = array(1, 3, 0);
+        for line in 0..3 {
+            a.insert(version(line), 0);
+        }
+        let zero = a.find(LineAddr(0)).unwrap();
+        a.touch(zero);
+        let oldest = |pinned: &[LineAddr]| a.oldest(LineAddr(9), pinned).map(|s| a.version(s).line.0);
+        assert_eq!(oldest(&[]), Some(1));
+        assert_eq!(oldest(&[LineAddr(1)]), Some(2));
+        assert_eq!(oldest(&[LineAddr(0), LineAddr(1), LineAddr(2)]), None);
+        let (mut tags, mut ranks) = (Vec::new(), Vec::new());
+        a.set_view(LineAddr(9), &[LineAddr(2)], &mut tags, &mut ranks);
+        assert_eq!(ranks, [2, 0, u32::MAX]);
+    }
+
+    #[test]
+    fn a_removed_line_is_gone_and_its_way_free() {
+        let mut a = array(2, 1, 0);
+        let slot = a.insert(version(4), 7);
+        assert_eq!((a.ready(slot), a.version(slot)), (7, version(4)));
+        a.remove(slot);
+        assert!(a.find(LineAddr(4)).is_none() && a.has_room(LineAddr(4)));
+    }
+}

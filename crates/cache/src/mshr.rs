@@ -1,0 +1,61 @@
+//! Miss status holding registers: how many misses a cache can have in flight.
+
+use durasim_types::Cycle;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// The misses in flight of one cache, known by the cycle in which each ends. A second miss on a line in flight is not
+/// a new miss: the line is in the array already and becomes ready later.
+#[derive(Clone, Debug)]
+pub struct Mshrs {
+    capacity: usize,
+    ends: BinaryHeap<Reverse<Cycle>>,
+    /// Cycles that misses waited for a free register.
+    pub stall_cycles: Cycle,
+}
+
+impl Mshrs {
+    /// Registers for `capacity` misses.
+    pub fn new(capacity: usize) -> Self {
+        assert!(capacity > 0, "a cache without MSHRs cannot miss");
+        Mshrs { capacity, ends: BinaryHeap::with_capacity(capacity + 1), stall_cycles: 0 }
+    }
+
+    /// The cycle in which a miss that arrives at `at` gets a register.
+    pub fn acquire(&mut self, at: Cycle) -> Cycle {
+        while self.ends.peek().is_some_and(|&Reverse(end)| end <= at) {
+            self.ends.pop();
+        }
+        if self.ends.len() < self.capacity {
+            return at;
+        }
+        let Reverse(start) = self.ends.pop().expect("all registers are taken, so there is one");
+        self.stall_cycles += start - at;
+        start
+    }
+
+    /// A miss that got a register ends at `end`.
+    pub fn release_at(&mut self, end: Cycle) {
+        self.ends.push(Reverse(end));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_miss_beyond_the_registers_waits_for_the_first_to_end() {
+        let mut m = Mshrs::new(2);
+        assert_eq!(m.acquire(0), 0);
+        m.release_at(100);
+        assert_eq!(m.acquire(1), 1);
+        m.release_at(90);
+        assert_eq!(m.acquire(2), 90);
+        m.release_at(190);
+        assert_eq!(m.stall_cycles, 88);
+        assert_eq!(m.acquire(99), 100, "both are taken until 100");
+        m.release_at(300);
+        assert_eq!(m.acquire(200), 200);
+    }
+}
