@@ -1,1 +1,38 @@
-//! durasim isa.
+//! The instruction set of the simulated harts: RV64IMAFDC with Zicsr, Zifencei, Zicbom, Zicntr and Zihintpause, as a
+//! user program sees it. This crate decodes and executes; it knows no time, no caches and no operating system.
+//!
+//! The order of use: [`BlockCache::get`] fetches and decodes, [`execute`] runs one [`Inst`] on a [`Hart`] against a
+//! [`Bus`], and the caller advances `pc` as [`execute`] tells it. [`Inst::class`], [`Inst::sources`] and [`Inst::dest`]
+//! are what a timing model needs.
+//!
+//! Every extension has a file, except that F and D share their arithmetic in `float.rs`, and Zicntr and Zihintpause,
+//! which are a few registers and one encoding, live with Zicsr and RV64I. Encodings of durasim's own stand in
+//! `encodings.toml`.
+
+mod a;
+mod block;
+mod bus;
+mod c;
+mod d;
+mod decode;
+pub mod encodings;
+mod execute;
+mod f;
+mod float;
+mod hart;
+mod inst;
+mod m;
+mod op;
+mod rv64i;
+mod zicbom;
+mod zicsr;
+mod zifencei;
+
+pub use block::{BlockCache, BlockId};
+pub use bus::{Access, AmoOp, Bus, CacheBlockOp, Counter, Fault, FaultKind, FenceSet};
+pub use decode::{decode, disassemble};
+pub use encodings::Marker;
+pub use execute::execute;
+pub use hart::{Flow, Hart, Illegal, Stop};
+pub use inst::Inst;
+pub use op::{Class, Op};

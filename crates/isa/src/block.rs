@@ -1,0 +1,122 @@
+//! Decoded basic blocks by address, so that code is decoded once.
+
+use crate::bus::Fault;
+use crate::decode::decode;
+use crate::hart::Stop;
+use crate::inst::Inst;
+use durasim_types::PAGE_BYTES;
+use std::collections::BTreeMap;
+
+/// A block in a [`BlockCache`]. Valid until the next [`BlockCache::clear`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BlockId(u32);
+
+#[derive(Clone, Copy)]
+struct Extent {
+    start: u32,
+    len: u32,
+}
+
+/// Entries of the direct-mapped table in front of the map; a power of two.
+const FRONT_ENTRIES: usize = 4096;
+/// An address no instruction can have.
+const NO_PC: u64 = 1;
+
+/// Decoded basic blocks. A block starts at the address asked for and ends with a branch, a jump, ECALL, EBREAK or
+/// FENCE.I, before an instruction that cannot be fetched or decoded, or where the next instruction would start on
+/// another page of 4 KB. Blocks may overlap; none is empty.
+///
+/// The cache does not watch memory: whoever changes code, or maps other code, calls [`BlockCache::clear`], at the latest
+/// when FENCE.I is executed.
+pub struct BlockCache {
+    front: Vec<(u64, BlockId)>,
+    by_pc: BTreeMap<u64, BlockId>,
+    extents: Vec<Extent>,
+    insts: Vec<Inst>,
+}
+
+impl Default for BlockCache {
+    fn default() -> Self {
+        BlockCache::new()
+    }
+}
+
+impl BlockCache {
+    /// An empty cache.
+    pub fn new() -> Self {
+        BlockCache {
+            front: vec![(NO_PC, BlockId(0)); FRONT_ENTRIES],
+            by_pc: BTreeMap::new(),
+            extents: Vec::new(),
+            insts: Vec::new(),
+        }
+    }
+
+    /// The block that starts at `pc`, decoded now if it was not before. `fetch` reads two bytes of code.
+    ///
+    /// # Errors
+    ///
+    /// What stops the first instruction: the fault of `fetch`, or [`Stop::Illegal`].
+    #[inline]
+    pub fn get(&mut self, pc: u64, fetch: impl FnMut(u64) -> Result<u16, Fault>) -> Result<BlockId, Stop> {
+        let (tag, id) = self.front[(pc >> 1) as usize % FRONT_ENTRIES];
+        if tag == pc { Ok(id) } else { self.get_slowly(pc, fetch) }
+    }
+
+    #[inline(never)]
+    fn get_slowly(&mut self, pc: u64, fetch: impl FnMut(u64) -> Result<u16, Fault>) -> Result<BlockId, Stop> {
+        if pc & 1 != 0 {
+            return Err(Stop::Illegal);
+        }
+        let id = match self.by_pc.get(&pc) {
+            Some(&id) => id,
+            None => self.decode_block(pc, fetch)?,
+        };
+        self.front[(pc >> 1) as usize % FRONT_ENTRIES] = (pc, id);
+        Ok(id)
+    }
+
+    fn decode_block(&mut self, pc: u64, mut fetch: impl FnMut(u64) -> Result<u16, Fault>) -> Result<BlockId, Stop> {
+        let start = self.insts.len();
+        let mut at = pc;
+        loop {
+            match decode_at(at, &mut fetch) {
+                Ok(inst) => {
+                    self.insts.push(inst);
+                    at = at.wrapping_add(u64::from(inst.len));
+                    if inst.ends_block() || at / PAGE_BYTES != pc / PAGE_BYTES {
+                        break;
+                    }
+                }
+                Err(stop) if self.insts.len() == start => return Err(stop),
+                Err(_) => break,
+            }
+        }
+        let narrow = |index: usize| u32::try_from(index).expect("fewer than 2^32 decoded instructions");
+        let id = BlockId(narrow(self.extents.len()));
+        self.extents.push(Extent { start: narrow(start), len: narrow(self.insts.len() - start) });
+        self.by_pc.insert(pc, id);
+        Ok(id)
+    }
+
+    /// The instructions of a block; each starts where the one before it ends.
+    #[inline]
+    pub fn insts(&self, block: BlockId) -> &[Inst] {
+        let extent = self.extents[block.0 as usize];
+        &self.insts[extent.start as usize..][..extent.len as usize]
+    }
+
+    /// Forgets all blocks; ids handed out before mean nothing afterwards.
+    pub fn clear(&mut self) {
+        self.front.fill((NO_PC, BlockId(0)));
+        self.by_pc.clear();
+        self.extents.clear();
+        self.insts.clear();
+    }
+}
+
+fn decode_at(pc: u64, fetch: &mut impl FnMut(u64) -> Result<u16, Fault>) -> Result<Inst, Stop> {
+    let low = u32::from(fetch(pc)?);
+    let bits = if low & 3 == 3 { low | u32::from(fetch(pc.wrapping_add(2))?) << 16 } else { low };
+    Ok(decode(bits)?)
+}

@@ -1,0 +1,173 @@
+//! What a hart asks of the world around it. The memory system, the system calls and the clock stand behind [`Bus`].
+
+use crate::encodings::Marker;
+use thiserror::Error;
+
+/// What the guest tried to do with an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// A load or a load-reserved.
+    Read,
+    /// A store, a store-conditional or an atomic memory operation.
+    Write,
+    /// An instruction fetch.
+    Execute,
+}
+
+/// Why an access is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FaultKind {
+    /// Nothing is mapped at the address.
+    Unmapped,
+    /// The mapping does not permit the access.
+    Protected,
+    /// A load-reserved, store-conditional or atomic memory operation on an address that is not a multiple of its size.
+    Misaligned,
+}
+
+/// A refused access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
+#[error("{} of {} address {addr:#x}", match .access { Access::Read => "read", Access::Write => "write", Access::Execute => "execution" }, match .why { FaultKind::Unmapped => "unmapped", FaultKind::Protected => "protected", FaultKind::Misaligned => "misaligned" })]
+pub struct Fault {
+    /// The first guest virtual address that is at fault.
+    pub addr: u64,
+    /// What was tried.
+    pub access: Access,
+    /// What is wrong.
+    pub why: FaultKind,
+}
+
+/// The sets of a FENCE, each a combination of I = 8, O = 4, R = 2 and W = 1 as encoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FenceSet {
+    /// What has to come before the fence.
+    pub pred: u8,
+    /// What has to come after it.
+    pub succ: u8,
+    /// FENCE.TSO: earlier stores need not come before later loads.
+    pub tso: bool,
+}
+
+impl FenceSet {
+    /// Whether the fence orders earlier reads of memory.
+    pub const fn reads(self) -> bool {
+        self.pred & 2 != 0
+    }
+
+    /// Whether the fence orders earlier writes of memory.
+    pub const fn writes(self) -> bool {
+        self.pred & 1 != 0
+    }
+}
+
+/// The cache-block management operations of Zicbom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CacheBlockOp {
+    /// `cbo.clean`: write the block back and keep it.
+    Clean,
+    /// `cbo.flush`: write the block back and drop it.
+    Flush,
+    /// `cbo.inval`: drop the block. In user mode an implementation may flush instead.
+    Inval,
+}
+
+/// The operations of the AMO instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AmoOp {
+    /// The operand.
+    Swap,
+    /// Sum, modulo the size.
+    Add,
+    /// Exclusive or.
+    Xor,
+    /// And.
+    And,
+    /// Or.
+    Or,
+    /// Smaller, signed.
+    Min,
+    /// Larger, signed.
+    Max,
+    /// Smaller, unsigned.
+    Minu,
+    /// Larger, unsigned.
+    Maxu,
+}
+
+impl AmoOp {
+    /// The value that memory holds after the operation, zero-extended from `bytes` (4 or 8). Bits of `old` and `operand`
+    /// above that size do not matter.
+    pub fn apply(self, bytes: u8, old: u64, operand: u64) -> u64 {
+        if bytes == 4 {
+            u64::from(self.apply_word(old as u32, operand as u32))
+        } else {
+            self.apply_double(old, operand)
+        }
+    }
+
+    fn apply_word(self, old: u32, operand: u32) -> u32 {
+        match self {
+            AmoOp::Swap => operand,
+            AmoOp::Add => old.wrapping_add(operand),
+            AmoOp::Xor => old ^ operand,
+            AmoOp::And => old & operand,
+            AmoOp::Or => old | operand,
+            AmoOp::Min => (old as i32).min(operand as i32) as u32,
+            AmoOp::Max => (old as i32).max(operand as i32) as u32,
+            AmoOp::Minu => old.min(operand),
+            AmoOp::Maxu => old.max(operand),
+        }
+    }
+
+    fn apply_double(self, old: u64, operand: u64) -> u64 {
+        match self {
+            AmoOp::Swap => operand,
+            AmoOp::Add => old.wrapping_add(operand),
+            AmoOp::Xor => old ^ operand,
+            AmoOp::And => old & operand,
+            AmoOp::Or => old | operand,
+            AmoOp::Min => (old as i64).min(operand as i64) as u64,
+            AmoOp::Max => (old as i64).max(operand as i64) as u64,
+            AmoOp::Minu => old.min(operand),
+            AmoOp::Maxu => old.max(operand),
+        }
+    }
+}
+
+/// The counters of Zicntr.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Counter {
+    /// Clock cycles of this core.
+    Cycle,
+    /// The one clock that all harts share.
+    Time,
+    /// Instructions this hart has retired.
+    Instret,
+}
+
+/// The world as one hart sees it. Addresses are guest virtual; sizes are 1, 2, 4 or 8 bytes; values are little-endian
+/// and zero-extended. A method that returns an error must not have changed anything.
+pub trait Bus {
+    /// Reads `bytes` bytes. Any alignment is allowed.
+    fn load(&mut self, addr: u64, bytes: u8) -> Result<u64, Fault>;
+    /// Writes the low `bytes` bytes of `value`; the bits above them do not matter. Any alignment is allowed.
+    fn store(&mut self, addr: u64, bytes: u8, value: u64) -> Result<(), Fault>;
+    /// Reads 4 or 8 bytes and reserves them. The address is a multiple of the size.
+    fn load_reserved(&mut self, addr: u64, bytes: u8) -> Result<u64, Fault>;
+    /// Writes 4 or 8 bytes if the reservation still holds, and drops the reservation in any case; true = stored. The
+    /// address is a multiple of the size.
+    fn store_conditional(&mut self, addr: u64, bytes: u8, value: u64) -> Result<bool, Fault>;
+    /// Replaces 4 or 8 bytes by [`AmoOp::apply`] in one step and returns the old value. The address is a multiple of the
+    /// size.
+    fn amo(&mut self, addr: u64, bytes: u8, op: AmoOp, operand: u64) -> Result<u64, Fault>;
+    /// FENCE and FENCE.TSO.
+    fn fence(&mut self, set: FenceSet);
+    /// FENCE.I: whoever caches decoded instructions forgets them.
+    fn fence_i(&mut self);
+    /// A cache-block operation on the block that holds `addr`, which may be any byte of it.
+    fn cache_block(&mut self, op: CacheBlockOp, addr: u64) -> Result<(), Fault>;
+    /// Reads a counter.
+    fn counter(&mut self, counter: Counter) -> u64;
+    /// A marker of the program with the value of its rs1.
+    fn marker(&mut self, marker: Marker, argument: u64);
+}

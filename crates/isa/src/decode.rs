@@ -1,0 +1,145 @@
+//! From encoding to [`Inst`]: picks the extension by major opcode; the extensions' files do the rest.
+
+use crate::hart::Illegal;
+use crate::inst::Inst;
+use crate::op::Op;
+use crate::{a, c, d, f, m, rv64i, zicbom, zicsr, zifencei};
+
+/// Fields of a 32-bit encoding, under the names of the RISC-V manual.
+#[derive(Clone, Copy)]
+pub(crate) struct Fields(pub u32);
+
+impl Fields {
+    pub fn rd(self) -> u8 {
+        (self.0 >> 7 & 31) as u8
+    }
+    pub fn rs1(self) -> u8 {
+        (self.0 >> 15 & 31) as u8
+    }
+    pub fn rs2(self) -> u8 {
+        (self.0 >> 20 & 31) as u8
+    }
+    pub fn rs3(self) -> u8 {
+        (self.0 >> 27) as u8
+    }
+    pub fn funct3(self) -> u32 {
+        self.0 >> 12 & 7
+    }
+    pub fn funct7(self) -> u32 {
+        self.0 >> 25
+    }
+    pub fn imm_i(self) -> i32 {
+        self.0 as i32 >> 20
+    }
+    pub fn imm_s(self) -> i32 {
+        (self.0 as i32 >> 25) << 5 | (self.0 >> 7 & 31) as i32
+    }
+    pub fn imm_b(self) -> i32 {
+        (self.0 as i32 >> 31) << 12
+            | ((self.0 >> 7 & 1) << 11 | (self.0 >> 25 & 0x3f) << 5 | (self.0 >> 8 & 0xf) << 1) as i32
+    }
+    pub fn imm_u(self) -> i32 {
+        (self.0 & 0xffff_f000) as i32
+    }
+    pub fn imm_j(self) -> i32 {
+        (self.0 as i32 >> 31) << 20
+            | (self.0 & 0xff000) as i32
+            | ((self.0 >> 20 & 1) << 11 | (self.0 >> 21 & 0x3ff) << 1) as i32
+    }
+
+    /// An instruction with all register fields taken from their usual places and `imm` as given.
+    pub fn inst(self, op: Op, imm: i32) -> Inst {
+        Inst {
+            op,
+            rd: self.rd(),
+            rs1: self.rs1(),
+            rs2: self.rs2(),
+            rs3: self.rs3(),
+            rm: self.funct3() as u8,
+            len: 4,
+            imm,
+        }
+    }
+}
+
+/// Decodes one instruction. A 16-bit encoding stands in the low half of `bits`; what is above it does not matter.
+///
+/// # Errors
+///
+/// [`Illegal`] for encodings outside RV64IMAFDC, Zicsr, Zifencei, Zicbom, Zicntr and Zihintpause, for reserved ones, and
+/// for control and status registers that this machine does not have.
+pub fn decode(bits: u32) -> Result<Inst, Illegal> {
+    if bits & 3 != 3 {
+        return c::decode(bits as u16).ok_or(Illegal);
+    }
+    let fields = Fields(bits);
+    match bits >> 2 & 31 {
+        0b00000 => rv64i::decode_load(fields),
+        0b00001 => match fields.funct3() {
+            2 => Some(f::decode_load(fields)),
+            3 => Some(d::decode_load(fields)),
+            _ => None,
+        },
+        0b00011 => match fields.funct3() {
+            0 => Some(rv64i::decode_fence(fields)),
+            1 => Some(zifencei::decode(fields)),
+            2 => zicbom::decode(fields),
+            _ => None,
+        },
+        0b00100 => rv64i::decode_op_imm(fields),
+        0b00101 => Some(fields.inst(Op::Auipc, fields.imm_u())),
+        0b00110 => rv64i::decode_op_imm_32(fields),
+        0b01000 => rv64i::decode_store(fields),
+        0b01001 => match fields.funct3() {
+            2 => Some(f::decode_store(fields)),
+            3 => Some(d::decode_store(fields)),
+            _ => None,
+        },
+        0b01011 => a::decode(fields),
+        0b01100 if fields.funct7() == 1 => Some(m::decode_op(fields)),
+        0b01100 => rv64i::decode_op(fields),
+        0b01101 => Some(fields.inst(Op::Lui, fields.imm_u())),
+        0b01110 if fields.funct7() == 1 => m::decode_op_32(fields),
+        0b01110 => rv64i::decode_op_32(fields),
+        0b10000..=0b10011 => match bits >> 25 & 3 {
+            0 => f::decode_fused(fields),
+            1 => d::decode_fused(fields),
+            _ => None,
+        },
+        0b10100 => match bits >> 25 & 3 {
+            0 => f::decode_op_fp(fields),
+            1 => d::decode_op_fp(fields),
+            _ => None,
+        },
+        0b11000 => rv64i::decode_branch(fields),
+        0b11001 if fields.funct3() == 0 => Some(fields.inst(Op::Jalr, fields.imm_i())),
+        0b11011 => Some(fields.inst(Op::Jal, fields.imm_j())),
+        0b11100 if fields.funct3() == 0 => rv64i::decode_environment(fields),
+        0b11100 => zicsr::decode(fields),
+        // CUSTOM_0 and CUSTOM_1 among others: reserved in encodings.toml, nothing assigned yet.
+        _ => None,
+    }
+    .ok_or(Illegal)
+}
+
+/// What an encoding is called, for messages about it: its mnemonic and operands, or the space it belongs to.
+pub fn disassemble(bits: u32) -> String {
+    if let Ok(inst) = decode(bits) {
+        return inst.to_string();
+    }
+    if bits & 3 != 3 {
+        return format!("reserved 16-bit encoding {:#06x}", bits as u16);
+    }
+    let space = match bits & 0x7f {
+        crate::encodings::CUSTOM_0 => "custom-0 encoding",
+        crate::encodings::CUSTOM_1 => "custom-1 encoding",
+        0x5b | 0x7b => "custom encoding",
+        0x57 => "vector encoding",
+        0x07 | 0x27 => "vector or half-precision memory encoding",
+        0x43 | 0x47 | 0x4b | 0x4f | 0x53 => "floating-point encoding",
+        0x73 => "system encoding or unknown control and status register",
+        0x0f => "fence or cache-block encoding",
+        _ => "encoding",
+    };
+    format!("unsupported {space} {bits:#010x}")
+}

@@ -1,0 +1,104 @@
+// Generated from crates/isa/encodings.toml by tools/gen_encodings.py: edit the table, not this file.
+
+//! The encodings that are durasim's own.
+
+/// A message from the program to the machine: `slti x0, rs1, imm` with the value below as imm and the argument in rs1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u16)]
+pub enum Marker {
+    /// The region of interest begins: counters that the result reports start from zero.
+    ///
+    /// Argument: unused.
+    RoiBegin = 1,
+    /// The region of interest ends.
+    ///
+    /// Argument: unused.
+    RoiEnd = 2,
+    /// An operation of the workload begins; its latency is measured up to the matching op_end.
+    ///
+    /// Argument: number of the operation.
+    OpBegin = 3,
+    /// The operation ends.
+    ///
+    /// Argument: number of the operation.
+    OpEnd = 4,
+    /// A transaction begins. The program sets a0 to 0 just before; after an abort the machine returns here with the cause in a0.
+    ///
+    /// Argument: unused.
+    TxBegin = 5,
+    /// The open transaction commits.
+    ///
+    /// Argument: unused.
+    TxCommit = 6,
+    /// The program aborts the open transaction itself.
+    ///
+    /// Argument: cause handed back in a0.
+    TxAbort = 7,
+    /// Declares where the program's persistent data starts.
+    ///
+    /// Argument: virtual address of the first byte.
+    DataBase = 8,
+    /// Declares how much persistent data there is, starting at data_base.
+    ///
+    /// Argument: size in bytes.
+    DataSize = 9,
+    /// A place where a snapshot of the machine may be taken.
+    ///
+    /// Argument: number of the place.
+    SnapshotMark = 10,
+}
+
+impl Marker {
+    /// All markers, in the order of their numbers.
+    pub const ALL: [Marker; 10] = [
+        Marker::RoiBegin,
+        Marker::RoiEnd,
+        Marker::OpBegin,
+        Marker::OpEnd,
+        Marker::TxBegin,
+        Marker::TxCommit,
+        Marker::TxAbort,
+        Marker::DataBase,
+        Marker::DataSize,
+        Marker::SnapshotMark,
+    ];
+
+    /// The marker with the number `imm`, if there is one.
+    pub const fn from_imm(imm: i32) -> Option<Marker> {
+        match imm {
+            1 => Some(Marker::RoiBegin),
+            2 => Some(Marker::RoiEnd),
+            3 => Some(Marker::OpBegin),
+            4 => Some(Marker::OpEnd),
+            5 => Some(Marker::TxBegin),
+            6 => Some(Marker::TxCommit),
+            7 => Some(Marker::TxAbort),
+            8 => Some(Marker::DataBase),
+            9 => Some(Marker::DataSize),
+            10 => Some(Marker::SnapshotMark),
+            _ => None,
+        }
+    }
+
+    /// The name of the marker in the table.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Marker::RoiBegin => "roi_begin",
+            Marker::RoiEnd => "roi_end",
+            Marker::OpBegin => "op_begin",
+            Marker::OpEnd => "op_end",
+            Marker::TxBegin => "tx_begin",
+            Marker::TxCommit => "tx_commit",
+            Marker::TxAbort => "tx_abort",
+            Marker::DataBase => "data_base",
+            Marker::DataSize => "data_size",
+            Marker::SnapshotMark => "snapshot_mark",
+        }
+    }
+}
+
+/// Reserved for checked accesses.
+pub const CUSTOM_0: u32 = 0x0b;
+
+/// Reserved for transaction tests, persistent writes and log operations.
+pub const CUSTOM_1: u32 = 0x2b;

@@ -1,0 +1,52 @@
+//! The architectural state of a hart, and how an instruction ends.
+
+use crate::bus::Fault;
+use thiserror::Error;
+
+/// The registers of a hart.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hart {
+    /// Integer registers; `x[0]` is always 0.
+    pub x: [u64; 32],
+    /// Floating-point registers; a single-precision value is NaN-boxed.
+    pub f: [u64; 32],
+    /// Address of the instruction to execute.
+    pub pc: u64,
+    /// Floating-point control and status: `frm << 5 | fflags`.
+    pub fcsr: u32,
+}
+
+/// Where an executed instruction leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// To the next instruction in memory, `pc + inst.len`.
+    Next,
+    /// To this address: a taken branch or a jump.
+    Jump(u64),
+    /// Into the execution environment with a system call; the pc still names the ECALL.
+    Ecall,
+    /// Into a debugger; the pc still names the EBREAK.
+    Ebreak,
+}
+
+/// Why an instruction could not be executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Stop {
+    /// An access was refused.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+    /// The encoding is not an instruction of this machine, or is reserved in the present state.
+    #[error("illegal instruction")]
+    Illegal,
+}
+
+/// The refusal of an encoding by [`crate::decode`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("illegal instruction")]
+pub struct Illegal;
+
+impl From<Illegal> for Stop {
+    fn from(_: Illegal) -> Stop {
+        Stop::Illegal
+    }
+}

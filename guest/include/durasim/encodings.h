@@ -1,0 +1,45 @@
+/* Generated from crates/isa/encodings.toml by tools/gen_encodings.py: edit the table, not this file. */
+#ifndef DURASIM_ENCODINGS_H
+#define DURASIM_ENCODINGS_H
+
+/* Markers: slti x0, rs1, imm, where imm is one of these and rs1 holds the argument. */
+
+/* The region of interest begins: counters that the result reports start from zero. Argument: unused. */
+#define DURASIM_MARKER_ROI_BEGIN 1
+
+/* The region of interest ends. Argument: unused. */
+#define DURASIM_MARKER_ROI_END 2
+
+/* An operation of the workload begins; its latency is measured up to the matching op_end. Argument: number of the operation. */
+#define DURASIM_MARKER_OP_BEGIN 3
+
+/* The operation ends. Argument: number of the operation. */
+#define DURASIM_MARKER_OP_END 4
+
+/* A transaction begins. The program sets a0 to 0 just before; after an abort the machine returns here with the cause in a0. Argument: unused. */
+#define DURASIM_MARKER_TX_BEGIN 5
+
+/* The open transaction commits. Argument: unused. */
+#define DURASIM_MARKER_TX_COMMIT 6
+
+/* The program aborts the open transaction itself. Argument: cause handed back in a0. */
+#define DURASIM_MARKER_TX_ABORT 7
+
+/* Declares where the program's persistent data starts. Argument: virtual address of the first byte. */
+#define DURASIM_MARKER_DATA_BASE 8
+
+/* Declares how much persistent data there is, starting at data_base. Argument: size in bytes. */
+#define DURASIM_MARKER_DATA_SIZE 9
+
+/* A place where a snapshot of the machine may be taken. Argument: number of the place. */
+#define DURASIM_MARKER_SNAPSHOT_MARK 10
+
+/* Major opcodes kept for instructions that cannot be a HINT. */
+
+/* Reserved for checked accesses. */
+#define DURASIM_OPCODE_CUSTOM_0 0x0b
+
+/* Reserved for transaction tests, persistent writes and log operations. */
+#define DURASIM_OPCODE_CUSTOM_1 0x2b
+
+#endif

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""Write the Rust and C views of crates/isa/encodings.toml.
+
+Without an option both files are written; with --check nothing is written and the exit code is 1 if a file is stale.
+"""
+
+import argparse
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TABLE = "crates/isa/encodings.toml"
+NOTICE = f"Generated from {TABLE} by tools/gen_encodings.py: edit the table, not this file."
+
+
+def camel(name: str) -> str:
+    """roi_begin -> RoiBegin."""
+    return "".join(part.capitalize() for part in name.split("_"))
+
+
+def validate(table: dict) -> None:
+    """Refuse a table with unknown keys, repeated names or values that do not fit their field."""
+    fields = {"marker": {"name", "imm", "meaning", "argument"}, "reserved_opcode": {"name", "opcode", "meaning"}}
+    if set(table) != set(fields):
+        sys.exit(f"{TABLE}: expected exactly the tables {sorted(fields)}, found {sorted(table)}")
+    for kind, expected in fields.items():
+        for entry in table[kind]:
+            if set(entry) != expected:
+                sys.exit(f"{TABLE}: a {kind} needs exactly {sorted(expected)}, found {sorted(entry)}")
+        names = [entry["name"] for entry in table[kind]]
+        if len(set(names)) != len(names):
+            sys.exit(f"{TABLE}: a name of {kind} is used twice")
+    immediates = [marker["imm"] for marker in table["marker"]]
+    if len(set(immediates)) != len(immediates) or not all(1 <= imm <= 2047 for imm in immediates):
+        sys.exit(f"{TABLE}: every marker needs its own imm from 1 to 2047")
+    for opcode in table["reserved_opcode"]:
+        if opcode["opcode"] & 3 != 3 or opcode["opcode"] > 0x7F:
+            sys.exit(f"{TABLE}: {opcode['name']} is not a 7-bit major opcode of a 32-bit encoding")
+
+
+def rust(table: dict) -> str:
+    """The text of encodings.rs."""
+    markers, opcodes = table["marker"], table["reserved_opcode"]
+    lines = [
+        f"// {NOTICE}",
+        "",
+        "//! The encodings that are durasim's own.",
+        "",
+        "/// A message from the program to the machine: `slti x0, rs1, imm` with the value below as imm and the argument in rs1.",
+        "#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]",
+        "#[repr(u16)]",
+        "pub enum Marker {",
+    ]
+    for marker in markers:
+        lines += [f"    /// {marker['meaning']}", "    ///", f"    /// Argument: {marker['argument']}."]
+        lines += [f"    {camel(marker['name'])} = {marker['imm']},"]
+    lines += ["}", "", "impl Marker {"]
+    lines += ["    /// All markers, in the order of their numbers."]
+    lines += [f"    pub const ALL: [Marker; {len(markers)}] = ["]
+    lines += [f"        Marker::{camel(marker['name'])}," for marker in sorted(markers, key=lambda m: m["imm"])]
+    lines += ["    ];", "", "    /// The marker with the number `imm`, if there is one."]
+    lines += ["    pub const fn from_imm(imm: i32) -> Option<Marker> {", "        match imm {"]
+    lines += [f"            {marker['imm']} => Some(Marker::{camel(marker['name'])})," for marker in markers]
+    lines += ["            _ => None,", "        }", "    }", "", "    /// The name of the marker in the table."]
+    lines += ["    pub const fn name(self) -> &'static str {", "        match self {"]
+    lines += [f"            Marker::{camel(marker['name'])} => \"{marker['name']}\"," for marker in markers]
+    lines += ["        }", "    }", "}"]
+    for opcode in opcodes:
+        lines += ["", f"/// {opcode['meaning']}", f"pub const {opcode['name'].upper()}: u32 = {opcode['opcode']:#04x};"]
+    return "\n".join(lines) + "\n"
+
+
+def header(table: dict) -> str:
+    """The text of encodings.h."""
+    lines = [f"/* {NOTICE} */", "#ifndef DURASIM_ENCODINGS_H", "#define DURASIM_ENCODINGS_H", ""]
+    lines += ["/* Markers: slti x0, rs1, imm, where imm is one of these and rs1 holds the argument. */"]
+    for marker in table["marker"]:
+        lines += ["", f"/* {marker['meaning']} Argument: {marker['argument']}. */"]
+        lines += [f"#define DURASIM_MARKER_{marker['name'].upper()} {marker['imm']}"]
+    lines += ["", "/* Major opcodes kept for instructions that cannot be a HINT. */"]
+    for opcode in table["reserved_opcode"]:
+        lines += ["", f"/* {opcode['meaning']} */"]
+        lines += [f"#define DURASIM_OPCODE_{opcode['name'].upper()} {opcode['opcode']:#04x}"]
+    lines += ["", "#endif"]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    """Write or check both files; the exit code is 1 only for a stale file under --check."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing, fail if a generated file is stale")
+    check = parser.parse_args().check
+    table = tomllib.loads((ROOT / TABLE).read_text(encoding="utf-8"))
+    validate(table)
+    outputs = {"crates/isa/src/encodings.rs": rust(table), "guest/include/durasim/encodings.h": header(table)}
+    stale = []
+    for name, text in outputs.items():
+        path = ROOT / name
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            stale.append(name)
+            if not check:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+    for name in stale:
+        print(f"{name}: {'is stale; run tools/gen_encodings.py' if check else 'written'}")
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
