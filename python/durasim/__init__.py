@@ -1,0 +1,47 @@
+"""durasim: an execution-driven, cycle-level simulator of RISC-V machines with persistent memory.
+
+>>> import durasim as ds
+>>> result = ds.run(design="hercules", workload="btree", ops=1000)
+>>> table = ds.compare(designs=["opt", "hercules"], workloads=["btree"])
+>>> verdict = ds.crash(design="hercules", workload="btree", machine="tiny", points=300)
+"""
+
+from durasim._core import __version__
+from durasim.api import (
+    compare,
+    crash,
+    designs,
+    machine_schema,
+    machine_toml,
+    machines,
+    run,
+    workloads,
+)
+from durasim.difference import Difference, diff
+from durasim.errors import ConfigError, DurasimError, GuestFault, HostIoError, StuckError
+from durasim.results import CrashFailure, CrashResult, RunResult
+from durasim.stats import Stat, StatTree
+
+__all__ = [
+    "ConfigError",
+    "CrashFailure",
+    "CrashResult",
+    "Difference",
+    "DurasimError",
+    "GuestFault",
+    "HostIoError",
+    "RunResult",
+    "Stat",
+    "StatTree",
+    "StuckError",
+    "__version__",
+    "compare",
+    "crash",
+    "designs",
+    "diff",
+    "machine_schema",
+    "machine_toml",
+    "machines",
+    "run",
+    "workloads",
+]

@@ -1,0 +1,6 @@
+"""`python -m durasim` is the command `durasim`."""
+
+from durasim.cli import app
+
+if __name__ == "__main__":
+    app(prog_name="durasim")

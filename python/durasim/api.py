@@ -1,0 +1,276 @@
+"""The Python API: the same jobs as the command line, with typed results."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from durasim import _core, output
+from durasim.campaign import DEFAULT_POINTS, Points, crash_request, finish_crash
+from durasim.errors import refusal, unknown_name
+from durasim.results import CrashResult, RunResult
+from durasim.scenario import (
+    DEFAULT_DESIGN,
+    DEFAULT_MACHINE,
+    DEFAULT_SEED,
+    Scenario,
+    Settings,
+    design_rows,
+    machine_rows,
+    settings_of,
+    workload_info,
+)
+
+if TYPE_CHECKING:
+    import polars
+
+    from durasim.toolchain import WorkloadInfo
+
+GuestOutput = Callable[[str, bytes], None]
+"""Takes what the guest writes: the stream (`stdout` or `stderr`) and the bytes."""
+Progress = Callable[[int, int], bool | None]
+"""Takes crashes done and crashes in all; returning False ends the campaign early."""
+
+
+def run(
+    *,
+    design: str = DEFAULT_DESIGN,
+    workload: str | None = None,
+    machine: str = DEFAULT_MACHINE,
+    ops: int | None = None,
+    threads: int = 1,
+    seed: int = DEFAULT_SEED,
+    set: Settings | None = None,  # noqa: A002 - the name of the option on the command line
+    domain: str | None = None,
+    control: bool = False,
+    elf: str | os.PathLike[str] | None = None,
+    args: Sequence[str] = (),
+    env: Sequence[str] = (),
+    root: str | os.PathLike[str] | None = None,
+    pool: str | os.PathLike[str] | None = None,
+    workload_args: Mapping[str, Any] | None = None,
+    max_instructions: int | None = None,
+    guest_output: GuestOutput = output.pass_through,
+) -> RunResult:
+    """Runs a workload or a program on a simulated machine.
+
+    Args:
+        design: Row of the registry, see `designs()`.
+        workload: Name of a workload, see `workloads()`; exactly one of it and `elf` is given.
+        machine: Preset, see `machines()`, or path of a machine file.
+        ops: Operations in the region of interest; the workload's default if None.
+        threads: Threads of the guest.
+        seed: Seed of everything random; equal seeds give equal results.
+        set: Parameters that differ from the machine's: `{"path.to.key": value}` or `["path.to.key=value"]`.
+        domain: Persistence domain; the design's default if None.
+        control: Runs a case that is expected to fail.
+        elf: A static RV64GC Linux program.
+        args: Arguments of `elf`.
+        env: Environment of the guest, as `NAME=value`.
+        root: The folder of the host that the guest may see.
+        pool: The host file that keeps the guest's persistent memory.
+        workload_args: Arguments of the workload by name.
+        max_instructions: Stops the guest after so many instructions.
+        guest_output: Takes what the guest writes; by default it goes to `sys.stdout` and `sys.stderr`.
+
+    Raises:
+        ConfigError: Refused before cycle 0.
+        GuestFault: The guest was stopped.
+        StuckError: The modelled machine cannot go on.
+        HostIoError: A file of the host could not be read or written.
+        ToolchainError: The guest program cannot be built.
+    """
+    scenario = Scenario(
+        design=design,
+        workload=workload,
+        machine=machine,
+        ops=ops,
+        threads=threads,
+        seed=seed,
+        settings=settings_of(set),
+        domain=domain,
+        control=control,
+        elf=_path(elf),
+        args=tuple(args),
+        env=tuple(env),
+        root=_path(root),
+        pool=_path(pool),
+        workload_args=_workload_args(workload_args),
+        max_instructions=max_instructions,
+    )
+    return run_scenario(scenario, guest_output)
+
+
+def run_scenario(scenario: Scenario, guest_output: GuestOutput = output.pass_through) -> RunResult:
+    """Runs `scenario`; otherwise as `run`."""
+    return RunResult.from_dict(json.loads(_core.run(json.dumps(scenario.request()), guest_output)))
+
+
+def crash(
+    *,
+    design: str,
+    workload: str,
+    machine: str = DEFAULT_MACHINE,
+    ops: int | None = None,
+    points: Points = DEFAULT_POINTS,
+    replay: str | None = None,
+    threads: int = 1,
+    seed: int = DEFAULT_SEED,
+    set: Settings | None = None,  # noqa: A002 - the name of the option on the command line
+    domain: str | None = None,
+    control: bool = False,
+    workload_args: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+) -> CrashResult:
+    """Crashes a workload at persist events, recovers each image and checks it.
+
+    Args:
+        design: Row of the registry, see `designs()`.
+        workload: Name of a workload, see `workloads()`.
+        machine: Preset or path of a machine file.
+        ops: Operations of the workload; the workload's default for crash campaigns if None.
+        points: How many persist events to crash at, spread over the run, or "all".
+        replay: The id of a failure: crashes only there.
+        threads: Threads of the guest.
+        seed: Seed of everything random.
+        set: Parameters that differ from the machine's.
+        domain: Persistence domain; the design's default if None.
+        control: Runs a case that is expected to fail.
+        workload_args: Arguments of the workload by name.
+        progress: Takes crashes done and crashes in all; returning False ends the campaign early.
+
+    Raises:
+        ConfigError: Refused before cycle 0.
+        GuestFault: The guest was stopped during the run before the crash.
+        StuckError: The modelled machine cannot go on.
+        HostIoError: A file of the host could not be read or written.
+        ToolchainError: The guest program cannot be built.
+    """
+    scenario = Scenario(
+        design=design,
+        workload=workload,
+        machine=machine,
+        ops=ops,
+        threads=threads,
+        seed=seed,
+        settings=settings_of(set),
+        domain=domain,
+        control=control,
+        workload_args=_workload_args(workload_args),
+    )
+    return crash_scenario(scenario, points, replay, progress)
+
+
+def crash_scenario(
+    scenario: Scenario, points: Points, replay: str | None = None, progress: Progress | None = None
+) -> CrashResult:
+    """Crashes `scenario`; otherwise as `crash`."""
+    request = crash_request(scenario, points, replay)
+    callback = None if progress is None else (lambda done, total: progress(done, total) is not False)
+    return finish_crash(json.loads(_core.crash(json.dumps(request), callback)), scenario)
+
+
+def compare(
+    *,
+    designs: Iterable[str],
+    workloads: Iterable[str],
+    progress: Callable[[RunResult], None] | None = None,
+    **options: Any,
+) -> polars.DataFrame:
+    """Runs every workload under every design and gives a data frame with one row for each pair.
+
+    `relative_to_opt` is the throughput divided by that of `opt` on the same workload, null if `opt` is not among the
+    designs. Units stand last in the names of the columns.
+
+    Args:
+        designs: Rows of the registry.
+        workloads: Names of workloads.
+        progress: Takes each result as soon as it is there.
+        options: The other arguments of `run`.
+
+    Raises:
+        ConfigError: Refused before cycle 0, or the same name is given twice.
+        GuestFault, StuckError, HostIoError, ToolchainError: As from `run`.
+    """
+    from durasim.frame import comparison_frame  # noqa: PLC0415 - polars takes a while to load
+
+    return comparison_frame(compare_runs(designs, workloads, progress, **options))
+
+
+def compare_runs(
+    designs: Iterable[str],
+    workloads: Iterable[str],
+    progress: Callable[[RunResult], None] | None = None,
+    **options: Any,
+) -> list[RunResult]:
+    """Gives the results behind `compare`, workload by workload in the given order of the designs."""
+    design_names, workload_names = _distinct("designs", designs), _distinct("workloads", workloads)
+    # Every name is looked up before the first run, which may take minutes.
+    for name in design_names:
+        if name not in design_rows():
+            raise unknown_name("designs", name, design_rows())
+    for name in workload_names:
+        workload_info(name)
+    options.setdefault("guest_output", output.discard)
+    results = []
+    for workload in workload_names:
+        for design in design_names:
+            results.append(run(design=design, workload=workload, **options))
+            if progress is not None:
+                progress(results[-1])
+    return results
+
+
+def designs() -> list[dict[str, Any]]:
+    """Gives the rows of the registry: name, hardware, backend, domains, promise, cost and so on."""
+    return list(design_rows().values())
+
+
+def workloads() -> list[WorkloadInfo]:
+    """Gives the workloads with their arguments."""
+    from durasim import toolchain  # noqa: PLC0415 - keeps the start-up of other commands short
+
+    return list(toolchain.workloads())
+
+
+def machines() -> list[dict[str, Any]]:
+    """Gives the machine presets: name, description, cores and so on."""
+    return list(machine_rows().values())
+
+
+def machine_toml(name: str) -> str:
+    """Gives the TOML text of a machine preset.
+
+    Raises:
+        ConfigError: There is none of that name.
+    """
+    if name not in machine_rows():
+        raise unknown_name("machine", name, machine_rows())
+    return _core.machine_toml(name)
+
+
+def machine_schema() -> dict[str, Any]:
+    """Gives the JSON Schema of machine files."""
+    return json.loads(_core.machine_schema())
+
+
+def _distinct(field: str, names: Iterable[str]) -> list[str]:
+    if isinstance(names, str):
+        raise refusal(field, "expected a list of names, not one string")
+    listed = list(names)
+    if not listed:
+        raise refusal(field, "names nothing")
+    twice = sorted({name for name in listed if listed.count(name) > 1})
+    if twice:
+        raise refusal(field, f"names {', '.join(twice)} twice")
+    return listed
+
+
+def _path(path: str | os.PathLike[str] | None) -> str | None:
+    return None if path is None else os.fspath(path)
+
+
+def _workload_args(arguments: Mapping[str, Any] | None) -> tuple[tuple[str, str], ...]:
+    return tuple((name, str(value)) for name, value in (arguments or {}).items())

@@ -1,0 +1,223 @@
+"""The command `durasim`. Every command is a few lines around the Python API; `--json` writes the same documents."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import durasim
+from durasim import api, documents, options, output, render
+from durasim.campaign import DEFAULT_POINTS, points_of
+from durasim.difference import diff as difference_of
+from durasim.results import RunResult
+from durasim.scenario import DEFAULT_DESIGN, DEFAULT_MACHINE, DEFAULT_SEED, Scenario
+from durasim.shell import EXIT_NEGATIVE, Program
+
+app = typer.Typer(
+    name="durasim",
+    cls=Program,
+    help="Simulate RISC-V machines with persistent memory, crash them anywhere, recover and check.",
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        output.write_stdout(f"durasim {durasim.__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _program(
+    _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+) -> None:
+    """Simulate RISC-V machines with persistent memory, crash them anywhere, recover and check."""
+
+
+@app.command()
+def run(
+    args: Annotated[
+        list[str] | None, typer.Argument(metavar="[ARGS]...", help="Arguments of the program of --elf, after --.")
+    ] = None,
+    design: options.Design = DEFAULT_DESIGN,
+    workload: options.Workload = None,
+    machine: options.Machine = DEFAULT_MACHINE,
+    ops: options.Ops = None,
+    threads: options.Threads = 1,
+    seed: options.Seed = DEFAULT_SEED,
+    set_: options.Set = None,
+    domain: options.Domain = None,
+    control: options.Control = False,
+    arg: options.WorkloadArgs = None,
+    elf: Annotated[str | None, typer.Option("--elf", metavar="PROG", help="A static RV64GC Linux program.")] = None,
+    env: Annotated[
+        list[str] | None, typer.Option("--env", metavar="NAME=VALUE", help="Environment of the guest; repeatable.")
+    ] = None,
+    root: Annotated[
+        str | None, typer.Option("--root", metavar="DIR", help="The folder that the guest sees as its files.")
+    ] = None,
+    pool: Annotated[
+        str | None, typer.Option("--pool", metavar="FILE", help="The file that keeps the guest's persistent memory.")
+    ] = None,
+    max_instructions: Annotated[
+        int | None, typer.Option("--max-instructions", help="Stop the guest after so many instructions.")
+    ] = None,
+    json: options.JsonFile = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print what the guest prints and nothing else.")] = False,
+) -> None:
+    """Run a workload or a program; what the guest prints passes through.
+
+    With `--json -` standard output carries the document alone and the guest's output goes to standard error.
+    """
+    scenario = options.scenario_of(
+        design=design, workload=workload, machine=machine, ops=ops, threads=threads, seed=seed, set_=set_,
+        domain=domain, control=control, arg=arg, elf=elf, args=tuple(args or ()), env=tuple(env or ()), root=root,
+        pool=pool, max_instructions=max_instructions,
+    )  # fmt: skip
+    _check_json(json)
+    to_stdout = json == output.STANDARD_OUTPUT
+    result = api.run_scenario(scenario, output.to_stderr if to_stdout else output.pass_through)
+    if json is not None:
+        output.write_json(json, result.to_dict())
+    if not quiet and not to_stdout:
+        render.show(render.run_table(result))
+    _exit_with([result])
+
+
+@app.command()
+def compare(
+    designs: options.Designs,
+    workloads: options.Workloads,
+    machine: options.Machine = DEFAULT_MACHINE,
+    ops: options.Ops = None,
+    threads: options.Threads = 1,
+    seed: options.Seed = DEFAULT_SEED,
+    set_: options.Set = None,
+    control: options.Control = False,
+    arg: options.WorkloadArgs = None,
+    json: options.JsonFile = None,
+) -> None:
+    """Run every workload under every design and print one table."""
+    _check_json(json)
+    design_names, workload_names = options.names_of(designs), options.names_of(workloads)
+    with render.progress_bar() as bar:
+        task = bar.add_task("running", total=len(design_names) * len(workload_names))
+        results = api.compare_runs(
+            design_names,
+            workload_names,
+            progress=lambda _: bar.advance(task),
+            machine=machine,
+            ops=ops,
+            threads=threads,
+            seed=seed,
+            set=set_,
+            control=control,
+            workload_args=dict(options.pairs_of(arg)),
+        )
+    _finish(json, documents.comparison(results), render.comparison_table(results))
+    _exit_with(results)
+
+
+@app.command()
+def crash(
+    design: options.Design,
+    workload: options.Workload,
+    machine: options.Machine = DEFAULT_MACHINE,
+    ops: options.Ops = None,
+    points: Annotated[
+        str, typer.Option("--points", metavar="all|N", help="Persist events to crash at, spread over the run.")
+    ] = str(DEFAULT_POINTS),
+    replay: Annotated[
+        str | None, typer.Option("--replay", metavar="ID", help="Crash only at the failure of this id.")
+    ] = None,
+    threads: options.Threads = 1,
+    seed: options.Seed = DEFAULT_SEED,
+    set_: options.Set = None,
+    domain: options.Domain = None,
+    control: options.Control = False,
+    arg: options.WorkloadArgs = None,
+    json: options.JsonFile = None,
+) -> None:
+    """Crash a workload at persist events, recover every image and check it."""
+    wanted = points_of(points)
+    scenario: Scenario = options.scenario_of(
+        design=design, workload=workload, machine=machine, ops=ops, threads=threads, seed=seed, set_=set_,
+        domain=domain, control=control, arg=arg,
+    )  # fmt: skip
+    _check_json(json)
+    with render.progress_bar() as bar:
+        task = bar.add_task(f"crashing {design}", total=None)
+        result = api.crash_scenario(
+            scenario, wanted, replay, lambda done, total: bar.update(task, completed=done, total=total)
+        )
+    _finish(json, result.to_dict(), render.crash_text(result))
+    if result.violations:
+        raise typer.Exit(EXIT_NEGATIVE)
+
+
+@app.command()
+def diff(
+    a: Annotated[str, typer.Argument(metavar="A.JSON", help="A result of `durasim run --json`.")],
+    b: Annotated[str, typer.Argument(metavar="B.JSON", help="Another one.")],
+    json: options.JsonFile = None,
+) -> None:
+    """Show what was configured differently in two runs and what that changed, the largest change first."""
+    _check_json(json)
+    first, second = (RunResult.from_dict(output.read_json(path, name)) for name, path in (("a", a), ("b", b)))
+    difference = difference_of(first, second)
+    _finish(json, difference.to_dict(), render.difference_table(difference))
+
+
+@app.command()
+def designs(json: options.JsonFile = None) -> None:
+    """List the rows of the registry."""
+    rows = api.designs()
+    columns = ("name", "hardware", "backend", "domains", "promise", "control", "summary")
+    _finish(json, rows, render.rows_table("designs", rows, columns))
+
+
+@app.command()
+def workloads(json: options.JsonFile = None) -> None:
+    """List the guest workloads and their arguments."""
+    rows = documents.workload_rows(api.workloads())
+    _finish(json, rows, render.rows_table("workloads", rows, ("name", "description", "arguments")))
+
+
+@app.command()
+def machines(
+    show: Annotated[
+        str | None, typer.Option("--show", metavar="NAME", help="Print the TOML text of a preset instead.")
+    ] = None,
+    json: options.JsonFile = None,
+) -> None:
+    """List the machine presets."""
+    if show is not None:
+        text = api.machine_toml(show)
+        if json is None:
+            output.write_stdout(text)
+        else:
+            output.write_json(json, {"name": show, "toml": text})
+        return
+    rows = api.machines()
+    _finish(json, rows, render.rows_table("machines", rows, ("name", "cores", "description")))
+
+
+def _check_json(path: str | None) -> None:
+    if path is not None:
+        output.check_writable(path)
+
+
+def _finish(path: str | None, document: object, shown: render.RenderableType) -> None:
+    """Writes the document if it is asked for, and shows it unless it went to standard output."""
+    if path is not None:
+        output.write_json(path, document)
+    if path != output.STANDARD_OUTPUT:
+        render.show(shown)
+
+
+def _exit_with(results: list[RunResult]) -> None:
+    if any(result.guest_exit_code for result in results):
+        raise typer.Exit(EXIT_NEGATIVE)

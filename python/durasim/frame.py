@@ -1,0 +1,71 @@
+"""Comparisons as a polars data frame. Apart from the API because polars takes a while to load."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars
+
+from durasim.results import RunResult
+from durasim.scenario import DEFAULT_DESIGN
+
+# Written down so that a frame has the same columns and types whatever the results hold.
+_SCHEMA = {
+    "design": polars.String,
+    "workload": polars.String,
+    "machine": polars.String,
+    "domain": polars.String,
+    "seed": polars.UInt64,
+    "threads": polars.UInt32,
+    "ops": polars.UInt64,
+    "throughput_ops_per_us": polars.Float64,
+    "relative_to_opt": polars.Float64,
+    "ipc": polars.Float64,
+    "instructions": polars.UInt64,
+    "cycles": polars.UInt64,
+    "pmem_write_total_bytes": polars.UInt64,
+    "pmem_write_data_bytes": polars.UInt64,
+    "pmem_write_log_bytes": polars.UInt64,
+    "pmem_write_metadata_bytes": polars.UInt64,
+    "pmem_write_migration_bytes": polars.UInt64,
+    "pmem_write_checkpoint_bytes": polars.UInt64,
+    "pmem_residual_dirty_bytes": polars.UInt64,
+    "latency_p50_ns": polars.Float64,
+    "latency_p99_ns": polars.Float64,
+    "latency_p999_ns": polars.Float64,
+    "latency_max_ns": polars.Float64,
+    "tx_begun": polars.UInt64,
+    "tx_committed": polars.UInt64,
+    "tx_aborted": polars.UInt64,
+    "digest": polars.String,
+    "guest_exit_code": polars.Int64,
+    "host_seconds": polars.Float64,
+    "host_mips": polars.Float64,
+    "host_peak_rss_bytes": polars.UInt64,
+}
+
+
+def comparison_frame(results: Sequence[RunResult]) -> polars.DataFrame:
+    """Gives one row for each result, in their order."""
+    baseline = {result.workload: result.throughput_ops_per_us for result in results if result.design == DEFAULT_DESIGN}
+    return polars.DataFrame([_row(result, baseline.get(result.workload)) for result in results], schema=_SCHEMA)
+
+
+def _row(result: RunResult, baseline: float | None) -> dict[str, object]:
+    throughput = result.throughput_ops_per_us
+    row: dict[str, object] = {
+        "relative_to_opt": throughput / baseline if throughput is not None and baseline else None,
+        "ipc": result.roi.ipc,
+        "instructions": result.roi.instructions,
+        "cycles": result.roi.cycles,
+    }
+    simple = ("design", "workload", "machine", "domain", "seed", "threads", "ops", "throughput_ops_per_us")
+    row |= {name: getattr(result, name) for name in (*simple, "pmem_residual_dirty_bytes", "digest", "guest_exit_code")}
+    row |= {f"pmem_write_{cause}_bytes": size for cause, size in result.pmem_write_bytes.to_dict().items()}
+    row |= {
+        f"latency_{name}_ns": value
+        for name, value in (result.latency_ns.to_dict() if result.latency_ns else {}).items()
+    }
+    row |= {f"tx_{fate}": number for fate, number in result.tx.to_dict().items()}
+    row |= {f"host_{name}": value for name, value in result.host.to_dict().items()}
+    return row

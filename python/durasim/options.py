@@ -1,0 +1,66 @@
+"""The options of the command line. Each means the same in every command that has it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from durasim.errors import refusal
+from durasim.scenario import Scenario
+
+JsonFile = Annotated[
+    str | None,
+    typer.Option("--json", metavar="FILE", help="Write the result as JSON: the whole file or none; '-' is stdout."),
+]
+Design = Annotated[str, typer.Option("--design", metavar="ROW", help="Row of the registry, see `durasim designs`.")]
+Workload = Annotated[
+    str | None, typer.Option("--workload", metavar="NAME", help="Guest workload, see `durasim workloads`.")
+]
+Machine = Annotated[
+    str, typer.Option("--machine", metavar="NAME|FILE", help="Preset, see `durasim machines`, or a TOML file.")
+]
+Ops = Annotated[int | None, typer.Option("--ops", help="Operations of the workload.")]
+Threads = Annotated[int, typer.Option("--threads", help="Threads of the guest.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of everything random; equal seeds, equal results.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="PATH.TO.KEY=VALUE", help="Change a parameter of the machine or design; repeatable."),
+]
+Control = Annotated[bool, typer.Option("--control", help="Run a case that is expected to fail.")]
+Domain = Annotated[
+    str | None, typer.Option("--domain", metavar="NAME", help="Persistence domain; the design's default if not given.")
+]
+WorkloadArgs = Annotated[
+    list[str] | None, typer.Option("--arg", metavar="NAME=VALUE", help="Argument of the workload; repeatable.")
+]
+Designs = Annotated[str, typer.Option("--designs", metavar="A,B", help="Rows of the registry, separated by commas.")]
+Workloads = Annotated[str, typer.Option("--workloads", metavar="X,Y", help="Workloads, separated by commas.")]
+
+
+def names_of(text: str) -> list[str]:
+    """Splits the value of `--designs` or `--workloads`."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def pairs_of(arguments: list[str] | None) -> tuple[tuple[str, str], ...]:
+    """Splits the values of `--arg`.
+
+    Raises:
+        ConfigError: One is not of the form name=value.
+    """
+    pairs = []
+    for argument in arguments or []:
+        name, separator, value = argument.partition("=")
+        if not separator:
+            raise refusal("arg", f"'{argument}' is not of the form name=value")
+        pairs.append((name, value))
+    return tuple(pairs)
+
+
+def scenario_of(**fields: Any) -> Scenario:
+    """Builds the scenario from the values of the options and checks it before anything is built or run."""
+    settings, workload_args = fields.pop("set_", None), fields.pop("arg", None)
+    scenario = Scenario(settings=tuple(settings or ()), workload_args=pairs_of(workload_args), **fields)
+    scenario.check()
+    return scenario

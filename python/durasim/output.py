@@ -1,0 +1,165 @@
+"""Files that appear whole or not at all, and the streams of the terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from durasim.errors import host_io, refusal
+
+STANDARD_OUTPUT = "-"
+
+
+def to_json(document: Any) -> str:
+    """Gives the one text form of a result: two spaces, keys in their order, a newline at the end."""
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def check_writable(path: str) -> None:
+    """Finds out before a long run whether `path` can be written.
+
+    Raises:
+        HostIoError: The folder is missing or refuses a new file.
+    """
+    if path == STANDARD_OUTPUT or _is_special(Path(path)):
+        return
+    target = Path(path)
+    if target.is_dir():
+        raise host_io(path, IsADirectoryError(0, "is a folder, not a file"))
+    try:
+        handle, probe = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    except OSError as error:
+        raise host_io(path, error) from None
+    os.close(handle)
+    Path(probe).unlink()
+
+
+def write_json(path: str, document: Mapping[str, Any]) -> None:
+    """Writes `document` to `path`, or to standard output if `path` is '-'.
+
+    The text goes to a new file in the same folder, reaches the disk and then takes the name, so that nobody ever
+    sees half of it. A device or pipe cannot be replaced and is written in place.
+
+    Raises:
+        HostIoError: The disk is full or the folder refuses the file; nothing is left behind.
+    """
+    text = to_json(document)
+    if path == STANDARD_OUTPUT:
+        write_stdout(text)
+        return
+    target = Path(path)
+    try:
+        if _is_special(target):
+            target.write_text(text, encoding="utf-8")
+        else:
+            _replace(target, text.encode())
+    except OSError as error:
+        raise host_io(path, error) from None
+
+
+def _replace(target: Path, data: bytes) -> None:
+    # A link is followed, so that the file it names is replaced and not the link.
+    target = target.resolve()
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
+        temporary.replace(target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+    folder = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _is_special(path: Path) -> bool:
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def write_stdout(text: str) -> None:
+    """Writes `text` to standard output and flushes it.
+
+    Raises:
+        HostIoError: Standard output cannot take it.
+    """
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as error:
+        raise _stream_failed("standard output", error) from None
+
+
+def pass_through(stream: str, data: bytes) -> None:
+    """Writes what the guest wrote to its standard output or error to ours, byte for byte where that is possible.
+
+    Raises:
+        HostIoError: The stream cannot take it.
+    """
+    ours = sys.stdout if stream == "stdout" else sys.stderr
+    try:
+        binary = getattr(ours, "buffer", None)
+        if binary is None:
+            ours.write(data.decode(errors="replace"))
+        else:
+            ours.flush()
+            binary.write(data)
+        ours.flush()
+    except OSError as error:
+        raise _stream_failed("standard output" if stream == "stdout" else "standard error", error) from None
+
+
+def to_stderr(_stream: str, data: bytes) -> None:
+    """Writes everything the guest wrote to standard error; used while standard output carries a document."""
+    pass_through("stderr", data)
+
+
+def discard(_stream: str, _data: bytes) -> None:
+    """Drops what the guest wrote."""
+
+
+def _stream_failed(name: str, error: OSError) -> Exception:
+    # What is still in the buffer would make the interpreter complain once more when it ends.
+    with contextlib.suppress(OSError, ValueError):
+        sink = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(sink, 1 if name == "standard output" else 2)
+        os.close(sink)
+    return host_io(name, error)
+
+
+def read_json(path: str, field: str) -> Any:
+    """Reads the JSON document in `path`.
+
+    Raises:
+        HostIoError: The file cannot be read.
+        ConfigError: It is not JSON; `field` names the argument.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise host_io(path, error) from None
+    except UnicodeDecodeError:
+        raise refusal(field, f"{path} is not a text file") from None
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise refusal(field, f"{path} is not JSON (line {error.lineno}: {error.msg})") from None

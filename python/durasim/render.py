@@ -1,0 +1,168 @@
+"""Results as text for the terminal. Tables go to standard output, progress to standard error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from durasim.difference import Difference
+from durasim.output import write_stdout
+from durasim.results import CrashResult, RunResult
+from durasim.scenario import DEFAULT_DESIGN
+
+# Wide enough for every table; a terminal tells its own width.
+_WIDTH_OF_PIPES = 160
+
+
+def show(renderable: RenderableType) -> None:
+    """Prints to standard output.
+
+    Raises:
+        HostIoError: Standard output cannot take it.
+    """
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = _WIDTH_OF_PIPES
+    with console.capture() as capture:
+        console.print(renderable)
+    write_stdout(capture.get())
+
+
+def progress_bar() -> Progress:
+    """Gives a progress display on standard error, which is silent where that is no terminal."""
+    console = Console(stderr=True)
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+
+
+def run_table(result: RunResult) -> Table:
+    """Gives the summary of a run."""
+    table = Table(
+        title=f"{result.workload} under {result.design} on {result.machine} ({result.domain})", show_header=False
+    )
+    table.add_column("measure")
+    table.add_column("value", justify="right")
+    table.add_column("unit")
+    if result.throughput_ops_per_us is not None:
+        table.add_row("throughput", _number(result.throughput_ops_per_us), "ops/us")
+        table.add_row("operations", _number(result.ops), "")
+    table.add_row("instructions per cycle", _number(result.roi.ipc), "")
+    table.add_row("instructions", _number(result.roi.instructions), "")
+    table.add_row("cycles", _number(result.roi.cycles), "")
+    for cause, size_bytes in result.pmem_write_bytes.to_dict().items():
+        if cause == "total" or size_bytes:
+            table.add_row(f"pmem written, {cause}", _number(size_bytes), "bytes")
+    table.add_row("pmem left dirty", _number(result.pmem_residual_dirty_bytes), "bytes")
+    if result.latency_ns is not None:
+        for name, label in (("p50", "p50"), ("p99", "p99"), ("p999", "p99.9"), ("max", "maximum")):
+            table.add_row(f"latency {label}", _number(getattr(result.latency_ns, name)), "ns")
+    table.add_row("transactions committed", _number(result.tx.committed), "")
+    table.add_row("transactions aborted", _number(result.tx.aborted), "")
+    table.add_row("guest exit code", str(result.guest_exit_code), "")
+    table.add_row("simulation speed", _number(result.host.mips), "MIPS")
+    table.add_row("digest", result.digest, "")
+    return table
+
+
+def comparison_table(results: Sequence[RunResult]) -> Table:
+    """Gives one row for each result; throughput relative to `opt` where that is among the designs."""
+    baseline = {result.workload: result.throughput_ops_per_us for result in results if result.design == DEFAULT_DESIGN}
+    machines = ", ".join(dict.fromkeys(result.machine for result in results))
+    table = Table(title=f"designs on {machines}")
+    for name in ("workload", "design", "domain"):
+        table.add_column(name)
+    for name in (
+        "throughput\nops/us", "relative\nto opt", "IPC", "pmem bytes\nwritten", "data", "log", "metadata",
+        "p99\nns", "p99.9\nns", "simulated\nMIPS",
+    ):  # fmt: skip
+        table.add_column(name, justify="right")
+    previous = None
+    for result in results:
+        if previous not in (None, result.workload):
+            table.add_section()
+        previous = result.workload
+        reference, throughput = baseline.get(result.workload), result.throughput_ops_per_us
+        relative = throughput / reference if throughput is not None and reference else None
+        written = result.pmem_write_bytes
+        table.add_row(
+            result.workload,
+            result.design,
+            result.domain,
+            *(_number(value) for value in (throughput, relative, result.roi.ipc)),
+            *(_number(value) for value in (written.total, written.data, written.log, written.metadata)),
+            *(_number(getattr(result.latency_ns, name, None)) for name in ("p99", "p999")),
+            _number(result.host.mips),
+        )
+    return table
+
+
+def crash_text(result: CrashResult) -> Text:
+    """Gives the verdict of a campaign."""
+    text = Text()
+    case = f"{result.design} on {result.machine} ({result.domain}), {result.workload}, {result.ops} operations"
+    text.append(f"{case}: {result.trials} crashes at {result.points} persist events, ")
+    if result.violations:
+        text.append(f"{result.violations} violations", style="bold red")
+    else:
+        text.append("every recovery is right", style="bold green")
+    for label, numbers in (("events", result.events_by_kind), ("inside", result.marks)):
+        if numbers:
+            text.append(f"\n  {label}: " + ", ".join(f"{name} {number}" for name, number in numbers.items()))
+    for failure in result.failures:
+        text.append(f"\n  {failure.id} ({failure.oracle}): {failure.message}\n    {failure.command}")
+    return text
+
+
+def difference_table(difference: Difference) -> Table:
+    """Gives the configuration keys that differ, then the measures."""
+    table = Table(title="a against b")
+    table.add_column("key")
+    for name in ("a", "b", "b / a"):
+        table.add_column(name, justify="right")
+    for change in difference.configuration:
+        table.add_row(change.key, str(change.a), str(change.b), "")
+    table.add_section()
+    for measure in difference.measures:
+        table.add_row(
+            f"{measure.key} ({measure.unit})", *(_number(value) for value in (measure.a, measure.b, measure.ratio))
+        )
+    return table
+
+
+def rows_table(title: str, rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> Table:
+    """Gives the given columns of a list of objects."""
+    table = Table(title=title)
+    for column in columns:
+        table.add_column(column.replace("_", " "), overflow="fold")
+    for row in rows:
+        table.add_row(*(_cell(row[column]) for column in columns))
+    return table
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else ""
+    if isinstance(value, list | tuple):
+        return ", ".join(_cell(item) for item in value)
+    return str(value)
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"  # noqa: PLR2004

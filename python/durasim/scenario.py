@@ -1,0 +1,212 @@
+"""What is to be simulated, checked as far as names go, and the request for the compiled half of the package."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from durasim import _core
+from durasim.errors import refusal, unknown_name
+
+if TYPE_CHECKING:
+    from durasim.toolchain import WorkloadInfo
+
+DEFAULT_DESIGN = "opt"
+DEFAULT_MACHINE = "hercules-tecs23"
+DEFAULT_SEED = 1
+_SEED_LIMIT = 2**64
+_THREADS_MAX = 1024
+
+Settings = Mapping[str, Any] | Sequence[str]
+"""Machine and design parameters: `{"path.to.key": value}` or `["path.to.key=value"]`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """One simulation: a program, a design, a machine. The fields are the options of the command line.
+
+    Attributes:
+        design: Row of the registry.
+        workload: Name of a workload; exactly one of it and `elf` is given.
+        machine: Preset, or path of a machine file.
+        ops: Operations in the region of interest; None takes the workload's default.
+        threads: Threads of the guest.
+        seed: Seed of everything random.
+        settings: Parameters that differ from the machine's, as `path.to.key=value`.
+        domain: Persistence domain; None takes the design's default.
+        control: Runs a case that is expected to fail, such as a domain the design does not tolerate.
+        elf: A static RV64GC Linux program.
+        args: Its arguments.
+        env: Its environment, as `NAME=value`.
+        root: The folder of the host that it may see; None shows it no files.
+        pool: The host file that keeps its persistent memory; None starts from a fresh pool.
+        workload_args: Arguments of the workload, by name.
+        max_instructions: Stops the guest after so many instructions.
+    """
+
+    design: str = DEFAULT_DESIGN
+    workload: str | None = None
+    machine: str = DEFAULT_MACHINE
+    ops: int | None = None
+    threads: int = 1
+    seed: int = DEFAULT_SEED
+    settings: tuple[str, ...] = ()
+    domain: str | None = None
+    control: bool = False
+    elf: str | None = None
+    args: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+    root: str | None = None
+    pool: str | None = None
+    workload_args: tuple[tuple[str, str], ...] = ()
+    max_instructions: int | None = None
+
+    def check(self) -> None:
+        """Refuses what can be refused without the machine.
+
+        Raises:
+            ConfigError: A name is unknown, a number is out of range, or options exclude each other.
+        """
+        if self.design not in design_rows():
+            raise unknown_name("design", self.design, design_rows())
+        if not _is_path(self.machine) and self.machine not in machine_names():
+            raise unknown_name("machine", self.machine, machine_names())
+        self._check_program()
+        _in_range("seed", self.seed, 0, _SEED_LIMIT - 1)
+        _in_range("threads", self.threads, 1, _THREADS_MAX)
+        for field, value in (("ops", self.ops), ("max_instructions", self.max_instructions)):
+            if value is not None:
+                _in_range(field, value, 1, _SEED_LIMIT - 1)
+        _have_equals_sign("set", self.settings, "path.to.key=value")
+        _have_equals_sign("env", self.env, "NAME=value")
+
+    def _check_program(self) -> None:
+        if (self.workload is None) == (self.elf is None):
+            raise refusal("workload", "give a workload or a program with --elf, and not both")
+        if self.workload is not None:
+            info = workload_info(self.workload)
+            if self.args:
+                raise refusal("arguments", "a workload takes --arg name=value; only a program takes arguments after --")
+            for name, _ in self.workload_args:
+                known = [argument.name for argument in info.arguments]
+                if name not in known:
+                    raise unknown_name(f"arg of {info.name}", name, known)
+        elif self.ops is not None or self.workload_args:
+            option = "ops" if self.ops is not None else "arg"
+            raise refusal(option, "belongs to workloads; give a program its own arguments after --")
+
+    def request(self) -> dict[str, Any]:
+        """Builds the guest program if needed and gives the request for the compiled half.
+
+        Raises:
+            ConfigError: As from `check`.
+            ToolchainError: The guest program cannot be built.
+        """
+        self.check()
+        request: dict[str, Any] = {
+            "machine": self.machine,
+            "design": self.design,
+            "domain": self.domain,
+            "control": self.control,
+            "set": list(self.settings),
+            "env": list(self.env),
+            "root": self.root,
+            "seed": self.seed,
+            "pool": self.pool,
+            "ops": self.ops,
+            "threads": self.threads,
+            "max_instructions": self.max_instructions,
+            "functional": False,
+        }
+        if self.elf is not None:
+            name = Path(self.elf).name
+            return request | {"elf": self.elf, "elf_name": name, "workload": name, "args": list(self.args)}
+        return request | self._workload_request()
+
+    def _workload_request(self) -> dict[str, Any]:
+        from durasim import toolchain  # noqa: PLC0415 - keeps the start-up of other commands short
+
+        info = workload_info(self.workload or "")
+        ops = info.default_ops if self.ops is None else self.ops
+        elf = toolchain.build(info.name, design_rows()[self.design]["backend"])
+        return {
+            "elf": os.fspath(elf),
+            "elf_name": info.name,
+            "workload": info.name,
+            "ops": ops,
+            "args": ["run", *self.guest_options(ops)],
+        }
+
+    def guest_options(self, ops: int) -> list[str]:
+        """Gives the options that every entry point of a workload takes."""
+        options = ["--ops", str(ops), "--seed", str(self.seed), "--threads", str(self.threads)]
+        for name, value in self.workload_args:
+            options += [f"--{name}", value]
+        return options
+
+
+@cache
+def design_rows() -> dict[str, dict[str, Any]]:
+    """Gives the rows of the registry by name."""
+    return {row["name"]: row for row in json.loads(_core.designs())}
+
+
+@cache
+def machine_rows() -> dict[str, dict[str, Any]]:
+    """Gives the machine presets by name."""
+    return {row["name"]: row for row in json.loads(_core.machines())}
+
+
+def machine_names() -> list[str]:
+    """Gives the names of the machine presets."""
+    return list(machine_rows())
+
+
+def workload_info(name: str) -> WorkloadInfo:
+    """Gives the description of the workload `name`.
+
+    Raises:
+        ConfigError: There is none of that name.
+    """
+    from durasim import toolchain  # noqa: PLC0415 - keeps the start-up of other commands short
+
+    infos = {info.name: info for info in toolchain.workloads()}
+    if name not in infos:
+        raise unknown_name("workload", name, infos)
+    return infos[name]
+
+
+def settings_of(settings: Settings | None) -> tuple[str, ...]:
+    """Brings `set=` of the Python API into the form of `--set`."""
+    if settings is None:
+        return ()
+    if isinstance(settings, str):
+        raise refusal("set", "expected a mapping or a list of 'path.to.key=value', not one string")
+    if isinstance(settings, Mapping):
+        return tuple(f"{path}={_literal(value)}" for path, value in settings.items())
+    return tuple(settings)
+
+
+def _literal(value: Any) -> str:
+    """Gives a value as `--set` reads it: text as it stands, everything else as a TOML literal."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _is_path(machine: str) -> bool:
+    return machine.endswith(".toml") or os.sep in machine
+
+
+def _in_range(field: str, value: int, lowest: int, highest: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value <= highest:
+        raise refusal(field, f"{value!r} is out of range (allowed: {lowest} to {highest})")
+
+
+def _have_equals_sign(field: str, values: Sequence[str], form: str) -> None:
+    for value in values:
+        if "=" not in value:
+            raise refusal(field, f"'{value}' is not of the form {form}")
