@@ -1,0 +1,23 @@
+//! Records the test vectors anew: random programs and what qemu-riscv64 makes of them, for `tests/differential.rs`.
+//!
+//! Run it with `cargo run -p durasim-isa --example record_vectors` where qemu-riscv64 is installed.
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use common::generate::{Kind, program};
+use common::{qemu, vectors};
+
+fn main() {
+    let qemu = qemu::find().expect("qemu-riscv64 or qemu-riscv64-static on PATH");
+    for kind in Kind::ALL {
+        let record = |seed| {
+            let elf = program(kind, seed);
+            let output = qemu::run(&qemu, &elf).expect("a program that qemu runs");
+            (elf, output)
+        };
+        let recorded: Vec<_> = (0..vectors::PROGRAMS).map(record).collect();
+        vectors::write(kind, &recorded).expect("a writable folder of vectors");
+        println!("{}: {} programs", kind.name(), recorded.len());
+    }
+}
