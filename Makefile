@@ -1,0 +1,75 @@
+# durasim. `make demo` needs rust, python3 (3.11 or later), gcc, make and git; everything else it installs into .venv.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := build/stamps
+
+RUST_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates machines -type f 2>/dev/null)
+
+.PHONY: help setup demo demo-cold test lint fmt bench clean
+
+help: ## Say what there is
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMPS)/package ## Make .venv with the built package in it
+
+$(STAMPS)/environment: requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit("durasim needs python3 3.11 or later, found " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	@echo "installing the pinned Python packages into $(VENV)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --progress-bar off -r requirements.lock
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/package: $(STAMPS)/environment $(RUST_SOURCES)
+	@echo "building the Rust core (some minutes when nothing is cached)"
+	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked --quiet
+	@touch $@
+
+demo: $(STAMPS)/package ## Run the B+-tree under five designs, crash two of them, print both verdicts
+	@$(BIN)/python -m durasim.demo
+
+# A clone sees what is committed. PATH alone finds the tools; a cargo that is a shim of rustup also needs to know where
+# its toolchains are. All caches lie under the new HOME and go with it.
+demo-cold: ## The same from a clone with every cache cold; print the seconds
+	@scratch=$$(mktemp -d); trap 'rm -rf "$$scratch"' EXIT; \
+	git clone --quiet "$(CURDIR)" "$$scratch/durasim"; mkdir "$$scratch/home"; \
+	environment=(HOME="$$scratch/home" PATH="$$PATH" CARGO_HOME="$$scratch/home/.cargo" TERM="$${TERM:-dumb}"); \
+	if command -v rustup > /dev/null; then environment+=(RUSTUP_HOME="$$(rustup show home)"); fi; \
+	for name in PIP_CERT PIP_INDEX_URL PIP_FIND_LINKS SSL_CERT_FILE CARGO_HTTP_CAINFO HTTPS_PROXY HTTP_PROXY NO_PROXY; do \
+	  if [ -n "$${!name:-}" ]; then environment+=("$$name=$${!name}"); fi; done; \
+	begin=$$(date +%s); \
+	env -i "$${environment[@]}" $(MAKE) --no-print-directory -C "$$scratch/durasim" demo; \
+	echo "demo-cold: $$(( $$(date +%s) - begin )) seconds"
+
+test: $(STAMPS)/package ## Formatters, linters and every test
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo test --workspace --locked
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/python -m pytest
+
+lint: $(STAMPS)/environment ## Linters alone
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	$(BIN)/ruff check
+
+fmt: $(STAMPS)/environment ## Format everything
+	cargo fmt --all
+	$(BIN)/ruff check --fix-only --quiet
+	$(BIN)/ruff format
+
+bench: $(STAMPS)/package $(STAMPS)/bench ## Simulated MIPS, beside qemu-riscv64 (if installed) and rvsim
+	@$(BIN)/python -m durasim.bench
+
+$(STAMPS)/bench: $(STAMPS)/environment pyproject.toml
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --progress-bar off -c requirements.lock rvsim==2.1.0
+	@touch $@
+
+clean: ## Remove everything that was built
+	rm -rf build target $(VENV) python/durasim/_core.*.so
+	find . -name __pycache__ -not -path './$(VENV)/*' -type d -prune -exec rm -rf {} +

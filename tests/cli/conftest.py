@@ -1,0 +1,82 @@
+"""Helpers of the tests of the command line: every one starts the real program."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from referencing import Registry, Resource
+
+import durasim
+import elf_files
+
+SCHEMAS = Path(durasim.__file__).parent / "schemas"
+Program = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="session")
+def program() -> Program:
+    """Run `durasim` with the given arguments and give what it printed."""
+
+    def start(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "durasim", *map(str, arguments)]
+        options = {"capture_output": True, "text": True, "timeout": 300} | options
+        return subprocess.run(command, check=False, **options)
+
+    return start
+
+
+@pytest.fixture(scope="session")
+def refused(program: Program) -> Callable[..., str]:
+    """Run `durasim`, expect a refusal with one sentence on standard error, and give the sentence."""
+
+    def start(arguments: Sequence[str | Path], exit_code: int, *words: str, **options: Any) -> str:
+        result = program(*arguments, **options)
+        sentence = result.stderr
+        assert result.returncode == exit_code, sentence
+        assert sentence.count("\n") == 1, sentence
+        assert sentence.endswith("\n"), sentence
+        assert "Traceback" not in sentence
+        assert "panicked" not in sentence
+        for word in words:
+            assert word in sentence
+        return sentence
+
+    return start
+
+
+@pytest.fixture
+def elf(tmp_path: Path) -> Callable[[bytes], Path]:
+    """Write an ELF file and give its path."""
+
+    def write(data: bytes, name: str = "prog") -> Path:
+        path = tmp_path / name
+        path.write_bytes(data)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def hello(elf: Callable[[bytes], Path]) -> Path:
+    """Give a program that greets on both streams and exits with 0."""
+    code = elf_files.write_from_pc(1, b"hello out\n") + elf_files.write_from_pc(2, b"hello err\n")
+    return elf(elf_files.elf64(code + elf_files.exit_with(0)), "hello")
+
+
+@pytest.fixture(scope="session")
+def conforms() -> Callable[[str, Any], None]:
+    """Check a document against one of the checked-in schemas."""
+    documents = {path.name: json.loads(path.read_text()) for path in sorted(SCHEMAS.glob("*.json"))}
+    registry = Registry().with_resources((name, Resource.from_contents(schema)) for name, schema in documents.items())
+    for schema in documents.values():
+        jsonschema.Draft202012Validator.check_schema(schema)
+
+    def check(name: str, document: Any) -> None:
+        jsonschema.Draft202012Validator(documents[f"{name}.json"], registry=registry).validate(document)
+
+    return check

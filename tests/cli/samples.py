@@ -1,0 +1,41 @@
+"""Documents in the shape of results, for the tests that need no simulation."""
+
+from typing import Any
+
+RUN: dict[str, Any] = {
+    "schema": "durasim-run/1",
+    "durasim_version": "0.1.0",
+    "design": "opt",
+    "workload": "btree",
+    "machine": "tiny",
+    "domain": "eadr",
+    "seed": 1,
+    "threads": 1,
+    "ops": 10,
+    "roi": {"instructions": 1000, "cycles": 2000, "ipc": 0.5},
+    "program": {"instructions": 3000, "cycles": 4000, "ipc": 0.75},
+    "throughput_ops_per_us": 15.0,
+    "pmem_write_bytes": {"total": 640, "data": 640, "log": 0, "metadata": 0, "migration": 0, "checkpoint": 0},
+    "pmem_residual_dirty_bytes": 128,
+    "latency_ns": {"p50": 60.0, "p99": 90.0, "p999": 95.0, "max": 95.0},
+    "tx": {"begun": 10, "committed": 10, "aborted": 0},
+    "digest": "0123456789abcdef0123456789abcdef",
+    "guest_exit_code": 0,
+    "host": {"seconds": 0.5, "mips": 0.006, "peak_rss_bytes": 1048576},
+    "stats": {
+        "l1d": {
+            "misses": {"value": 12, "unit": "count", "description": "Misses."},
+            "miss_ratio": {"value": 0.25, "unit": "ratio", "description": "Misses per access."},
+        },
+        "cycles": {"value": 2000, "unit": "cycles", "description": "Cycles."},
+    },
+}
+
+
+def run(**changes: Any) -> dict[str, Any]:
+    """Give the sample with some fields changed; a dotted name reaches into it."""
+    document: dict[str, Any] = {key: dict(value) if isinstance(value, dict) else value for key, value in RUN.items()}
+    for path, value in changes.items():
+        folder, _, name = path.rpartition("__")
+        (document[folder] if folder else document)[name] = value
+    return document

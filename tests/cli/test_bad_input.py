@@ -1,0 +1,185 @@
+"""Bad input: one clear sentence, the documented exit code, no panic, no partial file."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import elf_files as ef
+
+RUN = ["run", "--workload", "btree", "--machine", "tiny", "--ops", "20", "--arg", "populate=20"]
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("--design", "hercles", ["design", "hercles", "did you mean 'hercules'", "opt"]),
+        ("--workload", "btre", ["workload", "btre", "did you mean 'btree'", "array-swap"]),
+        ("--machine", "tinny", ["machine", "tinny", "did you mean 'tiny'", "hercules-tecs23"]),
+        ("--domain", "adrr", ["domain", "adrr", "adr"]),
+        ("--arg", "populat=3", ["populat", "populate"]),
+        ("--arg", "populate=many", ["populate", "many"]),
+        ("--arg", "node-bytes=1", ["node-bytes", "64"]),
+        ("--arg", "populate", ["name=value"]),
+        ("--set", "l1d.sizes_kb=3", ["l1d", "sizes_kb"]),
+        ("--set", "nothing.here=3", ["nothing"]),
+        ("--set", "no_equals_sign", ["no_equals_sign", "path.to.key=value"]),
+        ("--ops", "0", ["ops", "0", "1"]),
+        ("--ops", "many", ["--ops"]),
+        ("--seed", "-1", ["seed", "-1"]),
+        ("--threads", "0", ["threads", "0"]),
+        ("--threads", "2", ["threads"]),
+        ("--machine", "missing.toml", ["missing.toml"]),
+        ("--pool", "missing/folder/pool", ["missing/folder/pool"]),
+    ],
+)
+def test_options_of_run(refused, option, value, words):
+    # The last value of an option counts.
+    code = 4 if option == "--pool" else 2
+    refused([*RUN, option, value], code, *words)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["frobnicate"], ["frobnicate"]),
+        ([], ["command"]),
+        (["run"], ["workload", "--elf"]),
+        (["run", "--bogus"], ["--bogus"]),
+        (["run", "--workload", "btree", "--elf", "x"], ["not both"]),
+        (["run", "--elf", "x", "--ops", "3"], ["ops"]),
+        (["run", "--elf", "x", "--arg", "a=3"], ["arg"]),
+        (["run", "--workload", "btree", "--", "extra"], ["--arg"]),
+        (["run", "--elf", "x", "--env", "HOME"], ["NAME=value"]),
+        (["crash", "--design", "hercules", "--workload", "btree", "--points", "some"], ["points", "some", "all"]),
+        (["crash", "--design", "hercules", "--workload", "btree", "--points", "0"], ["points"]),
+        (["crash", "--design", "hercules", "--workload", "btree", "--replay", "nonsense"], ["replay", "nonsense"]),
+        (["crash", "--workload", "btree"], ["--design"]),
+        (["compare", "--designs", "opt,hercles", "--workloads", "btree"], ["hercles", "hercules"]),
+        (["compare", "--designs", "opt", "--workloads", "btre"], ["btre", "btree"]),
+        (["compare", "--designs", "opt,opt", "--workloads", "btree"], ["opt", "twice"]),
+        (["compare", "--designs", ",", "--workloads", "btree"], ["designs"]),
+        (["machines", "--show", "tinny"], ["tinny", "tiny"]),
+    ],
+)
+def test_command_lines(refused, arguments, words):
+    refused(arguments, 2, *words)
+
+
+def test_a_key_out_of_range(refused):
+    sentence = refused([*RUN, "--set", "pmem.read_ns=-5"], 2, "pmem.read_ns")
+    assert "-5" in sentence
+
+
+def test_a_domain_the_design_does_not_tolerate(refused, program):
+    arguments = [*RUN, "--design", "swl-eadr", "--domain", "adr"]
+    refused(arguments, 2, "swl-eadr", "adr", "--control")
+    assert program(*arguments, "--control").returncode == 0
+
+
+@pytest.mark.parametrize("text", ["[[", "name = 3", "unknown_key = 1\n"])
+def test_a_machine_file_that_is_wrong(refused, tmp_path, text):
+    path = tmp_path / "machine.toml"
+    path.write_text(text)
+    refused([*RUN, "--machine", path], 2, "machine.toml")
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (ef.elf32(), ["32"]),
+        (ef.elf64(ef.exit_with(0), machine=ef.EM_X86_64), ["RISC-V"]),
+        (ef.elf64(ef.exit_with(0), kind=ef.ET_DYN, interpreter=True), ["static"]),
+        (ef.elf64(ef.exit_with(0), interpreter=True), ["static"]),
+        (ef.elf64(ef.exit_with(0))[:40], ["truncated"]),
+        (ef.elf64(ef.exit_with(0))[:-4], ["truncated"]),
+        (b"#!/bin/sh\n", ["ELF"]),
+        (b"", ["ELF"]),
+    ],
+    ids=["32-bit", "x86-64", "dynamic", "interpreter", "no-headers", "truncated", "script", "empty"],
+)
+def test_programs_that_cannot_be_loaded(refused, elf, tmp_path, data, words):
+    path = tmp_path / "result.json"
+    sentence = refused(["run", "--elf", elf(data), "--json", path], 2, "prog")
+    assert any(word.lower() in sentence.lower() for word in words), sentence
+    assert not path.exists()
+
+
+def test_a_program_that_is_not_there(refused, tmp_path):
+    refused(["run", "--elf", tmp_path / "missing"], 4, "missing")
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ([ef.JUMP_TO_ZERO], ["pc 0x0"]),
+        ([ef.UNKNOWN_OPCODE], [hex(ef.BASE + ef.HEADERS_BYTES), "7b"]),
+        ([ef.li(ef.A7, ef.SYS_UNKNOWN), ef.ECALL, *ef.exit_with(0)], ["system call", str(ef.SYS_UNKNOWN)]),
+    ],
+    ids=["void", "opcode", "system-call"],
+)
+def test_programs_that_have_to_be_stopped(refused, elf, tmp_path, code, words):
+    path = tmp_path / "result.json"
+    refused(["run", "--elf", elf(ef.elf64(code)), "--json", path], 3, *words)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("spoil", ["short", "long", "version"])
+def test_a_pool_file_that_does_not_fit(program, refused, tmp_path, spoil):
+    pool = tmp_path / "pool"
+    assert program(*RUN, "--pool", pool).returncode == 0
+    data = pool.read_bytes()
+    if spoil == "short":
+        pool.write_bytes(data[: len(data) // 2 - 3])
+    elif spoil == "long":
+        pool.write_bytes(data + b"x")
+    else:
+        # The version stands in the first line of the file, behind its magic.
+        pool.write_bytes(data[:8] + b"\xff\xff\xff\xff" + data[12:])
+    before = pool.read_bytes()
+    refused([*RUN, "--pool", pool], 2, "pool")
+    assert pool.read_bytes() == before
+
+
+def test_a_full_disk(refused):
+    refused([*RUN, "--json", "/dev/full"], 4, "/dev/full", "No space left")
+
+
+@pytest.mark.parametrize("folder", ["missing", "/proc"])
+def test_a_folder_that_takes_no_file(refused, tmp_path, folder):
+    refused([*RUN, "--json", f"{folder}/result.json"], 4, f"{folder}/result.json", cwd=tmp_path)
+
+
+def test_no_partial_file_when_the_disk_fills_up(program, tmp_path):
+    """A file system with little room, made by a limit on the size of files, which also root obeys."""
+    path = tmp_path / "result.json"
+    assert program(*RUN).returncode == 0  # builds the guest program
+    limit = "import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200));"
+    start = "sys.argv[0] = 'durasim'; runpy.run_module('durasim', run_name='__main__')"
+    command = [sys.executable, "-B", "-c", limit + start, *RUN, "--json", str(path)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert result.returncode == 4, result.stderr
+    assert result.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_standard_output_that_is_full(hello):
+    with open("/dev/full", "w") as full:  # noqa: PTH123 - the descriptor is what is wanted
+        result = subprocess.run(
+            [sys.executable, "-m", "durasim", "run", "--elf", str(hello)],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=300,
+        )  # fmt: skip
+    assert result.returncode == 4, result.stderr
+    assert "standard output" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_reader_that_goes_away(hello):
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "durasim", "run", "--elf", str(hello)]
+    result = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, check=False, timeout=300)
+    os.close(write)
+    assert result.returncode == 4
+    assert "Traceback" not in result.stderr

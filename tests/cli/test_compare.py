@@ -1,0 +1,66 @@
+"""`durasim compare` and the data frame."""
+
+import json
+
+import polars
+import pytest
+
+import durasim as ds
+
+SMALL = {"machine": "tiny", "ops": 30, "workload_args": {"populate": 30}}
+
+
+def test_one_row_for_each_pair():
+    seen = []
+    frame = ds.compare(designs=["opt", "hercules"], workloads=["btree", "array-swap"], progress=seen.append, **SMALL)
+    assert isinstance(frame, polars.DataFrame)
+    assert frame.select("workload", "design").rows() == [
+        ("btree", "opt"),
+        ("btree", "hercules"),
+        ("array-swap", "opt"),
+        ("array-swap", "hercules"),
+    ]
+    assert frame.filter(design="opt")["relative_to_opt"].to_list() == [1.0, 1.0]
+    for relative, throughput, baseline in zip(
+        frame.filter(design="hercules")["relative_to_opt"],
+        frame.filter(design="hercules")["throughput_ops_per_us"],
+        frame.filter(design="opt")["throughput_ops_per_us"],
+        strict=True,
+    ):
+        assert relative == pytest.approx(throughput / baseline)
+    assert [result.design for result in seen] == frame["design"].to_list()
+
+
+def test_without_opt_nothing_is_relative():
+    frame = ds.compare(designs=["hercules"], workloads=["btree"], **SMALL)
+    assert frame["relative_to_opt"].to_list() == [None]
+
+
+def test_the_document(program, conforms):
+    result = program(
+        "compare", "--designs", "opt,swl-flush", "--workloads", "btree", "--machine", "tiny", "--ops", "30",
+        "--arg", "populate=30", "--json", "-",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    document = json.loads(result.stdout)
+    conforms("compare", document)
+    assert [run["design"] for run in document["runs"]] == ["opt", "swl-flush"]
+    assert document["relative"][0]["relative_to_opt"] == 1.0
+
+
+def test_the_table(program):
+    result = program(
+        "compare", "--designs", "opt,tc", "--workloads", "btree", "--machine", "tiny", "--ops", "30", "--arg",
+        "populate=30",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    for word in ("opt", "tc", "IPC", "p99.9", "metadata"):
+        assert word in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("designs", "word"), [("opt", "list"), ([], "nothing"), (["opt", "opt"], "twice"), (["optt"], "opt")]
+)
+def test_wrong_lists_are_refused_before_any_run(designs, word):
+    with pytest.raises(ds.ConfigError, match=word):
+        ds.compare(designs=designs, workloads=["btree"])

@@ -1,0 +1,74 @@
+"""`durasim crash`: verdicts, replay and the documents."""
+
+import json
+import shlex
+
+import pytest
+
+import durasim as ds
+
+SMALL = ["--workload", "btree", "--machine", "tiny", "--ops", "12", "--arg", "populate=12"]
+DURABLE = [row["name"] for row in ds.designs() if not row["control"]]
+
+
+@pytest.mark.parametrize("design", DURABLE)
+def test_designs_keep_their_promise(program, conforms, design):
+    result = program("crash", "--design", design, *SMALL, "--points", "60", "--json", "-")
+    assert result.returncode == 0, result.stdout + result.stderr
+    document = json.loads(result.stdout)
+    conforms("crash", document)
+    assert document["violations"] == 0
+    assert document["failures"] == []
+    assert document["trials"] >= 60
+    assert sum(document["events_by_kind"].values()) == document["points"]
+
+
+def test_opt_is_caught_and_its_failure_replays(program, conforms, tmp_path):
+    path = tmp_path / "verdict.json"
+    result = program("crash", "--design", "opt", *SMALL, "--points", "60", "--json", path)
+    assert result.returncode == 1, result.stderr
+    document = json.loads(path.read_text())
+    conforms("crash", document)
+    assert document["violations"] > 0
+    failure = document["failures"][0]
+    assert failure["command"] in result.stdout.replace("\n", " ")
+    words = shlex.split(failure["command"])
+    assert words[:2] == ["durasim", "crash"]
+    again = program(*words[1:], "--json", "-")
+    assert again.returncode == 1, again.stderr
+    replayed = json.loads(again.stdout)
+    assert replayed["trials"] == 1
+    assert replayed["failures"][0]["id"] == failure["id"]
+    assert replayed["failures"][0]["message"] == failure["message"]
+
+
+def test_software_logging_without_flushes_is_caught_under_adr(program):
+    result = program("crash", "--design", "swl-eadr", "--domain", "adr", "--control", *SMALL, "--points", "60")
+    assert result.returncode == 1, result.stderr
+    assert "violations" in result.stdout
+
+
+def test_campaigns_are_reproducible():
+    first, second = (
+        ds.crash(
+            design="tc", workload="btree", machine="tiny", ops=8, points=20, workload_args={"populate": 8}
+        ).to_dict()
+        for _ in range(2)
+    )
+    assert {**first, "host": None} == {**second, "host": None}
+
+
+def test_progress_is_told_and_can_end_the_campaign():
+    told = []
+
+    def progress(done, total):
+        told.append((done, total))
+        return done < 5
+
+    result = ds.crash(
+        design="hercules", workload="btree", machine="tiny", ops=8, points=40, workload_args={"populate": 8},
+        progress=progress,
+    )  # fmt: skip
+    assert told
+    assert told == sorted(told)
+    assert result.trials < 40

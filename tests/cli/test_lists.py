@@ -1,0 +1,49 @@
+"""`durasim designs`, `workloads` and `machines`."""
+
+import json
+import tomllib
+
+import pytest
+
+import durasim as ds
+
+
+@pytest.mark.parametrize("command", ["designs", "workloads", "machines"])
+def test_the_list_is_json_and_a_table(program, conforms, command):
+    result = program(command, "--json", "-")
+    assert result.returncode == 0, result.stderr
+    rows = json.loads(result.stdout)
+    conforms(command, rows)
+    table = program(command)
+    assert table.returncode == 0
+    for row in rows:
+        assert row["name"] in table.stdout
+
+
+def test_the_first_designs_are_there():
+    rows = {row["name"]: row for row in ds.designs()}
+    assert {"opt", "swl-flush", "swl-eadr", "tc", "hercules"} <= rows.keys()
+    assert rows["opt"]["control"] is True
+    assert rows["hercules"]["control"] is False
+    for row in rows.values():
+        assert row["default_domain"] in row["domains"]
+
+
+def test_the_first_workloads_are_there():
+    assert {"btree", "array-swap"} <= {workload.name for workload in ds.workloads()}
+
+
+def test_a_preset_can_be_shown_and_used_again(program, tmp_path):
+    assert {"tiny", "hercules-tecs23"} <= {machine["name"] for machine in ds.machines()}
+    result = program("machines", "--show", "tiny")
+    assert result.returncode == 0
+    assert tomllib.loads(result.stdout)
+    copy = tmp_path / "copy.toml"
+    copy.write_text(result.stdout)
+    options = ["run", "--workload", "btree", "--ops", "20", "--arg", "populate=20", "--json", "-"]
+    original, copied = (json.loads(program(*options, "--machine", name).stdout) for name in ("tiny", copy))
+    assert original["digest"] == copied["digest"]
+
+
+def test_machine_files_have_a_schema():
+    assert ds.machine_schema()["type"] == "object"
