@@ -1,0 +1,54 @@
+// What a pool looks like in persistent memory.
+//
+//   offset 0            PoolHeader, one line; the rest of the first page is unused
+//   data_offset         DataHeader, then the blocks of the allocator: the declared data range, changed by transactions only
+//   log_offset          the log of a software runtime (absent if log_bytes is 0), outside the declared data range
+//
+// All zeros is a valid, empty data range: formatting a pool writes the header and nothing else.
+#ifndef DURASIM_LAYOUT_H
+#define DURASIM_LAYOUT_H
+
+#include <cstdint>
+
+namespace durasim {
+
+inline constexpr std::uint64_t line_bytes = 64;
+inline constexpr std::uint64_t page_bytes = 4096;
+
+// Every machine maps the pool here, so that persistent data can hold plain pointers.
+inline constexpr std::uint64_t pool_address = 0x10'0000'0000;
+
+inline constexpr std::uint64_t pool_magic = 0x4C4F4F504D495344;  // "DSIMPOOL" read as bytes
+inline constexpr std::uint32_t layout_version = 1;
+
+// Which log, if any, has to be looked at before the data of a pool may be trusted.
+enum class LogKind : std::uint32_t { none = 0, undo = 1 };
+
+struct alignas(64) PoolHeader {
+    std::uint64_t magic;  // pool_magic, written last: 0 means the pool was never completely formatted
+    std::uint32_t version;
+    LogKind log_kind;
+    std::uint64_t pool_bytes;
+    std::uint64_t data_offset;
+    std::uint64_t data_bytes;
+    std::uint64_t root_offset;  // of the pointer to the program's root object; inside the data range
+    std::uint64_t log_offset;
+    std::uint64_t log_bytes;
+};
+static_assert(sizeof(PoolHeader) == line_bytes);
+
+// Small blocks have a power of two of lines: 1 (64 bytes) to 128 (8 KiB).
+inline constexpr unsigned block_classes = 8;
+inline constexpr std::uint64_t small_block_bytes_max = line_bytes << (block_classes - 1);
+
+struct alignas(64) DataHeader {
+    std::uint64_t root;        // address of the program's root object, 0 if there is none
+    std::uint64_t used_bytes;  // how much of the data range is in use, this header included; 0 means only this header
+    std::uint64_t unused[6];
+    std::uint64_t free_blocks[block_classes];  // per class the first free block; a free block starts with the next one
+};
+static_assert(sizeof(DataHeader) == 2 * line_bytes);
+
+}  // namespace durasim
+
+#endif

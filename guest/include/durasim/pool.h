@@ -1,0 +1,193 @@
+// Pools: files of persistent memory. A program opens one pool and keeps all its persistent data there.
+#ifndef DURASIM_POOL_H
+#define DURASIM_POOL_H
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+
+#include "durasim/error.h"
+#include "durasim/layout.h"
+#include "durasim/markers.h"
+#include "durasim/tx.h"
+
+namespace durasim {
+
+inline constexpr std::uint64_t log_bytes_default = 64 * 1024;
+inline constexpr std::uint64_t log_bytes_min = 4 * line_bytes;
+
+class Pool {
+public:
+    // Opens the pool at `path`, creating and formatting it if it is not there or was never completely formatted, takes
+    // back an interrupted transaction, and declares the data range to the machine. `size_bytes` is the size of a new
+    // pool, rounded up to pages; an existing one keeps its size, and is refused if that differs and `exact_size` is set.
+    // `log_bytes` is the part of a new pool that a software runtime gets for its log.
+    static Pool& open(const char* path, std::uint64_t size_bytes, std::uint64_t log_bytes = log_bytes_default,
+                      bool exact_size = false) {
+        Pool& pool = instance();
+        const std::uint64_t pages_bytes = (size_bytes + page_bytes - 1) / page_bytes * page_bytes;
+        pool.map(path, pages_bytes, true);
+        if (exact_size && pool.mapped_bytes_ != pages_bytes) {
+            fail(exit_usage, "durasim: the pool %s has %llu bytes, but %llu are wanted", path,
+                 static_cast<unsigned long long>(pool.mapped_bytes_), static_cast<unsigned long long>(pages_bytes));
+        }
+        PoolHeader contents{};
+        const bool fresh = pool.header()->magic == 0;
+        if (fresh) contents = layout(pool.mapped_bytes_, log_bytes);
+        pool.attach(fresh ? contents : *pool.header(), fresh);
+        if (fresh) {
+            runtime.format(pool.header(), contents);
+        } else {
+            runtime.recover();
+        }
+        return pool;
+    }
+
+    // Opens the pool at `path` as it is, for recovery and checks. Returns null if there is nothing: no file, an empty
+    // one, or a header that was never completed.
+    static Pool* open_existing(const char* path) {
+        Pool& pool = instance();
+        if (!pool.map(path, 0, false)) return nullptr;
+        if (pool.header()->magic == 0) {
+            if (pool.has_data_without_header()) {
+                fail(exit_violation, "durasim: violation: %s holds data, but the header of the pool is gone", path);
+            }
+            return nullptr;
+        }
+        pool.attach(*pool.header(), false);
+        return &pool;
+    }
+
+    std::uint64_t data_bytes() const { return header()->data_bytes; }
+    DataHeader* data() const { return reinterpret_cast<DataHeader*>(pool_address + header()->data_offset); }
+
+    // Whether [place, place + size_bytes) lies in the data range.
+    bool holds(const void* place, std::uint64_t size_bytes) const {
+        const std::uint64_t offset = reinterpret_cast<std::uint64_t>(place) - reinterpret_cast<std::uint64_t>(data());
+        return offset <= data_bytes() && size_bytes <= data_bytes() - offset;
+    }
+
+    // The program's root object, null in a fresh pool.
+    template <class Root>
+    Root* root() const {
+        return reinterpret_cast<Root*>(data()->root);
+    }
+
+    template <class Root>
+    void set_root(Tx& t, Root* root) {
+        t.write(data()->root, reinterpret_cast<std::uint64_t>(root));
+    }
+
+private:
+    static Pool& instance() {
+        static Pool pool;
+        return pool;
+    }
+
+    PoolHeader* header() const { return reinterpret_cast<PoolHeader*>(pool_address); }
+
+    // The data comes before the log, so that it has the same addresses whichever runtime is used.
+    static PoolHeader layout(std::uint64_t pool_bytes, std::uint64_t log_bytes) {
+        if (Runtime::log_kind == LogKind::none) log_bytes = 0;
+        log_bytes = (log_bytes + line_bytes - 1) / line_bytes * line_bytes;
+        if (log_bytes != 0 && log_bytes < log_bytes_min) log_bytes = log_bytes_min;
+        if (pool_bytes < 2 * page_bytes || log_bytes > pool_bytes - 2 * page_bytes) {
+            fail(exit_usage, "durasim: a pool of %llu bytes is too small; with a log of %llu bytes it takes at least %llu",
+                 static_cast<unsigned long long>(pool_bytes), static_cast<unsigned long long>(log_bytes),
+                 static_cast<unsigned long long>(log_bytes + 2 * page_bytes));
+        }
+        PoolHeader h{};
+        h.magic = pool_magic;
+        h.version = layout_version;
+        h.log_kind = Runtime::log_kind;
+        h.pool_bytes = pool_bytes;
+        h.data_offset = page_bytes;
+        h.data_bytes = pool_bytes - page_bytes - log_bytes;
+        h.root_offset = h.data_offset;
+        h.log_offset = h.data_offset + h.data_bytes;
+        h.log_bytes = log_bytes;
+        return h;
+    }
+
+    // Maps the file; false if it does not exist or is empty and may not be created.
+    bool map(const char* path, std::uint64_t size_bytes, bool create) {
+        if (mapped_bytes_ != 0) fail(exit_usage, "durasim: a program opens one pool only, and %s is the second", path);
+        const int file = ::open(path, create ? O_RDWR | O_CREAT : O_RDWR, 0644);
+        if (file < 0) {
+            if (errno == ENOENT && !create) return false;
+            fail(exit_usage, "durasim: cannot open the pool %s: %s", path, std::strerror(errno));
+        }
+        struct stat status;
+        if (::fstat(file, &status) != 0) fail(exit_usage, "durasim: cannot examine the pool %s: %s", path, std::strerror(errno));
+        auto file_bytes = static_cast<std::uint64_t>(status.st_size);
+        if (file_bytes == 0) {
+            if (!create) {
+                ::close(file);
+                return false;
+            }
+            if (::ftruncate(file, static_cast<off_t>(size_bytes)) != 0) {
+                fail(exit_usage, "durasim: cannot make the pool %s %llu bytes long: %s", path,
+                     static_cast<unsigned long long>(size_bytes), std::strerror(errno));
+            }
+            file_bytes = size_bytes;
+        }
+        if (file_bytes < 2 * page_bytes) {
+            fail(exit_usage, "durasim: %s has %llu bytes, too few for a pool", path, static_cast<unsigned long long>(file_bytes));
+        }
+        // The address is a wish, which is fulfilled unless something else is there; replacing that would be worse.
+        void* at = ::mmap(reinterpret_cast<void*>(pool_address), file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+        if (at == MAP_FAILED) fail(exit_usage, "durasim: cannot map the pool %s: %s", path, std::strerror(errno));
+        if (at != reinterpret_cast<void*>(pool_address)) {
+            fail(exit_usage, "durasim: the pool %s was mapped at %p instead of %#llx, so its pointers do not hold", path, at,
+                 static_cast<unsigned long long>(pool_address));
+        }
+        ::close(file);
+        mapped_bytes_ = file_bytes;
+        return true;
+    }
+
+    // Refuses the header of an existing pool if this program cannot work with it; tells the runtime and the machine.
+    void attach(const PoolHeader& h, bool fresh) {
+        if (!fresh) {
+            if (h.magic != pool_magic) fail(exit_usage, "durasim: the file is not a pool of durasim");
+            if (h.version != layout_version) {
+                fail(exit_usage, "durasim: the pool has layout version %u, and this program knows version %u only", h.version,
+                     layout_version);
+            }
+            if (h.pool_bytes != mapped_bytes_) {
+                fail(exit_usage, "durasim: the pool was made with %llu bytes, but its file has %llu",
+                     static_cast<unsigned long long>(h.pool_bytes), static_cast<unsigned long long>(mapped_bytes_));
+            }
+            if (h.log_kind != Runtime::log_kind) {
+                fail(exit_usage, "durasim: the pool was made by a runtime with another kind of log than %s", Runtime::name);
+            }
+            const bool in_order = h.data_offset == page_bytes && h.root_offset == h.data_offset &&
+                                  h.data_bytes <= h.pool_bytes && h.data_bytes >= sizeof(DataHeader) &&
+                                  h.log_offset == h.data_offset + h.data_bytes && h.log_bytes <= h.pool_bytes &&
+                                  h.log_offset + h.log_bytes == h.pool_bytes &&
+                                  (h.log_kind == LogKind::none || h.log_bytes >= log_bytes_min);
+            if (!in_order) fail(exit_violation, "durasim: violation: the header of the pool is damaged");
+        }
+        durasim_declare_data(reinterpret_cast<const void*>(pool_address + h.data_offset), h.data_bytes);
+        runtime.attach(h);
+    }
+
+    bool has_data_without_header() const {
+        auto* first = reinterpret_cast<const std::uint64_t*>(pool_address + page_bytes);
+        for (unsigned i = 0; i < sizeof(DataHeader) / 8; ++i) {
+            if (first[i] != 0) return true;
+        }
+        return false;
+    }
+
+    std::uint64_t mapped_bytes_ = 0;
+};
+
+}  // namespace durasim
+
+#endif

@@ -1,0 +1,205 @@
+// Transactions, written once for every way of making them atomically durable:
+//
+//     durasim::tx([&](auto& t) {
+//         t.write(account.balance, t.read(account.balance) + 1);
+//     });
+//
+// Everything in the pool is changed through `t`. The backend chosen when the program is built (one of DURASIM_BACKEND_*)
+// decides what happens: markers around plain stores for hardware designs, an undo log in software, and so on.
+//
+// A body must be re-executable: hardware may abort and repeat it, and rolls back the pool and the registers but no
+// ordinary memory. Assigning to captured variables is fine, `count += 1` on one is not. A body that returns bool takes
+// the transaction back by returning false. Transactions do not nest.
+#ifndef DURASIM_TX_H
+#define DURASIM_TX_H
+
+#include <cstdint>
+#include <type_traits>
+
+#include "durasim/error.h"
+#include "durasim/layout.h"
+#include "durasim/markers.h"
+
+#if defined(DURASIM_BACKEND_MARKERS)
+#include "runtimes/markers.h"
+#elif defined(DURASIM_BACKEND_UNDO_FLUSH) || defined(DURASIM_BACKEND_UNDO_FENCE)
+#include "runtimes/undo.h"
+#else
+#error "choose a transaction backend: define DURASIM_BACKEND_MARKERS, _UNDO_FLUSH or _UNDO_FENCE"
+#endif
+
+namespace durasim {
+
+// What a backend has to offer; `runtime` is the one instance of it.
+//   name, log_kind             for messages and the pool header
+//   attach(header)             the pool is mapped; called before anything else
+//   format(header, contents)   makes `contents` the header of a fresh pool, all of it or nothing
+//   needs_recovery(), recover()
+//   begin(), commit(), abort() of a transaction; abort returns if the machine leaves the abort to software
+//   load(place), store(place, value), naturally aligned values of 1, 2, 4 or 8 bytes
+inline Runtime runtime;
+
+// The handle of an open transaction.
+class Tx {
+public:
+    // The value at `place`, as this transaction sees it.
+    template <class T>
+    T read(const T& place) {
+        check_type<T>();
+        return runtime.load(&place);
+    }
+
+    // Makes `value` the content of `place`, which lies in the pool, when the transaction commits.
+    template <class T>
+    void write(T& place, std::type_identity_t<T> value) {
+        check_type<T>();
+        runtime.store(&place, value);
+    }
+
+    // Writes `size_bytes` from `source` (ordinary memory) to `place` (in the pool). Both are aligned to 8 bytes, and the
+    // size is a multiple of 8.
+    void write_words(void* place, const void* source, std::uint64_t size_bytes) {
+        auto* to = static_cast<std::uint64_t*>(place);
+        auto* from = static_cast<const std::uint64_t*>(source);
+        for (std::uint64_t i = 0; i < size_bytes / 8; ++i) runtime.store(to + i, from[i]);
+    }
+
+    // Reads `size_bytes` from `place` into `target`; alignment as for write_words.
+    void read_words(void* target, const void* place, std::uint64_t size_bytes) {
+        auto* to = static_cast<std::uint64_t*>(target);
+        auto* from = static_cast<const std::uint64_t*>(place);
+        for (std::uint64_t i = 0; i < size_bytes / 8; ++i) to[i] = runtime.load(from + i);
+    }
+
+    // A block of at least `size_bytes` that starts on a line and shares no line with another block; its content is
+    // arbitrary. Given back if the transaction does not commit. Blocks above small_block_bytes_max stay for good.
+    void* allocate(std::uint64_t size_bytes);
+
+    // Gives back a block that was allocated with this size.
+    void free(void* block, std::uint64_t size_bytes);
+
+private:
+    template <class T>
+    static void check_type() {
+        static_assert(std::is_trivially_copyable_v<T> && (sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8),
+                      "transactions read and write plain values of 1, 2, 4 or 8 bytes");
+    }
+};
+
+namespace detail {
+
+// Ordinary memory on purpose: it has to keep its value when an abort restores the registers.
+struct TxState {
+    bool open = false;
+    bool abort_requested = false;
+    std::uint64_t attempts = 0;
+};
+inline TxState tx_state;
+
+inline constexpr std::uint64_t attempts_max = 1'000'000;
+inline constexpr std::uint64_t abort_cause_requested = 1;
+
+// The frame of this function is the only one that an abort returns into while the body may have run: the body runs in
+// a frame of its own further down, which a repetition builds anew, and callers see an ordinary call.
+[[gnu::noinline]] inline bool run_transaction(bool (*body)(void*), void* context) {
+    if (tx_state.open) fail(exit_runtime, "durasim: a transaction was begun inside a transaction; transactions do not nest");
+    tx_state.abort_requested = false;
+    tx_state.attempts = 0;
+    while (const std::uint64_t cause = durasim_tx_begin()) {
+        tx_state.open = false;
+        if (tx_state.abort_requested) return false;
+        if (Runtime::log_kind != LogKind::none) {
+            fail(exit_runtime, "durasim: the machine aborted a transaction that is kept by software (cause %llu)",
+                 static_cast<unsigned long long>(cause));
+        }
+        if (++tx_state.attempts == attempts_max) {
+            fail(exit_runtime, "durasim: the machine aborted the same transaction %llu times, last with cause %llu",
+                 static_cast<unsigned long long>(attempts_max), static_cast<unsigned long long>(cause));
+        }
+    }
+    tx_state.open = true;
+    runtime.begin();
+    if (body(context)) {
+        runtime.commit();
+        tx_state.open = false;
+        return true;
+    }
+    tx_state.abort_requested = true;
+    runtime.abort();
+    tx_state.open = false;
+    return false;
+}
+
+}  // namespace detail
+
+// Runs `body(t)` as one atomic and durable transaction. Returns whether it committed: false only if the body said so.
+template <class Body>
+bool tx(Body&& body) {
+    using Plain = std::remove_reference_t<Body>;
+    auto call = [](void* context) {
+        Tx t;
+        Plain& f = *static_cast<Plain*>(context);
+        if constexpr (std::is_same_v<decltype(f(t)), bool>) {
+            return f(t);
+        } else {
+            f(t);
+            return true;
+        }
+    };
+    return detail::run_transaction(call, const_cast<void*>(static_cast<const void*>(&body)));
+}
+
+namespace detail {
+
+// The class of a small block, which has line_bytes << class bytes.
+inline unsigned block_class(std::uint64_t size_bytes) {
+    unsigned c = 0;
+    while ((line_bytes << c) < size_bytes) ++c;
+    return c;
+}
+
+}  // namespace detail
+
+// What a block of this size takes from the pool.
+inline std::uint64_t block_bytes(std::uint64_t size_bytes) {
+    if (size_bytes > small_block_bytes_max) return (size_bytes + line_bytes - 1) / line_bytes * line_bytes;
+    return line_bytes << detail::block_class(size_bytes);
+}
+
+inline void* Tx::allocate(std::uint64_t size_bytes) {
+    auto* pool = reinterpret_cast<const PoolHeader*>(pool_address);
+    auto* data = reinterpret_cast<DataHeader*>(pool_address + pool->data_offset);
+    if (size_bytes <= small_block_bytes_max) {
+        std::uint64_t& first = data->free_blocks[detail::block_class(size_bytes)];
+        if (const std::uint64_t block = read(first)) {
+            write(first, read(*reinterpret_cast<std::uint64_t*>(block)));
+            return reinterpret_cast<void*>(block);
+        }
+    }
+    std::uint64_t used = read(data->used_bytes);
+    if (used == 0) used = sizeof(DataHeader);
+    const std::uint64_t need = block_bytes(size_bytes);
+    if (need > pool->data_bytes - used) {
+        fail(exit_runtime, "durasim: the pool is full: %llu of %llu data bytes are in use and a block of %llu is wanted; make it larger",
+             static_cast<unsigned long long>(used), static_cast<unsigned long long>(pool->data_bytes),
+             static_cast<unsigned long long>(need));
+    }
+    write(data->used_bytes, used + need);
+    return reinterpret_cast<char*>(data) + used;
+}
+
+inline void Tx::free(void* block, std::uint64_t size_bytes) {
+    if (size_bytes > small_block_bytes_max) {
+        fail(exit_runtime, "durasim: a block of %llu bytes cannot be freed; only blocks of up to %llu bytes can",
+             static_cast<unsigned long long>(size_bytes), static_cast<unsigned long long>(small_block_bytes_max));
+    }
+    auto* pool = reinterpret_cast<const PoolHeader*>(pool_address);
+    auto* data = reinterpret_cast<DataHeader*>(pool_address + pool->data_offset);
+    std::uint64_t& first = data->free_blocks[detail::block_class(size_bytes)];
+    write(*static_cast<std::uint64_t*>(block), read(first));
+    write(first, reinterpret_cast<std::uint64_t>(block));
+}
+
+}  // namespace durasim
+
+#endif

@@ -1,0 +1,65 @@
+// The runtime for hardware designs: plain stores between a begin and a commit marker. The machine makes them atomic and
+// durable, or does not (`opt`).
+#ifndef DURASIM_RUNTIMES_MARKERS_H
+#define DURASIM_RUNTIMES_MARKERS_H
+
+#include <cstdint>
+
+#include "durasim/error.h"
+#include "durasim/layout.h"
+#include "durasim/markers.h"
+#include "runtimes/store.h"
+
+namespace durasim {
+
+namespace detail {
+inline bool run_transaction(bool (*body)(void*), void* context);
+}
+
+class Runtime {
+public:
+    static constexpr const char* name = "markers";
+    static constexpr LogKind log_kind = LogKind::none;
+
+    void attach(const PoolHeader&) {}
+    bool needs_recovery() const { return false; }
+    std::uint64_t recover() { return 0; }
+
+    // The header becomes durable as a transaction of its own: that is the one thing all hardware designs can do,
+    // whichever caches and queues survive a power failure.
+    void format(PoolHeader* header, const PoolHeader& contents) {
+        struct Job {
+            std::uint64_t* to;
+            const std::uint64_t* from;
+        } job{reinterpret_cast<std::uint64_t*>(header), reinterpret_cast<const std::uint64_t*>(&contents)};
+        detail::run_transaction(
+            [](void* context) {
+                auto* j = static_cast<Job*>(context);
+                for (unsigned i = 1; i < sizeof(PoolHeader) / 8; ++i) put(j->to + i, j->from[i]);
+                put(j->to, j->from[0]);
+                return true;
+            },
+            &job);
+    }
+
+    void begin() {}
+    void commit() { durasim_tx_commit(); }
+
+    void abort() {
+        durasim_tx_abort(1);
+        fail(exit_runtime, "durasim: this machine cannot abort a transaction, so its stores to the pool stand");
+    }
+
+    template <class T>
+    T load(const T* place) const {
+        return get(place);
+    }
+    template <class T>
+    void store(T* place, T value) {
+        put(place, value);
+    }
+};
+
+}  // namespace durasim
+
+#endif

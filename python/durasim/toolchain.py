@@ -1,0 +1,400 @@
+"""Builds guest programs: static RV64GC Linux executables from C++20 sources.
+
+The compiler is, in this order, the command in the environment variable ``DURASIM_CXX``, the one inside the PyPI package
+``ziglang``, or a system ``riscv64-linux-gnu-g++``. Results are kept in ``build/guest`` of the checkout (of a user cache
+folder, if durasim was installed without one) under a hash of everything that went into them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import importlib.util
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import tomllib
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import TypeVar
+
+Progress = Callable[[str], None]
+
+# One set of flags for everything: the C++ library is compiled once per set, which takes about a minute.
+ZIG_FLAGS = (
+    "-target",
+    "riscv64-linux-musl",
+    "-mcpu=generic_rv64+m+a+f+d+c",
+    "-static",
+    "-O2",
+    "-std=c++20",
+    "-s",
+)
+GCC_FLAGS = ("-march=rv64gc", "-mabi=lp64d", "-static", "-O2", "-std=c++20", "-pthread", "-s")
+
+COMMANDS = ("run", "check", "recover", "recover-and-check")
+PARALLEL_BUILDS = 2
+_U64_MAX = 2**64 - 1
+_WORKLOAD_LINE = re.compile(r"// durasim-workload: ([a-z0-9-]+) — (.+)")
+# Argument names become fields of a C++ struct.
+_ARGUMENT_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+
+
+class ToolchainError(Exception):
+    """A guest program could not be built. The text is one sentence; ``output`` is what the compiler printed."""
+
+    def __init__(self, sentence: str, output: str = "") -> None:
+        super().__init__(f"{sentence}\n{output.rstrip()}" if output else sentence)
+        self.sentence = sentence
+        self.output = output
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument of a workload, given to the program as ``--name value`` (a flag: as ``--name``).
+
+    ``type`` is ``u64``, ``flag``, ``text`` or ``choice``; ``commands`` are the subcommands that take the argument.
+    """
+
+    name: str
+    type: str
+    default: int | bool | str
+    help: str
+    commands: tuple[str, ...] = COMMANDS
+    minimum: int = 0
+    maximum: int = _U64_MAX
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class WorkloadInfo:
+    """A workload, as the first line of its source and its table of arguments describe it."""
+
+    name: str
+    description: str
+    source: Path
+    arguments: tuple[Argument, ...]
+
+
+@dataclass(frozen=True)
+class BackendInfo:
+    """A transaction runtime that every workload can be built with, as ``guest/runtimes/NAME.toml`` describes it."""
+
+    name: str
+    description: str
+    define: str
+    arguments: tuple[Argument, ...]
+
+
+_Info = TypeVar("_Info", WorkloadInfo, BackendInfo)
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """How to call the compiler; ``version`` enters the hash of everything it builds."""
+
+    command: tuple[str, ...]
+    flags: tuple[str, ...]
+    version: str
+    description: str
+    is_zig: bool
+
+
+def guest_folder() -> Path:
+    """The folder with the headers, runtimes and workloads.
+
+    Raises ToolchainError if this installation has none.
+    """
+    here = Path(__file__).resolve().parent
+    for folder in (here.parents[1] / "guest", here / "guest"):
+        if (folder / "include" / "durasim").is_dir():
+            return folder
+    raise ToolchainError(f"the guest sources are missing: neither {here.parents[1] / 'guest'} nor {here / 'guest'} exists")
+
+
+def build_folder() -> Path:
+    """Where results and the compiler's own cache are kept."""
+    checkout = guest_folder().parent
+    if (checkout / "Cargo.toml").is_file():
+        return checkout / "build"
+    cache_home = os.environ.get("XDG_CACHE_HOME")
+    return (Path(cache_home) if cache_home else Path.home() / ".cache") / "durasim"
+
+
+@cache
+def compiler() -> Compiler:
+    """The compiler that builds guest programs. Raises ToolchainError if there is none."""
+    chosen = os.environ.get("DURASIM_CXX")
+    if chosen:
+        command = shlex.split(chosen)
+        if not command or shutil.which(command[0]) is None:
+            raise ToolchainError(f"DURASIM_CXX names {chosen!r}, which is not an executable command")
+        return Compiler(tuple(command), GCC_FLAGS, _version_of(command), f"{chosen} (from DURASIM_CXX)", False)
+    if importlib.util.find_spec("ziglang") is not None:
+        version = importlib.metadata.version("ziglang")
+        return Compiler((sys.executable, "-m", "ziglang", "c++"), ZIG_FLAGS, f"ziglang {version}", f"ziglang {version}", True)
+    system = shutil.which("riscv64-linux-gnu-g++")
+    if system is not None:
+        return Compiler((system,), GCC_FLAGS, _version_of([system]), system, False)
+    raise ToolchainError(
+        "there is no compiler for guest programs: install the Python package ziglang or riscv64-linux-gnu-g++, "
+        "or set DURASIM_CXX to a g++ for riscv64 Linux"
+    )
+
+
+def workloads() -> list[WorkloadInfo]:
+    """All workloads in ``guest/workloads``, by name. Their own arguments come after those that all workloads take."""
+    folder = guest_folder() / "workloads"
+    shared = _read_arguments(folder / "common.toml")
+    return [_read_workload(source, shared) for source in sorted(folder.glob("*.cpp"))]
+
+
+def backends() -> list[BackendInfo]:
+    """All transaction runtimes, by name."""
+    found = []
+    for path in sorted((guest_folder() / "runtimes").glob("*.toml")):
+        table = _read_toml(path)
+        try:
+            found.append(BackendInfo(path.stem, table["summary"], table["define"], _read_arguments(path)))
+        except KeyError as key:
+            raise ToolchainError(f"{path}: the key {key} is missing") from None
+    return found
+
+
+def describe(workload: str, backend: str) -> dict[str, object]:
+    """What ``PROG --describe`` prints as JSON: name, description, backend and all arguments."""
+    work, back = _find(workloads(), workload, "workload"), _find(backends(), backend, "backend")
+    return {
+        "name": work.name,
+        "description": work.description,
+        "backend": back.name,
+        "arguments": [asdict(argument) for argument in work.arguments + back.arguments],
+    }
+
+
+def arguments_header(workload: str, backend: str) -> str:
+    """The text of ``durasim_arguments.h``: the table of arguments as C++ sees it (see guest/workloads/arguments.h)."""
+    about = describe(workload, backend)
+    work, back = _find(workloads(), workload, "workload"), _find(backends(), backend, "backend")
+    fields, rows = [], []
+    for a in work.arguments + back.arguments:
+        field = a.name.replace("-", "_")
+        if a.type == "u64":
+            fields.append(f"    std::uint64_t {field} = {a.default}u;")
+        elif a.type == "flag":
+            fields.append(f"    bool {field} = false;")
+        else:
+            fields.append(f"    const char* {field} = {_c_string(str(a.default))};")
+        commands = " | ".join("command_" + command.replace("-", "_") for command in a.commands)
+        choices = _c_string("|" + "|".join(a.choices) + "|") if a.choices else "nullptr"
+        default = "off" if a.type == "flag" else str(a.default)
+        rows.append(
+            f"    {{{_c_string(a.name)}, ArgumentType::{a.type}, {commands}, offsetof(Arguments, {field}), "
+            f"{a.minimum}u, {a.maximum}u, {choices}, {_c_string(default)}, {_c_string(a.help)}}},"
+        )
+    return "\n".join(
+        [
+            "// Generated from the argument tables beside the workload and its runtime.",
+            "namespace durasim {",
+            f"inline constexpr const char* program_name = {_c_string(work.name)};",
+            f"inline constexpr const char* program_summary = {_c_string(work.description)};",
+            f"inline constexpr const char* describe_json = {_c_string(json.dumps(about, ensure_ascii=False))};",
+            "struct Arguments {",
+            *fields,
+            "};",
+            "inline constexpr ArgumentInfo argument_table[] = {",
+            *rows,
+            "};",
+            "}  // namespace durasim",
+            "",
+        ]
+    )
+
+
+def build(workload: str, backend: str, progress: Progress | None = None) -> Path:
+    """Builds a workload with a transaction runtime, unless that has been done before, and returns the executable.
+
+    Raises ToolchainError if either is unknown, there is no compiler, or the compiler refuses the source.
+    """
+    work, back = _find(workloads(), workload, "workload"), _find(backends(), backend, "backend")
+    return _build(f"{work.name}-{back.name}", work.source, arguments_header(workload, backend), (f"-D{back.define}",), progress)
+
+
+def build_all(progress: Progress | None = None) -> dict[tuple[str, str], Path]:
+    """Builds every workload with every transaction runtime. Returns the executables by (workload, backend)."""
+    pairs = [(work.name, back.name) for work in workloads() for back in backends()]
+    with ThreadPoolExecutor(max_workers=PARALLEL_BUILDS) as pool:
+        programs = pool.map(lambda pair: build(*pair, progress), pairs)
+        return dict(zip(pairs, programs, strict=True))
+
+
+def compile_program(source: str | Path, output: str | Path, flags: Sequence[str] = ()) -> Path:
+    """Compiles a user's C++20 source file to a static RV64GC executable at ``output`` and returns that path.
+
+    The headers of durasim are on the include path; a program that uses ``durasim/tx.h`` passes the define of a backend,
+    for example ``-DDURASIM_BACKEND_MARKERS``. Raises ToolchainError.
+    """
+    source, output = Path(source), Path(output)
+    if not source.is_file():
+        raise ToolchainError(f"there is no source file {source}")
+    _compile(source, output, _include_flags() + tuple(flags))
+    return output
+
+
+# Only the first compilation with an empty cache of the compiler is slow; running two of those at once gains nothing.
+_first_build = threading.Lock()
+
+
+def _build(name: str, source: Path, header: str, defines: tuple[str, ...], progress: Progress | None) -> Path:
+    using = compiler()
+    digest = _digest(source, header, using, defines)
+    program = build_folder() / "guest" / f"{name}-{digest}"
+    if program.is_file():
+        return program
+    say = progress or (lambda _line: None)
+    with _first_build:
+        fresh = using.is_zig and not _zig_cache().is_dir()
+        if fresh:
+            say(f"compiling the C++ library of {using.description} once, which takes a minute or two")
+            say(f"building {name}")
+            _compile_with_header(source, program, header, defines)
+    if not fresh:
+        say(f"building {name}")
+        _compile_with_header(source, program, header, defines)
+    say(f"built {name}: {program.stat().st_size} bytes")
+    return program
+
+
+def _compile_with_header(source: Path, program: Path, header: str, defines: tuple[str, ...]) -> None:
+    with tempfile.TemporaryDirectory(prefix="durasim-") as folder:
+        (Path(folder) / "durasim_arguments.h").write_text(header, encoding="utf-8")
+        _compile(source, program, (*_include_flags(), f"-I{folder}", *defines))
+
+
+def _compile(source: Path, output: Path, flags: tuple[str, ...]) -> None:
+    """Compiles to a temporary file first: whoever looks sees a whole program or none."""
+    using = compiler()
+    environment = dict(os.environ)
+    if using.is_zig:
+        environment.setdefault("ZIG_GLOBAL_CACHE_DIR", str(_zig_cache()))
+        environment.setdefault("ZIG_LOCAL_CACHE_DIR", str(_zig_cache()))
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        handle, partial = tempfile.mkstemp(prefix=f".{output.name}.", dir=output.parent)
+    except OSError as error:
+        raise ToolchainError(f"cannot write to {output.parent}: {error.strerror}") from error
+    os.close(handle)
+    try:
+        command = [*using.command, *using.flags, *flags, str(source), "-o", partial]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace", check=False)
+        if done.returncode != 0:
+            raise ToolchainError(f"{using.description} could not compile {source}", done.stdout + done.stderr)
+        os.chmod(partial, 0o755)
+        os.replace(partial, output)
+    finally:
+        Path(partial).unlink(missing_ok=True)
+
+
+def _include_flags() -> tuple[str, ...]:
+    folder = guest_folder()
+    return (f"-I{folder / 'include'}", f"-I{folder}")
+
+
+def _zig_cache() -> Path:
+    return build_folder() / "zig-cache"
+
+
+def _digest(source: Path, header: str, using: Compiler, defines: tuple[str, ...]) -> str:
+    """A hash over everything a build depends on: sources, headers, flags, compiler."""
+    folder = guest_folder()
+    digest = hashlib.sha256()
+    texts = [("version", using.version), ("flags", " ".join(using.flags + defines)), ("arguments", header)]
+    for path in sorted([source, *folder.rglob("*.h")]):
+        name = path.relative_to(folder) if path.is_relative_to(folder) else path.name
+        texts.append((str(name), path.read_text(encoding="utf-8")))
+    for name, text in texts:
+        digest.update(f"{name}\0{len(text)}\0{text}\0".encode())
+    return digest.hexdigest()[:16]
+
+
+def _version_of(command: list[str]) -> str:
+    done = subprocess.run([*command, "--version"], capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode != 0:
+        raise ToolchainError(f"{shlex.join(command)} --version fails", done.stdout + done.stderr)
+    return done.stdout
+
+
+def _find(infos: list[_Info], name: str, what: str) -> _Info:
+    for info in infos:
+        if info.name == name:
+            return info
+    raise ToolchainError(f"there is no {what} {name!r}; there are {', '.join(info.name for info in infos)}")
+
+
+def _read_workload(source: Path, shared: tuple[Argument, ...]) -> WorkloadInfo:
+    with source.open(encoding="utf-8") as text:
+        match = _WORKLOAD_LINE.fullmatch(text.readline().rstrip("\n"))
+    if match is None or match[1] != source.stem:
+        raise ToolchainError(f"{source}: the first line has to read '// durasim-workload: {source.stem} — one line about it'")
+    sidecar = source.with_suffix(".toml")
+    own = _read_arguments(sidecar) if sidecar.is_file() else ()
+    return WorkloadInfo(match[1], match[2], source, shared + own)
+
+
+def _read_toml(path: Path) -> dict[str, object]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise ToolchainError(f"{path}: {error}") from error
+
+
+def _read_arguments(path: Path) -> tuple[Argument, ...]:
+    rows = _read_toml(path).get("argument", [])
+    if not isinstance(rows, list):
+        raise ToolchainError(f"{path}: arguments are written as [[argument]] tables")
+    return tuple(_read_argument(path, row) for row in rows)
+
+
+def _read_argument(path: Path, row: dict[str, object]) -> Argument:
+    def refuse(problem: str) -> ToolchainError:
+        return ToolchainError(f"{path}: argument {row.get('name')!r}: {problem}")
+
+    unknown = set(row) - set(Argument.__dataclass_fields__)
+    if unknown:
+        raise refuse(f"unknown key {min(unknown)!r}")
+    values = {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
+    if values.get("type") == "flag":
+        values["default"] = False
+    try:
+        argument = Argument(**values)  # type: ignore[arg-type]
+    except TypeError:
+        raise refuse("name, type, default and help are needed") from None
+    if not _ARGUMENT_NAME.fullmatch(argument.name):
+        raise refuse("a name consists of lower-case words joined by -")
+    if argument.type not in ("u64", "flag", "text", "choice"):
+        raise refuse(f"unknown type {argument.type!r}; there are u64, flag, text and choice")
+    if set(argument.commands) - set(COMMANDS):
+        raise refuse(f"commands are among {', '.join(COMMANDS)}")
+    if argument.type == "u64" and not (isinstance(argument.default, int) and argument.minimum <= argument.default <= argument.maximum):
+        raise refuse("the default is out of range")
+    if argument.type == "choice" and argument.default not in argument.choices:
+        raise refuse("the default is not among the choices")
+    return argument
+
+
+def _c_string(text: str) -> str:
+    """A C string literal, plain ASCII."""
+    escaped = "".join(
+        f"\\{char}" if char in '"\\' else char if " " <= char <= "~" else "".join(f"\\{byte:03o}" for byte in char.encode())
+        for char in text
+    )
+    return f'"{escaped}"'
