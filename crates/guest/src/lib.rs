@@ -1,1 +1,61 @@
-//! durasim guest.
+//! The guest side of the simulation: loading of static RV64GC Linux programs, their address space, the system calls
+//! they make, and the namespace of persistent-memory files under `/pmem/`.
+//!
+//! This crate owns no memory. Every byte of the guest, whether a program or a system call touches it, is read and
+//! written through [`PhysMemory`], which the machine implements over its caches and controllers. It knows no time
+//! either: the clock of a system call is an argument.
+
+mod elf;
+mod flat;
+mod frames;
+mod pmem;
+mod pool;
+mod process;
+mod space;
+mod stack;
+mod syscalls;
+
+pub use flat::FlatMemory;
+pub use pmem::{Extent, PmemError, PmemPool};
+pub use pool::PoolFile;
+pub use process::{Process, ProcessConfig, SyscallOutcome};
+pub use space::{AddressSpace, PMEM_WINDOW_BASE, Rights, USER_END};
+
+use durasim_types::PhysAddr;
+
+/// Physical memory as the machine offers it: coherent, that is, a read sees the newest copy wherever the caches hold
+/// it, and a write replaces that copy. An access may cross lines but never leaves the range of the [`MemoryMap`].
+pub trait PhysMemory {
+    /// Fills `bytes` from `addr` on.
+    fn read(&mut self, addr: PhysAddr, bytes: &mut [u8]);
+    /// Writes `bytes` from `addr` on.
+    fn write(&mut self, addr: PhysAddr, bytes: &[u8]);
+}
+
+/// Where the machine keeps its memories. Both ranges start and end on a page and do not overlap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryMap {
+    /// First byte of the DRAM.
+    pub dram_base: PhysAddr,
+    /// Size of the DRAM.
+    pub dram_bytes: u64,
+    /// First byte of the part of the persistent memory that holds pools.
+    pub pmem_base: PhysAddr,
+    /// What pools may use; the regions reserved by a design lie behind it.
+    pub pmem_data_bytes: u64,
+}
+
+/// The two output streams of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// File descriptor 1.
+    Stdout,
+    /// File descriptor 2.
+    Stderr,
+}
+
+/// Takes what the program prints, in order.
+pub trait Output {
+    /// The program wrote `bytes` to `stream`.
+    fn write(&mut self, stream: Stream, bytes: &[u8]);
+}

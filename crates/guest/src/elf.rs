@@ -1,0 +1,155 @@
+//! Reading of static RV64 executables.
+//!
+//! The crate `object` is used at its lowest level: header and program headers are views into the bytes with every
+//! bound checked, and nothing else of the file is looked at, so a stripped or odd section table does no harm.
+//! (`goblin` parses the whole file at once and refuses a program for a section that no loader needs.)
+
+use crate::space::{PMEM_WINDOW_BASE, Rights, USER_BEGIN};
+use durasim_types::ConfigError;
+use object::LittleEndian;
+use object::elf;
+use object::read::elf::{FileHeader, ProgramHeader};
+
+/// Where a static position-independent program is put.
+const STATIC_PIE_BASE: u64 = 0x1_0000_0000;
+
+/// A part of the file to be put into memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Segment<'data> {
+    pub(crate) vaddr: u64,
+    /// Bytes in memory; those behind `bytes` are zero.
+    pub(crate) size_bytes: u64,
+    pub(crate) bytes: &'data [u8],
+    pub(crate) rights: Rights,
+}
+
+/// What the loader needs of an ELF file, addresses final.
+#[derive(Clone, Debug)]
+pub(crate) struct Image<'data> {
+    pub(crate) entry: u64,
+    /// By ascending address, without overlap.
+    pub(crate) segments: Vec<Segment<'data>>,
+    /// Address of the program headers in memory, 0 if no segment holds them.
+    pub(crate) headers_vaddr: u64,
+    pub(crate) header_count: u64,
+}
+
+/// Bytes of one program header of a 64-bit ELF.
+pub(crate) const HEADER_BYTES: u64 = 56;
+
+fn refuse<T>(problem: impl Into<String>) -> Result<T, ConfigError> {
+    Err(ConfigError::new("elf", problem))
+}
+
+/// Reads the executable `data`; `name` stands in the sentences of refusals.
+pub(crate) fn parse<'data>(name: &str, data: &'data [u8]) -> Result<Image<'data>, ConfigError> {
+    check_identity(name, data)?;
+    let endian = LittleEndian;
+    let Ok(header) = elf::FileHeader64::<LittleEndian>::parse(data) else {
+        return refuse(format!("{name} is truncated: its ELF header is incomplete"));
+    };
+    check_machine(name, header.e_machine(endian), header.e_type(endian), header.e_flags(endian))?;
+    let Ok(headers) = header.program_headers(endian, data) else {
+        return refuse(format!("{name} is truncated: its program headers lie outside of the file"));
+    };
+    if headers.iter().any(|h| h.p_type(endian) == elf::PT_INTERP) {
+        return refuse(format!("{name} is dynamically linked; link it with -static"));
+    }
+    let base = if header.e_type(endian) == elf::ET_DYN { STATIC_PIE_BASE } else { 0 };
+
+    let mut segments = Vec::new();
+    let mut headers_vaddr = 0;
+    for h in headers.iter().filter(|h| h.p_type(endian) == elf::PT_LOAD) {
+        let (file_bytes, size_bytes) = (h.p_filesz(endian), h.p_memsz(endian));
+        if file_bytes > size_bytes {
+            return refuse(format!("{name} has a segment that is longer in the file than in memory"));
+        }
+        let Ok(bytes) = h.data(endian, data) else {
+            return refuse(format!(
+                "{name} is truncated: it has {} bytes but a segment reaches to byte {}",
+                data.len(),
+                u128::from(h.p_offset(endian)) + u128::from(file_bytes)
+            ));
+        };
+        let flags = h.p_flags(endian);
+        let rights = Rights {
+            read: flags.0 & elf::PF_R.0 != 0,
+            write: flags.0 & elf::PF_W.0 != 0,
+            execute: flags.0 & elf::PF_X.0 != 0,
+        };
+        let end = base.checked_add(h.p_vaddr(endian)).and_then(|v| Some((v, v.checked_add(size_bytes)?)));
+        let vaddr = match end {
+            Some((vaddr, end)) if vaddr >= USER_BEGIN && end <= PMEM_WINDOW_BASE => vaddr,
+            _ => {
+                return refuse(format!(
+                    "{name} has a segment at {:#x} of {size_bytes} bytes; programs must lie between {USER_BEGIN:#x} \
+                     and {PMEM_WINDOW_BASE:#x}",
+                    h.p_vaddr(endian)
+                ));
+            }
+        };
+        let table = header.e_phoff(endian);
+        if (h.p_offset(endian)..h.p_offset(endian) + file_bytes).contains(&table) {
+            headers_vaddr = vaddr + (table - h.p_offset(endian));
+        }
+        if size_bytes > 0 {
+            segments.push(Segment { vaddr, size_bytes, bytes, rights });
+        }
+    }
+    segments.sort_by_key(|s| s.vaddr);
+    if segments.is_empty() {
+        return refuse(format!("{name} has no segment to load"));
+    }
+    if let Some(pair) = segments.windows(2).find(|p| p[0].vaddr + p[0].size_bytes > p[1].vaddr) {
+        return refuse(format!("{name} has segments that overlap at {:#x}", pair[1].vaddr));
+    }
+    let entry = base.wrapping_add(header.e_entry(endian));
+    let inside = |s: &Segment| s.rights.execute && (s.vaddr..s.vaddr + s.size_bytes).contains(&entry);
+    if entry % 2 != 0 || !segments.iter().any(inside) {
+        return refuse(format!("{name} starts at {entry:#x}, which is not in its code"));
+    }
+    Ok(Image { entry, segments, headers_vaddr, header_count: headers.len() as u64 })
+}
+
+/// The bytes of `e_ident`: magic, class, byte order.
+fn check_identity(name: &str, data: &[u8]) -> Result<(), ConfigError> {
+    if data.len() < elf::ELFMAG.len() || data[..4] != elf::ELFMAG {
+        return refuse(format!("{name} is not an ELF file"));
+    }
+    match data.get(4).map(|&b| elf::FileClass(b)) {
+        Some(elf::ELFCLASS64) => {}
+        Some(elf::ELFCLASS32) => return refuse(format!("{name} is a 32-bit ELF; only 64-bit RISC-V programs run")),
+        Some(_) => return refuse(format!("{name} is neither a 32-bit nor a 64-bit ELF")),
+        None => return refuse(format!("{name} is truncated: its ELF header is incomplete")),
+    }
+    match data.get(5).map(|&b| elf::DataEncoding(b)) {
+        Some(elf::ELFDATA2LSB) => Ok(()),
+        Some(_) => refuse(format!("{name} is not little-endian; only little-endian RISC-V programs run")),
+        None => refuse(format!("{name} is truncated: its ELF header is incomplete")),
+    }
+}
+
+fn check_machine(
+    name: &str,
+    machine: elf::Machine,
+    kind: elf::FileType,
+    flags: elf::FileFlags,
+) -> Result<(), ConfigError> {
+    if machine != elf::EM_RISCV {
+        return refuse(format!(
+            "{name} is for another processor (ELF machine {}); only RISC-V programs run",
+            machine.0
+        ));
+    }
+    if kind != elf::ET_EXEC && kind != elf::ET_DYN {
+        return refuse(format!("{name} is not an executable (ELF type {}); link it with -static", kind.0));
+    }
+    if flags.0 & elf::EF_RISCV_RVE.0 != 0 {
+        return refuse(format!("{name} uses the RV64E register set; build it for rv64gc"));
+    }
+    // Soft-float and single-float programs need nothing that rv64gc lacks; quad-float ones need Q.
+    if flags.0 & elf::EF_RISCV_FLOAT_ABI == elf::EF_RISCV_FLOAT_ABI_QUAD.0 {
+        return refuse(format!("{name} uses the quad-precision ABI; build it for rv64gc and lp64d"));
+    }
+    Ok(())
+}

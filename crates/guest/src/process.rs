@@ -1,0 +1,247 @@
+//! A process: an address space, open files, signal dispositions and its threads.
+
+use crate::space::{AddressSpace, Backing, Rights, page_down, page_up};
+use crate::syscalls::files::FileTable;
+use crate::syscalls::misc::Signals;
+use crate::syscalls::{Call, Stop};
+use crate::{MemoryMap, Output, PhysMemory, PmemPool, elf, stack};
+use ::syscalls::riscv64::Sysno;
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use durasim_isa::Hart;
+use durasim_types::{ConfigError, Error, GuestFault, PAGE_BYTES, Rng};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Identifier of the process and of its first thread.
+pub(crate) const PROCESS_ID: u64 = 1000;
+
+/// What to run and what it sees of the world.
+#[derive(Clone, Debug)]
+pub struct ProcessConfig {
+    /// The bytes of the executable.
+    pub elf: Vec<u8>,
+    /// Its name: `argv[0]`, and the subject of refusals.
+    pub elf_name: String,
+    /// The arguments behind `argv[0]`.
+    pub args: Vec<String>,
+    /// The environment, each `NAME=value`.
+    pub env: Vec<String>,
+    /// The folder of the host that the program sees as `/`. Without one there are no files but those under `/pmem/`
+    /// and a few devices.
+    pub root: Option<PathBuf>,
+    /// Seed of `getrandom`, `/dev/urandom` and `AT_RANDOM`.
+    pub seed: u64,
+    /// The memories of the machine.
+    pub map: MemoryMap,
+    /// What the program reads from its standard input.
+    pub stdin: Vec<u8>,
+    /// Number of cores that the program is told of, 1 to 64.
+    pub cores: u32,
+}
+
+impl ProcessConfig {
+    /// Runs `elf` without arguments, environment, files or input, with seed 1 on one core.
+    pub fn new(elf_name: impl Into<String>, elf: Vec<u8>, map: MemoryMap) -> Self {
+        ProcessConfig {
+            elf,
+            elf_name: elf_name.into(),
+            args: Vec::new(),
+            env: Vec::new(),
+            root: None,
+            seed: 1,
+            map,
+            stdin: Vec::new(),
+            cores: 1,
+        }
+    }
+}
+
+/// How a system call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyscallOutcome {
+    /// The registers hold the result and the pc is behind the ECALL.
+    Continue,
+    /// As `Continue`, but the thread sleeps: it may not execute before this simulated time. Cores without other work
+    /// let their time pass.
+    Sleep {
+        /// Nanoseconds since the start of the simulation.
+        until_ns: u64,
+    },
+    /// The program ended with this exit status, 0 to 255.
+    Exit(i32),
+}
+
+/// A thread of a process. Its registers are in the hart that runs it.
+#[derive(Clone, Debug)]
+pub(crate) struct Thread {
+    pub(crate) id: u64,
+    pub(crate) signal_mask: u64,
+    pub(crate) signals_pending: u64,
+}
+
+/// The heap that `brk` moves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Heap {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+}
+
+/// A running program. Cloning it takes a snapshot of everything but the contents of host files that it has open.
+#[derive(Clone, Debug)]
+pub struct Process {
+    pub(crate) space: AddressSpace,
+    pub(crate) pool: PmemPool,
+    pub(crate) files: FileTable,
+    pub(crate) heap: Heap,
+    pub(crate) signals: Signals,
+    pub(crate) threads: Vec<Thread>,
+    pub(crate) random: Rng,
+    pub(crate) exe_name: String,
+    pub(crate) cores: u32,
+    last_syscall: Option<&'static str>,
+}
+
+impl Process {
+    /// Puts the program into memory and returns it with the registers it starts with. `pool` is the namespace of
+    /// `/pmem/`; the contents of its files must already be in the persistent memory.
+    ///
+    /// Refuses (`Error::Config`) an ELF that is not a static RV64 executable, a pool of another size than
+    /// `config.map.pmem_data_bytes`, a root that is not a folder, and programs that exceed the DRAM.
+    pub fn load(config: ProcessConfig, pool: PmemPool, mem: &mut dyn PhysMemory) -> Result<(Process, Hart), Error> {
+        let image = elf::parse(&config.elf_name, &config.elf)?;
+        if pool.capacity_bytes() != config.map.pmem_data_bytes {
+            let (found, wanted) = (pool.capacity_bytes(), config.map.pmem_data_bytes);
+            let problem = format!("the pool has {found} bytes; this machine has {wanted} bytes");
+            return Err(ConfigError::new("pool", problem).into());
+        }
+        pool.check()?;
+        if !(1..=64).contains(&config.cores) {
+            return Err(ConfigError::new("cores", "a program can be told of 1 to 64 cores").into());
+        }
+        let root = match &config.root {
+            None => None,
+            Some(path) => Some(Arc::new(Dir::open_ambient_dir(path, ambient_authority()).map_err(|e| {
+                ConfigError::new("root", format!("{} cannot be used as the root folder: {e}", path.display()))
+            })?)),
+        };
+
+        let mut space = AddressSpace::new(config.map)?;
+        load_segments(&mut space, mem, &config.elf_name, &image)?;
+        let mut random = Rng::new(config.seed);
+        let argv = [vec![config.elf_name.clone()], config.args].concat();
+        let sp = stack::build(&mut space, mem, &image, &argv, &config.env, &mut random)?;
+        let heap_start = page_up(image.segments.iter().map(|s| s.vaddr + s.size_bytes).max().unwrap_or(0));
+
+        let mut hart = Hart { pc: image.entry, ..Hart::default() };
+        hart.x[2] = sp;
+        let process = Process {
+            space,
+            pool,
+            files: FileTable::new(root, config.stdin),
+            heap: Heap { start: heap_start, end: heap_start },
+            signals: Signals::default(),
+            threads: vec![Thread { id: PROCESS_ID, signal_mask: 0, signals_pending: 0 }],
+            random,
+            exe_name: config.elf_name,
+            cores: config.cores,
+            last_syscall: None,
+        };
+        Ok((process, hart))
+    }
+
+    /// The address space.
+    pub fn space(&mut self) -> &mut AddressSpace {
+        &mut self.space
+    }
+
+    /// Carries out the system call of `hart`, whose pc is at the ECALL and whose earlier stores `mem` sees. Ends with
+    /// the pc behind the ECALL unless the program is over. `now_ns` is the simulated time since the start.
+    ///
+    /// What is not supported is a [`GuestFault`] that names it; it never turns silently into an error code.
+    pub fn syscall(
+        &mut self,
+        hart: &mut Hart,
+        mem: &mut dyn PhysMemory,
+        now_ns: u64,
+        sink: &mut dyn Output,
+    ) -> Result<SyscallOutcome, GuestFault> {
+        let number = hart.x[17];
+        let args: [u64; 6] = hart.x[10..16].try_into().expect("six argument registers");
+        let fault = |last: Option<&str>, what| GuestFault { pc: hart.pc, what, last_syscall: last.map(str::to_string) };
+        let Some(sysno) = usize::try_from(number).ok().and_then(Sysno::new) else {
+            return Err(fault(self.last_syscall, format!("system call {number} does not exist")));
+        };
+        let answer = Call { process: self, mem, now_ns, sink }.dispatch(sysno, args);
+        let previous = self.last_syscall.replace(sysno.name());
+        let (result, outcome) = match answer {
+            Ok(value) => (value, SyscallOutcome::Continue),
+            Err(Stop::Errno(errno)) => ((-i64::from(errno.into_raw())) as u64, SyscallOutcome::Continue),
+            Err(Stop::Sleep { until_ns, result }) => (result, SyscallOutcome::Sleep { until_ns }),
+            Err(Stop::Exit(status)) => return Ok(SyscallOutcome::Exit(status)),
+            Err(Stop::Refuse(why)) => {
+                let what = format!("system call {number} ({}): {why}", sysno.name());
+                return Err(fault(previous, what));
+            }
+        };
+        hart.x[10] = result;
+        hart.pc += 4;
+        Ok(outcome)
+    }
+
+    /// The name of the last system call, for the report of a later fault.
+    pub fn last_syscall(&self) -> Option<&str> {
+        self.last_syscall
+    }
+
+    /// The namespace of `/pmem/`.
+    pub fn pool(&self) -> &PmemPool {
+        &self.pool
+    }
+
+    /// The namespace of `/pmem/` at the end.
+    pub fn into_pool(self) -> PmemPool {
+        self.pool
+    }
+
+    /// Writes the pages of shared file mappings back to the files of the host, as a kernel does when a process ends.
+    /// Exit does this by itself; call it when a run is stopped in another way. Errors of the host are dropped here as
+    /// they are there: a program that wants to know calls `msync`.
+    pub fn write_back_files(&mut self, mem: &mut dyn PhysMemory) {
+        self.files.write_back_all(mem);
+    }
+}
+
+fn load_segments(
+    space: &mut AddressSpace,
+    mem: &mut dyn PhysMemory,
+    name: &str,
+    image: &elf::Image,
+) -> Result<(), ConfigError> {
+    let mut mapped_to = 0;
+    for segment in &image.segments {
+        let end = page_up(segment.vaddr + segment.size_bytes);
+        let mut start = page_down(segment.vaddr);
+        if start < mapped_to {
+            // Two segments meet within a page, which then has the rights of both.
+            let (_, area) = space.area_at(start).expect("the segment before covers it");
+            space.protect(start, start + PAGE_BYTES, area.rights.union(segment.rights));
+            start += PAGE_BYTES;
+        }
+        if start < end {
+            space.map_area(start, end, segment.rights, Backing::FileCopy);
+        }
+        mapped_to = end;
+        space
+            .fill(mem, segment.vaddr, segment.bytes)
+            .map_err(|_| ConfigError::new("memory", format!("the DRAM is too small to load {name}")))?;
+    }
+    Ok(())
+}
+
+impl Rights {
+    /// The rights of the PROT_ bits of `mmap` and `mprotect`.
+    pub(crate) fn of_prot(prot: u64) -> Rights {
+        Rights { read: prot & 1 != 0, write: prot & 2 != 0, execute: prot & 4 != 0 }
+    }
+}

@@ -1,0 +1,446 @@
+//! The address space of a process: which virtual pages exist, with which rights, and where they lie.
+//!
+//! Layout (38-bit user addresses, as a RISC-V kernel with Sv39 gives):
+//!
+//! | from | to | what |
+//! | --- | --- | --- |
+//! | `0x1_0000` | [`PMEM_WINDOW_BASE`] | the program and its heap (`brk`); hinted mappings |
+//! | [`PMEM_WINDOW_BASE`] | [`PMEM_WINDOW_END`] | files under `/pmem/`, each at its offset in the pool |
+//! | [`PMEM_WINDOW_END`] | [`MAPPINGS_TOP`] | `mmap`, from the top down |
+//! | [`USER_END`] - 8 MB | [`USER_END`] | stack |
+
+use crate::frames::Frames;
+use crate::{MemoryMap, PhysMemory};
+use durasim_isa::{Access, Fault, FaultKind};
+use durasim_types::{ConfigError, PAGE_BYTES, PhysAddr};
+use std::collections::BTreeMap;
+
+/// First address that a program may map; lower ones catch null pointers.
+pub(crate) const USER_BEGIN: u64 = 0x1_0000;
+/// Guest address of the first byte of the pmem data area: a file at offset `o` is always mapped at this address plus
+/// `o`, so that pointers kept in a pool stay valid in later runs.
+pub const PMEM_WINDOW_BASE: u64 = 0x10_0000_0000;
+/// End of the addresses kept free for persistent memory: 128 GB.
+pub(crate) const PMEM_WINDOW_END: u64 = 0x30_0000_0000;
+/// Where mappings without an address of their own start to grow downwards.
+pub(crate) const MAPPINGS_TOP: u64 = 0x3F_F000_0000;
+/// One past the last user address: 2^38.
+pub const USER_END: u64 = 0x40_0000_0000;
+
+/// What a program may do with a page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rights {
+    /// Loads.
+    pub read: bool,
+    /// Stores and atomics.
+    pub write: bool,
+    /// Instruction fetch.
+    pub execute: bool,
+}
+
+impl Rights {
+    pub(crate) const READ_WRITE: Rights = Rights { read: true, write: true, execute: false };
+
+    /// Rights that allow what either allows.
+    pub(crate) fn union(self, other: Rights) -> Rights {
+        Rights {
+            read: self.read || other.read,
+            write: self.write || other.write,
+            execute: self.execute || other.execute,
+        }
+    }
+
+    /// Whether `access` is allowed. RISC-V has no write-only pages: what can be written can be read.
+    pub fn allow(self, access: Access) -> bool {
+        match access {
+            Access::Read => self.read || self.write,
+            Access::Write => self.write,
+            Access::Execute => self.execute,
+        }
+    }
+
+    fn covers(self, other: Rights) -> bool {
+        [Access::Read, Access::Write, Access::Execute].into_iter().all(|a| self.allow(a) || !other.allow(a))
+    }
+}
+
+/// What stands behind the pages of an area.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Backing {
+    /// DRAM frames of its own, taken at the first touch.
+    Private,
+    /// As `Private`, but the frames start as a copy of a file.
+    FileCopy,
+    /// The pmem data area itself; the address says where.
+    Pmem,
+    /// Frames that belong to a shared file mapping; `first_page` is the page of the file at the start of the area.
+    Shared { object: usize, first_page: u64 },
+}
+
+/// A run of pages with equal rights and backing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Area {
+    pub(crate) end: u64,
+    pub(crate) rights: Rights,
+    pub(crate) backing: Backing,
+}
+
+/// The virtual address space of a process, in pages of 4 KB.
+///
+/// A user may cache what [`AddressSpace::translate`] returned for a page and an access until [`AddressSpace::epoch`]
+/// changes; failures may not be cached. [`AddressSpace::code_epoch`] does the same for decoded instructions.
+#[derive(Clone, Debug)]
+pub struct AddressSpace {
+    map: MemoryMap,
+    areas: BTreeMap<u64, Area>,
+    /// Frames behind touched pages of DRAM, by virtual page number.
+    pages: BTreeMap<u64, PhysAddr>,
+    pub(crate) frames: Frames,
+    epoch: u64,
+    code_epoch: u64,
+    dram_spent: bool,
+}
+
+pub(crate) const fn page_down(addr: u64) -> u64 {
+    addr & !(PAGE_BYTES - 1)
+}
+
+/// Rounds up to a page; saturates so that absurd sizes stay absurd instead of wrapping to small ones.
+pub(crate) const fn page_up(addr: u64) -> u64 {
+    page_down(addr.saturating_add(PAGE_BYTES - 1))
+}
+
+impl AddressSpace {
+    /// An empty address space on the memories of `map`.
+    pub(crate) fn new(map: MemoryMap) -> Result<Self, ConfigError> {
+        if [map.dram_base.0, map.dram_bytes, map.pmem_base.0, map.pmem_data_bytes].iter().any(|x| x % PAGE_BYTES != 0) {
+            return Err(ConfigError::new("memory", "DRAM and pmem must start and end at multiples of 4096 bytes"));
+        }
+        if map.pmem_data_bytes > PMEM_WINDOW_END - PMEM_WINDOW_BASE {
+            return Err(ConfigError::new("memory", "pools may use at most 128 GB of persistent memory"));
+        }
+        Ok(AddressSpace {
+            frames: Frames::new(&map),
+            map,
+            areas: BTreeMap::new(),
+            pages: BTreeMap::new(),
+            epoch: 0,
+            code_epoch: 0,
+            dram_spent: false,
+        })
+    }
+
+    /// The physical address behind `vaddr`, if `access` is allowed there. The first touch of a page of DRAM gives it
+    /// a zeroed frame. Bytes up to the end of the page follow contiguously.
+    pub fn translate(&mut self, vaddr: u64, access: Access) -> Result<PhysAddr, Fault> {
+        let fault = |why| Fault { addr: vaddr, access, why };
+        let (_, area) = self.area_at(vaddr).ok_or(fault(FaultKind::Unmapped))?;
+        if !area.rights.allow(access) {
+            return Err(fault(FaultKind::Protected));
+        }
+        if area.backing == Backing::Pmem {
+            return Ok(self.map.pmem_base.plus(vaddr - PMEM_WINDOW_BASE));
+        }
+        let frame = match self.pages.get(&(vaddr / PAGE_BYTES)) {
+            Some(&frame) => frame,
+            None => {
+                let Some(frame) = self.frames.take() else {
+                    self.dram_spent = true;
+                    return Err(fault(FaultKind::Unmapped));
+                };
+                self.pages.insert(vaddr / PAGE_BYTES, frame);
+                frame
+            }
+        };
+        Ok(frame.plus(vaddr % PAGE_BYTES))
+    }
+
+    /// Changes whenever a mapping is removed, moved or loses a right: users then drop cached translations.
+    #[inline]
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Changes whenever an executable mapping changes or the program asks for it: users then drop decoded code.
+    #[inline]
+    pub fn code_epoch(&self) -> u64 {
+        self.code_epoch
+    }
+
+    /// One sentence about a fault that [`AddressSpace::translate`] returned.
+    pub fn describe(&self, fault: &Fault) -> String {
+        let verb = match fault.access {
+            Access::Read => "load from",
+            Access::Write => "store to",
+            Access::Execute => "instruction fetch from",
+        };
+        match fault.why {
+            FaultKind::Unmapped if self.dram_spent => {
+                format!("the program needs more than the {} bytes of DRAM of the machine", self.map.dram_bytes)
+            }
+            FaultKind::Unmapped => format!("{verb} {:#x}, where nothing is mapped", fault.addr),
+            FaultKind::Protected => format!("{verb} {:#x}, which its mapping forbids", fault.addr),
+            FaultKind::Misaligned => format!("{verb} {:#x}, which is not aligned", fault.addr),
+        }
+    }
+
+    /// Whether a fault was due to the lack of DRAM, not to the program's pointer.
+    pub(crate) fn dram_spent(&self) -> bool {
+        self.dram_spent
+    }
+
+    /// The memories below.
+    pub(crate) fn map(&self) -> &MemoryMap {
+        &self.map
+    }
+
+    /// Copies guest memory at `vaddr` to `bytes` with the rights of the program.
+    pub fn read(&mut self, mem: &mut dyn PhysMemory, vaddr: u64, bytes: &mut [u8]) -> Result<(), Fault> {
+        let mut done = 0;
+        while done < bytes.len() {
+            let here = vaddr.wrapping_add(done as u64);
+            let end = bytes.len().min(done + (PAGE_BYTES - here % PAGE_BYTES) as usize);
+            let addr = self.translate(here, Access::Read)?;
+            mem.read(addr, &mut bytes[done..end]);
+            done = end;
+        }
+        Ok(())
+    }
+
+    /// Copies `bytes` to guest memory at `vaddr` with the rights of the program.
+    pub fn write(&mut self, mem: &mut dyn PhysMemory, vaddr: u64, bytes: &[u8]) -> Result<(), Fault> {
+        let mut done = 0;
+        while done < bytes.len() {
+            let here = vaddr.wrapping_add(done as u64);
+            let end = bytes.len().min(done + (PAGE_BYTES - here % PAGE_BYTES) as usize);
+            let addr = self.translate(here, Access::Write)?;
+            mem.write(addr, &bytes[done..end]);
+            done = end;
+        }
+        Ok(())
+    }
+
+    /// Fills private pages whatever the program may do with them: loading of segments and files.
+    pub(crate) fn fill(&mut self, mem: &mut dyn PhysMemory, vaddr: u64, bytes: &[u8]) -> Result<(), Fault> {
+        let mut done = 0;
+        while done < bytes.len() {
+            let here = vaddr + done as u64;
+            let end = bytes.len().min(done + (PAGE_BYTES - here % PAGE_BYTES) as usize);
+            let frame = match self.pages.get(&(here / PAGE_BYTES)) {
+                Some(&frame) => frame,
+                None => {
+                    let Some(frame) = self.frames.take() else {
+                        self.dram_spent = true;
+                        return Err(Fault { addr: here, access: Access::Write, why: FaultKind::Unmapped });
+                    };
+                    self.pages.insert(here / PAGE_BYTES, frame);
+                    frame
+                }
+            };
+            mem.write(frame.plus(here % PAGE_BYTES), &bytes[done..end]);
+            done = end;
+        }
+        Ok(())
+    }
+
+    /// The area that holds `vaddr`, with its start.
+    pub(crate) fn area_at(&self, vaddr: u64) -> Option<(u64, Area)> {
+        let (&start, &area) = self.areas.range(..=vaddr).next_back()?;
+        (vaddr < area.end).then_some((start, area))
+    }
+
+    /// The areas that touch `[start, end)`, clipped to it, in order.
+    pub(crate) fn areas_in(&self, start: u64, end: u64) -> Vec<(u64, Area)> {
+        let first = self.area_at(start).map_or(start, |(s, _)| s);
+        let clip = |(&s, &a): (&u64, &Area)| {
+            let backing = shifted(a.backing, start.saturating_sub(s));
+            (s.max(start), Area { end: a.end.min(end), backing, ..a })
+        };
+        self.areas.range(first..end).map(clip).collect()
+    }
+
+    /// Whether no page of `[start, end)` is mapped.
+    pub(crate) fn is_free(&self, start: u64, end: u64) -> bool {
+        self.areas_in(start, end).is_empty()
+    }
+
+    /// Whether every page of `[start, end)` is mapped.
+    pub(crate) fn is_mapped(&self, start: u64, end: u64) -> bool {
+        let mut next = start;
+        for (s, area) in self.areas_in(start, end) {
+            if s != next {
+                return false;
+            }
+            next = area.end;
+        }
+        next == end
+    }
+
+    /// Whether any area is backed by the shared file mapping `object`.
+    pub(crate) fn uses_object(&self, object: usize) -> bool {
+        self.areas.values().any(|a| matches!(a.backing, Backing::Shared { object: o, .. } if o == object))
+    }
+
+    /// Whether any pmem area overlaps the bytes `[start, end)` of the pmem data area.
+    pub(crate) fn maps_pmem(&self, start: u64, end: u64) -> bool {
+        start < end && !self.is_free(PMEM_WINDOW_BASE + start, PMEM_WINDOW_BASE + page_up(end))
+    }
+
+    /// The highest free range of `bytes` (whole pages) for a mapping without an address of its own.
+    pub(crate) fn find_gap(&self, bytes: u64) -> Option<u64> {
+        let mut top = MAPPINGS_TOP;
+        for (&start, area) in self.areas.range(..MAPPINGS_TOP).rev() {
+            if area.end <= top && top - area.end >= bytes {
+                break;
+            }
+            top = top.min(start);
+        }
+        let start = top.checked_sub(bytes)?;
+        (start >= PMEM_WINDOW_END).then_some(start)
+    }
+
+    /// Adds `[start, end)`, which must be free.
+    pub(crate) fn map_area(&mut self, start: u64, end: u64, rights: Rights, backing: Backing) {
+        debug_assert!(
+            start < end
+                && start.is_multiple_of(PAGE_BYTES)
+                && end.is_multiple_of(PAGE_BYTES)
+                && self.is_free(start, end)
+        );
+        if rights.execute {
+            self.code_epoch += 1;
+        }
+        self.areas.insert(start, Area { end, rights, backing });
+        self.merge_around(start, end);
+    }
+
+    /// Maps existing frames at the pages from `start` on: those of a shared file mapping.
+    pub(crate) fn install(&mut self, start: u64, frames: impl IntoIterator<Item = PhysAddr>) {
+        for (page, frame) in (start / PAGE_BYTES..).zip(frames) {
+            self.pages.insert(page, frame);
+        }
+    }
+
+    /// Removes whatever is mapped in `[start, end)` and gives private frames back.
+    pub(crate) fn unmap(&mut self, start: u64, end: u64, mem: &mut dyn PhysMemory) {
+        self.split(start);
+        self.split(end);
+        for (from, area) in self.areas_in(start, end) {
+            self.areas.remove(&from);
+            self.lose(area.rights);
+            self.drop_pages(from, area, mem);
+        }
+    }
+
+    /// Empties the private pages of `[start, end)`: they read as zero afterwards.
+    pub(crate) fn discard(&mut self, start: u64, end: u64, mem: &mut dyn PhysMemory) {
+        for (from, area) in self.areas_in(start, end) {
+            if area.backing == Backing::Private {
+                self.lose(area.rights);
+                self.drop_pages(from, area, mem);
+            }
+        }
+    }
+
+    fn drop_pages(&mut self, start: u64, area: Area, mem: &mut dyn PhysMemory) {
+        let range = start / PAGE_BYTES..area.end / PAGE_BYTES;
+        let dropped: Vec<(u64, PhysAddr)> = self.pages.range(range).map(|(&page, &frame)| (page, frame)).collect();
+        for (page, frame) in dropped {
+            self.pages.remove(&page);
+            if matches!(area.backing, Backing::Private | Backing::FileCopy) {
+                self.frames.give_back(frame, mem);
+            }
+        }
+    }
+
+    /// Gives `[start, end)`, which must be mapped, other rights.
+    pub(crate) fn protect(&mut self, start: u64, end: u64, rights: Rights) {
+        self.split(start);
+        self.split(end);
+        for (from, area) in self.areas_in(start, end) {
+            if !rights.covers(area.rights) {
+                self.lose(area.rights);
+            }
+            if rights.execute {
+                self.code_epoch += 1;
+            }
+            self.areas.insert(from, Area { rights, ..area });
+        }
+        self.merge_around(start, end);
+    }
+
+    /// Moves the pages of `[from, from + bytes)`, one private area, to the free range at `to`.
+    pub(crate) fn relocate(&mut self, from: u64, to: u64, bytes: u64) {
+        self.split(from);
+        self.split(from + bytes);
+        for (start, area) in self.areas_in(from, from + bytes) {
+            self.areas.remove(&start);
+            self.lose(area.rights);
+            self.map_area(start - from + to, area.end - from + to, area.rights, area.backing);
+        }
+        let range = from / PAGE_BYTES..(from + bytes) / PAGE_BYTES;
+        let moved: Vec<(u64, PhysAddr)> = self.pages.range(range).map(|(&page, &frame)| (page, frame)).collect();
+        for (page, _) in &moved {
+            self.pages.remove(page);
+        }
+        for (page, frame) in moved {
+            self.pages.insert(page - from / PAGE_BYTES + to / PAGE_BYTES, frame);
+        }
+    }
+
+    /// The program changed code in place and says so.
+    pub(crate) fn code_changed(&mut self) {
+        self.code_epoch += 1;
+    }
+
+    /// Whether so many bytes could ever be backed by the DRAM that is left.
+    pub(crate) fn could_back(&self, bytes: u64) -> bool {
+        bytes / PAGE_BYTES <= self.frames.available()
+    }
+
+    fn lose(&mut self, rights: Rights) {
+        self.epoch += 1;
+        if rights.execute {
+            self.code_epoch += 1;
+        }
+    }
+
+    /// Makes `at` a boundary between areas.
+    fn split(&mut self, at: u64) {
+        let Some((start, area)) = self.area_at(at) else { return };
+        if start < at {
+            self.areas.insert(start, Area { end: at, ..area });
+            self.areas.insert(at, Area { backing: shifted(area.backing, at - start), ..area });
+        }
+    }
+
+    /// Joins equal private areas from the neighbour before `start` to the one after `end`, as a kernel does: a later
+    /// `mremap` or `mprotect` then sees one area.
+    fn merge_around(&mut self, start: u64, end: u64) {
+        let mut at = self.area_at(start.saturating_sub(1)).map_or(start, |(s, _)| s);
+        while at <= end {
+            let Some(&area) = self.areas.get(&at) else { break };
+            match self.areas.get(&area.end) {
+                Some(&next) if alike(&area, &next) => {
+                    self.areas.remove(&area.end);
+                    self.areas.insert(at, Area { end: next.end, ..area });
+                }
+                _ => at = area.end,
+            }
+        }
+    }
+}
+
+fn alike(a: &Area, b: &Area) -> bool {
+    a.rights == b.rights && a.backing == b.backing && !matches!(a.backing, Backing::Shared { .. })
+}
+
+/// The backing of the part of an area that starts `bytes` behind its start.
+fn shifted(backing: Backing, bytes: u64) -> Backing {
+    match backing {
+        Backing::Shared { object, first_page } => {
+            Backing::Shared { object, first_page: first_page + bytes / PAGE_BYTES }
+        }
+        other => other,
+    }
+}

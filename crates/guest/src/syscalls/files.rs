@@ -1,0 +1,543 @@
+//! Open files: the descriptor table, and the system calls that take a descriptor.
+
+use super::host::{self, HostFile, SharedFile};
+use super::paths::Device;
+use super::{Answer, Call, Stop, refuse};
+use crate::{Extent, PhysMemory, PmemError, Stream};
+use ::syscalls::Errno;
+use cap_std::fs::Dir;
+use durasim_types::PAGE_BYTES;
+use std::collections::BTreeMap;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+/// Descriptors are below this.
+pub(crate) const FILES_MAX: i32 = 1024;
+/// The most that one system call transfers, as in Linux.
+const TRANSFER_MAX: u64 = 0x7fff_f000;
+/// Bytes copied at a time.
+const CHUNK: u64 = 1 << 20;
+
+pub(crate) const O_APPEND: u64 = 0x400;
+pub(crate) const O_CLOEXEC: u64 = 0x8_0000;
+/// The flags that F_SETFL may change: O_APPEND, O_NONBLOCK, O_ASYNC, O_DIRECT, O_NOATIME.
+const SETTABLE: u64 = O_APPEND | 0x800 | 0x2000 | 0x4000 | 0x4_0000;
+
+/// What is behind a descriptor.
+#[derive(Clone, Debug)]
+pub(crate) enum Kind {
+    Stdin,
+    Output(Stream),
+    Device(Device),
+    Host { host: HostFile, path: String },
+    Pmem { name: String },
+    Folder { path: String, entries: Option<Arc<Vec<Entry>>> },
+}
+
+/// A name in a folder.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) name: String,
+    pub(crate) inode: u64,
+    /// DT_REG, DT_DIR or another of the types of `struct linux_dirent64`.
+    pub(crate) file_type: u8,
+}
+
+/// An open file, which several descriptors may share.
+#[derive(Clone, Debug)]
+pub(crate) struct Opened {
+    pub(crate) kind: Kind,
+    pub(crate) offset: u64,
+    pub(crate) readable: bool,
+    pub(crate) writable: bool,
+    /// The flags of F_GETFL: access mode and status flags.
+    pub(crate) flags: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Descriptor {
+    opened: usize,
+    close_on_exec: bool,
+}
+
+/// The open files of a process, its view of the host's files and what it maps of them.
+#[derive(Clone, Debug)]
+pub(crate) struct FileTable {
+    descriptors: BTreeMap<i32, Descriptor>,
+    opened: Vec<Option<Opened>>,
+    pub(crate) shared: Vec<Option<SharedFile>>,
+    pub(crate) root: Option<Arc<Dir>>,
+    pub(crate) cwd: String,
+    pub(crate) creation_mask: u64,
+    stdin: Arc<Vec<u8>>,
+}
+
+impl FileTable {
+    pub(crate) fn new(root: Option<Arc<Dir>>, stdin: Vec<u8>) -> Self {
+        let mut table = FileTable {
+            descriptors: BTreeMap::new(),
+            opened: Vec::new(),
+            shared: Vec::new(),
+            root,
+            cwd: "/".into(),
+            creation_mask: 0o022,
+            stdin: Arc::new(stdin),
+        };
+        let stream =
+            |kind, readable| Opened { kind, offset: 0, readable, writable: !readable, flags: !readable as u64 };
+        for opened in [
+            stream(Kind::Stdin, true),
+            stream(Kind::Output(Stream::Stdout), false),
+            stream(Kind::Output(Stream::Stderr), false),
+        ] {
+            table.add(opened, false).expect("an empty table has room");
+        }
+        table
+    }
+
+    /// Gives `opened` the lowest free descriptor.
+    pub(crate) fn add(&mut self, opened: Opened, close_on_exec: bool) -> Result<i32, Errno> {
+        let fd = self.free_from(0)?;
+        let slot = self.opened.iter().position(Option::is_none).unwrap_or(self.opened.len());
+        if slot == self.opened.len() {
+            self.opened.push(None);
+        }
+        self.opened[slot] = Some(opened);
+        self.descriptors.insert(fd, Descriptor { opened: slot, close_on_exec });
+        Ok(fd)
+    }
+
+    fn free_from(&self, lowest: i32) -> Result<i32, Errno> {
+        (lowest..FILES_MAX).find(|fd| !self.descriptors.contains_key(fd)).ok_or(Errno::EMFILE)
+    }
+
+    fn descriptor(&self, fd: i32) -> Result<Descriptor, Errno> {
+        self.descriptors.get(&fd).copied().ok_or(Errno::EBADF)
+    }
+
+    pub(crate) fn get(&self, fd: i32) -> Result<&Opened, Errno> {
+        Ok(self.opened[self.descriptor(fd)?.opened].as_ref().expect("descriptors name open files"))
+    }
+
+    pub(crate) fn get_mut(&mut self, fd: i32) -> Result<&mut Opened, Errno> {
+        let slot = self.descriptor(fd)?.opened;
+        Ok(self.opened[slot].as_mut().expect("descriptors name open files"))
+    }
+
+    fn close(&mut self, fd: i32) -> Result<(), Errno> {
+        let closed = self.descriptors.remove(&fd).ok_or(Errno::EBADF)?;
+        if !self.descriptors.values().any(|d| d.opened == closed.opened) {
+            self.opened[closed.opened] = None;
+        }
+        Ok(())
+    }
+
+    fn duplicate(&mut self, from: i32, to: i32, close_on_exec: bool) -> Result<(), Errno> {
+        let opened = self.descriptor(from)?.opened;
+        if self.descriptors.contains_key(&to) {
+            self.close(to)?;
+        }
+        self.descriptors.insert(to, Descriptor { opened, close_on_exec });
+        Ok(())
+    }
+
+    /// Whether the file `name` under `/pmem/` is open.
+    pub(crate) fn has_pmem_open(&self, name: &str) -> bool {
+        self.opened.iter().flatten().any(|o| matches!(&o.kind, Kind::Pmem { name: n } if n == name))
+    }
+
+    /// Open files follow a file under `/pmem/` to its new name.
+    pub(crate) fn rename_pmem(&mut self, from: &str, to: &str) {
+        for opened in self.opened.iter_mut().flatten() {
+            if let Kind::Pmem { name } = &mut opened.kind
+                && name == from
+            {
+                *name = to.to_string();
+            }
+        }
+    }
+
+    /// The shared mapping of the host file `key`.
+    pub(crate) fn shared_of(&self, key: (u64, u64)) -> impl Iterator<Item = &SharedFile> {
+        self.shared.iter().flatten().filter(move |s| s.host.key == key)
+    }
+
+    /// Writes all shared mappings back; errors of the host are dropped.
+    pub(crate) fn write_back_all(&self, mem: &mut dyn PhysMemory) {
+        for shared in self.shared.iter().flatten() {
+            shared.write_back(mem).ok();
+        }
+    }
+}
+
+impl Call<'_> {
+    pub(super) fn read(&mut self, fd: i32, to: u64, len: u64) -> Answer {
+        let offset = self.process.files.get(fd)?.offset;
+        let count = self.read_at(fd, offset, to, len)?;
+        self.process.files.get_mut(fd)?.offset += count;
+        Ok(count)
+    }
+
+    pub(super) fn pread(&mut self, fd: i32, to: u64, len: u64, offset: u64) -> Answer {
+        self.seekable(fd)?;
+        if (offset as i64) < 0 {
+            return Err(Errno::EINVAL.into());
+        }
+        self.read_at(fd, offset, to, len)
+    }
+
+    fn read_at(&mut self, fd: i32, offset: u64, to: u64, len: u64) -> Answer {
+        let len = len.min(TRANSFER_MAX);
+        if !self.process.files.get(fd)?.readable {
+            return Err(Errno::EBADF.into());
+        }
+        self.check_range(to, len)?;
+        let mut done = 0;
+        while done < len {
+            let wanted = CHUNK.min(len - done);
+            let moved = self.fetch(fd, offset + done, wanted).and_then(|bytes| {
+                self.bytes_to(to + done, &bytes)?;
+                Ok(bytes.len() as u64)
+            });
+            match moved {
+                Ok(count) => done += count,
+                Err(Stop::Errno(_)) if done > 0 => break,
+                Err(stop) => return Err(stop),
+            }
+            if moved != Ok(wanted) {
+                break;
+            }
+        }
+        Ok(done)
+    }
+
+    /// Up to `len` bytes of the file at `offset`; fewer only at its end.
+    fn fetch(&mut self, fd: i32, offset: u64, len: u64) -> Result<Vec<u8>, Stop> {
+        match self.process.files.get(fd)?.kind.clone() {
+            Kind::Stdin => {
+                let input = &self.process.files.stdin;
+                let start = (offset as usize).min(input.len());
+                Ok(input[start..input.len().min(start + len as usize)].to_vec())
+            }
+            Kind::Output(_) => Err(Errno::EBADF.into()),
+            Kind::Device(Device::Null) => Ok(Vec::new()),
+            Kind::Device(Device::Zero) => Ok(vec![0; len as usize]),
+            Kind::Device(Device::Random) => {
+                let mut bytes = vec![0; len as usize];
+                self.process.random.fill(&mut bytes);
+                Ok(bytes)
+            }
+            Kind::Host { host, .. } => {
+                self.write_back_shared(host.key)?;
+                host::read_at(&host.file, offset, len as usize).map_err(|e| host::errno(&e).into())
+            }
+            Kind::Pmem { name } => {
+                let extent = self.pmem_extent(&name);
+                let mut bytes = vec![0; len.min(extent.size_bytes.saturating_sub(offset)) as usize];
+                let base = self.process.space.map().pmem_base;
+                self.mem.read(base.plus(extent.offset_bytes + offset.min(extent.size_bytes)), &mut bytes);
+                Ok(bytes)
+            }
+            Kind::Folder { .. } => Err(Errno::EISDIR.into()),
+        }
+    }
+
+    pub(super) fn write(&mut self, fd: i32, from: u64, len: u64) -> Answer {
+        let opened = self.process.files.get(fd)?;
+        let (offset, append) = (opened.offset, opened.flags & O_APPEND != 0);
+        let offset = if append { self.size_of(fd)? } else { offset };
+        let count = self.write_at(fd, offset, from, len)?;
+        self.process.files.get_mut(fd)?.offset = offset + count;
+        Ok(count)
+    }
+
+    pub(super) fn pwrite(&mut self, fd: i32, from: u64, len: u64, offset: u64) -> Answer {
+        self.seekable(fd)?;
+        if (offset as i64) < 0 {
+            return Err(Errno::EINVAL.into());
+        }
+        self.write_at(fd, offset, from, len)
+    }
+
+    fn write_at(&mut self, fd: i32, offset: u64, from: u64, len: u64) -> Answer {
+        let len = len.min(TRANSFER_MAX);
+        if !self.process.files.get(fd)?.writable {
+            return Err(Errno::EBADF.into());
+        }
+        self.check_range(from, len)?;
+        let mut done = 0;
+        while done < len {
+            let wanted = CHUNK.min(len - done);
+            let moved = self.bytes_from(from + done, wanted).and_then(|bytes| self.put(fd, offset + done, &bytes));
+            match moved {
+                Ok(()) => done += wanted,
+                Err(Stop::Errno(_)) if done > 0 => break,
+                Err(stop) => return Err(stop),
+            }
+        }
+        Ok(done)
+    }
+
+    fn put(&mut self, fd: i32, offset: u64, bytes: &[u8]) -> Result<(), Stop> {
+        match self.process.files.get(fd)?.kind.clone() {
+            Kind::Output(stream) => self.sink.write(stream, bytes),
+            Kind::Device(_) => {}
+            Kind::Host { host, .. } => {
+                host.file.write_all_at(bytes, offset).map_err(|e| host::errno(&e))?;
+                for shared in self.process.files.shared_of(host.key) {
+                    shared.take_over(self.mem, offset, bytes);
+                }
+            }
+            Kind::Pmem { name } => {
+                let end = offset.checked_add(bytes.len() as u64).ok_or(Errno::EFBIG)?;
+                if end > self.pmem_extent(&name).size_bytes {
+                    self.resize_pmem(&name, end)?;
+                }
+                let base = self.process.space.map().pmem_base;
+                self.mem.write(base.plus(self.pmem_extent(&name).offset_bytes + offset), bytes);
+            }
+            Kind::Stdin | Kind::Folder { .. } => return Err(Errno::EBADF.into()),
+        }
+        Ok(())
+    }
+
+    pub(super) fn readv(&mut self, fd: i32, vectors: u64, count: u64) -> Answer {
+        self.for_vectors(vectors, count, |call, base, len| call.read(fd, base, len))
+    }
+
+    pub(super) fn writev(&mut self, fd: i32, vectors: u64, count: u64) -> Answer {
+        self.for_vectors(vectors, count, |call, base, len| call.write(fd, base, len))
+    }
+
+    /// Transfers the buffers of an array of `struct iovec` one after the other, until one is not filled.
+    fn for_vectors(
+        &mut self,
+        vectors: u64,
+        count: u64,
+        mut transfer: impl FnMut(&mut Self, u64, u64) -> Answer,
+    ) -> Answer {
+        const VECTORS_MAX: u64 = 1024;
+        if count > VECTORS_MAX {
+            return Err(Errno::EINVAL.into());
+        }
+        let mut total = 0;
+        for i in 0..count {
+            let [base, len] = self.words_from(vectors + 16 * i)?;
+            match transfer(self, base, len) {
+                Ok(moved) => {
+                    total += moved;
+                    if moved < len {
+                        break;
+                    }
+                }
+                Err(Stop::Errno(_)) if total > 0 => break,
+                Err(stop) => return Err(stop),
+            }
+        }
+        Ok(total)
+    }
+
+    pub(super) fn lseek(&mut self, fd: i32, distance: i64, whence: u64) -> Answer {
+        self.seekable(fd)?;
+        let start = match whence {
+            0 => 0,
+            1 => self.process.files.get(fd)?.offset,
+            2 => self.size_of(fd)?,
+            _ => return Err(Errno::EINVAL.into()),
+        };
+        let offset = (start as i64).checked_add(distance).filter(|&o| o >= 0).ok_or(Errno::EINVAL)? as u64;
+        let opened = self.process.files.get_mut(fd)?;
+        if let Kind::Folder { entries, .. } = &mut opened.kind
+            && offset == 0
+        {
+            *entries = None;
+        }
+        opened.offset = offset;
+        Ok(offset)
+    }
+
+    fn seekable(&self, fd: i32) -> Result<(), Stop> {
+        match self.process.files.get(fd)?.kind {
+            Kind::Stdin | Kind::Output(_) => Err(Errno::ESPIPE.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// The length of the file.
+    pub(super) fn size_of(&self, fd: i32) -> Result<u64, Stop> {
+        match &self.process.files.get(fd)?.kind {
+            Kind::Host { host, .. } => Ok(host.file.metadata().map_err(|e| host::errno(&e))?.len()),
+            Kind::Pmem { name } => Ok(self.pmem_extent(name).size_bytes),
+            _ => Ok(0),
+        }
+    }
+
+    pub(super) fn close(&mut self, fd: i32) -> Answer {
+        self.process.files.close(fd)?;
+        Ok(0)
+    }
+
+    pub(super) fn dup(&mut self, fd: i32) -> Answer {
+        self.dup_from(fd, 0, false)
+    }
+
+    fn dup_from(&mut self, fd: i32, lowest: i32, close_on_exec: bool) -> Answer {
+        self.process.files.get(fd)?;
+        let to = self.process.files.free_from(lowest)?;
+        self.process.files.duplicate(fd, to, close_on_exec)?;
+        Ok(to as u64)
+    }
+
+    pub(super) fn dup3(&mut self, from: i32, to: i32, flags: u64) -> Answer {
+        if from == to || flags & !O_CLOEXEC != 0 {
+            return Err(Errno::EINVAL.into());
+        }
+        if !(0..FILES_MAX).contains(&to) {
+            return Err(Errno::EBADF.into());
+        }
+        self.process.files.duplicate(from, to, flags & O_CLOEXEC != 0)?;
+        Ok(to as u64)
+    }
+
+    pub(super) fn fcntl(&mut self, fd: i32, command: u64, argument: u64) -> Answer {
+        const DUPFD: u64 = 0;
+        const GETFD: u64 = 1;
+        const SETFD: u64 = 2;
+        const GETFL: u64 = 3;
+        const SETFL: u64 = 4;
+        const SETLK: u64 = 6;
+        const SETLKW: u64 = 7;
+        const OFD_SETLK: u64 = 37;
+        const OFD_SETLKW: u64 = 38;
+        const DUPFD_CLOEXEC: u64 = 1030;
+        let descriptor = self.process.files.descriptor(fd)?;
+        match command {
+            DUPFD | DUPFD_CLOEXEC => {
+                let lowest = i32::try_from(argument).ok().filter(|&l| l < FILES_MAX).ok_or(Errno::EINVAL)?;
+                self.dup_from(fd, lowest, command == DUPFD_CLOEXEC)
+            }
+            GETFD => Ok(u64::from(descriptor.close_on_exec)),
+            SETFD => {
+                let changed = Descriptor { close_on_exec: argument & 1 != 0, ..descriptor };
+                self.process.files.descriptors.insert(fd, changed);
+                Ok(0)
+            }
+            GETFL => Ok(self.process.files.get(fd)?.flags),
+            SETFL => {
+                let opened = self.process.files.get_mut(fd)?;
+                opened.flags = opened.flags & !SETTABLE | argument & SETTABLE;
+                Ok(0)
+            }
+            // One process alone always gets its locks.
+            SETLK | SETLKW | OFD_SETLK | OFD_SETLKW => Ok(0),
+            _ => refuse(format!("command {command} is not supported")),
+        }
+    }
+
+    /// No file is a terminal or another device that would take commands.
+    pub(super) fn ioctl(&mut self, fd: i32) -> Answer {
+        self.process.files.get(fd)?;
+        Err(Errno::ENOTTY.into())
+    }
+
+    pub(super) fn flock(&mut self, fd: i32) -> Answer {
+        // One process alone always gets its locks.
+        self.process.files.get(fd)?;
+        Ok(0)
+    }
+
+    pub(super) fn ftruncate(&mut self, fd: i32, size_bytes: i64) -> Answer {
+        let size_bytes = u64::try_from(size_bytes).map_err(|_| Errno::EINVAL)?;
+        let opened = self.process.files.get(fd)?;
+        if !opened.writable {
+            return Err(Errno::EINVAL.into());
+        }
+        match opened.kind.clone() {
+            Kind::Host { host, .. } => {
+                self.write_back_shared(host.key)?;
+                host.file.set_len(size_bytes).map_err(|e| host::errno(&e))?;
+            }
+            Kind::Pmem { name } => self.resize_pmem(&name, size_bytes)?,
+            _ => return Err(Errno::EINVAL.into()),
+        }
+        Ok(0)
+    }
+
+    pub(super) fn fallocate(&mut self, fd: i32, mode: u64, offset: i64, len: i64) -> Answer {
+        if offset < 0 || len <= 0 {
+            return Err(Errno::EINVAL.into());
+        }
+        if mode != 0 {
+            return Err(Errno::EOPNOTSUPP.into());
+        }
+        if !self.process.files.get(fd)?.writable {
+            return Err(Errno::EBADF.into());
+        }
+        let end = offset.checked_add(len).ok_or(Errno::EFBIG)?;
+        if end as u64 > self.size_of(fd)? { self.ftruncate(fd, end) } else { Ok(0) }
+    }
+
+    pub(super) fn fsync(&mut self, fd: i32) -> Answer {
+        match self.process.files.get(fd)?.kind.clone() {
+            Kind::Host { host, .. } => {
+                self.write_back_shared(host.key)?;
+                host.file.sync_all().map_err(|e| host::errno(&e))?;
+                Ok(0)
+            }
+            Kind::Pmem { name } => refuse_pmem_sync(&name),
+            Kind::Folder { .. } => Ok(0),
+            _ => Err(Errno::EINVAL.into()),
+        }
+    }
+
+    /// Makes what the program stored through shared mappings of a host file visible in the file.
+    fn write_back_shared(&mut self, key: (u64, u64)) -> Result<(), Stop> {
+        for shared in self.process.files.shared_of(key) {
+            shared.write_back(self.mem).map_err(|e| host::errno(&e))?;
+        }
+        Ok(())
+    }
+
+    /// The extent of an open file under `/pmem/`.
+    pub(super) fn pmem_extent(&self, name: &str) -> Extent {
+        self.process.pool.get(name).expect("a file under /pmem/ stays while it is open")
+    }
+
+    /// Changes the size of a file under `/pmem/` and clears the bytes that it loses.
+    pub(super) fn resize_pmem(&mut self, name: &str, size_bytes: u64) -> Result<(), Stop> {
+        let old = self.pmem_extent(name);
+        if size_bytes < old.size_bytes {
+            let kept = old.offset_bytes + size_bytes.next_multiple_of(PAGE_BYTES);
+            if self.process.space.maps_pmem(kept, old.end_bytes()) {
+                return Err(Errno::EBUSY.into());
+            }
+        }
+        let lost = self.process.pool.resize(name, size_bytes).map_err(pmem_errno)?;
+        self.clear_pmem(lost);
+        Ok(())
+    }
+
+    /// Zeroes a range of the pmem data area.
+    pub(super) fn clear_pmem(&mut self, range: std::ops::Range<u64>) {
+        let base = self.process.space.map().pmem_base;
+        let mut at = range.start;
+        while at < range.end {
+            let end = range.end.min((at / PAGE_BYTES + 1) * PAGE_BYTES);
+            self.mem.write(base.plus(at), &[0; PAGE_BYTES as usize][..(end - at) as usize]);
+            at = end;
+        }
+    }
+}
+
+pub(super) fn pmem_errno(error: PmemError) -> Errno {
+    match error {
+        PmemError::NotFound => Errno::ENOENT,
+        PmemError::NoSpace => Errno::ENOSPC,
+    }
+}
+
+/// Why `fsync` and `msync` of persistent memory end the run: they would have to empty the caches, and nothing else
+/// makes their promise true.
+pub(super) fn refuse_pmem_sync<T>(name: &str) -> Result<T, Stop> {
+    refuse(format!("/pmem/{name} can be made durable only with cbo.clean or cbo.flush and a fence"))
+}

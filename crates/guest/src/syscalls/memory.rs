@@ -1,0 +1,365 @@
+//! Mappings.
+
+use super::files::{Kind, refuse_pmem_sync};
+use super::host::{self, HostFile, SharedFile};
+use super::paths::Device;
+use super::{Answer, Call, Stop, refuse};
+use crate::space::{Backing, PMEM_WINDOW_BASE, PMEM_WINDOW_END, Rights, USER_BEGIN, USER_END, page_up};
+use ::syscalls::Errno;
+use durasim_types::{PAGE_BYTES, PhysAddr};
+
+const MAP_SHARED: u64 = 1;
+const MAP_PRIVATE: u64 = 2;
+const MAP_SHARED_VALIDATE: u64 = 3;
+const MAP_KIND: u64 = 0xf;
+const MAP_FIXED: u64 = 0x10;
+const MAP_ANONYMOUS: u64 = 0x20;
+const MAP_NORESERVE: u64 = 0x4000;
+const MAP_HUGETLB: u64 = 0x4_0000;
+const MAP_SYNC: u64 = 0x8_0000;
+const MAP_FIXED_NOREPLACE: u64 = 0x10_0000;
+/// The flags above and those that change nothing here: GROWSDOWN, DENYWRITE, EXECUTABLE, LOCKED, POPULATE, NONBLOCK,
+/// STACK.
+const MAP_KNOWN: u64 = 0x1f_ffff & !0x80;
+
+fn whole_page(addr: u64) -> bool {
+    addr.is_multiple_of(PAGE_BYTES)
+}
+
+/// Whether a mapping other than of `/pmem/` may lie there.
+fn allowed(start: u64, end: u64) -> bool {
+    start >= USER_BEGIN && end <= USER_END && (end <= PMEM_WINDOW_BASE || start >= PMEM_WINDOW_END)
+}
+
+impl Call<'_> {
+    pub(super) fn brk(&mut self, wanted: u64) -> Answer {
+        let heap = self.process.heap;
+        if wanted < heap.start || wanted > PMEM_WINDOW_BASE {
+            return Ok(heap.end);
+        }
+        let (old, new) = (page_up(heap.end), page_up(wanted));
+        if new > old {
+            if !self.process.space.is_free(old, new) || !self.process.space.could_back(new - old) {
+                return Ok(heap.end);
+            }
+            self.process.space.map_area(old, new, Rights::READ_WRITE, Backing::Private);
+        } else if new < old {
+            self.unmap(new, old)?;
+        }
+        self.process.heap.end = wanted;
+        Ok(wanted)
+    }
+
+    pub(super) fn mmap(&mut self, hint: u64, len: u64, prot: u64, flags: u64, fd: i32, offset: u64) -> Answer {
+        if len == 0 || !whole_page(offset) {
+            return Err(Errno::EINVAL.into());
+        }
+        let len = page_up(len);
+        if len > USER_END {
+            return Err(Errno::ENOMEM.into());
+        }
+        let shared = match flags & MAP_KIND {
+            MAP_PRIVATE => false,
+            MAP_SHARED => true,
+            MAP_SHARED_VALIDATE if flags & !MAP_KNOWN == 0 => true,
+            MAP_SHARED_VALIDATE => return Err(Errno::EOPNOTSUPP.into()),
+            _ => return Err(Errno::EINVAL.into()),
+        };
+        if flags & MAP_HUGETLB != 0 {
+            // As on a machine on which nobody has set huge pages aside.
+            return Err(Errno::ENOMEM.into());
+        }
+        let rights = Rights::of_prot(prot);
+        if flags & MAP_ANONYMOUS != 0 {
+            return self.map_anonymous(hint, len, rights, flags);
+        }
+        let opened = self.process.files.get(fd)?;
+        let writable = opened.writable;
+        if !opened.readable || (shared && rights.write && !writable) {
+            return Err(Errno::EACCES.into());
+        }
+        match opened.kind.clone() {
+            Kind::Pmem { name } if shared => self.map_pmem(&name, hint, len, rights, flags, offset),
+            Kind::Pmem { name } => refuse(format!("/pmem/{name} can be mapped with MAP_SHARED only")),
+            _ if flags & MAP_KIND == MAP_SHARED_VALIDATE && flags & MAP_SYNC != 0 => Err(Errno::EOPNOTSUPP.into()),
+            Kind::Host { host, .. } if shared => self.map_shared(host, writable, hint, len, rights, flags, offset),
+            Kind::Host { host, .. } => self.map_copy(&host, hint, len, rights, flags, offset),
+            Kind::Device(Device::Zero) => self.map_anonymous(hint, len, rights, flags),
+            _ => Err(Errno::ENODEV.into()),
+        }
+    }
+
+    fn map_anonymous(&mut self, hint: u64, len: u64, rights: Rights, flags: u64) -> Answer {
+        if rights.write && flags & MAP_NORESERVE == 0 && !self.process.space.could_back(len) {
+            return Err(Errno::ENOMEM.into());
+        }
+        let start = self.place_mapping(hint, len, flags)?;
+        // With one process, memory shared with nobody and private memory are the same.
+        self.process.space.map_area(start, start + len, rights, Backing::Private);
+        Ok(start)
+    }
+
+    /// A private copy of a part of a host file, taken at once. Pages behind its end are zero.
+    fn map_copy(&mut self, file: &HostFile, hint: u64, len: u64, rights: Rights, flags: u64, offset: u64) -> Answer {
+        let bytes = self.file_bytes(file, offset, len)?;
+        let start = self.place_mapping(hint, len, flags)?;
+        self.process.space.map_area(start, start + len, rights, Backing::FileCopy);
+        let filled = self.process.space.fill(self.mem, start, &bytes);
+        filled.map_err(|fault| Stop::Refuse(self.process.space.describe(&fault)))?;
+        Ok(start)
+    }
+
+    /// The bytes of a host file that exist in a range, if the DRAM could hold them.
+    fn file_bytes(&mut self, file: &HostFile, offset: u64, len: u64) -> Result<Vec<u8>, Stop> {
+        let size_bytes = file.file.metadata().map_err(|e| host::errno(&e))?.len();
+        let wanted = len.min(size_bytes.saturating_sub(offset));
+        if !self.process.space.could_back(page_up(wanted)) {
+            return Err(Errno::ENOMEM.into());
+        }
+        Ok(host::read_at(&file.file, offset, wanted as usize).map_err(|e| host::errno(&e))?)
+    }
+
+    /// A mapping whose stores reach the host file: at `msync`, when it is unmapped, when the file is read and at the
+    /// end of the program.
+    #[allow(clippy::too_many_arguments, reason = "these are the arguments of mmap")]
+    fn map_shared(
+        &mut self,
+        host: HostFile,
+        writable: bool,
+        hint: u64,
+        len: u64,
+        rights: Rights,
+        flags: u64,
+        offset: u64,
+    ) -> Answer {
+        let (first_page, count) = (offset / PAGE_BYTES, len / PAGE_BYTES);
+        let found = self.process.files.shared.iter().position(|s| s.as_ref().is_some_and(|s| s.host.key == host.key));
+        let object = match found {
+            Some(object) => object,
+            None => self.load_shared(host, writable, first_page, count)?,
+        };
+        let shared = self.process.files.shared[object].as_mut().expect("found or loaded");
+        let Some(skip) = first_page.checked_sub(shared.first_page).filter(|s| s + count <= shared.frames.len() as u64)
+        else {
+            return refuse("a file that is mapped already cannot be mapped again with pages outside of that mapping");
+        };
+        shared.writable |= writable;
+        let frames: Vec<PhysAddr> = shared.frames[skip as usize..(skip + count) as usize].to_vec();
+        let start = self.place_mapping(hint, len, flags)?;
+        self.process.space.map_area(start, start + len, rights, Backing::Shared { object, first_page });
+        self.process.space.install(start, frames);
+        Ok(start)
+    }
+
+    fn load_shared(&mut self, host: HostFile, writable: bool, first_page: u64, count: u64) -> Result<usize, Stop> {
+        let bytes = self.file_bytes(&host, first_page * PAGE_BYTES, count * PAGE_BYTES)?;
+        if !self.process.space.could_back(count * PAGE_BYTES) {
+            return Err(Errno::ENOMEM.into());
+        }
+        let take = |_| self.process.space.frames.take().expect("counted before");
+        let frames: Vec<PhysAddr> = (0..count).map(take).collect();
+        for (&frame, page) in frames.iter().zip(bytes.chunks(PAGE_BYTES as usize)) {
+            self.mem.write(frame, page);
+        }
+        let files = &mut self.process.files;
+        let object = files.shared.iter().position(Option::is_none).unwrap_or(files.shared.len());
+        if object == files.shared.len() {
+            files.shared.push(None);
+        }
+        files.shared[object] = Some(SharedFile { host, first_page, frames, writable });
+        Ok(object)
+    }
+
+    /// Persistent memory lies at the one guest address that belongs to its place in the pool.
+    fn map_pmem(&mut self, name: &str, hint: u64, len: u64, rights: Rights, flags: u64, offset: u64) -> Answer {
+        let extent = self.pmem_extent(name);
+        let end = offset.checked_add(len).ok_or(Errno::EOVERFLOW)?;
+        if end > page_up(extent.size_bytes) {
+            let size_bytes = extent.size_bytes;
+            return refuse(format!(
+                "the mapping ends at byte {end} of /pmem/{name}, which has {size_bytes} bytes; set its size first"
+            ));
+        }
+        let start = PMEM_WINDOW_BASE + extent.offset_bytes + offset;
+        if flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) != 0 && hint != start {
+            return refuse(format!("/pmem/{name} can be mapped at {start:#x} only"));
+        }
+        if flags & MAP_FIXED != 0 {
+            self.unmap(start, start + len)?;
+        }
+        if !self.process.space.is_free(start, start + len) {
+            return refuse(format!("/pmem/{name} is mapped already; it cannot be mapped a second time"));
+        }
+        self.process.space.map_area(start, start + len, rights, Backing::Pmem);
+        Ok(start)
+    }
+
+    /// Chooses the address of a new mapping and frees it if the program insists on it.
+    fn place_mapping(&mut self, hint: u64, len: u64, flags: u64) -> Answer {
+        if flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) != 0 {
+            if !whole_page(hint) {
+                return Err(Errno::EINVAL.into());
+            }
+            let end = hint.checked_add(len).filter(|&end| end <= USER_END).ok_or(Errno::ENOMEM)?;
+            if hint < USER_BEGIN {
+                return Err(Errno::EPERM.into());
+            }
+            if !allowed(hint, end) {
+                return refuse(format!(
+                    "the addresses from {PMEM_WINDOW_BASE:#x} to {PMEM_WINDOW_END:#x} are reserved for files under /pmem/"
+                ));
+            }
+            if flags & MAP_FIXED_NOREPLACE == 0 {
+                self.unmap(hint, end)?;
+            } else if !self.process.space.is_free(hint, end) {
+                return Err(Errno::EEXIST.into());
+            }
+            return Ok(hint);
+        }
+        let hint = page_up(hint);
+        match hint.checked_add(len) {
+            Some(end) if allowed(hint, end) && self.process.space.is_free(hint, end) => Ok(hint),
+            _ => Ok(self.process.space.find_gap(len).ok_or(Errno::ENOMEM)?),
+        }
+    }
+
+    pub(super) fn munmap(&mut self, start: u64, len: u64) -> Answer {
+        let end = range_end(start, len)?;
+        if len == 0 {
+            return Err(Errno::EINVAL.into());
+        }
+        self.unmap(start, end)?;
+        Ok(0)
+    }
+
+    /// Removes mappings, and shared files that are mapped nowhere any more.
+    fn unmap(&mut self, start: u64, end: u64) -> Result<(), Stop> {
+        let space = &mut self.process.space;
+        space.unmap(start, end, self.mem);
+        for object in 0..self.process.files.shared.len() {
+            if space.uses_object(object) {
+                continue;
+            }
+            if let Some(shared) = self.process.files.shared[object].take() {
+                let written = shared.write_back(self.mem);
+                for frame in shared.frames {
+                    space.frames.give_back(frame, self.mem);
+                }
+                written.map_err(|e| host::errno(&e))?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn mremap(&mut self, old: u64, old_len: u64, new_len: u64, flags: u64) -> Answer {
+        const MAY_MOVE: u64 = 1;
+        if !whole_page(old) || new_len == 0 || old_len == 0 {
+            return Err(Errno::EINVAL.into());
+        }
+        if flags & !MAY_MOVE != 0 {
+            return refuse("MREMAP_FIXED and MREMAP_DONTUNMAP are not supported");
+        }
+        let (old_len, new_len) = (page_up(old_len), page_up(new_len));
+        let old_end = old.checked_add(old_len).ok_or(Errno::EINVAL)?;
+        let (_, area) = self.process.space.area_at(old).filter(|(_, a)| a.end >= old_end).ok_or(Errno::EFAULT)?;
+        if new_len <= old_len {
+            if new_len < old_len {
+                self.unmap(old + new_len, old_end)?;
+            }
+            return Ok(old);
+        }
+        if area.backing != Backing::Private {
+            return refuse("mappings of files cannot grow");
+        }
+        if new_len > USER_END || (area.rights.write && !self.process.space.could_back(new_len - old_len)) {
+            return Err(Errno::ENOMEM.into());
+        }
+        let new_end = old + new_len;
+        if allowed(old, new_end) && self.process.space.is_free(old_end, new_end) {
+            self.process.space.map_area(old_end, new_end, area.rights, Backing::Private);
+            return Ok(old);
+        }
+        if flags & MAY_MOVE == 0 {
+            return Err(Errno::ENOMEM.into());
+        }
+        let new = self.process.space.find_gap(new_len).ok_or(Errno::ENOMEM)?;
+        self.process.space.relocate(old, new, old_len);
+        self.process.space.map_area(new + old_len, new + new_len, area.rights, Backing::Private);
+        Ok(new)
+    }
+
+    pub(super) fn mprotect(&mut self, start: u64, len: u64, prot: u64) -> Answer {
+        let end = range_end(start, len)?;
+        if !self.process.space.is_mapped(start, end) {
+            return Err(Errno::ENOMEM.into());
+        }
+        let rights = Rights::of_prot(prot);
+        for (_, area) in self.process.space.areas_in(start, end) {
+            if let (Backing::Shared { object, .. }, true) = (area.backing, rights.write)
+                && !self.process.files.shared[object].as_ref().is_some_and(|s| s.writable)
+            {
+                return Err(Errno::EACCES.into());
+            }
+        }
+        self.process.space.protect(start, end, rights);
+        Ok(0)
+    }
+
+    pub(super) fn madvise(&mut self, start: u64, len: u64, advice: u64) -> Answer {
+        const DONTNEED: u64 = 4;
+        /// NORMAL, RANDOM, SEQUENTIAL, WILLNEED, FREE, MERGEABLE, UNMERGEABLE, HUGEPAGE, NOHUGEPAGE, DONTDUMP, DODUMP:
+        /// ignoring them is within their contract.
+        const ADVICE: [u64; 11] = [0, 1, 2, 3, 8, 12, 13, 14, 15, 16, 17];
+        let end = range_end(start, len)?;
+        if advice != DONTNEED && !ADVICE.contains(&advice) {
+            return Err(Errno::EINVAL.into());
+        }
+        if !self.process.space.is_mapped(start, end) {
+            return Err(Errno::ENOMEM.into());
+        }
+        if advice == DONTNEED {
+            let areas = self.process.space.areas_in(start, end);
+            if areas.iter().any(|(_, a)| a.backing == Backing::FileCopy) {
+                return refuse("MADV_DONTNEED on a private mapping of a file is not supported");
+            }
+            self.process.space.discard(start, end, self.mem);
+        }
+        Ok(0)
+    }
+
+    pub(super) fn msync(&mut self, start: u64, len: u64, _flags: u64) -> Answer {
+        let end = range_end(start, len)?;
+        if !self.process.space.is_mapped(start, end) {
+            return Err(Errno::ENOMEM.into());
+        }
+        for (at, area) in self.process.space.areas_in(start, end) {
+            match area.backing {
+                Backing::Shared { object, .. } => {
+                    let shared = self.process.files.shared[object].as_ref().expect("mapped objects stay");
+                    shared.write_back(self.mem).map_err(|e| host::errno(&e))?;
+                }
+                Backing::Pmem => {
+                    let offset = at - PMEM_WINDOW_BASE;
+                    let holds = |e: &crate::Extent| (e.offset_bytes..e.end_bytes()).contains(&offset);
+                    let file = self.process.pool.files().find(|(_, e)| holds(e));
+                    return refuse_pmem_sync(file.map_or("", |(name, _)| name));
+                }
+                Backing::Private | Backing::FileCopy => {}
+            }
+        }
+        Ok(0)
+    }
+
+    pub(super) fn flush_icache(&mut self) -> Answer {
+        self.process.space.code_changed();
+        Ok(0)
+    }
+}
+
+/// The end of a range in whole pages that starts at a page.
+fn range_end(start: u64, len: u64) -> Answer {
+    match start.checked_add(page_up(len)) {
+        Some(end) if whole_page(start) && end <= USER_END => Ok(end),
+        _ => Err(Errno::EINVAL.into()),
+    }
+}

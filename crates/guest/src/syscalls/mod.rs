@@ -1,0 +1,211 @@
+//! The system calls of 64-bit RISC-V Linux that programs in user space make.
+//!
+//! Each is one method of [`Call`], in the file of its subject. A method returns the value for `a0` or a [`Stop`].
+
+pub(crate) mod files;
+mod host;
+pub(crate) mod memory;
+pub(crate) mod misc;
+mod open;
+mod paths;
+mod stat;
+mod time;
+
+use crate::process::Process;
+use crate::{Output, PhysMemory};
+use ::syscalls::Errno;
+use ::syscalls::riscv64::Sysno;
+use durasim_isa::Fault;
+
+/// Why a system call does not simply return a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// It failed as Linux would fail it.
+    Errno(Errno),
+    /// The simulator does not support it; the run ends with this clause.
+    Refuse(String),
+    /// The program is over.
+    Exit(i32),
+    /// The thread sleeps until the simulated time given and then gets `result`.
+    Sleep { until_ns: u64, result: u64 },
+}
+
+impl From<Errno> for Stop {
+    fn from(errno: Errno) -> Stop {
+        Stop::Errno(errno)
+    }
+}
+
+/// The value of a system call that succeeded.
+pub(crate) type Answer = Result<u64, Stop>;
+
+pub(crate) fn refuse<T>(why: impl Into<String>) -> Result<T, Stop> {
+    Err(Stop::Refuse(why.into()))
+}
+
+/// A system call being carried out.
+pub(crate) struct Call<'a> {
+    pub(crate) process: &'a mut Process,
+    pub(crate) mem: &'a mut dyn PhysMemory,
+    pub(crate) now_ns: u64,
+    pub(crate) sink: &'a mut dyn Output,
+}
+
+impl Call<'_> {
+    pub(crate) fn dispatch(&mut self, sysno: Sysno, a: [u64; 6]) -> Answer {
+        match sysno {
+            // Files by descriptor.
+            Sysno::read => self.read(fd(a[0]), a[1], a[2]),
+            Sysno::write => self.write(fd(a[0]), a[1], a[2]),
+            Sysno::readv => self.readv(fd(a[0]), a[1], a[2]),
+            Sysno::writev => self.writev(fd(a[0]), a[1], a[2]),
+            Sysno::pread64 => self.pread(fd(a[0]), a[1], a[2], a[3]),
+            Sysno::pwrite64 => self.pwrite(fd(a[0]), a[1], a[2], a[3]),
+            Sysno::lseek => self.lseek(fd(a[0]), a[1] as i64, a[2]),
+            Sysno::close => self.close(fd(a[0])),
+            Sysno::dup => self.dup(fd(a[0])),
+            Sysno::dup3 => self.dup3(fd(a[0]), fd(a[1]), a[2]),
+            Sysno::fcntl => self.fcntl(fd(a[0]), a[1], a[2]),
+            Sysno::ioctl => self.ioctl(fd(a[0])),
+            Sysno::flock => self.flock(fd(a[0])),
+            Sysno::ftruncate => self.ftruncate(fd(a[0]), a[1] as i64),
+            Sysno::fallocate => self.fallocate(fd(a[0]), a[1], a[2] as i64, a[3] as i64),
+            Sysno::fsync | Sysno::fdatasync => self.fsync(fd(a[0])),
+            Sysno::fstat => self.fstat(fd(a[0]), a[1]),
+            Sysno::getdents64 => self.getdents64(fd(a[0]), a[1], a[2]),
+            // Files by path.
+            Sysno::openat => self.openat(fd(a[0]), a[1], a[2], a[3]),
+            Sysno::newfstatat => self.newfstatat(fd(a[0]), a[1], a[2], a[3]),
+            Sysno::statx => self.statx(fd(a[0]), a[1], a[2], a[4]),
+            Sysno::faccessat => self.faccessat(fd(a[0]), a[1], a[2]),
+            Sysno::readlinkat => self.readlinkat(fd(a[0]), a[1], a[2], a[3]),
+            Sysno::unlinkat => self.unlinkat(fd(a[0]), a[1], a[2]),
+            Sysno::mkdirat => self.mkdirat(fd(a[0]), a[1]),
+            Sysno::renameat2 => self.renameat2(fd(a[0]), a[1], fd(a[2]), a[3], a[4]),
+            Sysno::getcwd => self.getcwd(a[0], a[1]),
+            Sysno::chdir => self.chdir(a[0]),
+            Sysno::fchdir => self.fchdir(fd(a[0])),
+            Sysno::umask => self.umask(a[0]),
+            // Memory.
+            Sysno::brk => self.brk(a[0]),
+            Sysno::mmap => self.mmap(a[0], a[1], a[2], a[3], fd(a[4]), a[5]),
+            Sysno::munmap => self.munmap(a[0], a[1]),
+            Sysno::mremap => self.mremap(a[0], a[1], a[2], a[3]),
+            Sysno::mprotect => self.mprotect(a[0], a[1], a[2]),
+            Sysno::madvise => self.madvise(a[0], a[1], a[2]),
+            Sysno::msync => self.msync(a[0], a[1], a[2]),
+            Sysno::riscv_flush_icache => self.flush_icache(),
+            // Time.
+            Sysno::clock_gettime => self.clock_gettime(a[0], a[1]),
+            Sysno::clock_getres => self.clock_getres(a[0], a[1]),
+            Sysno::gettimeofday => self.gettimeofday(a[0], a[1]),
+            Sysno::nanosleep => self.nanosleep(a[0]),
+            Sysno::clock_nanosleep => self.clock_nanosleep(a[0], a[1], a[2]),
+            Sysno::times => self.times(a[0]),
+            // The process, its threads and signals.
+            Sysno::exit | Sysno::exit_group => self.exit(a[0]),
+            Sysno::clone | Sysno::clone3 => refuse("threads are not supported yet"),
+            Sysno::futex => self.futex(a[0], a[1], a[2], a[3]),
+            Sysno::set_tid_address | Sysno::gettid => Ok(self.thread().id),
+            Sysno::set_robust_list => Ok(0),
+            Sysno::sched_yield => Ok(0),
+            Sysno::sched_getaffinity => self.sched_getaffinity(a[0], a[1], a[2]),
+            Sysno::getpid => Ok(crate::process::PROCESS_ID),
+            Sysno::getppid => Ok(1),
+            Sysno::getuid | Sysno::geteuid | Sysno::getgid | Sysno::getegid => Ok(crate::stack::USER_ID),
+            Sysno::getcpu => self.getcpu(a[0], a[1]),
+            Sysno::rt_sigprocmask => self.rt_sigprocmask(a[0], a[1], a[2], a[3]),
+            Sysno::rt_sigaction => self.rt_sigaction(a[0], a[1], a[2], a[3]),
+            Sysno::sigaltstack => self.sigaltstack(),
+            Sysno::kill => self.raise(a[0], a[1]),
+            Sysno::tkill => self.raise(a[0], a[1]),
+            Sysno::tgkill => self.raise(a[1], a[2]),
+            Sysno::prlimit64 => self.prlimit64(a[0], a[1], a[2], a[3]),
+            Sysno::getrandom => self.getrandom(a[0], a[1]),
+            Sysno::uname => self.uname(a[0]),
+            Sysno::sysinfo => self.sysinfo(a[0]),
+            Sysno::getrusage => self.getrusage(a[1]),
+            // Absent from this kernel, as from older ones; C libraries ask and go on without.
+            Sysno::riscv_hwprobe | Sysno::membarrier | Sysno::rseq => Err(Errno::ENOSYS.into()),
+            // There is no network.
+            Sysno::socket => Err(Errno::EAFNOSUPPORT.into()),
+            _ => refuse("not supported"),
+        }
+    }
+
+    /// Copies `len` bytes from the program.
+    pub(crate) fn bytes_from(&mut self, addr: u64, len: u64) -> Result<Vec<u8>, Stop> {
+        // Checked first, so that an absurd length is a bad pointer and not an allocation on the host.
+        self.check_range(addr, len)?;
+        let mut bytes = vec![0; len as usize];
+        let read = self.process.space.read(self.mem, addr, &mut bytes);
+        read.map_err(|fault| self.bad_pointer(fault))?;
+        Ok(bytes)
+    }
+
+    /// Copies `bytes` to the program.
+    pub(crate) fn bytes_to(&mut self, addr: u64, bytes: &[u8]) -> Result<(), Stop> {
+        let written = self.process.space.write(self.mem, addr, bytes);
+        written.map_err(|fault| self.bad_pointer(fault))
+    }
+
+    /// EFAULT unless all of the range is mapped.
+    pub(crate) fn check_range(&self, addr: u64, len: u64) -> Result<(), Stop> {
+        let end = addr.checked_add(len).filter(|&end| end <= crate::USER_END).ok_or(Errno::EFAULT)?;
+        let mapped = crate::space::page_down(addr)..crate::space::page_up(end);
+        if len == 0 || self.process.space.is_mapped(mapped.start, mapped.end) {
+            Ok(())
+        } else {
+            Err(Errno::EFAULT.into())
+        }
+    }
+
+    /// The words of eight bytes at `addr`.
+    pub(crate) fn words_from<const N: usize>(&mut self, addr: u64) -> Result<[u64; N], Stop> {
+        let bytes = self.bytes_from(addr, 8 * N as u64)?;
+        let mut words = [0; N];
+        for (word, chunk) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+            *word = u64::from_le_bytes(chunk.try_into().expect("eight bytes"));
+        }
+        Ok(words)
+    }
+
+    /// Stores words of eight bytes at `addr`.
+    pub(crate) fn words_to(&mut self, addr: u64, words: &[u64]) -> Result<(), Stop> {
+        let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+        self.bytes_to(addr, &bytes)
+    }
+
+    /// The text at `addr` up to its zero byte, at most a page long.
+    pub(crate) fn text_from(&mut self, addr: u64) -> Result<String, Stop> {
+        const LONGEST: u64 = 4096;
+        let mut text = Vec::new();
+        while (text.len() as u64) < LONGEST {
+            let here = addr.wrapping_add(text.len() as u64);
+            let in_page = 64 - here % 64;
+            let piece = self.bytes_from(here, in_page)?;
+            match piece.iter().position(|&b| b == 0) {
+                Some(end) => {
+                    text.extend_from_slice(&piece[..end]);
+                    // File names of the host that are not UTF-8 cannot be named by a program.
+                    return String::from_utf8(text).map_err(|_| Errno::EILSEQ.into());
+                }
+                None => text.extend_from_slice(&piece),
+            }
+        }
+        Err(Errno::ENAMETOOLONG.into())
+    }
+
+    fn bad_pointer(&self, fault: Fault) -> Stop {
+        if self.process.space.dram_spent() {
+            Stop::Refuse(self.process.space.describe(&fault))
+        } else {
+            Stop::Errno(Errno::EFAULT)
+        }
+    }
+}
+
+/// A file descriptor argument: the kernel looks at its low 32 bits.
+fn fd(argument: u64) -> i32 {
+    argument as i32
+}

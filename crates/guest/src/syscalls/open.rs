@@ -1,0 +1,237 @@
+//! System calls that take a path.
+
+use super::files::{Kind, O_APPEND, O_CLOEXEC, Opened, pmem_errno};
+use super::host::{self, OpenMode};
+use super::paths::{Place, relative};
+use super::{Answer, Call, Stop};
+use ::syscalls::Errno;
+
+const O_ACCESS: u64 = 3;
+const O_CREAT: u64 = 0x40;
+const O_EXCL: u64 = 0x80;
+const O_TRUNC: u64 = 0x200;
+const O_DIRECTORY: u64 = 0x1_0000;
+const O_NOFOLLOW: u64 = 0x2_0000;
+const O_PATH: u64 = 0x20_0000;
+const O_TMPFILE: u64 = 0x40_0000;
+/// Flags that only matter while opening; F_GETFL does not show them.
+const OPENING_ONLY: u64 = O_CREAT | O_EXCL | 0x100 | O_TRUNC | O_CLOEXEC;
+
+impl Call<'_> {
+    pub(super) fn openat(&mut self, folder_fd: i32, path: u64, flags: u64, _mode: u64) -> Answer {
+        if flags & (O_PATH | O_TMPFILE) != 0 {
+            return Err(Errno::EOPNOTSUPP.into());
+        }
+        let place = self.place_at(folder_fd, path)?;
+        let (readable, writable) = match flags & O_ACCESS {
+            0 => (true, false),
+            1 => (false, true),
+            2 => (true, true),
+            _ => return Err(Errno::EINVAL.into()),
+        };
+        let kind = self.open_place(place, flags, writable)?;
+        if flags & O_DIRECTORY != 0 && !matches!(kind, Kind::Folder { .. }) {
+            return Err(Errno::ENOTDIR.into());
+        }
+        if matches!(kind, Kind::Folder { .. }) && (writable || flags & O_CREAT != 0) {
+            return Err(Errno::EISDIR.into());
+        }
+        let opened = Opened { kind, offset: 0, readable, writable, flags: flags & !OPENING_ONLY };
+        debug_assert!(opened.flags & !OPENING_ONLY == opened.flags && O_APPEND & OPENING_ONLY == 0);
+        Ok(self.process.files.add(opened, flags & O_CLOEXEC != 0)? as u64)
+    }
+
+    fn open_place(&mut self, place: Place, flags: u64, writable: bool) -> Result<Kind, Stop> {
+        let mode = OpenMode {
+            write: writable,
+            create: flags & O_CREAT != 0,
+            exclusive: flags & O_EXCL != 0,
+            truncate: flags & O_TRUNC != 0 && writable,
+        };
+        match place {
+            Place::PmemFolder => Ok(Kind::Folder { path: "/pmem".into(), entries: None }),
+            Place::Pmem(name) => {
+                let exists = self.process.pool.get(&name).is_some();
+                match (exists, mode.create) {
+                    (true, true) if mode.exclusive => return Err(Errno::EEXIST.into()),
+                    (true, _) if mode.truncate => self.resize_pmem(&name, 0)?,
+                    (true, _) => {}
+                    (false, true) => self.process.pool.create(&name),
+                    (false, false) => return Err(Errno::ENOENT.into()),
+                }
+                Ok(Kind::Pmem { name })
+            }
+            Place::Device(device) => Ok(Kind::Device(device)),
+            Place::Executable => Err(Errno::EACCES.into()),
+            Place::Host(path) => self.open_host(path, mode, flags & O_NOFOLLOW != 0),
+        }
+    }
+
+    fn open_host(&mut self, path: String, mode: OpenMode, stay: bool) -> Result<Kind, Stop> {
+        let root = self.root()?;
+        let inside = relative(&path);
+        if stay && root.symlink_metadata(inside).is_ok_and(|m| m.is_symlink()) {
+            return Err(Errno::ELOOP.into());
+        }
+        match root.metadata(inside) {
+            Ok(found) if found.is_dir() => return Ok(Kind::Folder { path, entries: None }),
+            // A pipe would block the simulator; a device of the host is none of the program's business.
+            Ok(found) if !found.is_file() => return Err(Errno::EACCES.into()),
+            _ => {}
+        }
+        let host = host::open(&root, inside, mode).map_err(|e| host::errno(&e))?;
+        if mode.truncate {
+            self.truncated(&host);
+        }
+        Ok(Kind::Host { host, path })
+    }
+
+    /// A file was emptied by O_TRUNC: pages of it that are mapped read as zero.
+    fn truncated(&mut self, file: &host::HostFile) {
+        for shared in self.process.files.shared_of(file.key) {
+            let bytes = vec![0; shared.frames.len() * durasim_types::PAGE_BYTES as usize];
+            shared.take_over(self.mem, shared.first_page * durasim_types::PAGE_BYTES, &bytes);
+        }
+    }
+
+    pub(super) fn faccessat(&mut self, folder_fd: i32, path: u64, mode: u64) -> Answer {
+        const EXECUTE: u64 = 1;
+        let place = self.place_at(folder_fd, path)?;
+        let found = self.stat_of(&place, true)?;
+        if mode & EXECUTE != 0 && !found.executable() {
+            return Err(Errno::EACCES.into());
+        }
+        Ok(0)
+    }
+
+    pub(super) fn readlinkat(&mut self, folder_fd: i32, path: u64, to: u64, len: u64) -> Answer {
+        let target = match self.place_at(folder_fd, path)? {
+            Place::Executable => match self.process.exe_name.as_str() {
+                name if name.starts_with('/') => name.to_string(),
+                name => format!("/{name}"),
+            },
+            Place::Host(path) => {
+                let target = self.root()?.read_link_contents(relative(&path)).map_err(|e| host::errno(&e))?;
+                target.into_os_string().into_string().map_err(|_| Errno::EILSEQ)?
+            }
+            place => {
+                self.stat_of(&place, false)?;
+                return Err(Errno::EINVAL.into());
+            }
+        };
+        let bytes = &target.as_bytes()[..target.len().min(len as usize)];
+        self.bytes_to(to, bytes)?;
+        Ok(bytes.len() as u64)
+    }
+
+    pub(super) fn unlinkat(&mut self, folder_fd: i32, path: u64, flags: u64) -> Answer {
+        const REMOVE_FOLDER: u64 = 0x200;
+        let folder = flags & REMOVE_FOLDER != 0;
+        match self.place_at(folder_fd, path)? {
+            Place::Host(path) => {
+                let root = self.root()?;
+                let inside = relative(&path);
+                let removed = if folder { root.remove_dir(inside) } else { root.remove_file(inside) };
+                removed.map_err(|e| host::errno(&e))?;
+                Ok(0)
+            }
+            Place::Pmem(name) if !folder => {
+                self.remove_pmem(&name)?;
+                Ok(0)
+            }
+            Place::Pmem(_) => Err(Errno::ENOTDIR.into()),
+            _ => Err(Errno::EPERM.into()),
+        }
+    }
+
+    /// Removes a file under `/pmem/`. Its pages would be free at once, so it must not be in use.
+    fn remove_pmem(&mut self, name: &str) -> Result<(), Stop> {
+        let extent = self.process.pool.get(name).ok_or(Errno::ENOENT)?;
+        let mapped = self.process.space.maps_pmem(extent.offset_bytes, extent.end_bytes());
+        if mapped || self.process.files.has_pmem_open(name) {
+            return Err(Errno::EBUSY.into());
+        }
+        let lost = self.process.pool.remove(name).map_err(pmem_errno)?;
+        self.clear_pmem(lost);
+        Ok(())
+    }
+
+    pub(super) fn mkdirat(&mut self, folder_fd: i32, path: u64) -> Answer {
+        match self.place_at(folder_fd, path)? {
+            Place::Host(path) => {
+                self.root()?.create_dir(relative(&path)).map_err(|e| host::errno(&e))?;
+                Ok(0)
+            }
+            Place::PmemFolder => Err(Errno::EEXIST.into()),
+            _ => Err(Errno::EPERM.into()),
+        }
+    }
+
+    pub(super) fn renameat2(&mut self, from_fd: i32, from: u64, to_fd: i32, to: u64, flags: u64) -> Answer {
+        const NO_REPLACE: u64 = 1;
+        if flags & !NO_REPLACE != 0 {
+            return Err(Errno::EINVAL.into());
+        }
+        let (from, to) = (self.place_at(from_fd, from)?, self.place_at(to_fd, to)?);
+        if from == to {
+            self.stat_of(&from, false)?;
+            return Ok(0);
+        }
+        if flags & NO_REPLACE != 0 && self.stat_of(&to, false).is_ok() {
+            return Err(Errno::EEXIST.into());
+        }
+        match (from, to) {
+            (Place::Host(from), Place::Host(to)) => {
+                let root = self.root()?;
+                root.rename(relative(&from), &root, relative(&to)).map_err(|e| host::errno(&e))?;
+            }
+            (Place::Pmem(from), Place::Pmem(to)) => {
+                self.process.pool.get(&from).ok_or(Errno::ENOENT)?;
+                if self.process.pool.get(&to).is_some() {
+                    self.remove_pmem(&to)?;
+                }
+                self.process.pool.rename(&from, &to).map_err(pmem_errno)?;
+                self.process.files.rename_pmem(&from, &to);
+            }
+            _ => return Err(Errno::EXDEV.into()),
+        }
+        Ok(0)
+    }
+
+    pub(super) fn getcwd(&mut self, to: u64, len: u64) -> Answer {
+        let mut bytes = self.process.files.cwd.clone().into_bytes();
+        bytes.push(0);
+        if (bytes.len() as u64) > len {
+            return Err(Errno::ERANGE.into());
+        }
+        self.bytes_to(to, &bytes)?;
+        Ok(bytes.len() as u64)
+    }
+
+    pub(super) fn chdir(&mut self, path: u64) -> Answer {
+        const AT_FDCWD: i32 = -100;
+        let place = self.place_at(AT_FDCWD, path)?;
+        if !self.stat_of(&place, true)?.is_folder() {
+            return Err(Errno::ENOTDIR.into());
+        }
+        self.process.files.cwd = match place {
+            Place::Host(path) => path,
+            _ => "/pmem".into(),
+        };
+        Ok(0)
+    }
+
+    pub(super) fn fchdir(&mut self, fd: i32) -> Answer {
+        let Kind::Folder { path, .. } = self.process.files.get(fd)?.kind.clone() else {
+            return Err(Errno::ENOTDIR.into());
+        };
+        self.process.files.cwd = path;
+        Ok(0)
+    }
+
+    /// Files of the host are created with the rights that the host gives; the program sees a mask all the same.
+    pub(super) fn umask(&mut self, mask: u64) -> Answer {
+        let before = std::mem::replace(&mut self.process.files.creation_mask, mask & 0o777);
+        Ok(before)
+    }
+}

@@ -1,0 +1,127 @@
+//! What a path of the program names.
+
+use super::files::Kind;
+use super::{Call, Stop};
+use ::syscalls::Errno;
+use cap_std::fs::Dir;
+use std::sync::Arc;
+
+const AT_FDCWD: i32 = -100;
+
+/// What a path names, whether it exists or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// A path inside the root folder, absolute and without `.` and `..`.
+    Host(String),
+    /// The folder `/pmem`.
+    PmemFolder,
+    /// The file of that name under `/pmem/`.
+    Pmem(String),
+    /// `/dev/null`, `/dev/zero`, or `/dev/random` and `/dev/urandom`.
+    Device(Device),
+    /// `/proc/self/exe`.
+    Executable,
+}
+
+/// Devices that exist without a root folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Device {
+    /// Empty to read, swallows what is written.
+    Null,
+    /// Endless zeros.
+    Zero,
+    /// Endless bytes of the seeded generator.
+    Random,
+}
+
+/// Joins `path` to the absolute `folder` and resolves `.` and `..` by name; `..` of the root is the root.
+///
+/// By name means that `link/..` is the folder that holds `link`, whatever it points to. The host resolves symbolic
+/// links afterwards, inside the root folder only.
+fn join(folder: &str, path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    let start = if path.starts_with('/') { "" } else { folder };
+    for part in start.split('/').chain(path.split('/')) {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            name => parts.push(name),
+        }
+    }
+    format!("/{}", parts.join("/"))
+}
+
+fn place(path: String) -> Place {
+    match path.as_str() {
+        "/pmem" => Place::PmemFolder,
+        "/dev/null" => Place::Device(Device::Null),
+        "/dev/zero" => Place::Device(Device::Zero),
+        "/dev/random" | "/dev/urandom" => Place::Device(Device::Random),
+        "/proc/self/exe" => Place::Executable,
+        _ => match path.strip_prefix("/pmem/") {
+            Some(name) => Place::Pmem(name.to_string()),
+            None => Place::Host(path),
+        },
+    }
+}
+
+/// A path of [`Place::Host`] as the host's folder takes it.
+pub(crate) fn relative(path: &str) -> &str {
+    match path.trim_start_matches('/') {
+        "" => ".",
+        inside => inside,
+    }
+}
+
+impl Call<'_> {
+    /// What `path` names, relative to the open folder `folder_fd`.
+    pub(super) fn resolve(&mut self, folder_fd: i32, path: &str) -> Result<Place, Stop> {
+        if path.is_empty() {
+            return Err(Errno::ENOENT.into());
+        }
+        let folder = if path.starts_with('/') || folder_fd == AT_FDCWD {
+            self.process.files.cwd.clone()
+        } else {
+            match &self.process.files.get(folder_fd)?.kind {
+                Kind::Folder { path, .. } => path.clone(),
+                _ => return Err(Errno::ENOTDIR.into()),
+            }
+        };
+        let place = place(join(&folder, path));
+        match &place {
+            // The namespace under /pmem/ is flat.
+            Place::Pmem(name) if name.contains('/') => Err(Errno::ENOENT.into()),
+            Place::Pmem(name) if name.len() > 255 => Err(Errno::ENAMETOOLONG.into()),
+            _ => Ok(place),
+        }
+    }
+
+    /// What the path at `addr` names.
+    pub(super) fn place_at(&mut self, folder_fd: i32, addr: u64) -> Result<Place, Stop> {
+        let path = self.text_from(addr)?;
+        self.resolve(folder_fd, &path)
+    }
+
+    /// The root folder; without one no file of the host exists.
+    pub(super) fn root(&self) -> Result<Arc<Dir>, Stop> {
+        self.process.files.root.clone().ok_or(Stop::Errno(Errno::ENOENT))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dots_never_leave_the_root() {
+        assert_eq!(join("/", "../../etc/passwd"), "/etc/passwd");
+        assert_eq!(join("/a/b", "../c/./d//"), "/a/c/d");
+        assert_eq!(join("/a", "/x/.."), "/");
+        assert_eq!(place(join("/", "pmem/../pmem/tree")), Place::Pmem("tree".into()));
+        assert_eq!(place(join("/pmem", ".")), Place::PmemFolder);
+        assert_eq!(relative("/"), ".");
+        assert_eq!(relative("/a/b"), "a/b");
+    }
+}
