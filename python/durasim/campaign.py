@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
 from collections.abc import Mapping
 from typing import Any, Literal
 
 from durasim.errors import refusal
 from durasim.results import CrashResult
-from durasim.scenario import DEFAULT_MACHINE, DEFAULT_SEED, Scenario, workload_info
+from durasim.scenario import DEFAULT_MACHINE, DEFAULT_SEED, Scenario
 
 Points = int | Literal["all"]
 """How many persist events to crash at, spread over the run, or all of them."""
 DEFAULT_POINTS = 300
+DEFAULT_OPS = 200
+"""Fewer than in a run: every crash costs a recovery and a check."""
 
 
 def points_of(text: str) -> Points:
@@ -38,16 +41,12 @@ def crash_request(scenario: Scenario, points: Points, replay: str | None) -> dic
     if scenario.workload is None:
         raise refusal("workload", "a crash campaign needs a workload, whose entry points recover and check")
     points_of(str(points))
-    info = workload_info(scenario.workload)
-    ops = info.crash_ops if scenario.ops is None else scenario.ops
-    request = scenario.request()
-    options = scenario.guest_options(ops)
+    ops = DEFAULT_OPS if scenario.ops is None else scenario.ops
+    request = dataclasses.replace(scenario, ops=ops).request()
     return request | {
-        "ops": ops,
-        "args": ["run", *options],
         "elf_recover": request["elf"],
-        "recover_args": ["recover", *options],
-        "check_args": ["recover-and-check", *options],
+        "recover_args": scenario.guest_command("recover", ops),
+        "check_args": scenario.guest_command("recover-and-check", ops),
         "points": points,
         "replay": replay,
     }

@@ -31,5 +31,12 @@ def comparison(results: Sequence[RunResult]) -> dict[str, Any]:
 
 
 def workload_rows(workloads: Sequence[WorkloadInfo]) -> list[dict[str, Any]]:
-    """Gives the document of `durasim workloads --json`."""
-    return [dataclasses.asdict(workload) for workload in workloads]
+    """Gives the document of `durasim workloads --json`; where the sources lie on this computer is left out."""
+    return [
+        {
+            "name": workload.name,
+            "description": workload.description,
+            "arguments": [dataclasses.asdict(argument) for argument in workload.arguments],
+        }
+        for workload in workloads
+    ]

@@ -14,13 +14,15 @@ from durasim import _core
 from durasim.errors import refusal, unknown_name
 
 if TYPE_CHECKING:
-    from durasim.toolchain import WorkloadInfo
+    from durasim.toolchain import Argument, WorkloadInfo
 
 DEFAULT_DESIGN = "opt"
 DEFAULT_MACHINE = "hercules-tecs23"
 DEFAULT_SEED = 1
 _SEED_LIMIT = 2**64
 _THREADS_MAX = 1024
+# Arguments of every workload that the command line and the API have options for.
+_OWN_OPTIONS = ("ops", "seed", "threads")
 
 Settings = Mapping[str, Any] | Sequence[str]
 """Machine and design parameters: `{"path.to.key": value}` or `["path.to.key=value"]`."""
@@ -89,16 +91,22 @@ class Scenario:
         if (self.workload is None) == (self.elf is None):
             raise refusal("workload", "give a workload or a program with --elf, and not both")
         if self.workload is not None:
-            info = workload_info(self.workload)
+            workload_info(self.workload)
             if self.args:
                 raise refusal("arguments", "a workload takes --arg name=value; only a program takes arguments after --")
-            for name, _ in self.workload_args:
-                known = [argument.name for argument in info.arguments]
-                if name not in known:
-                    raise unknown_name(f"arg of {info.name}", name, known)
+            self._check_workload_args()
         elif self.ops is not None or self.workload_args:
             option = "ops" if self.ops is not None else "arg"
             raise refusal(option, "belongs to workloads; give a program its own arguments after --")
+
+    def _check_workload_args(self) -> None:
+        known = {name: argument for name, argument in self.arguments().items() if name not in _OWN_OPTIONS}
+        for name, value in self.workload_args:
+            if name in _OWN_OPTIONS:
+                raise refusal("arg", f"'{name}' has an option of its own, --{name}")
+            if name not in known:
+                raise unknown_name(f"arg of {self.workload}", name, known)
+            _check_argument(known[name], value)
 
     def request(self) -> dict[str, Any]:
         """Builds the guest program if needed and gives the request for the compiled half.
@@ -131,23 +139,42 @@ class Scenario:
     def _workload_request(self) -> dict[str, Any]:
         from durasim import toolchain  # noqa: PLC0415 - keeps the start-up of other commands short
 
-        info = workload_info(self.workload or "")
-        ops = info.default_ops if self.ops is None else self.ops
-        elf = toolchain.build(info.name, design_rows()[self.design]["backend"])
+        elf = toolchain.build(self.workload or "", self.backend)
+        ops = self.arguments()["ops"].default if self.ops is None else self.ops
         return {
             "elf": os.fspath(elf),
-            "elf_name": info.name,
-            "workload": info.name,
+            "elf_name": self.workload,
+            "workload": self.workload,
             "ops": ops,
-            "args": ["run", *self.guest_options(ops)],
+            "args": self.guest_command("run", int(ops)),
         }
 
-    def guest_options(self, ops: int) -> list[str]:
-        """Gives the options that every entry point of a workload takes."""
-        options = ["--ops", str(ops), "--seed", str(self.seed), "--threads", str(self.threads)]
-        for name, value in self.workload_args:
-            options += [f"--{name}", value]
-        return options
+    @property
+    def backend(self) -> str:
+        """The transaction runtime that the workload is built with."""
+        return design_rows()[self.design]["backend"]
+
+    def arguments(self) -> dict[str, Argument]:
+        """Gives the arguments of the workload, those of its transaction runtime included, by name."""
+        from durasim import toolchain  # noqa: PLC0415 - keeps the start-up of other commands short
+
+        arguments = workload_info(self.workload or "").arguments
+        for backend in toolchain.backends():
+            if backend.name == self.backend:
+                arguments += backend.arguments
+        return {argument.name: argument for argument in arguments}
+
+    def guest_command(self, command: str, ops: int) -> list[str]:
+        """Gives the command line of the workload for `run`, `check`, `recover` or `recover-and-check`."""
+        arguments = self.arguments()
+        own = {"ops": ops, "seed": self.seed, "threads": self.threads}
+        words = [command]
+        for name, value in (*own.items(), *self.workload_args):
+            argument = arguments[name]
+            if command not in argument.commands or (argument.type == "flag" and value != "true"):
+                continue
+            words += [f"--{name}"] if argument.type == "flag" else [f"--{name}", str(value)]
+        return words
 
 
 @cache
@@ -210,3 +237,14 @@ def _have_equals_sign(field: str, values: Sequence[str], form: str) -> None:
     for value in values:
         if "=" not in value:
             raise refusal(field, f"'{value}' is not of the form {form}")
+
+
+def _check_argument(argument: Argument, value: str) -> None:
+    field = f"arg {argument.name}"
+    if argument.type == "u64":
+        if not (value.isascii() and value.isdigit() and argument.minimum <= int(value) <= argument.maximum):
+            raise refusal(field, f"'{value}' is not a number from {argument.minimum} to {argument.maximum}")
+    elif argument.type == "flag" and value not in ("true", "false"):
+        raise refusal(field, f"'{value}' is neither true nor false")
+    elif argument.type == "choice" and value not in argument.choices:
+        raise unknown_name(field, value, argument.choices)

@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from durasim.errors import DurasimError
+from durasim.toolchain import ToolchainError
 
 EXIT_NEGATIVE = 1
 EXIT_USAGE = 2
@@ -39,6 +40,10 @@ class Program(TyperGroup):
             code = complain(error.format_message(), error.exit_code)
         except DurasimError as error:
             code = complain(str(error), error.exit_code)
+        except ToolchainError as error:
+            code = complain(error.sentence, EXIT_HOST_IO if isinstance(error.__cause__, OSError) else EXIT_USAGE)
+            # What the compiler said, for whoever wrote the source.
+            print(error.output, end="", file=sys.stderr)
         except (KeyboardInterrupt, typer.Abort):
             code = complain("interrupted", EXIT_INTERRUPTED)
         except OSError as error:

@@ -1,0 +1,208 @@
+"""What `make bench` runs: simulation speed, beside an emulator and another simulator on the same computer.
+
+All programs take turns, repetition by repetition, so that a busy moment of the computer does not fall on one of them
+alone; the median of the repetitions is shown. Speed is simulated instructions per second of wall time. The start-up of
+the emulator is measured apart and taken off.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+import durasim
+from durasim import api, options, output, render, toolchain
+from durasim.errors import host_io, refusal
+from durasim.results import RunResult
+from durasim.scenario import DEFAULT_MACHINE, Scenario
+from durasim.shell import Program
+
+WORKLOADS = ("btree", "array-swap")
+DESIGNS = ("opt", "hercules")
+KERNEL = "bare-kernel"
+# rvsim needs some seconds for so many; durasim and the emulator repeat the measurement often enough.
+KERNEL_INSERTS = 10_000
+_QEMU_NAMES = ("qemu-riscv64", "qemu-riscv64-static")
+_EMULATOR = "qemu-riscv64"
+_OTHER = "rvsim"
+
+app = typer.Typer(cls=Program, pretty_exceptions_enable=False, add_completion=False, rich_markup_mode=None)
+
+
+@dataclass(slots=True)
+class Contender:
+    """One program under one simulator: `measure` runs it once and gives million instructions per second."""
+
+    program: str
+    simulator: str
+    measure: Callable[[], float]
+    mips: list[float] = field(default_factory=list)
+
+    @property
+    def median(self) -> float:
+        """The median of the repetitions."""
+        return statistics.median(self.mips)
+
+
+@app.callback(invoke_without_command=True)
+def bench(
+    repetitions: Annotated[int, typer.Option("--repetitions", min=1, help="Turns that every program takes.")] = 3,
+    ops: Annotated[int, typer.Option("--ops", min=1, help="Operations of the workloads.")] = 20_000,
+    populate: Annotated[int, typer.Option("--populate", min=1, help="Items before them.")] = 20_000,
+    json: options.JsonFile = None,
+) -> None:
+    """Measure simulated MIPS, beside qemu-riscv64 (if installed) and rvsim (if installed)."""
+    if json is not None:
+        output.check_writable(json)
+    with tempfile.TemporaryDirectory() as folder:
+        contenders = _contenders(Path(folder), ops, populate)
+        with render.progress_bar() as bar:
+            task = bar.add_task("measuring", total=repetitions * len(contenders))
+            for _ in range(repetitions):
+                for contender in contenders:
+                    contender.mips.append(contender.measure())
+                    bar.advance(task)
+    document = _document(contenders, repetitions, ops, populate)
+    if json is not None:
+        output.write_json(json, document)
+    if json != output.STANDARD_OUTPUT:
+        render.show(_table(contenders))
+
+
+def _contenders(folder: Path, ops: int, populate: int) -> list[Contender]:
+    qemu = next(filter(None, map(shutil.which, _QEMU_NAMES)), None)
+    contenders = []
+    for workload in WORKLOADS:
+        arguments = (("populate", str(populate)),)
+        last: dict[str, RunResult] = {}
+        for design in DESIGNS:
+            scenario = Scenario(design=design, workload=workload, ops=ops, workload_args=arguments)
+            contenders.append(Contender(workload, design, _simulate(scenario, last)))
+        if qemu is not None:
+            pool = folder / f"{workload}.pool"
+            scenario = Scenario(workload=workload, ops=ops, workload_args=(*arguments, ("pool-path", str(pool))))
+            elf = os.fspath(toolchain.build(workload, scenario.backend))
+            command = [qemu, elf, *scenario.guest_command("run", ops)]
+            emulate = _emulate(command, [qemu, elf, "--help"], last, pool)
+            contenders.append(Contender(workload, _EMULATOR, emulate))
+    linux, bare = _build_kernel(folder, "linux"), _build_kernel(folder, "bare")
+    last = {}
+    contenders.append(Contender(KERNEL, "opt", _simulate(Scenario(elf=os.fspath(linux)), last)))
+    if qemu is not None:
+        contenders.append(Contender(KERNEL, _EMULATOR, _emulate([qemu, os.fspath(linux)], None, last, None)))
+    try:
+        import rvsim  # noqa: PLC0415 - an optional package, needed here alone
+    except ImportError:
+        return contenders
+    contenders.append(Contender(KERNEL, _OTHER, lambda: _other_mips(rvsim, bare)))
+    return contenders
+
+
+def _simulate(scenario: Scenario, last: dict[str, RunResult]) -> Callable[[], float]:
+    def measure() -> float:
+        result = api.run_scenario(scenario, output.discard)
+        if result.guest_exit_code != 0:
+            raise refusal("bench", f"{result.workload} under {result.design} exits with {result.guest_exit_code}")
+        last[result.workload] = result
+        return result.host.mips
+
+    return measure
+
+
+def _emulate(
+    command: list[str], start: list[str] | None, last: dict[str, RunResult], pool: Path | None
+) -> Callable[[], float]:
+    def measure() -> float:
+        if pool is not None:
+            pool.unlink(missing_ok=True)
+        seconds = _seconds_of(command) - (_seconds_of(start) if start is not None else 0)
+        # The same file with the same arguments: the simulator has counted its instructions.
+        (result,) = last.values()
+        return result.program.instructions / max(seconds, 1e-3) / 1e6
+
+    return measure
+
+
+def _seconds_of(command: list[str]) -> float:
+    begin = time.perf_counter()
+    try:
+        done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+    except OSError as error:
+        raise host_io(command[0], error) from None
+    if done.returncode != 0:
+        raise refusal("bench", f"{' '.join(command)} exits with {done.returncode}: {done.stderr.strip()}")
+    return time.perf_counter() - begin
+
+
+def _other_mips(rvsim: Any, bare: Path) -> float:
+    result = rvsim.Environment(os.fspath(bare), rvsim.Config(uart_quiet=True)).run(quiet=False)
+    if result.exit_code != 0:
+        raise refusal("bench", f"the kernel under rvsim exits with {result.exit_code}")
+    return result.stats["instructions_retired"] / result.wall_time_sec / 1e6
+
+
+def _build_kernel(folder: Path, system: str) -> Path:
+    sources = toolchain.guest_folder() / "bench"
+    elf = folder / f"kernel-{system}"
+    inserts = f"-DINSERTS={KERNEL_INSERTS}"
+    if system == "linux":
+        return toolchain.compile_program(sources / "kernel.cpp", elf, [inserts])
+    command = [sys.executable, "-m", "ziglang", "c++", "-target", "riscv64-freestanding-none"]
+    command += ["-mcpu=generic_rv64+m+a+f+d+c", "-mcmodel=medany", "-std=c++20", "-O2", "-ffreestanding", "-nostdlib"]
+    command += ["-static", inserts, "-T", os.fspath(sources / "bare.ld"), os.fspath(sources / "start.S")]
+    command += [os.fspath(sources / "kernel.cpp"), "-o", os.fspath(elf)]
+    cache = str(toolchain.build_folder() / "zig-cache")
+    environment = os.environ | {"ZIG_GLOBAL_CACHE_DIR": cache, "ZIG_LOCAL_CACHE_DIR": cache}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise toolchain.ToolchainError("the kernel for bare machines does not compile", done.stderr)
+    return elf
+
+
+def _table(contenders: list[Contender]) -> Table:
+    table = Table(title=f"simulated MIPS on {DEFAULT_MACHINE}, median")
+    for name in ("program", "under"):
+        table.add_column(name)
+    for name in ("MIPS", f"slower than\n{_EMULATOR}", f"faster than\n{_OTHER}"):
+        table.add_column(name, justify="right")
+    for contender in contenders:
+        emulator, other = (_reference(contenders, contender.program, name) for name in (_EMULATOR, _OTHER))
+        slower = f"{emulator / contender.median:.1f} x" if emulator and contender.simulator != _EMULATOR else ""
+        faster = f"{contender.median / other:.1f} x" if other and contender.simulator not in (_EMULATOR, _OTHER) else ""
+        table.add_row(contender.program, contender.simulator, f"{contender.median:.3g}", slower, faster)
+    return table
+
+
+def _reference(contenders: list[Contender], program: str, simulator: str) -> float | None:
+    found = [c.median for c in contenders if c.program == program and c.simulator == simulator]
+    return found[0] if found else None
+
+
+def _document(contenders: list[Contender], repetitions: int, ops: int, populate: int) -> dict[str, Any]:
+    return {
+        "schema": "durasim-bench/1",
+        "durasim_version": durasim.__version__,
+        "machine": DEFAULT_MACHINE,
+        "repetitions": repetitions,
+        "ops": ops,
+        "populate": populate,
+        "speeds": [
+            {"program": c.program, "under": c.simulator, "mips_median": c.median, "mips": c.mips} for c in contenders
+        ],
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(app(prog_name="python -m durasim.bench"))

@@ -1,0 +1,83 @@
+"""What `make demo` runs: the B+-tree under five designs as one table, then crashes of two of them."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import typer
+from rich.console import Console
+
+from durasim import api, output, render, toolchain
+from durasim.results import CrashResult, RunResult
+from durasim.shell import EXIT_NEGATIVE, Program
+
+WORKLOAD = "btree"
+DESIGNS = ("opt", "swl-flush", "swl-eadr", "tc", "hercules")
+RUN_OPS = 20_000
+POPULATE = 20_000
+
+CRASHED = ("hercules", "tc")
+CRASH_MACHINE = "tiny"
+CRASH_OPS = 100
+CRASH_POINTS = 300
+CRASH_POPULATE = 100
+
+app = typer.Typer(cls=Program, pretty_exceptions_enable=False, add_completion=False, rich_markup_mode=None)
+
+
+@app.callback(invoke_without_command=True)
+def demo() -> None:
+    """Run the B+-tree under five designs, then crash two of them."""
+    begin = time.monotonic()
+    _say("building the guest programs (a minute and a half when nothing is cached)")
+    toolchain.build_all(_say)
+    results = _run_all()
+    render.show(render.comparison_table(results))
+    verdicts = _crash_all()
+    for verdict in verdicts:
+        render.show(render.crash_text(verdict))
+    _say(f"done in {time.monotonic() - begin:.0f} seconds")
+    if any(verdict.violations for verdict in verdicts) or any(result.guest_exit_code for result in results):
+        raise typer.Exit(EXIT_NEGATIVE)
+
+
+def _run_all() -> list[RunResult]:
+    _say(f"running {WORKLOAD}, {RUN_OPS} operations, under {', '.join(DESIGNS)}")
+    with render.progress_bar() as bar:
+        task = bar.add_task("running", total=len(DESIGNS))
+        return api.compare_runs(
+            DESIGNS,
+            [WORKLOAD],
+            progress=lambda _: bar.advance(task),
+            ops=RUN_OPS,
+            workload_args={"populate": POPULATE},
+            guest_output=output.discard,
+        )
+
+
+def _crash_all() -> list[CrashResult]:
+    verdicts = []
+    for design in CRASHED:
+        _say(f"crashing {design} on the machine {CRASH_MACHINE} at {CRASH_POINTS} persist events")
+        with render.progress_bar() as bar:
+            task = bar.add_task("crashing", total=None)
+            verdict = api.crash(
+                design=design,
+                workload=WORKLOAD,
+                machine=CRASH_MACHINE,
+                ops=CRASH_OPS,
+                points=CRASH_POINTS,
+                workload_args={"populate": CRASH_POPULATE},
+                progress=lambda done, total, bar=bar, task=task: bar.update(task, completed=done, total=total),
+            )
+        verdicts.append(verdict)
+    return verdicts
+
+
+def _say(sentence: str) -> None:
+    Console(stderr=True, highlight=False).print(f"durasim: {sentence}", style="dim")
+
+
+if __name__ == "__main__":
+    sys.exit(app(prog_name="python -m durasim.demo"))
