@@ -57,7 +57,7 @@ def test_command_line_and_python_agree(program):
 
 
 def test_a_parameter_can_be_set(program):
-    parameter = "--set", "pmem.read_ns=300"
+    parameter = "--set", "pmem.media.read_latency_ns=300"
     plain, slow = (
         json.loads(program("run", "--workload", "btree", *SMALL_OPTIONS, "--json", "-", *extra).stdout)
         for extra in ((), parameter)
