@@ -1,0 +1,71 @@
+//! Long work on a thread of its own, so that the interpreter stays free: callbacks run and Ctrl-C works meanwhile.
+
+use pyo3::prelude::*;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::Duration;
+
+/// How long a signal may wait to be noticed.
+const SIGNAL_PERIOD: Duration = Duration::from_millis(50);
+/// Messages that may wait for the interpreter before the work has to.
+const MESSAGES_MAX: usize = 64;
+
+/// The worker's end of the line to the interpreter.
+pub struct Line<'a, M> {
+    sender: SyncSender<M>,
+    stop: &'a AtomicBool,
+}
+
+impl<'a, M> Line<'a, M> {
+    /// Hands a message to the interpreter's thread. False: nobody listens any more, the work should end.
+    pub fn send(&self, message: M) -> bool {
+        self.sender.send(message).is_ok() && !self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Becomes true when the work should end.
+    pub fn stop(&self) -> &'a AtomicBool {
+        self.stop
+    }
+}
+
+/// Does `work` on another thread. Meanwhile this thread passes its messages to `listen` and looks for signals. If
+/// either raises, the work is told to stop and the exception comes out; `listen` gives false to stop the work and
+/// still have its result.
+pub fn supervise<M: Send, T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce(&Line<'_, M>) -> T + Send,
+    mut listen: impl FnMut(Python<'_>, M) -> PyResult<bool>,
+) -> PyResult<T> {
+    let stop = AtomicBool::new(false);
+    let (sender, receiver) = sync_channel(MESSAGES_MAX);
+    // The mutex is never contended: it lets the receiver be waited for while the interpreter is free.
+    let receiver = Mutex::new(receiver);
+    std::thread::scope(|scope| {
+        let stop = &stop;
+        let worker = scope.spawn(move || work(&Line { sender, stop }));
+        let outcome = loop {
+            if let Err(signal) = py.check_signals() {
+                break Err(signal);
+            }
+            match py.detach(|| next(&receiver)) {
+                Ok(message) => match listen(py, message) {
+                    Ok(true) => {}
+                    Ok(false) => stop.store(true, Ordering::Relaxed),
+                    Err(raised) => break Err(raised),
+                },
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break Ok(()),
+            }
+        };
+        stop.store(true, Ordering::Relaxed);
+        // A worker that waits for room in the line would wait for ever.
+        drop(receiver);
+        let result = py.detach(|| worker.join());
+        outcome.map(|()| result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
+}
+
+fn next<M>(receiver: &Mutex<Receiver<M>>) -> Result<M, RecvTimeoutError> {
+    receiver.lock().expect("no thread panics while it holds the line").recv_timeout(SIGNAL_PERIOD)
+}

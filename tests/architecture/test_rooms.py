@@ -1,0 +1,59 @@
+"""Who may use whom among the crates, as ARCHITECTURE.md says. Absence of an arrow is the design."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FILE_LINES_MAX = 600
+
+MAY_USE = {
+    "types": set(),
+    "isa": {"types"},
+    "design": {"types"},
+    "cache": {"types", "design"},
+    "memory": {"types", "design"},
+    "core": {"types", "isa", "cache"},
+    "guest": {"types", "isa"},
+    "designs": {"types", "design"},
+    "machine": {"types", "isa", "design", "cache", "memory", "core", "guest"},
+    "crash": {"types", "design", "machine"},
+    "py": {"types", "isa", "design", "cache", "memory", "core", "guest", "designs", "machine", "crash"},
+}
+
+
+@pytest.fixture(scope="module")
+def packages():
+    command = ["cargo", "metadata", "--format-version", "1", "--no-deps", "--locked", "--offline"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return {package["name"].removeprefix("durasim-"): package for package in json.loads(done.stdout)["packages"]}
+
+
+def test_every_room_is_known(packages):
+    assert packages.keys() == MAY_USE.keys()
+
+
+@pytest.mark.parametrize("room", MAY_USE)
+def test_a_room_uses_only_what_it_may(packages, room):
+    # What tests use is free: they may join rooms that the program keeps apart.
+    dependencies = {d["name"] for d in packages[room]["dependencies"] if d["kind"] != "dev"}
+    used = {name.removeprefix("durasim-") for name in dependencies if name.startswith("durasim-")}
+    assert used <= MAY_USE[room]
+
+
+def test_only_the_binding_knows_python(packages):
+    knowing = {name for name, p in packages.items() for d in p["dependencies"] if d["name"].startswith("pyo3")}
+    assert knowing == {"py"}
+
+
+def _sources():
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    suffixes = {".rs", ".py", ".h", ".cpp", ".pyi"}
+    return [ROOT / line for line in listed.splitlines() if Path(line).suffix in suffixes and (ROOT / line).exists()]
+
+
+def test_files_stay_readable():
+    long = {str(p.relative_to(ROOT)): n for p in _sources() if (n := len(p.read_text().splitlines())) > FILE_LINES_MAX}
+    assert long == {}
