@@ -253,7 +253,8 @@ def machine_toml(name: str) -> str:
 
 def machine_schema() -> dict[str, Any]:
     """Gives the JSON Schema of machine files."""
-    return json.loads(_core.machine_schema())
+    schema: dict[str, Any] = json.loads(_core.machine_schema())
+    return schema
 
 
 def _distinct(field: str, names: Iterable[str]) -> list[str]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from rich.console import RenderableType
 
 import durasim
 from durasim import api, documents, options, output, render
@@ -210,7 +211,7 @@ def _check_json(path: str | None) -> None:
         output.check_writable(path)
 
 
-def _finish(path: str | None, document: object, shown: render.RenderableType) -> None:
+def _finish(path: str | None, document: Any, shown: RenderableType) -> None:
     """Writes the document if it is asked for, and shows it unless it went to standard output."""
     if path is not None:
         output.write_json(path, document)

@@ -34,7 +34,7 @@ def demo() -> None:
     toolchain.build_all(_say)
     results = _run_all()
     render.show(render.comparison_table(results))
-    verdicts = _crash_all()
+    verdicts = [_crash(design) for design in CRASHED]
     for verdict in verdicts:
         render.show(render.crash_text(verdict))
     _say(f"done in {time.monotonic() - begin:.0f} seconds")
@@ -56,23 +56,19 @@ def _run_all() -> list[RunResult]:
         )
 
 
-def _crash_all() -> list[CrashResult]:
-    verdicts = []
-    for design in CRASHED:
-        _say(f"crashing {design} on the machine {CRASH_MACHINE} at {CRASH_POINTS} persist events")
-        with render.progress_bar() as bar:
-            task = bar.add_task("crashing", total=None)
-            verdict = api.crash(
-                design=design,
-                workload=WORKLOAD,
-                machine=CRASH_MACHINE,
-                ops=CRASH_OPS,
-                points=CRASH_POINTS,
-                workload_args={"populate": CRASH_POPULATE},
-                progress=lambda done, total, bar=bar, task=task: bar.update(task, completed=done, total=total),
-            )
-        verdicts.append(verdict)
-    return verdicts
+def _crash(design: str) -> CrashResult:
+    _say(f"crashing {design} on the machine {CRASH_MACHINE} at {CRASH_POINTS} persist events")
+    with render.progress_bar() as bar:
+        task = bar.add_task("crashing", total=None)
+        return api.crash(
+            design=design,
+            workload=WORKLOAD,
+            machine=CRASH_MACHINE,
+            ops=CRASH_OPS,
+            points=CRASH_POINTS,
+            workload_args={"populate": CRASH_POPULATE},
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
 
 
 def _say(sentence: str) -> None:

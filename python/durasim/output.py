@@ -7,7 +7,6 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +39,7 @@ def check_writable(path: str) -> None:
     Path(probe).unlink()
 
 
-def write_json(path: str, document: Mapping[str, Any]) -> None:
+def write_json(path: str, document: Any) -> None:
     """Writes `document` to `path`, or to standard output if `path` is '-'.
 
     The text goes to a new file in the same folder, reaches the disk and then takes the name, so that nobody ever

@@ -157,7 +157,7 @@ class Scenario:
     @property
     def backend(self) -> str:
         """The transaction runtime that the workload is built with."""
-        return design_rows()[self.design]["backend"]
+        return str(design_rows()[self.design]["backend"])
 
     def arguments(self) -> dict[str, Argument]:
         """Gives the arguments of the workload, those of its transaction runtime included, by name."""
