@@ -12,10 +12,6 @@
 
 namespace durasim {
 
-namespace detail {
-inline bool run_transaction(bool (*body)(void*), void* context);
-}
-
 class Runtime {
 public:
     static constexpr const char* name = "markers";
@@ -27,19 +23,14 @@ public:
 
     // The header becomes durable as a transaction of its own: that is the one thing all hardware designs can do,
     // whichever caches and queues survive a power failure.
-    void format(PoolHeader* header, const PoolHeader& contents) {
-        struct Job {
-            std::uint64_t* to;
-            const std::uint64_t* from;
-        } job{reinterpret_cast<std::uint64_t*>(header), reinterpret_cast<const std::uint64_t*>(&contents)};
-        detail::run_transaction(
-            [](void* context) {
-                auto* j = static_cast<Job*>(context);
-                for (unsigned i = 1; i < sizeof(PoolHeader) / 8; ++i) put(j->to + i, j->from[i]);
-                put(j->to, j->from[0]);
-                return true;
-            },
-            &job);
+    [[gnu::noinline]] void format(PoolHeader* header, const PoolHeader& contents) {
+        auto* to = reinterpret_cast<std::uint64_t*>(header);
+        auto* from = reinterpret_cast<const std::uint64_t*>(&contents);
+        while (durasim_tx_begin() != 0) {  // aborted: begin again
+        }
+        for (unsigned i = 1; i < sizeof(PoolHeader) / 8; ++i) put(to + i, from[i]);
+        put(to, from[0]);
+        durasim_tx_commit();
     }
 
     void begin() {}

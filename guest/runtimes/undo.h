@@ -176,19 +176,23 @@ private:
         if (!options.skip_fences) fence();
     }
 
-    // A function of everything recovery relies on. One multiplication per word is enough to tell torn from whole.
+    // Over everything recovery relies on: home and kind, sequence, index, then the old content.
+    struct Checksum {
+        std::uint64_t sum;
+        void take(std::uint64_t word) { sum = (sum ^ word) * 0x9E3779B97F4A7C15u + (sum >> 29); }
+    };
+
     std::uint64_t checksum_of(std::uint64_t slot) const {
         const std::uint64_t* head = slots_[slot].word;
-        std::uint64_t sum = head[home_and_kind];
-        auto take = [&sum](std::uint64_t word) { sum = (sum ^ word) * 0x9E3779B97F4A7C15u + (sum >> 29); };
-        take(head[sequence]);
-        take(head[index]);
+        Checksum check{head[home_and_kind]};
+        check.take(head[sequence]);
+        check.take(head[index]);
         if ((head[home_and_kind] & 7) == kind_line) {
-            for (const std::uint64_t word : slots_[ring(slot + 1)].word) take(word);
+            for (const std::uint64_t word : slots_[ring(slot + 1)].word) check.take(word);
         } else {
-            take(head[old_word]);
+            check.take(head[old_word]);
         }
-        return sum ^ sum >> 32;
+        return check.sum;
     }
 
     bool is_live(std::uint64_t slot, std::uint64_t number) const {
@@ -235,18 +239,28 @@ private:
         }
         const std::uint64_t at = ring(first_slot_ + used_slots_);
         const std::uint64_t home = pool_address + (offset >> granule_shift() << granule_shift());
+        const std::uint64_t tagged_home = home | (log_words_ ? kind_word : kind_line);
         std::uint64_t* head = slots_[at].word;
-        put(head + home_and_kind, home | (log_words_ ? kind_word : kind_line));
+        put(head + home_and_kind, tagged_home);
         put(head + sequence, sequence_);
         put(head + index, entries_);
+        Checksum check{tagged_home};
+        check.take(sequence_);
+        check.take(entries_);
+        auto save = [&check](std::uint64_t* to, const std::uint64_t* from) {
+            const std::uint64_t old = get(from);
+            put(to, old);
+            check.take(old);
+        };
+        auto* from = reinterpret_cast<const std::uint64_t*>(home);
         if (log_words_) {
-            put(head + old_word, get(reinterpret_cast<std::uint64_t*>(home)));
+            save(head + old_word, from);
         } else {
             Slot& old = slots_[ring(at + 1)];
-            for (unsigned i = 0; i < 8; ++i) put(old.word + i, get(reinterpret_cast<std::uint64_t*>(home) + i));
+            for (unsigned i = 0; i < 8; ++i) save(old.word + i, from + i);
             tx_clean(&old);
         }
-        put(head + checksum, checksum_of(at));
+        put(head + checksum, check.sum);
         tx_clean(head);
         if (flushes && log_words_) modified_lines_.insert(offset / line_bytes);
         used_slots_ += slots;

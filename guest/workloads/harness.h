@@ -7,9 +7,9 @@
 //         std::uint64_t populated() const;                        // items the pool holds
 //         void populate_one();                                    // one transaction
 //         void operation();                                       // one transaction
-//         void compare_with_model() const;                        // violation() if the pool is not what was done to it
-//         void print_result(std::uint64_t ops) const;             // "ops=... ", without a newline
-//         static std::uint64_t check(const Pool&);                // violation() or the number of finished operations
+//         void compare_with_model() const;                        // violation if the pool is not what was done to it
+//         void print_result() const;                              // "keys=..." or the like, without a newline
+//         static std::uint64_t check(const Pool&);                // violation, or the number of finished operations
 //     };
 #ifndef DURASIM_WORKLOADS_HARNESS_H
 #define DURASIM_WORKLOADS_HARNESS_H
@@ -55,6 +55,11 @@ std::uint64_t log_bytes(const A& arguments) {
     }
 }
 
+template <class R>
+void print_log_entries(const R& source) {
+    if constexpr (requires { source.entries_total; }) std::printf(" log_entries=%llu", static_cast<Long>(source.entries_total));
+}
+
 template <class Workload>
 int run(const Arguments& arguments) {
     if (arguments.threads != 1) {
@@ -84,6 +89,7 @@ int run(const Arguments& arguments) {
     }
     std::printf("%s: ops=%llu ", program_name, static_cast<Long>(arguments.ops));
     workload.print_result();
+    print_log_entries(runtime);
     std::printf(" %s\n", arguments.no_check ? "unchecked" : "ok");
     return exit_ok;
 }

@@ -11,9 +11,16 @@
 #include "durasim/encodings.h"
 
 #if defined(__riscv)
-/* The memory clobber keeps the compiler from moving stores across the marker. */
+/* The memory clobber keeps the compiler from moving stores across the marker. J and z make x0 of an argument of 0. */
 #define DURASIM_MARKER_(imm, argument) \
-    __asm__ volatile("slti x0, %0, %1" : : "r"((uint64_t)(argument)), "i"(imm) : "memory")
+    __asm__ volatile("slti x0, %z0, %1" : : "rJ"((uint64_t)(argument)), "i"(imm) : "memory")
+#elif defined(DURASIM_TEST_HOOKS)
+/* Tests on the host watch the markers. */
+#ifdef __cplusplus
+extern "C"
+#endif
+void durasim_test_marker(uint64_t imm, uint64_t argument);
+#define DURASIM_MARKER_(imm, argument) durasim_test_marker((imm), (uint64_t)(argument))
 #else
 #define DURASIM_MARKER_(imm, argument)       \
     do {                                     \

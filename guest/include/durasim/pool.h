@@ -31,14 +31,15 @@ public:
                       bool exact_size = false) {
         Pool& pool = instance();
         const std::uint64_t pages_bytes = (size_bytes + page_bytes - 1) / page_bytes * page_bytes;
-        pool.map(path, pages_bytes, true);
+        const std::uint64_t used_log_bytes = log_bytes_for(log_bytes);
+        pool.map(path, pages_bytes, used_log_bytes + 2 * page_bytes);
         if (exact_size && pool.mapped_bytes_ != pages_bytes) {
             fail(exit_usage, "durasim: the pool %s has %llu bytes, but %llu are wanted", path,
                  static_cast<unsigned long long>(pool.mapped_bytes_), static_cast<unsigned long long>(pages_bytes));
         }
         PoolHeader contents{};
         const bool fresh = pool.header()->magic == 0;
-        if (fresh) contents = layout(pool.mapped_bytes_, log_bytes);
+        if (fresh) contents = layout(pool.mapped_bytes_, used_log_bytes);
         pool.attach(fresh ? contents : *pool.header(), fresh);
         if (fresh) {
             runtime.format(pool.header(), contents);
@@ -52,7 +53,7 @@ public:
     // one, or a header that was never completed.
     static Pool* open_existing(const char* path) {
         Pool& pool = instance();
-        if (!pool.map(path, 0, false)) return nullptr;
+        if (!pool.map(path, 0, 0)) return nullptr;
         if (pool.header()->magic == 0) {
             if (pool.has_data_without_header()) {
                 fail(exit_violation, "durasim: violation: %s holds data, but the header of the pool is gone", path);
@@ -91,16 +92,20 @@ private:
 
     PoolHeader* header() const { return reinterpret_cast<PoolHeader*>(pool_address); }
 
+    static std::uint64_t log_bytes_for(std::uint64_t wanted_bytes) {
+        if (Runtime::log_kind == LogKind::none) return 0;
+        const std::uint64_t lines = wanted_bytes / line_bytes + (wanted_bytes % line_bytes != 0);
+        return lines * line_bytes < log_bytes_min ? log_bytes_min : lines * line_bytes;
+    }
+
+    [[noreturn]] static void refuse_small(std::uint64_t pool_bytes, std::uint64_t minimum_bytes) {
+        fail(exit_usage, "durasim: a pool of %llu bytes is too small; with its log it takes at least %llu",
+             static_cast<unsigned long long>(pool_bytes), static_cast<unsigned long long>(minimum_bytes));
+    }
+
     // The data comes before the log, so that it has the same addresses whichever runtime is used.
     static PoolHeader layout(std::uint64_t pool_bytes, std::uint64_t log_bytes) {
-        if (Runtime::log_kind == LogKind::none) log_bytes = 0;
-        log_bytes = (log_bytes + line_bytes - 1) / line_bytes * line_bytes;
-        if (log_bytes != 0 && log_bytes < log_bytes_min) log_bytes = log_bytes_min;
-        if (pool_bytes < 2 * page_bytes || log_bytes > pool_bytes - 2 * page_bytes) {
-            fail(exit_usage, "durasim: a pool of %llu bytes is too small; with a log of %llu bytes it takes at least %llu",
-                 static_cast<unsigned long long>(pool_bytes), static_cast<unsigned long long>(log_bytes),
-                 static_cast<unsigned long long>(log_bytes + 2 * page_bytes));
-        }
+        if (log_bytes > pool_bytes || pool_bytes - log_bytes < 2 * page_bytes) refuse_small(pool_bytes, log_bytes + 2 * page_bytes);
         PoolHeader h{};
         h.magic = pool_magic;
         h.version = layout_version;
@@ -114,22 +119,26 @@ private:
         return h;
     }
 
-    // Maps the file; false if it does not exist or is empty and may not be created.
-    bool map(const char* path, std::uint64_t size_bytes, bool create) {
+    // Maps the file. If it does not exist or is empty: makes it `size_bytes` long, which has to be at least
+    // `minimum_bytes`, or returns false if `minimum_bytes` is 0.
+    bool map(const char* path, std::uint64_t size_bytes, std::uint64_t minimum_bytes) {
         if (mapped_bytes_ != 0) fail(exit_usage, "durasim: a program opens one pool only, and %s is the second", path);
-        const int file = ::open(path, create ? O_RDWR | O_CREAT : O_RDWR, 0644);
-        if (file < 0) {
-            if (errno == ENOENT && !create) return false;
-            fail(exit_usage, "durasim: cannot open the pool %s: %s", path, std::strerror(errno));
+        int file = ::open(path, O_RDWR);
+        if (file < 0 && errno == ENOENT) {
+            if (minimum_bytes == 0) return false;
+            if (size_bytes < minimum_bytes) refuse_small(size_bytes, minimum_bytes);
+            file = ::open(path, O_RDWR | O_CREAT, 0644);
         }
+        if (file < 0) fail(exit_usage, "durasim: cannot open the pool %s: %s", path, std::strerror(errno));
         struct stat status;
         if (::fstat(file, &status) != 0) fail(exit_usage, "durasim: cannot examine the pool %s: %s", path, std::strerror(errno));
         auto file_bytes = static_cast<std::uint64_t>(status.st_size);
         if (file_bytes == 0) {
-            if (!create) {
+            if (minimum_bytes == 0) {
                 ::close(file);
                 return false;
             }
+            if (size_bytes < minimum_bytes) refuse_small(size_bytes, minimum_bytes);
             if (::ftruncate(file, static_cast<off_t>(size_bytes)) != 0) {
                 fail(exit_usage, "durasim: cannot make the pool %s %llu bytes long: %s", path,
                      static_cast<unsigned long long>(size_bytes), std::strerror(errno));

@@ -22,7 +22,8 @@ public:
 
     // A number below `bound` (which is at least 1). The bias is below bound / 2^64.
     constexpr std::uint64_t below(std::uint64_t bound) {
-        return static_cast<std::uint64_t>((static_cast<unsigned __int128>(next()) * bound) >> 64);
+        __extension__ using Wide = unsigned __int128;
+        return static_cast<std::uint64_t>((static_cast<Wide>(next()) * bound) >> 64);
     }
 
 private:

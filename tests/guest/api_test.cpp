@@ -1,0 +1,186 @@
+// Tests of the guest API. `api_test PATH CASE` runs one case on a fresh pool; a case that must end the program is judged
+// by the caller. Compiled once per backend, for the host and for RISC-V.
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <set>
+
+#include "durasim/audit.h"
+#include "durasim/pool.h"
+#include "durasim/random.h"
+#include "durasim/tx.h"
+#include "runtimes/granule_set.h"
+
+namespace {
+
+using durasim::Pool;
+using durasim::Tx;
+
+#define REQUIRE(condition)                                                        \
+    do {                                                                          \
+        if (!(condition)) {                                                       \
+            std::fprintf(stderr, "line %d: %s does not hold\n", __LINE__, #condition); \
+            std::exit(1);                                                         \
+        }                                                                         \
+    } while (0)
+
+struct alignas(64) Mixed {
+    std::uint8_t byte;
+    std::uint16_t half;
+    std::int32_t word;
+    double real;
+    Mixed* pointer;
+    std::uint64_t words[8];
+};
+
+Mixed* make(Pool& pool) {
+    durasim::tx([&](Tx& t) {
+        auto* object = static_cast<Mixed*>(t.allocate(sizeof(Mixed)));
+        t.write(object->byte, 1);
+        t.write(object->half, 2);
+        t.write(object->word, -3);
+        t.write(object->real, 4.5);
+        t.write(object->pointer, object);
+        for (std::uint64_t i = 0; i < 8; ++i) t.write(object->words[i], i);
+        pool.set_root(t, object);
+    });
+    return pool.root<Mixed>();
+}
+
+void values(Pool& pool) {
+    Mixed* m = make(pool);
+    REQUIRE(m->byte == 1 && m->half == 2 && m->word == -3 && m->real == 4.5 && m->pointer == m && m->words[7] == 7);
+    REQUIRE(reinterpret_cast<std::uint64_t>(m) % 64 == 0);
+    std::uint64_t seen = 0;
+    REQUIRE(durasim::tx([&](Tx& t) {
+        t.write(m->word, t.read(m->word) + 10);
+        seen = static_cast<std::uint64_t>(t.read(m->word));
+    }));
+    REQUIRE(seen == 7 && m->word == 7);
+    std::uint64_t buffer[8];
+    durasim::tx([&](Tx& t) {
+        t.read_words(buffer, m->words, sizeof buffer);
+        for (auto& word : buffer) word *= 2;
+        t.write_words(m->words, buffer, sizeof buffer);
+    });
+    REQUIRE(m->words[7] == 14);
+    REQUIRE(durasim::tx([&](Tx& t) { (void)t.read(m->byte); }));
+}
+
+// A body that returns false leaves nothing behind, allocations included.
+void take_back(Pool& pool) {
+    Mixed* m = make(pool);
+    const std::uint64_t used = pool.data()->used_bytes;
+    for (int round = 0; round < 3; ++round) {
+        const bool committed = durasim::tx([&](Tx& t) -> bool {
+            t.write(m->word, 99);
+            for (auto& word : m->words) t.write(word, 1000);
+            t.allocate(256);
+            return false;
+        });
+        REQUIRE(!committed);
+        REQUIRE(m->word == -3 && m->words[0] == 0 && m->words[7] == 7 && pool.data()->used_bytes == used);
+    }
+    REQUIRE(durasim::tx([&](Tx& t) -> bool {
+        t.write(m->word, 5);
+        return true;
+    }));
+    REQUIRE(m->word == 5);
+}
+
+void allocator(Pool& pool) {
+    struct Block {
+        void* place;
+        std::uint64_t size_bytes;
+    };
+    Block blocks[40] = {};
+    durasim::Random random(5);
+    for (int round = 0; round < 400; ++round) {
+        Block& block = blocks[random.below(40)];
+        const std::uint64_t size_bytes = 1 + random.below(600);
+        void* fresh = nullptr;
+        durasim::tx([&](Tx& t) {
+            if (block.place != nullptr) {
+                t.free(block.place, block.size_bytes);
+                fresh = nullptr;
+            } else {
+                fresh = t.allocate(size_bytes);
+            }
+        });
+        block = {fresh, size_bytes};
+        if (round % 20 == 0) {
+            durasim::Audit audit(pool);
+            REQUIRE(audit.problem() == nullptr);
+            for (const Block& b : blocks) REQUIRE(b.place == nullptr || audit.claim(b.place, b.size_bytes));
+            REQUIRE(audit.lines_leaked() == 0);
+            REQUIRE(blocks[0].place == nullptr || !audit.claim(blocks[0].place, blocks[0].size_bytes));
+        }
+    }
+    void* first = nullptr;
+    void* second = nullptr;
+    durasim::tx([&](Tx& t) { first = t.allocate(65), t.free(first, 65), second = t.allocate(128); });
+    REQUIRE(first == second);
+    durasim::Audit audit(pool);
+    REQUIRE(!audit.claim(reinterpret_cast<void*>(durasim::pool_address), 64));
+    REQUIRE(!audit.claim(static_cast<char*>(second) + 8, 64));
+    REQUIRE(!audit.claim(nullptr, 64));
+}
+
+void granules(Pool&) {
+    durasim::GranuleSet set;
+    durasim::Random random(9);
+    for (int round = 0; round < 50; ++round) {
+        std::set<std::uint64_t> model;
+        for (std::uint64_t i = random.below(3000); i > 0; --i) {
+            const std::uint64_t granule = random.below(2000);
+            REQUIRE(set.insert(granule) == model.insert(granule).second);
+        }
+        REQUIRE(set.size() == model.size());
+        for (std::uint64_t i = 0; i < set.size(); ++i) REQUIRE(model.count(set[i]) == 1);
+        set.clear();
+    }
+}
+
+void nested(Pool&) {
+    durasim::tx([&](Tx&) { durasim::tx([](Tx&) {}); });
+}
+
+void full_pool(Pool&) {
+    durasim::tx([&](Tx& t) { t.allocate(1 << 30); });
+}
+
+void large_free(Pool&) {
+    durasim::tx([&](Tx& t) { t.free(t.allocate(10000), 10000); });
+}
+
+void full_log(Pool&) {
+    durasim::tx([&](Tx& t) {
+        for (int i = 0; i < 100; ++i) t.write(*static_cast<std::uint64_t*>(t.allocate(64)), 1);
+    });
+}
+
+void second_pool(Pool&) { Pool::open("/dev/null", 1 << 20); }
+
+constexpr struct {
+    const char* name;
+    void (*run)(Pool&);
+} cases[] = {
+    {"values", values},       {"take-back", take_back},   {"allocator", allocator}, {"granules", granules},
+    {"nested", nested},       {"full-pool", full_pool},   {"large-free", large_free},
+    {"full-log", full_log},   {"second-pool", second_pool},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc != 3) return 2;
+    for (const auto& c : cases) {
+        if (std::strcmp(c.name, argv[2]) != 0) continue;
+        const std::uint64_t log_bytes = std::strcmp(c.name, "full-log") == 0 ? 256 : durasim::log_bytes_default;
+        c.run(Pool::open(argv[1], 1 << 20, log_bytes));
+        std::puts("ok");
+        return 0;
+    }
+    return 2;
+}

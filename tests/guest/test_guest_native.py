@@ -1,0 +1,326 @@
+"""The guest side on the host: API, workloads against their models, arguments, and power failures of a modelled
+persistence domain (see power_failure.cpp)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import BACKENDS, QEMU, TOOLCHAIN, UNDO_BACKENDS, WORKLOADS, NativeBuild, Outcome, execute
+
+SMALL = {
+    "btree": ["--populate", "4", "--ops", "24", "--node-bytes", "64"],
+    "array-swap": ["--populate", "6", "--ops", "10", "--element-bytes", "128"],
+}
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("case", ["values", "allocator", "granules"])
+def test_api(native: NativeBuild, tmp_path: Path, backend: str, case: str) -> None:
+    assert execute([native("api_test", backend), tmp_path / "pool", case]) == Outcome(0, "ok\n")
+
+
+@pytest.mark.parametrize("backend", UNDO_BACKENDS)
+def test_taking_a_transaction_back(native: NativeBuild, tmp_path: Path, backend: str) -> None:
+    assert execute([native("api_test", backend), tmp_path / "pool", "take-back"]) == Outcome(0, "ok\n")
+
+
+@pytest.mark.parametrize(
+    ("backend", "case", "code", "words"),
+    [
+        ("markers", "take-back", 70, "cannot abort a transaction"),
+        ("markers", "nested", 70, "do not nest"),
+        ("undo-flush", "nested", 70, "do not nest"),
+        ("undo-flush", "full-pool", 70, "the pool is full"),
+        ("undo-flush", "large-free", 70, "cannot be freed"),
+        ("undo-fence", "full-log", 70, "the undo log is full"),
+        ("markers", "second-pool", 2, "one pool only"),
+    ],
+)
+def test_api_refuses(native: NativeBuild, tmp_path: Path, backend: str, case: str, code: int, words: str) -> None:
+    outcome = execute([native("api_test", backend), tmp_path / "pool", case])
+    assert outcome.code == code
+    assert words in outcome.text
+    assert outcome.text.count("\n") == 1
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_run_and_check(native: NativeBuild, tmp_path: Path, workload: str, backend: str) -> None:
+    program, pool = native(workload, backend), ["--pool-path", tmp_path / "pool"]
+    sizes = ["--populate", "300", "--seed", "7"]
+    first = execute([program, "run", *pool, *sizes, "--ops", "5000", "--pool-bytes", "4194304"])
+    assert first.code == 0
+    assert first.text.startswith(f"{workload}: ops=5000 ")
+    assert first.text.endswith(" ok\n")
+    checked = execute([program, "check", *pool])
+    assert checked == Outcome(0, f"{workload}: operations=5300 consistent\n")
+    # A second run goes on where the first one ended.
+    assert execute([program, "run", *pool, *sizes, "--ops=100", "--no-check"]).text.endswith(" unchecked\n")
+    again = execute([program, "recover-and-check", *pool, "--operations-min", "5400"])
+    assert again == Outcome(0, f"{workload}: operations=5400 consistent\n")
+    missing = execute([program, "check", *pool, "--operations-min", "5401"])
+    assert missing.code == 1
+    assert "violation" in missing.text
+    assert execute([program, "recover", *pool]).code == 0
+    other = execute([program, "run", *pool, "--populate", "300", "--seed", "8"])
+    assert other.code == 2
+    assert "--seed 7" in other.text
+
+
+@pytest.mark.parametrize("node_bytes", [64, 128, 192, 1024, 5440, 8192])
+@pytest.mark.parametrize("granularity", ["line", "word"])
+def test_node_sizes(native: NativeBuild, tmp_path: Path, node_bytes: int, granularity: str) -> None:
+    command = [native("btree", "undo-flush"), "run", "--pool-path", tmp_path / "pool", "--node-bytes", node_bytes]
+    command += ["--ops", "6000", "--log-granularity", granularity, "--log-bytes", "1000000"]
+    assert execute(command).text.endswith(" ok\n")
+
+
+def test_logs_lines_or_words(native: NativeBuild, tmp_path: Path) -> None:
+    entries = {}
+    for granularity in ("line", "word"):
+        command = [native("array-swap", "undo-fence"), "run", "--pool-path", tmp_path / granularity, "--populate", "50"]
+        text = execute([*command, "--ops", "100", "--log-granularity", granularity]).text
+        entries[granularity] = int(text.split("log_entries=")[1].split()[0])
+    # The root object takes three entries as lines (allocator, root, and the root object) and every word it writes else;
+    # an element takes four lines or 32 words, and filling one in also counts it in the root object.
+    assert entries["line"] == 3 - 1 + 50 * 5 + 100 * 8
+    assert entries["word"] > 50 * 33 + 100 * 2 * 31
+
+
+def test_same_data_with_every_backend(native: NativeBuild, tmp_path: Path) -> None:
+    """The data range does not depend on the runtime: same addresses, same bytes."""
+    for workload in WORKLOADS:
+        images = set()
+        for backend in BACKENDS:
+            pool = tmp_path / f"{workload}-{backend}"
+            assert execute([native(workload, backend), "run", "--pool-path", pool, "--ops", "500"]).code == 0
+            log_bytes = 0 if backend == "markers" else 65536
+            images.add(pool.read_bytes()[4096 : pool.stat().st_size - log_bytes])
+        assert len(images) == 1
+
+
+def _damage(pool: Path, offset: int) -> None:
+    data = bytearray(pool.read_bytes())
+    data[offset] ^= 0x40
+    pool.write_bytes(data)
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_check_sees_damage(native: NativeBuild, tmp_path: Path, workload: str) -> None:
+    """Flips a bit in every word of the data in use; each one is reported, and none makes the check crash."""
+    program, pool = native(workload, "markers"), tmp_path / "pool"
+    execute([program, "run", "--pool-path", pool, *SMALL[workload]])
+    whole = pool.read_bytes()
+    used = int.from_bytes(whole[4096 + 8 : 4096 + 16], "little")
+    silent = []
+    for offset in range(4096, 4096 + used, 8):
+        _damage(pool, offset)
+        outcome = execute([program, "check", "--pool-path", pool])
+        assert outcome.code in (0, 1), (offset, outcome)
+        if outcome.code == 0:
+            silent.append(offset)
+        pool.write_bytes(whole)
+    # Words that mean nothing: padding, keys beyond a node's count, room behind a node.
+    live = {offset for offset in range(4096, 4096 + used, 8) if whole[offset : offset + 8] != bytes(8)}
+    assert len(live & set(silent)) <= len(live) // 3, sorted(live & set(silent))
+    assert 4096 not in silent and 4104 not in silent
+
+
+def test_bad_pools(native: NativeBuild, tmp_path: Path) -> None:
+    program, pool = native("btree", "undo-flush"), tmp_path / "pool"
+    run, check = [program, "run", "--pool-path", pool], [program, "recover-and-check", "--pool-path", pool]
+    assert execute(check) == Outcome(0, "btree: empty\n")
+    pool.write_bytes(b"")
+    assert execute(check) == Outcome(0, "btree: empty\n")
+    pool.write_bytes(bytes(1 << 20))
+    assert execute(check) == Outcome(0, "btree: empty\n")
+    assert execute([*check, "--operations-min", "1"]).code == 1
+
+    assert execute(run).code == 0
+    whole = pool.read_bytes()
+    for change, code, words in [
+        (lambda data: b"X" + data[1:], 2, "not a pool of durasim"),
+        (lambda data: data[:8] + b"\x63" + data[9:], 2, "layout version 99"),
+        (lambda data: data + bytes(4096), 2, "its file has"),
+        (lambda data: data[:4096], 2, "too few for a pool"),
+        (lambda data: data[:24] + b"\x07" + data[25:], 1, "header of the pool is damaged"),
+        (lambda data: bytes(8) + data[8:], 1, "the header of the pool is gone"),
+    ]:
+        pool.write_bytes(change(whole))
+        outcome = execute(check)
+        assert outcome.code == code, outcome
+        assert words in outcome.text
+    pool.write_bytes(whole)
+    other = execute([native("btree", "markers"), "check", "--pool-path", pool])
+    assert other.code == 2 and "another kind of log" in other.text
+    other = execute([native("array-swap", "undo-flush"), "run", "--pool-path", pool])
+    assert other.code == 2 and "another workload" in other.text
+    assert execute([*run, "--pool-bytes", "8192000"]).code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "the first argument has to be"),
+        (["walk"], "the first argument has to be"),
+        (["run", "--nonsense"], 'no argument "--nonsense"'),
+        (["run", "ops"], 'no argument "ops"'),
+        (["run", "--ops"], "--ops needs a value"),
+        (["run", "--ops", "-1"], "--ops takes a whole number"),
+        (["run", "--seed=18446744073709551616"], "--seed takes a whole number"),
+        (["run", "--node-bytes", "65"], "multiple of 64"),
+        (["run", "--node-bytes", "63"], "from 64 to 8192"),
+        (["run", "--threads", "2"], "--threads 2 is not supported"),
+        (["run", "--no-check=1"], "--no-check takes no value"),
+        (["run", "--log-granularity", "byte"], "one of |line|word|"),
+        (["check", "--ops", "3"], "--ops does not apply to check"),
+        (["run", "--pool-bytes", "4096"], "is too small"),
+        (["run", "--pool-path", "/nonexistent/pool"], "No such file"),
+    ],
+)
+def test_bad_arguments(native: NativeBuild, tmp_path: Path, arguments: list[str], words: str) -> None:
+    if arguments and "--pool-path" not in arguments:
+        arguments = [*arguments, f"--pool-path={tmp_path / 'pool'}"] if arguments[-1] != "--ops" else arguments
+    outcome = execute([native("btree", "undo-flush"), *arguments])
+    assert outcome.code == 2
+    assert words in outcome.text
+    assert outcome.text.count("\n") == 1
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_describe(native: NativeBuild, workload: str, backend: str) -> None:
+    printed = json.loads(execute([native(workload, backend), "--describe"]).text)
+    assert printed == json.loads(json.dumps(TOOLCHAIN.describe(workload, backend)))
+    assert {"ops", "seed", "threads", "populate"} <= {argument["name"] for argument in printed["arguments"]}
+    assert execute([native(workload, backend), "--help"]).code == 0
+
+
+class PowerFailures:
+    """Runs a program again and again; power fails at another step each time."""
+
+    def __init__(self, program: Path, folder: Path, domain: str, run: list[str]) -> None:
+        self.program, self.pool, self.report, self.domain = program, folder / "pool", folder / "report", domain
+        self.run = [program, "run", "--pool-path", self.pool, *run]
+        self.recover = [program, "recover-and-check", "--pool-path", self.pool]
+        assert self._execute(self.run, 0).code == 0
+        self.steps, _ = self._reported()
+
+    def _execute(self, command: list[str | Path], kill_at: int, seed: int = 1) -> Outcome:
+        return execute(
+            command,
+            DURASIM_TEST_KILL_AT=kill_at,
+            DURASIM_TEST_DOMAIN=self.domain,
+            DURASIM_TEST_SEED=seed,
+            DURASIM_TEST_REPORT=self.report,
+        )
+
+    def _reported(self) -> tuple[int, int]:
+        steps, commits = self.report.read_text().split()
+        return int(steps), int(commits)
+
+    def outcomes(self, count: int, transactions_before: int, nested: bool) -> Iterator[tuple[int, Outcome]]:
+        """Yields the step and the verdict of recover-and-check for `count` steps, evenly spread."""
+        for kill_at in sorted({1 + i * (self.steps - 1) // count for i in range(count)}):
+            self.pool.unlink(missing_ok=True)
+            killed = self._execute(self.run, kill_at, seed=kill_at % 5)
+            assert killed.code == 42, killed
+            acknowledged = max(self._reported()[1] - transactions_before, 0)
+            if nested:
+                for step in (1, 5, 12, 23):
+                    recovering = self._execute(self.recover, step, seed=step)
+                    if recovering.code != 42:
+                        break
+            yield kill_at, self._execute([*self.recover, "--operations-min", str(acknowledged)], 0)
+
+
+@pytest.mark.parametrize("granularity", ["line", "word"])
+@pytest.mark.parametrize(("backend", "domain"), [("undo-flush", "adr"), ("undo-fence", "eadr")])
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_survives_power_failure(
+    native: NativeBuild, tmp_path: Path, workload: str, backend: str, domain: str, granularity: str
+) -> None:
+    """Whatever survives, recovery finds all acknowledged operations and no half of another; also if it is cut short."""
+    # A log this small goes round many times.
+    arguments = [*SMALL[workload], "--log-granularity", granularity, "--log-bytes", "4096"]
+    failures = PowerFailures(native(workload, backend, hooks=True), tmp_path, domain, arguments)
+    for nested in (False, True):
+        for step, verdict in failures.outcomes(120, transactions_before=1, nested=nested):
+            assert verdict.code == 0, (step, nested, verdict)
+
+
+@pytest.mark.parametrize(
+    ("backend", "domain", "arguments"),
+    [
+        ("undo-flush", "adr", ["--no-flush"]),
+        ("undo-flush", "adr", ["--no-fence"]),
+        ("undo-fence", "adr", []),
+        ("markers", "adr", []),
+        ("markers", "eadr", []),
+    ],
+)
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_controls_are_caught(
+    native: NativeBuild, tmp_path: Path, workload: str, backend: str, domain: str, arguments: list[str]
+) -> None:
+    """What is not durable, or not atomic, must be reported: a check that cannot fail checks nothing."""
+    failures = PowerFailures(native(workload, backend, hooks=True), tmp_path, domain, [*SMALL[workload], *arguments])
+    before = 2 if backend == "markers" else 1  # the header of the pool is a transaction there
+    codes = {verdict.code for _, verdict in failures.outcomes(60, before, nested=False)}
+    assert 1 in codes
+    assert codes <= {0, 1}
+
+
+@pytest.mark.parametrize("backend", ["markers", "undo-fence"])
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_risc_v_program(tmp_path: Path, workload: str, backend: str) -> None:
+    """The binaries for RISC-V run under qemu and leave the same bytes (undo-flush needs a qemu with Zicbom)."""
+    if QEMU is None:
+        pytest.skip("skipped: there is no qemu-riscv64")
+    program, pool = _risc_v(workload, backend), tmp_path / "pool"
+    outcome = execute([QEMU, program, "run", "--pool-path", pool, "--populate", "200", "--ops", "2000"])
+    assert outcome.code == 0, outcome
+    assert outcome.text.endswith(" ok\n")
+    checked = execute([QEMU, program, "recover-and-check", "--pool-path", pool])
+    assert checked == Outcome(0, f"{workload}: operations=2200 consistent\n")
+    assert json.loads(execute([QEMU, program, "--describe"]).text)["name"] == workload
+
+
+def test_risc_v_same_bytes_as_host(native: NativeBuild, tmp_path: Path) -> None:
+    if QEMU is None:
+        pytest.skip("skipped: there is no qemu-riscv64")
+    for workload in WORKLOADS:
+        here, there = tmp_path / f"{workload}-host", tmp_path / f"{workload}-riscv"
+        arguments = ["--ops", "300", "--pool-path"]
+        assert execute([native(workload, "markers"), "run", *arguments, here]).code == 0
+        assert execute([QEMU, _risc_v(workload, "markers"), "run", *arguments, there]).code == 0
+        assert here.read_bytes() == there.read_bytes()
+
+
+@pytest.mark.parametrize("case", ["values", "allocator", "granules"])
+def test_risc_v_api(tmp_path: Path, case: str) -> None:
+    if QEMU is None:
+        pytest.skip("skipped: there is no qemu-riscv64")
+    program = _compiled(tmp_path)
+    assert execute([QEMU, program, tmp_path / "pool", case]) == Outcome(0, "ok\n")
+
+
+def _compiled(folder: Path) -> Path:
+    try:
+        return TOOLCHAIN.compile_program(
+            Path(__file__).with_name("api_test.cpp"), folder / "api_test", ["-DDURASIM_BACKEND_UNDO_FENCE"]
+        )
+    except TOOLCHAIN.ToolchainError as error:
+        pytest.skip(f"skipped: {error.sentence}")
+
+
+def _risc_v(workload: str, backend: str) -> Path:
+    try:
+        return TOOLCHAIN.build(workload, backend)
+    except TOOLCHAIN.ToolchainError as error:
+        if "there is no compiler" not in error.sentence:
+            raise
+        pytest.skip(f"skipped: {error.sentence}")
