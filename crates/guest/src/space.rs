@@ -256,7 +256,7 @@ impl AddressSpace {
             let backing = shifted(a.backing, start.saturating_sub(s));
             (s.max(start), Area { end: a.end.min(end), backing, ..a })
         };
-        self.areas.range(first..end).map(clip).collect()
+        self.areas.range(first..end).map(clip).filter(|(s, area)| *s < area.end).collect()
     }
 
     /// Whether no page of `[start, end)` is mapped.

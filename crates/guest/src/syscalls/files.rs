@@ -18,7 +18,7 @@ const TRANSFER_MAX: u64 = 0x7fff_f000;
 /// Bytes copied at a time.
 const CHUNK: u64 = 1 << 20;
 
-pub(crate) const O_APPEND: u64 = 0x400;
+const O_APPEND: u64 = 0x400;
 pub(crate) const O_CLOEXEC: u64 = 0x8_0000;
 /// The flags that F_SETFL may change: O_APPEND, O_NONBLOCK, O_ASYNC, O_DIRECT, O_NOATIME.
 const SETTABLE: u64 = O_APPEND | 0x800 | 0x2000 | 0x4000 | 0x4_0000;
@@ -322,7 +322,7 @@ impl Call<'_> {
         }
         let mut total = 0;
         for i in 0..count {
-            let [base, len] = self.words_from(vectors + 16 * i)?;
+            let [base, len] = self.words_from(vectors.wrapping_add(16 * i))?;
             match transfer(self, base, len) {
                 Ok(moved) => {
                     total += moved;

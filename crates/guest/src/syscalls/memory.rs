@@ -58,6 +58,9 @@ impl Call<'_> {
         if len > USER_END {
             return Err(Errno::ENOMEM.into());
         }
+        if offset.checked_add(len).is_none_or(|end| end > i64::MAX as u64) {
+            return Err(Errno::EOVERFLOW.into());
+        }
         let shared = match flags & MAP_KIND {
             MAP_PRIVATE => false,
             MAP_SHARED => true,
@@ -173,7 +176,7 @@ impl Call<'_> {
     /// Persistent memory lies at the one guest address that belongs to its place in the pool.
     fn map_pmem(&mut self, name: &str, hint: u64, len: u64, rights: Rights, flags: u64, offset: u64) -> Answer {
         let extent = self.pmem_extent(name);
-        let end = offset.checked_add(len).ok_or(Errno::EOVERFLOW)?;
+        let end = offset + len;
         if end > page_up(extent.size_bytes) {
             let size_bytes = extent.size_bytes;
             return refuse(format!(

@@ -1,0 +1,178 @@
+//! Mappings, rights and the initial stack.
+
+mod common;
+
+use ::syscalls::riscv64::Sysno;
+use common::{DATA, Program, program};
+use durasim_isa::{Access, FaultKind};
+use std::collections::BTreeMap;
+
+const ENOMEM: i64 = -12;
+const EFAULT: i64 = -14;
+const EEXIST: i64 = -17;
+const EINVAL: i64 = -22;
+const ANONYMOUS: u64 = 0x22;
+const FIXED: u64 = 0x10;
+const NOBODY: u64 = u64::MAX;
+
+fn anonymous(p: &mut Program, pages: u64) -> u64 {
+    p.call(Sysno::mmap, &[0, pages * 4096, 3, ANONYMOUS, NOBODY, 0]) as u64
+}
+
+fn why(p: &mut Program, addr: u64, access: Access) -> Option<FaultKind> {
+    p.process.space().translate(addr, access).err().map(|fault| fault.why)
+}
+
+#[test]
+fn rights_are_checked() {
+    let mut p = program(|_| {});
+    assert_eq!(why(&mut p, 0x10_0400, Access::Execute), None);
+    assert_eq!(why(&mut p, 0x10_0400, Access::Read), None);
+    assert_eq!(why(&mut p, 0x10_0400, Access::Write), Some(FaultKind::Protected));
+    assert_eq!(why(&mut p, DATA, Access::Execute), Some(FaultKind::Protected));
+    assert_eq!(why(&mut p, 0, Access::Read), Some(FaultKind::Unmapped));
+    assert_eq!(why(&mut p, u64::MAX, Access::Read), Some(FaultKind::Unmapped));
+    let at = anonymous(&mut p, 1);
+    assert_eq!(p.call(Sysno::mprotect, &[at, 4096, 0]), 0);
+    let fault = p.process.space().translate(at + 8, Access::Read).unwrap_err();
+    assert_eq!(p.process.space().describe(&fault), format!("load from {:#x}, which its mapping forbids", at + 8));
+    assert_eq!(p.call(Sysno::mprotect, &[at, 4096, 2]), 0);
+    assert_eq!(why(&mut p, at, Access::Read), None, "what can be written can be read");
+}
+
+#[test]
+fn epochs_change_when_something_is_lost() {
+    let mut p = program(|_| {});
+    let epochs = |p: &mut Program| (p.process.space().epoch(), p.process.space().code_epoch());
+    let start = epochs(&mut p);
+    let at = anonymous(&mut p, 4);
+    assert_eq!(p.call(Sysno::brk, &[0x20_5000]), 0x20_5000);
+    assert_eq!(epochs(&mut p), start, "gains cost nothing");
+    assert_eq!(p.call(Sysno::mprotect, &[at, 4096, 1]), 0);
+    let lost = epochs(&mut p);
+    assert!(lost.0 > start.0 && lost.1 == start.1);
+    assert_eq!(p.call(Sysno::mprotect, &[at, 4096, 5]), 0);
+    let code = epochs(&mut p);
+    assert!(code.0 == lost.0 && code.1 > lost.1);
+    assert_eq!(p.call(Sysno::munmap, &[at, 4096]), 0);
+    let gone = epochs(&mut p);
+    assert!(gone.0 > code.0 && gone.1 > code.1);
+}
+
+#[test]
+fn pages_start_as_zeros_also_the_second_time() {
+    let mut p = program(|_| {});
+    let at = anonymous(&mut p, 3);
+    p.poke(at, &[1; 3 * 4096]);
+    assert_eq!(p.call(Sysno::munmap, &[at + 4096, 4096]), 0);
+    assert_eq!(why(&mut p, at + 4096, Access::Read), Some(FaultKind::Unmapped));
+    assert_eq!(p.peek(at + 8192, 2), [1, 1]);
+    assert_eq!(p.call(Sysno::mmap, &[at + 4096, 4096, 3, ANONYMOUS | FIXED, NOBODY, 0]) as u64, at + 4096);
+    assert_eq!(p.peek(at + 4096, 4096), [0; 4096]);
+    assert_eq!(p.call(Sysno::madvise, &[at, 3 * 4096, 4]), 0);
+    assert_eq!(p.peek(at, 3 * 4096), [0; 3 * 4096]);
+}
+
+#[test]
+fn mappings_are_placed_as_asked() {
+    let mut p = program(|_| {});
+    let first = anonymous(&mut p, 2);
+    let second = anonymous(&mut p, 1);
+    assert_eq!(second + 4096, first, "from the top down");
+    assert_eq!(p.call(Sysno::munmap, &[first, 4096]), 0);
+    assert_eq!(anonymous(&mut p, 1), first, "the highest gap");
+    let hint = 0x3000_0000;
+    let map_at = |p: &mut Program, flags| p.call(Sysno::mmap, &[hint, 4096, 3, ANONYMOUS | flags, NOBODY, 0]);
+    assert_eq!(map_at(&mut p, 0) as u64, hint);
+    assert_ne!(map_at(&mut p, 0) as u64, hint);
+    assert_eq!(map_at(&mut p, 0x10_0000), EEXIST);
+    p.poke(hint, b"old");
+    assert_eq!(map_at(&mut p, FIXED) as u64, hint);
+    assert_eq!(p.peek(hint, 3), [0; 3]);
+    let refused = |p: &mut Program, args: &[u64]| p.call(Sysno::mmap, args);
+    assert_eq!(refused(&mut p, &[0, 0, 3, ANONYMOUS, NOBODY, 0]), EINVAL);
+    assert_eq!(refused(&mut p, &[0, 4096, 3, 0x20, NOBODY, 0]), EINVAL);
+    assert_eq!(refused(&mut p, &[0, 4096, 3, 2, 99, 0]), -9);
+    assert_eq!(refused(&mut p, &[0, u64::MAX, 3, ANONYMOUS, NOBODY, 0]), ENOMEM);
+    assert_eq!(refused(&mut p, &[0x100, 4096, 3, ANONYMOUS | FIXED, NOBODY, 0]), EINVAL);
+    assert_eq!(refused(&mut p, &[0x1000, 4096, 3, ANONYMOUS | FIXED, NOBODY, 0]), -1);
+    assert_eq!(refused(&mut p, &[0x3f_ffff_f000, 8192, 3, ANONYMOUS | FIXED, NOBODY, 0]), ENOMEM);
+    assert_eq!(p.call(Sysno::munmap, &[first + 1, 4096]), EINVAL);
+}
+
+#[test]
+fn the_heap_grows_and_shrinks() {
+    let mut p = program(|_| {});
+    let start = p.call(Sysno::brk, &[0]) as u64;
+    assert_eq!(start, DATA + 4096);
+    assert_eq!(p.call(Sysno::brk, &[start + 10_000]) as u64, start + 10_000);
+    p.poke(start + 9_000, b"heap");
+    assert_eq!(p.call(Sysno::brk, &[start + 100]) as u64, start + 100);
+    assert_eq!(why(&mut p, start + 9_000, Access::Read), Some(FaultKind::Unmapped));
+    assert_eq!(p.call(Sysno::brk, &[start + 10_000]) as u64, start + 10_000);
+    assert_eq!(p.peek(start + 9_000, 4), [0; 4]);
+    assert_eq!(p.call(Sysno::brk, &[start - 1]) as u64, start + 10_000);
+    assert_eq!(p.call(Sysno::brk, &[1 << 40]) as u64, start + 10_000);
+}
+
+#[test]
+fn mappings_grow_in_place_or_move() {
+    let mut p = program(|_| {});
+    let above = anonymous(&mut p, 1);
+    let at = anonymous(&mut p, 2);
+    assert_eq!(at + 8192, above);
+    p.poke(at, b"moves");
+    p.poke(at + 4096, b"too");
+    assert_eq!(p.call(Sysno::mremap, &[at, 8192, 4 * 4096, 0]), ENOMEM, "no room above");
+    let epoch = p.process.space().epoch();
+    let moved = p.call(Sysno::mremap, &[at, 8192, 4 * 4096, 1]) as u64;
+    assert_ne!(moved, at);
+    assert_ne!(p.process.space().epoch(), epoch);
+    assert_eq!(p.peek(moved, 5), b"moves");
+    assert_eq!(p.peek(moved + 4096, 3), b"too");
+    assert_eq!(p.peek(moved + 8192, 8192), [0; 8192]);
+    assert_eq!(why(&mut p, at, Access::Read), Some(FaultKind::Unmapped));
+    assert_eq!(p.call(Sysno::mremap, &[moved, 4 * 4096, 4096, 0]) as u64, moved);
+    assert_eq!(p.call(Sysno::mremap, &[moved, 4096, 8192, 0]) as u64, moved, "the room is free again");
+    assert_eq!(p.call(Sysno::mremap, &[0x6000_0000, 4096, 8192, 1]), EFAULT);
+}
+
+#[test]
+fn the_stack_is_what_linux_makes() {
+    let mut p = program(|c| {
+        c.args = vec!["one".into(), "two words".into()];
+        c.env = vec!["A=1".into()];
+        c.seed = 42;
+    });
+    let sp = p.hart.x[2];
+    assert_eq!(sp % 16, 0);
+    assert_eq!(p.hart.pc, 0x10_0400);
+    let word = |p: &mut Program, n: u64| p.peek_word(sp + 8 * n);
+    let text = |p: &mut Program, addr: u64, len: usize| String::from_utf8(p.peek(addr, len)).unwrap();
+    assert_eq!(word(&mut p, 0), 3);
+    let (a0, a2, e0) = (word(&mut p, 1), word(&mut p, 3), word(&mut p, 5));
+    assert_eq!(text(&mut p, a0, 5), "prog\0");
+    assert_eq!(text(&mut p, a2, 10), "two words\0");
+    assert_eq!(word(&mut p, 4), 0);
+    assert_eq!(text(&mut p, e0, 4), "A=1\0");
+    assert_eq!(word(&mut p, 6), 0);
+    let mut aux = BTreeMap::new();
+    let mut n = 7;
+    while word(&mut p, n) != 0 {
+        aux.insert(word(&mut p, n), word(&mut p, n + 1));
+        n += 2;
+    }
+    let expected = [(3, 0x10_0040), (4, 56), (5, 3), (6, 4096), (9, 0x10_0400), (16, 0x112d), (17, 100), (23, 0)];
+    for (key, value) in expected {
+        assert_eq!(aux[&key], value, "AT_ {key}");
+    }
+    let random = p.peek(aux[&25], 16);
+    assert_ne!(random, [0; 16]);
+    let mut again = program(|c| {
+        c.args = vec!["one".into(), "two words".into()];
+        c.env = vec!["A=1".into()];
+        c.seed = 42;
+    });
+    assert_eq!(again.peek(aux[&25], 16), random, "seeded");
+    assert_eq!(why(&mut p, sp - (7 << 20), Access::Write), None, "8 MB");
+}
