@@ -183,8 +183,8 @@ def designs(json: options.JsonFile = None) -> None:
 @app.command()
 def workloads(json: options.JsonFile = None) -> None:
     """List the guest workloads and their arguments."""
-    rows = documents.workload_rows(api.workloads())
-    _finish(json, rows, render.rows_table("workloads", rows, ("name", "description", "arguments")))
+    known = api.workloads()
+    _finish(json, documents.workload_rows(known), render.workloads_table(known))
 
 
 @app.command()

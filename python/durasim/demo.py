@@ -6,7 +6,6 @@ import sys
 import time
 
 import typer
-from rich.console import Console
 
 from durasim import api, output, render, toolchain
 from durasim.results import CrashResult, RunResult
@@ -72,7 +71,7 @@ def _crash(design: str) -> CrashResult:
 
 
 def _say(sentence: str) -> None:
-    Console(stderr=True, highlight=False).print(f"durasim: {sentence}", style="dim")
+    print(f"durasim: {sentence}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -14,6 +14,9 @@ from durasim.difference import Difference
 from durasim.output import write_stdout
 from durasim.results import CrashResult, RunResult
 from durasim.scenario import DEFAULT_DESIGN
+
+if TYPE_CHECKING:
+    from durasim.toolchain import WorkloadInfo
 
 # Wide enough for every table; a terminal tells its own width.
 _WIDTH_OF_PIPES = 160
@@ -115,7 +118,7 @@ def crash_text(result: CrashResult) -> Text:
     case = f"{result.design} on {result.machine} ({result.domain}), {result.workload}, {result.ops} operations"
     text.append(f"{case}: {result.trials} crashes at {result.points} persist events, ")
     if result.violations:
-        text.append(f"{result.violations} violations", style="bold red")
+        text.append(f"{result.violations} of them violate the promise", style="bold red")
     else:
         text.append("every recovery is right", style="bold green")
     for label, numbers in (("events", result.events_by_kind), ("inside", result.marks)):
@@ -142,6 +145,20 @@ def difference_table(difference: Difference) -> Table:
     return table
 
 
+def workloads_table(workloads: Sequence[WorkloadInfo]) -> Table:
+    """Gives the workloads, each with its arguments and their defaults."""
+    table = Table(title="workloads")
+    for name in ("name", "argument", "default", "description"):
+        table.add_column(name)
+    for workload in workloads:
+        table.add_section()
+        table.add_row(workload.name, "", "", workload.description, style="bold")
+        for argument in workload.arguments:
+            if "run" in argument.commands:
+                table.add_row("", argument.name, _cell(argument.default), argument.help)
+    return table
+
+
 def rows_table(title: str, rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> Table:
     """Gives the given columns of a list of objects."""
     table = Table(title=title)
@@ -154,7 +171,7 @@ def rows_table(title: str, rows: Iterable[Mapping[str, Any]], columns: Sequence[
 
 def _cell(value: Any) -> str:
     if isinstance(value, bool):
-        return "yes" if value else ""
+        return "yes" if value else "no"
     if isinstance(value, list | tuple):
         return ", ".join(_cell(item) for item in value)
     return str(value)
