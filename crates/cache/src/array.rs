@@ -208,7 +208,7 @@ impl CacheArray {
     }
 
     /// The tags and ages of the set of `line`, as `Durability::victim` takes them: rank 0 is the least recently used,
-    /// `u32::MAX` marks pinned and missing ways.
+    /// `u32::MAX` marks pinned, free and missing ways.
     pub fn set_view(&self, line: LineAddr, pinned: &[LineAddr], tags: &mut Vec<LineTag>, ranks: &mut Vec<u32>) {
         let first = self.first_slot(line);
         let existing = self.ways_of(line);
@@ -217,7 +217,7 @@ impl CacheArray {
         for way in 0..self.ways {
             let at = first + way;
             tags.push(self.meta[at].tag);
-            let fixed = way >= existing || pinned.iter().any(|p| p.0 == self.lines[at]);
+            let fixed = way >= existing || self.lines[at] == EMPTY || pinned.iter().any(|p| p.0 == self.lines[at]);
             let older = (0..existing).filter(|&w| self.meta[first + w].age < self.meta[at].age).count();
             ranks.push(if fixed { u32::MAX } else { older as u32 });
         }
@@ -227,6 +227,11 @@ impl CacheArray {
     pub fn slot_of_way(&self, line: LineAddr, way: usize) -> Slot {
         assert!(way < self.ways_of(line), "way {way} does not exist in the set of {line}");
         Slot((self.first_slot(line) + way) as u32)
+    }
+
+    /// The slot at a position of the whole array, if a line lies there.
+    pub fn slot_at(&self, position: usize) -> Option<Slot> {
+        (self.lines[position] != EMPTY).then_some(Slot(position as u32))
     }
 
     /// All occupied slots in a fixed order.

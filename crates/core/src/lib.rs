@@ -1,1 +1,16 @@
-//! durasim core.
+//! An out-of-order core: it executes instructions in program order, functionally, and places each in time with an
+//! instruction-window model. Memory and the rest of the machine stand behind [`Port`].
+
+pub mod branch;
+mod config;
+mod core;
+mod execution;
+mod port;
+mod store_buffer;
+mod tlb;
+mod window;
+
+pub use config::{CoreConfig, UnitConfig, UnitsConfig};
+pub use core::{Core, CoreStats, Exit};
+pub use port::{Control, Outcome, PendingStore, Port};
+pub use store_buffer::StoreBuffer;

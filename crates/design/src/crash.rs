@@ -29,6 +29,21 @@ pub struct CachedLine {
     pub data: Line,
 }
 
+/// A held entry of a write pending queue.
+#[derive(Clone, Copy, Debug)]
+pub struct HeldWrite {
+    /// The controller.
+    pub controller: u16,
+    /// Its group.
+    pub group: u64,
+    /// Which line.
+    pub line: LineAddr,
+    /// Which bytes.
+    pub mask: u64,
+    /// The data.
+    pub data: Line,
+}
+
 /// The machine at the moment of the power failure.
 pub struct CrashView<'a> {
     /// The domain of the machine.
@@ -38,6 +53,8 @@ pub struct CrashView<'a> {
     /// Dirty or tagged lines of persistent memory, in the order in which eADR flushes them (LLC, L2, L1D: the newest
     /// version last).
     pub lines: &'a [CachedLine],
+    /// Held entries of durable queues, oldest first. Ordinary entries are in persistent memory already.
+    pub held: &'a [HeldWrite],
 }
 
 impl CrashView<'_> {

@@ -171,8 +171,8 @@ pub trait Durability: Send {
         Gate::Done
     }
 
-    /// An access finds a tagged line in a level. The design may drop a stale tag. The answer delays the access.
-    fn access(&mut self, cx: &Ctx, level: LevelId, line: LineAddr, tag: &mut LineTag) -> Gate {
+    /// An access finds a line with a live tag in a level. The answer delays the access.
+    fn access(&mut self, cx: &Ctx, level: LevelId, line: LineAddr, tag: LineTag) -> Gate {
         Gate::Done
     }
 
@@ -181,13 +181,15 @@ pub trait Durability: Send {
         Merge::Overwrite
     }
 
-    /// A set of a level is full: `tags[way]` with `age[way]` (0 = least recently used; pinned ways and ways that do
-    /// not exist are `u32::MAX`). `None` leaves the choice to the cache.
-    fn victim(&mut self, level: LevelId, incoming: LineTag, tags: &[LineTag], age: &[u32]) -> Option<usize> {
+    /// A line comes into a set that is full, or a tagged line comes into any set. `tags[way]` are live tags or none,
+    /// `ranks[way]` is 0 for the least recently used way; pinned, free and missing ways are `u32::MAX` and may not be
+    /// chosen. `None` leaves the choice to the cache, which evicts only if the set is full.
+    fn victim(&mut self, level: LevelId, incoming: LineTag, tags: &[LineTag], ranks: &[u32]) -> Option<usize> {
         None
     }
 
-    /// A dirty or tagged version of a line of persistent memory leaves the last level.
+    /// A dirty or tagged version of a line of persistent memory leaves the last level. The design's state changes here,
+    /// then the version is written as the answer says, then the actions are carried out.
     fn evict(&mut self, cx: &Ctx, line: LineAddr, tag: LineTag, data: &Line, out: &mut Actions) -> Evict {
         Evict::Proceed
     }
@@ -235,6 +237,12 @@ pub trait Durability: Send {
     /// Another thread takes over the core: its open transaction, or none.
     fn context_switch(&mut self, cx: &Ctx, leaving: Option<TxId>, coming: Option<TxId>, out: &mut Actions) -> Gate {
         Gate::Done
+    }
+
+    /// Whether this tag still means anything. Commits do not walk the caches: a tag may outlive its transaction, and
+    /// the machine treats a dead tag as none.
+    fn live(&self, tag: LineTag) -> bool {
+        true
     }
 
     /// Whether this tag marks an uncommitted version of `tx`.

@@ -14,7 +14,7 @@ mod verdict;
 
 pub use action::{Action, Actions, Message, Node, Payload};
 pub use cost::{HardwareCost, Structure};
-pub use crash::{BudgetSpent, CachedLine, CrashImage, CrashSink, CrashView, Cut, RecoveryReport};
+pub use crash::{BudgetSpent, CachedLine, CrashImage, CrashSink, CrashView, Cut, HeldWrite, RecoveryReport};
 pub use geometry::{Geometry, LevelGeometry, LevelId, PmRegion, RegionRequest, SpecError};
 pub use hooks::{AbortCause, Ctx, Durability, Hooks, LineTag, Store};
 pub use registry::{Backend, Design, ErasedDesign, Promise, Row};

@@ -1,1 +1,22 @@
-//! durasim machine.
+//! The machine: it wires cores, caches, controllers, a durability design and a guest program together and runs them.
+//!
+//! Flow, one way: the core executes, its [`durasim_core::Port`] is the [`System`], which walks the caches and the
+//! controllers, asks the design at fixed points and carries out what it asks for.
+
+mod config;
+mod functional;
+mod kernel;
+mod machine;
+mod measure;
+mod port;
+pub mod presets;
+mod result;
+mod run;
+mod system;
+
+pub use config::{CacheConfig, Inclusion, InterconnectConfig, MachineConfig};
+pub use functional::{FunctionalEnding, run_functionally};
+pub use machine::{Ending, Machine, PoolContents, Program, memory_map, read_elf};
+pub use result::{Bytes, Host, Region, RunResult};
+pub use run::{Prepared, RunRequest, prepare, run};
+pub use system::{DRAM_BASE, Observer, PMEM_BASE, Plan, System, TxStats};

@@ -1,0 +1,161 @@
+//! Parameters of a core.
+
+use crate::branch::PredictorConfig;
+use durasim_types::{ConfigError, Cycle};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Functional units of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UnitConfig {
+    /// How many there are.
+    pub count: u32,
+    /// Cycles from issue to result.
+    pub latency_cycles: Cycle,
+    /// Whether a unit takes a new operation every cycle.
+    pub pipelined: bool,
+}
+
+const fn unit(count: u32, latency_cycles: Cycle, pipelined: bool) -> UnitConfig {
+    UnitConfig { count, latency_cycles, pipelined }
+}
+
+/// Functional units by class. The defaults are those of gem5's O3 model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct UnitsConfig {
+    /// Integer arithmetic, branches, markers.
+    pub int_alu: UnitConfig,
+    /// Integer multiplication; the units also divide.
+    pub int_mul: UnitConfig,
+    /// Integer division, on the multipliers.
+    pub int_div: UnitConfig,
+    /// Floating-point add, compare, convert.
+    pub fp_add: UnitConfig,
+    /// Floating-point multiplication; the units also fuse, divide and take roots.
+    pub fp_mul: UnitConfig,
+    /// Fused multiplication and addition, on the multipliers.
+    pub fp_fused: UnitConfig,
+    /// Floating-point division, on the multipliers.
+    pub fp_div: UnitConfig,
+    /// Square root, on the multipliers.
+    pub fp_sqrt: UnitConfig,
+    /// Ports for loads and stores; `latency_cycles` is that of address generation.
+    pub memory: UnitConfig,
+}
+
+impl Default for UnitsConfig {
+    fn default() -> Self {
+        UnitsConfig {
+            int_alu: unit(6, 1, true),
+            int_mul: unit(2, 3, true),
+            int_div: unit(2, 20, false),
+            fp_add: unit(4, 2, true),
+            fp_mul: unit(2, 4, true),
+            fp_fused: unit(2, 5, true),
+            fp_div: unit(2, 12, false),
+            fp_sqrt: unit(2, 24, false),
+            memory: unit(4, 1, true),
+        }
+    }
+}
+
+/// An out-of-order core.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CoreConfig {
+    /// Instructions fetched, dispatched, issued and committed per cycle at most.
+    pub width: u32,
+    /// Entries of the reorder buffer.
+    pub rob_entries: u32,
+    /// Entries of the issue queue.
+    pub issue_queue_entries: u32,
+    /// Entries of the load queue.
+    pub load_queue_entries: u32,
+    /// Entries of the store queue, from dispatch until the store has left for the L1D.
+    pub store_queue_entries: u32,
+    /// Cycles from the fetch of an instruction to its dispatch.
+    pub frontend_cycles: Cycle,
+    /// Cycles that a taken branch unknown to the branch target buffer costs at decode.
+    pub decode_redirect_cycles: Cycle,
+    /// Cycles from a store's data to a load that takes it from the store queue.
+    pub forward_latency_cycles: Cycle,
+    /// Cycles of a system call, during which the core does nothing else.
+    pub system_call_cycles: Cycle,
+    /// Functional units.
+    pub units: UnitsConfig,
+    /// Branch prediction.
+    pub predictor: PredictorConfig,
+}
+
+impl Default for CoreConfig {
+    fn default() -> Self {
+        CoreConfig {
+            width: 8,
+            rob_entries: 192,
+            issue_queue_entries: 97,
+            load_queue_entries: 72,
+            store_queue_entries: 56,
+            frontend_cycles: 4,
+            decode_redirect_cycles: 2,
+            forward_latency_cycles: 1,
+            system_call_cycles: 1,
+            units: UnitsConfig::default(),
+            predictor: PredictorConfig::default(),
+        }
+    }
+}
+
+impl CoreConfig {
+    /// Refuses what cannot be built; `field` is the path of this section.
+    pub fn check(&self, field: &str) -> Result<(), ConfigError> {
+        let counts = [
+            ("width", self.width, 1, 16),
+            ("rob_entries", self.rob_entries, 1, 4096),
+            ("issue_queue_entries", self.issue_queue_entries, 1, 4096),
+            ("load_queue_entries", self.load_queue_entries, 1, 4096),
+            ("store_queue_entries", self.store_queue_entries, 2, 4096),
+        ];
+        let latencies = [
+            ("frontend_cycles", self.frontend_cycles),
+            ("decode_redirect_cycles", self.decode_redirect_cycles),
+            ("forward_latency_cycles", self.forward_latency_cycles),
+            ("system_call_cycles", self.system_call_cycles),
+        ];
+        let refuse = |name: &str, value: u64, low: u64, high: u64| {
+            Err(ConfigError::new(format!("{field}.{name}"), format!("{value} is not between {low} and {high}")))
+        };
+        for (name, value, low, high) in counts {
+            if !(low..=high).contains(&value) {
+                return refuse(name, value.into(), low.into(), high.into());
+            }
+        }
+        for (name, value) in latencies {
+            if value > 100_000 {
+                return refuse(name, value, 0, 100_000);
+            }
+        }
+        let u = &self.units;
+        let units = [
+            ("int_alu", u.int_alu),
+            ("int_mul", u.int_mul),
+            ("int_div", u.int_div),
+            ("fp_add", u.fp_add),
+            ("fp_mul", u.fp_mul),
+            ("fp_fused", u.fp_fused),
+            ("fp_div", u.fp_div),
+            ("fp_sqrt", u.fp_sqrt),
+            ("memory", u.memory),
+        ];
+        for (name, unit) in units {
+            if !(1..=16).contains(&unit.count) {
+                return refuse(&format!("units.{name}.count"), unit.count.into(), 1, 16);
+            }
+            if !(1..=1000).contains(&unit.latency_cycles) {
+                return refuse(&format!("units.{name}.latency_cycles"), unit.latency_cycles, 1, 1000);
+            }
+        }
+        self.predictor.check(&format!("{field}.predictor"))
+    }
+}

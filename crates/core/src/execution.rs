@@ -1,0 +1,204 @@
+//! The bus of an executing instruction: loads look into the store buffer and then the caches, stores wait to commit.
+
+use crate::{Outcome, PendingStore, Port, StoreBuffer, store_buffer::Forward, tlb::Tlb};
+use durasim_isa::{Access, AmoOp, Bus, CacheBlockOp, Counter, Fault, FaultKind, FenceSet, Marker};
+use durasim_types::{CoreId, Cycle, LINE_BYTES, LineAddr, PhysAddr, TxId};
+
+/// What an instruction leaves to be done at its commit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum AtCommit {
+    Store(PendingStore),
+    /// A store that crosses a line: two stores, the lower addresses first.
+    Split(PendingStore, PendingStore),
+    Block(CacheBlockOp, LineAddr),
+    Fence(FenceSet),
+    FenceI,
+    Marker(Marker, u64),
+}
+
+/// The parts of a core that memory instructions use.
+#[derive(Clone, Debug)]
+pub(crate) struct MemoryUnit {
+    pub id: CoreId,
+    pub buffer: StoreBuffer,
+    pub reads: Tlb,
+    pub writes: Tlb,
+    pub code: Tlb,
+    /// The line that LR reserved; one core has one hart.
+    pub reservation: Option<LineAddr>,
+    pub open_tx: Option<TxId>,
+    pub forward_latency: Cycle,
+    pub forwards: u64,
+}
+
+impl MemoryUnit {
+    #[inline]
+    pub(crate) fn translate<P: Port>(&mut self, port: &mut P, addr: u64, access: Access) -> Result<PhysAddr, Fault> {
+        let tlb = match access {
+            Access::Read => &mut self.reads,
+            Access::Write => &mut self.writes,
+            Access::Execute => &mut self.code,
+        };
+        if let Some(phys) = tlb.get(addr) {
+            return Ok(phys);
+        }
+        let phys = port.translate(addr, access)?;
+        tlb.put(addr, phys);
+        Ok(phys)
+    }
+
+    pub(crate) fn flush_translations(&mut self) {
+        self.reads.clear();
+        self.writes.clear();
+        self.code.clear();
+    }
+}
+
+/// The bus of one instruction issued in cycle `at`.
+pub(crate) struct Execution<'a, P> {
+    pub unit: &'a mut MemoryUnit,
+    pub port: &'a mut P,
+    pub at: Cycle,
+    /// When the result of a load or atomic operation is there.
+    pub done: Cycle,
+    pub at_commit: Option<AtCommit>,
+    pub instructions: u64,
+}
+
+impl<P: Port> Execution<'_, P> {
+    /// Loads bytes that do not cross a line.
+    #[inline]
+    fn load_within(&mut self, addr: PhysAddr, len: u8) -> (u64, Cycle) {
+        let MemoryUnit { id, buffer, open_tx, forward_latency, forwards, .. } = &mut *self.unit;
+        buffer.drain_until(*id, self.port, self.at);
+        loop {
+            match buffer.forward(addr, len) {
+                Forward::Miss => return self.port.load(*id, addr, len, *open_tx, self.at),
+                Forward::Hit(value, ready) => {
+                    *forwards += 1;
+                    return (value, self.at.max(ready) + *forward_latency);
+                }
+                Forward::Partial(n) => {
+                    let left = buffer.drain_first(*id, self.port, n);
+                    self.at = self.at.max(left);
+                }
+            }
+        }
+    }
+
+    fn atomic(
+        &mut self,
+        addr: u64,
+        bytes: u8,
+        operand: u64,
+        access: Access,
+        mut update: impl FnMut(u64) -> Option<u64>,
+    ) -> Result<u64, Fault> {
+        if !addr.is_multiple_of(u64::from(bytes)) {
+            return Err(Fault { addr, access, why: FaultKind::Misaligned });
+        }
+        let phys = self.unit.translate(self.port, addr, access)?;
+        let at = self.unit.buffer.drain_all(self.unit.id, self.port, self.at);
+        let place = PendingStore { addr: phys, len: bytes, data: operand, tx: self.unit.open_tx };
+        let (old, outcome) = self.port.atomic(self.unit.id, &place, at, &mut update);
+        match outcome {
+            Outcome::Done(cycle) => self.done = cycle,
+            Outcome::Aborted(cycle, code) => {
+                self.done = cycle;
+                self.unit.buffer.aborted = Some((cycle, code));
+            }
+        }
+        Ok(old)
+    }
+}
+
+/// How many bytes of an access lie in the line of its first byte.
+#[inline]
+fn in_first_line(addr: u64, bytes: u8) -> u8 {
+    (LINE_BYTES - addr % LINE_BYTES).min(u64::from(bytes)) as u8
+}
+
+impl<P: Port> Bus for Execution<'_, P> {
+    #[inline]
+    fn load(&mut self, addr: u64, bytes: u8) -> Result<u64, Fault> {
+        let phys = self.unit.translate(self.port, addr, Access::Read)?;
+        let first = in_first_line(addr, bytes);
+        if first == bytes {
+            let (value, done) = self.load_within(phys, bytes);
+            self.done = done;
+            return Ok(value);
+        }
+        let rest = self.unit.translate(self.port, addr + u64::from(first), Access::Read)?;
+        let (low, low_done) = self.load_within(phys, first);
+        let (high, high_done) = self.load_within(rest, bytes - first);
+        self.done = low_done.max(high_done) + 1;
+        Ok(low | high << (8 * first))
+    }
+
+    #[inline]
+    fn store(&mut self, addr: u64, bytes: u8, value: u64) -> Result<(), Fault> {
+        let phys = self.unit.translate(self.port, addr, Access::Write)?;
+        let first = in_first_line(addr, bytes);
+        let tx = self.unit.open_tx;
+        let low = PendingStore { addr: phys, len: first, data: value, tx };
+        self.at_commit = Some(if first == bytes {
+            AtCommit::Store(low)
+        } else {
+            let rest = self.unit.translate(self.port, addr + u64::from(first), Access::Write)?;
+            let low = PendingStore { data: value & ((1 << (8 * first)) - 1), ..low };
+            AtCommit::Split(low, PendingStore { addr: rest, len: bytes - first, data: value >> (8 * first), tx })
+        });
+        Ok(())
+    }
+
+    fn load_reserved(&mut self, addr: u64, bytes: u8) -> Result<u64, Fault> {
+        let old = self.atomic(addr, bytes, 0, Access::Read, |_| None)?;
+        let phys = self.unit.translate(self.port, addr, Access::Read)?;
+        self.unit.reservation = Some(phys.line());
+        Ok(old)
+    }
+
+    fn store_conditional(&mut self, addr: u64, bytes: u8, value: u64) -> Result<bool, Fault> {
+        if !addr.is_multiple_of(u64::from(bytes)) {
+            return Err(Fault { addr, access: Access::Write, why: FaultKind::Misaligned });
+        }
+        let phys = self.unit.translate(self.port, addr, Access::Write)?;
+        if self.unit.reservation.take() != Some(phys.line()) {
+            self.done = self.at + 1;
+            return Ok(false);
+        }
+        self.atomic(addr, bytes, value, Access::Write, |_| Some(value))?;
+        Ok(true)
+    }
+
+    fn amo(&mut self, addr: u64, bytes: u8, op: AmoOp, operand: u64) -> Result<u64, Fault> {
+        self.atomic(addr, bytes, operand, Access::Write, |old| Some(op.apply(bytes, old, operand)))
+    }
+
+    fn fence(&mut self, set: FenceSet) {
+        self.at_commit = Some(AtCommit::Fence(set));
+    }
+
+    fn fence_i(&mut self) {
+        self.at_commit = Some(AtCommit::FenceI);
+    }
+
+    fn cache_block(&mut self, op: CacheBlockOp, addr: u64) -> Result<(), Fault> {
+        // A cache-block operation needs the rights of a load or a store; a read right is enough (Zicbom, section 2.5).
+        let phys = self.unit.translate(self.port, addr, Access::Read)?;
+        self.at_commit = Some(AtCommit::Block(op, phys.line()));
+        Ok(())
+    }
+
+    fn counter(&mut self, counter: Counter) -> u64 {
+        match counter {
+            Counter::Cycle => self.at,
+            Counter::Time => self.port.time_ns(self.at),
+            Counter::Instret => self.instructions,
+        }
+    }
+
+    fn marker(&mut self, marker: Marker, argument: u64) {
+        self.at_commit = Some(AtCommit::Marker(marker, argument));
+    }
+}

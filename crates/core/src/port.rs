@@ -1,0 +1,85 @@
+//! What a core asks of the memory system and the machine around it.
+
+use durasim_isa::{Access, CacheBlockOp, Fault, FenceSet, Marker};
+use durasim_types::{CoreId, Cycle, LineAddr, PhysAddr, TxId};
+
+/// A store on its way from the store buffer to the L1D; it does not cross a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PendingStore {
+    /// Where.
+    pub addr: PhysAddr,
+    /// How many bytes, 1 to 8.
+    pub len: u8,
+    /// The bytes, little-endian.
+    pub data: u64,
+    /// The transaction it belongs to.
+    pub tx: Option<TxId>,
+}
+
+/// How a request that a durability design may veto ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Done in this cycle.
+    Done(Cycle),
+    /// The open transaction was aborted in this cycle; the program finds this value in a0.
+    Aborted(Cycle, u64),
+}
+
+/// Whether a core goes on behind a marker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// It goes on.
+    Continue,
+    /// It hands control back to the machine first.
+    Yield,
+}
+
+/// The world around a core. All times are in core cycles; each call brings the memory system to its time first.
+pub trait Port {
+    /// The physical address behind a guest address.
+    fn translate(&mut self, addr: u64, access: Access) -> Result<PhysAddr, Fault>;
+    /// Two bytes of code, as newest in the memory system; they do not cross a line.
+    fn code(&mut self, core: CoreId, addr: PhysAddr) -> u16;
+    /// Fetches a line of code; the cycle in which its bytes are there.
+    fn fetch(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> Cycle;
+    /// Loads up to eight bytes that do not cross a line; the value and the cycle in which it is there.
+    fn load(&mut self, core: CoreId, addr: PhysAddr, len: u8, tx: Option<TxId>, at: Cycle) -> (u64, Cycle);
+    /// The abort of the open transaction that the last load caused, if it did: cycle and the value for a0.
+    fn take_abort(&mut self, core: CoreId) -> Option<(Cycle, u64)>;
+    /// Asks for a line that a store will write; the cycle in which it will be there.
+    fn prefetch_own(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, at: Cycle) -> Cycle;
+    /// A store leaves the store buffer.
+    fn store(&mut self, core: CoreId, store: &PendingStore, at: Cycle) -> Outcome;
+    /// An atomic memory operation: `update` sees the old value and returns the new one, or `None` to write nothing.
+    fn atomic(
+        &mut self,
+        core: CoreId,
+        place: &PendingStore,
+        at: Cycle,
+        update: &mut dyn FnMut(u64) -> Option<u64>,
+    ) -> (u64, Outcome);
+    /// A cache-block operation leaves the store buffer; its acknowledgement comes later.
+    fn cache_block(&mut self, core: CoreId, op: CacheBlockOp, line: LineAddr, at: Cycle) -> Cycle;
+    /// A fence whose earlier stores have left the store buffer: the cycle in which it is through.
+    fn fence(&mut self, core: CoreId, set: FenceSet, at: Cycle) -> Cycle;
+    /// Whether acknowledgements of this core's cache-block operations are outstanding.
+    fn cleans_outstanding(&self, core: CoreId) -> bool;
+    /// A transaction begins in program order: its number.
+    fn new_tx(&mut self, core: CoreId) -> TxId;
+    /// The begin of a transaction leaves the store buffer.
+    fn tx_begin(&mut self, core: CoreId, tx: TxId, at: Cycle) -> Outcome;
+    /// The commit of a transaction, all its stores have left the store buffer.
+    fn tx_commit(&mut self, core: CoreId, tx: TxId, at: Cycle) -> Outcome;
+    /// The program aborts its transaction, all its stores have left the store buffer.
+    fn tx_abort(&mut self, core: CoreId, tx: TxId, code: u8, at: Cycle) -> Outcome;
+    /// Whether commit instructions retire before the commit is done.
+    fn commits_retire_early(&self) -> bool;
+    /// Any other marker, at its commit.
+    fn marker(&mut self, core: CoreId, marker: Marker, argument: u64, at: Cycle) -> Result<Control, Fault>;
+    /// So many instructions retired; background work up to this cycle is due.
+    fn retired(&mut self, core: CoreId, instructions: u64, at: Cycle);
+    /// The wall clock of the guest at this cycle, in nanoseconds.
+    fn time_ns(&self, at: Cycle) -> u64;
+    /// Whether the machine wants the core to stop now (a crash point was reached, an error occurred).
+    fn halted(&self) -> bool;
+}

@@ -1,0 +1,206 @@
+//! The store buffer: stores, cache-block operations and transaction boundaries between their commit and their effect
+//! on the L1D, in program order (the strength of TSO). It holds data, and loads take it from here first.
+
+use crate::{Outcome, PendingStore, Port};
+use durasim_isa::CacheBlockOp;
+use durasim_types::{CoreId, Cycle, LineAddr, PhysAddr, TxId};
+use std::collections::VecDeque;
+use std::hash::Hasher;
+
+/// One entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// A store.
+    Store(PendingStore),
+    /// A cache-block operation.
+    Block(CacheBlockOp, LineAddr),
+    /// The begin of a transaction.
+    Begin(TxId),
+    /// The commit of a transaction, where commits retire early.
+    Commit(TxId),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    entry: Entry,
+    /// When it may leave at the earliest: the cycle after its commit.
+    from: Cycle,
+    /// When the line of a store will be there, once it was asked for.
+    owned: Option<Cycle>,
+    /// When the store's data was there for forwarding.
+    data_ready: Cycle,
+}
+
+/// What a load finds in the buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forward {
+    /// Nothing: it goes to the cache.
+    Miss,
+    /// All its bytes, with the cycle in which they were there.
+    Hit(u64, Cycle),
+    /// Some of its bytes: it waits until everything up to this position has left.
+    Partial(usize),
+}
+
+/// The buffer of one core.
+#[derive(Clone, Debug)]
+pub struct StoreBuffer {
+    slots: VecDeque<Slot>,
+    entries: usize,
+    /// When the last entry left.
+    left: Cycle,
+    /// How many entries from the front have been asked for.
+    asked: usize,
+    /// Set when a transaction was aborted while its entries left; the core takes notice after the instruction.
+    pub aborted: Option<(Cycle, u64)>,
+}
+
+impl StoreBuffer {
+    /// An empty buffer.
+    pub fn new(entries: u32) -> Self {
+        StoreBuffer { slots: VecDeque::new(), entries: entries as usize, left: 0, asked: 0, aborted: None }
+    }
+
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// Whether a cache-block operation waits.
+    pub fn holds_block_operation(&self) -> bool {
+        self.slots.iter().any(|s| matches!(s.entry, Entry::Block(..)))
+    }
+
+    /// Adds an entry that committed in `committed`; the caller makes room first.
+    pub fn push(&mut self, entry: Entry, committed: Cycle, data_ready: Cycle) {
+        self.slots.push_back(Slot { entry, from: committed + 1, owned: None, data_ready });
+    }
+
+    /// Looks for the bytes of a load, youngest store first.
+    #[inline]
+    pub fn forward(&self, addr: PhysAddr, len: u8) -> Forward {
+        for (position, slot) in self.slots.iter().enumerate().rev() {
+            let Entry::Store(store) = slot.entry else { continue };
+            let (a, b) = (store.addr.0, store.addr.0 + u64::from(store.len));
+            if addr.0 + u64::from(len) <= a || addr.0 >= b {
+                continue;
+            }
+            if addr.0 >= a && addr.0 + u64::from(len) <= b {
+                let value = store.data >> (8 * (addr.0 - a));
+                let value = if len == 8 { value } else { value & ((1 << (8 * len)) - 1) };
+                return Forward::Hit(value, slot.data_ready);
+            }
+            return Forward::Partial(position + 1);
+        }
+        Forward::Miss
+    }
+
+    /// Asks for the lines of all stores that have committed by `at`: ownership is fetched ahead of the store.
+    fn ask<P: Port>(&mut self, core: CoreId, port: &mut P, at: Cycle) {
+        while self.asked < self.slots.len() {
+            let slot = self.slots[self.asked];
+            if slot.from > at {
+                break;
+            }
+            if let Entry::Store(store) = slot.entry {
+                let owned = port.prefetch_own(core, store.addr.line(), store.tx, slot.from);
+                self.slots[self.asked].owned = Some(owned);
+            }
+            self.asked += 1;
+        }
+    }
+
+    /// When the front entry can leave.
+    fn due(&self) -> Option<Cycle> {
+        let front = self.slots.front()?;
+        Some(front.from.max(self.left + 1).max(front.owned.unwrap_or(0)))
+    }
+
+    /// Lets the front entry leave; the cycle in which it has left.
+    fn leave<P: Port>(&mut self, core: CoreId, port: &mut P) -> Cycle {
+        if self.asked == 0 {
+            let from = self.slots.front().expect("the caller saw an entry").from;
+            self.ask(core, port, from);
+        }
+        let due = self.due().expect("the caller saw an entry");
+        let slot = self.slots.pop_front().expect("the caller saw an entry");
+        self.asked -= 1;
+        let outcome = match slot.entry {
+            Entry::Store(store) => port.store(core, &store, due),
+            Entry::Block(op, line) => Outcome::Done(port.cache_block(core, op, line, due)),
+            Entry::Begin(tx) => port.tx_begin(core, tx, due),
+            Entry::Commit(tx) => port.tx_commit(core, tx, due),
+        };
+        self.left = match outcome {
+            Outcome::Done(cycle) => cycle,
+            Outcome::Aborted(cycle, code) => {
+                self.aborted = Some((cycle, code));
+                self.slots.clear();
+                self.asked = 0;
+                cycle
+            }
+        };
+        self.left
+    }
+
+    /// Lets everything leave that can by `at`.
+    #[inline]
+    pub fn drain_until<P: Port>(&mut self, core: CoreId, port: &mut P, at: Cycle) {
+        if self.slots.front().is_none_or(|front| front.from > at) {
+            return;
+        }
+        self.ask(core, port, at);
+        while self.due().is_some_and(|due| due <= at) {
+            self.leave(core, port);
+        }
+    }
+
+    /// Lets the first `n` entries leave; the cycle in which they have.
+    pub fn drain_first<P: Port>(&mut self, core: CoreId, port: &mut P, n: usize) -> Cycle {
+        for _ in 0..n {
+            if self.slots.is_empty() {
+                break;
+            }
+            self.leave(core, port);
+        }
+        self.left
+    }
+
+    /// Lets everything leave; the cycle, not before `at`, in which it has.
+    pub fn drain_all<P: Port>(&mut self, core: CoreId, port: &mut P, at: Cycle) -> Cycle {
+        self.ask(core, port, Cycle::MAX);
+        let n = self.slots.len();
+        self.drain_first(core, port, n).max(at)
+    }
+
+    /// Makes room for `n` entries; the cycle in which there is, 0 if there was.
+    #[inline]
+    pub fn make_room<P: Port>(&mut self, core: CoreId, port: &mut P, n: usize) -> Cycle {
+        if self.slots.len() + n <= self.entries {
+            return 0;
+        }
+        self.ask(core, port, Cycle::MAX);
+        let excess = self.slots.len() + n - self.entries;
+        self.drain_first(core, port, excess)
+    }
+
+    /// Feeds the entries into a digest.
+    pub fn digest(&self, hasher: &mut dyn Hasher) {
+        for slot in &self.slots {
+            hasher.write_u64(slot.from);
+            match slot.entry {
+                Entry::Store(s) => {
+                    hasher.write_u64(s.addr.0);
+                    hasher.write_u64(u64::from(s.len));
+                    hasher.write_u64(s.data);
+                    hasher.write_u64(s.tx.map_or(0, |tx| tx.0));
+                }
+                Entry::Block(op, line) => {
+                    hasher.write_u64(op as u64 + 1);
+                    hasher.write_u64(line.0);
+                }
+                Entry::Begin(tx) | Entry::Commit(tx) => hasher.write_u64(tx.0),
+            }
+        }
+    }
+}

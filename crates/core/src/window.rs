@@ -1,0 +1,352 @@
+//! The instruction window: when each instruction, taken in program order, is fetched, dispatched, issued and
+//! committed. It bounds each by bandwidth, by room in the reorder buffer and the queues, by operands and by functional
+//! units. There is no wrong path: a misprediction only delays the next fetch.
+
+use crate::{CoreConfig, UnitConfig};
+use durasim_isa::Class;
+use durasim_types::Cycle;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Cycles the issue calendar looks ahead; claims further ahead share entries, which only ever delays.
+const CALENDAR: usize = 8192;
+const POOLS: usize = 5;
+
+/// How many operations started in one cycle, by pool of units.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    cycle: Cycle,
+    total: u8,
+    used: [u8; POOLS],
+}
+
+/// Which pool of units a class uses.
+const fn pool(class: Class) -> usize {
+    match class {
+        Class::IntMul | Class::IntDiv => 1,
+        Class::FpAdd => 2,
+        Class::FpMul | Class::FpFused | Class::FpDiv | Class::FpSqrt => 3,
+        Class::Load | Class::Store | Class::Atomic | Class::CacheBlock => 4,
+        _ => 0,
+    }
+}
+
+/// At most `width` things per cycle, in order.
+#[derive(Clone, Debug)]
+struct Lane {
+    width: u32,
+    cycle: Cycle,
+    used: u32,
+}
+
+impl Lane {
+    fn new(width: u32) -> Self {
+        Lane { width, cycle: 0, used: 0 }
+    }
+
+    #[inline]
+    fn take(&mut self, earliest: Cycle) -> Cycle {
+        if earliest > self.cycle {
+            self.cycle = earliest;
+            self.used = 0;
+        }
+        if self.used == self.width {
+            self.cycle += 1;
+            self.used = 0;
+        }
+        self.used += 1;
+        self.cycle
+    }
+
+    fn close_cycle(&mut self) {
+        self.used = self.width;
+    }
+}
+
+/// A queue whose entries are freed in order: the entry of the n-th instruction is the entry of the (n - size)-th.
+#[derive(Clone, Debug)]
+struct Ring {
+    freed: Vec<Cycle>,
+    next: usize,
+}
+
+impl Ring {
+    fn new(entries: u32) -> Self {
+        Ring { freed: vec![0; entries as usize], next: 0 }
+    }
+
+    #[inline]
+    fn free_from(&self) -> Cycle {
+        self.freed[self.next]
+    }
+
+    #[inline]
+    fn push(&mut self, freed: Cycle) {
+        self.freed[self.next] = freed;
+        self.next += 1;
+        if self.next == self.freed.len() {
+            self.next = 0;
+        }
+    }
+}
+
+/// The window of one core.
+#[derive(Clone, Debug)]
+pub struct Window {
+    frontend_cycles: Cycle,
+    issue_queue_entries: usize,
+    width: u8,
+    units: [UnitConfig; POOLS],
+    latencies: [(Cycle, bool); 20],
+    fetch: Lane,
+    dispatch: Lane,
+    commit: Lane,
+    rob: Ring,
+    loads: Ring,
+    /// Issue times of instructions that wait in the issue queue.
+    waiting: BinaryHeap<Reverse<Cycle>>,
+    calendar: Vec<Slot>,
+    /// When each unit that is not pipelined is free again.
+    busy: [Vec<Cycle>; POOLS],
+    registers: [Cycle; 64],
+    memory_floor: Cycle,
+}
+
+impl Window {
+    /// An empty window at cycle 0.
+    pub fn new(config: &CoreConfig) -> Self {
+        let u = &config.units;
+        let units = [u.int_alu, u.int_mul, u.fp_add, u.fp_mul, u.memory];
+        let mut latencies = [(1, true); 20];
+        let rows = [
+            (Class::IntMul, u.int_mul),
+            (Class::IntDiv, u.int_div),
+            (Class::FpAdd, u.fp_add),
+            (Class::FpMul, u.fp_mul),
+            (Class::FpFused, u.fp_fused),
+            (Class::FpDiv, u.fp_div),
+            (Class::FpSqrt, u.fp_sqrt),
+            (Class::Load, u.memory),
+            (Class::Store, u.memory),
+            (Class::Atomic, u.memory),
+            (Class::CacheBlock, u.memory),
+            (Class::IntAlu, u.int_alu),
+        ];
+        for (class, unit) in rows {
+            latencies[class as usize] = (unit.latency_cycles, unit.pipelined);
+        }
+        Window {
+            frontend_cycles: config.frontend_cycles,
+            issue_queue_entries: config.issue_queue_entries as usize,
+            width: config.width as u8,
+            units,
+            latencies,
+            fetch: Lane::new(config.width),
+            dispatch: Lane::new(config.width),
+            commit: Lane::new(config.width),
+            rob: Ring::new(config.rob_entries),
+            loads: Ring::new(config.load_queue_entries),
+            waiting: BinaryHeap::new(),
+            calendar: vec![Slot::default(); CALENDAR],
+            busy: units.map(|unit| vec![0; unit.count as usize]),
+            registers: [0; 64],
+            memory_floor: 0,
+        }
+    }
+
+    /// Fetches the next instruction, not before `ready` (its line in the instruction cache).
+    #[inline]
+    pub fn fetch(&mut self, ready: Cycle) -> Cycle {
+        self.fetch.take(ready)
+    }
+
+    /// The cycle the front end has reached.
+    #[inline]
+    pub fn fetch_cycle(&self) -> Cycle {
+        self.fetch.cycle
+    }
+
+    /// Nothing more is fetched in this cycle: a taken branch.
+    #[inline]
+    pub fn end_fetch_cycle(&mut self) {
+        self.fetch.close_cycle();
+    }
+
+    /// The front end starts again at `cycle`.
+    #[inline]
+    pub fn redirect(&mut self, cycle: Cycle) {
+        if cycle > self.fetch.cycle {
+            self.fetch.cycle = cycle;
+            self.fetch.used = 0;
+        }
+    }
+
+    /// Dispatches an instruction fetched in `fetched`, not before `room` (a free entry of the store queue).
+    #[inline]
+    pub fn dispatch(&mut self, class: Class, fetched: Cycle, room: Cycle) -> Cycle {
+        let mut earliest = (fetched + self.frontend_cycles).max(self.rob.free_from()).max(room);
+        if class == Class::Load {
+            earliest = earliest.max(self.loads.free_from());
+        }
+        while self.waiting.peek().is_some_and(|&Reverse(issue)| issue <= earliest.max(self.dispatch.cycle)) {
+            self.waiting.pop();
+        }
+        if self.waiting.len() >= self.issue_queue_entries {
+            let Reverse(issue) = self.waiting.pop().expect("the issue queue is full, so it is not empty");
+            earliest = earliest.max(issue);
+        }
+        self.dispatch.take(earliest)
+    }
+
+    /// When the operands in these registers are there.
+    #[inline]
+    pub fn operands(&self, sources: [u8; 3]) -> Cycle {
+        let [a, b, c] = sources.map(|r| self.registers[usize::from(r) & 63]);
+        a.max(b).max(c)
+    }
+
+    /// Issues an instruction dispatched in `dispatched` whose operands are there at `ready`.
+    #[inline]
+    pub fn issue(&mut self, class: Class, dispatched: Cycle, ready: Cycle) -> Cycle {
+        let pool = pool(class);
+        let (latency, pipelined) = self.latencies[class as usize];
+        let mut earliest = ready.max(dispatched + 1);
+        if pool == 4 {
+            earliest = earliest.max(self.memory_floor);
+        }
+        let mut unit = 0;
+        if !pipelined {
+            let busy = &self.busy[pool];
+            unit = (0..busy.len()).min_by_key(|&i| busy[i]).expect("every pool has a unit");
+            earliest = earliest.max(busy[unit]);
+        }
+        let limit = self.units[pool].count as u8;
+        let mut cycle = earliest;
+        loop {
+            let slot = &mut self.calendar[cycle as usize % CALENDAR];
+            if slot.cycle < cycle {
+                *slot = Slot { cycle, ..Slot::default() };
+            }
+            if slot.used[pool] < limit && slot.total < self.width {
+                slot.used[pool] += 1;
+                slot.total += 1;
+                break;
+            }
+            cycle += 1;
+        }
+        if !pipelined {
+            self.busy[pool][unit] = cycle + latency;
+        }
+        if cycle > dispatched + 1 {
+            self.waiting.push(Reverse(cycle));
+        }
+        cycle
+    }
+
+    /// Cycles from issue to result, for classes whose latency is fixed.
+    #[inline]
+    pub fn latency(&self, class: Class) -> Cycle {
+        self.latencies[class as usize].0
+    }
+
+    /// The register holds its new value at `cycle`.
+    #[inline]
+    pub fn write_register(&mut self, register: u8, cycle: Cycle) {
+        if register != 0 {
+            self.registers[usize::from(register) & 63] = cycle;
+        }
+    }
+
+    /// Commits the oldest instruction, complete at `complete`.
+    #[inline]
+    pub fn commit(&mut self, class: Class, complete: Cycle) -> Cycle {
+        let cycle = self.commit.take(complete + 1);
+        self.rob.push(cycle);
+        if class == Class::Load {
+            self.loads.push(cycle);
+        }
+        cycle
+    }
+
+    /// The cycle of the youngest commit.
+    #[inline]
+    pub fn commit_cycle(&self) -> Cycle {
+        self.commit.cycle
+    }
+
+    /// The youngest committed instruction leaves the reorder buffer only at `cycle`.
+    pub fn hold_commit(&mut self, cycle: Cycle) {
+        if cycle > self.commit.cycle {
+            self.commit.cycle = cycle;
+            self.commit.used = 0;
+            let last = (self.rob.next + self.rob.freed.len() - 1) % self.rob.freed.len();
+            self.rob.freed[last] = cycle;
+        }
+    }
+
+    /// No younger access to memory issues before `cycle`.
+    pub fn hold_memory(&mut self, cycle: Cycle) {
+        self.memory_floor = self.memory_floor.max(cycle);
+    }
+
+    /// The pipeline is empty and starts again at `cycle`.
+    pub fn restart(&mut self, cycle: Cycle) {
+        self.hold_commit(cycle);
+        self.redirect(cycle + 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(window: &mut Window, n: usize, class: Class, chain: bool) -> Cycle {
+        let mut last = 0;
+        for _ in 0..n {
+            let fetched = window.fetch(0);
+            let dispatched = window.dispatch(class, fetched, 0);
+            let ready = window.operands(if chain { [5, 0, 0] } else { [0; 3] });
+            let issued = window.issue(class, dispatched, ready);
+            let complete = issued + window.latency(class);
+            window.write_register(if chain { 5 } else { 6 }, complete);
+            last = window.commit(class, complete);
+        }
+        last
+    }
+
+    fn window() -> Window {
+        Window::new(&CoreConfig::default())
+    }
+
+    #[test]
+    fn independent_additions_are_bound_by_the_six_units() {
+        let cycles = run(&mut window(), 6000, Class::IntAlu, false);
+        assert!((1000..1020).contains(&cycles), "{cycles}");
+    }
+
+    #[test]
+    fn a_chain_of_operations_takes_the_sum_of_their_latencies() {
+        let cycles = run(&mut window(), 1000, Class::IntMul, true);
+        assert!((3000..3020).contains(&cycles), "{cycles}");
+    }
+
+    #[test]
+    fn divisions_are_not_pipelined() {
+        let cycles = run(&mut window(), 1000, Class::IntDiv, false);
+        assert!((10_000..10_040).contains(&cycles), "{cycles}");
+    }
+
+    #[test]
+    fn a_full_reorder_buffer_waits_for_its_oldest_instruction() {
+        let mut w = window();
+        let fetched = w.fetch(0);
+        let dispatched = w.dispatch(Class::Load, fetched, 0);
+        let issued = w.issue(Class::Load, dispatched, 0);
+        w.commit(Class::Load, issued + 500);
+        for _ in 0..191 {
+            assert!(w.dispatch(Class::IntAlu, 0, 0) < 100);
+            w.commit(Class::IntAlu, 0);
+        }
+        assert!(w.dispatch(Class::IntAlu, 0, 0) >= 500);
+    }
+}

@@ -1,0 +1,238 @@
+//! The description of a machine: read from TOML, changed by `--set`, refused with one sentence if it cannot be built.
+
+use durasim_core::CoreConfig;
+use durasim_design::LevelGeometry;
+use durasim_memory::MemoryConfig;
+use durasim_types::{ConfigError, Cycle, LINE_BYTES};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// One cache.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CacheConfig {
+    /// Capacity in bytes: ways times a power of two of 64-byte lines.
+    pub size_bytes: u64,
+    /// Associativity.
+    pub ways: u32,
+    /// Latency of a hit in core cycles.
+    pub latency_cycles: Cycle,
+    /// Misses in flight at most.
+    pub mshrs: u32,
+}
+
+/// Whether a lower level holds every line of the levels above.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Inclusion {
+    /// A line that leaves a level leaves the levels above too.
+    Inclusive,
+    /// Levels above keep their copies.
+    NonInclusive,
+}
+
+/// How the parts are connected.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct InterconnectConfig {
+    /// Inclusion of L2 and LLC.
+    pub inclusion: Inclusion,
+    /// Cycles that an answer takes per level on its way up.
+    pub response_cycles: Cycle,
+    /// Cycles of a message between a core and a memory controller.
+    pub hop_cycles: Cycle,
+    /// Lines that may wait between the LLC and the write queues before a miss has to wait.
+    pub write_back_buffers: u32,
+}
+
+/// A machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MachineConfig {
+    /// Its name.
+    pub name: String,
+    /// One sentence.
+    pub description: String,
+    /// Clock of cores and caches in MHz.
+    pub frequency_mhz: u64,
+    /// Number of cores.
+    pub cores: u16,
+    /// The cores.
+    pub core: CoreConfig,
+    /// First-level instruction cache of each core.
+    pub l1i: CacheConfig,
+    /// First-level data cache of each core.
+    pub l1d: CacheConfig,
+    /// Second-level cache of each core.
+    pub l2: CacheConfig,
+    /// Last-level cache.
+    pub llc: CacheConfig,
+    /// Connections.
+    pub interconnect: InterconnectConfig,
+    /// Volatile memory.
+    pub dram: MemoryConfig,
+    /// Persistent memory.
+    pub pmem: MemoryConfig,
+    /// Parameters of durability designs by name; what is not said here has the design's default.
+    #[serde(default)]
+    pub design: BTreeMap<String, serde_json::Map<String, serde_json::Value>>,
+}
+
+impl CacheConfig {
+    fn check(&self, field: &str) -> Result<(), ConfigError> {
+        let refuse = |name: &str, problem: String| Err(ConfigError::new(format!("{field}.{name}"), problem));
+        if !(1..=64).contains(&self.ways) {
+            return refuse("ways", format!("{} is not between 1 and 64", self.ways));
+        }
+        let sets = self.size_bytes / (LINE_BYTES * u64::from(self.ways));
+        if sets * LINE_BYTES * u64::from(self.ways) != self.size_bytes || !sets.is_power_of_two() || sets > 1 << 20 {
+            let problem = format!(
+                "{} bytes are not {} ways times a power of two (at most 2^20) of 64-byte lines",
+                self.size_bytes, self.ways
+            );
+            return refuse("size_bytes", problem);
+        }
+        if !(1..=10_000).contains(&self.latency_cycles) {
+            return refuse("latency_cycles", format!("{} is not between 1 and 10000", self.latency_cycles));
+        }
+        if !(1..=1024).contains(&self.mshrs) {
+            return refuse("mshrs", format!("{} is not between 1 and 1024", self.mshrs));
+        }
+        Ok(())
+    }
+
+    /// The shape of the cache.
+    pub fn geometry(&self) -> LevelGeometry {
+        LevelGeometry {
+            sets: (self.size_bytes / (LINE_BYTES * u64::from(self.ways))) as u32,
+            ways: self.ways,
+            missing_way_period: 0,
+            latency_cycles: self.latency_cycles,
+        }
+    }
+}
+
+impl MachineConfig {
+    /// Reads a machine from TOML text, with `overrides` of the form `path.to.key=value` applied.
+    ///
+    /// # Errors
+    /// Syntax, unknown keys, wrong types and values out of range, each with the path of the field.
+    pub fn parse(source: &str, text: &str, overrides: &[String]) -> Result<Self, ConfigError> {
+        let mut tree: toml::Table =
+            text.parse().map_err(|e: toml::de::Error| ConfigError::new(source, one_line(e.message())))?;
+        for item in overrides {
+            apply(&mut tree, item)?;
+        }
+        let config: MachineConfig = serde_path_to_error::deserialize(toml::Value::Table(tree)).map_err(|e| {
+            let path = e.path().to_string();
+            let field = if path == "." { source.to_owned() } else { path };
+            ConfigError::new(field, one_line(e.inner().message()))
+        })?;
+        config.check()?;
+        Ok(config)
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        if !(1..=100_000).contains(&self.frequency_mhz) {
+            let problem = format!("{} is not between 1 and 100000", self.frequency_mhz);
+            return Err(ConfigError::new("frequency_mhz", problem));
+        }
+        if self.cores != 1 {
+            let problem = format!("{} cores are not supported yet, only 1", self.cores);
+            return Err(ConfigError::new("cores", problem));
+        }
+        self.core.check("core")?;
+        self.l1i.check("l1i")?;
+        self.l1d.check("l1d")?;
+        self.l2.check("l2")?;
+        self.llc.check("llc")?;
+        for (name, cache) in [("l1d", &self.l1d), ("l2", &self.l2), ("llc", &self.llc)] {
+            if cache.ways < 4 {
+                // Lines in service are pinned in their set while another one has to find a way.
+                let problem = format!("{} is less than the 4 ways a data cache needs", cache.ways);
+                return Err(ConfigError::new(format!("{name}.ways"), problem));
+            }
+        }
+        let i = &self.interconnect;
+        if i.response_cycles > 1000 || i.hop_cycles > 100_000 {
+            return Err(ConfigError::new("interconnect", "response_cycles is at most 1000, hop_cycles at most 100000"));
+        }
+        if !(1..=4096).contains(&i.write_back_buffers) {
+            let problem = format!("{} is not between 1 and 4096", i.write_back_buffers);
+            return Err(ConfigError::new("interconnect.write_back_buffers", problem));
+        }
+        self.dram.check("dram")?;
+        self.pmem.check("pmem")
+    }
+}
+
+/// Messages of parsers span lines; users get one sentence.
+fn one_line(message: &str) -> String {
+    message.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Applies one `path.to.key=value`. The value is read as TOML; what is not TOML is taken as a string.
+fn apply(tree: &mut toml::Table, item: &str) -> Result<(), ConfigError> {
+    let Some((path, value)) = item.split_once('=') else {
+        return Err(ConfigError::new("--set", format!("'{item}' is not of the form path.to.key=value")));
+    };
+    let (path, value) = (path.trim(), value.trim());
+    let value = format!("v = {value}")
+        .parse::<toml::Table>()
+        .ok()
+        .and_then(|mut t| t.remove("v"))
+        .unwrap_or_else(|| toml::Value::String(value.to_owned()));
+    let keys: Vec<&str> = path.split('.').collect();
+    if keys.iter().any(|k| k.is_empty()) {
+        return Err(ConfigError::new("--set", format!("'{path}' is not a path of keys")));
+    }
+    let (last, parents) = keys.split_last().expect("split gives at least one piece");
+    let mut at = tree;
+    for key in parents {
+        let next = at.entry(*key).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+        let Some(table) = next.as_table_mut() else {
+            return Err(ConfigError::new(path, format!("'{key}' is a value, not a section")));
+        };
+        at = table;
+    }
+    at.insert((*last).to_owned(), value);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::presets;
+
+    fn parse(overrides: &[&str]) -> Result<MachineConfig, ConfigError> {
+        let overrides: Vec<String> = overrides.iter().map(|s| (*s).to_owned()).collect();
+        MachineConfig::parse("tiny", presets::text("tiny").unwrap(), &overrides)
+    }
+
+    #[test]
+    fn overrides_change_values_and_unknown_keys_are_refused_by_path() {
+        assert_eq!(parse(&["l2.ways=8", "l2.size_bytes=1024"]).unwrap().l2.ways, 8);
+        assert_eq!(parse(&["pmem.media.banks = 7"]).unwrap().pmem.media.banks, 7);
+        let refused = parse(&["l2.wayz=2"]).unwrap_err();
+        assert!(refused.field.starts_with("l2") && refused.problem.contains("wayz"), "{refused}");
+        assert_eq!(parse(&["l2.ways=lots"]).unwrap_err().field, "l2.ways");
+        assert_eq!(parse(&["l2.ways"]).unwrap_err().field, "--set");
+        assert_eq!(parse(&["l2.ways.more=1"]).unwrap_err().field, "l2.ways.more");
+    }
+
+    #[test]
+    fn values_out_of_range_name_the_field_and_the_range() {
+        for (set, field) in [
+            ("l1d.size_bytes=1000", "l1d.size_bytes"),
+            ("llc.ways=0", "llc.ways"),
+            ("core.width=99", "core.width"),
+            ("cores=3", "cores"),
+            ("frequency_mhz=0", "frequency_mhz"),
+            ("pmem.controller.write_queue_entries=0", "pmem.controller.write_queue_entries"),
+            ("core.units.int_alu={count=0,latency_cycles=1,pipelined=true}", "core.units.int_alu.count"),
+        ] {
+            assert_eq!(parse(&[set]).unwrap_err().field, field, "{set}");
+        }
+    }
+}

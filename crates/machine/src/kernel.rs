@@ -1,0 +1,22 @@
+//! The memory as the kernel sees it while it serves a system call.
+
+use crate::system::System;
+use durasim_guest::PhysMemory;
+use durasim_types::{CoreId, Cycle, PhysAddr, TxId};
+
+pub(crate) struct KernelMemory<'a> {
+    pub system: &'a mut System,
+    pub core: CoreId,
+    pub tx: Option<TxId>,
+    pub at: Cycle,
+}
+
+impl PhysMemory for KernelMemory<'_> {
+    fn read(&mut self, addr: PhysAddr, bytes: &mut [u8]) {
+        self.system.read_newest(addr, bytes);
+    }
+
+    fn write(&mut self, addr: PhysAddr, bytes: &[u8]) {
+        self.system.write_newest(self.core, addr, bytes, self.tx, self.at);
+    }
+}

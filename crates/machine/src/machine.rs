@@ -1,0 +1,333 @@
+//! A machine with a program on it, and the loop that runs it.
+
+use crate::MachineConfig;
+use crate::kernel::KernelMemory;
+use crate::measure::{Measurements, Moment, RegionEnd};
+use crate::port::MachinePort;
+use crate::system::{DRAM_BASE, PMEM_BASE, Plan, System};
+use durasim_core::{Core, Exit};
+use durasim_guest::{MemoryMap, Output, PmemPool, PoolFile, Process, ProcessConfig, SyscallOutcome};
+use durasim_isa::{Marker, Stop, disassemble};
+use durasim_types::{ConfigError, CoreId, Cycle, Digest, Error, GuestFault, PAGE_BYTES, Pages, Stats};
+
+/// Instructions between two looks at the outside world (output, cancellation).
+const SLICE: u64 = 1 << 20;
+
+/// A program for the machine.
+#[derive(Clone, Debug, Default)]
+pub struct Program {
+    /// The bytes of the executable.
+    pub elf: Vec<u8>,
+    /// Its name.
+    pub elf_name: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Its environment.
+    pub env: Vec<String>,
+    /// The folder of the host that it sees.
+    pub root: Option<std::path::PathBuf>,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// The pool it finds under `/pmem/`.
+    pub pool: Option<PoolContents>,
+}
+
+/// The contents of `/pmem/`: the namespace and the bytes.
+#[derive(Clone, Debug)]
+pub struct PoolContents {
+    /// Names, offsets and sizes.
+    pub files: PmemPool,
+    /// Persistent memory.
+    pub pages: Pages,
+}
+
+impl PoolContents {
+    /// The contents as a pool file holds them.
+    pub fn of_file(file: &PoolFile) -> Self {
+        let mut pages = Pages::new(PMEM_BASE, file.capacity_bytes());
+        for (number, page) in &file.pages {
+            pages.write(PMEM_BASE.plus(number * PAGE_BYTES), &page[..]);
+        }
+        PoolContents { files: file.files.clone(), pages }
+    }
+
+    /// A pool file with these contents, written by the row `written_by`.
+    pub fn to_file(&self, written_by: &str) -> PoolFile {
+        let data_bytes = self.files.capacity_bytes();
+        let pages = self
+            .pages
+            .touched()
+            .filter(|(addr, _)| addr.0 - PMEM_BASE.0 < data_bytes)
+            .map(|(addr, page)| {
+                let page: Box<[u8; 4096]> = Box::new(page.try_into().expect("a page has 4096 bytes"));
+                ((addr.0 - PMEM_BASE.0) / PAGE_BYTES, page)
+            })
+            .collect();
+        PoolFile { files: self.files.clone(), pages, written_by: written_by.to_owned() }
+    }
+}
+
+/// The memories as a program on this plan finds them.
+pub fn memory_map(config: &MachineConfig, plan: &Plan) -> MemoryMap {
+    MemoryMap {
+        dram_base: DRAM_BASE,
+        dram_bytes: config.dram.capacity_mib << 20,
+        pmem_base: PMEM_BASE,
+        pmem_data_bytes: plan.geometry.pmem_data_bytes,
+    }
+}
+
+/// The configuration of a process that runs `program` on this plan.
+pub(crate) fn process_config(config: &MachineConfig, plan: &Plan, program: &Program) -> ProcessConfig {
+    let map = memory_map(config, plan);
+    ProcessConfig {
+        args: program.args.clone(),
+        env: program.env.clone(),
+        root: program.root.clone(),
+        seed: program.seed,
+        cores: config.cores.into(),
+        ..ProcessConfig::new(program.elf_name.clone(), program.elf.clone(), map)
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The program exited with this code.
+    Exited(i32),
+    /// The limit of instructions was reached.
+    InstructionLimit,
+    /// An observer stopped the machine.
+    Stopped,
+}
+
+/// A machine.
+pub struct Machine {
+    pub(crate) system: System,
+    pub(crate) process: Process,
+    cores: Vec<Core>,
+    pub(crate) measure: Measurements,
+}
+
+impl Machine {
+    /// Builds the machine and loads the program.
+    ///
+    /// # Errors
+    /// Everything that is refused before cycle 0.
+    pub fn new(config: &MachineConfig, plan: &Plan, program: &Program) -> Result<Self, Error> {
+        let mut system = System::new(config, plan)?;
+        let files = match &program.pool {
+            Some(pool) => {
+                system.load_pmem(&pool.pages);
+                pool.files.clone()
+            }
+            None => PmemPool::new(plan.geometry.pmem_data_bytes),
+        };
+        let mut memory = KernelMemory { system: &mut system, core: CoreId(0), tx: None, at: 0 };
+        let (process, hart) = Process::load(process_config(config, plan, program), files, &mut memory)?;
+        let cores = vec![Core::new(CoreId(0), &config.core, hart)];
+        Ok(Machine { system, process, cores, measure: Measurements::new() })
+    }
+
+    /// The memory system.
+    pub fn system(&self) -> &System {
+        &self.system
+    }
+
+    /// The memory system, to attach observers.
+    pub fn system_mut(&mut self) -> &mut System {
+        &mut self.system
+    }
+
+    /// The namespace of `/pmem/`.
+    pub fn pool(&self) -> &PmemPool {
+        self.process.pool()
+    }
+
+    /// Instructions and cycles so far.
+    pub(crate) fn now(&self) -> Moment {
+        Moment { instructions: self.cores[0].instructions(), cycle: self.cores[0].cycle() }
+    }
+
+    /// Runs the program to its end, or until `max_instructions`, or until an observer stops it.
+    ///
+    /// # Errors
+    /// Faults of the guest, and a machine that is stuck.
+    pub fn run(&mut self, max_instructions: Option<u64>, output: &mut dyn Output) -> Result<Ending, Error> {
+        let limit = max_instructions.unwrap_or(u64::MAX);
+        loop {
+            let left = limit - self.cores[0].instructions().min(limit);
+            if left == 0 {
+                return Ok(Ending::InstructionLimit);
+            }
+            let mut port =
+                MachinePort { system: &mut self.system, process: &mut self.process, measure: &mut self.measure };
+            let exit = self.cores[0].run(&mut port, left.min(SLICE));
+            if let Some(error) = self.system.error() {
+                return Err(error.clone());
+            }
+            match exit {
+                Exit::Budget => {}
+                Exit::SystemCall => {
+                    if let Some(code) = self.system_call(output)? {
+                        self.finish();
+                        return match self.system.error() {
+                            Some(error) => Err(error.clone()),
+                            None => Ok(Ending::Exited(code)),
+                        };
+                    }
+                }
+                Exit::Yield => self.region_marker(),
+                Exit::Halted => return Ok(Ending::Stopped),
+                Exit::Breakpoint => return Err(self.fault("the program ran into an ebreak").into()),
+                Exit::NestedTransaction => {
+                    return Err(self.fault("a transaction begins inside another one").into());
+                }
+                Exit::NoTransaction => {
+                    return Err(self.fault("a transaction is ended where none is open").into());
+                }
+                Exit::Fault(stop) => return Err(self.explain(stop).into()),
+            }
+        }
+    }
+
+    fn fault(&self, what: impl Into<String>) -> GuestFault {
+        let last_syscall = self.process.last_syscall().map(str::to_owned);
+        GuestFault { pc: self.cores[0].hart.pc, what: what.into(), last_syscall }
+    }
+
+    fn explain(&mut self, stop: Stop) -> GuestFault {
+        let what = match stop {
+            Stop::Fault(fault) => self.process.space().describe(&fault),
+            Stop::Illegal => {
+                let bits = self.bits_at(self.cores[0].hart.pc);
+                format!("illegal instruction: {}", disassemble(bits))
+            }
+        };
+        self.fault(what)
+    }
+
+    /// The encoding at a pc, for messages.
+    fn bits_at(&mut self, pc: u64) -> u32 {
+        let half = |machine: &mut Machine, addr| {
+            let phys = machine.process.space().translate(addr, durasim_isa::Access::Execute).ok()?;
+            Some(u32::from(machine.system.code(phys)))
+        };
+        let low = half(self, pc).unwrap_or(0);
+        if low & 3 == 3 { low | half(self, pc + 2).unwrap_or(0) << 16 } else { low }
+    }
+
+    /// Serves a system call; the exit code if it was the program's last.
+    fn system_call(&mut self, output: &mut dyn Output) -> Result<Option<i32>, Error> {
+        let core = &mut self.cores[0];
+        let (epoch, code_epoch) = (self.process.space().epoch(), self.process.space().code_epoch());
+        let at = core.cycle();
+        let now_ns = self.system.geometry().clock.picos(at) / 1000;
+        let mut memory = KernelMemory { system: &mut self.system, core: CoreId(0), tx: core.open_tx(), at };
+        let outcome = self.process.syscall(&mut core.hart, &mut memory, now_ns, output)?;
+        if self.process.space().epoch() != epoch || self.process.space().code_epoch() != code_epoch {
+            core.mappings_changed(self.process.space().code_epoch() != code_epoch);
+        }
+        match outcome {
+            SyscallOutcome::Continue => core.resume_after_system_call(0),
+            SyscallOutcome::Sleep { until_ns } => {
+                core.resume_after_system_call(self.system.geometry().clock.cycles(until_ns.saturating_mul(1000)));
+            }
+            SyscallOutcome::Exit(code) => return Ok(Some(code)),
+        }
+        Ok(None)
+    }
+
+    fn region_marker(&mut self) {
+        let Some((marker, _)) = self.measure.pending.take() else { return };
+        if marker == Marker::RoiBegin {
+            self.system.reset_stats();
+            self.cores[0].reset_stats();
+            self.measure.reset();
+            self.measure.roi_begin = Some(self.now());
+            self.measure.roi_end = None;
+        } else if self.measure.roi_begin.is_some() {
+            self.measure.roi_end = Some(self.region_end());
+        }
+    }
+
+    /// The state of all counters now.
+    pub(crate) fn region_end(&self) -> RegionEnd {
+        let latency = if self.measure.ops > 0 { &self.measure.op_latency } else { self.system.tx_latency() };
+        RegionEnd {
+            at: self.now(),
+            stats: self.stats(),
+            media_write_bytes: self.system.media_write_bytes(),
+            residual_dirty_bytes: self.system.residual_dirty_bytes(),
+            tx: self.system.tx_stats(),
+            ops: self.measure.ops,
+            latency: latency.clone(),
+        }
+    }
+
+    fn stats(&self) -> Stats {
+        let mut stats = self.system.stats();
+        let c = self.cores[0].stats();
+        stats.count("core.branches", c.branches, "Conditional branches");
+        stats.count("core.mispredictions", c.mispredictions, "Branches and jumps predicted wrongly");
+        stats.count("core.loads", c.loads, "Loads executed");
+        stats.count("core.forwards", c.forwards, "Loads whose data came from the store buffer");
+        stats.count("core.stores", c.stores, "Stores executed");
+        stats.count("core.fences", c.fences, "Fences executed");
+        let cleans = self.measure.cache_block_operations;
+        stats.count("core.cache_block_operations", cleans, "Cache-block operations executed");
+        let waited = c.fence_stall_cycles as f64;
+        stats.set("core.fence_stall_cycles", waited, "cycles", "Cycles in which fences held younger instructions");
+        let waited = c.commit_stall_cycles as f64;
+        stats.set("core.commit_stall_cycles", waited, "cycles", "Cycles in which commits held younger instructions");
+        stats.count("core.system_calls", c.system_calls, "System calls");
+        stats
+    }
+
+    /// The program is over: its stores leave, acknowledgements come in.
+    fn finish(&mut self) {
+        let mut port = MachinePort { system: &mut self.system, process: &mut self.process, measure: &mut self.measure };
+        self.cores[0].quiesce(&mut port);
+    }
+
+    /// An orderly shutdown: what persistent memory holds after all that is cached has been written, as recovery would
+    /// leave it.
+    ///
+    /// # Errors
+    /// Never in a working design; a recovery that reports lost work is an error of the run.
+    pub(crate) fn shut_down(&mut self, prepared: &crate::Prepared) -> Result<PoolContents, Error> {
+        let at = self.cycle();
+        self.system.drain_queues(at);
+        let (mut image, _) = self.system.crash_image(u64::MAX);
+        self.system.write_caches_home(&mut image);
+        let plan = &prepared.plan;
+        let report = (plan.row.hardware.recover)(&plan.spec, &plan.geometry, &mut image)
+            .expect("recovery is not cut in an orderly shutdown");
+        if let Some(loss) = report.losses.first() {
+            return Err(Error::Stuck { cycle: at, what: format!("work was lost in an orderly shutdown: {loss}") });
+        }
+        Ok(PoolContents { files: self.process.pool().clone(), pages: image.pmem })
+    }
+
+    /// A digest of the whole state.
+    pub fn digest(&self) -> String {
+        let mut digest = Digest::default();
+        self.cores[0].digest(&mut digest);
+        self.system.digest(&mut digest);
+        self.process.pool().digest(&mut digest);
+        digest.hex()
+    }
+
+    /// The youngest commit's cycle.
+    pub fn cycle(&self) -> Cycle {
+        self.cores[0].cycle()
+    }
+}
+
+/// Reads an ELF from the host.
+///
+/// # Errors
+/// A file that cannot be read is a wrong argument, not a failure of the host's disk.
+pub fn read_elf(path: &std::path::Path) -> Result<Vec<u8>, Error> {
+    std::fs::read(path).map_err(|e| ConfigError::new("elf", format!("{} cannot be read: {e}", path.display())).into())
+}

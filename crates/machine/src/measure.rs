@@ -1,0 +1,71 @@
+//! What is measured: the region of interest, latencies of operations, and the state of all counters at its end.
+
+use durasim_isa::Marker;
+use durasim_types::{CoreId, Cycle, PhysAddr, Stats};
+use hdrhistogram::Histogram;
+use std::collections::BTreeMap;
+
+/// Instructions and cycles at a moment of the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Moment {
+    pub instructions: u64,
+    pub cycle: Cycle,
+}
+
+/// Everything the result reports of a region, taken at its end.
+#[derive(Clone, Debug)]
+pub(crate) struct RegionEnd {
+    pub at: Moment,
+    pub stats: Stats,
+    pub media_write_bytes: [u64; 5],
+    pub residual_dirty_bytes: u64,
+    pub tx: crate::system::TxStats,
+    pub ops: u64,
+    pub latency: Histogram<u64>,
+}
+
+pub(crate) struct Measurements {
+    pub roi_begin: Option<Moment>,
+    pub roi_end: Option<RegionEnd>,
+    /// A marker of the region of interest that the machine has not yet seen.
+    pub pending: Option<(Marker, Cycle)>,
+    pub data_base: Option<PhysAddr>,
+    pub cache_block_operations: u64,
+    op_begun: BTreeMap<CoreId, Cycle>,
+    pub ops: u64,
+    pub op_latency: Histogram<u64>,
+}
+
+impl Measurements {
+    pub fn new() -> Self {
+        Measurements {
+            roi_begin: None,
+            roi_end: None,
+            pending: None,
+            data_base: None,
+            cache_block_operations: 0,
+            op_begun: BTreeMap::new(),
+            ops: 0,
+            op_latency: Histogram::new(3).expect("three digits are a valid precision"),
+        }
+    }
+
+    /// A region begins: what was counted so far belongs to no region.
+    pub fn reset(&mut self) {
+        self.cache_block_operations = 0;
+        self.op_begun.clear();
+        self.ops = 0;
+        self.op_latency.reset();
+    }
+
+    pub fn op_begin(&mut self, core: CoreId, at: Cycle) {
+        self.op_begun.insert(core, at);
+    }
+
+    pub fn op_end(&mut self, core: CoreId, at: Cycle) {
+        if let Some(begun) = self.op_begun.remove(&core) {
+            self.ops += 1;
+            self.op_latency.saturating_record(at - begun);
+        }
+    }
+}

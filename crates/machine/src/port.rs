@@ -1,0 +1,124 @@
+//! A core's view of the machine: the memory system, the address space of its process, and the measurements.
+
+use crate::measure::Measurements;
+use crate::system::System;
+use durasim_core::{Control, Outcome, PendingStore, Port};
+use durasim_guest::Process;
+use durasim_isa::{Access, CacheBlockOp, Fault, FenceSet, Marker};
+use durasim_types::{CoreId, Cycle, DataRange, LineAddr, PhysAddr, TxId};
+
+pub(crate) struct MachinePort<'a> {
+    pub system: &'a mut System,
+    pub process: &'a mut Process,
+    pub measure: &'a mut Measurements,
+}
+
+impl Port for MachinePort<'_> {
+    fn translate(&mut self, addr: u64, access: Access) -> Result<PhysAddr, Fault> {
+        self.process.space().translate(addr, access)
+    }
+
+    fn code(&mut self, _core: CoreId, addr: PhysAddr) -> u16 {
+        self.system.code(addr)
+    }
+
+    fn fetch(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> Cycle {
+        self.system.fetch_code(core, line, at)
+    }
+
+    #[inline]
+    fn load(&mut self, core: CoreId, addr: PhysAddr, len: u8, tx: Option<TxId>, at: Cycle) -> (u64, Cycle) {
+        self.system.load(core, addr, len, tx, at)
+    }
+
+    fn take_abort(&mut self, core: CoreId) -> Option<(Cycle, u64)> {
+        self.system.take_abort(core)
+    }
+
+    #[inline]
+    fn prefetch_own(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, at: Cycle) -> Cycle {
+        self.system.prefetch_own(core, line, tx, at)
+    }
+
+    #[inline]
+    fn store(&mut self, core: CoreId, store: &PendingStore, at: Cycle) -> Outcome {
+        self.system.store(core, store, at)
+    }
+
+    fn atomic(
+        &mut self,
+        core: CoreId,
+        place: &PendingStore,
+        at: Cycle,
+        update: &mut dyn FnMut(u64) -> Option<u64>,
+    ) -> (u64, Outcome) {
+        self.system.atomic(core, place, at, update)
+    }
+
+    fn cache_block(&mut self, core: CoreId, op: CacheBlockOp, line: LineAddr, at: Cycle) -> Cycle {
+        self.measure.cache_block_operations += 1;
+        self.system.cache_block(core, op, line, at)
+    }
+
+    fn fence(&mut self, core: CoreId, set: FenceSet, at: Cycle) -> Cycle {
+        self.system.fence(core, set.writes(), at)
+    }
+
+    fn cleans_outstanding(&self, core: CoreId) -> bool {
+        self.system.cleans_outstanding(core)
+    }
+
+    fn new_tx(&mut self, _core: CoreId) -> TxId {
+        self.system.new_tx()
+    }
+
+    fn tx_begin(&mut self, core: CoreId, tx: TxId, at: Cycle) -> Outcome {
+        self.system.tx_begin(core, tx, at)
+    }
+
+    fn tx_commit(&mut self, core: CoreId, tx: TxId, at: Cycle) -> Outcome {
+        self.system.tx_commit(core, tx, at)
+    }
+
+    fn tx_abort(&mut self, core: CoreId, tx: TxId, code: u8, at: Cycle) -> Outcome {
+        self.system.tx_abort(core, tx, code, at)
+    }
+
+    fn commits_retire_early(&self) -> bool {
+        self.system.commits_retire_early()
+    }
+
+    fn marker(&mut self, core: CoreId, marker: Marker, argument: u64, at: Cycle) -> Result<Control, Fault> {
+        match marker {
+            Marker::OpBegin => self.measure.op_begin(core, at),
+            Marker::OpEnd => self.measure.op_end(core, at),
+            Marker::DataBase => self.measure.data_base = Some(self.process.space().translate(argument, Access::Read)?),
+            Marker::DataSize => {
+                if let Some(base) = self.measure.data_base {
+                    self.system.declare_data(DataRange { base, size_bytes: argument });
+                }
+            }
+            Marker::RoiBegin | Marker::RoiEnd => {
+                self.measure.pending = Some((marker, at));
+                return Ok(Control::Yield);
+            }
+            // Snapshots are not taken yet; the core handles the markers of transactions itself.
+            Marker::SnapshotMark | Marker::TxBegin | Marker::TxCommit | Marker::TxAbort => {}
+        }
+        Ok(Control::Continue)
+    }
+
+    #[inline]
+    fn retired(&mut self, core: CoreId, instructions: u64, at: Cycle) {
+        self.system.retired(core, instructions, at);
+    }
+
+    fn time_ns(&self, at: Cycle) -> u64 {
+        self.system.geometry().clock.picos(at) / 1000
+    }
+
+    #[inline]
+    fn halted(&self) -> bool {
+        self.system.halted()
+    }
+}

@@ -1,0 +1,227 @@
+//! Carrying out what a design asks for.
+
+use super::{Later, System};
+use durasim_cache::Version;
+use durasim_design::{Action, Actions, LevelId, LineTag, Node, Scanned};
+use durasim_memory::{Write, WriteToken};
+use durasim_types::{Cause, CoreId, Cycle, EventKind, Line, PhysAddr, TxId};
+
+/// A write of up to a line of bytes, inside one line.
+fn write_of(at: PhysAddr, bytes: &[u8], cause: Cause) -> Write {
+    let offset = at.offset();
+    assert!(offset + bytes.len() <= 64, "a write of {} bytes at {at} crosses a line", bytes.len());
+    let mut data: Line = [0; 64];
+    data[offset..offset + bytes.len()].copy_from_slice(bytes);
+    let mask = if bytes.len() == 64 { u64::MAX } else { ((1u64 << bytes.len()) - 1) << offset };
+    Write { mask, ..Write::line(at.line(), data, cause) }
+}
+
+impl System {
+    /// Carries out a list of actions in order and gives the list back for reuse.
+    pub(super) fn carry_out(&mut self, core: CoreId, at: Cycle, actions: Actions) {
+        let mut list = actions;
+        for index in 0..list.as_slice().len() {
+            if self.halted {
+                break;
+            }
+            self.act(core, at, list.as_slice()[index]);
+        }
+        list.clear();
+        self.spare.push(list);
+    }
+
+    fn act(&mut self, core: CoreId, at: Cycle, action: Action) {
+        match action {
+            Action::CopyDown(line) => {
+                let array = &self.l1d[core.0 as usize];
+                let slot = array.find(line).expect("CopyDown names the line of the store at hand");
+                let version = Version { dirty: true, tag: LineTag::NONE, ..array.version(slot) };
+                self.put_below(LevelId::L2, core, version, at);
+            }
+            Action::CleanHome(line) => {
+                let array = &mut self.l1d[core.0 as usize];
+                let slot = array.find(line).expect("CleanHome names the line of the store at hand");
+                let data = *array.data(slot);
+                let cause = self.home_cause(line);
+                self.submit(core, Write::line(line, data, cause), at);
+                self.clean_copies(core, line, data);
+            }
+            Action::PutCached { addr, payload, cause: _ } => {
+                let mut word = [0; 8];
+                word[..payload.bytes().len()].copy_from_slice(payload.bytes());
+                self.put_cached(core, addr, payload.bytes().len() as u8, u64::from_le_bytes(word), at);
+            }
+            Action::Append { at: place, payload, cause, token } => {
+                let mut write = write_of(place, payload.bytes(), cause);
+                write.token = token.map(|t| WriteToken(t.0));
+                self.submit(core, write, at);
+            }
+            Action::Copy { from, to, len, cause, token } => {
+                let (line, done) = self.read_memory(from.line(), at);
+                let source = &line[from.offset()..from.offset() + len as usize];
+                let mut write = write_of(to, source, cause);
+                write.token = token.map(|t| WriteToken(t.0));
+                // Whoever waits for the copy waits from now on, not only from its write on.
+                if let Some(token) = token {
+                    *self.outstanding.entry(token.0).or_default() += 1;
+                }
+                self.schedule(done, Later::Write(Box::new(write)));
+            }
+            Action::Send { from: _, to, message } => {
+                self.schedule(at + self.hop_cycles, Later::Message { to, message });
+            }
+            Action::Timer { id, after_cycles } => self.schedule(at + after_cycles, Later::Timer { id }),
+            Action::InstructionTimer { id, after_instructions } => {
+                self.instruction_timers.insert((self.instructions + after_instructions, id));
+                self.next_instruction_timer = self.instruction_timers.first().map_or(u64::MAX, |t| t.0);
+            }
+            Action::Resume { id } => self.wake(core, id, at),
+            Action::Scan { id, lines_per_cycle } => {
+                self.schedule(at + 1, Later::Scan { id, position: 0, lines_per_cycle: lines_per_cycle.max(1) });
+            }
+            Action::ReleaseHeld { controller: _, group } => {
+                self.pmem.release(group);
+                self.advance(at);
+            }
+            Action::DiscardHeld { controller: _, group } => self.pmem.discard(group, self.clock.picos(at)),
+            Action::InvalidateTagged(tx) => self.invalidate_tagged(tx),
+            Action::RestoreRegisters(tx, why) => {
+                self.aborts[core.0 as usize] = Some((at, why.code()));
+                self.tx_begun_at.remove(&tx);
+            }
+            Action::Raise(signal) => {
+                self.raised.insert(signal.0);
+            }
+            Action::Event(kind, addr) => self.event(kind, at, addr, Some(core)),
+        }
+    }
+
+    fn wake(&mut self, core: CoreId, id: u64, at: Cycle) {
+        let mut out = self.actions();
+        let cx = self.cx(core, at);
+        self.design.woken(&cx, id, &mut out);
+        self.carry_out(core, at, out);
+    }
+
+    /// Does scheduled work that is due.
+    pub(super) fn perform(&mut self, work: Later, at: Cycle) {
+        let core = CoreId(0);
+        match work {
+            Later::Timer { id } => self.wake(core, id, at),
+            Later::Message { to, message } => {
+                let mut out = self.actions();
+                let core = if let Node::Core(core) = to { core } else { core };
+                let cx = self.cx(core, at);
+                self.design.message(&cx, to, message, &mut out);
+                self.carry_out(core, at, out);
+            }
+            Later::Write(write) => {
+                let token = write.token;
+                self.submit(core, *write, at);
+                if let Some(token) = token {
+                    self.forget_outstanding(token.0);
+                }
+            }
+            Later::Scan { id, position, lines_per_cycle } => self.scan(id, position, lines_per_cycle, at),
+        }
+    }
+
+    /// Visits the next lines of a scan: the LLC first, then L2 and L1D of each core.
+    fn scan(&mut self, id: u64, position: usize, lines_per_cycle: u32, at: Cycle) {
+        let arrays: Vec<(LevelId, CoreId)> = std::iter::once((LevelId::Llc, CoreId(0)))
+            .chain(self.cores().flat_map(|c| [(LevelId::L2, c), (LevelId::L1d, c)]))
+            .collect();
+        let mut first = 0;
+        let mut visited = Vec::new();
+        for &(level, core) in &arrays {
+            let array = self.array(level, core);
+            let slots = array.geometry().sets as usize * array.geometry().ways as usize;
+            let last = position + lines_per_cycle as usize;
+            let range = position.max(first)..last.min(first + slots);
+            for at_slot in range {
+                if let Some(slot) = array.slot_at(at_slot - first) {
+                    visited.push((level, core, array.version(slot)));
+                }
+            }
+            first += slots;
+        }
+        for (level, core, version) in visited {
+            if !version.dirty || !self.is_pmem(version.line) {
+                continue;
+            }
+            let mut tag = self.live(version.tag);
+            let cx = self.cx(core, at);
+            let verdict = self.design.scanned(&cx, id, version.line, &mut tag);
+            let Some(slot) = self.array(level, core).find(version.line) else { continue };
+            self.array_mut(level, core).set_tag(slot, tag);
+            if verdict == Scanned::Clean {
+                let cause = self.home_cause(version.line);
+                self.submit(core, Write::line(version.line, version.data, cause), at);
+                if let Some(slot) = self.array(level, core).find(version.line) {
+                    self.array_mut(level, core).set_dirty(slot, false);
+                }
+            }
+        }
+        let next = position + lines_per_cycle as usize;
+        if next < first {
+            self.schedule(at + 1, Later::Scan { id, position: next, lines_per_cycle });
+        } else {
+            self.wake(CoreId(0), id, at);
+        }
+    }
+
+    fn invalidate_tagged(&mut self, tx: TxId) {
+        for core in self.cores() {
+            for level in LevelId::ALL {
+                if level == LevelId::Llc && core.0 > 0 {
+                    continue;
+                }
+                let slots: Vec<_> = self.array(level, core).slots().collect();
+                for slot in slots {
+                    let tag = self.array(level, core).tag(slot);
+                    if tag.is_some() && self.design.belongs_to(tag, tx) {
+                        self.array_mut(level, core).remove(slot);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A store by the hardware itself, through the caches of `core`, outside of any transaction.
+    fn put_cached(&mut self, core: CoreId, addr: PhysAddr, len: u8, data: u64, at: Cycle) {
+        let line = addr.line();
+        self.pinned.push(line);
+        if let Ok((_, _)) = self.line_in_l1d(core, line, None, at) {
+            let array = &mut self.l1d[core.0 as usize];
+            let slot = array.find(line).expect("a pinned line stays");
+            let offset = addr.offset();
+            array.data_mut(slot)[offset..offset + len as usize].copy_from_slice(&data.to_le_bytes()[..len as usize]);
+            array.set_dirty(slot, true);
+        }
+        self.pinned.pop();
+        if self.domain.caches_are_durable() {
+            self.event(EventKind::CacheStore, at, addr, Some(core));
+        }
+    }
+
+    /// All copies of a line become clean copies of `data`, its newest version, which is on its way home.
+    pub(super) fn clean_copies(&mut self, core: CoreId, line: durasim_types::LineAddr, data: Line) {
+        for level in LevelId::ALL {
+            let array = self.array_mut(level, core);
+            if let Some(slot) = array.find(line) {
+                *array.data_mut(slot) = data;
+                array.set_dirty(slot, false);
+            }
+        }
+    }
+
+    /// Instructions retired: timers that count them are due.
+    pub(super) fn count_instructions(&mut self, core: CoreId, n: u64, at: Cycle) {
+        self.instructions += n;
+        while self.next_instruction_timer <= self.instructions {
+            let (_, id) = self.instruction_timers.pop_first().expect("a due timer was seen");
+            self.next_instruction_timer = self.instruction_timers.first().map_or(u64::MAX, |t| t.0);
+            self.wake(core, id, at);
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! How a version leaves: from level to level, meeting older versions of its line, and from the LLC to memory.
+//!
+//! A line may exist in several versions, the newer ones above. Whatever leaves a level, the newest version stays
+//! reachable and a pre-image that the design wants kept goes down before the version above it. A version is taken
+//! out of its level only after it has arrived below, so that it is in at least one place at every persist event.
+
+use super::System;
+use durasim_cache::{Slot, Version};
+use durasim_design::{Evict, Hooks, LevelId, LineTag, Merge};
+use durasim_memory::{Write, WriteToken};
+use durasim_types::{Cause, CoreId, Cycle, LineAddr};
+
+impl System {
+    /// Makes sure that the set of `line` has a free way; the cycle, not before `at`, in which it has.
+    pub(super) fn make_room(
+        &mut self,
+        level: LevelId,
+        core: CoreId,
+        line: LineAddr,
+        incoming: LineTag,
+        at: Cycle,
+    ) -> Cycle {
+        let mut at = at;
+        loop {
+            let room = self.array(level, core).has_room(line);
+            if room && !incoming.is_some() {
+                return at;
+            }
+            let Some(victim) = self.victim(level, core, line, incoming, room) else { return at };
+            at = self.evict(level, core, victim, at);
+            if self.halted {
+                return at;
+            }
+        }
+    }
+
+    /// The way that has to leave the set of `line`, if one has to.
+    fn victim(&mut self, level: LevelId, core: CoreId, line: LineAddr, incoming: LineTag, room: bool) -> Option<Slot> {
+        if self.hooks.has(Hooks::VICTIM) {
+            let (mut tags, mut ranks) = (std::mem::take(&mut self.view_tags), std::mem::take(&mut self.view_ranks));
+            self.array(level, core).set_view(line, &self.pinned, &mut tags, &mut ranks);
+            for tag in &mut tags {
+                *tag = self.live(*tag);
+            }
+            let choice = if incoming.is_some() || tags.iter().any(|t| t.is_some()) {
+                self.design.victim(level, incoming, &tags, &ranks)
+            } else {
+                None
+            };
+            if let Some(way) = choice {
+                assert!(ranks[way] != u32::MAX, "the design chose way {way} of {}, which may not leave", level.name());
+            }
+            (self.view_tags, self.view_ranks) = (tags, ranks);
+            if let Some(way) = choice {
+                return Some(self.array(level, core).slot_of_way(line, way));
+            }
+        }
+        if room {
+            return None;
+        }
+        let oldest = self.array(level, core).oldest(line, &self.pinned);
+        Some(oldest.expect("at most one line of a set is in service, and a set has at least two ways"))
+    }
+
+    /// Evicts what lies in a slot; the cycle in which the slot is free.
+    fn evict(&mut self, level: LevelId, core: CoreId, slot: Slot, at: Cycle) -> Cycle {
+        let version = self.array(level, core).version(slot);
+        let important = version.dirty || self.live(version.tag).is_some();
+        let stats = &mut self.array_mut(level, core).stats;
+        stats.evictions += 1;
+        stats.write_backs += u64::from(important);
+        self.pinned.push(version.line);
+        let at = match level {
+            LevelId::L1d => self.move_down(LevelId::L1d, core, version.line, at),
+            LevelId::L2 => {
+                let mut at = self.move_down(LevelId::L2, core, version.line, at);
+                if self.inclusive {
+                    at = self.leave_l1(core, version.line, at);
+                }
+                at
+            }
+            LevelId::Llc => self.leave_llc(version.line, at),
+        };
+        self.pinned.pop();
+        at
+    }
+
+    /// The L1 copies of a line leave because L2 loses the line: below it, the LLC takes the newest version.
+    fn leave_l1(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> Cycle {
+        let index = core.0 as usize;
+        if let Some(slot) = self.l1i[index].find(line) {
+            self.l1i[index].remove(slot);
+        }
+        let Some(slot) = self.l1d[index].find(line) else { return at };
+        let mut version = self.l1d[index].version(slot);
+        version.tag = self.live(version.tag);
+        let at =
+            if version.dirty || version.tag.is_some() { self.put_below(LevelId::Llc, core, version, at) } else { at };
+        self.take_out(LevelId::L1d, core, line);
+        at
+    }
+
+    /// Moves the version of a level to the level below.
+    fn move_down(&mut self, level: LevelId, core: CoreId, line: LineAddr, at: Cycle) -> Cycle {
+        let slot = self.array(level, core).find(line).expect("the victim is resident");
+        let mut version = self.array(level, core).version(slot);
+        version.tag = self.live(version.tag);
+        let below = level.below().expect("the LLC is not moved down");
+        let at = if version.dirty || version.tag.is_some() { self.put_below(below, core, version, at) } else { at };
+        self.take_out(level, core, line);
+        at
+    }
+
+    fn take_out(&mut self, level: LevelId, core: CoreId, line: LineAddr) {
+        let array = self.array_mut(level, core);
+        if let Some(slot) = array.find(line) {
+            array.remove(slot);
+        }
+    }
+
+    /// A dirty or tagged version arrives at a level from above.
+    pub(super) fn put_below(&mut self, level: LevelId, core: CoreId, version: Version, at: Cycle) -> Cycle {
+        let line = version.line;
+        self.pinned.push(line);
+        let mut at = at;
+        if let Some(slot) = self.array(level, core).find(line) {
+            let mut resident = self.array(level, core).version(slot);
+            resident.tag = self.live(resident.tag);
+            let keep = (resident.dirty || resident.tag.is_some())
+                && (resident.tag.is_some() || version.tag.is_some())
+                && self.hooks.has(Hooks::MERGE)
+                && self.design.merge(level, line, resident.tag, version.tag) == Merge::PushDownFirst;
+            if keep {
+                at = match level.below() {
+                    Some(below) => self.put_below(below, core, resident, at),
+                    None => self.to_memory(core, resident, at),
+                };
+            }
+            if version.tag.is_some() && !resident.tag.is_some() {
+                at = self.make_room(level, core, line, version.tag, at);
+            }
+            let array = self.array_mut(level, core);
+            let slot = array.find(line).expect("a pinned line stays");
+            array.replace(slot, version);
+            array.touch(slot);
+        } else {
+            at = self.make_room(level, core, line, version.tag, at);
+            self.array_mut(level, core).insert(version, at);
+        }
+        self.pinned.pop();
+        at
+    }
+
+    /// A line leaves the LLC: its versions, oldest first, go to memory; with inclusion those above leave too.
+    fn leave_llc(&mut self, line: LineAddr, at: Cycle) -> Cycle {
+        let mut at = at;
+        // (level, core) of every copy, oldest version first.
+        let mut copies = vec![(LevelId::Llc, CoreId(0))];
+        if self.inclusive {
+            for core in self.cores() {
+                copies.push((LevelId::L2, core));
+                copies.push((LevelId::L1d, core));
+            }
+        }
+        let mut versions = Vec::with_capacity(copies.len());
+        for &(level, core) in &copies {
+            if let Some(slot) = self.array(level, core).find(line) {
+                let mut version = self.array(level, core).version(slot);
+                version.tag = self.live(version.tag);
+                versions.push((level, core, version));
+            }
+        }
+        for index in 0..versions.len() {
+            let (level, core, version) = versions[index];
+            // An untagged version below a newer untagged one is nobody's pre-image: only the newer one is written.
+            let superseded = !version.tag.is_some()
+                && versions[index + 1..].iter().any(|(_, _, above)| above.dirty && !above.tag.is_some());
+            if (version.dirty || version.tag.is_some()) && !superseded {
+                at = self.to_memory(core, version, at);
+            }
+            if level != LevelId::Llc {
+                self.take_out(level, core, line);
+            }
+        }
+        if self.inclusive {
+            for l1i in &mut self.l1i {
+                if let Some(slot) = l1i.find(line) {
+                    l1i.remove(slot);
+                }
+            }
+        }
+        self.take_out(LevelId::Llc, CoreId(0), line);
+        at
+    }
+
+    /// A dirty or tagged version leaves the caches; the cycle in which a write-back buffer has taken it.
+    fn to_memory(&mut self, core: CoreId, version: Version, at: Cycle) -> Cycle {
+        let at = self.wait_for_write_back_buffer(at);
+        let line = version.line;
+        if !self.is_pmem(line) {
+            self.submit(core, Write::line(line, version.data, Cause::Data), at);
+            return at;
+        }
+        let mut at = at;
+        let mut out = self.actions();
+        if self.hooks.has(Hooks::EVICT) {
+            loop {
+                let cx = self.cx(core, at);
+                match self.design.evict(&cx, line, version.tag, &version.data, &mut out) {
+                    Evict::Proceed => break,
+                    Evict::To { at: place, token } => {
+                        let mut write = Write::line(place.line(), version.data, Cause::Log);
+                        write.token = token.map(|t| WriteToken(t.0));
+                        self.submit(core, write, at);
+                        self.carry_out(core, at, out);
+                        return at;
+                    }
+                    Evict::Drop => {
+                        self.carry_out(core, at, out);
+                        return at;
+                    }
+                    Evict::After(wait) => {
+                        self.carry_out(core, at, out);
+                        out = self.actions();
+                        at = self.resolve(wait, at);
+                        if self.halted {
+                            return at;
+                        }
+                    }
+                }
+            }
+        }
+        if version.dirty {
+            self.submit(core, Write::line(line, version.data, self.home_cause(line)), at);
+        }
+        self.carry_out(core, at, out);
+        at
+    }
+}

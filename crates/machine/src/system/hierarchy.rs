@@ -1,0 +1,278 @@
+//! How a line comes up to the L1D: lookups level by level, room made from the top down, and the fill from memory.
+
+use super::System;
+use durasim_cache::{Slot, Version};
+use durasim_design::{Actions, Fill, Gate, Hooks, LevelId, LineTag};
+use durasim_types::{CoreId, Cycle, Line, LineAddr, TxId};
+
+/// Where a line is, or why it cannot be had: the cycle and the value for a0 of an abort.
+pub(super) type Found = Result<(Slot, Cycle), (Cycle, u64)>;
+
+/// A line as memory gave it: its data and tag, whether it is dirty, and when it arrives.
+struct Filled {
+    data: Line,
+    tag: LineTag,
+    dirty: bool,
+    done: Cycle,
+    /// What the design wants done once the line is in place.
+    out: Actions,
+}
+
+impl System {
+    /// Delays an access that finds a live tag as the design says.
+    fn tagged_access(&mut self, core: CoreId, level: LevelId, line: LineAddr, tag: LineTag, at: Cycle) -> Cycle {
+        if !tag.is_some() || !self.hooks.has(Hooks::ACCESS) {
+            return at;
+        }
+        let cx = self.cx(core, at);
+        match self.design.access(&cx, level, line, tag) {
+            Gate::Done | Gate::Abort(..) => at,
+            Gate::After(wait) | Gate::Retry(wait) => self.resolve(wait, at),
+        }
+    }
+
+    /// Looks the line up in the L1D of `core` and brings it there if it is missing.
+    #[inline]
+    pub(super) fn line_in_l1d(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, at: Cycle) -> Found {
+        let array = &mut self.l1d[core.0 as usize];
+        array.stats.accesses += 1;
+        if let Some(slot) = array.find(line) {
+            array.touch(slot);
+            let mut done = (at + array.geometry().latency_cycles).max(array.ready(slot));
+            let tag = array.tag(slot);
+            if tag.is_some() {
+                let tag = self.live(tag);
+                done = self.tagged_access(core, LevelId::L1d, line, tag, done);
+            }
+            return Ok((slot, done));
+        }
+        array.stats.misses += 1;
+        self.miss_l1d(core, line, tx, at)
+    }
+
+    fn miss_l1d(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, at: Cycle) -> Found {
+        let index = core.0 as usize;
+        let looked = at + self.l1d[index].geometry().latency_cycles;
+        let start = self.l1d_mshrs[index].acquire(looked);
+        self.advance(start);
+        self.pinned.push(line);
+        let found = self.bring_up(core, line, tx, start);
+        self.pinned.pop();
+        let end = match found {
+            Ok((_, done)) => done,
+            Err((cycle, _)) => cycle,
+        };
+        self.l1d_mshrs[index].release_at(end);
+        found
+    }
+
+    /// Room is made in L1D, L2 and LLC in this order, each before the lookup below it: making room further down only
+    /// frees frames above, so that when memory is asked all frames are free and the fill is one step.
+    fn bring_up(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, at: Cycle) -> Found {
+        let index = core.0 as usize;
+        let up = self.response_cycles;
+        let at = self.make_room(LevelId::L1d, core, line, LineTag::NONE, at);
+
+        let after_l2 = at + self.l2[index].geometry().latency_cycles;
+        self.l2[index].stats.accesses += 1;
+        if let Some(slot) = self.l2[index].find(line) {
+            let done = self.hit_below(LevelId::L2, core, line, slot, after_l2) + up;
+            return Ok((self.lift(LevelId::L2, core, slot, done), done));
+        }
+        self.l2[index].stats.misses += 1;
+        let start = self.l2_mshrs[index].acquire(after_l2);
+        let start = self.make_room(LevelId::L2, core, line, LineTag::NONE, start);
+
+        let after_llc = start + self.llc.geometry().latency_cycles;
+        self.llc.stats.accesses += 1;
+        if let Some(slot) = self.llc.find(line) {
+            let done = self.hit_below(LevelId::Llc, core, line, slot, after_llc) + 2 * up;
+            self.l2_mshrs[index].release_at(done);
+            return Ok((self.lift(LevelId::Llc, core, slot, done), done));
+        }
+        self.llc.stats.misses += 1;
+        let mut start = self.llc_mshrs.acquire(after_llc);
+        // Time that passes while room is made may bring background work that takes a frame again.
+        loop {
+            for level in LevelId::ALL {
+                start = self.make_room(level, core, line, LineTag::NONE, start);
+            }
+            self.advance(start);
+            if let Some(slot) = self.l1d[index].find(line) {
+                self.llc_mshrs.release_at(start);
+                self.l2_mshrs[index].release_at(start);
+                return Ok((slot, start));
+            }
+            if self.halted || LevelId::ALL.iter().all(|&level| self.array(level, core).has_room(line)) {
+                break;
+            }
+        }
+
+        let filled = self.fill(core, line, tx, start);
+        let end = filled.as_ref().map_or_else(|&(cycle, _)| cycle, |f| f.done + 3 * up);
+        self.llc_mshrs.release_at(end);
+        self.l2_mshrs[index].release_at(end);
+        let Filled { data, tag, dirty, out, .. } = filled?;
+        let clean = Version { line, data, dirty: false, tag: LineTag::NONE };
+        if !tag.is_some() && !dirty {
+            self.llc.insert(clean, end);
+            self.l2[index].insert(clean, end);
+        }
+        // A tagged or dirty fill is housed in the L1D alone: below there is nothing it could be a copy of.
+        let slot = self.l1d[index].insert(Version { dirty, tag, ..clean }, end);
+        self.carry_out(core, start, out);
+        Ok((slot, end))
+    }
+
+    fn hit_below(&mut self, level: LevelId, core: CoreId, line: LineAddr, slot: Slot, at: Cycle) -> Cycle {
+        let array = self.array_mut(level, core);
+        array.touch(slot);
+        let ready = array.ready(slot).max(at);
+        let tag = array.tag(slot);
+        let tag = self.live(tag);
+        self.tagged_access(core, level, line, tag, ready)
+    }
+
+    /// Copies a line up to the L1D; a tagged version moves. Room was made before.
+    fn lift(&mut self, from: LevelId, core: CoreId, slot: Slot, ready: Cycle) -> Slot {
+        let index = core.0 as usize;
+        let mut version = self.array(from, core).version(slot);
+        version.tag = self.live(version.tag);
+        if version.tag.is_some() {
+            self.array_mut(from, core).remove(slot);
+        } else {
+            self.array_mut(from, core).set_tag(slot, LineTag::NONE);
+            version.dirty = false;
+            if from == LevelId::Llc {
+                self.l2[index].insert(version, ready);
+            }
+        }
+        self.l1d[index].insert(version, ready)
+    }
+
+    /// Gets a line that no cache has.
+    fn fill(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, at: Cycle) -> Result<Filled, (Cycle, u64)> {
+        if !self.is_pmem(line) || !self.hooks.has(Hooks::FILL) {
+            let (data, done) = self.read_memory(line, at);
+            return Ok(Filled { data, tag: LineTag::NONE, dirty: false, done, out: self.actions() });
+        }
+        let mut at = at;
+        loop {
+            let mut out = self.actions();
+            let cx = self.cx(core, at);
+            let verdict = self.design.fill(&cx, line, tx, &mut out);
+            let (data, tag, dirty, done) = match verdict {
+                Fill::Home { search_cycles, serial } => {
+                    let searched = at + search_cycles;
+                    let (data, done) = self.read_memory(line, if serial { searched } else { at });
+                    (data, LineTag::NONE, false, done.max(searched))
+                }
+                Fill::From { at: place, search_cycles, tag } => {
+                    let (data, done) = self.read_memory(place.line(), at + search_cycles);
+                    (data, tag, true, done)
+                }
+                Fill::Gather { gather, search_cycles, tag, dirty } => {
+                    let mut done = at + search_cycles;
+                    let mut data = [0; 64];
+                    if gather.home {
+                        let (home, home_done) = self.read_memory(line, at);
+                        data = home;
+                        done = done.max(home_done);
+                    }
+                    for part in &gather.parts {
+                        let (from, part_done) = self.read_memory(part.from.line(), at + search_cycles);
+                        let (to, len) = (part.offset as usize, part.len as usize);
+                        let source = part.from.offset();
+                        data[to..to + len].copy_from_slice(&from[source..source + len]);
+                        done = done.max(part_done);
+                    }
+                    if let Some(overlay) = &gather.overlay {
+                        for (i, byte) in data.iter_mut().enumerate() {
+                            if overlay.mask >> i & 1 == 1 {
+                                *byte = overlay.data[i];
+                            }
+                        }
+                    }
+                    (data, tag, dirty, done)
+                }
+                Fill::Wait(wait) => {
+                    self.carry_out(core, at, out);
+                    at = self.resolve(wait, at);
+                    if self.halted {
+                        let data = self.peek_memory(line);
+                        let out = self.actions();
+                        return Ok(Filled { data, tag: LineTag::NONE, dirty: false, done: at, out });
+                    }
+                    continue;
+                }
+                Fill::Abort(tx, why) => {
+                    self.carry_out(core, at, out);
+                    return Err(self.abort(core, tx, why, at));
+                }
+            };
+            return Ok(Filled { data, tag, dirty, done, out });
+        }
+    }
+
+    /// Fetches a line of code into the L1I, by way of L2 and LLC.
+    pub fn fetch_code(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> Cycle {
+        let index = core.0 as usize;
+        let array = &mut self.l1i[index];
+        array.stats.accesses += 1;
+        let latency = array.geometry().latency_cycles;
+        if let Some(slot) = array.find(line) {
+            array.touch(slot);
+            // The front end is pipelined: a hit costs its latency only when the pipeline starts, which the
+            // misprediction penalty contains.
+            return at.max(array.ready(slot));
+        }
+        array.stats.misses += 1;
+        let start = self.l1i_mshrs[index].acquire(at + latency);
+        self.advance(start);
+        self.pinned.push(line);
+        let done = self.code_from_below(core, line, start);
+        self.pinned.pop();
+        self.l1i_mshrs[index].release_at(done);
+        if !self.l1i[index].has_room(line) {
+            let victim = self.l1i[index].oldest(line, &[]).expect("nothing is pinned in the L1I");
+            self.l1i[index].stats.evictions += 1;
+            self.l1i[index].remove(victim);
+        }
+        // Instructions are read from the newest copy in the memory system; the L1I only decides when they arrive.
+        let version = Version { line, data: [0; 64], dirty: false, tag: LineTag::NONE };
+        self.l1i[index].insert(version, done);
+        done
+    }
+
+    fn code_from_below(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> Cycle {
+        let index = core.0 as usize;
+        let up = self.response_cycles;
+        let after_l2 = at + self.l2[index].geometry().latency_cycles;
+        self.l2[index].stats.accesses += 1;
+        if let Some(slot) = self.l2[index].find(line) {
+            return self.hit_below(LevelId::L2, core, line, slot, after_l2) + up;
+        }
+        self.l2[index].stats.misses += 1;
+        let start = self.make_room(LevelId::L2, core, line, LineTag::NONE, after_l2);
+        let after_llc = start + self.llc.geometry().latency_cycles;
+        self.llc.stats.accesses += 1;
+        let (data, done) = match self.llc.find(line) {
+            Some(slot) => {
+                let done = self.hit_below(LevelId::Llc, core, line, slot, after_llc) + 2 * up;
+                (*self.llc.data(slot), done)
+            }
+            None => {
+                self.llc.stats.misses += 1;
+                let start = self.llc_mshrs.acquire(after_llc);
+                let start = self.make_room(LevelId::Llc, core, line, LineTag::NONE, start);
+                let (data, done) = self.read_memory(line, start);
+                let done = done + 3 * up;
+                self.llc_mshrs.release_at(done);
+                self.llc.insert(Version { line, data, dirty: false, tag: LineTag::NONE }, done);
+                (data, done)
+            }
+        };
+        self.l2[index].insert(Version { line, data, dirty: false, tag: LineTag::NONE }, done);
+        done
+    }
+}

@@ -1,0 +1,428 @@
+//! The memory system with its durability design: caches, controllers, the design and the actions it asks for.
+//!
+//! One struct holds them all, because at each persist event the whole of it is looked at: what a power failure would
+//! leave is in the caches, in the queues and in the design at once.
+
+mod actions;
+mod blocks;
+mod controllers;
+mod crash;
+mod evict;
+mod hierarchy;
+mod requests;
+mod transactions;
+
+use crate::{Inclusion, MachineConfig};
+use durasim_cache::{CacheArray, Mshrs};
+use durasim_design::{Actions, Ctx, Durability, Geometry, Hooks, LevelId, LineTag, Row, SpecError};
+use durasim_memory::Controller;
+use durasim_types::{
+    Clock, ConfigError, CoreId, Cycle, DataRange, Domain, Error, Journal, LineAddr, PAGE_BYTES, Pages, PersistEvent,
+    PhysAddr, Stats, TxId,
+};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::hash::Hasher;
+
+pub use transactions::TxStats;
+
+/// First byte of the DRAM.
+pub const DRAM_BASE: PhysAddr = PhysAddr(0x8000_0000);
+/// First byte of the persistent memory.
+pub const PMEM_BASE: PhysAddr = PhysAddr(0x100_0000_0000);
+
+/// Watches the persist events of a run. It sees the system exactly as it is at the event.
+pub trait Observer: Send {
+    /// `event` has just happened. The answer false stops the machine.
+    fn event(&mut self, event: &PersistEvent, system: &System) -> bool;
+}
+
+/// The parameters of a row on a machine, resolved and checked.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The row.
+    pub row: Row,
+    /// The domain of the machine.
+    pub domain: Domain,
+    /// The design's parameters, complete.
+    pub spec: Value,
+    /// The machine's shape with the design in it.
+    pub geometry: Geometry,
+}
+
+impl Plan {
+    /// Fits `row` into the machine.
+    ///
+    /// # Errors
+    /// Parameters of the design that are unknown or out of range, regions that do not fit.
+    pub fn new(config: &MachineConfig, row: &Row, domain: Domain) -> Result<Self, ConfigError> {
+        let hardware = &row.hardware;
+        let refuse = |e: SpecError| {
+            let field = match e.field.as_str() {
+                "" => format!("design.{}", hardware.name),
+                field => format!("design.{}.{field}", hardware.name),
+            };
+            ConfigError::new(field, e.problem)
+        };
+        let mut spec = (hardware.default_spec)();
+        if let Some(section) = config.design.get(hardware.name) {
+            let fields = spec.as_object_mut().expect("parameters are an object");
+            for (key, value) in section {
+                fields.insert(key.clone(), value.clone());
+            }
+        }
+        (hardware.check)(&spec).map_err(refuse)?;
+        let pmem_bytes = config.pmem.capacity_mib << 20;
+        let mut geometry = Geometry {
+            cores: config.cores,
+            controllers: 1,
+            clock: Clock { frequency_mhz: config.frequency_mhz },
+            l1d: config.l1d.geometry(),
+            l2: config.l2.geometry(),
+            llc: config.llc.geometry(),
+            pmem_base: PMEM_BASE,
+            pmem_data_bytes: pmem_bytes,
+            regions: Vec::new(),
+        };
+        (hardware.adapt)(&spec, &mut geometry).map_err(refuse)?;
+        let requests = (hardware.reserve)(&spec, &geometry).map_err(refuse)?;
+        let sizes: Vec<u64> = requests.iter().map(|r| r.size_bytes.next_multiple_of(PAGE_BYTES)).collect();
+        let reserved: u64 = sizes.iter().sum();
+        if reserved + PAGE_BYTES > pmem_bytes {
+            let problem = format!("{} reserves {reserved} bytes of {pmem_bytes}, nothing is left", hardware.name);
+            return Err(ConfigError::new("pmem.capacity_mib", problem));
+        }
+        geometry.pmem_data_bytes = pmem_bytes - reserved;
+        let mut base = PMEM_BASE.plus(geometry.pmem_data_bytes);
+        for (request, size_bytes) in requests.iter().zip(sizes) {
+            geometry.regions.push(durasim_design::PmRegion { name: request.name, base, size_bytes });
+            base = base.plus(size_bytes);
+        }
+        Ok(Plan { row: *row, domain, spec, geometry })
+    }
+}
+
+/// Work that the system does by itself later.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Later {
+    Timer {
+        id: u64,
+    },
+    Message {
+        to: durasim_design::Node,
+        message: durasim_design::Message,
+    },
+    /// The second half of a copy: its data was read, it is written now.
+    Write(Box<durasim_memory::Write>),
+    Scan {
+        id: u64,
+        position: usize,
+        lines_per_cycle: u32,
+    },
+}
+
+/// The memory system.
+pub struct System {
+    clock: Clock,
+    domain: Domain,
+    geometry: Geometry,
+    inclusive: bool,
+    response_cycles: Cycle,
+    hop_cycles: Cycle,
+    write_back_buffers: usize,
+    l1i: Vec<CacheArray>,
+    l1d: Vec<CacheArray>,
+    l2: Vec<CacheArray>,
+    llc: CacheArray,
+    l1i_mshrs: Vec<Mshrs>,
+    l1d_mshrs: Vec<Mshrs>,
+    l2_mshrs: Vec<Mshrs>,
+    llc_mshrs: Mshrs,
+    pmem: Controller,
+    dram: Controller,
+    design: Box<dyn Durability>,
+    hooks: Hooks,
+    /// Lists of actions that are not in use.
+    spare: Vec<Actions>,
+    view_tags: Vec<LineTag>,
+    view_ranks: Vec<u32>,
+    /// Lines in service: no victim is chosen among them.
+    pinned: Vec<LineAddr>,
+    later: BinaryHeap<std::cmp::Reverse<(Cycle, u64, usize)>>,
+    later_work: BTreeMap<usize, Later>,
+    later_count: u64,
+    /// Timers in retired instructions, by due count and the design's number.
+    instruction_timers: BTreeSet<(u64, u64)>,
+    next_instruction_timer: u64,
+    /// Nothing happens by itself before this cycle.
+    due: Cycle,
+    /// Writes handed over and not acknowledged, by the design's token.
+    outstanding: BTreeMap<u64, u32>,
+    cleans: Vec<u32>,
+    raised: BTreeSet<u64>,
+    aborts: Vec<Option<(Cycle, u64)>>,
+    event_count: u64,
+    event_kinds: [u64; 6],
+    stamp: Cycle,
+    observer: Option<Box<dyn Observer>>,
+    journal: Option<Box<dyn Journal>>,
+    data_range: Option<DataRange>,
+    instructions: u64,
+    tx_count: u64,
+    tx_stats: TxStats,
+    tx_begun_at: BTreeMap<TxId, Cycle>,
+    tx_latency: hdrhistogram::Histogram<u64>,
+    halted: bool,
+    error: Option<Error>,
+}
+
+impl System {
+    /// Builds the memory system of `config` with the design of `plan`.
+    ///
+    /// # Errors
+    /// A design that cannot be built with these parameters.
+    pub fn new(config: &MachineConfig, plan: &Plan) -> Result<Self, ConfigError> {
+        let hardware = &plan.row.hardware;
+        let design = (hardware.build)(&plan.spec, &plan.geometry)
+            .map_err(|e| ConfigError::new(format!("design.{}.{}", hardware.name, e.field), e.problem))?;
+        let g = &plan.geometry;
+        let cores = config.cores as usize;
+        let arrays = |level| (0..cores).map(|_| CacheArray::new(level)).collect::<Vec<_>>();
+        let mshrs = |n: u32| (0..cores).map(|_| Mshrs::new(n as usize)).collect::<Vec<_>>();
+        Ok(System {
+            clock: g.clock,
+            domain: plan.domain,
+            inclusive: config.interconnect.inclusion == Inclusion::Inclusive,
+            response_cycles: config.interconnect.response_cycles,
+            hop_cycles: config.interconnect.hop_cycles,
+            write_back_buffers: config.interconnect.write_back_buffers as usize,
+            l1i: arrays(config.l1i.geometry()),
+            l1d: arrays(g.l1d),
+            l2: arrays(g.l2),
+            llc: CacheArray::new(g.llc),
+            l1i_mshrs: mshrs(config.l1i.mshrs),
+            l1d_mshrs: mshrs(config.l1d.mshrs),
+            l2_mshrs: mshrs(config.l2.mshrs),
+            llc_mshrs: Mshrs::new(config.llc.mshrs as usize),
+            pmem: Controller::new(&config.pmem, Pages::new(PMEM_BASE, config.pmem.capacity_mib << 20)),
+            dram: Controller::new(&config.dram, Pages::new(DRAM_BASE, config.dram.capacity_mib << 20)),
+            design,
+            hooks: hardware.hooks,
+            spare: Vec::new(),
+            view_tags: Vec::new(),
+            view_ranks: Vec::new(),
+            pinned: Vec::new(),
+            later: BinaryHeap::new(),
+            later_work: BTreeMap::new(),
+            later_count: 0,
+            instruction_timers: BTreeSet::new(),
+            next_instruction_timer: u64::MAX,
+            due: Cycle::MAX,
+            outstanding: BTreeMap::new(),
+            cleans: vec![0; cores],
+            raised: BTreeSet::new(),
+            aborts: vec![None; cores],
+            event_count: 0,
+            event_kinds: [0; 6],
+            stamp: 0,
+            observer: None,
+            journal: None,
+            data_range: None,
+            instructions: 0,
+            tx_count: 0,
+            tx_stats: TxStats::default(),
+            tx_begun_at: BTreeMap::new(),
+            tx_latency: hdrhistogram::Histogram::new(3).expect("three digits are a valid precision"),
+            halted: false,
+            error: None,
+            geometry: plan.geometry.clone(),
+        })
+    }
+
+    /// The machine's shape with the design in it.
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// The domain.
+    pub fn domain(&self) -> Domain {
+        self.domain
+    }
+
+    /// Sets who watches persist events.
+    pub fn observe(&mut self, observer: Box<dyn Observer>) {
+        self.observer = Some(observer);
+    }
+
+    /// Takes the watcher back.
+    pub fn take_observer(&mut self) -> Option<Box<dyn Observer>> {
+        self.observer.take()
+    }
+
+    /// Sets who keeps the journal of the program's transactions.
+    pub fn keep_journal(&mut self, journal: Box<dyn Journal>) {
+        self.journal = Some(journal);
+    }
+
+    /// Replaces the contents of persistent memory before the simulation starts.
+    pub fn load_pmem(&mut self, pages: &Pages) {
+        for (addr, page) in pages.touched() {
+            self.pmem.poke(addr, page);
+        }
+    }
+
+    /// Persist events so far.
+    pub fn event_count(&self) -> u64 {
+        self.event_count
+    }
+
+    /// Persist events so far, by kind in the order of `EventKind::ALL`.
+    pub fn event_kinds(&self) -> [u64; 6] {
+        self.event_kinds
+    }
+
+    /// What went wrong in the memory system, if anything did.
+    pub fn error(&self) -> Option<&Error> {
+        self.error.as_ref()
+    }
+
+    /// Whether the machine has to stop.
+    pub fn halted(&self) -> bool {
+        self.halted
+    }
+
+    /// The abort that the last load of `core` caused.
+    pub fn take_abort(&mut self, core: CoreId) -> Option<(Cycle, u64)> {
+        self.aborts[core.0 as usize].take()
+    }
+
+    /// Instructions retired: background work up to this cycle is due.
+    #[inline]
+    pub fn retired(&mut self, core: CoreId, instructions: u64, at: Cycle) {
+        self.advance(at);
+        self.count_instructions(core, instructions, at);
+    }
+
+    #[inline]
+    fn is_pmem(&self, line: LineAddr) -> bool {
+        line.0 >= PMEM_BASE.line().0
+    }
+
+    #[inline]
+    fn cx(&self, core: CoreId, cycle: Cycle) -> Ctx {
+        Ctx { core, cycle, instructions: self.instructions }
+    }
+
+    fn array(&self, level: LevelId, core: CoreId) -> &CacheArray {
+        match level {
+            LevelId::L1d => &self.l1d[core.0 as usize],
+            LevelId::L2 => &self.l2[core.0 as usize],
+            LevelId::Llc => &self.llc,
+        }
+    }
+
+    fn array_mut(&mut self, level: LevelId, core: CoreId) -> &mut CacheArray {
+        match level {
+            LevelId::L1d => &mut self.l1d[core.0 as usize],
+            LevelId::L2 => &mut self.l2[core.0 as usize],
+            LevelId::Llc => &mut self.llc,
+        }
+    }
+
+    /// The tag if it still means anything.
+    #[inline]
+    fn live(&self, tag: LineTag) -> LineTag {
+        if tag.is_some() && self.design.live(tag) { tag } else { LineTag::NONE }
+    }
+
+    fn actions(&mut self) -> Actions {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    fn cores(&self) -> impl Iterator<Item = CoreId> + use<> {
+        (0..self.l1d.len() as u16).map(CoreId)
+    }
+
+    fn fail(&mut self, error: Error) {
+        self.error.get_or_insert(error);
+        self.halted = true;
+    }
+
+    /// Feeds caches, controllers and the design into a digest.
+    pub fn digest(&self, hasher: &mut dyn Hasher) {
+        for array in self.l1d.iter().chain(&self.l2).chain([&self.llc]) {
+            array.digest(hasher);
+        }
+        self.pmem.digest(hasher);
+        self.dram.digest(hasher);
+        self.design.digest(hasher);
+        hasher.write_u64(self.event_count);
+        hasher.write_u64(self.tx_count);
+    }
+
+    /// Counters start again from zero; state stays.
+    pub fn reset_stats(&mut self) {
+        for array in self.l1i.iter_mut().chain(&mut self.l1d).chain(&mut self.l2).chain([&mut self.llc]) {
+            array.stats = durasim_cache::CacheStats::default();
+        }
+        self.pmem.stats = durasim_memory::ControllerStats::default();
+        self.dram.stats = durasim_memory::ControllerStats::default();
+        self.tx_stats = TxStats::default();
+        self.tx_latency.reset();
+        self.design.reset_stats();
+    }
+
+    /// The counters of caches, controllers, transactions and the design.
+    pub fn stats(&self) -> Stats {
+        let mut stats = Stats::default();
+        for (name, arrays) in [("l1i", &self.l1i[..]), ("l1d", &self.l1d), ("l2", &self.l2)] {
+            cache_stats(&mut stats, name, arrays);
+        }
+        cache_stats(&mut stats, "llc", std::slice::from_ref(&self.llc));
+        for (name, controller) in [("pmem", &self.pmem), ("dram", &self.dram)] {
+            let s = &controller.stats;
+            stats.count(format!("{name}.reads"), s.reads, "Reads served");
+            stats.count(format!("{name}.forwards"), s.forwards, "Reads answered from the write queue");
+            stats.count(format!("{name}.writes"), s.writes, "Writes accepted by the write queue");
+            stats.count(format!("{name}.joined_writes"), s.joined, "Writes that joined a waiting entry of their line");
+            stats.count(format!("{name}.queue_full"), s.queue_full, "Writes that found the write queue full");
+            let mean_ns = if s.reads == 0 { 0.0 } else { s.read_latency_ps as f64 / s.reads as f64 / 1000.0 };
+            stats.set(
+                format!("{name}.read_latency_mean"),
+                mean_ns,
+                "ns",
+                "Mean time from a read's arrival to its data",
+            );
+            let bytes = s.media_write_bytes.iter().sum::<u64>() as f64;
+            stats.set(format!("{name}.media_write_bytes"), bytes, "bytes", "Bytes accepted by the media");
+        }
+        for (kind, n) in durasim_types::EventKind::ALL.iter().zip(self.event_kinds) {
+            stats.count(format!("events.{}", kind.name()), n, "Persist events of this kind since the start");
+        }
+        self.design.stats(&mut stats);
+        stats
+    }
+
+    /// Bytes accepted by the media of persistent memory since the last reset, in the order of `Cause::ALL`.
+    pub fn media_write_bytes(&self) -> [u64; 5] {
+        self.pmem.stats.media_write_bytes
+    }
+
+    /// Counters of transactions since the last reset.
+    pub fn tx_stats(&self) -> TxStats {
+        self.tx_stats
+    }
+
+    /// Latencies of committed transactions in cycles since the last reset.
+    pub fn tx_latency(&self) -> &hdrhistogram::Histogram<u64> {
+        &self.tx_latency
+    }
+}
+
+fn cache_stats(stats: &mut Stats, name: &str, arrays: &[CacheArray]) {
+    let sum = |f: fn(&durasim_cache::CacheStats) -> u64| arrays.iter().map(|a| f(&a.stats)).sum::<u64>();
+    stats.count(format!("{name}.accesses"), sum(|s| s.accesses), "Lookups");
+    stats.count(format!("{name}.misses"), sum(|s| s.misses), "Lookups that found nothing");
+    stats.count(format!("{name}.evictions"), sum(|s| s.evictions), "Lines that had to leave");
+    stats.count(format!("{name}.write_backs"), sum(|s| s.write_backs), "Dirty or tagged lines that had to leave");
+}

@@ -1,0 +1,283 @@
+//! Loads, stores and atomic operations of a core.
+
+use super::System;
+use durasim_core::{Outcome, PendingStore};
+use durasim_design::{Actions, Gate, Hooks, LevelId};
+use durasim_types::{CoreId, Cycle, EventKind, LineAddr, PhysAddr, TxId, Write};
+
+/// What follows from a gate.
+enum Passed {
+    /// Go on at this cycle.
+    Now(Cycle),
+    /// Ask again at this cycle.
+    Again(Cycle),
+    /// The transaction was aborted.
+    Aborted(Cycle, u64),
+}
+
+#[inline]
+fn read_word(line: &[u8; 64], offset: usize, len: u8) -> u64 {
+    let mut word = [0; 8];
+    word[..len as usize].copy_from_slice(&line[offset..offset + len as usize]);
+    u64::from_le_bytes(word)
+}
+
+impl System {
+    /// Carries out the actions of a gate and takes its way.
+    fn pass(&mut self, core: CoreId, gate: Gate, out: Actions, at: Cycle) -> Passed {
+        self.carry_out(core, at, out);
+        match gate {
+            Gate::Done => Passed::Now(at),
+            Gate::After(wait) => Passed::Now(self.resolve(wait, at)),
+            Gate::Retry(wait) => Passed::Again(self.resolve(wait, at)),
+            Gate::Abort(tx, why) => {
+                let (cycle, code) = self.abort(core, tx, why, at);
+                Passed::Aborted(cycle, code)
+            }
+        }
+    }
+
+    /// Loads up to eight bytes that do not cross a line.
+    #[inline]
+    pub fn load(&mut self, core: CoreId, addr: PhysAddr, len: u8, tx: Option<TxId>, at: Cycle) -> (u64, Cycle) {
+        let line = addr.line();
+        match self.line_in_l1d(core, line, tx, at) {
+            Ok((slot, mut done)) => {
+                let array = &self.l1d[core.0 as usize];
+                let value = read_word(array.data(slot), addr.offset(), len);
+                let tag = array.tag(slot);
+                if tag.is_some() && self.hooks.has(Hooks::LOAD) {
+                    let mut tag = self.live(tag);
+                    let mut out = self.actions();
+                    let cx = self.cx(core, done);
+                    let gate = self.design.load(&cx, addr, &mut tag, &mut out);
+                    self.l1d[core.0 as usize].set_tag(slot, tag);
+                    match self.pass(core, gate, out, done) {
+                        Passed::Now(cycle) | Passed::Again(cycle) => done = cycle,
+                        Passed::Aborted(cycle, code) => {
+                            self.aborts[core.0 as usize] = Some((cycle, code));
+                            done = cycle;
+                        }
+                    }
+                }
+                (value, done)
+            }
+            Err((cycle, code)) => {
+                self.aborts[core.0 as usize] = Some((cycle, code));
+                (0, cycle)
+            }
+        }
+    }
+
+    /// Asks for a line that a store will write; the cycle in which it is there.
+    #[inline]
+    pub fn prefetch_own(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, at: Cycle) -> Cycle {
+        let array = &self.l1d[core.0 as usize];
+        if let Some(slot) = array.find(line) {
+            return array.ready(slot).max(at);
+        }
+        match self.line_in_l1d(core, line, tx, at) {
+            Ok((_, done)) => done,
+            Err((cycle, code)) => {
+                self.aborts[core.0 as usize] = Some((cycle, code));
+                cycle
+            }
+        }
+    }
+
+    /// A store leaves the store buffer.
+    #[inline]
+    pub fn store(&mut self, core: CoreId, store: &PendingStore, at: Cycle) -> Outcome {
+        self.advance(at);
+        let line = store.addr.line();
+        self.pinned.push(line);
+        let outcome = if self.is_pmem(line) {
+            self.store_pmem(core, store, at)
+        } else {
+            match self.line_in_l1d(core, line, store.tx, at) {
+                Ok((slot, done)) => {
+                    self.write_l1d(core, slot, store.addr, store.len, store.data);
+                    // Hits are pipelined: the next store follows in the next cycle.
+                    let latency = self.l1d[core.0 as usize].geometry().latency_cycles;
+                    Outcome::Done(done - latency.min(done - at))
+                }
+                Err((cycle, code)) => Outcome::Aborted(cycle, code),
+            }
+        };
+        self.pinned.pop();
+        outcome
+    }
+
+    #[inline]
+    fn write_l1d(&mut self, core: CoreId, slot: durasim_cache::Slot, addr: PhysAddr, len: u8, data: u64) {
+        let array = &mut self.l1d[core.0 as usize];
+        let offset = addr.offset();
+        array.data_mut(slot)[offset..offset + len as usize].copy_from_slice(&data.to_le_bytes()[..len as usize]);
+        array.set_dirty(slot, true);
+    }
+
+    fn store_pmem(&mut self, core: CoreId, store: &PendingStore, at: Cycle) -> Outcome {
+        let line = store.addr.line();
+        let mut at = at;
+        loop {
+            let (slot, done) = match self.line_in_l1d(core, line, store.tx, at) {
+                Ok(found) => found,
+                Err((cycle, code)) => return Outcome::Aborted(cycle, code),
+            };
+            let latency = self.l1d[core.0 as usize].geometry().latency_cycles;
+            at = done - latency.min(done - at);
+            let mut new_tag = None;
+            if self.hooks.has(Hooks::STORE) {
+                let array = &self.l1d[core.0 as usize];
+                let version = array.version(slot);
+                let mut tag = self.live(version.tag);
+                let mut out = self.actions();
+                let cx = self.cx(core, at);
+                let request = durasim_design::Store {
+                    addr: store.addr,
+                    len: store.len,
+                    data: store.data,
+                    tx: store.tx,
+                    before: &version.data,
+                    dirty: version.dirty,
+                };
+                let gate = self.design.store(&cx, &request, &mut tag, &mut out);
+                match self.pass(core, gate, out, at) {
+                    Passed::Now(cycle) => at = cycle,
+                    Passed::Again(cycle) => {
+                        at = cycle;
+                        if self.halted {
+                            return Outcome::Done(at);
+                        }
+                        continue;
+                    }
+                    Passed::Aborted(cycle, code) => return Outcome::Aborted(cycle, code),
+                }
+                new_tag = Some(tag);
+            }
+            // Carrying out actions may have moved other lines, never this one: it is pinned.
+            let slot = self.array(LevelId::L1d, core).find(line).expect("a pinned line stays");
+            if let Some(tag) = new_tag {
+                self.l1d[core.0 as usize].set_tag(slot, tag);
+            }
+            self.write_l1d(core, slot, store.addr, store.len, store.data);
+            if let Some(journal) = &mut self.journal {
+                journal.store(store.tx, Write { addr: store.addr, len: store.len, data: store.data });
+            }
+            if self.domain.caches_are_durable() {
+                self.event(EventKind::CacheStore, at, store.addr, Some(core));
+            }
+            return Outcome::Done(at);
+        }
+    }
+
+    /// An atomic memory operation on a line that no other core can touch meanwhile.
+    pub fn atomic(
+        &mut self,
+        core: CoreId,
+        place: &PendingStore,
+        at: Cycle,
+        update: &mut dyn FnMut(u64) -> Option<u64>,
+    ) -> (u64, Outcome) {
+        let mut at = at;
+        let pmem = self.is_pmem(place.addr.line());
+        if pmem && self.hooks.has(Hooks::ATOMIC) {
+            loop {
+                let mut out = self.actions();
+                let cx = self.cx(core, at);
+                let gate = self.design.atomic(&cx, place.addr, &mut out);
+                match self.pass(core, gate, out, at) {
+                    Passed::Now(cycle) => {
+                        at = cycle;
+                        break;
+                    }
+                    Passed::Again(cycle) => at = cycle,
+                    Passed::Aborted(cycle, code) => return (0, Outcome::Aborted(cycle, code)),
+                }
+                if self.halted {
+                    return (0, Outcome::Done(at));
+                }
+            }
+        }
+        let (old, done) = self.load(core, place.addr, place.len, place.tx, at);
+        if let Some((cycle, code)) = self.aborts[core.0 as usize].take() {
+            return (old, Outcome::Aborted(cycle, code));
+        }
+        let outcome = match update(old) {
+            Some(new) => match self.store(core, &PendingStore { data: new, ..*place }, done) {
+                Outcome::Done(stored) => Outcome::Done(stored.max(done)),
+                aborted @ Outcome::Aborted(..) => aborted,
+            },
+            None => Outcome::Done(done),
+        };
+        (old, outcome)
+    }
+
+    /// The newest data of a line, wherever it is.
+    pub(super) fn peek_line(&self, line: LineAddr) -> [u8; 64] {
+        for core in self.cores() {
+            for level in [LevelId::L1d, LevelId::L2] {
+                if let Some(slot) = self.array(level, core).find(line) {
+                    return *self.array(level, core).data(slot);
+                }
+            }
+        }
+        match self.llc.find(line) {
+            Some(slot) => *self.llc.data(slot),
+            None => self.peek_memory(line),
+        }
+    }
+
+    /// Two bytes of code.
+    pub fn code(&self, addr: PhysAddr) -> u16 {
+        read_word(&self.peek_line(addr.line()), addr.offset(), 2) as u16
+    }
+
+    /// Reads bytes as the kernel does in a system call: the newest copy, in no time.
+    pub fn read_newest(&self, addr: PhysAddr, bytes: &mut [u8]) {
+        let mut done = 0;
+        while done < bytes.len() {
+            let at = addr.plus(done as u64);
+            let n = (64 - at.offset()).min(bytes.len() - done);
+            bytes[done..done + n].copy_from_slice(&self.peek_line(at.line())[at.offset()..at.offset() + n]);
+            done += n;
+        }
+    }
+
+    /// Writes bytes as the kernel does in a system call. To persistent memory they are stores like any other and meet
+    /// the design; volatile lines change in place, in no time.
+    pub fn write_newest(&mut self, core: CoreId, addr: PhysAddr, bytes: &[u8], tx: Option<TxId>, at: Cycle) {
+        let mut done = 0;
+        while done < bytes.len() {
+            let place = addr.plus(done as u64);
+            if self.is_pmem(place.line()) {
+                let n = (8 - place.0 as usize % 8).min(bytes.len() - done);
+                let mut word = [0; 8];
+                word[..n].copy_from_slice(&bytes[done..done + n]);
+                let store = PendingStore { addr: place, len: n as u8, data: u64::from_le_bytes(word), tx };
+                self.store(core, &store, at);
+                done += n;
+            } else {
+                let n = (64 - place.offset()).min(bytes.len() - done);
+                self.write_volatile(place, &bytes[done..done + n]);
+                done += n;
+            }
+        }
+    }
+
+    fn write_volatile(&mut self, addr: PhysAddr, bytes: &[u8]) {
+        let line = addr.line();
+        let range = addr.offset()..addr.offset() + bytes.len();
+        let places: Vec<_> =
+            self.cores().flat_map(|core| [(LevelId::L1d, core), (LevelId::L2, core), (LevelId::Llc, core)]).collect();
+        for (level, core) in places {
+            if let Some(slot) = self.array(level, core).find(line) {
+                let array = self.array_mut(level, core);
+                array.data_mut(slot)[range].copy_from_slice(bytes);
+                array.set_dirty(slot, true);
+                return;
+            }
+        }
+        self.dram.write_newest(addr, bytes);
+    }
+}
