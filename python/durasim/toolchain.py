@@ -118,7 +118,9 @@ def guest_folder() -> Path:
     for folder in (here.parents[1] / "guest", here / "guest"):
         if (folder / "include" / "durasim").is_dir():
             return folder
-    raise ToolchainError(f"the guest sources are missing: neither {here.parents[1] / 'guest'} nor {here / 'guest'} exists")
+    raise ToolchainError(
+        f"the guest sources are missing: neither {here.parents[1] / 'guest'} nor {here / 'guest'} exists"
+    )
 
 
 def build_folder() -> Path:
@@ -141,7 +143,9 @@ def compiler() -> Compiler:
         return Compiler(tuple(command), GCC_FLAGS, _version_of(command), f"{chosen} (from DURASIM_CXX)", False)
     if importlib.util.find_spec("ziglang") is not None:
         version = importlib.metadata.version("ziglang")
-        return Compiler((sys.executable, "-m", "ziglang", "c++"), ZIG_FLAGS, f"ziglang {version}", f"ziglang {version}", True)
+        return Compiler(
+            (sys.executable, "-m", "ziglang", "c++"), ZIG_FLAGS, f"ziglang {version}", f"ziglang {version}", True
+        )
     system = shutil.which("riscv64-linux-gnu-g++")
     if system is not None:
         return Compiler((system,), GCC_FLAGS, _version_of([system]), system, False)
@@ -164,7 +168,7 @@ def backends() -> list[BackendInfo]:
     for path in sorted((guest_folder() / "runtimes").glob("*.toml")):
         table = _read_toml(path)
         try:
-            found.append(BackendInfo(path.stem, table["summary"], table["define"], _read_arguments(path)))
+            found.append(BackendInfo(path.stem, str(table["summary"]), str(table["define"]), _read_arguments(path)))
         except KeyError as key:
             raise ToolchainError(f"{path}: the key {key} is missing") from None
     return found
@@ -226,14 +230,16 @@ def build(workload: str, backend: str, progress: Progress | None = None) -> Path
     Raises ToolchainError if either is unknown, there is no compiler, or the compiler refuses the source.
     """
     work, back = _find(workloads(), workload, "workload"), _find(backends(), backend, "backend")
-    return _build(f"{work.name}-{back.name}", work.source, arguments_header(workload, backend), (f"-D{back.define}",), progress)
+    return _build(
+        f"{work.name}-{back.name}", work.source, arguments_header(workload, backend), (f"-D{back.define}",), progress
+    )
 
 
 def build_all(progress: Progress | None = None) -> dict[tuple[str, str], Path]:
     """Builds every workload with every transaction runtime. Returns the executables by (workload, backend)."""
     pairs = [(work.name, back.name) for work in workloads() for back in backends()]
     with ThreadPoolExecutor(max_workers=PARALLEL_BUILDS) as pool:
-        programs = pool.map(lambda pair: build(*pair, progress), pairs)
+        programs = pool.map(lambda pair: build(pair[0], pair[1], progress), pairs)
         return dict(zip(pairs, programs, strict=True))
 
 
@@ -298,8 +304,8 @@ def _compile(source: Path, output: Path, flags: tuple[str, ...]) -> None:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace", check=False)
         if done.returncode != 0:
             raise ToolchainError(f"{using.description} could not compile {source}", done.stdout + done.stderr)
-        os.chmod(partial, 0o755)
-        os.replace(partial, output)
+        Path(partial).chmod(0o755)
+        Path(partial).replace(output)
     finally:
         Path(partial).unlink(missing_ok=True)
 
@@ -344,7 +350,9 @@ def _read_workload(source: Path, shared: tuple[Argument, ...]) -> WorkloadInfo:
     with source.open(encoding="utf-8") as text:
         match = _WORKLOAD_LINE.fullmatch(text.readline().rstrip("\n"))
     if match is None or match[1] != source.stem:
-        raise ToolchainError(f"{source}: the first line has to read '// durasim-workload: {source.stem} — one line about it'")
+        raise ToolchainError(
+            f"{source}: the first line has to read '// durasim-workload: {source.stem} — one line about it'"
+        )
     sidecar = source.with_suffix(".toml")
     own = _read_arguments(sidecar) if sidecar.is_file() else ()
     return WorkloadInfo(match[1], match[2], source, shared + own)
@@ -384,7 +392,9 @@ def _read_argument(path: Path, row: dict[str, object]) -> Argument:
         raise refuse(f"unknown type {argument.type!r}; there are u64, flag, text and choice")
     if set(argument.commands) - set(COMMANDS):
         raise refuse(f"commands are among {', '.join(COMMANDS)}")
-    if argument.type == "u64" and not (isinstance(argument.default, int) and argument.minimum <= argument.default <= argument.maximum):
+    if argument.type == "u64" and not (
+        isinstance(argument.default, int) and argument.minimum <= argument.default <= argument.maximum
+    ):
         raise refuse("the default is out of range")
     if argument.type == "choice" and argument.default not in argument.choices:
         raise refuse("the default is not among the choices")
@@ -393,8 +403,11 @@ def _read_argument(path: Path, row: dict[str, object]) -> Argument:
 
 def _c_string(text: str) -> str:
     """A C string literal, plain ASCII."""
-    escaped = "".join(
-        f"\\{char}" if char in '"\\' else char if " " <= char <= "~" else "".join(f"\\{byte:03o}" for byte in char.encode())
-        for char in text
-    )
+
+    def escape(char: str) -> str:
+        if char in '"\\':
+            return "\\" + char
+        return char if " " <= char <= "~" else "".join(f"\\{byte:03o}" for byte in char.encode())
+
+    escaped = "".join(map(escape, text))
     return f'"{escaped}"'

@@ -1,63 +1,12 @@
-"""Builds the guest programs for the host, once per test session, and loads the toolchain module by itself: these tests
-need neither the simulator nor the rest of the package."""
+"""Builds the guest programs for the host, once per test session."""
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import shutil
-import subprocess
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
-HERE = Path(__file__).resolve().parent
-
-
-def _load_toolchain() -> ModuleType:
-    name = "durasim_toolchain_under_test"
-    spec = importlib.util.spec_from_file_location(name, ROOT / "python" / "durasim" / "toolchain.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-TOOLCHAIN = _load_toolchain()
-WORKLOADS = [info.name for info in TOOLCHAIN.workloads()]
-BACKENDS = [info.name for info in TOOLCHAIN.backends()]
-UNDO_BACKENDS = ["undo-flush", "undo-fence"]
-QEMU = shutil.which("qemu-riscv64-static") or shutil.which("qemu-riscv64")
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a program ended: exit code, both outputs in one."""
-
-    code: int
-    text: str
-
-
-def execute(command: list[str | Path], **environment: object) -> Outcome:
-    """Runs a program with further environment variables."""
-    done = subprocess.run(
-        [str(part) for part in command],
-        env=os.environ | {name: str(value) for name, value in environment.items()},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    return Outcome(done.returncode, done.stdout + done.stderr)
-
-
-NativeBuild = Callable[..., Path]
+from guest_programs import HERE, ROOT, TOOLCHAIN, NativeBuild, execute
 
 
 @pytest.fixture(scope="session")
@@ -81,7 +30,10 @@ def native(tmp_path_factory: pytest.TempPathFactory) -> NativeBuild:
             source = guest / "workloads" / f"{name}.cpp"
             (place / "durasim_arguments.h").write_text(TOOLCHAIN.arguments_header(name, backend))
         program = place / "program"
-        command: list[str | Path] = ["g++", "-std=c++20", "-O1", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror"]
+        command: list[str | Path] = [
+            "g++",
+            *["-std=c++20", "-O1", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror"],
+        ]
         command += [f"-I{guest / 'include'}", f"-I{guest}", f"-I{place}", f"-D{define}", source, "-o", program]
         if hooks:
             command += ["-DDURASIM_TEST_HOOKS", HERE / "power_failure.cpp"]

@@ -3,6 +3,7 @@
 //
 //   DURASIM_TEST_KILL_AT=N    power fails just before step N (stores, cleans and fences are steps, from 1); the pool file
 //                             then holds what survived, and the program ends with exit code 42
+//                             (0: never; exit: when the program ends)
 //   DURASIM_TEST_DOMAIN=adr   what was cleaned and fenced survives; of the rest any lines and any torn cleans may
 //                       eadr  all stores survive but those still in the store buffer, which drains in order
 //   DURASIM_TEST_SEED=N       which of the possible images it is
@@ -50,7 +51,11 @@ public:
           random_(number_from("DURASIM_TEST_SEED") * 1000003 + kill_at_),
           eadr_(std::getenv("DURASIM_TEST_DOMAIN") != nullptr && std::string(std::getenv("DURASIM_TEST_DOMAIN")) == "eadr") {}
 
-    ~Model() { report(); }
+    ~Model() {
+        const char* kill_at = std::getenv("DURASIM_TEST_KILL_AT");
+        if (kill_at != nullptr && std::strcmp(kill_at, "exit") == 0) fail();
+        report();
+    }
 
     void store(std::uint64_t address, std::uint64_t size_bytes) {
         step();

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import BACKENDS, QEMU, TOOLCHAIN, UNDO_BACKENDS, WORKLOADS, NativeBuild, Outcome, execute
+from guest_programs import BACKENDS, QEMU, TOOLCHAIN, UNDO_BACKENDS, WORKLOADS, NativeBuild, Outcome, execute
 
 SMALL = {
     "btree": ["--populate", "4", "--ops", "24", "--node-bytes", "64"],
@@ -209,7 +209,7 @@ class PowerFailures:
         assert self._execute(self.run, 0).code == 0
         self.steps, _ = self._reported()
 
-    def _execute(self, command: list[str | Path], kill_at: int, seed: int = 1) -> Outcome:
+    def _execute(self, command: list[str | Path], kill_at: int | str, seed: int = 1) -> Outcome:
         return execute(
             command,
             DURASIM_TEST_KILL_AT=kill_at,
@@ -230,11 +230,24 @@ class PowerFailures:
             assert killed.code == 42, killed
             acknowledged = max(self._reported()[1] - transactions_before, 0)
             if nested:
-                for step in (1, 5, 12, 23):
-                    recovering = self._execute(self.recover, step, seed=step)
-                    if recovering.code != 42:
-                        break
+                # Recovery is cut short, more than once, or power fails again when it has ended.
+                for step in (1 + kill_at % 11, 1 + kill_at % 31, "exit"):
+                    assert self._execute(self.recover, step, seed=kill_at).code in (0, 42)
             yield kill_at, self._execute([*self.recover, "--operations-min", str(acknowledged)], 0)
+
+    def every_cut_of_recovery(self, kill_at: int) -> Iterator[tuple[int, Outcome]]:
+        """Recovers the pool that a failure at `kill_at` leaves, power failing at every step of that in turn."""
+        self.pool.unlink(missing_ok=True)
+        assert self._execute(self.run, kill_at).code == 42
+        image = self.pool.read_bytes()
+        self.report.unlink()
+        assert self._execute(self.recover, 0).code == 0
+        steps, _ = self._reported() if self.report.exists() else (0, 0)  # nothing was stored, nothing reported
+        for step in range(1, steps + 1):
+            for seed in range(6):
+                self.pool.write_bytes(image)
+                assert self._execute(self.recover, step, seed).code == 42
+                yield step, self._execute(self.recover, 0)
 
 
 @pytest.mark.parametrize("granularity", ["line", "word"])
@@ -248,8 +261,19 @@ def test_survives_power_failure(
     arguments = [*SMALL[workload], "--log-granularity", granularity, "--log-bytes", "4096"]
     failures = PowerFailures(native(workload, backend, hooks=True), tmp_path, domain, arguments)
     for nested in (False, True):
-        for step, verdict in failures.outcomes(120, transactions_before=1, nested=nested):
+        for step, verdict in failures.outcomes(70, transactions_before=1, nested=nested):
             assert verdict.code == 0, (step, nested, verdict)
+
+
+@pytest.mark.parametrize(("backend", "domain"), [("undo-flush", "adr"), ("undo-fence", "eadr")])
+def test_recovery_may_be_cut_anywhere(native: NativeBuild, tmp_path: Path, backend: str, domain: str) -> None:
+    failures = PowerFailures(native("btree", backend, hooks=True), tmp_path, domain, SMALL["btree"])
+    cuts = 0
+    for kill_at in range(failures.steps // 2, failures.steps // 2 + 120, 24):
+        for step, verdict in failures.every_cut_of_recovery(kill_at):
+            assert verdict.code == 0, (kill_at, step, verdict)
+            cuts += 1
+    assert cuts > 100
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,59 @@
+"""What the tests of the guest side share. The toolchain module is loaded by itself: these tests need neither the
+simulator nor the rest of the package."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent
+
+
+def _load_toolchain() -> ModuleType:
+    name = "durasim_toolchain_under_test"
+    spec = importlib.util.spec_from_file_location(name, ROOT / "python" / "durasim" / "toolchain.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+TOOLCHAIN = _load_toolchain()
+WORKLOADS = [info.name for info in TOOLCHAIN.workloads()]
+BACKENDS = [info.name for info in TOOLCHAIN.backends()]
+UNDO_BACKENDS = ["undo-flush", "undo-fence"]
+QEMU = shutil.which("qemu-riscv64-static") or shutil.which("qemu-riscv64")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a program ended: exit code, both outputs in one."""
+
+    code: int
+    text: str
+
+
+def execute(command: list[str | Path], **environment: object) -> Outcome:
+    """Runs a program with further environment variables."""
+    done = subprocess.run(
+        [str(part) for part in command],
+        env=os.environ | {name: str(value) for name, value in environment.items()},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    return Outcome(done.returncode, done.stdout + done.stderr)
+
+
+NativeBuild = Callable[..., Path]
+"""native(workload, backend, hooks=False) builds a workload, native("api_test", backend) the test of the API."""

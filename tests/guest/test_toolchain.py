@@ -1,0 +1,116 @@
+"""The toolchain: what it finds, keeps and refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from guest_programs import TOOLCHAIN
+
+ToolchainError = TOOLCHAIN.ToolchainError
+
+
+@pytest.fixture(autouse=True)
+def forget_compiler() -> None:
+    TOOLCHAIN.compiler.cache_clear()
+
+
+def test_lists() -> None:
+    assert [info.name for info in TOOLCHAIN.workloads()] == ["array-swap", "btree"]
+    assert [info.name for info in TOOLCHAIN.backends()] == ["markers", "undo-fence", "undo-flush"]
+
+
+@pytest.mark.parametrize(("workload", "backend"), [("nothing", "markers"), ("btree", "nothing")])
+def test_unknown_names(workload: str, backend: str) -> None:
+    with pytest.raises(ToolchainError, match=r"there is no .* 'nothing'; there are .*markers|array-swap, btree"):
+        TOOLCHAIN.build(workload, backend)
+
+
+def test_compiler_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DURASIM_CXX", "no-such-compiler --fast")
+    with pytest.raises(ToolchainError, match="DURASIM_CXX names 'no-such-compiler --fast'"):
+        TOOLCHAIN.build("btree", "markers")
+
+
+def test_no_compiler_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DURASIM_CXX", raising=False)
+    monkeypatch.setenv("PATH", "/nonexistent")
+    monkeypatch.setattr(TOOLCHAIN.importlib.util, "find_spec", lambda _name: None)
+    with pytest.raises(ToolchainError, match="there is no compiler for guest programs"):
+        TOOLCHAIN.compiler()
+
+
+def _fake_compiler(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A compiler that counts its calls and writes the source into the output; refuses a source with the word bad."""
+    calls = folder / "calls"
+    script = folder / "compiler"
+    script.write_text(
+        f"""#!/bin/sh
+if [ "$1" = --version ]; then echo fake 1; exit 0; fi
+echo x >> {calls}
+while [ $# -gt 1 ]; do
+  case "$1" in -o) output=$2 ;; *.cpp) source=$1 ;; esac
+  shift
+done
+if grep -q bad "$source"; then echo "error: bad" >&2; exit 1; fi
+cp "$source" "$2$output"
+"""
+    )
+    script.chmod(0o755)
+    monkeypatch.setenv("DURASIM_CXX", str(script))
+    monkeypatch.setattr(TOOLCHAIN, "build_folder", lambda: folder / "build")
+    return calls
+
+
+def test_results_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = _fake_compiler(tmp_path, monkeypatch)
+    lines: list[str] = []
+    first = TOOLCHAIN.build_all(lines.append)
+    assert len(first) == 6
+    assert sum(line.startswith("building ") for line in lines) == 6
+    assert TOOLCHAIN.build_all(lines.append) == first
+    assert len(lines) == 12
+    assert calls.read_text().count("x") == 6
+    assert len({path.name for path in first.values()}) == 6
+    assert sorted(path.name for path in (tmp_path / "build" / "guest").iterdir()) == sorted(
+        path.name for path in first.values()
+    )
+
+
+def test_compile_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _fake_compiler(tmp_path, monkeypatch)
+    good, bad = tmp_path / "good.cpp", tmp_path / "bad.cpp"
+    good.write_text("fine\n")
+    bad.write_text("bad\n")
+    output = tmp_path / "made" / "program"
+    assert TOOLCHAIN.compile_program(good, output) == output
+    assert output.read_text() == "fine\n"
+    with pytest.raises(ToolchainError) as refused:
+        TOOLCHAIN.compile_program(bad, output)
+    assert "could not compile" in refused.value.sentence
+    assert refused.value.output == "error: bad\n"
+    assert output.read_text() == "fine\n"
+    assert [path.name for path in output.parent.iterdir()] == ["program"]
+    with pytest.raises(ToolchainError, match="there is no source file"):
+        TOOLCHAIN.compile_program(tmp_path / "missing.cpp", output)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[[argument]]\nname = 'a'\n", "are needed"),
+        ("[[argument]]\nname = 'a'\ntype = 'u64'\ndefault = 1\nhelp = ''\nextra = 1\n", "unknown key 'extra'"),
+        ("[[argument]]\nname = 'A b'\ntype = 'u64'\ndefault = 1\nhelp = ''\n", "lower-case words"),
+        ("[[argument]]\nname = 'a'\ntype = 'float'\ndefault = 1\nhelp = ''\n", "unknown type"),
+        ("[[argument]]\nname = 'a'\ntype = 'u64'\ndefault = 1\nminimum = 2\nhelp = ''\n", "out of range"),
+        ("[[argument]]\nname = 'a'\ntype = 'choice'\ndefault = 'x'\nchoices = ['y']\nhelp = ''\n", "not among"),
+        ("[[argument]]\nname = 'a'\ntype = 'flag'\nhelp = ''\ncommands = ['walk']\n", "commands are among"),
+        ("argument = 3\n", "written as"),
+        ("[[argument\n", "x.toml"),
+    ],
+)
+def test_bad_argument_tables(tmp_path: Path, text: str, words: str) -> None:
+    table = tmp_path / "x.toml"
+    table.write_text(text)
+    with pytest.raises(ToolchainError, match=words):
+        TOOLCHAIN._read_arguments(table)
