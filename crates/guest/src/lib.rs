@@ -58,4 +58,9 @@ pub enum Stream {
 pub trait Output {
     /// The program wrote `bytes` to `stream`.
     fn write(&mut self, stream: Stream, bytes: &[u8]);
+
+    /// Whether whoever takes the output wants the program to be stopped. Asked now and then.
+    fn stopped(&self) -> bool {
+        false
+    }
 }

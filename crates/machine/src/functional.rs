@@ -14,7 +14,7 @@ use durasim_types::{DataRange, Error, GuestFault, PAGE_BYTES, Pages, PhysAddr};
 /// How a functional run ended.
 #[derive(Clone, Debug)]
 pub struct FunctionalEnding {
-    /// The exit code; `None` if the limit of instructions was reached.
+    /// The exit code; `None` if the limit of instructions was reached or the output stopped the program.
     pub exit_code: Option<i32>,
     /// Instructions executed.
     pub instructions: u64,
@@ -47,6 +47,8 @@ impl PhysMemory for Flat {
 }
 
 const TLB_ENTRIES: usize = 64;
+/// Instructions between two looks at whether the program is to be stopped.
+const LOOK_PERIOD: u64 = 1 << 20;
 
 struct FlatBus {
     memory: Flat,
@@ -199,7 +201,14 @@ fn interpret(
     output: &mut dyn Output,
 ) -> Result<Option<i32>, Error> {
     let mut blocks = BlockCache::new();
+    let mut next_look = LOOK_PERIOD;
     while bus.instructions < max_instructions {
+        if bus.instructions >= next_look {
+            next_look = bus.instructions + LOOK_PERIOD;
+            if output.stopped() {
+                return Ok(None);
+            }
+        }
         let pc = hart.pc;
         let found = blocks.get(pc, |addr| {
             let phys = bus.process.space().translate(addr, Access::Execute)?;

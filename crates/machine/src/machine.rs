@@ -97,7 +97,7 @@ pub enum Ending {
     Exited(i32),
     /// The limit of instructions was reached.
     InstructionLimit,
-    /// An observer stopped the machine.
+    /// An observer, or whoever takes the output, stopped the machine.
     Stopped,
 }
 
@@ -159,6 +159,9 @@ impl Machine {
             let left = limit - self.cores[0].instructions().min(limit);
             if left == 0 {
                 return Ok(Ending::InstructionLimit);
+            }
+            if output.stopped() {
+                return Ok(Ending::Stopped);
             }
             let mut port =
                 MachinePort { system: &mut self.system, process: &mut self.process, measure: &mut self.measure };
