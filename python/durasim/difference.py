@@ -9,16 +9,17 @@ from typing import Any
 
 from durasim.results import Document, RunResult
 
+# Keys of a result that say what was run; the parameters of machine and design follow them.
 _CONFIGURATION = ("durasim_version", "design", "workload", "machine", "domain", "seed", "threads", "ops")
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationChange(Document):
-    """A configuration key whose values differ."""
+    """A configuration key whose values differ; None where a result does not have the key."""
 
     key: str
-    a: str | int | None
-    b: str | int | None
+    a: Any
+    b: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +64,31 @@ class Difference:
 
 def diff(a: RunResult, b: RunResult) -> Difference:
     """Compares two results of `durasim run`."""
+    configurations = dict(_configuration(a)), dict(_configuration(b))
+    keys = dict.fromkeys((*configurations[0], *configurations[1]))
     configuration = [
-        ConfigurationChange(key, getattr(a, key), getattr(b, key))
-        for key in _CONFIGURATION
-        if getattr(a, key) != getattr(b, key)
+        ConfigurationChange(key, before, after)
+        for key in keys
+        if (before := configurations[0].get(key)) != (after := configurations[1].get(key))
     ]
     second = dict(_measures(b))
     measures = [_change(key, unit, before, second[key][1]) for key, (unit, before) in _measures(a)]
     return Difference(tuple(configuration), tuple(sorted(measures, key=_size, reverse=True)))
+
+
+def _configuration(result: RunResult) -> Iterator[tuple[str, Any]]:
+    for key in _CONFIGURATION:
+        yield key, getattr(result, key)
+    yield from _flat(result.configuration, "")
+
+
+def _flat(section: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+    """Gives the parameters by the paths that `--set` takes."""
+    for key, value in section.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+        elif f"{prefix}{key}" not in ("name", "description"):
+            yield f"{prefix}{key}", value
 
 
 def _measures(result: RunResult) -> Iterator[tuple[str, tuple[str, int | float | None]]]:

@@ -129,6 +129,7 @@ class RunResult(Document):
         digest: 32 hexadecimal digits that prove two runs equal.
         guest_exit_code: Exit code of the guest program.
         host: Cost on this computer.
+        configuration: The machine and the design's parameters, as they were after all overrides.
         stats: Every counter.
     """
 
@@ -151,6 +152,7 @@ class RunResult(Document):
     digest: str
     guest_exit_code: int
     host: Host
+    configuration: Mapping[str, Any]
     stats: StatTree
 
 
@@ -256,4 +258,4 @@ def _plain(value: Any) -> Any:
         return value.to_dict()
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
-    return dict(value) if isinstance(value, Mapping) else value
+    return {key: _plain(item) for key, item in value.items()} if isinstance(value, Mapping) else value

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from durasim import _core
 from durasim.errors import refusal, unknown_name
+from durasim.output import check_writable
 
 if TYPE_CHECKING:
     from durasim.toolchain import Argument, WorkloadInfo
@@ -118,9 +119,12 @@ class Scenario:
 
         Raises:
             ConfigError: As from `check`.
+            HostIoError: The pool could not be kept.
             ToolchainError: The guest program cannot be built.
         """
         self.check()
+        if self.pool is not None:
+            check_writable(self.pool)
         request: dict[str, Any] = {
             "machine": self.machine,
             "design": self.design,
@@ -134,7 +138,6 @@ class Scenario:
             "ops": self.ops,
             "threads": self.threads,
             "max_instructions": self.max_instructions,
-            "functional": False,
         }
         if self.elf is not None:
             name = Path(self.elf).name

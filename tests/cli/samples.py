@@ -22,6 +22,7 @@ RUN: dict[str, Any] = {
     "digest": "0123456789abcdef0123456789abcdef",
     "guest_exit_code": 0,
     "host": {"seconds": 0.5, "mips": 0.006, "peak_rss_bytes": 1048576},
+    "configuration": {"name": "tiny", "pmem": {"media": {"read_latency_ns": 150}}},
     "stats": {
         "l1d": {
             "misses": {"value": 12, "unit": "count", "description": "Misses."},

@@ -107,7 +107,7 @@ def test_programs_that_cannot_be_loaded(refused, elf, tmp_path, data, words):
 
 
 def test_a_program_that_is_not_there(refused, tmp_path):
-    refused(["run", "--elf", tmp_path / "missing"], 4, "missing")
+    refused(["run", "--elf", tmp_path / "missing"], 2, "missing")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ def pair(tmp_path):
     a.write_text(json.dumps(samples.RUN))
     changed = samples.run(
         design="hercules", seed=2, throughput_ops_per_us=7.5, roi__cycles=2200, pmem_write_bytes__log=64,
-        pmem_write_bytes__total=704,
+        pmem_write_bytes__total=704, configuration__pmem={"media": {"read_latency_ns": 300}},
     )  # fmt: skip
     b.write_text(json.dumps(changed))
     return a, b
@@ -25,7 +25,7 @@ def test_keys_that_differ_then_the_largest_change_first(program, conforms, pair)
     assert result.returncode == 0, result.stderr
     document = json.loads(result.stdout)
     conforms("diff", document)
-    assert [change["key"] for change in document["configuration"]] == ["design", "seed"]
+    assert [change["key"] for change in document["configuration"]] == ["design", "seed", "pmem.media.read_latency_ns"]
     assert [change["key"] for change in document["measures"]][:4] == [
         "pmem_write_bytes.log",
         "throughput_ops_per_us",

@@ -2,6 +2,9 @@
 //! and in the typed results of the Python package.
 
 mod errors;
+mod lists;
+mod simulate;
+mod supervise;
 
 use pyo3::prelude::*;
 
@@ -9,5 +12,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    errors::register(module)
+    errors::register(module)?;
+    lists::register(module)?;
+    simulate::register(module)
 }
