@@ -1,6 +1,7 @@
 from collections.abc import Callable
 
 __version__: str
+DOMAINS: list[str]
 
 class DurasimError(Exception):
     exit_code: int

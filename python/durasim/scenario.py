@@ -80,6 +80,8 @@ class Scenario:
             raise unknown_name("design", self.design, design_rows())
         if not _is_path(self.machine) and self.machine not in machine_names():
             raise unknown_name("machine", self.machine, machine_names())
+        if self.domain is not None and self.domain not in _core.DOMAINS:
+            raise unknown_name("domain", self.domain, _core.DOMAINS)
         self._check_program()
         _in_range("seed", self.seed, 0, _SEED_LIMIT - 1)
         _in_range("threads", self.threads, 1, self._cores())

@@ -24,6 +24,10 @@ RUN = ["run", "--workload", "btree", "--machine", "tiny", "--ops", "20", "--arg"
         ("--arg", "populate", ["name=value"]),
         ("--set", "l1d.sizes_kb=3", ["l1d", "sizes_kb"]),
         ("--set", "nothing.here=3", ["nothing"]),
+        ("--set", "l1d.ways=0", ["l1d.ways", "0", "between 1 and 64"]),
+        ("--set", "design.opt.x=1", ["design.opt", "x"]),
+        ("--max-instructions", "1000", ["max_instructions", "1000"]),
+        ("--root", "missing", ["root", "missing"]),
         ("--set", "no_equals_sign", ["no_equals_sign", "path.to.key=value"]),
         ("--ops", "0", ["ops", "0", "1"]),
         ("--ops", "many", ["--ops"]),
@@ -78,11 +82,13 @@ def test_a_domain_the_design_does_not_tolerate(refused, program):
     assert program(*arguments, "--control").returncode == 0
 
 
-@pytest.mark.parametrize("text", ["[[", "name = 3", "unknown_key = 1\n"])
-def test_a_machine_file_that_is_wrong(refused, tmp_path, text):
+@pytest.mark.parametrize(
+    ("text", "word"), [("[[", "machine.toml"), ("name = 3", "name"), ("unknown_key = 1", "unknown_key"), ("", "name")]
+)
+def test_a_machine_file_that_is_wrong(refused, tmp_path, text, word):
     path = tmp_path / "machine.toml"
     path.write_text(text)
-    refused([*RUN, "--machine", path], 2, "machine.toml")
+    refused([*RUN, "--machine", path], 2, word)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ use crate::errors::to_python;
 use durasim_design::{Promise, Row};
 use durasim_designs::ROWS;
 use durasim_machine::{MachineConfig, Plan, presets};
-use durasim_types::{ConfigError, Error};
+use durasim_types::{ConfigError, Domain, Error};
 use pyo3::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -13,6 +13,8 @@ const DEFAULT_MACHINE: &str = "hercules-tecs23";
 
 /// Adds the functions to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let domains = [Domain::Adr, Domain::Eadr, Domain::Bbb, Domain::NvLlc, Domain::NvTc, Domain::Media];
+    module.add("DOMAINS", domains.map(Domain::name))?;
     module.add_function(wrap_pyfunction!(designs, module)?)?;
     module.add_function(wrap_pyfunction!(machines, module)?)?;
     module.add_function(wrap_pyfunction!(machine_toml, module)?)?;
