@@ -1,11 +1,12 @@
 //! What there is to choose from: designs and machines.
 
 use crate::errors::to_python;
-use durasim_design::{Promise, Row};
+use durasim_design::{HardwareCost, Promise, Row};
 use durasim_designs::ROWS;
 use durasim_machine::{MachineConfig, Plan, presets};
 use durasim_types::{ConfigError, Domain, Error};
 use pyo3::prelude::*;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 /// The machine whose geometry prices the designs; also the default of the command line.
@@ -21,53 +22,78 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(machine_schema, module)?)
 }
 
+/// A row of the registry as users see it; the order of the fields is that of the JSON.
+#[derive(Serialize)]
+struct DesignRow {
+    name: &'static str,
+    hardware: &'static str,
+    backend: &'static str,
+    domains: Vec<&'static str>,
+    default_domain: &'static str,
+    promise: String,
+    control: bool,
+    summary: &'static str,
+    paper: &'static str,
+    assumptions: &'static [&'static str],
+    cost: HardwareCost,
+}
+
+/// A preset as users see it.
+#[derive(Serialize)]
+struct MachineRow {
+    name: &'static str,
+    description: String,
+    cores: u16,
+    frequency_mhz: u64,
+}
+
 /// The rows of the registry as a JSON list, in their order.
 #[pyfunction]
 fn designs(py: Python<'_>) -> PyResult<String> {
     let machine = preset(py, DEFAULT_MACHINE)?;
-    let rows: Result<Vec<Value>, Error> = ROWS.iter().map(|row| describe(row, &machine)).collect();
-    rows.map(|rows| Value::from(rows).to_string()).map_err(|error| to_python(py, &error))
+    let rows: Result<Vec<DesignRow>, Error> = ROWS.iter().map(|row| describe(row, &machine)).collect();
+    rows.map(|rows| to_json(&rows)).map_err(|error| to_python(py, &error))
 }
 
-fn describe(row: &Row, machine: &MachineConfig) -> Result<Value, Error> {
+fn describe(row: &Row, machine: &MachineConfig) -> Result<DesignRow, Error> {
     let hardware = &row.hardware;
     let plan = Plan::new(machine, row, row.default_domain())?;
     let cost = (hardware.cost)(&plan.spec, &plan.geometry)
         .map_err(|e| ConfigError::new(format!("design.{}.{}", hardware.name, e.field), e.problem))?;
-    let promise = match row.promise {
-        Promise::Immediate => "immediate".to_owned(),
-        Promise::Epoch(epochs) => format!("epoch({epochs})"),
-    };
-    let domains: Vec<&str> = row.domains.iter().map(|domain| domain.name()).collect();
-    Ok(json!({
-        "name": row.name,
-        "hardware": hardware.name,
-        "backend": row.backend.name(),
-        "domains": domains,
-        "default_domain": row.default_domain().name(),
-        "promise": promise,
-        "control": row.control,
-        "summary": row.summary,
-        "paper": row.paper,
-        "assumptions": row.assumptions,
-        "cost": cost,
-    }))
+    Ok(DesignRow {
+        name: row.name,
+        hardware: hardware.name,
+        backend: row.backend.name(),
+        domains: row.domains.iter().map(|domain| domain.name()).collect(),
+        default_domain: row.default_domain().name(),
+        promise: match row.promise {
+            Promise::Immediate => "immediate".to_owned(),
+            Promise::Epoch(epochs) => format!("epoch({epochs})"),
+        },
+        control: row.control,
+        summary: row.summary,
+        paper: row.paper,
+        assumptions: row.assumptions,
+        cost,
+    })
 }
 
 /// The machine presets as a JSON list, in their order.
 #[pyfunction]
 fn machines(py: Python<'_>) -> PyResult<String> {
-    let mut list = Vec::new();
-    for (name, _) in presets::PRESETS {
-        let machine = preset(py, name)?;
-        list.push(json!({
-            "name": name,
-            "description": machine.description,
-            "cores": machine.cores,
-            "frequency_mhz": machine.frequency_mhz,
-        }));
-    }
-    Ok(Value::from(list).to_string())
+    let rows: PyResult<Vec<MachineRow>> = presets::PRESETS
+        .iter()
+        .map(|&(name, _)| {
+            let machine = preset(py, name)?;
+            let MachineConfig { description, cores, frequency_mhz, .. } = machine;
+            Ok(MachineRow { name, description, cores, frequency_mhz })
+        })
+        .collect();
+    rows.map(|rows| to_json(&rows))
+}
+
+fn to_json<T: Serialize>(rows: &[T]) -> String {
+    serde_json::to_string(rows).expect("rows are plain data")
 }
 
 /// The TOML text of the preset `name`.
