@@ -6,7 +6,7 @@
 mod common;
 
 use common::generate::{Kind, program};
-use common::{qemu, vectors};
+use common::{probe, qemu, vectors};
 
 fn main() {
     let qemu = qemu::find().expect("qemu-riscv64 or qemu-riscv64-static on PATH");
@@ -19,5 +19,14 @@ fn main() {
         let recorded: Vec<_> = (0..vectors::PROGRAMS).map(record).collect();
         vectors::write(kind, &recorded).expect("a writable folder of vectors");
         println!("{}: {} programs", kind.name(), recorded.len());
+    }
+    let (seed, count) = vectors::FULL_ENCODINGS;
+    let compressed: Vec<u32> = probe::compressed().map(probe::padded).collect();
+    for (name, encodings) in [("compressed", compressed), ("full", probe::full(seed, count))] {
+        let output = qemu::run(&qemu, &probe::program(&encodings)).expect("a program that qemu runs");
+        let legal = probe::legal(&output);
+        assert_eq!(legal.len(), encodings.len());
+        vectors::write_legality(name, &legal).expect("a writable folder of vectors");
+        println!("{name}: {} of {} encodings are legal", legal.iter().filter(|&&l| l).count(), legal.len());
     }
 }

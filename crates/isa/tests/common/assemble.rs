@@ -12,12 +12,7 @@ pub const ECALL: u32 = 0x73;
 pub const FENCE_I: u32 = 0x100f;
 
 pub fn r_type(opcode: u32, funct3: u32, funct7: u32, rd: u8, rs1: u8, rs2: u8) -> u32 {
-    opcode
-        | u32::from(rd) << 7
-        | funct3 << 12
-        | u32::from(rs1) << 15
-        | u32::from(rs2) << 20
-        | funct7 << 25
+    opcode | u32::from(rd) << 7 | funct3 << 12 | u32::from(rs1) << 15 | u32::from(rs2) << 20 | funct7 << 25
 }
 
 pub fn i_type(opcode: u32, funct3: u32, rd: u8, rs1: u8, imm: i32) -> u32 {

@@ -128,9 +128,8 @@ pub fn run(elf: &[u8]) -> Result<Outcome, String> {
     let mut cache = BlockCache::new();
     let mut outcome = Outcome { stdout: vec![], exit_code: 0, executed: 0, ops: Default::default() };
     loop {
-        let block = cache
-            .get(hart.pc, |addr| bus.fetch(addr))
-            .map_err(|stop| format!("fetch at {:#x}: {stop}", hart.pc))?;
+        let block =
+            cache.get(hart.pc, |addr| bus.fetch(addr)).map_err(|stop| format!("fetch at {:#x}: {stop}", hart.pc))?;
         for &inst in cache.insts(block) {
             outcome.executed += 1;
             outcome.ops.insert(inst.op);

@@ -49,8 +49,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub const ALL: [Kind; 8] =
-        [Kind::Rv64i, Kind::M, Kind::A, Kind::F, Kind::D, Kind::C, Kind::Zicsr, Kind::Mixed];
+    pub const ALL: [Kind; 8] = [Kind::Rv64i, Kind::M, Kind::A, Kind::F, Kind::D, Kind::C, Kind::Zicsr, Kind::Mixed];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -291,7 +290,8 @@ impl Generator {
                         let funct5 = pick(&[
                             0, 1, 2, 3, 0, 1, 2, 3, 4, 5, 5, 8, 11, 0x14, 0x14, 0x18, 0x18, 0x1a, 0x1a, 0x1c, 0x1e,
                         ]);
-                        let rs2 = if matches!(funct5, 8 | 11 | 0x18..) { pick(&[0, 1, 2, 3]) } else { random >> 20 & 31 };
+                        let rs2 =
+                            if matches!(funct5, 8 | 11 | 0x18..) { pick(&[0, 1, 2, 3]) } else { random >> 20 & 31 };
                         // fcvt.s.d is a conversion to single precision; it belongs to D all the same.
                         let format = if funct5 == 8 && rs2 == 1 && kind == Kind::D { 0 } else { format };
                         random & 0x000f_ff80 | rs2 << 20 | funct5 << 27 | format | 0x53
@@ -309,6 +309,7 @@ impl Generator {
             };
             if let Ok(inst) = decode(word)
                 && !RESERVED.contains(&inst.dest())
+                && inst.class() != Class::System
                 && !(inst.op == Op::FcvtSD && kind == Kind::F)
             {
                 return word;

@@ -36,3 +36,21 @@ pub fn write(kind: Kind, vectors: &[(Vec<u8>, Vec<u8>)]) -> std::io::Result<()> 
     std::fs::create_dir_all(path(kind).parent().expect("a folder"))?;
     std::fs::write(path(kind), out)
 }
+
+/// Seed and number of the recorded 32-bit encodings.
+pub const FULL_ENCODINGS: (u64, usize) = (7, 40_000);
+
+fn legality_path(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(format!("legal_{name}.bin"))
+}
+
+/// Which encodings of a list are legal: a bit for each, lowest first.
+pub fn read_legality(name: &str) -> Vec<bool> {
+    let bytes = std::fs::read(legality_path(name)).expect("a recorded list");
+    bytes.iter().flat_map(|byte| (0..8).map(move |bit| byte >> bit & 1 == 1)).collect()
+}
+
+pub fn write_legality(name: &str, legal: &[bool]) -> std::io::Result<()> {
+    let pack = |bits: &[bool]| bits.iter().enumerate().fold(0u8, |byte, (i, &bit)| byte | u8::from(bit) << i);
+    std::fs::write(legality_path(name), legal.chunks(8).map(pack).collect::<Vec<_>>())
+}
