@@ -59,8 +59,16 @@ pub enum Action {
     /// The version of the line in the requesting core's L1D goes down to the next level as an untagged dirty version,
     /// before the store at hand changes it.
     CopyDown(LineAddr),
-    /// The version of the line in the requesting core's L1D is written to its home address; the line stays, clean.
-    CleanHome(LineAddr),
+    /// If any version of the line in the caches of the requesting core or the LLC is dirty, the newest one is written,
+    /// to its home address unless told otherwise; the line stays, clean in all levels.
+    CleanTo {
+        /// Which line.
+        line: LineAddr,
+        /// Another place than home, with the cause of the write.
+        to: Option<(PhysAddr, Cause)>,
+        /// Acknowledgement wanted under this token.
+        token: Option<Token>,
+    },
     /// A store made by the hardware itself, through the caches of the requesting core: at most eight bytes.
     PutCached {
         /// Where.

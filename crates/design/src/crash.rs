@@ -157,6 +157,21 @@ impl CrashImage {
         Ok(())
     }
 
+    /// Reads a little-endian word of eight bytes.
+    pub fn read_u64(&self, at: PhysAddr) -> u64 {
+        self.pmem.read_u64(at)
+    }
+
+    /// Reads a line.
+    pub fn line(&self, at: PhysAddr) -> Line {
+        self.pmem.line(at.line())
+    }
+
+    /// Writes a little-endian word of eight bytes; see [`CrashImage::write`].
+    pub fn write_u64(&mut self, at: PhysAddr, value: u64) -> Result<(), Cut> {
+        self.write(at, &value.to_le_bytes())
+    }
+
     /// A nonvolatile structure, if it was kept.
     pub fn structure(&self, name: &str) -> Option<&[u8]> {
         self.structures.get(name).map(Vec::as_slice)

@@ -183,8 +183,15 @@ pub trait Durability: Send {
 
     /// A line comes into a set that is full, or a tagged line comes into any set. `tags[way]` are live tags or none,
     /// `ranks[way]` is 0 for the least recently used way; pinned, free and missing ways are `u32::MAX` and may not be
-    /// chosen. `None` leaves the choice to the cache, which evicts only if the set is full.
-    fn victim(&mut self, level: LevelId, incoming: LineTag, tags: &[LineTag], ranks: &[u32]) -> Option<usize> {
+    /// chosen. `None` leaves the choice to the cache, which evicts only if the set is `full`.
+    fn victim(
+        &mut self,
+        level: LevelId,
+        incoming: LineTag,
+        full: bool,
+        tags: &[LineTag],
+        ranks: &[u32],
+    ) -> Option<usize> {
         None
     }
 
@@ -255,6 +262,9 @@ pub trait Durability: Send {
     fn crash(&self, view: &CrashView<'_>, sink: &mut CrashSink<'_>) -> Result<(), BudgetSpent> {
         view.flush_caches_home(sink)
     }
+
+    /// Names the rare situations the design is in right now, for the report of where crash points fell.
+    fn marks(&self, mark: &mut dyn FnMut(&'static str)) {}
 
     /// Feeds all state into a digest.
     fn digest(&self, hasher: &mut dyn Hasher);

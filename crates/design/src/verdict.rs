@@ -1,7 +1,7 @@
 //! The answers a design can give.
 
 use crate::{AbortCause, LineTag};
-use durasim_types::{Cycle, Line, PhysAddr, TxId};
+use durasim_types::{Cause, Cycle, Line, PhysAddr, TxId};
 
 /// Names writes whose acknowledgement a design waits for. A design chooses the numbers; several writes may share one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -53,6 +53,8 @@ pub enum Evict {
     To {
         /// Where.
         at: PhysAddr,
+        /// Why.
+        cause: Cause,
         /// Acknowledgement wanted.
         token: Option<Token>,
     },
@@ -60,6 +62,8 @@ pub enum Evict {
     Drop,
     /// It may not leave yet; ask again.
     After(Wait),
+    /// It cannot leave: the transaction it belongs to must abort, which discards it.
+    Abort(TxId, AbortCause),
 }
 
 /// Bytes of a line that a design supplies itself. Bit `i` of `mask` stands for byte `i`.

@@ -1,1 +1,12 @@
-//! durasim designs.
+//! The durability designs, one file each beside its paper, and the registry that everything else iterates over.
+
+mod hercules;
+pub mod lad;
+mod opt;
+mod registry;
+mod tc;
+
+pub use hercules::{Hercules, HerculesSpec};
+pub use opt::{Opt, OptSpec};
+pub use registry::{ROWS, row};
+pub use tc::{Tc, TcSpec};

@@ -4,7 +4,7 @@ use super::{Later, System};
 use durasim_cache::Version;
 use durasim_design::{Action, Actions, LevelId, LineTag, Node, Scanned};
 use durasim_memory::{Write, WriteToken};
-use durasim_types::{Cause, CoreId, Cycle, EventKind, Line, PhysAddr, TxId};
+use durasim_types::{Cause, CoreId, Cycle, EventKind, Line, LineAddr, PhysAddr, TxId};
 
 /// A write of up to a line of bytes, inside one line.
 fn write_of(at: PhysAddr, bytes: &[u8], cause: Cause) -> Write {
@@ -38,12 +38,14 @@ impl System {
                 let version = Version { dirty: true, tag: LineTag::NONE, ..array.version(slot) };
                 self.put_below(LevelId::L2, core, version, at);
             }
-            Action::CleanHome(line) => {
-                let array = &mut self.l1d[core.0 as usize];
-                let slot = array.find(line).expect("CleanHome names the line of the store at hand");
-                let data = *array.data(slot);
-                let cause = self.home_cause(line);
-                self.submit(core, Write::line(line, data, cause), at);
+            Action::CleanTo { line, to, token } => {
+                let Some(data) = self.newest_if_dirty(core, line) else { return };
+                let mut write = match to {
+                    None => Write::line(line, data, self.home_cause(line)),
+                    Some((place, cause)) => Write::line(place.line(), data, cause),
+                };
+                write.token = token.map(|t| WriteToken(t.0));
+                self.submit(core, write, at);
                 self.clean_copies(core, line, data);
             }
             Action::PutCached { addr, payload, cause: _ } => {
@@ -178,11 +180,25 @@ impl System {
                 }
                 let slots: Vec<_> = self.array(level, core).slots().collect();
                 for slot in slots {
-                    let tag = self.array(level, core).tag(slot);
-                    if tag.is_some() && self.design.belongs_to(tag, tx) {
+                    let version = self.array(level, core).version(slot);
+                    if version.tag.is_some() && self.design.belongs_to(version.tag, tx) {
                         self.array_mut(level, core).remove(slot);
+                        self.forget_clean_copies(core, version.line);
                     }
                 }
+            }
+        }
+    }
+
+    /// Clean copies below a discarded version may be older than what memory can give by now.
+    fn forget_clean_copies(&mut self, core: CoreId, line: LineAddr) {
+        for level in LevelId::ALL {
+            let array = self.array_mut(level, core);
+            if let Some(slot) = array.find(line)
+                && !array.is_dirty(slot)
+                && !array.tag(slot).is_some()
+            {
+                array.remove(slot);
             }
         }
     }
@@ -204,8 +220,22 @@ impl System {
         }
     }
 
+    /// The newest cached version of a line, if any cached version is dirty.
+    pub(super) fn newest_if_dirty(&self, core: CoreId, line: LineAddr) -> Option<Line> {
+        let mut newest = None;
+        let mut dirty = false;
+        for level in LevelId::ALL {
+            let array = self.array(level, core);
+            if let Some(slot) = array.find(line) {
+                newest = newest.or(Some(*array.data(slot)));
+                dirty |= array.is_dirty(slot);
+            }
+        }
+        newest.filter(|_| dirty)
+    }
+
     /// All copies of a line become clean copies of `data`, its newest version, which is on its way home.
-    pub(super) fn clean_copies(&mut self, core: CoreId, line: durasim_types::LineAddr, data: Line) {
+    pub(super) fn clean_copies(&mut self, core: CoreId, line: LineAddr, data: Line) {
         for level in LevelId::ALL {
             let array = self.array_mut(level, core);
             if let Some(slot) = array.find(line) {

@@ -36,13 +36,8 @@ impl System {
                 return at;
             }
         }
-        let dirty = LevelId::ALL.iter().any(|&level| {
-            let array = self.array(level, core);
-            array.find(line).is_some_and(|slot| array.is_dirty(slot))
-        });
         let in_domain = matches!(self.domain, Domain::Eadr | Domain::Bbb);
-        if dirty {
-            let data = newest.expect("a dirty line is in a cache").data;
+        if let Some(data) = self.newest_if_dirty(core, line) {
             let cause = if pmem { self.home_cause(line) } else { Cause::Data };
             let mut write = Write::line(line, data, cause);
             if pmem && !in_domain {

@@ -43,7 +43,7 @@ impl System {
                 *tag = self.live(*tag);
             }
             let choice = if incoming.is_some() || tags.iter().any(|t| t.is_some()) {
-                self.design.victim(level, incoming, &tags, &ranks)
+                self.design.victim(level, incoming, !room, &tags, &ranks)
             } else {
                 None
             };
@@ -208,8 +208,8 @@ impl System {
                 let cx = self.cx(core, at);
                 match self.design.evict(&cx, line, version.tag, &version.data, &mut out) {
                     Evict::Proceed => break,
-                    Evict::To { at: place, token } => {
-                        let mut write = Write::line(place.line(), version.data, Cause::Log);
+                    Evict::To { at: place, cause, token } => {
+                        let mut write = Write::line(place.line(), version.data, cause);
                         write.token = token.map(|t| WriteToken(t.0));
                         self.submit(core, write, at);
                         self.carry_out(core, at, out);
@@ -218,6 +218,12 @@ impl System {
                     Evict::Drop => {
                         self.carry_out(core, at, out);
                         return at;
+                    }
+                    Evict::Abort(tx, why) => {
+                        self.carry_out(core, at, out);
+                        let aborted = self.abort(core, tx, why, at);
+                        self.aborts[core.0 as usize] = Some(aborted);
+                        return aborted.0;
                     }
                     Evict::After(wait) => {
                         self.carry_out(core, at, out);

@@ -281,6 +281,11 @@ impl System {
         self.event_kinds
     }
 
+    /// Names the rare situations the design is in right now.
+    pub fn marks(&self, mark: &mut dyn FnMut(&'static str)) {
+        self.design.marks(mark);
+    }
+
     /// What went wrong in the memory system, if anything did.
     pub fn error(&self) -> Option<&Error> {
         self.error.as_ref()

@@ -105,7 +105,10 @@ impl System {
             }
         };
         self.pinned.pop();
-        outcome
+        match self.aborts[core.0 as usize].take() {
+            Some((cycle, code)) => Outcome::Aborted(cycle, code),
+            None => outcome,
+        }
     }
 
     #[inline]
@@ -119,6 +122,10 @@ impl System {
     fn store_pmem(&mut self, core: CoreId, store: &PendingStore, at: Cycle) -> Outcome {
         let line = store.addr.line();
         let mut at = at;
+        // Before anything of it can become durable.
+        if let Some(journal) = &mut self.journal {
+            journal.store(store.tx, Write { addr: store.addr, len: store.len, data: store.data });
+        }
         loop {
             let (slot, done) = match self.line_in_l1d(core, line, store.tx, at) {
                 Ok(found) => found,
@@ -155,15 +162,16 @@ impl System {
                 }
                 new_tag = Some(tag);
             }
-            // Carrying out actions may have moved other lines, never this one: it is pinned.
+            // Carrying out actions may have moved other lines, never this one, which is pinned; but they may have
+            // aborted the transaction of the store.
+            if self.aborts[core.0 as usize].is_some() {
+                return Outcome::Done(at);
+            }
             let slot = self.array(LevelId::L1d, core).find(line).expect("a pinned line stays");
             if let Some(tag) = new_tag {
                 self.l1d[core.0 as usize].set_tag(slot, tag);
             }
             self.write_l1d(core, slot, store.addr, store.len, store.data);
-            if let Some(journal) = &mut self.journal {
-                journal.store(store.tx, Write { addr: store.addr, len: store.len, data: store.data });
-            }
             if self.domain.caches_are_durable() {
                 self.event(EventKind::CacheStore, at, store.addr, Some(core));
             }

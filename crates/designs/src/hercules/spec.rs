@@ -1,0 +1,231 @@
+//! Parameters and cost of Hercules. Section and table numbers are the paper's.
+
+use durasim_design::{Geometry, HardwareCost, LevelId, SpecError};
+use durasim_types::Cycle;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How the longer tag latency is rounded to whole cycles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Rounding {
+    /// To the next higher cycle.
+    Up,
+    /// To the nearest cycle.
+    Nearest,
+    /// To the next lower cycle.
+    Down,
+}
+
+/// How the commit point reaches persistent memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TxLenStore {
+    /// A store into the L1D, which eADR keeps.
+    Cached,
+    /// A write handed to the controller.
+    Controller,
+}
+
+/// Parameters of Hercules.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct HerculesSpec {
+    /// Lines of an L1D set that may carry TransTags, in percent of its ways (section 5: 100).
+    pub trans_tag_percent_l1d: u32,
+    /// The same for L2 (section 5: 50).
+    pub trans_tag_percent_l2: u32,
+    /// The same for the LLC (section 5: 25).
+    pub trans_tag_percent_llc: u32,
+    /// Every so-manieth L1D set lacks one way, so that 32 KB become 30 KB (section 5, Table 2); 0 for none.
+    pub l1d_missing_way_period: u32,
+    /// Bits of a TxID (section 4.1: 21).
+    pub tx_id_bits: u32,
+    /// Longer tag latency of an access that involves a TransTag, in percent (section 5: 30).
+    pub tag_latency_increase_percent: u32,
+    /// Its rounding to whole cycles (not in the paper; DEVIATIONS.md, hercules-tag-rounding).
+    pub tag_latency_rounding: Rounding,
+    /// Cycles of the state reset at commit and abort (section 5: 10).
+    pub state_reset_cycles: Cycle,
+    /// How TxLen is stored (not in the paper; DEVIATIONS.md, hercules-txlen-store).
+    pub tx_len_store: TxLenStore,
+    /// Entries of the eWPQ (section 4.2: 512).
+    pub ewpq_entries: u32,
+    /// Size of the eWPQ extension area in multiples of the eWPQ (section 4.2: 10).
+    pub ewpq_extension_factor: u32,
+    /// Cycles of an eWPQ search (section 5: 10).
+    pub ewpq_search_cycles: Cycle,
+    /// Cycles to the first line of a search of the extension area (not in the paper; DEVIATIONS.md,
+    /// hercules-extension-search).
+    pub extension_search_first_cycles: Cycle,
+    /// Cycles for each further line of such a search (likewise).
+    pub extension_search_line_cycles: Cycle,
+    /// Instructions between two scans for entries to migrate (section 4.2: three million).
+    pub migration_period_instructions: u64,
+    /// Size of the log zone in bytes (section 5: 256 MB).
+    pub log_zone_bytes: u64,
+}
+
+impl Default for HerculesSpec {
+    fn default() -> Self {
+        HerculesSpec {
+            trans_tag_percent_l1d: 100,
+            trans_tag_percent_l2: 50,
+            trans_tag_percent_llc: 25,
+            l1d_missing_way_period: 4,
+            tx_id_bits: 21,
+            tag_latency_increase_percent: 30,
+            tag_latency_rounding: Rounding::Up,
+            state_reset_cycles: 10,
+            tx_len_store: TxLenStore::Cached,
+            ewpq_entries: 512,
+            ewpq_extension_factor: 10,
+            ewpq_search_cycles: 10,
+            extension_search_first_cycles: 450,
+            extension_search_line_cycles: 15,
+            migration_period_instructions: 3_000_000,
+            log_zone_bytes: 256 << 20,
+        }
+    }
+}
+
+/// Section 5.4: energy of a store to persistent memory during the crash flush, in nJ per byte.
+const L1_NJ_PER_BYTE: f64 = 11.839;
+const L2_NJ_PER_BYTE: f64 = 11.228;
+/// Section 5.4: metadata written per transactional line, in bytes at most.
+const METADATA_BYTES: f64 = 10.0;
+/// Section 5.4: one comparison of a WayNo, in pJ.
+const COMPARATOR_PJ: f64 = 0.98;
+
+impl HerculesSpec {
+    /// The share of a level's lines that may carry TransTags, in percent.
+    pub fn trans_tag_percent(&self, level: LevelId) -> u32 {
+        match level {
+            LevelId::L1d => self.trans_tag_percent_l1d,
+            LevelId::L2 => self.trans_tag_percent_l2,
+            LevelId::Llc => self.trans_tag_percent_llc,
+        }
+    }
+
+    /// Refuses what cannot be built.
+    pub fn check(&self) -> Result<(), SpecError> {
+        let range = |field: &str, value: u64, low: u64, high: u64| {
+            if (low..=high).contains(&value) {
+                Ok(())
+            } else {
+                Err(SpecError::new(field, format!("{value} is not between {low} and {high}")))
+            }
+        };
+        range("trans_tag_percent_l1d", self.trans_tag_percent_l1d.into(), 100, 100)?;
+        range("trans_tag_percent_l2", self.trans_tag_percent_l2.into(), 1, 100)?;
+        range("trans_tag_percent_llc", self.trans_tag_percent_llc.into(), 1, 100)?;
+        range("tx_id_bits", self.tx_id_bits.into(), 4, 32)?;
+        range("tag_latency_increase_percent", self.tag_latency_increase_percent.into(), 0, 1000)?;
+        range("state_reset_cycles", self.state_reset_cycles, 0, 1_000_000)?;
+        range("ewpq_entries", self.ewpq_entries.into(), 1, 1 << 20)?;
+        range("ewpq_extension_factor", self.ewpq_extension_factor.into(), 1, 1000)?;
+        range("ewpq_search_cycles", self.ewpq_search_cycles, 0, 1_000_000)?;
+        range("extension_search_first_cycles", self.extension_search_first_cycles, 0, 1_000_000)?;
+        range("extension_search_line_cycles", self.extension_search_line_cycles, 0, 1_000_000)?;
+        range("migration_period_instructions", self.migration_period_instructions, 1, 1 << 40)
+    }
+
+    /// The additional cycles of an access to a tagged line in a level with this latency.
+    pub fn tag_cycles(&self, latency_cycles: Cycle) -> Cycle {
+        let hundredths = latency_cycles * u64::from(self.tag_latency_increase_percent);
+        match self.tag_latency_rounding {
+            Rounding::Up => hundredths.div_ceil(100),
+            Rounding::Nearest => (hundredths + 50) / 100,
+            Rounding::Down => hundredths / 100,
+        }
+    }
+
+    /// Table 6 and the energy estimate of section 5.4, from the geometry.
+    pub fn cost(&self, g: &Geometry) -> HardwareCost {
+        let mut cost = HardwareCost::default();
+        let cores = u64::from(g.cores);
+        let tx = u64::from(self.tx_id_bits) + 1;
+        let mut energy_nj = 0.0;
+        for level in LevelId::ALL {
+            let shape = g.level(level);
+            let percent = u64::from(self.trans_tag_percent(level));
+            let tags = shape.lines() * percent / 100;
+            // A level whose every line has a TransTag needs no WayNo.
+            let way_bits = if percent == 100 { 0 } else { u64::from(shape.ways.next_power_of_two().ilog2()) };
+            let instances = if level == LevelId::Llc { 1 } else { cores };
+            cost.add(&format!("TransTags {}", level.name()), tags * (tx + way_bits), instances);
+            let nj_per_byte = if level == LevelId::L1d { L1_NJ_PER_BYTE } else { L2_NJ_PER_BYTE };
+            let lines = (tags * instances) as f64;
+            energy_nj += lines * METADATA_BYTES * nj_per_byte;
+            if way_bits > 0 {
+                energy_nj += lines * COMPARATOR_PJ / 1000.0;
+            }
+        }
+        let entries = u64::from(self.ewpq_entries);
+        // Section 4.2: TxState and three fields of 21 bits.
+        cost.add("eWPQ entries", entries * 64, u64::from(g.controllers));
+        cost.add("eWPQ validity bitmap", entries, u64::from(g.controllers));
+        cost.add("LogHead and LogTail", 128, u64::from(g.controllers));
+        cost.add("GlobalTxID", 64, 1);
+        cost.add("PerCoreTxID and PerCoreTxLen", 128, cores);
+        cost.crash_energy_mj = energy_nj / 1e6;
+        cost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use durasim_design::LevelGeometry;
+    use durasim_types::{Clock, PhysAddr};
+
+    fn paper() -> Geometry {
+        let level = |sets, ways, missing_way_period, latency_cycles| LevelGeometry {
+            sets,
+            ways,
+            missing_way_period,
+            latency_cycles,
+        };
+        Geometry {
+            cores: 8,
+            controllers: 1,
+            clock: Clock { frequency_mhz: 3000 },
+            l1d: level(128, 4, 4, 2),
+            l2: level(512, 8, 0, 8),
+            llc: level(16384, 16, 0, 30),
+            pmem_base: PhysAddr(0),
+            pmem_data_bytes: 0,
+            regions: Vec::new(),
+        }
+    }
+
+    /// Table 6 of the paper: 1.29 KB, 6.25 KB, 208 KB of TransTags, 4096 B of eWPQ entries, 64 B of bitmap.
+    #[test]
+    fn the_cost_is_that_of_table_6() {
+        let cost = HerculesSpec::default().cost(&paper());
+        let bytes = |name: &str| cost.structures.iter().find(|s| s.name == name).unwrap().bits / 8;
+        assert_eq!(bytes("TransTags l1d"), 1320);
+        assert_eq!(bytes("TransTags l2"), 6400);
+        assert_eq!(bytes("TransTags llc"), 208 * 1024);
+        assert_eq!(bytes("eWPQ entries"), 4096);
+        assert_eq!(bytes("eWPQ validity bitmap"), 64);
+    }
+
+    /// Section 5.4: 9.653 mJ for the metadata of all transactional lines and 84.045 nJ of comparisons.
+    #[test]
+    fn the_energy_is_that_of_section_5_4() {
+        let energy = HerculesSpec::default().cost(&paper()).crash_energy_mj;
+        assert!((energy - 9.653).abs() < 0.002, "{energy}");
+    }
+
+    #[test]
+    fn thirty_percent_of_each_latency_is_rounded_as_told() {
+        let cycles = |rounding| {
+            let spec = HerculesSpec { tag_latency_rounding: rounding, ..HerculesSpec::default() };
+            [2, 8, 30].map(|latency| spec.tag_cycles(latency))
+        };
+        assert_eq!(cycles(Rounding::Up), [1, 3, 9]);
+        assert_eq!(cycles(Rounding::Nearest), [1, 2, 9]);
+        assert_eq!(cycles(Rounding::Down), [0, 2, 9]);
+    }
+}

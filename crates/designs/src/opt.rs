@@ -1,0 +1,54 @@
+//! No durability hardware at all: the optimal, volatile machine that every design is compared with, and the hardware
+//! under software logging.
+
+use durasim_design::{
+    CrashImage, Cut, Design, Durability, Geometry, HardwareCost, Hooks, RecoveryReport, RegionRequest, SpecError,
+};
+use durasim_types::Stats;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::hash::Hasher;
+
+/// No parameters.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OptSpec {}
+
+/// A machine without a durability design.
+pub struct Opt;
+
+impl Design for Opt {
+    const NAME: &'static str = "opt";
+    const HOOKS: Hooks = Hooks::NONE;
+    type Spec = OptSpec;
+
+    fn reserve(_: &OptSpec, _: &Geometry) -> Vec<RegionRequest> {
+        Vec::new()
+    }
+
+    fn build(_: &OptSpec, _: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
+        Ok(Box::new(Nothing))
+    }
+
+    fn recover(_: &OptSpec, _: &Geometry, _: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+        Ok(RecoveryReport::default())
+    }
+
+    fn cost(_: &OptSpec, _: &Geometry) -> HardwareCost {
+        HardwareCost::default()
+    }
+}
+
+struct Nothing;
+
+impl Durability for Nothing {
+    fn digest(&self, _: &mut dyn Hasher) {}
+
+    fn stats(&self, _: &mut Stats) {}
+
+    fn reset_stats(&mut self) {}
+
+    fn fork(&self) -> Box<dyn Durability> {
+        Box::new(Nothing)
+    }
+}

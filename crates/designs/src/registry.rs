@@ -1,0 +1,69 @@
+//! The registry: one line of facts per row. Tests, campaigns, reports and pages iterate over it.
+
+use crate::{Hercules, Opt, Tc};
+use durasim_design::{Backend, ErasedDesign, Promise, Row};
+use durasim_types::Domain;
+
+/// All rows, in the order in which they are listed.
+pub const ROWS: &[Row] = &[
+    Row {
+        name: "opt",
+        hardware: ErasedDesign::of::<Opt>(),
+        backend: Backend::Markers,
+        domains: &[Domain::Adr, Domain::Eadr, Domain::Media],
+        promise: Promise::Immediate,
+        control: true,
+        summary: "Plain write-back caches, no logging, no flush, no fence: the optimum, which loses data",
+        paper: "Hercules (TECS 2023) OPT; TC (DAC 2017) Optimal",
+        assumptions: &[],
+    },
+    Row {
+        name: "swl-flush",
+        hardware: ErasedDesign::of::<Opt>(),
+        backend: Backend::UndoFlush,
+        domains: &[Domain::Adr, Domain::Eadr, Domain::Media],
+        promise: Promise::Immediate,
+        control: false,
+        summary: "Software undo logging with cache-line cleans and fences",
+        paper: "Hercules (TECS 2023) SWL_flush, section 3",
+        assumptions: &["swl-granularity"],
+    },
+    Row {
+        name: "swl-eadr",
+        hardware: ErasedDesign::of::<Opt>(),
+        backend: Backend::UndoFence,
+        domains: &[Domain::Eadr],
+        promise: Promise::Immediate,
+        control: false,
+        summary: "Software undo logging with fences alone, on caches that survive",
+        paper: "Hercules (TECS 2023) SWL_eADR, section 3",
+        assumptions: &["swl-granularity"],
+    },
+    Row {
+        name: "hercules",
+        hardware: ErasedDesign::of::<Hercules>(),
+        backend: Backend::Markers,
+        domains: &[Domain::Eadr],
+        promise: Promise::Immediate,
+        control: false,
+        summary: "eADR-backed caches as transaction log: TransTags, eWPQ, in-pmem log zone",
+        paper: "Ye, Chen, Jiang, Wang: Hercules, ACM TECS 2023",
+        assumptions: &["hercules-log-entry", "hercules-txlen-store", "hercules-tag-rounding"],
+    },
+    Row {
+        name: "tc",
+        hardware: ErasedDesign::of::<Tc>(),
+        backend: Backend::Markers,
+        domains: &[Domain::NvTc],
+        promise: Promise::Immediate,
+        control: false,
+        summary: "A nonvolatile transaction cache beside each core drains committed stores; the caches drop theirs",
+        paper: "Lai, Zhao, Yang: Leave the Cache Hierarchy Operation as It Is, DAC 2017",
+        assumptions: &["tc-merge", "tc-overflow", "tc-plain-stores"],
+    },
+];
+
+/// The row of that name.
+pub fn row(name: &str) -> Option<&'static Row> {
+    ROWS.iter().find(|row| row.name == name)
+}

@@ -1,0 +1,38 @@
+//! Recovery: an uncommitted transaction that used the fall-back path is undone from the shadow area, then committed
+//! entries are written home, oldest first (section 3, "multiversioning"). Both may be repeated at will; the
+//! nonvolatile contents are cleared last.
+
+use super::TcSpec;
+use super::fifo::Saved;
+use durasim_design::{CrashImage, Cut, Geometry, RecoveryReport};
+use durasim_types::{CoreId, PhysAddr};
+
+/// The name of a core's transaction cache in a crash image.
+pub(super) fn structure_name(core: CoreId) -> String {
+    format!("tc.core{}", core.0)
+}
+
+pub(super) fn recover(spec: &TcSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+    let mut report = RecoveryReport::default();
+    let (data, homes) = (geometry.region("shadow_data").base, geometry.region("shadow_homes").base);
+    for core in (0..geometry.cores).map(CoreId) {
+        let saved = Saved::load(image.structure(&structure_name(core)).unwrap_or(&[]));
+        for slot in &saved.shadows {
+            let slot = u64::from(core.0) * u64::from(spec.shadow_lines) + slot;
+            let home = PhysAddr(image.read_u64(homes.plus(slot * 8)));
+            let old = image.line(data.plus(slot * 64));
+            image.write(home, &old)?;
+            report.lines_written += 1;
+        }
+        for (addr, bytes) in &saved.committed {
+            image.write(*addr, bytes)?;
+            report.lines_written += 1;
+        }
+        report.replayed += u64::from(!saved.committed.is_empty());
+        report.discarded += u64::from(saved.active > 0);
+    }
+    for core in (0..geometry.cores).map(CoreId) {
+        image.keep(&structure_name(core), Vec::new())?;
+    }
+    Ok(report)
+}
