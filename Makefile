@@ -8,6 +8,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := build/stamps
+CORE := python/durasim/_core.abi3.so
 
 RUST_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates machines -type f 2>/dev/null)
 
@@ -16,7 +17,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates machine
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(STAMPS)/package ## Make .venv with the built package in it
+setup: $(CORE) ## Make .venv with the built package in it
 
 $(STAMPS)/environment: requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit("durasim needs python3 3.11 or later, found " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
@@ -25,12 +26,12 @@ $(STAMPS)/environment: requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --progress-bar off -r requirements.lock
 	@mkdir -p $(STAMPS) && touch $@
 
-$(STAMPS)/package: $(STAMPS)/environment $(RUST_SOURCES)
+$(CORE): $(STAMPS)/environment $(RUST_SOURCES)
 	@echo "building the Rust core (some minutes when nothing is cached)"
-	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked --quiet
+	@PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked --quiet
 	@touch $@
 
-demo: $(STAMPS)/package ## Run the B+-tree under five designs, crash two of them, print both verdicts
+demo: $(CORE) ## Run the B+-tree under five designs, crash two of them, print both verdicts
 	@$(BIN)/python -m durasim.demo
 
 # A clone sees what is committed. PATH alone finds the tools; a cargo that is a shim of rustup also needs to know where
@@ -46,7 +47,7 @@ demo-cold: ## The same from a clone with every cache cold; print the seconds
 	env -i "$${environment[@]}" $(MAKE) --no-print-directory -C "$$scratch/durasim" demo; \
 	echo "demo-cold: $$(( $$(date +%s) - begin )) seconds"
 
-test: $(STAMPS)/package ## Formatters, linters and every test
+test: $(CORE) ## Formatters, linters and every test
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo test --workspace --locked
@@ -63,7 +64,7 @@ fmt: $(STAMPS)/environment ## Format everything
 	$(BIN)/ruff check --fix-only --quiet
 	$(BIN)/ruff format
 
-bench: $(STAMPS)/package $(STAMPS)/bench ## Simulated MIPS, beside qemu-riscv64 (if installed) and rvsim
+bench: $(CORE) $(STAMPS)/bench ## Simulated MIPS, beside qemu-riscv64 (if installed) and rvsim
 	@$(BIN)/python -m durasim.bench
 
 $(STAMPS)/bench: $(STAMPS)/environment pyproject.toml

@@ -181,7 +181,7 @@ def _table(contenders: list[Contender]) -> Table:
         emulator, other = (_reference(contenders, contender.program, name) for name in (_EMULATOR, _OTHER))
         slower = f"{emulator / contender.median:.1f} x" if emulator and contender.simulator != _EMULATOR else ""
         faster = f"{contender.median / other:.1f} x" if other and contender.simulator not in (_EMULATOR, _OTHER) else ""
-        table.add_row(contender.program, contender.simulator, f"{contender.median:.3g}", slower, faster)
+        table.add_row(contender.program, contender.simulator, f"{contender.median:,.2f}", slower, faster)
     return table
 
 
