@@ -46,11 +46,15 @@ pub enum Marker {
     ///
     /// Argument: number of the place.
     SnapshotMark = 10,
+    /// A software commit is about to take effect: from here to its tx_commit a crash may show all of the transaction or nothing.
+    ///
+    /// Argument: unused.
+    TxCommitting = 11,
 }
 
 impl Marker {
     /// All markers, in the order of their numbers.
-    pub const ALL: [Marker; 10] = [
+    pub const ALL: [Marker; 11] = [
         Marker::RoiBegin,
         Marker::RoiEnd,
         Marker::OpBegin,
@@ -61,6 +65,7 @@ impl Marker {
         Marker::DataBase,
         Marker::DataSize,
         Marker::SnapshotMark,
+        Marker::TxCommitting,
     ];
 
     /// The marker with the number `imm`, if there is one.
@@ -76,6 +81,7 @@ impl Marker {
             8 => Some(Marker::DataBase),
             9 => Some(Marker::DataSize),
             10 => Some(Marker::SnapshotMark),
+            11 => Some(Marker::TxCommitting),
             _ => None,
         }
     }
@@ -93,6 +99,7 @@ impl Marker {
             Marker::DataBase => "data_base",
             Marker::DataSize => "data_size",
             Marker::SnapshotMark => "snapshot_mark",
+            Marker::TxCommitting => "tx_committing",
         }
     }
 }
