@@ -64,7 +64,7 @@ def rust(table: dict) -> str:
     lines += [f"            {marker['imm']} => Some(Marker::{camel(marker['name'])})," for marker in markers]
     lines += ["            _ => None,", "        }", "    }", "", "    /// The name of the marker in the table."]
     lines += ["    pub const fn name(self) -> &'static str {", "        match self {"]
-    lines += [f"            Marker::{camel(marker['name'])} => \"{marker['name']}\"," for marker in markers]
+    lines += [f'            Marker::{camel(marker["name"])} => "{marker["name"]}",' for marker in markers]
     lines += ["        }", "    }", "}"]
     for opcode in opcodes:
         lines += ["", f"/// {opcode['meaning']}", f"pub const {opcode['name'].upper()}: u32 = {opcode['opcode']:#04x};"]

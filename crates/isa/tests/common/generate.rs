@@ -345,7 +345,7 @@ impl Generator {
             let aq_rl = this.rng.below(4) as u32;
             let word = r_type(0x2f, funct3, funct5 << 2 | aq_rl, this.destination(), POINTER, rs2);
             let inst = decode(word).expect("an atomic");
-            if funct5 < 2 || funct5 > 3 {
+            if !(2..=3).contains(&funct5) {
                 this.emit(item, inst, Carrier::Word(word));
             } else {
                 item.word(word);
