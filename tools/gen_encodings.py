@@ -11,6 +11,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = "crates/isa/encodings.toml"
+# SLTI has a signed 12-bit immediate; markers use its positive half. A 32-bit encoding has a 7-bit major opcode whose low
+# two bits are set.
+IMM_MAX = 2047
+OPCODE_MAX = 0x7F
+LOW_BITS = 3
 NOTICE = f"Generated from {TABLE} by tools/gen_encodings.py: edit the table, not this file."
 
 
@@ -32,10 +37,10 @@ def validate(table: dict) -> None:
         if len(set(names)) != len(names):
             sys.exit(f"{TABLE}: a name of {kind} is used twice")
     immediates = [marker["imm"] for marker in table["marker"]]
-    if len(set(immediates)) != len(immediates) or not all(1 <= imm <= 2047 for imm in immediates):
-        sys.exit(f"{TABLE}: every marker needs its own imm from 1 to 2047")
+    if len(set(immediates)) != len(immediates) or not all(1 <= imm <= IMM_MAX for imm in immediates):
+        sys.exit(f"{TABLE}: every marker needs its own imm from 1 to {IMM_MAX}")
     for opcode in table["reserved_opcode"]:
-        if opcode["opcode"] & 3 != 3 or opcode["opcode"] > 0x7F:
+        if opcode["opcode"] & LOW_BITS != LOW_BITS or opcode["opcode"] > OPCODE_MAX:
             sys.exit(f"{TABLE}: {opcode['name']} is not a 7-bit major opcode of a 32-bit encoding")
 
 
@@ -47,7 +52,8 @@ def rust(table: dict) -> str:
         "",
         "//! The encodings that are durasim's own.",
         "",
-        "/// A message from the program to the machine: `slti x0, rs1, imm` with the value below as imm and the argument in rs1.",
+        "/// A message from the program to the machine: `slti x0, rs1, imm` with the value below as imm and the argument in",
+        "/// rs1.",
         "#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]",
         "#[repr(u16)]",
         "pub enum Marker {",

@@ -380,7 +380,7 @@ fn markers_are_hints() {
     }
     assert_eq!(bus.markers, Marker::ALL.map(|marker| (marker, 77)));
     assert_eq!(Marker::from_imm(5), Some(Marker::TxBegin));
-    for plain in [slti(0, 0), slti(0, 11), slti(0, -1), slti(3, 5)] {
+    for plain in [slti(0, 0), slti(0, 2047), slti(0, -1), slti(3, 5)] {
         assert_eq!(decode(plain).unwrap().op, Op::Slti);
     }
     for opcode in [encodings::CUSTOM_0, encodings::CUSTOM_1] {
