@@ -82,22 +82,22 @@ def run(
         HostIoError: A file of the host could not be read or written.
         ToolchainError: The guest program cannot be built.
     """
-    scenario = Scenario(
+    scenario = _scenario_of(
         design=design,
         workload=workload,
         machine=machine,
         ops=ops,
         threads=threads,
         seed=seed,
-        settings=settings_of(set),
+        set=set,
         domain=domain,
         control=control,
-        elf=_path(elf),
-        args=tuple(args),
-        env=tuple(env),
-        root=_path(root),
-        pool=_path(pool),
-        workload_args=_workload_args(workload_args),
+        elf=elf,
+        args=args,
+        env=env,
+        root=root,
+        pool=pool,
+        workload_args=workload_args,
         max_instructions=max_instructions,
     )
     return run_scenario(scenario, guest_output)
@@ -105,7 +105,11 @@ def run(
 
 def run_scenario(scenario: Scenario, guest_output: GuestOutput = output.pass_through) -> RunResult:
     """Runs `scenario`; otherwise as `run`."""
-    return RunResult.from_dict(json.loads(_core.run(json.dumps(scenario.request()), guest_output)))
+    return _run_request(scenario.request(), guest_output)
+
+
+def _run_request(request: dict[str, Any], guest_output: GuestOutput) -> RunResult:
+    return RunResult.from_dict(json.loads(_core.run(json.dumps(request), guest_output)))
 
 
 def crash(
@@ -148,17 +152,17 @@ def crash(
         HostIoError: A file of the host could not be read or written.
         ToolchainError: The guest program cannot be built.
     """
-    scenario = Scenario(
+    scenario = _scenario_of(
         design=design,
         workload=workload,
         machine=machine,
         ops=ops,
         threads=threads,
         seed=seed,
-        settings=settings_of(set),
+        set=set,
         domain=domain,
         control=control,
-        workload_args=_workload_args(workload_args),
+        workload_args=workload_args,
     )
     return crash_scenario(scenario, points, replay, progress)
 
@@ -213,13 +217,15 @@ def compare_runs(
             raise unknown_name("designs", name, design_rows())
     for name in workload_names:
         workload_info(name)
-    options.setdefault("guest_output", output.discard)
+    guest_output = options.pop("guest_output", output.discard)
+    pairs = [(workload, design) for workload in workload_names for design in design_names]
+    # All programs are built from the same sources, even if somebody edits them meanwhile.
+    requests = [_scenario_of(design=design, workload=workload, **options).request() for workload, design in pairs]
     results = []
-    for workload in workload_names:
-        for design in design_names:
-            results.append(run(design=design, workload=workload, **options))
-            if progress is not None:
-                progress(results[-1])
+    for request in requests:
+        results.append(_run_request(request, guest_output))
+        if progress is not None:
+            progress(results[-1])
     return results
 
 
@@ -273,5 +279,29 @@ def _path(path: str | os.PathLike[str] | None) -> str | None:
     return None if path is None else os.fspath(path)
 
 
-def _workload_args(arguments: Mapping[str, Any] | None) -> tuple[tuple[str, str], ...]:
-    return tuple((name, str(value)) for name, value in (arguments or {}).items())
+def _scenario_of(
+    *,
+    set: Settings | None = None,  # noqa: A002 - the name of the option on the command line
+    elf: str | os.PathLike[str] | None = None,
+    args: Sequence[str] = (),
+    env: Sequence[str] = (),
+    root: str | os.PathLike[str] | None = None,
+    pool: str | os.PathLike[str] | None = None,
+    workload_args: Mapping[str, Any] | None = None,
+    **plain: Any,
+) -> Scenario:
+    """Brings the arguments of the API into the form of a scenario."""
+    return Scenario(
+        settings=settings_of(set),
+        elf=_path(elf),
+        args=tuple(args),
+        env=tuple(env),
+        root=_path(root),
+        pool=_path(pool),
+        workload_args=tuple((name, _argument(value)) for name, value in (workload_args or {}).items()),
+        **plain,
+    )
+
+
+def _argument(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

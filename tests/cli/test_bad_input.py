@@ -72,7 +72,7 @@ def test_command_lines(refused, arguments, words):
 
 
 def test_a_key_out_of_range(refused):
-    sentence = refused([*RUN, "--set", "pmem.media.read_latency_ns=-5"], 2, "pmem.read_ns")
+    sentence = refused([*RUN, "--set", "pmem.media.read_latency_ns=-5"], 2, "pmem.media.read_latency_ns")
     assert "-5" in sentence
 
 
