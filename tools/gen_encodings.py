@@ -11,8 +11,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = "crates/isa/encodings.toml"
-# SLTI has a signed 12-bit immediate; markers use its positive half. A 32-bit encoding has a 7-bit major opcode whose low
-# two bits are set.
+# SLTI has a signed 12-bit immediate; markers use its positive half. A 32-bit encoding has a 7-bit major opcode whose
+# low two bits are set.
 IMM_MAX = 2047
 OPCODE_MAX = 0x7F
 LOW_BITS = 3
@@ -52,8 +52,8 @@ def rust(table: dict) -> str:
         "",
         "//! The encodings that are durasim's own.",
         "",
-        "/// A message from the program to the machine: `slti x0, rs1, imm` with the value below as imm and the argument in",
-        "/// rs1.",
+        "/// A message from the program to the machine: `slti x0, rs1, imm` with the value below as imm and the argument",
+        "/// in rs1.",
         "#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]",
         "#[repr(u16)]",
         "pub enum Marker {",
