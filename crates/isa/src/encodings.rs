@@ -2,8 +2,8 @@
 
 //! The encodings that are durasim's own.
 
-/// A message from the program to the machine: `slti x0, rs1, imm` with the value below as imm and the argument
-/// in rs1.
+/// A message from the program to the machine: `slti x0, rs1, imm` with the value below as imm and the
+/// argument in rs1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u16)]
 pub enum Marker {
