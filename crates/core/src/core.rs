@@ -371,6 +371,10 @@ impl Core {
                 self.checkpoint = Some(self.hart.clone());
                 self.unit.buffer.push(Entry::Begin(tx), committed, committed);
             }
+            Marker::TxCommitting => {
+                let Some(tx) = self.unit.open_tx else { return Some(Exit::NoTransaction) };
+                self.unit.buffer.push(Entry::Committing(tx), committed, committed);
+            }
             Marker::TxCommit | Marker::TxAbort => {
                 let Some(tx) = self.unit.open_tx else { return Some(Exit::NoTransaction) };
                 if marker == Marker::TxCommit && port.commits_retire_early() {

@@ -68,6 +68,8 @@ pub trait Port {
     fn new_tx(&mut self, core: CoreId) -> TxId;
     /// The begin of a transaction leaves the store buffer.
     fn tx_begin(&mut self, core: CoreId, tx: TxId, at: Cycle) -> Outcome;
+    /// A software commit is announced: its commit follows in the stores behind. The cycle in which the next may leave.
+    fn tx_committing(&mut self, core: CoreId, tx: TxId, at: Cycle) -> Cycle;
     /// The commit of a transaction, all its stores have left the store buffer.
     fn tx_commit(&mut self, core: CoreId, tx: TxId, at: Cycle) -> Outcome;
     /// The program aborts its transaction, all its stores have left the store buffer.

@@ -18,6 +18,8 @@ pub enum Entry {
     Begin(TxId),
     /// The commit of a transaction, where commits retire early.
     Commit(TxId),
+    /// The announcement of a software commit.
+    Committing(TxId),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -130,6 +132,7 @@ impl StoreBuffer {
             Entry::Block(op, line) => Outcome::Done(port.cache_block(core, op, line, due)),
             Entry::Begin(tx) => port.tx_begin(core, tx, due),
             Entry::Commit(tx) => port.tx_commit(core, tx, due),
+            Entry::Committing(tx) => Outcome::Done(port.tx_committing(core, tx, due)),
         };
         self.left = match outcome {
             Outcome::Done(cycle) => cycle,
@@ -199,7 +202,7 @@ impl StoreBuffer {
                     hasher.write_u64(op as u64 + 1);
                     hasher.write_u64(line.0);
                 }
-                Entry::Begin(tx) | Entry::Commit(tx) => hasher.write_u64(tx.0),
+                Entry::Begin(tx) | Entry::Commit(tx) | Entry::Committing(tx) => hasher.write_u64(tx.0),
             }
         }
     }

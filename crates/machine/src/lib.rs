@@ -15,8 +15,9 @@ mod run;
 mod system;
 
 pub use config::{CacheConfig, Inclusion, InterconnectConfig, MachineConfig};
+pub use durasim_guest::PmemPool;
 pub use functional::{FunctionalEnding, run_functionally};
-pub use machine::{Ending, Machine, PoolContents, Program, memory_map, read_elf};
+pub use machine::{Captured, Ending, Machine, PoolContents, Program, memory_map, read_elf};
 pub use result::{Bytes, Host, Region, RunResult};
 pub use run::{Prepared, RunRequest, prepare, run};
 pub use system::{DRAM_BASE, Observer, PMEM_BASE, Plan, System, TxStats};

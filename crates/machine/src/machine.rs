@@ -312,6 +312,11 @@ impl Machine {
         Ok(PoolContents { files: self.process.pool().clone(), pages: image.pmem })
     }
 
+    /// Instructions executed so far.
+    pub fn instructions(&self) -> u64 {
+        self.now().instructions
+    }
+
     /// A digest of the whole state.
     pub fn digest(&self) -> String {
         let mut digest = Digest::default();
@@ -333,4 +338,21 @@ impl Machine {
 /// A file that cannot be read is a wrong argument, not a failure of the host's disk.
 pub fn read_elf(path: &std::path::Path) -> Result<Vec<u8>, Error> {
     std::fs::read(path).map_err(|e| ConfigError::new("elf", format!("{} cannot be read: {e}", path.display())).into())
+}
+
+/// Keeps what a program writes.
+#[derive(Clone, Debug, Default)]
+pub struct Captured(Vec<u8>);
+
+impl Captured {
+    /// Both streams in the order of writing.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0).into_owned()
+    }
+}
+
+impl Output for Captured {
+    fn write(&mut self, _: durasim_guest::Stream, bytes: &[u8]) {
+        self.0.extend(bytes);
+    }
 }

@@ -76,6 +76,11 @@ impl Port for MachinePort<'_> {
         self.system.tx_begin(core, tx, at)
     }
 
+    fn tx_committing(&mut self, _core: CoreId, tx: TxId, at: Cycle) -> Cycle {
+        self.system.tx_committing(tx);
+        at
+    }
+
     fn tx_commit(&mut self, core: CoreId, tx: TxId, at: Cycle) -> Outcome {
         self.system.tx_commit(core, tx, at)
     }
@@ -103,7 +108,7 @@ impl Port for MachinePort<'_> {
                 return Ok(Control::Yield);
             }
             // Snapshots are not taken yet; the core handles the markers of transactions itself.
-            Marker::SnapshotMark | Marker::TxBegin | Marker::TxCommit | Marker::TxAbort => {}
+            Marker::SnapshotMark | Marker::TxBegin | Marker::TxCommit | Marker::TxAbort | Marker::TxCommitting => {}
         }
         Ok(Control::Continue)
     }

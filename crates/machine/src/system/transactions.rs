@@ -40,6 +40,13 @@ impl System {
         self.gate(core, at, |s, cx, out| s.design.tx_begin(cx, tx, out))
     }
 
+    /// A software commit of `tx` follows in the stores behind.
+    pub fn tx_committing(&mut self, tx: TxId) {
+        if let Some(journal) = &mut self.journal {
+            journal.committing(tx);
+        }
+    }
+
     /// The commit of a transaction whose stores have all left the store buffer.
     pub fn tx_commit(&mut self, core: CoreId, tx: TxId, at: Cycle) -> Outcome {
         self.advance(at);
@@ -52,7 +59,7 @@ impl System {
         {
             self.tx_stats.committed += 1;
             if let Some(begun) = self.tx_begun_at.remove(&tx) {
-                self.tx_latency.saturating_record(done - begun.min(done));
+                self.tx_latency.record(done - begun.min(done)).expect("the histogram grows");
             }
             if let Some(journal) = &mut self.journal {
                 journal.acknowledged(tx);
