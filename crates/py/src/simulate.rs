@@ -2,6 +2,7 @@
 
 use crate::errors::to_python;
 use crate::supervise::{Line, supervise};
+use durasim_crash::CrashRequest;
 use durasim_designs::ROWS;
 use durasim_guest::{Output, Stream};
 use durasim_machine::RunRequest;
@@ -13,7 +14,8 @@ use std::sync::atomic::Ordering;
 
 /// Adds the functions to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(run, module)?)
+    module.add_function(wrap_pyfunction!(run, module)?)?;
+    module.add_function(wrap_pyfunction!(crash, module)?)
 }
 
 /// What the guest wrote, on its way to the interpreter.
@@ -57,4 +59,21 @@ fn parse<T: DeserializeOwned>(py: Python<'_>, request: &str) -> PyResult<T> {
         let refusal: Error = ConfigError::new("request", error.to_string()).into();
         to_python(py, &refusal)
     })
+}
+
+/// Crashes a run. `progress` is called with the numbers of trials done and to do; False ends the campaign early.
+#[pyfunction]
+#[pyo3(signature = (request, progress = None))]
+fn crash(py: Python<'_>, request: &str, progress: Option<&Bound<'_, PyAny>>) -> PyResult<String> {
+    let request: CrashRequest = parse(py, request)?;
+    let result = supervise(
+        py,
+        |line| durasim_crash::crash(&request, ROWS, &mut |done, total| line.send((done, total))),
+        |_, (done, total): (u64, u64)| match progress {
+            Some(progress) => progress.call1((done, total))?.extract(),
+            None => Ok(true),
+        },
+    )?;
+    let result = result.map_err(|error| to_python(py, &error))?;
+    Ok(serde_json::to_string(&result).expect("a result is plain data"))
 }
