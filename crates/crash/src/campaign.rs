@@ -11,6 +11,7 @@ use durasim_types::{
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -55,13 +56,15 @@ pub struct CrashRequest {
 /// Failures that a result lists.
 const FAILURES_MAX: usize = 20;
 
-/// Runs a campaign. `progress` hears of trials done and to do; answering false ends the campaign early.
+/// Runs a campaign. `progress` hears of trials done and to do; answering false ends the campaign early, as does `stop`
+/// from another thread, which is looked at during the runs too.
 ///
 /// # Errors
-/// As from a run; and a workload that fails without any crash.
+/// As from a run; a workload that fails without any crash; and a campaign stopped before its first crash.
 pub fn crash(
     request: &CrashRequest,
     registry: &[Row],
+    stop: &AtomicBool,
     progress: &mut (dyn FnMut(u64, u64) -> bool + Send),
 ) -> Result<CrashResult, Error> {
     let started = Instant::now();
@@ -69,7 +72,7 @@ pub fn crash(
         return Err(ConfigError::new("functional", "a functional run has no persist events to crash at").into());
     }
     let prepared = prepare(&request.run, registry)?;
-    let counted = count(&prepared, &request.run)?;
+    let counted = count(&prepared, &request.run, stop)?;
     let points = choose(request, counted.events)?;
     let trials_total = points.len() as u64;
 
@@ -84,19 +87,18 @@ pub fn crash(
     let (trial_sender, trial_receiver) = sync_channel::<Trial>(2 * workers);
     let trial_receiver = Mutex::new(trial_receiver);
     let (verdict_sender, verdict_receiver) = sync_channel::<(u64, Option<Objection>)>(64);
-    let stop = std::sync::atomic::AtomicBool::new(false);
     let marks = Arc::new(Mutex::new(BTreeMap::new()));
 
     let (ran, verdicts) = std::thread::scope(|scope| {
         for _ in 0..workers {
             let verdicts = verdict_sender.clone();
-            let (judge, trials, stop) = (&judge, &trial_receiver, &stop);
+            let (judge, trials) = (&judge, &trial_receiver);
             scope.spawn(move || work(judge, trials, &verdicts, stop));
         }
         drop(verdict_sender);
         let (prepared, marks) = (&prepared, marks.clone());
-        let runner = scope.spawn(move || run_crashed(prepared, points, trial_sender, marks));
-        let verdicts = collect(&verdict_receiver, trials_total, progress, &stop);
+        let runner = scope.spawn(move || run_crashed(prepared, points, trial_sender, marks, stop));
+        let verdicts = collect(&verdict_receiver, trials_total, progress, stop);
         (runner.join().expect("the run does not panic"), verdicts)
     });
     let instructions = ran?;
@@ -130,6 +132,22 @@ pub fn crash(
     })
 }
 
+/// Keeps what the program writes, and stops it when the campaign is to end.
+struct Interruptible<'a> {
+    captured: Captured,
+    stop: &'a AtomicBool,
+}
+
+impl Output for Interruptible<'_> {
+    fn write(&mut self, stream: Stream, bytes: &[u8]) {
+        self.captured.write(stream, bytes);
+    }
+
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
 /// The run as it is without a crash.
 struct Counted {
     events: u64,
@@ -139,12 +157,15 @@ struct Counted {
     stats: durasim_types::Stats,
 }
 
-fn count(prepared: &Prepared, request: &RunRequest) -> Result<Counted, Error> {
+fn count(prepared: &Prepared, request: &RunRequest, stop: &AtomicBool) -> Result<Counted, Error> {
     let mut machine = Machine::new(&prepared.config, &prepared.plan, &prepared.program)?;
-    let mut output = Captured::default();
+    let mut output = Interruptible { captured: Captured::default(), stop };
     let ending = machine.run(request.max_instructions, &mut output)?;
+    if stop.load(Ordering::Relaxed) {
+        return Err(ConfigError::new("campaign", "stopped before its first crash").into());
+    }
     if ending != Ending::Exited(0) {
-        let said = output.text().lines().last().unwrap_or("it said nothing").to_owned();
+        let said = output.captured.text().lines().last().unwrap_or("it said nothing").to_owned();
         let what = format!("the workload fails without any crash ({ending:?}): {said}");
         return Err(GuestFault { pc: 0, what, last_syscall: None }.into());
     }
@@ -186,12 +207,12 @@ fn work(
     judge: &Judge<'_>,
     trials: &Mutex<Receiver<Trial>>,
     verdicts: &SyncSender<(u64, Option<Objection>)>,
-    stop: &std::sync::atomic::AtomicBool,
+    stop: &AtomicBool,
 ) {
     loop {
         let next = trials.lock().expect("no thread panics while it waits").recv();
         let Ok(trial) = next else { return };
-        if stop.load(std::sync::atomic::Ordering::Relaxed) {
+        if stop.load(Ordering::Relaxed) {
             continue;
         }
         let event = trial.event;
@@ -205,13 +226,13 @@ fn collect(
     verdicts: &Receiver<(u64, Option<Objection>)>,
     total: u64,
     progress: &mut (dyn FnMut(u64, u64) -> bool + Send),
-    stop: &std::sync::atomic::AtomicBool,
+    stop: &AtomicBool,
 ) -> BTreeMap<u64, Option<Objection>> {
     let mut all = BTreeMap::new();
     while let Ok((event, objection)) = verdicts.recv() {
         all.insert(event, objection);
         if !progress(all.len() as u64, total) {
-            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+            stop.store(true, Ordering::Relaxed);
         }
     }
     all
@@ -290,6 +311,7 @@ fn run_crashed(
     points: BTreeSet<u64>,
     trials: SyncSender<Trial>,
     marks: Arc<Mutex<BTreeMap<String, u64>>>,
+    stop: &AtomicBool,
 ) -> Result<u64, Error> {
     let mut machine = Machine::new(&prepared.config, &prepared.plan, &prepared.program)?;
     let initial = match &prepared.program.pool {
@@ -300,7 +322,7 @@ fn run_crashed(
     machine.system_mut().keep_journal(Box::new(Shared(oracle.clone())));
     let crasher = Arc::new(Mutex::new(Crasher { points, oracle, pending: None, trials, marks }));
     machine.system_mut().observe(Box::new(Watching(crasher.clone())));
-    machine.run(None, &mut Captured::default())?;
+    machine.run(None, &mut Interruptible { captured: Captured::default(), stop })?;
     crasher.lock().expect("nobody panics with the crasher").release();
     Ok(machine.instructions())
 }

@@ -68,7 +68,7 @@ fn crash(py: Python<'_>, request: &str, progress: Option<&Bound<'_, PyAny>>) -> 
     let request: CrashRequest = parse(py, request)?;
     let result = supervise(
         py,
-        |line| durasim_crash::crash(&request, ROWS, &mut |done, total| line.send((done, total))),
+        |line| durasim_crash::crash(&request, ROWS, line.stop(), &mut |done, total| line.send((done, total))),
         |_, (done, total): (u64, u64)| match progress {
             Some(progress) => progress.call1((done, total))?.extract(),
             None => Ok(true),

@@ -118,7 +118,8 @@ impl System {
         }
     }
 
-    /// A dirty or tagged version arrives at a level from above.
+    /// A dirty or tagged version arrives at a level from above. What happens on the way may abort the transaction it
+    /// belongs to; then it is discarded like all others.
     pub(super) fn put_below(&mut self, level: LevelId, core: CoreId, version: Version, at: Cycle) -> Cycle {
         let line = version.line;
         self.pinned.push(line);
@@ -137,18 +138,39 @@ impl System {
                 };
             }
             if version.tag.is_some() && !resident.tag.is_some() {
-                at = self.make_room(level, core, line, version.tag, at);
+                at = self.obey_tag_limit(level, core, line, version.tag, at);
             }
-            let array = self.array_mut(level, core);
-            let slot = array.find(line).expect("a pinned line stays");
-            array.replace(slot, version);
-            array.touch(slot);
         } else {
             at = self.make_room(level, core, line, version.tag, at);
-            self.array_mut(level, core).insert(version, at);
         }
         self.pinned.pop();
+        if self.halted || self.was_discarded(version.tag) {
+            return at;
+        }
+        let array = self.array_mut(level, core);
+        match array.find(line) {
+            Some(slot) => {
+                array.replace(slot, version);
+                array.touch(slot);
+            }
+            None => {
+                array.insert(version, at);
+            }
+        }
         at
+    }
+
+    /// Whether a version that carried this live tag has been discarded by an abort since.
+    fn was_discarded(&self, tag: LineTag) -> bool {
+        tag.is_some() && !self.live(tag).is_some()
+    }
+
+    /// A resident line is about to become a tagged one: the design may want another tagged line of the set to leave.
+    fn obey_tag_limit(&mut self, level: LevelId, core: CoreId, line: LineAddr, tag: LineTag, at: Cycle) -> Cycle {
+        match self.victim(level, core, line, tag, true) {
+            Some(victim) => self.evict(level, core, victim, at),
+            None => at,
+        }
     }
 
     /// A line leaves the LLC: its versions, oldest first, go to memory; with inclusion those above leave too.
@@ -175,7 +197,7 @@ impl System {
             // An untagged version below a newer untagged one is nobody's pre-image: only the newer one is written.
             let superseded = !version.tag.is_some()
                 && versions[index + 1..].iter().any(|(_, _, above)| above.dirty && !above.tag.is_some());
-            if (version.dirty || version.tag.is_some()) && !superseded {
+            if (version.dirty || version.tag.is_some()) && !superseded && !self.was_discarded(version.tag) {
                 at = self.to_memory(core, version, at);
             }
             if level != LevelId::Llc {
