@@ -18,7 +18,7 @@ from durasim.api import (
     workloads,
 )
 from durasim.difference import Difference, diff
-from durasim.errors import ConfigError, DurasimError, GuestFault, HostIoError, StuckError
+from durasim.errors import ConfigError, DurasimError, GuestFault, HostIoError, InternalError, StuckError
 from durasim.results import CrashFailure, CrashResult, RunResult
 from durasim.stats import Stat, StatTree
 
@@ -30,6 +30,7 @@ __all__ = [
     "DurasimError",
     "GuestFault",
     "HostIoError",
+    "InternalError",
     "RunResult",
     "Stat",
     "StatTree",

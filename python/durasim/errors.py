@@ -5,6 +5,7 @@
 | `ConfigError` | 2 | a configuration, program or argument refused before cycle 0 |
 | `GuestFault` | 3 | the guest program was stopped: unknown instruction or system call, wild access |
 | `StuckError` | 3 | the modelled machine cannot go on |
+| `InternalError` | 3 | an assertion of durasim itself failed |
 | `HostIoError` | 4 | a file of the host could not be read or written |
 """
 
@@ -14,9 +15,9 @@ import difflib
 import os
 from collections.abc import Iterable
 
-from durasim._core import ConfigError, DurasimError, GuestFault, HostIoError, StuckError
+from durasim._core import ConfigError, DurasimError, GuestFault, HostIoError, InternalError, StuckError
 
-__all__ = ["ConfigError", "DurasimError", "GuestFault", "HostIoError", "StuckError"]
+__all__ = ["ConfigError", "DurasimError", "GuestFault", "HostIoError", "InternalError", "StuckError"]
 
 
 def refusal(field: str, problem: str) -> ConfigError:

@@ -4,7 +4,9 @@ use crate::byte_oracle::ByteOracle;
 use crate::result::{CrashResult, Failure};
 use crate::trial::{Judge, Objection, Trial};
 use durasim_design::{Backend, CrashImage, Row};
-use durasim_machine::{Captured, Ending, Host, Machine, Observer, Prepared, RunRequest, System, prepare};
+use durasim_machine::{
+    Captured, Ending, Host, Machine, Observer, Output, Prepared, RunRequest, Stream, System, prepare,
+};
 use durasim_types::{
     ConfigError, DataRange, Error, EventKind, GuestFault, Journal, Pages, PersistEvent, Rng, TxId, Write,
 };

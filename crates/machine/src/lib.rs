@@ -15,7 +15,7 @@ mod run;
 mod system;
 
 pub use config::{CacheConfig, Inclusion, InterconnectConfig, MachineConfig};
-pub use durasim_guest::PmemPool;
+pub use durasim_guest::{Output, PmemPool, Stream};
 pub use functional::{FunctionalEnding, run_functionally};
 pub use machine::{Captured, Ending, Machine, PoolContents, Program, memory_map, read_elf};
 pub use result::{Bytes, Host, Region, RunResult};

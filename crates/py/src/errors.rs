@@ -25,6 +25,12 @@ create_exception!(
     DurasimError,
     "The modelled machine cannot go on: a design waits for something that nothing will deliver, at `cycle`."
 );
+create_exception!(
+    durasim,
+    InternalError,
+    DurasimError,
+    "An assertion of durasim itself failed. Its results cannot be trusted; please report the command that led to it."
+);
 
 /// Adds the exception types and their exit codes to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -35,6 +41,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
         ("GuestFault", py.get_type::<GuestFault>(), ExitCode::GuestFault),
         ("HostIoError", py.get_type::<HostIoError>(), ExitCode::HostIo),
         ("StuckError", py.get_type::<StuckError>(), ExitCode::GuestFault),
+        ("InternalError", py.get_type::<InternalError>(), ExitCode::GuestFault),
     ];
     for (name, exception, exit_code) in types {
         exception.setattr("exit_code", exit_code as u8)?;
@@ -74,4 +81,11 @@ pub fn to_python(py: Python<'_>, error: &Error) -> PyErr {
 
 fn python_str(py: Python<'_>, text: &str) -> Py<PyAny> {
     pyo3::types::PyString::new(py, text).into_any().unbind()
+}
+
+/// The exception for a panic of a worker.
+pub fn internal_error(panic: &(dyn std::any::Any + Send)) -> PyErr {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned());
+    InternalError::new_err(format!("durasim itself failed, please report it: {text}"))
 }

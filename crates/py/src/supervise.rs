@@ -1,5 +1,6 @@
 //! Long work on a thread of its own, so that the interpreter stays free: callbacks run and Ctrl-C works meanwhile.
 
+use crate::errors::internal_error;
 use pyo3::prelude::*;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -62,7 +63,7 @@ pub fn supervise<M: Send, T: Send>(
         // A worker that waits for room in the line would wait for ever.
         drop(receiver);
         let result = py.detach(|| worker.join());
-        outcome.map(|()| result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        outcome.and_then(|()| result.map_err(|panic| internal_error(&*panic)))
     })
 }
 
