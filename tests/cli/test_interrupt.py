@@ -28,16 +28,16 @@ def test_interrupting_a_program_that_never_ends(elf, tmp_path):
 
 
 def test_interrupting_a_campaign_before_its_first_crash():
-    options = ["--design", "opt", "--workload", "btree", "--machine", "tiny", "--ops", "100000000"]
-    process = subprocess.Popen(
+    options = ["--design", "opt", "--workload", "array-swap", "--machine", "tiny", "--ops", "100000000"]
+    with subprocess.Popen(
         [sys.executable, "-m", "durasim", "crash", *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    # Nothing is printed while the run is counted; a signal before Python listens would end it in another way.
-    time.sleep(3)
-    assert process.poll() is None
-    begin = time.monotonic()
-    process.send_signal(signal.SIGINT)
-    _, complaint = process.communicate(timeout=30)
+    ) as process:
+        # Nothing is printed while the run is counted; a signal before Python listens would end it in another way.
+        time.sleep(3)
+        assert process.poll() is None
+        begin = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        _, complaint = process.communicate(timeout=30)
     assert process.returncode == 130
     assert "Traceback" not in complaint
     assert time.monotonic() - begin < 10
