@@ -1,13 +1,14 @@
 //! What a design asks the machine to do.
 
 use crate::{AbortCause, Signal, Token};
-use durasim_types::{Cause, CoreId, Cycle, EventKind, LINE_BYTES, LineAddr, PhysAddr, TxId};
+use durasim_types::{Cause, CoreId, Cycle, EventKind, LINE_BYTES, Line, LineAddr, PhysAddr, TxId};
 
-/// Up to one line of bytes, kept in place so that no action allocates.
+/// Up to one line of bytes, some of which may be left out, kept in place so that no action allocates.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Payload {
     len: u8,
-    bytes: [u8; LINE_BYTES as usize],
+    mask: u64,
+    bytes: Line,
 }
 
 impl Payload {
@@ -16,20 +17,31 @@ impl Payload {
     /// # Panics
     /// If there are more than 64.
     pub fn new(bytes: &[u8]) -> Self {
-        let mut payload = Payload { len: bytes.len() as u8, bytes: [0; LINE_BYTES as usize] };
+        let mask = if bytes.len() == 64 { u64::MAX } else { (1 << bytes.len()) - 1 };
+        let mut payload = Payload { len: bytes.len() as u8, mask, bytes: [0; LINE_BYTES as usize] };
         payload.bytes[..bytes.len()].copy_from_slice(bytes);
         payload
     }
 
-    /// The bytes.
+    /// A payload for a whole line, of which only the bytes with their bit in `mask` are written.
+    pub fn masked(line: &Line, mask: u64) -> Self {
+        Payload { len: LINE_BYTES as u8, mask, bytes: *line }
+    }
+
+    /// The bytes, those that are left out included.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len as usize]
+    }
+
+    /// Which of the bytes count: bit `i` stands for byte `i`.
+    pub fn mask(&self) -> u64 {
+        self.mask
     }
 }
 
 impl std::fmt::Debug for Payload {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Payload({} bytes)", self.len)
+        write!(f, "Payload({} bytes, {:#x})", self.len, self.mask)
     }
 }
 

@@ -9,4 +9,4 @@ mod tc;
 pub use hercules::{Hercules, HerculesSpec};
 pub use opt::{Opt, OptSpec};
 pub use registry::{ROWS, row};
-pub use tc::{Tc, TcSpec};
+pub use tc::{Coalesce, Tc, TcSpec};

@@ -59,7 +59,7 @@ pub const ROWS: &[Row] = &[
         control: false,
         summary: "A nonvolatile transaction cache beside each core drains committed stores; the caches drop theirs",
         paper: "Lai, Zhao, Yang: Leave the Cache Hierarchy Operation as It Is, DAC 2017",
-        assumptions: &["tc-merge", "tc-overflow", "tc-plain-stores"],
+        assumptions: &["tc-coalescing", "tc-merge", "tc-overflow", "tc-plain-stores"],
     },
 ];
 

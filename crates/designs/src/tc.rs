@@ -10,12 +10,12 @@ mod fifo;
 mod recovery;
 mod spec;
 
-pub use spec::TcSpec;
+pub use spec::{Coalesce, TcSpec};
 
 use durasim_design::{
     AbortCause, Action, Actions, BudgetSpent, CommitRule, CrashImage, CrashSink, CrashView, Ctx, Cut, Design,
     Durability, Evict, Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge,
-    PmRegion, RecoveryReport, RegionRequest, SpecError, Store, Token, Wait,
+    Payload, PmRegion, RecoveryReport, RegionRequest, SpecError, Store, Token, Wait,
 };
 use durasim_types::{Cause, CoreId, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
 use fifo::{Entry, Overflow, State as EntryState, TransactionCache};
@@ -62,6 +62,7 @@ impl Design for Tc {
 #[derive(Clone, Copy, Debug, Default)]
 struct Counters {
     entries: u64,
+    coalesced: u64,
     full_stalls: u64,
     overflows: u64,
     shadowed_lines: u64,
@@ -102,7 +103,8 @@ impl State {
         let token = self.token();
         let entry = &mut self.caches[core].entries[index];
         entry.state = EntryState::Issued(token);
-        out.append(entry.addr, &entry.bytes()[..entry.len as usize], Cause::Data, Some(token));
+        let payload = Payload::masked(&entry.data, entry.mask);
+        out.push(Action::Append { at: entry.line.base(), payload, cause: Cause::Data, token: Some(token) });
     }
 
     /// Whether the fall-back path has to make room: the cache is almost full and its oldest entry, being of an open
@@ -126,10 +128,10 @@ impl State {
             if entry.state != EntryState::Active {
                 continue;
             }
-            let line = entry.addr.line();
+            let line = entry.line;
             let cache = &self.caches[core];
             // A younger entry of a line goes after the older one's copy is safe.
-            if cache.entries.iter().take(index).any(|e| e.addr.line() == line && e.state.copying()) {
+            if cache.entries.iter().take(index).any(|e| e.line == line && e.state.copying()) {
                 break;
             }
             in_flight += 1;
@@ -169,6 +171,18 @@ impl State {
     /// Takes a store into the transaction cache, or tells what to wait for.
     fn take(&mut self, cx: &Ctx, store: &Store<'_>, state: EntryState, out: &mut Actions) -> Gate {
         let core = cx.core.0 as usize;
+        if self.spec.coalesce == Coalesce::Line {
+            let line = store.line();
+            let entries = &mut self.caches[core].entries;
+            // Only the youngest entry of the line may take it in, or a later drain would bring older bytes back.
+            let youngest = entries.iter_mut().rev().find(|e| e.line == line);
+            if let Some(entry) = youngest.filter(|e| e.state == EntryState::Active && store.tx == Some(e.tx)) {
+                entry.merge(store);
+                self.counters.coalesced += 1;
+                out.event(EventKind::DesignStep, store.addr);
+                return Gate::Done;
+            }
+        }
         if let Some(tx) = store.tx
             && self.overflowing(core)
             && !self.copy_on_write(core, tx, out)
@@ -183,8 +197,7 @@ impl State {
         }
         self.counters.entries += 1;
         let tx = store.tx.unwrap_or(TxId(0));
-        let entry = Entry { tx, addr: store.addr, len: store.len, data: store.data, state };
-        self.caches[core].entries.push_back(entry);
+        self.caches[core].entries.push_back(Entry::new(tx, store, state));
         out.event(EventKind::DesignStep, store.addr);
         Gate::Done
     }
@@ -289,10 +302,9 @@ impl Durability for State {
         let search_cycles = self.spec.latency_read_cycles;
         let mut tag = LineTag::NONE;
         let mut overlay = durasim_design::Overlay { mask: 0, data: [0; 64] };
-        for entry in self.caches.iter().flat_map(|c| &c.entries).filter(|e| e.addr.line() == line) {
-            let at = entry.addr.offset();
-            overlay.data[at..at + entry.len as usize].copy_from_slice(&entry.bytes()[..entry.len as usize]);
-            overlay.mask |= entry.mask();
+        for entry in self.caches.iter().flat_map(|c| &c.entries).filter(|e| e.line == line) {
+            entry.overlay(&mut overlay.data);
+            overlay.mask |= entry.mask;
             // Tag 0 would mean none: entries of plain stores belong to no transaction but keep the line persistent.
             tag = LineTag(if entry.tx.0 == 0 { u64::MAX } else { entry.tx.0 });
         }
@@ -315,7 +327,7 @@ impl Durability for State {
             let Some(index) = self.caches[core].entries.iter().position(|e| e.state.token() == Some(token)) else {
                 continue;
             };
-            let line = self.caches[core].entries[index].addr.line();
+            let line = self.caches[core].entries[index].line;
             match &mut self.caches[core].entries[index].state {
                 EntryState::Copying { left, .. } if *left > 1 => *left -= 1,
                 EntryState::Copying { .. } => {
@@ -380,6 +392,7 @@ impl Durability for State {
         let c = &self.counters;
         let mut count = |name: &str, value, text| stats.count(format!("tc.{name}"), value, text);
         count("entries", c.entries, "Stores taken into a transaction cache");
+        count("coalesced", c.coalesced, "Stores taken into an entry of their line that was there already");
         count("full_stalls", c.full_stalls, "Stores that found the transaction cache full");
         count("overflows", c.overflows, "Transactions that took the copy-on-write fall-back path");
         count("shadowed_lines", c.shadowed_lines, "Lines copied to the shadow area by the fall-back path");

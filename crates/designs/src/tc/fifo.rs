@@ -1,7 +1,7 @@
 //! The transaction cache itself: a FIFO of entries, its overflow register, and their nonvolatile form.
 
-use durasim_design::Token;
-use durasim_types::{LineAddr, PhysAddr, TxId};
+use durasim_design::{Store, Token};
+use durasim_types::{Line, LineAddr, TxId};
 use std::collections::VecDeque;
 
 /// The state of an entry (section 4.1). An available entry is one that is not in the FIFO; the two states that send
@@ -41,24 +41,36 @@ impl State {
     }
 }
 
-/// An entry: one store.
+/// An entry: a store, or the stores of one transaction to one line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub tx: TxId,
-    pub addr: PhysAddr,
-    pub len: u8,
-    pub data: u64,
+    pub line: LineAddr,
+    /// The bytes of the line that it holds: bit `i` stands for byte `i`.
+    pub mask: u64,
+    pub data: Line,
     pub state: State,
 }
 
 impl Entry {
-    pub fn bytes(&self) -> [u8; 8] {
-        self.data.to_le_bytes()
+    pub fn new(tx: TxId, store: &Store<'_>, state: State) -> Self {
+        let mut entry = Entry { tx, line: store.line(), mask: 0, data: [0; 64], state };
+        entry.merge(store);
+        entry
     }
 
-    /// The bytes of its line that it holds.
-    pub fn mask(&self) -> u64 {
-        ((1u64 << self.len) - 1) << self.addr.offset()
+    /// Takes in a further store to the line.
+    pub fn merge(&mut self, store: &Store<'_>) {
+        let (at, len) = (store.addr.offset(), store.len as usize);
+        self.data[at..at + len].copy_from_slice(&store.bytes()[..len]);
+        self.mask |= ((1u64 << len) - 1) << at;
+    }
+
+    /// Puts its bytes over `under`.
+    pub fn overlay(&self, under: &mut Line) {
+        for (i, byte) in under.iter_mut().enumerate().filter(|(i, _)| self.mask >> i & 1 == 1) {
+            *byte = self.data[i];
+        }
     }
 }
 
@@ -99,15 +111,15 @@ pub(super) struct TransactionCache {
 /// What is left of a transaction cache after a power failure.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Saved {
-    /// Committed entries, oldest first: address and bytes.
-    pub committed: Vec<(PhysAddr, Vec<u8>)>,
+    /// Committed entries, oldest first: line, mask and bytes.
+    pub committed: Vec<(LineAddr, u64, Line)>,
     /// Active entries.
     pub active: u64,
     /// Slots of the shadow area that hold old lines of an uncommitted transaction.
     pub shadows: Vec<u64>,
 }
 
-const RECORD_BYTES: usize = 24;
+const RECORD_BYTES: usize = 24 + 64;
 
 impl TransactionCache {
     /// The nonvolatile contents: number and numbers of the shadow slots that are safe, then a record for each entry.
@@ -119,9 +131,10 @@ impl TransactionCache {
         for entry in &self.entries {
             let uncommitted = self.overflow.as_ref().is_some_and(|o| o.tx == entry.tx)
                 || matches!(entry.state, State::Active | State::Copying { .. });
-            bytes.extend(entry.addr.0.to_le_bytes());
-            bytes.extend(entry.bytes());
-            bytes.extend([entry.len, u8::from(!uncommitted), 0, 0, 0, 0, 0, 0]);
+            bytes.extend(entry.line.0.to_le_bytes());
+            bytes.extend(entry.mask.to_le_bytes());
+            bytes.extend(u64::from(!uncommitted).to_le_bytes());
+            bytes.extend(entry.data);
         }
         bytes
     }
@@ -136,9 +149,10 @@ impl Saved {
         saved.shadows = words.take(count as usize).collect();
         let records = &bytes[8 * (1 + saved.shadows.len())..];
         for record in records.chunks_exact(RECORD_BYTES) {
-            let addr = PhysAddr(u64::from_le_bytes(record[..8].try_into().expect("eight bytes")));
-            if record[17] == 1 {
-                saved.committed.push((addr, record[8..8 + record[16] as usize].to_vec()));
+            let word = |i: usize| u64::from_le_bytes(record[8 * i..8 * i + 8].try_into().expect("eight bytes"));
+            if word(2) == 1 {
+                let data = record[24..].try_into().expect("a line");
+                saved.committed.push((LineAddr(word(0)), word(1), data));
             } else {
                 saved.active += 1;
             }
@@ -153,18 +167,19 @@ mod tests {
 
     #[test]
     fn what_is_saved_is_what_is_loaded() {
-        let entry = |tx, addr, state| Entry { tx: TxId(tx), addr: PhysAddr(addr), len: 4, data: 0x0102_0304, state };
+        let entry =
+            |tx, line, state| Entry { tx: TxId(tx), line: LineAddr(line), mask: 0xf0, data: [line as u8; 64], state };
         let mut cache = TransactionCache::default();
-        cache.entries.push_back(entry(1, 64, State::Issued(Token(1))));
-        cache.entries.push_back(entry(2, 72, State::Issued(Token(2))));
-        cache.entries.push_back(entry(2, 128, State::Active));
+        cache.entries.push_back(entry(1, 1, State::Issued(Token(1))));
+        cache.entries.push_back(entry(2, 2, State::Issued(Token(2))));
+        cache.entries.push_back(entry(2, 3, State::Active));
         cache.overflow = Some(Overflow::new(TxId(2)));
         let overflow = cache.overflow.as_mut().unwrap();
         overflow.lines = vec![(LineAddr(1), false), (LineAddr(2), false)];
         overflow.acknowledge(LineAddr(2));
         let saved = Saved::load(&cache.save());
         assert_eq!(saved.shadows, [1]);
-        assert_eq!(saved.committed, [(PhysAddr(64), vec![4, 3, 2, 1])]);
+        assert_eq!(saved.committed, [(LineAddr(1), 0xf0, [1; 64])]);
         assert_eq!(saved.active, 2);
         assert_eq!(Saved::load(&[]), Saved::default());
     }

@@ -24,8 +24,12 @@ pub(super) fn recover(spec: &TcSpec, geometry: &Geometry, image: &mut CrashImage
             image.write(home, &old)?;
             report.lines_written += 1;
         }
-        for (addr, bytes) in &saved.committed {
-            image.write(*addr, bytes)?;
+        for (line, mask, data) in &saved.committed {
+            let mut merged = image.line(line.base());
+            for (i, byte) in merged.iter_mut().enumerate().filter(|(i, _)| mask >> i & 1 == 1) {
+                *byte = data[i];
+            }
+            image.write(line.base(), &merged)?;
             report.lines_written += 1;
         }
         report.replayed += u64::from(!saved.committed.is_empty());

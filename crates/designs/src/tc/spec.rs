@@ -5,12 +5,25 @@ use durasim_types::Cycle;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// Whether stores share an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Coalesce {
+    /// Every store request takes an entry, as TC, section 4.1, describes it.
+    None,
+    /// Stores of a transaction to one line share its entry, as Hercules, section 2.2.2, describes TC: "modified cache
+    /// lines" are put in it.
+    Line,
+}
+
 /// Parameters of TC.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TcSpec {
     /// Entries of each core's transaction cache (section 4.4: 4 KB of 64-byte lines).
     pub entries: u32,
+    /// Whether stores share an entry (DEVIATIONS.md, tc-coalescing).
+    pub coalesce: Coalesce,
     /// Cycles of a read, that is of a probe (Hercules, Table 2: 40; TC, Table 2: 10.5 ns).
     pub latency_read_cycles: Cycle,
     /// Cycles of a write, after which an entry or a commit is durable (Hercules, Table 2: 50).
@@ -25,6 +38,7 @@ impl Default for TcSpec {
     fn default() -> Self {
         TcSpec {
             entries: 64,
+            coalesce: Coalesce::None,
             latency_read_cycles: 40,
             latency_write_cycles: 50,
             overflow_percent: 90,

@@ -2,18 +2,17 @@
 
 use super::{Later, System};
 use durasim_cache::Version;
-use durasim_design::{Action, Actions, LevelId, LineTag, Node, Scanned};
+use durasim_design::{Action, Actions, LevelId, LineTag, Node, Payload, Scanned};
 use durasim_memory::{Write, WriteToken};
 use durasim_types::{Cause, CoreId, Cycle, EventKind, Line, LineAddr, PhysAddr, TxId};
 
-/// A write of up to a line of bytes, inside one line.
-fn write_of(at: PhysAddr, bytes: &[u8], cause: Cause) -> Write {
+/// A write of up to a line of bytes, inside one line; bit `i` of `mask` stands for byte `i` of `bytes`.
+fn write_of(at: PhysAddr, bytes: &[u8], mask: u64, cause: Cause) -> Write {
     let offset = at.offset();
     assert!(offset + bytes.len() <= 64, "a write of {} bytes at {at} crosses a line", bytes.len());
     let mut data: Line = [0; 64];
     data[offset..offset + bytes.len()].copy_from_slice(bytes);
-    let mask = if bytes.len() == 64 { u64::MAX } else { ((1u64 << bytes.len()) - 1) << offset };
-    Write { mask, ..Write::line(at.line(), data, cause) }
+    Write { mask: mask << offset, ..Write::line(at.line(), data, cause) }
 }
 
 impl System {
@@ -54,14 +53,14 @@ impl System {
                 self.put_cached(core, addr, payload.bytes().len() as u8, u64::from_le_bytes(word), at);
             }
             Action::Append { at: place, payload, cause, token } => {
-                let mut write = write_of(place, payload.bytes(), cause);
+                let mut write = write_of(place, payload.bytes(), payload.mask(), cause);
                 write.token = token.map(|t| WriteToken(t.0));
                 self.submit(core, write, at);
             }
             Action::Copy { from, to, len, cause, token } => {
                 let (line, done) = self.read_memory(from.line(), at);
                 let source = &line[from.offset()..from.offset() + len as usize];
-                let mut write = write_of(to, source, cause);
+                let mut write = write_of(to, source, Payload::new(source).mask(), cause);
                 write.token = token.map(|t| WriteToken(t.0));
                 // Whoever waits for the copy waits from now on, not only from its write on.
                 if let Some(token) = token {
