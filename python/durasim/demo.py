@@ -13,8 +13,8 @@ from durasim.shell import EXIT_NEGATIVE, Program
 
 WORKLOAD = "btree"
 DESIGNS = ("opt", "swl-flush", "swl-eadr", "tc", "hercules")
-RUN_OPS = 20_000
-POPULATE = 20_000
+RUN_OPS = 5_000
+POPULATE = 5_000
 
 CRASHED = ("hercules", "tc")
 CRASH_MACHINE = "tiny"
