@@ -5,8 +5,6 @@
 use crate::{CoreConfig, UnitConfig};
 use durasim_isa::Class;
 use durasim_types::Cycle;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
 /// Cycles the issue calendar looks ahead; claims further ahead share entries, which only ever delays.
 const CALENDAR: usize = 8192;
@@ -90,11 +88,62 @@ impl Ring {
     }
 }
 
+/// How many instructions wait in the issue queue: a calendar of the cycles in which they will leave it.
+#[derive(Clone, Debug)]
+struct IssueQueue {
+    entries: u32,
+    waiting: u32,
+    /// Every instruction that leaves up to this cycle has left.
+    now: Cycle,
+    leaving: Vec<u16>,
+}
+
+impl IssueQueue {
+    fn new(entries: u32) -> Self {
+        IssueQueue { entries, waiting: 0, now: 0, leaving: vec![0; CALENDAR] }
+    }
+
+    /// Goes on to `cycle`.
+    #[inline]
+    fn advance(&mut self, cycle: Cycle) {
+        if cycle <= self.now {
+            return;
+        }
+        if self.waiting > 0 {
+            let last = cycle.min(self.now + CALENDAR as Cycle);
+            for at in self.now + 1..=last {
+                self.waiting -= u32::from(std::mem::take(&mut self.leaving[at as usize % CALENDAR]));
+            }
+        }
+        self.now = cycle;
+    }
+
+    /// The first cycle, not before `cycle`, in which there is room.
+    #[inline]
+    fn room(&mut self, cycle: Cycle) -> Cycle {
+        self.advance(cycle);
+        while self.waiting >= self.entries {
+            self.advance(self.now + 1);
+        }
+        self.now.max(cycle)
+    }
+
+    /// An instruction that was let in leaves at `cycle`. One that waits longer than the calendar reaches counts as
+    /// leaving at its end.
+    #[inline]
+    fn push(&mut self, cycle: Cycle) {
+        if cycle > self.now {
+            let at = cycle.min(self.now + CALENDAR as Cycle - 1);
+            self.leaving[at as usize % CALENDAR] += 1;
+            self.waiting += 1;
+        }
+    }
+}
+
 /// The window of one core.
 #[derive(Clone, Debug)]
 pub struct Window {
     frontend_cycles: Cycle,
-    issue_queue_entries: usize,
     width: u8,
     units: [UnitConfig; POOLS],
     latencies: [(Cycle, bool); 20],
@@ -103,8 +152,7 @@ pub struct Window {
     commit: Lane,
     rob: Ring,
     loads: Ring,
-    /// Issue times of instructions that wait in the issue queue.
-    waiting: BinaryHeap<Reverse<Cycle>>,
+    waiting: IssueQueue,
     calendar: Vec<Slot>,
     /// When each unit that is not pipelined is free again.
     busy: [Vec<Cycle>; POOLS],
@@ -137,7 +185,6 @@ impl Window {
         }
         Window {
             frontend_cycles: config.frontend_cycles,
-            issue_queue_entries: config.issue_queue_entries as usize,
             width: config.width as u8,
             units,
             latencies,
@@ -146,7 +193,7 @@ impl Window {
             commit: Lane::new(config.width),
             rob: Ring::new(config.rob_entries),
             loads: Ring::new(config.load_queue_entries),
-            waiting: BinaryHeap::new(),
+            waiting: IssueQueue::new(config.issue_queue_entries),
             calendar: vec![Slot::default(); CALENDAR],
             busy: units.map(|unit| vec![0; unit.count as usize]),
             registers: [0; 64],
@@ -188,13 +235,7 @@ impl Window {
         if class == Class::Load {
             earliest = earliest.max(self.loads.free_from());
         }
-        while self.waiting.peek().is_some_and(|&Reverse(issue)| issue <= earliest.max(self.dispatch.cycle)) {
-            self.waiting.pop();
-        }
-        if self.waiting.len() >= self.issue_queue_entries {
-            let Reverse(issue) = self.waiting.pop().expect("the issue queue is full, so it is not empty");
-            earliest = earliest.max(issue);
-        }
+        let earliest = self.waiting.room(earliest.max(self.dispatch.cycle));
         self.dispatch.take(earliest)
     }
 
@@ -237,9 +278,7 @@ impl Window {
         if !pipelined {
             self.busy[pool][unit] = cycle + latency;
         }
-        if cycle > dispatched + 1 {
-            self.waiting.push(Reverse(cycle));
-        }
+        self.waiting.push(cycle);
         cycle
     }
 
