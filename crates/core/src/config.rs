@@ -115,7 +115,7 @@ impl CoreConfig {
             ("rob_entries", self.rob_entries, 1, 4096),
             ("issue_queue_entries", self.issue_queue_entries, 1, 4096),
             ("load_queue_entries", self.load_queue_entries, 1, 4096),
-            ("store_queue_entries", self.store_queue_entries, 2, 4096),
+            ("store_queue_entries", self.store_queue_entries, 2, 255),
         ];
         let latencies = [
             ("frontend_cycles", self.frontend_cycles),

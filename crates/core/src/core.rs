@@ -5,7 +5,7 @@ use crate::execution::{AtCommit, Execution, MemoryUnit};
 use crate::store_buffer::Entry;
 use crate::{Control, CoreConfig, Outcome, Port, StoreBuffer, tlb::Tlb, window::Window};
 use durasim_isa::{Access, BlockCache, BlockId, Class, FenceSet, Flow, Hart, Inst, Marker, Stop, execute};
-use durasim_types::{CoreId, Cycle, LineAddr, TxId};
+use durasim_types::{CoreId, Cycle, LINE_BYTES, TxId, VirtAddr};
 use std::hash::Hasher;
 
 /// Why a core handed control back.
@@ -62,7 +62,8 @@ pub struct Core {
     predictor: Predictor,
     unit: MemoryUnit,
     blocks: BlockCache,
-    fetched_line: Option<LineAddr>,
+    /// The guest's line (address divided by 64) that the front end is at.
+    fetched_line: Option<VirtAddr>,
     line_ready: Cycle,
     checkpoint: Option<Hart>,
     instructions: u64,
@@ -200,21 +201,28 @@ impl Core {
         None
     }
 
-    /// Fetches the line(s) of an instruction and takes a place in the fetch group.
+    /// Fetches the line(s) of an instruction and takes a place in the fetch group. A line is fetched once for all
+    /// instructions executed from it in a row.
     #[inline]
     fn fetch<P: Port>(&mut self, port: &mut P, inst: Inst) -> Result<Cycle, Stop> {
         let pc = self.hart.pc;
         let last = pc + u64::from(inst.len) - 1;
-        // A line is fetched once for all instructions executed from it in a row; both halves of an instruction that
-        // crosses a line are needed.
-        for addr in if pc / 64 == last / 64 { [Some(pc), None] } else { [Some(pc), Some(last)] }.into_iter().flatten() {
-            let phys = self.unit.translate(port, addr, Access::Execute)?;
-            if self.fetched_line != Some(phys.line()) {
-                self.line_ready = port.fetch(self.unit.id, phys.line(), self.window.fetch_cycle());
-                self.fetched_line = Some(phys.line());
-            }
+        if self.fetched_line != Some(VirtAddr(pc / LINE_BYTES)) {
+            self.fetch_line(port, pc)?;
+        }
+        // Both halves of an instruction that crosses a line are needed.
+        if last / LINE_BYTES != pc / LINE_BYTES {
+            self.fetch_line(port, last)?;
         }
         Ok(self.window.fetch(self.line_ready))
+    }
+
+    #[inline(never)]
+    fn fetch_line<P: Port>(&mut self, port: &mut P, addr: u64) -> Result<(), Stop> {
+        let phys = self.unit.translate(port, addr, Access::Execute)?;
+        self.line_ready = port.fetch(self.unit.id, phys.line(), self.window.fetch_cycle());
+        self.fetched_line = Some(VirtAddr(addr / LINE_BYTES));
+        Ok(())
     }
 
     #[inline]

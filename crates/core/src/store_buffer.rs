@@ -44,11 +44,21 @@ pub enum Forward {
     Partial(usize),
 }
 
+/// Buckets of the filter that tells most loads that no store can concern them.
+const FILTER: usize = 64;
+
+#[inline]
+fn bucket(addr: PhysAddr) -> usize {
+    (addr.line().0 ^ addr.line().0 >> 6) as usize % FILTER
+}
+
 /// The buffer of one core.
 #[derive(Clone, Debug)]
 pub struct StoreBuffer {
     slots: VecDeque<Slot>,
     entries: usize,
+    /// Stores in the buffer by bucket of their line.
+    filter: [u8; FILTER],
     /// When the last entry left.
     left: Cycle,
     /// How many entries from the front have been asked for.
@@ -60,7 +70,14 @@ pub struct StoreBuffer {
 impl StoreBuffer {
     /// An empty buffer.
     pub fn new(entries: u32) -> Self {
-        StoreBuffer { slots: VecDeque::new(), entries: entries as usize, left: 0, asked: 0, aborted: None }
+        StoreBuffer {
+            slots: VecDeque::new(),
+            entries: entries as usize,
+            filter: [0; FILTER],
+            left: 0,
+            asked: 0,
+            aborted: None,
+        }
     }
 
     /// Whether nothing waits.
@@ -75,12 +92,18 @@ impl StoreBuffer {
 
     /// Adds an entry that committed in `committed`; the caller makes room first.
     pub fn push(&mut self, entry: Entry, committed: Cycle, data_ready: Cycle) {
+        if let Entry::Store(store) = entry {
+            self.filter[bucket(store.addr)] += 1;
+        }
         self.slots.push_back(Slot { entry, from: committed + 1, owned: None, data_ready });
     }
 
     /// Looks for the bytes of a load, youngest store first.
     #[inline]
     pub fn forward(&self, addr: PhysAddr, len: u8) -> Forward {
+        if self.filter[bucket(addr)] == 0 {
+            return Forward::Miss;
+        }
         for (position, slot) in self.slots.iter().enumerate().rev() {
             let Entry::Store(store) = slot.entry else { continue };
             let (a, b) = (store.addr.0, store.addr.0 + u64::from(store.len));
@@ -127,6 +150,9 @@ impl StoreBuffer {
         let due = self.due().expect("the caller saw an entry");
         let slot = self.slots.pop_front().expect("the caller saw an entry");
         self.asked -= 1;
+        if let Entry::Store(store) = slot.entry {
+            self.filter[bucket(store.addr)] -= 1;
+        }
         let outcome = match slot.entry {
             Entry::Store(store) => port.store(core, &store, due),
             Entry::Block(op, line) => Outcome::Done(port.cache_block(core, op, line, due)),
@@ -139,6 +165,7 @@ impl StoreBuffer {
             Outcome::Aborted(cycle, code) => {
                 self.aborted = Some((cycle, code));
                 self.slots.clear();
+                self.filter = [0; FILTER];
                 self.asked = 0;
                 cycle
             }
