@@ -63,7 +63,10 @@ impl LevelGeometry {
 
     /// The number of lines the level holds.
     pub const fn lines(&self) -> u64 {
-        let missing = if self.missing_way_period == 0 { 0 } else { self.sets / self.missing_way_period };
+        let missing = match self.sets.checked_div(self.missing_way_period) {
+            Some(sets) => sets,
+            None => 0,
+        };
         self.sets as u64 * self.ways as u64 - missing as u64
     }
 }

@@ -17,7 +17,7 @@ pub use cost::{HardwareCost, Structure};
 pub use crash::{BudgetSpent, CachedLine, CrashImage, CrashSink, CrashView, Cut, HeldWrite, RecoveryReport};
 pub use geometry::{Geometry, LevelGeometry, LevelId, PmRegion, RegionRequest, SpecError};
 pub use hooks::{AbortCause, Ctx, Durability, Hooks, LineTag, Store};
-pub use registry::{Backend, Design, ErasedDesign, Promise, Row};
+pub use registry::{Backend, Built, Design, ErasedDesign, Promise, Row};
 pub use verdict::{
     Accept, CommitRule, Evict, Fill, FlushVerdict, Gate, Gather, Merge, Overlay, Part, Probe, Scanned, Signal, Token,
     Wait,

@@ -22,7 +22,7 @@ pub trait Design: 'static {
     fn reserve(spec: &Self::Spec, geometry: &Geometry) -> Vec<RegionRequest>;
 
     /// Builds it, or names the parameter that cannot be.
-    fn build(spec: &Self::Spec, geometry: &Geometry) -> Result<Box<dyn Durability>, SpecError>;
+    fn build(spec: &Self::Spec, geometry: &Geometry) -> Built;
 
     /// Recovers after a power failure. Must be idempotent: cut anywhere and run again, it ends in the same image.
     fn recover(spec: &Self::Spec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut>;
@@ -30,6 +30,9 @@ pub trait Design: 'static {
     /// Its hardware cost.
     fn cost(spec: &Self::Spec, geometry: &Geometry) -> HardwareCost;
 }
+
+/// A design at work, or the parameter it cannot be built with.
+pub type Built = Result<Box<dyn Durability>, SpecError>;
 
 /// A [`Design`] whose parameters are JSON, so that designs of different types fit one table.
 #[derive(Clone, Copy)]
@@ -43,7 +46,7 @@ pub struct ErasedDesign {
     pub check: fn(&Value) -> Result<(), SpecError>,
     pub adapt: fn(&Value, &mut Geometry) -> Result<(), SpecError>,
     pub reserve: fn(&Value, &Geometry) -> Result<Vec<RegionRequest>, SpecError>,
-    pub build: fn(&Value, &Geometry) -> Result<Box<dyn Durability>, SpecError>,
+    pub build: fn(&Value, &Geometry) -> Built,
     pub recover: fn(&Value, &Geometry, &mut CrashImage) -> Result<RecoveryReport, Cut>,
     pub cost: fn(&Value, &Geometry) -> Result<HardwareCost, SpecError>,
 }

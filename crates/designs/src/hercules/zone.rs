@@ -125,7 +125,7 @@ impl LogZone {
     /// The compact form of a mapping, as eWPQ and extension area hold it: transaction and log entry. The home
     /// address is in the log entry.
     pub fn extension_record(&self, hardware_id: u64, log: u64) -> [u8; 8] {
-        (VALID | hardware_id << 31 | log % self.log_entries).to_le_bytes()
+        (VALID | (hardware_id << 31) | (log % self.log_entries)).to_le_bytes()
     }
 
     /// Reads a compact mapping: transaction and log entry, if it is in use.

@@ -134,7 +134,7 @@ impl System {
             if keep {
                 at = match level.below() {
                     Some(below) => self.put_below(below, core, resident, at),
-                    None => self.to_memory(core, resident, at),
+                    None => self.leave_caches(core, resident, at),
                 };
             }
             if version.tag.is_some() && !resident.tag.is_some() {
@@ -198,7 +198,7 @@ impl System {
             let superseded = !version.tag.is_some()
                 && versions[index + 1..].iter().any(|(_, _, above)| above.dirty && !above.tag.is_some());
             if (version.dirty || version.tag.is_some()) && !superseded && !self.was_discarded(version.tag) {
-                at = self.to_memory(core, version, at);
+                at = self.leave_caches(core, version, at);
             }
             if level != LevelId::Llc {
                 self.take_out(level, core, line);
@@ -216,7 +216,7 @@ impl System {
     }
 
     /// A dirty or tagged version leaves the caches; the cycle in which a write-back buffer has taken it.
-    fn to_memory(&mut self, core: CoreId, version: Version, at: Cycle) -> Cycle {
+    fn leave_caches(&mut self, core: CoreId, version: Version, at: Cycle) -> Cycle {
         let at = self.wait_for_write_back_buffer(at);
         let line = version.line;
         if !self.is_pmem(line) {
