@@ -50,7 +50,7 @@ impl ByteOracle {
     }
 
     /// Transactions acknowledged so far.
-    pub fn acknowledged(&self) -> u64 {
+    pub fn acknowledged_count(&self) -> u64 {
         self.acknowledged
     }
 
