@@ -14,12 +14,14 @@ mod process;
 mod space;
 mod stack;
 mod syscalls;
+mod threads;
 
 pub use flat::FlatMemory;
 pub use pmem::{Extent, PmemError, PmemPool};
 pub use pool::PoolFile;
 pub use process::{Process, ProcessConfig, SyscallOutcome};
 pub use space::{AddressSpace, PMEM_WINDOW_BASE, Rights, USER_END};
+pub use threads::{ThreadEvent, ThreadId, Waiting};
 
 use durasim_types::PhysAddr;
 

@@ -2,9 +2,11 @@
 
 use crate::space::{AddressSpace, Backing, Rights, page_down, page_up};
 use crate::syscalls::files::FileTable;
-use crate::syscalls::misc::Signals;
+use crate::syscalls::signals::Signals;
 use crate::syscalls::{Call, Stop};
+use crate::threads::{ThreadEvent, ThreadId, Threads, Waiting};
 use crate::{MemoryMap, Output, PhysMemory, PmemPool, elf, stack};
+use ::syscalls::Errno;
 use ::syscalls::riscv64::Sysno;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
@@ -12,9 +14,6 @@ use durasim_isa::Hart;
 use durasim_types::{ConfigError, Error, GuestFault, PAGE_BYTES, Rng};
 use std::path::PathBuf;
 use std::sync::Arc;
-
-/// Identifier of the process and of its first thread.
-pub(crate) const PROCESS_ID: u64 = 1000;
 
 /// What to run and what it sees of the world.
 #[derive(Clone, Debug)]
@@ -62,22 +61,24 @@ impl ProcessConfig {
 pub enum SyscallOutcome {
     /// The registers hold the result and the pc is behind the ECALL.
     Continue,
+    /// As `Continue`, but the thread asks that others run before it goes on.
+    Yield,
     /// As `Continue`, but the thread sleeps: it may not execute before this simulated time. Cores without other work
     /// let their time pass.
     Sleep {
         /// Nanoseconds since the start of the simulation.
         until_ns: u64,
     },
-    /// The program ended with this exit status, 0 to 255.
+    /// As `Continue`, but the thread waits for a futex: it may execute again when [`ThreadEvent::Woken`] names it. If
+    /// that has not happened at the time given, the machine calls [`Process::time_out`] and lets it go on.
+    Wait {
+        /// Nanoseconds since the start of the simulation; without it the thread waits as long as it takes.
+        until_ns: Option<u64>,
+    },
+    /// The thread ended; its registers mean nothing any more. The last thread ends with `Exit` instead.
+    ThreadExit,
+    /// The program ended with this exit status, 0 to 255, whatever its other threads were doing.
     Exit(i32),
-}
-
-/// A thread of a process. Its registers are in the hart that runs it.
-#[derive(Clone, Debug)]
-pub(crate) struct Thread {
-    pub(crate) id: u64,
-    pub(crate) signal_mask: u64,
-    pub(crate) signals_pending: u64,
 }
 
 /// The heap that `brk` moves.
@@ -95,7 +96,7 @@ pub struct Process {
     pub(crate) files: FileTable,
     pub(crate) heap: Heap,
     pub(crate) signals: Signals,
-    pub(crate) threads: Vec<Thread>,
+    pub(crate) threads: Threads,
     pub(crate) random: Rng,
     pub(crate) exe_name: String,
     pub(crate) cores: u32,
@@ -141,7 +142,7 @@ impl Process {
             files: FileTable::new(root, config.stdin),
             heap: Heap { start: heap_start, end: heap_start },
             signals: Signals::default(),
-            threads: vec![Thread { id: PROCESS_ID, signal_mask: 0, signals_pending: 0 }],
+            threads: Threads::new(config.cores),
             random,
             exe_name: config.elf_name,
             cores: config.cores,
@@ -155,12 +156,17 @@ impl Process {
         &mut self.space
     }
 
-    /// Carries out the system call of `hart`, whose pc is at the ECALL and whose earlier stores `mem` sees. Ends with
-    /// the pc behind the ECALL unless the program is over. `now_ns` is the simulated time since the start.
+    /// Carries out the system call of `thread`, whose registers are `hart`, with the pc at the ECALL, and whose earlier
+    /// stores `mem` sees. Ends with the pc behind the ECALL unless thread or program are over. `now_ns` is the simulated
+    /// time since the start. What it means for other threads is told by [`Process::take_events`].
     ///
     /// What is not supported is a [`GuestFault`] that names it; it never turns silently into an error code.
+    ///
+    /// # Panics
+    /// If `thread` does not exist or has ended.
     pub fn syscall(
         &mut self,
+        thread: ThreadId,
         hart: &mut Hart,
         mem: &mut dyn PhysMemory,
         now_ns: u64,
@@ -172,12 +178,15 @@ impl Process {
         let Some(sysno) = usize::try_from(number).ok().and_then(Sysno::new) else {
             return Err(fault(self.last_syscall, format!("system call {number} does not exist")));
         };
-        let answer = Call { process: self, mem, now_ns, sink }.dispatch(sysno, args);
+        let answer = Call { process: self, thread, hart, mem, now_ns, sink }.dispatch(sysno, args);
         let previous = self.last_syscall.replace(sysno.name());
         let (result, outcome) = match answer {
             Ok(value) => (value, SyscallOutcome::Continue),
-            Err(Stop::Errno(errno)) => ((-i64::from(errno.into_raw())) as u64, SyscallOutcome::Continue),
-            Err(Stop::Sleep { until_ns, result }) => (result, SyscallOutcome::Sleep { until_ns }),
+            Err(Stop::Errno(errno)) => (negative(errno), SyscallOutcome::Continue),
+            Err(Stop::Yield) => (0, SyscallOutcome::Yield),
+            Err(Stop::Sleep { until_ns }) => (0, SyscallOutcome::Sleep { until_ns }),
+            Err(Stop::Wait { until_ns }) => (0, SyscallOutcome::Wait { until_ns }),
+            Err(Stop::ThreadExit) => return Ok(SyscallOutcome::ThreadExit),
             Err(Stop::Exit(status)) => return Ok(SyscallOutcome::Exit(status)),
             Err(Stop::Refuse(why)) => {
                 let what = format!("system call {number} ({}): {why}", sysno.name());
@@ -187,6 +196,53 @@ impl Process {
         hart.x[10] = result;
         hart.pc += 4;
         Ok(outcome)
+    }
+
+    /// What system calls meant for other threads since the last call, in order. Asked after every system call.
+    pub fn take_events(&mut self) -> Vec<ThreadEvent> {
+        self.threads.take_events()
+    }
+
+    /// The time of `thread`, whose registers are `hart` and which waits for a futex, is over: it no longer waits, and its
+    /// system call returns ETIMEDOUT.
+    ///
+    /// # Panics
+    /// If the thread does not wait, as after an event that woke it.
+    pub fn time_out(&mut self, thread: ThreadId, hart: &mut Hart) {
+        assert!(self.threads.forget(thread), "thread {thread} does not wait for a futex");
+        hart.x[10] = negative(Errno::ETIMEDOUT);
+    }
+
+    /// The threads that wait for a futex, the longest waiting first.
+    pub fn waiting(&self) -> Vec<Waiting> {
+        self.threads.waiting()
+    }
+
+    /// One sentence about a program none of whose threads can run again. `pc` gives the pc of a thread as its registers
+    /// have it: behind the ECALL of the wait.
+    pub fn describe_deadlock(&self, pc: impl Fn(ThreadId) -> u64) -> String {
+        let one = |w: &Waiting| {
+            let pc = pc(w.thread).wrapping_sub(4);
+            format!("thread {} at pc {pc:#x} waits for the futex at {:#x}", w.thread, w.futex)
+        };
+        let all: Vec<String> = self.waiting().iter().map(one).collect();
+        format!("deadlock: no thread can go on: {}", all.join(", "))
+    }
+
+    /// The cores that `thread` may run on, bit n for core n: what `sched_setaffinity` asked for, else all.
+    ///
+    /// # Panics
+    /// If `thread` does not exist or has ended.
+    pub fn affinity(&self, thread: ThreadId) -> u64 {
+        self.threads.get(thread).affinity
+    }
+
+    /// `thread` now runs on core `core`, as `getcpu` will tell; before it runs on any, that is core 0.
+    ///
+    /// # Panics
+    /// If `thread` does not exist or has ended.
+    pub fn runs_on(&mut self, thread: ThreadId, core: u32) {
+        self.threads.get_mut(thread).core = core;
     }
 
     /// The name of the last system call, for the report of a later fault.
@@ -210,6 +266,11 @@ impl Process {
     pub fn write_back_files(&mut self, mem: &mut dyn PhysMemory) {
         self.files.write_back_all(mem);
     }
+}
+
+/// What a system call that failed returns.
+fn negative(errno: Errno) -> u64 {
+    (-i64::from(errno.into_raw())) as u64
 }
 
 fn load_segments(

@@ -4,9 +4,8 @@ mod common;
 
 use ::syscalls::riscv64::Sysno;
 use common::{DATA, program};
-use durasim_guest::SyscallOutcome;
+use durasim_guest::{SyscallOutcome, ThreadId};
 
-const EAGAIN: i64 = -11;
 const EINVAL: i64 = -22;
 const ENOSYS: i64 = -38;
 
@@ -38,19 +37,6 @@ fn sleeping_lets_simulated_time_pass() {
 }
 
 #[test]
-fn a_thread_alone_waits_for_nobody() {
-    let mut p = program(|_| {});
-    p.poke(DATA, &5u32.to_le_bytes());
-    assert_eq!(p.call(Sysno::futex, &[DATA, 0x81, 1]), 0);
-    assert_eq!(p.call(Sysno::futex, &[DATA, 0x80, 4, 0]), EAGAIN);
-    assert!(p.refused(Sysno::futex, &[DATA, 0x80, 5, 0]).contains("deadlock"));
-    p.poke(DATA + 16, &[0u64.to_le_bytes(), 50u64.to_le_bytes()].concat());
-    assert_eq!(p.outcome(Sysno::futex, &[DATA, 0x80, 5, DATA + 16]).unwrap(), SyscallOutcome::Sleep { until_ns: 50 });
-    assert_eq!(p.hart.x[10] as i64, -110, "ETIMEDOUT");
-    assert_eq!(p.refused(Sysno::clone, &[]), "system call 220 (clone): threads are not supported yet");
-}
-
-#[test]
 fn unknown_calls_stop_the_guest_by_name() {
     let mut p = program(|_| {});
     assert_eq!(p.call(Sysno::getpid, &[]), 1000);
@@ -60,7 +46,7 @@ fn unknown_calls_stop_the_guest_by_name() {
         "guest fault at pc 0x100400: system call 425 (io_uring_setup): not supported (last system call: getpid)"
     );
     p.hart.x[17] = 9999;
-    let fault = p.process.syscall(&mut p.hart, &mut p.memory, 0, &mut p.out).unwrap_err();
+    let fault = p.process.syscall(ThreadId::FIRST, &mut p.hart, &mut p.memory, 0, &mut p.out).unwrap_err();
     assert_eq!(fault.what, "system call 9999 does not exist");
     for absent in [Sysno::riscv_hwprobe, Sysno::membarrier, Sysno::rseq] {
         assert_eq!(p.call(absent, &[]), ENOSYS);

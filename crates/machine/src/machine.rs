@@ -6,7 +6,7 @@ use crate::measure::{Measurements, Moment, RegionEnd};
 use crate::port::MachinePort;
 use crate::system::{DRAM_BASE, PMEM_BASE, Plan, System};
 use durasim_core::{Core, Exit};
-use durasim_guest::{MemoryMap, Output, PmemPool, PoolFile, Process, ProcessConfig, SyscallOutcome};
+use durasim_guest::{MemoryMap, Output, PmemPool, PoolFile, Process, ProcessConfig, SyscallOutcome, ThreadId};
 use durasim_isa::{Marker, Stop, disassemble};
 use durasim_types::{ConfigError, CoreId, Cycle, Digest, Error, GuestFault, PAGE_BYTES, Pages, Stats};
 
@@ -227,15 +227,30 @@ impl Machine {
         let at = core.cycle();
         let now_ns = self.system.geometry().clock.picos(at) / 1000;
         let mut memory = KernelMemory { system: &mut self.system, core: CoreId(0), tx: core.open_tx(), at };
-        let outcome = self.process.syscall(&mut core.hart, &mut memory, now_ns, output)?;
+        let (pc, last_syscall) = (core.hart.pc, self.process.last_syscall().map(str::to_owned));
+        let outcome = self.process.syscall(ThreadId::FIRST, &mut core.hart, &mut memory, now_ns, output)?;
+        // A thread alone wakes nobody, so the only event is a new thread.
+        if !self.process.take_events().is_empty() {
+            let what = "system call 220 (clone): threads are not supported yet".into();
+            return Err(GuestFault { pc, what, last_syscall }.into());
+        }
         if self.process.space().epoch() != epoch || self.process.space().code_epoch() != code_epoch {
             core.mappings_changed(self.process.space().code_epoch() != code_epoch);
         }
         match outcome {
-            SyscallOutcome::Continue => core.resume_after_system_call(0),
+            SyscallOutcome::Continue | SyscallOutcome::Yield => core.resume_after_system_call(0),
             SyscallOutcome::Sleep { until_ns } => {
                 core.resume_after_system_call(self.system.geometry().clock.cycles(until_ns.saturating_mul(1000)));
             }
+            SyscallOutcome::Wait { until_ns: Some(until_ns) } => {
+                self.process.time_out(ThreadId::FIRST, &mut core.hart);
+                core.resume_after_system_call(self.system.geometry().clock.cycles(until_ns.saturating_mul(1000)));
+            }
+            SyscallOutcome::Wait { until_ns: None } => {
+                let what = self.process.describe_deadlock(|_| core.hart.pc);
+                return Err(GuestFault { pc, what, last_syscall }.into());
+            }
+            SyscallOutcome::ThreadExit => unreachable!("the end of the last thread is the end of the program"),
             SyscallOutcome::Exit(code) => return Ok(Some(code)),
         }
         Ok(None)

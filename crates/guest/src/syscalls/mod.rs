@@ -3,19 +3,24 @@
 //! Each is one method of [`Call`], in the file of its subject. A method returns the value for `a0` or a [`Stop`].
 
 pub(crate) mod files;
+mod futex;
 mod host;
 pub(crate) mod memory;
-pub(crate) mod misc;
+mod misc;
 mod open;
 mod paths;
+pub(crate) mod signals;
 mod stat;
+mod threads;
 mod time;
 
 use crate::process::Process;
+use crate::threads::ThreadId;
 use crate::{Output, PhysMemory};
 use ::syscalls::Errno;
 use ::syscalls::riscv64::Sysno;
-use durasim_isa::Fault;
+use durasim_isa::{Fault, Hart};
+use futex::FutexArguments;
 
 /// Why a system call does not simply return a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,8 +31,14 @@ pub(crate) enum Stop {
     Refuse(String),
     /// The program is over.
     Exit(i32),
-    /// The thread sleeps until the simulated time given and then gets `result`.
-    Sleep { until_ns: u64, result: u64 },
+    /// The thread is over, others go on.
+    ThreadExit,
+    /// It returns 0, and others should run first.
+    Yield,
+    /// The thread sleeps until the simulated time given; then it returns 0.
+    Sleep { until_ns: u64 },
+    /// The thread waits for a futex; then it returns 0.
+    Wait { until_ns: Option<u64> },
 }
 
 impl From<Errno> for Stop {
@@ -46,6 +57,9 @@ pub(crate) fn refuse<T>(why: impl Into<String>) -> Result<T, Stop> {
 /// A system call being carried out.
 pub(crate) struct Call<'a> {
     pub(crate) process: &'a mut Process,
+    pub(crate) thread: ThreadId,
+    /// The registers of the thread, at the ECALL.
+    pub(crate) hart: &'a Hart,
     pub(crate) mem: &'a mut dyn PhysMemory,
     pub(crate) now_ns: u64,
     pub(crate) sink: &'a mut dyn Output,
@@ -102,24 +116,37 @@ impl Call<'_> {
             Sysno::nanosleep => self.nanosleep(a[0]),
             Sysno::clock_nanosleep => self.clock_nanosleep(a[0], a[1], a[2]),
             Sysno::times => self.times(a[0]),
-            // The process, its threads and signals.
-            Sysno::exit | Sysno::exit_group => self.exit(a[0]),
-            Sysno::clone | Sysno::clone3 => refuse("threads are not supported yet"),
-            Sysno::futex => self.futex(a[0], a[1], a[2], a[3]),
-            Sysno::set_tid_address | Sysno::gettid => Ok(self.thread().id),
-            Sysno::set_robust_list => Ok(0),
-            Sysno::sched_yield => Ok(0),
+            // Threads.
+            Sysno::clone => self.clone(a[0], a[1], a[2], a[3], a[4]),
+            // Absent, as before Linux 5.3: C libraries then use clone.
+            Sysno::clone3 => Err(Errno::ENOSYS.into()),
+            Sysno::exit => self.exit(a[0]),
+            Sysno::exit_group => self.exit_group(a[0]),
+            Sysno::futex => {
+                let (value, value3) = (a[2] as u32, a[5] as u32);
+                self.futex(a[1], FutexArguments { addr: a[0], value, timeout: a[3], addr2: a[4], value3 })
+            }
+            Sysno::gettid => Ok(self.thread.tid()),
+            Sysno::set_tid_address => self.set_tid_address(a[0]),
+            Sysno::set_robust_list => self.set_robust_list(a[0], a[1]),
+            Sysno::get_robust_list => self.get_robust_list(a[0], a[1], a[2]),
+            Sysno::sched_yield => Err(Stop::Yield),
             Sysno::sched_getaffinity => self.sched_getaffinity(a[0], a[1], a[2]),
-            Sysno::getpid => Ok(crate::process::PROCESS_ID),
+            Sysno::sched_setaffinity => self.sched_setaffinity(a[0], a[1], a[2]),
+            // SCHED_OTHER, the only policy.
+            Sysno::sched_getscheduler => self.scheduling_fact(a[0], 0),
+            Sysno::getcpu => self.getcpu(a[0], a[1]),
+            // The process and signals.
+            Sysno::getpid => Ok(crate::threads::PROCESS_ID),
             Sysno::getppid => Ok(1),
             Sysno::getuid | Sysno::geteuid | Sysno::getgid | Sysno::getegid => Ok(crate::stack::USER_ID),
-            Sysno::getcpu => self.getcpu(a[0], a[1]),
             Sysno::rt_sigprocmask => self.rt_sigprocmask(a[0], a[1], a[2], a[3]),
+            Sysno::rt_sigpending => self.rt_sigpending(a[0], a[1]),
             Sysno::rt_sigaction => self.rt_sigaction(a[0], a[1], a[2], a[3]),
-            Sysno::sigaltstack => self.sigaltstack(),
-            Sysno::kill => self.raise(a[0], a[1]),
-            Sysno::tkill => self.raise(a[0], a[1]),
-            Sysno::tgkill => self.raise(a[1], a[2]),
+            Sysno::sigaltstack => self.sigaltstack(a[0], a[1]),
+            Sysno::kill => self.kill(a[0], a[1]),
+            Sysno::tkill => self.tkill(a[0], a[1]),
+            Sysno::tgkill => self.tgkill(a[0], a[1], a[2]),
             Sysno::prlimit64 => self.prlimit64(a[0], a[1], a[2], a[3]),
             Sysno::getrandom => self.getrandom(a[0], a[1]),
             Sysno::uname => self.uname(a[0]),

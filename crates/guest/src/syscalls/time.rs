@@ -51,18 +51,22 @@ impl Call<'_> {
 
     pub(super) fn nanosleep(&mut self, request: u64) -> Answer {
         let length_ns = self.timespec_from(request)?;
-        Err(Stop::Sleep { until_ns: self.now_ns.saturating_add(length_ns), result: 0 })
+        Err(Stop::Sleep { until_ns: self.now_ns.saturating_add(length_ns) })
     }
 
     pub(super) fn clock_nanosleep(&mut self, clock: u64, flags: u64, request: u64) -> Answer {
+        Err(Stop::Sleep { until_ns: self.time_of(clock, flags & TIMER_ABSTIME != 0, request)? })
+    }
+
+    /// The simulated time, now or later, that the timespec at `addr` means: a point on `clock`, or a span from now on.
+    pub(super) fn time_of(&mut self, clock: u64, absolute: bool, addr: u64) -> Answer {
         let origin_ns = clock_origin_ns(clock)?;
-        let time_ns = self.timespec_from(request)?;
-        let until_ns = if flags & TIMER_ABSTIME != 0 {
+        let time_ns = self.timespec_from(addr)?;
+        Ok(if absolute {
             time_ns.saturating_sub(origin_ns).max(self.now_ns)
         } else {
             self.now_ns.saturating_add(time_ns)
-        };
-        Err(Stop::Sleep { until_ns, result: 0 })
+        })
     }
 
     /// Clock ticks (100 per second) of user time; nothing is charged to the kernel or to children.

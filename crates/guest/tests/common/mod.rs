@@ -2,8 +2,8 @@
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
 use ::syscalls::riscv64::Sysno;
-use durasim_guest::SyscallOutcome;
 use durasim_guest::{FlatMemory, MemoryMap, Output, PhysMemory, PmemPool, Process, ProcessConfig, Stream};
+use durasim_guest::{SyscallOutcome, ThreadId};
 use durasim_isa::{
     Access, AmoOp, BlockCache, Bus, CacheBlockOp, Counter, Fault, FaultKind, FenceSet, Flow, Hart, Marker, Stop,
     execute,
@@ -167,9 +167,12 @@ pub fn run_on(config: ProcessConfig, pool: PmemPool, mut memory: FlatMemory) -> 
                 }
                 Ok(Flow::Ecall) => {
                     let World { process, memory, now_ns, .. } = &mut world;
-                    match process.syscall(&mut hart, memory, *now_ns, &mut out)? {
-                        SyscallOutcome::Continue => {}
+                    match process.syscall(ThreadId::FIRST, &mut hart, memory, *now_ns, &mut out)? {
+                        SyscallOutcome::Continue | SyscallOutcome::Yield => {}
                         SyscallOutcome::Sleep { until_ns } => *now_ns = until_ns.max(*now_ns),
+                        outcome @ (SyscallOutcome::Wait { .. } | SyscallOutcome::ThreadExit) => {
+                            panic!("{outcome:?} of a program without threads")
+                        }
                         SyscallOutcome::Exit(status) => {
                             let World { process, memory, now_ns, instructions, .. } = world;
                             return Ok(Finished { status, out, instructions, now_ns, process, memory });
@@ -254,11 +257,16 @@ pub fn program(change: impl FnOnce(&mut ProcessConfig)) -> Program {
 
 impl Program {
     pub fn outcome(&mut self, sysno: Sysno, args: &[u64]) -> Result<SyscallOutcome, GuestFault> {
+        self.outcome_of(ThreadId::FIRST, sysno, args)
+    }
+
+    /// As `outcome`, by another thread; all use the same registers.
+    pub fn outcome_of(&mut self, thread: ThreadId, sysno: Sysno, args: &[u64]) -> Result<SyscallOutcome, GuestFault> {
         self.hart.pc = 0x10_0400;
         self.hart.x[17] = sysno.id() as u64;
         self.hart.x[10..16].fill(0);
         self.hart.x[10..10 + args.len()].copy_from_slice(args);
-        self.process.syscall(&mut self.hart, &mut self.memory, self.now_ns, &mut self.out)
+        self.process.syscall(thread, &mut self.hart, &mut self.memory, self.now_ns, &mut self.out)
     }
 
     /// Makes a system call that returns: its value, or minus the error number.

@@ -1,0 +1,176 @@
+//! Signals. Programs may block them, install handlers and ask; a handler never runs, so a run ends with a clear
+//! sentence when a signal that has one is delivered.
+
+use super::{Answer, Call, Stop, refuse};
+use crate::threads::{PROCESS_ID, ThreadId};
+use ::syscalls::Errno;
+
+const SIGNALS: u64 = 64;
+/// Bytes of the kernel's `sigset_t`, which every call has to state.
+const SIGNAL_SET_BYTES: u64 = 8;
+const SIGKILL: u64 = 9;
+const SIGSTOP: u64 = 19;
+/// SIGCHLD, SIGCONT, SIGURG, SIGWINCH: without a handler nothing happens.
+const IGNORED_BY_DEFAULT: [u64; 4] = [17, 18, 23, 28];
+/// SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU.
+const STOPS_BY_DEFAULT: [u64; 4] = [19, 20, 21, 22];
+const SIG_DFL: u64 = 0;
+const SIG_IGN: u64 = 1;
+
+/// What the program asked to happen on each signal, and which wait for a thread that lets them through.
+#[derive(Clone, Debug)]
+pub(crate) struct Signals {
+    /// Handler, flags and mask of `struct sigaction`.
+    actions: [[u64; 3]; SIGNALS as usize],
+    pending: u64,
+}
+
+impl Default for Signals {
+    fn default() -> Self {
+        Signals { actions: [[0; 3]; SIGNALS as usize], pending: 0 }
+    }
+}
+
+impl Call<'_> {
+    pub(super) fn rt_sigprocmask(&mut self, how: u64, set: u64, old: u64, size: u64) -> Answer {
+        if size != SIGNAL_SET_BYTES {
+            return Err(Errno::EINVAL.into());
+        }
+        let before = self.thread().signal_mask;
+        if set != 0 {
+            let [given] = self.words_from(set)?;
+            let wanted = match how {
+                0 => before | given,
+                1 => before & !given,
+                2 => given,
+                _ => return Err(Errno::EINVAL.into()),
+            };
+            self.thread().signal_mask = wanted & !(1 << (SIGKILL - 1)) & !(1 << (SIGSTOP - 1));
+        }
+        if old != 0 {
+            self.words_to(old, &[before])?;
+        }
+        self.deliver_signals()?;
+        Ok(0)
+    }
+
+    pub(super) fn rt_sigpending(&mut self, to: u64, size: u64) -> Answer {
+        if size > SIGNAL_SET_BYTES {
+            return Err(Errno::EINVAL.into());
+        }
+        let pending = (self.thread().signals_pending | self.process.signals.pending) & self.thread().signal_mask;
+        self.bytes_to(to, &pending.to_le_bytes()[..size as usize])?;
+        Ok(0)
+    }
+
+    /// Kept and given back.
+    pub(super) fn rt_sigaction(&mut self, signal: u64, new: u64, old: u64, size: u64) -> Answer {
+        if size != SIGNAL_SET_BYTES || !(1..=SIGNALS).contains(&signal) {
+            return Err(Errno::EINVAL.into());
+        }
+        if new != 0 && (signal == SIGKILL || signal == SIGSTOP) {
+            return Err(Errno::EINVAL.into());
+        }
+        let slot = (signal - 1) as usize;
+        let given = if new != 0 { Some(self.words_from(new)?) } else { None };
+        if old != 0 {
+            let before = self.process.signals.actions[slot];
+            self.words_to(old, &before)?;
+        }
+        if let Some(given) = given {
+            self.process.signals.actions[slot] = given;
+        }
+        Ok(0)
+    }
+
+    /// Kept and given back: handlers never run, so where they would run does not matter.
+    pub(super) fn sigaltstack(&mut self, new: u64, old: u64) -> Answer {
+        let given = if new != 0 { Some(self.words_from(new)?) } else { None };
+        if old != 0 {
+            let before = self.thread().signal_stack;
+            self.words_to(old, &before)?;
+        }
+        if let Some(given) = given {
+            self.thread().signal_stack = given;
+        }
+        Ok(0)
+    }
+
+    /// A signal to the process: any thread that does not block it may take it. A signal whose default is to end the
+    /// program does so with the status a shell would show, 128 + signal.
+    pub(super) fn kill(&mut self, pid: u64, signal: u64) -> Answer {
+        self.check_own_pid(pid)?;
+        if let Some(bit) = bit_of(signal)? {
+            self.process.signals.pending |= bit;
+            self.deliver_signals()?;
+        }
+        Ok(0)
+    }
+
+    /// A signal to one thread, which only that thread can block.
+    pub(super) fn tgkill(&mut self, pid: u64, tid: u64, signal: u64) -> Answer {
+        if pid != PROCESS_ID {
+            return Err(Errno::ESRCH.into());
+        }
+        self.tkill(tid, signal)
+    }
+
+    pub(super) fn tkill(&mut self, tid: u64, signal: u64) -> Answer {
+        if tid as i32 <= 0 {
+            return Err(Errno::EINVAL.into());
+        }
+        let thread: ThreadId = self.thread_of(tid)?;
+        if let Some(bit) = bit_of(signal)? {
+            self.process.threads.get_mut(thread).signals_pending |= bit;
+            self.deliver_signals()?;
+        }
+        Ok(0)
+    }
+
+    /// Lets every pending signal that is not blocked have its effect, which is one on the whole process.
+    fn deliver_signals(&mut self) -> Result<(), Stop> {
+        while let Some(signal) = self.next_signal() {
+            let [handler, ..] = self.process.signals.actions[signal as usize - 1];
+            match handler {
+                SIG_IGN => {}
+                SIG_DFL if IGNORED_BY_DEFAULT.contains(&signal) => {}
+                SIG_DFL if STOPS_BY_DEFAULT.contains(&signal) => {
+                    return refuse(format!("signal {signal} would stop the program for ever"));
+                }
+                SIG_DFL => {
+                    self.process.files.write_back_all(self.mem);
+                    return Err(Stop::Exit(128 + signal as i32));
+                }
+                _ => return refuse(format!("signal {signal} has a handler, and signal handlers are not supported")),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the lowest signal that some thread lets through.
+    fn next_signal(&mut self) -> Option<u64> {
+        let shared = &mut self.process.signals.pending;
+        for thread in self.process.threads.iter_mut() {
+            let ready = (thread.signals_pending | *shared) & !thread.signal_mask;
+            if ready != 0 {
+                let bit = 1 << ready.trailing_zeros();
+                if thread.signals_pending & bit != 0 {
+                    thread.signals_pending &= !bit;
+                } else {
+                    *shared &= !bit;
+                }
+                return Some(u64::from(ready.trailing_zeros()) + 1);
+            }
+        }
+        None
+    }
+}
+
+/// The bit of a signal in a set; none for signal 0, with which programs ask whether somebody exists.
+fn bit_of(signal: u64) -> Result<Option<u64>, Stop> {
+    match signal {
+        0 => Ok(None),
+        1..=SIGNALS => Ok(Some(1 << (signal - 1))),
+        _ => Err(Errno::EINVAL.into()),
+    }
+}

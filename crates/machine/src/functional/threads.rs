@@ -1,0 +1,102 @@
+//! Which thread runs next: those that can run take turns, and time passes when none can.
+
+use super::bus::FlatBus;
+use durasim_guest::{Process, ThreadEvent, ThreadId};
+use durasim_isa::Hart;
+use std::collections::{BTreeMap, VecDeque};
+
+/// What the hart does next.
+pub(super) enum Next {
+    /// It runs this thread.
+    Run(ThreadId, Box<Hart>),
+    /// Every thread waits for another.
+    Deadlock,
+}
+
+/// Why a thread has to be looked at when a time comes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Alarm {
+    Sleep,
+    FutexTimeout,
+}
+
+/// The threads that are not running at the moment.
+pub(super) struct RunQueue {
+    ready: VecDeque<(ThreadId, Box<Hart>)>,
+    /// Those who sleep or wait for a futex.
+    stopped: BTreeMap<ThreadId, Box<Hart>>,
+    /// When whose time is over; a thread has one alarm at most.
+    alarms: BTreeMap<(u64, ThreadId), Alarm>,
+}
+
+impl RunQueue {
+    /// The first thread alone, ready to start.
+    pub(super) fn new(hart: Hart) -> Self {
+        let ready = VecDeque::from([(ThreadId::FIRST, Box::new(hart))]);
+        RunQueue { ready, stopped: BTreeMap::new(), alarms: BTreeMap::new() }
+    }
+
+    /// `thread` may run again once all others that are ready have had their turn.
+    pub(super) fn ready(&mut self, thread: ThreadId, hart: Box<Hart>) {
+        self.ready.push_back((thread, hart));
+    }
+
+    /// `thread` sleeps until this time.
+    pub(super) fn sleep(&mut self, thread: ThreadId, hart: Box<Hart>, until_ns: u64) {
+        self.stopped.insert(thread, hart);
+        self.alarms.insert((until_ns, thread), Alarm::Sleep);
+    }
+
+    /// `thread` waits for a futex, no longer than until this time.
+    pub(super) fn wait(&mut self, thread: ThreadId, hart: Box<Hart>, until_ns: Option<u64>) {
+        self.stopped.insert(thread, hart);
+        if let Some(until_ns) = until_ns {
+            self.alarms.insert((until_ns, thread), Alarm::FutexTimeout);
+        }
+    }
+
+    /// New and woken threads become ready, in the order of what happened.
+    pub(super) fn take_events(&mut self, process: &mut Process) {
+        for event in process.take_events() {
+            match event {
+                ThreadEvent::Spawned { thread, hart } => self.ready.push_back((thread, hart)),
+                ThreadEvent::Woken { thread } => {
+                    self.alarms.retain(|&(_, t), _| t != thread);
+                    let hart = self.stopped.remove(&thread).expect("only a thread that waits is woken");
+                    self.ready.push_back((thread, hart));
+                }
+            }
+        }
+    }
+
+    /// Takes the next thread to run. If all sleep, the clock goes on to the first who wakes.
+    pub(super) fn next(&mut self, bus: &mut FlatBus) -> Next {
+        loop {
+            self.ring(bus);
+            if let Some((thread, hart)) = self.ready.pop_front() {
+                return Next::Run(thread, hart);
+            }
+            let Some((&(until_ns, _), _)) = self.alarms.first_key_value() else { return Next::Deadlock };
+            bus.idle_ns += until_ns - bus.now_ns();
+        }
+    }
+
+    /// Those whose time is over become ready, the earliest first.
+    fn ring(&mut self, bus: &mut FlatBus) {
+        while let Some(alarm) = self.alarms.first_entry()
+            && alarm.key().0 <= bus.now_ns()
+        {
+            let ((_, thread), alarm) = alarm.remove_entry();
+            let mut hart = self.stopped.remove(&thread).expect("an alarm belongs to a thread that is stopped");
+            if alarm == Alarm::FutexTimeout {
+                bus.process.time_out(thread, &mut hart);
+            }
+            self.ready.push_back((thread, hart));
+        }
+    }
+
+    /// The pc of a thread that is stopped.
+    pub(super) fn pc(&self, thread: ThreadId) -> u64 {
+        self.stopped.get(&thread).map_or(0, |hart| hart.pc)
+    }
+}
