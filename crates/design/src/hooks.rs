@@ -196,7 +196,8 @@ pub trait Durability: Send {
     }
 
     /// A dirty or tagged version of a line of persistent memory leaves the last level. The design's state changes here,
-    /// then the version is written as the answer says, then the actions are carried out.
+    /// then the actions are carried out, then the version is written if it goes to another place than home. A version
+    /// that goes home is written before the actions.
     fn evict(&mut self, cx: &Ctx, line: LineAddr, tag: LineTag, data: &Line, out: &mut Actions) -> Evict {
         Evict::Proceed
     }

@@ -15,7 +15,7 @@ pub use spec::HerculesSpec;
 
 use durasim_design::{
     AbortCause, Action, Actions, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Cut, Design, Durability, Evict,
-    Fill, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge, Part, Payload, RecoveryReport,
+    Fill, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge, Payload, RecoveryReport,
     RegionRequest, SpecError, Store, Token, Wait,
 };
 use durasim_types::{Cause, CoreId, Cycle, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
@@ -59,6 +59,7 @@ impl Design for Hercules {
             used: 0,
             tokens: 0,
             migrating: 0,
+            departed: Vec::new(),
             scanning: false,
             running: false,
             extra_cycles: LevelId::ALL.map(|level| spec.tag_cycles(geometry.level(level).latency_cycles)),
@@ -139,6 +140,9 @@ struct State {
     used: u64,
     tokens: u64,
     migrating: usize,
+    /// Lines that were loaded again while a migration carried their log entry home: the entry is invalid, but the
+    /// write is on its way, and nothing newer may arrive home before it.
+    departed: Vec<(LineAddr, Token)>,
     scanning: bool,
     /// Whether the log zone is marked as in use.
     running: bool,
@@ -242,7 +246,12 @@ impl State {
     /// The token of a migration in flight, after starting some if there is anything to migrate.
     fn hurry_migration(&mut self, out: &mut Actions) -> Option<Token> {
         self.migrate(out);
-        self.mappings().find_map(|m| m.migration)
+        self.mappings().find_map(|m| m.migration).or(self.departed.first().map(|(_, token)| *token))
+    }
+
+    /// The migration that is carrying an older version of the line home.
+    fn on_its_way_home(&self, line: LineAddr) -> Option<Token> {
+        self.departed.iter().find(|(home, _)| *home == line).map(|(_, token)| *token)
     }
 
     /// Takes the mapping of a line out of the eWPQ or the extension. The slot tells where it was.
@@ -369,10 +378,11 @@ impl Durability for State {
 
     /// Listing 2, "write victim to pmem".
     fn evict(&mut self, _: &Ctx, line: LineAddr, tag: LineTag, _: &Line, out: &mut Actions) -> Evict {
+        if let Some(token) = self.on_its_way_home(line) {
+            return Evict::After(Wait::Acked(token));
+        }
         if !tag.is_some() {
-            // A migration of an older committed copy must not arrive home after this version.
-            let migration = self.mappings().find(|m| m.home == line).and_then(|m| m.migration);
-            return migration.map_or(Evict::Proceed, |token| Evict::After(Wait::Acked(token)));
+            return Evict::Proceed;
         }
         let tx = TxId(tag.0);
         if self.log_head - self.log_tail() >= self.zone.log_entries {
@@ -414,27 +424,26 @@ impl Durability for State {
             self.counters.ewpq_hits += 1;
         }
         let at = self.zone.entry_data(found.log);
-        if found.migration.is_some() {
-            // Until its validity bit is cleared the log entry serves loads; home will hold the same bytes soon.
-            let part = Part { from: at, offset: 0, len: 64 };
-            let gather = Box::new(Gather { home: false, parts: vec![part], overlay: None });
-            return Fill::Gather { gather, search_cycles, tag: LineTag::NONE, dirty: false };
-        }
         self.take(line, out);
+        if let Some(token) = found.migration {
+            self.departed.push((line, token));
+        }
         let tag = if open { LineTag(found.tx.0) } else { LineTag::NONE };
         Fill::From { at, search_cycles, tag }
     }
 
-    /// A clean of an uncommitted line must not reach home; anything else is as on any machine.
-    fn flush(&mut self, _: &Ctx, _: LineAddr, tag: LineTag, _: &mut Actions) -> durasim_design::FlushVerdict {
-        if tag.is_some() { durasim_design::FlushVerdict::Ignore } else { durasim_design::FlushVerdict::Proceed }
+    /// A clean of an uncommitted line must not reach home, nor one that a migration would undo; eADR keeps both in the
+    /// caches. Anything else is as on any machine.
+    fn flush(&mut self, _: &Ctx, line: LineAddr, tag: LineTag, _: &mut Actions) -> FlushVerdict {
+        if tag.is_some() || self.on_its_way_home(line).is_some() { FlushVerdict::Ignore } else { FlushVerdict::Proceed }
     }
 
     fn woken(&mut self, _: &Ctx, id: u64, out: &mut Actions) {
         let core = CoreId(id as u16);
         match id & !0xffff {
             RESET_STATES => {
-                let open = self.open[core.0 as usize].take().expect("states are reset once");
+                // Storing TxLen may have evicted a line of the transaction that found no place in the log.
+                let Some(open) = self.open[core.0 as usize].take() else { return };
                 if self.mappings().any(|m| m.tx == open.id) {
                     self.counters.off_chip_commits += 1;
                 } else {
@@ -461,8 +470,14 @@ impl Durability for State {
 
     /// A migrated line is home: its validity bit is cleared and LogTail may move.
     fn acked(&mut self, _: &Ctx, token: Token, addr: PhysAddr, out: &mut Actions) {
-        let Some(mapping) = self.mappings().find(|m| m.migration == Some(token)).copied() else { return };
-        self.take(mapping.home, out);
+        let mapping = self.mappings().find(|m| m.migration == Some(token)).copied();
+        if let Some(mapping) = mapping {
+            self.take(mapping.home, out);
+        } else if let Some(index) = self.departed.iter().position(|(_, migration)| *migration == token) {
+            self.departed.swap_remove(index);
+        } else {
+            return;
+        }
         self.migrating -= 1;
         self.counters.migrations += 1;
         out.event(EventKind::Background, addr);
@@ -528,6 +543,7 @@ impl Durability for State {
             hasher.write_u64(mapping.home.0);
             hasher.write_u64(mapping.log);
         }
+        self.departed.iter().for_each(|(home, _)| hasher.write_u64(home.0));
         hasher.write_u64(self.log_head);
     }
 

@@ -13,7 +13,7 @@ pub(crate) struct KernelMemory<'a> {
 
 impl PhysMemory for KernelMemory<'_> {
     fn read(&mut self, addr: PhysAddr, bytes: &mut [u8]) {
-        self.system.read_newest(addr, bytes);
+        self.system.read_newest(self.core, addr, bytes, self.tx, self.at);
     }
 
     fn write(&mut self, addr: PhysAddr, bytes: &[u8]) {

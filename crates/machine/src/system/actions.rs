@@ -206,7 +206,13 @@ impl System {
     fn put_cached(&mut self, core: CoreId, addr: PhysAddr, len: u8, data: u64, at: Cycle) {
         let line = addr.line();
         self.pinned.push(line);
-        if let Ok((_, _)) = self.line_in_l1d(core, line, None, at) {
+        let found = self.line_in_l1d(core, line, None, at);
+        if self.aborts[core.0 as usize].is_some() {
+            // Making room aborted the transaction for which the hardware stores.
+            self.pinned.pop();
+            return;
+        }
+        if found.is_ok() {
             let array = &mut self.l1d[core.0 as usize];
             let slot = array.find(line).expect("a pinned line stays");
             let offset = addr.offset();

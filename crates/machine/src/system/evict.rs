@@ -200,9 +200,8 @@ impl System {
             if (version.dirty || version.tag.is_some()) && !superseded && !self.was_discarded(version.tag) {
                 at = self.leave_caches(core, version, at);
             }
-            if level != LevelId::Llc {
-                self.take_out(level, core, line);
-            }
+            // Oldest first here too: a dirty version left behind would be flushed over a newer one by a power failure.
+            self.take_out(level, core, line);
         }
         if self.inclusive {
             for l1i in &mut self.l1i {
@@ -211,7 +210,6 @@ impl System {
                 }
             }
         }
-        self.take_out(LevelId::Llc, CoreId(0), line);
         at
     }
 
@@ -227,14 +225,18 @@ impl System {
         let mut out = self.actions();
         if self.hooks.has(Hooks::EVICT) {
             loop {
+                // What is due happens before the design's state changes, not between that and the writes it asks for.
+                self.advance(at);
                 let cx = self.cx(core, at);
                 match self.design.evict(&cx, line, version.tag, &version.data, &mut out) {
                     Evict::Proceed => break,
                     Evict::To { at: place, cause, token } => {
                         let mut write = Write::line(place.line(), version.data, cause);
                         write.token = token.map(|t| WriteToken(t.0));
-                        self.submit(core, write, at);
+                        // Actions first: where the design has moved older versions to make room for this one comes
+                        // before anything that could be a crash point.
                         self.carry_out(core, at, out);
+                        self.submit(core, write, at);
                         return at;
                     }
                     Evict::Drop => {

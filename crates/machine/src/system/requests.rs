@@ -89,6 +89,12 @@ impl System {
     #[inline]
     pub fn store(&mut self, core: CoreId, store: &PendingStore, at: Cycle) -> Outcome {
         self.advance(at);
+        if store.tx.is_some()
+            && let Some((cycle, code)) = self.take_abort(core)
+        {
+            // An eviction since the last store or load aborted the transaction.
+            return Outcome::Aborted(cycle, code);
+        }
         let line = store.addr.line();
         self.pinned.push(line);
         let outcome = if self.is_pmem(line) {
@@ -241,13 +247,25 @@ impl System {
         read_word(&self.peek_line(addr.line()), addr.offset(), 2) as u16
     }
 
-    /// Reads bytes as the kernel does in a system call: the newest copy, in no time.
-    pub fn read_newest(&self, addr: PhysAddr, bytes: &mut [u8]) {
+    /// Reads bytes as the kernel does in a system call: the newest copy, in no time. A line of persistent memory that no
+    /// cache has may lie where only the design knows: it is loaded.
+    pub fn read_newest(&mut self, core: CoreId, addr: PhysAddr, bytes: &mut [u8], tx: Option<TxId>, at: Cycle) {
         let mut done = 0;
         while done < bytes.len() {
-            let at = addr.plus(done as u64);
-            let n = (64 - at.offset()).min(bytes.len() - done);
-            bytes[done..done + n].copy_from_slice(&self.peek_line(at.line())[at.offset()..at.offset() + n]);
+            let place = addr.plus(done as u64);
+            let (line, offset) = (place.line(), place.offset());
+            let n = (64 - offset).min(bytes.len() - done);
+            let known_to_design = self.is_pmem(line) && self.hooks.has(Hooks::FILL);
+            let found = if known_to_design { self.line_in_l1d(core, line, tx, at) } else { Err((at, 0)) };
+            let data = match found {
+                Ok((slot, _)) => *self.l1d[core.0 as usize].data(slot),
+                Err((_, 0)) => self.peek_line(line),
+                Err(aborted) => {
+                    self.aborts[core.0 as usize] = Some(aborted);
+                    return;
+                }
+            };
+            bytes[done..done + n].copy_from_slice(&data[offset..offset + n]);
             done += n;
         }
     }
@@ -263,7 +281,10 @@ impl System {
                 let mut word = [0; 8];
                 word[..n].copy_from_slice(&bytes[done..done + n]);
                 let store = PendingStore { addr: place, len: n as u8, data: u64::from_le_bytes(word), tx };
-                self.store(core, &store, at);
+                if let Outcome::Aborted(cycle, code) = self.store(core, &store, at) {
+                    self.aborts[core.0 as usize] = Some((cycle, code));
+                    return;
+                }
                 done += n;
             } else {
                 let n = (64 - place.offset()).min(bytes.len() - done);

@@ -50,6 +50,9 @@ impl System {
     /// The commit of a transaction whose stores have all left the store buffer.
     pub fn tx_commit(&mut self, core: CoreId, tx: TxId, at: Cycle) -> Outcome {
         self.advance(at);
+        if let Some((cycle, code)) = self.take_abort(core) {
+            return Outcome::Aborted(cycle, code);
+        }
         if let Some(journal) = &mut self.journal {
             journal.committing(tx);
         }
@@ -71,6 +74,9 @@ impl System {
     /// The program aborts its transaction.
     pub fn tx_abort(&mut self, core: CoreId, tx: TxId, code: u8, at: Cycle) -> Outcome {
         self.advance(at);
+        if let Some((cycle, code)) = self.take_abort(core) {
+            return Outcome::Aborted(cycle, code);
+        }
         let (cycle, code) = self.abort(core, tx, AbortCause::Requested(code), at);
         Outcome::Aborted(cycle, code)
     }
@@ -105,6 +111,10 @@ impl System {
             self.carry_out(core, at, out);
             if self.halted {
                 return Outcome::Done(at);
+            }
+            // What the design asked for may have evicted a line that could only leave by an abort.
+            if let Some((cycle, code)) = self.take_abort(core) {
+                return Outcome::Aborted(cycle, code);
             }
             match gate {
                 Gate::Done => return Outcome::Done(at),
