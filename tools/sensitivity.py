@@ -1,0 +1,147 @@
+"""Measures what the assumptions of DEVIATIONS.md change and writes the tables into it.
+
+Each table stands between `<!-- measured KEY -->` and `<!-- end -->`; its rows are the alternatives below. Nothing is
+tuned here: the first row is what the presets and designs say, the others show how far the assumption matters.
+
+    .venv/bin/python tools/sensitivity.py            # all tables
+    .venv/bin/python tools/sensitivity.py coalescing # one of them
+"""
+
+import re
+import sys
+from functools import cache
+from pathlib import Path
+
+import durasim
+
+PAGE = Path(__file__).resolve().parents[1] / "DEVIATIONS.md"
+OPERATIONS = {"tiny": 300, "hercules-tecs23": 2000}
+ALL = ("opt", "swl-flush", "swl-eadr", "tc", "hercules")
+LOGGING = ("swl-flush", "swl-eadr")
+
+Alternative = tuple[str, ...]
+"""Settings as for `--set`; `--arg NAME=VALUE` for an argument of the workload."""
+
+PLAIN: Alternative = ()
+TABLES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
+    "core-queues": (
+        ALL,
+        [
+            ("core.issue_queue_entries=64", "core.load_queue_entries=32", "core.store_queue_entries=32"),
+            ("core.issue_queue_entries=192", "core.load_queue_entries=192", "core.store_queue_entries=192"),
+        ],
+    ),
+    "mshrs": (
+        ALL,
+        [
+            ("l1i.mshrs=2", "l1d.mshrs=4", "l2.mshrs=8", "llc.mshrs=16"),
+            ("l1i.mshrs=32", "l1d.mshrs=64", "l2.mshrs=128", "llc.mshrs=256"),
+        ],
+    ),
+    "response": (ALL, [("interconnect.response_cycles=0",), ("interconnect.response_cycles=4",)]),
+    "hops": (ALL, [("interconnect.hop_cycles=0",), ("interconnect.hop_cycles=100",)]),
+    "write-back-buffers": (
+        ALL,
+        [("interconnect.write_back_buffers=1",), ("interconnect.write_back_buffers=8",)],
+    ),
+    "dram": (
+        ALL,
+        [
+            ("dram.media.read_latency_ns=100", "dram.media.write_latency_ns=100"),
+            ("dram.media.banks=4", "dram.media.bandwidth_mb_per_s=6400"),
+        ],
+    ),
+    "coalescing": (ALL, [("pmem.controller.coalesce_writes=false",)]),
+    "pmem-banks": (
+        ALL,
+        [("pmem.media.banks=1",), ("pmem.media.banks=64",), ("pmem.media.bandwidth_mb_per_s=3200",)],
+    ),
+    "write-granularity": (
+        ALL,
+        [("pmem.media.write_granularity_bytes=8",), ("pmem.media.write_granularity_bytes=256",)],
+    ),
+    "swl-granularity": (LOGGING, [("--arg log-granularity=word",)]),
+    "hercules-txlen-store": (("hercules",), [("design.hercules.tx_len_store=controller",)]),
+    "hercules-tag-rounding": (
+        ("hercules",),
+        [
+            ("design.hercules.tag_latency_rounding=nearest",),
+            ("design.hercules.tag_latency_rounding=down",),
+            ("design.hercules.tag_latency_increase_percent=0",),
+        ],
+    ),
+    "hercules-extension-search": (
+        ("hercules",),
+        [
+            ("design.hercules.extension_search_first_cycles=0", "design.hercules.extension_search_line_cycles=0"),
+            ("design.hercules.extension_search_first_cycles=900", "design.hercules.extension_search_line_cycles=30"),
+        ],
+    ),
+    "hercules-log-entry": (
+        ("hercules",),
+        [("pmem.media.write_granularity_bytes=16",), ("pmem.controller.coalesce_writes=false",)],
+    ),
+    "tc-coalescing": (("tc",), [("design.tc.coalesce=none",), ("design.tc.coalesce=line",)]),
+    "tc-overflow": (
+        ("tc",),
+        [
+            ("design.tc.overflow_percent=50",),
+            ("design.tc.overflow_percent=100",),
+            ("design.tc.shadow_lines=65536",),
+        ],
+    ),
+}
+
+
+@cache
+def cell(design: str, machine: str, alternative: Alternative) -> str:
+    """Gives throughput in operations per microsecond and pmem bytes written, or why there are none."""
+    arguments = dict(item.removeprefix("--arg ").split("=", 1) for item in alternative if item.startswith("--arg "))
+    settings = [item for item in alternative if not item.startswith("--arg ")]
+    try:
+        result = durasim.run(
+            design=design,
+            workload="btree",
+            machine=machine,
+            ops=OPERATIONS[machine],
+            set=settings,
+            workload_args=arguments,
+            guest_output=lambda _stream, _bytes: None,
+        )
+    except durasim.DurasimError as error:
+        return f"refused: {error}"
+    return f"{result.throughput_ops_per_us:.5f} / {result.pmem_write_bytes.total}"
+
+
+def table(key: str) -> str:
+    """Gives the table of `key` in Markdown."""
+    designs, alternatives = TABLES[key]
+    lines = [
+        "| machine | setting | " + " | ".join(f"`{design}`" for design in designs) + " |",
+        "| --- | --- |" + " --- |" * len(designs),
+    ]
+    for machine in OPERATIONS:
+        for alternative in [PLAIN, *alternatives]:
+            name = "<br>".join(f"`{item}`" for item in alternative) or "as it is"
+            cells = " | ".join(cell(design, machine, alternative) for design in designs)
+            lines.append(f"| `{machine}` | {name} | {cells} |")
+    return "\n".join(lines)
+
+
+def main(keys: list[str]) -> None:
+    """Replaces the tables of `keys`, or all of them."""
+    unknown = set(keys) - TABLES.keys()
+    if unknown:
+        sys.exit(f"no table has the name {', '.join(sorted(unknown))}; there are {', '.join(TABLES)}")
+    for key in keys or TABLES:
+        print(key, flush=True)
+        measured = table(key)
+        pattern = re.compile(rf"(<!-- measured {re.escape(key)} -->\n).*?(<!-- end -->)", re.DOTALL)
+        text, places = pattern.subn(lambda m, new=measured: f"{m[1]}{new}\n{m[2]}", PAGE.read_text(encoding="utf-8"))
+        if places != 1:
+            sys.exit(f"DEVIATIONS.md has {places} places for the table of {key}")
+        PAGE.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
