@@ -2,10 +2,13 @@
 //! pending queue whenever their bank and the channel are free. State advances lazily: callers bring the controller to
 //! a time with [`Controller::step`] before they use it at that time.
 
-use crate::{MemoryConfig, Write, WriteToken, queue::Entry};
+use crate::{MemoryConfig, Write, WriteToken, queue::Entry, reservations::Reservations};
 use durasim_types::{Cause, Line, LineAddr, Pages, PhysAddr, Picos};
 use std::collections::VecDeque;
 use std::hash::Hasher;
+
+/// More banks than any configuration may have.
+const BANKS_MAX: usize = 1024;
 
 /// A finished read.
 #[derive(Clone, Copy, Debug)]
@@ -71,12 +74,14 @@ pub struct Controller {
     queue: VecDeque<Entry>,
     /// Writes that wait outside for room, oldest first, with their arrival.
     inbound: VecDeque<(Write, Picos)>,
-    bank_free_ps: Vec<Picos>,
-    channel_free_ps: Picos,
+    banks: Vec<Reservations>,
+    channel: Reservations,
     /// When each read in flight ends.
     reads_in_flight: Vec<Picos>,
     /// When the queue last gave up an entry: a waiting write cannot be accepted earlier.
     freed_ps: Picos,
+    /// Held entries in the queue.
+    held: usize,
     /// Nothing happens before this time.
     next_ps: Picos,
     /// Counters since the last reset.
@@ -92,10 +97,11 @@ impl Controller {
             media,
             queue: VecDeque::new(),
             inbound: VecDeque::new(),
-            bank_free_ps: vec![0; config.media.banks as usize],
-            channel_free_ps: 0,
+            banks: vec![Reservations::default(); config.media.banks as usize],
+            channel: Reservations::default(),
             reads_in_flight: Vec::new(),
             freed_ps: 0,
+            held: 0,
             next_ps: Picos::MAX,
             stats: ControllerStats::default(),
         }
@@ -127,8 +133,14 @@ impl Controller {
         self.inbound.len()
     }
 
+    /// The bank of a line: adjacent lines lie in different banks, and higher address bits permute the banks (as Zhang,
+    /// Zhu and Zhang, MICRO 2000, do with pages), or a victim would always meet the line that replaces it.
     fn bank(&self, line: LineAddr) -> usize {
-        (line.0 % self.bank_free_ps.len() as u64) as usize
+        let mut hash = line.0;
+        for shift in [20, 10, 5] {
+            hash ^= hash >> shift;
+        }
+        (hash % self.banks.len() as u64) as usize
     }
 
     /// The newest data of a line, wherever the controller holds it.
@@ -180,15 +192,32 @@ impl Controller {
             self.reads_in_flight.retain(|&end| end > first);
             start_ps = first;
         }
-        let bank = self.bank(line);
-        start_ps = start_ps.max(self.bank_free_ps[bank]).max(self.channel_free_ps);
-        let done_ps = start_ps + self.config.media.read_latency_ns * 1000;
-        self.bank_free_ps[bank] = done_ps;
-        self.channel_free_ps = start_ps + self.transfer_ps;
+        let latency_ps = self.config.media.read_latency_ns * 1000;
+        let start_ps = self.book(self.bank(line), start_ps, latency_ps);
+        let done_ps = start_ps + latency_ps;
         self.reads_in_flight.push(done_ps);
         self.stats.read_latency_ps += done_ps - at_ps;
-        self.refresh();
+        // Bookings only delay waiting writes: `next_ps` stays a lower bound.
         Read { data, done_ps }
+    }
+
+    /// The first time, not before `at_ps`, at which a bank is free for so long and the channel for a transfer.
+    fn first_start(&self, bank: usize, at_ps: Picos, latency_ps: Picos) -> Picos {
+        let mut start = at_ps;
+        loop {
+            let free = self.channel.first_gap(self.banks[bank].first_gap(start, latency_ps), self.transfer_ps);
+            if free == start {
+                return start;
+            }
+            start = free;
+        }
+    }
+
+    fn book(&mut self, bank: usize, at_ps: Picos, latency_ps: Picos) -> Picos {
+        let start_ps = self.first_start(bank, at_ps, latency_ps);
+        self.banks[bank].book(start_ps, latency_ps);
+        self.channel.book(start_ps, self.transfer_ps);
+        start_ps
     }
 
     /// Hands over a write that arrives at `at_ps`: true if the queue accepts it at once, else it waits outside and a
@@ -223,8 +252,9 @@ impl Controller {
             return false;
         }
         self.stats.writes += 1;
-        self.queue.push_back(Entry { write, joined: Vec::new(), accepted_ps: at_ps, finish_ps: None });
-        self.refresh();
+        self.queue.push_back(Entry { write, joined: Vec::new(), start_bound_ps: at_ps, finish_ps: None });
+        self.held += usize::from(write.held.is_some());
+        self.next_ps = self.next_ps.min(at_ps);
         true
     }
 
@@ -236,25 +266,33 @@ impl Controller {
 
     /// The first waiting entry that may start, with its start. The first waiting entry of a bank goes first, so
     /// writes to one line never overtake each other.
-    fn next_start(&self) -> Option<(usize, Picos)> {
+    fn next_start(&mut self) -> Option<(usize, Picos)> {
+        let latency_ps = self.config.media.write_latency_ns * 1000;
         let mut best: Option<(usize, Picos)> = None;
-        let mut banks_seen = 0u128;
-        for (index, entry) in self.queue.iter().enumerate() {
-            if entry.finish_ps.is_some() {
+        let mut banks_seen = [0u64; BANKS_MAX / 64];
+        for index in 0..self.queue.len() {
+            let entry = &self.queue[index];
+            let (line, bound_ps) = (entry.write.line, entry.start_bound_ps);
+            if entry.finish_ps.is_some() || entry.is_held() {
                 continue;
             }
-            let bank = self.bank(entry.write.line);
-            let bit = 1u128 << (bank % 128);
-            if banks_seen & bit != 0 && self.bank_free_ps.len() <= 128 {
+            let bank = self.bank(line);
+            let (word, bit) = (bank / 64, 1u64 << (bank % 64));
+            if banks_seen[word] & bit != 0 {
                 continue;
             }
-            let same_line_before =
-                self.queue.iter().take(index).any(|e| e.write.line == entry.write.line && e.finish_ps.is_none());
-            if entry.write.held.is_some() || same_line_before {
+            if self.held > 0 && self.queue.iter().take(index).any(|e| e.write.line == line && e.is_held()) {
                 continue;
             }
-            banks_seen |= bit;
-            let start = entry.accepted_ps.max(self.bank_free_ps[bank]).max(self.channel_free_ps);
+            banks_seen[word] |= bit;
+            if best.is_some_and(|(_, s)| bound_ps >= s) {
+                continue;
+            }
+            // Behind an older write of the line that is being served, even if the bank has a gap before it.
+            let older = self.queue.iter().take(index).filter(|e| e.write.line == line);
+            let earliest = older.filter_map(|e| e.finish_ps).max().unwrap_or(0).max(bound_ps);
+            let start = self.first_start(bank, earliest, latency_ps);
+            self.queue[index].start_bound_ps = start;
             if best.is_none_or(|(_, s)| start < s) {
                 best = Some((index, start));
             }
@@ -299,7 +337,7 @@ impl Controller {
                 (_, Some((index, at_ps))) => {
                     let entry = self.queue.remove(index).expect("the index was just found");
                     self.media.write_masked(entry.write.line, entry.write.mask, &entry.write.data);
-                    self.freed_ps = at_ps;
+                    self.freed_ps = self.freed_ps.max(at_ps);
                     self.refresh();
                     let tokens = entry.write.token.into_iter().chain(entry.joined).collect();
                     return Some(Step::Written { at_ps, line: entry.write.line, cause: entry.write.cause, tokens });
@@ -312,9 +350,8 @@ impl Controller {
 
     fn start_write(&mut self, index: usize, start_ps: Picos) {
         let bank = self.bank(self.queue[index].write.line);
-        let finish_ps = start_ps + self.config.media.write_latency_ns * 1000;
-        self.bank_free_ps[bank] = finish_ps;
-        self.channel_free_ps = start_ps + self.transfer_ps;
+        let latency_ps = self.config.media.write_latency_ns * 1000;
+        let finish_ps = self.book(bank, start_ps, latency_ps) + latency_ps;
         let entry = &mut self.queue[index];
         entry.finish_ps = Some(finish_ps);
         let cause = Cause::ALL.iter().position(|&c| c == entry.write.cause).expect("every cause is in ALL");
@@ -335,6 +372,7 @@ impl Controller {
     pub fn release(&mut self, group: u64) {
         for entry in self.queue.iter_mut().filter(|e| e.write.held == Some(group)) {
             entry.write.held = None;
+            self.held -= 1;
         }
         self.refresh();
     }
@@ -342,6 +380,7 @@ impl Controller {
     /// Held entries of `group` vanish.
     pub fn discard(&mut self, group: u64, at_ps: Picos) {
         self.queue.retain(|e| e.write.held != Some(group));
+        self.held = self.queue.iter().filter(|e| e.is_held()).count();
         self.freed_ps = self.freed_ps.max(at_ps);
         self.refresh();
     }
@@ -356,8 +395,7 @@ impl Controller {
             hasher.write(&write.data);
             hasher.write_u64(time);
         }
-        hasher.write_u64(self.channel_free_ps);
-        self.bank_free_ps.iter().for_each(|&t| hasher.write_u64(t));
+        self.banks.iter().chain([&self.channel]).for_each(|r| hasher.write_u64(r.end()));
     }
 }
 

@@ -4,6 +4,7 @@
 mod config;
 mod controller;
 mod queue;
+mod reservations;
 
 pub use config::{ControllerConfig, MediaConfig, MemoryConfig};
 pub use controller::{Controller, ControllerStats, Read, Step};

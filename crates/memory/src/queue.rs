@@ -50,12 +50,18 @@ pub struct Entry {
     pub write: Write,
     /// Tokens of writes that joined this entry later.
     pub(crate) joined: Vec<WriteToken>,
-    pub(crate) accepted_ps: Picos,
+    /// It does not start before this time: its acceptance, or later if the bookings seen so far forbid it.
+    pub(crate) start_bound_ps: Picos,
     /// When the media will have written it; `None` while it waits.
     pub(crate) finish_ps: Option<Picos>,
 }
 
 impl Entry {
+    /// Whether it is held.
+    pub fn is_held(&self) -> bool {
+        self.write.held.is_some()
+    }
+
     /// Whether the media is writing it now.
     pub fn in_service(&self) -> bool {
         self.finish_ps.is_some()

@@ -304,7 +304,6 @@ impl System {
     /// Instructions retired: background work up to this cycle is due.
     #[inline]
     pub fn retired(&mut self, core: CoreId, instructions: u64, at: Cycle) {
-        self.advance(at);
         self.count_instructions(core, instructions, at);
     }
 

@@ -95,9 +95,11 @@ fn the_newest_copy_is_always_reachable() {
         let mut expected = [[0u8; 64]; 6];
         let mut now = 0;
         for n in 0..300u64 {
+            // Cores run ahead: some requests come from a while ago.
             now += rng.below(120_000);
             while c.step(now).is_some() {}
             let line = rng.below(6);
+            let now = now.saturating_sub(rng.below(2) * rng.below(500_000));
             if rng.below(3) == 0 {
                 assert_eq!(c.read(LineAddr(line), now).data, expected[line as usize], "seed {seed}");
             } else {
@@ -112,4 +114,14 @@ fn the_newest_copy_is_always_reachable() {
             assert_eq!(c.media().line(LineAddr(line as u64)), *data, "seed {seed}");
         }
     }
+}
+
+#[test]
+fn a_read_that_waits_for_its_bank_does_not_keep_others_from_theirs() {
+    let mut c = controller(4, 2);
+    assert_eq!(c.read(LineAddr(0), 0).done_ps, 150_000);
+    assert_eq!(c.read(LineAddr(2), 0).done_ps, 300_000, "behind the first on bank 0");
+    assert_eq!(c.read(LineAddr(1), 0).done_ps, 155_000, "second on the channel, first on bank 1");
+    assert_eq!(c.read(LineAddr(3), 1_000_000).done_ps, 1_150_000);
+    assert_eq!(c.read(LineAddr(5), 500_000).done_ps, 650_000, "a request from the past takes the gap");
 }

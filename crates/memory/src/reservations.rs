@@ -1,0 +1,89 @@
+//! A resource that serves one request at a time, booked by interval.
+//!
+//! Cores run ahead: requests do not arrive in the order of their times, because the stores of an instruction leave at
+//! its commit while loads behind it issue long before. A booking for a late time must therefore not keep a request
+//! with an earlier time from the gap before it.
+
+use durasim_types::Picos;
+use std::collections::VecDeque;
+
+/// Bookings that are remembered; older ones count as past.
+const REMEMBERED: usize = 64;
+
+/// The bookings of one resource, by start; touching ones are joined.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reservations(VecDeque<(Picos, Picos)>);
+
+impl Reservations {
+    /// The first time, not before `at_ps`, from which the resource is free for `len_ps`.
+    pub fn first_gap(&self, at_ps: Picos, len_ps: Picos) -> Picos {
+        let mut start = at_ps;
+        let first = self.0.partition_point(|&(_, end)| end <= at_ps);
+        for &(begin, end) in self.0.range(first..) {
+            if begin >= start + len_ps {
+                break;
+            }
+            start = start.max(end);
+        }
+        start
+    }
+
+    /// Books the resource, which is free then.
+    pub fn book(&mut self, start_ps: Picos, len_ps: Picos) {
+        let end_ps = start_ps + len_ps;
+        let index = self.0.partition_point(|&(begin, _)| begin < start_ps);
+        debug_assert!(index == 0 || self.0[index - 1].1 <= start_ps, "a booking overlaps an earlier one");
+        debug_assert!(index == self.0.len() || end_ps <= self.0[index].0, "a booking overlaps a later one");
+        let joins_before = index > 0 && self.0[index - 1].1 == start_ps;
+        let joins_after = index < self.0.len() && self.0[index].0 == end_ps;
+        match (joins_before, joins_after) {
+            (true, true) => {
+                self.0[index - 1].1 = self.0[index].1;
+                self.0.remove(index);
+            }
+            (true, false) => self.0[index - 1].1 = end_ps,
+            (false, true) => self.0[index].0 = start_ps,
+            (false, false) => self.0.insert(index, (start_ps, end_ps)),
+        }
+        if self.0.len() > REMEMBERED {
+            self.0.pop_front();
+        }
+    }
+
+    /// The end of the last booking.
+    pub fn end(&self) -> Picos {
+        self.0.back().map_or(0, |&(_, end)| end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use durasim_types::Rng;
+
+    #[test]
+    fn an_early_request_takes_the_gap_before_a_late_booking() {
+        let mut r = Reservations::default();
+        r.book(1000, 100);
+        assert_eq!(r.first_gap(0, 100), 0);
+        assert_eq!(r.first_gap(950, 100), 1100);
+        r.book(900, 100);
+        r.book(1100, 50);
+        assert_eq!(r.0, [(900, 1150)]);
+    }
+
+    #[test]
+    fn bookings_never_overlap() {
+        let mut rng = Rng::new(5);
+        let mut r = Reservations::default();
+        let mut busy = vec![false; 4000];
+        for _ in 0..60 {
+            let (at, len) = (rng.below(3000), 1 + rng.below(20));
+            let start = r.first_gap(at, len);
+            let free = |from: u64| (from..from + len).all(|t| !busy[t as usize]);
+            assert!(free(start) && (at..start).all(|from| !free(from)), "the first gap is the first gap");
+            r.book(start, len);
+            busy[start as usize..(start + len) as usize].fill(true);
+        }
+    }
+}
