@@ -185,9 +185,13 @@ impl State {
         }
         if let Some(tx) = store.tx
             && self.overflowing(core)
-            && !self.copy_on_write(core, tx, out)
         {
-            return Gate::Abort(tx, AbortCause::Capacity);
+            if let Some((token, _)) = self.caches[core].late_copies.first() {
+                return Gate::Retry(Wait::Acked(*token));
+            }
+            if !self.copy_on_write(core, tx, out) {
+                return Gate::Abort(tx, AbortCause::Capacity);
+            }
         }
         if self.caches[core].entries.len() >= self.spec.entries as usize {
             self.counters.full_stalls += 1;
@@ -238,7 +242,11 @@ impl Durability for State {
         let core = cx.core.0 as usize;
         // Entries of the fall-back path that are on their way are committed by clearing the overflow register in the
         // same step; a copy that has not come home yet is carried on.
-        for entry in self.caches[core].entries.iter_mut().filter(|e| e.tx == tx) {
+        let TransactionCache { entries, late_copies, .. } = &mut self.caches[core];
+        for entry in entries.iter_mut().filter(|e| e.tx == tx) {
+            if let EntryState::Copying { token, left } = entry.state {
+                late_copies.push((token, left));
+            }
             if matches!(entry.state, EntryState::Active | EntryState::Copying { .. }) {
                 entry.state = EntryState::Committed;
             }
@@ -308,10 +316,14 @@ impl Durability for State {
             // Tag 0 would mean none: entries of plain stores belong to no transaction but keep the line persistent.
             tag = LineTag(if entry.tx.0 == 0 { u64::MAX } else { entry.tx.0 });
         }
-        if overlay.mask == 0 {
+        self.counters.probe_hits += u64::from(overlay.mask != 0);
+        // What the fall-back path has brought home already is as uncommitted as what is still here.
+        if let Some(overflow) = self.caches.iter().filter_map(|c| c.overflow.as_ref()).find(|o| o.holds(line)) {
+            tag = LineTag(overflow.tx.0);
+        }
+        if !tag.is_some() {
             return Fill::Home { search_cycles, serial: false };
         }
-        self.counters.probe_hits += 1;
         let gather = Box::new(Gather { home: true, parts: Vec::new(), overlay: Some(overlay) });
         Fill::Gather { gather, search_cycles, tag, dirty: false }
     }
@@ -324,6 +336,9 @@ impl Durability for State {
     /// Section 4.1, acknowledgement: the entry becomes available; the tail passes available entries.
     fn acked(&mut self, _: &Ctx, token: Token, addr: PhysAddr, out: &mut Actions) {
         for core in 0..self.caches.len() {
+            if self.caches[core].late_copy_acked(token) {
+                return;
+            }
             let Some(index) = self.caches[core].entries.iter().position(|e| e.state.token() == Some(token)) else {
                 continue;
             };

@@ -106,6 +106,19 @@ impl Overflow {
 pub(super) struct TransactionCache {
     pub entries: VecDeque<Entry>,
     pub overflow: Option<Overflow>,
+    /// Shadow copies that were on their way when their transaction committed, each with the acknowledgements that are
+    /// missing: the next transaction may not use the shadow area before them.
+    pub late_copies: Vec<(Token, u8)>,
+}
+
+impl TransactionCache {
+    /// Counts an acknowledgement of a late copy; false if it is of something else.
+    pub fn late_copy_acked(&mut self, token: Token) -> bool {
+        let Some(index) = self.late_copies.iter().position(|(t, _)| *t == token) else { return false };
+        self.late_copies[index].1 -= 1;
+        self.late_copies.retain(|(_, left)| *left > 0);
+        true
+    }
 }
 
 /// What is left of a transaction cache after a power failure.
