@@ -13,8 +13,10 @@ from durasim.shell import EXIT_NEGATIVE, Program
 
 WORKLOAD = "btree"
 DESIGNS = ("opt", "swl-flush", "swl-eadr", "tc", "hercules")
-RUN_OPS = 5_000
-POPULATE = 5_000
+RUN_OPS = 4_000
+POPULATE = 8_000
+# Caches that the tree exceeds after a population of seconds; with the whole LLC that would take minutes.
+CACHES = {"l1d.size_bytes": 4096, "l2.size_bytes": 32_768, "llc.size_bytes": 131_072}
 
 CRASHED = ("hercules", "tc")
 CRASH_MACHINE = "tiny"
@@ -42,7 +44,8 @@ def demo() -> None:
 
 
 def _run_all() -> list[RunResult]:
-    _say(f"running {WORKLOAD}, {RUN_OPS} operations, under {', '.join(DESIGNS)}")
+    _say(f"running {WORKLOAD}, {RUN_OPS:,} inserts after {POPULATE:,}, under {', '.join(DESIGNS)}")
+    _say("caches of 4 KB, 32 KB and 128 KB, so that the tree exceeds them")
     with render.progress_bar() as bar:
         task = bar.add_task("running", total=len(DESIGNS))
         return api.compare_runs(
@@ -50,6 +53,7 @@ def _run_all() -> list[RunResult]:
             [WORKLOAD],
             progress=lambda _: bar.advance(task),
             ops=RUN_OPS,
+            set=CACHES,
             workload_args={"populate": POPULATE},
             guest_output=output.discard,
         )

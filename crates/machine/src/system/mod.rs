@@ -158,7 +158,10 @@ pub struct System {
     due: Cycle,
     /// Writes handed over and not acknowledged, by the design's token.
     outstanding: BTreeMap<u64, u32>,
+    /// Cache-block operations of each core that are not acknowledged.
     cleans: Vec<u32>,
+    /// When the last acknowledgement of one reaches each core; 0 once a fence has waited for it.
+    clean_acks: Vec<Cycle>,
     raised: BTreeSet<u64>,
     aborts: Vec<Option<(Cycle, u64)>>,
     event_count: u64,
@@ -220,6 +223,7 @@ impl System {
             due: Cycle::MAX,
             outstanding: BTreeMap::new(),
             cleans: vec![0; cores],
+            clean_acks: vec![0; cores],
             raised: BTreeSet::new(),
             aborts: vec![None; cores],
             event_count: 0,
@@ -301,7 +305,7 @@ impl System {
         self.aborts[core.0 as usize].take()
     }
 
-    /// Instructions retired: background work up to this cycle is due.
+    /// Instructions retired: background work that counts them may be due.
     #[inline]
     pub fn retired(&mut self, core: CoreId, instructions: u64, at: Cycle) {
         self.count_instructions(core, instructions, at);
