@@ -5,7 +5,7 @@
 //! | from | to | what |
 //! | --- | --- | --- |
 //! | `0x1_0000` | [`PMEM_WINDOW_BASE`] | the program and its heap (`brk`); hinted mappings |
-//! | [`PMEM_WINDOW_BASE`] | [`PMEM_WINDOW_END`] | files under `/pmem/`, each at its offset in the pool |
+//! | [`PMEM_WINDOW_BASE`] | [`PMEM_WINDOW_END`] | files under `/pmem/`, each at its offset in the pool; private mappings of them may lie elsewhere |
 //! | [`PMEM_WINDOW_END`] | [`MAPPINGS_TOP`] | `mmap`, from the top down |
 //! | [`USER_END`] - 8 MB | [`USER_END`] | stack |
 
@@ -73,6 +73,8 @@ pub(crate) enum Backing {
     FileCopy,
     /// The pmem data area itself; the address says where.
     Pmem,
+    /// Pages of the pmem data area from this offset on, read there until they are written: then DRAM frames of its own.
+    PmemCopy { offset_bytes: u64 },
     /// Frames that belong to a shared file mapping; `first_page` is the page of the file at the start of the area.
     Shared { object: usize, first_page: u64 },
 }
@@ -132,27 +134,57 @@ impl AddressSpace {
 
     /// The physical address behind `vaddr`, if `access` is allowed there. The first touch of a page of DRAM gives it
     /// a zeroed frame. Bytes up to the end of the page follow contiguously.
+    ///
+    /// A fault of the kind [`FaultKind::CopyOnWrite`] is no fault of the program: it asks for
+    /// [`AddressSpace::resolve_copy_on_write`] and a second try.
     pub fn translate(&mut self, vaddr: u64, access: Access) -> Result<PhysAddr, Fault> {
         let fault = |why| Fault { addr: vaddr, access, why };
-        let (_, area) = self.area_at(vaddr).ok_or(fault(FaultKind::Unmapped))?;
+        let (start, area) = self.area_at(vaddr).ok_or(fault(FaultKind::Unmapped))?;
         if !area.rights.allow(access) {
             return Err(fault(FaultKind::Protected));
         }
         if area.backing == Backing::Pmem {
             return Ok(self.map.pmem_base.plus(vaddr - PMEM_WINDOW_BASE));
         }
-        let frame = match self.pages.get(&(vaddr / PAGE_BYTES)) {
-            Some(&frame) => frame,
-            None => {
-                let Some(frame) = self.frames.take() else {
-                    self.dram_spent = true;
-                    return Err(fault(FaultKind::Unmapped));
-                };
-                self.pages.insert(vaddr / PAGE_BYTES, frame);
-                frame
+        let page = vaddr / PAGE_BYTES;
+        let frame = match (self.pages.get(&page), area.backing) {
+            (Some(&frame), _) => frame,
+            (None, Backing::PmemCopy { .. }) if access == Access::Write => return Err(fault(FaultKind::CopyOnWrite)),
+            (None, Backing::PmemCopy { offset_bytes }) => {
+                return Ok(self.map.pmem_base.plus(offset_bytes + (vaddr - start)));
             }
+            (None, _) => self.back_page(page).ok_or(fault(FaultKind::Unmapped))?,
         };
         Ok(frame.plus(vaddr % PAGE_BYTES))
+    }
+
+    /// Gives the page that holds `vaddr`, on which [`FaultKind::CopyOnWrite`] was reported, a copy in DRAM. The epoch
+    /// changes: cached translations still lead to the original.
+    ///
+    /// # Errors
+    /// A fault of the program if the page cannot be written after all, or the DRAM is used up.
+    pub fn resolve_copy_on_write(&mut self, mem: &mut dyn PhysMemory, vaddr: u64) -> Result<(), Fault> {
+        match self.translate(vaddr, Access::Write) {
+            Err(Fault { why: FaultKind::CopyOnWrite, .. }) => {}
+            other => return other.map(drop),
+        }
+        let mut bytes = [0; PAGE_BYTES as usize];
+        mem.read(self.translate(page_down(vaddr), Access::Read)?, &mut bytes);
+        let spent = Fault { addr: vaddr, access: Access::Write, why: FaultKind::Unmapped };
+        let frame = self.back_page(vaddr / PAGE_BYTES).ok_or(spent)?;
+        mem.write(frame, &bytes);
+        self.epoch += 1;
+        Ok(())
+    }
+
+    /// Puts a zeroed frame behind a page that has none, or notes that the DRAM is used up.
+    fn back_page(&mut self, page: u64) -> Option<PhysAddr> {
+        let frame = self.frames.take();
+        match frame {
+            Some(frame) => drop(self.pages.insert(page, frame)),
+            None => self.dram_spent = true,
+        }
+        frame
     }
 
     /// Changes whenever a mapping is removed, moved or loses a right: users then drop cached translations.
@@ -181,6 +213,7 @@ impl AddressSpace {
             FaultKind::Unmapped => format!("{verb} {:#x}, where nothing is mapped", fault.addr),
             FaultKind::Protected => format!("{verb} {:#x}, which its mapping forbids", fault.addr),
             FaultKind::Misaligned => format!("{verb} {:#x}, which is not aligned", fault.addr),
+            FaultKind::CopyOnWrite => format!("{verb} {:#x}, whose page is not copied yet", fault.addr),
         }
     }
 
@@ -213,7 +246,13 @@ impl AddressSpace {
         while done < bytes.len() {
             let here = vaddr.wrapping_add(done as u64);
             let end = bytes.len().min(done + (PAGE_BYTES - here % PAGE_BYTES) as usize);
-            let addr = self.translate(here, Access::Write)?;
+            let addr = match self.translate(here, Access::Write) {
+                Err(Fault { why: FaultKind::CopyOnWrite, .. }) => {
+                    self.resolve_copy_on_write(mem, here)?;
+                    self.translate(here, Access::Write)?
+                }
+                found => found?,
+            };
             mem.write(addr, &bytes[done..end]);
             done = end;
         }
@@ -226,17 +265,9 @@ impl AddressSpace {
         while done < bytes.len() {
             let here = vaddr + done as u64;
             let end = bytes.len().min(done + (PAGE_BYTES - here % PAGE_BYTES) as usize);
-            let frame = match self.pages.get(&(here / PAGE_BYTES)) {
-                Some(&frame) => frame,
-                None => {
-                    let Some(frame) = self.frames.take() else {
-                        self.dram_spent = true;
-                        return Err(Fault { addr: here, access: Access::Write, why: FaultKind::Unmapped });
-                    };
-                    self.pages.insert(here / PAGE_BYTES, frame);
-                    frame
-                }
-            };
+            let spent = Fault { addr: here, access: Access::Write, why: FaultKind::Unmapped };
+            let page = here / PAGE_BYTES;
+            let frame = self.pages.get(&page).copied().or_else(|| self.back_page(page)).ok_or(spent)?;
             mem.write(frame.plus(here % PAGE_BYTES), &bytes[done..end]);
             done = end;
         }
@@ -281,9 +312,16 @@ impl AddressSpace {
         self.areas.values().any(|a| matches!(a.backing, Backing::Shared { object: o, .. } if o == object))
     }
 
-    /// Whether any pmem area overlaps the bytes `[start, end)` of the pmem data area.
+    /// Whether any mapping, shared or private, shows bytes of `[start, end)` of the pmem data area.
     pub(crate) fn maps_pmem(&self, start: u64, end: u64) -> bool {
-        start < end && !self.is_free(PMEM_WINDOW_BASE + start, PMEM_WINDOW_BASE + page_up(end))
+        self.areas.iter().any(|(&at, area)| {
+            let offset_bytes = match area.backing {
+                Backing::Pmem => at - PMEM_WINDOW_BASE,
+                Backing::PmemCopy { offset_bytes } => offset_bytes,
+                _ => return false,
+            };
+            start < end && offset_bytes < page_up(end) && start < offset_bytes + (area.end - at)
+        })
     }
 
     /// The highest free range of `bytes` (whole pages) for a mapping without an address of its own.
@@ -332,10 +370,10 @@ impl AddressSpace {
         }
     }
 
-    /// Empties the private pages of `[start, end)`: they read as zero afterwards.
+    /// Empties the private pages of `[start, end)`: they read as zero afterwards, copies as what they are copies of.
     pub(crate) fn discard(&mut self, start: u64, end: u64, mem: &mut dyn PhysMemory) {
         for (from, area) in self.areas_in(start, end) {
-            if area.backing == Backing::Private {
+            if matches!(area.backing, Backing::Private | Backing::PmemCopy { .. }) {
                 self.lose(area.rights);
                 self.drop_pages(from, area, mem);
             }
@@ -347,7 +385,7 @@ impl AddressSpace {
         let dropped: Vec<(u64, PhysAddr)> = self.pages.range(range).map(|(&page, &frame)| (page, frame)).collect();
         for (page, frame) in dropped {
             self.pages.remove(&page);
-            if matches!(area.backing, Backing::Private | Backing::FileCopy) {
+            if matches!(area.backing, Backing::Private | Backing::FileCopy | Backing::PmemCopy { .. }) {
                 self.frames.give_back(frame, mem);
             }
         }
@@ -432,7 +470,8 @@ impl AddressSpace {
 }
 
 fn alike(a: &Area, b: &Area) -> bool {
-    a.rights == b.rights && a.backing == b.backing && !matches!(a.backing, Backing::Shared { .. })
+    let placed = matches!(a.backing, Backing::Shared { .. } | Backing::PmemCopy { .. });
+    a.rights == b.rights && a.backing == b.backing && !placed
 }
 
 /// The backing of the part of an area that starts `bytes` behind its start.
@@ -441,6 +480,7 @@ fn shifted(backing: Backing, bytes: u64) -> Backing {
         Backing::Shared { object, first_page } => {
             Backing::Shared { object, first_page: first_page + bytes / PAGE_BYTES }
         }
+        Backing::PmemCopy { offset_bytes } => Backing::PmemCopy { offset_bytes: offset_bytes + bytes },
         other => other,
     }
 }

@@ -295,3 +295,30 @@ fn a_small_dram_is_an_error_and_not_a_panic() {
     assert!(p.refused(Sysno::getrandom, &[at, 64 * 4096]).contains("needs more than the 65536 bytes of DRAM"));
     assert_eq!(p.call(Sysno::mmap, &[0, 64 * 4096, 3, 0x22, u64::MAX, 0]), -12);
 }
+
+#[test]
+fn a_shared_file_is_mapped_piece_by_piece() {
+    let (_folder, mut p) = rooted();
+    let fd = p.open("/grows", O_RDWR | O_CREAT) as u64;
+    let map = |p: &mut Program, page: u64, pages: u64| {
+        let at = p.call(Sysno::mmap, &[0, pages * 4096, 3, 1, fd, page * 4096]);
+        assert!(at > 0, "{at}");
+        at as u64
+    };
+    assert_eq!(p.call(Sysno::ftruncate, &[fd, 8192]), 0);
+    let middle = map(&mut p, 1, 1);
+    p.poke(middle, b"one");
+    assert_eq!(p.call(Sysno::ftruncate, &[fd, 4 * 4096]), 0);
+    let all = map(&mut p, 0, 4);
+    assert_eq!(p.peek(all + 4096, 3), b"one", "the page that was there before");
+    p.poke(all + 3 * 4096, b"three");
+    assert_eq!(p.call(Sysno::munmap, &[all, 4 * 4096]), 0);
+    let last = map(&mut p, 3, 1);
+    assert_eq!(p.peek(last, 5), b"three");
+    // The only mapping gives way to another of the same file.
+    assert_eq!(p.call(Sysno::munmap, &[middle, 4096]), 0);
+    assert_eq!(p.call(Sysno::mmap, &[last, 4096, 3, 1 | 0x10, fd, 4096]) as u64, last);
+    assert_eq!(p.peek(last, 3), b"one");
+    assert_eq!(p.call(Sysno::pread64, &[fd, DATA, 5, 3 * 4096]), 5);
+    assert_eq!(p.peek(DATA, 5), b"three");
+}

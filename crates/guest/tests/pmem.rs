@@ -5,9 +5,10 @@ mod common;
 use ::syscalls::riscv64::Sysno;
 use common::{AT_FDCWD, DATA, O_CREAT, O_RDWR, PMEM_BYTES, Program, map, program};
 use durasim_guest::{PMEM_WINDOW_BASE, PhysMemory, PmemPool, Process, ProcessConfig};
-use durasim_isa::Access;
+use durasim_isa::{Access, FaultKind};
 
 const MAP_SHARED: u64 = 1;
+const MAP_PRIVATE: u64 = 2;
 const MAP_SHARED_VALIDATE_SYNC: u64 = 3 | 0x8_0000;
 const EBUSY: i64 = -16;
 const ENOSPC: i64 = -28;
@@ -124,11 +125,79 @@ fn names_are_flat_and_listed_and_can_change() {
 }
 
 #[test]
+fn private_pages_are_copied_when_they_are_written() {
+    let mut p = program(|_| {});
+    create(&mut p, "before", 4096);
+    let fd = create(&mut p, "heap", 3 * 4096);
+    let shared = p.call(Sysno::mmap, &[0, 3 * 4096, 3, MAP_SHARED, fd, 0]) as u64;
+    p.poke(shared, &[1; 3 * 4096]);
+    let own = p.call(Sysno::mmap, &[0, 2 * 4096, 3, MAP_PRIVATE, fd, 4096]) as u64;
+    assert!(own > PMEM_WINDOW_BASE + (1 << 37), "{own:#x}");
+    let original = p.process.space().translate(own + 5, Access::Read).unwrap();
+    assert_eq!(original, map().pmem_base.plus(2 * 4096 + 5));
+    p.poke(shared + 4096, b"seen");
+    assert_eq!(p.peek(own, 4), b"seen", "until it is copied the page is the file's");
+
+    let fault = p.process.space().translate(own + 5, Access::Write).unwrap_err();
+    assert_eq!((fault.why, fault.addr), (FaultKind::CopyOnWrite, own + 5));
+    let epoch = p.process.space().epoch();
+    p.process.space().resolve_copy_on_write(&mut p.memory, own + 5).unwrap();
+    assert_ne!(p.process.space().epoch(), epoch, "cached translations are stale");
+    let copy = p.process.space().translate(own + 5, Access::Write).unwrap();
+    assert_eq!(p.process.space().translate(own + 5, Access::Read).unwrap(), copy);
+    assert!(copy >= map().dram_base && copy < map().pmem_base);
+    p.process.space().resolve_copy_on_write(&mut p.memory, own + 5).unwrap();
+    assert_eq!(p.process.space().translate(own + 5, Access::Write).unwrap(), copy, "copied once");
+
+    // The kernel copies, too; the file keeps what it had.
+    p.poke(own + 4094, b"mine");
+    assert_eq!(p.peek(own, 8), [b"seen".as_slice(), &[1; 4]].concat());
+    assert_eq!(p.peek(own + 4094, 4), b"mine");
+    assert_eq!(phys(&mut p, 2 * 4096 + 4094, 4), [1; 4]);
+    assert_eq!(p.call(Sysno::msync, &[own, 8192, 4]), 0, "nothing to do");
+    assert_eq!(p.call(Sysno::madvise, &[own, 8192, 4]), 0);
+    assert_eq!(p.peek(own + 4094, 4), [1; 4], "the copies are gone");
+
+    assert_eq!(p.call(Sysno::mprotect, &[own, 4096, 1]), 0);
+    let fault = p.process.space().translate(own, Access::Write).unwrap_err();
+    assert_eq!(fault.why, FaultKind::Protected);
+    assert!(p.process.space().resolve_copy_on_write(&mut p.memory, own).is_err());
+    assert_eq!(p.call(Sysno::munmap, &[shared, 3 * 4096]), 0);
+    assert_eq!(p.call(Sysno::ftruncate, &[fd, 2 * 4096]), EBUSY, "its last page is mapped");
+    assert_eq!(p.call(Sysno::munmap, &[own + 4096, 4096]), 0);
+    assert_eq!(p.call(Sysno::ftruncate, &[fd, 2 * 4096]), 0);
+}
+
+#[test]
+fn a_private_mapping_can_lie_where_the_file_would_be_shared() {
+    let mut p = program(|_| {});
+    let fd = create(&mut p, "heap", 8192);
+    let window = PMEM_WINDOW_BASE;
+    assert_eq!(p.call(Sysno::mmap, &[window, 8192, 3, MAP_PRIVATE, fd, 0]) as u64, window);
+    assert_ne!(p.call(Sysno::mmap, &[window, 8192, 3, MAP_PRIVATE, fd, 0]) as u64, window, "taken");
+    p.poke(window, b"mine");
+    assert_eq!(phys(&mut p, 0, 4), [0; 4]);
+    assert_eq!(p.call(Sysno::mmap, &[window, 8192, 3, MAP_PRIVATE | 0x10, fd, 0]) as u64, window, "anew");
+    assert_eq!(p.peek(window, 4), [0; 4]);
+    assert_eq!(p.call(Sysno::mmap, &[window, 8192, 3, MAP_PRIVATE | 0x10_0000, fd, 0]), -17);
+    assert!(p.refused(Sysno::mmap, &[0, 16384, 3, MAP_PRIVATE, fd, 0]).contains("set its size first"));
+}
+
+#[test]
+fn copies_need_dram() {
+    let mut p = program(|c| c.map.dram_bytes = 16 * 4096);
+    let fd = create(&mut p, "heap", 64 * 4096);
+    let own = p.call(Sysno::mmap, &[0, 64 * 4096, 3, MAP_PRIVATE, fd, 0]) as u64;
+    let Program { process, memory, .. } = &mut p;
+    let fault = (0..64).find_map(|page| process.space().resolve_copy_on_write(memory, own + page * 4096).err());
+    let sentence = process.space().describe(&fault.expect("there are more pages than frames"));
+    assert_eq!(sentence, "the program needs more than the 65536 bytes of DRAM of the machine");
+}
+
+#[test]
 fn what_is_not_supported_says_so() {
     let mut p = program(|_| {});
     let fd = create(&mut p, "a", 4096);
-    let private = p.refused(Sysno::mmap, &[0, 4096, 3, 2, fd, 0]);
-    assert_eq!(private, "system call 222 (mmap): /pmem/a can be mapped with MAP_SHARED only");
     assert!(p.refused(Sysno::mmap, &[0, 8192, 3, MAP_SHARED, fd, 0]).contains("set its size first"));
     let elsewhere = p.refused(Sysno::mmap, &[0x5000_0000, 4096, 3, MAP_SHARED | 0x10, fd, 0]);
     assert!(elsewhere.contains("can be mapped at 0x1000000000 only"), "{elsewhere}");

@@ -23,11 +23,13 @@ pub enum FaultKind {
     Protected,
     /// A load-reserved, store-conditional or atomic memory operation on an address that is not a multiple of its size.
     Misaligned,
+    /// The page is shared until it is written: whoever owns the mapping makes the copy, and the instruction is repeated.
+    CopyOnWrite,
 }
 
 /// A refused access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
-#[error("{} of {} address {addr:#x}", match .access { Access::Read => "read", Access::Write => "write", Access::Execute => "execution" }, match .why { FaultKind::Unmapped => "unmapped", FaultKind::Protected => "protected", FaultKind::Misaligned => "misaligned" })]
+#[error("{} of {} address {addr:#x}", match .access { Access::Read => "read", Access::Write => "write", Access::Execute => "execution" }, match .why { FaultKind::Unmapped => "unmapped", FaultKind::Protected => "protected", FaultKind::Misaligned => "misaligned", FaultKind::CopyOnWrite => "not yet copied" })]
 pub struct Fault {
     /// The first guest virtual address that is at fault.
     pub addr: u64,

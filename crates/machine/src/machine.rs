@@ -7,7 +7,7 @@ use crate::port::MachinePort;
 use crate::system::{DRAM_BASE, PMEM_BASE, Plan, System};
 use durasim_core::{Core, Exit};
 use durasim_guest::{MemoryMap, Output, PmemPool, PoolFile, Process, ProcessConfig, SyscallOutcome, ThreadId};
-use durasim_isa::{Marker, Stop, disassemble};
+use durasim_isa::{Fault, FaultKind, Marker, Stop, disassemble};
 use durasim_types::{ConfigError, CoreId, Cycle, Digest, Error, GuestFault, PAGE_BYTES, Pages, Stats};
 
 /// Instructions between two looks at the outside world (output, cancellation).
@@ -189,6 +189,7 @@ impl Machine {
                 Exit::NoTransaction => {
                     return Err(self.fault("a transaction is ended where none is open").into());
                 }
+                Exit::Fault(Stop::Fault(Fault { addr, why: FaultKind::CopyOnWrite, .. })) => self.copy_page(addr)?,
                 Exit::Fault(stop) => return Err(self.explain(stop).into()),
             }
         }
@@ -256,6 +257,22 @@ impl Machine {
         Ok(None)
     }
 
+    /// Gives a page of a private mapping of persistent memory its copy in DRAM, after which the store is repeated. It
+    /// takes the time of a system call.
+    fn copy_page(&mut self, addr: u64) -> Result<(), Error> {
+        // The copy has to hold what this core stored before.
+        self.finish();
+        let core = &mut self.cores[0];
+        let mut memory =
+            KernelMemory { system: &mut self.system, core: CoreId(0), tx: core.open_tx(), at: core.cycle() };
+        if let Err(fault) = self.process.space().resolve_copy_on_write(&mut memory, addr) {
+            return Err(self.explain(Stop::Fault(fault)).into());
+        }
+        core.mappings_changed(false);
+        core.resume_after_system_call(0);
+        Ok(())
+    }
+
     fn region_marker(&mut self) {
         let Some((marker, _)) = self.measure.pending.take() else { return };
         if marker == Marker::RoiBegin {
@@ -302,7 +319,7 @@ impl Machine {
         stats
     }
 
-    /// The program is over: its stores leave, acknowledgements come in.
+    /// All stores leave, acknowledgements come in.
     fn finish(&mut self) {
         let mut port = MachinePort { system: &mut self.system, process: &mut self.process, measure: &mut self.measure };
         self.cores[0].quiesce(&mut port);

@@ -157,6 +157,16 @@ impl FileTable {
         }
     }
 
+    /// Keeps a file of which pages are mapped with MAP_SHARED; the number of its place.
+    pub(crate) fn add_shared(&mut self, shared: SharedFile) -> usize {
+        let object = self.shared.iter().position(Option::is_none).unwrap_or(self.shared.len());
+        if object == self.shared.len() {
+            self.shared.push(None);
+        }
+        self.shared[object] = Some(shared);
+        object
+    }
+
     /// The shared mapping of the host file `key`.
     pub(crate) fn shared_of(&self, key: (u64, u64)) -> impl Iterator<Item = &SharedFile> {
         self.shared.iter().flatten().filter(move |s| s.host.key == key)

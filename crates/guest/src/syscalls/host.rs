@@ -4,6 +4,7 @@ use crate::PhysMemory;
 use ::syscalls::Errno;
 use cap_std::fs::{Dir, OpenOptions};
 use durasim_types::{PAGE_BYTES, PhysAddr};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -84,9 +85,8 @@ pub(crate) fn read_at(file: &File, offset: u64, len: usize) -> io::Result<Vec<u8
 #[derive(Clone, Debug)]
 pub(crate) struct SharedFile {
     pub(crate) host: HostFile,
-    /// Frames from page `first_page` of the file on.
-    pub(crate) first_page: u64,
-    pub(crate) frames: Vec<PhysAddr>,
+    /// Frames by page of the file.
+    pub(crate) frames: BTreeMap<u64, PhysAddr>,
     /// Whether the file was opened for writing: then its pages are written back.
     pub(crate) writable: bool,
 }
@@ -99,7 +99,7 @@ impl SharedFile {
         }
         let size_bytes = self.host.file.metadata()?.len();
         let mut page = [0; PAGE_BYTES as usize];
-        for (number, &frame) in (self.first_page..).zip(&self.frames) {
+        for (&number, &frame) in &self.frames {
             let start = number * PAGE_BYTES;
             let len = size_bytes.saturating_sub(start).min(PAGE_BYTES) as usize;
             mem.read(frame, &mut page);
@@ -108,9 +108,16 @@ impl SharedFile {
         Ok(())
     }
 
+    /// The file was emptied: its pages read as zero.
+    pub(crate) fn clear(&self, mem: &mut dyn PhysMemory) {
+        for &frame in self.frames.values() {
+            mem.write(frame, &[0; PAGE_BYTES as usize]);
+        }
+    }
+
     /// Brings bytes that were written to the file at `offset` into the frames that hold them.
     pub(crate) fn take_over(&self, mem: &mut dyn PhysMemory, offset: u64, bytes: &[u8]) {
-        for (number, &frame) in (self.first_page..).zip(&self.frames) {
+        for (&number, &frame) in &self.frames {
             let (start, end) = (number * PAGE_BYTES, (number + 1) * PAGE_BYTES);
             let (from, to) = (offset.max(start), (offset + bytes.len() as u64).min(end));
             if from < to {

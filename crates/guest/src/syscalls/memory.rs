@@ -7,6 +7,7 @@ use super::{Answer, Call, Stop, refuse};
 use crate::space::{Backing, PMEM_WINDOW_BASE, PMEM_WINDOW_END, Rights, USER_BEGIN, USER_END, page_up};
 use ::syscalls::Errno;
 use durasim_types::{PAGE_BYTES, PhysAddr};
+use std::collections::BTreeMap;
 
 const MAP_SHARED: u64 = 1;
 const MAP_PRIVATE: u64 = 2;
@@ -83,7 +84,7 @@ impl Call<'_> {
         }
         match opened.kind.clone() {
             Kind::Pmem { name } if shared => self.map_pmem(&name, hint, len, rights, flags, offset),
-            Kind::Pmem { name } => refuse(format!("/pmem/{name} can be mapped with MAP_SHARED only")),
+            Kind::Pmem { name } => self.map_pmem_copy(&name, hint, len, rights, flags, offset),
             _ if flags & MAP_KIND == MAP_SHARED_VALIDATE && flags & MAP_SYNC != 0 => Err(Errno::EOPNOTSUPP.into()),
             Kind::Host { host, .. } if shared => self.map_shared(host, writable, hint, len, rights, flags, offset),
             Kind::Host { host, .. } => self.map_copy(&host, hint, len, rights, flags, offset),
@@ -136,54 +137,47 @@ impl Call<'_> {
         offset: u64,
     ) -> Answer {
         let (first_page, count) = (offset / PAGE_BYTES, len / PAGE_BYTES);
-        let found = self.process.files.shared.iter().position(|s| s.as_ref().is_some_and(|s| s.host.key == host.key));
-        let object = match found {
-            Some(object) => object,
-            None => self.load_shared(host, writable, first_page, count)?,
-        };
-        let shared = self.process.files.shared[object].as_mut().expect("found or loaded");
-        let Some(skip) = first_page.checked_sub(shared.first_page).filter(|s| s + count <= shared.frames.len() as u64)
-        else {
-            return refuse("a file that is mapped already cannot be mapped again with pages outside of that mapping");
-        };
-        shared.writable |= writable;
-        let frames: Vec<PhysAddr> = shared.frames[skip as usize..(skip + count) as usize].to_vec();
+        // Placed first: it may take away the last other mapping of this file.
         let start = self.place_mapping(hint, len, flags)?;
+        let files = &mut self.process.files;
+        let known = files.shared.iter().position(|s| s.as_ref().is_some_and(|s| s.host.key == host.key));
+        let object = known.unwrap_or_else(|| files.add_shared(SharedFile { host, frames: BTreeMap::new(), writable }));
+        if let Err(stop) = self.load_shared(object, first_page, count) {
+            if known.is_none() {
+                self.process.files.shared[object] = None;
+            }
+            return Err(stop);
+        }
+        let shared = self.process.files.shared[object].as_mut().expect("found or added");
+        shared.writable |= writable;
+        let frames: Vec<PhysAddr> = shared.frames.range(first_page..first_page + count).map(|(_, &f)| f).collect();
         self.process.space.map_area(start, start + len, rights, Backing::Shared { object, first_page });
         self.process.space.install(start, frames);
         Ok(start)
     }
 
-    fn load_shared(&mut self, host: HostFile, writable: bool, first_page: u64, count: u64) -> Result<usize, Stop> {
-        let bytes = self.file_bytes(&host, first_page * PAGE_BYTES, count * PAGE_BYTES)?;
-        if !self.process.space.could_back(count * PAGE_BYTES) {
+    /// Brings those pages of a range of a file into frames that no mapping has brought before: all of them or none.
+    fn load_shared(&mut self, object: usize, first_page: u64, count: u64) -> Result<(), Stop> {
+        let shared = self.process.files.shared[object].as_mut().expect("found or added");
+        let pages = first_page..first_page + count;
+        let present = shared.frames.range(pages.clone()).count() as u64;
+        if !self.process.space.could_back((count - present) * PAGE_BYTES) {
             return Err(Errno::ENOMEM.into());
         }
-        let take = |_| self.process.space.frames.take().expect("counted before");
-        let frames: Vec<PhysAddr> = (0..count).map(take).collect();
-        for (&frame, page) in frames.iter().zip(bytes.chunks(PAGE_BYTES as usize)) {
-            self.mem.write(frame, page);
+        let missing: Vec<u64> = pages.filter(|page| !shared.frames.contains_key(page)).collect();
+        let read = |page: &u64| host::read_at(&shared.host.file, page * PAGE_BYTES, PAGE_BYTES as usize);
+        let contents: Vec<Vec<u8>> = missing.iter().map(read).collect::<Result<_, _>>().map_err(|e| host::errno(&e))?;
+        for (page, bytes) in missing.into_iter().zip(contents) {
+            let frame = self.process.space.frames.take().expect("counted before");
+            self.mem.write(frame, &bytes);
+            shared.frames.insert(page, frame);
         }
-        let files = &mut self.process.files;
-        let object = files.shared.iter().position(Option::is_none).unwrap_or(files.shared.len());
-        if object == files.shared.len() {
-            files.shared.push(None);
-        }
-        files.shared[object] = Some(SharedFile { host, first_page, frames, writable });
-        Ok(object)
+        Ok(())
     }
 
     /// Persistent memory lies at the one guest address that belongs to its place in the pool.
     fn map_pmem(&mut self, name: &str, hint: u64, len: u64, rights: Rights, flags: u64, offset: u64) -> Answer {
-        let extent = self.pmem_extent(name);
-        let end = offset + len;
-        if end > page_up(extent.size_bytes) {
-            let size_bytes = extent.size_bytes;
-            return refuse(format!(
-                "the mapping ends at byte {end} of /pmem/{name}, which has {size_bytes} bytes; set its size first"
-            ));
-        }
-        let start = PMEM_WINDOW_BASE + extent.offset_bytes + offset;
+        let start = PMEM_WINDOW_BASE + self.pmem_offset(name, offset, len)?;
         if flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) != 0 && hint != start {
             return refuse(format!("/pmem/{name} can be mapped at {start:#x} only"));
         }
@@ -195,6 +189,39 @@ impl Call<'_> {
         }
         self.process.space.map_area(start, start + len, rights, Backing::Pmem);
         Ok(start)
+    }
+
+    /// A mapping whose stores stay in DRAM: a page is copied when it is first written. It lies where any other mapping
+    /// could, or, if the program asks for that, where the file would be shared.
+    fn map_pmem_copy(&mut self, name: &str, hint: u64, len: u64, rights: Rights, flags: u64, offset: u64) -> Answer {
+        let offset_bytes = self.pmem_offset(name, offset, len)?;
+        let shared_at = PMEM_WINDOW_BASE + offset_bytes;
+        let fixed = flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) != 0;
+        let free = self.process.space.is_free(shared_at, shared_at + len);
+        let start = match hint == shared_at {
+            true if !fixed && !free => self.place_mapping(0, len, flags)?,
+            true if !free && flags & MAP_FIXED_NOREPLACE != 0 => return Err(Errno::EEXIST.into()),
+            true => {
+                self.unmap(shared_at, shared_at + len)?;
+                shared_at
+            }
+            false => self.place_mapping(hint, len, flags)?,
+        };
+        self.process.space.map_area(start, start + len, rights, Backing::PmemCopy { offset_bytes });
+        Ok(start)
+    }
+
+    /// The offset in the pmem data area of the byte `offset` of a file, of which `len` bytes are to be mapped.
+    fn pmem_offset(&self, name: &str, offset: u64, len: u64) -> Answer {
+        let extent = self.pmem_extent(name);
+        let end = offset + len;
+        if end > page_up(extent.size_bytes) {
+            let size_bytes = extent.size_bytes;
+            return refuse(format!(
+                "the mapping ends at byte {end} of /pmem/{name}, which has {size_bytes} bytes; set its size first"
+            ));
+        }
+        Ok(extent.offset_bytes + offset)
     }
 
     /// Chooses the address of a new mapping and frees it if the program insists on it.
@@ -245,7 +272,7 @@ impl Call<'_> {
             }
             if let Some(shared) = self.process.files.shared[object].take() {
                 let written = shared.write_back(self.mem);
-                for frame in shared.frames {
+                for frame in shared.frames.into_values() {
                     space.frames.give_back(frame, self.mem);
                 }
                 written.map_err(|e| host::errno(&e))?;
@@ -347,7 +374,7 @@ impl Call<'_> {
                     let file = self.process.pool.files().find(|(_, e)| holds(e));
                     return refuse_pmem_sync(file.map_or("", |(name, _)| name));
                 }
-                Backing::Private | Backing::FileCopy => {}
+                Backing::Private | Backing::FileCopy | Backing::PmemCopy { .. } => {}
             }
         }
         Ok(0)

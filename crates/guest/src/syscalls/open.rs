@@ -88,8 +88,7 @@ impl Call<'_> {
     /// A file was emptied by O_TRUNC: pages of it that are mapped read as zero.
     fn truncated(&mut self, file: &host::HostFile) {
         for shared in self.process.files.shared_of(file.key) {
-            let bytes = vec![0; shared.frames.len() * durasim_types::PAGE_BYTES as usize];
-            shared.take_over(self.mem, shared.first_page * durasim_types::PAGE_BYTES, &bytes);
+            shared.clear(self.mem);
         }
     }
 

@@ -76,7 +76,14 @@ impl FlatBus {
         let page = addr / PAGE_BYTES;
         let entry = &mut self.tlb[usize::from(access == Access::Write)][page as usize % TLB_ENTRIES];
         if entry.0 != page {
-            let phys = self.process.space().translate(addr, access)?;
+            let phys = match self.process.space().translate(addr, access) {
+                Err(Fault { why: FaultKind::CopyOnWrite, .. }) => {
+                    self.process.space().resolve_copy_on_write(&mut self.memory, addr)?;
+                    self.clear_translations();
+                    return self.translate(addr, access);
+                }
+                found => found?,
+            };
             *entry = (page, phys.0 - addr % PAGE_BYTES);
         }
         Ok(PhysAddr(entry.1 + addr % PAGE_BYTES))
