@@ -42,7 +42,7 @@ TABLES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
     "hops": (ALL, [("interconnect.hop_cycles=0",), ("interconnect.hop_cycles=100",)]),
     "write-back-buffers": (
         ALL,
-        [("interconnect.write_back_buffers=1",), ("interconnect.write_back_buffers=8",)],
+        [("interconnect.write_back_buffers=1",), ("interconnect.write_back_buffers=64",)],
     ),
     "dram": (
         ALL,
