@@ -8,7 +8,7 @@ use durasim_types::{CoreId, Cycle, Line, LineAddr, PhysAddr, Stats, TxId};
 use std::hash::Hasher;
 
 /// What a design remembers on a cache line. The machine moves it with the line and never looks inside; 0 = none.
-/// A tagged version is housed in exactly one level: moving it up takes it away below.
+/// Whether a tagged version is housed in one level only is the design's choice: [`Durability::tags_are_exclusive`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct LineTag(pub u64);
 
@@ -245,6 +245,12 @@ pub trait Durability: Send {
     /// Another thread takes over the core: its open transaction, or none.
     fn context_switch(&mut self, cx: &Ctx, leaving: Option<TxId>, coming: Option<TxId>, out: &mut Actions) -> Gate {
         Gate::Done
+    }
+
+    /// Whether a line with a live tag is housed in exactly one level: brought up, it leaves the level below. If not,
+    /// it is copied up like any other line, its tag with it.
+    fn tags_are_exclusive(&self) -> bool {
+        false
     }
 
     /// Whether this tag still means anything. Commits do not walk the caches: a tag may outlive its transaction, and

@@ -486,6 +486,11 @@ impl Durability for State {
         }
     }
 
+    /// Section 4.5.1: exclusive housing of a TransTag with its line.
+    fn tags_are_exclusive(&self) -> bool {
+        true
+    }
+
     fn live(&self, tag: LineTag) -> bool {
         self.is_open(TxId(tag.0))
     }

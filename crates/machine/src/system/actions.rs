@@ -182,20 +182,22 @@ impl System {
                     let version = self.array(level, core).version(slot);
                     if version.tag.is_some() && self.design.belongs_to(version.tag, tx) {
                         self.array_mut(level, core).remove(slot);
-                        self.forget_clean_copies(core, version.line);
+                        self.forget_copies(core, version.line);
                     }
                 }
             }
         }
     }
 
-    /// Clean copies below a discarded version may be older than what memory can give by now.
-    fn forget_clean_copies(&mut self, core: CoreId, line: LineAddr) {
+    /// Copies of a discarded version, and clean ones that may be older than what memory can give by now. Dirty versions
+    /// below it stay where tags have one house: they are pre-images.
+    fn forget_copies(&mut self, core: CoreId, line: LineAddr) {
+        let exclusive = self.exclusive_tags;
         for level in LevelId::ALL {
             let array = self.array_mut(level, core);
             if let Some(slot) = array.find(line)
-                && !array.is_dirty(slot)
-                && !array.tag(slot).is_some()
+                && (!array.is_dirty(slot) || array.tag(slot).is_some())
+                && (!array.tag(slot).is_some() || !exclusive)
             {
                 array.remove(slot);
             }
@@ -254,6 +256,8 @@ impl System {
     pub(super) fn count_instructions(&mut self, core: CoreId, n: u64, at: Cycle) {
         self.instructions += n;
         while self.next_instruction_timer <= self.instructions {
+            // The work begins where the machine is by then.
+            self.advance(at);
             let (_, id) = self.instruction_timers.pop_first().expect("a due timer was seen");
             self.next_instruction_timer = self.instruction_timers.first().map_or(u64::MAX, |t| t.0);
             self.wake(core, id, at);

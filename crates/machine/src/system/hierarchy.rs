@@ -113,13 +113,13 @@ impl System {
         self.llc_mshrs.release_at(end);
         self.l2_mshrs[index].release_at(end);
         let Filled { data, tag, dirty, out, .. } = filled?;
-        let clean = Version { line, data, dirty: false, tag: LineTag::NONE };
-        if !tag.is_some() && !dirty {
-            self.llc.insert(clean, end);
-            self.l2[index].insert(clean, end);
+        let version = Version { line, data, dirty, tag };
+        // A dirty fill, or one whose tag has one house, is in the L1D alone: below there is nothing it is a copy of.
+        if !dirty && !(tag.is_some() && self.exclusive_tags) {
+            self.llc.insert(version, end);
+            self.l2[index].insert(version, end);
         }
-        // A tagged or dirty fill is housed in the L1D alone: below there is nothing it could be a copy of.
-        let slot = self.l1d[index].insert(Version { dirty, tag, ..clean }, end);
+        let slot = self.l1d[index].insert(version, end);
         self.carry_out(core, start, out);
         Ok((slot, end))
     }
@@ -133,15 +133,15 @@ impl System {
         self.tagged_access(core, level, line, tag, ready)
     }
 
-    /// Copies a line up to the L1D; a tagged version moves. Room was made before.
+    /// Copies a line up to the L1D; a tagged version moves if its tag has one house. Room was made before.
     fn lift(&mut self, from: LevelId, core: CoreId, slot: Slot, ready: Cycle) -> Slot {
         let index = core.0 as usize;
         let mut version = self.array(from, core).version(slot);
         version.tag = self.live(version.tag);
-        if version.tag.is_some() {
+        if version.tag.is_some() && self.exclusive_tags {
             self.array_mut(from, core).remove(slot);
         } else {
-            self.array_mut(from, core).set_tag(slot, LineTag::NONE);
+            self.array_mut(from, core).set_tag(slot, version.tag);
             version.dirty = false;
             if from == LevelId::Llc {
                 self.l2[index].insert(version, ready);

@@ -142,6 +142,7 @@ pub struct System {
     dram: Controller,
     design: Box<dyn Durability>,
     hooks: Hooks,
+    exclusive_tags: bool,
     /// Lists of actions that are not in use.
     spare: Vec<Actions>,
     view_tags: Vec<LineTag>,
@@ -209,6 +210,7 @@ impl System {
             llc_mshrs: Mshrs::new(config.llc.mshrs as usize),
             pmem: Controller::new(&config.pmem, Pages::new(PMEM_BASE, config.pmem.capacity_mib << 20)),
             dram: Controller::new(&config.dram, Pages::new(DRAM_BASE, config.dram.capacity_mib << 20)),
+            exclusive_tags: design.tags_are_exclusive(),
             design,
             hooks: hardware.hooks,
             spare: Vec::new(),
