@@ -136,13 +136,15 @@ impl Process {
 
         let mut hart = Hart { pc: image.entry, ..Hart::default() };
         hart.x[2] = sp;
+        let mut threads = Threads::new(config.cores);
+        threads.get_mut(ThreadId::FIRST).name_after(&config.elf_name);
         let process = Process {
             space,
             pool,
             files: FileTable::new(root, config.stdin),
             heap: Heap { start: heap_start, end: heap_start },
             signals: Signals::default(),
-            threads: Threads::new(config.cores),
+            threads,
             random,
             exe_name: config.elf_name,
             cores: config.cores,

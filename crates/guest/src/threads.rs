@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 
 /// Identifier of the process and of its first thread, as the program sees it.
 pub(crate) const PROCESS_ID: u64 = 1000;
+/// Bytes of the name of a thread, with the zero at its end.
+pub(crate) const THREAD_NAME_BYTES: usize = 16;
 /// The most threads that live at once.
 const THREADS_MAX: usize = 4096;
 
@@ -78,6 +80,7 @@ struct Waiter {
 /// What the kernel keeps of a thread. Its registers are in the hart that runs it.
 #[derive(Clone, Debug)]
 pub(crate) struct Thread {
+    pub(crate) name: [u8; THREAD_NAME_BYTES],
     pub(crate) signal_mask: u64,
     pub(crate) signals_pending: u64,
     /// `stack_t` of sigaltstack: address, flags, size.
@@ -98,6 +101,7 @@ impl Thread {
 
     fn first(affinity: u64) -> Self {
         Thread {
+            name: [0; THREAD_NAME_BYTES],
             signal_mask: 0,
             signals_pending: 0,
             signal_stack: Self::NO_SIGNAL_STACK,
@@ -108,9 +112,17 @@ impl Thread {
         }
     }
 
-    /// A thread that this one makes: it inherits signal mask and affinity.
+    /// A thread that this one makes: it inherits name, signal mask and affinity.
     pub(crate) fn child(&self, clear_child_tid: u64) -> Self {
-        Thread { signal_mask: self.signal_mask, clear_child_tid, ..Thread::first(self.affinity) }
+        let Thread { name, signal_mask, .. } = *self;
+        Thread { name, signal_mask, clear_child_tid, ..Thread::first(self.affinity) }
+    }
+
+    /// Names the thread after the file that it executes.
+    pub(crate) fn name_after(&mut self, path: &str) {
+        let name = path.rsplit('/').next().unwrap_or(path).as_bytes();
+        let kept = name.len().min(THREAD_NAME_BYTES - 1);
+        self.name[..kept].copy_from_slice(&name[..kept]);
     }
 }
 

@@ -4,12 +4,12 @@ mod common;
 
 use ::syscalls::riscv64::Sysno;
 use common::{AT_FDCWD, DATA, Program, program};
-use durasim_guest::{PMEM_WINDOW_BASE, SyscallOutcome};
+use durasim_guest::{PMEM_WINDOW_BASE, SyscallOutcome, ThreadId};
 use durasim_types::Rng;
 use std::path::Path;
 
 /// All but those that end the program.
-const CALLS: [Sysno; 52] = [
+const CALLS: [Sysno; 76] = [
     Sysno::read,
     Sysno::write,
     Sysno::readv,
@@ -62,6 +62,30 @@ const CALLS: [Sysno; 52] = [
     Sysno::prlimit64,
     Sysno::getrandom,
     Sysno::getcpu,
+    Sysno::preadv,
+    Sysno::pwritev,
+    Sysno::sendfile,
+    Sysno::truncate,
+    Sysno::fchmodat,
+    Sysno::fchownat,
+    Sysno::utimensat,
+    Sysno::linkat,
+    Sysno::symlinkat,
+    Sysno::statfs,
+    Sysno::fstatfs,
+    Sysno::ppoll,
+    Sysno::pselect6,
+    Sysno::mincore,
+    Sysno::mlock,
+    Sysno::prctl,
+    Sysno::clone,
+    Sysno::set_robust_list,
+    Sysno::get_robust_list,
+    Sysno::set_tid_address,
+    Sysno::sched_setaffinity,
+    Sysno::sched_setscheduler,
+    Sysno::sigaltstack,
+    Sysno::rt_sigpending,
 ];
 
 const PATHS: [&str; 8] = ["/pmem/a", "/pmem/b", "/pmem", "f", "/d/../f", "/d", "/dev/zero", "../../x"];
@@ -110,7 +134,17 @@ fn answers(seed: u64, root: &Path) -> Vec<String> {
             args[4] = 3 + rng.below(5);
             args[5] = rng.below(3) * 4096;
         }
+        if sysno == Sysno::clone {
+            args[0] |= 0x1_0f00;
+        }
+        if sysno == Sysno::futex {
+            args[1] = (args[1] % 14) | (args[1] & 0x180);
+        }
         let outcome = p.outcome(sysno, &args);
+        p.process.take_events();
+        if let Ok(SyscallOutcome::Wait { .. }) = outcome {
+            p.process.time_out(ThreadId::FIRST, &mut p.hart);
+        }
         answers.push(format!("{sysno} {args:x?} = {outcome:?} {:x}", p.hart.x[10]));
         if let Ok(SyscallOutcome::Exit(_)) = outcome {
             break;

@@ -91,6 +91,75 @@ fn facts_about_the_system_are_fixed() {
 }
 
 #[test]
+fn a_user_without_privileges_has_one_policy_and_one_group() {
+    let mut p = program(|_| {});
+    assert_eq!(p.call(Sysno::sched_getscheduler, &[0]), 0);
+    p.poke(DATA, &[0; 8]);
+    assert_eq!(p.call(Sysno::sched_setscheduler, &[0, 0, DATA]), 0);
+    assert_eq!(p.call(Sysno::sched_setscheduler, &[0, 1, DATA]), -1);
+    assert_eq!(p.call(Sysno::sched_getparam, &[0, DATA]), 0);
+    assert_eq!((p.call(Sysno::sched_get_priority_max, &[1]), p.call(Sysno::sched_get_priority_max, &[0])), (99, 0));
+    assert_eq!(p.call(Sysno::getpriority, &[0, 0]), 20);
+    assert_eq!(p.call(Sysno::getresuid, &[DATA, DATA + 4, DATA + 8]), 0);
+    assert_eq!(p.peek_word(DATA), 1000 | 1000 << 32);
+    assert_eq!(p.call(Sysno::getgroups, &[8, DATA]), 0);
+    assert_eq!((p.call(Sysno::getpgid, &[0]), p.call(Sysno::getsid, &[77])), (1000, -3));
+    assert_eq!(p.call(Sysno::wait4, &[u64::MAX, 0, 0, 0]), -10, "no children");
+    assert_eq!(p.call(Sysno::getrlimit, &[7, DATA]), 0);
+    assert_eq!(p.peek_word(DATA), 1024);
+    assert_eq!(p.call(Sysno::personality, &[0xffff_ffff]), 0);
+    assert_eq!(p.call(Sysno::connect, &[1, DATA, 16]), -88, "no file is a socket");
+    assert_eq!(p.call(Sysno::connect, &[99, DATA, 16]), -9);
+}
+
+#[test]
+fn threads_have_names() {
+    let mut p = program(|c| c.elf_name = "/bin/a-program-with-a-long-name".into());
+    assert_eq!(p.call(Sysno::prctl, &[16, DATA]), 0);
+    assert_eq!(p.peek(DATA, 16), b"a-program-with-\0");
+    p.put("worker");
+    assert_eq!(p.call(Sysno::prctl, &[15, DATA]), 0);
+    assert_eq!(p.call(Sysno::prctl, &[16, DATA + 64]), 0);
+    assert_eq!(p.peek(DATA + 64, 8), b"worker\0\0");
+    assert!(p.refused(Sysno::prctl, &[4, 0]).contains("control 4 is not supported"));
+}
+
+#[test]
+fn waiting_for_files_is_waiting_for_time() {
+    let mut p = program(|_| {});
+    let pollfd = |fd: i32, events: u16| (fd as u32 as u64 | u64::from(events) << 32).to_le_bytes();
+    p.poke(DATA, &[pollfd(0, 5), pollfd(1, 5), pollfd(-1, 5), pollfd(77, 1)].concat());
+    assert_eq!(p.call(Sysno::ppoll, &[DATA, 4, 0]), 3);
+    let found: Vec<u8> = (0..4).map(|n| p.peek(DATA + 8 * n + 6, 1)[0]).collect();
+    assert_eq!(found, [1, 4, 0, 0x20]);
+    p.poke(DATA + 64, &[0u64.to_le_bytes(), 30u64.to_le_bytes()].concat());
+    assert_eq!(p.outcome(Sysno::ppoll, &[0, 0, DATA + 64]).unwrap(), SyscallOutcome::Sleep { until_ns: 30 });
+    let sleeps = p.outcome(Sysno::pselect6, &[0, 0, 0, 0, DATA + 64]).unwrap();
+    assert_eq!(sleeps, SyscallOutcome::Sleep { until_ns: 30 });
+    assert!(p.refused(Sysno::ppoll, &[DATA + 16, 1, 0]).contains("wait for ever"));
+    p.poke(DATA, &[0b11u64.to_le_bytes(), 0b10u64.to_le_bytes(), 0b1u64.to_le_bytes()].concat());
+    assert_eq!(p.call(Sysno::pselect6, &[2, DATA, DATA + 8, DATA + 16, 0]), 3);
+    assert_eq!(p.peek_word(DATA + 16), 0);
+    p.poke(DATA, &(1u64 << 40).to_le_bytes());
+    assert_eq!(p.call(Sysno::pselect6, &[64, DATA, 0, 0, 0]), -9);
+}
+
+#[test]
+fn memory_is_always_there() {
+    let mut p = program(|_| {});
+    assert_eq!(p.call(Sysno::mlock, &[DATA + 5, 10]), 0);
+    assert_eq!(p.call(Sysno::mlock, &[DATA + 4096, 10]), -12);
+    assert_eq!(p.call(Sysno::mincore, &[DATA, 4096, DATA + 8]), 0);
+    assert_eq!(p.peek(DATA + 8, 2), [1, 0]);
+    assert_eq!(p.call(Sysno::sigaltstack, &[0, DATA]), 0);
+    assert_eq!(p.peek_word(DATA + 8), 2, "SS_DISABLE");
+    p.poke(DATA, &[1u64.to_le_bytes(), 0u64.to_le_bytes(), 8192u64.to_le_bytes()].concat());
+    assert_eq!(p.call(Sysno::sigaltstack, &[DATA, 0]), 0);
+    assert_eq!(p.call(Sysno::sigaltstack, &[0, DATA + 64]), 0);
+    assert_eq!(p.peek_word(DATA + 80), 8192);
+}
+
+#[test]
 fn a_clone_of_a_process_goes_its_own_way() {
     let mut p = program(|_| {});
     let mut twin = p.process.clone();

@@ -14,9 +14,9 @@ use std::sync::Arc;
 /// Descriptors are below this.
 pub(crate) const FILES_MAX: i32 = 1024;
 /// The most that one system call transfers, as in Linux.
-const TRANSFER_MAX: u64 = 0x7fff_f000;
+pub(super) const TRANSFER_MAX: u64 = 0x7fff_f000;
 /// Bytes copied at a time.
-const CHUNK: u64 = 1 << 20;
+pub(super) const CHUNK: u64 = 1 << 20;
 
 const O_APPEND: u64 = 0x400;
 pub(crate) const O_CLOEXEC: u64 = 0x8_0000;
@@ -196,7 +196,7 @@ impl Call<'_> {
         self.read_at(fd, offset, to, len)
     }
 
-    fn read_at(&mut self, fd: i32, offset: u64, to: u64, len: u64) -> Answer {
+    pub(super) fn read_at(&mut self, fd: i32, offset: u64, to: u64, len: u64) -> Answer {
         let len = len.min(TRANSFER_MAX);
         if !self.process.files.get(fd)?.readable {
             return Err(Errno::EBADF.into());
@@ -222,7 +222,7 @@ impl Call<'_> {
     }
 
     /// Up to `len` bytes of the file at `offset`; fewer only at its end.
-    fn fetch(&mut self, fd: i32, offset: u64, len: u64) -> Result<Vec<u8>, Stop> {
+    pub(super) fn fetch(&mut self, fd: i32, offset: u64, len: u64) -> Result<Vec<u8>, Stop> {
         match self.process.files.get(fd)?.kind.clone() {
             Kind::Stdin => {
                 let input = &self.process.files.stdin;
@@ -269,7 +269,7 @@ impl Call<'_> {
         self.write_at(fd, offset, from, len)
     }
 
-    fn write_at(&mut self, fd: i32, offset: u64, from: u64, len: u64) -> Answer {
+    pub(super) fn write_at(&mut self, fd: i32, offset: u64, from: u64, len: u64) -> Answer {
         let len = len.min(TRANSFER_MAX);
         if !self.process.files.get(fd)?.writable {
             return Err(Errno::EBADF.into());
@@ -288,7 +288,7 @@ impl Call<'_> {
         Ok(done)
     }
 
-    fn put(&mut self, fd: i32, offset: u64, bytes: &[u8]) -> Result<(), Stop> {
+    pub(super) fn put(&mut self, fd: i32, offset: u64, bytes: &[u8]) -> Result<(), Stop> {
         match self.process.files.get(fd)?.kind.clone() {
             Kind::Output(stream) => self.sink.write(stream, bytes),
             Kind::Device(_) => {}
@@ -311,42 +311,6 @@ impl Call<'_> {
         Ok(())
     }
 
-    pub(super) fn readv(&mut self, fd: i32, vectors: u64, count: u64) -> Answer {
-        self.for_vectors(vectors, count, |call, base, len| call.read(fd, base, len))
-    }
-
-    pub(super) fn writev(&mut self, fd: i32, vectors: u64, count: u64) -> Answer {
-        self.for_vectors(vectors, count, |call, base, len| call.write(fd, base, len))
-    }
-
-    /// Transfers the buffers of an array of `struct iovec` one after the other, until one is not filled.
-    fn for_vectors(
-        &mut self,
-        vectors: u64,
-        count: u64,
-        mut transfer: impl FnMut(&mut Self, u64, u64) -> Answer,
-    ) -> Answer {
-        const VECTORS_MAX: u64 = 1024;
-        if count > VECTORS_MAX {
-            return Err(Errno::EINVAL.into());
-        }
-        let mut total = 0;
-        for i in 0..count {
-            let [base, len] = self.words_from(vectors.wrapping_add(16 * i))?;
-            match transfer(self, base, len) {
-                Ok(moved) => {
-                    total += moved;
-                    if moved < len {
-                        break;
-                    }
-                }
-                Err(Stop::Errno(_)) if total > 0 => break,
-                Err(stop) => return Err(stop),
-            }
-        }
-        Ok(total)
-    }
-
     pub(super) fn lseek(&mut self, fd: i32, distance: i64, whence: u64) -> Answer {
         self.seekable(fd)?;
         let start = match whence {
@@ -366,7 +330,7 @@ impl Call<'_> {
         Ok(offset)
     }
 
-    fn seekable(&self, fd: i32) -> Result<(), Stop> {
+    pub(super) fn seekable(&self, fd: i32) -> Result<(), Stop> {
         match self.process.files.get(fd)?.kind {
             Kind::Stdin | Kind::Output(_) => Err(Errno::ESPIPE.into()),
             _ => Ok(()),
@@ -415,8 +379,10 @@ impl Call<'_> {
         const SETFD: u64 = 2;
         const GETFL: u64 = 3;
         const SETFL: u64 = 4;
+        const GETLK: u64 = 5;
         const SETLK: u64 = 6;
         const SETLKW: u64 = 7;
+        const OFD_GETLK: u64 = 36;
         const OFD_SETLK: u64 = 37;
         const OFD_SETLKW: u64 = 38;
         const DUPFD_CLOEXEC: u64 = 1030;
@@ -436,6 +402,11 @@ impl Call<'_> {
             SETFL => {
                 let opened = self.process.files.get_mut(fd)?;
                 opened.flags = opened.flags & !SETTABLE | argument & SETTABLE;
+                Ok(0)
+            }
+            GETLK | OFD_GETLK => {
+                // Nobody else holds a lock: F_UNLCK in `struct flock`.
+                self.bytes_to(argument, &2u16.to_le_bytes())?;
                 Ok(0)
             }
             // One process alone always gets its locks.
@@ -463,14 +434,17 @@ impl Call<'_> {
             return Err(Errno::EINVAL.into());
         }
         match opened.kind.clone() {
-            Kind::Host { host, .. } => {
-                self.write_back_shared(host.key)?;
-                host.file.set_len(size_bytes).map_err(|e| host::errno(&e))?;
-            }
+            Kind::Host { host, .. } => self.resize_host(&host, size_bytes)?,
             Kind::Pmem { name } => self.resize_pmem(&name, size_bytes)?,
             _ => return Err(Errno::EINVAL.into()),
         }
         Ok(0)
+    }
+
+    pub(super) fn resize_host(&mut self, host: &HostFile, size_bytes: u64) -> Result<(), Stop> {
+        self.write_back_shared(host.key)?;
+        host.file.set_len(size_bytes).map_err(|e| host::errno(&e))?;
+        Ok(())
     }
 
     pub(super) fn fallocate(&mut self, fd: i32, mode: u64, offset: i64, len: i64) -> Answer {

@@ -337,9 +337,9 @@ impl Call<'_> {
 
     pub(super) fn madvise(&mut self, start: u64, len: u64, advice: u64) -> Answer {
         const DONTNEED: u64 = 4;
-        /// NORMAL, RANDOM, SEQUENTIAL, WILLNEED, FREE, MERGEABLE, UNMERGEABLE, HUGEPAGE, NOHUGEPAGE, DONTDUMP, DODUMP:
-        /// ignoring them is within their contract.
-        const ADVICE: [u64; 11] = [0, 1, 2, 3, 8, 12, 13, 14, 15, 16, 17];
+        /// NORMAL, RANDOM, SEQUENTIAL, WILLNEED, FREE, DONTFORK, DOFORK, MERGEABLE, UNMERGEABLE, HUGEPAGE, NOHUGEPAGE,
+        /// DONTDUMP, DODUMP, WIPEONFORK, KEEPONFORK, COLD, PAGEOUT: ignoring them is within their contract.
+        const ADVICE: [u64; 17] = [0, 1, 2, 3, 8, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21];
         let end = range_end(start, len)?;
         if advice != DONTNEED && !ADVICE.contains(&advice) {
             return Err(Errno::EINVAL.into());
@@ -377,6 +377,24 @@ impl Call<'_> {
                 Backing::Private | Backing::FileCopy | Backing::PmemCopy { .. } => {}
             }
         }
+        Ok(0)
+    }
+
+    /// Nothing is ever swapped out, so every mapped page is there, and locked if that is wanted.
+    pub(super) fn mlock(&mut self, start: u64, len: u64) -> Answer {
+        let first = start - start % PAGE_BYTES;
+        let end = start.checked_add(len).ok_or(Errno::EINVAL)?;
+        if self.process.space.is_mapped(first, page_up(end)) { Ok(0) } else { Err(Errno::ENOMEM.into()) }
+    }
+
+    pub(super) fn mincore(&mut self, start: u64, len: u64, to: u64) -> Answer {
+        let end = range_end(start, len)?;
+        if !self.process.space.is_mapped(start, end) {
+            return Err(Errno::ENOMEM.into());
+        }
+        let pages = (end - start) / PAGE_BYTES;
+        self.check_range(to, pages)?;
+        self.bytes_to(to, &vec![1; pages as usize])?;
         Ok(0)
     }
 

@@ -1,7 +1,8 @@
 //! Questions about the system and its limits.
 
-use super::{Answer, Call};
-use crate::stack::STACK_BYTES;
+use super::{Answer, Call, refuse};
+use crate::stack::{STACK_BYTES, USER_ID};
+use crate::threads::THREAD_NAME_BYTES;
 use ::syscalls::Errno;
 use durasim_types::PAGE_BYTES;
 
@@ -59,5 +60,76 @@ impl Call<'_> {
         words[13] = 1;
         self.words_to(to, &words)?;
         Ok(0)
+    }
+
+    /// The real, effective and saved user, or group.
+    pub(super) fn getresid(&mut self, to: [u64; 3]) -> Answer {
+        for addr in to {
+            self.bytes_to(addr, &(USER_ID as u32).to_le_bytes())?;
+        }
+        Ok(0)
+    }
+
+    /// The name of a thread; of the other controls none is here.
+    pub(super) fn prctl(&mut self, control: u64, argument: u64) -> Answer {
+        const SET_NAME: u64 = 15;
+        const GET_NAME: u64 = 16;
+        const SET_VMA: u64 = 0x5356_4d41;
+        match control {
+            SET_NAME => {
+                let mut name = [0; THREAD_NAME_BYTES];
+                for (n, byte) in name.iter_mut().enumerate().take(THREAD_NAME_BYTES - 1) {
+                    *byte = self.bytes_from(argument.wrapping_add(n as u64), 1)?[0];
+                    if *byte == 0 {
+                        break;
+                    }
+                }
+                self.thread().name = name;
+                Ok(0)
+            }
+            GET_NAME => {
+                let name = self.thread().name;
+                self.bytes_to(argument, &name)?;
+                Ok(0)
+            }
+            // As in a kernel without names for mappings; C libraries try and go on.
+            SET_VMA => Err(Errno::EINVAL.into()),
+            _ => refuse(format!("control {control} is not supported")),
+        }
+    }
+
+    /// There is one policy, SCHED_OTHER; those of real time are for others, as for any user without privileges.
+    pub(super) fn sched_setscheduler(&mut self, tid: u64, policy: u64, parameters: u64) -> Answer {
+        const FIFO_AND_ROUND_ROBIN: [u64; 2] = [1, 2];
+        self.thread_of(tid)?;
+        let priority = self.word_from(parameters)?;
+        match policy {
+            0 if priority == 0 => Ok(0),
+            _ if FIFO_AND_ROUND_ROBIN.contains(&policy) => Err(Errno::EPERM.into()),
+            _ => Err(Errno::EINVAL.into()),
+        }
+    }
+
+    pub(super) fn sched_getparam(&mut self, tid: u64, to: u64) -> Answer {
+        self.thread_of(tid)?;
+        self.bytes_to(to, &[0; 4])?;
+        Ok(0)
+    }
+
+    /// The highest, or lowest, priority of a policy.
+    pub(super) fn priority_bound(&self, policy: u64, of_real_time: u64) -> Answer {
+        match policy {
+            0 | 3 | 5 => Ok(0),
+            1 | 2 => Ok(of_real_time),
+            _ => Err(Errno::EINVAL.into()),
+        }
+    }
+
+    /// The one personality, which a program may ask for.
+    pub(super) fn personality(&self, wanted: u64) -> Answer {
+        match wanted as u32 {
+            u32::MAX | 0 => Ok(0),
+            other => refuse(format!("personality {other:#x} is not supported")),
+        }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Each is one method of [`Call`], in the file of its subject. A method returns the value for `a0` or a [`Stop`].
 
+mod attributes;
 pub(crate) mod files;
 mod futex;
 mod host;
@@ -9,10 +10,12 @@ pub(crate) mod memory;
 mod misc;
 mod open;
 mod paths;
+mod poll;
 pub(crate) mod signals;
 mod stat;
 mod threads;
 mod time;
+mod vectors;
 
 use crate::process::Process;
 use crate::threads::ThreadId;
@@ -75,6 +78,11 @@ impl Call<'_> {
             Sysno::writev => self.writev(fd(a[0]), a[1], a[2]),
             Sysno::pread64 => self.pread(fd(a[0]), a[1], a[2], a[3]),
             Sysno::pwrite64 => self.pwrite(fd(a[0]), a[1], a[2], a[3]),
+            Sysno::preadv => self.preadv(fd(a[0]), a[1], a[2], a[3]),
+            Sysno::pwritev => self.pwritev(fd(a[0]), a[1], a[2], a[3]),
+            Sysno::sendfile => self.sendfile(fd(a[0]), fd(a[1]), a[2], a[3]),
+            // Newer than sendfile; programs that know it also do without.
+            Sysno::copy_file_range => Err(Errno::ENOSYS.into()),
             Sysno::lseek => self.lseek(fd(a[0]), a[1] as i64, a[2]),
             Sysno::close => self.close(fd(a[0])),
             Sysno::dup => self.dup(fd(a[0])),
@@ -85,13 +93,37 @@ impl Call<'_> {
             Sysno::ftruncate => self.ftruncate(fd(a[0]), a[1] as i64),
             Sysno::fallocate => self.fallocate(fd(a[0]), a[1], a[2] as i64, a[3] as i64),
             Sysno::fsync | Sysno::fdatasync => self.fsync(fd(a[0])),
+            Sysno::sync | Sysno::syncfs => self.sync(),
+            // Hints on how a file will be used.
+            Sysno::fadvise64 | Sysno::readahead => self.process.files.get(fd(a[0])).map(|_| 0).map_err(Stop::from),
+            Sysno::fchmod => self.fchmod(fd(a[0]), a[1]),
+            Sysno::fchown => self.fchown(fd(a[0]), a[1], a[2]),
+            Sysno::fstatfs => self.fstatfs(fd(a[0]), a[1]),
+            Sysno::ppoll => self.ppoll(a[0], a[1], a[2]),
+            Sysno::pselect6 => self.pselect6(a[0], [a[1], a[2], a[3]], a[4]),
             Sysno::fstat => self.fstat(fd(a[0]), a[1]),
             Sysno::getdents64 => self.getdents64(fd(a[0]), a[1], a[2]),
             // Files by path.
             Sysno::openat => self.openat(fd(a[0]), a[1], a[2], a[3]),
             Sysno::newfstatat => self.newfstatat(fd(a[0]), a[1], a[2], a[3]),
             Sysno::statx => self.statx(fd(a[0]), a[1], a[2], a[4]),
-            Sysno::faccessat => self.faccessat(fd(a[0]), a[1], a[2]),
+            Sysno::faccessat | Sysno::faccessat2 => self.faccessat(fd(a[0]), a[1], a[2]),
+            Sysno::fchmodat | Sysno::fchmodat2 => self.fchmodat(fd(a[0]), a[1], a[2]),
+            Sysno::fchownat => self.fchownat(fd(a[0]), a[1], a[2], a[3], a[4]),
+            Sysno::utimensat => self.utimensat(fd(a[0]), a[1], a[2], a[3]),
+            Sysno::truncate => self.truncate(a[0], a[1] as i64),
+            Sysno::linkat => self.linkat(fd(a[0]), a[1], fd(a[2]), a[3]),
+            Sysno::symlinkat => self.symlinkat(a[0], fd(a[1]), a[2]),
+            Sysno::statfs => self.statfs(a[0], a[1]),
+            Sysno::getxattr
+            | Sysno::lgetxattr
+            | Sysno::fgetxattr
+            | Sysno::listxattr
+            | Sysno::llistxattr
+            | Sysno::flistxattr
+            | Sysno::setxattr
+            | Sysno::lsetxattr
+            | Sysno::fsetxattr => Err(Errno::EOPNOTSUPP.into()),
             Sysno::readlinkat => self.readlinkat(fd(a[0]), a[1], a[2], a[3]),
             Sysno::unlinkat => self.unlinkat(fd(a[0]), a[1], a[2]),
             Sysno::mkdirat => self.mkdirat(fd(a[0]), a[1]),
@@ -108,6 +140,9 @@ impl Call<'_> {
             Sysno::mprotect => self.mprotect(a[0], a[1], a[2]),
             Sysno::madvise => self.madvise(a[0], a[1], a[2]),
             Sysno::msync => self.msync(a[0], a[1], a[2]),
+            Sysno::mlock | Sysno::mlock2 | Sysno::munlock => self.mlock(a[0], a[1]),
+            Sysno::mlockall | Sysno::munlockall => Ok(0),
+            Sysno::mincore => self.mincore(a[0], a[1], a[2]),
             Sysno::riscv_flush_icache => self.flush_icache(),
             // Time.
             Sysno::clock_gettime => self.clock_gettime(a[0], a[1]),
@@ -135,11 +170,24 @@ impl Call<'_> {
             Sysno::sched_setaffinity => self.sched_setaffinity(a[0], a[1], a[2]),
             // SCHED_OTHER, the only policy.
             Sysno::sched_getscheduler => self.scheduling_fact(a[0], 0),
+            Sysno::sched_setscheduler => self.sched_setscheduler(a[0], a[1], a[2]),
+            Sysno::sched_getparam => self.sched_getparam(a[0], a[1]),
+            Sysno::sched_get_priority_max => self.priority_bound(a[0], 99),
+            Sysno::sched_get_priority_min => self.priority_bound(a[0], 1),
+            // The kernel answers 20 - nice.
+            Sysno::getpriority => self.scheduling_fact(a[1], 20),
+            Sysno::prctl => self.prctl(a[0], a[1]),
             Sysno::getcpu => self.getcpu(a[0], a[1]),
             // The process and signals.
             Sysno::getpid => Ok(crate::threads::PROCESS_ID),
             Sysno::getppid => Ok(1),
             Sysno::getuid | Sysno::geteuid | Sysno::getgid | Sysno::getegid => Ok(crate::stack::USER_ID),
+            Sysno::getresuid | Sysno::getresgid => self.getresid([a[0], a[1], a[2]]),
+            // No groups but the one above.
+            Sysno::getgroups => Ok(0),
+            Sysno::getpgid | Sysno::getsid => self.check_own_pid(a[0]).map(|()| crate::threads::PROCESS_ID),
+            Sysno::wait4 | Sysno::waitid => Err(Errno::ECHILD.into()),
+            Sysno::personality => self.personality(a[0]),
             Sysno::rt_sigprocmask => self.rt_sigprocmask(a[0], a[1], a[2], a[3]),
             Sysno::rt_sigpending => self.rt_sigpending(a[0], a[1]),
             Sysno::rt_sigaction => self.rt_sigaction(a[0], a[1], a[2], a[3]),
@@ -148,6 +196,8 @@ impl Call<'_> {
             Sysno::tkill => self.tkill(a[0], a[1]),
             Sysno::tgkill => self.tgkill(a[0], a[1], a[2]),
             Sysno::prlimit64 => self.prlimit64(a[0], a[1], a[2], a[3]),
+            Sysno::getrlimit => self.prlimit64(0, a[0], 0, a[1]),
+            Sysno::setrlimit => self.prlimit64(0, a[0], a[1], 0),
             Sysno::getrandom => self.getrandom(a[0], a[1]),
             Sysno::uname => self.uname(a[0]),
             Sysno::sysinfo => self.sysinfo(a[0]),
@@ -155,7 +205,11 @@ impl Call<'_> {
             // Absent from this kernel, as from older ones; C libraries ask and go on without.
             Sysno::riscv_hwprobe | Sysno::membarrier | Sysno::rseq => Err(Errno::ENOSYS.into()),
             // There is no network.
-            Sysno::socket => Err(Errno::EAFNOSUPPORT.into()),
+            Sysno::socket | Sysno::socketpair => Err(Errno::EAFNOSUPPORT.into()),
+            Sysno::connect | Sysno::bind | Sysno::listen | Sysno::sendto | Sysno::recvfrom | Sysno::setsockopt => {
+                self.process.files.get(fd(a[0]))?;
+                Err(Errno::ENOTSOCK.into())
+            }
             _ => refuse("not supported"),
         }
     }
