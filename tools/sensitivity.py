@@ -81,6 +81,13 @@ TABLES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
         ("hercules",),
         [("pmem.media.write_granularity_bytes=16",), ("pmem.controller.coalesce_writes=false",)],
     ),
+    "background-concurrency": (
+        ("tc", "hercules"),
+        [
+            ("design.hercules.migrations_in_flight=1", "design.tc.copies_in_flight=1"),
+            ("design.hercules.migrations_in_flight=64", "design.tc.copies_in_flight=64"),
+        ],
+    ),
     "tc-coalescing": (("tc",), [("design.tc.coalesce=none",), ("design.tc.coalesce=line",)]),
     "tc-overflow": (
         ("tc",),

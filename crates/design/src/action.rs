@@ -87,8 +87,6 @@ pub enum Action {
         addr: PhysAddr,
         /// The bytes, at most eight, inside one line.
         payload: Payload,
-        /// Why.
-        cause: Cause,
     },
     /// A write handed to the controller of `at`, bypassing the caches: at most a line, inside one line.
     Append {
@@ -114,10 +112,8 @@ pub enum Action {
         /// Acknowledgement wanted under this token.
         token: Option<Token>,
     },
-    /// A message that takes the hops between the two places; `Durability::message` receives it.
+    /// A message that takes the hops between a core and a controller; `Durability::message` receives it.
     Send {
-        /// Sender.
-        from: Node,
         /// Receiver.
         to: Node,
         /// What.

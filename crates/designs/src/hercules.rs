@@ -121,8 +121,6 @@ struct Counters {
 const RESET_STATES: u64 = 1 << 32;
 const FORGET: u64 = 2 << 32;
 const MIGRATE: u64 = 3 << 32;
-/// Migrations in flight at a time.
-const MIGRATION_BATCH: usize = 8;
 
 #[derive(Clone)]
 struct State {
@@ -178,7 +176,7 @@ impl State {
         let payload = Payload::new(&len.to_le_bytes());
         match self.spec.tx_len_store {
             TxLenStore::Cached => {
-                out.push(Action::PutCached { addr, payload, cause: Cause::Metadata });
+                out.push(Action::PutCached { addr, payload });
                 None
             }
             TxLenStore::Controller => {
@@ -209,7 +207,7 @@ impl State {
     fn migrate(&mut self, out: &mut Actions) {
         let slots = if self.extended == 0 { 0 } else { self.extension.len() };
         for index in 0..self.ewpq.len() + slots {
-            if self.migrating >= MIGRATION_BATCH {
+            if self.migrating >= self.spec.migrations_in_flight as usize {
                 return;
             }
             let mapping = match index.checked_sub(self.ewpq.len()) {
@@ -418,10 +416,13 @@ impl Durability for State {
         if open && tx.is_some_and(|tx| tx != found.tx) {
             return Fill::Abort(tx.expect("just seen"), AbortCause::Conflict);
         }
-        if extended && !self.ewpq.iter().any(|m| m.home == line) {
-            self.counters.extension_hits += 1;
-        } else {
+        // The extension area is searched only if the eWPQ does not have the line (section 4.2).
+        let in_ewpq = self.ewpq.iter().any(|m| m.home == line);
+        let search_cycles = if in_ewpq { self.spec.ewpq_search_cycles } else { search_cycles };
+        if in_ewpq {
             self.counters.ewpq_hits += 1;
+        } else {
+            self.counters.extension_hits += 1;
         }
         let at = self.zone.entry_data(found.log);
         self.take(line, out);

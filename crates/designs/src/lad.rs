@@ -5,8 +5,8 @@
 //! commits. Its undo-log overflow path, its purgatory and its recovery are not here, which is why it has no row.
 
 use durasim_design::{
-    Accept, Action, Actions, CrashImage, Ctx, Cut, Design, Durability, Evict, Gate, Geometry, HardwareCost, Hooks,
-    LineTag, Message, Node, RecoveryReport, RegionRequest, Signal, SpecError, Store, Token, Wait,
+    AbortCause, Accept, Action, Actions, CrashImage, Ctx, Cut, Design, Durability, Evict, Gate, Geometry, HardwareCost,
+    Hooks, LineTag, Message, Node, RecoveryReport, RegionRequest, Signal, SpecError, Store, Token, Wait,
 };
 use durasim_types::{Cause, CoreId, Line, LineAddr, PhysAddr, Stats, TxId};
 use schemars::JsonSchema;
@@ -83,10 +83,12 @@ impl Durability for Protocol {
         Gate::Done
     }
 
-    fn store(&mut self, cx: &Ctx, store: &Store<'_>, tag: &mut LineTag, _: &mut Actions) -> Gate {
+    fn store(&mut self, cx: &Ctx, store: &Store<'_>, tag: &mut LineTag, out: &mut Actions) -> Gate {
         if let Some(tx) = store.tx
             && tag.0 != tx.0
         {
+            // An abort finds at home what was there before the transaction.
+            out.push(Action::CleanTo { line: store.line(), to: None, token: None });
             *tag = LineTag(tx.0);
             self.cores[cx.core.0 as usize].marked.push(store.line());
         }
@@ -106,9 +108,29 @@ impl Durability for Protocol {
         }
         for controller in 0..self.controllers {
             let message = Message { kind: COMMIT, a: tx.0, b: u64::from(cx.core.0) };
-            out.push(Action::Send { from: Node::Core(cx.core), to: Node::Controller(controller), message });
+            out.push(Action::Send { to: Node::Controller(controller), message });
         }
+        core.tx = None;
         Gate::After(Wait::Signal(Signal(tx.0)))
+    }
+
+    /// What the controllers hold is given up, what the caches hold is invalidated.
+    fn tx_abort(&mut self, cx: &Ctx, tx: TxId, _: AbortCause, out: &mut Actions) -> Gate {
+        for controller in 0..self.controllers {
+            out.push(Action::DiscardHeld { controller, group: tx.0 });
+        }
+        out.push(Action::InvalidateTagged(tx));
+        self.cores[cx.core.0 as usize] = Controller::default();
+        Gate::Done
+    }
+
+    /// A line that a commit has flushed may keep its tag: it is an ordinary line from then on.
+    fn live(&self, tag: LineTag) -> bool {
+        self.cores.iter().any(|core| core.tx == Some(TxId(tag.0)))
+    }
+
+    fn belongs_to(&self, tag: LineTag, tx: TxId) -> bool {
+        tag.0 == tx.0
     }
 
     fn evict(&mut self, _: &Ctx, line: LineAddr, tag: LineTag, _: &Line, _: &mut Actions) -> Evict {
@@ -129,7 +151,7 @@ impl Durability for Protocol {
                 out.push(Action::ReleaseHeld { controller, group: message.a });
                 let to = Node::Core(CoreId(message.b as u16));
                 let answer = Message { kind: COMMIT_ACK, ..message };
-                out.push(Action::Send { from: at, to, message: answer });
+                out.push(Action::Send { to, message: answer });
             }
             (Node::Core(_), COMMIT_ACK) => out.push(Action::Raise(Signal(message.a))),
             _ => unreachable!("LAD sends no such message"),

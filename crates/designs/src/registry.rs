@@ -48,7 +48,13 @@ pub const ROWS: &[Row] = &[
         control: false,
         summary: "eADR-backed caches as transaction log: TransTags, eWPQ, in-pmem log zone",
         paper: "Ye, Chen, Jiang, Wang: Hercules, ACM TECS 2023",
-        assumptions: &["hercules-log-entry", "hercules-txlen-store", "hercules-tag-rounding"],
+        assumptions: &[
+            "hercules-log-entry",
+            "hercules-txlen-store",
+            "hercules-tag-rounding",
+            "hercules-extension-search",
+            "background-concurrency",
+        ],
     },
     Row {
         name: "tc",
@@ -59,7 +65,7 @@ pub const ROWS: &[Row] = &[
         control: false,
         summary: "A nonvolatile transaction cache beside each core drains committed stores; the caches drop theirs",
         paper: "Lai, Zhao, Yang: Leave the Cache Hierarchy Operation as It Is, DAC 2017",
-        assumptions: &["tc-coalescing", "tc-merge", "tc-overflow", "tc-plain-stores"],
+        assumptions: &["tc-coalescing", "tc-merge", "tc-overflow", "tc-plain-stores", "background-concurrency"],
     },
 ];
 

@@ -81,9 +81,6 @@ struct State {
     counters: Counters,
 }
 
-/// Entries that the fall-back path works on at a time.
-const COPIES_IN_FLIGHT: usize = 4;
-
 impl State {
     fn token(&mut self) -> Token {
         self.tokens += 1;
@@ -121,7 +118,7 @@ impl State {
     fn copy_on_write(&mut self, core: usize, tx: TxId, out: &mut Actions) -> bool {
         let mut in_flight = self.caches[core].entries.iter().filter(|e| e.state.in_flight()).count();
         for index in 0..self.caches[core].entries.len() {
-            if in_flight >= COPIES_IN_FLIGHT || !self.overflowing(core) {
+            if in_flight >= self.spec.copies_in_flight as usize || !self.overflowing(core) {
                 break;
             }
             let entry = self.caches[core].entries[index];

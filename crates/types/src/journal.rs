@@ -30,39 +30,6 @@ impl DataRange {
     }
 }
 
-/// Where a transaction stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TxFate {
-    /// Begun; its stores must not be seen after a crash.
-    Open,
-    /// Its commit instruction has started and is not acknowledged: all or nothing, either is right.
-    Committing,
-    /// Acknowledged: must survive.
-    Acknowledged,
-    /// Aborted: must not be seen after a crash.
-    Aborted,
-}
-
-/// One transaction of the program.
-#[derive(Clone, Debug)]
-pub struct TxRecord {
-    /// Its number.
-    pub id: TxId,
-    /// Its stores to the data range in program order.
-    pub writes: Vec<Write>,
-    /// Where it stands.
-    pub fate: TxFate,
-}
-
-/// When a transaction counts as acknowledged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AckRule {
-    /// When its commit instruction retires.
-    Retirement,
-    /// The commit instruction retires early; the hardware acknowledges later, and system calls wait for that.
-    Hardware,
-}
-
 /// The observer of a run. All calls come in the order of the run's events.
 pub trait Journal: Send {
     /// The program declared its data range.

@@ -15,7 +15,7 @@ pub use addr::{LINE_BYTES, Line, LineAddr, PAGE_BYTES, PhysAddr, VirtAddr};
 pub use digest::Digest;
 pub use error::{ConfigError, Error, ExitCode, GuestFault};
 pub use event::{EventKind, PersistEvent};
-pub use journal::{AckRule, DataRange, Journal, TxFate, TxRecord, Write};
+pub use journal::{DataRange, Journal, Write};
 pub use pages::Pages;
 pub use rng::Rng;
 pub use stats::{Latencies, Stat, Stats};

@@ -98,6 +98,8 @@ inline TxState tx_state;
 
 inline constexpr std::uint64_t attempts_max = 1'000'000;
 inline constexpr std::uint64_t abort_cause_requested = 1;
+// From here on causes name something that is exhausted, for which repeating is no cure.
+inline constexpr std::uint64_t abort_cause_exhausted = 0x200;
 
 // The frame of this function is the only one that an abort returns into while the body may have run: the body runs in
 // a frame of its own further down, which a repetition builds anew, and callers see an ordinary call.
@@ -110,6 +112,10 @@ inline constexpr std::uint64_t abort_cause_requested = 1;
         if (tx_state.abort_requested) return false;
         if (Runtime::log_kind != LogKind::none) {
             fail(exit_runtime, "durasim: the machine aborted a transaction that is kept by software (cause %llu)",
+                 static_cast<unsigned long long>(cause));
+        }
+        if (cause >= abort_cause_exhausted) {
+            fail(exit_runtime, "durasim: a transaction is too large for the machine (cause %llu)",
                  static_cast<unsigned long long>(cause));
         }
         if (++tx_state.attempts == attempts_max) {

@@ -62,6 +62,8 @@ pub struct HerculesSpec {
     pub extension_search_line_cycles: Cycle,
     /// Instructions between two scans for entries to migrate (section 4.2: three million).
     pub migration_period_instructions: u64,
+    /// Migrations in flight at a time (not in the paper; DEVIATIONS.md, background-concurrency).
+    pub migrations_in_flight: u32,
     /// Size of the log zone in bytes (section 5: 256 MB).
     pub log_zone_bytes: u64,
 }
@@ -84,6 +86,7 @@ impl Default for HerculesSpec {
             extension_search_first_cycles: 450,
             extension_search_line_cycles: 15,
             migration_period_instructions: 3_000_000,
+            migrations_in_flight: 8,
             log_zone_bytes: 256 << 20,
         }
     }
@@ -127,6 +130,7 @@ impl HerculesSpec {
         range("ewpq_search_cycles", self.ewpq_search_cycles, 0, 1_000_000)?;
         range("extension_search_first_cycles", self.extension_search_first_cycles, 0, 1_000_000)?;
         range("extension_search_line_cycles", self.extension_search_line_cycles, 0, 1_000_000)?;
+        range("migrations_in_flight", self.migrations_in_flight.into(), 1, 1024)?;
         range("migration_period_instructions", self.migration_period_instructions, 1, 1 << 40)
     }
 

@@ -30,6 +30,8 @@ pub struct TcSpec {
     pub latency_write_cycles: Cycle,
     /// Occupancy from which the fall-back path makes room, in percent (section 4.1: 90).
     pub overflow_percent: u32,
+    /// Entries that the fall-back path works on at a time (not in the paper; DEVIATIONS.md, background-concurrency).
+    pub copies_in_flight: u32,
     /// Lines of the shadow area of each core (not in the paper; DEVIATIONS.md, tc-overflow).
     pub shadow_lines: u32,
 }
@@ -42,6 +44,7 @@ impl Default for TcSpec {
             latency_read_cycles: 40,
             latency_write_cycles: 50,
             overflow_percent: 90,
+            copies_in_flight: 4,
             shadow_lines: 4096,
         }
     }
@@ -61,6 +64,7 @@ impl TcSpec {
         range("latency_read_cycles", self.latency_read_cycles, 0, 1_000_000)?;
         range("latency_write_cycles", self.latency_write_cycles, 0, 1_000_000)?;
         range("overflow_percent", self.overflow_percent.into(), 1, 100)?;
+        range("copies_in_flight", self.copies_in_flight.into(), 1, 1024)?;
         range("shadow_lines", self.shadow_lines.into(), 1, 1 << 20)
     }
 

@@ -16,20 +16,24 @@ fn write_of(at: PhysAddr, bytes: &[u8], mask: u64, cause: Cause) -> Write {
 }
 
 impl System {
-    /// Carries out a list of actions in order and gives the list back for reuse.
-    pub(super) fn carry_out(&mut self, core: CoreId, at: Cycle, actions: Actions) {
+    /// Carries out a list of actions in order and gives the list back for reuse; the cycle in which the stores among
+    /// them are done.
+    pub(super) fn carry_out(&mut self, core: CoreId, at: Cycle, actions: Actions) -> Cycle {
         let mut list = actions;
+        let mut done = at;
         for index in 0..list.as_slice().len() {
             if self.halted {
                 break;
             }
-            self.act(core, at, list.as_slice()[index]);
+            done = done.max(self.act(core, at, list.as_slice()[index]));
         }
         list.clear();
         self.spare.push(list);
+        done
     }
 
-    fn act(&mut self, core: CoreId, at: Cycle, action: Action) {
+    /// Carries out one action; the cycle in which it is done, where the one who asked has to wait for it.
+    fn act(&mut self, core: CoreId, at: Cycle, action: Action) -> Cycle {
         match action {
             Action::CopyDown(line) => {
                 let array = &self.l1d[core.0 as usize];
@@ -38,7 +42,7 @@ impl System {
                 self.put_below(LevelId::L2, core, version, at);
             }
             Action::CleanTo { line, to, token } => {
-                let Some(data) = self.newest_if_dirty(core, line) else { return };
+                let Some(data) = self.newest_if_dirty(core, line) else { return at };
                 let mut write = match to {
                     None => Write::line(line, data, self.home_cause(line)),
                     Some((place, cause)) => Write::line(place.line(), data, cause),
@@ -47,10 +51,10 @@ impl System {
                 self.submit(core, write, at);
                 self.clean_copies(core, line, data);
             }
-            Action::PutCached { addr, payload, cause: _ } => {
+            Action::PutCached { addr, payload } => {
                 let mut word = [0; 8];
                 word[..payload.bytes().len()].copy_from_slice(payload.bytes());
-                self.put_cached(core, addr, payload.bytes().len() as u8, u64::from_le_bytes(word), at);
+                return self.put_cached(core, addr, payload.bytes().len() as u8, u64::from_le_bytes(word), at);
             }
             Action::Append { at: place, payload, cause, token } => {
                 let mut write = write_of(place, payload.bytes(), payload.mask(), cause);
@@ -68,7 +72,7 @@ impl System {
                 }
                 self.schedule(done, Later::Write(Box::new(write)));
             }
-            Action::Send { from: _, to, message } => {
+            Action::Send { to, message } => {
                 self.schedule(at + self.hop_cycles, Later::Message { to, message });
             }
             Action::Timer { id, after_cycles } => self.schedule(at + after_cycles, Later::Timer { id }),
@@ -95,6 +99,7 @@ impl System {
             }
             Action::Event(kind, addr) => self.event(kind, at, addr, Some(core)),
         }
+        at
     }
 
     fn wake(&mut self, core: CoreId, id: u64, at: Cycle) {
@@ -156,10 +161,10 @@ impl System {
             let Some(slot) = self.array(level, core).find(version.line) else { continue };
             self.array_mut(level, core).set_tag(slot, tag);
             if verdict == Scanned::Clean {
-                let cause = self.home_cause(version.line);
-                self.submit(core, Write::line(version.line, version.data, cause), at);
-                if let Some(slot) = self.array(level, core).find(version.line) {
-                    self.array_mut(level, core).set_dirty(slot, false);
+                // The newest version, and all copies clean: an older one must not outlive it.
+                if let Some(data) = self.newest_if_dirty(core, version.line) {
+                    self.submit(core, Write::line(version.line, data, self.home_cause(version.line)), at);
+                    self.clean_copies(core, version.line, data);
                 }
             }
         }
@@ -205,26 +210,29 @@ impl System {
     }
 
     /// A store by the hardware itself, through the caches of `core`, outside of any transaction.
-    fn put_cached(&mut self, core: CoreId, addr: PhysAddr, len: u8, data: u64, at: Cycle) {
+    fn put_cached(&mut self, core: CoreId, addr: PhysAddr, len: u8, data: u64, at: Cycle) -> Cycle {
         let line = addr.line();
         self.pinned.push(line);
         let found = self.line_in_l1d(core, line, None, at);
         if self.aborts[core.0 as usize].is_some() {
             // Making room aborted the transaction for which the hardware stores.
             self.pinned.pop();
-            return;
+            return at;
         }
+        let mut done = at;
         if found.is_ok() {
             let array = &mut self.l1d[core.0 as usize];
             let slot = array.find(line).expect("a pinned line stays");
             let offset = addr.offset();
             array.data_mut(slot)[offset..offset + len as usize].copy_from_slice(&data.to_le_bytes()[..len as usize]);
             array.set_dirty(slot, true);
+            done = done.max(array.ready(slot));
         }
         self.pinned.pop();
         if self.domain.caches_are_durable() {
-            self.event(EventKind::CacheStore, at, addr, Some(core));
+            self.event(EventKind::CacheStore, done, addr, Some(core));
         }
+        done
     }
 
     /// The newest cached version of a line, if any cached version is dirty.

@@ -2,7 +2,7 @@
 
 use super::System;
 use super::controllers::clean_token;
-use durasim_design::{FlushVerdict, Gate, Hooks, LevelId};
+use durasim_design::{FlushVerdict, Hooks, LevelId};
 use durasim_isa::CacheBlockOp;
 use durasim_memory::Write;
 use durasim_types::{Cause, CoreId, Cycle, Domain, LineAddr};
@@ -73,24 +73,17 @@ impl System {
     /// acknowledged and the design lets it.
     pub fn fence(&mut self, core: CoreId, orders_writes: bool, at: Cycle) -> Cycle {
         let mut at = at;
-        if orders_writes && self.cleans[core.0 as usize] > 0 {
-            at = self.wait_for_cleans(core, at) + LevelId::ALL.len() as Cycle * self.response_cycles;
+        if orders_writes && self.cleans_outstanding(core) {
+            at = self.wait_for_cleans(core, at);
         }
         if self.hooks.has(Hooks::FENCE) {
-            let mut out = self.actions();
-            let cx = self.cx(core, at);
-            let gate = self.design.fence(&cx, &mut out);
-            self.carry_out(core, at, out);
-            at = match gate {
-                Gate::Done | Gate::Abort(..) => at,
-                Gate::After(wait) | Gate::Retry(wait) => self.resolve(wait, at),
-            };
+            at = self.through_or_note_abort(core, at, |s, cx, out| s.design.fence(cx, out));
         }
         at
     }
 
-    /// Whether cache-block operations of `core` are not acknowledged.
+    /// Whether a fence of `core` has acknowledgements of cache-block operations to wait for.
     pub fn cleans_outstanding(&self, core: CoreId) -> bool {
-        self.cleans[core.0 as usize] > 0
+        self.cleans[core.0 as usize] > 0 || self.clean_acks[core.0 as usize] > 0
     }
 }

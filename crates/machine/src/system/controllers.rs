@@ -1,7 +1,7 @@
 //! The way to the controllers: writes with their acknowledgements, reads, and the passing of time.
 
 use super::{Later, System};
-use durasim_design::{Accept, Hooks, Token, Wait};
+use durasim_design::{Accept, Hooks, LevelId, Token, Wait};
 use durasim_memory::{Step, Write, WriteToken};
 use durasim_types::{Cause, CoreId, Cycle, Error, EventKind, Line, LineAddr, PersistEvent, PhysAddr, Picos};
 use std::cmp::Reverse;
@@ -95,7 +95,10 @@ impl System {
 
     fn acknowledge(&mut self, token: WriteToken, line: LineAddr, at: Cycle) {
         if !Self::is_design_token(token) {
-            self.cleans[(token.0 & !CLEAN) as usize] -= 1;
+            let core = (token.0 & !CLEAN) as usize;
+            self.cleans[core] -= 1;
+            let home = at + LevelId::ALL.len() as Cycle * self.response_cycles;
+            self.clean_acks[core] = self.clean_acks[core].max(home);
             return;
         }
         self.forget_outstanding(token.0);
@@ -234,10 +237,12 @@ impl System {
         }
     }
 
-    /// The cycle in which all cache-block operations of `core` are acknowledged.
+    /// The cycle in which the acknowledgements of all cache-block operations of `core` have reached it. They may lie
+    /// ahead although the writes are accepted: the system knows that as soon as they are handed over.
     pub(super) fn wait_for_cleans(&mut self, core: CoreId, at: Cycle) -> Cycle {
         let index = core.0 as usize;
-        self.wait_until(at, "a fence waits for cache-block operations", move |s| s.cleans[index] == 0)
+        self.wait_until(at, "a fence waits for cache-block operations", move |s| s.cleans[index] == 0);
+        at.max(std::mem::take(&mut self.clean_acks[index]))
     }
 
     /// The cycle in which a line that leaves the LLC finds a free write-back buffer.

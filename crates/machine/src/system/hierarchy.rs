@@ -2,7 +2,7 @@
 
 use super::System;
 use durasim_cache::{Slot, Version};
-use durasim_design::{Actions, Fill, Gate, Hooks, LevelId, LineTag};
+use durasim_design::{Actions, Fill, Hooks, LevelId, LineTag};
 use durasim_types::{CoreId, Cycle, Line, LineAddr, TxId};
 
 /// Where a line is, or why it cannot be had: the cycle and the value for a0 of an abort.
@@ -24,11 +24,7 @@ impl System {
         if !tag.is_some() || !self.hooks.has(Hooks::ACCESS) {
             return at;
         }
-        let cx = self.cx(core, at);
-        match self.design.access(&cx, level, line, tag) {
-            Gate::Done | Gate::Abort(..) => at,
-            Gate::After(wait) | Gate::Retry(wait) => self.resolve(wait, at),
-        }
+        self.through_or_note_abort(core, at, |s, cx, _| s.design.access(cx, level, line, tag))
     }
 
     /// Looks the line up in the L1D of `core` and brings it there if it is missing.
@@ -115,7 +111,7 @@ impl System {
         let Filled { data, tag, dirty, out, .. } = filled?;
         let version = Version { line, data, dirty, tag };
         // A dirty fill, or one whose tag has one house, is in the L1D alone: below there is nothing it is a copy of.
-        if !dirty && !(tag.is_some() && self.exclusive_tags) {
+        if !(dirty || tag.is_some() && self.exclusive_tags) {
             self.llc.insert(version, end);
             self.l2[index].insert(version, end);
         }

@@ -8,6 +8,7 @@ mod blocks;
 mod controllers;
 mod crash;
 mod evict;
+mod gates;
 mod hierarchy;
 mod requests;
 mod transactions;

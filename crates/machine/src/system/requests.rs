@@ -1,19 +1,10 @@
 //! Loads, stores and atomic operations of a core.
 
 use super::System;
+use super::gates::Passed;
 use durasim_core::{Outcome, PendingStore};
-use durasim_design::{Actions, Gate, Hooks, LevelId};
+use durasim_design::{Gate, Hooks, LevelId};
 use durasim_types::{CoreId, Cycle, EventKind, LineAddr, PhysAddr, TxId, Write};
-
-/// What follows from a gate.
-enum Passed {
-    /// Go on at this cycle.
-    Now(Cycle),
-    /// Ask again at this cycle.
-    Again(Cycle),
-    /// The transaction was aborted.
-    Aborted(Cycle, u64),
-}
 
 #[inline]
 fn read_word(line: &[u8; 64], offset: usize, len: u8) -> u64 {
@@ -23,49 +14,41 @@ fn read_word(line: &[u8; 64], offset: usize, len: u8) -> u64 {
 }
 
 impl System {
-    /// Carries out the actions of a gate and takes its way.
-    fn pass(&mut self, core: CoreId, gate: Gate, out: Actions, at: Cycle) -> Passed {
-        self.carry_out(core, at, out);
-        match gate {
-            Gate::Done => Passed::Now(at),
-            Gate::After(wait) => Passed::Now(self.resolve(wait, at)),
-            Gate::Retry(wait) => Passed::Again(self.resolve(wait, at)),
-            Gate::Abort(tx, why) => {
-                let (cycle, code) = self.abort(core, tx, why, at);
-                Passed::Aborted(cycle, code)
-            }
-        }
-    }
-
     /// Loads up to eight bytes that do not cross a line.
     #[inline]
     pub fn load(&mut self, core: CoreId, addr: PhysAddr, len: u8, tx: Option<TxId>, at: Cycle) -> (u64, Cycle) {
         let line = addr.line();
         match self.line_in_l1d(core, line, tx, at) {
-            Ok((slot, mut done)) => {
+            Ok((slot, done)) => {
                 let array = &self.l1d[core.0 as usize];
-                let value = read_word(array.data(slot), addr.offset(), len);
-                let tag = array.tag(slot);
-                if tag.is_some() && self.hooks.has(Hooks::LOAD) {
-                    let mut tag = self.live(tag);
-                    let mut out = self.actions();
-                    let cx = self.cx(core, done);
-                    let gate = self.design.load(&cx, addr, &mut tag, &mut out);
-                    self.l1d[core.0 as usize].set_tag(slot, tag);
-                    match self.pass(core, gate, out, done) {
-                        Passed::Now(cycle) | Passed::Again(cycle) => done = cycle,
-                        Passed::Aborted(cycle, code) => {
-                            self.aborts[core.0 as usize] = Some((cycle, code));
-                            done = cycle;
-                        }
-                    }
+                if array.tag(slot).is_some() && self.hooks.has(Hooks::LOAD) {
+                    return self.load_tagged(core, addr, len, tx, done);
                 }
-                (value, done)
+                (read_word(array.data(slot), addr.offset(), len), done)
             }
             Err((cycle, code)) => {
                 self.aborts[core.0 as usize] = Some((cycle, code));
                 (0, cycle)
             }
+        }
+    }
+
+    /// A load from a tagged line, which the design may hold up, change the tag of, or abort.
+    fn load_tagged(&mut self, core: CoreId, addr: PhysAddr, len: u8, tx: Option<TxId>, at: Cycle) -> (u64, Cycle) {
+        let line = addr.line();
+        let index = core.0 as usize;
+        let done = self.through_or_note_abort(core, at, |s, cx, out| {
+            let Some(slot) = s.l1d[index].find(line) else { return Gate::Done };
+            let mut tag = s.live(s.l1d[index].tag(slot));
+            let gate = s.design.load(cx, addr, &mut tag, out);
+            s.l1d[index].set_tag(slot, tag);
+            gate
+        });
+        match self.l1d[index].find(line) {
+            Some(slot) => (read_word(self.l1d[index].data(slot), addr.offset(), len), done),
+            // It left while the design held the load up.
+            None if self.aborts[index].is_none() && !self.halted => self.load(core, addr, len, tx, done),
+            None => (0, done),
         }
     }
 
@@ -101,11 +84,10 @@ impl System {
             self.store_pmem(core, store, at)
         } else {
             match self.line_in_l1d(core, line, store.tx, at) {
-                Ok((slot, done)) => {
+                Ok((slot, _)) => {
                     self.write_l1d(core, slot, store.addr, store.len, store.data);
-                    // Hits are pipelined: the next store follows in the next cycle.
-                    let latency = self.l1d[core.0 as usize].geometry().latency_cycles;
-                    Outcome::Done(done - latency.min(done - at))
+                    // Lookups are pipelined: a store waits for its line, and the next one follows in the next cycle.
+                    Outcome::Done(at.max(self.l1d[core.0 as usize].ready(slot)))
                 }
                 Err((cycle, code)) => Outcome::Aborted(cycle, code),
             }
@@ -133,12 +115,11 @@ impl System {
             journal.store(store.tx, Write { addr: store.addr, len: store.len, data: store.data });
         }
         loop {
-            let (slot, done) = match self.line_in_l1d(core, line, store.tx, at) {
-                Ok(found) => found,
+            let slot = match self.line_in_l1d(core, line, store.tx, at) {
+                Ok((slot, _)) => slot,
                 Err((cycle, code)) => return Outcome::Aborted(cycle, code),
             };
-            let latency = self.l1d[core.0 as usize].geometry().latency_cycles;
-            at = done - latency.min(done - at);
+            at = at.max(self.l1d[core.0 as usize].ready(slot));
             let mut new_tag = None;
             if self.hooks.has(Hooks::STORE) {
                 let array = &self.l1d[core.0 as usize];
@@ -196,21 +177,9 @@ impl System {
         let mut at = at;
         let pmem = self.is_pmem(place.addr.line());
         if pmem && self.hooks.has(Hooks::ATOMIC) {
-            loop {
-                let mut out = self.actions();
-                let cx = self.cx(core, at);
-                let gate = self.design.atomic(&cx, place.addr, &mut out);
-                match self.pass(core, gate, out, at) {
-                    Passed::Now(cycle) => {
-                        at = cycle;
-                        break;
-                    }
-                    Passed::Again(cycle) => at = cycle,
-                    Passed::Aborted(cycle, code) => return (0, Outcome::Aborted(cycle, code)),
-                }
-                if self.halted {
-                    return (0, Outcome::Done(at));
-                }
+            match self.through(core, at, |s, cx, out| s.design.atomic(cx, place.addr, out)) {
+                Outcome::Done(cycle) => at = cycle,
+                aborted @ Outcome::Aborted(..) => return (0, aborted),
             }
         }
         let (old, done) = self.load(core, place.addr, place.len, place.tx, at);

@@ -93,39 +93,14 @@ impl System {
         }
     }
 
-    /// Asks the design until it lets the request through.
+    /// Asks the design, if it wants to hear of transactions.
     fn gate(
         &mut self,
         core: CoreId,
         at: Cycle,
-        mut ask: impl FnMut(&mut System, &durasim_design::Ctx, &mut durasim_design::Actions) -> Gate,
+        ask: impl FnMut(&mut System, &durasim_design::Ctx, &mut durasim_design::Actions) -> Gate,
     ) -> Outcome {
-        if !self.hooks.has(Hooks::TX) {
-            return Outcome::Done(at);
-        }
-        let mut at = at;
-        loop {
-            let mut out = self.actions();
-            let cx = self.cx(core, at);
-            let gate = ask(self, &cx, &mut out);
-            self.carry_out(core, at, out);
-            if self.halted {
-                return Outcome::Done(at);
-            }
-            // What the design asked for may have evicted a line that could only leave by an abort.
-            if let Some((cycle, code)) = self.take_abort(core) {
-                return Outcome::Aborted(cycle, code);
-            }
-            match gate {
-                Gate::Done => return Outcome::Done(at),
-                Gate::After(wait) => return Outcome::Done(self.resolve(wait, at)),
-                Gate::Retry(wait) => at = self.resolve(wait, at),
-                Gate::Abort(tx, why) => {
-                    let (cycle, code) = self.abort(core, tx, why, at);
-                    return Outcome::Aborted(cycle, code);
-                }
-            }
-        }
+        if self.hooks.has(Hooks::TX) { self.through(core, at, ask) } else { Outcome::Done(at) }
     }
 
     /// The program declares its data range.
