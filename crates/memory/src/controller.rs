@@ -329,6 +329,12 @@ impl Controller {
             }
             let start = self.next_start();
             let finish = self.next_finish();
+            // `next_ps` is a lower bound only: what it announced may lie later, or be held.
+            let first_ps = start.map_or(Picos::MAX, |(_, s)| s).min(finish.map_or(Picos::MAX, |(_, f)| f));
+            if first_ps > until_ps || first_ps == Picos::MAX {
+                self.next_ps = first_ps;
+                return None;
+            }
             match (start, finish) {
                 (Some((index, start_ps)), finish) if finish.is_none_or(|(_, f)| start_ps < f) => {
                     self.start_write(index, start_ps);

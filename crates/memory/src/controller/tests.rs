@@ -125,3 +125,17 @@ fn a_read_that_waits_for_its_bank_does_not_keep_others_from_theirs() {
     assert_eq!(c.read(LineAddr(3), 1_000_000).done_ps, 1_150_000);
     assert_eq!(c.read(LineAddr(5), 500_000).done_ps, 650_000, "a request from the past takes the gap");
 }
+
+#[test]
+fn nothing_happens_before_its_time_although_a_write_came_meanwhile() {
+    let mut c = controller(4, 2);
+    c.submit(write(0, 1), 0);
+    assert_eq!(c.step(10_000), None, "the first write is in service until 100 ns");
+    c.submit(Write { held: Some(1), ..write(1, 2) }, 20_000);
+    c.submit(write(0, 3), 20_000);
+    assert_eq!(c.step(99_999), None);
+    assert_eq!(c.media().line(LineAddr(0)), [0; 64]);
+    assert!(matches!(c.step(100_000), Some(Step::Written { at_ps: 100_000, .. })));
+    assert_eq!(drain(&mut c).len(), 1);
+    assert_eq!(c.next_ps(), Picos::MAX, "a held entry announces nothing");
+}
