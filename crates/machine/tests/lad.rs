@@ -1,0 +1,248 @@
+//! The outline of LAD at work: messages, and queue entries that are held until their transaction commits.
+
+use durasim_core::{Outcome, PendingStore};
+use durasim_design::{
+    Backend, BudgetSpent, CrashSink, CrashView, Design, Durability, ErasedDesign, Geometry, HardwareCost, Hooks,
+    Promise, RegionRequest, Row, SpecError,
+};
+use durasim_designs::lad::Lad;
+use durasim_machine::{MachineConfig, Observer, PMEM_BASE, Plan, System, presets};
+use durasim_types::{CoreId, Domain, EventKind, PersistEvent, PhysAddr, TxId};
+use std::sync::{Arc, Mutex};
+
+const CORE: CoreId = CoreId(0);
+
+fn row() -> Row {
+    Row {
+        name: "lad",
+        hardware: ErasedDesign::of::<Lad>(),
+        backend: Backend::Markers,
+        domains: &[Domain::Adr],
+        promise: Promise::Immediate,
+        control: false,
+        summary: "",
+        paper: "",
+        assumptions: &[],
+    }
+}
+
+fn machine(sets: &[&str]) -> System {
+    let sets: Vec<String> = sets.iter().map(|s| (*s).to_owned()).collect();
+    let config = MachineConfig::parse("tiny", presets::text("tiny").unwrap(), &sets).unwrap();
+    let plan = Plan::new(&config, &row(), Domain::Adr).unwrap();
+    System::new(&config, &plan).unwrap()
+}
+
+fn place(line: u64) -> PhysAddr {
+    PMEM_BASE.plus(64 * line)
+}
+
+fn store(system: &mut System, line: u64, data: u64, tx: Option<TxId>, at: u64) -> u64 {
+    let store = PendingStore { addr: place(line), len: 8, data, tx };
+    match system.store(CORE, &store, at) {
+        Outcome::Done(cycle) => cycle,
+        aborted => panic!("{aborted:?}"),
+    }
+}
+
+/// Number of lines of the first eight that an image holds the new value of.
+fn at_home(system: &System) -> usize {
+    let (image, complete) = system.crash_image(u64::MAX);
+    complete.unwrap();
+    (0..8).filter(|&line| image.read_u64(place(line)) == line + 1).count()
+}
+
+/// For each event, its kind and how many lines of the transaction are at home.
+struct Homes(Arc<Mutex<Vec<(EventKind, usize)>>>);
+
+impl Observer for Homes {
+    fn event(&mut self, event: &PersistEvent, system: &System) -> bool {
+        self.0.lock().unwrap().push((event.kind, at_home(system)));
+        true
+    }
+}
+
+#[test]
+fn held_entries_wait_for_the_commit_and_reach_home_after_it() {
+    let mut system = machine(&["pmem.controller.write_queue_entries=8"]);
+    let homes = Arc::new(Mutex::new(Vec::new()));
+    system.observe(Box::new(Homes(homes.clone())));
+    let tx = system.new_tx();
+    assert_eq!(system.tx_begin(CORE, tx, 10), Outcome::Done(10));
+    let mut now = 10;
+    for line in 0..4 {
+        now = store(&mut system, line, line + 1, Some(tx), now + 1);
+    }
+    assert_eq!(homes.lock().unwrap().len(), 0, "nothing becomes durable before the commit");
+
+    let Outcome::Done(committed) = system.tx_commit(CORE, tx, now) else { panic!("the commit was refused") };
+    // The flushes are accepted at once; then a message to the controller and its answer, ten cycles each.
+    assert_eq!(committed, now + 20);
+    let seen = homes.lock().unwrap().clone();
+    assert_eq!(seen.len(), 4, "{seen:?}");
+    assert!(seen.iter().all(|&(kind, home)| kind == EventKind::QueueAccept && home == 0), "{seen:?}");
+    assert_eq!(at_home(&system), 4, "released entries are ordinary ones, which the domain keeps");
+
+    system.drain_queues(committed);
+    let seen = homes.lock().unwrap().clone();
+    assert_eq!(seen[4..].iter().filter(|(kind, _)| *kind == EventKind::MediaWrite).count(), 4);
+    assert!(seen[4..].iter().all(|&(_, home)| home == 4), "{seen:?}");
+    for line in 0..4 {
+        assert_eq!(system.load(CORE, place(line), 8, None, committed + 10_000).0, line + 1);
+    }
+}
+
+/// Groups of held entries at the last power failure, with the number of entries of each.
+type Held = Arc<Mutex<Vec<(u64, usize)>>>;
+
+/// Stands in for the machine's view at a power failure.
+struct Probe(Held, Box<dyn Durability>);
+
+impl Durability for Probe {
+    fn crash(&self, view: &CrashView<'_>, _: &mut CrashSink<'_>) -> Result<(), BudgetSpent> {
+        let groups = view.held.iter().map(|held| held.group).collect::<std::collections::BTreeSet<_>>();
+        let counted = groups.into_iter().map(|g| (g, view.held.iter().filter(|h| h.group == g).count()));
+        *self.0.lock().unwrap() = counted.collect();
+        Ok(())
+    }
+    fn tx_begin(
+        &mut self,
+        cx: &durasim_design::Ctx,
+        tx: TxId,
+        out: &mut durasim_design::Actions,
+    ) -> durasim_design::Gate {
+        self.1.tx_begin(cx, tx, out)
+    }
+    fn store(
+        &mut self,
+        cx: &durasim_design::Ctx,
+        store: &durasim_design::Store<'_>,
+        tag: &mut durasim_design::LineTag,
+        out: &mut durasim_design::Actions,
+    ) -> durasim_design::Gate {
+        self.1.store(cx, store, tag, out)
+    }
+    fn evict(
+        &mut self,
+        cx: &durasim_design::Ctx,
+        line: durasim_types::LineAddr,
+        tag: durasim_design::LineTag,
+        data: &durasim_types::Line,
+        out: &mut durasim_design::Actions,
+    ) -> durasim_design::Evict {
+        self.1.evict(cx, line, tag, data, out)
+    }
+    fn accept(
+        &mut self,
+        cx: &durasim_design::Ctx,
+        controller: u16,
+        at: PhysAddr,
+        token: Option<durasim_design::Token>,
+    ) -> durasim_design::Accept {
+        self.1.accept(cx, controller, at, token)
+    }
+    fn live(&self, tag: durasim_design::LineTag) -> bool {
+        self.1.live(tag)
+    }
+    fn digest(&self, hasher: &mut dyn std::hash::Hasher) {
+        self.1.digest(hasher);
+    }
+    fn stats(&self, _: &mut durasim_types::Stats) {}
+    fn reset_stats(&mut self) {}
+    fn fork(&self) -> Box<dyn Durability> {
+        Box::new(Probe(self.0.clone(), self.1.fork()))
+    }
+}
+
+static HELD: Mutex<Option<Held>> = Mutex::new(None);
+
+/// LAD with a look at what the machine shows it at a power failure.
+struct Watched;
+
+impl Design for Watched {
+    const NAME: &'static str = "lad";
+    const HOOKS: Hooks = Lad::HOOKS;
+    type Spec = <Lad as Design>::Spec;
+
+    fn reserve(spec: &Self::Spec, geometry: &Geometry) -> Vec<RegionRequest> {
+        Lad::reserve(spec, geometry)
+    }
+    fn build(spec: &Self::Spec, geometry: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
+        let held = HELD.lock().unwrap().get_or_insert_default().clone();
+        Ok(Box::new(Probe(held, Lad::build(spec, geometry)?)))
+    }
+    fn recover(
+        _: &Self::Spec,
+        _: &Geometry,
+        _: &mut durasim_design::CrashImage,
+    ) -> Result<durasim_design::RecoveryReport, durasim_design::Cut> {
+        Ok(durasim_design::RecoveryReport::default())
+    }
+    fn cost(spec: &Self::Spec, geometry: &Geometry) -> HardwareCost {
+        Lad::cost(spec, geometry)
+    }
+}
+
+#[test]
+fn a_power_failure_shows_what_the_queues_hold() {
+    let sets: Vec<String> = vec!["pmem.controller.write_queue_entries=8".into()];
+    let config = MachineConfig::parse("tiny", presets::text("tiny").unwrap(), &sets).unwrap();
+    let watched = Row { hardware: ErasedDesign::of::<Watched>(), ..row() };
+    let plan = Plan::new(&config, &watched, Domain::Adr).unwrap();
+    let mut system = System::new(&config, &plan).unwrap();
+    let held = HELD.lock().unwrap().clone().unwrap();
+    let tx = system.new_tx();
+    system.tx_begin(CORE, tx, 0);
+    // 12 lines of one set of the LLC, which has eight ways: some leave the caches before the commit.
+    let mut now = 0;
+    for n in 0..12 {
+        now = store(&mut system, 8 * n, n + 1, Some(tx), now + 1);
+    }
+    system.drain_queues(now);
+    let (image, _) = system.crash_image(u64::MAX);
+    let groups = held.lock().unwrap().clone();
+    assert!(matches!(groups[..], [(group, n)] if group == tx.0 && n >= 4), "{groups:?}");
+    assert!((0..12).all(|n| image.read_u64(place(8 * n)) == 0), "held entries are not in persistent memory");
+    for n in 0..12 {
+        assert_eq!(system.load(CORE, place(8 * n), 8, Some(tx), now + 50_000).0, n + 1, "held data serves loads");
+    }
+}
+
+#[test]
+fn an_abort_gives_up_what_is_held() {
+    let mut system = machine(&["pmem.controller.write_queue_entries=16"]);
+    let mut now = store(&mut system, 0, 77, None, 0);
+    let tx = system.new_tx();
+    system.tx_begin(CORE, tx, now);
+    for n in 0..12 {
+        now = store(&mut system, 8 * n, n + 1, Some(tx), now + 1);
+    }
+    let Outcome::Aborted(cycle, 9) = system.tx_abort(CORE, tx, 9, now) else { panic!("no abort") };
+    now = cycle;
+    for n in 0..12 {
+        let expected = if n == 0 { 77 } else { 0 };
+        assert_eq!(system.load(CORE, place(8 * n), 8, None, now).0, expected, "line {n}");
+    }
+}
+
+/// Lines keep their tags when their transaction commits; nothing of it may be held once more.
+#[test]
+fn many_transactions_follow_each_other() {
+    let mut system = machine(&["pmem.controller.write_queue_entries=8"]);
+    let mut now = 0;
+    for round in 0..200u64 {
+        let tx = system.new_tx();
+        system.tx_begin(CORE, tx, now);
+        for n in 0..4 {
+            now = store(&mut system, (round * 7 + n * 8) % 96, round * 10 + n, Some(tx), now + 1);
+        }
+        let Outcome::Done(done) = system.tx_commit(CORE, tx, now) else { panic!("refused") };
+        now = done;
+        assert!(system.error().is_none(), "{:?}", system.error());
+        for n in 0..4 {
+            assert_eq!(system.load(CORE, place((round * 7 + n * 8) % 96), 8, None, now).0, round * 10 + n);
+        }
+    }
+    system.drain_queues(now);
+    assert!(system.error().is_none(), "{:?}", system.error());
+}
