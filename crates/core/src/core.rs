@@ -420,6 +420,8 @@ impl Core {
 
     /// The registers of the transaction's begin come back, with the cause in a0.
     fn roll_back(&mut self, cycle: Cycle, code: u64) {
+        // The begin has left the buffer, or nothing could have aborted it: what is still there is of the transaction.
+        self.unit.buffer.discard();
         self.hart = self.checkpoint.clone().expect("only an open transaction is aborted");
         self.hart.x[10] = code;
         self.unit.open_tx = None;

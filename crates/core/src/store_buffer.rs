@@ -58,7 +58,7 @@ pub struct StoreBuffer {
     slots: VecDeque<Slot>,
     entries: usize,
     /// Stores in the buffer by bucket of their line.
-    filter: [u8; FILTER],
+    filter: [u16; FILTER],
     /// When the last entry left.
     left: Cycle,
     /// How many entries from the front have been asked for.
@@ -164,13 +164,18 @@ impl StoreBuffer {
             Outcome::Done(cycle) => cycle,
             Outcome::Aborted(cycle, code) => {
                 self.aborted = Some((cycle, code));
-                self.slots.clear();
-                self.filter = [0; FILTER];
-                self.asked = 0;
+                self.discard();
                 cycle
             }
         };
         self.left
+    }
+
+    /// Forgets all entries: they belong to a transaction that is aborted.
+    pub fn discard(&mut self) {
+        self.slots.clear();
+        self.filter = [0; FILTER];
+        self.asked = 0;
     }
 
     /// Lets everything leave that can by `at`.
