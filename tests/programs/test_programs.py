@@ -98,9 +98,18 @@ def run(elf: Path, *arguments: str, **options: Any) -> Ending:
     return Ending(result["guest_exit_code"], b"".join(written).decode(), result["program"]["instructions"])
 
 
+# Where programs run: functionally, or threads taking turns on the one core of a machine with caches and timing.
+MODES = {
+    "functional": {"functional": True},
+    "hercules-tecs23": {"functional": False},
+    "tiny": {"functional": False, "machine": "tiny", "design": "hercules", "set": ["core.time_slice_cycles=20000"]},
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_output_and_exit_code(case: Case, program: Callable[[str], Path], tmp_path: Path) -> None:
-    ending = run(program(case.name), *case.arguments, root=str(tmp_path))
+def test_output_and_exit_code(case: Case, mode: str, program: Callable[[str], Path], tmp_path: Path) -> None:
+    ending = run(program(case.name), *case.arguments, root=str(tmp_path), **MODES[mode])
     assert ending.stdout == case.expected()
     assert ending.exit_code == case.exit_code
 
@@ -115,14 +124,16 @@ def test_qemu_agrees(case: Case, program: Callable[[str], Path], tmp_path: Path)
     assert done.returncode == (case.exit_code if case.qemu_exit_code is None else case.qemu_exit_code)
 
 
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", ["mutex_counter", "thread_locals", "timeouts"])
-def test_threads_run_alike_every_time(name: str, program: Callable[[str], Path]) -> None:
-    assert run(program(name)) == run(program(name))
+def test_threads_run_alike_every_time(name: str, mode: str, program: Callable[[str], Path]) -> None:
+    assert run(program(name), **MODES[mode]) == run(program(name), **MODES[mode])
 
 
-def test_a_deadlock_is_reported_with_every_thread(program: Callable[[str], Path]) -> None:
+@pytest.mark.parametrize("mode", MODES)
+def test_a_deadlock_is_reported_with_every_thread(mode: str, program: Callable[[str], Path]) -> None:
     with pytest.raises(_core.GuestFault) as failure:
-        run(program("deadlock"))
+        run(program("deadlock"), **MODES[mode])
     sentence = str(failure.value)
     assert "deadlock: no thread can go on: " in sentence
     waits = sentence.split("no thread can go on: ")[1].split(" (last", maxsplit=1)[0].split(", ")
@@ -130,23 +141,13 @@ def test_a_deadlock_is_reported_with_every_thread(program: Callable[[str], Path]
     assert all(" waits for the futex at 0x" in wait for wait in waits)
 
 
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("threads", ["1", "4"])
-def test_private_pages_of_a_pool(threads: str, program: Callable[[str], Path], tmp_path: Path) -> None:
+def test_private_pages_of_a_pool(threads: str, mode: str, program: Callable[[str], Path], tmp_path: Path) -> None:
     elf = program("private_pool")
-    ending = run(elf, "/pmem/pool", threads)
+    ending = run(elf, "/pmem/pool", threads, **MODES[mode])
     assert (ending.exit_code, ending.stdout) == (0, (HERE / f"private_pool-{threads}.out").read_text())
     if QEMU is not None:
         command = [QEMU, elf, str(tmp_path / "pool"), threads]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
         assert (done.returncode, done.stdout) == (0, ending.stdout)
-
-
-def test_private_pages_on_a_machine_with_caches(program: Callable[[str], Path]) -> None:
-    elf = program("private_pool")
-    timed = run(elf, "/pmem/pool", functional=False, machine="tiny")
-    assert (timed.exit_code, timed.stdout) == (0, (HERE / "private_pool-1.out").read_text())
-
-
-def test_a_machine_with_caches_has_no_threads_yet(program: Callable[[str], Path]) -> None:
-    with pytest.raises(_core.GuestFault, match=r"system call 220 \(clone\): threads are not supported yet"):
-        run(program("mutex_counter"), functional=False, machine="tiny")

@@ -83,6 +83,10 @@ pub struct CoreConfig {
     pub forward_latency_cycles: Cycle,
     /// Cycles of a system call, during which the core does nothing else.
     pub system_call_cycles: Cycle,
+    /// Cycles of a context switch, during which the core does nothing else.
+    pub context_switch_cycles: Cycle,
+    /// Cycles after which a thread makes room for another one that is ready.
+    pub time_slice_cycles: Cycle,
     /// Functional units.
     pub units: UnitsConfig,
     /// Branch prediction.
@@ -101,6 +105,8 @@ impl Default for CoreConfig {
             decode_redirect_cycles: 2,
             forward_latency_cycles: 1,
             system_call_cycles: 1,
+            context_switch_cycles: 3000,
+            time_slice_cycles: 3_000_000,
             units: UnitsConfig::default(),
             predictor: PredictorConfig::default(),
         }
@@ -122,6 +128,7 @@ impl CoreConfig {
             ("decode_redirect_cycles", self.decode_redirect_cycles),
             ("forward_latency_cycles", self.forward_latency_cycles),
             ("system_call_cycles", self.system_call_cycles),
+            ("context_switch_cycles", self.context_switch_cycles),
         ];
         let refuse = |name: &str, value: u64, low: u64, high: u64| {
             Err(ConfigError::new(format!("{field}.{name}"), format!("{value} is not between {low} and {high}")))
@@ -135,6 +142,9 @@ impl CoreConfig {
             if value > 100_000 {
                 return refuse(name, value, 0, 100_000);
             }
+        }
+        if self.time_slice_cycles < 1000 {
+            return refuse("time_slice_cycles", self.time_slice_cycles, 1000, u64::MAX);
         }
         let u = &self.units;
         let units = [

@@ -53,6 +53,37 @@ pub struct CoreStats {
     pub system_calls: u64,
 }
 
+/// What a thread takes along when it gives up the core: its registers, and its open transaction with the registers of
+/// its begin.
+#[derive(Clone, Debug)]
+pub struct ThreadContext {
+    hart: Hart,
+    open_tx: Option<TxId>,
+    checkpoint: Option<Hart>,
+}
+
+impl ThreadContext {
+    /// A thread that starts with these registers.
+    pub fn new(hart: Hart) -> Self {
+        ThreadContext { hart, open_tx: None, checkpoint: None }
+    }
+
+    /// Where it goes on.
+    pub fn pc(&self) -> u64 {
+        self.hart.pc
+    }
+
+    /// Its registers.
+    pub fn hart_mut(&mut self) -> &mut Hart {
+        &mut self.hart
+    }
+
+    /// Its open transaction.
+    pub fn open_tx(&self) -> Option<TxId> {
+        self.open_tx
+    }
+}
+
 /// One core with its hart.
 pub struct Core {
     /// The registers.
@@ -138,6 +169,27 @@ impl Core {
         self.window.restart((self.window.commit_cycle() + self.config.system_call_cycles).max(earliest));
         self.fetched_line = None;
         self.unit.reservation = None;
+    }
+
+    /// The thread on the core gives it up: all its stores leave the store buffer first.
+    pub fn take_context<P: Port>(&mut self, port: &mut P) -> ThreadContext {
+        let left = self.unit.buffer.drain_all(self.unit.id, port, self.window.commit_cycle());
+        self.window.hold_commit(left);
+        self.unit.reservation = None;
+        ThreadContext {
+            hart: std::mem::take(&mut self.hart),
+            open_tx: self.unit.open_tx.take(),
+            checkpoint: self.checkpoint.take(),
+        }
+    }
+
+    /// A thread gets the core, which is empty, and starts at `from`.
+    pub fn put_context(&mut self, context: ThreadContext, from: Cycle) {
+        self.hart = context.hart;
+        self.unit.open_tx = context.open_tx;
+        self.checkpoint = context.checkpoint;
+        self.fetched_line = None;
+        self.window.restart(from.max(self.window.commit_cycle()));
     }
 
     /// Lets all stores leave and waits for all acknowledgements, as at the end of a program.

@@ -11,6 +11,6 @@ mod tlb;
 mod window;
 
 pub use config::{CoreConfig, UnitConfig, UnitsConfig};
-pub use core::{Core, CoreStats, Exit};
+pub use core::{Core, CoreStats, Exit, ThreadContext};
 pub use port::{Control, Outcome, PendingStore, Port};
 pub use store_buffer::StoreBuffer;

@@ -12,6 +12,7 @@ mod port;
 pub mod presets;
 mod result;
 mod run;
+mod scheduler;
 mod system;
 
 pub use config::{CacheConfig, Inclusion, InterconnectConfig, MachineConfig};

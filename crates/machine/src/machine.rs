@@ -4,14 +4,19 @@ use crate::MachineConfig;
 use crate::kernel::KernelMemory;
 use crate::measure::{Measurements, Moment, RegionEnd};
 use crate::port::MachinePort;
+use crate::scheduler::Scheduler;
 use crate::system::{DRAM_BASE, PMEM_BASE, Plan, System};
-use durasim_core::{Core, Exit};
-use durasim_guest::{MemoryMap, Output, PmemPool, PoolFile, Process, ProcessConfig, SyscallOutcome, ThreadId};
+use durasim_core::{Core, Exit, ThreadContext};
+use durasim_guest::{
+    MemoryMap, Output, PmemPool, PoolFile, Process, ProcessConfig, SyscallOutcome, ThreadEvent, ThreadId,
+};
 use durasim_isa::{Fault, FaultKind, Marker, Stop, disassemble};
 use durasim_types::{ConfigError, CoreId, Cycle, Digest, Error, GuestFault, PAGE_BYTES, Pages, Stats};
 
 /// Instructions between two looks at the outside world (output, cancellation).
 const SLICE: u64 = 1 << 20;
+/// The same where another thread may be due.
+const CONTENDED_SLICE: u64 = 1 << 10;
 
 /// A program for the machine.
 #[derive(Clone, Debug, Default)]
@@ -107,6 +112,8 @@ pub struct Machine {
     pub(crate) process: Process,
     cores: Vec<Core>,
     pub(crate) measure: Measurements,
+    scheduler: Scheduler,
+    context_switch_cycles: Cycle,
 }
 
 impl Machine {
@@ -126,7 +133,14 @@ impl Machine {
         let mut memory = KernelMemory { system: &mut system, core: CoreId(0), tx: None, at: 0 };
         let (process, hart) = Process::load(process_config(config, plan, program), files, &mut memory)?;
         let cores = vec![Core::new(CoreId(0), &config.core, hart)];
-        Ok(Machine { system, process, cores, measure: Measurements::new() })
+        Ok(Machine {
+            system,
+            process,
+            cores,
+            measure: Measurements::new(),
+            scheduler: Scheduler::new(config.core.time_slice_cycles),
+            context_switch_cycles: config.core.context_switch_cycles,
+        })
     }
 
     /// The memory system.
@@ -165,7 +179,8 @@ impl Machine {
             }
             let mut port =
                 MachinePort { system: &mut self.system, process: &mut self.process, measure: &mut self.measure };
-            let exit = self.cores[0].run(&mut port, left.min(SLICE));
+            let slice = if self.scheduler.is_contended() { CONTENDED_SLICE } else { SLICE };
+            let exit = self.cores[0].run(&mut port, left.min(slice));
             if let Some(error) = self.system.error() {
                 return Err(error.clone());
             }
@@ -192,6 +207,7 @@ impl Machine {
                 Exit::Fault(Stop::Fault(Fault { addr, why: FaultKind::CopyOnWrite, .. })) => self.copy_page(addr)?,
                 Exit::Fault(stop) => return Err(self.explain(stop).into()),
             }
+            self.preempt()?;
         }
     }
 
@@ -224,37 +240,80 @@ impl Machine {
     /// Serves a system call; the exit code if it was the program's last.
     fn system_call(&mut self, output: &mut dyn Output) -> Result<Option<i32>, Error> {
         let core = &mut self.cores[0];
+        let thread = self.scheduler.running();
         let (epoch, code_epoch) = (self.process.space().epoch(), self.process.space().code_epoch());
         let at = core.cycle();
         let now_ns = self.system.geometry().clock.picos(at) / 1000;
         let mut memory = KernelMemory { system: &mut self.system, core: CoreId(0), tx: core.open_tx(), at };
-        let (pc, last_syscall) = (core.hart.pc, self.process.last_syscall().map(str::to_owned));
-        let outcome = self.process.syscall(ThreadId::FIRST, &mut core.hart, &mut memory, now_ns, output)?;
-        // A thread alone wakes nobody, so the only event is a new thread.
-        if !self.process.take_events().is_empty() {
-            let what = "system call 220 (clone): threads are not supported yet".into();
-            return Err(GuestFault { pc, what, last_syscall }.into());
+        let outcome = self.process.syscall(thread, &mut core.hart, &mut memory, now_ns, output)?;
+        for event in self.process.take_events() {
+            match event {
+                ThreadEvent::Spawned { thread, hart } => self.scheduler.make_ready(thread, ThreadContext::new(*hart)),
+                ThreadEvent::Woken { thread } => self.scheduler.wake(thread),
+            }
         }
         if self.process.space().epoch() != epoch || self.process.space().code_epoch() != code_epoch {
             core.mappings_changed(self.process.space().code_epoch() != code_epoch);
         }
+        let clock = self.system.geometry().clock;
+        let cycle_of = |ns: u64| clock.cycles(ns.saturating_mul(1000));
         match outcome {
-            SyscallOutcome::Continue | SyscallOutcome::Yield => core.resume_after_system_call(0),
+            SyscallOutcome::Continue => core.resume_after_system_call(0),
+            SyscallOutcome::Yield => {
+                core.resume_after_system_call(0);
+                if self.scheduler.is_contended() {
+                    self.give_way(|scheduler, thread, context| scheduler.make_ready(thread, context))?;
+                }
+            }
             SyscallOutcome::Sleep { until_ns } => {
-                core.resume_after_system_call(self.system.geometry().clock.cycles(until_ns.saturating_mul(1000)));
+                let until = cycle_of(until_ns);
+                self.give_way(|scheduler, thread, context| scheduler.block(thread, context, Some(until), false))?;
             }
-            SyscallOutcome::Wait { until_ns: Some(until_ns) } => {
-                self.process.time_out(ThreadId::FIRST, &mut core.hart);
-                core.resume_after_system_call(self.system.geometry().clock.cycles(until_ns.saturating_mul(1000)));
+            SyscallOutcome::Wait { until_ns } => {
+                let until = until_ns.map(cycle_of);
+                self.give_way(|scheduler, thread, context| scheduler.block(thread, context, until, true))?;
             }
-            SyscallOutcome::Wait { until_ns: None } => {
-                let what = self.process.describe_deadlock(|_| core.hart.pc);
-                return Err(GuestFault { pc, what, last_syscall }.into());
-            }
-            SyscallOutcome::ThreadExit => unreachable!("the end of the last thread is the end of the program"),
+            SyscallOutcome::ThreadExit => self.give_way(|_, _, _| {})?,
             SyscallOutcome::Exit(code) => return Ok(Some(code)),
         }
         Ok(None)
+    }
+
+    /// The running thread gives up the core and is parked by `park`; the next one gets it.
+    fn give_way(&mut self, park: impl FnOnce(&mut Scheduler, ThreadId, ThreadContext)) -> Result<(), Error> {
+        let thread = self.scheduler.running();
+        let mut port = MachinePort { system: &mut self.system, process: &mut self.process, measure: &mut self.measure };
+        let context = self.cores[0].take_context(&mut port);
+        if context.open_tx().is_some() {
+            self.cores[0].put_context(context, 0);
+            return Err(self
+                .fault("a thread gives up the core inside a transaction, which is not supported yet")
+                .into());
+        }
+        let pc = context.pc();
+        park(&mut self.scheduler, thread, context);
+        let now = self.cores[0].cycle();
+        let Some(mut next) = self.scheduler.next(now) else {
+            let what = self.process.describe_deadlock(|thread| self.scheduler.pc(thread).unwrap_or(pc));
+            return Err(GuestFault { pc, what, last_syscall: self.process.last_syscall().map(str::to_owned) }.into());
+        };
+        if next.timed_out {
+            self.process.time_out(next.parked.thread, next.parked.context.hart_mut());
+        }
+        let from = next.from + if next.parked.thread == thread { 0 } else { self.context_switch_cycles };
+        let from = self.system.context_switch(CoreId(0), None, next.parked.context.open_tx(), from);
+        self.measure.thread = next.parked.thread;
+        self.cores[0].put_context(next.parked.context, from);
+        Ok(())
+    }
+
+    /// Lets another thread have the core if the running one has had its slice. Transactions are not interrupted.
+    fn preempt(&mut self) -> Result<(), Error> {
+        let core = &self.cores[0];
+        if core.open_tx().is_none() && self.scheduler.slice_is_over(core.cycle()) {
+            self.give_way(|scheduler, thread, context| scheduler.make_ready(thread, context))?;
+        }
+        Ok(())
     }
 
     /// Gives a page of a private mapping of persistent memory its copy in DRAM, after which the store is repeated. It
@@ -316,6 +375,8 @@ impl Machine {
         let waited = c.commit_stall_cycles as f64;
         stats.set("core.commit_stall_cycles", waited, "cycles", "Cycles in which commits held younger instructions");
         stats.count("core.system_calls", c.system_calls, "System calls");
+        let switches = self.scheduler.switches;
+        stats.count("core.context_switches", switches, "Times a thread got the core, since the start");
         stats
     }
 

@@ -1,7 +1,8 @@
 //! What is measured: the region of interest, latencies of operations, and the state of all counters at its end.
 
+use durasim_guest::ThreadId;
 use durasim_isa::Marker;
-use durasim_types::{CoreId, Cycle, PhysAddr, Stats};
+use durasim_types::{Cycle, PhysAddr, Stats};
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 
@@ -31,7 +32,9 @@ pub(crate) struct Measurements {
     pub pending: Option<(Marker, Cycle)>,
     pub data_base: Option<PhysAddr>,
     pub cache_block_operations: u64,
-    op_begun: BTreeMap<CoreId, Cycle>,
+    /// The thread on the core, whose operations are measured.
+    pub thread: ThreadId,
+    op_begun: BTreeMap<ThreadId, Cycle>,
     pub ops: u64,
     pub op_latency: Histogram<u64>,
 }
@@ -44,6 +47,7 @@ impl Measurements {
             pending: None,
             data_base: None,
             cache_block_operations: 0,
+            thread: ThreadId::FIRST,
             op_begun: BTreeMap::new(),
             ops: 0,
             op_latency: Histogram::new(3).expect("three digits are a valid precision"),
@@ -58,12 +62,12 @@ impl Measurements {
         self.op_latency.reset();
     }
 
-    pub fn op_begin(&mut self, core: CoreId, at: Cycle) {
-        self.op_begun.insert(core, at);
+    pub fn op_begin(&mut self, at: Cycle) {
+        self.op_begun.insert(self.thread, at);
     }
 
-    pub fn op_end(&mut self, core: CoreId, at: Cycle) {
-        if let Some(begun) = self.op_begun.remove(&core) {
+    pub fn op_end(&mut self, at: Cycle) {
+        if let Some(begun) = self.op_begun.remove(&self.thread) {
             self.ops += 1;
             self.op_latency.record(at - begun).expect("the histogram grows");
         }

@@ -93,10 +93,10 @@ impl Port for MachinePort<'_> {
         self.system.commits_retire_early()
     }
 
-    fn marker(&mut self, core: CoreId, marker: Marker, argument: u64, at: Cycle) -> Result<Control, Fault> {
+    fn marker(&mut self, _core: CoreId, marker: Marker, argument: u64, at: Cycle) -> Result<Control, Fault> {
         match marker {
-            Marker::OpBegin => self.measure.op_begin(core, at),
-            Marker::OpEnd => self.measure.op_end(core, at),
+            Marker::OpBegin => self.measure.op_begin(at),
+            Marker::OpEnd => self.measure.op_end(at),
             Marker::DataBase => self.measure.data_base = Some(self.process.space().translate(argument, Access::Read)?),
             Marker::DataSize => {
                 if let Some(base) = self.measure.data_base {

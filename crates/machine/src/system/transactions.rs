@@ -103,6 +103,14 @@ impl System {
         if self.hooks.has(Hooks::TX) { self.through(core, at, ask) } else { Outcome::Done(at) }
     }
 
+    /// Another thread takes over the core: the open transactions of both. The cycle in which it may start.
+    pub fn context_switch(&mut self, core: CoreId, leaving: Option<TxId>, coming: Option<TxId>, at: Cycle) -> Cycle {
+        if !self.hooks.has(Hooks::CONTEXT_SWITCH) {
+            return at;
+        }
+        self.through_or_note_abort(core, at, |s, cx, out| s.design.context_switch(cx, leaving, coming, out))
+    }
+
     /// The program declares its data range.
     pub fn declare_data(&mut self, range: DataRange) {
         self.data_range = Some(range);
