@@ -1,0 +1,71 @@
+"""What every row of the registry has to do, by being in it."""
+
+import pytest
+
+import durasim as ds
+
+ROWS = ds.designs()
+WORKLOADS = [workload.name for workload in ds.workloads()]
+SMALL = {"machine": "tiny", "ops": 10, "workload_args": {"populate": 10}}
+
+
+def _crash(row, workload, **options):
+    return ds.crash(design=row["name"], workload=workload, **{**SMALL, "points": 150, **options})
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["name"])
+def test_a_durable_row_survives_and_a_control_is_caught(row, workload):
+    result = _crash(row, workload)
+    assert result.trials == min(150, result.points)
+    if row["control"]:
+        assert result.violations > 0
+    else:
+        assert result.failures == ()
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if not row["control"]], ids=lambda row: row["name"])
+def test_every_persist_event_of_a_small_run_is_survived(row):
+    result = _crash(row, "array-swap", ops=2, points="all", workload_args={"populate": 4})
+    assert result.trials == result.points
+    assert result.failures == ()
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["name"])
+def test_a_domain_it_does_not_tolerate_is_refused(row):
+    for domain in {"adr", "eadr", "bbb", "nv-llc", "nv-tc", "media"} - set(row["domains"]):
+        with pytest.raises(ds.ConfigError, match="--control|no machine has yet"):
+            ds.run(design=row["name"], workload="array-swap", domain=domain, **SMALL)
+
+
+def test_software_logging_fails_where_it_must():
+    without = {"populate": 10, "no-flush": "true"}
+    assert _crash({"name": "swl-flush"}, "btree", workload_args=without).violations > 0
+    assert _crash({"name": "swl-flush"}, "btree", workload_args=without, domain="eadr").violations == 0
+    assert _crash({"name": "swl-eadr"}, "btree", domain="adr", control=True).violations > 0
+
+
+# Situations that are rare on real machines and common on `tiny`.
+RARE = {
+    "hercules": {
+        "counters": ("premature_flushes", "ewpq_spills", "migrations", "extension_hits", "off_chip_commits"),
+        "marks": ("premature_flush_open", "ewpq_full", "extension_populated", "migration_in_flight"),
+    },
+    "tc": {
+        "counters": ("full_stalls", "overflows", "shadowed_lines", "dropped_evictions"),
+        "marks": ("tc_full", "overflow_in_progress", "acknowledgement_in_flight"),
+    },
+}
+
+
+@pytest.mark.parametrize("design", RARE)
+def test_rare_paths_are_common_on_tiny_and_crash_points_fall_into_them(design):
+    run = ds.run(design=design, workload="btree", machine="tiny", ops=200, guest_output=lambda *_: None)
+    for counter in RARE[design]["counters"]:
+        assert run.stats[f"{design}.{counter}"].value > 0, counter
+    crash = ds.crash(
+        design=design, workload="btree", machine="tiny", ops=60, points=400, workload_args={"populate": 400}
+    )
+    assert crash.failures == ()
+    for mark in RARE[design]["marks"]:
+        assert crash.marks.get(mark, 0) > 0, mark
