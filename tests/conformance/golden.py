@@ -18,7 +18,7 @@ POPULATE = 60
 
 def cases() -> list[tuple[str, str]]:
     """Gives the pairs of row and workload."""
-    return [(row["name"], workload["name"]) for row in ds.designs() for workload in ds.workloads()]
+    return [(row["name"], workload.name) for row in ds.designs() for workload in ds.workloads()]
 
 
 def measure(design: str, workload: str) -> dict[str, Any]:
