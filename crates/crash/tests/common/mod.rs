@@ -288,6 +288,11 @@ impl Life {
                 let mut bytes = vec![0; len as usize];
                 let tx = self.tx();
                 self.system.read_newest(CORE, base.plus(offset), &mut bytes, tx, self.now);
+                if let Some((cycle, _)) = self.system.take_abort(CORE) {
+                    self.tally.aborted_by_hardware += 1;
+                    self.rolled_back(cycle);
+                    return Ok(());
+                }
                 self.compare(base, offset, &bytes, "the kernel")
             }
             _ => {
