@@ -3,12 +3,13 @@
 use std::hash::Hasher;
 
 use super::PredictorConfig;
-use super::target::INDIRECT_TAG_BITS;
 
 /// History lengths that are folded at a time: the tagged tables and, behind them, the table of indirect targets.
 pub(super) const LANES: usize = 16;
 /// Lanes that advance together: those of one vector register.
 pub(super) const HALF: usize = LANES / 2;
+/// Width of the tags of indirect targets.
+pub(super) const INDIRECT_TAG_BITS: u32 = 12;
 pub(super) const HISTORY_BITS_MAX: u32 = 1000;
 const RING_BITS: usize = 1024;
 

@@ -2,7 +2,7 @@
 
 use std::hash::Hasher;
 
-use super::history::History;
+use super::history::{History, INDIRECT_TAG_BITS};
 use super::{NO_TAG, scramble};
 
 /// An address that no branch has: instructions start at even addresses.
@@ -47,8 +47,6 @@ impl Btb {
         self.slots.iter().flat_map(|slot| [slot.pc, slot.target]).for_each(|word| h.write_u64(word));
     }
 }
-
-pub(super) const INDIRECT_TAG_BITS: u32 = 12;
 
 #[derive(Clone, Copy, Debug)]
 struct IndirectTarget {
