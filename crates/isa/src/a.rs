@@ -2,7 +2,7 @@
 //! size; the check is made here, so that every [`Bus`] may rely on it.
 
 use crate::bus::{Access, AmoOp, Bus, Fault, FaultKind};
-use crate::decode::Fields;
+use crate::fields::Fields;
 use crate::hart::{Hart, Stop};
 use crate::inst::Inst;
 use crate::op::Op;

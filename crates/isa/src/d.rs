@@ -1,6 +1,6 @@
 //! D: encodings of double-precision floating point. The arithmetic is in `float.rs`, shared with F.
 
-use crate::decode::Fields;
+use crate::fields::Fields;
 use crate::float::rounding_field_is_valid;
 use crate::inst::Inst;
 use crate::op::Op;

@@ -1,6 +1,6 @@
 //! F: encodings of single-precision floating point. The arithmetic is in `float.rs`, shared with D.
 
-use crate::decode::Fields;
+use crate::fields::Fields;
 use crate::float::rounding_field_is_valid;
 use crate::inst::Inst;
 use crate::op::Op;

@@ -4,7 +4,7 @@
 //! conversions). SoftFloat keeps rounding mode and flags in variables of the thread; every function here sets them
 //! before and collects them after each operation, so nothing leaks between harts or threads.
 
-use crate::decode::Fields;
+use crate::fields::Fields;
 use crate::hart::{Hart, Stop};
 use crate::inst::Inst;
 use softfloat_wrapper::{ExceptionFlags, F32, F64, Float, RoundingMode};

@@ -18,6 +18,7 @@ mod decode;
 pub mod encodings;
 mod execute;
 mod f;
+mod fields;
 mod float;
 mod hart;
 mod inst;

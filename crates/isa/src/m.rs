@@ -1,7 +1,7 @@
 //! M: multiplication and division. Division never traps: by zero it gives all ones (the remainder is the dividend), and
 //! the one signed overflow gives the dividend (the remainder is 0).
 
-use crate::decode::Fields;
+use crate::fields::Fields;
 use crate::inst::Inst;
 use crate::op::Op;
 

@@ -1,7 +1,7 @@
 //! RV64I: the base integer instructions, the markers hidden in its HINT space, and Zihintpause.
 
-use crate::decode::Fields;
 use crate::encodings::Marker;
+use crate::fields::Fields;
 use crate::inst::Inst;
 use crate::op::Op;
 

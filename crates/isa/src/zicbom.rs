@@ -1,6 +1,6 @@
 //! Zicbom: cache-block management by the address in rs1. `cbo.zero` belongs to Zicboz, which this machine lacks.
 
-use crate::decode::Fields;
+use crate::fields::Fields;
 use crate::inst::Inst;
 use crate::op::Op;
 

@@ -2,7 +2,7 @@
 //! F extension and the read-only counters `cycle`, `time` and `instret`.
 
 use crate::bus::{Bus, Counter};
-use crate::decode::Fields;
+use crate::fields::Fields;
 use crate::hart::Hart;
 use crate::inst::Inst;
 use crate::op::Op;

@@ -1,6 +1,6 @@
 //! Zifencei: FENCE.I. Its other fields are reserved for finer fences and ignored, as the manual asks.
 
-use crate::decode::Fields;
+use crate::fields::Fields;
 use crate::inst::Inst;
 use crate::op::Op;
 
