@@ -122,6 +122,8 @@ impl System {
             at = at.max(self.l1d[core.0 as usize].ready(slot));
             let mut new_tag = None;
             if self.hooks.has(Hooks::STORE) {
+                // What is due happens before the design takes the store, not between that and the writes it asks for.
+                self.advance(at);
                 let array = &self.l1d[core.0 as usize];
                 let version = array.version(slot);
                 let mut tag = self.live(version.tag);
