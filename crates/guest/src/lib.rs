@@ -6,11 +6,14 @@
 //! either: the clock of a system call is an argument.
 
 mod elf;
+mod files;
 mod flat;
 mod frames;
+mod host;
 mod pmem;
 mod pool;
 mod process;
+mod signals;
 mod space;
 mod stack;
 mod syscalls;

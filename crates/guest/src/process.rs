@@ -1,8 +1,8 @@
 //! A process: an address space, open files, signal dispositions and its threads.
 
+use crate::files::FileTable;
+use crate::signals::Signals;
 use crate::space::{AddressSpace, Backing, Rights, page_down, page_up};
-use crate::syscalls::files::FileTable;
-use crate::syscalls::signals::Signals;
 use crate::syscalls::{Call, Stop};
 use crate::threads::{ThreadEvent, ThreadId, Threads, Waiting};
 use crate::{MemoryMap, Output, PhysMemory, PmemPool, elf, stack};

@@ -3,10 +3,11 @@
 //! What the program sets of these is done to the files of the host where that can be; what `stat` shows does not follow
 //! the host (see `stat.rs`).
 
-use super::files::{Kind, refuse_pmem_sync};
-use super::host::{self, OpenMode};
+use super::files::refuse_pmem_sync;
 use super::paths::{Place, relative};
 use super::{Answer, Call, Stop};
+use crate::files::Kind;
+use crate::host::{self, OpenMode};
 use crate::stack::USER_ID;
 use ::syscalls::Errno;
 use cap_std::fs::{Permissions, PermissionsExt};

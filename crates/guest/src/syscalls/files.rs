@@ -1,184 +1,22 @@
-//! Open files: the descriptor table, and the system calls that take a descriptor.
+//! The system calls that take a descriptor.
 
-use super::host::{self, HostFile, SharedFile};
-use super::paths::Device;
 use super::{Answer, Call, Stop, refuse};
-use crate::{Extent, PhysMemory, PmemError, Stream};
+use crate::files::{Device, FILES_MAX, Kind};
+use crate::host::{self, HostFile};
+use crate::{Extent, PmemError};
 use ::syscalls::Errno;
-use cap_std::fs::Dir;
 use durasim_types::PAGE_BYTES;
-use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
-use std::sync::Arc;
 
-/// Descriptors are below this.
-pub(crate) const FILES_MAX: i32 = 1024;
 /// The most that one system call transfers, as in Linux.
 pub(super) const TRANSFER_MAX: u64 = 0x7fff_f000;
 /// Bytes copied at a time.
 pub(super) const CHUNK: u64 = 1 << 20;
 
 const O_APPEND: u64 = 0x400;
-pub(crate) const O_CLOEXEC: u64 = 0x8_0000;
+pub(super) const O_CLOEXEC: u64 = 0x8_0000;
 /// The flags that F_SETFL may change: O_APPEND, O_NONBLOCK, O_ASYNC, O_DIRECT, O_NOATIME.
 const SETTABLE: u64 = O_APPEND | 0x800 | 0x2000 | 0x4000 | 0x4_0000;
-
-/// What is behind a descriptor.
-#[derive(Clone, Debug)]
-pub(crate) enum Kind {
-    Stdin,
-    Output(Stream),
-    Device(Device),
-    Host { host: HostFile, path: String },
-    Pmem { name: String },
-    Folder { path: String, entries: Option<Arc<Vec<Entry>>> },
-}
-
-/// A name in a folder.
-#[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    pub(crate) name: String,
-    pub(crate) inode: u64,
-    /// DT_REG, DT_DIR or another of the types of `struct linux_dirent64`.
-    pub(crate) file_type: u8,
-}
-
-/// An open file, which several descriptors may share.
-#[derive(Clone, Debug)]
-pub(crate) struct Opened {
-    pub(crate) kind: Kind,
-    pub(crate) offset: u64,
-    pub(crate) readable: bool,
-    pub(crate) writable: bool,
-    /// The flags of F_GETFL: access mode and status flags.
-    pub(crate) flags: u64,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Descriptor {
-    opened: usize,
-    close_on_exec: bool,
-}
-
-/// The open files of a process, its view of the host's files and what it maps of them.
-#[derive(Clone, Debug)]
-pub(crate) struct FileTable {
-    descriptors: BTreeMap<i32, Descriptor>,
-    opened: Vec<Option<Opened>>,
-    pub(crate) shared: Vec<Option<SharedFile>>,
-    pub(crate) root: Option<Arc<Dir>>,
-    pub(crate) cwd: String,
-    pub(crate) creation_mask: u64,
-    stdin: Arc<Vec<u8>>,
-}
-
-impl FileTable {
-    pub(crate) fn new(root: Option<Arc<Dir>>, stdin: Vec<u8>) -> Self {
-        let mut table = FileTable {
-            descriptors: BTreeMap::new(),
-            opened: Vec::new(),
-            shared: Vec::new(),
-            root,
-            cwd: "/".into(),
-            creation_mask: 0o022,
-            stdin: Arc::new(stdin),
-        };
-        let stream =
-            |kind, readable| Opened { kind, offset: 0, readable, writable: !readable, flags: !readable as u64 };
-        for opened in [
-            stream(Kind::Stdin, true),
-            stream(Kind::Output(Stream::Stdout), false),
-            stream(Kind::Output(Stream::Stderr), false),
-        ] {
-            table.add(opened, false).expect("an empty table has room");
-        }
-        table
-    }
-
-    /// Gives `opened` the lowest free descriptor.
-    pub(crate) fn add(&mut self, opened: Opened, close_on_exec: bool) -> Result<i32, Errno> {
-        let fd = self.free_from(0)?;
-        let slot = self.opened.iter().position(Option::is_none).unwrap_or(self.opened.len());
-        if slot == self.opened.len() {
-            self.opened.push(None);
-        }
-        self.opened[slot] = Some(opened);
-        self.descriptors.insert(fd, Descriptor { opened: slot, close_on_exec });
-        Ok(fd)
-    }
-
-    fn free_from(&self, lowest: i32) -> Result<i32, Errno> {
-        (lowest..FILES_MAX).find(|fd| !self.descriptors.contains_key(fd)).ok_or(Errno::EMFILE)
-    }
-
-    fn descriptor(&self, fd: i32) -> Result<Descriptor, Errno> {
-        self.descriptors.get(&fd).copied().ok_or(Errno::EBADF)
-    }
-
-    pub(crate) fn get(&self, fd: i32) -> Result<&Opened, Errno> {
-        Ok(self.opened[self.descriptor(fd)?.opened].as_ref().expect("descriptors name open files"))
-    }
-
-    pub(crate) fn get_mut(&mut self, fd: i32) -> Result<&mut Opened, Errno> {
-        let slot = self.descriptor(fd)?.opened;
-        Ok(self.opened[slot].as_mut().expect("descriptors name open files"))
-    }
-
-    fn close(&mut self, fd: i32) -> Result<(), Errno> {
-        let closed = self.descriptors.remove(&fd).ok_or(Errno::EBADF)?;
-        if !self.descriptors.values().any(|d| d.opened == closed.opened) {
-            self.opened[closed.opened] = None;
-        }
-        Ok(())
-    }
-
-    fn duplicate(&mut self, from: i32, to: i32, close_on_exec: bool) -> Result<(), Errno> {
-        let opened = self.descriptor(from)?.opened;
-        if self.descriptors.contains_key(&to) {
-            self.close(to)?;
-        }
-        self.descriptors.insert(to, Descriptor { opened, close_on_exec });
-        Ok(())
-    }
-
-    /// Whether the file `name` under `/pmem/` is open.
-    pub(crate) fn has_pmem_open(&self, name: &str) -> bool {
-        self.opened.iter().flatten().any(|o| matches!(&o.kind, Kind::Pmem { name: n } if n == name))
-    }
-
-    /// Open files follow a file under `/pmem/` to its new name.
-    pub(crate) fn rename_pmem(&mut self, from: &str, to: &str) {
-        for opened in self.opened.iter_mut().flatten() {
-            if let Kind::Pmem { name } = &mut opened.kind
-                && name == from
-            {
-                *name = to.to_string();
-            }
-        }
-    }
-
-    /// Keeps a file of which pages are mapped with MAP_SHARED; the number of its place.
-    pub(crate) fn add_shared(&mut self, shared: SharedFile) -> usize {
-        let object = self.shared.iter().position(Option::is_none).unwrap_or(self.shared.len());
-        if object == self.shared.len() {
-            self.shared.push(None);
-        }
-        self.shared[object] = Some(shared);
-        object
-    }
-
-    /// The shared mapping of the host file `key`.
-    pub(crate) fn shared_of(&self, key: (u64, u64)) -> impl Iterator<Item = &SharedFile> {
-        self.shared.iter().flatten().filter(move |s| s.host.key == key)
-    }
-
-    /// Writes all shared mappings back; errors of the host are dropped.
-    pub(crate) fn write_back_all(&self, mem: &mut dyn PhysMemory) {
-        for shared in self.shared.iter().flatten() {
-            shared.write_back(mem).ok();
-        }
-    }
-}
 
 impl Call<'_> {
     pub(super) fn read(&mut self, fd: i32, to: u64, len: u64) -> Answer {
@@ -386,16 +224,15 @@ impl Call<'_> {
         const OFD_SETLK: u64 = 37;
         const OFD_SETLKW: u64 = 38;
         const DUPFD_CLOEXEC: u64 = 1030;
-        let descriptor = self.process.files.descriptor(fd)?;
+        let close_on_exec = self.process.files.close_on_exec(fd)?;
         match command {
             DUPFD | DUPFD_CLOEXEC => {
                 let lowest = i32::try_from(argument).ok().filter(|&l| l < FILES_MAX).ok_or(Errno::EINVAL)?;
                 self.dup_from(fd, lowest, command == DUPFD_CLOEXEC)
             }
-            GETFD => Ok(u64::from(descriptor.close_on_exec)),
+            GETFD => Ok(u64::from(close_on_exec)),
             SETFD => {
-                let changed = Descriptor { close_on_exec: argument & 1 != 0, ..descriptor };
-                self.process.files.descriptors.insert(fd, changed);
+                self.process.files.set_close_on_exec(fd, argument & 1 != 0)?;
                 Ok(0)
             }
             GETFL => Ok(self.process.files.get(fd)?.flags),

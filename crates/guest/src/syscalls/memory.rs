@@ -1,9 +1,9 @@
 //! Mappings.
 
-use super::files::{Kind, refuse_pmem_sync};
-use super::host::{self, HostFile, SharedFile};
-use super::paths::Device;
+use super::files::refuse_pmem_sync;
 use super::{Answer, Call, Stop, refuse};
+use crate::files::{Device, Kind};
+use crate::host::{self, HostFile, SharedFile};
 use crate::space::{Backing, PMEM_WINDOW_BASE, PMEM_WINDOW_END, Rights, USER_BEGIN, USER_END, page_up};
 use ::syscalls::Errno;
 use durasim_types::{PAGE_BYTES, PhysAddr};

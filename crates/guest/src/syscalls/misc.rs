@@ -1,6 +1,7 @@
 //! Questions about the system and its limits.
 
 use super::{Answer, Call, refuse};
+use crate::files::FILES_MAX;
 use crate::stack::{STACK_BYTES, USER_ID};
 use crate::threads::THREAD_NAME_BYTES;
 use ::syscalls::Errno;
@@ -16,7 +17,7 @@ impl Call<'_> {
         let limits = match resource {
             STACK => [STACK_BYTES, u64::MAX],
             CORE => [0, 0],
-            FILES => [super::files::FILES_MAX as u64; 2],
+            FILES => [FILES_MAX as u64; 2],
             0..=15 => [u64::MAX; 2],
             _ => return Err(Errno::EINVAL.into()),
         };

@@ -3,15 +3,14 @@
 //! Each is one method of [`Call`], in the file of its subject. A method returns the value for `a0` or a [`Stop`].
 
 mod attributes;
-pub(crate) mod files;
+mod files;
 mod futex;
-mod host;
-pub(crate) mod memory;
+mod memory;
 mod misc;
 mod open;
 mod paths;
 mod poll;
-pub(crate) mod signals;
+mod signals;
 mod stat;
 mod threads;
 mod time;

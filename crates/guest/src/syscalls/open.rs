@@ -1,9 +1,10 @@
 //! System calls that take a path.
 
-use super::files::{Kind, O_CLOEXEC, Opened, pmem_errno};
-use super::host::{self, OpenMode};
+use super::files::{O_CLOEXEC, pmem_errno};
 use super::paths::{Place, relative};
 use super::{Answer, Call, Stop};
+use crate::files::{Kind, Opened};
+use crate::host::{self, OpenMode};
 use ::syscalls::Errno;
 
 const O_ACCESS: u64 = 3;

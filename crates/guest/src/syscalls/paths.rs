@@ -1,7 +1,7 @@
 //! What a path of the program names.
 
-use super::files::Kind;
 use super::{Call, Stop};
+use crate::files::{Device, Kind};
 use ::syscalls::Errno;
 use cap_std::fs::Dir;
 use std::sync::Arc;
@@ -21,17 +21,6 @@ pub(crate) enum Place {
     Device(Device),
     /// `/proc/self/exe`.
     Executable,
-}
-
-/// Devices that exist without a root folder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Device {
-    /// Empty to read, swallows what is written.
-    Null,
-    /// Endless zeros.
-    Zero,
-    /// Endless bytes of the seeded generator.
-    Random,
 }
 
 /// Joins `path` to the absolute `folder` and resolves `.` and `..` by name; `..` of the root is the root.

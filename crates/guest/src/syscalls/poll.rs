@@ -1,7 +1,7 @@
 //! Waiting for files. All files that exist here are ready at once: what remains is to wait for a time.
 
-use super::files::{FILES_MAX, Kind};
 use super::{Answer, Call, Stop, refuse};
+use crate::files::{FILES_MAX, Kind};
 use ::syscalls::Errno;
 
 /// Something to read, there under two names (IN, RDNORM).

@@ -1,11 +1,11 @@
-//! Signals. Programs may block them, install handlers and ask; a handler never runs, so a run ends with a clear
+//! The system calls of signals. Programs may block them, install handlers and ask; a handler never runs, so a run ends with a clear
 //! sentence when a signal that has one is delivered.
 
 use super::{Answer, Call, Stop, refuse};
+use crate::signals::SIGNALS;
 use crate::threads::{PROCESS_ID, ThreadId};
 use ::syscalls::Errno;
 
-const SIGNALS: u64 = 64;
 /// Bytes of the kernel's `sigset_t`, which every call has to state.
 const SIGNAL_SET_BYTES: u64 = 8;
 const SIGKILL: u64 = 9;
@@ -16,20 +16,6 @@ const IGNORED_BY_DEFAULT: [u64; 4] = [17, 18, 23, 28];
 const STOPS_BY_DEFAULT: [u64; 4] = [19, 20, 21, 22];
 const SIG_DFL: u64 = 0;
 const SIG_IGN: u64 = 1;
-
-/// What the program asked to happen on each signal, and which wait for a thread that lets them through.
-#[derive(Clone, Debug)]
-pub(crate) struct Signals {
-    /// Handler, flags and mask of `struct sigaction`.
-    actions: [[u64; 3]; SIGNALS as usize],
-    pending: u64,
-}
-
-impl Default for Signals {
-    fn default() -> Self {
-        Signals { actions: [[0; 3]; SIGNALS as usize], pending: 0 }
-    }
-}
 
 impl Call<'_> {
     pub(super) fn rt_sigprocmask(&mut self, how: u64, set: u64, old: u64, size: u64) -> Answer {

@@ -1,10 +1,10 @@
 //! What the program is told about files. Times, owners, inode numbers and rights of the host are not shown: they
 //! would differ from run to run.
 
-use super::files::{Entry, Kind};
-use super::host;
 use super::paths::{Place, relative};
 use super::{Answer, Call, Stop};
+use crate::files::{Entry, Kind};
+use crate::host;
 use crate::stack::USER_ID;
 use ::syscalls::Errno;
 use durasim_types::PAGE_BYTES;

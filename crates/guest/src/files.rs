@@ -1,0 +1,189 @@
+//! The open files of a process: its descriptors, what is behind each, and what it maps of them.
+
+use crate::host::{HostFile, SharedFile};
+use crate::{PhysMemory, Stream};
+use ::syscalls::Errno;
+use cap_std::fs::Dir;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Descriptors are below this.
+pub(crate) const FILES_MAX: i32 = 1024;
+
+/// What is behind a descriptor.
+#[derive(Clone, Debug)]
+pub(crate) enum Kind {
+    Stdin,
+    Output(Stream),
+    Device(Device),
+    Host { host: HostFile, path: String },
+    Pmem { name: String },
+    Folder { path: String, entries: Option<Arc<Vec<Entry>>> },
+}
+
+/// Devices that exist without a root folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Device {
+    /// Empty to read, swallows what is written.
+    Null,
+    /// Endless zeros.
+    Zero,
+    /// Endless bytes of the seeded generator.
+    Random,
+}
+
+/// A name in a folder.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) name: String,
+    pub(crate) inode: u64,
+    /// DT_REG, DT_DIR or another of the types of `struct linux_dirent64`.
+    pub(crate) file_type: u8,
+}
+
+/// An open file, which several descriptors may share.
+#[derive(Clone, Debug)]
+pub(crate) struct Opened {
+    pub(crate) kind: Kind,
+    pub(crate) offset: u64,
+    pub(crate) readable: bool,
+    pub(crate) writable: bool,
+    /// The flags of F_GETFL: access mode and status flags.
+    pub(crate) flags: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Descriptor {
+    opened: usize,
+    close_on_exec: bool,
+}
+
+/// The open files of a process, its view of the host's files and what it maps of them.
+#[derive(Clone, Debug)]
+pub(crate) struct FileTable {
+    descriptors: BTreeMap<i32, Descriptor>,
+    opened: Vec<Option<Opened>>,
+    pub(crate) shared: Vec<Option<SharedFile>>,
+    pub(crate) root: Option<Arc<Dir>>,
+    pub(crate) cwd: String,
+    pub(crate) creation_mask: u64,
+    pub(crate) stdin: Arc<Vec<u8>>,
+}
+
+impl FileTable {
+    pub(crate) fn new(root: Option<Arc<Dir>>, stdin: Vec<u8>) -> Self {
+        let mut table = FileTable {
+            descriptors: BTreeMap::new(),
+            opened: Vec::new(),
+            shared: Vec::new(),
+            root,
+            cwd: "/".into(),
+            creation_mask: 0o022,
+            stdin: Arc::new(stdin),
+        };
+        let stream =
+            |kind, readable| Opened { kind, offset: 0, readable, writable: !readable, flags: !readable as u64 };
+        for opened in [
+            stream(Kind::Stdin, true),
+            stream(Kind::Output(Stream::Stdout), false),
+            stream(Kind::Output(Stream::Stderr), false),
+        ] {
+            table.add(opened, false).expect("an empty table has room");
+        }
+        table
+    }
+
+    /// Gives `opened` the lowest free descriptor.
+    pub(crate) fn add(&mut self, opened: Opened, close_on_exec: bool) -> Result<i32, Errno> {
+        let fd = self.free_from(0)?;
+        let slot = self.opened.iter().position(Option::is_none).unwrap_or(self.opened.len());
+        if slot == self.opened.len() {
+            self.opened.push(None);
+        }
+        self.opened[slot] = Some(opened);
+        self.descriptors.insert(fd, Descriptor { opened: slot, close_on_exec });
+        Ok(fd)
+    }
+
+    /// The lowest free descriptor that is not below `lowest`.
+    pub(crate) fn free_from(&self, lowest: i32) -> Result<i32, Errno> {
+        (lowest..FILES_MAX).find(|fd| !self.descriptors.contains_key(fd)).ok_or(Errno::EMFILE)
+    }
+
+    fn descriptor(&self, fd: i32) -> Result<Descriptor, Errno> {
+        self.descriptors.get(&fd).copied().ok_or(Errno::EBADF)
+    }
+
+    pub(crate) fn close_on_exec(&self, fd: i32) -> Result<bool, Errno> {
+        Ok(self.descriptor(fd)?.close_on_exec)
+    }
+
+    pub(crate) fn set_close_on_exec(&mut self, fd: i32, close_on_exec: bool) -> Result<(), Errno> {
+        self.descriptors.get_mut(&fd).ok_or(Errno::EBADF)?.close_on_exec = close_on_exec;
+        Ok(())
+    }
+
+    pub(crate) fn get(&self, fd: i32) -> Result<&Opened, Errno> {
+        Ok(self.opened[self.descriptor(fd)?.opened].as_ref().expect("descriptors name open files"))
+    }
+
+    pub(crate) fn get_mut(&mut self, fd: i32) -> Result<&mut Opened, Errno> {
+        let slot = self.descriptor(fd)?.opened;
+        Ok(self.opened[slot].as_mut().expect("descriptors name open files"))
+    }
+
+    pub(crate) fn close(&mut self, fd: i32) -> Result<(), Errno> {
+        let closed = self.descriptors.remove(&fd).ok_or(Errno::EBADF)?;
+        if !self.descriptors.values().any(|d| d.opened == closed.opened) {
+            self.opened[closed.opened] = None;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn duplicate(&mut self, from: i32, to: i32, close_on_exec: bool) -> Result<(), Errno> {
+        let opened = self.descriptor(from)?.opened;
+        if self.descriptors.contains_key(&to) {
+            self.close(to)?;
+        }
+        self.descriptors.insert(to, Descriptor { opened, close_on_exec });
+        Ok(())
+    }
+
+    /// Whether the file `name` under `/pmem/` is open.
+    pub(crate) fn has_pmem_open(&self, name: &str) -> bool {
+        self.opened.iter().flatten().any(|o| matches!(&o.kind, Kind::Pmem { name: n } if n == name))
+    }
+
+    /// Open files follow a file under `/pmem/` to its new name.
+    pub(crate) fn rename_pmem(&mut self, from: &str, to: &str) {
+        for opened in self.opened.iter_mut().flatten() {
+            if let Kind::Pmem { name } = &mut opened.kind
+                && name == from
+            {
+                *name = to.to_string();
+            }
+        }
+    }
+
+    /// Keeps a file of which pages are mapped with MAP_SHARED; the number of its place.
+    pub(crate) fn add_shared(&mut self, shared: SharedFile) -> usize {
+        let object = self.shared.iter().position(Option::is_none).unwrap_or(self.shared.len());
+        if object == self.shared.len() {
+            self.shared.push(None);
+        }
+        self.shared[object] = Some(shared);
+        object
+    }
+
+    /// The shared mapping of the host file `key`.
+    pub(crate) fn shared_of(&self, key: (u64, u64)) -> impl Iterator<Item = &SharedFile> {
+        self.shared.iter().flatten().filter(move |s| s.host.key == key)
+    }
+
+    /// Writes all shared mappings back; errors of the host are dropped.
+    pub(crate) fn write_back_all(&self, mem: &mut dyn PhysMemory) {
+        for shared in self.shared.iter().flatten() {
+            shared.write_back(mem).ok();
+        }
+    }
+}
