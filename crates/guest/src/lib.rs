@@ -22,8 +22,9 @@ mod threads;
 pub use flat::FlatMemory;
 pub use pmem::{Extent, PmemError, PmemPool};
 pub use pool::PoolFile;
-pub use process::{Process, ProcessConfig, SyscallOutcome};
+pub use process::{Process, ProcessConfig};
 pub use space::{AddressSpace, PMEM_WINDOW_BASE, Rights, USER_END};
+pub use syscalls::SyscallOutcome;
 pub use threads::{ThreadEvent, ThreadId, Waiting};
 
 use durasim_types::PhysAddr;

@@ -2,16 +2,13 @@
 
 use crate::files::FileTable;
 use crate::signals::Signals;
-use crate::space::{AddressSpace, Backing, Rights, page_down, page_up};
-use crate::syscalls::{Call, Stop};
+use crate::space::{AddressSpace, Backing, page_down, page_up};
 use crate::threads::{ThreadEvent, ThreadId, Threads, Waiting};
-use crate::{MemoryMap, Output, PhysMemory, PmemPool, elf, stack};
-use ::syscalls::Errno;
-use ::syscalls::riscv64::Sysno;
+use crate::{MemoryMap, PhysMemory, PmemPool, elf, stack};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use durasim_isa::Hart;
-use durasim_types::{ConfigError, Error, GuestFault, PAGE_BYTES, Rng};
+use durasim_types::{ConfigError, Error, PAGE_BYTES, Rng};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -56,31 +53,6 @@ impl ProcessConfig {
     }
 }
 
-/// How a system call ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SyscallOutcome {
-    /// The registers hold the result and the pc is behind the ECALL.
-    Continue,
-    /// As `Continue`, but the thread asks that others run before it goes on.
-    Yield,
-    /// As `Continue`, but the thread sleeps: it may not execute before this simulated time. Cores without other work
-    /// let their time pass.
-    Sleep {
-        /// Nanoseconds since the start of the simulation.
-        until_ns: u64,
-    },
-    /// As `Continue`, but the thread waits for a futex: it may execute again when [`ThreadEvent::Woken`] names it. If
-    /// that has not happened at the time given, the machine calls [`Process::time_out`] and lets it go on.
-    Wait {
-        /// Nanoseconds since the start of the simulation; without it the thread waits as long as it takes.
-        until_ns: Option<u64>,
-    },
-    /// The thread ended; its registers mean nothing any more. The last thread ends with `Exit` instead.
-    ThreadExit,
-    /// The program ended with this exit status, 0 to 255, whatever its other threads were doing.
-    Exit(i32),
-}
-
 /// The heap that `brk` moves.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Heap {
@@ -100,7 +72,7 @@ pub struct Process {
     pub(crate) random: Rng,
     pub(crate) exe_name: String,
     pub(crate) cores: u32,
-    last_syscall: Option<&'static str>,
+    pub(crate) last_syscall: Option<&'static str>,
 }
 
 impl Process {
@@ -158,61 +130,9 @@ impl Process {
         &mut self.space
     }
 
-    /// Carries out the system call of `thread`, whose registers are `hart`, with the pc at the ECALL, and whose earlier
-    /// stores `mem` sees. Ends with the pc behind the ECALL unless thread or program are over. `now_ns` is the simulated
-    /// time since the start. What it means for other threads is told by [`Process::take_events`].
-    ///
-    /// What is not supported is a [`GuestFault`] that names it; it never turns silently into an error code.
-    ///
-    /// # Panics
-    /// If `thread` does not exist or has ended.
-    pub fn syscall(
-        &mut self,
-        thread: ThreadId,
-        hart: &mut Hart,
-        mem: &mut dyn PhysMemory,
-        now_ns: u64,
-        sink: &mut dyn Output,
-    ) -> Result<SyscallOutcome, GuestFault> {
-        let number = hart.x[17];
-        let args: [u64; 6] = hart.x[10..16].try_into().expect("six argument registers");
-        let fault = |last: Option<&str>, what| GuestFault { pc: hart.pc, what, last_syscall: last.map(str::to_string) };
-        let Some(sysno) = usize::try_from(number).ok().and_then(Sysno::new) else {
-            return Err(fault(self.last_syscall, format!("system call {number} does not exist")));
-        };
-        let answer = Call { process: self, thread, hart, mem, now_ns, sink }.dispatch(sysno, args);
-        let previous = self.last_syscall.replace(sysno.name());
-        let (result, outcome) = match answer {
-            Ok(value) => (value, SyscallOutcome::Continue),
-            Err(Stop::Errno(errno)) => (negative(errno), SyscallOutcome::Continue),
-            Err(Stop::Yield) => (0, SyscallOutcome::Yield),
-            Err(Stop::Sleep { until_ns }) => (0, SyscallOutcome::Sleep { until_ns }),
-            Err(Stop::Wait { until_ns }) => (0, SyscallOutcome::Wait { until_ns }),
-            Err(Stop::ThreadExit) => return Ok(SyscallOutcome::ThreadExit),
-            Err(Stop::Exit(status)) => return Ok(SyscallOutcome::Exit(status)),
-            Err(Stop::Refuse(why)) => {
-                let what = format!("system call {number} ({}): {why}", sysno.name());
-                return Err(fault(previous, what));
-            }
-        };
-        hart.x[10] = result;
-        hart.pc += 4;
-        Ok(outcome)
-    }
-
     /// What system calls meant for other threads since the last call, in order. Asked after every system call.
     pub fn take_events(&mut self) -> Vec<ThreadEvent> {
         self.threads.take_events()
-    }
-
-    /// The time of `thread`, whose registers are `hart` and which waits for a futex, is over: it no longer waits, and its
-    /// system call returns ETIMEDOUT.
-    ///
-    /// # Panics
-    /// If the thread does not wait, as after an event that woke it.
-    pub fn time_out(&mut self, thread: ThreadId, hart: &mut Hart) {
-        assert!(self.threads.forget(thread), "thread {thread} does not wait for a futex");
-        hart.x[10] = negative(Errno::ETIMEDOUT);
     }
 
     /// The threads that wait for a futex, the longest waiting first.
@@ -270,11 +190,6 @@ impl Process {
     }
 }
 
-/// What a system call that failed returns.
-fn negative(errno: Errno) -> u64 {
-    (-i64::from(errno.into_raw())) as u64
-}
-
 fn load_segments(
     space: &mut AddressSpace,
     mem: &mut dyn PhysMemory,
@@ -300,11 +215,4 @@ fn load_segments(
             .map_err(|_| ConfigError::new("memory", format!("the DRAM is too small to load {name}")))?;
     }
     Ok(())
-}
-
-impl Rights {
-    /// The rights of the PROT_ bits of `mmap` and `mprotect`.
-    pub(crate) fn of_prot(prot: u64) -> Rights {
-        Rights { read: prot & 1 != 0, write: prot & 2 != 0, execute: prot & 4 != 0 }
-    }
 }

@@ -32,6 +32,13 @@ fn allowed(start: u64, end: u64) -> bool {
     start >= USER_BEGIN && end <= USER_END && (end <= PMEM_WINDOW_BASE || start >= PMEM_WINDOW_END)
 }
 
+impl Rights {
+    /// The rights of the PROT_ bits of `mmap` and `mprotect`.
+    fn of_prot(prot: u64) -> Rights {
+        Rights { read: prot & 1 != 0, write: prot & 2 != 0, execute: prot & 4 != 0 }
+    }
+}
+
 impl Call<'_> {
     pub(super) fn brk(&mut self, wanted: u64) -> Answer {
         let heap = self.process.heap;

@@ -1,6 +1,7 @@
 //! The system calls of 64-bit RISC-V Linux that programs in user space make.
 //!
-//! Each is one method of [`Call`], in the file of its subject. A method returns the value for `a0` or a [`Stop`].
+//! [`Process::syscall`] is the way in. Each call is one method of [`Call`], in the file of its subject. A method returns
+//! the value for `a0` or a [`Stop`].
 
 mod attributes;
 mod files;
@@ -22,7 +23,33 @@ use crate::{Output, PhysMemory};
 use ::syscalls::Errno;
 use ::syscalls::riscv64::Sysno;
 use durasim_isa::{Fault, Hart};
+use durasim_types::GuestFault;
 use futex::FutexArguments;
+
+/// How a system call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyscallOutcome {
+    /// The registers hold the result and the pc is behind the ECALL.
+    Continue,
+    /// As `Continue`, but the thread asks that others run before it goes on.
+    Yield,
+    /// As `Continue`, but the thread sleeps: it may not execute before this simulated time. Cores without other work
+    /// let their time pass.
+    Sleep {
+        /// Nanoseconds since the start of the simulation.
+        until_ns: u64,
+    },
+    /// As `Continue`, but the thread waits for a futex: it may execute again when [`ThreadEvent::Woken`](crate::ThreadEvent::Woken) names it. If
+    /// that has not happened at the time given, the machine calls [`Process::time_out`] and lets it go on.
+    Wait {
+        /// Nanoseconds since the start of the simulation; without it the thread waits as long as it takes.
+        until_ns: Option<u64>,
+    },
+    /// The thread ended; its registers mean nothing any more. The last thread ends with `Exit` instead.
+    ThreadExit,
+    /// The program ended with this exit status, 0 to 255, whatever its other threads were doing.
+    Exit(i32),
+}
 
 /// Why a system call does not simply return a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +92,65 @@ pub(crate) struct Call<'a> {
     pub(crate) mem: &'a mut dyn PhysMemory,
     pub(crate) now_ns: u64,
     pub(crate) sink: &'a mut dyn Output,
+}
+
+impl Process {
+    /// Carries out the system call of `thread`, whose registers are `hart`, with the pc at the ECALL, and whose earlier
+    /// stores `mem` sees. Ends with the pc behind the ECALL unless thread or program are over. `now_ns` is the simulated
+    /// time since the start. What it means for other threads is told by [`Process::take_events`].
+    ///
+    /// What is not supported is a [`GuestFault`] that names it; it never turns silently into an error code.
+    ///
+    /// # Panics
+    /// If `thread` does not exist or has ended.
+    pub fn syscall(
+        &mut self,
+        thread: ThreadId,
+        hart: &mut Hart,
+        mem: &mut dyn PhysMemory,
+        now_ns: u64,
+        sink: &mut dyn Output,
+    ) -> Result<SyscallOutcome, GuestFault> {
+        let number = hart.x[17];
+        let args: [u64; 6] = hart.x[10..16].try_into().expect("six argument registers");
+        let fault = |last: Option<&str>, what| GuestFault { pc: hart.pc, what, last_syscall: last.map(str::to_string) };
+        let Some(sysno) = usize::try_from(number).ok().and_then(Sysno::new) else {
+            return Err(fault(self.last_syscall, format!("system call {number} does not exist")));
+        };
+        let answer = Call { process: self, thread, hart, mem, now_ns, sink }.dispatch(sysno, args);
+        let previous = self.last_syscall.replace(sysno.name());
+        let (result, outcome) = match answer {
+            Ok(value) => (value, SyscallOutcome::Continue),
+            Err(Stop::Errno(errno)) => (negative(errno), SyscallOutcome::Continue),
+            Err(Stop::Yield) => (0, SyscallOutcome::Yield),
+            Err(Stop::Sleep { until_ns }) => (0, SyscallOutcome::Sleep { until_ns }),
+            Err(Stop::Wait { until_ns }) => (0, SyscallOutcome::Wait { until_ns }),
+            Err(Stop::ThreadExit) => return Ok(SyscallOutcome::ThreadExit),
+            Err(Stop::Exit(status)) => return Ok(SyscallOutcome::Exit(status)),
+            Err(Stop::Refuse(why)) => {
+                let what = format!("system call {number} ({}): {why}", sysno.name());
+                return Err(fault(previous, what));
+            }
+        };
+        hart.x[10] = result;
+        hart.pc += 4;
+        Ok(outcome)
+    }
+
+    /// The time of `thread`, whose registers are `hart` and which waits for a futex, is over: it no longer waits, and its
+    /// system call returns ETIMEDOUT.
+    ///
+    /// # Panics
+    /// If the thread does not wait, as after an event that woke it.
+    pub fn time_out(&mut self, thread: ThreadId, hart: &mut Hart) {
+        assert!(self.threads.forget(thread), "thread {thread} does not wait for a futex");
+        hart.x[10] = negative(Errno::ETIMEDOUT);
+    }
+}
+
+/// What a system call that failed returns.
+fn negative(errno: Errno) -> u64 {
+    (-i64::from(errno.into_raw())) as u64
 }
 
 impl Call<'_> {
