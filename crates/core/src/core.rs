@@ -28,6 +28,8 @@ pub enum Exit {
     NoTransaction,
     /// The port asked for control after a marker.
     Yield,
+    /// A transaction was aborted whose commit instruction had retired early.
+    LateAbort,
 }
 
 /// Counters of a core.
@@ -153,6 +155,11 @@ impl Core {
     /// The open transaction.
     pub fn open_tx(&self) -> Option<TxId> {
         self.unit.open_tx
+    }
+
+    /// Whether a transaction was aborted whose commit instruction had retired.
+    pub fn lost_a_commit(&self) -> bool {
+        self.unit.buffer.aborted_late
     }
 
     /// Cached translations are dropped; with `code`, decoded blocks too.
@@ -347,6 +354,9 @@ impl Core {
             self.unit.buffer.aborted = port.take_abort(self.unit.id);
         }
         if let Some((cycle, code)) = self.unit.buffer.aborted.take() {
+            if self.lost_a_commit() {
+                return Next::Exit(Exit::LateAbort);
+            }
             self.roll_back(cycle, code);
             return Next::Block;
         }

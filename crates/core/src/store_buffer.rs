@@ -65,6 +65,8 @@ pub struct StoreBuffer {
     asked: usize,
     /// Set when a transaction was aborted while its entries left; the core takes notice after the instruction.
     pub aborted: Option<(Cycle, u64)>,
+    /// Set when that transaction's commit instruction had retired already: there is nothing to go back to.
+    pub aborted_late: bool,
 }
 
 impl StoreBuffer {
@@ -77,6 +79,7 @@ impl StoreBuffer {
             left: 0,
             asked: 0,
             aborted: None,
+            aborted_late: false,
         }
     }
 
@@ -164,6 +167,7 @@ impl StoreBuffer {
             Outcome::Done(cycle) => cycle,
             Outcome::Aborted(cycle, code) => {
                 self.aborted = Some((cycle, code));
+                self.aborted_late = self.slots.iter().any(|s| matches!(s.entry, Entry::Commit(_)));
                 self.discard();
                 cycle
             }

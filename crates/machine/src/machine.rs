@@ -189,6 +189,9 @@ impl Machine {
                 Exit::SystemCall => {
                     if let Some(code) = self.system_call(output)? {
                         self.finish();
+                        if self.cores[0].lost_a_commit() {
+                            return Err(self.lost_commit().into());
+                        }
                         return match self.system.error() {
                             Some(error) => Err(error.clone()),
                             None => Ok(Ending::Exited(code)),
@@ -201,6 +204,7 @@ impl Machine {
                 Exit::NestedTransaction => {
                     return Err(self.fault("a transaction begins inside another one").into());
                 }
+                Exit::LateAbort => return Err(self.lost_commit().into()),
                 Exit::NoTransaction => {
                     return Err(self.fault("a transaction is ended where none is open").into());
                 }
@@ -214,6 +218,13 @@ impl Machine {
     fn fault(&self, what: impl Into<String>) -> GuestFault {
         let last_syscall = self.process.last_syscall().map(str::to_owned);
         GuestFault { pc: self.cores[0].hart.pc, what: what.into(), last_syscall }
+    }
+
+    fn lost_commit(&self) -> GuestFault {
+        self.fault(
+            "a transaction whose commit had retired exceeds what the design can take back: its fall-back path needs \
+             more room",
+        )
     }
 
     fn explain(&mut self, stop: Stop) -> GuestFault {
@@ -284,6 +295,9 @@ impl Machine {
         let thread = self.scheduler.running();
         let mut port = MachinePort { system: &mut self.system, process: &mut self.process, measure: &mut self.measure };
         let context = self.cores[0].take_context(&mut port);
+        if self.cores[0].lost_a_commit() {
+            return Err(self.lost_commit().into());
+        }
         if context.open_tx().is_some() {
             self.cores[0].put_context(context, 0);
             return Err(self
