@@ -1,6 +1,7 @@
 //! A campaign over the crash points of one run: one run counts the persist events, a second one is crashed.
 
 use crate::byte_oracle::ByteOracle;
+use crate::order::{Checking, OrderChecker};
 use crate::result::{CrashResult, Failure};
 use crate::trial::{Judge, Objection, Trial};
 use durasim_design::{Backend, CrashImage, Row};
@@ -161,8 +162,14 @@ struct Counted {
 
 fn count(prepared: &Prepared, request: &RunRequest, stop: &AtomicBool) -> Result<Counted, Error> {
     let mut machine = Machine::new(&prepared.config, &prepared.plan, &prepared.program)?;
+    let order = Arc::new(Mutex::new(OrderChecker::default()));
+    machine.system_mut().observe(Box::new(Checking(order.clone())));
     let mut output = Interruptible { captured: Captured::default(), stop };
     let ending = machine.run(request.max_instructions, &mut output)?;
+    if let Some(objection) = order.lock().expect("nobody panics with the checker").objection() {
+        let what = format!("its persist events come in an order that no hardware could produce: {objection}");
+        return Err(Error::Stuck { cycle: machine.cycle(), what });
+    }
     if stop.load(Ordering::Relaxed) {
         return Err(ConfigError::new("campaign", "stopped before its first crash").into());
     }

@@ -6,9 +6,11 @@
 
 mod byte_oracle;
 mod campaign;
+mod order;
 mod result;
 mod trial;
 
 pub use byte_oracle::{ByteOracle, Verdict};
 pub use campaign::{CrashRequest, Points, crash};
+pub use order::OrderChecker;
 pub use result::{CrashResult, Failure};
