@@ -380,15 +380,24 @@ impl Controller {
             entry.write.held = None;
             self.held -= 1;
         }
+        // Those that still wait for room too: they would come in held for ever.
+        for (write, _) in self.inbound.iter_mut().filter(|(w, _)| w.held == Some(group)) {
+            write.held = None;
+        }
         self.refresh();
     }
 
-    /// Held entries of `group` vanish.
-    pub fn discard(&mut self, group: u64, at_ps: Picos) {
+    /// Held entries of `group` vanish, and those of the group that still wait for room: their tokens are given back,
+    /// since nobody will acknowledge them.
+    pub fn discard(&mut self, group: u64, at_ps: Picos) -> Vec<WriteToken> {
+        let waiting = self.inbound.iter().filter(|(w, _)| w.held == Some(group));
+        let tokens = waiting.filter_map(|(w, _)| w.token).collect();
+        self.inbound.retain(|(w, _)| w.held != Some(group));
         self.queue.retain(|e| e.write.held != Some(group));
         self.held = self.queue.iter().filter(|e| e.is_held()).count();
         self.freed_ps = self.freed_ps.max(at_ps);
         self.refresh();
+        tokens
     }
 
     /// Feeds contents, queues and clocks into a digest.

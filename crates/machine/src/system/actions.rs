@@ -88,7 +88,11 @@ impl System {
                 self.pmem.release(group);
                 self.advance(at);
             }
-            Action::DiscardHeld { controller: _, group } => self.pmem.discard(group, self.clock.picos(at)),
+            Action::DiscardHeld { controller: _, group } => {
+                for token in self.pmem.discard(group, self.clock.picos(at)) {
+                    self.forget_outstanding(token.0);
+                }
+            }
             Action::InvalidateTagged(tx) => self.invalidate_tagged(tx),
             Action::RestoreRegisters(tx, why) => {
                 self.aborts[core.0 as usize] = Some((at, why.code()));

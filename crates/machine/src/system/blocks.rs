@@ -26,6 +26,7 @@ impl System {
             }
         }
         let pmem = self.is_pmem(line);
+        let in_domain = matches!(self.domain, Domain::Eadr | Domain::Bbb);
         if pmem && self.hooks.has(Hooks::FLUSH) {
             let tag = newest.map_or(Default::default(), |v| v.tag);
             let mut out = self.actions();
@@ -33,10 +34,13 @@ impl System {
             let verdict = self.design.flush(&cx, line, tag, &mut out);
             self.carry_out(core, at, out);
             if verdict == FlushVerdict::Ignore {
+                // Nothing is written for it, but what was written before is waited for.
+                if !in_domain && self.pmem_write_pending(line) {
+                    self.await_pending(core, line, at + path);
+                }
                 return at;
             }
         }
-        let in_domain = matches!(self.domain, Domain::Eadr | Domain::Bbb);
         if let Some(data) = self.newest_if_dirty(core, line) {
             let cause = if pmem { self.home_cause(line) } else { Cause::Data };
             let mut write = Write::line(line, data, cause);
@@ -46,11 +50,7 @@ impl System {
             self.submit(core, write, at + path);
             self.clean_copies(core, line, data);
         } else if pmem && !in_domain && self.pmem_write_pending(line) {
-            // An earlier write of the line is on its way: an empty write behind it brings the acknowledgement.
-            let mut write = Write::line(line, [0; 64], Cause::Data);
-            write.mask = 0;
-            write.token = Some(clean_token(core));
-            self.submit(core, write, at + path);
+            self.await_pending(core, line, at + path);
         }
         if op != CacheBlockOp::Clean {
             for level in LevelId::ALL {
@@ -61,6 +61,14 @@ impl System {
             }
         }
         at
+    }
+
+    /// An earlier write of the line is on its way: an empty write behind it brings the acknowledgement.
+    fn await_pending(&mut self, core: CoreId, line: LineAddr, at: Cycle) {
+        let mut write = Write::line(line, [0; 64], Cause::Data);
+        write.mask = 0;
+        write.token = Some(clean_token(core));
+        self.submit(core, write, at);
     }
 
     /// Whether a write of the line has been handed over and is not durable.

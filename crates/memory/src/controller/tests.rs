@@ -139,3 +139,15 @@ fn nothing_happens_before_its_time_although_a_write_came_meanwhile() {
     assert_eq!(drain(&mut c).len(), 1);
     assert_eq!(c.next_ps(), Picos::MAX, "a held entry announces nothing");
 }
+
+#[test]
+fn held_writes_that_wait_for_room_are_released_and_discarded_too() {
+    let held = |line, group| Write { held: Some(group), token: Some(WriteToken(line)), ..write(line, 1) };
+    let mut c = controller(1, 1);
+    assert!(c.submit(held(1, 7), 0));
+    assert!(!c.submit(held(2, 7), 0) && !c.submit(held(3, 8), 0));
+    assert_eq!(c.discard(8, 0), [WriteToken(3)]);
+    c.release(7);
+    drain(&mut c);
+    assert_eq!([1, 2, 3].map(|line| c.media().line(LineAddr(line))[0]), [1, 1, 0]);
+}
