@@ -1,0 +1,84 @@
+"""Crashes durable rows with drawn workloads, sizes and parameters on `tiny`; ends with 1 if a promise is broken.
+
+    .venv/bin/python tools/random_campaigns.py 1000    # so many campaigns of 120 crashes
+    .venv/bin/python tools/random_campaigns.py 1000 8  # with another seed
+
+Equal arguments draw equal campaigns. Each objection is printed with the command that replays it.
+"""
+
+import argparse
+import random
+import sys
+from typing import Any
+
+import durasim
+
+POINTS = 120
+WORKLOADS = {
+    "btree": ("node-bytes", [128, 256, 1024, 5440]),
+    "array-swap": ("element-bytes", [64, 256, 1024]),
+}
+MACHINE = {
+    "interconnect.inclusion": ["inclusive", "non-inclusive"],
+    "pmem.controller.write_queue_entries": [1, 2, 4, 64],
+    "pmem.media.banks": [1, 2, 16],
+}
+DESIGNS: dict[str, dict[str, list[Any]]] = {
+    "hercules": {
+        "design.hercules.ewpq_entries": [1, 2, 4, 16],
+        "design.hercules.tx_id_bits": [4, 6, 12],
+        "design.hercules.migration_period_instructions": [300, 2000, 20_000],
+        "design.hercules.tx_len_store": ["cached", "controller"],
+    },
+    "tc": {
+        "design.tc.entries": [4, 8, 16, 64],
+        "design.tc.coalesce": ["none", "line"],
+        "design.tc.overflow_percent": [50, 90, 100],
+    },
+}
+
+
+def draw(rng: random.Random) -> dict[str, Any]:
+    """Gives the arguments of one campaign."""
+    design = rng.choice([row["name"] for row in durasim.designs() if not row["control"]])
+    workload = rng.choice(sorted(WORKLOADS))
+    argument, sizes = WORKLOADS[workload]
+    settings = {key: rng.choice(values) for key, values in {**MACHINE, **DESIGNS.get(design, {})}.items()}
+    return {
+        "design": design,
+        "workload": workload,
+        "machine": "tiny",
+        "ops": rng.choice([10, 40]),
+        "points": POINTS,
+        "seed": rng.randrange(1, 10**6),
+        "set": settings,
+        "workload_args": {"populate": rng.choice([5, 30, 200, 600]), argument: rng.choice(sizes)},
+    }
+
+
+def main(campaigns: int, seed: int) -> int:
+    """Runs the campaigns; gives the number of those in which a promise was broken or the run failed."""
+    rng = random.Random(seed)  # noqa: S311 - draws test cases
+    trials = broken = 0
+    for _ in range(campaigns):
+        arguments = draw(rng)
+        try:
+            result = durasim.crash(**arguments)
+        except durasim.DurasimError as error:
+            print(f"{arguments}: {error}", flush=True)
+            broken += 1
+            continue
+        trials += result.trials
+        if result.failures:
+            print(f"{result.failures[0].message}\n  {result.failures[0].command}", flush=True)
+            broken += 1
+    print(f"{campaigns} campaigns, {trials} crashes, {broken} campaigns with a broken promise")
+    return broken
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Crash durable rows with drawn parameters.")
+    parser.add_argument("campaigns", type=int)
+    parser.add_argument("seed", type=int, nargs="?", default=7)
+    chosen = parser.parse_args()
+    sys.exit(1 if main(chosen.campaigns, chosen.seed) else 0)
