@@ -88,6 +88,21 @@ impl Store<'_> {
     }
 }
 
+/// A request of a core for a tagged line that is not its own; see [`Durability::probe`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Which line.
+    pub line: LineAddr,
+    /// Its live tag.
+    pub tag: LineTag,
+    /// The open transaction for which the core asks; `None` outside of transactions.
+    pub tx: Option<TxId>,
+    /// Whether the core wants to write it: all other copies are taken away.
+    pub write: bool,
+    /// The core whose private caches hold the newest version; `None`: the last level does.
+    pub holder: Option<CoreId>,
+}
+
 /// The set of hooks a design wants; the machine calls no other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hooks(u32);
@@ -109,7 +124,7 @@ hooks! {
     VICTIM = 6, "The choice of victims.";
     EVICT = 7, "Versions that leave the last level.";
     FILL = 8, "Misses of the last level.";
-    PROBE = 9, "Requests of other cores for tagged lines.";
+    PROBE = 9, "Requests of cores for tagged lines that are not in their own caches.";
     ACCEPT = 10, "Writes that arrive at a controller.";
     FENCE = 11, "Fences.";
     FLUSH = 12, "Cache-block operations on persistent memory.";
@@ -151,7 +166,8 @@ pub trait Durability: Send {
         Gate::Done
     }
 
-    /// The transaction aborts; its stores still in the store buffer are gone already.
+    /// The transaction aborts; its stores still in the store buffer will never leave it. `cx.core` is the core that its
+    /// thread runs on or ran on last, which may be another one than the core whose request made it abort.
     fn tx_abort(&mut self, cx: &Ctx, tx: TxId, why: AbortCause, out: &mut Actions) -> Gate {
         Gate::Done
     }
@@ -208,8 +224,10 @@ pub trait Durability: Send {
         Fill::Home { search_cycles: 0, serial: false }
     }
 
-    /// Another core asks for a tagged line.
-    fn probe(&mut self, cx: &Ctx, requester_tx: Option<TxId>, line: LineAddr, tag: LineTag) -> Probe {
+    /// A core (`cx.core`) asks for a line with a live tag that lies in the private caches of another core or in the
+    /// last level, or asks for the right to write a tagged line that it may only read. Its own open transaction may be
+    /// the one that the tag speaks of: a thread may have moved, or the line was evicted.
+    fn probe(&mut self, cx: &Ctx, request: &Request, out: &mut Actions) -> Probe {
         Probe::Grant
     }
 
@@ -242,7 +260,8 @@ pub trait Durability: Send {
         FlushVerdict::Proceed
     }
 
-    /// Another thread takes over the core: its open transaction, or none.
+    /// Another thread takes over the core: the open transactions of the leaving and of the coming thread. Threads may
+    /// come back on another core.
     fn context_switch(&mut self, cx: &Ctx, leaving: Option<TxId>, coming: Option<TxId>, out: &mut Actions) -> Gate {
         Gate::Done
     }

@@ -16,7 +16,7 @@ pub use action::{Action, Actions, Message, Node, Payload};
 pub use cost::{HardwareCost, Structure};
 pub use crash::{BudgetSpent, CachedLine, CrashImage, CrashSink, CrashView, Cut, HeldWrite, RecoveryReport};
 pub use geometry::{Geometry, LevelGeometry, LevelId, PmRegion, RegionRequest, SpecError};
-pub use hooks::{AbortCause, Ctx, Durability, Hooks, LineTag, Store};
+pub use hooks::{AbortCause, Ctx, Durability, Hooks, LineTag, Request, Store};
 pub use registry::{Backend, Built, Design, ErasedDesign, Promise, Row};
 pub use verdict::{
     Accept, CommitRule, Evict, Fill, FlushVerdict, Gate, Gather, Merge, Overlay, Part, Probe, Scanned, Signal, Token,

@@ -62,7 +62,8 @@ pub enum Evict {
     Drop,
     /// It may not leave yet; ask again.
     After(Wait),
-    /// It cannot leave: the transaction it belongs to must abort, which discards it.
+    /// It cannot leave: the transaction it belongs to must abort, which discards it. That may be the transaction of
+    /// another core than the one that needs the room.
     Abort(TxId, AbortCause),
 }
 
@@ -130,21 +131,20 @@ pub enum Fill {
     },
     /// Not yet; ask again.
     Wait(Wait),
-    /// The transaction that asks must abort.
+    /// This transaction must abort. If it is the one that asks, the request ends with it; else the design is asked
+    /// again.
     Abort(TxId, AbortCause),
 }
 
-/// The answer to another core's request for a line.
+/// The answer to a core's request for a tagged line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Probe {
     /// It gets the line.
     Grant,
-    /// Not yet.
+    /// Not yet; ask again.
     Wait(Wait),
-    /// The transaction that holds the line aborts, then the line is granted.
-    AbortHolder,
-    /// The transaction that asks aborts.
-    AbortRequester,
+    /// This transaction aborts. If it is the requester's, the request ends with it; else the request is made again.
+    Abort(TxId, AbortCause),
 }
 
 /// A controller's answer to a write.

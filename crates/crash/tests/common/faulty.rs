@@ -4,7 +4,7 @@
 use durasim_design::{
     AbortCause, Accept, Action, Actions, BudgetSpent, CommitRule, CrashImage, CrashSink, CrashView, Ctx, Cut, Design,
     Durability, ErasedDesign, Evict, Fill, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge,
-    Message, Node, Probe, RecoveryReport, RegionRequest, Row, Scanned, SpecError, Store, Token,
+    Message, Node, Probe, RecoveryReport, RegionRequest, Request, Row, Scanned, SpecError, Store, Token,
 };
 use durasim_designs::{Hercules, Tc, row};
 use durasim_types::{Line, LineAddr, PhysAddr, Stats, TxId};
@@ -263,8 +263,8 @@ impl Durability for State {
         }
     }
 
-    fn probe(&mut self, cx: &Ctx, requester_tx: Option<TxId>, line: LineAddr, tag: LineTag) -> Probe {
-        self.inner.probe(cx, requester_tx, line, tag)
+    fn probe(&mut self, cx: &Ctx, request: &Request, out: &mut Actions) -> Probe {
+        self.inner.probe(cx, request, out)
     }
 
     fn accept(&mut self, cx: &Ctx, controller: u16, at: PhysAddr, token: Option<Token>) -> Accept {
