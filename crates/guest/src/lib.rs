@@ -17,6 +17,7 @@ mod signals;
 mod space;
 mod stack;
 mod syscalls;
+mod table;
 mod threads;
 
 pub use flat::FlatMemory;
@@ -28,6 +29,7 @@ pub use syscalls::SyscallOutcome;
 pub use threads::{ThreadEvent, ThreadId, Waiting};
 
 use durasim_types::PhysAddr;
+use serde::{Deserialize, Serialize};
 
 /// Physical memory as the machine offers it: coherent, that is, a read sees the newest copy wherever the caches hold
 /// it, and a write replaces that copy. An access may cross lines but never leaves the range of the [`MemoryMap`].
@@ -39,7 +41,7 @@ pub trait PhysMemory {
 }
 
 /// Where the machine keeps its memories. Both ranges start and end on a page and do not overlap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryMap {
     /// First byte of the DRAM.
     pub dram_base: PhysAddr,
@@ -52,7 +54,7 @@ pub struct MemoryMap {
 }
 
 /// The two output streams of a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stream {
     /// File descriptor 1.
     Stdout,

@@ -10,9 +10,11 @@
 //! | [`USER_END`] - 8 MB | [`USER_END`] | stack |
 
 use crate::frames::Frames;
+use crate::table::PageTable;
 use crate::{MemoryMap, PhysMemory};
 use durasim_isa::{Access, Fault, FaultKind};
 use durasim_types::{ConfigError, PAGE_BYTES, PhysAddr};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// First address that a program may map; lower ones catch null pointers.
@@ -28,7 +30,7 @@ pub(crate) const MAPPINGS_TOP: u64 = 0x3F_F000_0000;
 pub const USER_END: u64 = 0x40_0000_0000;
 
 /// What a program may do with a page.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rights {
     /// Loads.
     pub read: bool,
@@ -65,7 +67,7 @@ impl Rights {
 }
 
 /// What stands behind the pages of an area.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Backing {
     /// DRAM frames of its own, taken at the first touch.
     Private,
@@ -80,7 +82,7 @@ pub(crate) enum Backing {
 }
 
 /// A run of pages with equal rights and backing.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Area {
     pub(crate) end: u64,
     pub(crate) rights: Rights,
@@ -91,12 +93,12 @@ pub(crate) struct Area {
 ///
 /// A user may cache what [`AddressSpace::translate`] returned for a page and an access until [`AddressSpace::epoch`]
 /// changes; failures may not be cached. [`AddressSpace::code_epoch`] does the same for decoded instructions.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AddressSpace {
     map: MemoryMap,
     areas: BTreeMap<u64, Area>,
     /// Frames behind touched pages of DRAM, by virtual page number.
-    pages: BTreeMap<u64, PhysAddr>,
+    pages: PageTable,
     pub(crate) frames: Frames,
     epoch: u64,
     code_epoch: u64,
@@ -125,7 +127,7 @@ impl AddressSpace {
             frames: Frames::new(&map),
             map,
             areas: BTreeMap::new(),
-            pages: BTreeMap::new(),
+            pages: PageTable::default(),
             epoch: 0,
             code_epoch: 0,
             dram_spent: false,
@@ -147,8 +149,8 @@ impl AddressSpace {
             return Ok(self.map.pmem_base.plus(vaddr - PMEM_WINDOW_BASE));
         }
         let page = vaddr / PAGE_BYTES;
-        let frame = match (self.pages.get(&page), area.backing) {
-            (Some(&frame), _) => frame,
+        let frame = match (self.pages.get(page), area.backing) {
+            (Some(frame), _) => frame,
             (None, Backing::PmemCopy { .. }) if access == Access::Write => return Err(fault(FaultKind::CopyOnWrite)),
             (None, Backing::PmemCopy { offset_bytes }) => {
                 return Ok(self.map.pmem_base.plus(offset_bytes + (vaddr - start)));
@@ -181,7 +183,7 @@ impl AddressSpace {
     fn back_page(&mut self, page: u64) -> Option<PhysAddr> {
         let frame = self.frames.take();
         match frame {
-            Some(frame) => drop(self.pages.insert(page, frame)),
+            Some(frame) => self.pages.insert(page, frame),
             None => self.dram_spent = true,
         }
         frame
@@ -267,7 +269,7 @@ impl AddressSpace {
             let end = bytes.len().min(done + (PAGE_BYTES - here % PAGE_BYTES) as usize);
             let spent = Fault { addr: here, access: Access::Write, why: FaultKind::Unmapped };
             let page = here / PAGE_BYTES;
-            let frame = self.pages.get(&page).copied().or_else(|| self.back_page(page)).ok_or(spent)?;
+            let frame = self.pages.get(page).or_else(|| self.back_page(page)).ok_or(spent)?;
             mem.write(frame.plus(here % PAGE_BYTES), &bytes[done..end]);
             done = end;
         }
@@ -382,9 +384,7 @@ impl AddressSpace {
 
     fn drop_pages(&mut self, start: u64, area: Area, mem: &mut dyn PhysMemory) {
         let range = start / PAGE_BYTES..area.end / PAGE_BYTES;
-        let dropped: Vec<(u64, PhysAddr)> = self.pages.range(range).map(|(&page, &frame)| (page, frame)).collect();
-        for (page, frame) in dropped {
-            self.pages.remove(&page);
+        for (_, frame) in self.pages.remove(range) {
             if matches!(area.backing, Backing::Private | Backing::FileCopy | Backing::PmemCopy { .. }) {
                 self.frames.give_back(frame, mem);
             }
@@ -417,11 +417,7 @@ impl AddressSpace {
             self.map_area(start - from + to, area.end - from + to, area.rights, area.backing);
         }
         let range = from / PAGE_BYTES..(from + bytes) / PAGE_BYTES;
-        let moved: Vec<(u64, PhysAddr)> = self.pages.range(range).map(|(&page, &frame)| (page, frame)).collect();
-        for (page, _) in &moved {
-            self.pages.remove(page);
-        }
-        for (page, frame) in moved {
+        for (page, frame) in self.pages.remove(range) {
             self.pages.insert(page - from / PAGE_BYTES + to / PAGE_BYTES, frame);
         }
     }
