@@ -6,6 +6,7 @@ use crate::store_buffer::{Entry, Leave};
 use crate::{Control, CoreConfig, Outcome, Port, StoreBuffer, tlb::Tlb, window::Window};
 use durasim_isa::{Access, BlockCache, BlockId, Class, FenceSet, Flow, Hart, Inst, Marker, Stop, execute};
 use durasim_types::{CoreId, Cycle, LINE_BYTES, TxId, VirtAddr};
+use serde::{Deserialize, Serialize};
 use std::hash::Hasher;
 
 /// Why a core handed control back.
@@ -59,9 +60,24 @@ pub struct CoreStats {
     pub system_calls: u64,
 }
 
+impl CoreStats {
+    /// Adds the counters of another core.
+    pub fn add(&mut self, other: &CoreStats) {
+        self.branches += other.branches;
+        self.mispredictions += other.mispredictions;
+        self.loads += other.loads;
+        self.forwards += other.forwards;
+        self.stores += other.stores;
+        self.fences += other.fences;
+        self.fence_stall_cycles += other.fence_stall_cycles;
+        self.commit_stall_cycles += other.commit_stall_cycles;
+        self.system_calls += other.system_calls;
+    }
+}
+
 /// What a thread takes along when it gives up the core: its registers, and its open transaction with the registers of
 /// its begin.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ThreadContext {
     hart: Hart,
     open_tx: Option<TxId>,

@@ -100,7 +100,7 @@ impl<P: Port> Execution<'_, P> {
         // The core has let all earlier stores leave.
         let at = self.at.max(self.unit.buffer.left());
         let place = PendingStore { addr: phys, len: bytes, data: operand, tx: self.unit.open_tx };
-        let (old, outcome) = self.port.atomic(self.unit.id, &place, at, &mut update);
+        let (old, outcome) = self.port.atomic(self.unit.id, &place, access == Access::Write, at, &mut update);
         match outcome {
             Outcome::Done(cycle) => self.done = cycle,
             Outcome::Aborted(cycle, code) => {

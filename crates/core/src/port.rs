@@ -62,11 +62,12 @@ pub trait Port {
     /// The line that is still reserved, no more afterwards: another core's store ends a reservation.
     fn take_reservation(&mut self, core: CoreId) -> Option<LineAddr>;
     /// An atomic memory operation: `update` sees the old value and returns the new one, or `None` to write nothing. It is
-    /// never [`Outcome::Pending`].
+    /// never [`Outcome::Pending`]. With `writes` it may write.
     fn atomic(
         &mut self,
         core: CoreId,
         place: &PendingStore,
+        writes: bool,
         at: Cycle,
         update: &mut dyn FnMut(u64) -> Option<u64>,
     ) -> (u64, Outcome);

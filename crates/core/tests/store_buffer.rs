@@ -60,6 +60,7 @@ impl Port for Memory {
         &mut self,
         _: CoreId,
         _: &PendingStore,
+        _: bool,
         at: Cycle,
         _: &mut dyn FnMut(u64) -> Option<u64>,
     ) -> (u64, Outcome) {

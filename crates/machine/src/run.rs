@@ -186,8 +186,8 @@ pub fn run(request: &RunRequest, registry: &[Row], output: &mut dyn Output) -> R
     let end = machine.now();
     let (begin, region) = match (machine.measure.roi_begin, machine.measure.roi_end.take()) {
         (Some(begin), Some(region)) => (begin, region),
-        (Some(begin), None) => (begin, machine.region_end()),
-        (None, _) => (Moment::default(), machine.region_end()),
+        (Some(begin), None) => (begin, machine.region_end(end)),
+        (None, _) => (Moment::default(), machine.region_end(end)),
     };
     let clock = machine.system().geometry().clock;
     let roi = Region::between(begin, region.at);
