@@ -92,7 +92,11 @@ class Scenario:
         _have_equals_sign("env", self.env, "NAME=value")
 
     def _cores(self) -> int:
-        """Gives the number of cores of a preset; each thread of the guest has one."""
+        """Gives the number of cores, as far as it is known before the machine; each thread of the guest has one."""
+        for setting in reversed(self.settings):
+            name, _, value = setting.partition("=")
+            if name.strip() == "cores" and value.strip().isascii() and value.strip().isdigit():
+                return min(int(value), _CORES_MAX)
         return _CORES_MAX if _is_path(self.machine) else machine_rows()[self.machine]["cores"]
 
     def _check_program(self) -> None:

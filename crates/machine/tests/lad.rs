@@ -152,6 +152,9 @@ impl Durability for Probe {
     fn fork(&self) -> Box<dyn Durability> {
         Box::new(Probe(self.0.clone(), self.1.fork()))
     }
+    fn save(&self) -> Vec<u8> {
+        self.1.save()
+    }
 }
 
 static HELD: Mutex<Option<Held>> = Mutex::new(None);
@@ -170,6 +173,10 @@ impl Design for Watched {
     fn build(spec: &Self::Spec, geometry: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
         let held = HELD.lock().unwrap().get_or_insert_default().clone();
         Ok(Box::new(Probe(held, Lad::build(spec, geometry)?)))
+    }
+    fn load(spec: &Self::Spec, geometry: &Geometry, bytes: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
+        let held = HELD.lock().unwrap().get_or_insert_default().clone();
+        Ok(Box::new(Probe(held, Lad::load(spec, geometry, bytes)?)))
     }
     fn recover(
         _: &Self::Spec,
