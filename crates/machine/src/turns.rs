@@ -138,16 +138,9 @@ impl Machine {
     }
 
     /// A core acts up to cycle `until`.
-    fn act(
-        &mut self,
-        id: CoreId,
-        until: Cycle,
-        budget: u64,
-        output: &mut dyn Output,
-    ) -> Result<Option<Ending>, Error> {
+    fn act(&mut self, id: CoreId, until: Cycle, budget: u64, output: &mut dyn Output) -> Result<Option<Ending>, Error> {
         let index = id.0 as usize;
-        let mut port =
-            MachinePort { system: &mut self.system, process: &mut self.process, measure: &mut self.measure };
+        let mut port = MachinePort { system: &mut self.system, process: &mut self.process, measure: &mut self.measure };
         let exit = self.cores[index].run(&mut port, until, budget);
         if let Some(error) = self.system.error() {
             return Err(error.clone());
@@ -285,8 +278,7 @@ impl Machine {
         if self.cores[index].lost_a_commit() {
             return Err(self.lost_commit(id).into());
         }
-        let mut port =
-            MachinePort { system: &mut self.system, process: &mut self.process, measure: &mut self.measure };
+        let mut port = MachinePort { system: &mut self.system, process: &mut self.process, measure: &mut self.measure };
         let context = self.cores[index].take_context(&mut port);
         let thread = self.scheduler.running(id).expect("a thread has the core");
         let at = self.cores[index].cycle();

@@ -89,7 +89,7 @@ impl System {
     }
 
     /// Asks the design whether `core` may have a tagged line. Err: the transaction of the core itself was aborted.
-    fn probe(
+    pub(super) fn probe(
         &mut self,
         core: CoreId,
         line: LineAddr,

@@ -32,7 +32,14 @@ impl System {
     /// Looks the line up in the L1D of `core` and brings it there if it is missing, with the right to write it if that is
     /// wanted.
     #[inline]
-    pub(super) fn line_in_l1d(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, want: Want, at: Cycle) -> Found {
+    pub(super) fn line_in_l1d(
+        &mut self,
+        core: CoreId,
+        line: LineAddr,
+        tx: Option<TxId>,
+        want: Want,
+        at: Cycle,
+    ) -> Found {
         let alone = self.alone();
         let array = &mut self.l1d[core.0 as usize];
         array.stats.accesses += 1;

@@ -38,7 +38,10 @@ impl System {
                 let array = self.array(level, core);
                 let Some(slot) = array.find(line) else { continue };
                 if array.is_dirty(slot) {
-                    return Err(format!("{line}: a dirty copy in the {} of {core:?}, which does not own it", level.name()));
+                    return Err(format!(
+                        "{line}: a dirty copy in the {} of {core:?}, which does not own it",
+                        level.name()
+                    ));
                 }
                 let data = array.data(slot);
                 if *first.get_or_insert(data) != data {

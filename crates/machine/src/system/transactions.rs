@@ -144,7 +144,9 @@ impl System {
     #[inline]
     pub(super) fn is_aborted(&self, core: CoreId) -> bool {
         self.abort_notices > 0
-            && self.running[core.0 as usize].and_then(|tx| self.open.get(&tx)).is_some_and(|open| open.aborted.is_some())
+            && self.running[core.0 as usize]
+                .and_then(|tx| self.open.get(&tx))
+                .is_some_and(|open| open.aborted.is_some())
     }
 
     /// The abort of the transaction that runs on `core`: its cycle and the value for a0. It is over with that.
