@@ -148,6 +148,10 @@ impl State {
         writers
     }
 
+    fn close_shadows(&mut self, line: LineAddr, writer: TxId) {
+        self.caches.iter_mut().for_each(|cache| cache.close_shadows(line, writer));
+    }
+
     fn token(&mut self) -> Token {
         self.tokens += 1;
         Token(self.tokens)
@@ -167,9 +171,7 @@ impl State {
         let entry = &mut self.caches[core].entries[index];
         entry.state = EntryState::Issued(token);
         let entry = *entry;
-        if let Some(shadow) = self.caches[core].shadow_of(entry.tx, entry.line) {
-            shadow.mask |= entry.mask;
-        }
+        self.close_shadows(entry.line, entry.tx);
         let payload = Payload::masked(&entry.data, entry.mask);
         out.push(Action::Append { at: entry.line.base(), payload, cause: Cause::Data, token: Some(token) });
     }
@@ -202,7 +204,8 @@ impl State {
                 break;
             }
             in_flight += 1;
-            if self.caches[core].shadow_of(entry.tx, line).is_some() {
+            let mask = self.caches[core].not_shadowed(&entry);
+            if mask == 0 {
                 self.issue_entry(core, index, out);
                 continue;
             }
@@ -212,7 +215,7 @@ impl State {
                 self.caches[core].overflows.push(Overflow::new(entry.tx));
             }
             let overflow = self.caches[core].overflow_of(entry.tx).expect("it was just made");
-            overflow.shadows.push(Shadow { line, slot, safe: false, mask: 0 });
+            overflow.shadows.push(Shadow { line, slot, safe: false, mask, closed: false });
             let slot = core as u64 * u64::from(self.spec.shadow_lines) + slot;
             self.counters.shadowed_lines += 1;
             let token = self.token();
@@ -369,6 +372,9 @@ impl Durability for State {
             }
             return Gate::Retry(Wait::Acked(token));
         }
+        // Whoever has copied one of the lines meanwhile has copied what is undone now.
+        let restored = self.caches[core].overflow_of(tx).map(|overflow| std::mem::take(&mut overflow.shadows));
+        restored.into_iter().flatten().for_each(|shadow| self.close_shadows(shadow.line, tx));
         self.caches[core].overflows.retain(|overflow| overflow.tx != tx);
         self.begun_on.remove(&tx);
         out.push(Action::InvalidateTagged(tx));
@@ -436,7 +442,9 @@ impl Durability for State {
                 EntryState::Copying { .. } => {
                     // The old line is safe: from now on the shadow counts, and the new data may go home.
                     let tx = self.caches[core].entries[index].tx;
-                    if let Some(shadow) = self.caches[core].shadow_of(tx, line) {
+                    let shadows = self.caches[core].overflow_of(tx).map(|overflow| &mut overflow.shadows);
+                    // One copy of a line is under way at a time.
+                    for shadow in shadows.into_iter().flatten().filter(|shadow| shadow.line == line) {
                         shadow.safe = true;
                     }
                     out.event(EventKind::DesignStep, addr);

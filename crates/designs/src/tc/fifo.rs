@@ -84,9 +84,11 @@ pub(super) struct Shadow {
     pub slot: u64,
     /// Whether the copy has been acknowledged: only then may home change.
     pub safe: bool,
-    /// The bytes that were handed over to home since then. Undoing writes these and no other: other transactions may
-    /// have committed the rest of the line meanwhile.
+    /// The bytes that it is the old version of. Undoing writes these and no other: other transactions may have committed
+    /// the rest of the line meanwhile. No two shadows of a transaction share a byte.
     pub mask: u64,
+    /// Somebody else has written the line home since: bytes that the transaction writes later need a newer copy.
+    pub closed: bool,
 }
 
 impl Shadow {
@@ -148,9 +150,26 @@ impl TransactionCache {
         self.overflows.iter_mut().find(|overflow| overflow.tx == tx)
     }
 
-    /// The shadow that a transaction has made of a line.
-    pub fn shadow_of(&mut self, tx: TxId, line: LineAddr) -> Option<&mut Shadow> {
-        self.overflow_of(tx)?.shadows.iter_mut().find(|shadow| shadow.line == line)
+    /// Bytes of an entry of which its transaction has no old version yet. A shadow that is not closed takes them in.
+    pub fn not_shadowed(&mut self, entry: &Entry) -> u64 {
+        let Some(overflow) = self.overflow_of(entry.tx) else { return entry.mask };
+        let mut of_line: Vec<&mut Shadow> = overflow.shadows.iter_mut().filter(|s| s.line == entry.line).collect();
+        let missing = of_line.iter().fold(entry.mask, |missing, shadow| missing & !shadow.mask);
+        match of_line.iter_mut().find(|shadow| !shadow.closed) {
+            Some(shadow) => {
+                shadow.mask |= missing;
+                0
+            }
+            None => missing,
+        }
+    }
+
+    /// Somebody writes a line home: shadows of other transactions take in no more of it.
+    pub fn close_shadows(&mut self, line: LineAddr, writer: TxId) {
+        let others = self.overflows.iter_mut().filter(|overflow| overflow.tx != writer);
+        for shadow in others.flat_map(|overflow| &mut overflow.shadows).filter(|shadow| shadow.line == line) {
+            shadow.closed = true;
+        }
     }
 
     /// The first of so many slots of the shadow area that nobody uses.
@@ -236,7 +255,7 @@ mod tests {
         cache.entries.push_back(entry(1, 1, State::Issued(Token(1))));
         cache.entries.push_back(entry(2, 2, State::Issued(Token(2))));
         cache.entries.push_back(entry(2, 3, State::Active));
-        let shadow = |line, slot, safe| Shadow { line: LineAddr(line), slot, safe, mask: 0xff };
+        let shadow = |line, slot, safe| Shadow { line: LineAddr(line), slot, safe, mask: 0xff, closed: false };
         cache
             .overflows
             .push(Overflow { shadows: vec![shadow(1, 0, false), shadow(2, 1, true)], ..Overflow::new(TxId(2)) });
@@ -251,7 +270,7 @@ mod tests {
     fn a_slot_of_the_shadow_area_is_used_again() {
         let mut cache = TransactionCache::default();
         assert_eq!(cache.free_slot(2), Some(0));
-        let shadow = |slot| Shadow { line: LineAddr(slot), slot, safe: false, mask: 0 };
+        let shadow = |slot| Shadow { line: LineAddr(slot), slot, safe: false, mask: 0, closed: false };
         cache.overflows.push(Overflow { shadows: vec![shadow(1)], ..Overflow::new(TxId(1)) });
         assert_eq!(cache.free_slot(2), Some(0));
         cache.overflows.push(Overflow { shadows: vec![shadow(0)], ..Overflow::new(TxId(2)) });
@@ -263,7 +282,7 @@ mod tests {
 
     #[test]
     fn bytes_to_undo_are_runs() {
-        let runs = |mask| Shadow { line: LineAddr(0), slot: 0, safe: true, mask }.runs();
+        let runs = |mask| Shadow { line: LineAddr(0), slot: 0, safe: true, mask, closed: false }.runs();
         assert_eq!(runs(0), []);
         assert_eq!(runs(u64::MAX), [(0, 64)]);
         assert_eq!(runs(0xff00_0000_0000_00f1), [(0, 1), (4, 4), (56, 8)]);
