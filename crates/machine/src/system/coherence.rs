@@ -224,7 +224,8 @@ impl System {
 
     /// `core` has got a line into its private caches. It owns it if it wanted to, or if nobody else has it.
     pub(super) fn note_arrival(&mut self, core: CoreId, line: LineAddr, want: Want) {
-        if self.alone() {
+        // A machine that stops in the middle of a request may have left it undone.
+        if self.alone() || self.halted {
             return;
         }
         let entry = self.directory.entry(line);

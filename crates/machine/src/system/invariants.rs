@@ -92,6 +92,7 @@ impl System {
     #[inline]
     pub(super) fn debug_check(&self, line: LineAddr) {
         if cfg!(debug_assertions)
+            && !self.halted
             && let Err(problem) = self.check_line(line)
         {
             panic!("{problem}");
