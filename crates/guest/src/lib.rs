@@ -5,9 +5,11 @@
 //! written through [`PhysMemory`], which the machine implements over its caches and controllers. It knows no time
 //! either: the clock of a system call is an argument.
 
+mod contents;
 mod elf;
 mod files;
 mod flat;
+mod folder;
 mod frames;
 mod host;
 mod pmem;
@@ -21,9 +23,10 @@ mod table;
 mod threads;
 
 pub use flat::FlatMemory;
+pub use folder::FileChange;
 pub use pmem::{Extent, PmemError, PmemPool};
 pub use pool::PoolFile;
-pub use process::{Process, ProcessConfig};
+pub use process::{Process, ProcessConfig, SavedProcess};
 pub use space::{AddressSpace, PMEM_WINDOW_BASE, Rights, USER_END};
 pub use syscalls::SyscallOutcome;
 pub use threads::{ThreadEvent, ThreadId, Waiting};

@@ -160,6 +160,28 @@ impl Pages {
         })
     }
 
+    /// Whether the page that holds `addr` was ever written.
+    pub fn is_touched(&self, addr: PhysAddr) -> bool {
+        self.page(self.offset(addr, 1) / PAGE_BYTES).is_some()
+    }
+
+    /// Zeroes everything from `addr` on; whole pages count as never written again.
+    pub fn clear_from(&mut self, addr: PhysAddr) {
+        let offset = self.offset(addr, 0);
+        let (last_kept, kept_bytes) = (offset / PAGE_BYTES, (offset % PAGE_BYTES) as usize);
+        if kept_bytes > 0 && self.page(last_kept).is_some() {
+            self.page_mut(last_kept)[kept_bytes..].fill(0);
+        }
+        let end = addr.0.next_multiple_of(PAGE_BYTES);
+        let cleared: Vec<u64> = self.touched().map(|(at, _)| at.0).skip_while(|&at| at < end).collect();
+        for at in cleared {
+            let index = ((at - self.base) / PAGE_BYTES) as usize;
+            let branch = self.branches[index / PAGES_PER_BRANCH].as_mut().expect("the page was found in it");
+            let leaf = Arc::make_mut(branch)[index / FAN_OUT % FAN_OUT].as_mut().expect("the page was found in it");
+            Arc::make_mut(leaf)[index % FAN_OUT] = None;
+        }
+    }
+
     /// Whether both sides share the page that holds `addr`, and so surely hold the same bytes there.
     pub fn shares_page(&self, other: &Pages, addr: PhysAddr) -> bool {
         let index = (addr.0 - self.base) / PAGE_BYTES;
@@ -204,6 +226,21 @@ mod tests {
         let mut a = Pages::new(PhysAddr(0), 4096);
         a.write_masked(LineAddr(1), 0b101, &[7; 64]);
         assert_eq!(&a.line(LineAddr(1))[..4], &[7, 0, 7, 0]);
+    }
+
+    #[test]
+    fn clearing_keeps_what_lies_before() {
+        let mut a = Pages::new(PhysAddr(0x1000), 1 << 30);
+        for addr in [0x1000, 0x2000, 0x3000, 0x100_3000] {
+            a.write(PhysAddr(addr), &[7; 8]);
+        }
+        let before = a.clone();
+        a.clear_from(PhysAddr(0x2004));
+        assert_eq!(a.read_u64(PhysAddr(0x2000)), 0x0707_0707);
+        assert!(a.is_touched(PhysAddr(0x2fff)) && !a.is_touched(PhysAddr(0x3000)));
+        assert_eq!((a.touched().count(), before.touched().count()), (2, 4));
+        a.clear_from(PhysAddr(0x1000));
+        assert_eq!(a.touched().count(), 0);
     }
 
     #[test]
