@@ -112,10 +112,12 @@ public:
     static std::uint64_t pool_bytes(const Arguments& arguments) {
         check_node_bytes(arguments.node_bytes);
         const std::uint64_t trees = arenas(arguments);
-        // Every arena has room for its tree and what all share; every node but a top one is at least half full.
+        // Every arena has room for its tree and what all share. A leaf that is not the top has at least half of its keys
+        // and an inner node at least (capacity - 1) / 2 and one more child: the levels above the leaves form a geometric
+        // series, and the first leaf and the top may hold less.
         const std::uint64_t capacity = capacity_of(arguments.node_bytes);
         const std::uint64_t leaves = keys_max(arguments.populate + arguments.ops, trees) / (capacity / 2) + 1;
-        const std::uint64_t nodes = leaves + leaves / ((capacity - 1) / 2) + levels_max;
+        const std::uint64_t nodes = leaves + leaves / ((capacity - 1) / 2) + 2;
         const std::uint64_t shared = sizeof(durasim::ArenaHeader) + sizeof(Forest) +
                                      durasim::block_bytes(trees * sizeof(Tree)) +
                                      durasim::block_bytes(arguments.threads * sizeof(Progress));

@@ -5,8 +5,9 @@
 // count. With --shared-lines true a row is one line, so threads that never touch a word of each other meet on every line.
 //
 // What isolates whole lines then makes a neighbour's unfinished word durable, and a power failure shows half of its
-// transaction; or it notices and aborts, and the thread tries again. What isolates words is not disturbed. This is why a
-// workload keeps data of different locks on different lines, as this one does with --shared-lines false.
+// transaction; or it notices and aborts, and the thread tries again. What isolates words is not disturbed; a log in
+// software does so with --log-granularity word only. This is why a workload keeps data of different locks on different
+// lines, as this one does with --shared-lines false.
 #include <cstdint>
 #include <cstring>
 #include <memory>

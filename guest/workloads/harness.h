@@ -143,8 +143,8 @@ int run(const Arguments& arguments) {
     const std::uint64_t log = log_bytes(arguments);
     const bool exact = arguments.pool_bytes != 0;
     const PoolShape shape{.arenas = Workload::arenas(arguments), .logs = arguments.threads};
-    const std::uint64_t wanted =
-        exact ? arguments.pool_bytes : Workload::pool_bytes(arguments) + 2 * page_bytes + log * arguments.threads;
+    const std::uint64_t enough = Workload::pool_bytes(arguments) + (1 + shape.arenas) * page_bytes + log * shape.logs;
+    const std::uint64_t wanted = exact ? arguments.pool_bytes : enough;
     Pool& pool = Pool::open(arguments.pool_path, wanted, log, exact, shape);
     Workload workload(pool, arguments);
     typename Workload::Thread state = workload.enter(0);

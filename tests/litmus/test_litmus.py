@@ -172,7 +172,7 @@ def test_functional_runs_are_sequentially_consistent(program: Program) -> None:
 
 def test_shapes_on_several_cores(timed: Run) -> None:
     """Stores wait in buffers while later loads go ahead, and nothing else is out of order."""
-    iterations = 1000
+    iterations = 500
     shapes = shapes_of(timed("shapes", "--list"), timed("shapes", iterations))
     for name, shape in shapes.items():
         check_shape(name, shape, iterations)
