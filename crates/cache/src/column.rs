@@ -6,18 +6,17 @@
 use std::mem;
 use std::sync::Arc;
 
-/// Values of the slots 0 to n - 1.
+/// Values of the slots 0 to n - 1: either all in a row or all in pages, and the other part is empty. So the check of
+/// the bounds of the row is also the question for the form: what each load and store of a core touches pays nothing.
 #[derive(Clone, Debug)]
-pub(crate) enum Column<T> {
-    /// All values in a row: what each load and store of a core touches pays one predictable branch.
-    Flat(Box<[T]>),
-    /// Values in pages.
-    Paged(Pages<T>),
+pub(crate) struct Column<T> {
+    row: Box<[T]>,
+    pages: Pages<T>,
 }
 
 /// Pages of equal size, the last of which may be longer than what is used of it.
 #[derive(Clone, Debug)]
-pub(crate) struct Pages<T> {
+struct Pages<T> {
     pages: Vec<Page<T>>,
     slots: usize,
     slots_per_page: u32,
@@ -75,7 +74,8 @@ impl<T: Copy> Page<T> {
 impl<T: Copy> Column<T> {
     /// `slots` times `blank` in a row.
     pub(crate) fn flat(blank: T, slots: usize) -> Self {
-        Column::Flat(vec![blank; slots].into())
+        let pages = Pages { pages: Vec::new(), slots: 0, slots_per_page: 0, reciprocal: 0 };
+        Column { row: vec![blank; slots].into(), pages }
     }
 
     /// `slots` times `blank` in pages of about `page_slots`, each made of whole sets. Pages that nobody has written
@@ -86,69 +86,70 @@ impl<T: Copy> Column<T> {
         // At least 2: the reciprocal of 1 does not fit.
         let slots_per_page = (sets_per_page * ways).max(2);
         let page = Arc::new(vec![blank; slots_per_page].into());
-        Column::Paged(Pages {
+        let pages = Pages {
             pages: vec![Page::Shared(page); slots.div_ceil(slots_per_page)],
             slots,
             slots_per_page: slots_per_page as u32,
             reciprocal: u64::MAX / slots_per_page as u64 + 1,
-        })
+        };
+        Column { row: Box::default(), pages }
     }
 
     /// The value of a slot.
     #[inline]
     pub(crate) fn get(&self, at: usize) -> &T {
-        match self {
-            Column::Flat(values) => &values[at],
-            Column::Paged(pages) => {
-                let (page, offset) = pages.place(at);
-                &pages.pages[page].read()[offset]
-            }
+        match self.row.get(at) {
+            Some(value) => value,
+            None => self.pages.get(at),
         }
     }
 
     /// The value of a slot, to be changed.
     #[inline]
     pub(crate) fn get_mut(&mut self, at: usize) -> &mut T {
-        match self {
-            Column::Flat(values) => &mut values[at],
-            Column::Paged(pages) => {
-                let (page, offset) = pages.place(at);
-                &mut pages.pages[page].write()[offset]
-            }
+        match self.row.get_mut(at) {
+            Some(value) => value,
+            None => self.pages.get_mut(at),
         }
     }
 
     /// The values of `count` slots of one set, from slot `first` on.
     #[inline]
     pub(crate) fn of_set(&self, first: usize, count: usize) -> &[T] {
-        match self {
-            Column::Flat(values) => &values[first..first + count],
-            Column::Paged(pages) => {
-                let (page, offset) = pages.place(first);
-                &pages.pages[page].read()[offset..offset + count]
-            }
+        match self.row.get(first..first + count) {
+            Some(values) => values,
+            None => self.pages.of_set(first, count),
         }
     }
 
     /// The values of all slots.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        let (flat, pages, slots) = match self {
-            Column::Flat(values) => (Some(&**values), &[][..], values.len()),
-            Column::Paged(pages) => (None, &pages.pages[..], pages.slots),
-        };
-        flat.into_iter().chain(pages.iter().map(Page::read)).flatten().take(slots)
+        self.row.iter().chain(self.pages.pages.iter().flat_map(Page::read).take(self.pages.slots))
     }
 
     /// A second column with the same values that goes its own way.
     pub(crate) fn fork(&mut self) -> Self {
-        if let Column::Paged(pages) = self {
-            pages.pages.iter_mut().for_each(Page::share);
-        }
+        self.pages.pages.iter_mut().for_each(Page::share);
         self.clone()
     }
 }
 
-impl<T> Pages<T> {
+impl<T: Copy> Pages<T> {
+    fn get(&self, at: usize) -> &T {
+        let (page, offset) = self.place(at);
+        &self.pages[page].read()[offset]
+    }
+
+    fn get_mut(&mut self, at: usize) -> &mut T {
+        let (page, offset) = self.place(at);
+        &mut self.pages[page].write()[offset]
+    }
+
+    fn of_set(&self, first: usize, count: usize) -> &[T] {
+        let (page, offset) = self.place(first);
+        &self.pages[page].read()[offset..offset + count]
+    }
+
     /// The page of a slot and its position there.
     #[inline]
     fn place(&self, at: usize) -> (usize, usize) {
@@ -180,10 +181,7 @@ mod tests {
 
     #[test]
     fn pages_are_shared_until_somebody_writes_and_taken_by_the_last() {
-        let shared = |column: &Column<u8>| match column {
-            Column::Flat(_) => 0,
-            Column::Paged(pages) => pages.pages.iter().filter(|p| matches!(p, Page::Shared(_))).count(),
-        };
+        let shared = |column: &Column<u8>| column.pages.pages.iter().filter(|p| matches!(p, Page::Shared(_))).count();
         let mut a = Column::paged(0_u8, 256, 4, 64);
         assert_eq!(shared(&a), 4, "a new column is one blank page");
         *a.get_mut(0) = 1;
