@@ -128,6 +128,7 @@ impl Core {
                 writes: Tlb::new(),
                 code: Tlb::new(),
                 open_tx: None,
+                lease_end: 0,
                 forward_latency: config.forward_latency_cycles,
                 forwards: 0,
             },
@@ -194,6 +195,7 @@ impl Core {
     /// Goes on behind a system call that took the configured time, not before `earliest`. The hart's pc is there.
     pub fn resume_after_system_call(&mut self, earliest: Cycle) {
         self.window.restart((self.window.commit_cycle() + self.config.system_call_cycles).max(earliest));
+        self.unit.lease_end = 0;
         self.fetched_line = None;
     }
 
@@ -212,6 +214,7 @@ impl Core {
         assert!(self.is_empty(), "stores of a thread have to leave before it does");
         self.window.hold_commit(self.unit.buffer.left());
         port.take_reservation(self.unit.id);
+        self.unit.lease_end = 0;
         self.position = None;
         ThreadContext {
             hart: std::mem::take(&mut self.hart),
@@ -228,6 +231,13 @@ impl Core {
         self.fetched_line = None;
         self.position = None;
         self.window.restart(from.max(self.window.commit_cycle()));
+    }
+
+    /// Whether the core is between an LR and its SC, and so close behind the LR that no other core is to act: else two
+    /// cores could take a line from each other for ever, and no SC would succeed.
+    #[inline]
+    pub fn holds_lease(&self) -> bool {
+        self.instructions < self.unit.lease_end && !self.pending
     }
 
     /// When the core acts next; `None`: it waits for the port.
