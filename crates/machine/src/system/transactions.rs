@@ -201,10 +201,8 @@ impl System {
         if !self.hooks.has(Hooks::CONTEXT_SWITCH) {
             return at;
         }
-        match self.through(core, at, Patience::Alone, |s, cx, out| s.design.context_switch(cx, leaving, coming, out)) {
-            Outcome::Done(cycle) | Outcome::Aborted(cycle, _) => cycle,
-            Outcome::Pending => unreachable!("nobody else acts"),
-        }
+        // A transaction that was aborted while its thread had no core is noticed by the core.
+        self.through_or_note_abort(core, at, |s, cx, out| s.design.context_switch(cx, leaving, coming, out))
     }
 
     /// The program declares its data range.
