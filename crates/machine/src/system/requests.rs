@@ -3,6 +3,7 @@
 use super::System;
 use super::coherence::Want;
 use super::gates::{Passed, Patience};
+use super::hierarchy::Found;
 use durasim_core::{Outcome, PendingStore};
 use durasim_design::{Gate, Hooks, LevelId};
 use durasim_types::{CoreId, Cycle, EventKind, LineAddr, PhysAddr, TxId, Write};
@@ -85,11 +86,10 @@ impl System {
         let outcome = if self.is_pmem(line) {
             self.store_pmem(core, store, at, patience)
         } else {
-            match self.line_in_l1d(core, line, store.tx, Want::Own, at) {
-                Ok((slot, _)) => {
+            match self.line_to_write(core, line, store.tx, at) {
+                Ok((slot, from)) => {
                     self.write_l1d(core, slot, store.addr, store.len, store.data);
-                    // Lookups are pipelined: a store waits for its line, and the next one follows in the next cycle.
-                    Outcome::Done(at.max(self.l1d[core.0 as usize].ready(slot)))
+                    Outcome::Done(from)
                 }
                 Err(cycle) => Outcome::Done(cycle),
             }
@@ -99,6 +99,17 @@ impl System {
             Some((cycle, code)) => Outcome::Aborted(cycle, code),
             None => outcome,
         }
+    }
+
+    /// The line of a store, and the cycle in which it is there and may be written. Lookups are pipelined: a store waits for
+    /// its line and for the right to write it, and the next one follows in the next cycle.
+    #[inline]
+    fn line_to_write(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, at: Cycle) -> Found {
+        let index = core.0 as usize;
+        let shared = !self.alone() && self.l1d[index].find(line).is_some_and(|slot| !self.may_write(core, slot));
+        let (slot, done) = self.line_in_l1d(core, line, tx, Want::Own, at)?;
+        let from = at.max(self.l1d[index].ready(slot));
+        Ok((slot, if shared { from.max(done) } else { from }))
     }
 
     #[inline]
@@ -122,11 +133,13 @@ impl System {
             journal.store(store.tx, Write { addr: store.addr, len: store.len, data: store.data });
         }
         loop {
-            let slot = match self.line_in_l1d(core, line, store.tx, Want::Own, at) {
-                Ok((slot, _)) => slot,
+            let slot = match self.line_to_write(core, line, store.tx, at) {
+                Ok((slot, from)) => {
+                    at = from;
+                    slot
+                }
                 Err(cycle) => return Outcome::Done(cycle),
             };
-            at = at.max(self.l1d[core.0 as usize].ready(slot));
             let mut new_tag = None;
             if self.hooks.has(Hooks::STORE) {
                 // What is due happens before the design takes the store, not between that and the writes it asks for.
