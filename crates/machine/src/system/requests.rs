@@ -124,14 +124,7 @@ impl System {
     fn store_pmem(&mut self, core: CoreId, store: &PendingStore, at: Cycle, patience: Patience) -> Outcome {
         let line = store.addr.line();
         let mut at = at;
-        // Before anything of it can become durable, and once.
-        let made_again = patience == Patience::Core && self.is_suspended(core);
         self.forget_suspension(core);
-        if let Some(journal) = &mut self.journal
-            && !made_again
-        {
-            journal.store(store.tx, Write { addr: store.addr, len: store.len, data: store.data });
-        }
         loop {
             let slot = match self.line_to_write(core, line, store.tx, at) {
                 Ok((slot, from)) => {
@@ -144,6 +137,10 @@ impl System {
             if self.hooks.has(Hooks::STORE) {
                 // What is due happens before the design takes the store, not between that and the writes it asks for.
                 self.advance(at);
+                // Making room for the line may have aborted the transaction of the store.
+                if self.is_aborted(core) {
+                    return Outcome::Done(at);
+                }
                 let array = &self.l1d[core.0 as usize];
                 let version = array.version(slot);
                 let mut tag = self.live(version.tag);
@@ -158,8 +155,14 @@ impl System {
                     dirty: version.dirty,
                 };
                 let gate = self.design.store(&cx, &request, &mut tag, &mut out);
+                let made = matches!(gate, Gate::Done | Gate::After(_));
+                if made {
+                    // The design has taken it, so its place among the stores to these bytes is decided: the journal
+                    // hears of it before anything of it becomes durable.
+                    self.note_store(store);
+                }
                 // Behind a hook that has run the store follows at once.
-                let patience = if matches!(gate, Gate::Retry(_)) { patience } else { Patience::Alone };
+                let patience = if made { Patience::Alone } else { patience };
                 match self.pass(core, gate, out, at, patience) {
                     Passed::Now(cycle) => at = cycle,
                     Passed::Suspended => return Outcome::Pending,
@@ -183,14 +186,22 @@ impl System {
                 return Outcome::Done(at);
             }
             let slot = self.array(LevelId::L1d, core).find(line).expect("a pinned line stays");
-            if let Some(tag) = new_tag {
-                self.l1d[core.0 as usize].set_tag(slot, tag);
+            match new_tag {
+                Some(tag) => self.l1d[core.0 as usize].set_tag(slot, tag),
+                None => self.note_store(store),
             }
             self.write_l1d(core, slot, store.addr, store.len, store.data);
             if self.domain.caches_are_durable() {
                 self.event(EventKind::CacheStore, at, store.addr, Some(core));
             }
             return Outcome::Done(at);
+        }
+    }
+
+    /// Tells the journal of a store that is being made.
+    fn note_store(&mut self, store: &PendingStore) {
+        if let Some(journal) = &mut self.journal {
+            journal.store(store.tx, Write { addr: store.addr, len: store.len, data: store.data });
         }
     }
 
