@@ -13,6 +13,12 @@ const CODE_REGION: PhysAddr = DRAM_BASE.plus(2 << 20);
 impl Life {
     /// Any bytes that lie in one line.
     fn place(&mut self) -> Place {
+        if self.rng.below(8) == 0
+            && let Some(reserved) = self.ports.iter().rev().find_map(|port| port.reserved)
+        {
+            // What somebody has reserved.
+            return reserved.place;
+        }
         let dram = self.rng.below(5) == 0;
         let (base, lines) = if dram { (DRAM_REGION, &self.dram_lines) } else { (PMEM_BASE, &self.pmem_lines) };
         let line = lines[self.rng.below(lines.len() as u64) as usize];
@@ -55,11 +61,11 @@ impl Life {
                 let place = self.word();
                 self.swap(port, place)
             }
-            93 => {
+            93 if self.ports[port].reserved.is_none() => {
                 let place = self.word();
                 self.load_reserved(port, place)
             }
-            94 => self.store_conditional(port),
+            93..=94 => self.store_conditional(port),
             95..=96 => self.kernel_write(port, place),
             97..=98 => self.kernel_read(port, place),
             _ => {

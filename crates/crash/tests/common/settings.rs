@@ -142,6 +142,7 @@ impl Setting {
                     // Others go on while a commit waits for the controller.
                     setting.sets.push("design.hercules.tx_len_store=\"controller\"".into());
                     setting.sets.push("pmem.controller.write_queue_entries=1".into());
+                    setting.sets.push("interconnect.write_back_buffers=1".into());
                 }
                 [Locking::Nothing, Locking::Words, Locking::Lines][rng.below(3) as usize]
             }
