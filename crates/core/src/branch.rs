@@ -155,7 +155,7 @@ pub struct Prediction {
 }
 
 /// The branch prediction unit of one core.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Predictor {
     history: History,
     tage: Tage,

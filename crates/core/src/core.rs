@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::hash::Hasher;
 
 /// Why a core handed control back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Exit {
     /// A system call: all earlier stores have left the store buffer. The machine serves it, then calls
     /// [`Core::resume_after_system_call`].
@@ -38,7 +38,7 @@ pub enum Exit {
 }
 
 /// Counters of a core.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoreStats {
     /// Conditional branches.
     pub branches: u64,
@@ -107,7 +107,7 @@ impl ThreadContext {
 }
 
 /// Why no instruction is executed at the moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Pause {
     /// The next one needs an empty store buffer.
     Empty,
@@ -122,6 +122,10 @@ enum Pause {
 /// It acts in steps: an instruction is executed, or an entry leaves the store buffer, whichever comes first in time. A
 /// step that has to wait, for the store buffer or for the port, is left and finished later, so that other cores can act
 /// in between.
+///
+/// A clone goes on by itself. The saved form leaves out decoded code and the position in it, and translations: they are
+/// found again, at no simulated cost.
+#[derive(Clone, Serialize, Deserialize)]
 pub struct Core {
     /// The registers.
     pub hart: Hart,
@@ -129,12 +133,14 @@ pub struct Core {
     window: Window,
     predictor: Predictor,
     unit: MemoryUnit,
+    #[serde(skip)]
     blocks: BlockCache,
     /// The guest's line (address divided by 64) that the front end is at.
     fetched_line: Option<VirtAddr>,
     line_ready: Cycle,
     checkpoint: Option<Hart>,
     /// The decoded block that is being executed, and how far it is.
+    #[serde(skip)]
     position: Option<(BlockId, usize)>,
     pause: Option<Pause>,
     /// The next store, marker or cache-block operation found the store buffer full.

@@ -2,10 +2,11 @@
 
 use crate::{Exit, Outcome, PendingStore, Port, StoreBuffer, store_buffer::Forward, tlb::Tlb};
 use durasim_isa::{Access, AmoOp, Bus, CacheBlockOp, Counter, Fault, FaultKind, FenceSet, Marker};
+use serde::{Deserialize, Serialize};
 use durasim_types::{CoreId, Cycle, LINE_BYTES, LineAddr, PhysAddr, TxId};
 
 /// What an instruction leaves to be done at its commit.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) enum AtCommit {
     Store(PendingStore),
     /// A store that crosses a line: two stores, the lower addresses first.
@@ -19,12 +20,15 @@ pub(crate) enum AtCommit {
 }
 
 /// The parts of a core that memory instructions use.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct MemoryUnit {
     pub id: CoreId,
     pub buffer: StoreBuffer,
+    #[serde(skip)]
     pub reads: Tlb,
+    #[serde(skip)]
     pub writes: Tlb,
+    #[serde(skip)]
     pub code: Tlb,
     pub open_tx: Option<TxId>,
     pub forward_latency: Cycle,

@@ -9,12 +9,22 @@ use durasim_core::{Exit, ThreadContext};
 use durasim_guest::{Output, SyscallOutcome, ThreadEvent};
 use durasim_isa::{Fault, FaultKind, Marker, Stop, disassemble};
 use durasim_types::{CoreId, Cycle, Error, GuestFault};
+use serde::{Deserialize, Serialize};
 
 /// Instructions between two looks at the outside world (output, cancellation).
 const SLICE: u64 = 1 << 20;
 
+/// The rest of a turn that a limit of instructions has cut short. The run goes on with it: where a run is interrupted
+/// must not change who comes next.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Cut {
+    core: CoreId,
+    until: Cycle,
+    instructions: u64,
+}
+
 /// Why a core lets all its stores leave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Vacating {
     /// Another thread is to have it.
     Switch,
@@ -35,7 +45,8 @@ enum Turn {
 }
 
 impl Machine {
-    /// Runs the program to its end, or until `max_instructions`, or until an observer stops it.
+    /// Runs the program to its end, or until `max_instructions`, or until an observer stops it. A run that ended at the
+    /// limit or at a mark can be gone on with, by another call, and then takes the same course as without the stop.
     ///
     /// # Errors
     /// Faults of the guest, and a machine that is stuck.
@@ -53,10 +64,16 @@ impl Machine {
                     return Ok(Ending::Stopped);
                 }
             }
-            self.fill_cores();
-            match self.turn() {
+            let (turn, budget) = match self.cut.take() {
+                Some(Cut { core, until, instructions }) => (Turn::Core(core, until), instructions),
+                None => {
+                    self.fill_cores();
+                    (self.turn(), SLICE)
+                }
+            };
+            match turn {
                 Turn::Core(core, until) => {
-                    if let Some(ending) = self.act(core, until, (limit - executed).min(SLICE), output)? {
+                    if let Some(ending) = self.act(core, until, budget, limit - executed, output)? {
                         return Ok(ending);
                     }
                 }
@@ -137,13 +154,26 @@ impl Machine {
         }
     }
 
-    /// A core acts up to cycle `until`.
-    fn act(&mut self, id: CoreId, until: Cycle, budget: u64, output: &mut dyn Output) -> Result<Option<Ending>, Error> {
+    /// A core acts up to cycle `until`, or executes about `budget` instructions. Its turn is cut short behind `limit`.
+    fn act(
+        &mut self,
+        id: CoreId,
+        until: Cycle,
+        budget: u64,
+        limit: u64,
+        output: &mut dyn Output,
+    ) -> Result<Option<Ending>, Error> {
         let index = id.0 as usize;
+        let before = self.cores[index].instructions();
         let mut port = MachinePort { system: &mut self.system, process: &mut self.process, measure: &mut self.measure };
-        let exit = self.cores[index].run(&mut port, until, budget);
+        let exit = self.cores[index].run(&mut port, until, budget.min(limit));
         if let Some(error) = self.system.error() {
             return Err(error.clone());
+        }
+        let done = self.cores[index].instructions() - before;
+        if exit == Exit::Budget && (limit..budget).contains(&done) {
+            self.cut = Some(Cut { core: id, until, instructions: budget - done });
+            return Ok(None);
         }
         match exit {
             Exit::Budget => self.preempt(id),
@@ -167,7 +197,14 @@ impl Machine {
                     };
                 }
             }
-            Exit::Yield => self.region_marker(id),
+            Exit::Yield => {
+                self.region_marker(id);
+                let mark = self.measure.mark.take();
+                if mark.is_some() && mark == self.stop_at_mark {
+                    self.stop_at_mark = None;
+                    return Ok(Some(Ending::Mark));
+                }
+            }
             Exit::Halted => return Ok(Some(Ending::Stopped)),
             Exit::Breakpoint => return Err(self.fault(id, "the program ran into an ebreak").into()),
             Exit::NestedTransaction => {
