@@ -66,8 +66,10 @@ struct alignas(64) Forest {
 };
 static_assert(sizeof(Forest) == durasim::line_bytes);
 
-// Trees per thread if several threads share them: few enough to meet, many enough not to queue.
+// Trees per thread if several threads share them: few enough to meet, many enough not to queue. All are made in one
+// transaction, which sets a bound.
 constexpr std::uint64_t trees_per_thread = 4;
+constexpr std::uint64_t trees_default_max = 64;
 
 constexpr std::uint64_t capacity_of(std::uint64_t node_bytes) { return (node_bytes - sizeof(Node)) / 16; }
 
@@ -106,7 +108,7 @@ class Btree {
 public:
     static std::uint64_t arenas(const Arguments& arguments) {
         if (arguments.trees != 0) return arguments.trees;
-        return arguments.threads == 1 ? 1 : arguments.threads * trees_per_thread;
+        return arguments.threads == 1 ? 1 : std::min(arguments.threads * trees_per_thread, trees_default_max);
     }
 
     static std::uint64_t pool_bytes(const Arguments& arguments) {

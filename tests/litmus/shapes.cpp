@@ -176,7 +176,7 @@ void run(const Shape& shape, std::uint64_t iterations, std::uint64_t seed) {
             if (chance & 1) load(cells.x);
             if (chance & 2) load(cells.y);
             barrier.wait();
-            litmus::delay(random.below(std::uint64_t{1} << (chance >> 2) % 8));
+            litmus::delay(random.below(std::uint64_t{1} << (chance >> 2) % 12));
             shape.bodies[thread](cells);
             barrier.wait();
             if (thread != 0) continue;

@@ -23,7 +23,7 @@ QEMU = shutil.which("qemu-riscv64-static") or shutil.which("qemu-riscv64")
 LIMIT_INSTRUCTIONS = 500_000_000
 
 # To be set when a machine can have more than one core; the tests of timed runs are skipped until then.
-SEVERAL_CORES = False
+SEVERAL_CORES = True
 CORES = 4
 
 Program = Callable[..., Path]
@@ -172,7 +172,7 @@ def test_functional_runs_are_sequentially_consistent(program: Program) -> None:
 
 def test_shapes_on_several_cores(timed: Run) -> None:
     """Stores wait in buffers while later loads go ahead, and nothing else is out of order."""
-    iterations = 500
+    iterations = 150
     shapes = shapes_of(timed("shapes", "--list"), timed("shapes", iterations))
     for name, shape in shapes.items():
         check_shape(name, shape, iterations)

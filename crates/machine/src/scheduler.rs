@@ -131,14 +131,14 @@ impl Scheduler {
         None
     }
 
-    /// A thread gets a core at `from`; whether another one had it before.
-    pub fn seat(&mut self, core: CoreId, thread: ThreadId, from: Cycle) -> bool {
-        let slice_end = from + self.slice_cycles;
+    /// A thread gets a core at `from`; the cycle in which it starts there, later by `switch_cycles` if another thread had
+    /// the core before. Its slice begins then, so that a short one is still a slice.
+    pub fn seat(&mut self, core: CoreId, thread: ThreadId, from: Cycle, switch_cycles: Cycle) -> Cycle {
         let seat = &mut self.seats[core.0 as usize];
-        let changed = seat.last != Some(thread);
-        *seat = Seat { thread: Some(thread), last: Some(thread), slice_end };
+        let start = if seat.last == Some(thread) { from } else { from + switch_cycles };
+        *seat = Seat { thread: Some(thread), last: Some(thread), slice_end: start + self.slice_cycles };
         self.switches += 1;
-        changed
+        start
     }
 
     /// Where a thread that does not have a core goes on.
@@ -171,7 +171,7 @@ mod tests {
         s.leave(CoreId(0));
         let (core, next) = s.next(anywhere).unwrap();
         assert_eq!((core, next.thread), (CoreId(0), ThreadId(1)));
-        assert!(s.seat(core, next.thread, 40));
+        assert_eq!((s.seat(core, next.thread, 40, 5), s.slice_end(core)), (45, 145));
         s.wake_due(49);
         assert!(!s.anyone_ready());
         s.wake_due(60);
@@ -198,7 +198,7 @@ mod tests {
     fn a_thread_goes_back_to_its_core_and_only_where_it_may() {
         let mut s = Scheduler::new(4, 100);
         for n in 1..4 {
-            s.seat(CoreId(n), ThreadId(u32::from(n)), 0);
+            s.seat(CoreId(n), ThreadId(u32::from(n)), 0, 0);
         }
         for n in 1..4 {
             s.leave(CoreId(n));

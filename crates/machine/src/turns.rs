@@ -143,10 +143,8 @@ impl Machine {
                 self.process.time_out(ready.thread, ready.context.hart_mut());
             }
             let core = &mut self.cores[id.0 as usize];
-            let mut from = ready.since.max(core.cycle());
-            if self.scheduler.seat(id, ready.thread, from) {
-                from += self.context_switch_cycles;
-            }
+            let from = ready.since.max(core.cycle());
+            let from = self.scheduler.seat(id, ready.thread, from, self.context_switch_cycles);
             let from = self.system.context_switch(id, None, ready.context.open_tx(), from);
             self.process.runs_on(ready.thread, id.0.into());
             self.measure.threads[id.0 as usize] = ready.thread;
