@@ -16,6 +16,7 @@
 
 use std::hash::Hasher;
 
+use durasim_isa::{Class, Inst};
 use durasim_types::ConfigError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -142,6 +143,20 @@ pub enum BranchKind {
     Indirect,
     /// `jalr` through a link register that does not link.
     Return,
+}
+
+impl BranchKind {
+    /// The kind of an instruction that transfers control.
+    pub fn of(inst: Inst) -> Self {
+        match inst.class() {
+            Class::Branch => BranchKind::Conditional,
+            Class::Jump if inst.is_call() => BranchKind::Call,
+            Class::Jump => BranchKind::Direct,
+            _ if inst.is_return() => BranchKind::Return,
+            _ if inst.is_call() => BranchKind::IndirectCall,
+            _ => BranchKind::Indirect,
+        }
+    }
 }
 
 /// How the front end fared with one branch; at most one of the two is set.

@@ -1,6 +1,6 @@
 //! A core at work: blocks of decoded instructions, executed one by one in program order and placed in time.
 
-use crate::branch::{BranchKind, Predictor};
+use crate::branch::{BranchKind, Predictor, PredictorConfig};
 use crate::execution::{AtCommit, Execution, MemoryUnit};
 use crate::store_buffer::{Entry, Leave};
 use crate::{Control, CoreConfig, Outcome, Port, StoreBuffer, tlb::Tlb, window::Window};
@@ -183,6 +183,28 @@ impl Core {
             instructions: 0,
             stats: CoreStats::default(),
         }
+    }
+
+    /// Starts at `cycle` behind a part of the program that was executed elsewhere, with what its predictor learnt there.
+    /// A predictor of other sizes is left aside.
+    pub fn start_later(&mut self, cycle: Cycle, instructions: u64, learnt: Option<(&PredictorConfig, Predictor)>) {
+        self.window.restart(cycle);
+        self.instructions = instructions;
+        if let Some((config, predictor)) = learnt
+            && *config == self.config.predictor
+        {
+            self.predictor = predictor;
+        }
+    }
+
+    /// Its parameters.
+    pub fn config(&self) -> &CoreConfig {
+        &self.config
+    }
+
+    /// What the branch predictor has learnt.
+    pub fn predictor(&self) -> &Predictor {
+        &self.predictor
     }
 
     /// Instructions executed so far.
@@ -572,14 +594,7 @@ impl Core {
     }
 
     fn branch(&mut self, inst: Inst, class: Class, taken: bool, target: u64, next_pc: u64, complete: Cycle) {
-        let kind = match class {
-            Class::Branch => BranchKind::Conditional,
-            Class::Jump if inst.is_call() => BranchKind::Call,
-            Class::Jump => BranchKind::Direct,
-            _ if inst.is_return() => BranchKind::Return,
-            _ if inst.is_call() => BranchKind::IndirectCall,
-            _ => BranchKind::Indirect,
-        };
+        let kind = BranchKind::of(inst);
         self.stats.branches += u64::from(class == Class::Branch);
         let prediction = self.predictor.predict_and_train(self.hart.pc, kind, taken, target, next_pc);
         if prediction.mispredicted {

@@ -234,12 +234,11 @@ impl Machine {
     ///
     /// # Errors
     /// Never in a working design; a recovery that reports lost work is an error of the run.
-    pub(crate) fn shut_down(&mut self, prepared: &crate::Prepared) -> Result<PoolContents, Error> {
+    pub(crate) fn shut_down(&mut self, plan: &Plan) -> Result<PoolContents, Error> {
         let at = self.cycle();
         self.system.drain_queues(at);
         let (mut image, _) = self.system.crash_image(u64::MAX);
         self.system.write_caches_home(&mut image);
-        let plan = &prepared.plan;
         let report = (plan.row.hardware.recover)(&plan.spec, &plan.geometry, &mut image)
             .expect("recovery is not cut in an orderly shutdown");
         if let Some(loss) = report.losses.first() {

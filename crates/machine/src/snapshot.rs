@@ -250,20 +250,25 @@ impl Snapshot {
     /// The host's.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
         let host_io = |e: io::Error| Error::HostIo { path: path.display().to_string(), problem: e.to_string() };
-        replace_file(path, |out| {
-            let mut hashed = Hashed { out, hasher: blake3::Hasher::new() };
-            let header = serde_json::to_vec(&self.about).expect("a header is plain data");
-            hashed.write_all(MAGIC)?;
-            hashed.write_all(&FORMAT.to_le_bytes())?;
-            hashed.write_all(&u32::try_from(header.len()).expect("a header is short").to_le_bytes())?;
-            hashed.write_all(&header)?;
-            let mut compressed = zstd::Encoder::new(&mut hashed, COMPRESSION_LEVEL)?;
-            compressed.write_all(&self.state)?;
-            compressed.finish()?;
-            let Hashed { out, hasher } = hashed;
-            out.write_all(hasher.finalize().as_bytes())
-        })
-        .map_err(host_io)
+        replace_file(path, |out| self.encode(out)).map_err(host_io)
+    }
+
+    /// Writes the bytes of the file.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn encode(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut hashed = Hashed { out, hasher: blake3::Hasher::new() };
+        let header = serde_json::to_vec(&self.about).expect("a header is plain data");
+        hashed.write_all(MAGIC)?;
+        hashed.write_all(&FORMAT.to_le_bytes())?;
+        hashed.write_all(&u32::try_from(header.len()).expect("a header is short").to_le_bytes())?;
+        hashed.write_all(&header)?;
+        let mut compressed = zstd::Encoder::new(&mut hashed, COMPRESSION_LEVEL)?;
+        compressed.write_all(&self.state)?;
+        compressed.finish()?;
+        let Hashed { out, hasher } = hashed;
+        out.write_all(hasher.finalize().as_bytes())
     }
 
     /// Reads the host file `path`.
@@ -276,7 +281,11 @@ impl Snapshot {
         Ok(Snapshot::decode(&name.to_string(), &data)?)
     }
 
-    fn decode(name: &str, data: &[u8]) -> Result<Snapshot, ConfigError> {
+    /// Reads the bytes of a file; `name` stands in the sentences of refusals.
+    ///
+    /// # Errors
+    /// Bytes that are no snapshot of ours, are cut short or damaged.
+    pub fn decode(name: &str, data: &[u8]) -> Result<Snapshot, ConfigError> {
         let truncated = || refuse(format!("{name} is truncated"));
         let corrupt = || refuse(format!("{name} is cut short or damaged: its contents do not match its checksum"));
         let seen = data.len().min(MAGIC.len());

@@ -53,6 +53,9 @@ impl Machine {
     pub fn run(&mut self, max_instructions: Option<u64>, output: &mut dyn Output) -> Result<Ending, Error> {
         let limit = max_instructions.unwrap_or(u64::MAX);
         let mut looked_at = 0;
+        if self.passed_mark() {
+            return Ok(Ending::Mark);
+        }
         loop {
             let executed = self.instructions();
             if executed >= limit {
@@ -71,24 +74,33 @@ impl Machine {
                     (self.turn(), SLICE)
                 }
             };
-            match turn {
-                Turn::Core(core, until) => {
-                    if let Some(ending) = self.act(core, until, budget, limit - executed, output)? {
-                        return Ok(ending);
-                    }
+            if let Some(ending) = self.take(turn, budget, limit - executed, output)? {
+                return Ok(ending);
+            }
+        }
+    }
+
+    /// The next turn, where no thread gets a core any more.
+    pub(crate) fn take_last_turn(&mut self, output: &mut dyn Output) -> Result<Option<Ending>, Error> {
+        self.take(self.turn(), SLICE, u64::MAX, output)
+    }
+
+    fn take(&mut self, turn: Turn, budget: u64, limit: u64, output: &mut dyn Output) -> Result<Option<Ending>, Error> {
+        match turn {
+            Turn::Core(core, until) => {
+                if let Some(ending) = self.act(core, until, budget, limit, output)? {
+                    return Ok(Some(ending));
                 }
-                Turn::Memory => {
-                    self.system.step_once(Cycle::MAX);
-                }
-                Turn::Sleepers(due) => self.scheduler.wake_due(due),
-                Turn::Nobody => return Err(self.deadlock()),
             }
-            if let Some(error) = self.system.error() {
-                return Err(error.clone());
+            Turn::Memory => {
+                self.system.step_once(Cycle::MAX);
             }
-            if self.system.halted() {
-                return Ok(Ending::Stopped);
-            }
+            Turn::Sleepers(due) => self.scheduler.wake_due(due),
+            Turn::Nobody => return Err(self.deadlock()),
+        }
+        match self.system.error() {
+            Some(error) => Err(error.clone()),
+            None => Ok(self.system.halted().then_some(Ending::Stopped)),
         }
     }
 
@@ -197,9 +209,7 @@ impl Machine {
             }
             Exit::Yield => {
                 self.region_marker(id);
-                let mark = self.measure.mark.take();
-                if mark.is_some() && mark == self.stop_at_mark {
-                    self.stop_at_mark = None;
+                if self.passed_mark() {
                     return Ok(Some(Ending::Mark));
                 }
             }
@@ -359,15 +369,30 @@ impl Machine {
         Ok(())
     }
 
+    /// Whether the program has just passed the mark at which the run is to end.
+    fn passed_mark(&mut self) -> bool {
+        let mark = self.measure.mark.take();
+        let wanted = mark.is_some() && mark == self.stop_at_mark;
+        if wanted {
+            self.stop_at_mark = None;
+        }
+        wanted
+    }
+
+    /// The region of interest begins: what was counted so far belongs to no region.
+    pub(crate) fn begin_region(&mut self, now: Moment) {
+        self.system.reset_stats();
+        self.cores.iter_mut().for_each(|core| core.reset_stats());
+        self.measure.reset();
+        self.measure.roi_begin = Some(now);
+        self.measure.roi_end = None;
+    }
+
     fn region_marker(&mut self, id: CoreId) {
         let Some((marker, _)) = self.measure.pending.take() else { return };
         let now = Moment { instructions: self.instructions(), cycle: self.cores[id.0 as usize].cycle() };
         if marker == Marker::RoiBegin {
-            self.system.reset_stats();
-            self.cores.iter_mut().for_each(|core| core.reset_stats());
-            self.measure.reset();
-            self.measure.roi_begin = Some(now);
-            self.measure.roi_end = None;
+            self.begin_region(now);
         } else if self.measure.roi_begin.is_some() {
             self.measure.roi_end = Some(self.region_end(now));
         }

@@ -13,6 +13,7 @@ mod gates;
 mod hierarchy;
 mod invariants;
 mod requests;
+mod rest;
 mod state;
 mod transactions;
 
@@ -31,6 +32,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::hash::Hasher;
 
 pub use coherence::CoherenceStats;
+pub(crate) use rest::Held;
 pub(crate) use state::{Read, Written};
 pub use transactions::TxStats;
 

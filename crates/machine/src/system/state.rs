@@ -8,7 +8,7 @@ use crate::latency::Latency;
 use durasim_cache::{CacheArray, Directory, Mshrs};
 use durasim_design::Row;
 use durasim_memory::Controller;
-use durasim_types::{ConfigError, CoreId, Cycle, DataRange, Error, LineAddr, TxId};
+use durasim_types::{ConfigError, Cycle, DataRange, Error, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::cmp::Reverse;
