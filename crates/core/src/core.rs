@@ -1,10 +1,16 @@
 //! A core at work: blocks of decoded instructions, executed one by one in program order and placed in time.
 
-use crate::branch::{BranchKind, Predictor, PredictorConfig};
+mod commit;
+mod later;
+mod stats;
+
+pub use stats::CoreStats;
+
+use crate::branch::{BranchKind, Predictor};
 use crate::execution::{AtCommit, Execution, MemoryUnit};
 use crate::store_buffer::{Entry, Leave};
-use crate::{Control, CoreConfig, Outcome, Port, StoreBuffer, tlb::Tlb, window::Window};
-use durasim_isa::{Access, BlockCache, BlockId, Class, FenceSet, Flow, Hart, Inst, Marker, Stop, execute};
+use crate::{CoreConfig, Outcome, Port, StoreBuffer, tlb::Tlb, window::Window};
+use durasim_isa::{Access, BlockCache, BlockId, Class, FenceSet, Flow, Hart, Inst, Stop, execute};
 use durasim_types::{CoreId, Cycle, LINE_BYTES, TxId, VirtAddr};
 use serde::{Deserialize, Serialize};
 use std::hash::Hasher;
@@ -35,44 +41,6 @@ pub enum Exit {
     Yield,
     /// A transaction was aborted whose commit instruction had retired early.
     LateAbort,
-}
-
-/// Counters of a core.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CoreStats {
-    /// Conditional branches.
-    pub branches: u64,
-    /// Branches and jumps whose direction or target was predicted wrongly.
-    pub mispredictions: u64,
-    /// Loads executed.
-    pub loads: u64,
-    /// Loads whose data came from the store buffer.
-    pub forwards: u64,
-    /// Stores executed.
-    pub stores: u64,
-    /// Fences executed.
-    pub fences: u64,
-    /// Cycles in which fences held the commit of younger instructions.
-    pub fence_stall_cycles: u64,
-    /// Cycles in which commits of transactions held the commit of younger instructions.
-    pub commit_stall_cycles: u64,
-    /// System calls.
-    pub system_calls: u64,
-}
-
-impl CoreStats {
-    /// Adds the counters of another core.
-    pub fn add(&mut self, other: &CoreStats) {
-        self.branches += other.branches;
-        self.mispredictions += other.mispredictions;
-        self.loads += other.loads;
-        self.forwards += other.forwards;
-        self.stores += other.stores;
-        self.fences += other.fences;
-        self.fence_stall_cycles += other.fence_stall_cycles;
-        self.commit_stall_cycles += other.commit_stall_cycles;
-        self.system_calls += other.system_calls;
-    }
 }
 
 /// What a thread takes along when it gives up the core: its registers, and its open transaction with the registers of
@@ -167,6 +135,7 @@ impl Core {
                 writes: Tlb::new(),
                 code: Tlb::new(),
                 open_tx: None,
+                lease_end: 0,
                 forward_latency: config.forward_latency_cycles,
                 forwards: 0,
             },
@@ -183,28 +152,6 @@ impl Core {
             instructions: 0,
             stats: CoreStats::default(),
         }
-    }
-
-    /// Starts at `cycle` behind a part of the program that was executed elsewhere, with what its predictor learnt there.
-    /// A predictor of other sizes is left aside.
-    pub fn start_later(&mut self, cycle: Cycle, instructions: u64, learnt: Option<(&PredictorConfig, Predictor)>) {
-        self.window.restart(cycle);
-        self.instructions = instructions;
-        if let Some((config, predictor)) = learnt
-            && *config == self.config.predictor
-        {
-            self.predictor = predictor;
-        }
-    }
-
-    /// Its parameters.
-    pub fn config(&self) -> &CoreConfig {
-        &self.config
-    }
-
-    /// What the branch predictor has learnt.
-    pub fn predictor(&self) -> &Predictor {
-        &self.predictor
     }
 
     /// Instructions executed so far.
@@ -255,6 +202,7 @@ impl Core {
     /// Goes on behind a system call that took the configured time, not before `earliest`. The hart's pc is there.
     pub fn resume_after_system_call(&mut self, earliest: Cycle) {
         self.window.restart((self.window.commit_cycle() + self.config.system_call_cycles).max(earliest));
+        self.unit.lease_end = 0;
         self.fetched_line = None;
     }
 
@@ -273,6 +221,7 @@ impl Core {
         assert!(self.is_empty(), "stores of a thread have to leave before it does");
         self.window.hold_commit(self.unit.buffer.left());
         port.take_reservation(self.unit.id);
+        self.unit.lease_end = 0;
         self.position = None;
         ThreadContext {
             hart: std::mem::take(&mut self.hart),
@@ -289,6 +238,13 @@ impl Core {
         self.fetched_line = None;
         self.position = None;
         self.window.restart(from.max(self.window.commit_cycle()));
+    }
+
+    /// Whether the core is between an LR and its SC, and so close behind the LR that no other core is to act: else two
+    /// cores could take a line from each other for ever, and no SC would succeed.
+    #[inline]
+    pub fn holds_lease(&self) -> bool {
+        self.instructions < self.unit.lease_end && !self.pending
     }
 
     /// When the core acts next; `None`: it waits for the port.
@@ -609,144 +565,6 @@ impl Core {
         if prediction.mispredicted || taken {
             self.fetched_line = None;
         }
-    }
-
-    /// Begins what an instruction does once it is the oldest. What needs an empty store buffer stays unfinished until it
-    /// is.
-    fn start_commit<P: Port>(&mut self, port: &mut P) -> Option<Exit> {
-        let (work, committed) = self.unfinished?;
-        let waits = match work {
-            AtCommit::Fence(set) => {
-                self.stats.fences += 1;
-                if !self.fence_waits(port, set) {
-                    self.unfinished = None;
-                    return None;
-                }
-                true
-            }
-            AtCommit::FenceI | AtCommit::Environment(_) => true,
-            AtCommit::Marker(Marker::TxAbort, _) => true,
-            AtCommit::Marker(Marker::TxCommit, _) => !port.commits_retire_early(),
-            _ => false,
-        };
-        if waits && !self.unit.buffer.is_empty() { None } else { self.finish_commit(port, committed) }
-    }
-
-    /// Stores leave in order and loads are not passed by earlier ones (TSO), so only two kinds of fence wait: one that
-    /// orders earlier stores before later loads, and one behind cache-block operations (design: a fence with W in its
-    /// predecessor set waits until they are acknowledged).
-    fn fence_waits<P: Port>(&self, port: &P, set: FenceSet) -> bool {
-        let store_load = set.writes() && set.succ & 2 != 0 && !set.tso;
-        store_load
-            || set.writes() && (self.unit.buffer.holds_block_operation() || port.cleans_outstanding(self.unit.id))
-    }
-
-    /// Does what an instruction does once it is the oldest, in cycle `at` or when the store buffer became empty.
-    fn finish_commit<P: Port>(&mut self, port: &mut P, at: Cycle) -> Option<Exit> {
-        let id = self.unit.id;
-        let (work, committed) = self.unfinished.take()?;
-        let at = at.max(committed).max(self.unit.buffer.left());
-        match work {
-            AtCommit::Fence(set) => match port.fence(id, set, at) {
-                Outcome::Done(done) => {
-                    self.stats.fence_stall_cycles += done - committed;
-                    self.window.hold_commit(done);
-                    self.window.hold_memory(done);
-                }
-                Outcome::Aborted(cycle, code) => self.unit.buffer.abort(cycle, code),
-                Outcome::Pending => self.wait_for_port(work, committed),
-            },
-            AtCommit::FenceI => {
-                self.forget_code();
-                self.window.restart(at);
-            }
-            AtCommit::Environment(exit) => {
-                self.window.hold_commit(at);
-                return Some(exit);
-            }
-            AtCommit::Marker(marker, argument) => return self.marker(port, marker, argument, committed, at),
-            AtCommit::Store(_) | AtCommit::Split(..) | AtCommit::Block(..) => {
-                unreachable!("stores enter the store buffer at once")
-            }
-        }
-        None
-    }
-
-    fn wait_for_port(&mut self, work: AtCommit, committed: Cycle) {
-        self.unfinished = Some((work, committed));
-        self.pending = true;
-    }
-
-    fn marker<P: Port>(
-        &mut self,
-        port: &mut P,
-        marker: Marker,
-        argument: u64,
-        committed: Cycle,
-        at: Cycle,
-    ) -> Option<Exit> {
-        let id = self.unit.id;
-        match marker {
-            Marker::TxBegin => {
-                if self.unit.open_tx.is_some() {
-                    return Some(Exit::NestedTransaction);
-                }
-                let tx = port.new_tx(id);
-                self.unit.open_tx = Some(tx);
-                self.checkpoint = Some(self.hart.clone());
-                self.unit.buffer.push(Entry::Begin(tx), committed, committed);
-            }
-            Marker::TxCommitting => {
-                let Some(tx) = self.unit.open_tx else { return Some(Exit::NoTransaction) };
-                self.unit.buffer.push(Entry::Committing(tx), committed, committed);
-            }
-            Marker::TxCommit | Marker::TxAbort => {
-                let Some(tx) = self.unit.open_tx else { return Some(Exit::NoTransaction) };
-                if marker == Marker::TxCommit && port.commits_retire_early() {
-                    self.unit.buffer.push(Entry::Commit(tx), committed, committed);
-                    self.unit.open_tx = None;
-                    return None;
-                }
-                let outcome = if marker == Marker::TxCommit {
-                    port.tx_commit(id, tx, at)
-                } else {
-                    // Code 0 would look like a begin; the program's own causes are 1 to 255.
-                    port.tx_abort(id, tx, (argument as u8).max(1), at)
-                };
-                match outcome {
-                    Outcome::Done(done) => {
-                        self.unit.open_tx = None;
-                        self.stats.commit_stall_cycles += done - committed;
-                        self.window.hold_commit(done);
-                    }
-                    Outcome::Aborted(cycle, code) => self.unit.buffer.abort(cycle, code),
-                    Outcome::Pending => self.wait_for_port(AtCommit::Marker(marker, argument), committed),
-                }
-            }
-            _ => match port.marker(id, marker, argument, committed) {
-                Ok(Control::Continue) => {}
-                Ok(Control::Yield) => return Some(Exit::Yield),
-                Err(fault) => return Some(Exit::Fault(Stop::Fault(fault))),
-            },
-        }
-        None
-    }
-
-    /// The registers of the transaction's begin come back, with the cause in a0.
-    fn roll_back(&mut self, cycle: Cycle, code: u64) {
-        // The begin has left the buffer, or nothing could have aborted it: what is still there is of the transaction.
-        self.unit.buffer.discard();
-        self.hart = self.checkpoint.clone().expect("only an open transaction is aborted");
-        self.hart.x[10] = code;
-        self.unit.open_tx = None;
-        self.unfinished = None;
-        if self.pause != Some(Pause::Vacate) {
-            self.pause = None;
-        }
-        self.was_full = false;
-        self.position = None;
-        self.fetched_line = None;
-        self.window.restart(cycle);
     }
 }
 

@@ -5,6 +5,10 @@ use durasim_isa::{Access, AmoOp, Bus, CacheBlockOp, Counter, Fault, FaultKind, F
 use serde::{Deserialize, Serialize};
 use durasim_types::{CoreId, Cycle, LINE_BYTES, LineAddr, PhysAddr, TxId};
 
+/// The most instructions of an LR/SC sequence that has to succeed in the end (RISC-V unprivileged ISA, "Eventual Success
+/// of Store-Conditional Instructions").
+const CONSTRAINED_INSTRUCTIONS: u64 = 16;
+
 /// What an instruction leaves to be done at its commit.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) enum AtCommit {
@@ -31,6 +35,8 @@ pub(crate) struct MemoryUnit {
     #[serde(skip)]
     pub code: Tlb,
     pub open_tx: Option<TxId>,
+    /// Up to this count of instructions nobody else acts: an LR has been executed and its SC follows.
+    pub lease_end: u64,
     pub forward_latency: Cycle,
     pub forwards: u64,
 }
@@ -160,6 +166,7 @@ impl<P: Port> Bus for Execution<'_, P> {
         let old = self.atomic(addr, bytes, 0, Access::Read, |_| None)?;
         let phys = self.unit.translate(self.port, addr, Access::Read)?;
         self.port.reserve(self.unit.id, phys.line());
+        self.unit.lease_end = self.instructions + CONSTRAINED_INSTRUCTIONS;
         Ok(old)
     }
 
@@ -168,6 +175,7 @@ impl<P: Port> Bus for Execution<'_, P> {
             return Err(Fault { addr, access: Access::Write, why: FaultKind::Misaligned });
         }
         let phys = self.unit.translate(self.port, addr, Access::Write)?;
+        self.unit.lease_end = 0;
         if self.port.take_reservation(self.unit.id) != Some(phys.line()) {
             self.done = self.at + 1;
             return Ok(false);

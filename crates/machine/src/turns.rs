@@ -113,6 +113,9 @@ impl Machine {
             if self.scheduler.running(id).is_none() {
                 continue;
             }
+            if core.holds_lease() {
+                return Turn::Core(id, core.cycle().max(core.next_cycle().unwrap_or(0)));
+            }
             let Some(at) = core.next_cycle().or_else(|| self.system.resumes_at(id)) else { continue };
             match first {
                 Some((earliest, _)) if at >= earliest => second = second.min(at),
