@@ -70,6 +70,7 @@ fn run_threads(
     let mut blocks = BlockCache::new();
     let mut queue = RunQueue::new(hart);
     let mut next_look = LOOK_PERIOD;
+    let mut previous = None;
     loop {
         if bus.instructions >= max_instructions {
             return Ok(None);
@@ -88,7 +89,10 @@ fn run_threads(
                 return Err(message(queue.pc(first).wrapping_sub(4), bus, what).into());
             }
         };
-        bus.drop_reservation();
+        // Kept by a thread that goes on by itself: an SC that fails would make it execute more than on real hardware.
+        if previous.replace(thread) != Some(thread) {
+            bus.drop_reservation();
+        }
         let end = max_instructions.min(bus.instructions + SLICE_INSTRUCTIONS);
         let left = run_slice(&mut hart, thread, bus, &mut blocks, end, &mut queue, output)?;
         match left {

@@ -23,8 +23,10 @@ const CONTENDED_SLICE: u64 = 1 << 10;
 pub struct Program {
     /// The bytes of the executable.
     pub elf: Vec<u8>,
-    /// Its name.
+    /// Its name, which is its first argument.
     pub elf_name: String,
+    /// Where its `/proc/self/exe` leads, if not to its name.
+    pub exe_link: Option<String>,
     /// Its arguments.
     pub args: Vec<String>,
     /// Its environment.
@@ -91,6 +93,7 @@ pub(crate) fn process_config(config: &MachineConfig, plan: &Plan, program: &Prog
         root: program.root.clone(),
         seed: program.seed,
         cores: config.cores.into(),
+        exe_link: program.exe_link.clone(),
         ..ProcessConfig::new(program.elf_name.clone(), program.elf.clone(), map)
     }
 }

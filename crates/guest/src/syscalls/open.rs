@@ -105,10 +105,7 @@ impl Call<'_> {
 
     pub(super) fn readlinkat(&mut self, folder_fd: i32, path: u64, to: u64, len: u64) -> Answer {
         let target = match self.place_at(folder_fd, path)? {
-            Place::Executable => match self.process.exe_name.as_str() {
-                name if name.starts_with('/') => name.to_string(),
-                name => format!("/{name}"),
-            },
+            Place::Executable => self.process.exe_link.clone(),
             Place::Host(path) => {
                 let target = self.root()?.read_link_contents(relative(&path)).map_err(|e| host::errno(&e))?;
                 target.into_os_string().into_string().map_err(|_| Errno::EILSEQ)?
