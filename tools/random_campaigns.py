@@ -17,8 +17,14 @@ POINTS = 120
 WORKLOADS = {
     "btree": ("node-bytes", [128, 256, 1024, 5440]),
     "array-swap": ("element-bytes", [64, 256, 1024]),
+    "false-sharing": ("shared-lines", ["true", "false"]),
 }
+# A log of lines brings back the words of others: it is for data of different locks on different lines.
+GRANULARITY = {"swl-flush": "word", "swl-eadr": "word"}
 MACHINE = {
+    "cores": [1, 2, 4, 8],
+    "core.time_slice_cycles": [2000, 20_000, 3_000_000],
+    "core.context_switch_cycles": [0, 500],
     "interconnect.inclusion": ["inclusive", "non-inclusive"],
     "pmem.controller.write_queue_entries": [1, 2, 4, 64],
     "pmem.media.banks": [1, 2, 16],
@@ -29,6 +35,7 @@ DESIGNS: dict[str, dict[str, list[Any]]] = {
         "design.hercules.tx_id_bits": [4, 6, 12],
         "design.hercules.migration_period_instructions": [300, 2000, 20_000],
         "design.hercules.tx_len_store": ["cached", "controller"],
+        "design.hercules.conflict_loser": ["owner", "requester"],
     },
     "tc": {
         "design.tc.entries": [4, 8, 16, 64],
@@ -43,16 +50,21 @@ def draw(rng: random.Random) -> dict[str, Any]:
     design = rng.choice([row["name"] for row in durasim.designs() if not row["control"]])
     workload = rng.choice(sorted(WORKLOADS))
     argument, sizes = WORKLOADS[workload]
+    threads = rng.choice([1, 2, 4, 6])
+    arguments = {"populate": rng.choice([5, 30, 200, 600]), argument: rng.choice(sizes)}
+    if workload == "false-sharing" and design in GRANULARITY:
+        arguments["log-granularity"] = GRANULARITY[design]
     settings = {key: rng.choice(values) for key, values in {**MACHINE, **DESIGNS.get(design, {})}.items()}
     return {
         "design": design,
         "workload": workload,
         "machine": "tiny",
         "ops": rng.choice([10, 40]),
+        "threads": threads,
         "points": POINTS,
         "seed": rng.randrange(1, 10**6),
         "set": settings,
-        "workload_args": {"populate": rng.choice([5, 30, 200, 600]), argument: rng.choice(sizes)},
+        "workload_args": arguments,
     }
 
 

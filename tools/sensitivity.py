@@ -40,6 +40,8 @@ TABLES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
     ),
     "response": (ALL, [("interconnect.response_cycles=0",), ("interconnect.response_cycles=4",)]),
     "hops": (ALL, [("interconnect.hop_cycles=0",), ("interconnect.hop_cycles=100",)]),
+    "snoop": (ALL, [("interconnect.snoop_cycles=0",), ("interconnect.snoop_cycles=100",)]),
+    "skew": (ALL, [("skew_cycles=10",), ("skew_cycles=100",), ("skew_cycles=1000",)]),
     "write-back-buffers": (
         ALL,
         [("interconnect.write_back_buffers=1",), ("interconnect.write_back_buffers=64",)],
@@ -62,6 +64,7 @@ TABLES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
     ),
     "swl-granularity": (LOGGING, [("--arg log-granularity=word",)]),
     "hercules-txlen-store": (("hercules",), [("design.hercules.tx_len_store=controller",)]),
+    "hercules-conflict": (("hercules",), [("design.hercules.conflict_loser=requester",)]),
     "hercules-tag-rounding": (
         ("hercules",),
         [
@@ -99,18 +102,26 @@ TABLES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
     ),
 }
 
+# What concerns several cores only: workload and threads of the table.
+SHARED = {
+    "snoop": ("btree", 4),
+    "skew": ("btree", 4),
+    "hercules-conflict": ("false-sharing", 4),
+}
+
 
 @cache
-def cell(design: str, machine: str, alternative: Alternative) -> str:
+def cell(design: str, machine: str, alternative: Alternative, workload: str, threads: int) -> str:
     """Gives throughput in operations per microsecond and pmem bytes written, or why there are none."""
     arguments = dict(item.removeprefix("--arg ").split("=", 1) for item in alternative if item.startswith("--arg "))
     settings = [item for item in alternative if not item.startswith("--arg ")]
     try:
         result = durasim.run(
             design=design,
-            workload="btree",
+            workload=workload,
             machine=machine,
             ops=OPERATIONS[machine],
+            threads=threads,
             set=settings,
             workload_args=arguments,
             guest_output=lambda _stream, _bytes: None,
@@ -123,6 +134,7 @@ def cell(design: str, machine: str, alternative: Alternative) -> str:
 def table(key: str) -> str:
     """Gives the table of `key` in Markdown."""
     designs, alternatives = TABLES[key]
+    workload, threads = SHARED.get(key, ("btree", 1))
     lines = [
         "| machine | setting | " + " | ".join(f"`{design}`" for design in designs) + " |",
         "| --- | --- |" + " --- |" * len(designs),
@@ -130,7 +142,7 @@ def table(key: str) -> str:
     for machine in OPERATIONS:
         for alternative in [PLAIN, *alternatives]:
             name = "<br>".join(f"`{item}`" for item in alternative) or "as it is"
-            cells = " | ".join(cell(design, machine, alternative) for design in designs)
+            cells = " | ".join(cell(design, machine, alternative, workload, threads) for design in designs)
             lines.append(f"| `{machine}` | {name} | {cells} |")
     return "\n".join(lines)
 

@@ -8,6 +8,7 @@
 #include "durasim/error.h"
 #include "durasim/layout.h"
 #include "durasim/markers.h"
+#include "durasim/retry.h"
 #include "runtimes/store.h"
 
 namespace durasim {
@@ -18,6 +19,7 @@ public:
     static constexpr LogKind log_kind = LogKind::none;
 
     void attach(const PoolHeader&) {}
+    void enter_thread(std::uint64_t) {}
     bool needs_recovery() const { return false; }
     std::uint64_t recover() { return 0; }
 
@@ -26,8 +28,8 @@ public:
     [[gnu::noinline]] void format(PoolHeader* header, const PoolHeader& contents) {
         auto* to = reinterpret_cast<std::uint64_t*>(header);
         auto* from = reinterpret_cast<const std::uint64_t*>(&contents);
-        while (durasim_tx_begin() != 0) {  // aborted: begin again
-        }
+        format_retry_.start();
+        while (const std::uint64_t cause = durasim_tx_begin()) format_retry_.again(cause);
         for (unsigned i = 1; i < sizeof(PoolHeader) / 8; ++i) put(to + i, from[i]);
         put(to, from[0]);
         durasim_tx_commit();
@@ -49,6 +51,9 @@ public:
     void store(T* place, T value) {
         put(place, value);
     }
+
+private:
+    Retry format_retry_;
 };
 
 }  // namespace durasim

@@ -12,6 +12,7 @@ template <class T>
 inline void put(T* place, T value) {
     DURASIM_TEST_HOOK_(durasim_test_store(place, sizeof(T)));
     __atomic_store(place, &value, __ATOMIC_RELAXED);
+    DURASIM_TEST_HOOK_(durasim_test_stored());
 }
 
 // One load instruction.

@@ -1,9 +1,13 @@
 // durasim-workload: array-swap — an array of which two random elements are swapped in each transaction
 //
 // The default element has 256 bytes, four lines, so that a transaction modifies 8 lines and nothing else: the length that
-// Hercules (TECS'23, Table 4) reports for its Array Swap. The number of swaps needs no counter of its own, since every
-// element counts how often it was moved.
+// Hercules (TECS'23, Table 4) reports for its Array Swap. The number of swaps of a single thread needs no counter of its
+// own, since every place counts its swaps.
+//
+// Several threads lock the stripes of the two places, the lower one first, and each counts its swaps, on a ninth line.
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <vector>
 
 #include "durasim/random.h"
@@ -15,6 +19,7 @@ using durasim::Arguments;
 using durasim::Audit;
 using durasim::Long;
 using durasim::Pool;
+using durasim::Progress;
 using durasim::Tx;
 
 constexpr std::uint64_t kind_of_root = 0x70617773;  // "swap"
@@ -27,23 +32,26 @@ struct alignas(64) Array {
     std::uint64_t length;
     std::uint64_t ready;  // elements that have been filled in
     std::uint64_t* words;
+    std::uint64_t threads;
+    Progress* progress;  // of each thread; null for a single one
 };
 
-// An element: its identity, how often it was moved, a filling that only this element has, and a seal over the first two.
+// An element: its identity, how often its place took part in a swap, a filling that only this element has, and a seal over
+// the first two.
 std::uint64_t filling(std::uint64_t seed, std::uint64_t id, std::uint64_t word) {
     return durasim::mix(durasim::mix(seed + id) + word);
 }
-std::uint64_t seal(std::uint64_t seed, std::uint64_t id, std::uint64_t moves) {
-    return durasim::mix(durasim::mix(seed ^ id) - moves);
+std::uint64_t seal(std::uint64_t seed, std::uint64_t id, std::uint64_t swaps) {
+    return durasim::mix(durasim::mix(seed ^ id) - swaps);
 }
 
 struct Choice {
     std::uint64_t first, second;
 };
 
-// Which two places the n-th swap takes.
-Choice choose(std::uint64_t seed, std::uint64_t number, std::uint64_t length) {
-    durasim::Random random(durasim::mix(seed) + number * 0x632BE59BD9B4E019u);
+// Which two places the n-th swap of a thread takes.
+Choice choose(std::uint64_t seed, std::uint64_t thread, std::uint64_t number, std::uint64_t length) {
+    durasim::Random random(durasim::mix(seed) + durasim::operation_of(thread, number) * 0x632BE59BD9B4E019u);
     const std::uint64_t first = random.below(length);
     const std::uint64_t second = random.below(length - 1);
     return {first, second < first ? second : second + 1};
@@ -51,9 +59,12 @@ Choice choose(std::uint64_t seed, std::uint64_t number, std::uint64_t length) {
 
 class ArraySwap {
 public:
+    static std::uint64_t arenas(const Arguments&) { return 1; }
+
     static std::uint64_t pool_bytes(const Arguments& arguments) {
         check_arguments(arguments);
-        return arguments.populate * arguments.element_bytes + 64 * durasim::line_bytes;
+        const std::uint64_t progress_bytes = durasim::block_bytes(arguments.threads * sizeof(Progress));
+        return arguments.populate * arguments.element_bytes + progress_bytes + 64 * durasim::line_bytes;
     }
 
     ArraySwap(Pool& pool, const Arguments& arguments) {
@@ -68,27 +79,52 @@ public:
                 t.write(array->length, arguments.populate);
                 t.write(array->ready, 0);
                 t.write(array->words, static_cast<std::uint64_t*>(t.allocate(arguments.populate * arguments.element_bytes)));
+                t.write(array->threads, arguments.threads);
+                Progress* progress = nullptr;
+                if (arguments.threads > 1) {
+                    progress = static_cast<Progress*>(t.allocate(arguments.threads * sizeof(Progress)));
+                    for (std::uint64_t i = 0; i < arguments.threads; ++i) t.write(progress[i].finished, 0);
+                }
+                t.write(array->progress, progress);
                 pool.set_root(t, array);
             });
             array_ = pool.root<Array>();
         }
         if (array_->kind != kind_of_root) durasim::fail(durasim::exit_usage, "array-swap: the pool belongs to another workload");
         if (array_->seed != arguments.seed || array_->element_bytes != arguments.element_bytes ||
-            array_->length != arguments.populate) {
+            array_->length != arguments.populate || array_->threads != arguments.threads) {
             durasim::fail(durasim::exit_usage,
-                          "array-swap: the pool was made with --seed %llu --populate %llu --element-bytes %llu; use these",
+                          "array-swap: the pool was made with --seed %llu --populate %llu --element-bytes %llu --threads %llu; "
+                          "use these",
                           static_cast<Long>(array_->seed), static_cast<Long>(array_->length),
-                          static_cast<Long>(array_->element_bytes));
+                          static_cast<Long>(array_->element_bytes), static_cast<Long>(array_->threads));
         }
         seed_ = array_->seed;
         words_ = array_->element_bytes / 8;
         length_ = array_->length;
-        swaps_ = count_moves() / 2;
+        progress_ = array_->progress;
+        swaps_.resize(array_->threads);
+        for (std::uint64_t i = 0; i < array_->threads; ++i) {
+            swaps_[i] = progress_ == nullptr ? count_places() / 2 : progress_[i].finished;
+        }
+        if (array_->threads > 1) {
+            stripes_ = arguments.stripes;
+            locks_ = std::make_unique<durasim::Lock[]>(stripes_);
+        }
     }
 
     std::uint64_t populated() const { return array_->ready; }
 
-    void populate_one() {
+    struct Thread {
+        std::uint64_t number;
+        std::uint64_t swaps;
+        std::uint64_t buffer[2][element_bytes_max / 8];
+    };
+
+    Thread enter(std::uint64_t number) const { return {number, swaps_[number], {}}; }
+    void leave(const Thread& thread) { swaps_[thread.number] = thread.swaps; }
+
+    void populate_one(Thread&) {
         durasim::tx([&](Tx& t) {
             const std::uint64_t id = t.read(array_->ready);
             std::uint64_t* element = array_->words + id * words_;
@@ -100,32 +136,34 @@ public:
         });
     }
 
-    void operation() {
-        const Choice choice = choose(seed_, swaps_, length_);
-        std::uint64_t* first = array_->words + choice.first * words_;
-        std::uint64_t* second = array_->words + choice.second * words_;
-        durasim::tx([&](Tx& t) {
-            t.read_words(buffer_[0], first, words_ * 8);
-            t.read_words(buffer_[1], second, words_ * 8);
-            for (std::uint64_t* element : {buffer_[0], buffer_[1]}) {
-                ++element[1];
-                element[words_ - 1] = seal(seed_, element[0], element[1]);
-            }
-            t.write_words(first, buffer_[1], words_ * 8);
-            t.write_words(second, buffer_[0], words_ * 8);
-        });
-        ++swaps_;
+    void operation(Thread& thread) {
+        const Choice choice = choose(seed_, thread.number, thread.swaps, length_);
+        if (locks_ == nullptr) {
+            swap_places(thread, choice);
+            return;
+        }
+        const std::uint64_t a = choice.first % stripes_, b = choice.second % stripes_;
+        const std::lock_guard lower(locks_[a < b ? a : b]);
+        std::unique_lock<durasim::Lock> upper;
+        if (a != b) upper = std::unique_lock(locks_[a < b ? b : a]);
+        swap_places(thread, choice);
     }
 
     void compare_with_model() const {
         // The check has replayed the swaps that the pool holds; here remains whether these are all that were made.
-        if (count_moves() != 2 * swaps_) {
-            DURASIM_VIOLATION("%llu moves are counted after %llu swaps", static_cast<Long>(count_moves()), static_cast<Long>(swaps_));
+        if (count_places() != 2 * swaps()) {
+            DURASIM_VIOLATION("places count %llu swaps after %llu", static_cast<Long>(count_places()), static_cast<Long>(swaps()));
+        }
+        for (std::uint64_t i = 0; progress_ != nullptr && i < array_->threads; ++i) {
+            if (progress_[i].finished != swaps_[i]) {
+                DURASIM_VIOLATION("thread %llu made %llu swaps, but the pool says %llu", static_cast<Long>(i),
+                                  static_cast<Long>(swaps_[i]), static_cast<Long>(progress_[i].finished));
+            }
         }
     }
 
     void print_result() const {
-        std::printf("elements=%llu swaps=%llu", static_cast<Long>(length_), static_cast<Long>(swaps_));
+        std::printf("elements=%llu swaps=%llu", static_cast<Long>(length_), static_cast<Long>(swaps()));
     }
 
     static std::uint64_t check(const Pool& pool);
@@ -139,19 +177,82 @@ private:
         if (arguments.populate < 2) durasim::fail(durasim::exit_usage, "array-swap: --populate has to be at least 2");
     }
 
-    std::uint64_t count_moves() const {
-        std::uint64_t moves = 0;
-        for (std::uint64_t i = 0; i < array_->ready; ++i) moves += array_->words[i * words_ + 1];
-        return moves;
+    void swap_places(Thread& thread, const Choice& choice) {
+        std::uint64_t* first = array_->words + choice.first * words_;
+        std::uint64_t* second = array_->words + choice.second * words_;
+        durasim::tx([&](Tx& t) {
+            std::uint64_t* from_first = thread.buffer[0];
+            std::uint64_t* from_second = thread.buffer[1];
+            t.read_words(from_first, first, words_ * 8);
+            t.read_words(from_second, second, words_ * 8);
+            std::swap(from_first[1], from_second[1]);  // this count stays at its place
+            for (std::uint64_t* element : {from_first, from_second}) {
+                ++element[1];
+                element[words_ - 1] = seal(seed_, element[0], element[1]);
+            }
+            t.write_words(first, from_second, words_ * 8);
+            t.write_words(second, from_first, words_ * 8);
+            if (progress_ != nullptr) t.write(progress_[thread.number].finished, thread.swaps + 1);
+        });
+        ++thread.swaps;
+    }
+
+    std::uint64_t swaps() const {
+        std::uint64_t sum = 0;
+        for (const std::uint64_t swaps : swaps_) sum += swaps;
+        return sum;
+    }
+
+    std::uint64_t count_places() const {
+        std::uint64_t sum = 0;
+        for (std::uint64_t i = 0; i < array_->ready; ++i) sum += array_->words[i * words_ + 1];
+        return sum;
     }
 
     Array* array_ = nullptr;
     std::uint64_t seed_ = 0;
     std::uint64_t words_ = 0;
     std::uint64_t length_ = 0;
-    std::uint64_t swaps_ = 0;  // ordinary memory: what the pool must hold
-    std::uint64_t buffer_[2][element_bytes_max / 8];
+    Progress* progress_ = nullptr;
+    std::unique_ptr<durasim::Lock[]> locks_;  // of the stripes; a single thread needs none
+    std::uint64_t stripes_ = 0;
+    std::vector<std::uint64_t> swaps_;  // by each thread: what the pool must hold
 };
+
+// Replaying the swaps in ordinary memory gives how often each place took part and, if one thread made them all, which
+// element it holds. Where several threads met at a place, their order decides that; a half swap still shows: an element is
+// then there twice, or a place counts too few.
+void replay(const Array* array, std::uint64_t swaps) {
+    struct Place {
+        std::uint64_t id, swaps;
+    };
+    const std::uint64_t words = array->element_bytes / 8;
+    std::vector<Place> model(array->ready);
+    for (std::uint64_t i = 0; i < model.size(); ++i) model[i] = {i, 0};
+    for (std::uint64_t thread = 0; swaps != 0 && thread < array->threads; ++thread) {
+        const std::uint64_t finished = array->progress == nullptr ? swaps : array->progress[thread].finished;
+        for (std::uint64_t n = 0; n < finished; ++n) {
+            const Choice choice = choose(array->seed, thread, n, array->length);
+            std::swap(model[choice.first].id, model[choice.second].id);
+            ++model[choice.first].swaps;
+            ++model[choice.second].swaps;
+        }
+    }
+    std::vector<bool> seen(array->ready);
+    for (std::uint64_t place = 0; place < model.size(); ++place) {
+        const std::uint64_t* element = array->words + place * words;
+        if (element[1] != model[place].swaps) {
+            DURASIM_VIOLATION("place %llu took part in %llu swaps, but after %llu swaps these should be %llu", static_cast<Long>(place),
+                              static_cast<Long>(element[1]), static_cast<Long>(swaps), static_cast<Long>(model[place].swaps));
+        }
+        if (array->threads == 1 && element[0] != model[place].id) {
+            DURASIM_VIOLATION("place %llu holds element %llu, but after %llu swaps it should hold %llu", static_cast<Long>(place),
+                              static_cast<Long>(element[0]), static_cast<Long>(swaps), static_cast<Long>(model[place].id));
+        }
+        if (seen[element[0]]) DURASIM_VIOLATION("element %llu is there twice", static_cast<Long>(element[0]));
+        seen[element[0]] = true;
+    }
+}
 
 std::uint64_t ArraySwap::check(const Pool& pool) {
     Audit audit(pool);
@@ -163,43 +264,40 @@ std::uint64_t ArraySwap::check(const Pool& pool) {
         array->length < 2 || array->length > pool.data_bytes() / array->element_bytes || array->ready > array->length) {
         DURASIM_VIOLATION("the array has impossible sizes");
     }
+    if (array->threads == 0 || array->threads > durasim::threads_max || (array->threads == 1) != (array->progress == nullptr)) {
+        DURASIM_VIOLATION("the array has an impossible number of threads");
+    }
     if (!audit.claim(array->words, array->length * array->element_bytes)) DURASIM_VIOLATION("the array is not allocated");
+    if (array->progress != nullptr && !audit.claim(array->progress, array->threads * sizeof(Progress))) {
+        DURASIM_VIOLATION("the counts of the threads are not allocated");
+    }
     if (audit.lines_leaked() != 0) DURASIM_VIOLATION("%llu lines are leaked", static_cast<Long>(audit.lines_leaked()));
 
     // Every element is whole.
     const std::uint64_t words = array->element_bytes / 8;
-    std::uint64_t moves = 0;
+    std::uint64_t sum = 0;
     for (std::uint64_t place = 0; place < array->ready; ++place) {
         const std::uint64_t* element = array->words + place * words;
         const std::uint64_t id = element[0];
         bool whole = id < array->ready && element[words - 1] == seal(array->seed, id, element[1]);
         for (std::uint64_t w = 2; whole && w < words - 1; ++w) whole = element[w] == filling(array->seed, id, w);
         if (!whole) DURASIM_VIOLATION("the element at place %llu is torn", static_cast<Long>(place));
-        moves += element[1];
+        sum += element[1];
     }
-    if (moves % 2 != 0) DURASIM_VIOLATION("half a swap is in the array");
-    const std::uint64_t swaps = moves / 2;
+    if (sum % 2 != 0) DURASIM_VIOLATION("half a swap is in the array");
+    const std::uint64_t swaps = sum / 2;
     if (swaps != 0 && array->ready != array->length) DURASIM_VIOLATION("elements were swapped before all were there");
 
-    // Replaying as many swaps in ordinary memory gives the same arrangement.
-    struct Element {
-        std::uint64_t id, moves;
-    };
-    std::vector<Element> model(array->ready);
-    for (std::uint64_t i = 0; i < model.size(); ++i) model[i] = {i, 0};
-    for (std::uint64_t n = 0; n < swaps; ++n) {
-        const Choice choice = choose(array->seed, n, array->length);
-        std::swap(model[choice.first], model[choice.second]);
-        ++model[choice.first].moves;
-        ++model[choice.second].moves;
+    std::uint64_t counted = 0;
+    for (std::uint64_t i = 0; array->progress != nullptr && i < array->threads; ++i) {
+        const std::uint64_t finished = array->progress[i].finished;
+        counted = finished > swaps ? ~std::uint64_t{0} : counted + finished;
+        if (counted > swaps) break;
     }
-    for (std::uint64_t place = 0; place < model.size(); ++place) {
-        const std::uint64_t* element = array->words + place * words;
-        if (element[0] != model[place].id || element[1] != model[place].moves) {
-            DURASIM_VIOLATION("place %llu holds element %llu, but after %llu swaps it should hold %llu", static_cast<Long>(place),
-                              static_cast<Long>(element[0]), static_cast<Long>(swaps), static_cast<Long>(model[place].id));
-        }
+    if (array->progress != nullptr && counted != swaps) {
+        DURASIM_VIOLATION("places count %llu swaps, but the threads another number", static_cast<Long>(swaps));
     }
+    replay(array, swaps);
     return array->ready + swaps;
 }
 

@@ -4,8 +4,12 @@
 // insertion into a node of n keys moves n / 2 keys and n / 2 values on average. The default node of 256 bytes holds 15 keys:
 // a transaction then modifies 5.4 lines on average (1 KiB: 9.8, 4 KiB: 27, 6 KiB: 38 lines). Hercules (TECS'23, Table 4)
 // reports 34.4 lines for its B+-tree and does not say how its nodes look; --node-bytes 5440 comes close to that.
+//
+// Several threads share several trees, each with a range of the keys, a lock and an arena of its own.
 #include <algorithm>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <vector>
 
 #include "durasim/random.h"
@@ -17,6 +21,7 @@ using durasim::Arguments;
 using durasim::Audit;
 using durasim::Long;
 using durasim::Pool;
+using durasim::Progress;
 using durasim::Tx;
 
 constexpr std::uint64_t kind_of_root = 0x6565727462;  // "btree"
@@ -35,18 +40,49 @@ struct Node {
 };
 static_assert(sizeof(Node) == 16);
 
+// The top of a tree, on a line of the pool of its own.
 struct alignas(64) Tree {
-    std::uint64_t kind;
-    std::uint64_t seed;
-    std::uint64_t node_bytes;
-    std::uint64_t keys;  // inserted so far: the persistent counter of operations
     Node* top;
 };
 
+struct alignas(64) Forest {
+    std::uint64_t kind;
+    std::uint64_t seed;
+    std::uint64_t node_bytes;
+    std::uint32_t trees;
+    std::uint32_t threads;
+    Tree* tree;          // null if there are one tree and one thread: `only_top` and `only_finished` take their place
+    Progress* progress;  // of each thread; populating counts for the first
+    Node* only_top;
+    std::uint64_t only_finished;
+
+    Node*& top(std::uint64_t number) { return tree == nullptr ? only_top : tree[number].top; }
+    const Node* top(std::uint64_t number) const { return tree == nullptr ? only_top : tree[number].top; }
+    std::uint64_t& finished(std::uint64_t thread) { return progress == nullptr ? only_finished : progress[thread].finished; }
+    std::uint64_t finished(std::uint64_t thread) const {
+        return progress == nullptr ? only_finished : progress[thread].finished;
+    }
+    bool is_simple() const { return trees == 1 && threads == 1; }
+};
+static_assert(sizeof(Forest) == durasim::line_bytes);
+
+// Trees per thread if several threads share them: few enough to meet, many enough not to queue. All are made in one
+// transaction, which sets a bound.
+constexpr std::uint64_t trees_per_thread = 4;
+constexpr std::uint64_t trees_default_max = 64;
+
 constexpr std::uint64_t capacity_of(std::uint64_t node_bytes) { return (node_bytes - sizeof(Node)) / 16; }
 
-// The key of the n-th insertion. Different numbers give different keys.
-std::uint64_t key_of(std::uint64_t seed, std::uint64_t number) { return durasim::mix(durasim::mix(seed) + number); }
+// The key of a thread's n-th insertion. Different operations give different keys.
+std::uint64_t key_of(std::uint64_t seed, std::uint64_t thread, std::uint64_t number) {
+    return durasim::mix(durasim::mix(seed) + durasim::operation_of(thread, number));
+}
+
+// The tree that a key belongs to: each has an equal part of all numbers.
+std::uint64_t tree_of(std::uint64_t key, std::uint64_t trees) {
+    __extension__ using Wide = unsigned __int128;
+    return static_cast<std::uint64_t>((static_cast<Wide>(key) * trees) >> 64);
+}
 
 std::uint64_t value_of(std::uint64_t key) { return durasim::mix(key ^ 0xD1B54A32D192ED03u); }
 
@@ -70,86 +106,148 @@ std::uint64_t rank(const Node* node, std::uint64_t count, std::uint64_t key, Rea
 
 class Btree {
 public:
+    static std::uint64_t arenas(const Arguments& arguments) {
+        if (arguments.trees != 0) return arguments.trees;
+        return arguments.threads == 1 ? 1 : std::min(arguments.threads * trees_per_thread, trees_default_max);
+    }
+
     static std::uint64_t pool_bytes(const Arguments& arguments) {
         check_node_bytes(arguments.node_bytes);
-        // Every node but the top one is at least half full.
+        const std::uint64_t trees = arenas(arguments);
+        // Every arena has room for its tree and what all share. A leaf that is not the top has at least half of its keys
+        // and an inner node at least (capacity - 1) / 2 and one more child: the levels above the leaves form a geometric
+        // series, and the first leaf and the top may hold less.
         const std::uint64_t capacity = capacity_of(arguments.node_bytes);
-        const std::uint64_t leaves = (arguments.populate + arguments.ops) / (capacity / 2) + 1;
-        const std::uint64_t nodes = leaves + leaves / ((capacity - 1) / 2) + levels_max;
-        return nodes * durasim::block_bytes(arguments.node_bytes);
+        const std::uint64_t leaves = keys_max(arguments.populate + arguments.ops, trees) / (capacity / 2) + 1;
+        const std::uint64_t nodes = leaves + leaves / ((capacity - 1) / 2) + 2;
+        const std::uint64_t shared = sizeof(durasim::ArenaHeader) + sizeof(Forest) +
+                                     durasim::block_bytes(trees * sizeof(Tree)) +
+                                     durasim::block_bytes(arguments.threads * sizeof(Progress));
+        return trees * (nodes * durasim::block_bytes(arguments.node_bytes) + shared);
     }
 
     Btree(Pool& pool, const Arguments& arguments) {
         check_node_bytes(arguments.node_bytes);
-        tree_ = pool.root<Tree>();
-        if (tree_ == nullptr) {
-            durasim::tx([&](Tx& t) {
-                auto* tree = static_cast<Tree*>(t.allocate(sizeof(Tree)));
-                auto* leaf = static_cast<Node*>(t.allocate(arguments.node_bytes));
-                t.write(leaf->count, 0);
-                t.write(leaf->level, 0);
-                t.write(leaf->link, nullptr);
-                t.write(tree->kind, kind_of_root);
-                t.write(tree->seed, arguments.seed);
-                t.write(tree->node_bytes, arguments.node_bytes);
-                t.write(tree->keys, 0);
-                t.write(tree->top, leaf);
-                pool.set_root(t, tree);
-            });
-            tree_ = pool.root<Tree>();
+        forest_ = pool.root<Forest>();
+        if (forest_ == nullptr) {
+            make(pool, arguments);
+            forest_ = pool.root<Forest>();
         }
-        if (tree_->kind != kind_of_root) durasim::fail(durasim::exit_usage, "btree: the pool belongs to another workload");
-        if (tree_->seed != arguments.seed || tree_->node_bytes != arguments.node_bytes) {
-            durasim::fail(durasim::exit_usage, "btree: the pool was made with --seed %llu --node-bytes %llu; use these",
-                          static_cast<Long>(tree_->seed), static_cast<Long>(tree_->node_bytes));
+        if (forest_->kind != kind_of_root) durasim::fail(durasim::exit_usage, "btree: the pool belongs to another workload");
+        if (forest_->seed != arguments.seed || forest_->node_bytes != arguments.node_bytes ||
+            forest_->trees != arenas(arguments) || forest_->threads != arguments.threads) {
+            durasim::fail(durasim::exit_usage,
+                          "btree: the pool was made with --seed %llu --node-bytes %llu --trees %llu --threads %llu; use these",
+                          static_cast<Long>(forest_->seed), static_cast<Long>(forest_->node_bytes),
+                          static_cast<Long>(forest_->trees), static_cast<Long>(forest_->threads));
         }
-        node_bytes_ = tree_->node_bytes;
+        trees_ = forest_->trees;
+        node_bytes_ = forest_->node_bytes;
         capacity_ = capacity_of(node_bytes_);
-        seed_ = tree_->seed;
-        keys_expected_ = tree_->keys;
+        seed_ = forest_->seed;
+        finished_.resize(forest_->threads);
+        for (std::uint64_t i = 0; i < finished_.size(); ++i) finished_[i] = forest_->finished(i);
+        if (forest_->threads > 1) locks_ = std::make_unique<durasim::Lock[]>(trees_);
     }
 
-    std::uint64_t populated() const { return tree_->keys; }
+    std::uint64_t populated() const { return forest_->finished(0); }
 
-    void populate_one() { operation(); }
+    struct Thread {
+        std::uint64_t number;
+        std::uint64_t finished;  // insertions
+    };
 
-    void operation() {
-        durasim::tx([&](Tx& t) {
-            const std::uint64_t number = t.read(tree_->keys);
-            const std::uint64_t key = key_of(seed_, number);
-            insert(t, key, value_of(key));
-            t.write(tree_->keys, number + 1);
-        });
-        ++keys_expected_;
+    Thread enter(std::uint64_t number) const { return {number, finished_[number]}; }
+    void leave(const Thread& thread) { finished_[thread.number] = thread.finished; }
+
+    void populate_one(Thread& thread) { operation(thread); }
+
+    void operation(Thread& thread) {
+        const std::uint64_t key = key_of(seed_, thread.number, thread.finished);
+        const std::uint64_t tree = tree_of(key, trees_);
+        if (locks_ == nullptr) {
+            insert_next(thread, tree, key);
+        } else {
+            const std::lock_guard held(locks_[tree]);
+            insert_next(thread, tree, key);
+        }
     }
 
     void compare_with_model() const {
-        std::vector<std::uint64_t> model(keys_expected_);
-        for (std::uint64_t i = 0; i < keys_expected_; ++i) model[i] = key_of(seed_, i);
+        std::vector<std::uint64_t> model;
+        for (std::uint64_t thread = 0; thread < finished_.size(); ++thread) {
+            for (std::uint64_t i = 0; i < finished_[thread]; ++i) model.push_back(key_of(seed_, thread, i));
+        }
         std::sort(model.begin(), model.end());
-        const Node* leaf = tree_->top;
-        while (leaf->level != 0) leaf = leaf->link;
         std::uint64_t at = 0;
-        for (; leaf != nullptr; leaf = leaf->link) {
-            for (std::uint64_t i = 0; i < leaf->count; ++i, ++at) {
-                if (at >= model.size() || leaf->keys()[i] != model[at] ||
-                    leaf->values(capacity_)[i] != value_of(model[at])) {
-                    DURASIM_VIOLATION("place %llu of the leaves differs from the model", static_cast<Long>(at));
+        for (std::uint64_t tree = 0; tree < trees_; ++tree) {
+            const Node* leaf = forest_->top(tree);
+            while (leaf->level != 0) leaf = leaf->link;
+            for (; leaf != nullptr; leaf = leaf->link) {
+                for (std::uint64_t i = 0; i < leaf->count; ++i, ++at) {
+                    if (at >= model.size() || leaf->keys()[i] != model[at] ||
+                        leaf->values(capacity_)[i] != value_of(model[at])) {
+                        DURASIM_VIOLATION("place %llu of the leaves differs from the model", static_cast<Long>(at));
+                    }
                 }
             }
         }
         if (at != model.size()) {
-            DURASIM_VIOLATION("the tree has %llu keys and the model %llu", static_cast<Long>(at), static_cast<Long>(model.size()));
+            DURASIM_VIOLATION("there are %llu keys in the pool and %llu in the model", static_cast<Long>(at),
+                              static_cast<Long>(model.size()));
         }
     }
 
     void print_result() const {
-        std::printf("keys=%llu height=%u", static_cast<Long>(tree_->keys), tree_->top->level + 1);
+        std::uint64_t keys = 0;
+        unsigned height = 0;
+        for (const std::uint64_t finished : finished_) keys += finished;
+        for (std::uint64_t i = 0; i < trees_; ++i) height = std::max(height, forest_->top(i)->level + 1);
+        std::printf("keys=%llu height=%u", static_cast<Long>(keys), height);
     }
 
     static std::uint64_t check(const Pool& pool);
 
 private:
+    // More of `keys` random keys than this do not fall into one of `trees` trees, but with a chance below 10^-15: eight
+    // standard deviations above the mean.
+    static std::uint64_t keys_max(std::uint64_t keys, std::uint64_t trees) {
+        const std::uint64_t mean = keys / trees + 1;
+        std::uint64_t root = 1;
+        while (root * root < mean) ++root;
+        return trees == 1 ? keys : std::min(keys, mean + 8 * root + 16);
+    }
+
+    static void make(Pool& pool, const Arguments& arguments) {
+        const std::uint64_t trees = arenas(arguments);
+        durasim::tx([&](Tx& t) {
+            auto* forest = static_cast<Forest*>(t.allocate(sizeof(Forest)));
+            Tree* tree = nullptr;
+            Progress* progress = nullptr;
+            if (trees > 1 || arguments.threads > 1) {
+                tree = static_cast<Tree*>(t.allocate(trees * sizeof(Tree)));
+                progress = static_cast<Progress*>(t.allocate(arguments.threads * sizeof(Progress)));
+                for (std::uint64_t i = 0; i < arguments.threads; ++i) t.write(progress[i].finished, 0);
+            }
+            for (std::uint64_t i = 0; i < trees; ++i) {
+                auto* leaf = static_cast<Node*>(t.allocate(arguments.node_bytes, i));
+                t.write(leaf->count, 0);
+                t.write(leaf->level, 0);
+                t.write(leaf->link, nullptr);
+                t.write(tree == nullptr ? forest->only_top : tree[i].top, leaf);
+            }
+            t.write(forest->only_finished, 0);
+            t.write(forest->kind, kind_of_root);
+            t.write(forest->seed, arguments.seed);
+            t.write(forest->node_bytes, arguments.node_bytes);
+            t.write(forest->trees, static_cast<std::uint32_t>(trees));
+            t.write(forest->threads, static_cast<std::uint32_t>(arguments.threads));
+            t.write(forest->tree, tree);
+            t.write(forest->progress, progress);
+            pool.set_root(t, forest);
+        });
+    }
+
     static void check_node_bytes(std::uint64_t node_bytes) {
         if (node_bytes % durasim::line_bytes != 0) {
             durasim::fail(durasim::exit_usage, "btree: --node-bytes has to be a multiple of 64, not %llu",
@@ -157,10 +255,19 @@ private:
         }
     }
 
-    void insert(Tx& t, std::uint64_t key, std::uint64_t value) {
+    void insert_next(Thread& thread, std::uint64_t tree, std::uint64_t key) {
+        durasim::tx([&](Tx& t) {
+            insert(t, tree, key, value_of(key));
+            t.write(forest_->finished(thread.number), thread.finished + 1);
+        });
+        ++thread.finished;
+    }
+
+    // Inserts into tree `tree`, which allocates from the arena of the same number.
+    void insert(Tx& t, std::uint64_t tree, std::uint64_t key, std::uint64_t value) {
         auto read = [&t](const std::uint64_t& place) { return t.read(place); };
         Node* path[levels_max];
-        Node* node = t.read(tree_->top);
+        Node* node = t.read(forest_->top(tree));
         const std::uint32_t height = t.read(node->level);
         for (std::uint32_t level = height; level > 0; --level) {
             path[level] = node;
@@ -177,16 +284,16 @@ private:
                 insert_at(t, node, count, at, key, value);
                 return;
             }
-            Node* right = split(t, node, level, at, key, value);
+            Node* right = split(t, tree, node, level, at, key, value);
             value = reinterpret_cast<std::uint64_t>(right);
             if (level == height) {
-                auto* top = static_cast<Node*>(t.allocate(node_bytes_));
+                auto* top = static_cast<Node*>(t.allocate(node_bytes_, tree));
                 t.write(top->count, 1);
                 t.write(top->level, height + 1);
                 t.write(top->link, node);
                 t.write(top->keys()[0], key);
                 t.write(top->values(capacity_)[0], value);
-                t.write(tree_->top, top);
+                t.write(forest_->top(tree), top);
                 return;
             }
         }
@@ -203,10 +310,11 @@ private:
     }
 
     // Splits a full node and inserts the entry. Returns the new right node and leaves its separator in `key`.
-    Node* split(Tx& t, Node* node, std::uint32_t level, std::uint64_t at, std::uint64_t& key, std::uint64_t value) {
+    Node* split(Tx& t, std::uint64_t tree, Node* node, std::uint32_t level, std::uint64_t at, std::uint64_t& key,
+                std::uint64_t value) {
         std::uint64_t* keys = node->keys();
         std::uint64_t* values = node->values(capacity_);
-        auto* right = static_cast<Node*>(t.allocate(node_bytes_));
+        auto* right = static_cast<Node*>(t.allocate(node_bytes_, tree));
         const std::uint64_t middle = level == 0 ? (capacity_ + 1) / 2 : capacity_ / 2;
         std::uint64_t separator = t.read(keys[middle]);
         std::uint64_t from = middle;
@@ -234,41 +342,64 @@ private:
         return right;
     }
 
-    Tree* tree_ = nullptr;
+    Forest* forest_ = nullptr;
+    std::uint64_t trees_ = 0;
     std::uint64_t node_bytes_ = 0;
     std::uint64_t capacity_ = 0;
     std::uint64_t seed_ = 0;
-    std::uint64_t keys_expected_ = 0;  // ordinary memory: what the pool must hold
+    std::unique_ptr<durasim::Lock[]> locks_;  // of the trees; a single thread needs none
+    std::vector<std::uint64_t> finished_;     // by each thread: what the pool must hold
 };
 
-// Verifies the tree below `tree` without trusting it.
+// Verifies the trees of `forest`, whose own fields are known to be possible, without trusting them.
 class Checker {
 public:
-    Checker(const Tree* tree, Audit& audit) : tree_(tree), audit_(audit), capacity_(capacity_of(tree->node_bytes)) {}
+    Checker(const Forest* forest, Audit& audit) : forest_(forest), audit_(audit), capacity_(capacity_of(forest->node_bytes)) {}
 
-    void check() {
-        if (!audit_.claim(tree_->top, tree_->node_bytes)) DURASIM_VIOLATION("the tree starts outside of its memory");
-        if (tree_->top->level >= levels_max) DURASIM_VIOLATION("the tree has an impossible height");
-        walk(tree_->top, tree_->top->level, 0, ~std::uint64_t{0});
-        if (leaf_before_ != nullptr && leaf_before_->link != nullptr) DURASIM_VIOLATION("the last leaf links to another");
-        if (keys_ != tree_->keys) {
-            DURASIM_VIOLATION("%llu keys are in the leaves, but %llu insertions were counted", static_cast<Long>(keys_),
-                              static_cast<Long>(tree_->keys));
+    // Returns the number of insertions.
+    std::uint64_t check() {
+        for (std::uint64_t i = 0; i < forest_->trees; ++i) check_tree(i);
+        std::uint64_t counted = 0;
+        for (std::uint64_t thread = 0; thread < forest_->threads; ++thread) {
+            const std::uint64_t finished = forest_->finished(thread);
+            if (finished > keys_) refuse_count(finished);
+            counted += finished;
         }
-        // Together with the count this says: exactly the first insertions are there, none lost, none halved.
-        for (std::uint64_t i = 0; i < tree_->keys; ++i) {
-            if (!contains(key_of(tree_->seed, i))) {
-                DURASIM_VIOLATION("insertion %llu of %llu is missing", static_cast<Long>(i), static_cast<Long>(tree_->keys));
+        if (counted != keys_) refuse_count(counted);
+        // Together with the counts this says: exactly the first insertions of each thread are there, none lost, none halved.
+        for (std::uint64_t thread = 0; thread < forest_->threads; ++thread) {
+            const std::uint64_t finished = forest_->finished(thread);
+            for (std::uint64_t i = 0; i < finished; ++i) {
+                if (!contains(key_of(forest_->seed, thread, i))) {
+                    DURASIM_VIOLATION("insertion %llu of %llu by thread %llu is missing", static_cast<Long>(i),
+                                      static_cast<Long>(finished), static_cast<Long>(thread));
+                }
             }
         }
+        return counted;
     }
 
 private:
+    [[noreturn]] void refuse_count(std::uint64_t counted) const {
+        DURASIM_VIOLATION("%llu keys are in the leaves, but %llu insertions were counted", static_cast<Long>(keys_),
+                          static_cast<Long>(counted));
+    }
+
+    void check_tree(std::uint64_t number) {
+        top_ = forest_->top(number);
+        number_ = number;
+        leaf_before_ = nullptr;
+        if (!audit_.claim(top_, forest_->node_bytes)) DURASIM_VIOLATION("a tree starts outside of its memory");
+        if (top_->level >= levels_max) DURASIM_VIOLATION("a tree has an impossible height");
+        walk(top_, top_->level, 0, ~std::uint64_t{0});
+        if (leaf_before_ != nullptr && leaf_before_->link != nullptr) DURASIM_VIOLATION("the last leaf links to another");
+    }
+
     // `node` is claimed; its keys have to lie in [low, high].
     void walk(const Node* node, std::uint32_t level, std::uint64_t low, std::uint64_t high) {
         if (node->level != level) DURASIM_VIOLATION("the tree is not balanced");
         const std::uint64_t count = node->count;
-        const std::uint64_t least = node == tree_->top ? (level == 0 ? 0 : 1) : level == 0 ? capacity_ / 2 : (capacity_ - 1) / 2;
+        const std::uint64_t least = node == top_ ? (level == 0 ? 0 : 1) : level == 0 ? capacity_ / 2 : (capacity_ - 1) / 2;
         if (count > capacity_ || count < least) DURASIM_VIOLATION("a node has an impossible number of keys: %llu", static_cast<Long>(count));
         for (std::uint64_t i = 0; i < count; ++i) {
             const std::uint64_t key = node->keys()[i];
@@ -276,7 +407,9 @@ private:
         }
         if (level == 0) {
             for (std::uint64_t i = 0; i < count; ++i) {
-                if (node->values(capacity_)[i] != value_of(node->keys()[i])) DURASIM_VIOLATION("a value does not belong to its key");
+                const std::uint64_t key = node->keys()[i];
+                if (node->values(capacity_)[i] != value_of(key)) DURASIM_VIOLATION("a value does not belong to its key");
+                if (tree_of(key, forest_->trees) != number_) DURASIM_VIOLATION("a key is in the wrong tree");
             }
             if (leaf_before_ != nullptr && leaf_before_->link != node) DURASIM_VIOLATION("the links of the leaves are broken");
             leaf_before_ = node;
@@ -285,14 +418,14 @@ private:
         }
         for (std::uint64_t i = 0; i <= count; ++i) {
             const Node* child = i == 0 ? node->link : reinterpret_cast<const Node*>(node->values(capacity_)[i - 1]);
-            if (!audit_.claim(child, tree_->node_bytes)) DURASIM_VIOLATION("a node is reachable twice or not allocated");
+            if (!audit_.claim(child, forest_->node_bytes)) DURASIM_VIOLATION("a node is reachable twice or not allocated");
             walk(child, level - 1, i == 0 ? low : node->keys()[i - 1], i == count ? high : node->keys()[i] - 1);
         }
     }
 
     bool contains(std::uint64_t key) const {
         auto read = [](const std::uint64_t& place) { return place; };
-        const Node* node = tree_->top;
+        const Node* node = forest_->top(tree_of(key, forest_->trees));
         while (node->level > 0) {
             const std::uint64_t at = rank<true>(node, node->count, key, read);
             node = at == 0 ? node->link : reinterpret_cast<const Node*>(node->values(capacity_)[at - 1]);
@@ -301,25 +434,37 @@ private:
         return at < node->count && node->keys()[at] == key;
     }
 
-    const Tree* tree_;
+    const Forest* forest_;
     Audit& audit_;
     std::uint64_t capacity_;
+    // Of the tree being walked.
+    const Node* top_ = nullptr;
+    std::uint64_t number_ = 0;
     const Node* leaf_before_ = nullptr;
-    std::uint64_t keys_ = 0;
+    std::uint64_t keys_ = 0;  // in all trees
 };
 
 std::uint64_t Btree::check(const Pool& pool) {
     Audit audit(pool);
     if (audit.problem() != nullptr) DURASIM_VIOLATION("%s", audit.problem());
-    const Tree* tree = pool.root<Tree>();
-    if (!audit.claim(tree, sizeof(Tree))) DURASIM_VIOLATION("the root object is not allocated");
-    if (tree->kind != kind_of_root) DURASIM_VIOLATION("the root object is not a tree");
-    if (tree->node_bytes < 64 || tree->node_bytes % 64 != 0 || tree->node_bytes > durasim::small_block_bytes_max) {
-        DURASIM_VIOLATION("the tree has an impossible node size");
+    const Forest* forest = pool.root<Forest>();
+    if (!audit.claim(forest, sizeof(Forest))) DURASIM_VIOLATION("the root object is not allocated");
+    if (forest->kind != kind_of_root) DURASIM_VIOLATION("the root object is not one of trees");
+    if (forest->node_bytes < 64 || forest->node_bytes % 64 != 0 || forest->node_bytes > durasim::small_block_bytes_max) {
+        DURASIM_VIOLATION("the trees have an impossible node size");
     }
-    Checker(tree, audit).check();
+    if (forest->trees != pool.arenas() || forest->threads == 0 || forest->threads > durasim::threads_max) {
+        DURASIM_VIOLATION("there is an impossible number of trees or threads");
+    }
+    const bool claimed = forest->is_simple() ? forest->tree == nullptr && forest->progress == nullptr
+                                             : audit.claim(forest->tree, forest->trees * sizeof(Tree)) &&
+                                                   audit.claim(forest->progress, forest->threads * sizeof(Progress));
+    if (!claimed) {
+        DURASIM_VIOLATION("what belongs to the root object is not allocated");
+    }
+    const std::uint64_t insertions = Checker(forest, audit).check();
     if (audit.lines_leaked() != 0) DURASIM_VIOLATION("%llu lines are leaked", static_cast<Long>(audit.lines_leaked()));
-    return tree->keys;
+    return insertions;
 }
 
 }  // namespace

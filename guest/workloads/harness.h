@@ -2,15 +2,23 @@
 //
 //     class W {
 //     public:
+//         static std::uint64_t arenas(const Arguments&);          // of the pool; one for each lock under which it allocates
 //         static std::uint64_t pool_bytes(const Arguments&);      // enough for populate and ops
 //         W(Pool&, const Arguments&);                             // makes or finds the root object
 //         std::uint64_t populated() const;                        // items the pool holds
-//         void populate_one();                                    // one transaction
-//         void operation();                                       // one transaction
+//         struct Thread;                                          // what a thread keeps to itself, in ordinary memory
+//         Thread enter(std::uint64_t number) const;               // for thread `number`, from 0
+//         void populate_one(Thread&);                             // one transaction, by thread 0 alone
+//         void operation(Thread&);                                // one transaction of this thread
+//         void leave(const Thread&);                              // notes what the thread did, for the comparison
 //         void compare_with_model() const;                        // violation if the pool is not what was done to it
 //         void print_result() const;                              // "keys=..." or the like, without a newline
 //         static std::uint64_t check(const Pool&);                // violation, or the number of finished operations
 //     };
+//
+// With several threads an operation takes locks around its transaction, and each thread counts its finished operations in
+// a line of the pool of its own, in the same transaction. Which operation is the n-th of a thread depends on seed, thread
+// and n alone, so these counts say what the pool has to hold.
 #ifndef DURASIM_WORKLOADS_HARNESS_H
 #define DURASIM_WORKLOADS_HARNESS_H
 
@@ -20,8 +28,10 @@
 
 #include "durasim/audit.h"
 #include "durasim/error.h"
+#include "durasim/lock.h"
 #include "durasim/markers.h"
 #include "durasim/pool.h"
+#include "durasim/threads.h"
 #include "durasim/tx.h"
 #include "workloads/arguments.h"
 
@@ -33,6 +43,23 @@ namespace durasim {
 
 // printf has no portable letter for std::uint64_t that is the same on every host.
 using Long = unsigned long long;
+
+// Operations that a thread has finished, on a line of the pool of its own.
+struct alignas(64) Progress {
+    std::uint64_t finished;
+};
+
+// Operation `number` of `thread`, as one number: different operations stay different.
+inline constexpr unsigned operation_bits = 40;
+constexpr std::uint64_t operation_of(std::uint64_t thread, std::uint64_t number) { return thread << operation_bits | number; }
+
+// How many of `ops` operations are those of `thread`, and how many those of the threads before it.
+constexpr std::uint64_t share_of(std::uint64_t ops, std::uint64_t threads, std::uint64_t thread) {
+    return ops / threads + (thread < ops % threads ? 1 : 0);
+}
+constexpr std::uint64_t share_before(std::uint64_t ops, std::uint64_t threads, std::uint64_t thread) {
+    return ops / threads * thread + (thread < ops % threads ? thread : ops % threads);
+}
 
 namespace detail {
 
@@ -55,33 +82,78 @@ std::uint64_t log_bytes(const A& arguments) {
     }
 }
 
+// Log entries written by the calling thread, as a number of the sum that is printed.
 template <class R>
-void print_log_entries(const R& source) {
-    if constexpr (requires { source.entries_total; }) std::printf(" log_entries=%llu", static_cast<Long>(source.entries_total));
+void add_log_entries(const R& source, std::uint64_t& sum) {
+    if constexpr (requires { source.entries_total(); }) __atomic_fetch_add(&sum, source.entries_total(), __ATOMIC_RELAXED);
+}
+
+template <class R>
+void print_log_entries(const R& source, std::uint64_t sum) {
+    if constexpr (requires { source.entries_total(); }) std::printf(" log_entries=%llu", static_cast<Long>(sum));
+}
+
+template <class Workload>
+void perform(Workload& workload, typename Workload::Thread& thread, std::uint64_t first, std::uint64_t count) {
+    for (std::uint64_t i = first; i < first + count; ++i) {
+        durasim_op_begin(i);
+        workload.operation(thread);
+        durasim_op_end(i);
+    }
+}
+
+// A commit may be on its way when the program goes on: the measured region holds all of its own and none from before.
+inline void finish_commits() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+
+// The measured region. All threads begin together, and it ends with the last.
+template <class Workload>
+void measure(Workload& workload, const Arguments& arguments, std::uint64_t& log_entries) {
+    const std::uint64_t ops = arguments.ops, threads = arguments.threads;
+    if (threads == 1) {
+        typename Workload::Thread state = workload.enter(0);
+        finish_commits();
+        durasim_roi_begin();
+        perform(workload, state, 0, ops);
+        finish_commits();
+        durasim_roi_end();
+        workload.leave(state);
+        add_log_entries(runtime, log_entries);
+        return;
+    }
+    Barrier barrier(static_cast<unsigned>(threads));
+    run_threads(static_cast<unsigned>(threads), [&](unsigned thread) {
+        if (thread != 0) enter_thread(thread);
+        typename Workload::Thread state = workload.enter(thread);
+        finish_commits();
+        barrier.wait();
+        if (thread == 0) durasim_roi_begin();
+        barrier.wait();
+        perform(workload, state, share_before(ops, threads, thread), share_of(ops, threads, thread));
+        finish_commits();
+        barrier.wait();
+        if (thread == 0) durasim_roi_end();
+        workload.leave(state);
+        add_log_entries(runtime, log_entries);
+    });
 }
 
 template <class Workload>
 int run(const Arguments& arguments) {
-    if (arguments.threads != 1) {
-        fail(exit_usage, "%s: --threads %llu is not supported; this workload runs on one thread", program_name,
-             static_cast<Long>(arguments.threads));
-    }
     configure(arguments, runtime);
     const std::uint64_t log = log_bytes(arguments);
     const bool exact = arguments.pool_bytes != 0;
-    const std::uint64_t wanted = exact ? arguments.pool_bytes : Workload::pool_bytes(arguments) + 2 * page_bytes + log;
-    Pool& pool = Pool::open(arguments.pool_path, wanted, log, exact);
+    const PoolShape shape{.arenas = Workload::arenas(arguments), .logs = arguments.threads};
+    const std::uint64_t enough = Workload::pool_bytes(arguments) + (1 + shape.arenas) * page_bytes + log * shape.logs;
+    const std::uint64_t wanted = exact ? arguments.pool_bytes : enough;
+    Pool& pool = Pool::open(arguments.pool_path, wanted, log, exact, shape);
     Workload workload(pool, arguments);
-    while (workload.populated() < arguments.populate) workload.populate_one();
+    typename Workload::Thread state = workload.enter(0);
+    while (workload.populated() < arguments.populate) workload.populate_one(state);
+    workload.leave(state);
     durasim_snapshot_mark(0);
 
-    durasim_roi_begin();
-    for (std::uint64_t i = 0; i < arguments.ops; ++i) {
-        durasim_op_begin(i);
-        workload.operation();
-        durasim_op_end(i);
-    }
-    durasim_roi_end();
+    std::uint64_t log_entries = 0;
+    measure(workload, arguments, log_entries);
 
     if (!arguments.no_check) {
         Workload::check(pool);
@@ -89,7 +161,7 @@ int run(const Arguments& arguments) {
     }
     std::printf("%s: ops=%llu ", program_name, static_cast<Long>(arguments.ops));
     workload.print_result();
-    print_log_entries(runtime);
+    print_log_entries(runtime, log_entries);
     std::printf(" %s\n", arguments.no_check ? "unchecked" : "ok");
     return exit_ok;
 }

@@ -22,7 +22,7 @@ DEFAULT_MACHINE = "hercules-tecs23"
 DEFAULT_SEED = 1
 _SEED_LIMIT = 2**64
 # More than any machine has; a machine file is read later.
-_CORES_MAX = 1024
+_THREADS_MAX = 64
 # Arguments of every workload that the command line and the API have options for.
 _OWN_OPTIONS = ("ops", "seed", "threads")
 
@@ -84,16 +84,12 @@ class Scenario:
             raise unknown_name("domain", self.domain, _core.DOMAINS)
         self._check_program()
         _in_range("seed", self.seed, 0, _SEED_LIMIT - 1)
-        _in_range("threads", self.threads, 1, self._cores())
+        _in_range("threads", self.threads, 1, _THREADS_MAX)
         for field, value in (("ops", self.ops), ("max_instructions", self.max_instructions)):
             if value is not None:
                 _in_range(field, value, 1, _SEED_LIMIT - 1)
         _have_equals_sign("set", self.settings, "path.to.key=value")
         _have_equals_sign("env", self.env, "NAME=value")
-
-    def _cores(self) -> int:
-        """Gives the number of cores of a preset; each thread of the guest has one."""
-        return _CORES_MAX if _is_path(self.machine) else machine_rows()[self.machine]["cores"]
 
     def _check_program(self) -> None:
         if (self.workload is None) == (self.elf is None):

@@ -33,7 +33,7 @@ RUN = ["run", "--workload", "btree", "--machine", "tiny", "--ops", "20", "--arg"
         ("--ops", "many", ["--ops"]),
         ("--seed", "-1", ["seed", "-1"]),
         ("--threads", "0", ["threads", "0"]),
-        ("--threads", "2", ["threads"]),
+        ("--threads", "65", ["threads", "64"]),
         ("--machine", "missing.toml", ["missing.toml"]),
         ("--pool", "missing/folder/pool", ["missing/folder/pool"]),
     ],

@@ -16,18 +16,24 @@ OPS = 40
 POPULATE = 60
 
 
-def cases() -> list[tuple[str, str]]:
-    """Gives the pairs of row and workload."""
-    return [(row["name"], workload.name) for row in ds.designs() for workload in ds.workloads()]
+def cases() -> list[tuple[str, str, int]]:
+    """Gives rows, workloads and numbers of threads."""
+    return [(row["name"], workload.name, n) for row in ds.designs() for workload in ds.workloads() for n in (1, 4)]
 
 
-def measure(design: str, workload: str) -> dict[str, Any]:
+def name_of(design: str, workload: str, threads: int) -> str:
+    """Gives the name of a case in the file."""
+    return f"{design} {workload}" if threads == 1 else f"{design} {workload} {threads} threads"
+
+
+def measure(design: str, workload: str, threads: int) -> dict[str, Any]:
     """Gives the statistics of one run that a change of the model would change."""
     result = ds.run(
         design=design,
         workload=workload,
         machine="tiny",
         ops=OPS,
+        threads=threads,
         workload_args={"populate": POPULATE},
         guest_output=lambda *_: None,
     ).to_dict()
@@ -37,7 +43,7 @@ def measure(design: str, workload: str) -> dict[str, Any]:
 
 def main() -> None:
     """Writes the golden file."""
-    document = {f"{design} {workload}": measure(design, workload) for design, workload in cases()}
+    document = {name_of(*case): measure(*case) for case in cases()}
     FILE.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
 
 

@@ -10,14 +10,14 @@ from durasim import toolchain
 GOLDEN = json.loads(golden.FILE.read_text())
 
 
-@pytest.mark.parametrize(("design", "workload"), golden.cases())
-def test_statistics_are_golden(design, workload):
-    found = golden.measure(design, workload)
+@pytest.mark.parametrize(("design", "workload", "threads"), golden.cases())
+def test_statistics_are_golden(design, workload, threads):
+    found = golden.measure(design, workload, threads)
     if "ziglang" not in toolchain.compiler().version:
         print("skipped: golden statistics belong to the pinned compiler")
         return
-    assert found == GOLDEN[f"{design} {workload}"], "run tests/conformance/golden.py if the change is meant"
+    assert found == GOLDEN[golden.name_of(design, workload, threads)], "run tests/conformance/golden.py if the change is meant"
 
 
 def test_nothing_golden_is_left_over():
-    assert sorted(GOLDEN) == sorted(f"{design} {workload}" for design, workload in golden.cases())
+    assert sorted(GOLDEN) == sorted(golden.name_of(*case) for case in golden.cases())

@@ -7,8 +7,10 @@
 #include <set>
 
 #include "durasim/audit.h"
+#include "durasim/lock.h"
 #include "durasim/pool.h"
 #include "durasim/random.h"
+#include "durasim/threads.h"
 #include "durasim/tx.h"
 #include "runtimes/granule_set.h"
 
@@ -142,6 +144,81 @@ void granules(Pool&) {
     }
 }
 
+constexpr unsigned threads = 4;
+constexpr unsigned rounds = 2000;
+
+// Increments by several threads under one lock are all there, whether made in transactions or not.
+void locks(Pool& pool) {
+    Mixed* m = make(pool);
+    durasim::Lock lock;
+    std::uint64_t plain = 0;
+    durasim::run_threads(threads, [&](unsigned thread) {
+        if (thread != 0) durasim::enter_thread(thread);
+        for (unsigned i = 0; i < rounds; ++i) {
+            lock.lock();
+            plain = plain + 1;
+            durasim::tx([&](Tx& t) { t.write(m->words[1], t.read(m->words[1]) + 1); });
+            lock.unlock();
+        }
+    });
+    REQUIRE(plain == threads * rounds);
+    REQUIRE(m->words[1] == 1 + threads * rounds);
+}
+
+// Nobody passes a barrier before all have come, round after round; also if they have to sleep.
+void barriers(Pool&) {
+    for (const unsigned spins : {0u, 1000u}) {
+        durasim::Barrier barrier(threads, spins);
+        std::uint64_t arrived = 0;
+        durasim::run_threads(threads, [&](unsigned) {
+            for (unsigned i = 1; i <= rounds; ++i) {
+                __atomic_fetch_add(&arrived, 1, __ATOMIC_RELAXED);
+                barrier.wait();
+                REQUIRE(__atomic_load_n(&arrived, __ATOMIC_RELAXED) == i * threads);
+                barrier.wait();
+            }
+        });
+    }
+}
+
+// Threads with an arena each allocate and free at once; memory stays accounted for and arenas apart.
+void arenas(Pool& pool) {
+    struct Kept {
+        void* blocks[20] = {};
+    };
+    Kept kept[threads];
+    REQUIRE(pool.arenas() == threads);
+    durasim::run_threads(threads, [&](unsigned thread) {
+        if (thread != 0) durasim::enter_thread(thread);
+        durasim::Random random(thread);
+        for (unsigned i = 0; i < rounds; ++i) {
+            void*& block = kept[thread].blocks[random.below(20)];
+            void* fresh = nullptr;
+            durasim::tx([&](Tx& t) {
+                if (block != nullptr) {
+                    t.free(block, 200, thread);
+                    fresh = nullptr;
+                } else {
+                    fresh = t.allocate(200, thread);
+                    t.write(*static_cast<std::uint64_t*>(fresh), thread);
+                }
+            });
+            block = fresh;
+        }
+    });
+    durasim::Audit audit(pool);
+    REQUIRE(audit.problem() == nullptr);
+    for (unsigned thread = 0; thread < threads; ++thread) {
+        for (void* block : kept[thread].blocks) {
+            if (block == nullptr) continue;
+            REQUIRE(audit.claim(block, 200));
+            REQUIRE(*static_cast<std::uint64_t*>(block) == thread);
+            REQUIRE(block > pool.arena(thread) && static_cast<char*>(block) < reinterpret_cast<char*>(pool.arena(thread)) + pool.arena_bytes());
+        }
+    }
+    REQUIRE(audit.lines_leaked() == 0);
+}
+
 void nested(Pool&) {
     durasim::tx([&](Tx&) { durasim::tx([](Tx&) {}); });
 }
@@ -167,7 +244,7 @@ constexpr struct {
     void (*run)(Pool&);
 } cases[] = {
     {"values", values},       {"take-back", take_back},   {"allocator", allocator}, {"granules", granules},
-    {"nested", nested},       {"full-pool", full_pool},   {"large-free", large_free},
+    {"locks", locks},         {"barriers", barriers},     {"arenas", arenas},       {"nested", nested},       {"full-pool", full_pool},   {"large-free", large_free},
     {"full-log", full_log},   {"second-pool", second_pool},
 };
 
@@ -178,7 +255,9 @@ int main(int argc, char** argv) {
     for (const auto& c : cases) {
         if (std::strcmp(c.name, argv[2]) != 0) continue;
         const std::uint64_t log_bytes = std::strcmp(c.name, "full-log") == 0 ? 256 : durasim::log_bytes_default;
-        c.run(Pool::open(argv[1], 1 << 20, log_bytes));
+        durasim::PoolShape shape{.arenas = 1, .logs = threads};
+        if (std::strcmp(c.name, "arenas") == 0) shape.arenas = threads;
+        c.run(Pool::open(argv[1], 1 << 20, log_bytes, false, shape));
         std::puts("ok");
         return 0;
     }

@@ -11,17 +11,17 @@ from guest_programs import HERE, ROOT, TOOLCHAIN, NativeBuild, execute
 
 @pytest.fixture(scope="session")
 def native(tmp_path_factory: pytest.TempPathFactory) -> NativeBuild:
-    """native(workload, backend, hooks=False) builds a workload, native("api_test", backend) the test of the API."""
+    """native(workload, backend, hooks="") builds a workload, native("api_test", backend) the test of the API."""
     if shutil.which("g++") is None:
         pytest.skip("skipped: there is no g++ for the host")
     folder = tmp_path_factory.mktemp("native")
-    built: dict[tuple[str, str, bool], Path] = {}
+    built: dict[tuple[str, str, str], Path] = {}
 
-    def build(name: str, backend: str, hooks: bool = False) -> Path:
+    def build(name: str, backend: str, hooks: str = "") -> Path:
         key = (name, backend, hooks)
         if key in built:
             return built[key]
-        place = folder / "-".join((name, backend, "hooks" if hooks else "plain"))
+        place = folder / "-".join((name, backend, hooks or "plain"))
         place.mkdir()
         guest = ROOT / "guest"
         define = next(info.define for info in TOOLCHAIN.backends() if info.name == backend)
@@ -32,11 +32,11 @@ def native(tmp_path_factory: pytest.TempPathFactory) -> NativeBuild:
         program = place / "program"
         command: list[str | Path] = [
             "g++",
-            *["-std=c++20", "-O1", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror"],
+            *["-std=c++20", "-O1", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror", "-pthread"],
         ]
         command += [f"-I{guest / 'include'}", f"-I{guest}", f"-I{place}", f"-D{define}", source, "-o", program]
         if hooks:
-            command += ["-DDURASIM_TEST_HOOKS", HERE / "power_failure.cpp"]
+            command += ["-DDURASIM_TEST_HOOKS", HERE / f"{hooks}.cpp"]
         outcome = execute(command)
         assert outcome.code == 0, outcome.text
         built[key] = program

@@ -9,7 +9,8 @@
 //   DURASIM_TEST_SEED=N       which of the possible images it is
 //   DURASIM_TEST_REPORT=FILE  where "steps commits" are written at the end
 //
-// It also asserts the protocol of markers.
+// It also asserts the protocol of markers. Several threads take turns at the steps, so that an image is that of a moment.
+#include <setjmp.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -17,6 +18,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <random>
 #include <string>
 #include <vector>
@@ -44,6 +46,10 @@ std::uint64_t number_from(const char* variable) {
     return text == nullptr ? 0 : std::strtoull(text, nullptr, 10);
 }
 
+thread_local bool in_transaction = false;
+std::mutex turn;
+jmp_buf never_used;  // power failures abort no transaction
+
 class Model {
 public:
     Model()
@@ -62,7 +68,7 @@ public:
         if (address < durasim::pool_address) broken("a store to the pool lies below it");
         if (address / line_bytes != (address + size_bytes - 1) / line_bytes) broken("a store crosses a line");
         const bool in_data = data_bytes_ != 0 && address >= data_base_ && address - data_base_ < data_bytes_;
-        if (in_data && !in_transaction_ && !recovering_) broken("data was changed outside of a transaction");
+        if (in_data && !in_transaction && !recovering_) broken("data was changed outside of a transaction");
         const std::uint64_t line = address / line_bytes * line_bytes;
         if (eadr_) {
             std::vector<unsigned char> old(memory(address), memory(address) + size_bytes);
@@ -99,22 +105,22 @@ public:
                 data_bytes_ = argument;
                 break;
             case DURASIM_MARKER_TX_BEGIN:
-                if (in_transaction_) broken("a transaction begins inside another");
+                if (in_transaction) broken("a transaction begins inside another");
                 if (data_bytes_ == 0) broken("a transaction begins before the data range is declared");
-                in_transaction_ = true;
+                in_transaction = true;
                 recovering_ = false;
                 break;
             case DURASIM_MARKER_TX_COMMIT:
             case DURASIM_MARKER_TX_ABORT:
-                if (!in_transaction_) broken("a transaction ends that has not begun");
-                in_transaction_ = false;
+                if (!in_transaction) broken("a transaction ends that has not begun");
+                in_transaction = false;
                 commits_ += imm == DURASIM_MARKER_TX_COMMIT;
                 break;
             case DURASIM_MARKER_ROI_BEGIN:
             case DURASIM_MARKER_ROI_END:
             case DURASIM_MARKER_OP_BEGIN:
             case DURASIM_MARKER_OP_END:
-                if (in_transaction_) broken("a marker of measurement inside a transaction");
+                if (in_transaction) broken("a marker of measurement inside a transaction");
                 break;
             default:
                 break;
@@ -189,7 +195,6 @@ private:
     std::uint64_t steps_ = 0;
     std::uint64_t commits_ = 0;
     std::uint64_t data_base_ = 0, data_bytes_ = 0;
-    bool in_transaction_ = false;
     bool recovering_ = true;  // until the first transaction
     std::map<std::uint64_t, Line> durable_;  // lines whose durable content may differ from memory
     std::map<std::uint64_t, Line> pending_;  // cleans that no fence has waited for
@@ -204,8 +209,23 @@ Model& model() {
 }  // namespace
 
 extern "C" {
-void durasim_test_store(void* place, std::uint64_t size_bytes) { model().store(reinterpret_cast<std::uint64_t>(place), size_bytes); }
-void durasim_test_clean(const void* line) { model().clean(reinterpret_cast<std::uint64_t>(line)); }
-void durasim_test_fence(void) { model().fence(); }
-void durasim_test_marker(std::uint64_t imm, std::uint64_t argument) { model().marker(imm, argument); }
+// A store happens between these two.
+void durasim_test_store(void* place, std::uint64_t size_bytes) {
+    turn.lock();
+    model().store(reinterpret_cast<std::uint64_t>(place), size_bytes);
+}
+void durasim_test_stored(void) { turn.unlock(); }
+void durasim_test_clean(const void* line) {
+    const std::lock_guard held(turn);
+    model().clean(reinterpret_cast<std::uint64_t>(line));
+}
+void durasim_test_fence(void) {
+    const std::lock_guard held(turn);
+    model().fence();
+}
+void durasim_test_marker(std::uint64_t imm, std::uint64_t argument) {
+    const std::lock_guard held(turn);
+    model().marker(imm, argument);
+}
+jmp_buf* durasim_test_tx_frame(void) { return &never_used; }
 }

@@ -13,11 +13,19 @@ from guest_programs import BACKENDS, QEMU, TOOLCHAIN, UNDO_BACKENDS, WORKLOADS, 
 SMALL = {
     "btree": ["--populate", "4", "--ops", "24", "--node-bytes", "64"],
     "array-swap": ["--populate", "6", "--ops", "10", "--element-bytes", "128"],
+    "false-sharing": ["--populate", "4", "--ops", "20"],
 }
+# Software that logs lines does not isolate words; one thread does not care.
+WORDS = {"false-sharing": ["--log-granularity", "word"]}
+
+
+def words_for(workload: str, backend: str) -> list[str]:
+    """Arguments with which a backend isolates what the locks of the workload guard."""
+    return WORDS.get(workload, []) if backend in UNDO_BACKENDS else []
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("case", ["values", "allocator", "granules"])
+@pytest.mark.parametrize("case", ["values", "allocator", "granules", "locks", "barriers", "arenas"])
 def test_api(native: NativeBuild, tmp_path: Path, backend: str, case: str) -> None:
     assert execute([native("api_test", backend), tmp_path / "pool", case]) == Outcome(0, "ok\n")
 
@@ -68,6 +76,92 @@ def test_run_and_check(native: NativeBuild, tmp_path: Path, workload: str, backe
     other = execute([program, "run", *pool, "--populate", "300", "--seed", "8"])
     assert other.code == 2
     assert "--seed 7" in other.text
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("workload", WORKLOADS)
+@pytest.mark.parametrize("threads", [2, 5])
+def test_threads(native: NativeBuild, tmp_path: Path, workload: str, backend: str, threads: int) -> None:
+    """What each thread did is there, also after a second run; the check can tell how many operations there were."""
+    program, pool = native(workload, backend), ["--pool-path", tmp_path / "pool"]
+    sizes = ["--populate", "50", "--seed", "7", "--threads", threads, *words_for(workload, backend)]
+    roomy = ["--pool-bytes", str(16 << 20)]
+    first = execute([program, "run", *pool, *sizes, *roomy, "--ops", "4003"])
+    assert first.code == 0, first
+    assert first.text.endswith(" ok\n")
+    assert execute([program, "check", *pool]) == Outcome(0, f"{workload}: operations=4053 consistent\n")
+    assert execute([program, "run", *pool, *sizes, *roomy, "--ops", "100"]).text.endswith(" ok\n")
+    checked = execute([program, "recover-and-check", *pool, "--operations-min", "4153"])
+    assert checked == Outcome(0, f"{workload}: operations=4153 consistent\n")
+    other = execute([program, "run", *pool, *sizes, "--threads", threads + 1])
+    assert other.code == 2 and f"--threads {threads}" in other.text
+
+
+def test_threads_leave_the_same_keys(native: NativeBuild, tmp_path: Path) -> None:
+    """Which operations there are does not depend on the order in which threads came to them."""
+    arguments = ["--threads", "4", "--ops", "2000", "--trees", "1", "--node-bytes", "256"]
+    for pool in (tmp_path / "one", tmp_path / "other"):
+        outcome = execute([native("btree", "markers"), "run", "--pool-path", pool, *arguments])
+        assert outcome.text.startswith("btree: ops=2000 keys=3000 ")
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_aborted_transactions_are_tried_again(native: NativeBuild, tmp_path: Path, workload: str) -> None:
+    """Bodies can be executed again: however often a machine aborts them, the pool ends with the same bytes."""
+    program = native(workload, "markers", hooks="aborts")
+    images = set()
+    for one_in in (0, 100, 30):
+        pool, report = tmp_path / f"pool-{one_in}", tmp_path / "report"
+        outcome = execute(
+            [program, "run", "--pool-path", pool, *SMALL[workload], "--ops", "300"],
+            DURASIM_TEST_ABORT_ONE_IN=one_in,
+            DURASIM_TEST_REPORT=report,
+        )
+        assert outcome.code == 0, outcome
+        aborts, commits = (int(word) for word in report.read_text().split())
+        assert (aborts > 10) == (one_in != 0)
+        assert commits == 2 + int(SMALL[workload][1]) + 300  # the header and the root are transactions too
+        images.add(pool.read_bytes())
+    assert len(images) == 1
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_threads_try_aborted_transactions_again(native: NativeBuild, tmp_path: Path, workload: str) -> None:
+    program, pool = native(workload, "markers", hooks="aborts"), tmp_path / "pool"
+    arguments = ["--pool-path", pool, "--threads", "4", "--ops", "2000", "--populate", "40"]
+    outcome = execute([program, "run", *arguments], DURASIM_TEST_ABORT_ONE_IN=60)
+    assert outcome.code == 0, outcome
+    assert outcome.text.endswith(" ok\n")
+
+
+@pytest.mark.parametrize(
+    ("cause", "words"),
+    [
+        (0x200, "too large for the machine"),
+        (0x300, "no persistent memory left"),
+        (0x400, "which this program does not know"),
+    ],
+)
+def test_some_aborts_are_final(native: NativeBuild, tmp_path: Path, cause: int, words: str) -> None:
+    program = native("array-swap", "markers", hooks="aborts")
+    outcome = execute(
+        [program, "run", "--pool-path", tmp_path / "pool"], DURASIM_TEST_ABORT_ONE_IN=3, DURASIM_TEST_ABORT_CAUSE=cause
+    )
+    assert outcome.code == 70
+    assert words in outcome.text
+    assert outcome.text.count("\n") == 1
+
+
+def test_endless_conflicts_are_given_up(native: NativeBuild, tmp_path: Path) -> None:
+    program = native("array-swap", "markers", hooks="aborts")
+    outcome = execute([program, "run", "--pool-path", tmp_path / "pool"], DURASIM_TEST_ABORT_ONE_IN=1)
+    assert outcome.code == 70
+    assert "1000000 times for conflicts" in outcome.text
+
+
+def test_a_program_takes_a_hardware_transaction_back(native: NativeBuild, tmp_path: Path) -> None:
+    program = native("api_test", "markers", hooks="aborts")
+    assert execute([program, tmp_path / "pool", "take-back"], DURASIM_TEST_ABORT_ONE_IN=7) == Outcome(0, "ok\n")
 
 
 @pytest.mark.parametrize("node_bytes", [64, 128, 192, 1024, 5440, 8192])
@@ -173,7 +267,8 @@ def test_bad_pools(native: NativeBuild, tmp_path: Path) -> None:
         (["run", "--seed=18446744073709551616"], "--seed takes a whole number"),
         (["run", "--node-bytes", "65"], "multiple of 64"),
         (["run", "--node-bytes", "63"], "from 64 to 8192"),
-        (["run", "--threads", "2"], "--threads 2 is not supported"),
+        (["run", "--threads", "0"], "from 1 to 64"),
+        (["run", "--threads", "65"], "from 1 to 64"),
         (["run", "--no-check=1"], "--no-check takes no value"),
         (["run", "--log-granularity", "byte"], "one of |line|word|"),
         (["check", "--ops", "3"], "--ops does not apply to check"),
@@ -227,7 +322,8 @@ class PowerFailures:
         for kill_at in sorted({1 + i * (self.steps - 1) // count for i in range(count)}):
             self.pool.unlink(missing_ok=True)
             killed = self._execute(self.run, kill_at, seed=kill_at % 5)
-            assert killed.code == 42, killed
+            # Threads make a few steps more or less from run to run.
+            assert killed.code in ((0, 42) if "--threads" in self.run else (42,)), killed
             acknowledged = max(self._reported()[1] - transactions_before, 0)
             if nested:
                 # Recovery is cut short, more than once, or power fails again when it has ended.
@@ -259,15 +355,38 @@ def test_survives_power_failure(
     """Whatever survives, recovery finds all acknowledged operations and no half of another; also if it is cut short."""
     # A log this small goes round many times.
     arguments = [*SMALL[workload], "--log-granularity", granularity, "--log-bytes", "4096"]
-    failures = PowerFailures(native(workload, backend, hooks=True), tmp_path, domain, arguments)
+    failures = PowerFailures(native(workload, backend, hooks="power_failure"), tmp_path, domain, arguments)
     for nested in (False, True):
         for step, verdict in failures.outcomes(70, transactions_before=1, nested=nested):
             assert verdict.code == 0, (step, nested, verdict)
 
 
 @pytest.mark.parametrize(("backend", "domain"), [("undo-flush", "adr"), ("undo-fence", "eadr")])
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_threads_survive_power_failure(
+    native: NativeBuild, tmp_path: Path, workload: str, backend: str, domain: str
+) -> None:
+    """Several transactions are open when power fails; each thread's log takes back its own."""
+    arguments = [*SMALL[workload], "--threads", "4", "--ops", "60", *words_for(workload, backend)]
+    failures = PowerFailures(native(workload, backend, hooks="power_failure"), tmp_path, domain, arguments)
+    for nested in (False, True):
+        for step, verdict in failures.outcomes(40, transactions_before=1, nested=nested):
+            assert verdict.code == 0, (step, nested, verdict)
+
+
+@pytest.mark.parametrize(("granularity", "shared"), [("line", "true"), ("line", "false"), ("word", "true")])
+def test_false_sharing_needs_isolated_words(native: NativeBuild, tmp_path: Path, granularity: str, shared: str) -> None:
+    """A log of lines takes back what a neighbour has committed; one of words does not, nor one of unshared lines."""
+    arguments = ["--populate", "4", "--ops", "200", "--threads", "4", "--shared-lines", shared]
+    arguments += ["--log-granularity", granularity]
+    failures = PowerFailures(native("false-sharing", "undo-flush", hooks="power_failure"), tmp_path, "adr", arguments)
+    codes = {verdict.code for _, verdict in failures.outcomes(60, transactions_before=1, nested=False)}
+    assert codes == ({0, 1} if (granularity, shared) == ("line", "true") else {0})
+
+
+@pytest.mark.parametrize(("backend", "domain"), [("undo-flush", "adr"), ("undo-fence", "eadr")])
 def test_recovery_may_be_cut_anywhere(native: NativeBuild, tmp_path: Path, backend: str, domain: str) -> None:
-    failures = PowerFailures(native("btree", backend, hooks=True), tmp_path, domain, SMALL["btree"])
+    failures = PowerFailures(native("btree", backend, hooks="power_failure"), tmp_path, domain, SMALL["btree"])
     cuts = 0
     for kill_at in range(failures.steps // 2, failures.steps // 2 + 120, 24):
         for step, verdict in failures.every_cut_of_recovery(kill_at):
@@ -291,7 +410,9 @@ def test_controls_are_caught(
     native: NativeBuild, tmp_path: Path, workload: str, backend: str, domain: str, arguments: list[str]
 ) -> None:
     """What is not durable, or not atomic, must be reported: a check that cannot fail checks nothing."""
-    failures = PowerFailures(native(workload, backend, hooks=True), tmp_path, domain, [*SMALL[workload], *arguments])
+    failures = PowerFailures(
+        native(workload, backend, hooks="power_failure"), tmp_path, domain, [*SMALL[workload], *arguments]
+    )
     before = 2 if backend == "markers" else 1  # the header of the pool is a transaction there
     codes = {verdict.code for _, verdict in failures.outcomes(60, before, nested=False)}
     assert 1 in codes
@@ -324,7 +445,7 @@ def test_risc_v_same_bytes_as_host(native: NativeBuild, tmp_path: Path) -> None:
         assert here.read_bytes() == there.read_bytes()
 
 
-@pytest.mark.parametrize("case", ["values", "allocator", "granules"])
+@pytest.mark.parametrize("case", ["values", "allocator", "granules", "locks", "barriers", "arenas"])
 def test_risc_v_api(tmp_path: Path, case: str) -> None:
     if QEMU is None:
         pytest.skip("skipped: there is no qemu-riscv64")

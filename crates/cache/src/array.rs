@@ -1,19 +1,25 @@
 //! A set-associative array of lines with their data, tags and ages.
 
 use durasim_design::{LevelGeometry, LineTag};
-use durasim_types::{Cycle, Line, LineAddr};
+use durasim_types::{Cycle, LINE_BYTES, Line, LineAddr};
+use serde::{Deserialize, Serialize};
 use std::hash::Hasher;
 
+use crate::column::Column;
+
+mod state;
+
 /// The place of a line in an array.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slot(u32);
 
 /// A version of a line on its way between levels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Version {
     /// Which line.
     pub line: LineAddr,
     /// Its data.
+    #[serde(with = "serde_bytes")]
     pub data: Line,
     /// Whether it is newer than everything below.
     pub dirty: bool,
@@ -22,7 +28,8 @@ pub struct Version {
 }
 
 /// Counters of an array.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct CacheStats {
     /// Lookups.
     pub accesses: u64,
@@ -40,20 +47,33 @@ struct Meta {
     ready: Cycle,
     tag: LineTag,
     dirty: bool,
+    exclusive: bool,
 }
 
 const EMPTY: u64 = u64::MAX;
-const NO_META: Meta = Meta { age: 0, ready: 0, tag: LineTag::NONE, dirty: false };
+const NO_META: Meta = Meta { age: 0, ready: 0, tag: LineTag::NONE, dirty: false, exclusive: false };
 
-/// One cache.
-#[derive(Clone, Debug)]
+/// Arrays with more data than this are kept in pages, which makes their forks cheap. Smaller ones are copied by a fork:
+/// a first level is looked up by each load and store, and must not pay for pages.
+const FLAT_BYTES_MAX: u64 = 64 << 10;
+/// Slots in a page of addresses, of meta data and of data: 4 KB each. Smaller pages make a fork dearer, larger ones
+/// the first write of a page after it.
+const LINES_PAGE_SLOTS: usize = 512;
+const META_PAGE_SLOTS: usize = 128;
+const DATA_PAGE_SLOTS: usize = 64;
+
+/// One cache. [`CacheArray::fork`] makes a second one that goes its own way. Whether a clone is as cheap depends on the
+/// past: it copies the pages written since the last fork, so that an array that nobody writes any more, like that of a
+/// snapshot, is forked once and cloned as often as needed.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "state::State")]
 pub struct CacheArray {
     geometry: LevelGeometry,
     set_mask: u64,
     ways: usize,
-    lines: Vec<u64>,
-    meta: Vec<Meta>,
-    data: Vec<Line>,
+    lines: Column<u64>,
+    meta: Column<Meta>,
+    data: Column<Line>,
     clock: u64,
     /// Counters since the last reset.
     pub stats: CacheStats,
@@ -63,16 +83,33 @@ impl CacheArray {
     /// An empty array.
     pub fn new(geometry: LevelGeometry) -> Self {
         assert!(geometry.sets.is_power_of_two(), "{} sets are not a power of two", geometry.sets);
-        let slots = geometry.sets as usize * geometry.ways as usize;
+        let ways = geometry.ways as usize;
+        let slots = geometry.sets as usize * ways;
+        let flat = slots as u64 * LINE_BYTES <= FLAT_BYTES_MAX;
         CacheArray {
             geometry,
             set_mask: u64::from(geometry.sets) - 1,
-            ways: geometry.ways as usize,
-            lines: vec![EMPTY; slots],
-            meta: vec![NO_META; slots],
-            data: vec![[0; 64]; slots],
+            ways,
+            lines: column(flat, EMPTY, slots, ways, LINES_PAGE_SLOTS),
+            meta: column(flat, NO_META, slots, ways, META_PAGE_SLOTS),
+            data: column(flat, [0; LINE_BYTES as usize], slots, ways, DATA_PAGE_SLOTS),
             clock: 0,
             stats: CacheStats::default(),
+        }
+    }
+
+    /// A second array with the same lines, ages, counters and clock: neither sees what later happens to the other.
+    /// A large array shares its pages with its fork until one of the two writes them.
+    pub fn fork(&mut self) -> Self {
+        CacheArray {
+            lines: self.lines.fork(),
+            meta: self.meta.fork(),
+            data: self.data.fork(),
+            geometry: self.geometry,
+            set_mask: self.set_mask,
+            ways: self.ways,
+            clock: self.clock,
+            stats: self.stats,
         }
     }
 
@@ -96,7 +133,7 @@ impl CacheArray {
     #[inline]
     pub fn find(&self, line: LineAddr) -> Option<Slot> {
         let first = self.first_slot(line);
-        let ways = &self.lines[first..first + self.ways];
+        let ways = self.lines.of_set(first, self.ways);
         ways.iter().position(|&l| l == line.0).map(|way| Slot((first + way) as u32))
     }
 
@@ -104,57 +141,70 @@ impl CacheArray {
     #[inline]
     pub fn touch(&mut self, slot: Slot) {
         self.clock += 1;
-        self.meta[slot.0 as usize].age = self.clock;
+        self.meta.get_mut(slot.0 as usize).age = self.clock;
     }
 
     /// The data of a line.
     #[inline]
     pub fn data(&self, slot: Slot) -> &Line {
-        &self.data[slot.0 as usize]
+        self.data.get(slot.0 as usize)
     }
 
     /// The data of a line, to be changed.
     #[inline]
     pub fn data_mut(&mut self, slot: Slot) -> &mut Line {
-        &mut self.data[slot.0 as usize]
+        self.data.get_mut(slot.0 as usize)
     }
 
     /// When the data of a line is there.
     #[inline]
     pub fn ready(&self, slot: Slot) -> Cycle {
-        self.meta[slot.0 as usize].ready
+        self.meta.get(slot.0 as usize).ready
     }
 
     /// Whether a line is dirty.
     #[inline]
     pub fn is_dirty(&self, slot: Slot) -> bool {
-        self.meta[slot.0 as usize].dirty
+        self.meta.get(slot.0 as usize).dirty
     }
 
     /// Marks a line dirty or clean.
     #[inline]
     pub fn set_dirty(&mut self, slot: Slot, dirty: bool) {
-        self.meta[slot.0 as usize].dirty = dirty;
+        self.meta.get_mut(slot.0 as usize).dirty = dirty;
+    }
+
+    /// Whether the core that has the line may write it without asking (MESI: E or M). The bit has this meaning in
+    /// private first levels only.
+    #[inline]
+    pub fn is_exclusive(&self, slot: Slot) -> bool {
+        self.meta.get(slot.0 as usize).exclusive
+    }
+
+    /// Gives or takes the right to write a line without asking.
+    #[inline]
+    pub fn set_exclusive(&mut self, slot: Slot, exclusive: bool) {
+        self.meta.get_mut(slot.0 as usize).exclusive = exclusive;
     }
 
     /// The tag of a line.
     #[inline]
     pub fn tag(&self, slot: Slot) -> LineTag {
-        self.meta[slot.0 as usize].tag
+        self.meta.get(slot.0 as usize).tag
     }
 
     /// Changes the tag of a line.
     #[inline]
     pub fn set_tag(&mut self, slot: Slot, tag: LineTag) {
-        self.meta[slot.0 as usize].tag = tag;
+        self.meta.get_mut(slot.0 as usize).tag = tag;
     }
 
     /// The line in a slot with all it carries.
     #[inline]
     pub fn version(&self, slot: Slot) -> Version {
         let at = slot.0 as usize;
-        let meta = &self.meta[at];
-        Version { line: LineAddr(self.lines[at]), data: self.data[at], dirty: meta.dirty, tag: meta.tag }
+        let meta = self.meta.get(at);
+        Version { line: LineAddr(*self.lines.get(at)), data: *self.data.get(at), dirty: meta.dirty, tag: meta.tag }
     }
 
     /// Whether the set of `line` has a free way.
@@ -166,10 +216,10 @@ impl CacheArray {
     #[inline]
     fn free_way(&self, line: LineAddr) -> Option<usize> {
         let first = self.first_slot(line);
-        self.lines[first..first + self.ways_of(line)].iter().position(|&l| l == EMPTY)
+        self.lines.of_set(first, self.ways_of(line)).iter().position(|&l| l == EMPTY)
     }
 
-    /// Puts a version into a free way of its set and makes it the youngest.
+    /// Puts a version into a free way of its set and makes it the youngest. It is not exclusive.
     ///
     /// # Panics
     /// If the set is full or holds the line already: room is made by the caller, versions are merged by the caller.
@@ -178,33 +228,37 @@ impl CacheArray {
         let way = self.free_way(version.line).expect("the caller makes room first");
         let at = self.first_slot(version.line) + way;
         self.clock += 1;
-        self.lines[at] = version.line.0;
-        self.meta[at] = Meta { age: self.clock, ready, tag: version.tag, dirty: version.dirty };
-        self.data[at] = version.data;
+        *self.lines.get_mut(at) = version.line.0;
+        *self.meta.get_mut(at) =
+            Meta { age: self.clock, ready, tag: version.tag, dirty: version.dirty, exclusive: false };
+        *self.data.get_mut(at) = version.data;
         Slot(at as u32)
     }
 
-    /// Replaces the version of a resident line.
+    /// Replaces the version of a resident line. Whether it is exclusive stays as it is.
     pub fn replace(&mut self, slot: Slot, version: Version) {
         let at = slot.0 as usize;
-        debug_assert_eq!(self.lines[at], version.line.0);
-        self.data[at] = version.data;
-        self.meta[at].dirty = version.dirty;
-        self.meta[at].tag = version.tag;
+        debug_assert_eq!(*self.lines.get(at), version.line.0);
+        *self.data.get_mut(at) = version.data;
+        let meta = self.meta.get_mut(at);
+        meta.dirty = version.dirty;
+        meta.tag = version.tag;
     }
 
     /// Takes a line out.
     pub fn remove(&mut self, slot: Slot) {
-        self.lines[slot.0 as usize] = EMPTY;
-        self.meta[slot.0 as usize] = NO_META;
+        *self.lines.get_mut(slot.0 as usize) = EMPTY;
+        *self.meta.get_mut(slot.0 as usize) = NO_META;
     }
 
     /// The least recently used line of a full set, never one of `pinned`. `None` if all are pinned.
     pub fn oldest(&self, line: LineAddr, pinned: &[LineAddr]) -> Option<Slot> {
         let first = self.first_slot(line);
-        let ways = first..first + self.ways_of(line);
-        let candidates = ways.filter(|&at| !pinned.iter().any(|p| p.0 == self.lines[at]));
-        candidates.min_by_key(|&at| self.meta[at].age).map(|at| Slot(at as u32))
+        let existing = self.ways_of(line);
+        let lines = self.lines.of_set(first, existing);
+        let meta = self.meta.of_set(first, existing);
+        let candidates = (0..existing).filter(|&way| !pinned.iter().any(|p| p.0 == lines[way]));
+        candidates.min_by_key(|&way| meta[way].age).map(|way| Slot((first + way) as u32))
     }
 
     /// The tags and ages of the set of `line`, as `Durability::victim` takes them: rank 0 is the least recently used,
@@ -212,13 +266,14 @@ impl CacheArray {
     pub fn set_view(&self, line: LineAddr, pinned: &[LineAddr], tags: &mut Vec<LineTag>, ranks: &mut Vec<u32>) {
         let first = self.first_slot(line);
         let existing = self.ways_of(line);
+        let lines = self.lines.of_set(first, self.ways);
+        let meta = self.meta.of_set(first, self.ways);
         tags.clear();
         ranks.clear();
         for way in 0..self.ways {
-            let at = first + way;
-            tags.push(self.meta[at].tag);
-            let fixed = way >= existing || self.lines[at] == EMPTY || pinned.iter().any(|p| p.0 == self.lines[at]);
-            let older = (0..existing).filter(|&w| self.meta[first + w].age < self.meta[at].age).count();
+            tags.push(meta[way].tag);
+            let fixed = way >= existing || lines[way] == EMPTY || pinned.iter().any(|p| p.0 == lines[way]);
+            let older = (0..existing).filter(|&w| meta[w].age < meta[way].age).count();
             ranks.push(if fixed { u32::MAX } else { older as u32 });
         }
     }
@@ -231,7 +286,7 @@ impl CacheArray {
 
     /// The slot at a position of the whole array, if a line lies there.
     pub fn slot_at(&self, position: usize) -> Option<Slot> {
-        (self.lines[position] != EMPTY).then_some(Slot(position as u32))
+        (*self.lines.get(position) != EMPTY).then_some(Slot(position as u32))
     }
 
     /// All occupied slots in a fixed order.
@@ -244,13 +299,18 @@ impl CacheArray {
         for slot in self.slots() {
             let at = slot.0 as usize;
             hasher.write_u64(at as u64);
-            hasher.write_u64(self.lines[at]);
-            hasher.write_u64(self.meta[at].age);
-            hasher.write_u64(self.meta[at].tag.0);
-            hasher.write_u64(u64::from(self.meta[at].dirty));
-            hasher.write(&self.data[at]);
+            let meta = self.meta.get(at);
+            hasher.write_u64(*self.lines.get(at));
+            hasher.write_u64(meta.age);
+            hasher.write_u64(meta.tag.0);
+            hasher.write_u64(u64::from(meta.dirty) | u64::from(meta.exclusive) << 1);
+            hasher.write(self.data.get(at));
         }
     }
+}
+
+fn column<T: Copy>(flat: bool, blank: T, slots: usize, ways: usize, page_slots: usize) -> Column<T> {
+    if flat { Column::flat(blank, slots) } else { Column::paged(blank, slots, ways, page_slots) }
 }
 
 #[cfg(test)]
@@ -300,5 +360,25 @@ mod tests {
         assert_eq!((a.ready(slot), a.version(slot)), (7, version(4)));
         a.remove(slot);
         assert!(a.find(LineAddr(4)).is_none() && a.has_room(LineAddr(4)));
+    }
+
+    #[test]
+    fn a_line_is_exclusive_from_when_it_is_said_until_it_leaves() {
+        let mut a = array(2, 1, 0);
+        let slot = a.insert(version(4), 0);
+        assert!(!a.is_exclusive(slot));
+        a.replace(slot, Version { dirty: true, ..version(4) });
+        assert!(!a.is_exclusive(slot), "a new version gives no right");
+        a.set_exclusive(slot, true);
+        a.replace(slot, version(4));
+        a.touch(slot);
+        assert!(a.is_exclusive(slot), "a new version takes none");
+        a.set_exclusive(slot, false);
+        assert!(!a.is_exclusive(slot));
+        a.set_exclusive(slot, true);
+        a.remove(slot);
+        assert!(!a.is_exclusive(slot));
+        let slot = a.insert(version(6), 0);
+        assert!(!a.is_exclusive(slot), "the next line of the way starts without the right");
     }
 }

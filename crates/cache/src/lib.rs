@@ -1,8 +1,11 @@
-//! Cache arrays that carry data, and miss status holding registers. An array knows nothing of other levels; the
-//! machine moves lines between them.
+//! Cache arrays that carry data, miss status holding registers, and the directory that knows which cores hold a line.
+//! An array knows nothing of other levels, a directory nothing of arrays; the machine moves lines between them.
 
 mod array;
+mod column;
+mod directory;
 mod mshr;
 
 pub use array::{CacheArray, CacheStats, Slot, Version};
+pub use directory::{Cores, Directory, Entry};
 pub use mshr::Mshrs;

@@ -1,12 +1,14 @@
 //! Miss status holding registers: how many misses a cache can have in flight.
 
 use durasim_types::Cycle;
+use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// The misses in flight of one cache, known by the cycle in which each ends. A second miss on a line in flight is not
 /// a new miss: the line is in the array already and becomes ready later.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(try_from = "State", into = "State")]
 pub struct Mshrs {
     capacity: usize,
     ends: BinaryHeap<Reverse<Cycle>>,
@@ -37,6 +39,35 @@ impl Mshrs {
     /// A miss that got a register ends at `end`.
     pub fn release_at(&mut self, end: Cycle) {
         self.ends.push(Reverse(end));
+    }
+}
+
+/// The registers in a snapshot: the ends in ascending order, whatever order the heap has them in.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct State {
+    capacity: u64,
+    ends: Vec<Cycle>,
+    stall_cycles: Cycle,
+}
+
+impl From<Mshrs> for State {
+    fn from(mshrs: Mshrs) -> Self {
+        let mut ends: Vec<Cycle> = mshrs.ends.into_iter().map(|Reverse(end)| end).collect();
+        ends.sort_unstable();
+        State { capacity: mshrs.capacity as u64, ends, stall_cycles: mshrs.stall_cycles }
+    }
+}
+
+impl TryFrom<State> for Mshrs {
+    type Error = &'static str;
+
+    fn try_from(state: State) -> Result<Self, Self::Error> {
+        if state.capacity == 0 {
+            return Err("a cache without MSHRs cannot miss");
+        }
+        let ends = state.ends.into_iter().map(Reverse).collect();
+        Ok(Mshrs { capacity: state.capacity as usize, ends, stall_cycles: state.stall_cycles })
     }
 }
 

@@ -1,11 +1,17 @@
 //! A core at work: blocks of decoded instructions, executed one by one in program order and placed in time.
 
+mod commit;
+mod stats;
+
+pub use stats::CoreStats;
+
 use crate::branch::{BranchKind, Predictor};
 use crate::execution::{AtCommit, Execution, MemoryUnit};
-use crate::store_buffer::Entry;
-use crate::{Control, CoreConfig, Outcome, Port, StoreBuffer, tlb::Tlb, window::Window};
-use durasim_isa::{Access, BlockCache, BlockId, Class, FenceSet, Flow, Hart, Inst, Marker, Stop, execute};
+use crate::store_buffer::{Entry, Leave};
+use crate::{CoreConfig, Outcome, Port, StoreBuffer, tlb::Tlb, window::Window};
+use durasim_isa::{Access, BlockCache, BlockId, Class, FenceSet, Flow, Hart, Inst, Stop, execute};
 use durasim_types::{CoreId, Cycle, LINE_BYTES, TxId, VirtAddr};
+use serde::{Deserialize, Serialize};
 use std::hash::Hasher;
 
 /// Why a core handed control back.
@@ -18,8 +24,12 @@ pub enum Exit {
     Breakpoint,
     /// An instruction that cannot be executed; the pc names it.
     Fault(Stop),
-    /// The number of instructions asked for has been executed.
+    /// The number of instructions asked for has been executed, or nothing is left to do up to the cycle asked for.
     Budget,
+    /// A request is pending in the port.
+    Waiting,
+    /// The store buffer is empty, as [`Core::make_empty`] asked for.
+    Empty,
     /// The port wants the machine to stop.
     Halted,
     /// A transaction begins inside another one.
@@ -32,32 +42,9 @@ pub enum Exit {
     LateAbort,
 }
 
-/// Counters of a core.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CoreStats {
-    /// Conditional branches.
-    pub branches: u64,
-    /// Branches and jumps whose direction or target was predicted wrongly.
-    pub mispredictions: u64,
-    /// Loads executed.
-    pub loads: u64,
-    /// Loads whose data came from the store buffer.
-    pub forwards: u64,
-    /// Stores executed.
-    pub stores: u64,
-    /// Fences executed.
-    pub fences: u64,
-    /// Cycles in which fences held the commit of younger instructions.
-    pub fence_stall_cycles: u64,
-    /// Cycles in which commits of transactions held the commit of younger instructions.
-    pub commit_stall_cycles: u64,
-    /// System calls.
-    pub system_calls: u64,
-}
-
 /// What a thread takes along when it gives up the core: its registers, and its open transaction with the registers of
 /// its begin.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ThreadContext {
     hart: Hart,
     open_tx: Option<TxId>,
@@ -86,7 +73,22 @@ impl ThreadContext {
     }
 }
 
+/// Why no instruction is executed at the moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pause {
+    /// The next one needs an empty store buffer.
+    Empty,
+    /// The next one needs room in the store buffer.
+    Room,
+    /// The machine wants the store buffer empty before it takes the thread away.
+    Vacate,
+}
+
 /// One core with its hart.
+///
+/// It acts in steps: an instruction is executed, or an entry leaves the store buffer, whichever comes first in time. A
+/// step that has to wait, for the store buffer or for the port, is left and finished later, so that other cores can act
+/// in between.
 pub struct Core {
     /// The registers.
     pub hart: Hart,
@@ -99,6 +101,16 @@ pub struct Core {
     fetched_line: Option<VirtAddr>,
     line_ready: Cycle,
     checkpoint: Option<Hart>,
+    /// The decoded block that is being executed, and how far it is.
+    position: Option<(BlockId, usize)>,
+    pause: Option<Pause>,
+    /// The next store, marker or cache-block operation found the store buffer full.
+    was_full: bool,
+    /// What an executed instruction has still to do at its commit, in `committed`.
+    unfinished: Option<(AtCommit, Cycle)>,
+    /// Whether a request is pending in the port: that of the front entry of the store buffer, or of `unfinished` if the
+    /// buffer is empty.
+    pending: bool,
     instructions: u64,
     stats: CoreStats,
 }
@@ -116,8 +128,8 @@ impl Core {
                 reads: Tlb::new(),
                 writes: Tlb::new(),
                 code: Tlb::new(),
-                reservation: None,
                 open_tx: None,
+                lease_end: 0,
                 forward_latency: config.forward_latency_cycles,
                 forwards: 0,
             },
@@ -126,6 +138,11 @@ impl Core {
             fetched_line: None,
             line_ready: 0,
             checkpoint: None,
+            position: None,
+            pause: None,
+            was_full: false,
+            unfinished: None,
+            pending: false,
             instructions: 0,
             stats: CoreStats::default(),
         }
@@ -166,23 +183,40 @@ impl Core {
     pub fn mappings_changed(&mut self, code: bool) {
         self.unit.flush_translations();
         if code {
-            self.blocks.clear();
-            self.fetched_line = None;
+            self.forget_code();
         }
+    }
+
+    fn forget_code(&mut self) {
+        self.blocks.clear();
+        self.position = None;
+        self.fetched_line = None;
     }
 
     /// Goes on behind a system call that took the configured time, not before `earliest`. The hart's pc is there.
     pub fn resume_after_system_call(&mut self, earliest: Cycle) {
         self.window.restart((self.window.commit_cycle() + self.config.system_call_cycles).max(earliest));
+        self.unit.lease_end = 0;
         self.fetched_line = None;
-        self.unit.reservation = None;
     }
 
-    /// The thread on the core gives it up: all its stores leave the store buffer first.
+    /// Executes no further instruction until the store buffer is empty; [`Core::run`] then answers [`Exit::Empty`].
+    pub fn make_empty(&mut self) {
+        self.pause = Some(Pause::Vacate);
+    }
+
+    /// Whether nothing is left to be finished of what has been executed.
+    pub fn is_empty(&self) -> bool {
+        self.unit.buffer.is_empty() && self.unfinished.is_none()
+    }
+
+    /// The thread on the core, which is empty, gives it up.
     pub fn take_context<P: Port>(&mut self, port: &mut P) -> ThreadContext {
-        let left = self.unit.buffer.drain_all(self.unit.id, port, self.window.commit_cycle());
-        self.window.hold_commit(left);
-        self.unit.reservation = None;
+        assert!(self.is_empty(), "stores of a thread have to leave before it does");
+        self.window.hold_commit(self.unit.buffer.left());
+        port.take_reservation(self.unit.id);
+        self.unit.lease_end = 0;
+        self.position = None;
         ThreadContext {
             hart: std::mem::take(&mut self.hart),
             open_tx: self.unit.open_tx.take(),
@@ -196,13 +230,40 @@ impl Core {
         self.unit.open_tx = context.open_tx;
         self.checkpoint = context.checkpoint;
         self.fetched_line = None;
+        self.position = None;
         self.window.restart(from.max(self.window.commit_cycle()));
+    }
+
+    /// Whether the core is between an LR and its SC, and so close behind the LR that no other core is to act: else two
+    /// cores could take a line from each other for ever, and no SC would succeed.
+    #[inline]
+    pub fn holds_lease(&self) -> bool {
+        self.instructions < self.unit.lease_end && !self.pending
+    }
+
+    /// When the core acts next; `None`: it waits for the port.
+    #[inline]
+    pub fn next_cycle(&self) -> Option<Cycle> {
+        if self.pending {
+            return None;
+        }
+        let attention = self.unit.buffer.attention();
+        let stopped = (self.pause.is_some() || self.unfinished.is_some()) && !self.unit.buffer.is_empty();
+        Some(if stopped { attention } else { attention.min(self.window.commit_cycle()) })
     }
 
     /// Lets all stores leave and waits for all acknowledgements, as at the end of a program.
     pub fn quiesce<P: Port>(&mut self, port: &mut P) -> Cycle {
         let left = self.unit.buffer.drain_all(self.unit.id, port, self.window.commit_cycle());
-        let done = port.fence(self.unit.id, FenceSet { pred: 15, succ: 15, tso: false }, left);
+        let set = FenceSet { pred: 15, succ: 15, tso: false };
+        let mut at = left;
+        let done = loop {
+            match port.fence(self.unit.id, set, at) {
+                Outcome::Done(done) => break done,
+                Outcome::Aborted(cycle, _) => break cycle,
+                Outcome::Pending => at = port.wait_alone(self.unit.id),
+            }
+        };
         self.window.hold_commit(done);
         done
     }
@@ -219,40 +280,143 @@ impl Core {
         self.unit.buffer.digest(hasher);
     }
 
-    /// Executes until something needs the machine, at most about `budget` instructions.
-    pub fn run<P: Port>(&mut self, port: &mut P, budget: u64) -> Exit {
+    /// Acts in order of time up to cycle `until`, or until something needs the machine, and executes at most about
+    /// `budget` instructions.
+    pub fn run<P: Port>(&mut self, port: &mut P, until: Cycle, budget: u64) -> Exit {
         let last = self.instructions.saturating_add(budget);
-        while self.instructions < last {
-            let block = match self.block(port) {
-                Ok(block) => block,
-                Err(stop) => return Exit::Fault(stop),
-            };
-            let before = self.instructions;
-            let exit = self.run_block(port, block);
-            port.retired(self.unit.id, self.instructions - before, self.window.commit_cycle());
-            if let Some(exit) = exit {
+        loop {
+            if let Some(exit) = self.finish_what_waits(port, until) {
                 return exit;
             }
             if port.halted() {
                 return Exit::Halted;
             }
+            if self.instructions >= last || self.window.commit_cycle() > until {
+                return Exit::Budget;
+            }
+            let before = self.instructions;
+            let exit = self.run_block(port, until);
+            port.retired(self.unit.id, self.instructions - before, self.window.commit_cycle());
+            if let Some(exit) = exit {
+                return exit;
+            }
         }
-        Exit::Budget
     }
 
-    fn block<P: Port>(&mut self, port: &mut P) -> Result<BlockId, Stop> {
+    /// Does what comes before the next instruction: takes notice of an abort, lets due entries leave the store buffer,
+    /// and finishes what an executed instruction waits for.
+    fn finish_what_waits<P: Port>(&mut self, port: &mut P, until: Cycle) -> Option<Exit> {
+        let id = self.unit.id;
+        loop {
+            if self.unit.open_tx.is_some()
+                && self.unit.buffer.aborted.is_none()
+                && let Some((cycle, code)) = port.take_abort(id)
+            {
+                self.unit.buffer.abort(cycle, code);
+            }
+            if let Some(exit) = self.notice_abort() {
+                return Some(exit);
+            }
+            if port.halted() {
+                return Some(Exit::Halted);
+            }
+            if self.pending {
+                let Some(at) = port.resumes_at(id) else { return Some(Exit::Waiting) };
+                self.pending = false;
+                // What an instruction does at its commit is asked of the port with an empty store buffer only.
+                if self.unfinished.is_some() && self.unit.buffer.is_empty() {
+                    if let Some(exit) = self.finish_commit(port, at) {
+                        return Some(exit);
+                    }
+                } else {
+                    self.pending = self.unit.buffer.serve_again(id, port, at) == Leave::Pending;
+                }
+                continue;
+            }
+            if let Some(pause) = self.pause
+                && self.is_over(pause)
+            {
+                self.pause = None;
+                if pause == Pause::Vacate {
+                    return Some(Exit::Empty);
+                }
+            }
+            let clock = self.window.commit_cycle();
+            let horizon = if self.pause.is_some() || self.unfinished.is_some() { until } else { until.min(clock) };
+            if !self.unit.buffer.is_empty() && self.unit.buffer.attention() <= horizon {
+                self.pending = self.unit.buffer.serve(id, port, horizon) == Leave::Pending;
+                continue;
+            }
+            if self.unfinished.is_some() {
+                if !self.unit.buffer.is_empty() {
+                    return Some(Exit::Budget);
+                }
+                if let Some(exit) = self.finish_commit(port, clock) {
+                    return Some(exit);
+                }
+                continue;
+            }
+            return self.pause.map(|_| Exit::Budget);
+        }
+    }
+
+    fn is_over(&self, pause: Pause) -> bool {
+        match pause {
+            Pause::Room => self.unit.buffer.has_room(2),
+            Pause::Empty => self.unit.buffer.is_empty(),
+            Pause::Vacate => self.is_empty(),
+        }
+    }
+
+    /// An abort while stores left: the transaction starts again.
+    fn notice_abort(&mut self) -> Option<Exit> {
+        let (cycle, code) = self.unit.buffer.aborted.take()?;
+        self.pending = false;
+        if self.unit.buffer.aborted_late {
+            return Some(Exit::LateAbort);
+        }
+        self.roll_back(cycle, code);
+        None
+    }
+
+    /// The block at the pc, and the position in it.
+    #[inline]
+    fn block<P: Port>(&mut self, port: &mut P) -> Result<(BlockId, usize), Stop> {
+        if let Some(position) = self.position.take() {
+            return Ok(position);
+        }
         let Core { blocks, unit, hart, .. } = self;
-        blocks.get(hart.pc, |addr| {
+        let block = blocks.get(hart.pc, |addr| {
             let phys = unit.translate(port, addr, Access::Execute)?;
             Ok(port.code(unit.id, phys))
-        })
+        })?;
+        Ok((block, 0))
     }
 
-    fn run_block<P: Port>(&mut self, port: &mut P, block: BlockId) -> Option<Exit> {
-        for index in 0..self.blocks.insts(block).len() {
+    fn run_block<P: Port>(&mut self, port: &mut P, until: Cycle) -> Option<Exit> {
+        let (block, first) = match self.block(port) {
+            Ok(found) => found,
+            Err(stop) => return Some(Exit::Fault(stop)),
+        };
+        for index in first..self.blocks.insts(block).len() {
+            if index > first {
+                let clock = self.window.commit_cycle();
+                if clock > until || self.unit.buffer.attention() <= clock || port.halted() {
+                    self.position = Some((block, index));
+                    return None;
+                }
+            }
             let inst = self.blocks.insts(block)[index];
             match self.step(port, inst) {
                 Next::Inst => {}
+                Next::Again => {
+                    self.position = Some((block, index));
+                    return None;
+                }
+                Next::Later => {
+                    self.position = (index + 1 < self.blocks.insts(block).len()).then_some((block, index + 1));
+                    return None;
+                }
                 Next::Block => return None,
                 Next::Exit(exit) => return Some(exit),
             }
@@ -287,15 +451,22 @@ impl Core {
     #[inline]
     fn step<P: Port>(&mut self, port: &mut P, inst: Inst) -> Next {
         let class = inst.class();
+        let stores = matches!(class, Class::Store | Class::CacheBlock | Class::Marker);
+        // Two entries: a store may cross a line.
+        if stores && !self.unit.buffer.has_room(2) {
+            self.pause = Some(Pause::Room);
+            self.was_full = true;
+            return Next::Again;
+        }
+        if class == Class::Atomic && !self.unit.buffer.is_empty() {
+            self.pause = Some(Pause::Empty);
+            return Next::Again;
+        }
         let fetched = match self.fetch(port, inst) {
             Ok(fetched) => fetched,
             Err(stop) => return Next::Exit(Exit::Fault(stop)),
         };
-        let mut room = 0;
-        if matches!(class, Class::Store | Class::CacheBlock | Class::Marker) {
-            // Two entries: a store may cross a line.
-            room = self.unit.buffer.make_room(self.unit.id, port, 2);
-        }
+        let room = if stores && std::mem::take(&mut self.was_full) { self.unit.buffer.left() } else { 0 };
         let dispatched = self.window.dispatch(class, fetched, room);
         let mut ready = self.window.operands(inst.sources());
         if class == Class::Atomic || class == Class::System {
@@ -338,30 +509,39 @@ impl Core {
                 self.hart.pc = target;
                 next = Next::Block;
             }
-            Flow::Ecall | Flow::Ebreak => {
-                let left = self.unit.buffer.drain_all(self.unit.id, port, committed);
-                self.window.hold_commit(left);
-                self.stats.system_calls += u64::from(flow == Flow::Ecall);
-                next = Next::Exit(if flow == Flow::Ecall { Exit::SystemCall } else { Exit::Breakpoint });
+            Flow::Ecall => {
+                self.stats.system_calls += 1;
+                self.unfinished = Some((AtCommit::Environment(Exit::SystemCall), committed));
             }
+            Flow::Ebreak => self.unfinished = Some((AtCommit::Environment(Exit::Breakpoint), committed)),
         }
-        if let Some(work) = at_commit
-            && let Some(exit) = self.at_commit(port, work, committed, complete)
-        {
-            next = Next::Exit(exit);
+        match at_commit {
+            Some(AtCommit::Store(store)) => self.unit.buffer.push(Entry::Store(store), committed, complete),
+            Some(AtCommit::Split(low, high)) => {
+                self.unit.buffer.push(Entry::Store(low), committed, complete);
+                self.unit.buffer.push(Entry::Store(high), committed, complete);
+            }
+            Some(AtCommit::Block(op, line)) => self.unit.buffer.push(Entry::Block(op, line), committed, committed),
+            Some(work) => self.unfinished = Some((work, committed)),
+            None => {}
+        }
+        if self.unfinished.is_some() {
+            if let Some(exit) = self.start_commit(port) {
+                return Next::Exit(exit);
+            }
+            if class == Class::FenceI {
+                return Next::Block;
+            }
+            if self.unfinished.is_some() {
+                return Next::Later;
+            }
         }
         if self.unit.open_tx.is_some() && self.unit.buffer.aborted.is_none() && class == Class::Load {
-            self.unit.buffer.aborted = port.take_abort(self.unit.id);
-        }
-        if let Some((cycle, code)) = self.unit.buffer.aborted.take() {
-            if self.lost_a_commit() {
-                return Next::Exit(Exit::LateAbort);
+            if let Some((cycle, code)) = port.take_abort(self.unit.id) {
+                self.unit.buffer.abort(cycle, code);
             }
-            self.roll_back(cycle, code);
-            return Next::Block;
         }
-        // Execution continues elsewhere than the decoded block says.
-        if matches!(next, Next::Inst) && class == Class::FenceI { Next::Block } else { next }
+        if self.unit.buffer.aborted.is_some() { Next::Block } else { next }
     }
 
     fn branch(&mut self, inst: Inst, class: Class, taken: bool, target: u64, next_pc: u64, complete: Cycle) {
@@ -388,113 +568,16 @@ impl Core {
             self.fetched_line = None;
         }
     }
-
-    /// What an instruction does once it is the oldest: stores enter the buffer, fences and markers take effect.
-    fn at_commit<P: Port>(&mut self, port: &mut P, work: AtCommit, committed: Cycle, ready: Cycle) -> Option<Exit> {
-        let id = self.unit.id;
-        match work {
-            AtCommit::Store(store) => self.unit.buffer.push(Entry::Store(store), committed, ready),
-            AtCommit::Split(low, high) => {
-                self.unit.buffer.push(Entry::Store(low), committed, ready);
-                self.unit.buffer.push(Entry::Store(high), committed, ready);
-            }
-            AtCommit::Block(op, line) => self.unit.buffer.push(Entry::Block(op, line), committed, ready),
-            AtCommit::Fence(set) => self.fence(port, set, committed),
-            AtCommit::FenceI => {
-                let left = self.unit.buffer.drain_all(id, port, committed);
-                self.blocks.clear();
-                self.fetched_line = None;
-                self.window.restart(left);
-            }
-            AtCommit::Marker(marker, argument) => return self.marker(port, marker, argument, committed),
-        }
-        None
-    }
-
-    /// Stores leave in order and loads are not passed by earlier ones (TSO), so only two kinds of fence wait: one that
-    /// orders earlier stores before later loads, and one behind cache-block operations (design: a fence with W in its
-    /// predecessor set waits until they are acknowledged).
-    fn fence<P: Port>(&mut self, port: &mut P, set: FenceSet, committed: Cycle) {
-        self.stats.fences += 1;
-        let id = self.unit.id;
-        let store_load = set.writes() && set.succ & 2 != 0 && !set.tso;
-        let cleans = set.writes() && (self.unit.buffer.holds_block_operation() || port.cleans_outstanding(id));
-        if !store_load && !cleans {
-            return;
-        }
-        let left = self.unit.buffer.drain_all(id, port, committed);
-        let done = port.fence(id, set, left);
-        self.stats.fence_stall_cycles += done - committed;
-        self.window.hold_commit(done);
-        self.window.hold_memory(done);
-    }
-
-    fn marker<P: Port>(&mut self, port: &mut P, marker: Marker, argument: u64, committed: Cycle) -> Option<Exit> {
-        let id = self.unit.id;
-        match marker {
-            Marker::TxBegin => {
-                if self.unit.open_tx.is_some() {
-                    return Some(Exit::NestedTransaction);
-                }
-                let tx = port.new_tx(id);
-                self.unit.open_tx = Some(tx);
-                self.checkpoint = Some(self.hart.clone());
-                self.unit.buffer.push(Entry::Begin(tx), committed, committed);
-            }
-            Marker::TxCommitting => {
-                let Some(tx) = self.unit.open_tx else { return Some(Exit::NoTransaction) };
-                self.unit.buffer.push(Entry::Committing(tx), committed, committed);
-            }
-            Marker::TxCommit | Marker::TxAbort => {
-                let Some(tx) = self.unit.open_tx else { return Some(Exit::NoTransaction) };
-                if marker == Marker::TxCommit && port.commits_retire_early() {
-                    self.unit.buffer.push(Entry::Commit(tx), committed, committed);
-                    self.unit.open_tx = None;
-                    return None;
-                }
-                let left = self.unit.buffer.drain_all(id, port, committed);
-                if self.unit.buffer.aborted.is_some() {
-                    return None;
-                }
-                let outcome = if marker == Marker::TxCommit {
-                    port.tx_commit(id, tx, left)
-                } else {
-                    // Code 0 would look like a begin; the program's own causes are 1 to 255.
-                    port.tx_abort(id, tx, (argument as u8).max(1), left)
-                };
-                match outcome {
-                    Outcome::Done(done) => {
-                        self.unit.open_tx = None;
-                        self.stats.commit_stall_cycles += done - committed;
-                        self.window.hold_commit(done);
-                    }
-                    Outcome::Aborted(cycle, code) => self.unit.buffer.aborted = Some((cycle, code)),
-                }
-            }
-            _ => match port.marker(id, marker, argument, committed) {
-                Ok(Control::Continue) => {}
-                Ok(Control::Yield) => return Some(Exit::Yield),
-                Err(fault) => return Some(Exit::Fault(Stop::Fault(fault))),
-            },
-        }
-        None
-    }
-
-    /// The registers of the transaction's begin come back, with the cause in a0.
-    fn roll_back(&mut self, cycle: Cycle, code: u64) {
-        // The begin has left the buffer, or nothing could have aborted it: what is still there is of the transaction.
-        self.unit.buffer.discard();
-        self.hart = self.checkpoint.clone().expect("only an open transaction is aborted");
-        self.hart.x[10] = code;
-        self.unit.open_tx = None;
-        self.unit.reservation = None;
-        self.fetched_line = None;
-        self.window.restart(cycle);
-    }
 }
 
 enum Next {
+    /// The next one of the block.
     Inst,
+    /// The same one, once what it waits for has come.
+    Again,
+    /// The next one of the block, once this one is finished.
+    Later,
+    /// What is at the pc.
     Block,
     Exit(Exit),
 }

@@ -1,8 +1,12 @@
 //! The bus of an executing instruction: loads look into the store buffer and then the caches, stores wait to commit.
 
-use crate::{Outcome, PendingStore, Port, StoreBuffer, store_buffer::Forward, tlb::Tlb};
+use crate::{Exit, Outcome, PendingStore, Port, StoreBuffer, store_buffer::Forward, tlb::Tlb};
 use durasim_isa::{Access, AmoOp, Bus, CacheBlockOp, Counter, Fault, FaultKind, FenceSet, Marker};
 use durasim_types::{CoreId, Cycle, LINE_BYTES, LineAddr, PhysAddr, TxId};
+
+/// The most instructions of an LR/SC sequence that has to succeed in the end (RISC-V unprivileged ISA, "Eventual Success
+/// of Store-Conditional Instructions").
+const CONSTRAINED_INSTRUCTIONS: u64 = 16;
 
 /// What an instruction leaves to be done at its commit.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +18,8 @@ pub(crate) enum AtCommit {
     Fence(FenceSet),
     FenceI,
     Marker(Marker, u64),
+    /// ECALL or EBREAK: the machine takes over.
+    Environment(Exit),
 }
 
 /// The parts of a core that memory instructions use.
@@ -24,9 +30,9 @@ pub(crate) struct MemoryUnit {
     pub reads: Tlb,
     pub writes: Tlb,
     pub code: Tlb,
-    /// The line that LR reserved; one core has one hart.
-    pub reservation: Option<LineAddr>,
     pub open_tx: Option<TxId>,
+    /// Up to this count of instructions nobody else acts: an LR has been executed and its SC follows.
+    pub lease_end: u64,
     pub forward_latency: Cycle,
     pub forwards: u64,
 }
@@ -70,7 +76,6 @@ impl<P: Port> Execution<'_, P> {
     #[inline]
     fn load_within(&mut self, addr: PhysAddr, len: u8) -> (u64, Cycle) {
         let MemoryUnit { id, buffer, open_tx, forward_latency, forwards, .. } = &mut *self.unit;
-        buffer.drain_until(*id, self.port, self.at);
         loop {
             match buffer.forward(addr, len) {
                 Forward::Miss => return self.port.load(*id, addr, len, *open_tx, self.at),
@@ -98,15 +103,17 @@ impl<P: Port> Execution<'_, P> {
             return Err(Fault { addr, access, why: FaultKind::Misaligned });
         }
         let phys = self.unit.translate(self.port, addr, access)?;
-        let at = self.unit.buffer.drain_all(self.unit.id, self.port, self.at);
+        // The core has let all earlier stores leave.
+        let at = self.at.max(self.unit.buffer.left());
         let place = PendingStore { addr: phys, len: bytes, data: operand, tx: self.unit.open_tx };
-        let (old, outcome) = self.port.atomic(self.unit.id, &place, at, &mut update);
+        let (old, outcome) = self.port.atomic(self.unit.id, &place, access == Access::Write, at, &mut update);
         match outcome {
             Outcome::Done(cycle) => self.done = cycle,
             Outcome::Aborted(cycle, code) => {
                 self.done = cycle;
-                self.unit.buffer.aborted = Some((cycle, code));
+                self.unit.buffer.abort(cycle, code);
             }
+            Outcome::Pending => unreachable!("an atomic operation is done in one step"),
         }
         Ok(old)
     }
@@ -154,7 +161,8 @@ impl<P: Port> Bus for Execution<'_, P> {
     fn load_reserved(&mut self, addr: u64, bytes: u8) -> Result<u64, Fault> {
         let old = self.atomic(addr, bytes, 0, Access::Read, |_| None)?;
         let phys = self.unit.translate(self.port, addr, Access::Read)?;
-        self.unit.reservation = Some(phys.line());
+        self.port.reserve(self.unit.id, phys.line());
+        self.unit.lease_end = self.instructions + CONSTRAINED_INSTRUCTIONS;
         Ok(old)
     }
 
@@ -163,7 +171,8 @@ impl<P: Port> Bus for Execution<'_, P> {
             return Err(Fault { addr, access: Access::Write, why: FaultKind::Misaligned });
         }
         let phys = self.unit.translate(self.port, addr, Access::Write)?;
-        if self.unit.reservation.take() != Some(phys.line()) {
+        self.unit.lease_end = 0;
+        if self.port.take_reservation(self.unit.id) != Some(phys.line()) {
             self.done = self.at + 1;
             return Ok(false);
         }

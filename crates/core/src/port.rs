@@ -23,6 +23,9 @@ pub enum Outcome {
     Done(Cycle),
     /// The open transaction was aborted in this cycle; the program finds this value in a0.
     Aborted(Cycle, u64),
+    /// It has to wait for something that other parts of the machine do meanwhile. [`Port::resumes_at`] tells when; the
+    /// same request is then made again.
+    Pending,
 }
 
 /// Whether a core goes on behind a marker.
@@ -35,6 +38,9 @@ pub enum Control {
 }
 
 /// The world around a core. All times are in core cycles; each call brings the memory system to its time first.
+///
+/// Other cores act between two calls. A request that has to wait is [`Outcome::Pending`] and is made again later, so that
+/// they can.
 pub trait Port {
     /// The physical address behind a guest address.
     fn translate(&mut self, addr: u64, access: Access) -> Result<PhysAddr, Fault>;
@@ -44,24 +50,31 @@ pub trait Port {
     fn fetch(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> Cycle;
     /// Loads up to eight bytes that do not cross a line; the value and the cycle in which it is there.
     fn load(&mut self, core: CoreId, addr: PhysAddr, len: u8, tx: Option<TxId>, at: Cycle) -> (u64, Cycle);
-    /// The abort of the open transaction that the last load caused, if it did: cycle and the value for a0.
+    /// The abort of the core's open transaction, if there was one: cycle and the value for a0. Its own last load may have
+    /// caused it, or another core.
     fn take_abort(&mut self, core: CoreId) -> Option<(Cycle, u64)>;
     /// Asks for a line that a store will write; the cycle in which it will be there.
     fn prefetch_own(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, at: Cycle) -> Cycle;
     /// A store leaves the store buffer.
     fn store(&mut self, core: CoreId, store: &PendingStore, at: Cycle) -> Outcome;
-    /// An atomic memory operation: `update` sees the old value and returns the new one, or `None` to write nothing.
+    /// LR reserves a line for the core.
+    fn reserve(&mut self, core: CoreId, line: LineAddr);
+    /// The line that is still reserved, no more afterwards: another core's store ends a reservation.
+    fn take_reservation(&mut self, core: CoreId) -> Option<LineAddr>;
+    /// An atomic memory operation: `update` sees the old value and returns the new one, or `None` to write nothing. It is
+    /// never [`Outcome::Pending`]. With `writes` it may write.
     fn atomic(
         &mut self,
         core: CoreId,
         place: &PendingStore,
+        writes: bool,
         at: Cycle,
         update: &mut dyn FnMut(u64) -> Option<u64>,
     ) -> (u64, Outcome);
     /// A cache-block operation leaves the store buffer; its acknowledgement comes later.
     fn cache_block(&mut self, core: CoreId, op: CacheBlockOp, line: LineAddr, at: Cycle) -> Cycle;
-    /// A fence whose earlier stores have left the store buffer: the cycle in which it is through.
-    fn fence(&mut self, core: CoreId, set: FenceSet, at: Cycle) -> Cycle;
+    /// A fence whose earlier stores have left the store buffer.
+    fn fence(&mut self, core: CoreId, set: FenceSet, at: Cycle) -> Outcome;
     /// Whether acknowledgements of this core's cache-block operations are outstanding.
     fn cleans_outstanding(&self, core: CoreId) -> bool;
     /// A transaction begins in program order: its number.
@@ -74,6 +87,11 @@ pub trait Port {
     fn tx_commit(&mut self, core: CoreId, tx: TxId, at: Cycle) -> Outcome;
     /// The program aborts its transaction, all its stores have left the store buffer.
     fn tx_abort(&mut self, core: CoreId, tx: TxId, code: u8, at: Cycle) -> Outcome;
+    /// When the pending request of the core can be made again; `None`: not yet.
+    fn resumes_at(&mut self, core: CoreId) -> Option<Cycle>;
+    /// Lets nothing but the memory system go on until the pending request of the core can be made again: for the few
+    /// places where an instruction cannot be left in its middle.
+    fn wait_alone(&mut self, core: CoreId) -> Cycle;
     /// Whether commit instructions retire before the commit is done.
     fn commits_retire_early(&self) -> bool;
     /// Any other marker, at its commit.

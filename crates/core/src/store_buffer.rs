@@ -63,10 +63,23 @@ pub struct StoreBuffer {
     left: Cycle,
     /// How many entries from the front have been asked for.
     asked: usize,
+    /// Before this cycle no entry can leave and none is to be asked for.
+    attention: Cycle,
     /// Set when a transaction was aborted while its entries left; the core takes notice after the instruction.
     pub aborted: Option<(Cycle, u64)>,
     /// Set when that transaction's commit instruction had retired already: there is nothing to go back to.
     pub aborted_late: bool,
+}
+
+/// What became of an entry that tried to leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leave {
+    /// None was due.
+    Nothing,
+    /// It has left, or was discarded by an abort.
+    Left,
+    /// The port lets it wait.
+    Pending,
 }
 
 impl StoreBuffer {
@@ -78,19 +91,38 @@ impl StoreBuffer {
             filter: [0; FILTER],
             left: 0,
             asked: 0,
+            attention: Cycle::MAX,
             aborted: None,
             aborted_late: false,
         }
     }
 
     /// Whether nothing waits.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
+    }
+
+    /// Whether `n` more entries fit.
+    #[inline]
+    pub fn has_room(&self, n: usize) -> bool {
+        self.slots.len() + n <= self.entries
     }
 
     /// Whether a cache-block operation waits.
     pub fn holds_block_operation(&self) -> bool {
         self.slots.iter().any(|s| matches!(s.entry, Entry::Block(..)))
+    }
+
+    /// When the last entry left.
+    pub fn left(&self) -> Cycle {
+        self.left
+    }
+
+    /// Before this cycle the buffer has nothing to do.
+    #[inline]
+    pub fn attention(&self) -> Cycle {
+        self.attention
     }
 
     /// Adds an entry that committed in `committed`; the caller makes room first.
@@ -99,6 +131,7 @@ impl StoreBuffer {
             self.filter[bucket(store.addr)] += 1;
         }
         self.slots.push_back(Slot { entry, from: committed + 1, owned: None, data_ready });
+        self.attention = self.attention.min(committed + 1);
     }
 
     /// Looks for the bytes of a load, youngest store first.
@@ -138,41 +171,73 @@ impl StoreBuffer {
         }
     }
 
-    /// When the front entry can leave.
+    /// When the front entry can leave, as far as that is known before it was asked for.
     fn due(&self) -> Option<Cycle> {
         let front = self.slots.front()?;
         Some(front.from.max(self.left + 1).max(front.owned.unwrap_or(0)))
     }
 
-    /// Lets the front entry leave; the cycle in which it has left.
-    fn leave<P: Port>(&mut self, core: CoreId, port: &mut P) -> Cycle {
-        if self.asked == 0 {
-            let from = self.slots.front().expect("the caller saw an entry").from;
-            self.ask(core, port, from);
-        }
-        let due = self.due().expect("the caller saw an entry");
-        let slot = self.slots.pop_front().expect("the caller saw an entry");
-        self.asked -= 1;
-        if let Entry::Store(store) = slot.entry {
-            self.filter[bucket(store.addr)] -= 1;
-        }
+    fn refresh_attention(&mut self) {
+        let unasked = self.slots.get(self.asked).map_or(Cycle::MAX, |slot| slot.from);
+        self.attention = self.due().unwrap_or(Cycle::MAX).min(unasked);
+    }
+
+    /// Does what is due by `horizon`: asks for lines, and lets one entry leave.
+    pub fn serve<P: Port>(&mut self, core: CoreId, port: &mut P, horizon: Cycle) -> Leave {
+        self.ask(core, port, horizon);
+        let leave = match self.due() {
+            Some(due) if due <= horizon => self.leave(core, port, due),
+            _ => Leave::Nothing,
+        };
+        self.refresh_attention();
+        leave
+    }
+
+    /// The front entry, which was pending, tries again in cycle `at`.
+    pub fn serve_again<P: Port>(&mut self, core: CoreId, port: &mut P, at: Cycle) -> Leave {
+        let leave = self.leave(core, port, at);
+        self.refresh_attention();
+        leave
+    }
+
+    /// Lets the front entry leave in cycle `at`.
+    fn leave<P: Port>(&mut self, core: CoreId, port: &mut P, at: Cycle) -> Leave {
+        let Some(slot) = self.slots.front().copied() else { return Leave::Nothing };
         let outcome = match slot.entry {
-            Entry::Store(store) => port.store(core, &store, due),
-            Entry::Block(op, line) => Outcome::Done(port.cache_block(core, op, line, due)),
-            Entry::Begin(tx) => port.tx_begin(core, tx, due),
-            Entry::Commit(tx) => port.tx_commit(core, tx, due),
-            Entry::Committing(tx) => Outcome::Done(port.tx_committing(core, tx, due)),
+            Entry::Store(store) => port.store(core, &store, at),
+            Entry::Block(op, line) => Outcome::Done(port.cache_block(core, op, line, at)),
+            Entry::Begin(tx) => port.tx_begin(core, tx, at),
+            Entry::Commit(tx) => port.tx_commit(core, tx, at),
+            Entry::Committing(tx) => Outcome::Done(port.tx_committing(core, tx, at)),
         };
-        self.left = match outcome {
-            Outcome::Done(cycle) => cycle,
-            Outcome::Aborted(cycle, code) => {
-                self.aborted = Some((cycle, code));
-                self.aborted_late = self.slots.iter().any(|s| matches!(s.entry, Entry::Commit(_)));
-                self.discard();
-                cycle
+        match outcome {
+            Outcome::Done(cycle) => {
+                self.slots.pop_front();
+                self.asked = self.asked.saturating_sub(1);
+                if let Entry::Store(store) = slot.entry {
+                    self.filter[bucket(store.addr)] -= 1;
+                }
+                self.left = cycle;
+                Leave::Left
             }
-        };
-        self.left
+            Outcome::Aborted(cycle, code) => {
+                // The entry at hand may be the commit itself.
+                if !matches!(slot.entry, Entry::Commit(_)) {
+                    self.slots.pop_front();
+                }
+                self.abort(cycle, code);
+                Leave::Left
+            }
+            Outcome::Pending => Leave::Pending,
+        }
+    }
+
+    /// The transaction that the entries belong to was aborted: they are forgotten, and the core is to be told.
+    pub fn abort(&mut self, cycle: Cycle, code: u64) {
+        self.aborted = Some((cycle, code));
+        self.aborted_late |= self.slots.iter().any(|s| matches!(s.entry, Entry::Commit(_)));
+        self.left = self.left.max(cycle);
+        self.discard();
     }
 
     /// Forgets all entries: they belong to a transaction that is aborted.
@@ -180,47 +245,28 @@ impl StoreBuffer {
         self.slots.clear();
         self.filter = [0; FILTER];
         self.asked = 0;
+        self.attention = Cycle::MAX;
     }
 
-    /// Lets everything leave that can by `at`.
-    #[inline]
-    pub fn drain_until<P: Port>(&mut self, core: CoreId, port: &mut P, at: Cycle) {
-        if self.slots.front().is_none_or(|front| front.from > at) {
-            return;
-        }
-        self.ask(core, port, at);
-        while self.due().is_some_and(|due| due <= at) {
-            self.leave(core, port);
-        }
-    }
-
-    /// Lets the first `n` entries leave; the cycle in which they have.
+    /// Lets the first `n` entries leave, while no other core acts; the cycle in which they have.
     pub fn drain_first<P: Port>(&mut self, core: CoreId, port: &mut P, n: usize) -> Cycle {
-        for _ in 0..n {
-            if self.slots.is_empty() {
-                break;
+        self.ask(core, port, Cycle::MAX);
+        for _ in 0..n.min(self.slots.len()) {
+            let Some(due) = self.due() else { break };
+            let mut leave = self.leave(core, port, due);
+            while leave == Leave::Pending {
+                let at = port.wait_alone(core);
+                leave = self.leave(core, port, at);
             }
-            self.leave(core, port);
         }
+        self.refresh_attention();
         self.left
     }
 
-    /// Lets everything leave; the cycle, not before `at`, in which it has.
+    /// Lets everything leave, while no other core acts; the cycle, not before `at`, in which it has.
     pub fn drain_all<P: Port>(&mut self, core: CoreId, port: &mut P, at: Cycle) -> Cycle {
-        self.ask(core, port, Cycle::MAX);
         let n = self.slots.len();
         self.drain_first(core, port, n).max(at)
-    }
-
-    /// Makes room for `n` entries; the cycle in which there is, 0 if there was.
-    #[inline]
-    pub fn make_room<P: Port>(&mut self, core: CoreId, port: &mut P, n: usize) -> Cycle {
-        if self.slots.len() + n <= self.entries {
-            return 0;
-        }
-        self.ask(core, port, Cycle::MAX);
-        let excess = self.slots.len() + n - self.entries;
-        self.drain_first(core, port, excess)
     }
 
     /// Feeds the entries into a digest.

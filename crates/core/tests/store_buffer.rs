@@ -16,6 +16,11 @@ struct Memory {
     /// The load that aborts the transaction, once.
     aborting: Option<PhysAddr>,
     abort: Option<(Cycle, u64)>,
+    /// The store that is pending once, and when it may try again.
+    refusing: Option<(PhysAddr, Cycle)>,
+    resumes: Option<Cycle>,
+    /// How many stores had left at each fence.
+    stores_at_fence: Vec<usize>,
     begun: u64,
     committed: u64,
 }
@@ -46,6 +51,10 @@ impl Port for Memory {
         at + 1000
     }
     fn store(&mut self, _: CoreId, store: &PendingStore, at: Cycle) -> Outcome {
+        if let Some((_, resumes)) = self.refusing.take_if(|(addr, _)| *addr == store.addr) {
+            self.resumes = Some(resumes);
+            return Outcome::Pending;
+        }
         self.stores.push(*store);
         Outcome::Done(at)
     }
@@ -53,6 +62,7 @@ impl Port for Memory {
         &mut self,
         _: CoreId,
         _: &PendingStore,
+        _: bool,
         at: Cycle,
         _: &mut dyn FnMut(u64) -> Option<u64>,
     ) -> (u64, Outcome) {
@@ -61,8 +71,19 @@ impl Port for Memory {
     fn cache_block(&mut self, _: CoreId, _: CacheBlockOp, _: LineAddr, at: Cycle) -> Cycle {
         at
     }
-    fn fence(&mut self, _: CoreId, _: FenceSet, at: Cycle) -> Cycle {
-        at
+    fn reserve(&mut self, _: CoreId, _: LineAddr) {}
+    fn take_reservation(&mut self, _: CoreId) -> Option<LineAddr> {
+        None
+    }
+    fn fence(&mut self, _: CoreId, _: FenceSet, at: Cycle) -> Outcome {
+        self.stores_at_fence.push(self.stores.len());
+        Outcome::Done(at)
+    }
+    fn resumes_at(&mut self, _: CoreId) -> Option<Cycle> {
+        self.resumes.take()
+    }
+    fn wait_alone(&mut self, _: CoreId) -> Cycle {
+        self.resumes.take().expect("only a pending store waits")
     }
     fn cleans_outstanding(&self, _: CoreId) -> bool {
         false
@@ -127,7 +148,7 @@ fn run(memory: &mut Memory) -> Core {
     hart.x[5] = 77;
     hart.x[6] = DATA;
     let mut core = Core::new(CoreId(0), &CoreConfig::default(), hart);
-    assert_eq!(core.run(memory, 1000), Exit::SystemCall);
+    assert_eq!(core.run(memory, Cycle::MAX, 1000), Exit::SystemCall);
     core
 }
 
@@ -177,6 +198,38 @@ fn forwarding_works_from_a_large_buffer() {
     (hart.x[5], hart.x[6]) = (77, DATA);
     let config = CoreConfig { store_queue_entries: 1000, ..CoreConfig::default() };
     let mut core = Core::new(CoreId(0), &config, hart);
-    assert_eq!(core.run(&mut memory, 1000), Exit::SystemCall);
+    assert_eq!(core.run(&mut memory, Cycle::MAX, 1000), Exit::SystemCall);
     assert_eq!((core.hart.x[7], core.stats().forwards), (77, 1));
+}
+
+/// A store that the port lets wait keeps its place; those behind it leave after it, and a fence waits for all.
+#[test]
+fn a_pending_store_is_made_again_in_its_order() {
+    const FENCE: u32 = 0x0ff0_000f;
+    let mut memory = Memory { code: vec![store(0), store(8), FENCE, ECALL], ..Memory::default() };
+    memory.refusing = Some((PhysAddr(DATA), 5000));
+    let core = run(&mut memory);
+    assert_eq!(memory.stores.iter().map(|s| s.addr.0).collect::<Vec<_>>(), [DATA, DATA + 8]);
+    assert!(core.cycle() > 5000, "the fence ended in {}", core.cycle());
+    assert_eq!(memory.stores_at_fence, [2], "the fence has waited for the pending store and the one behind it");
+}
+
+/// A core does nothing that lies behind the cycle it may go to.
+#[test]
+fn a_core_stops_at_the_cycle_it_is_given() {
+    let mut memory = Memory { code: vec![store(0), load(8), load(16), ECALL], ..Memory::default() };
+    let mut hart = Hart { pc: CODE, ..Hart::default() };
+    (hart.x[5], hart.x[6]) = (77, DATA);
+    let mut core = Core::new(CoreId(0), &CoreConfig::default(), hart);
+    let mut stops = 0;
+    loop {
+        let until = core.next_cycle().expect("nothing is pending");
+        match core.run(&mut memory, until, 1000) {
+            Exit::Budget => stops += 1,
+            exit => break assert_eq!(exit, Exit::SystemCall),
+        }
+        assert!(core.next_cycle().expect("nothing is pending") > until, "all that was due is done");
+    }
+    assert!(stops > 1);
+    assert_eq!((memory.loads.len(), memory.stores.len()), (2, 1));
 }

@@ -2,12 +2,14 @@
 
 use crate::{AbortCause, Signal, Token};
 use durasim_types::{Cause, CoreId, Cycle, EventKind, LINE_BYTES, Line, LineAddr, PhysAddr, TxId};
+use serde::{Deserialize, Serialize};
 
 /// Up to one line of bytes, some of which may be left out, kept in place so that no action allocates.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Payload {
     len: u8,
     mask: u64,
+    #[serde(with = "serde_bytes")]
     bytes: Line,
 }
 
@@ -46,7 +48,7 @@ impl std::fmt::Debug for Payload {
 }
 
 /// A place of the machine that messages travel between.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Node {
     /// The L1 controller of a core.
     Core(CoreId),
@@ -55,7 +57,7 @@ pub enum Node {
 }
 
 /// A message of a design's own protocol; its meaning is the design's affair.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
     /// What kind of message.
     pub kind: u16,
@@ -66,7 +68,7 @@ pub struct Message {
 }
 
 /// One thing the machine does for a design.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Action {
     /// The version of the line in the requesting core's L1D goes down to the next level as an untagged dirty version,
     /// before the store at hand changes it.
@@ -171,7 +173,7 @@ pub enum Action {
 }
 
 /// The list of actions of one hook call, reused so that a store allocates nothing.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Actions(Vec<Action>);
 
 impl Actions {

@@ -80,8 +80,9 @@ pub struct RegionRequest {
     pub size_bytes: u64,
 }
 
-/// A region of persistent memory that a design was given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A region of persistent memory that a design was given. Written to snapshots so that they can be compared, never read
+/// from them: the machine that loads one lays its regions out itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct PmRegion {
     /// Its name.
     pub name: &'static str,
@@ -92,7 +93,7 @@ pub struct PmRegion {
 }
 
 /// The machine as a design sees it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Geometry {
     /// Number of cores.
     pub cores: u16,

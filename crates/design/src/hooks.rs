@@ -5,11 +5,12 @@ use crate::{
     Probe, Scanned, Token, crash::BudgetSpent,
 };
 use durasim_types::{CoreId, Cycle, Line, LineAddr, PhysAddr, Stats, TxId};
+use serde::{Deserialize, Serialize};
 use std::hash::Hasher;
 
 /// What a design remembers on a cache line. The machine moves it with the line and never looks inside; 0 = none.
 /// Whether a tagged version is housed in one level only is the design's choice: [`Durability::tags_are_exclusive`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct LineTag(pub u64);
 
 impl LineTag {
@@ -24,7 +25,7 @@ impl LineTag {
 }
 
 /// Why a transaction is aborted; the number is what the program finds in a0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum AbortCause {
     /// The program asked for it, with a code of 1 to 255.
     Requested(u8),
@@ -89,7 +90,7 @@ impl Store<'_> {
 }
 
 /// A request of a core for a tagged line that is not its own; see [`Durability::probe`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
     /// Which line.
     pub line: LineAddr,
@@ -227,6 +228,10 @@ pub trait Durability: Send {
     /// A core (`cx.core`) asks for a line with a live tag that lies in the private caches of another core or in the
     /// last level, or asks for the right to write a tagged line that it may only read. Its own open transaction may be
     /// the one that the tag speaks of: a thread may have moved, or the line was evicted.
+    ///
+    /// Where tags are exclusive, the design is also asked if the core finds such a line in its own private caches and
+    /// [`Durability::belongs_to`] denies that it is of the transaction for which the core asks: the thread that wrote it
+    /// has left the core inside its transaction. `holder` is the core itself then.
     fn probe(&mut self, cx: &Ctx, request: &Request, out: &mut Actions) -> Probe {
         Probe::Grant
     }
@@ -303,4 +308,8 @@ pub trait Durability: Send {
 
     /// A copy that shares nothing.
     fn fork(&self) -> Box<dyn Durability>;
+
+    /// All state, counters included, in the form that [`crate::Design::load`] reads: what is loaded goes on exactly as
+    /// this would. See [`crate::snapshot`].
+    fn save(&self) -> Vec<u8>;
 }

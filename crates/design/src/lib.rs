@@ -10,6 +10,7 @@ mod crash;
 mod geometry;
 mod hooks;
 mod registry;
+pub mod snapshot;
 mod verdict;
 
 pub use action::{Action, Actions, Message, Node, Payload};

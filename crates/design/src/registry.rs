@@ -24,6 +24,10 @@ pub trait Design: 'static {
     /// Builds it, or names the parameter that cannot be.
     fn build(spec: &Self::Spec, geometry: &Geometry) -> Built;
 
+    /// Builds it in the state that [`Durability::save`] wrote, with the same parameters and geometry. Bytes that are not
+    /// such a state are refused.
+    fn load(spec: &Self::Spec, geometry: &Geometry, bytes: &[u8]) -> Built;
+
     /// Recovers after a power failure. Must be idempotent: cut anywhere and run again, it ends in the same image.
     fn recover(spec: &Self::Spec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut>;
 
@@ -47,6 +51,7 @@ pub struct ErasedDesign {
     pub adapt: fn(&Value, &mut Geometry) -> Result<(), SpecError>,
     pub reserve: fn(&Value, &Geometry) -> Result<Vec<RegionRequest>, SpecError>,
     pub build: fn(&Value, &Geometry) -> Built,
+    pub load: fn(&Value, &Geometry, &[u8]) -> Built,
     pub recover: fn(&Value, &Geometry, &mut CrashImage) -> Result<RecoveryReport, Cut>,
     pub cost: fn(&Value, &Geometry) -> Result<HardwareCost, SpecError>,
 }
@@ -76,6 +81,7 @@ impl ErasedDesign {
             },
             reserve: |v, g| Ok(D::reserve(&spec_of::<D>(v)?, g)),
             build: |v, g| D::build(&spec_of::<D>(v)?, g),
+            load: |v, g, bytes| D::load(&spec_of::<D>(v)?, g, bytes),
             recover: |v, g, image| {
                 D::recover(&spec_of::<D>(v).expect("the parameters built a machine before"), g, image)
             },

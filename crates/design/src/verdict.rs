@@ -2,17 +2,18 @@
 
 use crate::{AbortCause, LineTag};
 use durasim_types::{Cause, Cycle, Line, PhysAddr, TxId};
+use serde::{Deserialize, Serialize};
 
 /// Names writes whose acknowledgement a design waits for. A design chooses the numbers; several writes may share one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Token(pub u64);
 
 /// Names a condition that a design raises itself, for example when the last expected message has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Signal(pub u64);
 
 /// What a request waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Wait {
     /// So many core cycles.
     Cycles(Cycle),
@@ -31,7 +32,7 @@ pub enum Gate {
     After(Wait),
     /// Nothing of the request happened; ask again later. Actions given along are carried out.
     Retry(Wait),
-    /// The transaction is to be aborted.
+    /// This transaction aborts. If it is the requester's, the request ends with it; else it is asked again.
     Abort(TxId, AbortCause),
 }
 

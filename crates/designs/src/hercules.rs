@@ -6,20 +6,36 @@
 //! log entry instead of its home (premature flush) and is found again through the eWPQ of the controller; committing
 //! resets those states too (off-chip), and a background engine migrates the entries home. A nonzero TxLen in the
 //! transaction profile is the commit point.
+//!
+//! Where a mechanism is: registers and context switches in `registers.rs`, eWPQ and extension area in `ewpq.rs`,
+//! migration of committed log entries in `migration.rs`, who aborts when cores ask for each other's lines in
+//! `conflict.rs`, the log zone in `zone.rs`, section 4.3 in `recovery.rs`, parameters and cost in `spec.rs`.
 
+mod conflict;
+mod ewpq;
+mod migration;
 mod recovery;
+mod registers;
 mod spec;
+#[cfg(test)]
+mod tests;
 mod zone;
 
 pub use spec::HerculesSpec;
 
+use conflict::Judgement;
+
 use durasim_design::{
     AbortCause, Action, Actions, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Cut, Design, Durability, Evict,
-    Fill, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge, Payload, RecoveryReport,
-    RegionRequest, SpecError, Store, Token, Wait,
+    Fill, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge, Payload, Probe, RecoveryReport,
+    RegionRequest, Request, SpecError, Store, Token, Wait, snapshot,
 };
-use durasim_types::{Cause, CoreId, Cycle, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
-use spec::TxLenStore;
+use durasim_types::{Cause, Cycle, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
+use ewpq::Ewpq;
+use migration::Migration;
+use registers::{Phase, Registers};
+use serde::{Deserialize, Serialize};
+use spec::{ConflictLoser, TxLenStore};
 use std::hash::Hasher;
 use zone::LogZone;
 
@@ -35,7 +51,9 @@ impl Design for Hercules {
         .with(Hooks::VICTIM)
         .with(Hooks::EVICT)
         .with(Hooks::FILL)
-        .with(Hooks::FLUSH);
+        .with(Hooks::PROBE)
+        .with(Hooks::FLUSH)
+        .with(Hooks::CONTEXT_SWITCH);
     type Spec = HerculesSpec;
 
     fn adapt(spec: &HerculesSpec, geometry: &mut Geometry) {
@@ -48,26 +66,11 @@ impl Design for Hercules {
     }
 
     fn build(spec: &HerculesSpec, geometry: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
-        spec.check()?;
-        let zone = LogZone::new(spec, geometry)?;
-        Ok(Box::new(State {
-            open: vec![None; usize::from(geometry.cores)],
-            ewpq: Vec::with_capacity(spec.ewpq_entries as usize),
-            extension: vec![None; zone.extension_entries as usize],
-            extended: 0,
-            log_head: 0,
-            used: 0,
-            tokens: 0,
-            migrating: 0,
-            departed: Vec::new(),
-            scanning: false,
-            running: false,
-            extra_cycles: LevelId::ALL.map(|level| spec.tag_cycles(geometry.level(level).latency_cycles)),
-            limits: LevelId::ALL.map(|level| (geometry.level(level).ways * spec.trans_tag_percent(level) / 100).max(1)),
-            counters: Counters::default(),
-            spec: spec.clone(),
-            zone,
-        }))
+        Ok(Box::new(State::new(spec, geometry)?))
+    }
+
+    fn load(spec: &HerculesSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
+        Ok(Box::new(State::load(spec, geometry, bytes)?))
     }
 
     fn recover(spec: &HerculesSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
@@ -80,31 +83,7 @@ impl Design for Hercules {
     }
 }
 
-/// The transaction that a core has open: PerCoreTxID and PerCoreTxLen (section 4.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct OpenTx {
-    id: TxId,
-    /// Lines covered so far.
-    len: u32,
-    /// Waiting for the controller to take its TxLen, where that is stored directly.
-    storing_len: bool,
-}
-
-/// An entry of the eWPQ or of its extension: where the log keeps a line that was flushed prematurely. Its TxState is
-/// '1' as long as its transaction is open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Mapping {
-    tx: TxId,
-    home: LineAddr,
-    /// Number of the log entry, counted without wrap-around.
-    log: u64,
-    /// For LRU spilling.
-    used: u64,
-    /// The migration that is carrying it home.
-    migration: Option<Token>,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Counters {
     premature_flushes: u64,
     spills: u64,
@@ -115,64 +94,72 @@ struct Counters {
     on_chip_commits: u64,
     off_chip_commits: u64,
     tagged_lines: u64,
+    conflicts_in_caches: u64,
+    conflicts_in_the_log: u64,
 }
 
-/// Steps of a sequence that the machine calls back for.
-const RESET_STATES: u64 = 1 << 32;
-const FORGET: u64 = 2 << 32;
-const MIGRATE: u64 = 3 << 32;
+/// Steps of a sequence that the machine calls back for; those of a transaction carry its number in the lower bits.
+const RESET_STATES: u64 = 1 << 62;
+const FORGET: u64 = 2 << 62;
+const MIGRATE: u64 = 3 << 62;
+const STEP: u64 = 3 << 62;
 
 #[derive(Clone)]
 struct State {
     spec: HerculesSpec,
     zone: LogZone,
-    open: Vec<Option<OpenTx>>,
-    ewpq: Vec<Mapping>,
-    /// The eWPQ extension area of the log zone by slot; its contents are in persistent memory, this is what a search
-    /// of it finds.
-    extension: Vec<Option<Mapping>>,
-    /// Slots of the extension area in use.
-    extended: usize,
-    /// LogHead, counted without wrap-around.
-    log_head: u64,
-    used: u64,
-    tokens: u64,
-    migrating: usize,
-    /// Lines that were loaded again while a migration carried their log entry home: the entry is invalid, but the
-    /// write is on its way, and nothing newer may arrive home before it.
-    departed: Vec<(LineAddr, Token)>,
-    scanning: bool,
-    /// Whether the log zone is marked as in use.
-    running: bool,
+    cores: u16,
     extra_cycles: [Cycle; 3],
     limits: [u32; 3],
+    registers: Registers,
+    ewpq: Ewpq,
+    migration: Migration,
+    tokens: u64,
+    /// Whether the log zone is marked as in use.
+    running: bool,
     counters: Counters,
 }
 
+/// What of the state changes while it is at work, in the order of snapshots.
+type Contents<R, E, M, C> = (R, E, M, u64, bool, C);
+
 impl State {
+    fn new(spec: &HerculesSpec, geometry: &Geometry) -> Result<Self, SpecError> {
+        spec.check()?;
+        let zone = LogZone::new(spec, geometry)?;
+        Ok(State {
+            cores: geometry.cores,
+            extra_cycles: LevelId::ALL.map(|level| spec.tag_cycles(geometry.level(level).latency_cycles)),
+            limits: LevelId::ALL.map(|level| (geometry.level(level).ways * spec.trans_tag_percent(level) / 100).max(1)),
+            registers: Registers::new(),
+            ewpq: Ewpq::new(spec, &zone),
+            migration: Migration::default(),
+            tokens: 0,
+            running: false,
+            counters: Counters::default(),
+            spec: spec.clone(),
+            zone,
+        })
+    }
+
+    fn load(spec: &HerculesSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Self, SpecError> {
+        let fresh = State::new(spec, geometry)?;
+        let contents: Contents<Registers, Ewpq, Migration, Counters> = snapshot::from_bytes(bytes)?;
+        let (registers, ewpq, migration, tokens, running, counters) = contents;
+        if let Some(misfit) = ewpq.misfit(spec, &fresh.zone) {
+            return Err(snapshot::refuse(misfit));
+        }
+        Ok(State { registers, ewpq, migration, tokens, running, counters, ..fresh })
+    }
+
     fn is_open(&self, tx: TxId) -> bool {
-        self.open.iter().flatten().any(|open| open.id == tx)
+        self.registers.is_open(tx)
     }
 
-    /// The hardware's transaction identifier (21 bits by default).
-    fn hardware_id(&self, tx: TxId) -> u64 {
-        tx.0 & ((1 << self.spec.tx_id_bits) - 1)
-    }
-
-    fn mappings(&self) -> impl Iterator<Item = &Mapping> {
-        // The extension area is nearly always empty.
-        let extension = if self.extended == 0 { &[][..] } else { &self.extension[..] };
-        self.ewpq.iter().chain(extension.iter().flatten())
-    }
-
-    /// LogTail: the oldest log entry still in use.
-    fn log_tail(&self) -> u64 {
-        self.mappings().map(|m| m.log).min().unwrap_or(self.log_head)
-    }
-
-    /// Stores a TxLen in the transaction profile (section 4.1): a cached store, or straight to the controller.
-    fn store_tx_len(&mut self, tx: TxId, len: u32, out: &mut Actions) -> Option<Token> {
-        let addr = self.zone.tx_len(self.hardware_id(tx));
+    /// Stores a TxLen in the transaction profile (section 4.1): a cached store, or straight to the controller. Sixteen
+    /// TxLens share a line, which cores take from each other like any other line: it carries no tag.
+    fn store_tx_len(&mut self, hardware_id: u64, len: u32, out: &mut Actions) -> Option<Token> {
+        let addr = self.zone.tx_len(hardware_id);
         let payload = Payload::new(&len.to_le_bytes());
         match self.spec.tx_len_store {
             TxLenStore::Cached => {
@@ -188,92 +175,25 @@ impl State {
         }
     }
 
-    /// Evicts the least recently used eWPQ entry to the extension area (section 4.2). False if that is full.
-    fn spill(&mut self, out: &mut Actions) -> bool {
-        let Some(slot) = self.extension.iter().position(Option::is_none) else { return false };
-        // An entry on its way home stays where its acknowledgement will look for it.
-        let candidates = self.ewpq.iter().enumerate().filter(|(_, m)| m.migration.is_none());
-        let Some((victim, _)) = candidates.min_by_key(|(_, m)| m.used) else { return false };
-        let mapping = self.ewpq.swap_remove(victim);
-        self.counters.spills += 1;
-        let record = self.zone.extension_record(self.hardware_id(mapping.tx), mapping.log);
-        out.append(self.zone.extension_slot(slot as u64), &record, Cause::Metadata, None);
-        self.extension[slot] = Some(mapping);
-        self.extended += 1;
-        true
+    /// Listing 1, the end of tx_commit: TxStates become '0'. From now on the lines are everybody's.
+    fn count_commit(&mut self, tx: TxId, hardware_id: u64, out: &mut Actions) {
+        if self.ewpq.mappings().any(|m| m.tx == tx) {
+            self.counters.off_chip_commits += 1;
+        } else {
+            self.counters.on_chip_commits += 1;
+        }
+        out.event(EventKind::Commit, self.zone.tx_len(hardware_id));
     }
 
-    /// Carries committed entries home, a few at a time (section 4.2: "migrated via non-temporal stores").
-    fn migrate(&mut self, out: &mut Actions) {
-        let slots = if self.extended == 0 { 0 } else { self.extension.len() };
-        for index in 0..self.ewpq.len() + slots {
-            if self.migrating >= self.spec.migrations_in_flight as usize {
-                return;
-            }
-            let mapping = match index.checked_sub(self.ewpq.len()) {
-                None => self.ewpq[index],
-                Some(slot) => match self.extension[slot] {
-                    Some(mapping) => mapping,
-                    None => continue,
-                },
-            };
-            if mapping.migration.is_some() || self.is_open(mapping.tx) {
-                continue;
-            }
-            self.tokens += 1;
-            let token = Token(self.tokens);
-            let marked = Mapping { migration: Some(token), ..mapping };
-            match index.checked_sub(self.ewpq.len()) {
-                None => self.ewpq[index] = marked,
-                Some(slot) => self.extension[slot] = Some(marked),
-            }
-            self.migrating += 1;
-            out.push(Action::Copy {
-                from: self.zone.entry_data(mapping.log),
-                to: mapping.home.base(),
-                len: 64,
-                cause: Cause::Migration,
-                token: Some(token),
-            });
+    /// A line finds no place in the log. Its transaction aborts, unless it is committing: that is decided elsewhere.
+    fn no_place_in_the_log(&mut self, tx: TxId, why: AbortCause, out: &mut Actions) -> Evict {
+        if let Some(token) = self.hurry_migration(out) {
+            return Evict::After(Wait::Acked(token));
         }
-        if self.migrating == 0 {
-            self.scanning = false;
+        match self.registers.get(tx).map(|open| open.phase) {
+            Some(Phase::StoringLen(token)) => Evict::After(Wait::Acked(token)),
+            _ => Evict::Abort(tx, why),
         }
-    }
-
-    /// The token of a migration in flight, after starting some if there is anything to migrate.
-    fn hurry_migration(&mut self, out: &mut Actions) -> Option<Token> {
-        self.migrate(out);
-        self.mappings().find_map(|m| m.migration).or(self.departed.first().map(|(_, token)| *token))
-    }
-
-    /// The migration that is carrying an older version of the line home.
-    fn on_its_way_home(&self, line: LineAddr) -> Option<Token> {
-        self.departed.iter().find(|(home, _)| *home == line).map(|(_, token)| *token)
-    }
-
-    /// Takes the mapping of a line out of the eWPQ or the extension. The slot tells where it was.
-    fn take(&mut self, home: LineAddr, out: &mut Actions) -> Option<Mapping> {
-        if let Some(index) = self.ewpq.iter().position(|m| m.home == home) {
-            return Some(self.ewpq.swap_remove(index));
-        }
-        if self.extended == 0 {
-            return None;
-        }
-        let slot = self.extension.iter().position(|m| m.is_some_and(|m| m.home == home))?;
-        self.extended -= 1;
-        out.append(self.zone.extension_slot(slot as u64), &[0; 8], Cause::Metadata, None);
-        self.extension[slot].take()
-    }
-
-    /// Cycles of a search of eWPQ and, if it holds anything, of the extension area in persistent memory.
-    fn search_cycles(&self) -> (Cycle, bool) {
-        if self.extended == 0 {
-            return (self.spec.ewpq_search_cycles, false);
-        }
-        let lines = (self.extended as u64).div_ceil(8);
-        let extension = self.spec.extension_search_first_cycles + (lines - 1) * self.spec.extension_search_line_cycles;
-        (self.spec.ewpq_search_cycles + extension, true)
     }
 }
 
@@ -286,20 +206,33 @@ impl Durability for State {
             let period = self.spec.migration_period_instructions;
             out.push(Action::InstructionTimer { id: MIGRATE, after_instructions: period });
         }
+        // As many transactions are open as there are identifiers: this one has to try again.
+        let Some(hardware_id) = self.registers.next_identifier(self.spec.tx_id_bits) else {
+            return Gate::Abort(tx, AbortCause::Capacity);
+        };
         // An identifier comes round again: entries of its last bearer must be home before its TxLen becomes zero.
-        let id = self.hardware_id(tx);
-        if self.mappings().any(|m| self.hardware_id(m.tx) == id)
+        if self.ewpq.mappings().any(|m| m.hardware_id == hardware_id)
             && let Some(token) = self.hurry_migration(out)
         {
             return Gate::Retry(Wait::Acked(token));
         }
-        self.store_tx_len(tx, 0, out);
-        self.open[cx.core.0 as usize] = Some(OpenTx { id: tx, len: 0, storing_len: false });
+        self.store_tx_len(hardware_id, 0, out);
+        self.registers.begin(tx, cx.core, hardware_id);
         Gate::Done
     }
 
     /// Listing 2, "write-allocate at L1".
-    fn store(&mut self, cx: &Ctx, store: &Store<'_>, tag: &mut LineTag, out: &mut Actions) -> Gate {
+    fn store(&mut self, _: &Ctx, store: &Store<'_>, tag: &mut LineTag, out: &mut Actions) -> Gate {
+        if tag.is_some() {
+            match self.judge(TxId(tag.0), store.tx, self.spec.conflict_loser) {
+                Judgement::Grant => {}
+                Judgement::Wait(wait) => return Gate::Retry(wait),
+                Judgement::Abort(tx) => {
+                    self.counters.conflicts_in_caches += 1;
+                    return Gate::Abort(tx, AbortCause::Conflict);
+                }
+            }
+        }
         let Some(tx) = store.tx else { return Gate::Done };
         if tag.0 == tx.0 {
             return Gate::Done;
@@ -310,31 +243,37 @@ impl Durability for State {
         }
         *tag = LineTag(tx.0);
         self.counters.tagged_lines += 1;
-        if let Some(open) = &mut self.open[cx.core.0 as usize] {
+        if let Some(open) = self.registers.get_mut(tx) {
             open.len += 1;
         }
         Gate::Done
     }
 
     /// Listing 1, tx_commit: TxLen first, which is the commit point, then the states on-chip and in the eWPQ.
-    fn tx_commit(&mut self, cx: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
-        let core = cx.core.0 as usize;
-        let open = self.open[core].expect("a commit belongs to an open transaction");
-        if open.len > 0 && !open.storing_len {
-            let token = self.store_tx_len(tx, open.len, out);
-            if let Some(token) = token {
-                self.open[core] = Some(OpenTx { storing_len: true, ..open });
-                return Gate::Retry(Wait::Acked(token));
+    fn tx_commit(&mut self, _: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
+        let open = *self.registers.get(tx).expect("a commit belongs to an open transaction");
+        match open.phase {
+            Phase::Running => {
+                if open.len > 0
+                    && let Some(token) = self.store_tx_len(open.hardware_id, open.len, out)
+                {
+                    self.registers.get_mut(tx).expect("just seen").phase = Phase::StoringLen(token);
+                    return Gate::Retry(Wait::Acked(token));
+                }
+                out.push(Action::Resume { id: RESET_STATES | tx.0 });
+            }
+            Phase::StoringLen(token) => return Gate::Retry(Wait::Acked(token)),
+            Phase::Committed => {
+                self.registers.end(tx);
             }
         }
-        out.push(Action::Resume { id: RESET_STATES | core as u64 });
         Gate::After(Wait::Cycles(self.spec.state_reset_cycles))
     }
 
     /// Listing 1, tx_abort.
-    fn tx_abort(&mut self, cx: &Ctx, tx: TxId, _why: AbortCause, out: &mut Actions) -> Gate {
+    fn tx_abort(&mut self, _: &Ctx, tx: TxId, _why: AbortCause, out: &mut Actions) -> Gate {
         out.push(Action::InvalidateTagged(tx));
-        out.push(Action::Resume { id: FORGET | u64::from(cx.core.0) });
+        out.push(Action::Resume { id: FORGET | tx.0 });
         Gate::After(Wait::Cycles(self.spec.state_reset_cycles))
     }
 
@@ -376,48 +315,49 @@ impl Durability for State {
 
     /// Listing 2, "write victim to pmem".
     fn evict(&mut self, _: &Ctx, line: LineAddr, tag: LineTag, _: &Line, out: &mut Actions) -> Evict {
-        if let Some(token) = self.on_its_way_home(line) {
+        if let Some(token) = self.migration.on_its_way_home(line) {
             return Evict::After(Wait::Acked(token));
         }
-        if !tag.is_some() {
-            return Evict::Proceed;
-        }
         let tx = TxId(tag.0);
-        if self.log_head - self.log_tail() >= self.zone.log_entries {
-            return match self.hurry_migration(out) {
-                Some(token) => Evict::After(Wait::Acked(token)),
-                None => Evict::Abort(tx, AbortCause::OutOfMemory),
-            };
+        // Its transaction may have committed while the line waited.
+        let Some(open) = self.registers.get(tx).filter(|open| open.phase != Phase::Committed).copied() else {
+            return Evict::Proceed;
+        };
+        if self.ewpq.log_is_full(&self.zone) {
+            return self.no_place_in_the_log(tx, AbortCause::OutOfMemory, out);
         }
-        if self.ewpq.len() >= self.spec.ewpq_entries as usize && !self.spill(out) {
-            return match self.hurry_migration(out) {
-                Some(token) => Evict::After(Wait::Acked(token)),
-                None => Evict::Abort(tx, AbortCause::Capacity),
-            };
+        if self.ewpq.is_full(&self.spec) {
+            if !self.ewpq.spill(&self.zone, out) {
+                return self.no_place_in_the_log(tx, AbortCause::Capacity, out);
+            }
+            self.counters.spills += 1;
         }
         self.counters.premature_flushes += 1;
-        let log = self.log_head;
-        self.log_head += 1;
-        self.used += 1;
-        self.ewpq.push(Mapping { tx, home: line, log, used: self.used, migration: None });
-        let header = self.zone.entry_header(line, self.hardware_id(tx));
+        let log = self.ewpq.insert(tx, open.hardware_id, line);
+        let header = self.zone.entry_header(line, open.hardware_id);
         out.append(self.zone.entry_header_at(log), &header, Cause::Metadata, None);
         out.event(EventKind::DesignStep, line.base());
         Evict::To { at: self.zone.entry_data(log), cause: Cause::Log, token: None }
     }
 
-    /// Listing 3, "all cache miss, load data from pmem".
+    /// Listing 3, "all cache miss, load data from pmem". The versions of other transactions in the log are as forbidden
+    /// as those in the caches.
     fn fill(&mut self, _: &Ctx, line: LineAddr, tx: Option<TxId>, out: &mut Actions) -> Fill {
-        let (search_cycles, extended) = self.search_cycles();
-        let Some(found) = self.mappings().find(|m| m.home == line).copied() else {
+        let (search_cycles, extended) = self.ewpq.search_cycles(&self.spec);
+        let Some((found, in_ewpq)) = self.ewpq.find(line) else {
             return Fill::Home { search_cycles, serial: extended };
         };
-        let open = self.is_open(found.tx);
-        if open && tx.is_some_and(|tx| tx != found.tx) {
-            return Fill::Abort(tx.expect("just seen"), AbortCause::Conflict);
+        // Section 4.2: "an access from an ongoing transaction may happen to an eWPQ entry with mismatched TxID and '1'
+        // TxState. Hercules aborts that transaction".
+        match self.judge(found.tx, tx, ConflictLoser::Requester) {
+            Judgement::Grant => {}
+            Judgement::Wait(wait) => return Fill::Wait(wait),
+            Judgement::Abort(loser) => {
+                self.counters.conflicts_in_the_log += 1;
+                return Fill::Abort(loser, AbortCause::Conflict);
+            }
         }
         // The extension area is searched only if the eWPQ does not have the line (section 4.2).
-        let in_ewpq = self.ewpq.iter().any(|m| m.home == line);
         let search_cycles = if in_ewpq { self.spec.ewpq_search_cycles } else { search_cycles };
         if in_ewpq {
             self.counters.ewpq_hits += 1;
@@ -425,66 +365,79 @@ impl Durability for State {
             self.counters.extension_hits += 1;
         }
         let at = self.zone.entry_data(found.log);
-        self.take(line, out);
+        self.ewpq.take(line, &self.zone, out);
         if let Some(token) = found.migration {
-            self.departed.push((line, token));
+            self.migration.departed.push((line, token));
         }
-        let tag = if open { LineTag(found.tx.0) } else { LineTag::NONE };
+        let tag = if self.is_open(found.tx) { LineTag(found.tx.0) } else { LineTag::NONE };
         Fill::From { at, search_cycles, tag }
+    }
+
+    /// Section 4.2, "transaction abortion": "Hercules also aborts a transaction if a transactional cache line is to be
+    /// fetched from another core, through a comparison against TxID and TxState in the TransTag". The LLC compares too:
+    /// Listing 3 lets any core take a line from there, which section 4.5.1 forbids.
+    fn probe(&mut self, _: &Ctx, request: &Request, _: &mut Actions) -> Probe {
+        match self.judge(TxId(request.tag.0), request.tx, self.spec.conflict_loser) {
+            Judgement::Grant => Probe::Grant,
+            Judgement::Wait(wait) => Probe::Wait(wait),
+            Judgement::Abort(tx) => {
+                self.counters.conflicts_in_caches += 1;
+                Probe::Abort(tx, AbortCause::Conflict)
+            }
+        }
+    }
+
+    /// Section 4.1: PerCoreTxID and PerCoreTxLen go with the thread. Its lines stay where they are.
+    fn context_switch(&mut self, cx: &Ctx, leaving: Option<TxId>, coming: Option<TxId>, _: &mut Actions) -> Gate {
+        self.registers.switch(cx.core, leaving, coming);
+        Gate::Done
     }
 
     /// A clean of an uncommitted line must not reach home, nor one that a migration would undo; eADR keeps both in the
     /// caches. Anything else is as on any machine.
     fn flush(&mut self, _: &Ctx, line: LineAddr, tag: LineTag, _: &mut Actions) -> FlushVerdict {
-        if tag.is_some() || self.on_its_way_home(line).is_some() { FlushVerdict::Ignore } else { FlushVerdict::Proceed }
+        if tag.is_some() || self.migration.on_its_way_home(line).is_some() {
+            FlushVerdict::Ignore
+        } else {
+            FlushVerdict::Proceed
+        }
     }
 
     fn woken(&mut self, _: &Ctx, id: u64, out: &mut Actions) {
-        let core = CoreId(id as u16);
-        match id & !0xffff {
+        let tx = TxId(id & !STEP);
+        match id & STEP {
             RESET_STATES => {
                 // Storing TxLen may have evicted a line of the transaction that found no place in the log.
-                let Some(open) = self.open[core.0 as usize].take() else { return };
-                if self.mappings().any(|m| m.tx == open.id) {
-                    self.counters.off_chip_commits += 1;
-                } else {
-                    self.counters.on_chip_commits += 1;
-                }
-                out.event(EventKind::Commit, self.zone.tx_len(self.hardware_id(open.id)));
+                let Some(open) = self.registers.end(tx) else { return };
+                self.count_commit(tx, open.hardware_id, out);
             }
             FORGET => {
-                let open = self.open[core.0 as usize].take().expect("an abort ends an open transaction");
-                let homes: Vec<LineAddr> = self.mappings().filter(|m| m.tx == open.id).map(|m| m.home).collect();
+                // It may have aborted before its tx_start left the store buffer.
+                self.registers.end(tx);
+                let homes: Vec<LineAddr> = self.ewpq.mappings().filter(|m| m.tx == tx).map(|m| m.home).collect();
                 for home in homes {
-                    self.take(home, out);
+                    self.ewpq.take(home, &self.zone, out);
                 }
             }
             MIGRATE => {
                 let period = self.spec.migration_period_instructions;
                 out.push(Action::InstructionTimer { id: MIGRATE, after_instructions: period });
-                self.scanning = true;
+                self.migration.scanning = true;
                 self.migrate(out);
             }
             _ => unreachable!("no step has the number {id:#x}"),
         }
     }
 
-    /// A migrated line is home: its validity bit is cleared and LogTail may move.
+    /// A TxLen that was stored directly is in the controller, which is the commit point; or a migrated line is home.
     fn acked(&mut self, _: &Ctx, token: Token, addr: PhysAddr, out: &mut Actions) {
-        let mapping = self.mappings().find(|m| m.migration == Some(token)).copied();
-        if let Some(mapping) = mapping {
-            self.take(mapping.home, out);
-        } else if let Some(index) = self.departed.iter().position(|(_, migration)| *migration == token) {
-            self.departed.swap_remove(index);
-        } else {
+        if let Some((tx, open)) = self.registers.storing_len_under(token) {
+            open.phase = Phase::Committed;
+            let hardware_id = open.hardware_id;
+            self.count_commit(tx, hardware_id, out);
             return;
         }
-        self.migrating -= 1;
-        self.counters.migrations += 1;
-        out.event(EventKind::Background, addr);
-        if self.scanning {
-            self.migrate(out);
-        }
+        self.migrated(token, addr, out);
     }
 
     /// Section 4.5.1: exclusive housing of a TransTag with its line.
@@ -503,12 +456,12 @@ impl Durability for State {
     /// Section 4.2, "flush on a power-off": LogHead, LogTail and eWPQ, then the caches, LLC first; lines of open
     /// transactions go to the emergency area.
     fn crash(&self, view: &CrashView<'_>, sink: &mut CrashSink<'_>) -> Result<(), BudgetSpent> {
-        let valid = self.ewpq.iter().map(|m| (self.hardware_id(m.tx), m.log));
-        self.zone.save_registers(sink, self.log_head, self.log_tail(), valid)?;
+        let valid = self.ewpq.entries().iter().map(|m| (m.hardware_id, m.log));
+        self.zone.save_registers(sink, self.ewpq.log_head(), self.ewpq.log_tail(), valid)?;
         let mut saved = 0;
         for line in view.lines {
-            if line.tag.is_some() {
-                let id = self.hardware_id(TxId(line.tag.0));
+            if let Some(open) = self.registers.get(TxId(line.tag.0)).filter(|_| line.tag.is_some()) {
+                let id = open.hardware_id;
                 self.zone.save_emergency(sink, saved, line.line, id, &line.data)?;
                 saved += 1;
             } else if line.dirty {
@@ -519,38 +472,41 @@ impl Durability for State {
     }
 
     fn marks(&self, mark: &mut dyn FnMut(&'static str)) {
-        if self.open.iter().any(Option::is_some) {
+        if self.registers.all().next().is_some() {
             mark("transaction_open");
         }
-        if self.mappings().any(|m| self.is_open(m.tx)) {
+        if self.registers.all().any(|(_, open)| open.core.is_none()) {
+            mark("transaction_off_its_core");
+        }
+        if self.ewpq.mappings().any(|m| self.is_open(m.tx)) {
             mark("premature_flush_open");
         }
-        if self.ewpq.len() >= self.spec.ewpq_entries as usize {
+        if self.ewpq.is_full(&self.spec) {
             mark("ewpq_full");
         }
-        if self.extended > 0 {
+        if self.ewpq.extended() > 0 {
             mark("extension_populated");
         }
-        if self.migrating > 0 {
+        if self.migration.in_flight > 0 {
             mark("migration_in_flight");
         }
-        if self.mappings().any(|m| !self.is_open(m.tx)) {
+        if self.ewpq.mappings().any(|m| !self.is_open(m.tx)) {
             mark("committed_off_chip");
         }
     }
 
     fn digest(&self, hasher: &mut dyn Hasher) {
-        for open in self.open.iter().flatten() {
-            hasher.write_u64(open.id.0);
+        for (tx, open) in self.registers.all() {
+            hasher.write_u64(tx.0);
             hasher.write_u64(u64::from(open.len));
         }
-        for mapping in self.mappings() {
+        for mapping in self.ewpq.mappings() {
             hasher.write_u64(mapping.tx.0);
             hasher.write_u64(mapping.home.0);
             hasher.write_u64(mapping.log);
         }
-        self.departed.iter().for_each(|(home, _)| hasher.write_u64(home.0));
-        hasher.write_u64(self.log_head);
+        self.migration.departed.iter().for_each(|(home, _)| hasher.write_u64(home.0));
+        hasher.write_u64(self.ewpq.log_head());
     }
 
     fn stats(&self, stats: &mut Stats) {
@@ -565,6 +521,10 @@ impl Durability for State {
         count("on_chip_commits", c.on_chip_commits, "Commits with all lines in the caches");
         count("off_chip_commits", c.off_chip_commits, "Commits with lines in the log");
         count("tagged_lines", c.tagged_lines, "Lines covered by transactions, each once per transaction");
+        if self.cores > 1 {
+            count("conflicts_in_caches", c.conflicts_in_caches, "Aborts for a line of a transaction in a cache");
+            count("conflicts_in_the_log", c.conflicts_in_the_log, "Aborts for a line of a transaction in the log");
+        }
     }
 
     fn reset_stats(&mut self) {
@@ -573,5 +533,11 @@ impl Durability for State {
 
     fn fork(&self) -> Box<dyn Durability> {
         Box::new(self.clone())
+    }
+
+    fn save(&self) -> Vec<u8> {
+        let contents: Contents<&Registers, &Ewpq, &Migration, &Counters> =
+            (&self.registers, &self.ewpq, &self.migration, self.tokens, self.running, &self.counters);
+        snapshot::to_bytes(&contents)
     }
 }

@@ -6,7 +6,7 @@
 
 use durasim_design::{
     AbortCause, Accept, Action, Actions, CrashImage, Ctx, Cut, Design, Durability, Evict, Gate, Geometry, HardwareCost,
-    Hooks, LineTag, Message, Node, RecoveryReport, RegionRequest, Signal, SpecError, Store, Token, Wait,
+    Hooks, LineTag, Message, Node, RecoveryReport, RegionRequest, Signal, SpecError, Store, Token, Wait, snapshot,
 };
 use durasim_types::{Cause, CoreId, Line, LineAddr, PhysAddr, Stats, TxId};
 use schemars::JsonSchema;
@@ -34,6 +34,15 @@ impl Design for Lad {
         Ok(Box::new(Protocol::new(geometry)))
     }
 
+    fn load(_: &LadSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
+        let cores: Vec<Controller> = snapshot::from_bytes(bytes)?;
+        let fresh = Protocol::new(geometry);
+        if cores.len() != fresh.cores.len() {
+            return Err(snapshot::refuse("another number of cores"));
+        }
+        Ok(Box::new(Protocol { cores, ..fresh }))
+    }
+
     fn recover(_: &LadSpec, _: &Geometry, _: &mut CrashImage) -> Result<RecoveryReport, Cut> {
         let losses = vec!["LAD has no recovery yet: held entries of the queues are lost".to_owned()];
         Ok(RecoveryReport { losses, ..RecoveryReport::default() })
@@ -53,7 +62,7 @@ const COMMIT: u16 = 1;
 const COMMIT_ACK: u16 = 2;
 
 /// State of one L1 controller (section 4.1).
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Controller {
     tx: Option<TxId>,
     /// Lines marked in the bit vector: to be flushed.
@@ -171,5 +180,9 @@ impl Durability for Protocol {
 
     fn fork(&self) -> Box<dyn Durability> {
         Box::new(self.clone())
+    }
+
+    fn save(&self) -> Vec<u8> {
+        snapshot::to_bytes(&self.cores)
     }
 }

@@ -5,6 +5,8 @@ pub mod lad;
 mod opt;
 mod registry;
 mod tc;
+#[cfg(test)]
+mod testing;
 
 pub use hercules::{Hercules, HerculesSpec};
 pub use opt::{Opt, OptSpec};

@@ -3,6 +3,7 @@
 
 use durasim_design::{
     CrashImage, Cut, Design, Durability, Geometry, HardwareCost, Hooks, RecoveryReport, RegionRequest, SpecError,
+    snapshot,
 };
 use durasim_types::Stats;
 use schemars::JsonSchema;
@@ -30,6 +31,11 @@ impl Design for Opt {
         Ok(Box::new(Nothing))
     }
 
+    fn load(spec: &OptSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
+        let () = snapshot::from_bytes(bytes)?;
+        Opt::build(spec, geometry)
+    }
+
     fn recover(_: &OptSpec, _: &Geometry, _: &mut CrashImage) -> Result<RecoveryReport, Cut> {
         Ok(RecoveryReport::default())
     }
@@ -50,5 +56,9 @@ impl Durability for Nothing {
 
     fn fork(&self) -> Box<dyn Durability> {
         Box::new(Nothing)
+    }
+
+    fn save(&self) -> Vec<u8> {
+        snapshot::to_bytes(&())
     }
 }

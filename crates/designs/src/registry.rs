@@ -53,6 +53,7 @@ pub const ROWS: &[Row] = &[
             "hercules-txlen-store",
             "hercules-tag-rounding",
             "hercules-extension-search",
+            "hercules-conflict",
             "background-concurrency",
         ],
     },
@@ -65,7 +66,15 @@ pub const ROWS: &[Row] = &[
         control: false,
         summary: "A nonvolatile transaction cache beside each core drains committed stores; the caches drop theirs",
         paper: "Lai, Zhao, Yang: Leave the Cache Hierarchy Operation as It Is, DAC 2017",
-        assumptions: &["tc-coalescing", "tc-merge", "tc-overflow", "tc-plain-stores", "background-concurrency"],
+        assumptions: &[
+            "tc-coalescing",
+            "tc-merge",
+            "tc-overflow",
+            "tc-plain-stores",
+            "tc-order",
+            "tc-home",
+            "background-concurrency",
+        ],
     },
 ];
 

@@ -5,20 +5,30 @@
 //! A commit turns the entries of the transaction from active to committed; committed entries drain to the NVRAM in
 //! order and are freed by its acknowledgement. The cache hierarchy drops the persistent lines it evicts, so a miss
 //! has to ask the transaction cache too.
+//!
+//! Several cores (the paper evaluates four and describes one): see `order.rs` for entries of one line in two transaction
+//! caches, and [`State::cache_of`] for threads that leave their core inside a transaction. TC isolates nothing: programs
+//! keep transactions that touch the same bytes apart. Those that only share a line do not disturb each other, because
+//! entries, merges and undoing go by bytes.
 
 mod fifo;
+mod order;
 mod recovery;
 mod spec;
+#[cfg(test)]
+mod tests;
 
 pub use spec::{Coalesce, TcSpec};
 
 use durasim_design::{
     AbortCause, Action, Actions, BudgetSpent, CommitRule, CrashImage, CrashSink, CrashView, Ctx, Cut, Design,
     Durability, Evict, Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge,
-    Payload, PmRegion, RecoveryReport, RegionRequest, SpecError, Store, Token, Wait,
+    Payload, PmRegion, RecoveryReport, RegionRequest, SpecError, Store, Token, Wait, snapshot,
 };
 use durasim_types::{Cause, CoreId, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
-use fifo::{Entry, Overflow, State as EntryState, TransactionCache};
+use fifo::{Entry, Overflow, Shadow, State as EntryState, TransactionCache};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::hash::Hasher;
 
 /// The design.
@@ -39,15 +49,11 @@ impl Design for Tc {
     }
 
     fn build(spec: &TcSpec, geometry: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
-        spec.check()?;
-        Ok(Box::new(State {
-            caches: (0..geometry.cores).map(|_| TransactionCache::default()).collect(),
-            shadow_data: geometry.region("shadow_data"),
-            shadow_homes: geometry.region("shadow_homes"),
-            tokens: 0,
-            counters: Counters::default(),
-            spec: spec.clone(),
-        }))
+        Ok(Box::new(State::new(spec, geometry)?))
+    }
+
+    fn load(spec: &TcSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
+        Ok(Box::new(State::load(spec, geometry, bytes)?))
     }
 
     fn recover(spec: &TcSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
@@ -59,7 +65,7 @@ impl Design for Tc {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Counters {
     entries: u64,
     coalesced: u64,
@@ -69,19 +75,83 @@ struct Counters {
     probe_hits: u64,
     dropped_evictions: u64,
     routed_stores: u64,
+    order_waits: u64,
 }
 
 #[derive(Clone)]
 struct State {
     spec: TcSpec,
     caches: Vec<TransactionCache>,
+    /// The transaction cache of each open transaction: that of the core on which it began.
+    begun_on: BTreeMap<TxId, CoreId>,
     shadow_data: PmRegion,
     shadow_homes: PmRegion,
     tokens: u64,
     counters: Counters,
 }
 
+/// What of the state changes while it is at work, in the order of snapshots.
+type Contents<C, B, N> = (C, B, u64, N);
+
+/// The tag of a persistent line with no entry of an open transaction that a plain store keeps persistent.
+const PLAIN: LineTag = LineTag(u64::MAX);
+/// The tag of a line that holds stores of more than one open transaction: the abort of any of them discards it, and the
+/// next miss assembles it anew.
+const SHARED: LineTag = LineTag(u64::MAX - 1);
+
 impl State {
+    fn new(spec: &TcSpec, geometry: &Geometry) -> Result<Self, SpecError> {
+        spec.check()?;
+        Ok(State {
+            caches: (0..geometry.cores).map(|_| TransactionCache::default()).collect(),
+            begun_on: BTreeMap::new(),
+            shadow_data: geometry.region("shadow_data"),
+            shadow_homes: geometry.region("shadow_homes"),
+            tokens: 0,
+            counters: Counters::default(),
+            spec: spec.clone(),
+        })
+    }
+
+    fn load(spec: &TcSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Self, SpecError> {
+        let fresh = State::new(spec, geometry)?;
+        let contents: Contents<Vec<TransactionCache>, BTreeMap<TxId, CoreId>, Counters> = snapshot::from_bytes(bytes)?;
+        let (caches, begun_on, tokens, counters) = contents;
+        if caches.len() != fresh.caches.len() || begun_on.values().any(|core| core.0 >= geometry.cores) {
+            return Err(snapshot::refuse("another number of cores"));
+        }
+        if caches.iter().any(|cache| cache.entries.len() > spec.entries as usize) {
+            return Err(snapshot::refuse("more entries than there are"));
+        }
+        let slots = u64::from(spec.shadow_lines);
+        if caches.iter().flat_map(|c| &c.overflows).flat_map(|o| &o.shadows).any(|shadow| shadow.slot >= slots) {
+            return Err(snapshot::refuse("shadows outside of the shadow area"));
+        }
+        Ok(State { caches, begun_on, tokens, counters, ..fresh })
+    }
+
+    /// The transaction cache that a store goes to. A transaction stays with the one of the core on which it began, also
+    /// when its thread comes back on another core: entries of one transaction are then committed by one match in one
+    /// array, and stay in one FIFO [D:tc-home].
+    fn cache_of(&self, core: CoreId, tx: Option<TxId>) -> usize {
+        let home = tx.and_then(|tx| self.begun_on.get(&tx)).unwrap_or(&core);
+        usize::from(home.0)
+    }
+
+    /// Open transactions that have changed the line, each once.
+    fn writers(&self, line: LineAddr) -> Vec<TxId> {
+        let entries = self.caches.iter().flat_map(|c| &c.entries).filter(|e| e.line == line).map(|e| e.tx);
+        let overflows = self.caches.iter().flat_map(|c| &c.overflows).filter(|o| o.holds(line)).map(|o| o.tx);
+        let mut writers: Vec<TxId> = entries.chain(overflows).filter(|tx| self.begun_on.contains_key(tx)).collect();
+        writers.sort_unstable();
+        writers.dedup();
+        writers
+    }
+
+    fn close_shadows(&mut self, line: LineAddr, writer: TxId) {
+        self.caches.iter_mut().for_each(|cache| cache.close_shadows(line, writer));
+    }
+
     fn token(&mut self) -> Token {
         self.tokens += 1;
         Token(self.tokens)
@@ -100,6 +170,8 @@ impl State {
         let token = self.token();
         let entry = &mut self.caches[core].entries[index];
         entry.state = EntryState::Issued(token);
+        let entry = *entry;
+        self.close_shadows(entry.line, entry.tx);
         let payload = Payload::masked(&entry.data, entry.mask);
         out.push(Action::Append { at: entry.line.base(), payload, cause: Cause::Data, token: Some(token) });
     }
@@ -115,7 +187,7 @@ impl State {
     /// The fall-back path, hardware-controlled copy-on-write: the old line is copied to the shadow area, and only when
     /// that is acknowledged the new data goes home. Oldest entries first, so that the FIFO order stays. False if the
     /// shadow area is full.
-    fn copy_on_write(&mut self, core: usize, tx: TxId, out: &mut Actions) -> bool {
+    fn copy_on_write(&mut self, core: usize, out: &mut Actions) -> bool {
         let mut in_flight = self.caches[core].entries.iter().filter(|e| e.state.in_flight()).count();
         for index in 0..self.caches[core].entries.len() {
             if in_flight >= self.spec.copies_in_flight as usize || !self.overflowing(core) {
@@ -132,19 +204,19 @@ impl State {
                 break;
             }
             in_flight += 1;
-            let overflow = self.caches[core].overflow.get_or_insert_with(|| Overflow::new(tx));
-            if overflow.holds(line) {
+            let mask = self.caches[core].not_shadowed(&entry);
+            if mask == 0 {
                 self.issue_entry(core, index, out);
                 continue;
             }
-            if overflow.lines.is_empty() {
+            let Some(slot) = self.caches[core].free_slot(self.spec.shadow_lines.into()) else { return false };
+            if self.caches[core].overflow_of(entry.tx).is_none() {
                 self.counters.overflows += 1;
+                self.caches[core].overflows.push(Overflow::new(entry.tx));
             }
-            if overflow.lines.len() as u64 >= u64::from(self.spec.shadow_lines) {
-                return false;
-            }
-            let slot = core as u64 * u64::from(self.spec.shadow_lines) + overflow.lines.len() as u64;
-            overflow.lines.push((line, false));
+            let overflow = self.caches[core].overflow_of(entry.tx).expect("it was just made");
+            overflow.shadows.push(Shadow { line, slot, safe: false, mask, closed: false });
+            let slot = core as u64 * u64::from(self.spec.shadow_lines) + slot;
             self.counters.shadowed_lines += 1;
             let token = self.token();
             self.caches[core].entries[index].state = EntryState::Copying { token, left: 2 };
@@ -167,7 +239,11 @@ impl State {
 
     /// Takes a store into the transaction cache, or tells what to wait for.
     fn take(&mut self, cx: &Ctx, store: &Store<'_>, state: EntryState, out: &mut Actions) -> Gate {
-        let core = cx.core.0 as usize;
+        let core = self.cache_of(cx.core, store.tx);
+        if let Some(token) = self.committed_elsewhere(core, store.line()) {
+            self.counters.order_waits += 1;
+            return Gate::Retry(Wait::Acked(token));
+        }
         if self.spec.coalesce == Coalesce::Line {
             let line = store.line();
             let entries = &mut self.caches[core].entries;
@@ -180,14 +256,14 @@ impl State {
                 return Gate::Done;
             }
         }
-        if let Some(tx) = store.tx
-            && self.overflowing(core)
-        {
+        if self.overflowing(core) {
             if let Some((token, _)) = self.caches[core].late_copies.first() {
                 return Gate::Retry(Wait::Acked(*token));
             }
-            if !self.copy_on_write(core, tx, out) {
-                return Gate::Abort(tx, AbortCause::Capacity);
+            if !self.copy_on_write(core, out) {
+                // A plain store has nothing to abort: the transaction that is in the way does.
+                let oldest = self.caches[core].entries.front().expect("an overflowing cache is not empty").tx;
+                return Gate::Abort(store.tx.unwrap_or(oldest), AbortCause::Capacity);
             }
         }
         if self.caches[core].entries.len() >= self.spec.entries as usize {
@@ -205,6 +281,12 @@ impl State {
 }
 
 impl Durability for State {
+    /// Section 4.2, TX_BEGIN: the mode register takes the identifier of the transaction.
+    fn tx_begin(&mut self, cx: &Ctx, tx: TxId, _: &mut Actions) -> Gate {
+        self.begun_on.insert(tx, cx.core);
+        Gate::Done
+    }
+
     /// Section 4.2: in transaction mode a store goes to the L1D, tagged persistent, and to the transaction cache.
     fn store(&mut self, cx: &Ctx, store: &Store<'_>, tag: &mut LineTag, out: &mut Actions) -> Gate {
         match store.tx {
@@ -216,7 +298,9 @@ impl Durability for State {
                         // [D:tc-plain-stores].
                         out.push(Action::CleanTo { line: store.line(), to: None, token: None });
                     }
-                    *tag = LineTag(tx.0);
+                    // While the tag names this transaction, nobody else has written the line.
+                    let shared = tag.0 != tx.0 && self.begun_on.len() > 1 && self.writers(store.line()).len() > 1;
+                    *tag = if shared { SHARED } else { LineTag(tx.0) };
                 }
                 gate
             }
@@ -236,10 +320,14 @@ impl Durability for State {
 
     /// Section 4.1, commit request: the matching entries become committed in one step.
     fn tx_commit(&mut self, cx: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
-        let core = cx.core.0 as usize;
+        let core = self.cache_of(cx.core, Some(tx));
+        if let Some(token) = self.same_bytes_elsewhere(core, tx) {
+            self.counters.order_waits += 1;
+            return Gate::Retry(Wait::Acked(token));
+        }
         // Entries of the fall-back path that are on their way are committed by clearing the overflow register in the
         // same step; a copy that has not come home yet is carried on.
-        let TransactionCache { entries, late_copies, .. } = &mut self.caches[core];
+        let TransactionCache { entries, late_copies, overflows } = &mut self.caches[core];
         for entry in entries.iter_mut().filter(|e| e.tx == tx) {
             if let EntryState::Copying { token, left } = entry.state {
                 late_copies.push((token, left));
@@ -248,7 +336,8 @@ impl Durability for State {
                 entry.state = EntryState::Committed;
             }
         }
-        self.caches[core].overflow = None;
+        overflows.retain(|overflow| overflow.tx != tx);
+        self.begun_on.remove(&tx);
         out.event(EventKind::Commit, self.shadow_homes.base);
         self.issue(core, out);
         Gate::After(Wait::Cycles(self.spec.latency_write_cycles))
@@ -260,28 +349,34 @@ impl Durability for State {
 
     /// Active entries are freed; what the fall-back path has changed at home comes back from the shadow area.
     fn tx_abort(&mut self, cx: &Ctx, tx: TxId, _: AbortCause, out: &mut Actions) -> Gate {
-        let core = cx.core.0 as usize;
+        let core = self.cache_of(cx.core, Some(tx));
         let cache = &mut self.caches[core];
         cache.entries.retain(|e| e.tx != tx || e.state != EntryState::Active);
         if let Some(token) = cache.entries.iter().filter(|e| e.tx == tx).find_map(|e| e.state.token()) {
             return Gate::Retry(Wait::Acked(token));
         }
-        if let Some(overflow) = &cache.overflow
+        self.tokens += 1;
+        let token = Token(self.tokens);
+        if let Some(overflow) = self.caches[core].overflow_of(tx)
             && overflow.restoring.is_none()
         {
-            let first = core as u64 * u64::from(self.spec.shadow_lines);
-            let homes: Vec<(u64, LineAddr)> = (first..).zip(overflow.lines.iter().map(|(line, _)| *line)).collect();
-            let token = self.token();
-            for (slot, line) in homes {
-                let from = self.shadow_data.base.plus(slot * 64);
-                out.push(Action::Copy { from, to: line.base(), len: 64, cause: Cause::Data, token: Some(token) });
-            }
-            if let Some(overflow) = &mut self.caches[core].overflow {
-                overflow.restoring = Some(token);
+            overflow.restoring = Some(token);
+            let shadows = overflow.shadows.clone();
+            for shadow in shadows {
+                let slot = core as u64 * u64::from(self.spec.shadow_lines) + shadow.slot;
+                let (old, home) = (self.shadow_data.base.plus(slot * 64), shadow.line.base());
+                for (offset, len) in shadow.runs() {
+                    let (from, to) = (old.plus(offset), home.plus(offset));
+                    out.push(Action::Copy { from, to, len, cause: Cause::Data, token: Some(token) });
+                }
             }
             return Gate::Retry(Wait::Acked(token));
         }
-        self.caches[core].overflow = None;
+        // Whoever has copied one of the lines meanwhile has copied what is undone now.
+        let restored = self.caches[core].overflow_of(tx).map(|overflow| std::mem::take(&mut overflow.shadows));
+        restored.into_iter().flatten().for_each(|shadow| self.close_shadows(shadow.line, tx));
+        self.caches[core].overflows.retain(|overflow| overflow.tx != tx);
+        self.begun_on.remove(&tx);
         out.push(Action::InvalidateTagged(tx));
         Gate::Done
     }
@@ -311,12 +406,14 @@ impl Durability for State {
             entry.overlay(&mut overlay.data);
             overlay.mask |= entry.mask;
             // Tag 0 would mean none: entries of plain stores belong to no transaction but keep the line persistent.
-            tag = LineTag(if entry.tx.0 == 0 { u64::MAX } else { entry.tx.0 });
+            tag = if entry.tx.0 == 0 { PLAIN } else { LineTag(entry.tx.0) };
         }
         self.counters.probe_hits += u64::from(overlay.mask != 0);
         // What the fall-back path has brought home already is as uncommitted as what is still here.
-        if let Some(overflow) = self.caches.iter().filter_map(|c| c.overflow.as_ref()).find(|o| o.holds(line)) {
-            tag = LineTag(overflow.tx.0);
+        match self.writers(line)[..] {
+            [] => {}
+            [tx] => tag = LineTag(tx.0),
+            _ => tag = SHARED,
         }
         if !tag.is_some() {
             return Fill::Home { search_cycles, serial: false };
@@ -344,8 +441,11 @@ impl Durability for State {
                 EntryState::Copying { left, .. } if *left > 1 => *left -= 1,
                 EntryState::Copying { .. } => {
                     // The old line is safe: from now on the shadow counts, and the new data may go home.
-                    if let Some(overflow) = &mut self.caches[core].overflow {
-                        overflow.acknowledge(line);
+                    let tx = self.caches[core].entries[index].tx;
+                    let shadows = self.caches[core].overflow_of(tx).map(|overflow| &mut overflow.shadows);
+                    // One copy of a line is under way at a time.
+                    for shadow in shadows.into_iter().flatten().filter(|shadow| shadow.line == line) {
+                        shadow.safe = true;
                     }
                     out.event(EventKind::DesignStep, addr);
                     self.issue_entry(core, index, out);
@@ -353,12 +453,10 @@ impl Durability for State {
                 _ => {
                     self.caches[core].entries.remove(index);
                     out.event(EventKind::Background, addr);
-                    let tx = self.caches[core].overflow.as_ref().map(|o| o.tx);
-                    if let Some(tx) = tx
-                        && self.overflowing(core)
-                    {
+                    let cache = &self.caches[core];
+                    if !cache.overflows.is_empty() && cache.late_copies.is_empty() && self.overflowing(core) {
                         // A full shadow area is noticed by the next store, which can abort.
-                        self.copy_on_write(core, tx, out);
+                        self.copy_on_write(core, out);
                     }
                 }
             }
@@ -367,7 +465,7 @@ impl Durability for State {
     }
 
     fn belongs_to(&self, tag: LineTag, tx: TxId) -> bool {
-        tag.0 == tx.0
+        tag.0 == tx.0 || tag == SHARED
     }
 
     /// The transaction caches are nonvolatile; everything else is lost.
@@ -389,7 +487,7 @@ impl Durability for State {
         if self.caches.iter().any(|c| c.entries.len() >= self.spec.entries as usize) {
             mark("tc_full");
         }
-        if self.caches.iter().any(|c| c.overflow.is_some()) {
+        if self.caches.iter().any(|c| !c.overflows.is_empty()) {
             mark("overflow_in_progress");
         }
     }
@@ -411,6 +509,9 @@ impl Durability for State {
         count("probe_hits", c.probe_hits, "Misses answered with entries of a transaction cache");
         count("dropped_evictions", c.dropped_evictions, "Persistent lines dropped by the LLC");
         count("routed_stores", c.routed_stores, "Plain stores to persistent lines");
+        if self.caches.len() > 1 {
+            count("order_waits", c.order_waits, "Stores and commits held back by entries of other transaction caches");
+        }
     }
 
     fn reset_stats(&mut self) {
@@ -419,5 +520,11 @@ impl Durability for State {
 
     fn fork(&self) -> Box<dyn Durability> {
         Box::new(self.clone())
+    }
+
+    fn save(&self) -> Vec<u8> {
+        let contents: Contents<&Vec<TransactionCache>, &BTreeMap<TxId, CoreId>, &Counters> =
+            (&self.caches, &self.begun_on, self.tokens, &self.counters);
+        snapshot::to_bytes(&contents)
     }
 }

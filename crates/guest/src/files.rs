@@ -1,9 +1,10 @@
 //! The open files of a process: its descriptors, what is behind each, and what it maps of them.
 
-use crate::host::{HostFile, SharedFile};
+use crate::folder::{FileId, RootFolder};
 use crate::{PhysMemory, Stream};
 use ::syscalls::Errno;
-use cap_std::fs::Dir;
+use durasim_types::{PAGE_BYTES, PhysAddr};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -11,18 +12,27 @@ use std::sync::Arc;
 pub(crate) const FILES_MAX: i32 = 1024;
 
 /// What is behind a descriptor.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Kind {
     Stdin,
     Output(Stream),
     Device(Device),
-    Host { host: HostFile, path: String },
-    Pmem { name: String },
-    Folder { path: String, entries: Option<Arc<Vec<Entry>>> },
+    /// A file under the root folder, with the path that it was opened by.
+    File {
+        file: FileId,
+        path: String,
+    },
+    Pmem {
+        name: String,
+    },
+    Folder {
+        path: String,
+        entries: Option<Arc<Vec<Entry>>>,
+    },
 }
 
 /// Devices that exist without a root folder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Device {
     /// Empty to read, swallows what is written.
     Null,
@@ -33,7 +43,7 @@ pub(crate) enum Device {
 }
 
 /// A name in a folder.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Entry {
     pub(crate) name: String,
     pub(crate) inode: u64,
@@ -42,7 +52,7 @@ pub(crate) struct Entry {
 }
 
 /// An open file, which several descriptors may share.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Opened {
     pub(crate) kind: Kind,
     pub(crate) offset: u64,
@@ -52,26 +62,26 @@ pub(crate) struct Opened {
     pub(crate) flags: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Descriptor {
     opened: usize,
     close_on_exec: bool,
 }
 
 /// The open files of a process, its view of the host's files and what it maps of them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct FileTable {
     descriptors: BTreeMap<i32, Descriptor>,
     opened: Vec<Option<Opened>>,
     pub(crate) shared: Vec<Option<SharedFile>>,
-    pub(crate) root: Option<Arc<Dir>>,
+    pub(crate) root: RootFolder,
     pub(crate) cwd: String,
     pub(crate) creation_mask: u64,
     pub(crate) stdin: Arc<Vec<u8>>,
 }
 
 impl FileTable {
-    pub(crate) fn new(root: Option<Arc<Dir>>, stdin: Vec<u8>) -> Self {
+    pub(crate) fn new(root: RootFolder, stdin: Vec<u8>) -> Self {
         let mut table = FileTable {
             descriptors: BTreeMap::new(),
             opened: Vec::new(),
@@ -134,10 +144,20 @@ impl FileTable {
 
     pub(crate) fn close(&mut self, fd: i32) -> Result<(), Errno> {
         let closed = self.descriptors.remove(&fd).ok_or(Errno::EBADF)?;
-        if !self.descriptors.values().any(|d| d.opened == closed.opened) {
-            self.opened[closed.opened] = None;
+        if !self.descriptors.values().any(|d| d.opened == closed.opened)
+            && let Some(Opened { kind: Kind::File { file, .. }, .. }) = self.opened[closed.opened].take()
+        {
+            self.release_unused(file);
         }
         Ok(())
+    }
+
+    /// Lets the root folder forget a file that no descriptor and no mapping leads to any more, if it may.
+    pub(crate) fn release_unused(&mut self, file: FileId) {
+        let opened = |o: &Opened| matches!(o.kind, Kind::File { file: f, .. } if f == file);
+        if !self.opened.iter().flatten().any(opened) && self.shared_of(file).is_none() {
+            self.root.release(file);
+        }
     }
 
     pub(crate) fn duplicate(&mut self, from: i32, to: i32, close_on_exec: bool) -> Result<(), Errno> {
@@ -175,15 +195,69 @@ impl FileTable {
         object
     }
 
-    /// The shared mapping of the host file `key`.
-    pub(crate) fn shared_of(&self, key: (u64, u64)) -> impl Iterator<Item = &SharedFile> {
-        self.shared.iter().flatten().filter(move |s| s.host.key == key)
+    /// The shared mapping of `file`.
+    pub(crate) fn shared_of(&self, file: FileId) -> Option<&SharedFile> {
+        self.shared.iter().flatten().find(|shared| shared.file == file)
     }
 
     /// Writes all shared mappings back; errors of the host are dropped.
-    pub(crate) fn write_back_all(&self, mem: &mut dyn PhysMemory) {
-        for shared in self.shared.iter().flatten() {
-            shared.write_back(mem).ok();
+    pub(crate) fn write_back_all(&mut self, mem: &mut dyn PhysMemory) {
+        let FileTable { shared, root, .. } = self;
+        for shared in shared.iter().flatten() {
+            shared.write_back(root, mem).ok();
+        }
+    }
+
+    /// Makes what the program stored through shared mappings of `file` visible in it.
+    pub(crate) fn write_back(&mut self, file: FileId, mem: &mut dyn PhysMemory) -> Result<(), Errno> {
+        let FileTable { shared, root, .. } = self;
+        let shared = shared.iter().flatten().find(|shared| shared.file == file);
+        shared.map_or(Ok(()), |shared| shared.write_back(root, mem))
+    }
+}
+
+/// A file of which pages are mapped with MAP_SHARED. All its mappings share one set of frames.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct SharedFile {
+    pub(crate) file: FileId,
+    /// Frames by page of the file.
+    pub(crate) frames: BTreeMap<u64, PhysAddr>,
+    /// Whether the file was opened for writing: then its pages are written back.
+    pub(crate) writable: bool,
+}
+
+impl SharedFile {
+    /// Writes the pages that differ back, up to the end that the file has.
+    pub(crate) fn write_back(&self, root: &mut RootFolder, mem: &mut dyn PhysMemory) -> Result<(), Errno> {
+        if !self.writable {
+            return Ok(());
+        }
+        let mut page = [0; PAGE_BYTES as usize];
+        for (&number, &frame) in &self.frames {
+            let known = root.read(self.file, number * PAGE_BYTES, PAGE_BYTES)?;
+            mem.read(frame, &mut page);
+            if page[..known.len()] != known {
+                root.write(self.file, number * PAGE_BYTES, &page[..known.len()])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The file was emptied: its pages read as zero.
+    pub(crate) fn clear(&self, mem: &mut dyn PhysMemory) {
+        for &frame in self.frames.values() {
+            mem.write(frame, &[0; PAGE_BYTES as usize]);
+        }
+    }
+
+    /// Brings bytes that were written to the file at `offset` into the frames that hold them.
+    pub(crate) fn take_over(&self, mem: &mut dyn PhysMemory, offset: u64, bytes: &[u8]) {
+        for (&number, &frame) in &self.frames {
+            let (start, end) = (number * PAGE_BYTES, (number + 1) * PAGE_BYTES);
+            let (from, to) = (offset.max(start), (offset + bytes.len() as u64).min(end));
+            if from < to {
+                mem.write(frame.plus(from - start), &bytes[(from - offset) as usize..(to - offset) as usize]);
+            }
         }
     }
 }

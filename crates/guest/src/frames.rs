@@ -2,9 +2,10 @@
 
 use crate::{MemoryMap, PhysMemory};
 use durasim_types::{PAGE_BYTES, PhysAddr};
+use serde::{Deserialize, Serialize};
 
 /// Hands out page frames that are all zero: returned ones, latest first, else untouched ones in ascending order.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Frames {
     next_fresh: u64,
     end: u64,

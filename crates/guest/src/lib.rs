@@ -5,9 +5,11 @@
 //! written through [`PhysMemory`], which the machine implements over its caches and controllers. It knows no time
 //! either: the clock of a system call is an argument.
 
+mod contents;
 mod elf;
 mod files;
 mod flat;
+mod folder;
 mod frames;
 mod host;
 mod pmem;
@@ -17,17 +19,20 @@ mod signals;
 mod space;
 mod stack;
 mod syscalls;
+mod table;
 mod threads;
 
 pub use flat::FlatMemory;
+pub use folder::FileChange;
 pub use pmem::{Extent, PmemError, PmemPool};
 pub use pool::PoolFile;
-pub use process::{Process, ProcessConfig};
+pub use process::{Process, ProcessConfig, SavedProcess};
 pub use space::{AddressSpace, PMEM_WINDOW_BASE, Rights, USER_END};
 pub use syscalls::SyscallOutcome;
 pub use threads::{ThreadEvent, ThreadId, Waiting};
 
 use durasim_types::PhysAddr;
+use serde::{Deserialize, Serialize};
 
 /// Physical memory as the machine offers it: coherent, that is, a read sees the newest copy wherever the caches hold
 /// it, and a write replaces that copy. An access may cross lines but never leaves the range of the [`MemoryMap`].
@@ -39,7 +44,7 @@ pub trait PhysMemory {
 }
 
 /// Where the machine keeps its memories. Both ranges start and end on a page and do not overlap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryMap {
     /// First byte of the DRAM.
     pub dram_base: PhysAddr,
@@ -52,7 +57,7 @@ pub struct MemoryMap {
 }
 
 /// The two output streams of a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stream {
     /// File descriptor 1.
     Stdout,

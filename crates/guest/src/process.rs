@@ -1,16 +1,19 @@
 //! A process: an address space, open files, signal dispositions and its threads.
 
 use crate::files::FileTable;
+use crate::folder::{FileChange, RootFolder};
+use crate::host::HostFolder;
 use crate::signals::Signals;
 use crate::space::{AddressSpace, Backing, page_down, page_up};
 use crate::threads::{ThreadEvent, ThreadId, Threads, Waiting};
 use crate::{MemoryMap, PhysMemory, PmemPool, elf, stack};
+use ::syscalls::riscv64::Sysno;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use durasim_isa::Hart;
 use durasim_types::{ConfigError, Error, PAGE_BYTES, Rng};
-use std::path::PathBuf;
-use std::sync::Arc;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
 
 /// What to run and what it sees of the world.
 #[derive(Clone, Debug)]
@@ -57,14 +60,19 @@ impl ProcessConfig {
 }
 
 /// The heap that `brk` moves.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Heap {
     pub(crate) start: u64,
     pub(crate) end: u64,
 }
 
-/// A running program. Cloning it takes a snapshot of everything but the contents of host files that it has open.
-#[derive(Clone, Debug)]
+/// A running program.
+///
+/// The process that was loaded makes its changes below the root folder on the host, at once. A clone of it, which is
+/// what [`Process::fork`] gives, and a process that was [restored](Process::restore) never write to the host: they keep
+/// their changes in memory. No process sees the changes of another, whoever runs first: what the loaded one is about to
+/// change on the host is kept for its clones before. [`Process::changed_files`] tells what a process has changed.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Process {
     pub(crate) space: AddressSpace,
     pub(crate) pool: PmemPool,
@@ -75,8 +83,16 @@ pub struct Process {
     pub(crate) random: Rng,
     pub(crate) exe_link: String,
     pub(crate) cores: u32,
-    pub(crate) last_syscall: Option<&'static str>,
+    #[serde(with = "syscall_name")]
+    pub(crate) last_syscall: Option<Sysno>,
 }
+
+/// A process as [`Process::save`] took it, for a file. The memory of the guest is not in it: it belongs to the machine.
+///
+/// It holds all bytes of the files under the root folder that were open or that the program had changed, with positions
+/// and flags, and the rest of the standard input. The rest of the root folder is not in it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SavedProcess(Process);
 
 impl Process {
     /// Puts the program into memory and returns it with the registers it starts with. `pool` is the namespace of
@@ -95,12 +111,7 @@ impl Process {
         if !(1..=64).contains(&config.cores) {
             return Err(ConfigError::new("cores", "a program can be told of 1 to 64 cores").into());
         }
-        let root = match &config.root {
-            None => None,
-            Some(path) => Some(Arc::new(Dir::open_ambient_dir(path, ambient_authority()).map_err(|e| {
-                ConfigError::new("root", format!("{} cannot be used as the root folder: {e}", path.display()))
-            })?)),
-        };
+        let root = RootFolder::new(config.root.as_deref().map(open_root).transpose()?);
 
         let mut space = AddressSpace::new(config.map)?;
         load_segments(&mut space, mem, &config.elf_name, &image)?;
@@ -127,6 +138,51 @@ impl Process {
             last_syscall: None,
         };
         Ok((process, hart))
+    }
+
+    /// A process that goes on from here by itself and never writes to the host. It costs a few microseconds, whatever the
+    /// program has in memory and in files.
+    pub fn fork(&self) -> Process {
+        self.clone()
+    }
+
+    /// From now on changes of files stay in memory, as those of a fork do.
+    pub fn keep_files_in_memory(&mut self) {
+        self.files.root.keep_in_memory();
+    }
+
+    /// The process for a file, as it is now.
+    ///
+    /// Refuses ([`Error::HostIo`]) if a file that the program has open cannot be read, or if such files hold more than
+    /// 4 GiB in all that only the host has.
+    pub fn save(&self) -> Result<SavedProcess, Error> {
+        let mut saved = self.clone();
+        saved.files.root = self.files.root.loaded()?;
+        Ok(SavedProcess(saved))
+    }
+
+    /// The process that was saved. `root` is the folder of the host where the program finds files that are not in the
+    /// snapshot; it is only read. The memory of the guest has to be that of the same moment.
+    ///
+    /// Refuses ([`Error::Config`]) a root where the saved process had none, none where it had one, and one that is not a
+    /// folder.
+    pub fn restore(saved: SavedProcess, root: Option<&Path>) -> Result<Process, Error> {
+        let SavedProcess(mut process) = saved;
+        let refuse = |problem: &str| Err(ConfigError::new("root", problem).into());
+        match (process.files.root.exists(), root) {
+            (true, None) => return refuse("the saved program had a root folder; give the folder that it goes on with"),
+            (false, Some(_)) => return refuse("the saved program had no root folder and cannot be given one"),
+            _ => process.files.root.attach(root.map(open_root).transpose()?),
+        }
+        Ok(process)
+    }
+
+    /// What the program has changed in its root folder since it was loaded, by path: the only way to the files that a
+    /// fork or a restored process wrote.
+    ///
+    /// Stores through shared mappings are there once the program or [`Process::write_back_files`] has written them back.
+    pub fn changed_files(&self) -> Result<Vec<FileChange>, Error> {
+        self.files.root.changes()
     }
 
     /// The address space.
@@ -173,7 +229,7 @@ impl Process {
 
     /// The name of the last system call, for the report of a later fault.
     pub fn last_syscall(&self) -> Option<&str> {
-        self.last_syscall
+        self.last_syscall.map(|sysno| sysno.name())
     }
 
     /// The namespace of `/pmem/`.
@@ -186,11 +242,35 @@ impl Process {
         self.pool
     }
 
-    /// Writes the pages of shared file mappings back to the files of the host, as a kernel does when a process ends.
+    /// Writes the pages of shared file mappings back to their files, as a kernel does when a process ends.
     /// Exit does this by itself; call it when a run is stopped in another way. Errors of the host are dropped here as
     /// they are there: a program that wants to know calls `msync`.
     pub fn write_back_files(&mut self, mem: &mut dyn PhysMemory) {
         self.files.write_back_all(mem);
+    }
+}
+
+fn open_root(path: &Path) -> Result<HostFolder, ConfigError> {
+    let opened = Dir::open_ambient_dir(path, ambient_authority());
+    let refuse = |e| ConfigError::new("root", format!("{} cannot be used as the root folder: {e}", path.display()));
+    opened.map(HostFolder::new).map_err(refuse)
+}
+
+/// A system call as text.
+mod syscall_name {
+    use ::syscalls::riscv64::Sysno;
+    use serde::de::{Deserialize, Deserializer, Error};
+    use serde::ser::{Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(sysno: &Option<Sysno>, serializer: S) -> Result<S::Ok, S::Error> {
+        sysno.map(|sysno| sysno.name()).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Sysno>, D::Error> {
+        let known = |name: String| {
+            name.parse::<Sysno>().map_err(|_| D::Error::custom(format!("there is no system call {name}")))
+        };
+        Option::<String>::deserialize(deserializer)?.map(known).transpose()
     }
 }
 

@@ -12,9 +12,11 @@
 //! | | [`USER_END`] | `mmap` with a hint that is taken, from the top down |
 
 use crate::frames::Frames;
+use crate::table::PageTable;
 use crate::{MemoryMap, PhysMemory};
 use durasim_isa::{Access, Fault, FaultKind};
 use durasim_types::{ConfigError, PAGE_BYTES, PhysAddr};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// First address that a program may map; lower ones catch null pointers.
@@ -33,7 +35,7 @@ pub(crate) const MAPPINGS_BEGIN: u64 = 0x40_0080_2000;
 pub const USER_END: u64 = 0x8000_0000_0000;
 
 /// What a program may do with a page.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rights {
     /// Loads.
     pub read: bool,
@@ -70,7 +72,7 @@ impl Rights {
 }
 
 /// What stands behind the pages of an area.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Backing {
     /// DRAM frames of its own, taken at the first touch.
     Private,
@@ -85,7 +87,7 @@ pub(crate) enum Backing {
 }
 
 /// A run of pages with equal rights and backing.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Area {
     pub(crate) end: u64,
     pub(crate) rights: Rights,
@@ -96,12 +98,12 @@ pub(crate) struct Area {
 ///
 /// A user may cache what [`AddressSpace::translate`] returned for a page and an access until [`AddressSpace::epoch`]
 /// changes; failures may not be cached. [`AddressSpace::code_epoch`] does the same for decoded instructions.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AddressSpace {
     map: MemoryMap,
     areas: BTreeMap<u64, Area>,
     /// Frames behind touched pages of DRAM, by virtual page number.
-    pages: BTreeMap<u64, PhysAddr>,
+    pages: PageTable,
     pub(crate) frames: Frames,
     /// Where the next mapping without an address of its own should go.
     next_mapping: u64,
@@ -132,7 +134,7 @@ impl AddressSpace {
             frames: Frames::new(&map),
             map,
             areas: BTreeMap::new(),
-            pages: BTreeMap::new(),
+            pages: PageTable::default(),
             next_mapping: MAPPINGS_BEGIN,
             epoch: 0,
             code_epoch: 0,
@@ -155,8 +157,8 @@ impl AddressSpace {
             return Ok(self.map.pmem_base.plus(vaddr - PMEM_WINDOW_BASE));
         }
         let page = vaddr / PAGE_BYTES;
-        let frame = match (self.pages.get(&page), area.backing) {
-            (Some(&frame), _) => frame,
+        let frame = match (self.pages.get(page), area.backing) {
+            (Some(frame), _) => frame,
             (None, Backing::PmemCopy { .. }) if access == Access::Write => return Err(fault(FaultKind::CopyOnWrite)),
             (None, Backing::PmemCopy { offset_bytes }) => {
                 return Ok(self.map.pmem_base.plus(offset_bytes + (vaddr - start)));
@@ -189,7 +191,7 @@ impl AddressSpace {
     fn back_page(&mut self, page: u64) -> Option<PhysAddr> {
         let frame = self.frames.take();
         match frame {
-            Some(frame) => drop(self.pages.insert(page, frame)),
+            Some(frame) => self.pages.insert(page, frame),
             None => self.dram_spent = true,
         }
         frame
@@ -275,7 +277,7 @@ impl AddressSpace {
             let end = bytes.len().min(done + (PAGE_BYTES - here % PAGE_BYTES) as usize);
             let spent = Fault { addr: here, access: Access::Write, why: FaultKind::Unmapped };
             let page = here / PAGE_BYTES;
-            let frame = self.pages.get(&page).copied().or_else(|| self.back_page(page)).ok_or(spent)?;
+            let frame = self.pages.get(page).or_else(|| self.back_page(page)).ok_or(spent)?;
             mem.write(frame.plus(here % PAGE_BYTES), &bytes[done..end]);
             done = end;
         }
@@ -407,9 +409,7 @@ impl AddressSpace {
 
     fn drop_pages(&mut self, start: u64, area: Area, mem: &mut dyn PhysMemory) {
         let range = start / PAGE_BYTES..area.end / PAGE_BYTES;
-        let dropped: Vec<(u64, PhysAddr)> = self.pages.range(range).map(|(&page, &frame)| (page, frame)).collect();
-        for (page, frame) in dropped {
-            self.pages.remove(&page);
+        for (_, frame) in self.pages.remove(range) {
             if matches!(area.backing, Backing::Private | Backing::FileCopy | Backing::PmemCopy { .. }) {
                 self.frames.give_back(frame, mem);
             }
@@ -442,11 +442,7 @@ impl AddressSpace {
             self.map_area(start - from + to, area.end - from + to, area.rights, area.backing);
         }
         let range = from / PAGE_BYTES..(from + bytes) / PAGE_BYTES;
-        let moved: Vec<(u64, PhysAddr)> = self.pages.range(range).map(|(&page, &frame)| (page, frame)).collect();
-        for (page, _) in &moved {
-            self.pages.remove(page);
-        }
-        for (page, frame) in moved {
+        for (page, frame) in self.pages.remove(range) {
             self.pages.insert(page - from / PAGE_BYTES + to / PAGE_BYTES, frame);
         }
     }

@@ -3,6 +3,7 @@
 
 use durasim_isa::Hart;
 use durasim_types::PhysAddr;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Identifier of the process and of its first thread, as the program sees it.
@@ -13,7 +14,7 @@ pub(crate) const THREAD_NAME_BYTES: usize = 16;
 const THREADS_MAX: usize = 4096;
 
 /// A thread of a process: 0 is the first. Never reused within a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ThreadId(pub u32);
 
 impl ThreadId {
@@ -33,7 +34,7 @@ impl std::fmt::Display for ThreadId {
 }
 
 /// What a system call meant for other threads.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ThreadEvent {
     /// A new thread may run.
     Spawned {
@@ -59,7 +60,7 @@ pub struct Waiting {
 }
 
 /// What makes two futexes the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum FutexKey {
     /// FUTEX_PRIVATE_FLAG: the address.
     Private(u64),
@@ -69,7 +70,7 @@ pub(crate) enum FutexKey {
     Shared(PhysAddr),
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Waiter {
     thread: ThreadId,
     key: FutexKey,
@@ -78,7 +79,7 @@ struct Waiter {
 }
 
 /// What the kernel keeps of a thread. Its registers are in the hart that runs it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Thread {
     pub(crate) name: [u8; THREAD_NAME_BYTES],
     pub(crate) signal_mask: u64,
@@ -127,7 +128,7 @@ impl Thread {
 }
 
 /// The threads of a process.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Threads {
     live: BTreeMap<ThreadId, Thread>,
     next: u32,

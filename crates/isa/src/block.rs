@@ -6,6 +6,7 @@ use crate::hart::Stop;
 use crate::inst::Inst;
 use durasim_types::PAGE_BYTES;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A block in a [`BlockCache`]. Valid until the next [`BlockCache::clear`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,8 +29,19 @@ const NO_PC: u64 = 1;
 ///
 /// The cache does not watch memory: whoever changes code, or maps other code, calls [`BlockCache::clear`], at the latest
 /// when FENCE.I is executed.
+///
+/// A clone shares what is decoded until either side decodes more or forgets; ids stay valid in both. The cache is no
+/// state of the machine and is not saved: decoding again gives the same instructions.
+#[derive(Clone)]
 pub struct BlockCache {
-    front: Vec<(u64, BlockId)>,
+    front: Arc<Front>,
+    decoded: Arc<Decoded>,
+}
+
+type Front = [(u64, BlockId); FRONT_ENTRIES];
+
+#[derive(Clone, Default)]
+struct Decoded {
     by_pc: BTreeMap<u64, BlockId>,
     extents: Vec<Extent>,
     insts: Vec<Inst>,
@@ -44,12 +56,7 @@ impl Default for BlockCache {
 impl BlockCache {
     /// An empty cache.
     pub fn new() -> Self {
-        BlockCache {
-            front: vec![(NO_PC, BlockId(0)); FRONT_ENTRIES],
-            by_pc: BTreeMap::new(),
-            extents: Vec::new(),
-            insts: Vec::new(),
-        }
+        BlockCache { front: Arc::new([(NO_PC, BlockId(0)); FRONT_ENTRIES]), decoded: Arc::default() }
     }
 
     /// The block that starts at `pc`, decoded now if it was not before. `fetch` reads two bytes of code.
@@ -68,50 +75,55 @@ impl BlockCache {
         if pc & 1 != 0 {
             return Err(Stop::Illegal);
         }
-        let id = match self.by_pc.get(&pc) {
+        let id = match self.decoded.by_pc.get(&pc) {
             Some(&id) => id,
             None => self.decode_block(pc, fetch)?,
         };
-        self.front[(pc >> 1) as usize % FRONT_ENTRIES] = (pc, id);
+        Arc::make_mut(&mut self.front)[(pc >> 1) as usize % FRONT_ENTRIES] = (pc, id);
         Ok(id)
     }
 
     fn decode_block(&mut self, pc: u64, mut fetch: impl FnMut(u64) -> Result<u16, Fault>) -> Result<BlockId, Stop> {
-        let start = self.insts.len();
+        let decoded = Arc::make_mut(&mut self.decoded);
+        let start = decoded.insts.len();
         let mut at = pc;
         loop {
             match decode_at(at, &mut fetch) {
                 Ok(inst) => {
-                    self.insts.push(inst);
+                    decoded.insts.push(inst);
                     at = at.wrapping_add(u64::from(inst.len));
                     if inst.ends_block() || at / PAGE_BYTES != pc / PAGE_BYTES {
                         break;
                     }
                 }
-                Err(stop) if self.insts.len() == start => return Err(stop),
+                Err(stop) if decoded.insts.len() == start => return Err(stop),
                 Err(_) => break,
             }
         }
         let narrow = |index: usize| u32::try_from(index).expect("fewer than 2^32 decoded instructions");
-        let id = BlockId(narrow(self.extents.len()));
-        self.extents.push(Extent { start: narrow(start), len: narrow(self.insts.len() - start) });
-        self.by_pc.insert(pc, id);
+        let id = BlockId(narrow(decoded.extents.len()));
+        decoded.extents.push(Extent { start: narrow(start), len: narrow(decoded.insts.len() - start) });
+        decoded.by_pc.insert(pc, id);
         Ok(id)
     }
 
     /// The instructions of a block; each starts where the one before it ends.
     #[inline]
     pub fn insts(&self, block: BlockId) -> &[Inst] {
-        let extent = self.extents[block.0 as usize];
-        &self.insts[extent.start as usize..][..extent.len as usize]
+        let extent = self.decoded.extents[block.0 as usize];
+        &self.decoded.insts[extent.start as usize..][..extent.len as usize]
     }
 
     /// Forgets all blocks; ids handed out before mean nothing afterwards.
     pub fn clear(&mut self) {
-        self.front.fill((NO_PC, BlockId(0)));
-        self.by_pc.clear();
-        self.extents.clear();
-        self.insts.clear();
+        if let (Some(front), Some(decoded)) = (Arc::get_mut(&mut self.front), Arc::get_mut(&mut self.decoded)) {
+            front.fill((NO_PC, BlockId(0)));
+            decoded.by_pc.clear();
+            decoded.extents.clear();
+            decoded.insts.clear();
+        } else {
+            *self = BlockCache::new();
+        }
     }
 }
 

@@ -1,10 +1,11 @@
 //! The architectural state of a hart, and how an instruction ends.
 
 use crate::bus::Fault;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// The registers of a hart.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hart {
     /// Integer registers; `x[0]` is always 0.
     pub x: [u64; 32],

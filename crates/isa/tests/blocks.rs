@@ -80,3 +80,34 @@ fn code_is_decoded_once_until_cleared() {
     cache.clear();
     assert_eq!(length(&mut cache, &mut code, 0), Ok(1));
 }
+
+#[test]
+fn clones_keep_their_blocks_and_go_their_own_way() {
+    let nop = addi(0, 0, 0);
+    let (mut cache, mut code) = (BlockCache::new(), Code::new(0, &[nop, ECALL, nop, nop, ECALL]));
+    let first = cache.get(0, |addr| code.fetch(addr)).unwrap();
+    let mut clone = cache.clone();
+    let fetched = code.fetches;
+    assert_eq!(length(&mut clone, &mut code, 0), Ok(2));
+    assert_eq!(code.fetches, fetched, "a clone does not decode again");
+    cache.clear();
+    let mut other = Code::new(0, &[ECALL]);
+    assert_eq!(length(&mut cache, &mut other, 0), Ok(1));
+    assert_eq!(clone.insts(first).len(), 2, "ids of before mean the same in a clone");
+    assert_eq!(length(&mut clone, &mut code, 8), Ok(3));
+    assert_eq!(
+        length(&mut cache, &mut other, 8),
+        Err(Stop::Fault(Fault { addr: 8, access: Access::Execute, why: FaultKind::Unmapped }))
+    );
+}
+
+#[test]
+fn registers_come_back_as_they_were() {
+    let mut hart = Hart { pc: 0x1_0000, fcsr: 0xe3, ..Hart::default() };
+    for n in 1..32 {
+        hart.x[n] = u64::MAX / n as u64;
+        hart.f[n] = !(n as u64) << 32;
+    }
+    let bytes = postcard::to_stdvec(&hart).unwrap();
+    assert_eq!(postcard::from_bytes::<Hart>(&bytes).unwrap(), hart);
+}

@@ -42,6 +42,8 @@ pub struct InterconnectConfig {
     pub response_cycles: Cycle,
     /// Cycles of a message between a core and a memory controller.
     pub hop_cycles: Cycle,
+    /// Cycles from the directory to the private caches of another core, beside the latency of the level that answers.
+    pub snoop_cycles: Cycle,
     /// Lines that may wait between the LLC and the write queues before a miss has to wait.
     pub write_back_buffers: u32,
 }
@@ -58,6 +60,9 @@ pub struct MachineConfig {
     pub frequency_mhz: u64,
     /// Number of cores.
     pub cores: u16,
+    /// Cycles that a core may run ahead of the others. 0 gives every step to the core whose time is the smallest.
+    #[serde(default)]
+    pub skew_cycles: Cycle,
     /// The cores.
     pub core: CoreConfig,
     /// First-level instruction cache of each core.
@@ -138,8 +143,8 @@ impl MachineConfig {
             let problem = format!("{} is not between 1 and 100000", self.frequency_mhz);
             return Err(ConfigError::new("frequency_mhz", problem));
         }
-        if self.cores != 1 {
-            let problem = format!("{} cores are not supported yet, only 1", self.cores);
+        if !(1..=16).contains(&self.cores) {
+            let problem = format!("{} is not between 1 and 16", self.cores);
             return Err(ConfigError::new("cores", problem));
         }
         self.core.check("core")?;
@@ -155,8 +160,9 @@ impl MachineConfig {
             }
         }
         let i = &self.interconnect;
-        if i.response_cycles > 1000 || i.hop_cycles > 100_000 {
-            return Err(ConfigError::new("interconnect", "response_cycles is at most 1000, hop_cycles at most 100000"));
+        if i.response_cycles > 1000 || i.hop_cycles > 100_000 || i.snoop_cycles > 100_000 {
+            let problem = "response_cycles is at most 1000, hop_cycles and snoop_cycles at most 100000";
+            return Err(ConfigError::new("interconnect", problem));
         }
         if !(1..=4096).contains(&i.write_back_buffers) {
             let problem = format!("{} is not between 1 and 4096", i.write_back_buffers);
@@ -227,7 +233,7 @@ mod tests {
             ("l1d.size_bytes=1000", "l1d.size_bytes"),
             ("llc.ways=0", "llc.ways"),
             ("core.width=99", "core.width"),
-            ("cores=3", "cores"),
+            ("cores=17", "cores"),
             ("frequency_mhz=0", "frequency_mhz"),
             ("pmem.controller.write_queue_entries=0", "pmem.controller.write_queue_entries"),
             ("core.units.int_alu={count=0,latency_cycles=1,pipelined=true}", "core.units.int_alu.count"),

@@ -14,6 +14,7 @@ mod result;
 mod run;
 mod scheduler;
 mod system;
+mod turns;
 
 pub use config::{CacheConfig, Inclusion, InterconnectConfig, MachineConfig};
 pub use durasim_guest::{Output, PmemPool, Stream};
@@ -21,4 +22,4 @@ pub use functional::{FunctionalEnding, run_functionally};
 pub use machine::{Captured, Ending, Machine, PoolContents, Program, memory_map, read_elf};
 pub use result::{Bytes, Host, Region, RunResult};
 pub use run::{Prepared, RunRequest, prepare, run};
-pub use system::{DRAM_BASE, Observer, PMEM_BASE, Plan, System, TxStats};
+pub use system::{CoherenceStats, DRAM_BASE, Observer, PMEM_BASE, Plan, System, TxStats};

@@ -1,4 +1,4 @@
-//! A machine with a program on it, and the loop that runs it.
+//! A machine with a program on it.
 
 use crate::MachineConfig;
 use crate::kernel::KernelMemory;
@@ -6,17 +6,11 @@ use crate::measure::{Measurements, Moment, RegionEnd};
 use crate::port::MachinePort;
 use crate::scheduler::Scheduler;
 use crate::system::{DRAM_BASE, PMEM_BASE, Plan, System};
-use durasim_core::{Core, Exit, ThreadContext};
-use durasim_guest::{
-    MemoryMap, Output, PmemPool, PoolFile, Process, ProcessConfig, SyscallOutcome, ThreadEvent, ThreadId,
-};
-use durasim_isa::{Fault, FaultKind, Marker, Stop, disassemble};
-use durasim_types::{ConfigError, CoreId, Cycle, Digest, Error, GuestFault, PAGE_BYTES, Pages, Stats};
-
-/// Instructions between two looks at the outside world (output, cancellation).
-const SLICE: u64 = 1 << 20;
-/// The same where another thread may be due.
-const CONTENDED_SLICE: u64 = 1 << 10;
+use crate::turns::Vacating;
+use durasim_core::{Core, CoreStats};
+use durasim_guest::{MemoryMap, Output, PmemPool, PoolFile, Process, ProcessConfig};
+use durasim_isa::Hart;
+use durasim_types::{ConfigError, CoreId, Cycle, Digest, Error, PAGE_BYTES, Pages, Stats};
 
 /// A program for the machine.
 #[derive(Clone, Debug, Default)]
@@ -113,10 +107,13 @@ pub enum Ending {
 pub struct Machine {
     pub(crate) system: System,
     pub(crate) process: Process,
-    cores: Vec<Core>,
+    pub(crate) cores: Vec<Core>,
     pub(crate) measure: Measurements,
-    scheduler: Scheduler,
-    context_switch_cycles: Cycle,
+    pub(crate) scheduler: Scheduler,
+    /// Why each core is to become empty.
+    pub(crate) vacating: Vec<Option<Vacating>>,
+    pub(crate) context_switch_cycles: Cycle,
+    pub(crate) skew_cycles: Cycle,
 }
 
 impl Machine {
@@ -135,14 +132,18 @@ impl Machine {
         };
         let mut memory = KernelMemory { system: &mut system, core: CoreId(0), tx: None, at: 0 };
         let (process, hart) = Process::load(process_config(config, plan, program), files, &mut memory)?;
-        let cores = vec![Core::new(CoreId(0), &config.core, hart)];
+        let mut harts = vec![Hart::default(); config.cores.into()];
+        harts[0] = hart;
+        let cores = (0..).zip(harts).map(|(id, hart)| Core::new(CoreId(id), &config.core, hart)).collect();
         Ok(Machine {
             system,
             process,
             cores,
-            measure: Measurements::new(),
-            scheduler: Scheduler::new(config.core.time_slice_cycles),
+            measure: Measurements::new(config.cores),
+            scheduler: Scheduler::new(config.cores, config.core.time_slice_cycles),
+            vacating: vec![None; config.cores.into()],
             context_switch_cycles: config.core.context_switch_cycles,
+            skew_cycles: config.skew_cycles,
         })
     }
 
@@ -161,212 +162,16 @@ impl Machine {
         self.process.pool()
     }
 
-    /// Instructions and cycles so far.
+    /// Instructions of all cores and the cycle of the one that is furthest.
     pub(crate) fn now(&self) -> Moment {
-        Moment { instructions: self.cores[0].instructions(), cycle: self.cores[0].cycle() }
-    }
-
-    /// Runs the program to its end, or until `max_instructions`, or until an observer stops it.
-    ///
-    /// # Errors
-    /// Faults of the guest, and a machine that is stuck.
-    pub fn run(&mut self, max_instructions: Option<u64>, output: &mut dyn Output) -> Result<Ending, Error> {
-        let limit = max_instructions.unwrap_or(u64::MAX);
-        loop {
-            let left = limit - self.cores[0].instructions().min(limit);
-            if left == 0 {
-                return Ok(Ending::InstructionLimit);
-            }
-            if output.stopped() {
-                return Ok(Ending::Stopped);
-            }
-            let mut port =
-                MachinePort { system: &mut self.system, process: &mut self.process, measure: &mut self.measure };
-            let slice = if self.scheduler.is_contended() { CONTENDED_SLICE } else { SLICE };
-            let exit = self.cores[0].run(&mut port, left.min(slice));
-            if let Some(error) = self.system.error() {
-                return Err(error.clone());
-            }
-            match exit {
-                Exit::Budget => {}
-                Exit::SystemCall => {
-                    if let Some(code) = self.system_call(output)? {
-                        self.finish();
-                        if self.cores[0].lost_a_commit() {
-                            return Err(self.lost_commit().into());
-                        }
-                        return match self.system.error() {
-                            Some(error) => Err(error.clone()),
-                            None => Ok(Ending::Exited(code)),
-                        };
-                    }
-                }
-                Exit::Yield => self.region_marker(),
-                Exit::Halted => return Ok(Ending::Stopped),
-                Exit::Breakpoint => return Err(self.fault("the program ran into an ebreak").into()),
-                Exit::NestedTransaction => {
-                    return Err(self.fault("a transaction begins inside another one").into());
-                }
-                Exit::LateAbort => return Err(self.lost_commit().into()),
-                Exit::NoTransaction => {
-                    return Err(self.fault("a transaction is ended where none is open").into());
-                }
-                Exit::Fault(Stop::Fault(Fault { addr, why: FaultKind::CopyOnWrite, .. })) => self.copy_page(addr)?,
-                Exit::Fault(stop) => return Err(self.explain(stop).into()),
-            }
-            self.preempt()?;
-        }
-    }
-
-    fn fault(&self, what: impl Into<String>) -> GuestFault {
-        let last_syscall = self.process.last_syscall().map(str::to_owned);
-        GuestFault { pc: self.cores[0].hart.pc, what: what.into(), last_syscall }
-    }
-
-    fn lost_commit(&self) -> GuestFault {
-        self.fault(
-            "a transaction whose commit had retired exceeds what the design can take back: its fall-back path needs \
-             more room",
-        )
-    }
-
-    fn explain(&mut self, stop: Stop) -> GuestFault {
-        let what = match stop {
-            Stop::Fault(fault) => self.process.space().describe(&fault),
-            Stop::Illegal => {
-                let bits = self.bits_at(self.cores[0].hart.pc);
-                format!("illegal instruction: {}", disassemble(bits))
-            }
-        };
-        self.fault(what)
-    }
-
-    /// The encoding at a pc, for messages.
-    fn bits_at(&mut self, pc: u64) -> u32 {
-        let half = |machine: &mut Machine, addr| {
-            let phys = machine.process.space().translate(addr, durasim_isa::Access::Execute).ok()?;
-            Some(u32::from(machine.system.code(phys)))
-        };
-        let low = half(self, pc).unwrap_or(0);
-        if low & 3 == 3 { low | half(self, pc + 2).unwrap_or(0) << 16 } else { low }
-    }
-
-    /// Serves a system call; the exit code if it was the program's last.
-    fn system_call(&mut self, output: &mut dyn Output) -> Result<Option<i32>, Error> {
-        let core = &mut self.cores[0];
-        let thread = self.scheduler.running();
-        let (epoch, code_epoch) = (self.process.space().epoch(), self.process.space().code_epoch());
-        let at = core.cycle();
-        let now_ns = self.system.geometry().clock.picos(at) / 1000;
-        let mut memory = KernelMemory { system: &mut self.system, core: CoreId(0), tx: core.open_tx(), at };
-        let outcome = self.process.syscall(thread, &mut core.hart, &mut memory, now_ns, output)?;
-        for event in self.process.take_events() {
-            match event {
-                ThreadEvent::Spawned { thread, hart } => self.scheduler.make_ready(thread, ThreadContext::new(*hart)),
-                ThreadEvent::Woken { thread } => self.scheduler.wake(thread),
-            }
-        }
-        if self.process.space().epoch() != epoch || self.process.space().code_epoch() != code_epoch {
-            core.mappings_changed(self.process.space().code_epoch() != code_epoch);
-        }
-        let clock = self.system.geometry().clock;
-        let cycle_of = |ns: u64| clock.cycles(ns.saturating_mul(1000));
-        match outcome {
-            SyscallOutcome::Continue => core.resume_after_system_call(0),
-            SyscallOutcome::Yield => {
-                core.resume_after_system_call(0);
-                if self.scheduler.is_contended() {
-                    self.give_way(|scheduler, thread, context| scheduler.make_ready(thread, context))?;
-                }
-            }
-            SyscallOutcome::Sleep { until_ns } => {
-                let until = cycle_of(until_ns);
-                self.give_way(|scheduler, thread, context| scheduler.block(thread, context, Some(until), false))?;
-            }
-            SyscallOutcome::Wait { until_ns } => {
-                let until = until_ns.map(cycle_of);
-                self.give_way(|scheduler, thread, context| scheduler.block(thread, context, until, true))?;
-            }
-            SyscallOutcome::ThreadExit => self.give_way(|_, _, _| {})?,
-            SyscallOutcome::Exit(code) => return Ok(Some(code)),
-        }
-        Ok(None)
-    }
-
-    /// The running thread gives up the core and is parked by `park`; the next one gets it.
-    fn give_way(&mut self, park: impl FnOnce(&mut Scheduler, ThreadId, ThreadContext)) -> Result<(), Error> {
-        let thread = self.scheduler.running();
-        let mut port = MachinePort { system: &mut self.system, process: &mut self.process, measure: &mut self.measure };
-        let context = self.cores[0].take_context(&mut port);
-        if self.cores[0].lost_a_commit() {
-            return Err(self.lost_commit().into());
-        }
-        if context.open_tx().is_some() {
-            self.cores[0].put_context(context, 0);
-            return Err(self
-                .fault("a thread gives up the core inside a transaction, which is not supported yet")
-                .into());
-        }
-        let pc = context.pc();
-        park(&mut self.scheduler, thread, context);
-        let now = self.cores[0].cycle();
-        let Some(mut next) = self.scheduler.next(now) else {
-            let what = self.process.describe_deadlock(|thread| self.scheduler.pc(thread).unwrap_or(pc));
-            return Err(GuestFault { pc, what, last_syscall: self.process.last_syscall().map(str::to_owned) }.into());
-        };
-        if next.timed_out {
-            self.process.time_out(next.parked.thread, next.parked.context.hart_mut());
-        }
-        let from = next.from + if next.parked.thread == thread { 0 } else { self.context_switch_cycles };
-        let from = self.system.context_switch(CoreId(0), None, next.parked.context.open_tx(), from);
-        self.measure.thread = next.parked.thread;
-        self.cores[0].put_context(next.parked.context, from);
-        Ok(())
-    }
-
-    /// Lets another thread have the core if the running one has had its slice. Transactions are not interrupted.
-    fn preempt(&mut self) -> Result<(), Error> {
-        let core = &self.cores[0];
-        if core.open_tx().is_none() && self.scheduler.slice_is_over(core.cycle()) {
-            self.give_way(|scheduler, thread, context| scheduler.make_ready(thread, context))?;
-        }
-        Ok(())
-    }
-
-    /// Gives a page of a private mapping of persistent memory its copy in DRAM, after which the store is repeated. It
-    /// takes the time of a system call.
-    fn copy_page(&mut self, addr: u64) -> Result<(), Error> {
-        // The copy has to hold what this core stored before.
-        self.finish();
-        let core = &mut self.cores[0];
-        let mut memory =
-            KernelMemory { system: &mut self.system, core: CoreId(0), tx: core.open_tx(), at: core.cycle() };
-        if let Err(fault) = self.process.space().resolve_copy_on_write(&mut memory, addr) {
-            return Err(self.explain(Stop::Fault(fault)).into());
-        }
-        core.mappings_changed(false);
-        core.resume_after_system_call(0);
-        Ok(())
-    }
-
-    fn region_marker(&mut self) {
-        let Some((marker, _)) = self.measure.pending.take() else { return };
-        if marker == Marker::RoiBegin {
-            self.system.reset_stats();
-            self.cores[0].reset_stats();
-            self.measure.reset();
-            self.measure.roi_begin = Some(self.now());
-            self.measure.roi_end = None;
-        } else if self.measure.roi_begin.is_some() {
-            self.measure.roi_end = Some(self.region_end());
-        }
+        Moment { instructions: self.instructions(), cycle: self.cycle() }
     }
 
     /// The state of all counters now.
-    pub(crate) fn region_end(&self) -> RegionEnd {
+    pub(crate) fn region_end(&self, at: Moment) -> RegionEnd {
         let latency = if self.measure.ops > 0 { &self.measure.op_latency } else { self.system.tx_latency() };
         RegionEnd {
-            at: self.now(),
+            at,
             stats: self.stats(),
             media_write_bytes: self.system.media_write_bytes(),
             residual_dirty_bytes: self.system.residual_dirty_bytes(),
@@ -378,7 +183,15 @@ impl Machine {
 
     fn stats(&self) -> Stats {
         let mut stats = self.system.stats();
-        let c = self.cores[0].stats();
+        let mut c = CoreStats::default();
+        for (number, core) in self.cores.iter().enumerate() {
+            c.add(&core.stats());
+            if self.cores.len() > 1 && core.instructions() > 0 {
+                let name = |what| format!("core.{number}.{what}");
+                stats.count(name("instructions"), core.instructions(), "Instructions of this core, since the start");
+                stats.set(name("cycle"), core.cycle() as f64, "cycles", "The cycle that this core has reached");
+            }
+        }
         stats.count("core.branches", c.branches, "Conditional branches");
         stats.count("core.mispredictions", c.mispredictions, "Branches and jumps predicted wrongly");
         stats.count("core.loads", c.loads, "Loads executed");
@@ -397,10 +210,13 @@ impl Machine {
         stats
     }
 
-    /// All stores leave, acknowledgements come in.
-    fn finish(&mut self) {
-        let mut port = MachinePort { system: &mut self.system, process: &mut self.process, measure: &mut self.measure };
-        self.cores[0].quiesce(&mut port);
+    /// All stores of all cores leave, acknowledgements come in.
+    pub(crate) fn finish(&mut self) {
+        for core in &mut self.cores {
+            let mut port =
+                MachinePort { system: &mut self.system, process: &mut self.process, measure: &mut self.measure };
+            core.quiesce(&mut port);
+        }
     }
 
     /// An orderly shutdown: what persistent memory holds after all that is cached has been written, as recovery would
@@ -424,21 +240,21 @@ impl Machine {
 
     /// Instructions executed so far.
     pub fn instructions(&self) -> u64 {
-        self.now().instructions
+        self.cores.iter().map(Core::instructions).sum()
     }
 
     /// A digest of the whole state.
     pub fn digest(&self) -> String {
         let mut digest = Digest::default();
-        self.cores[0].digest(&mut digest);
+        self.cores.iter().for_each(|core| core.digest(&mut digest));
         self.system.digest(&mut digest);
         self.process.pool().digest(&mut digest);
         digest.hex()
     }
 
-    /// The youngest commit's cycle.
+    /// The cycle of the youngest commit on any core.
     pub fn cycle(&self) -> Cycle {
-        self.cores[0].cycle()
+        self.cores.iter().map(Core::cycle).max().expect("a machine has a core")
     }
 }
 

@@ -2,7 +2,7 @@
 
 use durasim_guest::ThreadId;
 use durasim_isa::Marker;
-use durasim_types::{Cycle, PhysAddr, Stats};
+use durasim_types::{CoreId, Cycle, PhysAddr, Stats};
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 
@@ -32,22 +32,22 @@ pub(crate) struct Measurements {
     pub pending: Option<(Marker, Cycle)>,
     pub data_base: Option<PhysAddr>,
     pub cache_block_operations: u64,
-    /// The thread on the core, whose operations are measured.
-    pub thread: ThreadId,
+    /// The thread on each core, whose operations are measured.
+    pub threads: Vec<ThreadId>,
     op_begun: BTreeMap<ThreadId, Cycle>,
     pub ops: u64,
     pub op_latency: Histogram<u64>,
 }
 
 impl Measurements {
-    pub fn new() -> Self {
+    pub fn new(cores: u16) -> Self {
         Measurements {
             roi_begin: None,
             roi_end: None,
             pending: None,
             data_base: None,
             cache_block_operations: 0,
-            thread: ThreadId::FIRST,
+            threads: vec![ThreadId::FIRST; cores.into()],
             op_begun: BTreeMap::new(),
             ops: 0,
             op_latency: Histogram::new(3).expect("three digits are a valid precision"),
@@ -62,14 +62,14 @@ impl Measurements {
         self.op_latency.reset();
     }
 
-    pub fn op_begin(&mut self, at: Cycle) {
-        self.op_begun.insert(self.thread, at);
+    pub fn op_begin(&mut self, core: CoreId, at: Cycle) {
+        self.op_begun.insert(self.threads[core.0 as usize], at);
     }
 
-    pub fn op_end(&mut self, at: Cycle) {
-        if let Some(begun) = self.op_begun.remove(&self.thread) {
+    pub fn op_end(&mut self, core: CoreId, at: Cycle) {
+        if let Some(begun) = self.op_begun.remove(&self.threads[core.0 as usize]) {
             self.ops += 1;
-            self.op_latency.record(at - begun).expect("the histogram grows");
+            self.op_latency.record(at.saturating_sub(begun)).expect("the histogram grows");
         }
     }
 }

@@ -31,6 +31,7 @@ impl Port for MachinePort<'_> {
         self.system.load(core, addr, len, tx, at)
     }
 
+    #[inline]
     fn take_abort(&mut self, core: CoreId) -> Option<(Cycle, u64)> {
         self.system.take_abort(core)
     }
@@ -49,10 +50,19 @@ impl Port for MachinePort<'_> {
         &mut self,
         core: CoreId,
         place: &PendingStore,
+        writes: bool,
         at: Cycle,
         update: &mut dyn FnMut(u64) -> Option<u64>,
     ) -> (u64, Outcome) {
-        self.system.atomic(core, place, at, update)
+        self.system.atomic(core, place, writes, at, update)
+    }
+
+    fn reserve(&mut self, core: CoreId, line: LineAddr) {
+        self.system.reserve(core, line);
+    }
+
+    fn take_reservation(&mut self, core: CoreId) -> Option<LineAddr> {
+        self.system.take_reservation(core)
     }
 
     fn cache_block(&mut self, core: CoreId, op: CacheBlockOp, line: LineAddr, at: Cycle) -> Cycle {
@@ -60,8 +70,16 @@ impl Port for MachinePort<'_> {
         self.system.cache_block(core, op, line, at)
     }
 
-    fn fence(&mut self, core: CoreId, set: FenceSet, at: Cycle) -> Cycle {
+    fn fence(&mut self, core: CoreId, set: FenceSet, at: Cycle) -> Outcome {
         self.system.fence(core, set.writes(), at)
+    }
+
+    fn resumes_at(&mut self, core: CoreId) -> Option<Cycle> {
+        self.system.resumes_at(core)
+    }
+
+    fn wait_alone(&mut self, core: CoreId) -> Cycle {
+        self.system.wait_alone(core)
     }
 
     fn cleans_outstanding(&self, core: CoreId) -> bool {
@@ -93,10 +111,10 @@ impl Port for MachinePort<'_> {
         self.system.commits_retire_early()
     }
 
-    fn marker(&mut self, _core: CoreId, marker: Marker, argument: u64, at: Cycle) -> Result<Control, Fault> {
+    fn marker(&mut self, core: CoreId, marker: Marker, argument: u64, at: Cycle) -> Result<Control, Fault> {
         match marker {
-            Marker::OpBegin => self.measure.op_begin(at),
-            Marker::OpEnd => self.measure.op_end(at),
+            Marker::OpBegin => self.measure.op_begin(core, at),
+            Marker::OpEnd => self.measure.op_end(core, at),
             Marker::DataBase => self.measure.data_base = Some(self.process.space().translate(argument, Access::Read)?),
             Marker::DataSize => {
                 if let Some(base) = self.measure.data_base {

@@ -13,6 +13,9 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+/// Threads that a workload may be asked for. Those beyond the number of cores take turns.
+const THREADS_MAX: u32 = 64;
+
 /// What is to be run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -130,8 +133,8 @@ pub fn prepare(request: &RunRequest, registry: &[Row]) -> Result<Prepared, Error
         ConfigError::new("design", format!("'{}' is none of {}", request.design, names.join(", ")))
     })?;
     let plan = Plan::new(&config, row, domain_of(request, row)?)?;
-    if request.threads > u32::from(config.cores) {
-        let problem = format!("{} threads need as many cores; this machine has {}", request.threads, config.cores);
+    if !(1..=THREADS_MAX).contains(&request.threads) {
+        let problem = format!("{} is not between 1 and {THREADS_MAX}", request.threads);
         return Err(ConfigError::new("threads", problem).into());
     }
     let (pool, pool_hash) = match &request.pool {
@@ -190,8 +193,8 @@ pub fn run(request: &RunRequest, registry: &[Row], output: &mut dyn Output) -> R
     let end = machine.now();
     let (begin, region) = match (machine.measure.roi_begin, machine.measure.roi_end.take()) {
         (Some(begin), Some(region)) => (begin, region),
-        (Some(begin), None) => (begin, machine.region_end()),
-        (None, _) => (Moment::default(), machine.region_end()),
+        (Some(begin), None) => (begin, machine.region_end(end)),
+        (None, _) => (Moment::default(), machine.region_end(end)),
     };
     let clock = machine.system().geometry().clock;
     let roi = Region::between(begin, region.at);

@@ -1,18 +1,25 @@
-//! Which thread has the core: a round-robin over those that can run, in slices of simulated time. Threads that sleep
-//! or wait for a futex are parked with their registers; an idle core lets time pass until the next of them is due.
+//! Which thread has which core: threads that can run take free cores, those beyond the number of cores take turns, in
+//! slices of simulated time. Threads that sleep or wait for a futex are parked with their registers.
 
 use durasim_core::ThreadContext;
 use durasim_guest::ThreadId;
-use durasim_types::Cycle;
+use durasim_types::{CoreId, Cycle};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 
-/// A thread that does not have the core.
-pub(crate) struct Parked {
+/// A thread that can run and has no core.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Ready {
     pub thread: ThreadId,
     pub context: ThreadContext,
+    /// Since when.
+    pub since: Cycle,
+    /// Its wait for a futex has timed out.
+    pub timed_out: bool,
 }
 
 /// A thread that cannot run, until it is woken or its time has come.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Blocked {
     context: ThreadContext,
     /// When it runs again by itself.
@@ -21,63 +28,65 @@ struct Blocked {
     futex: bool,
 }
 
-/// A thread that is to have the core next.
-pub(crate) struct Next {
-    pub parked: Parked,
-    /// Not before this cycle: the core was idle.
-    pub from: Cycle,
-    /// Its wait for a futex has timed out.
-    pub timed_out: bool,
+/// A core as the scheduler sees it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Seat {
+    thread: Option<ThreadId>,
+    /// The thread that had it last.
+    last: Option<ThreadId>,
+    slice_end: Cycle,
 }
 
 /// The threads of the program.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Scheduler {
-    running: ThreadId,
-    ready: VecDeque<Parked>,
+    seats: Vec<Seat>,
+    /// The longest ready first.
+    ready: VecDeque<Ready>,
     blocked: BTreeMap<ThreadId, Blocked>,
     slice_cycles: Cycle,
-    slice_end: Cycle,
-    /// Threads that got the core after another one.
+    /// Threads that got a core, the first one at the start apart.
     pub switches: u64,
 }
 
 impl Scheduler {
-    /// The first thread has the core.
-    pub fn new(slice_cycles: Cycle) -> Self {
-        Scheduler {
-            running: ThreadId::FIRST,
-            ready: VecDeque::new(),
-            blocked: BTreeMap::new(),
-            slice_cycles,
-            slice_end: slice_cycles,
-            switches: 0,
-        }
+    /// The first thread has the first core.
+    pub fn new(cores: u16, slice_cycles: Cycle) -> Self {
+        let mut seats = vec![Seat::default(); cores.into()];
+        seats[0] = Seat { thread: Some(ThreadId::FIRST), last: Some(ThreadId::FIRST), slice_end: slice_cycles };
+        Scheduler { seats, ready: VecDeque::new(), blocked: BTreeMap::new(), slice_cycles, switches: 0 }
     }
 
-    /// The thread that has the core.
-    pub fn running(&self) -> ThreadId {
-        self.running
+    /// The thread that has a core.
+    #[inline]
+    pub fn running(&self, core: CoreId) -> Option<ThreadId> {
+        self.seats[core.0 as usize].thread
     }
 
-    /// Whether another thread could take the core now or later by itself.
-    pub fn is_contended(&self) -> bool {
-        !self.ready.is_empty() || self.blocked.values().any(|b| b.until.is_some())
+    /// Whether a thread that may run on `core` waits for one.
+    pub fn is_wanted(&self, core: CoreId, allowed: impl Fn(ThreadId, CoreId) -> bool) -> bool {
+        self.ready.iter().any(|r| allowed(r.thread, core))
     }
 
-    /// Whether the running thread has had its slice and another one is ready.
-    pub fn slice_is_over(&mut self, now: Cycle) -> bool {
-        now >= self.slice_end && (!self.ready.is_empty() || self.next_due().is_some_and(|(due, _)| due <= now))
+    /// When the slice of the thread on `core` is over.
+    pub fn slice_end(&self, core: CoreId) -> Cycle {
+        self.seats[core.0 as usize].slice_end
     }
 
-    /// A thread can run.
-    pub fn make_ready(&mut self, thread: ThreadId, context: ThreadContext) {
-        self.ready.push_back(Parked { thread, context });
+    /// Whether any thread waits for a core.
+    pub fn anyone_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// A thread can run from `since` on.
+    pub fn make_ready(&mut self, thread: ThreadId, context: ThreadContext, since: Cycle) {
+        self.ready.push_back(Ready { thread, context, since, timed_out: false });
     }
 
     /// A thread that waited for a futex was woken.
-    pub fn wake(&mut self, thread: ThreadId) {
+    pub fn wake(&mut self, thread: ThreadId, since: Cycle) {
         let blocked = self.blocked.remove(&thread).expect("only a waiting thread is woken");
-        self.make_ready(thread, blocked.context);
+        self.make_ready(thread, blocked.context, since);
     }
 
     /// A thread cannot run until `until`, or until it is woken.
@@ -85,30 +94,56 @@ impl Scheduler {
         self.blocked.insert(thread, Blocked { context, until, futex });
     }
 
-    /// The blocked thread that is due first.
-    fn next_due(&self) -> Option<(Cycle, ThreadId)> {
-        self.blocked.iter().filter_map(|(&thread, b)| b.until.map(|until| (until, thread))).min()
+    /// When the first blocked thread is due.
+    pub fn next_due(&self) -> Option<Cycle> {
+        self.blocked.values().filter_map(|b| b.until).min()
     }
 
-    /// Takes the thread that gets the core at `now`. `None`: nothing will ever run again.
-    pub fn next(&mut self, now: Cycle) -> Option<Next> {
-        let due = self.next_due().filter(|&(due, _)| self.ready.is_empty() || due <= now);
-        let next = match due {
-            Some((due, thread)) => {
-                let Blocked { context, futex, .. } = self.blocked.remove(&thread).expect("it was just found");
-                Next { parked: Parked { thread, context }, from: due.max(now), timed_out: futex }
-            }
-            None => Next { parked: self.ready.pop_front()?, from: now, timed_out: false },
-        };
-        self.running = next.parked.thread;
-        self.slice_end = next.from + self.slice_cycles;
+    /// The blocked threads whose time has come by `now` can run.
+    pub fn wake_due(&mut self, now: Cycle) {
+        let due = |b: &Blocked| b.until.filter(|&until| until <= now);
+        let mut woken: Vec<(Cycle, ThreadId)> =
+            self.blocked.iter().filter_map(|(&thread, b)| due(b).map(|until| (until, thread))).collect();
+        woken.sort_unstable();
+        for (since, thread) in woken {
+            let Blocked { context, futex, .. } = self.blocked.remove(&thread).expect("it was just found");
+            self.ready.push_back(Ready { thread, context, since, timed_out: futex });
+        }
+    }
+
+    /// The thread on a core gives it up.
+    pub fn leave(&mut self, core: CoreId) {
+        self.seats[core.0 as usize].thread = None;
+    }
+
+    /// A thread that can have a free core now, and which: the one it had last if that is free, else the first free one.
+    pub fn next(&mut self, allowed: impl Fn(ThreadId, CoreId) -> bool) -> Option<(CoreId, Ready)> {
+        let free: Vec<CoreId> =
+            (0..self.seats.len() as u16).map(CoreId).filter(|c| self.seats[c.0 as usize].thread.is_none()).collect();
+        for (index, ready) in self.ready.iter().enumerate() {
+            let mut places = free.iter().copied().filter(|&core| allowed(ready.thread, core));
+            let Some(first) = places.next() else { continue };
+            let had = |core: &CoreId| self.seats[core.0 as usize].last == Some(ready.thread);
+            let core = std::iter::once(first).chain(places).find(had).unwrap_or(first);
+            let ready = self.ready.remove(index).expect("the index is in range");
+            return Some((core, ready));
+        }
+        None
+    }
+
+    /// A thread gets a core at `from`; the cycle in which it starts there, later by `switch_cycles` if another thread had
+    /// the core before. Its slice begins then, so that a short one is still a slice.
+    pub fn seat(&mut self, core: CoreId, thread: ThreadId, from: Cycle, switch_cycles: Cycle) -> Cycle {
+        let seat = &mut self.seats[core.0 as usize];
+        let start = if seat.last == Some(thread) { from } else { from + switch_cycles };
+        *seat = Seat { thread: Some(thread), last: Some(thread), slice_end: start + self.slice_cycles };
         self.switches += 1;
-        Some(next)
+        start
     }
 
-    /// Where a thread that does not have the core goes on.
+    /// Where a thread that does not have a core goes on.
     pub fn pc(&self, thread: ThreadId) -> Option<u64> {
-        let ready = self.ready.iter().find(|p| p.thread == thread).map(|p| p.context.pc());
+        let ready = self.ready.iter().find(|r| r.thread == thread).map(|r| r.context.pc());
         ready.or_else(|| self.blocked.get(&thread).map(|b| b.context.pc()))
     }
 }
@@ -122,31 +157,60 @@ mod tests {
         ThreadContext::new(Hart { pc, ..Hart::default() })
     }
 
-    #[test]
-    fn ready_threads_take_turns_and_sleepers_come_when_they_are_due() {
-        let mut s = Scheduler::new(100);
-        s.make_ready(ThreadId(1), at(1));
-        s.block(ThreadId(2), at(2), Some(50), false);
-        assert!(!s.slice_is_over(99) && s.slice_is_over(100));
-        s.make_ready(ThreadId(0), at(0));
-        let next = s.next(40).unwrap();
-        assert_eq!((next.parked.thread, next.from, next.timed_out), (ThreadId(1), 40, false));
-        let next = s.next(60).unwrap();
-        assert_eq!((next.parked.thread, next.from, next.timed_out), (ThreadId(2), 60, false), "its time has come");
-        assert_eq!(s.next(60).unwrap().parked.thread, ThreadId(0));
-        assert!(s.next(60).is_none());
+    fn anywhere(_: ThreadId, _: CoreId) -> bool {
+        true
     }
 
     #[test]
-    fn an_idle_core_waits_for_the_first_that_is_due_and_a_futex_times_out() {
-        let mut s = Scheduler::new(100);
+    fn ready_threads_take_turns_and_sleepers_come_when_they_are_due() {
+        let mut s = Scheduler::new(1, 100);
+        s.make_ready(ThreadId(1), at(1), 0);
+        s.block(ThreadId(2), at(2), Some(50), false);
+        assert!(s.next(anywhere).is_none(), "no core is free");
+        assert_eq!((s.slice_end(CoreId(0)), s.next_due()), (100, Some(50)));
+        s.leave(CoreId(0));
+        let (core, next) = s.next(anywhere).unwrap();
+        assert_eq!((core, next.thread), (CoreId(0), ThreadId(1)));
+        assert_eq!((s.seat(core, next.thread, 40, 5), s.slice_end(core)), (45, 145));
+        s.wake_due(49);
+        assert!(!s.anyone_ready());
+        s.wake_due(60);
+        s.leave(core);
+        let (_, next) = s.next(anywhere).unwrap();
+        assert_eq!((next.thread, next.since, next.timed_out), (ThreadId(2), 50, false));
+    }
+
+    #[test]
+    fn a_futex_times_out_or_is_woken_and_others_wait_for_ever() {
+        let mut s = Scheduler::new(2, 100);
         s.block(ThreadId(1), at(1), Some(500), true);
         s.block(ThreadId(2), at(2), None, true);
-        let next = s.next(10).unwrap();
-        assert_eq!((next.parked.thread, next.from, next.timed_out), (ThreadId(1), 500, true));
-        assert!(s.next(500).is_none(), "the other waits for ever");
+        s.wake_due(500);
+        let (core, next) = s.next(anywhere).unwrap();
+        assert_eq!((core, next.thread, next.timed_out), (CoreId(1), ThreadId(1), true));
+        assert_eq!(s.next_due(), None);
         assert_eq!(s.pc(ThreadId(2)), Some(2));
-        s.wake(ThreadId(2));
-        assert_eq!(s.next(500).unwrap().parked.thread, ThreadId(2));
+        s.wake(ThreadId(2), 600);
+        assert_eq!(s.next(anywhere).unwrap().1.since, 600);
+    }
+
+    #[test]
+    fn a_thread_goes_back_to_its_core_and_only_where_it_may() {
+        let mut s = Scheduler::new(4, 100);
+        for n in 1..4 {
+            s.seat(CoreId(n), ThreadId(u32::from(n)), 0, 0);
+        }
+        for n in 1..4 {
+            s.leave(CoreId(n));
+        }
+        s.make_ready(ThreadId(2), at(0), 0);
+        assert_eq!(s.next(anywhere).unwrap().0, CoreId(2));
+        s.make_ready(ThreadId(2), at(0), 0);
+        assert_eq!(s.next(|_, core| core == CoreId(3)).unwrap().0, CoreId(3));
+        s.make_ready(ThreadId(2), at(0), 0);
+        s.make_ready(ThreadId(3), at(0), 0);
+        let only_first = |thread, core| thread == ThreadId(3) || core == CoreId(0);
+        assert_eq!(s.next(only_first).unwrap().1.thread, ThreadId(3), "the other one's core is taken");
+        assert!(s.is_wanted(CoreId(0), only_first) && !s.is_wanted(CoreId(1), only_first));
     }
 }

@@ -7,7 +7,7 @@ use durasim_design::{
 };
 use durasim_designs::lad::Lad;
 use durasim_machine::{MachineConfig, Observer, PMEM_BASE, Plan, System, presets};
-use durasim_types::{CoreId, Domain, EventKind, PersistEvent, PhysAddr, TxId};
+use durasim_types::{CoreId, Cycle, Domain, EventKind, PersistEvent, PhysAddr, TxId};
 use std::sync::{Arc, Mutex};
 
 const CORE: CoreId = CoreId(0);
@@ -62,6 +62,17 @@ impl Observer for Homes {
     }
 }
 
+/// Commits, waiting for whatever the design waits for.
+fn commit(system: &mut System, tx: TxId, at: Cycle) -> Outcome {
+    let mut at = at;
+    loop {
+        match system.tx_commit(CORE, tx, at) {
+            Outcome::Pending => at = system.wait_alone(CORE),
+            outcome => return outcome,
+        }
+    }
+}
+
 #[test]
 fn held_entries_wait_for_the_commit_and_reach_home_after_it() {
     let mut system = machine(&["pmem.controller.write_queue_entries=8"]);
@@ -75,7 +86,7 @@ fn held_entries_wait_for_the_commit_and_reach_home_after_it() {
     }
     assert_eq!(homes.lock().unwrap().len(), 0, "nothing becomes durable before the commit");
 
-    let Outcome::Done(committed) = system.tx_commit(CORE, tx, now) else { panic!("the commit was refused") };
+    let Outcome::Done(committed) = commit(&mut system, tx, now) else { panic!("the commit was refused") };
     // The flushes are accepted at once; then a message to the controller and its answer, ten cycles each.
     assert_eq!(committed, now + 20);
     let seen = homes.lock().unwrap().clone();
@@ -152,6 +163,9 @@ impl Durability for Probe {
     fn fork(&self) -> Box<dyn Durability> {
         Box::new(Probe(self.0.clone(), self.1.fork()))
     }
+    fn save(&self) -> Vec<u8> {
+        self.1.save()
+    }
 }
 
 static HELD: Mutex<Option<Held>> = Mutex::new(None);
@@ -170,6 +184,10 @@ impl Design for Watched {
     fn build(spec: &Self::Spec, geometry: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
         let held = HELD.lock().unwrap().get_or_insert_default().clone();
         Ok(Box::new(Probe(held, Lad::build(spec, geometry)?)))
+    }
+    fn load(spec: &Self::Spec, geometry: &Geometry, bytes: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
+        let held = HELD.lock().unwrap().get_or_insert_default().clone();
+        Ok(Box::new(Probe(held, Lad::load(spec, geometry, bytes)?)))
     }
     fn recover(
         _: &Self::Spec,
@@ -236,7 +254,7 @@ fn many_transactions_follow_each_other() {
         for n in 0..4 {
             now = store(&mut system, (round * 7 + n * 8) % 96, round * 10 + n, Some(tx), now + 1);
         }
-        let Outcome::Done(done) = system.tx_commit(CORE, tx, now) else { panic!("refused") };
+        let Outcome::Done(done) = commit(&mut system, tx, now) else { panic!("refused") };
         now = done;
         assert!(system.error().is_none(), "{:?}", system.error());
         for n in 0..4 {

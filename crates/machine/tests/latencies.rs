@@ -100,6 +100,18 @@ fn the_miss_beyond_the_mshrs_waits_for_the_first_to_end() {
     assert_eq!(load(&mut system, line(0), first), first + L1);
 }
 
+/// The cycle in which a fence is through.
+fn fence(system: &mut System, orders_writes: bool, at: Cycle) -> Cycle {
+    let mut at = at;
+    loop {
+        match system.fence(CORE, orders_writes, at) {
+            Outcome::Done(done) => return done,
+            Outcome::Pending => at = system.wait_alone(CORE),
+            Outcome::Aborted(..) => panic!("no transaction is open"),
+        }
+    }
+}
+
 /// Makes lines dirty, cleans them all in one cycle, and waits for them with a fence.
 fn clean(system: &mut System, lines: u64) -> Cycle {
     let mut now = T;
@@ -111,7 +123,7 @@ fn clean(system: &mut System, lines: u64) -> Cycle {
     for n in 0..lines {
         assert_eq!(system.cache_block(CORE, CacheBlockOp::Clean, PMEM_BASE.plus(64 * n).line(), at), at);
     }
-    system.fence(CORE, true, at) - at
+    fence(system, true, at) - at
 }
 
 #[test]
@@ -147,11 +159,11 @@ fn a_fence_that_orders_no_writes_waits_for_nothing() {
     let now = store(&mut system, PMEM_BASE, T) + 1000;
     system.cache_block(CORE, CacheBlockOp::Flush, PMEM_BASE.line(), now);
     assert!(system.cleans_outstanding(CORE));
-    assert_eq!(system.fence(CORE, false, now), now);
-    assert!(system.fence(CORE, true, now) > now + PMEM_WRITE);
+    assert_eq!(fence(&mut system, false, now), now);
+    assert!(fence(&mut system, true, now) > now + PMEM_WRITE);
     assert!(!system.cleans_outstanding(CORE));
     let late = now + 100_000;
-    assert_eq!(system.fence(CORE, true, late), late);
+    assert_eq!(fence(&mut system, true, late), late);
 }
 
 #[test]
@@ -160,11 +172,11 @@ fn a_clean_of_a_clean_line_waits_for_the_write_before_it() {
     let now = store(&mut system, PMEM_BASE, T) + 100_000;
     let now = now + (3 - (now + DOWN) % 3) % 3;
     system.cache_block(CORE, CacheBlockOp::Clean, PMEM_BASE.line(), now);
-    let first = system.fence(CORE, true, now);
+    let first = fence(&mut system, true, now);
     assert_eq!(first, now + DOWN + PMEM_WRITE + 3 * UP);
     // Nothing is on its way any more.
     system.cache_block(CORE, CacheBlockOp::Clean, PMEM_BASE.line(), first);
-    assert_eq!(system.fence(CORE, true, first), first);
+    assert_eq!(fence(&mut system, true, first), first);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 use crate::{MemoryConfig, Write, WriteToken, queue::Entry, reservations::Reservations};
 use durasim_types::{Cause, Line, LineAddr, Pages, PhysAddr, Picos};
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::hash::Hasher;
 
@@ -47,7 +48,7 @@ pub enum Step {
 }
 
 /// Counters of a controller.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ControllerStats {
     /// Reads served.
     pub reads: u64,
@@ -66,7 +67,7 @@ pub struct ControllerStats {
 }
 
 /// A controller with its media.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Controller {
     config: MemoryConfig,
     transfer_ps: Picos,

@@ -1,19 +1,21 @@
 //! Writes and the entries of a write pending queue.
 
 use durasim_types::{Cause, Line, LineAddr, Picos};
+use serde::{Deserialize, Serialize};
 
 /// Names the party that wants to know when a write is done; chosen by the machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct WriteToken(pub u64);
 
 /// A write to (part of) a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Write {
     /// Which line.
     pub line: LineAddr,
     /// Which bytes: bit `i` stands for byte `i`.
     pub mask: u64,
     /// The data; bytes outside the mask are ignored.
+    #[serde(with = "serde_bytes")]
     pub data: Line,
     /// Why it is written.
     pub cause: Cause,
@@ -44,7 +46,7 @@ impl Write {
 }
 
 /// A write in the queue.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Entry {
     /// The write; joined writes have one entry.
     pub write: Write,

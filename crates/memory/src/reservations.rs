@@ -5,13 +5,14 @@
 //! with an earlier time from the gap before it.
 
 use durasim_types::Picos;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// Bookings that are remembered; older ones count as past.
 const REMEMBERED: usize = 64;
 
 /// The bookings of one resource, by start; touching ones are joined.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Reservations(VecDeque<(Picos, Picos)>);
 
 impl Reservations {

@@ -1,5 +1,6 @@
 //! Errors: each is one sentence for the user and one exit code.
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error as ThisError;
 
 /// The exit codes of the command line, the same for every command.
@@ -19,7 +20,7 @@ pub enum ExitCode {
 }
 
 /// A configuration that is refused before cycle 0.
-#[derive(Clone, Debug, PartialEq, Eq, ThisError)]
+#[derive(Clone, Debug, PartialEq, Eq, ThisError, Serialize, Deserialize)]
 #[error("{field}: {problem}")]
 pub struct ConfigError {
     /// The path of the field, as `--set` takes it, or the option or file.
@@ -36,7 +37,7 @@ impl ConfigError {
 }
 
 /// A guest program that had to be stopped.
-#[derive(Clone, Debug, PartialEq, Eq, ThisError)]
+#[derive(Clone, Debug, PartialEq, Eq, ThisError, Serialize, Deserialize)]
 #[error("guest fault at pc {pc:#x}: {what}{}", last_syscall.as_ref().map(|s| format!(" (last system call: {s})")).unwrap_or_default())]
 pub struct GuestFault {
     /// Program counter of the offending instruction.
@@ -48,7 +49,7 @@ pub struct GuestFault {
 }
 
 /// Every way in which a run can end without a result.
-#[derive(Clone, Debug, PartialEq, Eq, ThisError)]
+#[derive(Clone, Debug, PartialEq, Eq, ThisError, Serialize, Deserialize)]
 pub enum Error {
     /// Refused before cycle 0.
     #[error(transparent)]

@@ -2,9 +2,10 @@
 //! and know nothing else of the machine.
 
 use crate::{PhysAddr, TxId};
+use serde::{Deserialize, Serialize};
 
 /// A store the program made: up to eight bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Write {
     /// Where.
     pub addr: PhysAddr,
@@ -15,7 +16,7 @@ pub struct Write {
 }
 
 /// The range of persistent memory that the program declares as its data; logs of a software runtime lie outside.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataRange {
     /// First byte.
     pub base: PhysAddr,

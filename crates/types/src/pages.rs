@@ -4,23 +4,32 @@ use crate::{LINE_BYTES, Line, LineAddr, PAGE_BYTES, PhysAddr};
 use std::hash::Hasher;
 use std::sync::Arc;
 
-const PAGES_PER_LEAF: usize = 512;
-type Page = [u8; PAGE_BYTES as usize];
-type Leaf = [Option<Arc<Page>>; PAGES_PER_LEAF];
+mod saved;
 
-/// A range of physical memory that reads as zero until written. `clone` copies no page.
+/// Children of an inner node. Small, since the first write below a shared node copies it: 64 reference counts.
+const FAN_OUT: usize = 64;
+const PAGES_PER_BRANCH: usize = FAN_OUT * FAN_OUT;
+type Page = [u8; PAGE_BYTES as usize];
+type Leaf = [Option<Arc<Page>>; FAN_OUT];
+type Branch = [Option<Arc<Leaf>>; FAN_OUT];
+
+/// A range of physical memory that reads as zero until written. `clone` copies no page, and of the tree above them no
+/// more than a word for each 16 MB below the highest page written.
 #[derive(Clone, Debug, Default)]
 pub struct Pages {
     base: u64,
     size_bytes: u64,
-    leaves: Vec<Option<Arc<Leaf>>>,
+    branches: Vec<Option<Arc<Branch>>>,
 }
 
 impl Pages {
+    /// More than any memory has: 2^48 bytes.
+    const LARGEST_BYTES: u64 = 1 << 48;
+
     /// Memory from `base` on, which must be page-aligned.
     pub fn new(base: PhysAddr, size_bytes: u64) -> Self {
         assert!(base.0.is_multiple_of(PAGE_BYTES), "memory at {base} is not page-aligned");
-        Pages { base: base.0, size_bytes, leaves: Vec::new() }
+        Pages { base: base.0, size_bytes, branches: Vec::new() }
     }
 
     /// The first address.
@@ -41,18 +50,22 @@ impl Pages {
 
     #[inline]
     fn page(&self, index: u64) -> Option<&Page> {
-        let leaf = self.leaves.get(index as usize / PAGES_PER_LEAF)?.as_deref()?;
-        leaf[index as usize % PAGES_PER_LEAF].as_deref()
+        let index = index as usize;
+        let branch = self.branches.get(index / PAGES_PER_BRANCH)?.as_deref()?;
+        let leaf = branch[index / FAN_OUT % FAN_OUT].as_deref()?;
+        leaf[index % FAN_OUT].as_deref()
     }
 
     #[inline]
     fn page_mut(&mut self, index: u64) -> &mut Page {
-        let (leaf, slot) = (index as usize / PAGES_PER_LEAF, index as usize % PAGES_PER_LEAF);
-        if leaf >= self.leaves.len() {
-            self.leaves.resize(leaf + 1, None);
+        let index = index as usize;
+        if index / PAGES_PER_BRANCH >= self.branches.len() {
+            self.branches.resize(index / PAGES_PER_BRANCH + 1, None);
         }
-        let leaf = self.leaves[leaf].get_or_insert_with(|| Arc::new([const { None }; PAGES_PER_LEAF]));
-        let page = Arc::make_mut(leaf)[slot].get_or_insert_with(|| Arc::new([0; PAGE_BYTES as usize]));
+        let branch = self.branches[index / PAGES_PER_BRANCH].get_or_insert_with(|| Arc::new([const { None }; FAN_OUT]));
+        let leaf =
+            Arc::make_mut(branch)[index / FAN_OUT % FAN_OUT].get_or_insert_with(|| Arc::new([const { None }; FAN_OUT]));
+        let page = Arc::make_mut(leaf)[index % FAN_OUT].get_or_insert_with(|| Arc::new([0; PAGE_BYTES as usize]));
         Arc::make_mut(page)
     }
 
@@ -136,14 +149,37 @@ impl Pages {
 
     /// The pages that were ever written, with their addresses, in order.
     pub fn touched(&self) -> impl Iterator<Item = (PhysAddr, &[u8])> {
-        self.leaves.iter().enumerate().flat_map(move |(l, leaf)| {
-            leaf.iter().flat_map(move |leaf| {
-                leaf.iter().enumerate().filter_map(move |(p, page)| {
-                    let index = (l * PAGES_PER_LEAF + p) as u64;
+        self.branches.iter().enumerate().flat_map(move |(b, branch)| {
+            let leaves = branch.iter().flat_map(|branch| branch.iter()).enumerate();
+            leaves.flat_map(move |(l, leaf)| {
+                leaf.iter().flat_map(|leaf| leaf.iter()).enumerate().filter_map(move |(p, page)| {
+                    let index = ((b * FAN_OUT + l) * FAN_OUT + p) as u64;
                     page.as_deref().map(|page| (PhysAddr(self.base + index * PAGE_BYTES), page.as_slice()))
                 })
             })
         })
+    }
+
+    /// Whether the page that holds `addr` was ever written.
+    pub fn is_touched(&self, addr: PhysAddr) -> bool {
+        self.page(self.offset(addr, 1) / PAGE_BYTES).is_some()
+    }
+
+    /// Zeroes everything from `addr` on; whole pages count as never written again.
+    pub fn clear_from(&mut self, addr: PhysAddr) {
+        let offset = self.offset(addr, 0);
+        let (last_kept, kept_bytes) = (offset / PAGE_BYTES, (offset % PAGE_BYTES) as usize);
+        if kept_bytes > 0 && self.page(last_kept).is_some() {
+            self.page_mut(last_kept)[kept_bytes..].fill(0);
+        }
+        let end = addr.0.next_multiple_of(PAGE_BYTES);
+        let cleared: Vec<u64> = self.touched().map(|(at, _)| at.0).skip_while(|&at| at < end).collect();
+        for at in cleared {
+            let index = ((at - self.base) / PAGE_BYTES) as usize;
+            let branch = self.branches[index / PAGES_PER_BRANCH].as_mut().expect("the page was found in it");
+            let leaf = Arc::make_mut(branch)[index / FAN_OUT % FAN_OUT].as_mut().expect("the page was found in it");
+            Arc::make_mut(leaf)[index % FAN_OUT] = None;
+        }
     }
 
     /// Whether both sides share the page that holds `addr`, and so surely hold the same bytes there.
@@ -190,6 +226,21 @@ mod tests {
         let mut a = Pages::new(PhysAddr(0), 4096);
         a.write_masked(LineAddr(1), 0b101, &[7; 64]);
         assert_eq!(&a.line(LineAddr(1))[..4], &[7, 0, 7, 0]);
+    }
+
+    #[test]
+    fn clearing_keeps_what_lies_before() {
+        let mut a = Pages::new(PhysAddr(0x1000), 1 << 30);
+        for addr in [0x1000, 0x2000, 0x3000, 0x100_3000] {
+            a.write(PhysAddr(addr), &[7; 8]);
+        }
+        let before = a.clone();
+        a.clear_from(PhysAddr(0x2004));
+        assert_eq!(a.read_u64(PhysAddr(0x2000)), 0x0707_0707);
+        assert!(a.is_touched(PhysAddr(0x2fff)) && !a.is_touched(PhysAddr(0x3000)));
+        assert_eq!((a.touched().count(), before.touched().count()), (2, 4));
+        a.clear_from(PhysAddr(0x1000));
+        assert_eq!(a.touched().count(), 0);
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! The one source of randomness: SplitMix64 (Steele, Lea and Flood, OOPSLA 2014), seeded by the user.
 
+use serde::{Deserialize, Serialize};
+
 /// A small seeded generator. Equal seeds give equal sequences on every host.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Rng(u64);
 
 impl Rng {

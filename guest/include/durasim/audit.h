@@ -14,40 +14,15 @@ namespace durasim {
 class Audit {
 public:
     // Takes in the allocator's own data. Look at problem() afterwards.
-    explicit Audit(const Pool& pool) : pool_(pool) {
-        const DataHeader* data = pool.data();
-        used_bytes_ = data->used_bytes == 0 ? sizeof(DataHeader) : data->used_bytes;
-        if (used_bytes_ > pool.data_bytes() || used_bytes_ < sizeof(DataHeader) || used_bytes_ % line_bytes != 0) {
-            problem_ = "the allocator says that an impossible number of bytes is in use";
-            return;
-        }
-        taken_.resize(used_bytes_ / line_bytes);
-        lines_left_ = taken_.size();
-        claim(data, sizeof(DataHeader));
-        for (unsigned c = 0; c < block_classes; ++c) {
-            std::uint64_t block = data->free_blocks[c];
-            while (block != 0) {
-                if (!claim(reinterpret_cast<const void*>(block), line_bytes << c)) {
-                    problem_ = "a free list of the allocator holds a block twice or one that does not exist";
-                    return;
-                }
-                block = *reinterpret_cast<const std::uint64_t*>(block);
-            }
-        }
+    explicit Audit(const Pool& pool) : pool_(pool), arena_bytes_(pool.arena_bytes()) {
+        for (std::uint64_t a = 0; a < pool.arenas() && problem_ == nullptr; ++a) take_in(a);
     }
 
     // Says that the object at `block`, allocated with `size_bytes`, is reachable. False if it is not memory that the
     // allocator gave out, or is free or reachable a second time; then it must not be followed.
     bool claim(const void* block, std::uint64_t size_bytes) {
-        const std::uint64_t offset = reinterpret_cast<std::uint64_t>(block) - reinterpret_cast<std::uint64_t>(pool_.data());
-        const std::uint64_t bytes = block_bytes(size_bytes);
-        if (offset % line_bytes != 0 || offset >= used_bytes_ || bytes > used_bytes_ - offset) return false;
-        for (std::uint64_t i = 0; i < bytes / line_bytes; ++i) {
-            if (taken_[offset / line_bytes + i]) return false;
-            taken_[offset / line_bytes + i] = true;
-        }
-        lines_left_ -= bytes / line_bytes;
-        return true;
+        const std::uint64_t arena = arena_of(block);
+        return arena < taken_.size() && claim_in(arena, block, size_bytes);
     }
 
     // Lines in use that are neither reachable nor free, once everything is claimed: leaked.
@@ -57,10 +32,50 @@ public:
     const char* problem() const { return problem_; }
 
 private:
+    void take_in(std::uint64_t number) {
+        const ArenaHeader* arena = pool_.arena(number);
+        const std::uint64_t used_bytes = arena->used_bytes == 0 ? sizeof(ArenaHeader) : arena->used_bytes;
+        if (used_bytes > arena_bytes_ || used_bytes < sizeof(ArenaHeader) || used_bytes % line_bytes != 0) {
+            problem_ = "the allocator says that an impossible number of bytes is in use";
+            return;
+        }
+        taken_.emplace_back(used_bytes / line_bytes);
+        lines_left_ += used_bytes / line_bytes;
+        claim_in(number, arena, sizeof(ArenaHeader));
+        for (unsigned c = 0; c < block_classes; ++c) {
+            std::uint64_t block = arena->free_blocks[c];
+            while (block != 0) {
+                const auto* place = reinterpret_cast<const void*>(block);
+                if (arena_of(place) != number || !claim_in(number, place, line_bytes << c)) {
+                    problem_ = "a free list of the allocator holds a block twice or one that does not exist";
+                    return;
+                }
+                block = *reinterpret_cast<const std::uint64_t*>(block);
+            }
+        }
+    }
+
+    std::uint64_t arena_of(const void* block) const {
+        return (reinterpret_cast<std::uint64_t>(block) - reinterpret_cast<std::uint64_t>(pool_.data())) / arena_bytes_;
+    }
+
+    bool claim_in(std::uint64_t arena, const void* block, std::uint64_t size_bytes) {
+        std::vector<bool>& taken = taken_[arena];
+        const std::uint64_t offset = reinterpret_cast<std::uint64_t>(block) - reinterpret_cast<std::uint64_t>(pool_.arena(arena));
+        const std::uint64_t bytes = block_bytes(size_bytes), used_bytes = taken.size() * line_bytes;
+        if (offset % line_bytes != 0 || offset >= used_bytes || bytes > used_bytes - offset) return false;
+        for (std::uint64_t i = 0; i < bytes / line_bytes; ++i) {
+            if (taken[offset / line_bytes + i]) return false;
+            taken[offset / line_bytes + i] = true;
+        }
+        lines_left_ -= bytes / line_bytes;
+        return true;
+    }
+
     const Pool& pool_;
-    std::uint64_t used_bytes_ = 0;
+    std::uint64_t arena_bytes_;
     std::uint64_t lines_left_ = 0;
-    std::vector<bool> taken_;
+    std::vector<std::vector<bool>> taken_;  // of each arena
     const char* problem_ = nullptr;
 };
 

@@ -1,10 +1,15 @@
 // What a pool looks like in persistent memory.
 //
 //   offset 0            PoolHeader, one line; the rest of the first page is unused
-//   data_offset         DataHeader, then the blocks of the allocator: the declared data range, changed by transactions only
-//   log_offset          the log of a software runtime (absent if log_bytes is 0), outside the declared data range
+//   data_offset         the arenas, one behind the other and of equal size, each an ArenaHeader and blocks: the declared
+//                       data range, changed by transactions only
+//   log_offset          the logs of a software runtime, one for each thread and of equal size (absent if log_bytes is 0),
+//                       outside the declared data range
 //
 // All zeros is a valid, empty data range: formatting a pool writes the header and nothing else.
+//
+// An arena belongs to a lock of the program, as the data in it does: designs that isolate whole lines must not find data
+// of two locks on one line, and the allocator's own data is data too. A program with one thread has one arena and one log.
 #ifndef DURASIM_LAYOUT_H
 #define DURASIM_LAYOUT_H
 
@@ -19,35 +24,50 @@ inline constexpr std::uint64_t page_bytes = 4096;
 inline constexpr std::uint64_t pool_address = 0x10'0000'0000;
 
 inline constexpr std::uint64_t pool_magic = 0x4C4F4F504D495344;  // "DSIMPOOL" read as bytes
-inline constexpr std::uint32_t layout_version = 1;
+inline constexpr std::uint16_t layout_version = 1;
 
 // Which log, if any, has to be looked at before the data of a pool may be trusted.
-enum class LogKind : std::uint32_t { none = 0, undo = 1 };
+enum class LogKind : std::uint16_t { none = 0, undo = 1 };
 
 struct alignas(64) PoolHeader {
     std::uint64_t magic;  // pool_magic, written last: 0 means the pool was never completely formatted
-    std::uint32_t version;
+    std::uint16_t version;
+    std::uint16_t logs_more;  // logs beyond the first
     LogKind log_kind;
+    std::uint16_t arenas_more;  // arenas beyond the first
     std::uint64_t pool_bytes;
     std::uint64_t data_offset;
     std::uint64_t data_bytes;
     std::uint64_t root_offset;  // of the pointer to the program's root object; inside the data range
     std::uint64_t log_offset;
-    std::uint64_t log_bytes;
+    std::uint64_t log_bytes;  // of all logs together
+
+    std::uint64_t arenas() const { return arenas_more + std::uint64_t{1}; }
+    std::uint64_t arena_bytes() const { return arenas_more == 0 ? data_bytes : data_bytes / arenas() / line_bytes * line_bytes; }
+    std::uint64_t logs() const { return logs_more + std::uint64_t{1}; }
+    std::uint64_t bytes_per_log() const { return log_bytes / logs() / line_bytes * line_bytes; }
 };
 static_assert(sizeof(PoolHeader) == line_bytes);
+
+// What a new pool is made for.
+struct PoolShape {
+    std::uint64_t arenas = 1;  // at most arenas_max
+    std::uint64_t logs = 1;    // threads that have transactions, at most threads_max
+};
+inline constexpr std::uint64_t arenas_max = 1024;
+inline constexpr std::uint64_t threads_max = 64;
 
 // Small blocks have a power of two of lines: 1 (64 bytes) to 128 (8 KiB).
 inline constexpr unsigned block_classes = 8;
 inline constexpr std::uint64_t small_block_bytes_max = line_bytes << (block_classes - 1);
 
-struct alignas(64) DataHeader {
-    std::uint64_t root;        // address of the program's root object, 0 if there is none
-    std::uint64_t used_bytes;  // how much of the data range is in use, this header included; 0 means only this header
+struct alignas(64) ArenaHeader {
+    std::uint64_t root;        // in the first arena: address of the program's root object, 0 if there is none
+    std::uint64_t used_bytes;  // how much of the arena is in use, this header included; 0 means only this header
     std::uint64_t unused[6];
     std::uint64_t free_blocks[block_classes];  // per class the first free block; a free block starts with the next one
 };
-static_assert(sizeof(DataHeader) == 2 * line_bytes);
+static_assert(sizeof(ArenaHeader) == 2 * line_bytes);
 
 }  // namespace durasim
 

@@ -16,6 +16,7 @@
     __asm__ volatile("slti x0, %z0, %1" : : "rJ"((uint64_t)(argument)), "i"(imm) : "memory")
 #elif defined(DURASIM_TEST_HOOKS)
 /* Tests on the host watch the markers. */
+#include <setjmp.h>
 #ifdef __cplusplus
 extern "C"
 #endif
@@ -73,6 +74,11 @@ static inline void durasim_declare_data(const void *base, uint64_t size_bytes) {
 static __attribute__((naked, noinline, returns_twice, unused)) uint64_t durasim_tx_begin(void) {
     __asm__ volatile("li a0, 0\n\tslti x0, x0, " DURASIM_TEXT_(DURASIM_MARKER_TX_BEGIN) "\n\tret");
 }
+#elif defined(DURASIM_TEST_HOOKS)
+/* A test that aborts transactions returns here by longjmp. */
+jmp_buf *durasim_test_tx_frame(void);
+#define durasim_tx_begin() \
+    (durasim_test_marker(DURASIM_MARKER_TX_BEGIN, 0), (uint64_t)setjmp(*durasim_test_tx_frame()))
 #else
 static inline uint64_t durasim_tx_begin(void) {
     DURASIM_MARKER_(DURASIM_MARKER_TX_BEGIN, 0);

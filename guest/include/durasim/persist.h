@@ -13,7 +13,8 @@ extern "C" {
 
 #ifdef DURASIM_TEST_HOOKS
 /* Tests on the host put a model of the persistence domain behind the operations. */
-void durasim_test_store(void *place, uint64_t size_bytes);
+void durasim_test_store(void *place, uint64_t size_bytes); /* just before a store, */
+void durasim_test_stored(void);                            /* and just behind it */
 void durasim_test_clean(const void *line);
 void durasim_test_fence(void);
 #define DURASIM_TEST_HOOK_(call) call

@@ -26,20 +26,20 @@ public:
     // Opens the pool at `path`, creating and formatting it if it is not there or was never completely formatted, takes
     // back an interrupted transaction, and declares the data range to the machine. `size_bytes` is the size of a new
     // pool, rounded up to pages; an existing one keeps its size, and is refused if that differs and `exact_size` is set.
-    // `log_bytes` is the part of a new pool that a software runtime gets for its log.
+    // A software runtime gets `log_bytes` of a new pool for each of its logs.
     static Pool& open(const char* path, std::uint64_t size_bytes, std::uint64_t log_bytes = log_bytes_default,
-                      bool exact_size = false) {
+                      bool exact_size = false, const PoolShape& shape = {}) {
         Pool& pool = instance();
         const std::uint64_t pages_bytes = (size_bytes + page_bytes - 1) / page_bytes * page_bytes;
-        const std::uint64_t used_log_bytes = log_bytes_for(log_bytes);
-        pool.map(path, pages_bytes, used_log_bytes + 2 * page_bytes);
+        const std::uint64_t used_log_bytes = log_bytes_for(log_bytes) * shape.logs;
+        pool.map(path, pages_bytes, least_bytes(used_log_bytes, shape));
         if (exact_size && pool.mapped_bytes_ != pages_bytes) {
             fail(exit_usage, "durasim: the pool %s has %llu bytes, but %llu are wanted", path,
                  static_cast<unsigned long long>(pool.mapped_bytes_), static_cast<unsigned long long>(pages_bytes));
         }
         PoolHeader contents{};
         const bool fresh = pool.header()->magic == 0;
-        if (fresh) contents = layout(pool.mapped_bytes_, used_log_bytes);
+        if (fresh) contents = layout(pool.mapped_bytes_, used_log_bytes, shape);
         pool.attach(fresh ? contents : *pool.header(), fresh);
         if (fresh) {
             runtime.format(pool.header(), contents);
@@ -65,7 +65,13 @@ public:
     }
 
     std::uint64_t data_bytes() const { return header()->data_bytes; }
-    DataHeader* data() const { return reinterpret_cast<DataHeader*>(pool_address + header()->data_offset); }
+    // The head of the data range, which is that of the first arena.
+    ArenaHeader* data() const { return arena(0); }
+    std::uint64_t arenas() const { return header()->arenas(); }
+    std::uint64_t arena_bytes() const { return header()->arena_bytes(); }
+    ArenaHeader* arena(std::uint64_t number) const {
+        return reinterpret_cast<ArenaHeader*>(pool_address + header()->data_offset + number * arena_bytes());
+    }
 
     // Whether [place, place + size_bytes) lies in the data range.
     bool holds(const void* place, std::uint64_t size_bytes) const {
@@ -98,18 +104,26 @@ private:
         return lines * line_bytes < log_bytes_min ? log_bytes_min : lines * line_bytes;
     }
 
+    // One page for the header and at least one for each arena.
+    static std::uint64_t least_bytes(std::uint64_t log_bytes, const PoolShape& shape) {
+        return log_bytes + (1 + shape.arenas) * page_bytes;
+    }
+
     [[noreturn]] static void refuse_small(std::uint64_t pool_bytes, std::uint64_t minimum_bytes) {
         fail(exit_usage, "durasim: a pool of %llu bytes is too small; with its log it takes at least %llu",
              static_cast<unsigned long long>(pool_bytes), static_cast<unsigned long long>(minimum_bytes));
     }
 
     // The data comes before the log, so that it has the same addresses whichever runtime is used.
-    static PoolHeader layout(std::uint64_t pool_bytes, std::uint64_t log_bytes) {
-        if (log_bytes > pool_bytes || pool_bytes - log_bytes < 2 * page_bytes) refuse_small(pool_bytes, log_bytes + 2 * page_bytes);
+    static PoolHeader layout(std::uint64_t pool_bytes, std::uint64_t log_bytes, const PoolShape& shape) {
+        const std::uint64_t least = least_bytes(log_bytes, shape);
+        if (pool_bytes < least) refuse_small(pool_bytes, least);
         PoolHeader h{};
         h.magic = pool_magic;
         h.version = layout_version;
+        h.logs_more = static_cast<std::uint16_t>(log_bytes == 0 ? 0 : shape.logs - 1);
         h.log_kind = Runtime::log_kind;
+        h.arenas_more = static_cast<std::uint16_t>(shape.arenas - 1);
         h.pool_bytes = pool_bytes;
         h.data_offset = page_bytes;
         h.data_bytes = pool_bytes - page_bytes - log_bytes;
@@ -176,10 +190,12 @@ private:
                 fail(exit_usage, "durasim: the pool was made by a runtime with another kind of log than %s", Runtime::name);
             }
             const bool in_order = h.data_offset == page_bytes && h.root_offset == h.data_offset &&
-                                  h.data_bytes <= h.pool_bytes && h.data_bytes >= sizeof(DataHeader) &&
+                                  h.data_bytes <= h.pool_bytes && h.arenas() <= arenas_max &&
+                                  h.arena_bytes() >= sizeof(ArenaHeader) &&
                                   h.log_offset == h.data_offset + h.data_bytes && h.log_bytes <= h.pool_bytes &&
                                   h.log_offset + h.log_bytes == h.pool_bytes &&
-                                  (h.log_kind == LogKind::none || h.log_bytes >= log_bytes_min);
+                                  h.logs() <= threads_max &&
+                                  (h.log_kind == LogKind::none || h.bytes_per_log() >= log_bytes_min);
             if (!in_order) fail(exit_violation, "durasim: violation: the header of the pool is damaged");
         }
         durasim_declare_data(reinterpret_cast<const void*>(pool_address + h.data_offset), h.data_bytes);
@@ -188,7 +204,7 @@ private:
 
     bool has_data_without_header() const {
         auto* first = reinterpret_cast<const std::uint64_t*>(pool_address + page_bytes);
-        for (unsigned i = 0; i < sizeof(DataHeader) / 8; ++i) {
+        for (unsigned i = 0; i < sizeof(ArenaHeader) / 8; ++i) {
             if (first[i] != 0) return true;
         }
         return false;

@@ -10,6 +10,9 @@
 // A body must be re-executable: hardware may abort and repeat it, and rolls back the pool and the registers but no
 // ordinary memory. Assigning to captured variables is fine, `count += 1` on one is not. A body that returns bool takes
 // the transaction back by returning false. Transactions do not nest.
+//
+// Threads: each one but the first calls durasim::enter_thread(number) before its first transaction; what they share they
+// guard by locks that are held from before the transaction until after its commit (durasim/lock.h).
 #ifndef DURASIM_TX_H
 #define DURASIM_TX_H
 
@@ -19,6 +22,7 @@
 #include "durasim/error.h"
 #include "durasim/layout.h"
 #include "durasim/markers.h"
+#include "durasim/retry.h"
 
 #if defined(DURASIM_BACKEND_MARKERS)
 #include "runtimes/markers.h"
@@ -35,7 +39,8 @@ namespace durasim {
 //   attach(header)             the pool is mapped; called before anything else
 //   format(header, contents)   makes `contents` the header of a fresh pool, all of it or nothing
 //   needs_recovery(), recover()
-//   begin(), commit(), abort() of a transaction; abort returns if the machine leaves the abort to software
+//   enter_thread(number)       prepares the calling thread for transactions; the one that attaches is number 0
+//   begin(), commit(), abort() of a transaction of the calling thread; abort returns if the machine leaves it to software
 //   load(place), store(place, value), naturally aligned values of 1, 2, 4 or 8 bytes
 inline Runtime runtime;
 
@@ -73,10 +78,11 @@ public:
 
     // A block of at least `size_bytes` that starts on a line and shares no line with another block; its content is
     // arbitrary. Given back if the transaction does not commit. Blocks above small_block_bytes_max stay for good.
-    void* allocate(std::uint64_t size_bytes);
+    // The caller holds the lock that the arena belongs to.
+    void* allocate(std::uint64_t size_bytes, std::uint64_t arena = 0);
 
-    // Gives back a block that was allocated with this size.
-    void free(void* block, std::uint64_t size_bytes);
+    // Gives back a block that was allocated with this size from this arena.
+    void free(void* block, std::uint64_t size_bytes, std::uint64_t arena = 0);
 
 private:
     template <class T>
@@ -88,25 +94,20 @@ private:
 
 namespace detail {
 
-// Ordinary memory on purpose: it has to keep its value when an abort restores the registers.
+// Of the calling thread. Ordinary memory on purpose: it has to keep its value when an abort restores the registers.
 struct TxState {
     bool open = false;
     bool abort_requested = false;
-    std::uint64_t attempts = 0;
+    Retry retry;
 };
-inline TxState tx_state;
-
-inline constexpr std::uint64_t attempts_max = 1'000'000;
-inline constexpr std::uint64_t abort_cause_requested = 1;
-// From here on causes name something that is exhausted, for which repeating is no cure.
-inline constexpr std::uint64_t abort_cause_exhausted = 0x200;
+inline constinit thread_local TxState tx_state;
 
 // The frame of this function is the only one that an abort returns into while the body may have run: the body runs in
 // a frame of its own further down, which a repetition builds anew, and callers see an ordinary call.
 [[gnu::noinline]] inline bool run_transaction(bool (*body)(void*), void* context) {
     if (tx_state.open) fail(exit_runtime, "durasim: a transaction was begun inside a transaction; transactions do not nest");
     tx_state.abort_requested = false;
-    tx_state.attempts = 0;
+    tx_state.retry.start();
     while (const std::uint64_t cause = durasim_tx_begin()) {
         tx_state.open = false;
         if (tx_state.abort_requested) return false;
@@ -114,14 +115,7 @@ inline constexpr std::uint64_t abort_cause_exhausted = 0x200;
             fail(exit_runtime, "durasim: the machine aborted a transaction that is kept by software (cause %llu)",
                  static_cast<unsigned long long>(cause));
         }
-        if (cause >= abort_cause_exhausted) {
-            fail(exit_runtime, "durasim: a transaction is too large for the machine (cause %llu)",
-                 static_cast<unsigned long long>(cause));
-        }
-        if (++tx_state.attempts == attempts_max) {
-            fail(exit_runtime, "durasim: the machine aborted the same transaction %llu times, last with cause %llu",
-                 static_cast<unsigned long long>(attempts_max), static_cast<unsigned long long>(cause));
-        }
+        tx_state.retry.again(cause);
     }
     tx_state.open = true;
     runtime.begin();
@@ -137,6 +131,13 @@ inline constexpr std::uint64_t abort_cause_exhausted = 0x200;
 }
 
 }  // namespace detail
+
+// Makes the calling thread ready for transactions. Two threads never have the same number at once; numbers are below
+// the `logs` of the pool's shape. The thread that opened the pool is number 0 and need not call this.
+inline void enter_thread(std::uint64_t number) {
+    detail::tx_state.retry = Retry(number);
+    runtime.enter_thread(number);
+}
 
 // Runs `body(t)` as one atomic and durable transaction. Returns whether it committed: false only if the body said so.
 template <class Body>
@@ -172,9 +173,17 @@ inline std::uint64_t block_bytes(std::uint64_t size_bytes) {
     return line_bytes << detail::block_class(size_bytes);
 }
 
-inline void* Tx::allocate(std::uint64_t size_bytes) {
+namespace detail {
+
+inline ArenaHeader* arena_of(const PoolHeader* pool, std::uint64_t number) {
+    return reinterpret_cast<ArenaHeader*>(pool_address + pool->data_offset + number * pool->arena_bytes());
+}
+
+}  // namespace detail
+
+inline void* Tx::allocate(std::uint64_t size_bytes, std::uint64_t arena) {
     auto* pool = reinterpret_cast<const PoolHeader*>(pool_address);
-    auto* data = reinterpret_cast<DataHeader*>(pool_address + pool->data_offset);
+    ArenaHeader* data = detail::arena_of(pool, arena);
     if (size_bytes <= small_block_bytes_max) {
         std::uint64_t& first = data->free_blocks[detail::block_class(size_bytes)];
         if (const std::uint64_t block = read(first)) {
@@ -183,24 +192,24 @@ inline void* Tx::allocate(std::uint64_t size_bytes) {
         }
     }
     std::uint64_t used = read(data->used_bytes);
-    if (used == 0) used = sizeof(DataHeader);
-    const std::uint64_t need = block_bytes(size_bytes);
-    if (need > pool->data_bytes - used) {
-        fail(exit_runtime, "durasim: the pool is full: %llu of %llu data bytes are in use and a block of %llu is wanted; make it larger",
-             static_cast<unsigned long long>(used), static_cast<unsigned long long>(pool->data_bytes),
-             static_cast<unsigned long long>(need));
+    if (used == 0) used = sizeof(ArenaHeader);
+    const std::uint64_t need = block_bytes(size_bytes), arena_bytes = pool->arena_bytes();
+    if (need > arena_bytes - used) {
+        fail(exit_runtime,
+             "durasim: the pool is full: %llu of %llu bytes of its arena %llu are in use and a block of %llu is wanted; make it larger",
+             static_cast<unsigned long long>(used), static_cast<unsigned long long>(arena_bytes),
+             static_cast<unsigned long long>(arena), static_cast<unsigned long long>(need));
     }
     write(data->used_bytes, used + need);
     return reinterpret_cast<char*>(data) + used;
 }
 
-inline void Tx::free(void* block, std::uint64_t size_bytes) {
+inline void Tx::free(void* block, std::uint64_t size_bytes, std::uint64_t arena) {
     if (size_bytes > small_block_bytes_max) {
         fail(exit_runtime, "durasim: a block of %llu bytes cannot be freed; only blocks of up to %llu bytes can",
              static_cast<unsigned long long>(size_bytes), static_cast<unsigned long long>(small_block_bytes_max));
     }
-    auto* pool = reinterpret_cast<const PoolHeader*>(pool_address);
-    auto* data = reinterpret_cast<DataHeader*>(pool_address + pool->data_offset);
+    ArenaHeader* data = detail::arena_of(reinterpret_cast<const PoolHeader*>(pool_address), arena);
     std::uint64_t& first = data->free_blocks[detail::block_class(size_bytes)];
     write(*static_cast<std::uint64_t*>(block), read(first));
     write(first, reinterpret_cast<std::uint64_t>(block));

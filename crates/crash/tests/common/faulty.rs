@@ -87,6 +87,10 @@ impl<D: Design, const FAULT: u8> Design for Faulty<D, FAULT> {
         Ok(Box::new(State { inner: D::build(spec, geometry)?, fault: FAULTS[FAULT as usize] }))
     }
 
+    fn load(spec: &Self::Spec, geometry: &Geometry, bytes: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
+        Ok(Box::new(State { inner: D::load(spec, geometry, bytes)?, fault: FAULTS[FAULT as usize] }))
+    }
+
     fn recover(spec: &Self::Spec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
         let fault = FAULTS[FAULT as usize];
         let structures = image.structures.clone();
@@ -125,13 +129,13 @@ impl<D: Design, const FAULT: u8> Design for Faulty<D, FAULT> {
     }
 }
 
-/// Bends the saved contents of a transaction cache: a number of shadow slots, the slots, records of 88 bytes.
+/// Bends the saved contents of a transaction cache: a number of shadows, slot and mask of each, records of 88 bytes.
 fn bend(fault: Fault, bytes: &mut Vec<u8>) {
     if bytes.is_empty() {
         return;
     }
     let shadows = u64::from_le_bytes(bytes[..8].try_into().expect("eight bytes")) as usize;
-    let records = 8 + 8 * shadows;
+    let records = 8 + 16 * shadows;
     match fault {
         Fault::RecoveryDropsEntry => bytes.truncate(records.max(bytes.len().saturating_sub(88))),
         Fault::RecoveryNewestFirst => {
@@ -338,6 +342,10 @@ impl Durability for State {
 
     fn fork(&self) -> Box<dyn Durability> {
         Box::new(State { inner: self.inner.fork(), fault: self.fault })
+    }
+
+    fn save(&self) -> Vec<u8> {
+        self.inner.save()
     }
 }
 

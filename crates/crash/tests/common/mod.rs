@@ -220,9 +220,24 @@ impl Life {
         self.tally.aborted += 1;
     }
 
+    /// Makes a request, again and again while it is pending.
+    fn request(&mut self, mut ask: impl FnMut(&mut System, Cycle) -> Outcome) -> Outcome {
+        let mut at = self.now;
+        loop {
+            match ask(&mut self.system, at) {
+                Outcome::Pending => at = self.system.wait_alone(CORE),
+                outcome => return outcome,
+            }
+            if self.system.halted() {
+                return Outcome::Done(at);
+            }
+        }
+    }
+
     /// Takes notice of how a request ended; true if it was done.
     fn done(&mut self, outcome: Outcome) -> bool {
         match outcome {
+            Outcome::Pending => unreachable!("requests are made until they are not pending"),
             Outcome::Done(cycle) => {
                 self.now = self.now.max(cycle);
                 true
@@ -276,7 +291,9 @@ impl Life {
                 Ok(())
             }
             88..=91 => {
-                self.now = self.now.max(self.system.fence(CORE, self.rng.below(4) > 0, self.now));
+                let orders_writes = self.rng.below(4) > 0;
+                let outcome = self.request(|system, at| system.fence(CORE, orders_writes, at));
+                self.done(outcome);
                 Ok(())
             }
             92..=93 => {
@@ -306,7 +323,7 @@ impl Life {
         let tx = self.system.new_tx();
         let ops = 1 + self.rng.below(self.tx_ops_max);
         self.open = Some((tx, self.pmem.clone(), ops));
-        let outcome = self.system.tx_begin(CORE, tx, self.now);
+        let outcome = self.request(|system, at| system.tx_begin(CORE, tx, at));
         self.done(outcome);
         Ok(())
     }
@@ -323,7 +340,7 @@ impl Life {
             self.rolled_back(cycle);
             return Ok(());
         }
-        let outcome = self.system.tx_commit(CORE, tx, self.now);
+        let outcome = self.request(|system, at| system.tx_commit(CORE, tx, at));
         if self.done(outcome) {
             self.tally.committed += 1;
             self.open = None;
@@ -361,7 +378,7 @@ impl Life {
         self.rng.fill(&mut data[..len as usize]);
         let pending =
             PendingStore { addr: base.plus(offset), len: len as u8, data: u64::from_le_bytes(data), tx: self.tx() };
-        let outcome = self.system.store(CORE, &pending, self.now);
+        let outcome = self.request(|system, at| system.store(CORE, &pending, at));
         if self.done(outcome) {
             let range = offset as usize..(offset + len) as usize;
             self.bytes(base)[range].copy_from_slice(&data[..len as usize]);
@@ -374,7 +391,7 @@ impl Life {
         let writes = self.rng.below(3) > 0;
         let place = PendingStore { addr: base.plus(offset), len: 8, data: new, tx: self.tx() };
         let mut update = |_| writes.then_some(new);
-        let (old, outcome) = self.system.atomic(CORE, &place, self.now, &mut update);
+        let (old, outcome) = self.system.atomic(CORE, &place, writes, self.now, &mut update);
         if self.done(outcome) {
             self.compare(base, offset, &old.to_le_bytes(), "an atomic operation")?;
             if writes {

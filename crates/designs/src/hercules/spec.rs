@@ -27,6 +27,16 @@ pub enum TxLenStore {
     Controller,
 }
 
+/// Which of two transactions aborts when one asks for a line of the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ConflictLoser {
+    /// The one that the line belongs to.
+    Owner,
+    /// The one that asks. A request outside of transactions aborts the owner all the same.
+    Requester,
+}
+
 /// Parameters of Hercules.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -49,6 +59,9 @@ pub struct HerculesSpec {
     pub state_reset_cycles: Cycle,
     /// How TxLen is stored (not in the paper; DEVIATIONS.md, hercules-txlen-store).
     pub tx_len_store: TxLenStore,
+    /// Who aborts when a transaction asks for a line of another one in a cache (not clear in the paper; DEVIATIONS.md,
+    /// hercules-conflict).
+    pub conflict_loser: ConflictLoser,
     /// Entries of the eWPQ (section 4.2: 512).
     pub ewpq_entries: u32,
     /// Size of the eWPQ extension area in multiples of the eWPQ (section 4.2: 10).
@@ -80,6 +93,7 @@ impl Default for HerculesSpec {
             tag_latency_rounding: Rounding::Up,
             state_reset_cycles: 10,
             tx_len_store: TxLenStore::Cached,
+            conflict_loser: ConflictLoser::Owner,
             ewpq_entries: 512,
             ewpq_extension_factor: 10,
             ewpq_search_cycles: 10,

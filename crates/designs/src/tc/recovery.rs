@@ -1,11 +1,14 @@
-//! Recovery: an uncommitted transaction that used the fall-back path is undone from the shadow area, then committed
+//! Recovery: uncommitted transactions that used the fall-back path are undone from the shadow area, then committed
 //! entries are written home, oldest first (section 3, "multiversioning"). Both may be repeated at will; the
 //! nonvolatile contents are cleared last.
+//!
+//! The order of the cores does not matter: two transaction caches never hold committed entries of the same bytes
+//! [D:tc-order].
 
 use super::TcSpec;
 use super::fifo::Saved;
 use durasim_design::{CrashImage, Cut, Geometry, RecoveryReport};
-use durasim_types::{CoreId, PhysAddr};
+use durasim_types::{CoreId, Line, LineAddr, PhysAddr};
 
 /// The name of a core's transaction cache in a crash image.
 pub(super) fn structure_name(core: CoreId) -> String {
@@ -15,23 +18,30 @@ pub(super) fn structure_name(core: CoreId) -> String {
 pub(super) fn recover(spec: &TcSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
     let mut report = RecoveryReport::default();
     let (data, homes) = (geometry.region("shadow_data").base, geometry.region("shadow_homes").base);
+    let saved = |image: &CrashImage, core| Saved::load(image.structure(&structure_name(core)).unwrap_or(&[]));
+    let mut patch = |image: &mut CrashImage, line: LineAddr, mask: u64, data: &Line| {
+        let mut merged = image.line(line.base());
+        for (i, byte) in merged.iter_mut().enumerate().filter(|(i, _)| mask >> i & 1 == 1) {
+            *byte = data[i];
+        }
+        report.lines_written += 1;
+        image.write(line.base(), &merged)
+    };
     for core in (0..geometry.cores).map(CoreId) {
-        let saved = Saved::load(image.structure(&structure_name(core)).unwrap_or(&[]));
-        for slot in &saved.shadows {
+        for (slot, mask) in saved(image, core).shadows {
             let slot = u64::from(core.0) * u64::from(spec.shadow_lines) + slot;
-            let home = PhysAddr(image.read_u64(homes.plus(slot * 8)));
+            let home = PhysAddr(image.read_u64(homes.plus(slot * 8))).line();
             let old = image.line(data.plus(slot * 64));
-            image.write(home, &old)?;
-            report.lines_written += 1;
+            patch(image, home, mask, &old)?;
         }
-        for (line, mask, data) in &saved.committed {
-            let mut merged = image.line(line.base());
-            for (i, byte) in merged.iter_mut().enumerate().filter(|(i, _)| mask >> i & 1 == 1) {
-                *byte = data[i];
-            }
-            image.write(line.base(), &merged)?;
-            report.lines_written += 1;
+    }
+    for core in (0..geometry.cores).map(CoreId) {
+        for (line, mask, data) in &saved(image, core).committed {
+            patch(image, *line, *mask, data)?;
         }
+    }
+    for core in (0..geometry.cores).map(CoreId) {
+        let saved = saved(image, core);
         report.replayed += u64::from(!saved.committed.is_empty());
         report.discarded += u64::from(saved.active > 0);
     }

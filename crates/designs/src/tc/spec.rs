@@ -75,6 +75,10 @@ impl TcSpec {
         let id_bits = u64::from(u32::BITS - (self.entries.max(2) - 1).leading_zeros());
         cost.add("TxID/mode register", id_bits, cores);
         cost.add("next TxID register", id_bits, cores);
+        if g.cores > 1 {
+            // The core on which the running transaction began [D:tc-home].
+            cost.add("home core register", u64::from(u16::BITS - (g.cores - 1).leading_zeros()), cores);
+        }
         for level in LevelId::ALL {
             let instances = if level == LevelId::Llc { 1 } else { cores };
             cost.add(&format!("P/V flags {}", level.name()), g.level(level).lines(), instances);

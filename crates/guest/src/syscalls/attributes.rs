@@ -4,15 +4,12 @@
 //! the host (see `stat.rs`).
 
 use super::files::refuse_pmem_sync;
-use super::paths::{Place, relative};
+use super::paths::Place;
 use super::{Answer, Call, Stop};
 use crate::files::Kind;
-use crate::host::{self, OpenMode};
 use crate::stack::USER_ID;
 use ::syscalls::Errno;
-use cap_std::fs::{Permissions, PermissionsExt};
 use durasim_types::PAGE_BYTES;
-use std::os::unix::fs::PermissionsExt as _;
 
 const AT_FDCWD: i32 = -100;
 const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
@@ -20,9 +17,8 @@ const AT_EMPTY_PATH: u64 = 0x1000;
 
 impl Call<'_> {
     pub(super) fn fchmod(&mut self, fd: i32, mode: u64) -> Answer {
-        if let Kind::Host { host, .. } = &self.process.files.get(fd)?.kind {
-            let rights = std::fs::Permissions::from_mode((mode & 0o777) as u32);
-            host.file.set_permissions(rights).map_err(|e| host::errno(&e))?;
+        if let Kind::File { file, .. } = self.process.files.get(fd)?.kind {
+            self.process.files.root.set_rights_of(file, (mode & 0o777) as u32)?;
         }
         Ok(0)
     }
@@ -30,8 +26,9 @@ impl Call<'_> {
     pub(super) fn fchmodat(&mut self, folder_fd: i32, path: u64, mode: u64) -> Answer {
         let place = self.place_at(folder_fd, path)?;
         if let Place::Host(path) = &place {
-            let rights = Permissions::from_mode((mode & 0o777) as u32);
-            self.root()?.set_permissions(relative(path), rights).map_err(|e| host::errno(&e))?;
+            if let Some(file) = self.process.files.root.set_rights(path, (mode & 0o777) as u32)? {
+                self.process.files.release_unused(file);
+            }
         } else {
             self.stat_of(&place, true)?;
         }
@@ -79,9 +76,10 @@ impl Call<'_> {
         }
         match place {
             Place::Host(path) => {
-                let mode = OpenMode { write: true, ..OpenMode::default() };
-                let file = host::open(&*self.root()?, relative(&path), mode).map_err(|e| host::errno(&e))?;
-                self.resize_host(&file, size_bytes)?;
+                // Stores through mappings come first: the new size cuts them off.
+                self.process.files.write_back_all(self.mem);
+                let file = self.process.files.root.truncate(&path, size_bytes)?;
+                self.process.files.release_unused(file);
             }
             Place::Pmem(name) => self.resize_pmem(&name, size_bytes)?,
             _ => return Err(Errno::EINVAL.into()),
@@ -92,8 +90,7 @@ impl Call<'_> {
     pub(super) fn linkat(&mut self, from_fd: i32, from: u64, to_fd: i32, to: u64) -> Answer {
         match (self.place_at(from_fd, from)?, self.place_at(to_fd, to)?) {
             (Place::Host(from), Place::Host(to)) => {
-                let root = self.root()?;
-                root.hard_link(relative(&from), &root, relative(&to)).map_err(|e| host::errno(&e))?;
+                self.process.files.root.link(&from, &to)?;
                 Ok(0)
             }
             (Place::Pmem(_), Place::Pmem(_)) => Err(Errno::EPERM.into()),
@@ -105,7 +102,7 @@ impl Call<'_> {
     pub(super) fn symlinkat(&mut self, target: u64, folder_fd: i32, path: u64) -> Answer {
         let target = self.text_from(target)?;
         let Place::Host(path) = self.place_at(folder_fd, path)? else { return Err(Errno::EPERM.into()) };
-        self.root()?.symlink(target, relative(&path)).map_err(|e| host::errno(&e))?;
+        self.process.files.root.symlink(&target, &path)?;
         Ok(0)
     }
 

@@ -2,11 +2,10 @@
 
 use super::{Answer, Call, Stop, refuse};
 use crate::files::{Device, FILES_MAX, Kind};
-use crate::host::{self, HostFile};
+use crate::folder::FileId;
 use crate::{Extent, PmemError};
 use ::syscalls::Errno;
 use durasim_types::PAGE_BYTES;
-use std::os::unix::fs::FileExt;
 
 /// The most that one system call transfers, as in Linux.
 pub(super) const TRANSFER_MAX: u64 = 0x7fff_f000;
@@ -75,9 +74,9 @@ impl Call<'_> {
                 self.process.random.fill(&mut bytes);
                 Ok(bytes)
             }
-            Kind::Host { host, .. } => {
-                self.write_back_shared(host.key)?;
-                host::read_at(&host.file, offset, len as usize).map_err(|e| host::errno(&e).into())
+            Kind::File { file, .. } => {
+                self.process.files.write_back(file, self.mem)?;
+                Ok(self.process.files.root.read(file, offset, len)?)
             }
             Kind::Pmem { name } => {
                 let extent = self.pmem_extent(&name);
@@ -130,9 +129,9 @@ impl Call<'_> {
         match self.process.files.get(fd)?.kind.clone() {
             Kind::Output(stream) => self.sink.write(stream, bytes),
             Kind::Device(_) => {}
-            Kind::Host { host, .. } => {
-                host.file.write_all_at(bytes, offset).map_err(|e| host::errno(&e))?;
-                for shared in self.process.files.shared_of(host.key) {
+            Kind::File { file, .. } => {
+                self.process.files.root.write(file, offset, bytes)?;
+                if let Some(shared) = self.process.files.shared_of(file) {
                     shared.take_over(self.mem, offset, bytes);
                 }
             }
@@ -178,7 +177,7 @@ impl Call<'_> {
     /// The length of the file.
     pub(super) fn size_of(&self, fd: i32) -> Result<u64, Stop> {
         match &self.process.files.get(fd)?.kind {
-            Kind::Host { host, .. } => Ok(host.file.metadata().map_err(|e| host::errno(&e))?.len()),
+            &Kind::File { file, .. } => Ok(self.process.files.root.file(file).size_bytes),
             Kind::Pmem { name } => Ok(self.pmem_extent(name).size_bytes),
             _ => Ok(0),
         }
@@ -271,17 +270,16 @@ impl Call<'_> {
             return Err(Errno::EINVAL.into());
         }
         match opened.kind.clone() {
-            Kind::Host { host, .. } => self.resize_host(&host, size_bytes)?,
+            Kind::File { file, .. } => self.resize_file(file, size_bytes)?,
             Kind::Pmem { name } => self.resize_pmem(&name, size_bytes)?,
             _ => return Err(Errno::EINVAL.into()),
         }
         Ok(0)
     }
 
-    pub(super) fn resize_host(&mut self, host: &HostFile, size_bytes: u64) -> Result<(), Stop> {
-        self.write_back_shared(host.key)?;
-        host.file.set_len(size_bytes).map_err(|e| host::errno(&e))?;
-        Ok(())
+    fn resize_file(&mut self, file: FileId, size_bytes: u64) -> Result<(), Stop> {
+        self.process.files.write_back(file, self.mem)?;
+        Ok(self.process.files.root.resize(file, size_bytes)?)
     }
 
     pub(super) fn fallocate(&mut self, fd: i32, mode: u64, offset: i64, len: i64) -> Answer {
@@ -300,23 +298,15 @@ impl Call<'_> {
 
     pub(super) fn fsync(&mut self, fd: i32) -> Answer {
         match self.process.files.get(fd)?.kind.clone() {
-            Kind::Host { host, .. } => {
-                self.write_back_shared(host.key)?;
-                host.file.sync_all().map_err(|e| host::errno(&e))?;
+            Kind::File { file, .. } => {
+                self.process.files.write_back(file, self.mem)?;
+                self.process.files.root.sync(file)?;
                 Ok(0)
             }
             Kind::Pmem { name } => refuse_pmem_sync(&name),
             Kind::Folder { .. } => Ok(0),
             _ => Err(Errno::EINVAL.into()),
         }
-    }
-
-    /// Makes what the program stored through shared mappings of a host file visible in the file.
-    fn write_back_shared(&mut self, key: (u64, u64)) -> Result<(), Stop> {
-        for shared in self.process.files.shared_of(key) {
-            shared.write_back(self.mem).map_err(|e| host::errno(&e))?;
-        }
-        Ok(())
     }
 
     /// The extent of an open file under `/pmem/`.

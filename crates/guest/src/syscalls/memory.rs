@@ -2,8 +2,8 @@
 
 use super::files::refuse_pmem_sync;
 use super::{Answer, Call, Stop, refuse};
-use crate::files::{Device, Kind};
-use crate::host::{self, HostFile, SharedFile};
+use crate::files::{Device, Kind, SharedFile};
+use crate::folder::FileId;
 use crate::space::{Backing, PMEM_WINDOW_BASE, PMEM_WINDOW_END, Rights, USER_BEGIN, USER_END, page_down, page_up};
 use ::syscalls::Errno;
 use durasim_types::{PAGE_BYTES, PhysAddr};
@@ -93,8 +93,8 @@ impl Call<'_> {
             Kind::Pmem { name } if shared => self.map_pmem(&name, hint, len, rights, flags, offset),
             Kind::Pmem { name } => self.map_pmem_copy(&name, hint, len, rights, flags, offset),
             _ if flags & MAP_KIND == MAP_SHARED_VALIDATE && flags & MAP_SYNC != 0 => Err(Errno::EOPNOTSUPP.into()),
-            Kind::Host { host, .. } if shared => self.map_shared(host, writable, hint, len, rights, flags, offset),
-            Kind::Host { host, .. } => self.map_copy(&host, hint, len, rights, flags, offset),
+            Kind::File { file, .. } if shared => self.map_shared(file, writable, hint, len, rights, flags, offset),
+            Kind::File { file, .. } => self.map_copy(file, hint, len, rights, flags, offset),
             Kind::Device(Device::Zero) => self.map_anonymous(hint, len, rights, flags),
             _ => Err(Errno::ENODEV.into()),
         }
@@ -111,7 +111,7 @@ impl Call<'_> {
     }
 
     /// A private copy of a part of a host file, taken at once. Pages behind its end are zero.
-    fn map_copy(&mut self, file: &HostFile, hint: u64, len: u64, rights: Rights, flags: u64, offset: u64) -> Answer {
+    fn map_copy(&mut self, file: FileId, hint: u64, len: u64, rights: Rights, flags: u64, offset: u64) -> Answer {
         let bytes = self.file_bytes(file, offset, len)?;
         let start = self.place_mapping(hint, len, flags)?;
         self.process.space.map_area(start, start + len, rights, Backing::FileCopy);
@@ -121,13 +121,13 @@ impl Call<'_> {
     }
 
     /// The bytes of a host file that exist in a range, if the DRAM could hold them.
-    fn file_bytes(&mut self, file: &HostFile, offset: u64, len: u64) -> Result<Vec<u8>, Stop> {
-        let size_bytes = file.file.metadata().map_err(|e| host::errno(&e))?.len();
+    fn file_bytes(&mut self, file: FileId, offset: u64, len: u64) -> Result<Vec<u8>, Stop> {
+        let size_bytes = self.process.files.root.file(file).size_bytes;
         let wanted = len.min(size_bytes.saturating_sub(offset));
         if !self.process.space.could_back(page_up(wanted)) {
             return Err(Errno::ENOMEM.into());
         }
-        Ok(host::read_at(&file.file, offset, wanted as usize).map_err(|e| host::errno(&e))?)
+        Ok(self.process.files.root.read(file, offset, wanted)?)
     }
 
     /// A mapping whose stores reach the host file: at `msync`, when it is unmapped, when the file is read and at the
@@ -135,7 +135,7 @@ impl Call<'_> {
     #[allow(clippy::too_many_arguments, reason = "these are the arguments of mmap")]
     fn map_shared(
         &mut self,
-        host: HostFile,
+        file: FileId,
         writable: bool,
         hint: u64,
         len: u64,
@@ -147,8 +147,8 @@ impl Call<'_> {
         // Placed first: it may take away the last other mapping of this file.
         let start = self.place_mapping(hint, len, flags)?;
         let files = &mut self.process.files;
-        let known = files.shared.iter().position(|s| s.as_ref().is_some_and(|s| s.host.key == host.key));
-        let object = known.unwrap_or_else(|| files.add_shared(SharedFile { host, frames: BTreeMap::new(), writable }));
+        let known = files.shared.iter().position(|s| s.as_ref().is_some_and(|s| s.file == file));
+        let object = known.unwrap_or_else(|| files.add_shared(SharedFile { file, frames: BTreeMap::new(), writable }));
         if let Err(stop) = self.load_shared(object, first_page, count) {
             if known.is_none() {
                 self.process.files.shared[object] = None;
@@ -165,15 +165,17 @@ impl Call<'_> {
 
     /// Brings those pages of a range of a file into frames that no mapping has brought before: all of them or none.
     fn load_shared(&mut self, object: usize, first_page: u64, count: u64) -> Result<(), Stop> {
-        let shared = self.process.files.shared[object].as_mut().expect("found or added");
+        let shared = self.process.files.shared[object].as_ref().expect("found or added");
         let pages = first_page..first_page + count;
         let present = shared.frames.range(pages.clone()).count() as u64;
         if !self.process.space.could_back((count - present) * PAGE_BYTES) {
             return Err(Errno::ENOMEM.into());
         }
         let missing: Vec<u64> = pages.filter(|page| !shared.frames.contains_key(page)).collect();
-        let read = |page: &u64| host::read_at(&shared.host.file, page * PAGE_BYTES, PAGE_BYTES as usize);
-        let contents: Vec<Vec<u8>> = missing.iter().map(read).collect::<Result<_, _>>().map_err(|e| host::errno(&e))?;
+        let file = shared.file;
+        let read = |page: &u64| self.process.files.root.read(file, page * PAGE_BYTES, PAGE_BYTES);
+        let contents: Vec<Vec<u8>> = missing.iter().map(read).collect::<Result<_, _>>()?;
+        let shared = self.process.files.shared[object].as_mut().expect("found or added");
         for (page, bytes) in missing.into_iter().zip(contents) {
             let frame = self.process.space.frames.take().expect("counted before");
             self.mem.write(frame, &bytes);
@@ -280,11 +282,12 @@ impl Call<'_> {
                 continue;
             }
             if let Some(shared) = self.process.files.shared[object].take() {
-                let written = shared.write_back(self.mem);
+                let written = shared.write_back(&mut self.process.files.root, self.mem);
                 for frame in shared.frames.into_values() {
                     space.frames.give_back(frame, self.mem);
                 }
-                written.map_err(|e| host::errno(&e))?;
+                self.process.files.release_unused(shared.file);
+                written?;
             }
         }
         Ok(())
@@ -378,7 +381,7 @@ impl Call<'_> {
             match area.backing {
                 Backing::Shared { object, .. } => {
                     let shared = self.process.files.shared[object].as_ref().expect("mapped objects stay");
-                    shared.write_back(self.mem).map_err(|e| host::errno(&e))?;
+                    shared.write_back(&mut self.process.files.root, self.mem)?;
                 }
                 Backing::Pmem => {
                     let offset = at - PMEM_WINDOW_BASE;

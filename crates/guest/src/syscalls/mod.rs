@@ -113,12 +113,16 @@ impl Process {
     ) -> Result<SyscallOutcome, GuestFault> {
         let number = hart.x[17];
         let args: [u64; 6] = hart.x[10..16].try_into().expect("six argument registers");
-        let fault = |last: Option<&str>, what| GuestFault { pc: hart.pc, what, last_syscall: last.map(str::to_string) };
+        let fault = |last: Option<Sysno>, what| GuestFault {
+            pc: hart.pc,
+            what,
+            last_syscall: last.map(|s| s.name().to_string()),
+        };
         let Some(sysno) = usize::try_from(number).ok().and_then(Sysno::new) else {
             return Err(fault(self.last_syscall, format!("system call {number} does not exist")));
         };
         let answer = Call { process: self, thread, hart, mem, now_ns, sink }.dispatch(sysno, args);
-        let previous = self.last_syscall.replace(sysno.name());
+        let previous = self.last_syscall.replace(sysno);
         let (result, outcome) = match answer {
             Ok(value) => (value, SyscallOutcome::Continue),
             Err(Stop::Errno(errno)) => (negative(errno), SyscallOutcome::Continue),

@@ -1,10 +1,10 @@
 //! System calls that take a path.
 
 use super::files::{O_CLOEXEC, pmem_errno};
-use super::paths::{Place, relative};
+use super::paths::Place;
 use super::{Answer, Call, Stop};
 use crate::files::{Kind, Opened};
-use crate::host::{self, OpenMode};
+use crate::folder::{Node, OpenMode, Opening};
 use ::syscalls::Errno;
 
 const O_ACCESS: u64 = 3;
@@ -63,34 +63,20 @@ impl Call<'_> {
             }
             Place::Device(device) => Ok(Kind::Device(device)),
             Place::Executable => Err(Errno::EACCES.into()),
-            Place::Host(path) => self.open_host(path, mode, flags & O_NOFOLLOW != 0),
+            Place::Host(path) => self.open_file(path, mode, flags & O_NOFOLLOW != 0),
         }
     }
 
-    fn open_host(&mut self, path: String, mode: OpenMode, stay: bool) -> Result<Kind, Stop> {
-        let root = self.root()?;
-        let inside = relative(&path);
-        if stay && root.symlink_metadata(inside).is_ok_and(|m| m.is_symlink()) {
-            return Err(Errno::ELOOP.into());
-        }
-        match root.metadata(inside) {
-            Ok(found) if found.is_dir() => return Ok(Kind::Folder { path, entries: None }),
-            // A pipe would block the simulator; a device of the host is none of the program's business.
-            Ok(found) if !found.is_file() => return Err(Errno::EACCES.into()),
-            _ => {}
-        }
-        let host = host::open(&root, inside, mode).map_err(|e| host::errno(&e))?;
-        if mode.truncate {
-            self.truncated(&host);
-        }
-        Ok(Kind::Host { host, path })
-    }
-
-    /// A file was emptied by O_TRUNC: pages of it that are mapped read as zero.
-    fn truncated(&mut self, file: &host::HostFile) {
-        for shared in self.process.files.shared_of(file.key) {
+    fn open_file(&mut self, path: String, mode: OpenMode, stay: bool) -> Result<Kind, Stop> {
+        let Opening::File(file) = self.process.files.root.open(&path, mode, stay)? else {
+            return Ok(Kind::Folder { path, entries: None });
+        };
+        if mode.truncate
+            && let Some(shared) = self.process.files.shared_of(file)
+        {
             shared.clear(self.mem);
         }
+        Ok(Kind::File { file, path })
     }
 
     pub(super) fn faccessat(&mut self, folder_fd: i32, path: u64, mode: u64) -> Answer {
@@ -106,10 +92,11 @@ impl Call<'_> {
     pub(super) fn readlinkat(&mut self, folder_fd: i32, path: u64, to: u64, len: u64) -> Answer {
         let target = match self.place_at(folder_fd, path)? {
             Place::Executable => self.process.exe_link.clone(),
-            Place::Host(path) => {
-                let target = self.root()?.read_link_contents(relative(&path)).map_err(|e| host::errno(&e))?;
-                target.into_os_string().into_string().map_err(|_| Errno::EILSEQ)?
-            }
+            Place::Host(path) => match self.process.files.root.resolve(&path, false)?.1 {
+                Node::Symlink(target) => target,
+                Node::Absent => return Err(Errno::ENOENT.into()),
+                _ => return Err(Errno::EINVAL.into()),
+            },
             place => {
                 self.stat_of(&place, false)?;
                 return Err(Errno::EINVAL.into());
@@ -125,10 +112,12 @@ impl Call<'_> {
         let folder = flags & REMOVE_FOLDER != 0;
         match self.place_at(folder_fd, path)? {
             Place::Host(path) => {
-                let root = self.root()?;
-                let inside = relative(&path);
-                let removed = if folder { root.remove_dir(inside) } else { root.remove_file(inside) };
-                removed.map_err(|e| host::errno(&e))?;
+                let files = &mut self.process.files;
+                if folder {
+                    files.root.remove_folder(&path)?;
+                } else if let Some(file) = files.root.unlink(&path)? {
+                    files.release_unused(file);
+                }
                 Ok(0)
             }
             Place::Pmem(name) if !folder => {
@@ -155,7 +144,7 @@ impl Call<'_> {
     pub(super) fn mkdirat(&mut self, folder_fd: i32, path: u64) -> Answer {
         match self.place_at(folder_fd, path)? {
             Place::Host(path) => {
-                self.root()?.create_dir(relative(&path)).map_err(|e| host::errno(&e))?;
+                self.process.files.root.make_folder(&path)?;
                 Ok(0)
             }
             Place::PmemFolder => Err(Errno::EEXIST.into()),
@@ -178,8 +167,9 @@ impl Call<'_> {
         }
         match (from, to) {
             (Place::Host(from), Place::Host(to)) => {
-                let root = self.root()?;
-                root.rename(relative(&from), &root, relative(&to)).map_err(|e| host::errno(&e))?;
+                if let Some(file) = self.process.files.root.rename(&from, &to)? {
+                    self.process.files.release_unused(file);
+                }
             }
             (Place::Pmem(from), Place::Pmem(to)) => {
                 self.process.pool.get(&from).ok_or(Errno::ENOENT)?;

@@ -3,8 +3,6 @@
 use super::{Call, Stop};
 use crate::files::{Device, Kind};
 use ::syscalls::Errno;
-use cap_std::fs::Dir;
-use std::sync::Arc;
 
 const AT_FDCWD: i32 = -100;
 
@@ -56,14 +54,6 @@ fn place(path: String) -> Place {
     }
 }
 
-/// A path of [`Place::Host`] as the host's folder takes it.
-pub(crate) fn relative(path: &str) -> &str {
-    match path.trim_start_matches('/') {
-        "" => ".",
-        inside => inside,
-    }
-}
-
 impl Call<'_> {
     /// What `path` names, relative to the open folder `folder_fd`.
     pub(super) fn resolve(&mut self, folder_fd: i32, path: &str) -> Result<Place, Stop> {
@@ -92,11 +82,6 @@ impl Call<'_> {
         let path = self.text_from(addr)?;
         self.resolve(folder_fd, &path)
     }
-
-    /// The root folder; without one no file of the host exists.
-    pub(super) fn root(&self) -> Result<Arc<Dir>, Stop> {
-        self.process.files.root.clone().ok_or(Stop::Errno(Errno::ENOENT))
-    }
 }
 
 #[cfg(test)]
@@ -110,7 +95,5 @@ mod tests {
         assert_eq!(join("/a", "/x/.."), "/");
         assert_eq!(place(join("/", "pmem/../pmem/tree")), Place::Pmem("tree".into()));
         assert_eq!(place(join("/pmem", ".")), Place::PmemFolder);
-        assert_eq!(relative("/"), ".");
-        assert_eq!(relative("/a/b"), "a/b");
     }
 }

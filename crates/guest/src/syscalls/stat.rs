@@ -1,10 +1,10 @@
 //! What the program is told about files. Times, owners, inode numbers and rights of the host are not shown: they
 //! would differ from run to run.
 
-use super::paths::{Place, relative};
+use super::paths::Place;
 use super::{Answer, Call, Stop};
 use crate::files::{Entry, Kind};
-use crate::host;
+use crate::folder::Node;
 use crate::stack::USER_ID;
 use ::syscalls::Errno;
 use durasim_types::PAGE_BYTES;
@@ -88,16 +88,9 @@ fn inode_of(path: &str) -> u64 {
     u64::from_le_bytes(hash.as_bytes()[..8].try_into().expect("eight bytes")) >> 1
 }
 
-fn facts_of(path: &str, metadata: &cap_std::fs::Metadata) -> Facts {
-    use cap_std::fs::PermissionsExt;
-    if metadata.is_dir() {
-        return Facts::new(path, FOLDER | 0o755, PAGE_BYTES);
-    }
-    if metadata.is_symlink() {
-        return Facts::new(path, SYMLINK | 0o777, metadata.len());
-    }
-    let executable = metadata.permissions().mode() & 0o100 != 0;
-    Facts::new(path, REGULAR | if executable { 0o755 } else { 0o644 }, metadata.len())
+/// A file of so many bytes with these bits of rights.
+fn file_facts(path: &str, size_bytes: u64, mode: u32) -> Facts {
+    Facts::new(path, REGULAR | if mode & 0o100 != 0 { 0o755 } else { 0o644 }, size_bytes)
 }
 
 impl Call<'_> {
@@ -134,7 +127,7 @@ impl Call<'_> {
             Kind::Stdin => Ok(Facts::new("pipe:0", PIPE | 0o600, 0)),
             Kind::Output(_) => Ok(Facts::new("pipe:1", PIPE | 0o600, 0)),
             Kind::Device(device) => self.stat_of(&Place::Device(*device), true),
-            Kind::Host { path, .. } => Ok(Facts::new(path, REGULAR | 0o644, size_bytes)),
+            Kind::File { path, .. } => Ok(Facts::new(path, REGULAR | 0o644, size_bytes)),
             Kind::Pmem { name } => Ok(Facts::new(&format!("/pmem/{name}"), REGULAR | 0o600, size_bytes)),
             Kind::Folder { path, .. } => Ok(Facts::new(path, FOLDER | 0o755, PAGE_BYTES)),
         }
@@ -151,9 +144,15 @@ impl Call<'_> {
             Place::Device(device) => Ok(Facts::new(&format!("{device:?}"), CHARACTER_DEVICE | 0o666, 0)),
             Place::Executable => Ok(Facts::new("/proc/self/exe", SYMLINK | 0o777, 0)),
             Place::Host(path) => {
-                let (root, inside) = (self.root()?, relative(path));
-                let found = if follow { root.metadata(inside) } else { root.symlink_metadata(inside) };
-                Ok(facts_of(path, &found.map_err(|e| host::errno(&e))?))
+                let root = &self.process.files.root;
+                match root.resolve(path, follow)?.1 {
+                    Node::Absent => Err(Errno::ENOENT.into()),
+                    Node::Folder { .. } => Ok(Facts::new(path, FOLDER | 0o755, PAGE_BYTES)),
+                    Node::Symlink(target) => Ok(Facts::new(path, SYMLINK | 0o777, target.len() as u64)),
+                    Node::File(file) => Ok(file_facts(path, root.file(file).size_bytes, root.file(file).mode)),
+                    Node::HostFile { size_bytes, mode, .. } => Ok(file_facts(path, size_bytes, mode)),
+                    Node::Other => Ok(file_facts(path, 0, 0)),
+                }
             }
         }
     }
@@ -205,15 +204,11 @@ impl Call<'_> {
         if path == "/pmem" {
             entries.extend(self.process.pool.files().map(|(name, _)| entry(name.to_string(), REGULAR_TYPE)));
         } else {
-            for found in self.root()?.read_dir(relative(path)).map_err(|e| host::errno(&e))? {
-                let found = found.map_err(|e| host::errno(&e))?;
-                let kind = found.file_type().map_err(|e| host::errno(&e))?;
-                // A name that is not UTF-8 could not be opened anyway.
-                let Ok(name) = found.file_name().into_string() else { continue };
-                let file_type = match () {
-                    () if kind.is_dir() => FOLDER_TYPE,
-                    () if kind.is_symlink() => SYMLINK_TYPE,
-                    () => REGULAR_TYPE,
+            for (name, node) in self.process.files.root.list(path)? {
+                let file_type = match node {
+                    Node::Folder { .. } => FOLDER_TYPE,
+                    Node::Symlink(_) => SYMLINK_TYPE,
+                    _ => REGULAR_TYPE,
                 };
                 entries.push(entry(name, file_type));
             }

@@ -1,5 +1,6 @@
 //! Carrying out what a design asks for.
 
+use super::coherence::Want;
 use super::{Later, System};
 use durasim_cache::Version;
 use durasim_design::{Action, Actions, LevelId, LineTag, Node, Payload, Scanned};
@@ -42,14 +43,14 @@ impl System {
                 self.put_below(LevelId::L2, core, version, at);
             }
             Action::CleanTo { line, to, token } => {
-                let Some(data) = self.newest_if_dirty(core, line) else { return at };
+                let Some(data) = self.newest_if_dirty(line) else { return at };
                 let mut write = match to {
                     None => Write::line(line, data, self.home_cause(line)),
                     Some((place, cause)) => Write::line(place.line(), data, cause),
                 };
                 write.token = token.map(|t| WriteToken(t.0));
                 self.submit(core, write, at);
-                self.clean_copies(core, line, data);
+                self.clean_copies(line, data);
             }
             Action::PutCached { addr, payload } => {
                 let mut word = [0; 8];
@@ -90,17 +91,14 @@ impl System {
             }
             Action::DiscardHeld { controller: _, group } => {
                 for token in self.pmem.discard(group, self.clock.picos(at)) {
-                    self.forget_outstanding(token.0);
+                    self.forget_outstanding(token.0, at);
                 }
             }
             Action::InvalidateTagged(tx) => self.invalidate_tagged(tx),
             Action::RestoreRegisters(tx, why) => {
-                self.aborts[core.0 as usize] = Some((at, why.code()));
-                self.tx_begun_at.remove(&tx);
+                self.abort(tx, why, at);
             }
-            Action::Raise(signal) => {
-                self.raised.insert(signal.0);
-            }
+            Action::Raise(signal) => self.raise(signal, at),
             Action::Event(kind, addr) => self.event(kind, at, addr, Some(core)),
         }
         at
@@ -129,7 +127,7 @@ impl System {
                 let token = write.token;
                 self.submit(core, *write, at);
                 if let Some(token) = token {
-                    self.forget_outstanding(token.0);
+                    self.forget_outstanding(token.0, at);
                 }
             }
             Later::Scan { id, position, lines_per_cycle } => self.scan(id, position, lines_per_cycle, at),
@@ -166,9 +164,9 @@ impl System {
             self.array_mut(level, core).set_tag(slot, tag);
             if verdict == Scanned::Clean {
                 // The newest version, and all copies clean: an older one must not outlive it.
-                if let Some(data) = self.newest_if_dirty(core, version.line) {
+                if let Some(data) = self.newest_if_dirty(version.line) {
                     self.submit(core, Write::line(version.line, data, self.home_cause(version.line)), at);
-                    self.clean_copies(core, version.line, data);
+                    self.clean_copies(version.line, data);
                 }
             }
         }
@@ -180,36 +178,51 @@ impl System {
         }
     }
 
+    /// The versions that a transaction has tagged are discarded, wherever they are.
     fn invalidate_tagged(&mut self, tx: TxId) {
-        for core in self.cores() {
-            for level in LevelId::ALL {
-                if level == LevelId::Llc && core.0 > 0 {
-                    continue;
+        let Some(open) = self.open.get(&tx) else { return };
+        let mut lines = open.lines.clone();
+        lines.sort_unstable();
+        lines.dedup();
+        for line in lines {
+            let mut discarded = false;
+            for core in self.holders(line).collect::<Vec<_>>() {
+                for level in [LevelId::L1d, LevelId::L2] {
+                    discarded |= self.discard_version(level, core, line, tx);
                 }
-                let slots: Vec<_> = self.array(level, core).slots().collect();
-                for slot in slots {
-                    let version = self.array(level, core).version(slot);
-                    if version.tag.is_some() && self.design.belongs_to(version.tag, tx) {
-                        self.array_mut(level, core).remove(slot);
-                        self.forget_copies(core, version.line);
+            }
+            discarded |= self.discard_version(LevelId::Llc, CoreId(0), line, tx);
+            if discarded {
+                for core in self.holders(line).collect::<Vec<_>>() {
+                    for level in [LevelId::L1d, LevelId::L2] {
+                        self.forget_copy(level, core, line);
                     }
                 }
+                self.forget_copy(LevelId::Llc, CoreId(0), line);
             }
         }
     }
 
+    fn discard_version(&mut self, level: LevelId, core: CoreId, line: LineAddr, tx: TxId) -> bool {
+        let array = self.array(level, core);
+        let tag = array.find(line).map_or(LineTag::NONE, |slot| array.tag(slot));
+        let belongs = tag.is_some() && self.design.belongs_to(tag, tx);
+        if belongs {
+            self.take_out(level, core, line);
+        }
+        belongs
+    }
+
     /// Copies of a discarded version, and clean ones that may be older than what memory can give by now. Dirty versions
     /// below it stay where tags have one house: they are pre-images.
-    fn forget_copies(&mut self, core: CoreId, line: LineAddr) {
+    fn forget_copy(&mut self, level: LevelId, core: CoreId, line: LineAddr) {
         let exclusive = self.exclusive_tags;
-        for level in LevelId::ALL {
-            let array = self.array_mut(level, core);
-            if let Some(slot) = array.find(line)
-                && (!array.is_dirty(slot) || array.tag(slot).is_some())
-                && (!array.tag(slot).is_some() || !exclusive)
-            {
-                array.remove(slot);
-            }
+        let array = self.array(level, core);
+        if let Some(slot) = array.find(line)
+            && (!array.is_dirty(slot) || array.tag(slot).is_some())
+            && (!array.tag(slot).is_some() || !exclusive)
+        {
+            self.take_out(level, core, line);
         }
     }
 
@@ -217,8 +230,8 @@ impl System {
     fn put_cached(&mut self, core: CoreId, addr: PhysAddr, len: u8, data: u64, at: Cycle) -> Cycle {
         let line = addr.line();
         self.pinned.push(line);
-        let found = self.line_in_l1d(core, line, None, at);
-        if self.aborts[core.0 as usize].is_some() {
+        let found = self.line_in_l1d(core, line, None, Want::Own, at);
+        if self.is_aborted(core) {
             // Making room aborted the transaction for which the hardware stores.
             self.pinned.pop();
             return at;
@@ -239,23 +252,35 @@ impl System {
         done
     }
 
-    /// The newest cached version of a line, if any cached version is dirty.
-    pub(super) fn newest_if_dirty(&self, core: CoreId, line: LineAddr) -> Option<Line> {
-        let mut newest = None;
-        let mut dirty = false;
-        for level in LevelId::ALL {
+    /// The newest cached version of a line; dirty if any version below it is.
+    pub(super) fn newest_cached(&self, line: LineAddr) -> Option<Version> {
+        let mut newest: Option<Version> = None;
+        let private = self.holders(line).flat_map(|core| [(LevelId::L1d, core), (LevelId::L2, core)]);
+        for (level, core) in private.chain([(LevelId::Llc, CoreId(0))]) {
             let array = self.array(level, core);
             if let Some(slot) = array.find(line) {
-                newest = newest.or(Some(*array.data(slot)));
-                dirty |= array.is_dirty(slot);
+                let dirty = array.is_dirty(slot);
+                match &mut newest {
+                    Some(newest) => newest.dirty |= dirty,
+                    None => {
+                        let version = array.version(slot);
+                        newest = Some(Version { tag: self.live(version.tag), ..version });
+                    }
+                }
             }
         }
-        newest.filter(|_| dirty)
+        newest
+    }
+
+    /// The newest cached data of a line, if any cached version is dirty.
+    pub(super) fn newest_if_dirty(&self, line: LineAddr) -> Option<Line> {
+        self.newest_cached(line).filter(|version| version.dirty).map(|version| version.data)
     }
 
     /// All copies of a line become clean copies of `data`, its newest version, which is on its way home.
-    pub(super) fn clean_copies(&mut self, core: CoreId, line: LineAddr, data: Line) {
-        for level in LevelId::ALL {
+    pub(super) fn clean_copies(&mut self, line: LineAddr, data: Line) {
+        let private = self.holders(line).flat_map(|core| [(LevelId::L1d, core), (LevelId::L2, core)]);
+        for (level, core) in private.chain([(LevelId::Llc, CoreId(0))]) {
             let array = self.array_mut(level, core);
             if let Some(slot) = array.find(line) {
                 *array.data_mut(slot) = data;

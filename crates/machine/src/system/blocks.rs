@@ -2,7 +2,9 @@
 
 use super::System;
 use super::controllers::clean_token;
-use durasim_design::{FlushVerdict, Hooks, LevelId};
+use super::gates::Patience;
+use durasim_core::Outcome;
+use durasim_design::{FlushVerdict, Hooks, LevelId, LineTag};
 use durasim_isa::CacheBlockOp;
 use durasim_memory::Write;
 use durasim_types::{Cause, CoreId, Cycle, Domain, LineAddr};
@@ -12,23 +14,15 @@ impl System {
     /// acknowledgement is awaited by the next fence with W in its predecessor set.
     pub fn cache_block(&mut self, core: CoreId, op: CacheBlockOp, line: LineAddr, at: Cycle) -> Cycle {
         self.advance(at);
-        let mut newest = None;
-        let mut path = 0;
-        for level in LevelId::ALL {
-            let array = self.array(level, core);
-            path += array.geometry().latency_cycles;
-            if let Some(slot) = array.find(line)
-                && newest.is_none()
-            {
-                let mut version = array.version(slot);
-                version.tag = self.live(version.tag);
-                newest = Some(version);
-            }
+        let mut path: Cycle = LevelId::ALL.iter().map(|&level| self.array(level, core).geometry().latency_cycles).sum();
+        if self.holders(line).any(|holder| holder != core) {
+            path += self.snoop_cycles;
         }
+        let newest = self.newest_cached(line);
         let pmem = self.is_pmem(line);
         let in_domain = matches!(self.domain, Domain::Eadr | Domain::Bbb);
         if pmem && self.hooks.has(Hooks::FLUSH) {
-            let tag = newest.map_or(Default::default(), |v| v.tag);
+            let tag = newest.map_or(LineTag::NONE, |v| v.tag);
             let mut out = self.actions();
             let cx = self.cx(core, at);
             let verdict = self.design.flush(&cx, line, tag, &mut out);
@@ -41,24 +35,22 @@ impl System {
                 return at;
             }
         }
-        if let Some(data) = self.newest_if_dirty(core, line) {
+        if let Some(data) = self.newest_if_dirty(line) {
             let cause = if pmem { self.home_cause(line) } else { Cause::Data };
             let mut write = Write::line(line, data, cause);
             if pmem && !in_domain {
                 write.token = Some(clean_token(core));
             }
             self.submit(core, write, at + path);
-            self.clean_copies(core, line, data);
+            self.clean_copies(line, data);
         } else if pmem && !in_domain && self.pmem_write_pending(line) {
             self.await_pending(core, line, at + path);
         }
         if op != CacheBlockOp::Clean {
-            for level in LevelId::ALL {
-                let array = self.array_mut(level, core);
-                if let Some(slot) = array.find(line) {
-                    array.remove(slot);
-                }
+            for holder in self.holders(line).collect::<Vec<_>>() {
+                self.drop_private(holder, line);
             }
+            self.take_out(LevelId::Llc, core, line);
         }
         at
     }
@@ -79,15 +71,22 @@ impl System {
 
     /// A fence whose earlier stores have left the store buffer: through when the cache-block operations before it are
     /// acknowledged and the design lets it.
-    pub fn fence(&mut self, core: CoreId, orders_writes: bool, at: Cycle) -> Cycle {
+    pub fn fence(&mut self, core: CoreId, orders_writes: bool, at: Cycle) -> Outcome {
+        let index = core.0 as usize;
         let mut at = at;
         if orders_writes && self.cleans_outstanding(core) {
-            at = self.wait_for_cleans(core, at);
+            self.advance(at);
+            if self.cleans[index] > 0 {
+                self.suspend_for_cleans(core, at);
+                return Outcome::Pending;
+            }
+            self.forget_suspension(core);
+            at = at.max(std::mem::take(&mut self.clean_acks[index]));
         }
         if self.hooks.has(Hooks::FENCE) {
-            at = self.through_or_note_abort(core, at, |s, cx, out| s.design.fence(cx, out));
+            return self.through(core, at, Patience::Core, |s, cx, out| s.design.fence(cx, out));
         }
-        at
+        Outcome::Done(at)
     }
 
     /// Whether a fence of `core` has acknowledgements of cache-block operations to wait for.

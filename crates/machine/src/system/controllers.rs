@@ -99,9 +99,12 @@ impl System {
             self.cleans[core] -= 1;
             let home = at + LevelId::ALL.len() as Cycle * self.response_cycles;
             self.clean_acks[core] = self.clean_acks[core].max(home);
+            if self.cleans[core] == 0 {
+                self.cleans_are_acked(CoreId(core as u16), self.clean_acks[core]);
+            }
             return;
         }
-        self.forget_outstanding(token.0);
+        self.forget_outstanding(token.0, at);
         let mut out = self.actions();
         let cx = self.cx(BACKGROUND, at);
         self.design.acked(&cx, Token(token.0), line.base(), &mut out);
@@ -109,11 +112,12 @@ impl System {
     }
 
     /// One write under this token is outstanding no more.
-    pub(super) fn forget_outstanding(&mut self, token: u64) {
+    pub(super) fn forget_outstanding(&mut self, token: u64, at: Cycle) {
         let count = self.outstanding.get_mut(&token).expect("only writes handed over are acknowledged");
         *count -= 1;
         if *count == 0 {
             self.outstanding.remove(&token);
+            self.token_is_acked(Token(token), at);
         }
     }
 
@@ -160,8 +164,13 @@ impl System {
         }
     }
 
+    /// The cycle before which nothing happens by itself.
+    pub fn due(&self) -> Cycle {
+        self.due
+    }
+
     /// Lets the next thing happen that is due by `until`; its cycle, or `None` if there is none.
-    fn step_once(&mut self, until: Cycle) -> Option<Cycle> {
+    pub fn step_once(&mut self, until: Cycle) -> Option<Cycle> {
         let until_ps = if until == Cycle::MAX { Picos::MAX } else { self.clock.picos(until) };
         let later = self.later.peek().map_or(Cycle::MAX, |Reverse((at, ..))| *at);
         let later_ps = if later == Cycle::MAX { Picos::MAX } else { self.clock.picos(later) };
@@ -206,7 +215,7 @@ impl System {
     }
 
     /// Waits until `condition` holds by letting things happen; the cycle in which it does.
-    fn wait_until(&mut self, at: Cycle, what: &str, condition: impl Fn(&System) -> bool) -> Cycle {
+    pub(super) fn wait_until(&mut self, at: Cycle, what: &str, condition: impl Fn(&System) -> bool) -> Cycle {
         let mut now = at;
         while !condition(self) && !self.halted {
             match self.step_once(Cycle::MAX) {
@@ -235,14 +244,6 @@ impl System {
                 done
             }
         }
-    }
-
-    /// The cycle in which the acknowledgements of all cache-block operations of `core` have reached it. They may lie
-    /// ahead although the writes are accepted: the system knows that as soon as they are handed over.
-    pub(super) fn wait_for_cleans(&mut self, core: CoreId, at: Cycle) -> Cycle {
-        let index = core.0 as usize;
-        self.wait_until(at, "a fence waits for cache-block operations", move |s| s.cleans[index] == 0);
-        at.max(std::mem::take(&mut self.clean_acks[index]))
     }
 
     /// The cycle in which a line that leaves the LLC finds a free write-back buffer.

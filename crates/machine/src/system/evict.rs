@@ -111,13 +111,6 @@ impl System {
         at
     }
 
-    fn take_out(&mut self, level: LevelId, core: CoreId, line: LineAddr) {
-        let array = self.array_mut(level, core);
-        if let Some(slot) = array.find(line) {
-            array.remove(slot);
-        }
-    }
-
     /// A dirty or tagged version arrives at a level from above. What happens on the way may abort the transaction it
     /// belongs to; then it is discarded like all others.
     pub(super) fn put_below(&mut self, level: LevelId, core: CoreId, version: Version, at: Cycle) -> Cycle {
@@ -179,7 +172,7 @@ impl System {
         // (level, core) of every copy, oldest version first.
         let mut copies = vec![(LevelId::Llc, CoreId(0))];
         if self.inclusive {
-            for core in self.cores() {
+            for core in self.holders(line) {
                 copies.push((LevelId::L2, core));
                 copies.push((LevelId::L1d, core));
             }
@@ -197,7 +190,9 @@ impl System {
             // An untagged version below a newer untagged one is nobody's pre-image: only the newer one is written.
             let superseded = !version.tag.is_some()
                 && versions[index + 1..].iter().any(|(_, _, above)| above.dirty && !above.tag.is_some());
-            if (version.dirty || version.tag.is_some()) && !superseded && !self.was_discarded(version.tag) {
+            // What cores share is a copy of what the last level had.
+            let copy = level != LevelId::Llc && !version.dirty && !self.owns(core, line);
+            if (version.dirty || version.tag.is_some()) && !copy && !superseded && !self.was_discarded(version.tag) {
                 at = self.leave_caches(core, version, at);
             }
             // Oldest first here too: a dirty version left behind would be flushed over a newer one by a power failure.
@@ -245,9 +240,7 @@ impl System {
                     }
                     Evict::Abort(tx, why) => {
                         self.carry_out(core, at, out);
-                        let aborted = self.abort(core, tx, why, at);
-                        self.aborts[core.0 as usize] = Some(aborted);
-                        return aborted.0;
+                        return self.abort(tx, why, at);
                     }
                     Evict::After(wait) => {
                         self.carry_out(core, at, out);

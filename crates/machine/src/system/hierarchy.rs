@@ -1,12 +1,14 @@
 //! How a line comes up to the L1D: lookups level by level, room made from the top down, and the fill from memory.
 
 use super::System;
+use super::coherence::Want;
 use durasim_cache::{Slot, Version};
 use durasim_design::{Actions, Fill, Hooks, LevelId, LineTag};
 use durasim_types::{CoreId, Cycle, Line, LineAddr, TxId};
 
-/// Where a line is, or why it cannot be had: the cycle and the value for a0 of an abort.
-pub(super) type Found = Result<(Slot, Cycle), (Cycle, u64)>;
+/// Where a line is and from when it can be used. Err: it cannot be had, since the transaction of the core was aborted in
+/// this cycle.
+pub(super) type Found = Result<(Slot, Cycle), Cycle>;
 
 /// A line as memory gave it: its data and tag, whether it is dirty, and when it arrives.
 struct Filled {
@@ -27,12 +29,24 @@ impl System {
         self.through_or_note_abort(core, at, |s, cx, _| s.design.access(cx, level, line, tag))
     }
 
-    /// Looks the line up in the L1D of `core` and brings it there if it is missing.
+    /// Looks the line up in the L1D of `core` and brings it there if it is missing, with the right to write it if that is
+    /// wanted.
     #[inline]
-    pub(super) fn line_in_l1d(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, at: Cycle) -> Found {
+    pub(super) fn line_in_l1d(
+        &mut self,
+        core: CoreId,
+        line: LineAddr,
+        tx: Option<TxId>,
+        want: Want,
+        at: Cycle,
+    ) -> Found {
+        let alone = self.alone();
         let array = &mut self.l1d[core.0 as usize];
         array.stats.accesses += 1;
-        if let Some(slot) = array.find(line) {
+        if let Some(slot) = array.find(line)
+            && (want == Want::Read || alone || array.is_exclusive(slot))
+            && !self.parked_tx
+        {
             array.touch(slot);
             let mut done = (at + array.geometry().latency_cycles).max(array.ready(slot));
             let tag = array.tag(slot);
@@ -42,38 +56,91 @@ impl System {
             }
             return Ok((slot, done));
         }
-        array.stats.misses += 1;
-        self.miss_l1d(core, line, tx, at)
+        self.line_in_l1d_slowly(core, line, tx, want, at)
     }
 
-    fn miss_l1d(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, at: Cycle) -> Found {
+    /// The same where the copy in the L1D, if there is one, cannot simply be used.
+    fn line_in_l1d_slowly(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, want: Want, at: Cycle) -> Found {
         let index = core.0 as usize;
+        if self.l1d[index].find(line).is_some() {
+            // A thread that gave up this core may have left a version of its open transaction here.
+            let mut done = if self.parked_tx { self.probe(core, line, tx, want, at)? } else { at };
+            let slot = self.l1d[index].find(line);
+            let done = match slot {
+                Some(slot) if want == Want::Read || self.may_write(core, slot) => Some(done),
+                Some(_) => self.upgrade(core, line, tx, done)?,
+                None => {
+                    done = done.max(at);
+                    return self.miss_l1d(core, line, tx, want, done);
+                }
+            };
+            if let (Some(done), Some(slot)) = (done, self.l1d[index].find(line)) {
+                let array = &mut self.l1d[index];
+                array.touch(slot);
+                let done = (done + array.geometry().latency_cycles).max(array.ready(slot));
+                let tag = array.tag(slot);
+                let tag = self.live(tag);
+                let done = self.tagged_access(core, LevelId::L1d, line, tag, done);
+                self.debug_check(line);
+                return Ok((slot, done));
+            }
+        }
+        self.miss_l1d(core, line, tx, want, at)
+    }
+
+    fn miss_l1d(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, want: Want, at: Cycle) -> Found {
+        let index = core.0 as usize;
+        self.l1d[index].stats.misses += 1;
         let looked = at + self.l1d[index].geometry().latency_cycles;
         let start = self.l1d_mshrs[index].acquire(looked);
         self.advance(start);
         self.pinned.push(line);
-        let found = self.bring_up(core, line, tx, start);
+        let found = self.bring_up(core, line, tx, want, start);
         self.pinned.pop();
         let end = match found {
             Ok((_, done)) => done,
-            Err((cycle, _)) => cycle,
+            Err(cycle) => cycle,
         };
         self.l1d_mshrs[index].release_at(end);
+        self.debug_check(line);
         found
     }
 
-    /// Room is made in L1D, L2 and LLC in this order, each before the lookup below it: making room further down only
-    /// frees frames above, so that when memory is asked all frames are free and the fill is one step.
-    fn bring_up(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, at: Cycle) -> Found {
+    /// Takes the line from other cores, if that is needed for what is wanted; what that adds to the path of the request.
+    fn ask_others(
+        &mut self,
+        core: CoreId,
+        line: LineAddr,
+        tx: Option<TxId>,
+        want: Want,
+        at: Cycle,
+    ) -> Result<Cycle, Cycle> {
+        let below = self.l2[core.0 as usize].find(line).is_some();
+        if below && (want == Want::Read || self.owns(core, line)) && !self.parked_tx {
+            return Ok(0);
+        }
+        let asked = at + self.l2[core.0 as usize].geometry().latency_cycles + self.llc.geometry().latency_cycles;
+        let done = self.take_from_others(core, line, tx, want, asked)?;
+        // A line that is in the L2 has not to come from the last level, but the permission has.
+        Ok(if below { done - at } else { done - asked })
+    }
+
+    /// What others have comes down first, while nothing of this core has been moved. Then room is made in L1D, L2 and LLC
+    /// in this order, each before the lookup below it: making room further down only frees frames above, so that when
+    /// memory is asked all frames are free and the fill is one step.
+    fn bring_up(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, want: Want, at: Cycle) -> Found {
         let index = core.0 as usize;
         let up = self.response_cycles;
+        let at = at + self.ask_others(core, line, tx, want, at)?;
         let at = self.make_room(LevelId::L1d, core, line, LineTag::NONE, at);
 
         let after_l2 = at + self.l2[index].geometry().latency_cycles;
         self.l2[index].stats.accesses += 1;
         if let Some(slot) = self.l2[index].find(line) {
             let done = self.hit_below(LevelId::L2, core, line, slot, after_l2) + up;
-            return Ok((self.lift(LevelId::L2, core, slot, done), done));
+            let slot = self.lift(LevelId::L2, core, slot, done);
+            self.note_arrival(core, line, want);
+            return Ok((slot, done));
         }
         self.l2[index].stats.misses += 1;
         let start = self.l2_mshrs[index].acquire(after_l2);
@@ -84,7 +151,9 @@ impl System {
         if let Some(slot) = self.llc.find(line) {
             let done = self.hit_below(LevelId::Llc, core, line, slot, after_llc) + 2 * up;
             self.l2_mshrs[index].release_at(done);
-            return Ok((self.lift(LevelId::Llc, core, slot, done), done));
+            let slot = self.lift(LevelId::Llc, core, slot, done);
+            self.note_arrival(core, line, want);
+            return Ok((slot, done));
         }
         self.llc.stats.misses += 1;
         let mut start = self.llc_mshrs.acquire(after_llc);
@@ -105,7 +174,7 @@ impl System {
         }
 
         let filled = self.fill(core, line, tx, start);
-        let end = filled.as_ref().map_or_else(|&(cycle, _)| cycle, |f| f.done + 3 * up);
+        let end = filled.as_ref().map_or_else(|&cycle| cycle, |f| f.done + 3 * up);
         self.llc_mshrs.release_at(end);
         self.l2_mshrs[index].release_at(end);
         let Filled { data, tag, dirty, out, .. } = filled?;
@@ -116,6 +185,7 @@ impl System {
             self.l2[index].insert(version, end);
         }
         let slot = self.l1d[index].insert(version, end);
+        self.note_arrival(core, line, want);
         self.carry_out(core, start, out);
         Ok((slot, end))
     }
@@ -147,12 +217,13 @@ impl System {
     }
 
     /// Gets a line that no cache has.
-    fn fill(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, at: Cycle) -> Result<Filled, (Cycle, u64)> {
+    fn fill(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, at: Cycle) -> Result<Filled, Cycle> {
         if !self.is_pmem(line) || !self.hooks.has(Hooks::FILL) {
             let (data, done) = self.read_memory(line, at);
             return Ok(Filled { data, tag: LineTag::NONE, dirty: false, done, out: self.actions() });
         }
         let mut at = at;
+        let tx = self.begun(tx);
         loop {
             let mut out = self.actions();
             let cx = self.cx(core, at);
@@ -203,7 +274,11 @@ impl System {
                 }
                 Fill::Abort(tx, why) => {
                     self.carry_out(core, at, out);
-                    return Err(self.abort(core, tx, why, at));
+                    at = self.abort(tx, why, at);
+                    if self.is_aborted(core) {
+                        return Err(at);
+                    }
+                    continue;
                 }
             };
             return Ok(Filled { data, tag, dirty, done, out });
@@ -228,6 +303,7 @@ impl System {
         self.pinned.push(line);
         let done = self.code_from_below(core, line, start);
         self.pinned.pop();
+        self.debug_check(line);
         self.l1i_mshrs[index].release_at(done);
         if !self.l1i[index].has_room(line) {
             let victim = self.l1i[index].oldest(line, &[]).expect("nothing is pinned in the L1I");
@@ -243,6 +319,11 @@ impl System {
     fn code_from_below(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> Cycle {
         let index = core.0 as usize;
         let up = self.response_cycles;
+        // Code in a line that a transaction aborted its own core for is fetched again after the abort.
+        let at = match self.ask_others(core, line, None, Want::Read, at) {
+            Ok(added) => at + added,
+            Err(cycle) => return cycle,
+        };
         let after_l2 = at + self.l2[index].geometry().latency_cycles;
         self.l2[index].stats.accesses += 1;
         if let Some(slot) = self.l2[index].find(line) {
@@ -269,6 +350,7 @@ impl System {
             }
         };
         self.l2[index].insert(Version { line, data, dirty: false, tag: LineTag::NONE }, done);
+        self.note_arrival(core, line, Want::Read);
         done
     }
 }

@@ -5,16 +5,18 @@
 
 mod actions;
 mod blocks;
+mod coherence;
 mod controllers;
 mod crash;
 mod evict;
 mod gates;
 mod hierarchy;
+mod invariants;
 mod requests;
 mod transactions;
 
 use crate::{Inclusion, MachineConfig};
-use durasim_cache::{CacheArray, Mshrs};
+use durasim_cache::{CacheArray, Directory, Mshrs};
 use durasim_design::{Actions, Ctx, Durability, Geometry, Hooks, LevelId, LineTag, Row, SpecError};
 use durasim_memory::Controller;
 use durasim_types::{
@@ -25,6 +27,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::hash::Hasher;
 
+pub use coherence::CoherenceStats;
 pub use transactions::TxStats;
 
 /// First byte of the DRAM.
@@ -130,11 +133,16 @@ pub struct System {
     inclusive: bool,
     response_cycles: Cycle,
     hop_cycles: Cycle,
+    snoop_cycles: Cycle,
     write_back_buffers: usize,
     l1i: Vec<CacheArray>,
     l1d: Vec<CacheArray>,
     l2: Vec<CacheArray>,
     llc: CacheArray,
+    directory: Directory,
+    coherence_stats: CoherenceStats,
+    /// The line that each core has reserved by LR.
+    reservations: Vec<Option<LineAddr>>,
     l1i_mshrs: Vec<Mshrs>,
     l1d_mshrs: Vec<Mshrs>,
     l2_mshrs: Vec<Mshrs>,
@@ -165,7 +173,16 @@ pub struct System {
     /// When the last acknowledgement of one reaches each core; 0 once a fence has waited for it.
     clean_acks: Vec<Cycle>,
     raised: BTreeSet<u64>,
-    aborts: Vec<Option<(Cycle, u64)>>,
+    /// The request of each core that waits while others go on.
+    suspended: Vec<Option<gates::Suspension>>,
+    /// The transaction that each core works on, from the moment its begin left the store buffer.
+    running: Vec<Option<TxId>>,
+    /// All transactions that have begun and not ended, those of threads without a core included.
+    open: BTreeMap<TxId, transactions::OpenTx>,
+    /// Whether some thread without a core has an open transaction.
+    parked_tx: bool,
+    /// Aborts that a thread has not noticed yet.
+    abort_notices: u32,
     event_count: u64,
     event_kinds: [u64; 6],
     stamp: Cycle,
@@ -175,7 +192,6 @@ pub struct System {
     instructions: u64,
     tx_count: u64,
     tx_stats: TxStats,
-    tx_begun_at: BTreeMap<TxId, Cycle>,
     tx_latency: hdrhistogram::Histogram<u64>,
     halted: bool,
     error: Option<Error>,
@@ -200,11 +216,15 @@ impl System {
             inclusive: config.interconnect.inclusion == Inclusion::Inclusive,
             response_cycles: config.interconnect.response_cycles,
             hop_cycles: config.interconnect.hop_cycles,
+            snoop_cycles: config.interconnect.snoop_cycles,
             write_back_buffers: config.interconnect.write_back_buffers as usize,
             l1i: arrays(config.l1i.geometry()),
             l1d: arrays(g.l1d),
             l2: arrays(g.l2),
             llc: CacheArray::new(g.llc),
+            directory: Directory::new(config.cores),
+            coherence_stats: CoherenceStats::default(),
+            reservations: vec![None; cores],
             l1i_mshrs: mshrs(config.l1i.mshrs),
             l1d_mshrs: mshrs(config.l1d.mshrs),
             l2_mshrs: mshrs(config.l2.mshrs),
@@ -228,7 +248,11 @@ impl System {
             cleans: vec![0; cores],
             clean_acks: vec![0; cores],
             raised: BTreeSet::new(),
-            aborts: vec![None; cores],
+            suspended: vec![None; cores],
+            running: vec![None; cores],
+            open: BTreeMap::new(),
+            parked_tx: false,
+            abort_notices: 0,
             event_count: 0,
             event_kinds: [0; 6],
             stamp: 0,
@@ -238,7 +262,6 @@ impl System {
             instructions: 0,
             tx_count: 0,
             tx_stats: TxStats::default(),
-            tx_begun_at: BTreeMap::new(),
             tx_latency: hdrhistogram::Histogram::new(3).expect("three digits are a valid precision"),
             halted: false,
             error: None,
@@ -303,11 +326,6 @@ impl System {
         self.halted
     }
 
-    /// The abort that the last load of `core` caused.
-    pub fn take_abort(&mut self, core: CoreId) -> Option<(Cycle, u64)> {
-        self.aborts[core.0 as usize].take()
-    }
-
     /// Instructions retired: background work that counts them may be due.
     #[inline]
     pub fn retired(&mut self, core: CoreId, instructions: u64, at: Cycle) {
@@ -364,6 +382,7 @@ impl System {
         for array in self.l1d.iter().chain(&self.l2).chain([&self.llc]) {
             array.digest(hasher);
         }
+        self.directory.digest(hasher);
         self.pmem.digest(hasher);
         self.dram.digest(hasher);
         self.design.digest(hasher);
@@ -376,6 +395,7 @@ impl System {
         for array in self.l1i.iter_mut().chain(&mut self.l1d).chain(&mut self.l2).chain([&mut self.llc]) {
             array.stats = durasim_cache::CacheStats::default();
         }
+        self.coherence_stats = CoherenceStats::default();
         self.pmem.stats = durasim_memory::ControllerStats::default();
         self.dram.stats = durasim_memory::ControllerStats::default();
         self.tx_stats = TxStats::default();
@@ -390,6 +410,11 @@ impl System {
             cache_stats(&mut stats, name, arrays);
         }
         cache_stats(&mut stats, "llc", std::slice::from_ref(&self.llc));
+        let c = &self.coherence_stats;
+        stats.count("coherence.transfers", c.transfers, "Lines that another core owned and gave up or shared");
+        stats.count("coherence.invalidations", c.invalidations, "Copies that readers lost to a writer");
+        stats.count("coherence.upgrades", c.upgrades, "Lines that a core could read and asked to write");
+        stats.count("coherence.conflict_aborts", c.conflict_aborts, "Requests for which a transaction was aborted");
         for (name, controller) in [("pmem", &self.pmem), ("dram", &self.dram)] {
             let s = &controller.stats;
             stats.count(format!("{name}.reads"), s.reads, "Reads served");

@@ -1,7 +1,8 @@
 //! Loads, stores and atomic operations of a core.
 
 use super::System;
-use super::gates::Passed;
+use super::coherence::Want;
+use super::gates::{Passed, Patience};
 use durasim_core::{Outcome, PendingStore};
 use durasim_design::{Gate, Hooks, LevelId};
 use durasim_types::{CoreId, Cycle, EventKind, LineAddr, PhysAddr, TxId, Write};
@@ -17,8 +18,7 @@ impl System {
     /// Loads up to eight bytes that do not cross a line.
     #[inline]
     pub fn load(&mut self, core: CoreId, addr: PhysAddr, len: u8, tx: Option<TxId>, at: Cycle) -> (u64, Cycle) {
-        let line = addr.line();
-        match self.line_in_l1d(core, line, tx, at) {
+        match self.line_in_l1d(core, addr.line(), tx, Want::Read, at) {
             Ok((slot, done)) => {
                 let array = &self.l1d[core.0 as usize];
                 if array.tag(slot).is_some() && self.hooks.has(Hooks::LOAD) {
@@ -26,10 +26,8 @@ impl System {
                 }
                 (read_word(array.data(slot), addr.offset(), len), done)
             }
-            Err((cycle, code)) => {
-                self.aborts[core.0 as usize] = Some((cycle, code));
-                (0, cycle)
-            }
+            // The core takes notice of the abort before anything comes of this value.
+            Err(cycle) => (0, cycle),
         }
     }
 
@@ -47,7 +45,7 @@ impl System {
         match self.l1d[index].find(line) {
             Some(slot) => (read_word(self.l1d[index].data(slot), addr.offset(), len), done),
             // It left while the design held the load up.
-            None if self.aborts[index].is_none() && !self.halted => self.load(core, addr, len, tx, done),
+            None if !self.is_aborted(core) && !self.halted => self.load(core, addr, len, tx, done),
             None => (0, done),
         }
     }
@@ -56,44 +54,48 @@ impl System {
     #[inline]
     pub fn prefetch_own(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, at: Cycle) -> Cycle {
         let array = &self.l1d[core.0 as usize];
-        if let Some(slot) = array.find(line) {
+        if let Some(slot) = array.find(line)
+            && self.may_write(core, slot)
+        {
             return array.ready(slot).max(at);
         }
-        match self.line_in_l1d(core, line, tx, at) {
+        match self.line_in_l1d(core, line, tx, Want::Own, at) {
             Ok((_, done)) => done,
-            Err((cycle, code)) => {
-                self.aborts[core.0 as usize] = Some((cycle, code));
-                cycle
-            }
+            Err(cycle) => cycle,
         }
     }
 
     /// A store leaves the store buffer.
     #[inline]
     pub fn store(&mut self, core: CoreId, store: &PendingStore, at: Cycle) -> Outcome {
+        self.store_with(core, store, at, Patience::Core)
+    }
+
+    #[inline]
+    fn store_with(&mut self, core: CoreId, store: &PendingStore, at: Cycle, patience: Patience) -> Outcome {
         self.advance(at);
         if store.tx.is_some()
             && let Some((cycle, code)) = self.take_abort(core)
         {
-            // An eviction since the last store or load aborted the transaction.
+            // Another core, or an eviction since the last store or load, aborted the transaction.
             return Outcome::Aborted(cycle, code);
         }
         let line = store.addr.line();
         self.pinned.push(line);
         let outcome = if self.is_pmem(line) {
-            self.store_pmem(core, store, at)
+            self.store_pmem(core, store, at, patience)
         } else {
-            match self.line_in_l1d(core, line, store.tx, at) {
+            match self.line_in_l1d(core, line, store.tx, Want::Own, at) {
                 Ok((slot, _)) => {
                     self.write_l1d(core, slot, store.addr, store.len, store.data);
                     // Lookups are pipelined: a store waits for its line, and the next one follows in the next cycle.
                     Outcome::Done(at.max(self.l1d[core.0 as usize].ready(slot)))
                 }
-                Err((cycle, code)) => Outcome::Aborted(cycle, code),
+                Err(cycle) => Outcome::Done(cycle),
             }
         };
         self.pinned.pop();
-        match self.aborts[core.0 as usize].take() {
+        match self.take_abort(core) {
             Some((cycle, code)) => Outcome::Aborted(cycle, code),
             None => outcome,
         }
@@ -107,17 +109,22 @@ impl System {
         array.set_dirty(slot, true);
     }
 
-    fn store_pmem(&mut self, core: CoreId, store: &PendingStore, at: Cycle) -> Outcome {
+    /// A store to persistent memory. An abort of its transaction on the way is noticed by the caller.
+    fn store_pmem(&mut self, core: CoreId, store: &PendingStore, at: Cycle, patience: Patience) -> Outcome {
         let line = store.addr.line();
         let mut at = at;
-        // Before anything of it can become durable.
-        if let Some(journal) = &mut self.journal {
+        // Before anything of it can become durable, and once.
+        let made_again = patience == Patience::Core && self.is_suspended(core);
+        self.forget_suspension(core);
+        if let Some(journal) = &mut self.journal
+            && !made_again
+        {
             journal.store(store.tx, Write { addr: store.addr, len: store.len, data: store.data });
         }
         loop {
-            let slot = match self.line_in_l1d(core, line, store.tx, at) {
+            let slot = match self.line_in_l1d(core, line, store.tx, Want::Own, at) {
                 Ok((slot, _)) => slot,
-                Err((cycle, code)) => return Outcome::Aborted(cycle, code),
+                Err(cycle) => return Outcome::Done(cycle),
             };
             at = at.max(self.l1d[core.0 as usize].ready(slot));
             let mut new_tag = None;
@@ -138,8 +145,11 @@ impl System {
                     dirty: version.dirty,
                 };
                 let gate = self.design.store(&cx, &request, &mut tag, &mut out);
-                match self.pass(core, gate, out, at) {
+                // Behind a hook that has run the store follows at once.
+                let patience = if matches!(gate, Gate::Retry(_)) { patience } else { Patience::Alone };
+                match self.pass(core, gate, out, at, patience) {
                     Passed::Now(cycle) => at = cycle,
+                    Passed::Suspended => return Outcome::Pending,
                     Passed::Again(cycle) => {
                         at = cycle;
                         if self.halted {
@@ -147,13 +157,16 @@ impl System {
                         }
                         continue;
                     }
-                    Passed::Aborted(cycle, code) => return Outcome::Aborted(cycle, code),
+                    Passed::Aborted => return Outcome::Done(at),
+                }
+                if tag.is_some() {
+                    self.note_tagged(store.tx, line);
                 }
                 new_tag = Some(tag);
             }
             // Carrying out actions may have moved other lines, never this one, which is pinned; but they may have
             // aborted the transaction of the store.
-            if self.aborts[core.0 as usize].is_some() {
+            if self.is_aborted(core) {
                 return Outcome::Done(at);
             }
             let slot = self.array(LevelId::L1d, core).find(line).expect("a pinned line stays");
@@ -168,31 +181,38 @@ impl System {
         }
     }
 
-    /// An atomic memory operation on a line that no other core can touch meanwhile.
+    /// An atomic memory operation, done in one step of the machine. With `writes` the line is owned from the start.
     pub fn atomic(
         &mut self,
         core: CoreId,
         place: &PendingStore,
+        writes: bool,
         at: Cycle,
         update: &mut dyn FnMut(u64) -> Option<u64>,
     ) -> (u64, Outcome) {
         let mut at = at;
         let pmem = self.is_pmem(place.addr.line());
         if pmem && self.hooks.has(Hooks::ATOMIC) {
-            match self.through(core, at, |s, cx, out| s.design.atomic(cx, place.addr, out)) {
+            match self.through(core, at, Patience::Alone, |s, cx, out| s.design.atomic(cx, place.addr, out)) {
                 Outcome::Done(cycle) => at = cycle,
-                aborted @ Outcome::Aborted(..) => return (0, aborted),
+                other => return (0, other),
             }
         }
+        if writes {
+            at = self.prefetch_own(core, place.addr.line(), place.tx, at);
+        }
         let (old, done) = self.load(core, place.addr, place.len, place.tx, at);
-        if let Some((cycle, code)) = self.aborts[core.0 as usize].take() {
+        if let Some((cycle, code)) = self.take_abort(core) {
             return (old, Outcome::Aborted(cycle, code));
         }
         let outcome = match update(old) {
-            Some(new) => match self.store(core, &PendingStore { data: new, ..*place }, done) {
-                Outcome::Done(stored) => Outcome::Done(stored.max(done)),
-                aborted @ Outcome::Aborted(..) => aborted,
-            },
+            Some(new) => {
+                let store = PendingStore { data: new, ..*place };
+                match self.store_with(core, &store, done, Patience::Alone) {
+                    Outcome::Done(stored) => Outcome::Done(stored.max(done)),
+                    other => other,
+                }
+            }
             None => Outcome::Done(done),
         };
         (old, outcome)
@@ -200,11 +220,9 @@ impl System {
 
     /// The newest data of a line, wherever it is.
     pub(super) fn peek_line(&self, line: LineAddr) -> [u8; 64] {
-        for core in self.cores() {
-            for level in [LevelId::L1d, LevelId::L2] {
-                if let Some(slot) = self.array(level, core).find(line) {
-                    return *self.array(level, core).data(slot);
-                }
+        for core in self.holders(line) {
+            if let Some((level, slot)) = self.newest_private(core, line) {
+                return *self.array(level, core).data(slot);
             }
         }
         match self.llc.find(line) {
@@ -227,14 +245,14 @@ impl System {
             let (line, offset) = (place.line(), place.offset());
             let n = (64 - offset).min(bytes.len() - done);
             let known_to_design = self.is_pmem(line) && self.hooks.has(Hooks::FILL);
-            let found = if known_to_design { self.line_in_l1d(core, line, tx, at) } else { Err((at, 0)) };
-            let data = match found {
-                Ok((slot, _)) => *self.l1d[core.0 as usize].data(slot),
-                Err((_, 0)) => self.peek_line(line),
-                Err(aborted) => {
-                    self.aborts[core.0 as usize] = Some(aborted);
-                    return;
+            let data = if known_to_design {
+                match self.line_in_l1d(core, line, tx, Want::Read, at) {
+                    Ok((slot, _)) => *self.l1d[core.0 as usize].data(slot),
+                    // The core takes notice of the abort and will make the call again.
+                    Err(_) => return,
                 }
+            } else {
+                self.peek_line(line)
             };
             bytes[done..done + n].copy_from_slice(&data[offset..offset + n]);
             done += n;
@@ -252,8 +270,7 @@ impl System {
                 let mut word = [0; 8];
                 word[..n].copy_from_slice(&bytes[done..done + n]);
                 let store = PendingStore { addr: place, len: n as u8, data: u64::from_le_bytes(word), tx };
-                if let Outcome::Aborted(cycle, code) = self.store(core, &store, at) {
-                    self.aborts[core.0 as usize] = Some((cycle, code));
+                if self.kernel_store(core, &store, at) {
                     return;
                 }
                 done += n;
@@ -265,19 +282,46 @@ impl System {
         }
     }
 
+    /// A store by the kernel; whether the transaction of the core was aborted on the way, of which the core takes notice
+    /// itself.
+    fn kernel_store(&mut self, core: CoreId, store: &PendingStore, at: Cycle) -> bool {
+        self.end_reservations(None, store.addr.line());
+        if self.is_aborted(core) {
+            return true;
+        }
+        self.advance(at);
+        self.pinned.push(store.addr.line());
+        self.store_pmem(core, store, at, Patience::Alone);
+        self.pinned.pop();
+        self.is_aborted(core)
+    }
+
+    /// All copies of a line of DRAM change; one of them, or the memory below clean ones, keeps the change.
     fn write_volatile(&mut self, addr: PhysAddr, bytes: &[u8]) {
         let line = addr.line();
+        self.end_reservations(None, line);
         let range = addr.offset()..addr.offset() + bytes.len();
-        let places: Vec<_> =
-            self.cores().flat_map(|core| [(LevelId::L1d, core), (LevelId::L2, core), (LevelId::Llc, core)]).collect();
-        for (level, core) in places {
-            if let Some(slot) = self.array(level, core).find(line) {
+        let mut kept = false;
+        for core in self.holders(line).collect::<Vec<_>>() {
+            let owns = self.owns(core, line);
+            for level in [LevelId::L1d, LevelId::L2] {
                 let array = self.array_mut(level, core);
-                array.data_mut(slot)[range].copy_from_slice(bytes);
-                array.set_dirty(slot, true);
-                return;
+                if let Some(slot) = array.find(line) {
+                    array.data_mut(slot)[range.clone()].copy_from_slice(bytes);
+                    if owns && !kept {
+                        array.set_dirty(slot, true);
+                        kept = true;
+                    }
+                }
             }
         }
-        self.dram.write_newest(addr, bytes);
+        if let Some(slot) = self.llc.find(line) {
+            self.llc.data_mut(slot)[range].copy_from_slice(bytes);
+            if !kept {
+                self.llc.set_dirty(slot, true);
+            }
+        } else if !kept {
+            self.dram.write_newest(addr, bytes);
+        }
     }
 }

@@ -1,9 +1,10 @@
 //! Transactions: their numbers, their journal, and the design's begin, commit and abort.
 
 use super::System;
+use super::gates::Patience;
 use durasim_core::Outcome;
 use durasim_design::{AbortCause, CommitRule, Gate, Hooks};
-use durasim_types::{CoreId, Cycle, DataRange, TxId};
+use durasim_types::{CoreId, Cycle, DataRange, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
 
 /// Counters of transactions.
@@ -15,6 +16,19 @@ pub struct TxStats {
     pub committed: u64,
     /// Aborted.
     pub aborted: u64,
+}
+
+/// A transaction between the moment its begin left the store buffer and the end of its commit, or until its thread has
+/// taken notice of its abort.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct OpenTx {
+    begun_at: Cycle,
+    /// The core that its thread runs on, or ran on last.
+    core: CoreId,
+    /// Lines that its stores have tagged.
+    pub lines: Vec<LineAddr>,
+    /// When it was aborted, and the value for a0.
+    aborted: Option<(Cycle, u64)>,
 }
 
 impl System {
@@ -32,10 +46,13 @@ impl System {
     /// The begin of a transaction leaves the store buffer.
     pub fn tx_begin(&mut self, core: CoreId, tx: TxId, at: Cycle) -> Outcome {
         self.advance(at);
-        self.tx_stats.begun += 1;
-        self.tx_begun_at.insert(tx, at);
-        if let Some(journal) = &mut self.journal {
-            journal.begin(tx);
+        if !self.open.contains_key(&tx) {
+            self.tx_stats.begun += 1;
+            self.open.insert(tx, OpenTx { begun_at: at, core, lines: Vec::new(), aborted: None });
+            self.running[core.0 as usize] = Some(tx);
+            if let Some(journal) = &mut self.journal {
+                journal.begin(tx);
+            }
         }
         self.gate(core, at, |s, cx, out| s.design.tx_begin(cx, tx, out))
     }
@@ -53,7 +70,9 @@ impl System {
         if let Some((cycle, code)) = self.take_abort(core) {
             return Outcome::Aborted(cycle, code);
         }
-        if let Some(journal) = &mut self.journal {
+        if !self.is_suspended(core)
+            && let Some(journal) = &mut self.journal
+        {
             journal.committing(tx);
         }
         let outcome = self.gate(core, at, |s, cx, out| s.design.tx_commit(cx, tx, out));
@@ -61,8 +80,9 @@ impl System {
             && !self.halted
         {
             self.tx_stats.committed += 1;
-            if let Some(begun) = self.tx_begun_at.remove(&tx) {
-                self.tx_latency.record(done - begun.min(done)).expect("the histogram grows");
+            self.running[core.0 as usize] = None;
+            if let Some(open) = self.open.remove(&tx) {
+                self.tx_latency.record(done - open.begun_at.min(done)).expect("the histogram grows");
             }
             if let Some(journal) = &mut self.journal {
                 journal.acknowledged(tx);
@@ -74,40 +94,114 @@ impl System {
     /// The program aborts its transaction.
     pub fn tx_abort(&mut self, core: CoreId, tx: TxId, code: u8, at: Cycle) -> Outcome {
         self.advance(at);
-        if let Some((cycle, code)) = self.take_abort(core) {
-            return Outcome::Aborted(cycle, code);
+        if !self.is_aborted(core) {
+            self.abort(tx, AbortCause::Requested(code), at);
         }
-        let (cycle, code) = self.abort(core, tx, AbortCause::Requested(code), at);
+        let (cycle, code) = self.take_abort(core).expect("an open transaction was aborted");
         Outcome::Aborted(cycle, code)
     }
 
-    /// Aborts a transaction: the cycle in which it is gone, and the value for a0.
-    pub(super) fn abort(&mut self, core: CoreId, tx: TxId, why: AbortCause, at: Cycle) -> (Cycle, u64) {
+    /// Aborts a transaction, whichever core it runs on; the cycle in which it is gone. Its core takes notice at its next
+    /// step.
+    pub(super) fn abort(&mut self, tx: TxId, why: AbortCause, at: Cycle) -> Cycle {
+        let open = self.open.get_mut(&tx).expect("only an open transaction is aborted");
+        if open.aborted.is_some() {
+            return at;
+        }
+        let core = open.core;
+        open.aborted = Some((at, why.code()));
+        self.abort_notices += 1;
         self.tx_stats.aborted += 1;
-        self.tx_begun_at.remove(&tx);
         if let Some(journal) = &mut self.journal {
             journal.aborted(tx);
         }
-        match self.gate(core, at, |s, cx, out| s.design.tx_abort(cx, tx, why, out)) {
-            Outcome::Done(cycle) | Outcome::Aborted(cycle, _) => (cycle, why.code()),
+        let mut at = at;
+        while self.hooks.has(Hooks::TX) && !self.halted {
+            let mut out = self.actions();
+            let cx = self.cx(core, at);
+            let gate = self.design.tx_abort(&cx, tx, why, &mut out);
+            at = self.carry_out(core, at, out);
+            match gate {
+                Gate::Done => break,
+                Gate::After(wait) => {
+                    at = self.resolve(wait, at);
+                    break;
+                }
+                Gate::Retry(wait) => at = self.resolve(wait, at),
+                Gate::Abort(..) => unreachable!("an abort cannot be aborted"),
+            }
+        }
+        if let Some(open) = self.open.get_mut(&tx) {
+            open.aborted = Some((at, why.code()));
+        }
+        if self.running[core.0 as usize] == Some(tx) {
+            self.interrupt(core, at);
+        }
+        at
+    }
+
+    /// Whether the transaction that runs on `core` has been aborted and its thread does not know yet.
+    #[inline]
+    pub(super) fn is_aborted(&self, core: CoreId) -> bool {
+        self.abort_notices > 0
+            && self.running[core.0 as usize]
+                .and_then(|tx| self.open.get(&tx))
+                .is_some_and(|open| open.aborted.is_some())
+    }
+
+    /// The abort of the transaction that runs on `core`: its cycle and the value for a0. It is over with that.
+    #[inline]
+    pub fn take_abort(&mut self, core: CoreId) -> Option<(Cycle, u64)> {
+        if self.abort_notices == 0 { None } else { self.take_abort_notice(core) }
+    }
+
+    fn take_abort_notice(&mut self, core: CoreId) -> Option<(Cycle, u64)> {
+        let tx = self.running[core.0 as usize]?;
+        let aborted = self.open.get(&tx)?.aborted?;
+        self.abort_notices -= 1;
+        self.open.remove(&tx);
+        self.running[core.0 as usize] = None;
+        self.forget_suspension(core);
+        Some(aborted)
+    }
+
+    /// The transaction in whose name a request is made, if its begin has left the store buffer.
+    pub(super) fn begun(&self, tx: Option<TxId>) -> Option<TxId> {
+        tx.filter(|tx| self.open.contains_key(tx))
+    }
+
+    /// A store of `tx` has tagged a line.
+    pub(super) fn note_tagged(&mut self, tx: Option<TxId>, line: LineAddr) {
+        if let Some(open) = tx.and_then(|tx| self.open.get_mut(&tx))
+            && open.lines.last() != Some(&line)
+        {
+            open.lines.push(line);
         }
     }
 
-    /// Asks the design, if it wants to hear of transactions.
+    /// Asks the design, if it wants to hear of transactions. The core waits if the design wants it to.
     fn gate(
         &mut self,
         core: CoreId,
         at: Cycle,
         ask: impl FnMut(&mut System, &durasim_design::Ctx, &mut durasim_design::Actions) -> Gate,
     ) -> Outcome {
-        if self.hooks.has(Hooks::TX) { self.through(core, at, ask) } else { Outcome::Done(at) }
+        if self.hooks.has(Hooks::TX) { self.through(core, at, Patience::Core, ask) } else { Outcome::Done(at) }
     }
 
     /// Another thread takes over the core: the open transactions of both. The cycle in which it may start.
     pub fn context_switch(&mut self, core: CoreId, leaving: Option<TxId>, coming: Option<TxId>, at: Cycle) -> Cycle {
+        let coming_open = self.begun(coming);
+        if let Some(open) = coming_open.and_then(|tx| self.open.get_mut(&tx)) {
+            open.core = core;
+        }
+        self.running[core.0 as usize] = coming_open;
+        let running = self.running.iter().flatten().count();
+        self.parked_tx = self.open.len() > running;
         if !self.hooks.has(Hooks::CONTEXT_SWITCH) {
             return at;
         }
+        // A transaction that was aborted while its thread had no core is noticed by the core.
         self.through_or_note_abort(core, at, |s, cx, out| s.design.context_switch(cx, leaving, coming, out))
     }
 

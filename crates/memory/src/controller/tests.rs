@@ -151,3 +151,56 @@ fn held_writes_that_wait_for_room_are_released_and_discarded_too() {
     drain(&mut c);
     assert_eq!([1, 2, 3].map(|line| c.media().line(LineAddr(line))[0]), [1, 1, 0]);
 }
+
+fn digest(c: &Controller) -> String {
+    let mut digest = durasim_types::Digest::default();
+    c.digest(&mut digest);
+    digest.hex()
+}
+
+/// Random traffic with held writes; what each step and read answered, and the state at the end.
+fn traffic(c: &mut Controller, rng: &mut Rng, rounds: u64, now: &mut u64) -> Vec<String> {
+    let mut seen = Vec::new();
+    for n in 0..rounds {
+        *now += rng.below(120_000);
+        seen.extend(std::iter::from_fn(|| c.step(*now)).map(|step| format!("{step:?}")));
+        let line = rng.below(8);
+        match rng.below(8) {
+            0..3 => seen.push(format!("{:?}", c.read(LineAddr(line), *now))),
+            3 => c.release(line % 2),
+            4 => seen.push(format!("{:?}", c.discard(line % 2, *now))),
+            _ => {
+                let held = (rng.below(3) == 0).then_some(line % 2);
+                let mask = if rng.below(2) == 0 { u64::MAX } else { 0xff00 };
+                let w = Write { mask, held, token: Some(WriteToken(n)), ..write(line, n as u8) };
+                seen.push(c.submit(w, *now).to_string());
+            }
+        }
+    }
+    seen.push(format!("{} {:?}", digest(c), c.stats));
+    seen
+}
+
+#[test]
+fn a_controller_restored_or_cloned_in_the_middle_goes_on_as_the_original() {
+    let mut waited = 0;
+    for seed in 0..100 {
+        let mut rng = Rng::new(seed);
+        let mut c = controller(2 + rng.below(4) as u32, 1 + rng.below(3) as u32);
+        let mut now = 0;
+        let rounds = 20 + rng.below(100);
+        traffic(&mut c, &mut rng, rounds, &mut now);
+        waited += c.inbound_len();
+        let bytes = postcard::to_stdvec(&c).unwrap();
+        let mut restored: Controller = postcard::from_bytes(&bytes).unwrap();
+        let mut cloned = c.clone();
+        assert_eq!(postcard::to_stdvec(&restored).unwrap(), bytes);
+        let [first, second, third] = [&mut c, &mut restored, &mut cloned].map(|c| {
+            let (mut rng, mut now) = (rng.clone(), now);
+            traffic(c, &mut rng, 200, &mut now)
+        });
+        assert_eq!(first, second, "seed {seed}");
+        assert_eq!(first, third, "seed {seed}");
+    }
+    assert!(waited > 0, "some were saved while writes waited for room");
+}

@@ -1,0 +1,197 @@
+//! One value per slot of an array: a plain vector when it is small, pages shared between forks when it is large.
+//!
+//! A fork of a large column copies pointers. A page is copied when the first of those that share it writes it. What is
+//! not shared is owned outright, so that writing it costs a branch and no atomic count.
+
+use std::mem;
+use std::sync::Arc;
+
+/// Values of the slots 0 to n - 1: either all in a row or all in pages, and the other part is empty. So the check of
+/// the bounds of the row is also the question for the form: what each load and store of a core touches pays nothing.
+#[derive(Clone, Debug)]
+pub(crate) struct Column<T> {
+    row: Box<[T]>,
+    pages: Pages<T>,
+}
+
+/// Pages of equal size, the last of which may be longer than what is used of it.
+#[derive(Clone, Debug)]
+struct Pages<T> {
+    pages: Vec<Page<T>>,
+    slots: usize,
+    slots_per_page: u32,
+    /// 2^64 / slots_per_page, rounded up: multiplying by it divides any u32 exactly (Lemire, Kaser, Kurz, "Faster
+    /// Remainder by Direct Computation", 2019, theorem 1). Sets of any number of ways stay whole in a page this way.
+    reciprocal: u64,
+}
+
+/// A clone of an owned page is a copy, a clone of a shared one is a pointer.
+#[derive(Clone, Debug)]
+enum Page<T> {
+    Owned(Box<[T]>),
+    Shared(Arc<Box<[T]>>),
+}
+
+impl<T: Copy> Page<T> {
+    #[inline]
+    fn read(&self) -> &[T] {
+        match self {
+            Page::Owned(values) => values,
+            Page::Shared(values) => values,
+        }
+    }
+
+    #[inline]
+    fn write(&mut self) -> &mut [T] {
+        if let Page::Shared(_) = self {
+            self.own();
+        }
+        match self {
+            Page::Owned(values) => values,
+            Page::Shared(_) => unreachable!("the page has just been made our own"),
+        }
+    }
+
+    #[cold]
+    fn own(&mut self) {
+        if let Page::Shared(values) = self {
+            // The last of those that shared the page takes it as it is.
+            let values = match Arc::get_mut(values) {
+                Some(ours) => mem::take(ours),
+                None => Box::clone(values),
+            };
+            *self = Page::Owned(values);
+        }
+    }
+
+    fn share(&mut self) {
+        if let Page::Owned(values) = self {
+            *self = Page::Shared(Arc::new(mem::take(values)));
+        }
+    }
+}
+
+impl<T: Copy> Column<T> {
+    /// `slots` times `blank` in a row.
+    pub(crate) fn flat(blank: T, slots: usize) -> Self {
+        let pages = Pages { pages: Vec::new(), slots: 0, slots_per_page: 0, reciprocal: 0 };
+        Column { row: vec![blank; slots].into(), pages }
+    }
+
+    /// `slots` times `blank` in pages of about `page_slots`, each made of whole sets. Pages that nobody has written
+    /// are one and the same, so that an array takes memory for what it holds.
+    pub(crate) fn paged(blank: T, slots: usize, ways: usize, page_slots: usize) -> Self {
+        assert!(slots <= u32::MAX as usize, "{slots} slots do not fit into an array");
+        let sets_per_page = (page_slots / ways).max(1);
+        // At least 2: the reciprocal of 1 does not fit.
+        let slots_per_page = (sets_per_page * ways).max(2);
+        let page = Arc::new(vec![blank; slots_per_page].into());
+        let pages = Pages {
+            pages: vec![Page::Shared(page); slots.div_ceil(slots_per_page)],
+            slots,
+            slots_per_page: slots_per_page as u32,
+            reciprocal: u64::MAX / slots_per_page as u64 + 1,
+        };
+        Column { row: Box::default(), pages }
+    }
+
+    /// The value of a slot.
+    #[inline]
+    pub(crate) fn get(&self, at: usize) -> &T {
+        match self.row.get(at) {
+            Some(value) => value,
+            None => self.pages.get(at),
+        }
+    }
+
+    /// The value of a slot, to be changed.
+    #[inline]
+    pub(crate) fn get_mut(&mut self, at: usize) -> &mut T {
+        match self.row.get_mut(at) {
+            Some(value) => value,
+            None => self.pages.get_mut(at),
+        }
+    }
+
+    /// The values of `count` slots of one set, from slot `first` on.
+    #[inline]
+    pub(crate) fn of_set(&self, first: usize, count: usize) -> &[T] {
+        match self.row.get(first..first + count) {
+            Some(values) => values,
+            None => self.pages.of_set(first, count),
+        }
+    }
+
+    /// The values of all slots.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.row.iter().chain(self.pages.pages.iter().flat_map(Page::read).take(self.pages.slots))
+    }
+
+    /// A second column with the same values that goes its own way.
+    pub(crate) fn fork(&mut self) -> Self {
+        self.pages.pages.iter_mut().for_each(Page::share);
+        self.clone()
+    }
+}
+
+impl<T: Copy> Pages<T> {
+    fn get(&self, at: usize) -> &T {
+        let (page, offset) = self.place(at);
+        &self.pages[page].read()[offset]
+    }
+
+    fn get_mut(&mut self, at: usize) -> &mut T {
+        let (page, offset) = self.place(at);
+        &mut self.pages[page].write()[offset]
+    }
+
+    fn of_set(&self, first: usize, count: usize) -> &[T] {
+        let (page, offset) = self.place(first);
+        &self.pages[page].read()[offset..offset + count]
+    }
+
+    /// The page of a slot and its position there.
+    #[inline]
+    fn place(&self, at: usize) -> (usize, usize) {
+        debug_assert!(at < self.slots, "slot {at} of {}", self.slots);
+        let page = ((u128::from(self.reciprocal) * at as u128) >> 64) as usize;
+        (page, at - page * self.slots_per_page as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_slot_has_a_place_of_its_own_for_any_number_of_ways() {
+        for ways in 1..=64 {
+            let slots = 1024 * ways;
+            let mut column = Column::paged(0, slots, ways, 64);
+            (0..slots).for_each(|at| *column.get_mut(at) = at);
+            assert!(column.iter().copied().eq(0..slots), "{ways} ways");
+            for first in (0..slots).step_by(ways) {
+                assert!(
+                    column.of_set(first, ways).iter().copied().eq(first..first + ways),
+                    "{ways} ways, slot {first}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn pages_are_shared_until_somebody_writes_and_taken_by_the_last() {
+        let shared = |column: &Column<u8>| column.pages.pages.iter().filter(|p| matches!(p, Page::Shared(_))).count();
+        let mut a = Column::paged(0_u8, 256, 4, 64);
+        assert_eq!(shared(&a), 4, "a new column is one blank page");
+        *a.get_mut(0) = 1;
+        assert_eq!(shared(&a), 3);
+        let mut b = a.fork();
+        assert_eq!((shared(&a), shared(&b)), (4, 4));
+        *b.get_mut(0) = 2;
+        assert_eq!((shared(&a), shared(&b), *a.get(0), *b.get(0)), (4, 3, 1, 2));
+        let before = a.get(0) as *const u8;
+        *a.get_mut(1) = 3;
+        assert_eq!(a.get(0) as *const u8, before, "nobody else has this page any more: it is not copied");
+    }
+}

@@ -1,0 +1,149 @@
+//! What an instruction does once it is the oldest: fences, markers, system calls. Each may have to wait for the store
+//! buffer or for the port, and is finished later then.
+
+use super::{Core, Exit, Pause};
+use crate::execution::AtCommit;
+use crate::store_buffer::Entry;
+use crate::{Control, Outcome, Port};
+use durasim_isa::{FenceSet, Marker, Stop};
+use durasim_types::Cycle;
+
+impl Core {
+    /// Begins what an instruction does once it is the oldest. What needs an empty store buffer stays unfinished until it
+    /// is.
+    pub(super) fn start_commit<P: Port>(&mut self, port: &mut P) -> Option<Exit> {
+        let (work, committed) = self.unfinished?;
+        let waits = match work {
+            AtCommit::Fence(set) => {
+                self.stats.fences += 1;
+                if !self.fence_waits(port, set) {
+                    self.unfinished = None;
+                    return None;
+                }
+                true
+            }
+            AtCommit::FenceI | AtCommit::Environment(_) => true,
+            AtCommit::Marker(Marker::TxAbort, _) => true,
+            AtCommit::Marker(Marker::TxCommit, _) => !port.commits_retire_early(),
+            _ => false,
+        };
+        if waits && !self.unit.buffer.is_empty() { None } else { self.finish_commit(port, committed) }
+    }
+
+    /// Stores leave in order and loads are not passed by earlier ones (TSO), so only two kinds of fence wait: one that
+    /// orders earlier stores before later loads, and one behind cache-block operations (design: a fence with W in its
+    /// predecessor set waits until they are acknowledged).
+    fn fence_waits<P: Port>(&self, port: &P, set: FenceSet) -> bool {
+        let store_load = set.writes() && set.succ & 2 != 0 && !set.tso;
+        store_load
+            || set.writes() && (self.unit.buffer.holds_block_operation() || port.cleans_outstanding(self.unit.id))
+    }
+
+    /// Does what an instruction does once it is the oldest, in cycle `at` or when the store buffer became empty.
+    pub(super) fn finish_commit<P: Port>(&mut self, port: &mut P, at: Cycle) -> Option<Exit> {
+        let id = self.unit.id;
+        let (work, committed) = self.unfinished.take()?;
+        let at = at.max(committed).max(self.unit.buffer.left());
+        match work {
+            AtCommit::Fence(set) => match port.fence(id, set, at) {
+                Outcome::Done(done) => {
+                    self.stats.fence_stall_cycles += done - committed;
+                    self.window.hold_commit(done);
+                    self.window.hold_memory(done);
+                }
+                Outcome::Aborted(cycle, code) => self.unit.buffer.abort(cycle, code),
+                Outcome::Pending => self.wait_for_port(work, committed),
+            },
+            AtCommit::FenceI => {
+                self.forget_code();
+                self.window.restart(at);
+            }
+            AtCommit::Environment(exit) => {
+                self.window.hold_commit(at);
+                return Some(exit);
+            }
+            AtCommit::Marker(marker, argument) => return self.marker(port, marker, argument, committed, at),
+            AtCommit::Store(_) | AtCommit::Split(..) | AtCommit::Block(..) => {
+                unreachable!("stores enter the store buffer at once")
+            }
+        }
+        None
+    }
+
+    fn wait_for_port(&mut self, work: AtCommit, committed: Cycle) {
+        self.unfinished = Some((work, committed));
+        self.pending = true;
+    }
+
+    fn marker<P: Port>(
+        &mut self,
+        port: &mut P,
+        marker: Marker,
+        argument: u64,
+        committed: Cycle,
+        at: Cycle,
+    ) -> Option<Exit> {
+        let id = self.unit.id;
+        match marker {
+            Marker::TxBegin => {
+                if self.unit.open_tx.is_some() {
+                    return Some(Exit::NestedTransaction);
+                }
+                let tx = port.new_tx(id);
+                self.unit.open_tx = Some(tx);
+                self.checkpoint = Some(self.hart.clone());
+                self.unit.buffer.push(Entry::Begin(tx), committed, committed);
+            }
+            Marker::TxCommitting => {
+                let Some(tx) = self.unit.open_tx else { return Some(Exit::NoTransaction) };
+                self.unit.buffer.push(Entry::Committing(tx), committed, committed);
+            }
+            Marker::TxCommit | Marker::TxAbort => {
+                let Some(tx) = self.unit.open_tx else { return Some(Exit::NoTransaction) };
+                if marker == Marker::TxCommit && port.commits_retire_early() {
+                    self.unit.buffer.push(Entry::Commit(tx), committed, committed);
+                    self.unit.open_tx = None;
+                    return None;
+                }
+                let outcome = if marker == Marker::TxCommit {
+                    port.tx_commit(id, tx, at)
+                } else {
+                    // Code 0 would look like a begin; the program's own causes are 1 to 255.
+                    port.tx_abort(id, tx, (argument as u8).max(1), at)
+                };
+                match outcome {
+                    Outcome::Done(done) => {
+                        self.unit.open_tx = None;
+                        self.stats.commit_stall_cycles += done - committed;
+                        self.window.hold_commit(done);
+                    }
+                    Outcome::Aborted(cycle, code) => self.unit.buffer.abort(cycle, code),
+                    Outcome::Pending => self.wait_for_port(AtCommit::Marker(marker, argument), committed),
+                }
+            }
+            _ => match port.marker(id, marker, argument, committed) {
+                Ok(Control::Continue) => {}
+                Ok(Control::Yield) => return Some(Exit::Yield),
+                Err(fault) => return Some(Exit::Fault(Stop::Fault(fault))),
+            },
+        }
+        None
+    }
+
+    /// The registers of the transaction's begin come back, with the cause in a0.
+    pub(super) fn roll_back(&mut self, cycle: Cycle, code: u64) {
+        // The begin has left the buffer, or nothing could have aborted it: what is still there is of the transaction.
+        self.unit.buffer.discard();
+        self.hart = self.checkpoint.clone().expect("only an open transaction is aborted");
+        self.hart.x[10] = code;
+        self.unit.open_tx = None;
+        self.unfinished = None;
+        if self.pause != Some(Pause::Vacate) {
+            self.pause = None;
+        }
+        self.was_full = false;
+        self.position = None;
+        self.fetched_line = None;
+        self.window.restart(cycle);
+    }
+}

@@ -1,0 +1,39 @@
+//! What a core counts.
+
+/// Counters of a core.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CoreStats {
+    /// Conditional branches.
+    pub branches: u64,
+    /// Branches and jumps whose direction or target was predicted wrongly.
+    pub mispredictions: u64,
+    /// Loads executed.
+    pub loads: u64,
+    /// Loads whose data came from the store buffer.
+    pub forwards: u64,
+    /// Stores executed.
+    pub stores: u64,
+    /// Fences executed.
+    pub fences: u64,
+    /// Cycles in which fences held the commit of younger instructions.
+    pub fence_stall_cycles: u64,
+    /// Cycles in which commits of transactions held the commit of younger instructions.
+    pub commit_stall_cycles: u64,
+    /// System calls.
+    pub system_calls: u64,
+}
+
+impl CoreStats {
+    /// Adds the counters of another core.
+    pub fn add(&mut self, other: &CoreStats) {
+        self.branches += other.branches;
+        self.mispredictions += other.mispredictions;
+        self.loads += other.loads;
+        self.forwards += other.forwards;
+        self.stores += other.stores;
+        self.fences += other.fences;
+        self.fence_stall_cycles += other.fence_stall_cycles;
+        self.commit_stall_cycles += other.commit_stall_cycles;
+        self.system_calls += other.system_calls;
+    }
+}

@@ -1,0 +1,79 @@
+//! Commit off-chip (section 4.2): a background engine carries log entries of committed transactions to their home
+//! addresses.
+
+use super::State;
+use durasim_design::{Action, Actions, Token};
+use durasim_types::{Cause, EventKind, LineAddr, PhysAddr};
+use serde::{Deserialize, Serialize};
+
+/// The engine.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Migration {
+    /// Entries on their way.
+    pub in_flight: usize,
+    /// Lines that were loaded again while a migration carried their log entry home: the entry is invalid, but the
+    /// write is on its way, and nothing newer may arrive home before it.
+    pub departed: Vec<(LineAddr, Token)>,
+    /// Whether a periodic scan is at work.
+    pub scanning: bool,
+}
+
+impl Migration {
+    /// The migration that is carrying an older version of the line home.
+    pub fn on_its_way_home(&self, line: LineAddr) -> Option<Token> {
+        self.departed.iter().find(|(home, _)| *home == line).map(|(_, token)| *token)
+    }
+}
+
+impl State {
+    /// Carries committed entries home, a few at a time (section 4.2: "migrated via non-temporal stores").
+    pub(super) fn migrate(&mut self, out: &mut Actions) {
+        for mapping in self.ewpq.scan() {
+            if self.migration.in_flight >= self.spec.migrations_in_flight as usize {
+                return;
+            }
+            if self.registers.is_open(mapping.tx) {
+                continue;
+            }
+            self.tokens += 1;
+            let token = Token(self.tokens);
+            mapping.migration = Some(token);
+            self.migration.in_flight += 1;
+            out.push(Action::Copy {
+                from: self.zone.entry_data(mapping.log),
+                to: mapping.home.base(),
+                len: 64,
+                cause: Cause::Migration,
+                token: Some(token),
+            });
+        }
+        if self.migration.in_flight == 0 {
+            self.migration.scanning = false;
+        }
+    }
+
+    /// The token of a migration in flight, after starting some if there is anything to migrate.
+    pub(super) fn hurry_migration(&mut self, out: &mut Actions) -> Option<Token> {
+        self.migrate(out);
+        let departed = self.migration.departed.first().map(|(_, token)| *token);
+        self.ewpq.mappings().find_map(|m| m.migration).or(departed)
+    }
+
+    /// A migrated line is home: its validity bit is cleared and LogTail may move.
+    pub(super) fn migrated(&mut self, token: Token, addr: PhysAddr, out: &mut Actions) {
+        let home = self.ewpq.mappings().find(|m| m.migration == Some(token)).map(|m| m.home);
+        if let Some(home) = home {
+            self.ewpq.take(home, &self.zone, out);
+        } else if let Some(index) = self.migration.departed.iter().position(|(_, migration)| *migration == token) {
+            self.migration.departed.swap_remove(index);
+        } else {
+            return;
+        }
+        self.migration.in_flight -= 1;
+        self.counters.migrations += 1;
+        out.event(EventKind::Background, addr);
+        if self.migration.scanning {
+            self.migrate(out);
+        }
+    }
+}

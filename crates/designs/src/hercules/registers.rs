@@ -1,0 +1,101 @@
+//! The registers of section 4.1: GlobalTxID, shared by all cores, and PerCoreTxID and PerCoreTxLen of each core.
+//!
+//! The last two belong to the thread: "if a context switch occurs, the values are saved as part of the thread's context
+//! for an afterward execution". They are kept here by transaction, with the core that has them in its registers.
+
+use durasim_design::Token;
+use durasim_types::{CoreId, TxId};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// How far a transaction has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Phase {
+    /// Its lines carry TransTags with a TxState of '1'.
+    Running,
+    /// The controller is about to take its TxLen. Whether it has committed is decided there and nowhere else: until the
+    /// acknowledgement, nobody may abort it and nobody may see its lines.
+    StoringLen(Token),
+    /// The controller has its TxLen: the states are reset, the commit instruction does not know yet.
+    Committed,
+}
+
+/// A transaction between tx_start and the end of its commit or abort.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct OpenTx {
+    /// PerCoreTxID: what the hardware calls it, unique among those that are open.
+    pub hardware_id: u64,
+    /// PerCoreTxLen: lines covered so far.
+    pub len: u32,
+    pub phase: Phase,
+    /// The core whose registers these are; `None` while they are saved in the context of a thread that waits.
+    pub core: Option<CoreId>,
+}
+
+/// The registers of all cores and of all threads that wait.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Registers {
+    global_tx_id: u64,
+    transactions: BTreeMap<TxId, OpenTx>,
+}
+
+impl Registers {
+    pub fn new() -> Self {
+        Registers { global_tx_id: 1, transactions: BTreeMap::new() }
+    }
+
+    /// Whether a TxState of this transaction is '1'.
+    pub fn is_open(&self, tx: TxId) -> bool {
+        self.get(tx).is_some_and(|open| open.phase != Phase::Committed)
+    }
+
+    pub fn get(&self, tx: TxId) -> Option<&OpenTx> {
+        self.transactions.get(&tx)
+    }
+
+    pub fn get_mut(&mut self, tx: TxId) -> Option<&mut OpenTx> {
+        self.transactions.get_mut(&tx)
+    }
+
+    /// All open transactions by their number.
+    pub fn all(&self) -> impl Iterator<Item = (TxId, &OpenTx)> {
+        self.transactions.iter().map(|(tx, open)| (*tx, open))
+    }
+
+    /// The identifier that the next tx_start takes from GlobalTxID, which has so many bits: one that an open transaction
+    /// still bears is passed over when the register has come round. `None` if all are borne.
+    pub fn next_identifier(&self, bits: u32) -> Option<u64> {
+        let borne = self.transactions.len() as u64;
+        let candidates = (0..=borne).map(|n| (self.global_tx_id + n) & ((1 << bits) - 1));
+        let mut free = candidates.filter(|id| self.transactions.values().all(|open| open.hardware_id != *id));
+        if borne >> bits == 0 { free.next() } else { None }
+    }
+
+    /// Listing 1, tx_start: PerCoreTxID takes the identifier, PerCoreTxLen becomes zero, GlobalTxID goes on.
+    pub fn begin(&mut self, tx: TxId, core: CoreId, hardware_id: u64) {
+        self.global_tx_id = hardware_id + 1;
+        let open = OpenTx { hardware_id, len: 0, phase: Phase::Running, core: Some(core) };
+        self.transactions.insert(tx, open);
+    }
+
+    /// The transaction is over.
+    pub fn end(&mut self, tx: TxId) -> Option<OpenTx> {
+        self.transactions.remove(&tx)
+    }
+
+    /// Section 4.1, context switch: the registers of the leaving thread go into its context, those of the coming thread
+    /// into the core.
+    pub fn switch(&mut self, core: CoreId, leaving: Option<TxId>, coming: Option<TxId>) {
+        for (tx, place) in [(leaving, None), (coming, Some(core))] {
+            if let Some(open) = tx.and_then(|tx| self.transactions.get_mut(&tx)) {
+                open.core = place;
+            }
+        }
+    }
+
+    /// The transaction whose TxLen is on the way under this token.
+    pub fn storing_len_under(&mut self, token: Token) -> Option<(TxId, &mut OpenTx)> {
+        let mut all = self.transactions.iter_mut();
+        all.find(|(_, open)| open.phase == Phase::StoringLen(token)).map(|(tx, open)| (*tx, open))
+    }
+}

@@ -1,0 +1,36 @@
+//! The order of writes to a line that has entries in several transaction caches [D:tc-order].
+//!
+//! Section 3: "the TC will also ensure that different write requests of conflicted addresses are issued to the NVRAM in
+//! program order". One FIFO does that by itself; between the private FIFOs of several cores it has to be made so. The
+//! request with which a core takes a line for writing goes by the other transaction caches, which answer only when
+//! their committed entries of the line are acknowledged. Two of them therefore never hold committed entries of the same
+//! bytes: neither draining nor recovery can write a line backwards, whatever order they take the cores in.
+//!
+//! Active entries hold nobody back, or two transactions could wait for each other for ever. They can be of the same
+//! line only by false sharing, that is for other bytes, unless the program lets two open transactions write the same
+//! bytes. Then the one that commits last wins at home, and it has to wait for the other.
+
+use super::State;
+use super::fifo::State as EntryState;
+use durasim_design::Token;
+use durasim_types::{LineAddr, TxId};
+
+impl State {
+    /// The acknowledgement that a store to the line has to wait for because of other transaction caches than `core`'s.
+    pub(super) fn committed_elsewhere(&self, core: usize, line: LineAddr) -> Option<Token> {
+        let others = self.caches.iter().enumerate().filter(|(other, _)| *other != core);
+        others.filter_map(|(_, cache)| cache.draining(line)).next()
+    }
+
+    /// The acknowledgement that a commit has to wait for: of a committed entry elsewhere that has bytes of the transaction.
+    pub(super) fn same_bytes_elsewhere(&self, core: usize, tx: TxId) -> Option<Token> {
+        let own =
+            |line, mask| self.caches[core].entries.iter().any(|e| e.tx == tx && e.line == line && e.mask & mask != 0);
+        let others = self.caches.iter().enumerate().filter(|(other, _)| *other != core);
+        let mut entries = others.flat_map(|(_, cache)| &cache.entries);
+        entries.find_map(|e| match e.state {
+            EntryState::Issued(token) if own(e.line, e.mask) => Some(token),
+            _ => None,
+        })
+    }
+}

@@ -1,0 +1,371 @@
+//! TC on several cores, hook by hook, and with random runs.
+
+use super::spec::{Coalesce, TcSpec};
+use super::{SHARED, Tc};
+use crate::testing::{Bench, line, word};
+use durasim_design::{AbortCause, Fill, Gate, LineTag, Token, Wait};
+use durasim_types::{Pages, Rng, TxId};
+
+fn small(entries: u32) -> TcSpec {
+    TcSpec { entries, copies_in_flight: 2, shadow_lines: 8, ..TcSpec::default() }
+}
+
+fn words(pmem: &Pages, places: &[(u64, u64)]) -> Vec<u64> {
+    places.iter().map(|&(line, index)| pmem.read_u64(word(line, index))).collect()
+}
+
+/// A store of a transaction to a line that no cache has.
+fn put(bench: &mut Bench<Tc>, core: u16, tx: u64, place: (u64, u64), data: u64) -> LineTag {
+    let mut tag = LineTag::NONE;
+    bench.store(core, word(place.0, place.1), data, Some(tx), &mut tag);
+    tag
+}
+
+impl Bench<Tc> {
+    /// The words of a line as a miss would bring it, and its tag.
+    fn miss(&mut self, number: u64) -> ([u64; 8], LineTag) {
+        let mut data = self.newest(line(number));
+        let mut tag = LineTag::NONE;
+        match self.fill(0, number, None) {
+            Fill::Home { .. } => {}
+            Fill::Gather { gather, tag: filled, .. } => {
+                tag = filled;
+                let overlay = gather.overlay.expect("entries are laid over");
+                (0..64).filter(|i| overlay.mask >> i & 1 == 1).for_each(|i| data[i] = overlay.data[i]);
+            }
+            other => panic!("{other:?}"),
+        }
+        let word = |i: usize| u64::from_le_bytes(data[8 * i..8 * i + 8].try_into().unwrap());
+        (std::array::from_fn(word), tag)
+    }
+}
+
+#[test]
+fn a_store_waits_for_what_another_core_has_committed_on_its_line() {
+    // Core 0 recovers first: without the wait its newer word would come back as the older one of core 1.
+    let mut bench = Bench::<Tc>::new(small(8), 2);
+    bench.begin(1, 1);
+    let mut tag = put(&mut bench, 1, 1, (0, 0), 1);
+    bench.commit(1, 1);
+    bench.begin(0, 2);
+    let gate = bench.offer(0, word(0, 0), 2, Some(2), &mut tag);
+    assert!(matches!(gate, Gate::Retry(Wait::Acked(_))), "{gate:?}");
+    assert_eq!(bench.offer(0, word(1, 0), 2, Some(2), &mut LineTag(0)), Gate::Done, "another line is free");
+    assert_eq!(words(&bench.recovered(&[], false), &[(0, 0)]), [1]);
+    bench.deliver_all();
+    assert_eq!(bench.offer(0, word(0, 0), 2, Some(2), &mut tag), Gate::Done);
+    bench.commit(0, 2);
+    assert_eq!(words(&bench.recovered(&[], false), &[(0, 0)]), [2]);
+    assert_eq!(bench.counter("tc.order_waits"), 1.0);
+}
+
+#[test]
+fn a_plain_store_waits_too_and_goes_through_its_own_cores_cache() {
+    let mut bench = Bench::<Tc>::new(small(8), 2);
+    bench.begin(1, 1);
+    let mut tag = put(&mut bench, 1, 1, (0, 0), 1);
+    bench.commit(1, 1);
+    assert!(matches!(bench.offer(0, word(0, 0), 2, None, &mut tag), Gate::Retry(_)));
+    bench.deliver_all();
+    assert_eq!(bench.offer(0, word(0, 0), 2, None, &mut tag), Gate::Done);
+    assert_eq!(words(&bench.recovered(&[], false), &[(0, 0)]), [2], "committed at once");
+    assert!(matches!(bench.offer(1, word(0, 0), 3, None, &mut tag), Gate::Retry(_)), "core 1 waits for core 0 now");
+    bench.deliver_all();
+    assert_eq!(words(&bench.pmem, &[(0, 0)]), [2]);
+}
+
+#[test]
+fn a_core_does_not_wait_for_itself() {
+    let mut bench = Bench::<Tc>::new(small(8), 2);
+    for tx in 1..4 {
+        bench.begin(0, tx);
+        assert_eq!(bench.offer(0, word(0, 0), tx, Some(tx), &mut LineTag(0)), Gate::Done);
+        bench.commit(0, tx);
+    }
+    bench.deliver_all();
+    assert_eq!(words(&bench.pmem, &[(0, 0)]), [3]);
+}
+
+#[test]
+fn false_sharing_holds_nobody_back() {
+    let mut bench = Bench::<Tc>::new(small(8), 2);
+    bench.begin(0, 1);
+    bench.begin(1, 2);
+    let mut tag = put(&mut bench, 0, 1, (0, 0), 1);
+    assert_eq!(bench.offer(1, word(0, 1), 2, Some(2), &mut tag), Gate::Done);
+    assert_eq!(tag, SHARED);
+    assert_eq!(bench.offer(0, word(0, 2), 1, Some(1), &mut tag), Gate::Done);
+    assert_eq!(bench.miss(0), ([1, 2, 1, 0, 0, 0, 0, 0], SHARED));
+    bench.commit(1, 2);
+    let places = [(0, 0), (0, 1), (0, 2)];
+    assert_eq!(words(&bench.recovered(&[], false), &places), [0, 2, 0]);
+    bench.deliver_all();
+    assert_eq!(words(&bench.pmem, &places), [0, 2, 0]);
+    bench.store(0, word(0, 2), 3, Some(1), &mut tag);
+    assert_eq!(tag, LineTag(1), "the line is one transaction's again");
+    bench.commit(0, 1);
+    assert_eq!(words(&bench.recovered(&[], false), &places), [1, 2, 3]);
+}
+
+/// The tag of a line names its last writer; an abort has to reach the lines of the others too.
+#[test]
+fn an_abort_takes_its_words_out_of_shared_lines() {
+    let mut bench = Bench::<Tc>::new(small(8), 2);
+    bench.begin(0, 1);
+    bench.begin(1, 2);
+    let mut tag = put(&mut bench, 0, 1, (0, 0), 1);
+    bench.store(1, word(0, 1), 2, Some(2), &mut tag);
+    assert!(bench.design.belongs_to(tag, TxId(1)) && bench.design.belongs_to(tag, TxId(2)));
+    bench.abort(0, 1);
+    assert_eq!(bench.invalidated, [TxId(1)]);
+    assert_eq!(bench.miss(0), ([0, 2, 0, 0, 0, 0, 0, 0], LineTag(2)));
+    bench.commit(1, 2);
+    bench.deliver_all();
+    assert_eq!(words(&bench.pmem, &[(0, 0), (0, 1)]), [0, 2]);
+}
+
+/// Two open transactions write the same word, which programs must not do: the last to commit wins, and at no point does
+/// the image go back.
+#[test]
+fn a_race_ends_with_the_last_commit() {
+    for (first, second) in [((0, 1), (1, 2)), ((1, 2), (0, 1))] {
+        let mut bench = Bench::<Tc>::new(small(8), 2);
+        bench.begin(0, 1);
+        bench.begin(1, 2);
+        let mut tag = put(&mut bench, 0, 1, (0, 0), 1);
+        bench.store(1, word(0, 0), 2, Some(2), &mut tag);
+        bench.commit(first.0, first.1);
+        assert_eq!(words(&bench.recovered(&[], false), &[(0, 0)]), [first.1]);
+        let gate = bench.call(second.0, |design, cx, out| design.tx_commit(cx, TxId(second.1), out));
+        assert!(matches!(gate, Gate::Retry(_)), "{gate:?}");
+        bench.deliver_all();
+        bench.commit(second.0, second.1);
+        assert_eq!(words(&bench.recovered(&[], false), &[(0, 0)]), [second.1]);
+        bench.deliver_all();
+        assert_eq!(words(&bench.pmem, &[(0, 0)]), [second.1]);
+    }
+}
+
+#[test]
+fn a_transaction_that_changes_cores_commits_and_aborts_as_one() {
+    let mut bench = Bench::<Tc>::new(small(8), 2);
+    let places = [(0, 0), (1, 0)];
+    bench.begin(1, 1);
+    let mut tag = put(&mut bench, 1, 1, (0, 0), 1);
+    // Its thread comes back on core 0 and goes on with the same line.
+    bench.store(0, word(0, 0), 11, Some(1), &mut tag);
+    put(&mut bench, 0, 1, (1, 0), 12);
+    assert_eq!(words(&bench.recovered(&[], false), &places), [0, 0]);
+    bench.save_and_load();
+    bench.commit(0, 1);
+    assert_eq!(words(&bench.recovered(&[], false), &places), [11, 12]);
+    bench.deliver_all();
+    assert_eq!(words(&bench.pmem, &places), [11, 12]);
+
+    bench.begin(1, 2);
+    put(&mut bench, 1, 2, (0, 0), 21);
+    put(&mut bench, 0, 2, (1, 0), 22);
+    bench.abort(0, 2);
+    assert_eq!(bench.miss(0).0[0], 11);
+    assert_eq!(bench.miss(1).0[0], 12);
+}
+
+/// The fall-back path brings words home before their commit. Undoing them leaves the words that others have committed
+/// on the same line meanwhile.
+#[test]
+fn undoing_an_overflow_restores_words_not_lines() {
+    let mut bench = Bench::<Tc>::new(small(4), 2);
+    bench.begin(1, 7);
+    put(&mut bench, 1, 7, (0, 0), 70);
+    bench.commit(1, 7);
+    bench.deliver_all();
+    bench.begin(0, 1);
+    let mut tag = put(&mut bench, 0, 1, (0, 0), 1);
+    for number in 1..7 {
+        put(&mut bench, 0, 1, (number, 0), 1);
+    }
+    bench.deliver_all();
+    assert_eq!(words(&bench.pmem, &[(0, 0)]), [1], "the fall-back path has brought it home");
+    assert!(bench.counter("tc.overflows") == 1.0 && bench.counter("tc.shadowed_lines") >= 3.0);
+    bench.begin(1, 2);
+    bench.store(1, word(0, 1), 2, Some(2), &mut tag);
+    bench.commit(1, 2);
+    bench.deliver_all();
+    let places = [(0, 0), (0, 1), (1, 0)];
+    assert_eq!(words(&bench.recovered(&[], false), &places), [70, 2, 0]);
+    bench.refuses_other_snapshots();
+    bench.save_and_load();
+    bench.abort(0, 1);
+    bench.deliver_all();
+    assert_eq!(words(&bench.pmem, &places), [70, 2, 0]);
+    assert_eq!(words(&bench.recovered(&[], false), &places), [70, 2, 0]);
+}
+
+/// Two threads take turns on core 0: the transaction cache is full of the one that waits.
+#[test]
+fn a_waiting_transaction_gives_way_by_the_fall_back_path() {
+    let mut bench = Bench::<Tc>::new(small(4), 2);
+    bench.begin(0, 1);
+    for number in 0..4 {
+        put(&mut bench, 0, 1, (number, 0), 1);
+    }
+    bench.begin(0, 2);
+    for number in 4..8 {
+        put(&mut bench, 0, 2, (number, 0), 2);
+    }
+    // A plain store to a persistent line finds room too.
+    bench.store(0, word(9, 0), 9, None, &mut LineTag(3));
+    bench.commit(0, 2);
+    let places: Vec<(u64, u64)> = (0..10).map(|number| (number, 0)).collect();
+    assert_eq!(words(&bench.recovered(&[], false), &places), [0, 0, 0, 0, 2, 2, 2, 2, 0, 9]);
+    bench.abort(0, 1);
+    bench.deliver_all();
+    assert_eq!(words(&bench.pmem, &places), [0, 0, 0, 0, 2, 2, 2, 2, 0, 9]);
+}
+
+#[test]
+fn a_full_shadow_area_aborts_who_asks_or_who_is_in_the_way() {
+    let mut bench = Bench::<Tc>::new(TcSpec { shadow_lines: 2, ..small(4) }, 2);
+    bench.begin(0, 1);
+    for number in 0..6 {
+        put(&mut bench, 0, 1, (number, 0), 1);
+    }
+    bench.deliver_all();
+    bench.begin(0, 2);
+    let mut tag = LineTag(9);
+    let capacity = |tx| Gate::Abort(TxId(tx), AbortCause::Capacity);
+    assert_eq!(bench.offer(0, word(9, 0), 5, Some(2), &mut tag), capacity(2));
+    assert_eq!(bench.offer(0, word(9, 0), 5, None, &mut tag), capacity(1), "a plain store has nothing to abort");
+    assert_eq!(bench.offer(1, word(9, 0), 5, None, &mut tag), Gate::Done, "the other core's cache has room");
+    bench.deliver_all();
+    bench.abort(0, 1);
+    assert_eq!(bench.offer(0, word(9, 0), 6, None, &mut tag), Gate::Done);
+    bench.deliver_all();
+    let places: Vec<(u64, u64)> = (0..10).map(|number| (number, 0)).collect();
+    assert_eq!(words(&bench.pmem, &places), [0, 0, 0, 0, 0, 0, 0, 0, 0, 6]);
+}
+
+/// A word of the random runs: what a crash now must bring back, what the program sees, and who holds its lock.
+#[derive(Clone, Copy, Default)]
+struct Word {
+    committed: u64,
+    visible: u64,
+    owner: Option<u64>,
+}
+
+/// Threads on three cores run transactions over few lines of eight words. A word belongs to one open transaction at a
+/// time, as under a lock; lines are shared at random. Threads change cores, writes are delivered late, the design is
+/// saved and loaded, power fails.
+fn random_run(seed: u64) {
+    const CORES: u64 = 3;
+    const LINES: u64 = 5;
+    let mut rng = Rng::new(seed);
+    let coalesce = if rng.below(2) == 0 { Coalesce::None } else { Coalesce::Line };
+    let entries = 3 + rng.below(10) as u32;
+    let overflow_percent = [50, 90, 100][rng.below(3) as usize];
+    let spec = TcSpec { coalesce, overflow_percent, shadow_lines: 32, ..small(entries) };
+    let mut bench = Bench::<Tc>::new(spec, CORES as u16);
+    let mut world = [[Word::default(); 8]; LINES as usize];
+    let mut tags = [LineTag::NONE; LINES as usize];
+    let mut open: Vec<u64> = Vec::new();
+    // Whether it commits, and what it waits for.
+    let mut ending: Vec<(u64, bool, Option<Token>)> = Vec::new();
+    for step in 1..400u64 {
+        let core = rng.below(CORES) as u16;
+        // Ends take their time; meanwhile the other cores go on.
+        if !ending.is_empty() && rng.below(2) == 0 {
+            let (tx, commits, wait) = ending[0];
+            if wait.is_some_and(|token| bench.outstanding(token)) {
+                bench.deliver();
+                continue;
+            }
+            let gate = bench.call(core, |design, cx, out| match commits {
+                true => design.tx_commit(cx, TxId(tx), out),
+                false => design.tx_abort(cx, TxId(tx), AbortCause::Requested(1), out),
+            });
+            if let Gate::Retry(Wait::Acked(token)) = gate {
+                ending[0].2 = Some(token);
+                ending.rotate_left(1);
+                continue;
+            }
+            ending.remove(0);
+            for slot in world.iter_mut().flatten().filter(|slot| slot.owner == Some(tx)) {
+                slot.owner = None;
+                if commits {
+                    slot.committed = slot.visible;
+                } else {
+                    slot.visible = slot.committed;
+                }
+            }
+            if !commits {
+                // The lines that the abort discarded are missed.
+                let lost = |bench: &Bench<Tc>, tag: LineTag| bench.design.belongs_to(tag, TxId(tx));
+                for (number, tag) in (0..).zip(&mut tags) {
+                    if lost(&bench, *tag) {
+                        *tag = bench.miss(number).1;
+                    }
+                }
+            }
+        }
+        let pick =
+            |rng: &mut Rng, open: &[u64]| (!open.is_empty()).then(|| open[rng.below(open.len() as u64) as usize]);
+        match rng.below(20) {
+            0..2 if open.len() + ending.len() < 5 => {
+                bench.begin(core, step);
+                open.push(step);
+            }
+            2..12 => {
+                let (number, index) = (rng.below(LINES) as usize, rng.below(8) as usize);
+                let tx = pick(&mut rng, &open);
+                let slot = world[number][index];
+                if slot.owner.is_some() && slot.owner != tx {
+                    continue;
+                }
+                // A plain store to a line that is not persistent is no affair of the design.
+                if tx.is_none() && !tags[number].is_some() {
+                    continue;
+                }
+                bench.store(core, word(number as u64, index as u64), step, tx, &mut tags[number]);
+                let slot = &mut world[number][index];
+                slot.visible = step;
+                match tx {
+                    Some(_) => slot.owner = tx,
+                    None => slot.committed = step,
+                }
+            }
+            12..14 => {
+                let Some(tx) = pick(&mut rng, &open) else { continue };
+                ending.push((tx, rng.below(4) > 0, None));
+                open.retain(|other| *other != tx);
+            }
+            14..17 => {
+                bench.deliver();
+            }
+            17 => {
+                let number = rng.below(LINES);
+                let (data, tag) = bench.miss(number);
+                // Until an abort is done, its words may be seen as they were before or as they are.
+                let leaving = |slot: &Word| ending.iter().any(|&(tx, commits, _)| !commits && slot.owner == Some(tx));
+                for (found, slot) in data.iter().zip(&world[number as usize]).filter(|(_, slot)| !leaving(slot)) {
+                    assert_eq!(*found, slot.visible, "seed {seed}, step {step}");
+                }
+                tags[number as usize] = tag;
+            }
+            18 => bench.save_and_load(),
+            _ => {
+                let pmem = bench.recovered(&[], false);
+                for (number, expected) in (0..).zip(&world) {
+                    let found: [u64; 8] = std::array::from_fn(|index| pmem.read_u64(word(number, index as u64)));
+                    assert_eq!(found, expected.map(|slot| slot.committed), "seed {seed}, step {step}, line {number}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn random_transactions_on_shared_lines_are_atomic_and_durable() {
+    for seed in 0..300 {
+        random_run(seed);
+    }
+}

@@ -1,0 +1,309 @@
+//! A stand-in for the machine in unit tests of designs: it calls hooks for several cores, keeps what they hand over to
+//! the controller until it is delivered, and cuts the power.
+
+use durasim_design::{
+    AbortCause, Action, Actions, CachedLine, CrashImage, CrashSink, CrashView, Ctx, Design, Durability, Evict, Fill,
+    Gate, Geometry, LevelGeometry, LevelId, LineTag, PmRegion, Probe, Request, Store, Token, Wait, snapshot,
+};
+use durasim_types::{Clock, CoreId, Digest, Domain, EventKind, Line, LineAddr, Pages, PhysAddr, Stats, TxId};
+use std::collections::VecDeque;
+
+const BASE: PhysAddr = PhysAddr(1 << 40);
+const DATA_BYTES: u64 = 1 << 20;
+const PMEM_BYTES: u64 = 1 << 30;
+
+/// A small machine with the regions that the design asks for.
+pub(crate) fn geometry<D: Design>(spec: &D::Spec, cores: u16) -> Geometry {
+    let level = |sets, latency_cycles| LevelGeometry { sets, ways: 4, missing_way_period: 0, latency_cycles };
+    let mut geometry = Geometry {
+        cores,
+        controllers: 1,
+        clock: Clock { frequency_mhz: 1000 },
+        l1d: level(4, 2),
+        l2: level(8, 8),
+        llc: level(16, 30),
+        pmem_base: BASE,
+        pmem_data_bytes: DATA_BYTES,
+        regions: Vec::new(),
+    };
+    let mut base = BASE.plus(DATA_BYTES);
+    for request in D::reserve(spec, &geometry) {
+        geometry.regions.push(PmRegion { name: request.name, base, size_bytes: request.size_bytes });
+        base = base.plus(request.size_bytes.next_multiple_of(4096));
+    }
+    geometry
+}
+
+/// The address of a word of the program's data.
+pub(crate) fn word(line: u64, index: u64) -> PhysAddr {
+    BASE.plus(64 * line + 8 * index)
+}
+
+/// The data line of that number.
+pub(crate) fn line(number: u64) -> LineAddr {
+    word(number, 0).line()
+}
+
+/// A write on its way to persistent memory.
+struct Inbound {
+    line: LineAddr,
+    mask: u64,
+    data: Line,
+    token: Option<Token>,
+    /// The first half of a copy: its data was read, it is not written yet.
+    reading: bool,
+}
+
+/// A design with a controller and persistent memory, and no caches.
+pub(crate) struct Bench<D: Design> {
+    pub spec: D::Spec,
+    pub geometry: Geometry,
+    pub design: Box<dyn Durability>,
+    pub pmem: Pages,
+    inbound: VecDeque<Inbound>,
+    /// Transactions whose lines the design had invalidated.
+    pub invalidated: Vec<TxId>,
+    /// Hardware stores through the caches: address and value.
+    pub put: Vec<(PhysAddr, u64)>,
+    /// Commit events.
+    pub commits: u64,
+}
+
+impl<D: Design> Bench<D> {
+    pub fn new(spec: D::Spec, cores: u16) -> Self {
+        let geometry = geometry::<D>(&spec, cores);
+        let design = D::build(&spec, &geometry).expect("the parameters are valid");
+        let pmem = Pages::new(BASE, PMEM_BYTES);
+        let (inbound, invalidated, put) = (VecDeque::new(), Vec::new(), Vec::new());
+        Bench { spec, geometry, design, pmem, inbound, invalidated, put, commits: 0 }
+    }
+
+    /// A line as the controller has it, with the writes that are on their way.
+    pub fn newest(&self, line: LineAddr) -> Line {
+        let mut pmem = self.pmem.clone();
+        self.inbound
+            .iter()
+            .filter(|w| w.line == line && !w.reading)
+            .for_each(|w| pmem.write_masked(w.line, w.mask, &w.data));
+        pmem.line(line)
+    }
+
+    fn hand_over(&mut self, at: PhysAddr, bytes: &[u8], mask: u64, token: Option<Token>) {
+        let mut data = [0; 64];
+        data[at.offset()..at.offset() + bytes.len()].copy_from_slice(bytes);
+        self.inbound.push_back(Inbound { line: at.line(), mask: mask << at.offset(), data, token, reading: false });
+    }
+
+    fn carry_out(&mut self, core: u16, actions: Actions) {
+        for action in actions.as_slice() {
+            match *action {
+                Action::Append { at, payload, token, .. } => {
+                    self.hand_over(at, payload.bytes(), payload.mask(), token);
+                }
+                Action::Copy { from, to, len, token, .. } => {
+                    let source = self.newest(from.line());
+                    let bytes = &source[from.offset()..from.offset() + usize::from(len)];
+                    let mask = if len == 64 { u64::MAX } else { (1 << len) - 1 };
+                    self.hand_over(to, bytes, mask, token);
+                    self.inbound.back_mut().expect("it was just pushed").reading = true;
+                }
+                Action::Resume { id } => self.call(core, |design, cx, out| design.woken(cx, id, out)),
+                Action::InvalidateTagged(tx) => self.invalidated.push(tx),
+                Action::PutCached { addr, payload } => {
+                    let mut value = [0; 8];
+                    value[..payload.bytes().len()].copy_from_slice(payload.bytes());
+                    self.put.push((addr, u64::from_le_bytes(value)));
+                    self.pmem.write(addr, payload.bytes());
+                }
+                Action::Event(EventKind::Commit, _) => self.commits += 1,
+                _ => {}
+            }
+        }
+    }
+
+    /// Calls a hook for a core and carries out what it asks for.
+    pub fn call<T>(&mut self, core: u16, hook: impl FnOnce(&mut dyn Durability, &Ctx, &mut Actions) -> T) -> T {
+        let mut out = Actions::default();
+        let cx = Ctx { core: CoreId(core), cycle: 0, instructions: 0 };
+        let answer = hook(&mut *self.design, &cx, &mut out);
+        self.carry_out(core, out);
+        answer
+    }
+
+    /// Delivers the oldest write, or lets a copy take its second half; false if there is nothing on its way.
+    pub fn deliver(&mut self) -> bool {
+        let Some(write) = self.inbound.pop_front() else { return false };
+        if write.reading {
+            self.inbound.push_back(Inbound { reading: false, ..write });
+            return true;
+        }
+        self.pmem.write_masked(write.line, write.mask, &write.data);
+        if let Some(token) = write.token {
+            self.call(0, |design, cx, out| design.acked(cx, token, write.line.base(), out));
+        }
+        true
+    }
+
+    pub fn deliver_all(&mut self) {
+        while self.deliver() {}
+    }
+
+    /// Whether a write under this token is on its way.
+    pub fn outstanding(&self, token: Token) -> bool {
+        self.inbound.iter().any(|write| write.token == Some(token))
+    }
+
+    /// Calls a hook until it lets the request through, delivering what it waits for. An abort is the answer.
+    pub fn through(
+        &mut self,
+        core: u16,
+        mut hook: impl FnMut(&mut dyn Durability, &Ctx, &mut Actions) -> Gate,
+    ) -> Option<(TxId, AbortCause)> {
+        loop {
+            match self.call(core, &mut hook) {
+                Gate::Retry(Wait::Acked(token)) => {
+                    while self.outstanding(token) {
+                        self.deliver();
+                    }
+                }
+                Gate::Retry(wait) => panic!("nobody delivers {wait:?}"),
+                Gate::Abort(tx, why) => return Some((tx, why)),
+                Gate::Done | Gate::After(_) => return None,
+            }
+        }
+    }
+
+    pub fn begin(&mut self, core: u16, tx: u64) {
+        let aborted = self.through(core, |design, cx, out| design.tx_begin(cx, TxId(tx), out));
+        assert_eq!(aborted, None);
+    }
+
+    pub fn commit(&mut self, core: u16, tx: u64) {
+        let aborted = self.through(core, |design, cx, out| design.tx_commit(cx, TxId(tx), out));
+        assert_eq!(aborted, None);
+    }
+
+    pub fn abort(&mut self, core: u16, tx: u64) {
+        self.through(core, |design, cx, out| design.tx_abort(cx, TxId(tx), AbortCause::Requested(1), out));
+    }
+
+    /// Offers a store of eight bytes once; the tag of the line changes only if the store is taken.
+    pub fn offer(&mut self, core: u16, addr: PhysAddr, data: u64, tx: Option<u64>, tag: &mut LineTag) -> Gate {
+        let store = Store { addr, len: 8, data, tx: tx.map(TxId), before: &[0; 64], dirty: false };
+        let mut changed = *tag;
+        let gate = self.call(core, |design, cx, out| design.store(cx, &store, &mut changed, out));
+        if matches!(gate, Gate::Done | Gate::After(_)) {
+            *tag = changed;
+        }
+        gate
+    }
+
+    /// A store of eight bytes, with all the waiting it takes.
+    pub fn store(&mut self, core: u16, addr: PhysAddr, data: u64, tx: Option<u64>, tag: &mut LineTag) {
+        loop {
+            match self.offer(core, addr, data, tx, tag) {
+                Gate::Retry(Wait::Acked(token)) => {
+                    while self.outstanding(token) {
+                        self.deliver();
+                    }
+                }
+                Gate::Done => return,
+                gate => panic!("{gate:?}"),
+            }
+        }
+    }
+
+    /// Another core or the LLC is asked for a line.
+    pub fn probe(&mut self, core: u16, number: u64, tag: LineTag, tx: Option<u64>, holder: Option<u16>) -> Probe {
+        let holder = holder.map(CoreId);
+        let request = Request { line: line(number), tag, tx: tx.map(TxId), write: true, holder };
+        self.call(core, |design, cx, out| design.probe(cx, &request, out))
+    }
+
+    pub fn fill(&mut self, core: u16, number: u64, tx: Option<u64>) -> Fill {
+        self.call(core, |design, cx, out| design.fill(cx, line(number), tx.map(TxId), out))
+    }
+
+    /// A line leaves the LLC and is written where the design wants it.
+    pub fn evict(&mut self, number: u64, tag: LineTag, data: u64) -> Evict {
+        let mut bytes = [0; 64];
+        bytes[..8].copy_from_slice(&data.to_le_bytes());
+        let verdict = self.call(0, |design, cx, out| design.evict(cx, line(number), tag, &bytes, out));
+        match verdict {
+            Evict::To { at, token, .. } => self.hand_over(at, &bytes, u64::MAX, token),
+            Evict::Proceed => self.hand_over(line(number).base(), &bytes, u64::MAX, None),
+            _ => {}
+        }
+        verdict
+    }
+
+    pub fn switch(&mut self, core: u16, leaving: Option<u64>, coming: Option<u64>) {
+        let (leaving, coming) = (leaving.map(TxId), coming.map(TxId));
+        assert_eq!(self.call(core, |design, cx, out| design.context_switch(cx, leaving, coming, out)), Gate::Done);
+    }
+
+    /// What is left when the power fails now, after recovery. Writes that are on their way survive if `queue` says so.
+    pub fn recovered(&self, lines: &[CachedLine], queue: bool) -> Pages {
+        let mut pmem = self.pmem.clone();
+        if queue {
+            let accepted = self.inbound.iter().filter(|w| !w.reading);
+            accepted.for_each(|w| pmem.write_masked(w.line, w.mask, &w.data));
+        }
+        let mut image = CrashImage::new(pmem);
+        let view = CrashView { domain: Domain::Eadr, geometry: &self.geometry, lines, held: &[] };
+        self.design.crash(&view, &mut CrashSink::new(&mut image, u64::MAX)).expect("there is energy enough");
+        let mut cut = image.clone();
+        D::recover(&self.spec, &self.geometry, &mut image).expect("nothing cuts it");
+        // Cut in the middle and run again, recovery comes to the same end.
+        cut.cut_at(Some(image.writes() / 2 + 1));
+        let _ = D::recover(&self.spec, &self.geometry, &mut cut);
+        cut.cut_at(None);
+        D::recover(&self.spec, &self.geometry, &mut cut).expect("nothing cuts it");
+        let digest = |pages: &Pages| {
+            let mut digest = Digest::default();
+            pages.digest(&mut digest);
+            digest.hex()
+        };
+        assert_eq!(digest(&cut.pmem), digest(&image.pmem), "recovery depends on where it was cut");
+        image.pmem
+    }
+
+    pub fn state_digest(&self) -> String {
+        let mut digest = Digest::default();
+        self.design.digest(&mut digest);
+        digest.hex()
+    }
+
+    pub fn counter(&self, name: &str) -> f64 {
+        let mut stats = Stats::default();
+        self.design.stats(&mut stats);
+        stats.get(name).unwrap_or_else(|| panic!("{name} is not counted"))
+    }
+
+    /// Saves the design, goes on with what is loaded, and holds both to be the same.
+    pub fn save_and_load(&mut self) {
+        let bytes = self.design.save();
+        let before = self.state_digest();
+        self.design = D::load(&self.spec, &self.geometry, &bytes).expect("it was just saved");
+        assert_eq!(self.design.save(), bytes);
+        assert_eq!(self.state_digest(), before);
+    }
+
+    /// What is cut short, too long or of another machine is refused.
+    pub fn refuses_other_snapshots(&self) {
+        let bytes = self.design.save();
+        let load = |geometry: &Geometry, bytes: &[u8]| D::load(&self.spec, geometry, bytes).map(drop);
+        for cut in [0, 1, bytes.len() / 2, bytes.len() - 1] {
+            assert!(load(&self.geometry, &bytes[..cut]).is_err(), "cut to {cut} of {} bytes", bytes.len());
+        }
+        let longer = load(&self.geometry, &[&bytes[..], &[0]].concat()).unwrap_err();
+        assert_eq!(longer, snapshot::refuse("1 bytes follow it"));
+    }
+}
+
+/// A dirty line in the L1D of a core, for a power failure.
+pub(crate) fn cached(core: u16, number: u64, tag: LineTag, data: u64) -> CachedLine {
+    let mut bytes = [0; 64];
+    bytes[..8].copy_from_slice(&data.to_le_bytes());
+    CachedLine { level: LevelId::L1d, core: Some(CoreId(core)), line: line(number), tag, dirty: true, data: bytes }
+}

@@ -1,0 +1,341 @@
+//! The loop that gives each core its turn: the next step belongs to the core with the smallest local time, or to the
+//! memory system if a core waits for it. Threads get cores, lose them, and make system calls.
+
+use crate::kernel::KernelMemory;
+use crate::machine::{Ending, Machine};
+use crate::measure::Moment;
+use crate::port::MachinePort;
+use durasim_core::{Exit, ThreadContext};
+use durasim_guest::{Output, SyscallOutcome, ThreadEvent};
+use durasim_isa::{Fault, FaultKind, Marker, Stop, disassemble};
+use durasim_types::{CoreId, Cycle, Error, GuestFault};
+
+/// Instructions between two looks at the outside world (output, cancellation).
+const SLICE: u64 = 1 << 20;
+
+/// Why a core lets all its stores leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Vacating {
+    /// Another thread is to have it.
+    Switch,
+    /// The instruction at hand is repeated: a page is copied for it, which has to hold what was stored before.
+    Repeat,
+}
+
+/// Whose turn it is.
+enum Turn {
+    /// A core acts, up to this cycle.
+    Core(CoreId, Cycle),
+    /// The memory system does what is due.
+    Memory,
+    /// Threads that sleep are due.
+    Sleepers(Cycle),
+    /// Nothing will ever happen again.
+    Nobody,
+}
+
+impl Machine {
+    /// Runs the program to its end, or until `max_instructions`, or until an observer stops it.
+    ///
+    /// # Errors
+    /// Faults of the guest, and a machine that is stuck.
+    pub fn run(&mut self, max_instructions: Option<u64>, output: &mut dyn Output) -> Result<Ending, Error> {
+        let limit = max_instructions.unwrap_or(u64::MAX);
+        let mut looked_at = 0;
+        loop {
+            let executed = self.instructions();
+            if executed >= limit {
+                return Ok(Ending::InstructionLimit);
+            }
+            if executed >= looked_at {
+                looked_at = executed + SLICE;
+                if output.stopped() {
+                    return Ok(Ending::Stopped);
+                }
+            }
+            self.fill_cores();
+            match self.turn() {
+                Turn::Core(core, until) => {
+                    if let Some(ending) = self.act(core, until, (limit - executed).min(SLICE), output)? {
+                        return Ok(ending);
+                    }
+                }
+                Turn::Memory => {
+                    self.system.step_once(Cycle::MAX);
+                }
+                Turn::Sleepers(due) => self.scheduler.wake_due(due),
+                Turn::Nobody => return Err(self.deadlock()),
+            }
+            if let Some(error) = self.system.error() {
+                return Err(error.clone());
+            }
+            if self.system.halted() {
+                return Ok(Ending::Stopped);
+            }
+        }
+    }
+
+    /// Who has the smallest local time. A core may act until the next one's time, with the skew that is allowed.
+    fn turn(&self) -> Turn {
+        let mut first: Option<(Cycle, CoreId)> = None;
+        let mut second = Cycle::MAX;
+        for (index, core) in self.cores.iter().enumerate() {
+            let id = CoreId(index as u16);
+            if self.scheduler.running(id).is_none() {
+                continue;
+            }
+            if core.holds_lease() {
+                return Turn::Core(id, core.cycle().max(core.next_cycle().unwrap_or(0)));
+            }
+            let Some(at) = core.next_cycle().or_else(|| self.system.resumes_at(id)) else { continue };
+            match first {
+                Some((earliest, _)) if at >= earliest => second = second.min(at),
+                Some((earliest, _)) => {
+                    second = earliest;
+                    first = Some((at, id));
+                }
+                None => first = Some((at, id)),
+            }
+        }
+        let waits = self.system.anyone_waits();
+        let memory = if waits { self.system.due() } else { Cycle::MAX };
+        let sleepers = self.scheduler.next_due().unwrap_or(Cycle::MAX);
+        match first {
+            Some((at, core)) if at <= memory && at <= sleepers => {
+                let bound = second.saturating_add(self.skew_cycles).min(memory).min(sleepers);
+                let allowed = |thread, core: CoreId| self.process.affinity(thread) >> core.0 & 1 == 1;
+                let slice = if self.scheduler.anyone_ready() && self.scheduler.is_wanted(core, allowed) {
+                    self.scheduler.slice_end(core)
+                } else {
+                    Cycle::MAX
+                };
+                Turn::Core(core, bound.min(slice).max(at))
+            }
+            _ if memory <= sleepers && memory < Cycle::MAX => Turn::Memory,
+            _ if sleepers < Cycle::MAX => Turn::Sleepers(sleepers),
+            // What a core waits for will not come: the memory system says what.
+            _ if waits => Turn::Memory,
+            _ => Turn::Nobody,
+        }
+    }
+
+    /// Threads that can run get the cores that are free.
+    fn fill_cores(&mut self) {
+        while self.scheduler.anyone_ready() {
+            let process = &self.process;
+            let allowed = |thread, core: CoreId| process.affinity(thread) >> core.0 & 1 == 1;
+            let Some((id, mut ready)) = self.scheduler.next(allowed) else { return };
+            if ready.timed_out {
+                self.process.time_out(ready.thread, ready.context.hart_mut());
+            }
+            let core = &mut self.cores[id.0 as usize];
+            let from = ready.since.max(core.cycle());
+            let from = self.scheduler.seat(id, ready.thread, from, self.context_switch_cycles);
+            let from = self.system.context_switch(id, None, ready.context.open_tx(), from);
+            self.process.runs_on(ready.thread, id.0.into());
+            self.measure.threads[id.0 as usize] = ready.thread;
+            self.cores[id.0 as usize].put_context(ready.context, from);
+        }
+    }
+
+    /// A core acts up to cycle `until`.
+    fn act(&mut self, id: CoreId, until: Cycle, budget: u64, output: &mut dyn Output) -> Result<Option<Ending>, Error> {
+        let index = id.0 as usize;
+        let mut port = MachinePort { system: &mut self.system, process: &mut self.process, measure: &mut self.measure };
+        let exit = self.cores[index].run(&mut port, until, budget);
+        if let Some(error) = self.system.error() {
+            return Err(error.clone());
+        }
+        match exit {
+            Exit::Budget => self.preempt(id),
+            Exit::Waiting => {}
+            Exit::Empty => {
+                if self.vacating[index].take() == Some(Vacating::Switch) {
+                    let (thread, context) = self.vacate(id)?;
+                    let since = self.cores[index].cycle();
+                    self.scheduler.make_ready(thread, context, since);
+                }
+            }
+            Exit::SystemCall => {
+                if let Some(code) = self.system_call(id, output)? {
+                    self.finish();
+                    if self.cores.iter().any(|core| core.lost_a_commit()) {
+                        return Err(self.lost_commit(id).into());
+                    }
+                    return match self.system.error() {
+                        Some(error) => Err(error.clone()),
+                        None => Ok(Some(Ending::Exited(code))),
+                    };
+                }
+            }
+            Exit::Yield => self.region_marker(id),
+            Exit::Halted => return Ok(Some(Ending::Stopped)),
+            Exit::Breakpoint => return Err(self.fault(id, "the program ran into an ebreak").into()),
+            Exit::NestedTransaction => {
+                return Err(self.fault(id, "a transaction begins inside another one").into());
+            }
+            Exit::LateAbort => return Err(self.lost_commit(id).into()),
+            Exit::NoTransaction => {
+                return Err(self.fault(id, "a transaction is ended where none is open").into());
+            }
+            Exit::Fault(Stop::Fault(Fault { addr, why: FaultKind::CopyOnWrite, .. })) => self.copy_page(id, addr)?,
+            Exit::Fault(stop) => return Err(self.explain(id, stop).into()),
+        }
+        Ok(None)
+    }
+
+    fn fault(&self, core: CoreId, what: impl Into<String>) -> GuestFault {
+        let last_syscall = self.process.last_syscall().map(str::to_owned);
+        GuestFault { pc: self.cores[core.0 as usize].hart.pc, what: what.into(), last_syscall }
+    }
+
+    fn lost_commit(&self, core: CoreId) -> GuestFault {
+        self.fault(
+            core,
+            "a transaction whose commit had retired exceeds what the design can take back: its fall-back path needs \
+             more room",
+        )
+    }
+
+    fn deadlock(&self) -> Error {
+        let pc = |thread| self.scheduler.pc(thread).unwrap_or(0);
+        let what = self.process.describe_deadlock(pc);
+        let first = self.process.waiting().first().map_or(0, |w| pc(w.thread));
+        GuestFault { pc: first, what, last_syscall: self.process.last_syscall().map(str::to_owned) }.into()
+    }
+
+    fn explain(&mut self, core: CoreId, stop: Stop) -> GuestFault {
+        let what = match stop {
+            Stop::Fault(fault) => self.process.space().describe(&fault),
+            Stop::Illegal => {
+                let bits = self.bits_at(self.cores[core.0 as usize].hart.pc);
+                format!("illegal instruction: {}", disassemble(bits))
+            }
+        };
+        self.fault(core, what)
+    }
+
+    /// The encoding at a pc, for messages.
+    fn bits_at(&mut self, pc: u64) -> u32 {
+        let half = |machine: &mut Machine, addr| {
+            let phys = machine.process.space().translate(addr, durasim_isa::Access::Execute).ok()?;
+            Some(u32::from(machine.system.code(phys)))
+        };
+        let low = half(self, pc).unwrap_or(0);
+        if low & 3 == 3 { low | half(self, pc + 2).unwrap_or(0) << 16 } else { low }
+    }
+
+    /// Serves a system call; the exit code if it was the program's last.
+    fn system_call(&mut self, id: CoreId, output: &mut dyn Output) -> Result<Option<i32>, Error> {
+        let core = &mut self.cores[id.0 as usize];
+        let thread = self.scheduler.running(id).expect("a thread makes the call");
+        let (epoch, code_epoch) = (self.process.space().epoch(), self.process.space().code_epoch());
+        let at = core.cycle();
+        let clock = self.system.geometry().clock;
+        let mut memory = KernelMemory { system: &mut self.system, core: id, tx: core.open_tx(), at };
+        let outcome = self.process.syscall(thread, &mut core.hart, &mut memory, clock.picos(at) / 1000, output)?;
+        self.system.take_reservation(id);
+        core.resume_after_system_call(0);
+        let since = core.cycle();
+        for event in self.process.take_events() {
+            match event {
+                ThreadEvent::Spawned { thread, hart } => {
+                    self.scheduler.make_ready(thread, ThreadContext::new(*hart), since);
+                }
+                ThreadEvent::Woken { thread } => self.scheduler.wake(thread, since),
+            }
+        }
+        if self.process.space().epoch() != epoch || self.process.space().code_epoch() != code_epoch {
+            let code = self.process.space().code_epoch() != code_epoch;
+            self.cores.iter_mut().for_each(|core| core.mappings_changed(code));
+        }
+        let cycle_of = |ns: u64| clock.cycles(ns.saturating_mul(1000));
+        match outcome {
+            SyscallOutcome::Continue => {
+                if self.process.affinity(thread) >> id.0 & 1 == 0 {
+                    self.make_room_for_others(id);
+                }
+            }
+            SyscallOutcome::Yield => self.make_room_for_others(id),
+            SyscallOutcome::Sleep { until_ns } => {
+                let (thread, context) = self.vacate(id)?;
+                self.scheduler.block(thread, context, Some(cycle_of(until_ns).max(at)), false);
+            }
+            SyscallOutcome::Wait { until_ns } => {
+                let (thread, context) = self.vacate(id)?;
+                self.scheduler.block(thread, context, until_ns.map(|ns| cycle_of(ns).max(at)), true);
+            }
+            SyscallOutcome::ThreadExit => {
+                self.vacate(id)?;
+            }
+            SyscallOutcome::Exit(code) => return Ok(Some(code)),
+        }
+        Ok(None)
+    }
+
+    /// The thread on a core, which is empty, gives it up.
+    fn vacate(&mut self, id: CoreId) -> Result<(durasim_guest::ThreadId, ThreadContext), Error> {
+        let index = id.0 as usize;
+        if self.cores[index].lost_a_commit() {
+            return Err(self.lost_commit(id).into());
+        }
+        let mut port = MachinePort { system: &mut self.system, process: &mut self.process, measure: &mut self.measure };
+        let context = self.cores[index].take_context(&mut port);
+        let thread = self.scheduler.running(id).expect("a thread has the core");
+        let at = self.cores[index].cycle();
+        self.system.context_switch(id, context.open_tx(), None, at);
+        self.scheduler.leave(id);
+        Ok((thread, context))
+    }
+
+    /// The thread on a core will give it up, once its stores have left, if another one wants it or it may not stay.
+    fn make_room_for_others(&mut self, id: CoreId) {
+        let Some(thread) = self.scheduler.running(id) else { return };
+        let process = &self.process;
+        let allowed = |thread, core: CoreId| process.affinity(thread) >> core.0 & 1 == 1;
+        if (!allowed(thread, id) || self.scheduler.is_wanted(id, allowed)) && self.vacating[id.0 as usize].is_none() {
+            self.vacating[id.0 as usize] = Some(Vacating::Switch);
+            self.cores[id.0 as usize].make_empty();
+        }
+    }
+
+    /// Lets another thread have the core if the running one has had its slice.
+    fn preempt(&mut self, id: CoreId) {
+        if self.cores[id.0 as usize].cycle() >= self.scheduler.slice_end(id) && self.scheduler.anyone_ready() {
+            self.make_room_for_others(id);
+        }
+    }
+
+    /// Gives a page of a private mapping of persistent memory its copy in DRAM, after which the store is repeated. It
+    /// takes the time of a system call.
+    fn copy_page(&mut self, id: CoreId, addr: u64) -> Result<(), Error> {
+        let core = &mut self.cores[id.0 as usize];
+        if !core.is_empty() {
+            // The copy has to hold what this core stored before.
+            self.vacating[id.0 as usize].get_or_insert(Vacating::Repeat);
+            core.make_empty();
+            return Ok(());
+        }
+        let mut memory = KernelMemory { system: &mut self.system, core: id, tx: core.open_tx(), at: core.cycle() };
+        if let Err(fault) = self.process.space().resolve_copy_on_write(&mut memory, addr) {
+            return Err(self.explain(id, Stop::Fault(fault)).into());
+        }
+        core.resume_after_system_call(0);
+        self.cores.iter_mut().for_each(|core| core.mappings_changed(false));
+        Ok(())
+    }
+
+    fn region_marker(&mut self, id: CoreId) {
+        let Some((marker, _)) = self.measure.pending.take() else { return };
+        let now = Moment { instructions: self.instructions(), cycle: self.cores[id.0 as usize].cycle() };
+        if marker == Marker::RoiBegin {
+            self.system.reset_stats();
+            self.cores.iter_mut().for_each(|core| core.reset_stats());
+            self.measure.reset();
+            self.measure.roi_begin = Some(now);
+            self.measure.roi_end = None;
+        } else if self.measure.roi_begin.is_some() {
+            self.measure.roi_end = Some(self.region_end(now));
+        }
+    }
+}

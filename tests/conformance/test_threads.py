@@ -1,0 +1,90 @@
+"""What every row has to do with several threads: under locks held past commit, with more threads than cores, and where
+threads write words of the same lines."""
+
+import pytest
+
+import durasim as ds
+
+ROWS = ds.designs()
+DURABLE = [row["name"] for row in ROWS if not row["control"]]
+LOCKED = ("array-swap", "btree")
+
+
+def _quiet(*_):
+    pass
+
+
+def _crash(design, workload, threads, *, points=120, settings=(), **workload_args):
+    return ds.crash(
+        design=design,
+        workload=workload,
+        machine="tiny",
+        ops=6 * threads,
+        threads=threads,
+        points=points,
+        set=settings,
+        workload_args={"populate": 40, **workload_args},
+    )
+
+
+@pytest.mark.parametrize("threads", [2, 4])
+@pytest.mark.parametrize("workload", LOCKED)
+@pytest.mark.parametrize("design", DURABLE)
+def test_threads_with_locks_held_past_commit_survive(design, workload, threads):
+    result = _crash(design, workload, threads)
+    assert result.trials == 120
+    assert result.failures == ()
+
+
+@pytest.mark.parametrize("threads", [2, 4])
+def test_a_control_is_caught_with_threads(threads):
+    assert _crash("opt", "btree", threads).violations > 0
+
+
+@pytest.mark.parametrize("design", DURABLE)
+def test_threads_that_lose_their_core_inside_transactions_survive(design):
+    """Six threads on two cores, with slices much shorter than a transaction."""
+    settings = ["cores=2", "core.time_slice_cycles=3000", "core.context_switch_cycles=500"]
+    result = _crash(design, "array-swap", 6, settings=settings)
+    assert result.failures == ()
+    run = ds.run(
+        design=design, workload="array-swap", machine="tiny", ops=36, threads=6, set=settings,
+        workload_args={"populate": 40}, guest_output=_quiet,
+    )  # fmt: skip
+    assert run.guest_exit_code == 0
+    assert run.stats["core.context_switches"].value > 100
+
+
+def _share(design, threads, **workload_args):
+    options = {"design": design, "workload": "false-sharing", "machine": "tiny", "ops": 20 * threads}
+    arguments = {"populate": 20, "shared-lines": "true", **workload_args}
+    run = ds.run(**options, threads=threads, workload_args=arguments, guest_output=_quiet)
+    crash = ds.crash(**options, threads=threads, workload_args=arguments, points=150)
+    return run, crash
+
+
+@pytest.mark.parametrize("threads", [2, 4])
+def test_false_sharing_aborts_hercules_which_makes_progress(threads):
+    run, crash = _share("hercules", threads)
+    assert run.tx.aborted > 0
+    assert run.guest_exit_code == 0
+    assert crash.failures == ()
+
+
+@pytest.mark.parametrize("threads", [2, 4])
+@pytest.mark.parametrize(
+    ("design", "arguments"),
+    [("tc", {}), ("swl-flush", {"log-granularity": "word"}), ("swl-eadr", {"log-granularity": "word"})],
+    ids=("tc", "swl-flush", "swl-eadr"),
+)
+def test_designs_that_log_words_isolate_words(design, arguments, threads):
+    run, crash = _share(design, threads, **arguments)
+    assert run.guest_exit_code == 0
+    assert run.tx.aborted == 0
+    assert crash.failures == ()
+
+
+@pytest.mark.parametrize("design", ["swl-flush", "swl-eadr"])
+def test_a_log_of_lines_brings_back_a_neighbours_word(design):
+    _, crash = _share(design, 4, **{"log-granularity": "line"})
+    assert crash.violations > 0
