@@ -16,6 +16,7 @@ import importlib.util
 import json
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,7 @@ def _tool() -> Any:
     spec = importlib.util.spec_from_file_location("qemu_instructions", ROOT / "tools" / "qemu_instructions.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
 
@@ -105,7 +107,7 @@ def ours(elf: Path, arguments: str, root: Path, *, functional: bool) -> tuple[in
     return result["program"]["instructions"], b"".join(written), result["guest_exit_code"]
 
 
-@pytest.mark.parametrize(("name", "arguments"), OWN, ids=" ".join)
+@pytest.mark.parametrize(("name", "arguments"), OWN)
 def test_counts_are_those_recorded(name: str, arguments: str, program: Callable[..., Path], tmp_path: Path) -> None:
     if not toolchain.compiler().is_zig and name != "known_length":
         pytest.skip("the counts were recorded with the compiler of the package ziglang")
@@ -132,13 +134,13 @@ def _live(elf: Path, arguments: str, root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments"), [row for row, count in RECORDED.items() if count <= LIVE_INSTRUCTIONS_MAX], ids=" ".join
+    ("name", "arguments"), [row for row, count in RECORDED.items() if count <= LIVE_INSTRUCTIONS_MAX]
 )
 def test_qemu_counts_the_same(name: str, arguments: str, program: Callable[..., Path], tmp_path: Path) -> None:
     _live(program(name, "musl"), arguments, tmp_path)
 
 
-@pytest.mark.parametrize(("name", "arguments"), [row for row in OWN if row[0] != "known_length"], ids=" ".join)
+@pytest.mark.parametrize(("name", "arguments"), [row for row in OWN if row[0] != "known_length"])
 def test_qemu_counts_the_same_with_glibc(
     name: str, arguments: str, program: Callable[..., Path], tmp_path: Path
 ) -> None:
