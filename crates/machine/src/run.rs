@@ -35,8 +35,11 @@ pub struct RunRequest {
     pub set: Vec<String>,
     /// The program.
     pub elf: PathBuf,
-    /// Its name.
+    /// Its name, which is its first argument.
     pub elf_name: String,
+    /// Where its `/proc/self/exe` leads, if not to its name.
+    #[serde(default)]
+    pub exe_link: Option<String>,
     /// Its arguments.
     #[serde(default)]
     pub args: Vec<String>,
@@ -140,7 +143,9 @@ fn domain_of(request: &RunRequest, row: &Row) -> Result<Domain, ConfigError> {
 fn check_start(request: &RunRequest) -> Result<(), ConfigError> {
     let refuse = |field: &str, problem: &str| Err(ConfigError::new(field, problem));
     match (&request.snapshot_at, &request.snapshot) {
-        (Some(_), None) => return refuse("snapshot", "a run with snapshot_at needs the file that the snapshot goes to"),
+        (Some(_), None) => {
+            return refuse("snapshot", "a run with snapshot_at needs the file that the snapshot goes to");
+        }
         (None, Some(_)) => return refuse("snapshot_at", "a run with snapshot needs the mark at which it is taken"),
         _ => {}
     }
@@ -186,6 +191,7 @@ pub fn prepare(request: &RunRequest, registry: &[Row]) -> Result<Prepared, Error
     let program = Program {
         elf: read_elf(&request.elf)?,
         elf_name: request.elf_name.clone(),
+        exe_link: request.exe_link.clone(),
         args: request.args.clone(),
         env: request.env.clone(),
         root: request.root.clone(),

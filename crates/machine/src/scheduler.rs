@@ -16,6 +16,24 @@ pub(crate) struct Parked {
     pub blocked: Vec<(ThreadId, ThreadContext, Option<Cycle>, bool)>,
 }
 
+/// The rest of a turn that a limit of instructions has cut short. The run goes on with it: where a run is interrupted
+/// must not change who comes next.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Cut {
+    pub core: CoreId,
+    pub until: Cycle,
+    pub instructions: u64,
+}
+
+/// Why a core lets all its stores leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Vacating {
+    /// Another thread is to have it.
+    Switch,
+    /// The instruction at hand is repeated: a page is copied for it, which has to hold what was stored before.
+    Repeat,
+}
+
 /// A thread that can run and has no core.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Ready {
@@ -71,9 +89,10 @@ impl Scheduler {
     pub fn resumed(parked: Parked, slice_cycles: Cycle, start: Cycle, here: impl Fn(Cycle) -> Cycle) -> Self {
         let seats = parked.last.into_iter().map(|last| Seat { thread: None, last, slice_end: 0 }).collect();
         let ready = parked.ready.into_iter().map(|ready| Ready { since: start, ..ready }).collect();
-        let blocked = parked.blocked.into_iter().map(|(thread, context, until, futex)| {
-            (thread, Blocked { context, until: until.map(&here), futex })
-        });
+        let blocked = parked
+            .blocked
+            .into_iter()
+            .map(|(thread, context, until, futex)| (thread, Blocked { context, until: until.map(&here), futex }));
         Scheduler { seats, ready, blocked: blocked.collect(), slice_cycles, switches: 0 }
     }
 

@@ -8,9 +8,8 @@
 
 use crate::machine::memory_map;
 use crate::measure::Measurements;
-use crate::scheduler::{Parked, Scheduler};
+use crate::scheduler::{Parked, Scheduler, Vacating};
 use crate::system::{Held, Plan, System};
-use crate::turns::Vacating;
 use crate::{Machine, Prepared};
 use durasim_core::branch::{Predictor, PredictorConfig};
 use durasim_core::{Core, CoreConfig};
@@ -33,7 +32,9 @@ impl Mark {
         match text.parse() {
             _ if text == "roi" => Ok(Mark::Roi),
             Ok(number) => Ok(Mark::Number(number)),
-            Err(_) => Err(ConfigError::new("fast_forward", format!("'{text}' is neither 'roi' nor the number of a mark"))),
+            Err(_) => {
+                Err(ConfigError::new("fast_forward", format!("'{text}' is neither 'roi' nor the number of a mark")))
+            }
         }
     }
 }
