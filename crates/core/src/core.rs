@@ -115,7 +115,8 @@ pub struct Core {
     was_full: bool,
     /// What an executed instruction has still to do at its commit, in `committed`.
     unfinished: Option<(AtCommit, Cycle)>,
-    /// Whether a request is pending in the port: that of `unfinished`, or else the front entry of the store buffer.
+    /// Whether a request is pending in the port: that of the front entry of the store buffer, or of `unfinished` if the
+    /// buffer is empty.
     pending: bool,
     instructions: u64,
     stats: CoreStats,
@@ -329,7 +330,8 @@ impl Core {
             if self.pending {
                 let Some(at) = port.resumes_at(id) else { return Some(Exit::Waiting) };
                 self.pending = false;
-                if self.unfinished.is_some() {
+                // What an instruction does at its commit is asked of the port with an empty store buffer only.
+                if self.unfinished.is_some() && self.unit.buffer.is_empty() {
                     if let Some(exit) = self.finish_commit(port, at) {
                         return Some(exit);
                     }

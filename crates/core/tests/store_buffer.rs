@@ -19,6 +19,8 @@ struct Memory {
     /// The store that is pending once, and when it may try again.
     refusing: Option<(PhysAddr, Cycle)>,
     resumes: Option<Cycle>,
+    /// How many stores had left at each fence.
+    stores_at_fence: Vec<usize>,
     begun: u64,
     committed: u64,
 }
@@ -74,6 +76,7 @@ impl Port for Memory {
         None
     }
     fn fence(&mut self, _: CoreId, _: FenceSet, at: Cycle) -> Outcome {
+        self.stores_at_fence.push(self.stores.len());
         Outcome::Done(at)
     }
     fn resumes_at(&mut self, _: CoreId) -> Option<Cycle> {
@@ -208,6 +211,7 @@ fn a_pending_store_is_made_again_in_its_order() {
     let core = run(&mut memory);
     assert_eq!(memory.stores.iter().map(|s| s.addr.0).collect::<Vec<_>>(), [DATA, DATA + 8]);
     assert!(core.cycle() > 5000, "the fence ended in {}", core.cycle());
+    assert_eq!(memory.stores_at_fence, [2], "the fence has waited for the pending store and the one behind it");
 }
 
 /// A core does nothing that lies behind the cycle it may go to.

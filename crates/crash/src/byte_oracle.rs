@@ -5,6 +5,14 @@
 
 use durasim_types::{DataRange, Journal, PAGE_BYTES, Pages, PhysAddr, TxId, Write};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The number of a store in the order of the journal. Stores of several cores to one byte come in the order in which the
+/// machine made them, which the order of acknowledgements need not be.
+type Number = u64;
+
+/// A value with the store that it comes from.
+type Stored = (Number, u8);
 
 /// What the program asked for so far.
 #[derive(Clone, Debug)]
@@ -12,10 +20,13 @@ pub struct ByteOracle {
     range: Option<DataRange>,
     /// Persistent memory after all acknowledged transactions and all stores outside of transactions.
     settled: Pages,
-    /// Bytes last stored outside of a transaction, with all values they may still have: nothing orders such stores.
-    loose: BTreeMap<PhysAddr, BTreeSet<u8>>,
-    open: BTreeMap<TxId, Vec<Write>>,
-    committing: BTreeMap<TxId, Vec<Write>>,
+    /// Bytes last stored outside of a transaction, with all values they may still have, oldest first: nothing orders
+    /// such stores.
+    loose: BTreeMap<PhysAddr, Vec<Stored>>,
+    open: BTreeMap<TxId, Vec<(Number, Write)>>,
+    /// The bytes that transactions inside commit bring, without those that newer stores have settled already.
+    committing: BTreeMap<TxId, Arc<Bytes>>,
+    stores: Number,
     acknowledged: u64,
 }
 
@@ -28,12 +39,29 @@ pub enum Verdict {
     Wrong(String),
 }
 
-/// At most so many transactions may be inside commit at once for every subset to be tried.
+/// At most so many transactions that share bytes may be inside commit at once for every subset to be tried.
 const COMMITTING_MAX: usize = 8;
 
 fn bytes_of(write: &Write) -> impl Iterator<Item = (PhysAddr, u8)> + use<> {
     let (addr, len, data) = (write.addr, write.len, write.data.to_le_bytes());
     (0..len).map(move |i| (addr.plus(u64::from(i)), data[i as usize]))
+}
+
+fn byte_of(pages: &Pages, addr: PhysAddr) -> u8 {
+    let mut byte = [0];
+    pages.read(addr, &mut byte);
+    byte[0]
+}
+
+type Bytes = BTreeMap<PhysAddr, Stored>;
+
+fn share_bytes(a: &Bytes, b: &Bytes) -> bool {
+    a.keys().any(|addr| b.contains_key(addr))
+}
+
+/// Whether a byte of `later` overwrites one of `earlier`.
+fn overwrites(later: &Bytes, earlier: &Bytes) -> bool {
+    later.iter().any(|(addr, (number, _))| earlier.get(addr).is_some_and(|(before, _)| before < number))
 }
 
 impl ByteOracle {
@@ -45,6 +73,7 @@ impl ByteOracle {
             loose: BTreeMap::new(),
             open: BTreeMap::new(),
             committing: BTreeMap::new(),
+            stores: 0,
             acknowledged: 0,
         }
     }
@@ -54,10 +83,33 @@ impl ByteOracle {
         self.acknowledged
     }
 
-    fn byte(&self, addr: PhysAddr) -> u8 {
-        let mut byte = [0];
-        self.settled.read(addr, &mut byte);
-        byte[0]
+    /// The number of the last store so far.
+    pub fn last_store(&self) -> u64 {
+        self.stores
+    }
+
+    /// Stores outside of transactions to these bytes are durable, the one with the number `last` and those before it: a
+    /// domain keeps them, or a fence has waited for them.
+    pub fn made_durable(&mut self, addr: PhysAddr, len: u64, last: u64) {
+        for addr in (0..len).map(|i| addr.plus(i)) {
+            let Some(values) = self.loose.get_mut(&addr) else { continue };
+            let Some(floor) = values.iter().rposition(|(number, _)| *number <= last) else { continue };
+            values.drain(..floor);
+            let number = values[0].0;
+            if values.len() == 1 {
+                self.loose.remove(&addr);
+            }
+            self.supersede(addr, number);
+        }
+    }
+
+    /// A byte has been settled by this store: transactions inside commit that wrote it earlier do not bring it any more.
+    fn supersede(&mut self, addr: PhysAddr, number: Number) {
+        for bytes in self.committing.values_mut() {
+            if bytes.get(&addr).is_some_and(|(earlier, _)| *earlier < number) {
+                Arc::make_mut(bytes).remove(&addr);
+            }
+        }
     }
 
     /// Judges a recovered image.
@@ -67,28 +119,71 @@ impl ByteOracle {
         if differing.is_empty() {
             return Verdict::Right;
         }
-        let inside: Vec<&Vec<Write>> = self.committing.values().collect();
-        if inside.len() > COMMITTING_MAX {
-            return Verdict::Wrong(format!("{} transactions are inside commit at once, too many to try", inside.len()));
-        }
-        for subset in 1u32..1 << inside.len() {
-            let mut overlay: BTreeMap<PhysAddr, u8> = BTreeMap::new();
-            for (index, writes) in inside.iter().enumerate() {
-                if subset >> index & 1 == 1 {
-                    overlay.extend(writes.iter().flat_map(bytes_of));
-                }
+        let mut unexplained: BTreeSet<PhysAddr> = differing.iter().map(|(addr, _)| *addr).collect();
+        for group in self.groups() {
+            if group.len() > COMMITTING_MAX {
+                return Verdict::Wrong(format!(
+                    "{} transactions that share bytes are inside commit at once, too many to try",
+                    group.len()
+                ));
             }
-            let explained = differing.iter().all(|(addr, found)| overlay.get(addr) == Some(found));
-            let shown = overlay.iter().all(|(&addr, &byte)| {
-                let mut found = [0];
-                image.read(addr, &mut found);
-                found[0] == byte || !range.contains(addr)
+            let tried = |subset: &u32| self.is_closed(&group, *subset) && self.shows(&group, *subset, range, image);
+            if !(0..1u32 << group.len()).any(|subset| tried(&subset)) {
+                return Verdict::Wrong(self.explain(range, &differing, image));
+            }
+            group.iter().flat_map(|bytes| bytes.keys()).for_each(|addr| {
+                unexplained.remove(addr);
             });
-            if explained && shown {
-                return Verdict::Right;
+        }
+        if unexplained.is_empty() { Verdict::Right } else { Verdict::Wrong(self.explain(range, &differing, image)) }
+    }
+
+    /// Transactions inside commit, those together that have written the same bytes: each group is judged by itself.
+    fn groups(&self) -> Vec<Vec<&Bytes>> {
+        let mut groups: Vec<Vec<&Bytes>> = Vec::new();
+        for bytes in self.committing.values().filter(|bytes| !bytes.is_empty()) {
+            let bytes: &Bytes = bytes;
+            let (joined, apart): (Vec<_>, Vec<_>) =
+                groups.into_iter().partition(|group| group.iter().any(|other| share_bytes(bytes, other)));
+            groups = apart;
+            let mut group: Vec<&Bytes> = joined.into_iter().flatten().collect();
+            group.push(bytes);
+            groups.push(group);
+        }
+        groups
+    }
+
+    /// Whether a subset contains every transaction whose bytes one of it has overwritten.
+    fn is_closed(&self, group: &[&Bytes], subset: u32) -> bool {
+        let inside = |index: usize| subset >> index & 1 == 1;
+        (0..group.len())
+            .filter(|&later| inside(later))
+            .all(|later| (0..group.len()).all(|earlier| inside(earlier) || !overwrites(group[later], group[earlier])))
+    }
+
+    /// Whether the image shows this subset of a group and nothing of the others.
+    fn shows(&self, group: &[&Bytes], subset: u32, range: DataRange, image: &Pages) -> bool {
+        let mut newest: BTreeMap<PhysAddr, Option<Stored>> = BTreeMap::new();
+        for (index, bytes) in group.iter().enumerate() {
+            for (&addr, &stored) in *bytes {
+                let shown = (subset >> index & 1 == 1).then_some(stored);
+                let place = newest.entry(addr).or_default();
+                *place = (*place).max(shown);
             }
         }
-        Verdict::Wrong(self.explain(range, &differing))
+        newest.into_iter().filter(|(addr, _)| range.contains(*addr)).all(|(addr, stored)| {
+            let found = byte_of(image, addr);
+            let loose = self.loose.get(&addr);
+            match stored {
+                Some((number, value)) => {
+                    found == value || loose.is_some_and(|v| v.iter().any(|&(n, value)| n > number && value == found))
+                }
+                None => match loose {
+                    Some(values) => values.iter().any(|(_, value)| *value == found),
+                    None => found == byte_of(&self.settled, addr),
+                },
+            }
+        })
     }
 
     /// Bytes of the range whose value is not the settled one, with what was found there.
@@ -115,7 +210,10 @@ impl ByteOracle {
                 let addr = page.plus(offset as u64);
                 if expected[offset] != found[offset]
                     && range.contains(addr)
-                    && !self.loose.get(&addr).is_some_and(|values| values.contains(&found[offset]))
+                    && !self
+                        .loose
+                        .get(&addr)
+                        .is_some_and(|values| values.iter().any(|(_, value)| *value == found[offset]))
                 {
                     differing.push((addr, found[offset]));
                 }
@@ -124,20 +222,23 @@ impl ByteOracle {
         differing
     }
 
-    fn explain(&self, range: DataRange, differing: &[(PhysAddr, u8)]) -> String {
+    fn explain(&self, range: DataRange, differing: &[(PhysAddr, u8)], image: &Pages) -> String {
         let (addr, found) = differing[0];
-        let expected = self.byte(addr);
-        let holds = |writes: &Vec<Write>| writes.iter().flat_map(bytes_of).any(|byte| byte == (addr, found));
-        let origin = self
+        let expected = byte_of(&self.settled, addr);
+        let open = self
             .open
             .iter()
-            .find(|(_, writes)| holds(writes))
-            .map(|(tx, _)| format!(", a store of transaction {} that never committed", tx.0))
-            .or_else(|| {
-                let inside = self.committing.iter().find(|(_, writes)| holds(writes));
-                inside.map(|(tx, _)| format!(", a part of transaction {} that is inside commit", tx.0))
-            })
-            .unwrap_or_default();
+            .find(|(_, writes)| writes.iter().flat_map(|(_, write)| bytes_of(write)).any(|byte| byte == (addr, found)));
+        let inside = self.committing.iter().find(|(_, bytes)| bytes.get(&addr).is_some_and(|(_, b)| *b == found));
+        let origin = match (open, inside) {
+            (Some((tx, _)), _) => format!(", a store of transaction {} that never committed", tx.0),
+            (None, Some((tx, bytes))) => {
+                let seen = |addr: &PhysAddr, byte: u8| byte_of(image, *addr) == byte || !range.contains(*addr);
+                let shown = bytes.iter().filter(|(addr, (_, byte))| seen(addr, *byte)).count();
+                format!(", a part of transaction {} that is inside commit ({shown} of {} bytes)", tx.0, bytes.len())
+            }
+            (None, None) => String::new(),
+        };
         format!(
             "{} bytes differ after {} acknowledged transactions, first at data offset {:#x}: expected {expected:#04x}, \
              found {found:#04x}{origin}",
@@ -147,12 +248,19 @@ impl ByteOracle {
         )
     }
 
-    fn settle(&mut self, writes: &[Write]) {
-        for write in writes {
-            self.settled.write(write.addr, &write.data.to_le_bytes()[..write.len as usize]);
-            for (addr, _) in bytes_of(write) {
+    /// A transaction is durable with these bytes. Newer stores outside of transactions may be so or not.
+    fn settle(&mut self, bytes: &Bytes) {
+        for (&addr, &(number, byte)) in bytes {
+            let newer = self.loose.get_mut(&addr).is_some_and(|values| {
+                values.retain(|(other, _)| *other > number);
+                values.insert(0, (number, byte));
+                values.len() > 1
+            });
+            if !newer {
                 self.loose.remove(&addr);
+                self.settled.write(addr, &[byte]);
             }
+            self.supersede(addr, number);
         }
     }
 }
@@ -167,15 +275,21 @@ impl Journal for ByteOracle {
     }
 
     fn store(&mut self, tx: Option<TxId>, write: Write) {
+        self.stores += 1;
+        let number = self.stores;
         match tx {
             Some(tx) => {
-                let writes = self.open.get_mut(&tx).or_else(|| self.committing.get_mut(&tx));
-                writes.expect("stores of a transaction follow its begin").push(write);
+                if let Some(bytes) = self.committing.get_mut(&tx) {
+                    Arc::make_mut(bytes).extend(bytes_of(&write).map(|(addr, byte)| (addr, (number, byte))));
+                } else {
+                    let writes = self.open.get_mut(&tx).expect("stores of a transaction follow its begin");
+                    writes.push((number, write));
+                }
             }
             None => {
                 for (addr, byte) in bytes_of(&write) {
-                    let old = self.byte(addr);
-                    self.loose.entry(addr).or_default().extend([old, byte]);
+                    let settled = byte_of(&self.settled, addr);
+                    self.loose.entry(addr).or_insert_with(|| vec![(0, settled)]).push((number, byte));
                 }
                 self.settled.write(write.addr, &write.data.to_le_bytes()[..write.len as usize]);
             }
@@ -184,13 +298,17 @@ impl Journal for ByteOracle {
 
     fn committing(&mut self, tx: TxId) {
         if let Some(writes) = self.open.remove(&tx) {
-            self.committing.insert(tx, writes);
+            let numbered = |(number, write): &(Number, Write)| {
+                let number = *number;
+                bytes_of(write).map(move |(addr, byte)| (addr, (number, byte)))
+            };
+            self.committing.insert(tx, Arc::new(writes.iter().flat_map(numbered).collect()));
         }
     }
 
     fn acknowledged(&mut self, tx: TxId) {
-        let writes = self.committing.remove(&tx).expect("an acknowledged transaction was committing");
-        self.settle(&writes);
+        let bytes = self.committing.remove(&tx).expect("an acknowledged transaction was committing");
+        self.settle(&bytes);
         self.acknowledged += 1;
     }
 
@@ -280,5 +398,72 @@ mod tests {
         run(&mut o, 5, &[(0x40, 0xab)]);
         let Verdict::Wrong(message) = o.judge(&image(&[(0x40, 0xab)])) else { panic!("an open store was seen") };
         assert!(message.contains("0x40") && message.contains("0xab") && message.contains("transaction 5"), "{message}");
+    }
+
+    #[test]
+    fn of_bytes_that_several_wrote_the_newest_counts_whoever_is_acknowledged_last() {
+        let mut o = oracle();
+        o.begin(TxId(1));
+        run(&mut o, 2, &[(8, 2)]);
+        o.committing(TxId(2));
+        // The machine has committed 2, whose core does not know yet: 1 gets the line.
+        o.store(Some(TxId(1)), word(8, 1));
+        o.committing(TxId(1));
+        assert!(is_right(&o, &[]) && is_right(&o, &[(8, 2)]) && is_right(&o, &[(8, 1)]));
+        let mut other = o.clone();
+        o.acknowledged(TxId(2));
+        assert!(is_right(&o, &[(8, 2)]) && is_right(&o, &[(8, 1)]) && !is_right(&o, &[]));
+        o.acknowledged(TxId(1));
+        other.acknowledged(TxId(1));
+        assert!(is_right(&other, &[(8, 1)]) && !is_right(&other, &[(8, 2)]));
+        other.acknowledged(TxId(2));
+        for o in [o, other] {
+            assert!(is_right(&o, &[(8, 1)]) && !is_right(&o, &[(8, 2)]) && !is_right(&o, &[]));
+        }
+    }
+
+    #[test]
+    fn a_transaction_that_overwrote_another_brings_it_along() {
+        let mut o = oracle();
+        run(&mut o, 2, &[(8, 2), (64, 2)]);
+        o.committing(TxId(2));
+        run(&mut o, 1, &[(8, 1), (128, 1)]);
+        o.committing(TxId(1));
+        assert!(is_right(&o, &[(8, 2), (64, 2)]) && is_right(&o, &[(8, 1), (64, 2), (128, 1)]));
+        assert!(!is_right(&o, &[(8, 1), (128, 1)]) && !is_right(&o, &[(8, 2), (64, 2), (128, 1)]));
+    }
+
+    #[test]
+    fn a_plain_store_over_a_commit_that_is_not_acknowledged_may_be_lost_alone() {
+        let mut o = oracle();
+        run(&mut o, 1, &[(8, 1)]);
+        o.committing(TxId(1));
+        o.store(None, word(8, 2));
+        assert!(is_right(&o, &[]) && is_right(&o, &[(8, 1)]) && is_right(&o, &[(8, 2)]));
+        o.acknowledged(TxId(1));
+        assert!(!is_right(&o, &[]) && is_right(&o, &[(8, 1)]) && is_right(&o, &[(8, 2)]));
+        o.made_durable(BASE.plus(8), 8, o.last_store());
+        assert!(!is_right(&o, &[(8, 1)]) && is_right(&o, &[(8, 2)]));
+    }
+
+    #[test]
+    fn a_durable_store_may_not_be_lost_and_newer_ones_may() {
+        let mut o = oracle();
+        o.store(None, word(8, 1));
+        let first = o.last_store();
+        o.store(None, word(8, 2));
+        o.made_durable(BASE.plus(8), 8, first);
+        assert!(!is_right(&o, &[]) && is_right(&o, &[(8, 1)]) && is_right(&o, &[(8, 2)]));
+    }
+
+    #[test]
+    fn many_commits_that_share_nothing_are_judged_one_by_one() {
+        let mut o = oracle();
+        for tx in 1..=16 {
+            run(&mut o, tx, &[(64 * tx, tx), (64 * tx + 8, tx)]);
+            o.committing(TxId(tx));
+        }
+        assert!(is_right(&o, &[(64, 1), (72, 1), (1024, 16), (1032, 16)]));
+        assert!(!is_right(&o, &[(64, 1), (72, 1), (1024, 16)]) && !is_right(&o, &[(2048, 1)]));
     }
 }

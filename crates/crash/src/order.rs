@@ -2,10 +2,12 @@
 //!
 //! Rules: numbers follow each other; stamps never decrease; the media writes a line only after a queue has accepted a
 //! write of that line, and not more often than that (joined writes reach the media once); nothing becomes durable in a
-//! cache of a domain whose caches are lost.
+//! cache of a domain whose caches are lost; a store becomes durable in a cache only while its core, and no other, may
+//! write the line, so that all agree on the order of the stores to a line. That a core's stores come in program order
+//! cannot be seen here; whoever makes the stores can check it.
 
 use durasim_machine::{Observer, System};
-use durasim_types::{Cycle, EventKind, LineAddr, PersistEvent};
+use durasim_types::{CoreId, Cycle, EventKind, LineAddr, PersistEvent};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -25,19 +27,29 @@ impl OrderChecker {
         self.objection.as_deref()
     }
 
-    /// Looks at the next event.
-    pub fn check(&mut self, event: &PersistEvent, caches_are_durable: bool) {
+    /// Looks at the next event, which has just happened in `system`.
+    pub fn observe(&mut self, event: &PersistEvent, system: &System) {
+        self.check(event, system.domain().caches_are_durable(), system.writer_of(event.addr.line()));
+    }
+
+    /// Looks at the next event. `writer` is the only core that may write its line.
+    pub fn check(&mut self, event: &PersistEvent, caches_are_durable: bool, writer: Option<CoreId>) {
         if self.objection.is_some() {
             return;
         }
-        if let Err(rule) = self.rules(event, caches_are_durable) {
+        if let Err(rule) = self.rules(event, caches_are_durable, writer) {
             self.objection = Some(format!("event {} ({}, {}): {rule}", event.number, event.kind.name(), event.addr));
         }
         self.last_number = event.number;
         self.last_cycle = event.cycle;
     }
 
-    fn rules(&mut self, event: &PersistEvent, caches_are_durable: bool) -> Result<(), &'static str> {
+    fn rules(
+        &mut self,
+        event: &PersistEvent,
+        caches_are_durable: bool,
+        writer: Option<CoreId>,
+    ) -> Result<(), &'static str> {
         if event.number != self.last_number + 1 {
             return Err("its number does not follow the last one");
         }
@@ -55,6 +67,10 @@ impl OrderChecker {
             EventKind::CacheStore if !caches_are_durable => {
                 return Err("a store became durable in a cache that a power failure empties");
             }
+            EventKind::CacheStore if event.core.is_none() => return Err("no core made the store"),
+            EventKind::CacheStore if event.core != writer => {
+                return Err("a core stored to a line that it may not write, or not alone");
+            }
             _ => {}
         }
         Ok(())
@@ -67,7 +83,7 @@ pub(crate) struct Checking(pub Arc<Mutex<OrderChecker>>);
 impl Observer for Checking {
     fn event(&mut self, event: &PersistEvent, system: &System) -> bool {
         let mut checker = self.0.lock().expect("nobody panics with the checker");
-        checker.check(event, system.domain().caches_are_durable());
+        checker.observe(event, system);
         checker.objection().is_none()
     }
 }
@@ -81,10 +97,14 @@ mod tests {
         PersistEvent { number, kind, cycle, addr: PhysAddr(addr), core: None, cause: None }
     }
 
-    fn objection(events: &[PersistEvent]) -> Option<String> {
+    fn objection_of(events: &[PersistEvent], caches_are_durable: bool) -> Option<String> {
         let mut checker = OrderChecker::default();
-        events.iter().for_each(|e| checker.check(e, false));
+        events.iter().for_each(|e| checker.check(e, caches_are_durable, Some(CoreId(1))));
         checker.objection().map(str::to_owned)
+    }
+
+    fn objection(events: &[PersistEvent]) -> Option<String> {
+        objection_of(events, false)
     }
 
     #[test]
@@ -112,5 +132,13 @@ mod tests {
         for (word, events) in broken {
             assert!(objection(&events).is_some_and(|o| o.contains(word)), "{word}");
         }
+    }
+
+    #[test]
+    fn a_line_is_stored_to_by_the_core_that_may_write_it() {
+        let by = |core| [PersistEvent { core, ..event(1, EventKind::CacheStore, 5, 0) }];
+        assert_eq!(objection_of(&by(Some(CoreId(1))), true), None);
+        assert!(objection_of(&by(Some(CoreId(0))), true).is_some_and(|o| o.contains("may not write")));
+        assert!(objection_of(&by(None), true).is_some_and(|o| o.contains("no core")));
     }
 }

@@ -6,58 +6,40 @@
 mod common;
 
 use common::settings::Setting;
-use common::{Effort, Tally, run};
-use durasim_design::Hooks;
+use common::{Effort, Tally, seeds, sweep};
+use durasim_design::{Hooks, Row};
 use durasim_designs::ROWS;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Runs seeds on two threads; the tallies in the order of the seeds, or the first failure.
-fn sweep(row: &durasim_design::Row, seeds: u64, effort: Effort) -> Vec<Tally> {
-    let next = AtomicU64::new(0);
-    let results = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= seeds {
-                        return;
-                    }
-                    let result = run(&Setting::drawn(*row, seed), seed, effort);
-                    results.lock().unwrap().push((seed, result));
-                }
-            });
-        }
-    });
-    let mut results = results.into_inner().unwrap();
-    results.sort_by_key(|(seed, _)| *seed);
-    let failed: Vec<&String> = results.iter().filter_map(|(_, r)| r.as_ref().err()).collect();
-    let shown: Vec<&str> = failed.iter().take(5).map(|s| s.as_str()).collect();
-    assert!(failed.is_empty(), "{} of {seeds} runs failed:\n{}", failed.len(), shown.join("\n"));
-    results.into_iter().map(|(_, r)| r.expect("failures were reported")).collect()
+fn report(row: &Row, tally: &Tally) {
+    let Tally { ops, loads, committed, aborted, aborted_by_others, pending, conditionals, switches, findings, .. } =
+        tally;
+    println!(
+        "{}: {ops} operations, {loads} loads, {committed} commits, {aborted} aborts ({aborted_by_others} by others), \
+         {pending} waits, {conditionals:?} store-conditionals done and not, {switches:?} switches",
+        row.name
+    );
+    println!("{}: {findings:?}", row.name);
+}
+
+fn hardware_rows() -> impl Iterator<Item = &'static Row> {
+    ROWS.iter().filter(|row| row.hardware.hooks != Hooks::NONE)
+}
+
+fn plain_rows() -> impl Iterator<Item = &'static Row> {
+    ROWS.iter().filter(|row| row.hardware.hooks == Hooks::NONE)
 }
 
 #[test]
 fn hardware_designs_survive_everything() {
-    for row in ROWS.iter().filter(|row| row.hardware.hooks != Hooks::NONE) {
-        let seeds = std::env::var("DURASIM_SEEDS").ok().and_then(|s| s.parse().ok()).unwrap_or(2500);
+    for row in hardware_rows() {
+        let seeds = seeds(1200);
         let effort = Effort { ops: 250, crash_percent: 10, cut_percent: 4, lives: 2 };
-        let tallies = sweep(row, seeds, effort);
-        let mut sum = Tally::default();
-        for tally in &tallies {
-            sum.ops += tally.ops;
-            sum.committed += tally.committed;
-            sum.aborted += tally.aborted;
-            sum.aborted_by_hardware += tally.aborted_by_hardware;
-            sum.findings.add(&tally.findings);
-        }
-        let Tally { ops, committed, aborted, aborted_by_hardware, findings, .. } = sum;
-        println!("{}: {ops} operations, {committed} commits, {aborted} aborts", row.name);
-        println!("{}: {findings:?}", row.name);
-        assert!(findings.images > 10 * seeds && findings.cuts > seeds && committed > seeds);
+        let tally = sweep(seeds, |seed| Setting::drawn(*row, seed), effort);
+        report(row, &tally);
+        let findings = &tally.findings;
+        assert!(findings.images > 10 * seeds && findings.cuts > seeds && tally.committed > seeds);
         // The rare situations are not rare here.
-        assert!(aborted_by_hardware > 0, "no transaction ever found its structures full");
+        assert!(tally.aborted_by_hardware > 0, "no transaction ever found its structures full");
         let marks: &[&str] = match row.hardware.name {
             "hercules" => &["premature_flush_open", "extension_populated", "migration_in_flight", "committed_off_chip"],
             "tc" => &["tc_full", "overflow_in_progress", "acknowledgement_in_flight"],
@@ -71,7 +53,41 @@ fn hardware_designs_survive_everything() {
 
 #[test]
 fn machines_without_design_keep_the_newest_bytes() {
-    for row in ROWS.iter().filter(|row| row.hardware.hooks == Hooks::NONE) {
-        sweep(row, 200, Effort { ops: 300, crash_percent: 0, cut_percent: 0, lives: 1 });
+    for row in plain_rows() {
+        let tally = sweep(seeds(200), |seed| Setting::drawn(*row, seed), EFFORT_WITHOUT_DESIGN);
+        report(row, &tally);
+    }
+}
+
+const EFFORT_WITHOUT_DESIGN: Effort = Effort { ops: 400, crash_percent: 5, cut_percent: 0, lives: 2 };
+
+#[test]
+fn caches_of_many_cores_are_coherent() {
+    for row in plain_rows() {
+        let seeds = seeds(600);
+        let tally = sweep(seeds, |seed| Setting::drawn_for_many(*row, seed), EFFORT_WITHOUT_DESIGN);
+        report(row, &tally);
+        let stats = &tally.stats;
+        for counter in ["coherence.transfers", "coherence.invalidations", "coherence.upgrades"] {
+            assert!(stats.get(counter).is_some_and(|n| n > 10.0 * seeds as f64), "{counter} is rare");
+        }
+        assert!(tally.conditionals.iter().all(|n| *n > seeds / 4) && tally.findings.images > seeds);
+    }
+}
+
+#[test]
+fn hardware_designs_of_many_cores_survive_everything() {
+    for row in hardware_rows() {
+        let seeds = seeds(800);
+        let effort = Effort { ops: 400, crash_percent: 6, cut_percent: 4, lives: 2 };
+        let tally = sweep(seeds, |seed| Setting::drawn_for_many(*row, seed), effort);
+        report(row, &tally);
+        assert!(tally.findings.images > 5 * seeds && tally.findings.cuts > seeds && tally.committed > seeds);
+        assert!(
+            tally.pending > seeds && tally.switches[1] > seeds && tally.conditionals.iter().all(|n| *n > seeds / 4)
+        );
+        if row.hardware.hooks.has(Hooks::PROBE) {
+            assert!(tally.aborted_by_others > seeds, "hardly a transaction lost a line to another core");
+        }
     }
 }

@@ -42,7 +42,8 @@ pub struct InterconnectConfig {
     pub response_cycles: Cycle,
     /// Cycles of a message between a core and a memory controller.
     pub hop_cycles: Cycle,
-    /// Cycles from the directory to the private caches of another core, beside the latency of the level that answers.
+    /// Cycles from the directory to the private caches of another core, beside the latency of the slowest
+    /// level there that has a copy.
     pub snoop_cycles: Cycle,
     /// Lines that may wait between the LLC and the write queues before a miss has to wait.
     pub write_back_buffers: u32,

@@ -1,11 +1,12 @@
 //! The observer of a run: it crashes the machine at persist events and judges what recovery makes of it, with the
-//! byte oracle and, where caches survive, with an exact model.
+//! byte oracle, which is exact where caches survive: no store that was made may be lost there. It checks the order of
+//! events too.
 
-use super::{Effort, REGION_BYTES};
-use durasim_crash::{ByteOracle, Verdict};
+use super::{Effort, REGION_BYTES, trace};
+use durasim_crash::{ByteOracle, OrderChecker, Verdict};
 use durasim_design::{CrashImage, Cut, RecoveryReport};
 use durasim_machine::{Observer, PMEM_BASE, Plan, System};
-use durasim_types::{DataRange, Journal, Pages, PersistEvent, Rng, TxId, Write};
+use durasim_types::{DataRange, EventKind, Journal, Pages, PersistEvent, PhysAddr, Rng, TxId, Write};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -32,84 +33,83 @@ impl Findings {
     }
 }
 
-/// What exactly is to be found where nothing that left the store buffer can be lost.
-struct Strict {
-    settled: Vec<u8>,
-    open: Vec<Write>,
-    committing: bool,
-    /// The last store outside of a transaction, which may be on its way, and the bytes before it.
-    last: Option<(Write, [u8; 8])>,
-}
-
 /// Journal and observer in one.
 pub struct Shared {
     plan: Plan,
-    oracle: ByteOracle,
-    strict: Option<Strict>,
+    /// If crashes are judged.
+    oracle: Option<ByteOracle>,
+    order: OrderChecker,
     effort: Effort,
     rng: Rng,
     /// The last image, recovered: it is judged once more against what is acknowledged at the next event.
     pending: Option<(u64, Pages)>,
+    /// The store that each port is about.
+    stores: Vec<Option<(PhysAddr, u64)>>,
+    /// Transactions that the journal has seen abort since the tester looked last.
+    pub aborted: Vec<TxId>,
     pub findings: Findings,
     pub failure: Option<String>,
 }
 
-fn overlay(bytes: &mut [u8], write: &Write) {
-    let at = (write.addr.0 - PMEM_BASE.0) as usize;
-    bytes[at..at + write.len as usize].copy_from_slice(&write.data.to_le_bytes()[..write.len as usize]);
-}
-
-impl Strict {
-    fn judge(&self, image: &Pages) -> Result<(), String> {
-        let mut found = vec![0; REGION_BYTES as usize];
-        image.read(PMEM_BASE, &mut found);
-        for committed in [false, true] {
-            if committed && !self.committing {
-                continue;
-            }
-            let mut expected = self.settled.clone();
-            if committed {
-                self.open.iter().for_each(|write| overlay(&mut expected, write));
-            }
-            if expected == found {
-                return Ok(());
-            }
-            if let Some((write, old)) = &self.last {
-                overlay(&mut expected, &Write { data: u64::from_le_bytes(*old), ..*write });
-                if expected == found {
-                    return Ok(());
-                }
-            }
-        }
-        let at = (0..found.len()).find(|&i| found[i] != self.settled[i]).unwrap_or(0);
-        Err(format!(
-            "caches survive, yet byte {at:#x} is {:#04x}, expected {:#04x} (committing: {})",
-            found[at], self.settled[at], self.committing
-        ))
-    }
-}
-
 impl Shared {
-    pub fn new(plan: &Plan, oracle: ByteOracle, bytes: &[u8], strict: bool, effort: Effort, seed: u64) -> Self {
-        let strict =
-            strict.then(|| Strict { settled: bytes.to_vec(), open: Vec::new(), committing: false, last: None });
+    pub fn new(plan: &Plan, oracle: Option<ByteOracle>, effort: Effort, seed: u64) -> Self {
         Shared {
             plan: plan.clone(),
             oracle,
-            strict,
+            order: OrderChecker::default(),
             effort,
             rng: Rng::new(seed),
             pending: None,
+            stores: vec![None; usize::from(plan.geometry.cores)],
+            aborted: Vec::new(),
             findings: Findings::default(),
             failure: None,
         }
     }
 
     pub fn judge(&self, pmem: &Pages) -> Result<(), String> {
-        if let Verdict::Wrong(what) = self.oracle.judge(pmem) {
-            return Err(what);
+        match self.oracle.as_ref().map(|oracle| oracle.judge(pmem)) {
+            Some(Verdict::Wrong(what)) => Err(what),
+            _ => Ok(()),
         }
-        self.strict.as_ref().map_or(Ok(()), |strict| strict.judge(pmem))
+    }
+
+    /// The number of the last store in the journal.
+    pub fn last_store(&self) -> u64 {
+        self.oracle.as_ref().map_or(0, ByteOracle::last_store)
+    }
+
+    /// Stores outside of transactions to these bytes, up to the one with the number `last`, are durable.
+    pub fn made_durable(&mut self, addr: PhysAddr, len: u64, last: u64) {
+        if let Some(oracle) = &mut self.oracle {
+            oracle.made_durable(addr, len, last);
+        }
+    }
+
+    /// A store outside of transactions has been made: where caches survive it cannot be lost any more.
+    pub fn stored_outside(&mut self, addr: PhysAddr, len: u64) {
+        if self.plan.domain.caches_are_durable() {
+            self.made_durable(addr, len, u64::MAX);
+        }
+    }
+
+    /// The port makes this store next, or none.
+    pub fn expect_store(&mut self, port: usize, store: Option<(PhysAddr, u64)>) {
+        self.stores[port] = store;
+    }
+
+    /// What a core makes durable in a cache is the store that it is about: stores leave in program order.
+    fn check_store(&self, event: &PersistEvent) -> Result<(), String> {
+        let data = PMEM_BASE..PMEM_BASE.plus(REGION_BYTES);
+        if event.kind != EventKind::CacheStore || !data.contains(&event.addr) {
+            return Ok(());
+        }
+        let Some(core) = event.core else { return Err("nobody made this store".into()) };
+        let made = self.stores[usize::from(core.0)];
+        if made.is_some_and(|(addr, len)| (addr..addr.plus(len)).contains(&event.addr)) {
+            return Ok(());
+        }
+        Err(format!("core {} makes the store {made:?}, not this one", core.0))
     }
 
     fn recover(&self, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
@@ -187,8 +187,10 @@ impl Shared {
 pub struct Watcher(pub Arc<Mutex<Shared>>);
 
 impl Watcher {
-    fn with(&self, act: impl FnOnce(&mut Shared)) {
-        act(&mut self.0.lock().expect("nobody panics with it"));
+    fn with_oracle(&self, act: impl FnOnce(&mut ByteOracle)) {
+        if let Some(oracle) = &mut self.0.lock().expect("nobody panics with it").oracle {
+            act(oracle);
+        }
     }
 }
 
@@ -199,11 +201,18 @@ impl Observer for Watcher {
             return false;
         }
         let named = |number: u64, what: String| format!("crash at event {number}: {what}");
-        let mut outcome = Ok(());
-        if let Some((number, pmem)) = shared.pending.take() {
+        trace(|| format!("{event:x?}"));
+        let mut outcome = shared.check_store(event);
+        shared.order.observe(event, system);
+        if let Some(objection) = shared.order.objection() {
+            outcome = Err(objection.to_owned());
+        }
+        if outcome.is_ok()
+            && let Some((number, pmem)) = shared.pending.take()
+        {
             outcome = shared.judge(&pmem).map_err(|what| named(number, format!("at the next event: {what}")));
         }
-        if outcome.is_ok() && shared.rng.below(100) < shared.effort.crash_percent {
+        if outcome.is_ok() && shared.oracle.is_some() && shared.rng.below(100) < shared.effort.crash_percent {
             let result = shared.crash(event.number, system);
             outcome =
                 result.map_err(|what| named(event.number, format!("({:?} at {}) {what}", event.kind, event.addr)));
@@ -215,62 +224,27 @@ impl Observer for Watcher {
 
 impl Journal for Watcher {
     fn data_range(&mut self, range: DataRange) {
-        self.with(|s| s.oracle.data_range(range));
+        self.with_oracle(|oracle| oracle.data_range(range));
     }
 
     fn begin(&mut self, tx: TxId) {
-        self.with(|s| {
-            s.oracle.begin(tx);
-            if let Some(strict) = &mut s.strict {
-                strict.last = None;
-            }
-        });
+        self.with_oracle(|oracle| oracle.begin(tx));
     }
 
     fn store(&mut self, tx: Option<TxId>, write: Write) {
-        self.with(|s| {
-            s.oracle.store(tx, write);
-            let Some(strict) = &mut s.strict else { return };
-            strict.last = None;
-            if tx.is_some() {
-                strict.open.push(write);
-                return;
-            }
-            let at = (write.addr.0 - PMEM_BASE.0) as usize;
-            let mut old = [0; 8];
-            old[..write.len as usize].copy_from_slice(&strict.settled[at..at + write.len as usize]);
-            overlay(&mut strict.settled, &write);
-            strict.last = Some((write, old));
-        });
+        self.with_oracle(|oracle| oracle.store(tx, write));
     }
 
     fn committing(&mut self, tx: TxId) {
-        self.with(|s| {
-            s.oracle.committing(tx);
-            if let Some(strict) = &mut s.strict {
-                (strict.committing, strict.last) = (true, None);
-            }
-        });
+        self.with_oracle(|oracle| oracle.committing(tx));
     }
 
     fn acknowledged(&mut self, tx: TxId) {
-        self.with(|s| {
-            s.oracle.acknowledged(tx);
-            if let Some(strict) = &mut s.strict {
-                let writes = std::mem::take(&mut strict.open);
-                writes.iter().for_each(|write| overlay(&mut strict.settled, write));
-                (strict.committing, strict.last) = (false, None);
-            }
-        });
+        self.with_oracle(|oracle| oracle.acknowledged(tx));
     }
 
     fn aborted(&mut self, tx: TxId) {
-        self.with(|s| {
-            s.oracle.aborted(tx);
-            if let Some(strict) = &mut s.strict {
-                strict.open.clear();
-                (strict.committing, strict.last) = (false, None);
-            }
-        });
+        self.with_oracle(|oracle| oracle.aborted(tx));
+        self.0.lock().expect("nobody panics with it").aborted.push(tx);
     }
 }

@@ -1,5 +1,6 @@
 //! Machines and parameters of designs, drawn by seed: all of them so small that rare paths are common.
 
+use super::model::Locking;
 use durasim_design::{Hooks, Row};
 use durasim_types::{Domain, Rng};
 
@@ -11,8 +12,12 @@ pub struct Setting {
     pub sets: Vec<String>,
     /// Whether the row keeps its promise without help of a guest runtime, so that crashes can be judged.
     pub crashes: bool,
+    /// Whether threads open transactions.
+    pub transactions: bool,
     /// Whether aborts are rolled back by hardware.
     pub aborts: bool,
+    /// What threads lock before they store.
+    pub locking: Locking,
 }
 
 fn one_of<'a>(rng: &mut Rng, from: &[&'a str]) -> &'a str {
@@ -75,12 +80,41 @@ fn tc(rng: &mut Rng, sets: &mut Vec<String>) {
     sets.push(format!("design.tc.entries={}", 2 + rng.below(7)));
 }
 
+/// The number that a parameter was set to.
+fn set(sets: &[String], path: &str) -> Option<u64> {
+    let value = sets.iter().rev().find_map(|text| text.strip_prefix(path)?.strip_prefix('='));
+    value.map(|text| text.parse().expect("the parameter is a number"))
+}
+
+/// Shapes that only matter to several cores: caches of one or two sets, whose lines all are in each other's way.
+fn sharing(rng: &mut Rng, sets: &mut Vec<String>) {
+    let cores = [2, 2, 2, 3, 4, 4, 8, 16][rng.below(8) as usize];
+    if let Some(bytes) = set(sets, "design.hercules.log_zone_bytes") {
+        // The log stays as small as on one core: what the zone saves of each core comes on top.
+        let l1d_lines = set(sets, "l1d.size_bytes").unwrap_or(1024) / 64;
+        let l2_sets = set(sets, "l2.size_bytes").unwrap_or(2048) / 256;
+        let tags_of_set = (set(sets, "design.hercules.trans_tag_percent_l2").unwrap_or(25) * 4 / 100).max(1);
+        let bytes = bytes + (cores - 1) * (l1d_lines + l2_sets * tags_of_set) * 80;
+        sets.push(format!("design.hercules.log_zone_bytes={bytes}"));
+    }
+    sets.push(format!("cores={cores}"));
+    if rng.below(2) == 0 {
+        sets.push(format!("interconnect.snoop_cycles={}", one_of(rng, &["0", "1", "100"])));
+    }
+    if rng.below(3) == 0 {
+        sets.push(format!("llc.mshrs={}", one_of(rng, &["1", "2"])));
+    }
+    if rng.below(3) == 0 {
+        sets.push(format!("l2.mshrs={}", one_of(rng, &["1", "2"])));
+    }
+}
+
 impl Setting {
-    /// What `seed` makes of this row.
+    /// What `seed` makes of this row, on one core.
     pub fn drawn(row: Row, seed: u64) -> Setting {
         let mut rng = Rng::new(seed ^ 0x5e77_1265);
         let domain = row.domains[rng.below(row.domains.len() as u64) as usize];
-        let mut sets = Vec::new();
+        let mut sets = vec!["cores=1".to_owned()];
         machine(&mut rng, &mut sets);
         match row.hardware.name {
             "hercules" => hercules(&mut rng, &mut sets),
@@ -88,6 +122,33 @@ impl Setting {
             _ => {}
         }
         let hooked = row.hardware.hooks != Hooks::NONE;
-        Setting { row, domain, sets, crashes: hooked && !row.control, aborts: hooked }
+        // Without hardware nothing holds transactions together, but stores outside of them keep their promises.
+        let transactions = hooked || rng.below(2) == 0;
+        let crashes = if hooked { !row.control } else { !transactions };
+        let locking = if row.hardware.name == "tc" { Locking::Words } else { Locking::Nothing };
+        Setting { row, domain, sets, crashes, transactions, aborts: hooked, locking }
+    }
+
+    /// What `seed` makes of this row, on 2 to 16 cores.
+    pub fn drawn_for_many(row: Row, seed: u64) -> Setting {
+        let mut setting = Setting::drawn(row, seed);
+        let mut rng = Rng::new(seed ^ 0x0d15_0e27);
+        sharing(&mut rng, &mut setting.sets);
+        setting.locking = match row.hardware.name {
+            "hercules" => {
+                let loser = one_of(&mut rng, &["\"owner\"", "\"requester\""]);
+                setting.sets.push(format!("design.hercules.conflict_loser={loser}"));
+                if rng.below(3) == 0 {
+                    // Others go on while a commit waits for the controller.
+                    setting.sets.push("design.hercules.tx_len_store=\"controller\"".into());
+                    setting.sets.push("pmem.controller.write_queue_entries=1".into());
+                    setting.sets.push("interconnect.write_back_buffers=1".into());
+                }
+                [Locking::Nothing, Locking::Words, Locking::Lines][rng.below(3) as usize]
+            }
+            "tc" => [Locking::Words, Locking::Words, Locking::Lines][rng.below(3) as usize],
+            _ => Locking::Nothing,
+        };
+        setting
     }
 }

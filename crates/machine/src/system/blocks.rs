@@ -89,6 +89,17 @@ impl System {
         Outcome::Done(at)
     }
 
+    /// Waits for the acknowledgements of the cache-block operations of `core`, while no other core acts.
+    pub(super) fn wait_for_cleans(&mut self, core: CoreId, at: Cycle) -> Cycle {
+        if !self.cleans_outstanding(core) {
+            return at;
+        }
+        let index = core.0 as usize;
+        let what = "the acknowledgement of a cache-block operation is waited for";
+        let now = self.wait_until(at, what, |s| s.cleans[index] == 0);
+        now.max(std::mem::take(&mut self.clean_acks[index]))
+    }
+
     /// Whether a fence of `core` has acknowledgements of cache-block operations to wait for.
     pub fn cleans_outstanding(&self, core: CoreId) -> bool {
         self.cleans[core.0 as usize] > 0 || self.clean_acks[core.0 as usize] > 0

@@ -82,7 +82,7 @@ impl System {
         let own = self.newest_private(core, line);
         if let Some((level, slot)) = own {
             let tag = self.live(self.array(level, core).tag(slot));
-            return (tag.is_some() && (want == Want::Own || self.parked_tx)).then_some((tag, Some(core)));
+            return (tag.is_some() && (want == Want::Own || self.moved_tx)).then_some((tag, Some(core)));
         }
         let tag = self.llc.find(line).map_or(LineTag::NONE, |slot| self.live(self.llc.tag(slot)));
         tag.is_some().then_some((tag, None))

@@ -140,6 +140,7 @@ impl System {
         if self.halted || self.was_discarded(version.tag) {
             return at;
         }
+        let version = Version { tag: self.live(version.tag), ..version };
         let array = self.array_mut(level, core);
         match array.find(line) {
             Some(slot) => {
@@ -153,9 +154,11 @@ impl System {
         at
     }
 
-    /// Whether a version that carried this live tag has been discarded by an abort since.
+    /// Whether a version that carried this live tag has been discarded by an abort since. That the tag is dead by now is
+    /// not enough: its transaction may have committed while the version waited on its way, and then it is the newest
+    /// committed one.
     fn was_discarded(&self, tag: LineTag) -> bool {
-        tag.is_some() && !self.live(tag).is_some()
+        tag.is_some() && !self.live(tag).is_some() && self.is_tag_aborted(tag)
     }
 
     /// A resident line is about to become a tagged one: the design may want another tagged line of the set to leave.

@@ -45,7 +45,7 @@ impl System {
         array.stats.accesses += 1;
         if let Some(slot) = array.find(line)
             && (want == Want::Read || alone || array.is_exclusive(slot))
-            && !self.parked_tx
+            && !self.moved_tx
         {
             array.touch(slot);
             let mut done = (at + array.geometry().latency_cycles).max(array.ready(slot));
@@ -63,8 +63,8 @@ impl System {
     fn line_in_l1d_slowly(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, want: Want, at: Cycle) -> Found {
         let index = core.0 as usize;
         if self.l1d[index].find(line).is_some() {
-            // A thread that gave up this core may have left a version of its open transaction here.
-            let mut done = if self.parked_tx { self.probe(core, line, tx, want, at)? } else { at };
+            // A thread that gave up this core, wherever it is now, may have left a version of its open transaction here.
+            let mut done = if self.moved_tx { self.probe(core, line, tx, want, at)? } else { at };
             let slot = self.l1d[index].find(line);
             let done = match slot {
                 Some(slot) if want == Want::Read || self.may_write(core, slot) => Some(done),
@@ -116,7 +116,7 @@ impl System {
         at: Cycle,
     ) -> Result<Cycle, Cycle> {
         let below = self.l2[core.0 as usize].find(line).is_some();
-        if below && (want == Want::Read || self.owns(core, line)) && !self.parked_tx {
+        if below && (want == Want::Read || self.owns(core, line)) && !self.moved_tx {
             return Ok(0);
         }
         let asked = at + self.l2[core.0 as usize].geometry().latency_cycles + self.llc.geometry().latency_cycles;

@@ -1,12 +1,14 @@
 //! What has to hold of the caches between two requests. Looked at after each miss in debug builds, and by the tester.
 
 use super::System;
-use durasim_design::{LevelId, LineTag};
+use durasim_cache::Version;
+use durasim_design::{Hooks, LevelId, LineTag};
 use durasim_types::{CoreId, LineAddr};
 
 impl System {
     /// Checks a line: one writer or many readers, a directory that knows them all, clean shared copies that are equal,
-    /// and no private copy without one below it where levels include each other.
+    /// no reservation but those that the writer leaves, clean copies that are copies of what lies below them, one house
+    /// for a tag, and no private copy without one below it where levels include each other.
     ///
     /// # Errors
     /// What does not hold.
@@ -24,11 +26,82 @@ impl System {
                     return Err(format!("{line}: {core:?} may write it, the directory has owner {:?}", entry.owner));
                 }
             }
-            if entry.owner.is_none() {
-                self.check_shared(line, &private)?;
+            match entry.owner {
+                None => self.check_shared(line, &private)?,
+                Some(owner) => {
+                    let reserved = |core: &CoreId| self.reservations[core.0 as usize] == Some(line);
+                    if let Some(core) = self.cores().find(|core| *core != owner && reserved(core)) {
+                        return Err(format!("{line}: {core:?} has reserved it, {owner:?} may write it"));
+                    }
+                }
             }
         }
+        for &core in &private {
+            self.check_copies(core, line)?;
+        }
+        if self.exclusive_tags {
+            self.check_house(line, &private)?;
+        }
         self.check_inclusion(line, &private)
+    }
+
+    /// The copies of a line on the way from a core to memory, newest first.
+    fn copies_of(&self, core: CoreId, line: LineAddr) -> impl Iterator<Item = (LevelId, Version)> {
+        LevelId::ALL.into_iter().filter_map(move |level| {
+            let array = self.array(level, core);
+            array.find(line).map(|slot| (level, array.version(slot)))
+        })
+    }
+
+    /// Above the newest dirty version a clean copy is a copy of the next one below it, the last one of what memory has: a
+    /// clean copy may leave without a trace.
+    fn check_copies(&self, core: CoreId, line: LineAddr) -> Result<(), String> {
+        let mut copies = self.copies_of(core, line).peekable();
+        while let Some((level, version)) = copies.next() {
+            match self.live(version.tag).is_some() {
+                // An abort uncovers what lies below it.
+                true => continue,
+                // It will cover what lies below it.
+                false if version.dirty => return Ok(()),
+                false => {}
+            }
+            let same = match copies.peek() {
+                Some((_, below)) => below.data == version.data,
+                // Such a design may have given what memory does not have.
+                None if self.is_pmem(line) && self.hooks.has(Hooks::FILL) && !self.exclusive_tags => true,
+                None => self.peek_memory(line) == version.data,
+            };
+            if !same {
+                return Err(format!("{line}: a clean copy in the {} of {core:?} differs from below", level.name()));
+            }
+        }
+        Ok(())
+    }
+
+    /// A version with a live tag is the newest one and the only one with a tag: it moves, and is not copied.
+    fn check_house(&self, line: LineAddr, private: &[CoreId]) -> Result<(), String> {
+        let mut tagged = 0;
+        let mut above = 0;
+        for &core in private {
+            for (level, version) in self.copies_of(core, line).filter(|(level, _)| *level != LevelId::Llc) {
+                if self.live(version.tag).is_some() {
+                    tagged += 1;
+                    if above > 0 || private.len() > 1 {
+                        return Err(format!("{line}: a tagged version in the {} is not alone on top", level.name()));
+                    }
+                }
+                above += 1;
+            }
+        }
+        if let Some(slot) = self.llc.find(line)
+            && self.live(self.llc.tag(slot)).is_some()
+        {
+            tagged += 1;
+            if above > 0 {
+                return Err(format!("{line}: cores have it above a tagged version in the LLC"));
+            }
+        }
+        if tagged > 1 { Err(format!("{line}: {tagged} tagged versions")) } else { Ok(()) }
     }
 
     fn check_shared(&self, line: LineAddr, private: &[CoreId]) -> Result<(), String> {
@@ -71,6 +144,11 @@ impl System {
             }
         }
         Ok(())
+    }
+
+    /// The only core that may write a line, if there is one.
+    pub fn writer_of(&self, line: LineAddr) -> Option<CoreId> {
+        if self.alone() { Some(CoreId(0)) } else { self.directory.entry(line).owner }
     }
 
     /// Checks every line in the caches.

@@ -185,8 +185,8 @@ pub struct System {
     running: Vec<Option<TxId>>,
     /// All transactions that have begun and not ended, those of threads without a core included.
     open: BTreeMap<TxId, transactions::OpenTx>,
-    /// Whether some thread without a core has an open transaction.
-    parked_tx: bool,
+    /// Whether some thread has left a core inside a transaction that is still open.
+    moved_tx: bool,
     /// Aborts that a thread has not noticed yet.
     abort_notices: u32,
     event_count: u64,
@@ -257,7 +257,7 @@ impl System {
             suspended: vec![None; cores],
             running: vec![None; cores],
             open: BTreeMap::new(),
-            parked_tx: false,
+            moved_tx: false,
             abort_notices: 0,
             event_count: 0,
             event_kinds: [0; 6],

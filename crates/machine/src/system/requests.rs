@@ -3,6 +3,7 @@
 use super::System;
 use super::coherence::Want;
 use super::gates::{Passed, Patience};
+use super::hierarchy::Found;
 use durasim_core::{Outcome, PendingStore};
 use durasim_design::{Gate, Hooks, LevelId};
 use durasim_types::{CoreId, Cycle, EventKind, LineAddr, PhysAddr, TxId, Write};
@@ -85,11 +86,10 @@ impl System {
         let outcome = if self.is_pmem(line) {
             self.store_pmem(core, store, at, patience)
         } else {
-            match self.line_in_l1d(core, line, store.tx, Want::Own, at) {
-                Ok((slot, _)) => {
+            match self.line_to_write(core, line, store.tx, at) {
+                Ok((slot, from)) => {
                     self.write_l1d(core, slot, store.addr, store.len, store.data);
-                    // Lookups are pipelined: a store waits for its line, and the next one follows in the next cycle.
-                    Outcome::Done(at.max(self.l1d[core.0 as usize].ready(slot)))
+                    Outcome::Done(from)
                 }
                 Err(cycle) => Outcome::Done(cycle),
             }
@@ -99,6 +99,17 @@ impl System {
             Some((cycle, code)) => Outcome::Aborted(cycle, code),
             None => outcome,
         }
+    }
+
+    /// The line of a store, and the cycle in which it is there and may be written. Lookups are pipelined: a store waits for
+    /// its line and for the right to write it, and the next one follows in the next cycle.
+    #[inline]
+    fn line_to_write(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, at: Cycle) -> Found {
+        let index = core.0 as usize;
+        let shared = !self.alone() && self.l1d[index].find(line).is_some_and(|slot| !self.may_write(core, slot));
+        let (slot, done) = self.line_in_l1d(core, line, tx, Want::Own, at)?;
+        let from = at.max(self.l1d[index].ready(slot));
+        Ok((slot, if shared { from.max(done) } else { from }))
     }
 
     #[inline]
@@ -113,24 +124,23 @@ impl System {
     fn store_pmem(&mut self, core: CoreId, store: &PendingStore, at: Cycle, patience: Patience) -> Outcome {
         let line = store.addr.line();
         let mut at = at;
-        // Before anything of it can become durable, and once.
-        let made_again = patience == Patience::Core && self.is_suspended(core);
         self.forget_suspension(core);
-        if let Some(journal) = &mut self.journal
-            && !made_again
-        {
-            journal.store(store.tx, Write { addr: store.addr, len: store.len, data: store.data });
-        }
         loop {
-            let slot = match self.line_in_l1d(core, line, store.tx, Want::Own, at) {
-                Ok((slot, _)) => slot,
+            let slot = match self.line_to_write(core, line, store.tx, at) {
+                Ok((slot, from)) => {
+                    at = from;
+                    slot
+                }
                 Err(cycle) => return Outcome::Done(cycle),
             };
-            at = at.max(self.l1d[core.0 as usize].ready(slot));
             let mut new_tag = None;
             if self.hooks.has(Hooks::STORE) {
                 // What is due happens before the design takes the store, not between that and the writes it asks for.
                 self.advance(at);
+                // Making room for the line may have aborted the transaction of the store.
+                if self.is_aborted(core) {
+                    return Outcome::Done(at);
+                }
                 let array = &self.l1d[core.0 as usize];
                 let version = array.version(slot);
                 let mut tag = self.live(version.tag);
@@ -145,8 +155,14 @@ impl System {
                     dirty: version.dirty,
                 };
                 let gate = self.design.store(&cx, &request, &mut tag, &mut out);
+                let made = matches!(gate, Gate::Done | Gate::After(_));
+                if made {
+                    // The design has taken it, so its place among the stores to these bytes is decided: the journal
+                    // hears of it before anything of it becomes durable.
+                    self.note_store(store);
+                }
                 // Behind a hook that has run the store follows at once.
-                let patience = if matches!(gate, Gate::Retry(_)) { patience } else { Patience::Alone };
+                let patience = if made { Patience::Alone } else { patience };
                 match self.pass(core, gate, out, at, patience) {
                     Passed::Now(cycle) => at = cycle,
                     Passed::Suspended => return Outcome::Pending,
@@ -170,14 +186,22 @@ impl System {
                 return Outcome::Done(at);
             }
             let slot = self.array(LevelId::L1d, core).find(line).expect("a pinned line stays");
-            if let Some(tag) = new_tag {
-                self.l1d[core.0 as usize].set_tag(slot, tag);
+            match new_tag {
+                Some(tag) => self.l1d[core.0 as usize].set_tag(slot, tag),
+                None => self.note_store(store),
             }
             self.write_l1d(core, slot, store.addr, store.len, store.data);
             if self.domain.caches_are_durable() {
                 self.event(EventKind::CacheStore, at, store.addr, Some(core));
             }
             return Outcome::Done(at);
+        }
+    }
+
+    /// Tells the journal of a store that is being made.
+    fn note_store(&mut self, store: &PendingStore) {
+        if let Some(journal) = &mut self.journal {
+            journal.store(store.tx, Write { addr: store.addr, len: store.len, data: store.data });
         }
     }
 

@@ -3,7 +3,7 @@
 use super::System;
 use super::gates::Patience;
 use durasim_core::Outcome;
-use durasim_design::{AbortCause, CommitRule, Gate, Hooks};
+use durasim_design::{AbortCause, CommitRule, Gate, Hooks, LineTag};
 use durasim_types::{CoreId, Cycle, DataRange, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +25,8 @@ pub(super) struct OpenTx {
     begun_at: Cycle,
     /// The core that its thread runs on, or ran on last.
     core: CoreId,
+    /// Its thread has left a core in the middle of it: lines of it may lie in caches of cores that it does not run on.
+    moved: bool,
     /// Lines that its stores have tagged.
     pub lines: Vec<LineAddr>,
     /// When it was aborted, and the value for a0.
@@ -48,7 +50,7 @@ impl System {
         self.advance(at);
         if !self.open.contains_key(&tx) {
             self.tx_stats.begun += 1;
-            self.open.insert(tx, OpenTx { begun_at: at, core, lines: Vec::new(), aborted: None });
+            self.open.insert(tx, OpenTx { begun_at: at, core, moved: false, lines: Vec::new(), aborted: None });
             self.running[core.0 as usize] = Some(tx);
             if let Some(journal) = &mut self.journal {
                 journal.begin(tx);
@@ -82,6 +84,9 @@ impl System {
             self.tx_stats.committed += 1;
             self.running[core.0 as usize] = None;
             if let Some(open) = self.open.remove(&tx) {
+                if open.moved {
+                    self.look_for_moved_tx();
+                }
                 self.tx_latency.record(done - open.begun_at.min(done));
             }
             if let Some(journal) = &mut self.journal {
@@ -149,6 +154,12 @@ impl System {
                 .is_some_and(|open| open.aborted.is_some())
     }
 
+    /// Whether a tag is of a transaction that was aborted and whose thread does not know yet.
+    pub(super) fn is_tag_aborted(&self, tag: LineTag) -> bool {
+        let mut aborted = self.open.iter().filter(|(_, open)| open.aborted.is_some());
+        aborted.any(|(tx, _)| self.design.belongs_to(tag, *tx))
+    }
+
     /// The abort of the transaction that runs on `core`: its cycle and the value for a0. It is over with that.
     #[inline]
     pub fn take_abort(&mut self, core: CoreId) -> Option<(Cycle, u64)> {
@@ -159,7 +170,9 @@ impl System {
         let tx = self.running[core.0 as usize]?;
         let aborted = self.open.get(&tx)?.aborted?;
         self.abort_notices -= 1;
-        self.open.remove(&tx);
+        if self.open.remove(&tx).is_some_and(|open| open.moved) {
+            self.look_for_moved_tx();
+        }
         self.running[core.0 as usize] = None;
         self.forget_suspension(core);
         Some(aborted)
@@ -190,21 +203,29 @@ impl System {
     }
 
     /// Another thread takes over the core: the open transactions of both. The cycle in which it may start.
+    ///
+    /// A fence that the leaving thread makes on its next core has to cover its cache-block operations on this one: they
+    /// are waited for here, as the barrier in a kernel's context switch does.
     pub fn context_switch(&mut self, core: CoreId, leaving: Option<TxId>, coming: Option<TxId>, at: Cycle) -> Cycle {
+        let at = self.wait_for_cleans(core, at);
         let coming_open = self.begun(coming);
         if let Some(open) = coming_open.and_then(|tx| self.open.get_mut(&tx)) {
             open.core = core;
         }
+        if let Some(open) = leaving.and_then(|tx| self.open.get_mut(&tx)) {
+            open.moved = true;
+        }
         self.running[core.0 as usize] = coming_open;
-        let running = self.running.iter().flatten().count();
-        self.parked_tx = self.open.len() > running;
+        self.look_for_moved_tx();
         if !self.hooks.has(Hooks::CONTEXT_SWITCH) {
             return at;
         }
-        match self.through(core, at, Patience::Alone, |s, cx, out| s.design.context_switch(cx, leaving, coming, out)) {
-            Outcome::Done(cycle) | Outcome::Aborted(cycle, _) => cycle,
-            Outcome::Pending => unreachable!("nobody else acts"),
-        }
+        // A transaction that was aborted while its thread had no core is noticed by the core.
+        self.through_or_note_abort(core, at, |s, cx, out| s.design.context_switch(cx, leaving, coming, out))
+    }
+
+    fn look_for_moved_tx(&mut self) {
+        self.moved_tx = self.open.values().any(|open| open.moved);
     }
 
     /// The program declares its data range.

@@ -1,0 +1,399 @@
+//! One life of a machine: whose turn it is, how requests end, and what becomes of aborts.
+
+use super::judge::{Shared, Watcher};
+use super::model::{DRAM_REGION, Locking, Locks, Memory, OpenTx, Place, Port, Request, Thread};
+use super::settings::Setting;
+use super::{Effort, REGION_BYTES, Tally, trace};
+use durasim_core::Outcome;
+use durasim_crash::ByteOracle;
+use durasim_design::Hooks;
+use durasim_machine::{MachineConfig, PMEM_BASE, Plan, System};
+use durasim_types::{CoreId, Cycle, DataRange, Pages, Rng, TxId};
+use std::sync::{Arc, Mutex};
+
+pub struct Life {
+    pub system: System,
+    pub shared: Arc<Mutex<Shared>>,
+    pub rng: Rng,
+    pub memory: Memory,
+    pub ports: Vec<Port>,
+    pub threads: Vec<Thread>,
+    pub locks: Locks,
+    pub locking: Locking,
+    /// Lines of persistent memory and DRAM in use.
+    pub pmem_lines: Vec<u64>,
+    pub dram_lines: Vec<u64>,
+    pub tx_ops_max: u64,
+    pub transactions: bool,
+    pub aborts: bool,
+    /// Whether the hardware keeps transactions from each other.
+    pub isolated: bool,
+    /// Turns, in percent, that go to any port instead of the one with the smallest time.
+    disorder_percent: u64,
+    switch_percent: u64,
+    pub tally: Tally,
+}
+
+pub fn core(port: usize) -> CoreId {
+    CoreId(port as u16)
+}
+
+impl Life {
+    pub fn new(
+        config: &MachineConfig,
+        plan: &Plan,
+        setting: &Setting,
+        pages: Pages,
+        seed: u64,
+        effort: Effort,
+    ) -> Result<Self, String> {
+        let mut rng = Rng::new(seed);
+        let mut system = System::new(config, plan).map_err(|e| e.to_string())?;
+        system.load_pmem(&pages);
+        let mut pmem = vec![0; REGION_BYTES as usize];
+        pages.read(PMEM_BASE, &mut pmem);
+        let oracle = setting.crashes.then(|| ByteOracle::new(pages));
+        let shared = Shared::new(plan, oracle, effort, rng.next_u64());
+        let shared = Arc::new(Mutex::new(shared));
+        system.keep_journal(Box::new(Watcher(shared.clone())));
+        system.observe(Box::new(Watcher(shared.clone())));
+        system.declare_data(DataRange { base: PMEM_BASE, size_bytes: REGION_BYTES });
+        // Either lines side by side, or lines that share a set of every cache, or both.
+        let lines = REGION_BYTES / 64;
+        let strided = rng.below(3);
+        let pick = |rng: &mut Rng, n: u64| -> Vec<u64> {
+            (0..n)
+                .map(|_| match strided {
+                    0 => rng.below(n.min(lines)),
+                    1 => rng.below(lines / 8) * 8,
+                    _ => rng.below(lines / 4) * 4 + rng.below(2),
+                })
+                .collect()
+        };
+        let (pmem_count, dram_count) = (1 + rng.below(48), 1 + rng.below(12));
+        let (pmem_lines, dram_lines) = (pick(&mut rng, pmem_count), pick(&mut rng, dram_count));
+        let cores = config.cores as usize;
+        let threads = cores + if cores > 1 || rng.below(4) == 0 { rng.below(4) as usize } else { 0 };
+        let ports = (0..cores).map(|i| Port { thread: Some(i), ..Port::default() }).collect();
+        Ok(Life {
+            system,
+            shared,
+            memory: Memory::new(pmem),
+            ports,
+            threads: (0..threads).map(|_| Thread::default()).collect(),
+            locks: Locks::default(),
+            locking: setting.locking,
+            pmem_lines,
+            dram_lines,
+            tx_ops_max: 1 + rng.below(60),
+            transactions: setting.transactions,
+            aborts: setting.aborts,
+            isolated: setting.row.hardware.hooks.has(Hooks::PROBE),
+            disorder_percent: [0, 0, 5, 100][rng.below(4) as usize],
+            switch_percent: if cores > 1 || threads > 1 { [0, 1, 5, 15][rng.below(4) as usize] } else { 0 },
+            tally: Tally::default(),
+            rng,
+        })
+    }
+
+    pub fn run(&mut self, ops: u64) -> Result<(), String> {
+        while self.tally.ops < ops {
+            if let Some(port) = self.turn()? {
+                self.tally.ops += 1;
+                self.act(port)?;
+                if self.tally.ops.is_multiple_of(64) {
+                    self.system.check_all_lines()?;
+                }
+            }
+        }
+        self.read_everything()?;
+        self.system.check_all_lines()
+    }
+
+    pub fn finish(&mut self, tally: &mut Tally) {
+        self.tally.findings = self.shared.lock().expect("nobody panics with it").findings.clone();
+        self.tally.stats = self.system.stats();
+        tally.add(&self.tally);
+    }
+
+    /// All of memory, as programs on any port would read it.
+    fn read_everything(&mut self) -> Result<(), String> {
+        let mut line = 0;
+        while line < REGION_BYTES / 64 {
+            let Some(port) = self.turn()? else { continue };
+            if self.is_busy(port) {
+                self.act(port)?;
+                continue;
+            }
+            for word in 0..8 {
+                for base in [PMEM_BASE, DRAM_REGION] {
+                    if !self.is_busy(port) {
+                        self.load(port, Place { base, offset: line * 64 + word * 8, len: 8 })?;
+                    }
+                }
+            }
+            line += 1;
+            self.check_health()?;
+        }
+        Ok(())
+    }
+
+    pub fn check_health(&self) -> Result<(), String> {
+        if let Some(what) = &self.shared.lock().expect("nobody panics with it").failure {
+            return Err(what.clone());
+        }
+        if let Some(error) = self.system.error() {
+            return Err(error.to_string());
+        }
+        if self.system.halted() { Err("the machine halted".into()) } else { Ok(()) }
+    }
+
+    /// Whether the thread at a port has something to finish before its next operation.
+    fn is_busy(&self, port: usize) -> bool {
+        let thread = self.thread(port);
+        thread.pending.is_some() || thread.tx.as_ref().is_some_and(|tx| tx.aborted)
+    }
+
+    pub fn thread(&self, port: usize) -> &Thread {
+        &self.threads[self.ports[port].thread.expect("a thread has the port")]
+    }
+
+    pub fn thread_mut(&mut self, port: usize) -> &mut Thread {
+        &mut self.threads[self.ports[port].thread.expect("a thread has the port")]
+    }
+
+    pub fn tx(&self, port: usize) -> Option<TxId> {
+        self.thread(port).tx.as_ref().map(|tx| tx.id)
+    }
+
+    /// Who acts next; `None` if it was the memory system.
+    fn turn(&mut self) -> Result<Option<usize>, String> {
+        let when = |port: usize| {
+            let thread = &self.threads[self.ports[port].thread?];
+            let resumes = if thread.pending.is_some() { self.system.resumes_at(core(port))? } else { 0 };
+            Some((resumes.max(self.ports[port].now), port))
+        };
+        let ready: Vec<(Cycle, usize)> = (0..self.ports.len()).filter_map(when).collect();
+        let Some(&first) = ready.iter().min() else {
+            return self.nobody_can_act().map(|()| None);
+        };
+        let disorder = self.rng.below(100) < self.disorder_percent;
+        let (at, port) = if disorder { ready[self.rng.below(ready.len() as u64) as usize] } else { first };
+        if !disorder && self.system.anyone_waits() && self.system.due() <= at {
+            self.system.step_once(Cycle::MAX);
+            self.after_request(None)?;
+            return Ok(None);
+        }
+        self.ports[port].now = at;
+        Ok(Some(port))
+    }
+
+    /// All wait: for the memory system, or for a thread to take a port.
+    fn nobody_can_act(&mut self) -> Result<(), String> {
+        let waiting = (0..self.ports.len()).filter(|&port| self.ports[port].thread.is_some());
+        let waiting: Vec<usize> = waiting.collect();
+        if waiting.is_empty() {
+            self.seat(0);
+            return Ok(());
+        }
+        if self.rng.below(2) == 0 {
+            let port = waiting[self.rng.below(waiting.len() as u64) as usize];
+            self.system.wait_alone(core(port));
+        } else if self.system.step_once(Cycle::MAX).is_none() {
+            return Err(format!("ports {waiting:?} wait, and nothing will happen"));
+        }
+        self.after_request(None)
+    }
+
+    fn act(&mut self, port: usize) -> Result<(), String> {
+        for other in (0..self.ports.len()).filter(|other| *other != port) {
+            if let Some(reserved) = &mut self.ports[other].reserved {
+                reserved.undisturbed = false;
+            }
+        }
+        if self.take_notice(port)? {
+            return Ok(());
+        }
+        if let Some(request) = self.thread_mut(port).pending.take() {
+            self.request(port, request)?;
+        } else if self.rng.below(100) < self.switch_percent {
+            self.switch(port)?;
+        } else {
+            self.step(port)?;
+        }
+        self.check_health()?;
+        let passed = match self.rng.below(40) {
+            0 => self.rng.below(20_000),
+            1..=5 => self.rng.below(400),
+            _ => self.rng.below(4),
+        };
+        self.ports[port].now += passed;
+        let instructions = self.rng.below(12);
+        self.system.retired(core(port), instructions, self.ports[port].now);
+        self.after_request(None)
+    }
+
+    /// The thread at a port takes notice of an abort, if there was one.
+    pub fn take_notice(&mut self, port: usize) -> Result<bool, String> {
+        let Some(tx) = &self.thread(port).tx else { return Ok(false) };
+        let (id, aborted) = (tx.id, tx.aborted);
+        match self.system.take_abort(core(port)) {
+            None if aborted => Err(format!("nobody tells port {port} of the abort of transaction {}", id.0)),
+            None => Ok(false),
+            Some((cycle, code)) => self.abort_noticed(port, cycle, code).map(|()| true),
+        }
+    }
+
+    pub fn abort_noticed(&mut self, port: usize, cycle: Cycle, code: u64) -> Result<(), String> {
+        let index = self.ports[port].thread.expect("a thread has the port");
+        let Some(tx) = self.threads[index].tx.take() else {
+            return Err(format!("port {port} has no transaction that could abort"));
+        };
+        if !tx.aborted {
+            return Err(format!("the journal does not know of the abort of transaction {}", tx.id.0));
+        }
+        self.threads[index].pending = None;
+        self.locks.release(&mut self.threads[index].locks);
+        self.ports[port].now = self.ports[port].now.max(cycle);
+        self.tally.aborted += 1;
+        self.tally.aborted_by_hardware += u64::from(code >= 0x100);
+        Ok(())
+    }
+
+    /// Follows what a request, or the memory system by itself, has done to transactions: their bytes are rolled back.
+    pub fn after_request(&mut self, by: Option<usize>) -> Result<(), String> {
+        let aborted = std::mem::take(&mut self.shared.lock().expect("nobody panics with it").aborted);
+        for id in aborted {
+            let of = |thread: &Thread| thread.tx.as_ref().is_some_and(|tx| tx.id == id);
+            let Some(index) = self.threads.iter().position(of) else {
+                return Err(format!("transaction {} aborted, which is not open", id.0));
+            };
+            let tx = self.threads[index].tx.as_mut().expect("just seen");
+            if std::mem::replace(&mut tx.aborted, true) {
+                return Err(format!("transaction {} aborted twice", id.0));
+            }
+            for (place, before) in tx.undo.drain(..).rev() {
+                self.memory.write(place, &before);
+            }
+            let others = by.is_some_and(|port| self.ports[port].thread != Some(index));
+            self.tally.aborted_by_others += u64::from(others);
+        }
+        Ok(())
+    }
+
+    /// Makes a request that can be pending.
+    pub fn request(&mut self, port: usize, request: Request) -> Result<(), String> {
+        let at = self.ports[port].now;
+        let tx = self.tx(port);
+        let id = core(port);
+        self.expect_store(port, if let Request::Store(place, _) = request { Some(place) } else { None });
+        let outcome = match request {
+            Request::Store(place, data) => {
+                let store = durasim_core::PendingStore { addr: place.addr(), len: place.len as u8, data, tx };
+                self.system.store(id, &store, at)
+            }
+            Request::Begin(tx) => self.system.tx_begin(id, tx, at),
+            Request::Commit(tx) => self.system.tx_commit(id, tx, at),
+            Request::Fence(orders_writes) => self.system.fence(id, orders_writes, at),
+        };
+        trace(|| format!("{at} port {port}: {tx:?} {request:x?} {outcome:?}"));
+        self.after_request(Some(port))?;
+        match outcome {
+            Outcome::Pending => {
+                self.tally.pending += u64::from(self.thread(port).pending.is_none());
+                self.thread_mut(port).pending = Some(request);
+                return Ok(());
+            }
+            Outcome::Done(cycle) => {
+                self.ports[port].now = at.max(cycle);
+                if !self.system.halted() {
+                    self.request_done(port, request)?;
+                }
+            }
+            Outcome::Aborted(cycle, code) => {
+                if let Request::Store(place, data) = request {
+                    self.store_aborted(port, place, &data.to_le_bytes()[..place.len as usize])?;
+                }
+                self.abort_noticed(port, cycle, code)?;
+            }
+        }
+        self.release_if_plain(port);
+        Ok(())
+    }
+
+    fn request_done(&mut self, port: usize, request: Request) -> Result<(), String> {
+        match request {
+            Request::Store(place, data) => self.stored(port, place, &data.to_le_bytes()[..place.len as usize])?,
+            Request::Begin(_) => {}
+            Request::Commit(tx) => {
+                let index = self.ports[port].thread.expect("a thread has the port");
+                if self.threads[index].tx.take().is_some_and(|tx| tx.aborted) {
+                    return Err(format!("transaction {} is acknowledged after its abort", tx.0));
+                }
+                self.locks.release(&mut self.threads[index].locks);
+                self.tally.committed += 1;
+            }
+            Request::Fence(false) => {}
+            Request::Fence(true) => {
+                let cleans = std::mem::take(&mut self.thread_mut(port).cleans);
+                let mut shared = self.shared.lock().expect("nobody panics with it");
+                for (line, last) in cleans {
+                    shared.made_durable(line.base(), 64, last);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Outside of transactions a lock is held for one store.
+    pub fn release_if_plain(&mut self, port: usize) {
+        let index = self.ports[port].thread.expect("a thread has the port");
+        if self.threads[index].tx.is_none() && self.threads[index].pending.is_none() {
+            self.locks.release(&mut self.threads[index].locks);
+        }
+    }
+
+    /// The thread at a port leaves it, and another one that waits may come.
+    fn switch(&mut self, port: usize) -> Result<(), String> {
+        let thread = self.ports[port].thread.take().expect("a thread has the port");
+        let id = core(port);
+        let leaving = self.threads[thread].tx.as_ref().map(|tx| tx.id);
+        self.tally.switches[0] += 1;
+        self.tally.switches[1] += u64::from(leaving.is_some());
+        self.system.take_reservation(id);
+        self.ports[port].reserved = None;
+        let at = self.system.context_switch(id, leaving, None, self.ports[port].now);
+        self.ports[port].now = at;
+        self.after_request(Some(port))?;
+        let free: Vec<usize> = (0..self.ports.len()).filter(|&port| self.ports[port].thread.is_none()).collect();
+        for port in free {
+            if self.rng.below(3) > 0 {
+                self.seat(port);
+                self.after_request(Some(port))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A thread that waits takes a free port.
+    fn seat(&mut self, port: usize) {
+        let seated = |thread: &usize| self.ports.iter().any(|port| port.thread == Some(*thread));
+        let waiting: Vec<usize> = (0..self.threads.len()).filter(|thread| !seated(thread)).collect();
+        if waiting.is_empty() {
+            return;
+        }
+        let thread = waiting[self.rng.below(waiting.len() as u64) as usize];
+        self.ports[port].thread = Some(thread);
+        let coming = self.threads[thread].tx.as_ref().map(|tx| tx.id);
+        let latest = self.ports.iter().map(|port| port.now).max().unwrap_or(0);
+        let at = self.system.context_switch(core(port), None, coming, latest);
+        self.ports[port].now = at;
+    }
+
+    pub fn begin(&mut self, port: usize) -> Result<(), String> {
+        let id = self.system.new_tx();
+        let left = 1 + self.rng.below(self.tx_ops_max);
+        self.thread_mut(port).tx = Some(OpenTx { id, left, undo: Vec::new(), aborted: false });
+        self.request(port, Request::Begin(id))
+    }
+}

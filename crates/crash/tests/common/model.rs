@@ -1,0 +1,151 @@
+//! What the tester knows: the newest bytes, who holds which locks, and what each thread and port is about.
+
+use super::REGION_BYTES;
+use durasim_machine::{DRAM_BASE, PMEM_BASE};
+use durasim_types::{Cycle, LineAddr, PhysAddr, TxId};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+pub const DRAM_REGION: PhysAddr = DRAM_BASE.plus(1 << 20);
+
+/// Bytes inside one of the two regions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub base: PhysAddr,
+    pub offset: u64,
+    pub len: u64,
+}
+
+impl Place {
+    pub fn addr(self) -> PhysAddr {
+        self.base.plus(self.offset)
+    }
+
+    pub fn line(self) -> LineAddr {
+        self.addr().line()
+    }
+
+    pub fn is_pmem(self) -> bool {
+        self.base == PMEM_BASE
+    }
+
+    fn range(self) -> Range<usize> {
+        self.offset as usize..(self.offset + self.len) as usize
+    }
+}
+
+/// The newest bytes of persistent memory and of DRAM, those of open transactions included.
+pub struct Memory {
+    pmem: Vec<u8>,
+    dram: Vec<u8>,
+}
+
+impl Memory {
+    pub fn new(pmem: Vec<u8>) -> Self {
+        Memory { pmem, dram: vec![0; REGION_BYTES as usize] }
+    }
+
+    pub fn bytes(&self, place: Place) -> &[u8] {
+        let all = if place.is_pmem() { &self.pmem } else { &self.dram };
+        &all[place.range()]
+    }
+
+    pub fn write(&mut self, place: Place, data: &[u8]) {
+        let all = if place.is_pmem() { &mut self.pmem } else { &mut self.dram };
+        all[place.range()].copy_from_slice(data);
+    }
+}
+
+/// An open transaction.
+pub struct OpenTx {
+    pub id: TxId,
+    /// Operations that it is to have at most.
+    pub left: u64,
+    /// What its stores have overwritten, oldest first.
+    pub undo: Vec<(Place, Vec<u8>)>,
+    /// It was aborted, which its thread does not know yet.
+    pub aborted: bool,
+}
+
+/// A request that can be pending.
+#[derive(Clone, Copy, Debug)]
+pub enum Request {
+    Store(Place, u64),
+    Begin(TxId),
+    Commit(TxId),
+    Fence(bool),
+}
+
+/// A thread: what goes with it when it changes ports.
+#[derive(Default)]
+pub struct Thread {
+    pub tx: Option<OpenTx>,
+    pub pending: Option<Request>,
+    /// Granules that it has locked.
+    pub locks: Vec<u64>,
+    /// Lines of persistent memory that cache-block operations were about since the last fence, with the last store then.
+    pub cleans: Vec<(LineAddr, u64)>,
+}
+
+/// What a port has reserved by LR.
+#[derive(Clone, Copy, Debug)]
+pub struct Reserved {
+    pub place: Place,
+    /// Nobody else has written the line.
+    pub valid: bool,
+    /// Nobody else has done anything.
+    pub undisturbed: bool,
+}
+
+/// A port.
+#[derive(Default)]
+pub struct Port {
+    pub now: Cycle,
+    pub thread: Option<usize>,
+    pub reserved: Option<Reserved>,
+}
+
+/// What a lock covers: transactions keep their locks until their commit is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Locking {
+    /// Nobody locks anything: the hardware isolates, or there is nothing to isolate.
+    Nothing,
+    /// Words of eight bytes: lines are shared falsely.
+    Words,
+    /// Lines.
+    Lines,
+}
+
+/// The locks that are held, by granule, with the thread that holds them.
+#[derive(Default)]
+pub struct Locks(BTreeMap<u64, usize>);
+
+impl Locks {
+    /// Takes the locks of some bytes of persistent memory; false if another thread has one.
+    pub fn take(&mut self, how: Locking, place: Place, thread: usize, held: &mut Vec<u64>) -> bool {
+        let granule = match how {
+            Locking::Nothing => return true,
+            Locking::Words => 8,
+            Locking::Lines => 64,
+        };
+        if !place.is_pmem() {
+            return true;
+        }
+        let wanted = place.offset / granule..=(place.offset + place.len - 1) / granule;
+        if wanted.clone().any(|lock| self.0.get(&lock).is_some_and(|holder| *holder != thread)) {
+            return false;
+        }
+        for lock in wanted {
+            if self.0.insert(lock, thread).is_none() {
+                held.push(lock);
+            }
+        }
+        true
+    }
+
+    pub fn release(&mut self, held: &mut Vec<u64>) {
+        for lock in held.drain(..) {
+            self.0.remove(&lock);
+        }
+    }
+}

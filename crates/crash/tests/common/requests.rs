@@ -1,0 +1,343 @@
+//! The operations of a port, and what each of them has to return.
+
+use super::life::{Life, core};
+use super::model::{DRAM_REGION, Place, Request, Reserved};
+use super::trace;
+use durasim_core::{Outcome, PendingStore};
+use durasim_isa::CacheBlockOp;
+use durasim_machine::{DRAM_BASE, PMEM_BASE};
+use durasim_types::{Cycle, LineAddr, PhysAddr};
+
+const CODE_REGION: PhysAddr = DRAM_BASE.plus(2 << 20);
+
+impl Life {
+    /// Any bytes that lie in one line.
+    fn place(&mut self) -> Place {
+        if self.rng.below(8) == 0
+            && let Some(reserved) = self.ports.iter().rev().find_map(|port| port.reserved)
+        {
+            // What somebody has reserved.
+            return reserved.place;
+        }
+        let dram = self.rng.below(5) == 0;
+        let (base, lines) = if dram { (DRAM_REGION, &self.dram_lines) } else { (PMEM_BASE, &self.pmem_lines) };
+        let line = lines[self.rng.below(lines.len() as u64) as usize];
+        let len = 1 + self.rng.below(8);
+        Place { base, offset: line * 64 + self.rng.below(64 - len + 1), len }
+    }
+
+    fn word(&mut self) -> Place {
+        let place = self.place();
+        let word = place.offset / 8 * 8;
+        Place { offset: word, len: 8, ..place }
+    }
+
+    pub fn step(&mut self, port: usize) -> Result<(), String> {
+        if let Some(tx) = &mut self.thread_mut(port).tx {
+            tx.left = tx.left.saturating_sub(1);
+            if tx.left == 0 {
+                return self.end_transaction(port);
+            }
+        }
+        let now = self.ports[port].now;
+        let tx = self.tx(port);
+        let place = self.place();
+        match self.rng.below(100) {
+            0..=34 => self.load(port, place),
+            35..=67 => self.store(port, place),
+            68..=75 if tx.is_none() && self.transactions => self.begin(port),
+            68..=71 if tx.is_some() => self.end_transaction(port),
+            68..=77 => {
+                self.system.prefetch_own(core(port), place.line(), tx, now);
+                self.after_request(Some(port))
+            }
+            78..=80 => self.fetch_code(port, place),
+            81..=86 => self.clean(port, place.line(), now),
+            87..=90 => {
+                let orders_writes = self.rng.below(4) > 0;
+                self.request(port, Request::Fence(orders_writes))
+            }
+            91..=92 => {
+                let place = self.word();
+                self.swap(port, place)
+            }
+            93 if self.ports[port].reserved.is_none() => {
+                let place = self.word();
+                self.load_reserved(port, place)
+            }
+            93..=94 => self.store_conditional(port),
+            95..=96 => self.kernel_write(port, place),
+            97..=98 => self.kernel_read(port, place),
+            _ => {
+                self.ports[port].now = self.system.drain_queues(now);
+                self.after_request(Some(port))
+            }
+        }
+    }
+
+    fn end_transaction(&mut self, port: usize) -> Result<(), String> {
+        let id = self.tx(port).expect("the caller saw one");
+        if !self.aborts || self.rng.below(4) > 0 {
+            return self.request(port, Request::Commit(id));
+        }
+        let outcome = self.system.tx_abort(core(port), id, 7, self.ports[port].now);
+        self.after_request(Some(port))?;
+        match outcome {
+            Outcome::Aborted(_, code) if code != 7 => Err(format!("an abort with code 7 ended with {code}")),
+            Outcome::Aborted(..) => self.ended(port, outcome).map(|_| ()),
+            _ => Err("an abort was done, not aborted".into()),
+        }
+    }
+
+    /// Takes notice of how a request ended that cannot be pending; true if it was done.
+    fn ended(&mut self, port: usize, outcome: Outcome) -> Result<bool, String> {
+        match outcome {
+            Outcome::Pending => Err("a request that cannot be pending is".into()),
+            Outcome::Done(cycle) => {
+                self.ports[port].now = self.ports[port].now.max(cycle);
+                Ok(!self.system.halted())
+            }
+            Outcome::Aborted(cycle, code) => self.abort_noticed(port, cycle, code).map(|()| false),
+        }
+    }
+
+    fn compare(&mut self, port: usize, place: Place, found: &[u8], who: &str) -> Result<(), String> {
+        self.check_isolation(port, place)?;
+        let expected = self.memory.bytes(place);
+        if expected == found {
+            return Ok(());
+        }
+        self.check_health()?;
+        let now = self.ports[port].now;
+        Err(format!(
+            "{who} of port {port} read {found:02x?} at {} in cycle {now}, expected {expected:02x?}",
+            place.addr()
+        ))
+    }
+
+    /// Where the hardware isolates transactions, nobody has got at a line that another one has written and not committed.
+    /// Whether one that is inside commit has committed cannot be seen from outside.
+    fn check_isolation(&self, port: usize, place: Place) -> Result<(), String> {
+        if !self.isolated || !place.is_pmem() {
+            return Ok(());
+        }
+        for (index, thread) in self.threads.iter().enumerate() {
+            let Some(tx) = &thread.tx else { continue };
+            let commits = matches!(thread.pending, Some(Request::Commit(_)));
+            if self.ports[port].thread != Some(index)
+                && !tx.aborted
+                && !commits
+                && tx.undo.iter().any(|(written, _)| written.line() == place.line())
+            {
+                self.check_health()?;
+                let (line, id) = (place.line(), tx.id.0);
+                return Err(format!("port {port} got at {line}, which transaction {id} has not committed"));
+            }
+        }
+        Ok(())
+    }
+
+    fn is_aborted(&self, port: usize) -> bool {
+        self.thread(port).tx.as_ref().is_some_and(|tx| tx.aborted)
+    }
+
+    pub fn load(&mut self, port: usize, place: Place) -> Result<(), String> {
+        self.tally.loads += 1;
+        let (now, tx) = (self.ports[port].now, self.tx(port));
+        let (value, done) = self.system.load(core(port), place.addr(), place.len as u8, tx, now);
+        self.after_request(Some(port))?;
+        if self.rng.below(2) == 0 {
+            self.ports[port].now = now.max(done);
+        }
+        if self.is_aborted(port) {
+            // The value is nobody's: the thread takes notice before it does anything else.
+            return self.take_notice(port).map(|_| ());
+        }
+        self.compare(port, place, &value.to_le_bytes()[..place.len as usize], "a load")
+    }
+
+    fn fetch_code(&mut self, port: usize, place: Place) -> Result<(), String> {
+        let now = self.ports[port].now;
+        if self.rng.below(2) == 0 || place.is_pmem() {
+            let line = CODE_REGION.plus(self.rng.below(64) * 64).line();
+            self.system.fetch_code(core(port), line, now);
+            return self.after_request(Some(port));
+        }
+        // Data that is executed.
+        self.system.fetch_code(core(port), place.line(), now);
+        self.after_request(Some(port))?;
+        let place = Place { offset: place.offset / 2 * 2, len: 2, ..place };
+        let found = self.system.code(place.addr()).to_le_bytes();
+        self.compare(port, place, &found, "a fetch")
+    }
+
+    /// Tells the judge which store the next events of this port may be of.
+    pub fn expect_store(&mut self, port: usize, place: Option<Place>) {
+        let expected = place.filter(|place| place.is_pmem()).map(|place| (place.addr(), place.len));
+        self.shared.lock().expect("nobody panics with it").expect_store(port, expected);
+    }
+
+    /// A store of a port has been made: its bytes are the newest, and other ports have lost their reservations.
+    pub fn stored(&mut self, port: usize, place: Place, data: &[u8]) -> Result<(), String> {
+        self.check_isolation(port, place)?;
+        let before = self.memory.bytes(place).to_vec();
+        trace(|| format!("port {port}: {:?} {} is {data:02x?}, was {before:02x?}", self.tx(port), place.addr()));
+        self.memory.write(place, data);
+        for (other, state) in self.ports.iter_mut().enumerate() {
+            if let Some(reserved) = &mut state.reserved
+                && other != port
+                && reserved.place.line() == place.line()
+            {
+                reserved.valid = false;
+            }
+        }
+        if !place.is_pmem() {
+            return Ok(());
+        }
+        if let Some(tx) = &mut self.thread_mut(port).tx {
+            tx.undo.push((place, before));
+        } else {
+            self.shared.lock().expect("nobody panics with it").stored_outside(place.addr(), place.len);
+        }
+        Ok(())
+    }
+
+    /// The transaction of a store was aborted. Volatile stores are not rolled back, and this one may or may not have
+    /// been made.
+    pub fn store_aborted(&mut self, port: usize, place: Place, data: &[u8]) -> Result<(), String> {
+        if place.is_pmem() {
+            return Ok(());
+        }
+        let mut found = vec![0; data.len()];
+        self.system.read_newest(core(port), place.addr(), &mut found, None, self.ports[port].now);
+        if found == data {
+            return self.stored(port, place, data);
+        }
+        self.compare(port, place, &found, "after an abort, the kernel")
+    }
+
+    fn locked(&mut self, port: usize, place: Place) -> bool {
+        let index = self.ports[port].thread.expect("a thread has the port");
+        let held = &mut self.threads[index].locks;
+        self.locks.take(self.locking, place, index, held)
+    }
+
+    fn store(&mut self, port: usize, place: Place) -> Result<(), String> {
+        if !self.locked(port, place) {
+            return self.load(port, place);
+        }
+        let mut data = [0; 8];
+        self.rng.fill(&mut data[..place.len as usize]);
+        self.request(port, Request::Store(place, u64::from_le_bytes(data)))
+    }
+
+    /// An atomic operation that returns what it finds and, with `new`, puts that there.
+    fn exchange(&mut self, port: usize, place: Place, owns: bool, new: Option<u64>, who: &str) -> Result<bool, String> {
+        let (now, tx) = (self.ports[port].now, self.tx(port));
+        self.expect_store(port, new.map(|_| place));
+        let pending = PendingStore { addr: place.addr(), len: 8, data: 0, tx };
+        let (old, outcome) = self.system.atomic(core(port), &pending, owns, now, &mut |_| new);
+        self.after_request(Some(port))?;
+        if let (Outcome::Aborted(..), Some(new)) = (outcome, new) {
+            self.store_aborted(port, place, &new.to_le_bytes())?;
+        }
+        let done = self.ended(port, outcome)?;
+        if done {
+            self.compare(port, place, &old.to_le_bytes(), who)?;
+            if let Some(new) = new {
+                self.stored(port, place, &new.to_le_bytes())?;
+            }
+        }
+        self.release_if_plain(port);
+        Ok(done)
+    }
+
+    fn swap(&mut self, port: usize, place: Place) -> Result<(), String> {
+        let new = (self.rng.below(3) > 0).then(|| self.rng.next_u64());
+        if new.is_some() && !self.locked(port, place) {
+            return self.load(port, place);
+        }
+        let owns = new.is_some() || self.rng.below(2) == 0;
+        self.exchange(port, place, owns, new, "an atomic operation").map(|_| ())
+    }
+
+    fn load_reserved(&mut self, port: usize, place: Place) -> Result<(), String> {
+        self.ports[port].reserved = None;
+        self.system.take_reservation(core(port));
+        if self.exchange(port, place, false, None, "a load-reserved")? {
+            self.system.reserve(core(port), place.line());
+            self.ports[port].reserved = Some(Reserved { place, valid: true, undisturbed: true });
+        }
+        Ok(())
+    }
+
+    fn store_conditional(&mut self, port: usize) -> Result<(), String> {
+        let Some(reserved) = self.ports[port].reserved else {
+            let place = self.word();
+            return self.load_reserved(port, place);
+        };
+        let place = reserved.place;
+        if !self.locked(port, place) {
+            return self.load(port, place);
+        }
+        self.ports[port].reserved = None;
+        let holds = self.system.take_reservation(core(port)) == Some(place.line());
+        if holds && !reserved.valid {
+            return Err(format!("port {port} may store to {} though another one has written it", place.addr()));
+        }
+        if !holds && reserved.undisturbed {
+            return Err(format!("port {port} has lost its reservation of {} to nobody", place.addr()));
+        }
+        self.tally.conditionals[usize::from(!holds)] += 1;
+        if holds {
+            let new = self.rng.next_u64();
+            self.exchange(port, place, true, Some(new), "a store-conditional")?;
+        }
+        self.release_if_plain(port);
+        Ok(())
+    }
+
+    fn clean(&mut self, port: usize, line: LineAddr, now: Cycle) -> Result<(), String> {
+        let op = [CacheBlockOp::Clean, CacheBlockOp::Flush, CacheBlockOp::Inval][self.rng.below(3) as usize];
+        let last = self.shared.lock().expect("nobody panics with it").last_store();
+        self.ports[port].now = now.max(self.system.cache_block(core(port), op, line, now));
+        trace(|| format!("{now} port {port}: {op:?} {line}"));
+        if line.base().0 >= PMEM_BASE.0 {
+            self.thread_mut(port).cleans.push((line, last));
+        }
+        self.after_request(Some(port))
+    }
+
+    fn kernel_read(&mut self, port: usize, place: Place) -> Result<(), String> {
+        let mut bytes = vec![0; place.len as usize];
+        let (now, tx) = (self.ports[port].now, self.tx(port));
+        self.system.read_newest(core(port), place.addr(), &mut bytes, tx, now);
+        self.after_request(Some(port))?;
+        if self.is_aborted(port) {
+            return self.take_notice(port).map(|_| ());
+        }
+        self.compare(port, place, &bytes, "the kernel")
+    }
+
+    fn kernel_write(&mut self, port: usize, place: Place) -> Result<(), String> {
+        if !self.locked(port, place) {
+            return self.kernel_read(port, place);
+        }
+        let mut data = vec![0; place.len as usize];
+        self.rng.fill(&mut data);
+        // A system call ends the reservation of its hart.
+        self.system.take_reservation(core(port));
+        self.ports[port].reserved = None;
+        let (now, tx) = (self.ports[port].now, self.tx(port));
+        self.expect_store(port, Some(place));
+        self.system.write_newest(core(port), place.addr(), &data, tx, now);
+        self.after_request(Some(port))?;
+        if self.is_aborted(port) {
+            self.take_notice(port)?;
+        } else if !self.system.halted() {
+            self.stored(port, place, &data)?;
+        }
+        self.release_if_plain(port);
+        Ok(())
+    }
+}
