@@ -131,7 +131,7 @@ def test_what_does_not_fit_a_snapshot_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "a.snapshot"
     _saved(scenario("opt"), file)
     for other, words in (
-        (scenario("swl-flush"), "another build of btree .* --pool"),
+        (scenario("swl-flush"), r"another build of btree .* --pool"),
         (scenario("opt", seed=2), "was started with the arguments"),
         (scenario("opt", ops=41), "was started with the arguments"),
         (scenario("opt", settings=("cores=2",)), "machine with 1 cores"),
@@ -144,7 +144,7 @@ def test_what_does_not_fit_a_snapshot_is_refused(tmp_path: Path) -> None:
 def test_a_machine_with_too_little_memory_is_refused(tmp_path: Path) -> None:
     file, large = tmp_path / "a.snapshot", {"workload_args": (("populate", "60000"),)}
     _saved(scenario("opt", fast_forward="0", **large), file)
-    with pytest.raises(ds.ConfigError, match="leaves the .* bytes of the pool"):
+    with pytest.raises(ds.ConfigError, match=r"leaves the .* bytes of the pool"):
         run(scenario("opt", settings=("cores=1", "pmem.capacity_mib=1"), from_=str(file), **large))
 
 

@@ -296,10 +296,13 @@ impl CacheArray {
 
     /// The lines, the least recently used first.
     pub fn lines_by_age(&self) -> Vec<LineAddr> {
-        let mut aged: Vec<(u64, u64)> = self.slots().map(|slot| {
-            let at = slot.0 as usize;
-            (self.meta.get(at).age, *self.lines.get(at))
-        }).collect();
+        let mut aged: Vec<(u64, u64)> = self
+            .slots()
+            .map(|slot| {
+                let at = slot.0 as usize;
+                (self.meta.get(at).age, *self.lines.get(at))
+            })
+            .collect();
         aged.sort_unstable();
         aged.into_iter().map(|(_, line)| LineAddr(line)).collect()
     }

@@ -543,10 +543,12 @@ impl Core {
                 return Next::Later;
             }
         }
-        if self.unit.open_tx.is_some() && self.unit.buffer.aborted.is_none() && class == Class::Load {
-            if let Some((cycle, code)) = port.take_abort(self.unit.id) {
-                self.unit.buffer.abort(cycle, code);
-            }
+        if self.unit.open_tx.is_some()
+            && self.unit.buffer.aborted.is_none()
+            && class == Class::Load
+            && let Some((cycle, code)) = port.take_abort(self.unit.id)
+        {
+            self.unit.buffer.abort(cycle, code);
         }
         if self.unit.buffer.aborted.is_some() { Next::Block } else { next }
     }

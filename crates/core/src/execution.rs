@@ -2,8 +2,8 @@
 
 use crate::{Exit, Outcome, PendingStore, Port, StoreBuffer, store_buffer::Forward, tlb::Tlb};
 use durasim_isa::{Access, AmoOp, Bus, CacheBlockOp, Counter, Fault, FaultKind, FenceSet, Marker};
-use serde::{Deserialize, Serialize};
 use durasim_types::{CoreId, Cycle, LINE_BYTES, LineAddr, PhysAddr, TxId};
+use serde::{Deserialize, Serialize};
 
 /// The most instructions of an LR/SC sequence that has to succeed in the end (RISC-V unprivileged ISA, "Eventual Success
 /// of Store-Conditional Instructions").

@@ -140,7 +140,9 @@ fn domain_of(request: &RunRequest, row: &Row) -> Result<Domain, ConfigError> {
 fn check_start(request: &RunRequest) -> Result<(), ConfigError> {
     let refuse = |field: &str, problem: &str| Err(ConfigError::new(field, problem));
     match (&request.snapshot_at, &request.snapshot) {
-        (Some(_), None) => return refuse("snapshot", "a run with snapshot_at needs the file that the snapshot goes to"),
+        (Some(_), None) => {
+            return refuse("snapshot", "a run with snapshot_at needs the file that the snapshot goes to");
+        }
         (None, Some(_)) => return refuse("snapshot_at", "a run with snapshot needs the mark at which it is taken"),
         _ => {}
     }

@@ -71,9 +71,10 @@ impl Scheduler {
     pub fn resumed(parked: Parked, slice_cycles: Cycle, start: Cycle, here: impl Fn(Cycle) -> Cycle) -> Self {
         let seats = parked.last.into_iter().map(|last| Seat { thread: None, last, slice_end: 0 }).collect();
         let ready = parked.ready.into_iter().map(|ready| Ready { since: start, ..ready }).collect();
-        let blocked = parked.blocked.into_iter().map(|(thread, context, until, futex)| {
-            (thread, Blocked { context, until: until.map(&here), futex })
-        });
+        let blocked = parked
+            .blocked
+            .into_iter()
+            .map(|(thread, context, until, futex)| (thread, Blocked { context, until: until.map(&here), futex }));
         Scheduler { seats, ready, blocked: blocked.collect(), slice_cycles, switches: 0 }
     }
 

@@ -54,7 +54,8 @@ impl Session {
             }
         } else if let Some(text) = &request.fast_forward {
             let mark = Mark::parse(text)?;
-            let rest = crate::functional::fast_forward(&prepared, mark, request.warm, request.max_instructions, output)?;
+            let rest =
+                crate::functional::fast_forward(&prepared, mark, request.warm, request.max_instructions, output)?;
             prepared.start = Some(json!({ "kind": "fast_forward", "mark": text, "warm": request.warm }));
             let mut machine = rest.plant(&prepared, request.warm)?;
             machine.pass_mark(mark);

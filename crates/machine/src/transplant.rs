@@ -33,7 +33,9 @@ impl Mark {
         match text.parse() {
             _ if text == "roi" => Ok(Mark::Roi),
             Ok(number) => Ok(Mark::Number(number)),
-            Err(_) => Err(ConfigError::new("fast_forward", format!("'{text}' is neither 'roi' nor the number of a mark"))),
+            Err(_) => {
+                Err(ConfigError::new("fast_forward", format!("'{text}' is neither 'roi' nor the number of a mark")))
+            }
         }
     }
 }

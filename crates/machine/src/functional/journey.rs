@@ -226,9 +226,8 @@ pub(crate) fn fast_forward(
         since: now_ns,
         timed_out: false,
     });
-    let blocked = stopped.into_iter().map(|(thread, hart, until_ns, futex)| {
-        (thread, ThreadContext::new(*hart), until_ns, futex)
-    });
+    let blocked =
+        stopped.into_iter().map(|(thread, hart, until_ns, futex)| (thread, ThreadContext::new(*hart), until_ns, futex));
     let (held, predictors) = match journey.trained {
         Some(trained) => (trained.caches.held(), trained.predictors),
         None => (Held::default(), Vec::new()),
