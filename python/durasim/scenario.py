@@ -169,8 +169,14 @@ class Scenario:
             "warm": self.warm,
         }
         if self.elf is not None:
-            name = Path(self.elf).name
-            return request | {"elf": self.elf, "elf_name": name, "workload": name, "args": list(self.args)}
+            # The program sees what it sees when a shell starts it by that path: C libraries look at every byte.
+            return request | {
+                "elf": self.elf,
+                "elf_name": self.elf,
+                "exe_link": os.path.realpath(self.elf),
+                "workload": Path(self.elf).name,
+                "args": list(self.args),
+            }
         return request | self._workload_request()
 
     def _workload_request(self) -> dict[str, Any]:

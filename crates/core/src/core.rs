@@ -543,9 +543,9 @@ impl Core {
                 return Next::Later;
             }
         }
-        if self.unit.open_tx.is_some()
+        if class == Class::Load
+            && self.unit.open_tx.is_some()
             && self.unit.buffer.aborted.is_none()
-            && class == Class::Load
             && let Some((cycle, code)) = port.take_abort(self.unit.id)
         {
             self.unit.buffer.abort(cycle, code);

@@ -5,7 +5,7 @@ use crate::{PhysMemory, Stream};
 use ::syscalls::Errno;
 use durasim_types::{PAGE_BYTES, PhysAddr};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// Descriptors are below this.
@@ -24,6 +24,10 @@ pub(crate) enum Kind {
     },
     Pmem {
         name: String,
+    },
+    /// An end of a pipe; whether it reads or writes stands with the open file.
+    Pipe {
+        pipe: u64,
     },
     Folder {
         path: String,
@@ -78,6 +82,8 @@ pub(crate) struct FileTable {
     pub(crate) cwd: String,
     pub(crate) creation_mask: u64,
     pub(crate) stdin: Arc<Vec<u8>>,
+    /// What the pipes that have an end hold.
+    pipes: BTreeMap<u64, VecDeque<u8>>,
 }
 
 impl FileTable {
@@ -90,6 +96,7 @@ impl FileTable {
             cwd: "/".into(),
             creation_mask: 0o022,
             stdin: Arc::new(stdin),
+            pipes: BTreeMap::new(),
         };
         let stream =
             |kind, readable| Opened { kind, offset: 0, readable, writable: !readable, flags: !readable as u64 };
@@ -144,10 +151,14 @@ impl FileTable {
 
     pub(crate) fn close(&mut self, fd: i32) -> Result<(), Errno> {
         let closed = self.descriptors.remove(&fd).ok_or(Errno::EBADF)?;
-        if !self.descriptors.values().any(|d| d.opened == closed.opened)
-            && let Some(Opened { kind: Kind::File { file, .. }, .. }) = self.opened[closed.opened].take()
-        {
-            self.release_unused(file);
+        if !self.descriptors.values().any(|d| d.opened == closed.opened) {
+            match self.opened[closed.opened].take().map(|opened| opened.kind) {
+                Some(Kind::File { file, .. }) => self.release_unused(file),
+                Some(Kind::Pipe { pipe }) if !self.has_pipe_end(pipe, false) && !self.has_pipe_end(pipe, true) => {
+                    self.pipes.remove(&pipe);
+                }
+                _ => {}
+            }
         }
         Ok(())
     }
@@ -167,6 +178,24 @@ impl FileTable {
         }
         self.descriptors.insert(to, Descriptor { opened, close_on_exec });
         Ok(())
+    }
+
+    /// Makes an empty pipe, whose ends have to be added, and gives its number.
+    pub(crate) fn add_pipe(&mut self) -> u64 {
+        let pipe = self.pipes.last_key_value().map_or(0, |(last, _)| last + 1);
+        self.pipes.insert(pipe, VecDeque::new());
+        pipe
+    }
+
+    /// What a pipe holds.
+    pub(crate) fn pipe(&mut self, pipe: u64) -> &mut VecDeque<u8> {
+        self.pipes.get_mut(&pipe).expect("a pipe lives as long as its ends")
+    }
+
+    /// Whether an end of the pipe that writes (or reads) is open.
+    pub(crate) fn has_pipe_end(&self, pipe: u64, writes: bool) -> bool {
+        let mut opened = self.opened.iter().flatten();
+        opened.any(|o| matches!(o.kind, Kind::Pipe { pipe: p } if p == pipe) && o.writable == writes)
     }
 
     /// Whether the file `name` under `/pmem/` is open.

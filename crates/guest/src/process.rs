@@ -22,6 +22,8 @@ pub struct ProcessConfig {
     pub elf: Vec<u8>,
     /// Its name: `argv[0]`, and the subject of refusals.
     pub elf_name: String,
+    /// Where `/proc/self/exe` leads; without one, to the name in the root folder.
+    pub exe_link: Option<String>,
     /// The arguments behind `argv[0]`.
     pub args: Vec<String>,
     /// The environment, each `NAME=value`.
@@ -45,6 +47,7 @@ impl ProcessConfig {
         ProcessConfig {
             elf,
             elf_name: elf_name.into(),
+            exe_link: None,
             args: Vec::new(),
             env: Vec::new(),
             root: None,
@@ -78,7 +81,7 @@ pub struct Process {
     pub(crate) signals: Signals,
     pub(crate) threads: Threads,
     pub(crate) random: Rng,
-    pub(crate) exe_name: String,
+    pub(crate) exe_link: String,
     pub(crate) cores: u32,
     #[serde(with = "syscall_name")]
     pub(crate) last_syscall: Option<Sysno>,
@@ -115,6 +118,7 @@ impl Process {
         let mut random = Rng::new(config.seed);
         let argv = [vec![config.elf_name.clone()], config.args].concat();
         let sp = stack::build(&mut space, mem, &image, &argv, &config.env, &mut random)?;
+        let rooted = || if argv[0].starts_with('/') { argv[0].clone() } else { format!("/{}", argv[0]) };
         let heap_start = page_up(image.segments.iter().map(|s| s.vaddr + s.size_bytes).max().unwrap_or(0));
 
         let mut hart = Hart { pc: image.entry, ..Hart::default() };
@@ -129,7 +133,7 @@ impl Process {
             signals: Signals::default(),
             threads,
             random,
-            exe_name: config.elf_name,
+            exe_link: config.exe_link.unwrap_or_else(rooted),
             cores: config.cores,
             last_syscall: None,
         };

@@ -1,13 +1,15 @@
 //! The address space of a process: which virtual pages exist, with which rights, and where they lie.
 //!
-//! Layout (38-bit user addresses, as a RISC-V kernel with Sv39 gives):
+//! Layout (47-bit user addresses, as a RISC-V kernel with Sv48 gives; stack and mappings where `qemu-riscv64` puts them,
+//! since programs that hash pointers or align mappings execute other instructions elsewhere):
 //!
 //! | from | to | what |
 //! | --- | --- | --- |
 //! | `0x1_0000` | [`PMEM_WINDOW_BASE`] | the program and its heap (`brk`); hinted mappings |
 //! | [`PMEM_WINDOW_BASE`] | [`PMEM_WINDOW_END`] | files under `/pmem/`, each at its offset in the pool; private mappings of them may lie elsewhere |
-//! | [`PMEM_WINDOW_END`] | [`MAPPINGS_TOP`] | `mmap`, from the top down |
-//! | [`USER_END`] - 8 MB | [`USER_END`] | stack |
+//! | [`STACK_TOP`] - 8 MB | [`STACK_TOP`] | stack, with a page below that forbids everything |
+//! | [`MAPPINGS_BEGIN`] | | `mmap`, from the bottom up |
+//! | | [`USER_END`] | `mmap` with a hint that is taken, from the top down |
 
 use crate::frames::Frames;
 use crate::table::PageTable;
@@ -24,10 +26,13 @@ pub(crate) const USER_BEGIN: u64 = 0x1_0000;
 pub const PMEM_WINDOW_BASE: u64 = 0x10_0000_0000;
 /// End of the addresses kept free for persistent memory: 128 GB.
 pub(crate) const PMEM_WINDOW_END: u64 = 0x30_0000_0000;
-/// Where mappings without an address of their own start to grow downwards.
-pub(crate) const MAPPINGS_TOP: u64 = 0x3F_F000_0000;
-/// One past the last user address: 2^38.
-pub const USER_END: u64 = 0x40_0000_0000;
+/// One past the stack of the first thread.
+pub(crate) const STACK_TOP: u64 = 0x40_0080_1000;
+/// Where mappings without an address of their own start to grow upwards. The page between is where other systems keep
+/// the return from signal handlers.
+pub(crate) const MAPPINGS_BEGIN: u64 = 0x40_0080_2000;
+/// One past the last user address: 2^47.
+pub const USER_END: u64 = 0x8000_0000_0000;
 
 /// What a program may do with a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,6 +105,8 @@ pub struct AddressSpace {
     /// Frames behind touched pages of DRAM, by virtual page number.
     pages: PageTable,
     pub(crate) frames: Frames,
+    /// Where the next mapping without an address of its own should go.
+    next_mapping: u64,
     epoch: u64,
     code_epoch: u64,
     dram_spent: bool,
@@ -128,6 +135,7 @@ impl AddressSpace {
             map,
             areas: BTreeMap::new(),
             pages: PageTable::default(),
+            next_mapping: MAPPINGS_BEGIN,
             epoch: 0,
             code_epoch: 0,
             dram_spent: false,
@@ -338,17 +346,34 @@ impl AddressSpace {
         })
     }
 
-    /// The highest free range of `bytes` (whole pages) for a mapping without an address of its own.
-    pub(crate) fn find_gap(&self, bytes: u64) -> Option<u64> {
-        let mut top = MAPPINGS_TOP;
-        for (&start, area) in self.areas.range(..MAPPINGS_TOP).rev() {
-            if area.end <= top && top - area.end >= bytes {
+    /// A free range of `bytes` (whole pages) for a mapping without an address of its own: behind the last such mapping.
+    /// As under qemu in user mode, what lies between and was given back is not used again.
+    pub(crate) fn find_gap(&mut self, bytes: u64) -> Option<u64> {
+        let wanted = self.next_mapping;
+        let start = match wanted.checked_add(bytes) {
+            Some(end) if end <= USER_END && self.is_free(wanted, end) => wanted,
+            _ => self.find_high_gap(bytes)?,
+        };
+        self.next_mapping = start + bytes;
+        Some(start)
+    }
+
+    /// A free range of `bytes` (whole pages) near the end of the user addresses, for a mapping whose hint is taken.
+    ///
+    /// Under qemu the host chooses, at random and from the top down. What a program does with the mapping can depend on
+    /// how far it is from a multiple of 64 KB; so it always lies in the middle between two.
+    pub(crate) fn find_high_gap(&self, bytes: u64) -> Option<u64> {
+        const STEP: u64 = 16 * PAGE_BYTES;
+        const MIDDLE: u64 = 8 * PAGE_BYTES;
+        let below = |top: u64| top.checked_sub(bytes + MIDDLE).map(|start| start - start % STEP + MIDDLE);
+        let mut top = USER_END;
+        for (&start, area) in self.areas.iter().rev() {
+            if below(top).is_some_and(|start| start >= area.end) {
                 break;
             }
             top = top.min(start);
         }
-        let start = top.checked_sub(bytes)?;
-        (start >= PMEM_WINDOW_END).then_some(start)
+        below(top).filter(|&start| start >= MAPPINGS_BEGIN)
     }
 
     /// Adds `[start, end)`, which must be free.

@@ -1,8 +1,11 @@
 //! The initial stack: arguments, environment and the auxiliary vector, laid out as Linux does.
+//!
+//! C libraries walk through all of it before `main`, so it decides how many instructions a program executes. Where Linux
+//! leaves a choice (entries, their order, alignment), this is what `qemu-riscv64` 7.2 gives in user mode.
 
 use crate::PhysMemory;
 use crate::elf::{HEADER_BYTES, Image};
-use crate::space::{AddressSpace, Backing, Rights, USER_END};
+use crate::space::{AddressSpace, Backing, Rights, STACK_TOP};
 use durasim_types::{ConfigError, PAGE_BYTES, Rng};
 
 /// Size of the stack of the first thread.
@@ -61,12 +64,14 @@ pub(crate) fn build(
     if argv.iter().chain(env).any(|s| s.contains('\0')) {
         return Err(ConfigError::new("args", "arguments and environment must not contain a zero byte"));
     }
-    space.map_area(USER_END - STACK_BYTES, USER_END, Rights::READ_WRITE, Backing::Private);
+    let bottom = STACK_TOP - STACK_BYTES;
+    space.map_area(bottom - PAGE_BYTES, bottom, Rights::default(), Backing::Private);
+    space.map_area(bottom, STACK_TOP, Rights::READ_WRITE, Backing::Private);
 
     let mut random = [0; 16];
     rng.fill(&mut random);
     // Linux ends the stack with eight zero bytes.
-    let mut top = USER_END - 8;
+    let mut top = STACK_TOP - 8;
     let mut push = |bytes: &[u8]| {
         top -= bytes.len() as u64;
         space.fill(mem, top, bytes).map(|()| top)
@@ -82,15 +87,15 @@ pub(crate) fn build(
     };
     let env_vaddrs = vaddrs(env).map_err(no_memory)?;
     let arg_vaddrs = vaddrs(argv).map_err(no_memory)?;
-    let random_vaddr = push(&random).map_err(no_memory)?;
+    top &= !15;
+    let random_vaddr = top - random.len() as u64;
+    space.fill(mem, random_vaddr, &random).map_err(no_memory)?;
 
     let auxv = [
-        (at::HWCAP, HWCAP_IMAFDC),
-        (at::PAGESZ, PAGE_BYTES),
-        (at::CLKTCK, 100),
         (at::PHDR, image.headers_vaddr),
         (at::PHENT, HEADER_BYTES),
         (at::PHNUM, image.header_count),
+        (at::PAGESZ, PAGE_BYTES),
         (at::BASE, 0),
         (at::FLAGS, 0),
         (at::ENTRY, image.entry),
@@ -98,8 +103,10 @@ pub(crate) fn build(
         (at::EUID, USER_ID),
         (at::GID, USER_ID),
         (at::EGID, USER_ID),
-        (at::SECURE, 0),
+        (at::HWCAP, HWCAP_IMAFDC),
+        (at::CLKTCK, 100),
         (at::RANDOM, random_vaddr),
+        (at::SECURE, 0),
         (at::EXECFN, name_vaddr),
         (at::NULL, 0),
     ];

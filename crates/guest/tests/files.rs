@@ -322,3 +322,47 @@ fn a_shared_file_is_mapped_piece_by_piece() {
     assert_eq!(p.call(Sysno::pread64, &[fd, DATA, 5, 3 * 4096]), 5);
     assert_eq!(p.peek(DATA, 5), b"three");
 }
+
+#[test]
+fn pipes_hold_what_was_written() {
+    const O_NONBLOCK: u64 = 0x800;
+    const EAGAIN: i64 = -11;
+    let mut p = program(|_| {});
+    assert_eq!(p.call(Sysno::pipe2, &[DATA, 0x80_0000]), EINVAL);
+    assert_eq!(p.call(Sysno::pipe2, &[DATA, O_NONBLOCK]), 0);
+    let (reads, writes) = (3, 4);
+    assert_eq!(p.peek_word(DATA), 3 | 4 << 32);
+    p.poke(DATA, b"into the pipe");
+    assert_eq!(p.call(Sysno::read, &[reads, DATA, 4]), EAGAIN);
+    assert_eq!(p.call(Sysno::write, &[writes, DATA, 13]), 13);
+    assert_eq!(p.call(Sysno::write, &[reads, DATA, 13]), EBADF);
+    assert_eq!(p.call(Sysno::read, &[writes, DATA, 13]), EBADF);
+    assert_eq!(p.call(Sysno::lseek, &[reads, 0, 0]), ESPIPE);
+    assert_eq!(p.call(Sysno::read, &[reads, DATA + 64, 4]), 4);
+    assert_eq!(p.call(Sysno::read, &[reads, DATA + 68, 99]), 9);
+    assert_eq!(p.peek(DATA + 64, 13), b"into the pipe");
+
+    let state = |p: &mut Program, fd: u64| {
+        p.poke(DATA + 128, &(fd | 5 << 32).to_le_bytes());
+        p.poke(DATA + 136, &[0; 16]);
+        (p.call(Sysno::ppoll, &[DATA + 128, 1, DATA + 136]), p.peek(DATA + 134, 1)[0])
+    };
+    assert_eq!(state(&mut p, writes), (1, 4), "room to write");
+    p.poke(DATA + 128, &(reads | 1 << 32).to_le_bytes());
+    assert!(matches!(p.outcome(Sysno::ppoll, &[DATA + 128, 1, DATA + 136]), Ok(SyscallOutcome::Sleep { .. })));
+    let big = p.call(Sysno::mmap, &[0, 1 << 20, 3, 0x22, u64::MAX, 0]) as u64;
+    assert_eq!(p.call(Sysno::write, &[writes, big, 65536]), 65536);
+    assert_eq!(p.call(Sysno::write, &[writes, big, 1]), EAGAIN, "it is full");
+    assert_eq!(state(&mut p, reads), (1, 1));
+    assert_eq!(p.call(Sysno::close, &[writes]), 0);
+    assert_eq!(state(&mut p, reads), (1, 1 | 0x10), "the other side hung up");
+    assert_eq!(p.call(Sysno::read, &[reads, big, 1 << 20]), 65536);
+    assert_eq!(p.call(Sysno::read, &[reads, big, 1]), 0, "the end");
+
+    assert_eq!(p.call(Sysno::pipe2, &[DATA, 0]), 0);
+    assert_eq!(p.peek_word(DATA), 4 | 5 << 32);
+    assert!(p.refused(Sysno::read, &[4, DATA, 1]).contains("write into a pipe is not supported"));
+    assert!(p.refused(Sysno::write, &[5, big, 65537]).contains("room in a pipe is not supported"));
+    assert_eq!(p.call(Sysno::close, &[4]), 0);
+    assert!(p.refused(Sysno::write, &[5, big, 1]).contains("nobody can read the pipe"));
+}

@@ -78,13 +78,19 @@ fn mappings_are_placed_as_asked() {
     let mut p = program(|_| {});
     let first = anonymous(&mut p, 2);
     let second = anonymous(&mut p, 1);
-    assert_eq!(second + 4096, first, "from the top down");
+    assert_eq!((first, second), (0x40_0080_2000, first + 8192), "from the bottom up, behind the stack");
     assert_eq!(p.call(Sysno::munmap, &[first, 4096]), 0);
-    assert_eq!(anonymous(&mut p, 1), first, "the highest gap");
+    assert_eq!(anonymous(&mut p, 1), second + 4096, "what was given back is not used again");
     let hint = 0x3000_0000;
     let map_at = |p: &mut Program, flags| p.call(Sysno::mmap, &[hint, 4096, 3, ANONYMOUS | flags, NOBODY, 0]);
     assert_eq!(map_at(&mut p, 0) as u64, hint);
-    assert_ne!(map_at(&mut p, 0) as u64, hint);
+    let elsewhere = map_at(&mut p, 0) as u64;
+    assert_eq!((elsewhere >> 40, elsewhere % 0x1_0000), (0x7f, 0x8000), "where qemu's host would put it");
+    assert_eq!(
+        p.call(Sysno::mmap, &[elsewhere - 0x1000 + 5, 4096, 3, ANONYMOUS, NOBODY, 0]) as u64,
+        elsewhere - 0x1000
+    );
+    assert_eq!(map_at(&mut p, 0) as u64, elsewhere - 0x1_0000);
     assert_eq!(map_at(&mut p, 0x10_0000), EEXIST);
     p.poke(hint, b"old");
     assert_eq!(map_at(&mut p, FIXED) as u64, hint);
@@ -96,7 +102,7 @@ fn mappings_are_placed_as_asked() {
     assert_eq!(refused(&mut p, &[0, u64::MAX, 3, ANONYMOUS, NOBODY, 0]), ENOMEM);
     assert_eq!(refused(&mut p, &[0x100, 4096, 3, ANONYMOUS | FIXED, NOBODY, 0]), EINVAL);
     assert_eq!(refused(&mut p, &[0x1000, 4096, 3, ANONYMOUS | FIXED, NOBODY, 0]), -1);
-    assert_eq!(refused(&mut p, &[0x3f_ffff_f000, 8192, 3, ANONYMOUS | FIXED, NOBODY, 0]), ENOMEM);
+    assert_eq!(refused(&mut p, &[0x7fff_ffff_f000, 8192, 3, ANONYMOUS | FIXED, NOBODY, 0]), ENOMEM);
     assert_eq!(p.call(Sysno::munmap, &[first + 1, 4096]), EINVAL);
 }
 
@@ -118,9 +124,8 @@ fn the_heap_grows_and_shrinks() {
 #[test]
 fn mappings_grow_in_place_or_move() {
     let mut p = program(|_| {});
-    let above = anonymous(&mut p, 1);
     let at = anonymous(&mut p, 2);
-    assert_eq!(at + 8192, above);
+    assert_eq!(anonymous(&mut p, 1), at + 8192);
     p.poke(at, b"moves");
     p.poke(at + 4096, b"too");
     assert_eq!(p.call(Sysno::mremap, &[at, 8192, 4 * 4096, 0]), ENOMEM, "no room above");
@@ -134,6 +139,12 @@ fn mappings_grow_in_place_or_move() {
     assert_eq!(why(&mut p, at, Access::Read), Some(FaultKind::Unmapped));
     assert_eq!(p.call(Sysno::mremap, &[moved, 4 * 4096, 4096, 0]) as u64, moved);
     assert_eq!(p.call(Sysno::mremap, &[moved, 4096, 8192, 0]) as u64, moved, "the room is free again");
+    let smaller = p.call(Sysno::mremap, &[moved, 8192, 4096, 1]) as u64;
+    assert_eq!(smaller, moved + 4 * 4096, "what may move does");
+    assert_eq!(p.peek(smaller, 5), b"moves");
+    for gone in [moved, moved + 4096, smaller + 4096] {
+        assert_eq!(why(&mut p, gone, Access::Read), Some(FaultKind::Unmapped));
+    }
     assert_eq!(p.call(Sysno::mremap, &[0x6000_0000, 4096, 8192, 1]), EFAULT);
 }
 
@@ -157,11 +168,18 @@ fn the_stack_is_what_linux_makes() {
     assert_eq!(text(&mut p, e0, 4), "A=1\0");
     assert_eq!(word(&mut p, 6), 0);
     let mut aux = BTreeMap::new();
+    let mut keys = Vec::new();
     let mut n = 7;
     while word(&mut p, n) != 0 {
+        keys.push(word(&mut p, n));
         aux.insert(word(&mut p, n), word(&mut p, n + 1));
         n += 2;
     }
+    assert_eq!(keys, [3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 16, 17, 25, 23, 31], "as qemu orders them");
+    assert_eq!(aux[&25] % 16, 0);
+    assert_eq!(text(&mut p, aux[&31], 5), "prog\0");
+    assert_eq!(aux[&31] + 5, 0x40_0080_1000 - 8, "the name ends the stack, but for eight zero bytes");
+    assert_eq!(why(&mut p, sp - (8 << 20), Access::Read), Some(FaultKind::Protected), "a page below the stack");
     let expected = [(3, 0x10_0040), (4, 56), (5, 3), (6, 4096), (9, 0x10_0400), (16, 0x112d), (17, 100), (23, 0)];
     for (key, value) in expected {
         assert_eq!(aux[&key], value, "AT_ {key}");

@@ -7,38 +7,45 @@ use durasim_guest::ProcessConfig;
 use std::process::Command;
 
 const KERNELS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/timing/kernels.rv64");
+/// Recorded by tools/qemu_instructions.py; tests/programs/test_counts.py holds it to a qemu that is installed.
+const QEMU_COUNTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/programs/counts.csv");
 const GEM5: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/timing/gem5.csv");
 
 fn kernels(args: &[&str]) -> Finished {
-    let mut config = ProcessConfig::new("kernels.rv64", std::fs::read(KERNELS).unwrap(), map());
+    let mut config = ProcessConfig::new("./kernels.rv64", std::fs::read(KERNELS).unwrap(), map());
     config.args = args.iter().map(|a| a.to_string()).collect();
     run(config).unwrap_or_else(|e| panic!("{args:?}: {e}"))
 }
 
-/// gem5's whole-program instruction counts by argument string.
-fn gem5_instructions() -> Vec<(String, u64)> {
-    let table = std::fs::read_to_string(GEM5).unwrap();
-    let rows = table.lines().skip(1).filter(|row| row.starts_with("A,"));
-    rows.map(|row| {
-        let fields: Vec<&str> = row.split(',').collect();
-        (fields[2].to_string(), fields[3].parse().unwrap())
-    })
-    .collect()
+/// Whole-program instruction counts in a column of a table, by argument string.
+fn instructions(table: &str, keep: impl Fn(&[&str]) -> bool, columns: (usize, usize)) -> Vec<(String, u64)> {
+    let table = std::fs::read_to_string(table).unwrap();
+    let rows = table.lines().map(|row| row.split(',').collect::<Vec<_>>()).filter(|row| keep(row));
+    rows.map(|row| (row[columns.0].to_string(), row[columns.1].parse().unwrap())).collect()
 }
 
-/// Our counts are 65 to 85 above gem5's: the C library walks the auxiliary vector, in which Linux (and this crate) put
-/// 16 entries and gem5 about half; the rest comes from mappings at other addresses, which its allocator aligns with
-/// other calls. With the entries of gem5 alone the counts differ by 1 to 13.
-const START_UP_INSTRUCTIONS: std::ops::RangeInclusive<i64> = 50..=100;
-
 #[test]
-fn instruction_counts_against_gem5() {
-    for (args, expected) in gem5_instructions() {
+fn instruction_counts_are_those_of_qemu() {
+    let recorded = instructions(QEMU_COUNTS, |row| row[0] == "kernels.rv64", (1, 2));
+    assert_eq!(recorded.len(), 17);
+    for (args, expected) in recorded {
         let finished = kernels(&args.split(' ').collect::<Vec<_>>());
-        let more = finished.instructions as i64 - expected as i64;
-        println!("{args}: {} instructions, gem5 {expected} ({more:+})", finished.instructions);
-        assert_eq!(finished.status, 0, "{args}");
-        assert!(START_UP_INSTRUCTIONS.contains(&more), "{args}: {more:+}");
+        assert_eq!((finished.status, finished.instructions), (0, expected), "{args}");
+    }
+}
+
+/// gem5 cannot be met at the same time: its system call emulation gives a program 7 entries of the auxiliary vector
+/// instead of 16, through which the C library walks (65 instructions); there the name of the program was shorter by the
+/// `./` of the recorded runs (11); and it places mappings from the top down, which the allocator of the program then cuts
+/// with other calls (up to 85).
+#[test]
+fn instruction_counts_are_a_little_above_those_of_gem5() {
+    let ours = instructions(QEMU_COUNTS, |row| row[0] == "kernels.rv64", (1, 2));
+    let theirs = instructions(GEM5, |row| row[0] == "A", (2, 3));
+    assert_eq!(ours.len(), theirs.len());
+    for ((args, ours), (same, theirs)) in ours.into_iter().zip(theirs) {
+        assert_eq!(args, same);
+        assert!((76..=161).contains(&(ours - theirs)), "{args}: {ours}, gem5 {theirs}");
     }
 }
 

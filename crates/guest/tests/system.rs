@@ -74,7 +74,9 @@ fn fatal_signals_end_the_program() {
 #[test]
 fn facts_about_the_system_are_fixed() {
     let mut p = program(|c| c.cores = 4);
-    assert_eq!(p.call(Sysno::sched_getaffinity, &[0, 128, DATA]), 8);
+    p.poke(DATA, &[0xff; 40]);
+    assert_eq!(p.call(Sysno::sched_getaffinity, &[0, 128, DATA]), 32);
+    assert_eq!((p.peek(DATA + 8, 24), p.peek(DATA + 32, 8)), (vec![0; 24], vec![0xff; 8]));
     assert_eq!(p.peek_word(DATA), 0b1111);
     assert_eq!(p.call(Sysno::uname, &[DATA]), 0);
     assert_eq!(p.peek(DATA + 4 * 65, 8), b"riscv64\0");

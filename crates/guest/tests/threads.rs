@@ -222,6 +222,7 @@ fn robust_futexes_learn_that_their_owner_died() {
     p.poke(futex(held), &1001u32.to_le_bytes());
     p.poke(futex(foreign), &1002u32.to_le_bytes());
     assert_eq!(p.outcome_of(a, Sysno::set_robust_list, &[head, 24]).unwrap(), Continue);
+    assert_eq!(p.hart.x[10] as i64, -38, "kept all the same");
     assert_eq!(p.call(Sysno::set_robust_list, &[head, 8]), EINVAL);
     assert_eq!(p.call(Sysno::get_robust_list, &[1001, DATA + 512, DATA + 520]), 0);
     assert_eq!((p.peek_word(DATA + 512), p.peek_word(DATA + 520)), (head, 24));

@@ -89,6 +89,7 @@ fn run_threads(
 ) -> Result<Stopped, Error> {
     let mut blocks = BlockCache::new();
     let mut next_look = LOOK_PERIOD;
+    let mut previous = None;
     loop {
         if bus.instructions >= max_instructions {
             return Ok(Stopped::Early);
@@ -107,7 +108,10 @@ fn run_threads(
                 return Err(message(queue.pc(first).wrapping_sub(4), bus, what).into());
             }
         };
-        bus.drop_reservation();
+        // Kept by a thread that goes on by itself: an SC that fails would make it execute more than on real hardware.
+        if previous.replace(thread) != Some(thread) {
+            bus.drop_reservation();
+        }
         bus.seat(thread);
         let end = max_instructions.min(bus.instructions + SLICE_INSTRUCTIONS);
         let left = run_slice(&mut hart, thread, bus, &mut blocks, end, queue, output)?;

@@ -4,8 +4,8 @@
 //! controllers, asks the design at fixed points and carries out what it asks for.
 
 mod config;
-mod functional;
 mod fork;
+mod functional;
 mod kernel;
 mod latency;
 mod machine;

@@ -4,9 +4,8 @@ use crate::MachineConfig;
 use crate::kernel::KernelMemory;
 use crate::measure::{Measurements, Moment, RegionEnd};
 use crate::port::MachinePort;
-use crate::scheduler::Scheduler;
+use crate::scheduler::{Cut, Scheduler, Vacating};
 use crate::system::{DRAM_BASE, PMEM_BASE, Plan, System};
-use crate::turns::{Cut, Vacating};
 use durasim_core::{Core, CoreStats};
 use durasim_guest::{MemoryMap, Output, PmemPool, PoolFile, Process, ProcessConfig};
 use durasim_isa::Hart;
@@ -17,8 +16,10 @@ use durasim_types::{ConfigError, CoreId, Cycle, Digest, Error, PAGE_BYTES, Pages
 pub struct Program {
     /// The bytes of the executable.
     pub elf: Vec<u8>,
-    /// Its name.
+    /// Its name, which is its first argument.
     pub elf_name: String,
+    /// Where its `/proc/self/exe` leads, if not to its name.
+    pub exe_link: Option<String>,
     /// Its arguments.
     pub args: Vec<String>,
     /// Its environment.
@@ -85,6 +86,7 @@ pub(crate) fn process_config(config: &MachineConfig, plan: &Plan, program: &Prog
         root: program.root.clone(),
         seed: program.seed,
         cores: config.cores.into(),
+        exe_link: program.exe_link.clone(),
         ..ProcessConfig::new(program.elf_name.clone(), program.elf.clone(), map)
     }
 }

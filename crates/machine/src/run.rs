@@ -35,8 +35,11 @@ pub struct RunRequest {
     pub set: Vec<String>,
     /// The program.
     pub elf: PathBuf,
-    /// Its name.
+    /// Its name, which is its first argument.
     pub elf_name: String,
+    /// Where its `/proc/self/exe` leads, if not to its name.
+    #[serde(default)]
+    pub exe_link: Option<String>,
     /// Its arguments.
     #[serde(default)]
     pub args: Vec<String>,
@@ -188,6 +191,7 @@ pub fn prepare(request: &RunRequest, registry: &[Row]) -> Result<Prepared, Error
     let program = Program {
         elf: read_elf(&request.elf)?,
         elf_name: request.elf_name.clone(),
+        exe_link: request.exe_link.clone(),
         args: request.args.clone(),
         env: request.env.clone(),
         root: request.root.clone(),

@@ -16,6 +16,24 @@ pub(crate) struct Parked {
     pub blocked: Vec<(ThreadId, ThreadContext, Option<Cycle>, bool)>,
 }
 
+/// The rest of a turn that a limit of instructions has cut short. The run goes on with it: where a run is interrupted
+/// must not change who comes next.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Cut {
+    pub core: CoreId,
+    pub until: Cycle,
+    pub instructions: u64,
+}
+
+/// Why a core lets all its stores leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Vacating {
+    /// Another thread is to have it.
+    Switch,
+    /// The instruction at hand is repeated: a page is copied for it, which has to hold what was stored before.
+    Repeat,
+}
+
 /// A thread that can run and has no core.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Ready {

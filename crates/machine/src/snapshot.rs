@@ -5,9 +5,8 @@
 //! all before it. The hash finds files that were cut or damaged; a file that was made on purpose is trusted.
 
 use crate::measure::Measurements;
-use crate::scheduler::Scheduler;
+use crate::scheduler::{Cut, Scheduler, Vacating};
 use crate::system::{self, Plan, System};
-use crate::turns::{Cut, Vacating};
 use crate::{Machine, MachineConfig, Prepared};
 use durasim_core::Core;
 use durasim_design::Row;

@@ -8,9 +8,8 @@
 
 use crate::machine::memory_map;
 use crate::measure::Measurements;
-use crate::scheduler::{Parked, Scheduler};
+use crate::scheduler::{Parked, Scheduler, Vacating};
 use crate::system::{Held, Plan, System};
-use crate::turns::Vacating;
 use crate::{Machine, Prepared};
 use durasim_core::branch::{Predictor, PredictorConfig};
 use durasim_core::{Core, CoreConfig};

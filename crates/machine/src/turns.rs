@@ -5,32 +5,14 @@ use crate::kernel::KernelMemory;
 use crate::machine::{Ending, Machine};
 use crate::measure::Moment;
 use crate::port::MachinePort;
+use crate::scheduler::{Cut, Vacating};
 use durasim_core::{Exit, ThreadContext};
 use durasim_guest::{Output, SyscallOutcome, ThreadEvent};
 use durasim_isa::{Fault, FaultKind, Marker, Stop, disassemble};
 use durasim_types::{CoreId, Cycle, Error, GuestFault};
-use serde::{Deserialize, Serialize};
 
 /// Instructions between two looks at the outside world (output, cancellation).
 const SLICE: u64 = 1 << 20;
-
-/// The rest of a turn that a limit of instructions has cut short. The run goes on with it: where a run is interrupted
-/// must not change who comes next.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct Cut {
-    core: CoreId,
-    until: Cycle,
-    instructions: u64,
-}
-
-/// Why a core lets all its stores leave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Vacating {
-    /// Another thread is to have it.
-    Switch,
-    /// The instruction at hand is repeated: a page is copied for it, which has to hold what was stored before.
-    Repeat,
-}
 
 /// Whose turn it is.
 enum Turn {

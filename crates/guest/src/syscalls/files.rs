@@ -85,6 +85,7 @@ impl Call<'_> {
                 self.mem.read(base.plus(extent.offset_bytes + offset.min(extent.size_bytes)), &mut bytes);
                 Ok(bytes)
             }
+            Kind::Pipe { pipe } => self.take_from_pipe(fd, pipe, len),
             Kind::Folder { .. } => Err(Errno::EISDIR.into()),
         }
     }
@@ -143,6 +144,7 @@ impl Call<'_> {
                 let base = self.process.space.map().pmem_base;
                 self.mem.write(base.plus(self.pmem_extent(&name).offset_bytes + offset), bytes);
             }
+            Kind::Pipe { pipe } => self.put_into_pipe(fd, pipe, bytes)?,
             Kind::Stdin | Kind::Folder { .. } => return Err(Errno::EBADF.into()),
         }
         Ok(())
@@ -169,7 +171,7 @@ impl Call<'_> {
 
     pub(super) fn seekable(&self, fd: i32) -> Result<(), Stop> {
         match self.process.files.get(fd)?.kind {
-            Kind::Stdin | Kind::Output(_) => Err(Errno::ESPIPE.into()),
+            Kind::Stdin | Kind::Output(_) | Kind::Pipe { .. } => Err(Errno::ESPIPE.into()),
             _ => Ok(()),
         }
     }

@@ -4,7 +4,7 @@ use super::files::refuse_pmem_sync;
 use super::{Answer, Call, Stop, refuse};
 use crate::files::{Device, Kind, SharedFile};
 use crate::folder::FileId;
-use crate::space::{Backing, PMEM_WINDOW_BASE, PMEM_WINDOW_END, Rights, USER_BEGIN, USER_END, page_up};
+use crate::space::{Backing, PMEM_WINDOW_BASE, PMEM_WINDOW_END, Rights, USER_BEGIN, USER_END, page_down, page_up};
 use ::syscalls::Errno;
 use durasim_types::{PAGE_BYTES, PhysAddr};
 use std::collections::BTreeMap;
@@ -255,11 +255,13 @@ impl Call<'_> {
             }
             return Ok(hint);
         }
-        let hint = page_up(hint);
-        match hint.checked_add(len) {
-            Some(end) if allowed(hint, end) && self.process.space.is_free(hint, end) => Ok(hint),
-            _ => Ok(self.process.space.find_gap(len).ok_or(Errno::ENOMEM)?),
-        }
+        let (hint, space) = (page_down(hint), &mut self.process.space);
+        let found = match hint.checked_add(len) {
+            Some(_) if hint == 0 => space.find_gap(len),
+            Some(end) if allowed(hint, end) && space.is_free(hint, end) => Some(hint),
+            _ => space.find_high_gap(len),
+        };
+        Ok(found.ok_or(Errno::ENOMEM)?)
     }
 
     pub(super) fn munmap(&mut self, start: u64, len: u64) -> Answer {
@@ -302,30 +304,33 @@ impl Call<'_> {
         let (old_len, new_len) = (page_up(old_len), page_up(new_len));
         let old_end = old.checked_add(old_len).ok_or(Errno::EINVAL)?;
         let (_, area) = self.process.space.area_at(old).filter(|(_, a)| a.end >= old_end).ok_or(Errno::EFAULT)?;
-        if new_len <= old_len {
-            if new_len < old_len {
-                self.unmap(old + new_len, old_end)?;
-            }
-            return Ok(old);
-        }
-        if area.backing != Backing::Private {
+        let more_bytes = new_len.saturating_sub(old_len);
+        if area.backing != Backing::Private && more_bytes > 0 {
             return refuse("mappings of files cannot grow");
         }
-        if new_len > USER_END || (area.rights.write && !self.process.space.could_back(new_len - old_len)) {
+        if new_len > USER_END || (area.rights.write && !self.process.space.could_back(more_bytes)) {
             return Err(Errno::ENOMEM.into());
         }
-        let new_end = old + new_len;
-        if allowed(old, new_end) && self.process.space.is_free(old_end, new_end) {
-            self.process.space.map_area(old_end, new_end, area.rights, Backing::Private);
-            return Ok(old);
+        let kept = old_len.min(new_len);
+        if kept < old_len {
+            self.unmap(old + kept, old_end)?;
         }
-        if flags & MAY_MOVE == 0 {
-            return Err(Errno::ENOMEM.into());
+        // What may move does so even if it need not, as under qemu: later mappings then lie where they do there.
+        let at = if flags & MAY_MOVE != 0 && area.backing == Backing::Private {
+            let new = self.process.space.find_gap(new_len).ok_or(Errno::ENOMEM)?;
+            self.process.space.relocate(old, new, kept);
+            new
+        } else {
+            old
+        };
+        let (end, new_end) = (at + kept, at + new_len);
+        if end < new_end {
+            if !allowed(at, new_end) || !self.process.space.is_free(end, new_end) {
+                return Err(Errno::ENOMEM.into());
+            }
+            self.process.space.map_area(end, new_end, area.rights, Backing::Private);
         }
-        let new = self.process.space.find_gap(new_len).ok_or(Errno::ENOMEM)?;
-        self.process.space.relocate(old, new, old_len);
-        self.process.space.map_area(new + old_len, new + new_len, area.rights, Backing::Private);
-        Ok(new)
+        Ok(at)
     }
 
     pub(super) fn mprotect(&mut self, start: u64, len: u64, prot: u64) -> Answer {

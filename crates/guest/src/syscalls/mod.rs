@@ -10,6 +10,7 @@ mod memory;
 mod misc;
 mod open;
 mod paths;
+mod pipes;
 mod poll;
 mod signals;
 mod stat;
@@ -173,6 +174,7 @@ impl Call<'_> {
             // Newer than sendfile; programs that know it also do without.
             Sysno::copy_file_range => Err(Errno::ENOSYS.into()),
             Sysno::lseek => self.lseek(fd(a[0]), a[1] as i64, a[2]),
+            Sysno::pipe2 => self.pipe2(a[0], a[1]),
             Sysno::close => self.close(fd(a[0])),
             Sysno::dup => self.dup(fd(a[0])),
             Sysno::dup3 => self.dup3(fd(a[0]), fd(a[1]), a[2]),

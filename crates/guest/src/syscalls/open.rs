@@ -91,10 +91,7 @@ impl Call<'_> {
 
     pub(super) fn readlinkat(&mut self, folder_fd: i32, path: u64, to: u64, len: u64) -> Answer {
         let target = match self.place_at(folder_fd, path)? {
-            Place::Executable => match self.process.exe_name.as_str() {
-                name if name.starts_with('/') => name.to_string(),
-                name => format!("/{name}"),
-            },
+            Place::Executable => self.process.exe_link.clone(),
             Place::Host(path) => match self.process.files.root.resolve(&path, false)?.1 {
                 Node::Symlink(target) => target,
                 Node::Absent => return Err(Errno::ENOENT.into()),

@@ -126,6 +126,7 @@ impl Call<'_> {
         match &self.process.files.get(fd)?.kind {
             Kind::Stdin => Ok(Facts::new("pipe:0", PIPE | 0o600, 0)),
             Kind::Output(_) => Ok(Facts::new("pipe:1", PIPE | 0o600, 0)),
+            Kind::Pipe { pipe } => Ok(Facts::new(&format!("own pipe:{pipe}"), PIPE | 0o600, 0)),
             Kind::Device(device) => self.stat_of(&Place::Device(*device), true),
             Kind::File { path, .. } => Ok(Facts::new(path, REGULAR | 0o644, size_bytes)),
             Kind::Pmem { name } => Ok(Facts::new(&format!("/pmem/{name}"), REGULAR | 0o600, size_bytes)),

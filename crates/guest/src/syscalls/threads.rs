@@ -23,6 +23,9 @@ const EXIT_SIGNAL: u64 = 0xff;
 const ROBUST_HEAD_BYTES: u64 = 24;
 /// Longer lists are taken for circular, as in Linux.
 const ROBUST_ENTRIES_MAX: usize = 2048;
+/// Bytes of a set of cores in a kernel that is built for 256 of them. C libraries clear what the kernel leaves over, so
+/// this decides how many instructions they execute.
+const AFFINITY_BYTES: u64 = 32;
 const FUTEX_WAITERS: u32 = 0x8000_0000;
 const FUTEX_OWNER_DIED: u32 = 0x4000_0000;
 const FUTEX_TID_MASK: u32 = 0x3fff_ffff;
@@ -75,12 +78,14 @@ impl Call<'_> {
         Ok(self.thread.tid())
     }
 
+    /// Keeps the list and says that there are none, as qemu does in user mode: glibc asks at the start of every program,
+    /// and takes another way through its start if they exist. musl uses them without looking at the answer.
     pub(super) fn set_robust_list(&mut self, head: u64, len: u64) -> Answer {
         if len != ROBUST_HEAD_BYTES {
             return Err(Errno::EINVAL.into());
         }
         self.thread().robust_list = head;
-        Ok(0)
+        Err(Errno::ENOSYS.into())
     }
 
     pub(super) fn get_robust_list(&mut self, tid: u64, head: u64, len: u64) -> Answer {
@@ -166,9 +171,11 @@ impl Call<'_> {
         if len < 8 || !len.is_multiple_of(8) {
             return Err(Errno::EINVAL.into());
         }
-        let mask = self.process.threads.get(thread).affinity;
-        self.words_to(to, &[mask])?;
-        Ok(8)
+        let mut mask = [0; AFFINITY_BYTES as usize];
+        mask[..8].copy_from_slice(&self.process.threads.get(thread).affinity.to_le_bytes());
+        let len = len.min(AFFINITY_BYTES);
+        self.bytes_to(to, &mask[..len as usize])?;
+        Ok(len)
     }
 
     pub(super) fn sched_setaffinity(&mut self, tid: u64, len: u64, from: u64) -> Answer {
