@@ -74,7 +74,7 @@ def run(
     ] = None,
     from_: Annotated[
         str | None,
-        typer.Option("--from", metavar="FILE", help="Go on with a snapshot, under any design with the same guest code."),
+        typer.Option("--from", metavar="FILE", help="Go on with a snapshot, under any design with this guest code."),
     ] = None,
     fast_forward: Annotated[
         str | None,

@@ -10,9 +10,9 @@ ROOT = Path(__file__).resolve().parents[2]
 COMMENT = re.compile(r"//.*")
 # The only places that look at the host's clock: they fill the part `host` of a result.
 CLOCKS = {
-    "crates/crash/src/campaign.rs",
     "crates/machine/src/run.rs",
     "crates/machine/src/session.rs",
+    "crates/crash/src/campaign.rs",
     "crates/py/src/snapshots.rs",
 }
 

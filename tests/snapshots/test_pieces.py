@@ -1,0 +1,98 @@
+"""Run-through equals save, restore and run, at any instruction; so it is with forks."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import Any
+
+import pytest
+
+import durasim as ds
+from conftest import run, run_in_pieces, scenario
+
+ROWS = [row["name"] for row in ds.designs()]
+
+
+def _stops(instructions: int, count: int, seed: str) -> list[int]:
+    draw = random.Random(seed)  # noqa: S311 - stops, not secrets
+    return sorted(draw.randrange(1, instructions) for _ in range(count))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+@pytest.mark.parametrize("design", ROWS)
+def test_a_run_in_pieces_is_the_run(design: str, threads: int) -> None:
+    whole, text = run(scenario(design, threads))
+    for how, count in (("save", 25), ("fork", 40), ("ahead", 4)):
+        stops = _stops(whole["program"]["instructions"], count, f"{design} {threads} {how}")
+        pieces = run_in_pieces(scenario(design, threads), stops, how)
+        assert pieces["stops"] == count
+        assert pieces["output"] == text
+        assert pieces["result"] == whole
+        for digest, exit_code, further in pieces["ahead"]:
+            assert (digest, exit_code) == (whole["digest"], 0)
+            assert text.endswith(further)
+
+
+def test_stops_lie_in_the_middle_of_everything() -> None:
+    seen: Counter[str] = Counter()
+    for design in ("swl-flush", "hercules", "tc"):
+        whole, _ = run(scenario(design, 4))
+        stops = _stops(whole["program"]["instructions"], 150, design)
+        pieces = run_in_pieces(scenario(design, 4), stops, "fork")
+        assert pieces["result"] == whole
+        seen.update(pieces["under_way"])
+    assert seen.keys() >= {
+        "open transaction",
+        "suspended request",
+        "queued write",
+        "waiting write",
+        "awaited acknowledgement",
+        "awaited clean",
+        "scheduled work",
+        "instruction timer",
+    }
+
+
+@pytest.mark.parametrize("design", ["hercules", "tc"])
+def test_threads_that_share_cores_and_run_ahead_are_saved(design: str) -> None:
+    settings = ("cores=2", "core.time_slice_cycles=3000", "skew_cycles=200")
+    request = scenario(design, 2, settings=settings, workload="array-swap")
+    whole, _ = run(request)
+    stops = _stops(whole["program"]["instructions"], 30, design)
+    assert run_in_pieces(request, stops, "save")["result"] == whole
+
+
+@pytest.mark.parametrize("name", ["timeouts", "conditions", "private_pool"])
+def test_programs_with_sleeping_and_waiting_threads(name: str, program: Any) -> None:
+    request = {
+        "machine": "tiny", "design": "hercules", "elf": str(program(name)), "elf_name": name, "seed": 1,
+        "workload": name, "set": ["cores=2", "core.time_slice_cycles=20000"],
+        "args": ["4"] if name == "private_pool" else [],
+    }  # fmt: skip
+    whole, text = run(request)
+    for how in ("save", "fork"):
+        stops = _stops(whole["program"]["instructions"], 12, name)
+        pieces = run_in_pieces(request, stops, how)
+        assert pieces["result"] == whole
+        assert pieces["output"] == text
+
+
+@pytest.mark.parametrize("how", ["save", "fork", "ahead"])
+def test_files_of_the_guest_come_along(how: str, program: Any, tmp_path: Any) -> None:
+    def request(folder: str) -> dict[str, Any]:
+        root = tmp_path / folder
+        root.mkdir()
+        return {
+            "machine": "tiny", "design": "opt", "elf": str(program("files")), "elf_name": "files", "seed": 1,
+            "workload": "files", "root": str(root), "control": True,
+        }  # fmt: skip
+
+    whole, text = run(request("whole"))
+    instructions = whole["program"]["instructions"]
+    for stop in _stops(instructions, 6, how):
+        pieces = run_in_pieces(request(f"{stop}"), [stop, min(stop + 1000, instructions - 1)], how)
+        assert pieces["output"] == text
+        assert pieces["result"]["guest_exit_code"] == 0
+        assert pieces["result"]["digest"] == whole["digest"]
+        assert all(ahead[0] == whole["digest"] for ahead in pieces["ahead"])
