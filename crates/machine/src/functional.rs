@@ -12,13 +12,14 @@ use crate::system::{DRAM_BASE, PMEM_BASE, Plan};
 use bus::{Flat, FlatBus};
 use durasim_guest::{Output, PhysMemory, PmemPool, Process, SyscallOutcome, ThreadId};
 use durasim_isa::{Access, BlockCache, Flow, Hart, Stop, disassemble, execute};
-use durasim_types::{DataRange, Error, GuestFault, Pages};
+use durasim_types::{DataRange, Error, GuestFault, Pages, Rng};
 use threads::{Next, RunQueue};
 
 /// Instructions between two looks at whether the program is to be stopped.
 const LOOK_PERIOD: u64 = 1 << 20;
-/// Instructions after which a thread makes room for the next; the block being executed is finished.
-const SLICE_INSTRUCTIONS: u64 = 10_000;
+/// Instructions after which a thread makes room for the next, drawn anew for each slice; the block being executed is
+/// finished. If all slices had one length, a thread that takes a lock again and again could always end its slice with it.
+const SLICE_INSTRUCTIONS: std::ops::Range<u64> = 5_000..15_000;
 
 /// How a functional run ended.
 #[derive(Clone, Debug)]
@@ -54,7 +55,7 @@ pub fn run_functionally(
     let mut memory = Flat { dram: Pages::new(DRAM_BASE, config.dram.capacity_mib << 20), pmem };
     let (process, hart) = Process::load(process_config(config, plan, program), files, &mut memory)?;
     let mut bus = FlatBus::new(memory, process);
-    let exit_code = run_threads(hart, &mut bus, max_instructions, output)?;
+    let exit_code = run_threads(hart, &mut bus, Rng::new(program.seed), max_instructions, output)?;
     let FlatBus { memory, process, instructions, data_range, .. } = bus;
     let pool = PoolContents { files: process.into_pool(), pages: memory.pmem };
     Ok(FunctionalEnding { exit_code, instructions, pool, data_range })
@@ -64,6 +65,7 @@ pub fn run_functionally(
 fn run_threads(
     hart: Hart,
     bus: &mut FlatBus,
+    mut random: Rng,
     max_instructions: u64,
     output: &mut dyn Output,
 ) -> Result<Option<i32>, Error> {
@@ -93,7 +95,8 @@ fn run_threads(
         if previous.replace(thread) != Some(thread) {
             bus.drop_reservation();
         }
-        let end = max_instructions.min(bus.instructions + SLICE_INSTRUCTIONS);
+        let slice = SLICE_INSTRUCTIONS.start + random.below(SLICE_INSTRUCTIONS.end - SLICE_INSTRUCTIONS.start);
+        let end = max_instructions.min(bus.instructions + slice);
         let left = run_slice(&mut hart, thread, bus, &mut blocks, end, &mut queue, output)?;
         match left {
             Left::SliceOver | Left::Call(SyscallOutcome::Continue | SyscallOutcome::Yield) => {
