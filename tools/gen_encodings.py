@@ -52,9 +52,11 @@ def rust(table: dict) -> str:
         "",
         "//! The encodings that are durasim's own.",
         "",
+        "use serde::{Deserialize, Serialize};",
+        "",
         "/// A message from the program to the machine: `slti x0, rs1, imm` with the value below as imm and the",
         "/// argument in rs1.",
-        "#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]",
+        "#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]",
         "#[repr(u16)]",
         "pub enum Marker {",
     ]

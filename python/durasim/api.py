@@ -52,6 +52,11 @@ def run(
     pool: str | os.PathLike[str] | None = None,
     workload_args: Mapping[str, Any] | None = None,
     max_instructions: int | None = None,
+    snapshot_at: int | None = None,
+    snapshot: str | os.PathLike[str] | None = None,
+    from_: str | os.PathLike[str] | None = None,
+    fast_forward: int | str | None = None,
+    warm: bool = True,
     guest_output: GuestOutput = output.pass_through,
 ) -> RunResult:
     """Runs a workload or a program on a simulated machine.
@@ -73,6 +78,14 @@ def run(
         pool: The host file that keeps the guest's persistent memory.
         workload_args: Arguments of the workload by name.
         max_instructions: Stops the guest after so many instructions.
+        snapshot_at: Saves the machine when the guest passes the snapshot mark of this number for the first time.
+            Workloads pass mark 0 between populating and measuring.
+        snapshot: The host file that the snapshot goes to.
+        from_: A snapshot: the run goes on exactly as that one would have. With another design, domain or other
+            parameters the program moves to the new machine; it has to be the same program with the same arguments.
+        fast_forward: Runs functionally, without caches and time, up to the snapshot mark of this number or to the begin
+            of the region of interest ("roi").
+        warm: Whether caches and predictors of the new machine are warm after `fast_forward` or a move.
         guest_output: Takes what the guest writes; by default it goes to `sys.stdout` and `sys.stderr`.
 
     Raises:
@@ -99,6 +112,11 @@ def run(
         pool=pool,
         workload_args=workload_args,
         max_instructions=max_instructions,
+        snapshot_at=snapshot_at,
+        snapshot=_path(snapshot),
+        from_=_path(from_),
+        fast_forward=fast_forward,
+        warm=warm,
     )
     return run_scenario(scenario, guest_output)
 

@@ -32,6 +32,9 @@ from durasim.shell import Program
 
 WORKLOADS = ("btree", "array-swap")
 DESIGNS = ("opt", "hercules")
+# How fast cores take turns, by how far one may run ahead of the others.
+THREADS = 8
+SKEW_CYCLES = (0, 10, 100, 1000)
 KERNEL = "bare-kernel"
 # rvsim needs some seconds for so many; durasim and the emulator repeat the measurement often enough.
 KERNEL_INSERTS = 10_000
@@ -98,6 +101,11 @@ def _contenders(folder: Path, ops: int, populate: int) -> list[Contender]:
             command = [qemu, elf, *scenario.guest_command("run", ops)]
             emulate = _emulate(command, [qemu, elf, "--help"], last, pool)
             contenders.append(Contender(workload, _EMULATOR, emulate))
+        for skew in SKEW_CYCLES:
+            settings = (f"skew_cycles={skew}",)
+            scenario = Scenario(workload=workload, ops=ops, threads=THREADS, workload_args=arguments, settings=settings)
+            name = f"opt, {THREADS} threads" + (f", skew {skew}" if skew else "")
+            contenders.append(Contender(workload, name, _simulate(scenario, {})))
     linux, bare = _build_kernel(folder, "linux"), _build_kernel(folder, "bare")
     last = {}
     contenders.append(Contender(KERNEL, "opt", _simulate(Scenario(elf=os.fspath(linux)), last)))

@@ -66,6 +66,23 @@ def run(
     max_instructions: Annotated[
         int | None, typer.Option("--max-instructions", help="Stop the guest after so many instructions.")
     ] = None,
+    snapshot_at: Annotated[
+        int | None, typer.Option("--snapshot-at", metavar="MARK", help="Save the machine at this snapshot mark.")
+    ] = None,
+    snapshot: Annotated[
+        str | None, typer.Option("--snapshot", metavar="FILE", help="The file that --snapshot-at writes.")
+    ] = None,
+    from_: Annotated[
+        str | None,
+        typer.Option("--from", metavar="FILE", help="Go on with a snapshot, under any design with the same guest code."),
+    ] = None,
+    fast_forward: Annotated[
+        str | None,
+        typer.Option("--fast-forward", metavar="MARK|roi", help="Run functionally up to a mark, then in detail."),
+    ] = None,
+    warm: Annotated[
+        bool, typer.Option("--warm/--no-warm", help="Train caches and predictors for what starts behind a mark.")
+    ] = True,
     json: options.JsonFile = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print what the guest prints and nothing else.")] = False,
 ) -> None:
@@ -76,7 +93,8 @@ def run(
     scenario = options.scenario_of(
         design=design, workload=workload, machine=machine, ops=ops, threads=threads, seed=seed, set_=set_,
         domain=domain, control=control, arg=arg, elf=elf, args=tuple(args or ()), env=tuple(env or ()), root=root,
-        pool=pool, max_instructions=max_instructions,
+        pool=pool, max_instructions=max_instructions, snapshot_at=snapshot_at, snapshot=snapshot, from_=from_,
+        fast_forward=fast_forward, warm=warm,
     )  # fmt: skip
     _check_json(json)
     to_stdout = json == output.STANDARD_OUTPUT

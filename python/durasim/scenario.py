@@ -51,6 +51,11 @@ class Scenario:
         pool: The host file that keeps its persistent memory; None starts from a fresh pool.
         workload_args: Arguments of the workload, by name.
         max_instructions: Stops the guest after so many instructions.
+        snapshot_at: Saves the machine when the guest passes the snapshot mark of this number for the first time.
+        snapshot: The host file for that.
+        from_: The snapshot to go on with.
+        fast_forward: Runs functionally up to the snapshot mark of this number, or to the region of interest (`roi`).
+        warm: Whether caches and predictors are warm when the detailed run starts elsewhere than at the begin.
     """
 
     design: str = DEFAULT_DESIGN
@@ -69,6 +74,11 @@ class Scenario:
     pool: str | None = None
     workload_args: tuple[tuple[str, str], ...] = ()
     max_instructions: int | None = None
+    snapshot_at: int | None = None
+    snapshot: str | None = None
+    from_: str | None = None
+    fast_forward: int | str | None = None
+    warm: bool = True
 
     def check(self) -> None:
         """Refuses what can be refused without the machine.
@@ -88,8 +98,22 @@ class Scenario:
         for field, value in (("ops", self.ops), ("max_instructions", self.max_instructions)):
             if value is not None:
                 _in_range(field, value, 1, _SEED_LIMIT - 1)
+        self._check_start()
         _have_equals_sign("set", self.settings, "path.to.key=value")
         _have_equals_sign("env", self.env, "NAME=value")
+
+    def _check_start(self) -> None:
+        if self.snapshot_at is not None:
+            _in_range("snapshot_at", self.snapshot_at, 0, _SEED_LIMIT - 1)
+        if (self.snapshot_at is None) != (self.snapshot is None):
+            raise refusal("snapshot", "needs both the mark, snapshot_at, and the file, snapshot")
+        if self.from_ is not None and self.pool is not None:
+            raise refusal("pool", "a run from a snapshot has the pool that is in it")
+        if self.from_ is not None and self.fast_forward is not None:
+            raise refusal("fast_forward", "a run from a snapshot starts there")
+        mark = self.fast_forward
+        if not (mark is None or mark == "roi" or (str(mark).isascii() and str(mark).isdigit())):
+            raise refusal("fast_forward", f"'{mark}' is neither 'roi' nor the number of a mark")
 
     def _check_program(self) -> None:
         if (self.workload is None) == (self.elf is None):
@@ -117,12 +141,14 @@ class Scenario:
 
         Raises:
             ConfigError: As from `check`.
-            HostIoError: The pool could not be kept.
+            HostIoError: The pool or the snapshot could not be kept.
             ToolchainError: The guest program cannot be built.
         """
         self.check()
         if self.pool is not None:
             check_writable(self.pool)
+        if self.snapshot is not None:
+            check_writable(self.snapshot)
         request: dict[str, Any] = {
             "machine": self.machine,
             "design": self.design,
@@ -136,6 +162,11 @@ class Scenario:
             "ops": self.ops,
             "threads": self.threads,
             "max_instructions": self.max_instructions,
+            "snapshot_at": self.snapshot_at,
+            "snapshot": self.snapshot,
+            "from": self.from_,
+            "fast_forward": None if self.fast_forward is None else str(self.fast_forward),
+            "warm": self.warm,
         }
         if self.elf is not None:
             # The program sees what it sees when a shell starts it by that path: C libraries look at every byte.

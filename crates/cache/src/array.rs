@@ -294,6 +294,16 @@ impl CacheArray {
         self.lines.iter().enumerate().filter(|&(_, &l)| l != EMPTY).map(|(at, _)| Slot(at as u32))
     }
 
+    /// The lines, the least recently used first.
+    pub fn lines_by_age(&self) -> Vec<LineAddr> {
+        let mut aged: Vec<(u64, u64)> = self.slots().map(|slot| {
+            let at = slot.0 as usize;
+            (self.meta.get(at).age, *self.lines.get(at))
+        }).collect();
+        aged.sort_unstable();
+        aged.into_iter().map(|(_, line)| LineAddr(line)).collect()
+    }
+
     /// Feeds lines, data and ages into a digest.
     pub fn digest(&self, hasher: &mut dyn Hasher) {
         for slot in self.slots() {

@@ -16,6 +16,7 @@
 
 use std::hash::Hasher;
 
+use durasim_isa::{Class, Inst};
 use durasim_types::ConfigError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -144,6 +145,20 @@ pub enum BranchKind {
     Return,
 }
 
+impl BranchKind {
+    /// The kind of an instruction that transfers control.
+    pub fn of(inst: Inst) -> Self {
+        match inst.class() {
+            Class::Branch => BranchKind::Conditional,
+            Class::Jump if inst.is_call() => BranchKind::Call,
+            Class::Jump => BranchKind::Direct,
+            _ if inst.is_return() => BranchKind::Return,
+            _ if inst.is_call() => BranchKind::IndirectCall,
+            _ => BranchKind::Indirect,
+        }
+    }
+}
+
 /// How the front end fared with one branch; at most one of the two is set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Prediction {
@@ -155,7 +170,7 @@ pub struct Prediction {
 }
 
 /// The branch prediction unit of one core.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Predictor {
     history: History,
     tage: Tage,

@@ -1,6 +1,7 @@
 //! A core at work: blocks of decoded instructions, executed one by one in program order and placed in time.
 
 mod commit;
+mod later;
 mod stats;
 
 pub use stats::CoreStats;
@@ -15,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use std::hash::Hasher;
 
 /// Why a core handed control back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Exit {
     /// A system call: all earlier stores have left the store buffer. The machine serves it, then calls
     /// [`Core::resume_after_system_call`].
@@ -74,7 +75,7 @@ impl ThreadContext {
 }
 
 /// Why no instruction is executed at the moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Pause {
     /// The next one needs an empty store buffer.
     Empty,
@@ -89,6 +90,10 @@ enum Pause {
 /// It acts in steps: an instruction is executed, or an entry leaves the store buffer, whichever comes first in time. A
 /// step that has to wait, for the store buffer or for the port, is left and finished later, so that other cores can act
 /// in between.
+///
+/// A clone goes on by itself. The saved form leaves out decoded code and the position in it, and translations: they are
+/// found again, at no simulated cost.
+#[derive(Clone, Serialize, Deserialize)]
 pub struct Core {
     /// The registers.
     pub hart: Hart,
@@ -96,12 +101,14 @@ pub struct Core {
     window: Window,
     predictor: Predictor,
     unit: MemoryUnit,
+    #[serde(skip)]
     blocks: BlockCache,
     /// The guest's line (address divided by 64) that the front end is at.
     fetched_line: Option<VirtAddr>,
     line_ready: Cycle,
     checkpoint: Option<Hart>,
     /// The decoded block that is being executed, and how far it is.
+    #[serde(skip)]
     position: Option<(BlockId, usize)>,
     pause: Option<Pause>,
     /// The next store, marker or cache-block operation found the store buffer full.
@@ -545,14 +552,7 @@ impl Core {
     }
 
     fn branch(&mut self, inst: Inst, class: Class, taken: bool, target: u64, next_pc: u64, complete: Cycle) {
-        let kind = match class {
-            Class::Branch => BranchKind::Conditional,
-            Class::Jump if inst.is_call() => BranchKind::Call,
-            Class::Jump => BranchKind::Direct,
-            _ if inst.is_return() => BranchKind::Return,
-            _ if inst.is_call() => BranchKind::IndirectCall,
-            _ => BranchKind::Indirect,
-        };
+        let kind = BranchKind::of(inst);
         self.stats.branches += u64::from(class == Class::Branch);
         let prediction = self.predictor.predict_and_train(self.hart.pc, kind, taken, target, next_pc);
         if prediction.mispredicted {

@@ -2,6 +2,7 @@
 
 use crate::{Exit, Outcome, PendingStore, Port, StoreBuffer, store_buffer::Forward, tlb::Tlb};
 use durasim_isa::{Access, AmoOp, Bus, CacheBlockOp, Counter, Fault, FaultKind, FenceSet, Marker};
+use serde::{Deserialize, Serialize};
 use durasim_types::{CoreId, Cycle, LINE_BYTES, LineAddr, PhysAddr, TxId};
 
 /// The most instructions of an LR/SC sequence that has to succeed in the end (RISC-V unprivileged ISA, "Eventual Success
@@ -9,7 +10,7 @@ use durasim_types::{CoreId, Cycle, LINE_BYTES, LineAddr, PhysAddr, TxId};
 const CONSTRAINED_INSTRUCTIONS: u64 = 16;
 
 /// What an instruction leaves to be done at its commit.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) enum AtCommit {
     Store(PendingStore),
     /// A store that crosses a line: two stores, the lower addresses first.
@@ -23,12 +24,15 @@ pub(crate) enum AtCommit {
 }
 
 /// The parts of a core that memory instructions use.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct MemoryUnit {
     pub id: CoreId,
     pub buffer: StoreBuffer,
+    #[serde(skip)]
     pub reads: Tlb,
+    #[serde(skip)]
     pub writes: Tlb,
+    #[serde(skip)]
     pub code: Tlb,
     pub open_tx: Option<TxId>,
     /// Up to this count of instructions nobody else acts: an LR has been executed and its SC follows.

@@ -6,6 +6,7 @@ mod config;
 mod core;
 mod execution;
 mod port;
+mod saved_array;
 mod store_buffer;
 mod tlb;
 mod window;

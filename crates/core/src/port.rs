@@ -1,10 +1,11 @@
 //! What a core asks of the memory system and the machine around it.
 
 use durasim_isa::{Access, CacheBlockOp, Fault, FenceSet, Marker};
+use serde::{Deserialize, Serialize};
 use durasim_types::{CoreId, Cycle, LineAddr, PhysAddr, TxId};
 
 /// A store on its way from the store buffer to the L1D; it does not cross a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingStore {
     /// Where.
     pub addr: PhysAddr,

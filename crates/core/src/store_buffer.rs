@@ -4,11 +4,12 @@
 use crate::{Outcome, PendingStore, Port};
 use durasim_isa::CacheBlockOp;
 use durasim_types::{CoreId, Cycle, LineAddr, PhysAddr, TxId};
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::hash::Hasher;
 
 /// One entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Entry {
     /// A store.
     Store(PendingStore),
@@ -22,7 +23,7 @@ pub enum Entry {
     Committing(TxId),
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Slot {
     entry: Entry,
     /// When it may leave at the earliest: the cycle after its commit.
@@ -53,11 +54,12 @@ fn bucket(addr: PhysAddr) -> usize {
 }
 
 /// The buffer of one core.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StoreBuffer {
     slots: VecDeque<Slot>,
     entries: usize,
     /// Stores in the buffer by bucket of their line.
+    #[serde(with = "crate::saved_array")]
     filter: [u16; FILTER],
     /// When the last entry left.
     left: Cycle,

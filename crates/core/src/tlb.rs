@@ -12,6 +12,12 @@ pub(crate) struct Tlb {
     frames: [u64; ENTRIES],
 }
 
+impl Default for Tlb {
+    fn default() -> Self {
+        Tlb::new()
+    }
+}
+
 impl Tlb {
     pub(crate) fn new() -> Self {
         Tlb { pages: [EMPTY; ENTRIES], frames: [0; ENTRIES] }

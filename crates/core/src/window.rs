@@ -5,13 +5,14 @@
 use crate::{CoreConfig, UnitConfig};
 use durasim_isa::Class;
 use durasim_types::Cycle;
+use serde::{Deserialize, Serialize};
 
 /// Cycles the issue calendar looks ahead; claims further ahead share entries, which only ever delays.
 const CALENDAR: usize = 8192;
 const POOLS: usize = 5;
 
 /// How many operations started in one cycle, by pool of units.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Slot {
     cycle: Cycle,
     total: u8,
@@ -30,7 +31,7 @@ const fn pool(class: Class) -> usize {
 }
 
 /// At most `width` things per cycle, in order.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Lane {
     width: u32,
     cycle: Cycle,
@@ -62,7 +63,7 @@ impl Lane {
 }
 
 /// A queue whose entries are freed in order: the entry of the n-th instruction is the entry of the (n - size)-th.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Ring {
     freed: Vec<Cycle>,
     next: usize,
@@ -89,7 +90,7 @@ impl Ring {
 }
 
 /// How many instructions wait in the issue queue: a calendar of the cycles in which they will leave it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct IssueQueue {
     entries: u32,
     waiting: u32,
@@ -141,7 +142,7 @@ impl IssueQueue {
 }
 
 /// The window of one core.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Window {
     frontend_cycles: Cycle,
     width: u8,
@@ -156,6 +157,7 @@ pub struct Window {
     calendar: Vec<Slot>,
     /// When each unit that is not pipelined is free again.
     busy: [Vec<Cycle>; POOLS],
+    #[serde(with = "crate::saved_array")]
     registers: [Cycle; 64],
     memory_floor: Cycle,
 }

@@ -17,6 +17,16 @@ impl Frames {
         Frames { next_fresh: map.dram_base.0, end: map.dram_base.0 + map.dram_bytes, returned: Vec::new() }
     }
 
+    /// The DRAM has another size from now on; false if more of it is in use.
+    pub(crate) fn resize(&mut self, map: &MemoryMap) -> bool {
+        let end = map.dram_base.0 + map.dram_bytes;
+        if self.next_fresh > end {
+            return false;
+        }
+        self.end = end;
+        true
+    }
+
     /// A zeroed frame, or nothing if the DRAM is used up.
     pub(crate) fn take(&mut self) -> Option<PhysAddr> {
         // Returned frames first: they are likely still in the simulated caches, as with a real kernel's free lists.

@@ -54,6 +54,12 @@ impl PmemPool {
         self.capacity_bytes
     }
 
+    /// Changes the size of the area.
+    pub(crate) fn set_capacity(&mut self, capacity_bytes: u64) -> Result<(), ConfigError> {
+        self.capacity_bytes = capacity_bytes;
+        self.check()
+    }
+
     /// The files by name.
     pub fn files(&self) -> impl Iterator<Item = (&str, Extent)> {
         self.files.iter().map(|(name, &extent)| (name.as_str(), extent))

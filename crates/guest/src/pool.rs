@@ -137,7 +137,7 @@ fn host_io(path: &Path, error: &io::Error) -> Error {
 
 /// Writes a temporary file beside `path` and gives it that name once everything is on the disk. The temporary file
 /// is removed if anything fails.
-fn replace_file<T>(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<T>) -> io::Result<T> {
+pub fn replace_file<T>(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<T>) -> io::Result<T> {
     let folder = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
         _ => PathBuf::from("."),

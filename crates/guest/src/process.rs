@@ -177,6 +177,14 @@ impl Process {
         Ok(process)
     }
 
+    /// The process moves to a machine with other memories; their contents move with it. Both start where they did.
+    ///
+    /// Refuses memories that are too small for what the program has.
+    pub fn move_to(&mut self, map: MemoryMap) -> Result<(), ConfigError> {
+        self.pool.set_capacity(map.pmem_data_bytes)?;
+        self.space.move_to(map)
+    }
+
     /// What the program has changed in its root folder since it was loaded, by path: the only way to the files that a
     /// fork or a restored process wrote.
     ///

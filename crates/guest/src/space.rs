@@ -142,6 +142,18 @@ impl AddressSpace {
         })
     }
 
+    /// The same space on other memories, which start where the ones before did.
+    pub(crate) fn move_to(&mut self, map: MemoryMap) -> Result<(), ConfigError> {
+        let starts = |map: &MemoryMap| (map.dram_base, map.pmem_base);
+        assert!(starts(&self.map) == starts(&map), "memories that start elsewhere");
+        if !self.frames.resize(&map) {
+            let problem = format!("the program uses more than the {} bytes of the DRAM", map.dram_bytes);
+            return Err(ConfigError::new("dram.capacity_mib", problem));
+        }
+        self.map = map;
+        Ok(())
+    }
+
     /// The physical address behind `vaddr`, if `access` is allowed there. The first touch of a page of DRAM gives it
     /// a zeroed frame. Bytes up to the end of the page follow contiguously.
     ///

@@ -1,10 +1,11 @@
 //! What a hart asks of the world around it. The memory system, the system calls and the clock stand behind [`Bus`].
 
 use crate::encodings::Marker;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// What the guest tried to do with an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Access {
     /// A load or a load-reserved.
     Read,
@@ -15,7 +16,7 @@ pub enum Access {
 }
 
 /// Why an access is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum FaultKind {
     /// Nothing is mapped at the address.
     Unmapped,
@@ -28,7 +29,7 @@ pub enum FaultKind {
 }
 
 /// A refused access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error, Serialize, Deserialize)]
 #[error("{} of {} address {addr:#x}", match .access { Access::Read => "read", Access::Write => "write", Access::Execute => "execution" }, match .why { FaultKind::Unmapped => "unmapped", FaultKind::Protected => "protected", FaultKind::Misaligned => "misaligned", FaultKind::CopyOnWrite => "not yet copied" })]
 pub struct Fault {
     /// The first guest virtual address that is at fault.
@@ -40,7 +41,7 @@ pub struct Fault {
 }
 
 /// The sets of a FENCE, each a combination of I = 8, O = 4, R = 2 and W = 1 as encoded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FenceSet {
     /// What has to come before the fence.
     pub pred: u8,
@@ -63,7 +64,7 @@ impl FenceSet {
 }
 
 /// The cache-block management operations of Zicbom.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum CacheBlockOp {
     /// `cbo.clean`: write the block back and keep it.
     Clean,

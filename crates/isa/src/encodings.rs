@@ -2,9 +2,11 @@
 
 //! The encodings that are durasim's own.
 
+use serde::{Deserialize, Serialize};
+
 /// A message from the program to the machine: `slti x0, rs1, imm` with the value below as imm and the
 /// argument in rs1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[repr(u16)]
 pub enum Marker {
     /// The region of interest begins: counters that the result reports start from zero.

@@ -31,7 +31,7 @@ pub enum Flow {
 }
 
 /// Why an instruction could not be executed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error, Serialize, Deserialize)]
 pub enum Stop {
     /// An access was refused.
     #[error(transparent)]

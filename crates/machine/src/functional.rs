@@ -4,6 +4,8 @@
 //! One hart runs all threads, each for a slice of instructions in turn; nothing depends on the host.
 
 mod bus;
+mod journey;
+mod tags;
 mod threads;
 
 use crate::MachineConfig;
@@ -13,12 +15,14 @@ use bus::{Flat, FlatBus};
 use durasim_guest::{Output, PhysMemory, PmemPool, Process, SyscallOutcome, ThreadId};
 use durasim_isa::{Access, BlockCache, Flow, Hart, Stop, disassemble, execute};
 use durasim_types::{DataRange, Error, GuestFault, Pages, Rng};
+pub(crate) use journey::fast_forward;
 use threads::{Next, RunQueue};
 
 /// Instructions between two looks at whether the program is to be stopped.
 const LOOK_PERIOD: u64 = 1 << 20;
-/// Instructions after which a thread makes room for the next, drawn anew for each slice; the block being executed is
-/// finished. If all slices had one length, a thread that takes a lock again and again could always end its slice with it.
+/// Instructions after which a thread makes room for the next, drawn anew for each slice, alike in all runs; the block
+/// being executed is finished. If all slices had one length, a thread that takes a lock again and again could always end
+/// its slice with it.
 const SLICE_INSTRUCTIONS: std::ops::Range<u64> = 5_000..15_000;
 
 /// How a functional run ended.
@@ -45,6 +49,19 @@ pub fn run_functionally(
     max_instructions: u64,
     output: &mut dyn Output,
 ) -> Result<FunctionalEnding, Error> {
+    let (mut bus, hart) = load(config, plan, program)?;
+    let mut queue = RunQueue::new(hart);
+    let exit_code = match run_threads(&mut queue, &mut bus, max_instructions, output)? {
+        Stopped::Exit(code) => Some(code),
+        Stopped::Early => None,
+    };
+    let FlatBus { memory, process, instructions, data_range, .. } = bus;
+    let pool = PoolContents { files: process.into_pool(), pages: memory.pmem };
+    Ok(FunctionalEnding { exit_code, instructions, pool, data_range })
+}
+
+/// The program in flat memory, with the registers it starts with.
+fn load(config: &MachineConfig, plan: &Plan, program: &Program) -> Result<(FlatBus, Hart), Error> {
     let (files, pmem) = match &program.pool {
         Some(pool) => (pool.files.clone(), pool.pages.clone()),
         None => {
@@ -54,33 +71,36 @@ pub fn run_functionally(
     };
     let mut memory = Flat { dram: Pages::new(DRAM_BASE, config.dram.capacity_mib << 20), pmem };
     let (process, hart) = Process::load(process_config(config, plan, program), files, &mut memory)?;
-    let mut bus = FlatBus::new(memory, process);
-    let exit_code = run_threads(hart, &mut bus, Rng::new(program.seed), max_instructions, output)?;
-    let FlatBus { memory, process, instructions, data_range, .. } = bus;
-    let pool = PoolContents { files: process.into_pool(), pages: memory.pmem };
-    Ok(FunctionalEnding { exit_code, instructions, pool, data_range })
+    Ok((FlatBus::new(memory, process), hart))
 }
 
-/// Runs all threads; the exit code unless the run was stopped.
+/// Why the threads run no more.
+enum Stopped {
+    /// The program exited.
+    Exit(i32),
+    /// The limit was reached, the output wants no more, or a journey has come to its mark.
+    Early,
+}
+
+/// Runs all threads.
 fn run_threads(
-    hart: Hart,
+    queue: &mut RunQueue,
     bus: &mut FlatBus,
-    mut random: Rng,
     max_instructions: u64,
     output: &mut dyn Output,
-) -> Result<Option<i32>, Error> {
+) -> Result<Stopped, Error> {
     let mut blocks = BlockCache::new();
-    let mut queue = RunQueue::new(hart);
     let mut next_look = LOOK_PERIOD;
     let mut previous = None;
+    let mut random = Rng::new(0);
     loop {
         if bus.instructions >= max_instructions {
-            return Ok(None);
+            return Ok(Stopped::Early);
         }
         if bus.instructions >= next_look {
             next_look = bus.instructions + LOOK_PERIOD;
             if output.stopped() {
-                return Ok(None);
+                return Ok(Stopped::Early);
             }
         }
         let (thread, mut hart) = match queue.next(bus) {
@@ -95,17 +115,22 @@ fn run_threads(
         if previous.replace(thread) != Some(thread) {
             bus.drop_reservation();
         }
+        bus.seat(thread);
         let slice = SLICE_INSTRUCTIONS.start + random.below(SLICE_INSTRUCTIONS.end - SLICE_INSTRUCTIONS.start);
         let end = max_instructions.min(bus.instructions + slice);
-        let left = run_slice(&mut hart, thread, bus, &mut blocks, end, &mut queue, output)?;
+        let left = run_slice(&mut hart, thread, bus, &mut blocks, end, queue, output)?;
         match left {
             Left::SliceOver | Left::Call(SyscallOutcome::Continue | SyscallOutcome::Yield) => {
                 queue.ready(thread, hart);
             }
             Left::Call(SyscallOutcome::Sleep { until_ns }) => queue.sleep(thread, hart, until_ns),
             Left::Call(SyscallOutcome::Wait { until_ns }) => queue.wait(thread, hart, until_ns),
-            Left::Call(SyscallOutcome::ThreadExit) => {}
-            Left::Call(SyscallOutcome::Exit(code)) => return Ok(Some(code)),
+            Left::Call(SyscallOutcome::ThreadExit) => bus.leave(thread),
+            Left::Call(SyscallOutcome::Exit(code)) => return Ok(Stopped::Exit(code)),
+            Left::Arrived => {
+                queue.first(thread, hart);
+                return Ok(Stopped::Early);
+            }
         }
     }
 }
@@ -114,6 +139,8 @@ fn run_threads(
 enum Left {
     SliceOver,
     Call(SyscallOutcome),
+    /// At the mark of a journey.
+    Arrived,
 }
 
 /// Runs one thread until `bus.instructions` is `end` or more, or until it does not go on behind a system call.
@@ -142,14 +169,27 @@ fn run_slice(
         let mut code_changed = false;
         for &inst in blocks.insts(block) {
             bus.instructions += 1;
+            if bus.journey.is_some() {
+                bus.note_fetch(hart.pc);
+            }
             match execute(hart, inst, bus) {
-                Ok(Flow::Next) => hart.pc += u64::from(inst.len),
-                Ok(Flow::Jump(target)) => hart.pc = target,
+                Ok(Flow::Next) => {
+                    let next = hart.pc + u64::from(inst.len);
+                    bus.note_flow(inst, hart.pc, None);
+                    hart.pc = next;
+                }
+                Ok(Flow::Jump(target)) => {
+                    bus.note_flow(inst, hart.pc, Some(target));
+                    hart.pc = target;
+                }
                 Ok(Flow::Ecall) => system_call = true,
                 Ok(Flow::Ebreak) => return Err(message(hart.pc, bus, "the program ran into an ebreak".into()).into()),
                 Err(stop) => return Err(fault(hart.pc, bus, stop).into()),
             }
             code_changed = inst.class() == durasim_isa::Class::FenceI;
+            if inst.class() == durasim_isa::Class::Marker && bus.has_arrived(hart.pc)? {
+                return Ok(Left::Arrived);
+            }
         }
         if code_changed {
             blocks.clear();

@@ -5,7 +5,9 @@
 
 mod config;
 mod functional;
+mod fork;
 mod kernel;
+mod latency;
 mod machine;
 mod measure;
 mod port;
@@ -13,7 +15,10 @@ pub mod presets;
 mod result;
 mod run;
 mod scheduler;
+mod session;
+mod snapshot;
 mod system;
+mod transplant;
 mod turns;
 
 pub use config::{CacheConfig, Inclusion, InterconnectConfig, MachineConfig};
@@ -22,4 +27,6 @@ pub use functional::{FunctionalEnding, run_functionally};
 pub use machine::{Captured, Ending, Machine, PoolContents, Program, memory_map, read_elf};
 pub use result::{Bytes, Host, Region, RunResult};
 pub use run::{Prepared, RunRequest, prepare, run};
+pub use session::Session;
+pub use snapshot::{About, Snapshot};
 pub use system::{CoherenceStats, DRAM_BASE, Observer, PMEM_BASE, Plan, System, TxStats};

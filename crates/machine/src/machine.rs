@@ -6,7 +6,7 @@ use crate::measure::{Measurements, Moment, RegionEnd};
 use crate::port::MachinePort;
 use crate::scheduler::Scheduler;
 use crate::system::{DRAM_BASE, PMEM_BASE, Plan, System};
-use crate::turns::Vacating;
+use crate::turns::{Cut, Vacating};
 use durasim_core::{Core, CoreStats};
 use durasim_guest::{MemoryMap, Output, PmemPool, PoolFile, Process, ProcessConfig};
 use durasim_isa::Hart;
@@ -101,6 +101,8 @@ pub enum Ending {
     InstructionLimit,
     /// An observer, or whoever takes the output, stopped the machine.
     Stopped,
+    /// The program has passed the mark that was asked for; the run can go on.
+    Mark,
 }
 
 /// A machine.
@@ -112,6 +114,10 @@ pub struct Machine {
     pub(crate) scheduler: Scheduler,
     /// Why each core is to become empty.
     pub(crate) vacating: Vec<Option<Vacating>>,
+    /// A turn that a limit of instructions has cut short.
+    pub(crate) cut: Option<Cut>,
+    /// The mark at which a run ends.
+    pub(crate) stop_at_mark: Option<u64>,
     pub(crate) context_switch_cycles: Cycle,
     pub(crate) skew_cycles: Cycle,
 }
@@ -142,9 +148,16 @@ impl Machine {
             measure: Measurements::new(config.cores),
             scheduler: Scheduler::new(config.cores, config.core.time_slice_cycles),
             vacating: vec![None; config.cores.into()],
+            cut: None,
+            stop_at_mark: None,
             context_switch_cycles: config.core.context_switch_cycles,
             skew_cycles: config.skew_cycles,
         })
+    }
+
+    /// A run ends with [`Ending::Mark`] when the program passes the snapshot mark of this number, once.
+    pub fn stop_at_mark(&mut self, mark: Option<u64>) {
+        self.stop_at_mark = mark;
     }
 
     /// The memory system.
@@ -224,12 +237,11 @@ impl Machine {
     ///
     /// # Errors
     /// Never in a working design; a recovery that reports lost work is an error of the run.
-    pub(crate) fn shut_down(&mut self, prepared: &crate::Prepared) -> Result<PoolContents, Error> {
+    pub(crate) fn shut_down(&mut self, plan: &Plan) -> Result<PoolContents, Error> {
         let at = self.cycle();
         self.system.drain_queues(at);
         let (mut image, _) = self.system.crash_image(u64::MAX);
         self.system.write_caches_home(&mut image);
-        let plan = &prepared.plan;
         let report = (plan.row.hardware.recover)(&plan.spec, &plan.geometry, &mut image)
             .expect("recovery is not cut in an orderly shutdown");
         if let Some(loss) = report.losses.first() {

@@ -1,20 +1,21 @@
 //! What is measured: the region of interest, latencies of operations, and the state of all counters at its end.
 
+use crate::latency::Latency;
 use durasim_guest::ThreadId;
 use durasim_isa::Marker;
 use durasim_types::{CoreId, Cycle, PhysAddr, Stats};
-use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Instructions and cycles at a moment of the run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Moment {
     pub instructions: u64,
     pub cycle: Cycle,
 }
 
 /// Everything the result reports of a region, taken at its end.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RegionEnd {
     pub at: Moment,
     pub stats: Stats,
@@ -22,21 +23,24 @@ pub(crate) struct RegionEnd {
     pub residual_dirty_bytes: u64,
     pub tx: crate::system::TxStats,
     pub ops: u64,
-    pub latency: Histogram<u64>,
+    pub latency: Latency,
 }
 
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Measurements {
     pub roi_begin: Option<Moment>,
     pub roi_end: Option<RegionEnd>,
     /// A marker of the region of interest that the machine has not yet seen.
     pub pending: Option<(Marker, Cycle)>,
+    /// A snapshot mark that the machine has not yet seen.
+    pub mark: Option<u64>,
     pub data_base: Option<PhysAddr>,
     pub cache_block_operations: u64,
     /// The thread on each core, whose operations are measured.
     pub threads: Vec<ThreadId>,
     op_begun: BTreeMap<ThreadId, Cycle>,
     pub ops: u64,
-    pub op_latency: Histogram<u64>,
+    pub op_latency: Latency,
 }
 
 impl Measurements {
@@ -45,12 +49,13 @@ impl Measurements {
             roi_begin: None,
             roi_end: None,
             pending: None,
+            mark: None,
             data_base: None,
             cache_block_operations: 0,
             threads: vec![ThreadId::FIRST; cores.into()],
             op_begun: BTreeMap::new(),
             ops: 0,
-            op_latency: Histogram::new(3).expect("three digits are a valid precision"),
+            op_latency: Latency::new(),
         }
     }
 
@@ -69,7 +74,7 @@ impl Measurements {
     pub fn op_end(&mut self, core: CoreId, at: Cycle) {
         if let Some(begun) = self.op_begun.remove(&self.threads[core.0 as usize]) {
             self.ops += 1;
-            self.op_latency.record(at.saturating_sub(begun)).expect("the histogram grows");
+            self.op_latency.record(at.saturating_sub(begun));
         }
     }
 }

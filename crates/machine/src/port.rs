@@ -125,8 +125,14 @@ impl Port for MachinePort<'_> {
                 self.measure.pending = Some((marker, at));
                 return Ok(Control::Yield);
             }
-            // Snapshots are not taken yet; the core handles the markers of transactions itself.
-            Marker::SnapshotMark | Marker::TxBegin | Marker::TxCommit | Marker::TxAbort | Marker::TxCommitting => {}
+            // The core hands control back whether or not somebody wants the mark: it costs a turn, and a run must not
+            // depend on who watches it.
+            Marker::SnapshotMark => {
+                self.measure.mark = Some(argument);
+                return Ok(Control::Yield);
+            }
+            // The core handles the markers of transactions itself.
+            Marker::TxBegin | Marker::TxCommit | Marker::TxAbort | Marker::TxCommitting => {}
         }
         Ok(Control::Continue)
     }

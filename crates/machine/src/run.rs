@@ -1,8 +1,8 @@
 //! From a request to a result.
 
-use crate::machine::{Ending, Machine, PoolContents, Program, read_elf};
-use crate::measure::Moment;
-use crate::result::{Bytes, Host, Region, RunResult, latencies, ops_of};
+use crate::machine::{Ending, PoolContents, Program, read_elf};
+use crate::result::{Bytes, Host, Region, RunResult};
+use crate::session::Session;
 use crate::system::Plan;
 use crate::{FunctionalEnding, MachineConfig, presets, run_functionally};
 use durasim_design::Row;
@@ -68,10 +68,29 @@ pub struct RunRequest {
     /// Execution without caches, timing or design.
     #[serde(default)]
     pub functional: bool,
+    /// Saves the machine when the program passes the snapshot mark of this number for the first time.
+    #[serde(default)]
+    pub snapshot_at: Option<u64>,
+    /// The host file for that.
+    #[serde(default)]
+    pub snapshot: Option<PathBuf>,
+    /// Goes on with the machine in this host file.
+    #[serde(default)]
+    pub from: Option<PathBuf>,
+    /// Runs functionally up to a mark, or to the begin of the region of interest (`roi`).
+    #[serde(default)]
+    pub fast_forward: Option<String>,
+    /// Whether caches and predictors are warm when the detailed run starts elsewhere than at the program's begin.
+    #[serde(default = "yes")]
+    pub warm: bool,
 }
 
 const fn one() -> u32 {
     1
+}
+
+const fn yes() -> bool {
+    true
 }
 
 /// A request whose names are resolved and whose parameters are checked.
@@ -85,6 +104,8 @@ pub struct Prepared {
     pub program: Program,
     /// The hash of the pool file that was given, if one was.
     pub pool_hash: Option<String>,
+    /// How the run starts, if not with the program's first instruction on this machine.
+    pub start: Option<Value>,
 }
 
 /// Reads the machine file or preset.
@@ -118,11 +139,32 @@ fn domain_of(request: &RunRequest, row: &Row) -> Result<Domain, ConfigError> {
     Ok(domain)
 }
 
+/// Refuses options about where a run starts and is saved that exclude each other.
+fn check_start(request: &RunRequest) -> Result<(), ConfigError> {
+    let refuse = |field: &str, problem: &str| Err(ConfigError::new(field, problem));
+    match (&request.snapshot_at, &request.snapshot) {
+        (Some(_), None) => return refuse("snapshot", "a run with snapshot_at needs the file that the snapshot goes to"),
+        (None, Some(_)) => return refuse("snapshot_at", "a run with snapshot needs the mark at which it is taken"),
+        _ => {}
+    }
+    if request.from.is_some() && request.pool.is_some() {
+        return refuse("pool", "a run from a snapshot has the pool that is in it");
+    }
+    if request.from.is_some() && request.fast_forward.is_some() {
+        return refuse("fast_forward", "a run from a snapshot starts there");
+    }
+    if request.functional && (request.snapshot.is_some() || request.from.is_some() || request.fast_forward.is_some()) {
+        return refuse("functional", "a functional run has no machine that could be saved, gone on with or reached");
+    }
+    Ok(())
+}
+
 /// Resolves and checks a request.
 ///
 /// # Errors
 /// Everything that is refused before cycle 0.
 pub fn prepare(request: &RunRequest, registry: &[Row]) -> Result<Prepared, Error> {
+    check_start(request)?;
     let config = machine_of(&request.machine, &request.set)?;
     let known = |name: &str| registry.iter().any(|row| row.hardware.name == name);
     if let Some(name) = config.design.keys().find(|name| !known(name)) {
@@ -154,11 +196,11 @@ pub fn prepare(request: &RunRequest, registry: &[Row]) -> Result<Prepared, Error
         seed: request.seed,
         pool,
     };
-    Ok(Prepared { config, plan, program, pool_hash })
+    Ok(Prepared { config, plan, program, pool_hash, start: None })
 }
 
 /// The machine and the design's parameters as a result reports them.
-fn configuration(prepared: &Prepared) -> Value {
+pub(crate) fn configuration(prepared: &Prepared) -> Value {
     let mut machine = serde_json::to_value(&prepared.config).expect("a machine is plain data");
     if let Some(fields) = machine.as_object_mut() {
         let design = if prepared.plan.spec.as_object().is_some_and(|s| s.is_empty()) {
@@ -167,11 +209,14 @@ fn configuration(prepared: &Prepared) -> Value {
             json!({ prepared.plan.row.hardware.name: prepared.plan.spec })
         };
         fields.insert("design".into(), design);
+        if let Some(start) = &prepared.start {
+            fields.insert("start".into(), start.clone());
+        }
     }
     machine
 }
 
-fn save_pool(path: &Path, contents: &PoolContents, row: &str) -> Result<(), Error> {
+pub(crate) fn save_pool(path: &Path, contents: &PoolContents, row: &str) -> Result<(), Error> {
     contents.to_file(row).save(path).map(drop)
 }
 
@@ -184,59 +229,23 @@ pub fn run(request: &RunRequest, registry: &[Row], output: &mut dyn Output) -> R
     if request.functional {
         return run_flat(request, &prepared, output);
     }
-    let mut machine = Machine::new(&prepared.config, &prepared.plan, &prepared.program)?;
-    let started = Instant::now();
-    let ending = machine.run(request.max_instructions, output)?;
-    let elapsed = started.elapsed();
-    let guest_exit_code = exit_code(&ending, request)?;
-
-    let end = machine.now();
-    let (begin, region) = match (machine.measure.roi_begin, machine.measure.roi_end.take()) {
-        (Some(begin), Some(region)) => (begin, region),
-        (Some(begin), None) => (begin, machine.region_end(end)),
-        (None, _) => (Moment::default(), machine.region_end(end)),
-    };
-    let clock = machine.system().geometry().clock;
-    let roi = Region::between(begin, region.at);
-    let ops = ops_of(&region).or(request.ops);
-    let microseconds = clock.nanos(roi.cycles) / 1000.0;
-    let mut digest = machine.digest();
-    if let Some(hash) = &prepared.pool_hash {
-        digest = blend(&digest, hash);
+    let mut session = Session::start(request, prepared, registry, output)?;
+    let mut ending = session.run(request.snapshot_at, request.max_instructions, output)?;
+    if let (Some(mark), Some(path)) = (request.snapshot_at, &request.snapshot) {
+        if ending != Ending::Mark {
+            let problem = format!("the program did not pass the mark {mark}: no snapshot was written");
+            return Err(ConfigError::new("snapshot_at", problem).into());
+        }
+        session.save(Some(mark))?.write(path)?;
+        ending = session.run(None, request.max_instructions, output)?;
     }
-    let result = RunResult {
-        schema: "durasim-run/1".into(),
-        durasim_version: env!("CARGO_PKG_VERSION").into(),
-        design: prepared.plan.row.name.into(),
-        workload: request.workload.clone(),
-        machine: prepared.config.name.clone(),
-        domain: prepared.plan.domain.name().into(),
-        seed: request.seed,
-        threads: request.threads,
-        ops,
-        roi,
-        program: Region::between(Moment::default(), end),
-        throughput_ops_per_us: ops.filter(|_| microseconds > 0.0).map(|n| n as f64 / microseconds),
-        pmem_write_bytes: Bytes::of(region.media_write_bytes),
-        pmem_residual_dirty_bytes: region.residual_dirty_bytes,
-        latency_ns: latencies(&region.latency, clock),
-        tx: region.tx,
-        digest,
-        guest_exit_code,
-        host: Host::new(end.instructions, elapsed),
-        configuration: configuration(&prepared),
-        stats: region.stats,
-    };
-    if let Some(path) = &request.pool {
-        save_pool(path, &machine.shut_down(&prepared)?, prepared.plan.row.name)?;
-    }
-    Ok(result)
+    session.finish(&ending)
 }
 
-fn exit_code(ending: &Ending, request: &RunRequest) -> Result<i32, Error> {
+pub(crate) fn exit_code(ending: &Ending, request: &RunRequest) -> Result<i32, Error> {
     match ending {
         Ending::Exited(code) => Ok(*code),
-        Ending::InstructionLimit | Ending::Stopped => {
+        Ending::InstructionLimit | Ending::Stopped | Ending::Mark => {
             let limit = request.max_instructions.unwrap_or(u64::MAX);
             let problem = format!("the program did not end within {limit} instructions");
             Err(ConfigError::new("max_instructions", problem).into())
@@ -245,7 +254,7 @@ fn exit_code(ending: &Ending, request: &RunRequest) -> Result<i32, Error> {
 }
 
 /// Ties the hash of a given pool file into a digest.
-fn blend(digest: &str, pool_hash: &str) -> String {
+pub(crate) fn blend(digest: &str, pool_hash: &str) -> String {
     use std::hash::Hasher;
     let mut both = durasim_types::Digest::default();
     both.write(digest.as_bytes());

@@ -7,6 +7,15 @@ use durasim_types::{CoreId, Cycle};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 
+/// Threads without a machine.
+pub(crate) struct Parked {
+    /// The thread that had each core last.
+    pub last: Vec<Option<ThreadId>>,
+    pub ready: Vec<Ready>,
+    /// Thread, when it can run by itself, whether that is a time-out of a futex.
+    pub blocked: Vec<(ThreadId, ThreadContext, Option<Cycle>, bool)>,
+}
+
 /// A thread that can run and has no core.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Ready {
@@ -55,6 +64,31 @@ impl Scheduler {
         let mut seats = vec![Seat::default(); cores.into()];
         seats[0] = Seat { thread: Some(ThreadId::FIRST), last: Some(ThreadId::FIRST), slice_end: slice_cycles };
         Scheduler { seats, ready: VecDeque::new(), blocked: BTreeMap::new(), slice_cycles, switches: 0 }
+    }
+
+    /// The scheduler of a machine on which a program goes on: nobody has a core yet, all who can run can from `start`
+    /// on. `here` gives the cycle of this machine for one of theirs.
+    pub fn resumed(parked: Parked, slice_cycles: Cycle, start: Cycle, here: impl Fn(Cycle) -> Cycle) -> Self {
+        let seats = parked.last.into_iter().map(|last| Seat { thread: None, last, slice_end: 0 }).collect();
+        let ready = parked.ready.into_iter().map(|ready| Ready { since: start, ..ready }).collect();
+        let blocked = parked.blocked.into_iter().map(|(thread, context, until, futex)| {
+            (thread, Blocked { context, until: until.map(&here), futex })
+        });
+        Scheduler { seats, ready, blocked: blocked.collect(), slice_cycles, switches: 0 }
+    }
+
+    /// Takes all threads away: those that can run, by the core that each had last, then in the order of waiting; and
+    /// those that cannot, with the time at which each can and whether that is a time-out.
+    pub fn take_all(&mut self) -> Parked {
+        let had = |thread: ThreadId| self.seats.iter().position(|seat| seat.last == Some(thread));
+        let mut ready: Vec<(Option<usize>, Ready)> = self.ready.drain(..).map(|r| (had(r.thread), r)).collect();
+        ready.sort_by_key(|(core, _)| core.unwrap_or(usize::MAX));
+        let blocked = std::mem::take(&mut self.blocked).into_iter();
+        Parked {
+            last: self.seats.iter().map(|seat| seat.last).collect(),
+            ready: ready.into_iter().map(|(_, ready)| ready).collect(),
+            blocked: blocked.map(|(thread, b)| (thread, b.context, b.until, b.futex)).collect(),
+        }
     }
 
     /// The thread that has a core.

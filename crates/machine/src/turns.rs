@@ -9,12 +9,22 @@ use durasim_core::{Exit, ThreadContext};
 use durasim_guest::{Output, SyscallOutcome, ThreadEvent};
 use durasim_isa::{Fault, FaultKind, Marker, Stop, disassemble};
 use durasim_types::{CoreId, Cycle, Error, GuestFault};
+use serde::{Deserialize, Serialize};
 
 /// Instructions between two looks at the outside world (output, cancellation).
 const SLICE: u64 = 1 << 20;
 
+/// The rest of a turn that a limit of instructions has cut short. The run goes on with it: where a run is interrupted
+/// must not change who comes next.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Cut {
+    core: CoreId,
+    until: Cycle,
+    instructions: u64,
+}
+
 /// Why a core lets all its stores leave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Vacating {
     /// Another thread is to have it.
     Switch,
@@ -35,13 +45,17 @@ enum Turn {
 }
 
 impl Machine {
-    /// Runs the program to its end, or until `max_instructions`, or until an observer stops it.
+    /// Runs the program to its end, or until `max_instructions`, or until an observer stops it. A run that ended at the
+    /// limit or at a mark can be gone on with, by another call, and then takes the same course as without the stop.
     ///
     /// # Errors
     /// Faults of the guest, and a machine that is stuck.
     pub fn run(&mut self, max_instructions: Option<u64>, output: &mut dyn Output) -> Result<Ending, Error> {
         let limit = max_instructions.unwrap_or(u64::MAX);
         let mut looked_at = 0;
+        if self.passed_mark() {
+            return Ok(Ending::Mark);
+        }
         loop {
             let executed = self.instructions();
             if executed >= limit {
@@ -53,25 +67,40 @@ impl Machine {
                     return Ok(Ending::Stopped);
                 }
             }
-            self.fill_cores();
-            match self.turn() {
-                Turn::Core(core, until) => {
-                    if let Some(ending) = self.act(core, until, (limit - executed).min(SLICE), output)? {
-                        return Ok(ending);
-                    }
+            let (turn, budget) = match self.cut.take() {
+                Some(Cut { core, until, instructions }) => (Turn::Core(core, until), instructions),
+                None => {
+                    self.fill_cores();
+                    (self.turn(), SLICE)
                 }
-                Turn::Memory => {
-                    self.system.step_once(Cycle::MAX);
+            };
+            if let Some(ending) = self.take(turn, budget, limit - executed, output)? {
+                return Ok(ending);
+            }
+        }
+    }
+
+    /// The next turn, where no thread gets a core any more.
+    pub(crate) fn take_last_turn(&mut self, output: &mut dyn Output) -> Result<Option<Ending>, Error> {
+        self.take(self.turn(), SLICE, u64::MAX, output)
+    }
+
+    fn take(&mut self, turn: Turn, budget: u64, limit: u64, output: &mut dyn Output) -> Result<Option<Ending>, Error> {
+        match turn {
+            Turn::Core(core, until) => {
+                if let Some(ending) = self.act(core, until, budget, limit, output)? {
+                    return Ok(Some(ending));
                 }
-                Turn::Sleepers(due) => self.scheduler.wake_due(due),
-                Turn::Nobody => return Err(self.deadlock()),
             }
-            if let Some(error) = self.system.error() {
-                return Err(error.clone());
+            Turn::Memory => {
+                self.system.step_once(Cycle::MAX);
             }
-            if self.system.halted() {
-                return Ok(Ending::Stopped);
-            }
+            Turn::Sleepers(due) => self.scheduler.wake_due(due),
+            Turn::Nobody => return Err(self.deadlock()),
+        }
+        match self.system.error() {
+            Some(error) => Err(error.clone()),
+            None => Ok(self.system.halted().then_some(Ending::Stopped)),
         }
     }
 
@@ -138,13 +167,26 @@ impl Machine {
         }
     }
 
-    /// A core acts up to cycle `until`.
-    fn act(&mut self, id: CoreId, until: Cycle, budget: u64, output: &mut dyn Output) -> Result<Option<Ending>, Error> {
+    /// A core acts up to cycle `until`, or executes about `budget` instructions. Its turn is cut short behind `limit`.
+    fn act(
+        &mut self,
+        id: CoreId,
+        until: Cycle,
+        budget: u64,
+        limit: u64,
+        output: &mut dyn Output,
+    ) -> Result<Option<Ending>, Error> {
         let index = id.0 as usize;
+        let before = self.cores[index].instructions();
         let mut port = MachinePort { system: &mut self.system, process: &mut self.process, measure: &mut self.measure };
-        let exit = self.cores[index].run(&mut port, until, budget);
+        let exit = self.cores[index].run(&mut port, until, budget.min(limit));
         if let Some(error) = self.system.error() {
             return Err(error.clone());
+        }
+        let done = self.cores[index].instructions() - before;
+        if exit == Exit::Budget && (limit..budget).contains(&done) {
+            self.cut = Some(Cut { core: id, until, instructions: budget - done });
+            return Ok(None);
         }
         match exit {
             Exit::Budget => self.preempt(id),
@@ -168,7 +210,12 @@ impl Machine {
                     };
                 }
             }
-            Exit::Yield => self.region_marker(id),
+            Exit::Yield => {
+                self.region_marker(id);
+                if self.passed_mark() {
+                    return Ok(Some(Ending::Mark));
+                }
+            }
             Exit::Halted => return Ok(Some(Ending::Stopped)),
             Exit::Breakpoint => return Err(self.fault(id, "the program ran into an ebreak").into()),
             Exit::NestedTransaction => {
@@ -325,15 +372,30 @@ impl Machine {
         Ok(())
     }
 
+    /// Whether the program has just passed the mark at which the run is to end.
+    fn passed_mark(&mut self) -> bool {
+        let mark = self.measure.mark.take();
+        let wanted = mark.is_some() && mark == self.stop_at_mark;
+        if wanted {
+            self.stop_at_mark = None;
+        }
+        wanted
+    }
+
+    /// The region of interest begins: what was counted so far belongs to no region.
+    pub(crate) fn begin_region(&mut self, now: Moment) {
+        self.system.reset_stats();
+        self.cores.iter_mut().for_each(|core| core.reset_stats());
+        self.measure.reset();
+        self.measure.roi_begin = Some(now);
+        self.measure.roi_end = None;
+    }
+
     fn region_marker(&mut self, id: CoreId) {
         let Some((marker, _)) = self.measure.pending.take() else { return };
         let now = Moment { instructions: self.instructions(), cycle: self.cores[id.0 as usize].cycle() };
         if marker == Marker::RoiBegin {
-            self.system.reset_stats();
-            self.cores.iter_mut().for_each(|core| core.reset_stats());
-            self.measure.reset();
-            self.measure.roi_begin = Some(now);
-            self.measure.roi_end = None;
+            self.begin_region(now);
         } else if self.measure.roi_begin.is_some() {
             self.measure.roi_end = Some(self.region_end(now));
         }

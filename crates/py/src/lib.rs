@@ -4,6 +4,7 @@
 mod errors;
 mod lists;
 mod simulate;
+mod snapshots;
 mod supervise;
 
 use pyo3::prelude::*;
@@ -14,5 +15,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     errors::register(module)?;
     lists::register(module)?;
-    simulate::register(module)
+    simulate::register(module)?;
+    snapshots::register(module)
 }

@@ -54,7 +54,7 @@ fn run(py: Python<'_>, request: &str, output: &Bound<'_, PyAny>) -> PyResult<Str
     Ok(serde_json::to_string(&result).expect("a result is plain data"))
 }
 
-fn parse<T: DeserializeOwned>(py: Python<'_>, request: &str) -> PyResult<T> {
+pub(crate) fn parse<T: DeserializeOwned>(py: Python<'_>, request: &str) -> PyResult<T> {
     serde_json::from_str(request).map_err(|error| {
         let refusal: Error = ConfigError::new("request", error.to_string()).into();
         to_python(py, &refusal)

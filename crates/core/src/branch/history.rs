@@ -1,5 +1,6 @@
 //! Global branch history, folded to the widths of the tables.
 
+use serde::{Deserialize, Serialize};
 use std::hash::Hasher;
 
 use super::PredictorConfig;
@@ -17,7 +18,7 @@ const RING_BITS: usize = 1024;
 /// enters, the bit that leaves the history is taken out where it has rotated to. Lanes are arrays, and their loops
 /// have neither branches nor a result that overlaps a source, so that the compiler advances all lengths with a few
 /// vector instructions.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Folded {
     pub(super) value: [u16; LANES],
     mask: [u16; LANES],
@@ -54,7 +55,7 @@ impl Folded {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct History {
     /// The last outcomes: number n is bit n % 64 of word n / 64, modulo the size of the ring.
     ring: [u64; RING_BITS / 64],

@@ -1,5 +1,6 @@
 //! The loop predictor.
 
+use serde::{Deserialize, Serialize};
 use std::hash::Hasher;
 
 use super::{scramble, step};
@@ -8,7 +9,7 @@ pub(super) const LOOP_WAYS: usize = 4;
 const LOOP_CONFIDENCE: u8 = 3;
 const LOOP_AGE: u8 = 7;
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Loop {
     /// Odd; 0 in an entry without a loop.
     tag: u16,
@@ -25,7 +26,7 @@ struct Loop {
 }
 
 /// Recognises loops that always run the same number of times, however long and whatever their bodies do.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Loops {
     entries: Vec<Loop>,
     /// From 0 up, a confident loop overrides TAGE.

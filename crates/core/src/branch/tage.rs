@@ -1,11 +1,12 @@
 //! TAGE: a bimodal base and tagged tables of geometric history lengths.
 
+use serde::{Deserialize, Serialize};
 use std::hash::Hasher;
 
 use super::history::{HALF, History, LANES};
 use super::{NO_TAG, PredictorConfig, scramble, step};
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Tagged {
     tag: u16,
     /// -4 to 3, taken from 0 up.
@@ -25,7 +26,7 @@ const MULTIPLIERS: [u16; LANES] = {
     multipliers
 };
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Tage {
     /// -2 to 1, taken from 0 up.
     base: Vec<i8>,

@@ -1,5 +1,6 @@
 //! Targets: the branch target buffer and the table of indirect targets.
 
+use serde::{Deserialize, Serialize};
 use std::hash::Hasher;
 
 use super::history::{History, INDIRECT_TAG_BITS};
@@ -8,14 +9,14 @@ use super::{NO_TAG, scramble};
 /// An address that no branch has: instructions start at even addresses.
 const NO_PC: u64 = u64::MAX;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Target {
     pc: u64,
     target: u64,
 }
 
 /// Last targets of taken branches, each set ordered from the most to the least recently used way.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Btb {
     slots: Vec<Target>,
     ways: usize,
@@ -48,7 +49,7 @@ impl Btb {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct IndirectTarget {
     target: u64,
     tag: u16,
@@ -57,7 +58,7 @@ struct IndirectTarget {
 }
 
 /// Targets of indirect branches whose choice follows from the branches before them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Indirect {
     entries: Vec<IndirectTarget>,
     /// The lane of the history with this table's folds.

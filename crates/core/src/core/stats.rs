@@ -1,7 +1,9 @@
 //! What a core counts.
 
+use serde::{Deserialize, Serialize};
+
 /// Counters of a core.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoreStats {
     /// Conditional branches.
     pub branches: u64,

@@ -46,9 +46,13 @@ pub enum Fault {
     AckedBeforeMedia,
     /// Commits do not turn entries into committed ones.
     CommitForgotten,
+    /// Every core gets every line, also those of open transactions of others.
+    ProbeGrants,
+    /// Cores may read lines of open transactions of others.
+    ProbeGrantsReaders,
 }
 
-const FAULTS: [Fault; 16] = [
+const FAULTS: [Fault; 18] = [
     Fault::None,
     Fault::RecoveryDropsEmergencyEntry,
     Fault::RecoveryDropsMapping,
@@ -65,6 +69,8 @@ const FAULTS: [Fault; 16] = [
     Fault::RecoveryForgetsShadows,
     Fault::AckedBeforeMedia,
     Fault::CommitForgotten,
+    Fault::ProbeGrants,
+    Fault::ProbeGrantsReaders,
 ];
 
 /// The design `D` with the fault of that number.
@@ -268,7 +274,11 @@ impl Durability for State {
     }
 
     fn probe(&mut self, cx: &Ctx, request: &Request, out: &mut Actions) -> Probe {
-        self.inner.probe(cx, request, out)
+        match self.fault {
+            Fault::ProbeGrants => Probe::Grant,
+            Fault::ProbeGrantsReaders if !request.write => Probe::Grant,
+            _ => self.inner.probe(cx, request, out),
+        }
     }
 
     fn accept(&mut self, cx: &Ctx, controller: u16, at: PhysAddr, token: Option<Token>) -> Accept {
@@ -401,5 +411,12 @@ pub fn faulty_rows() -> Vec<(Fault, Row)> {
         TaggedLinesGoHome,
         AbortKeepsLines
     ));
+    rows
+}
+
+/// Rows that must be caught on several cores.
+pub fn faulty_rows_of_many() -> Vec<(Fault, Row)> {
+    let mut rows = rows!(hercules, "hercules", ProbeGrants, ProbeGrantsReaders, AbortKeepsLines, CopyDownForgotten);
+    rows.extend(rows!(tc, "tc", FillIgnoresEntries, AbortKeepsLines, CommitForgotten));
     rows
 }

@@ -6,6 +6,7 @@ use super::settings::Setting;
 use super::{Effort, REGION_BYTES, Tally, trace};
 use durasim_core::Outcome;
 use durasim_crash::ByteOracle;
+use durasim_design::Hooks;
 use durasim_machine::{MachineConfig, PMEM_BASE, Plan, System};
 use durasim_types::{CoreId, Cycle, DataRange, Pages, Rng, TxId};
 use std::sync::{Arc, Mutex};
@@ -25,6 +26,8 @@ pub struct Life {
     pub tx_ops_max: u64,
     pub transactions: bool,
     pub aborts: bool,
+    /// Whether the hardware keeps transactions from each other.
+    pub isolated: bool,
     /// Turns, in percent, that go to any port instead of the one with the smallest time.
     disorder_percent: u64,
     switch_percent: u64,
@@ -85,6 +88,7 @@ impl Life {
             tx_ops_max: 1 + rng.below(60),
             transactions: setting.transactions,
             aborts: setting.aborts,
+            isolated: setting.row.hardware.hooks.has(Hooks::PROBE),
             disorder_percent: [0, 0, 5, 100][rng.below(4) as usize],
             switch_percent: if cores > 1 || threads > 1 { [0, 1, 5, 15][rng.below(4) as usize] } else { 0 },
             tally: Tally::default(),
@@ -319,7 +323,7 @@ impl Life {
 
     fn request_done(&mut self, port: usize, request: Request) -> Result<(), String> {
         match request {
-            Request::Store(place, data) => self.stored(port, place, &data.to_le_bytes()[..place.len as usize]),
+            Request::Store(place, data) => self.stored(port, place, &data.to_le_bytes()[..place.len as usize])?,
             Request::Begin(_) => {}
             Request::Commit(tx) => {
                 let index = self.ports[port].thread.expect("a thread has the port");

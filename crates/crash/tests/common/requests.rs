@@ -13,6 +13,12 @@ const CODE_REGION: PhysAddr = DRAM_BASE.plus(2 << 20);
 impl Life {
     /// Any bytes that lie in one line.
     fn place(&mut self) -> Place {
+        if self.rng.below(8) == 0
+            && let Some(reserved) = self.ports.iter().rev().find_map(|port| port.reserved)
+        {
+            // What somebody has reserved.
+            return reserved.place;
+        }
         let dram = self.rng.below(5) == 0;
         let (base, lines) = if dram { (DRAM_REGION, &self.dram_lines) } else { (PMEM_BASE, &self.pmem_lines) };
         let line = lines[self.rng.below(lines.len() as u64) as usize];
@@ -55,11 +61,11 @@ impl Life {
                 let place = self.word();
                 self.swap(port, place)
             }
-            93 => {
+            93 if self.ports[port].reserved.is_none() => {
                 let place = self.word();
                 self.load_reserved(port, place)
             }
-            94 => self.store_conditional(port),
+            93..=94 => self.store_conditional(port),
             95..=96 => self.kernel_write(port, place),
             97..=98 => self.kernel_read(port, place),
             _ => {
@@ -96,6 +102,7 @@ impl Life {
     }
 
     fn compare(&mut self, port: usize, place: Place, found: &[u8], who: &str) -> Result<(), String> {
+        self.check_isolation(port, place)?;
         let expected = self.memory.bytes(place);
         if expected == found {
             return Ok(());
@@ -106,6 +113,28 @@ impl Life {
             "{who} of port {port} read {found:02x?} at {} in cycle {now}, expected {expected:02x?}",
             place.addr()
         ))
+    }
+
+    /// Where the hardware isolates transactions, nobody has got at a line that another one has written and not committed.
+    /// Whether one that is inside commit has committed cannot be seen from outside.
+    fn check_isolation(&self, port: usize, place: Place) -> Result<(), String> {
+        if !self.isolated || !place.is_pmem() {
+            return Ok(());
+        }
+        for (index, thread) in self.threads.iter().enumerate() {
+            let Some(tx) = &thread.tx else { continue };
+            let commits = matches!(thread.pending, Some(Request::Commit(_)));
+            if self.ports[port].thread != Some(index)
+                && !tx.aborted
+                && !commits
+                && tx.undo.iter().any(|(written, _)| written.line() == place.line())
+            {
+                self.check_health()?;
+                let (line, id) = (place.line(), tx.id.0);
+                return Err(format!("port {port} got at {line}, which transaction {id} has not committed"));
+            }
+        }
+        Ok(())
     }
 
     fn is_aborted(&self, port: usize) -> bool {
@@ -149,7 +178,8 @@ impl Life {
     }
 
     /// A store of a port has been made: its bytes are the newest, and other ports have lost their reservations.
-    pub fn stored(&mut self, port: usize, place: Place, data: &[u8]) {
+    pub fn stored(&mut self, port: usize, place: Place, data: &[u8]) -> Result<(), String> {
+        self.check_isolation(port, place)?;
         let before = self.memory.bytes(place).to_vec();
         trace(|| format!("port {port}: {:?} {} is {data:02x?}, was {before:02x?}", self.tx(port), place.addr()));
         self.memory.write(place, data);
@@ -162,13 +192,14 @@ impl Life {
             }
         }
         if !place.is_pmem() {
-            return;
+            return Ok(());
         }
         if let Some(tx) = &mut self.thread_mut(port).tx {
             tx.undo.push((place, before));
         } else {
             self.shared.lock().expect("nobody panics with it").stored_outside(place.addr(), place.len);
         }
+        Ok(())
     }
 
     /// The transaction of a store was aborted. Volatile stores are not rolled back, and this one may or may not have
@@ -180,8 +211,7 @@ impl Life {
         let mut found = vec![0; data.len()];
         self.system.read_newest(core(port), place.addr(), &mut found, None, self.ports[port].now);
         if found == data {
-            self.stored(port, place, data);
-            return Ok(());
+            return self.stored(port, place, data);
         }
         self.compare(port, place, &found, "after an abort, the kernel")
     }
@@ -215,7 +245,7 @@ impl Life {
         if done {
             self.compare(port, place, &old.to_le_bytes(), who)?;
             if let Some(new) = new {
-                self.stored(port, place, &new.to_le_bytes());
+                self.stored(port, place, &new.to_le_bytes())?;
             }
         }
         self.release_if_plain(port);
@@ -305,7 +335,7 @@ impl Life {
         if self.is_aborted(port) {
             self.take_notice(port)?;
         } else if !self.system.halted() {
-            self.stored(port, place, &data);
+            self.stored(port, place, &data)?;
         }
         self.release_if_plain(port);
         Ok(())

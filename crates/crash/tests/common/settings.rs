@@ -136,10 +136,14 @@ impl Setting {
         sharing(&mut rng, &mut setting.sets);
         setting.locking = match row.hardware.name {
             "hercules" => {
-                setting.sets.push(format!(
-                    "design.hercules.conflict_loser={}",
-                    one_of(&mut rng, &["\"owner\"", "\"requester\""])
-                ));
+                let loser = one_of(&mut rng, &["\"owner\"", "\"requester\""]);
+                setting.sets.push(format!("design.hercules.conflict_loser={loser}"));
+                if rng.below(3) == 0 {
+                    // Others go on while a commit waits for the controller.
+                    setting.sets.push("design.hercules.tx_len_store=\"controller\"".into());
+                    setting.sets.push("pmem.controller.write_queue_entries=1".into());
+                    setting.sets.push("interconnect.write_back_buffers=1".into());
+                }
                 [Locking::Nothing, Locking::Words, Locking::Lines][rng.below(3) as usize]
             }
             "tc" => [Locking::Words, Locking::Words, Locking::Lines][rng.below(3) as usize],

@@ -1,5 +1,6 @@
 //! Memory without caches and the bus of a hart on it.
 
+use super::journey::Journey;
 use crate::system::PMEM_BASE;
 use durasim_guest::{PhysMemory, Process};
 use durasim_isa::{Access, AmoOp, Bus, CacheBlockOp, Counter, Fault, FaultKind, FenceSet, Marker};
@@ -33,14 +34,16 @@ const TLB_ENTRIES: usize = 64;
 pub(super) struct FlatBus {
     pub(super) memory: Flat,
     pub(super) process: Process,
-    /// Page and frame of cached translations, for reads and for writes.
-    tlb: [[(u64, u64); TLB_ENTRIES]; 2],
+    /// Page and frame of cached translations, by kind of access.
+    tlb: [[(u64, u64); TLB_ENTRIES]; 3],
     reservation: Option<u64>,
     pub(super) instructions: u64,
     /// Time in which no thread could run, in nanoseconds.
     pub(super) idle_ns: u64,
-    data_base: Option<PhysAddr>,
     pub(super) data_range: Option<DataRange>,
+    pub(super) data_base: Option<PhysAddr>,
+    /// What is noted on the way to a detailed run.
+    pub(super) journey: Option<Box<Journey>>,
 }
 
 impl FlatBus {
@@ -48,12 +51,13 @@ impl FlatBus {
         FlatBus {
             memory,
             process,
-            tlb: [[(u64::MAX, 0); TLB_ENTRIES]; 2],
+            tlb: [[(u64::MAX, 0); TLB_ENTRIES]; 3],
             reservation: None,
             instructions: 0,
             idle_ns: 0,
-            data_base: None,
             data_range: None,
+            data_base: None,
+            journey: None,
         }
     }
 
@@ -68,13 +72,13 @@ impl FlatBus {
     }
 
     pub(super) fn clear_translations(&mut self) {
-        self.tlb = [[(u64::MAX, 0); TLB_ENTRIES]; 2];
+        self.tlb = [[(u64::MAX, 0); TLB_ENTRIES]; 3];
     }
 
     #[inline]
-    fn translate(&mut self, addr: u64, access: Access) -> Result<PhysAddr, Fault> {
+    pub(super) fn translate(&mut self, addr: u64, access: Access) -> Result<PhysAddr, Fault> {
         let page = addr / PAGE_BYTES;
-        let entry = &mut self.tlb[usize::from(access == Access::Write)][page as usize % TLB_ENTRIES];
+        let entry = &mut self.tlb[access as usize][page as usize % TLB_ENTRIES];
         if entry.0 != page {
             let phys = match self.process.space().translate(addr, access) {
                 Err(Fault { why: FaultKind::CopyOnWrite, .. }) => {
@@ -103,6 +107,7 @@ impl Bus for FlatBus {
         let mut word = [0; 8];
         let first = (PAGE_BYTES - addr % PAGE_BYTES).min(u64::from(bytes)) as usize;
         let phys = self.translate(addr, Access::Read)?;
+        self.note_data(phys, false);
         self.memory.read(phys, &mut word[..first]);
         if first < bytes as usize {
             let rest = self.translate(addr + first as u64, Access::Read)?;
@@ -115,6 +120,7 @@ impl Bus for FlatBus {
         let word = value.to_le_bytes();
         let first = (PAGE_BYTES - addr % PAGE_BYTES).min(u64::from(bytes)) as usize;
         let phys = self.translate(addr, Access::Write)?;
+        self.note_data(phys, true);
         if first < bytes as usize {
             let rest = self.translate(addr + first as u64, Access::Write)?;
             self.memory.write(rest, &word[first..bytes as usize]);
@@ -170,6 +176,9 @@ impl Bus for FlatBus {
                 self.data_range = self.data_base.map(|base| DataRange { base, size_bytes: argument });
             }
             _ => {}
+        }
+        if let Some(journey) = &mut self.journey {
+            journey.marker(marker, argument);
         }
     }
 }

@@ -41,6 +41,24 @@ impl RunQueue {
         self.ready.push_back((thread, hart));
     }
 
+    /// `thread` runs again before all others.
+    pub(super) fn first(&mut self, thread: ThreadId, hart: Box<Hart>) {
+        self.ready.push_front((thread, hart));
+    }
+
+    /// Takes all threads away: those that can run, in order, and those that cannot, with the time at which each can by
+    /// itself and whether that is a time-out.
+    #[expect(clippy::type_complexity, reason = "taken apart at once")]
+    pub(super) fn take_all(self) -> (VecDeque<(ThreadId, Box<Hart>)>, Vec<(ThreadId, Box<Hart>, Option<u64>, bool)>) {
+        let alarm = |thread: ThreadId| self.alarms.iter().find(|((_, t), _)| *t == thread);
+        let stopped = self.stopped.iter().map(|(&thread, hart)| match alarm(thread) {
+            Some((&(until_ns, _), &alarm)) => (thread, hart.clone(), Some(until_ns), alarm == Alarm::FutexTimeout),
+            None => (thread, hart.clone(), None, true),
+        });
+        let stopped = stopped.collect();
+        (self.ready, stopped)
+    }
+
     /// `thread` sleeps until this time.
     pub(super) fn sleep(&mut self, thread: ThreadId, hart: Box<Hart>, until_ns: u64) {
         self.stopped.insert(thread, hart);

@@ -13,8 +13,11 @@ mod gates;
 mod hierarchy;
 mod invariants;
 mod requests;
+mod rest;
+mod state;
 mod transactions;
 
+use crate::latency::Latency;
 use crate::{Inclusion, MachineConfig};
 use durasim_cache::{CacheArray, Directory, Mshrs};
 use durasim_design::{Actions, Ctx, Durability, Geometry, Hooks, LevelId, LineTag, Row, SpecError};
@@ -23,11 +26,14 @@ use durasim_types::{
     Clock, ConfigError, CoreId, Cycle, DataRange, Domain, Error, Journal, LineAddr, PAGE_BYTES, Pages, PersistEvent,
     PhysAddr, Stats, TxId,
 };
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::hash::Hasher;
 
 pub use coherence::CoherenceStats;
+pub(crate) use rest::Held;
+pub(crate) use state::{Read, Written};
 pub use transactions::TxStats;
 
 /// First byte of the DRAM.
@@ -107,7 +113,7 @@ impl Plan {
 }
 
 /// Work that the system does by itself later.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Later {
     Timer {
         id: u64,
@@ -192,7 +198,7 @@ pub struct System {
     instructions: u64,
     tx_count: u64,
     tx_stats: TxStats,
-    tx_latency: hdrhistogram::Histogram<u64>,
+    tx_latency: Latency,
     halted: bool,
     error: Option<Error>,
 }
@@ -262,7 +268,7 @@ impl System {
             instructions: 0,
             tx_count: 0,
             tx_stats: TxStats::default(),
-            tx_latency: hdrhistogram::Histogram::new(3).expect("three digits are a valid precision"),
+            tx_latency: Latency::new(),
             halted: false,
             error: None,
             geometry: plan.geometry.clone(),
@@ -450,7 +456,7 @@ impl System {
     }
 
     /// Latencies of committed transactions in cycles since the last reset.
-    pub fn tx_latency(&self) -> &hdrhistogram::Histogram<u64> {
+    pub(crate) fn tx_latency(&self) -> &Latency {
         &self.tx_latency
     }
 }

@@ -1,0 +1,26 @@
+//! A second machine in the same state.
+
+use crate::Machine;
+
+impl Machine {
+    /// A machine in the same state that goes on by itself: neither sees what later happens to the other. Large caches,
+    /// memories, page tables and decoded code are shared until one side changes them, which is why the original has to
+    /// be borrowed mutably.
+    ///
+    /// Nobody watches the fork, and it keeps no journal. It never writes to files of the host
+    /// ([`durasim_guest::Process::fork`]).
+    pub fn fork(&mut self) -> Machine {
+        Machine {
+            system: self.system.fork(),
+            process: self.process.fork(),
+            cores: self.cores.clone(),
+            measure: self.measure.clone(),
+            scheduler: self.scheduler.clone(),
+            vacating: self.vacating.clone(),
+            cut: self.cut,
+            stop_at_mark: self.stop_at_mark,
+            context_switch_cycles: self.context_switch_cycles,
+            skew_cycles: self.skew_cycles,
+        }
+    }
+}

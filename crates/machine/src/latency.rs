@@ -1,0 +1,71 @@
+//! A histogram of latencies that forks share until one of them records, and that has a form for snapshots.
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::sync::Arc;
+
+/// Latencies in core cycles, three digits exact. A clone shares the counts with its original until one of the two changes.
+#[derive(Clone, Debug)]
+pub(crate) struct Latency(Arc<Histogram<u64>>);
+
+impl Latency {
+    pub fn new() -> Self {
+        Latency(Arc::new(Histogram::new(3).expect("three digits are a valid precision")))
+    }
+
+    pub fn record(&mut self, cycles: u64) {
+        Arc::make_mut(&mut self.0).record(cycles).expect("the histogram grows");
+    }
+
+    pub fn reset(&mut self) {
+        match Arc::get_mut(&mut self.0) {
+            Some(histogram) => histogram.reset(),
+            None => *self = Latency::new(),
+        }
+    }
+
+    pub fn histogram(&self) -> &Histogram<u64> {
+        &self.0
+    }
+}
+
+/// The values that occur, as the histogram knows them, and how often.
+impl Serialize for Latency {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let values = self.0.iter_recorded().map(|v| (v.value_iterated_to(), v.count_at_value()));
+        values.collect::<Vec<(u64, u64)>>().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Latency {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut histogram = Histogram::new(3).expect("three digits are a valid precision");
+        for (value, count) in Vec::<(u64, u64)>::deserialize(deserializer)? {
+            histogram.record_n(value, count).map_err(serde::de::Error::custom)?;
+        }
+        Ok(Latency(Arc::new(histogram)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_saved_histogram_answers_as_before_and_a_clone_goes_its_own_way() {
+        let mut a = Latency::new();
+        for cycles in [0, 1, 999, 1000, 2049, 2050, 4097, 1_234_567, 1_234_567, u64::MAX / 2] {
+            a.record(cycles);
+        }
+        let b: Latency = postcard::from_bytes(&postcard::to_stdvec(&a).unwrap()).unwrap();
+        assert_eq!(a.histogram(), b.histogram());
+        for quantile in [0.0, 0.1, 0.5, 0.9, 0.99, 1.0] {
+            assert_eq!(a.histogram().value_at_quantile(quantile), b.histogram().value_at_quantile(quantile));
+        }
+        assert_eq!((a.histogram().max(), a.histogram().min()), (b.histogram().max(), b.histogram().min()));
+        let mut c = a.clone();
+        c.record(7);
+        a.reset();
+        assert_eq!((a.histogram().len(), b.histogram().len(), c.histogram().len()), (0, 10, 11));
+    }
+}

@@ -1,0 +1,189 @@
+//! A program moves from one machine to another: from a snapshot into a machine with another design or other parameters,
+//! or from functional execution into a machine.
+//!
+//! What comes along: the process with its files and threads, registers, both memories as they are newest, the guest's
+//! clock, the number of instructions, the declared data range, and, if wanted, which lines the caches held and what the
+//! branch predictors learnt. What does not: anything in flight (there is none: the old machine comes to rest), the
+//! design's structures and regions (recovery puts their contents home), reservations, statistics, persist events.
+
+use crate::machine::memory_map;
+use crate::measure::Measurements;
+use crate::scheduler::{Parked, Scheduler};
+use crate::system::{Held, Plan, System};
+use crate::turns::Vacating;
+use crate::{Machine, Prepared};
+use durasim_core::branch::{Predictor, PredictorConfig};
+use durasim_core::{Core, CoreConfig};
+use durasim_guest::{Output, Process};
+use durasim_isa::Hart;
+use durasim_types::{Clock, ConfigError, CoreId, DataRange, Error, Pages, PhysAddr, Picos};
+
+/// Where a functional phase ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// At the snapshot mark of this number.
+    Number(u64),
+    /// At the begin of the region of interest.
+    Roi,
+}
+
+impl Mark {
+    /// The mark of an option's value.
+    pub(crate) fn parse(text: &str) -> Result<Mark, ConfigError> {
+        match text.parse() {
+            _ if text == "roi" => Ok(Mark::Roi),
+            Ok(number) => Ok(Mark::Number(number)),
+            Err(_) => Err(ConfigError::new("fast_forward", format!("'{text}' is neither 'roi' nor the number of a mark"))),
+        }
+    }
+}
+
+/// A program between two machines.
+pub(crate) struct Uprooted {
+    pub process: Process,
+    pub dram: Pages,
+    pub pmem: Pages,
+    /// Times are those of `clock`.
+    pub threads: Parked,
+    pub clock: Clock,
+    pub now_ps: Picos,
+    /// Instructions by core.
+    pub instructions: Vec<u64>,
+    /// By core; empty if nothing was learnt.
+    pub predictors: Vec<Predictor>,
+    pub predictor_config: PredictorConfig,
+    pub held: Held,
+    pub data_base: Option<PhysAddr>,
+    pub data_range: Option<DataRange>,
+    /// Transactions so far: their numbers are not used again.
+    pub tx_count: u64,
+}
+
+fn refuse(problem: impl Into<String>) -> Error {
+    ConfigError::new("from", problem).into()
+}
+
+impl Machine {
+    /// Brings the machine to rest and takes the program out of it.
+    ///
+    /// # Errors
+    /// A program that cannot be moved right now, and its faults on the way.
+    pub(crate) fn uproot(mut self, plan: &Plan, output: &mut dyn Output) -> Result<Uprooted, Error> {
+        if self.measure.roi_begin.is_some() {
+            return Err(refuse(
+                "the snapshot lies in or behind the region of interest: what was counted there belongs to the old \
+                 machine, so a new one can only take over a snapshot from before it",
+            ));
+        }
+        self.come_to_rest(output)?;
+        if self.system.has_open_transactions() {
+            return Err(refuse(
+                "a transaction is open in the snapshot: another machine can only take over a program between its \
+                 transactions",
+            ));
+        }
+        let at = self.cycle();
+        let clock = self.system.geometry().clock;
+        let held = self.system.held();
+        let contents = self.shut_down(plan)?;
+        let (data_range, tx_count) = self.system.declared();
+        Ok(Uprooted {
+            dram: self.system.dram_at_rest(),
+            pmem: contents.pages,
+            threads: self.scheduler.take_all(),
+            clock,
+            now_ps: clock.picos(at),
+            instructions: self.cores.iter().map(Core::instructions).collect(),
+            predictors: self.cores.iter().map(|core| core.predictor().clone()).collect(),
+            predictor_config: self.predictor_config(),
+            held,
+            data_base: self.measure.data_base,
+            data_range,
+            tx_count,
+            process: self.process,
+        })
+    }
+
+    fn predictor_config(&self) -> PredictorConfig {
+        self.cores[0].config().predictor.clone()
+    }
+
+    /// All threads leave their cores, once what they have begun is done.
+    fn come_to_rest(&mut self, output: &mut dyn Output) -> Result<(), Error> {
+        self.cut = None;
+        for index in 0..self.cores.len() {
+            if self.scheduler.running(CoreId(index as u16)).is_some() {
+                self.vacating[index] = Some(Vacating::Switch);
+                self.cores[index].make_empty();
+            }
+        }
+        while (0..self.cores.len()).any(|index| self.scheduler.running(CoreId(index as u16)).is_some()) {
+            if self.take_last_turn(output)?.is_some() {
+                return Err(refuse("the program ends before its machine has come to rest"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The mark up to which a functional phase went counts as passed just now.
+    pub(crate) fn pass_mark(&mut self, mark: Mark) {
+        match mark {
+            Mark::Number(number) => self.measure.mark = Some(number),
+            Mark::Roi => self.begin_region(self.now()),
+        }
+    }
+}
+
+impl Uprooted {
+    /// A new machine with the program on it. Without `warm` its caches are empty and its predictors know nothing.
+    ///
+    /// # Errors
+    /// A machine that the program does not fit into.
+    pub(crate) fn plant(mut self, prepared: &Prepared, warm: bool) -> Result<Machine, Error> {
+        let Prepared { config, plan, .. } = prepared;
+        if self.instructions.len() != usize::from(config.cores) {
+            let problem = format!(
+                "the program was started on a machine with {} cores and cannot go on with {}",
+                self.instructions.len(),
+                config.cores
+            );
+            return Err(refuse(problem));
+        }
+        self.process.move_to(memory_map(config, plan))?;
+        let mut system = System::new(config, plan)?;
+        system.load_memories(&self.dram, &self.pmem);
+        let clock = system.geometry().clock;
+        let start = clock.cycles(self.now_ps);
+        system.start_later(start, self.instructions.iter().sum(), (self.data_range, self.tx_count));
+        if warm {
+            system.warm(&self.held);
+        } else {
+            self.predictors.clear();
+        }
+        let mut measure = Measurements::new(config.cores);
+        measure.data_base = self.data_base;
+        let mut predictors = self.predictors.into_iter();
+        let cores = (0..).zip(&self.instructions).map(|(id, &instructions)| {
+            let mut core = Core::new(CoreId(id), &config.core, Hart::default());
+            core.start_later(start, instructions, predictors.next().map(|p| (&self.predictor_config, p)));
+            core
+        });
+        let cores = cores.collect();
+        let elsewhere = self.clock;
+        let here = |cycle| clock.cycles(elsewhere.picos(cycle));
+        let scheduler = Scheduler::resumed(self.threads, config.core.time_slice_cycles, start, here);
+        let CoreConfig { context_switch_cycles, .. } = config.core;
+        Ok(Machine {
+            system,
+            process: self.process,
+            cores,
+            measure,
+            scheduler,
+            vacating: vec![None; config.cores.into()],
+            cut: None,
+            stop_at_mark: None,
+            context_switch_cycles,
+            skew_cycles: config.skew_cycles,
+        })
+    }
+}

@@ -1,0 +1,110 @@
+//! What tests and measurements of snapshots and forks need: a run in pieces, and the time that forks take.
+
+use crate::errors::to_python;
+use crate::simulate::parse;
+use durasim_designs::ROWS;
+use durasim_machine::{Captured, Ending, Machine, RunRequest, RunResult, Session, Snapshot, prepare};
+use durasim_types::{ConfigError, Error};
+use pyo3::prelude::*;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// Adds the functions to the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(run_in_pieces, module)?)?;
+    module.add_function(wrap_pyfunction!(time_forks, module)?)
+}
+
+#[derive(Serialize)]
+struct Pieces {
+    result: RunResult,
+    /// What the guest wrote.
+    output: String,
+    /// What was under way at the stops, and at how many.
+    under_way: BTreeMap<&'static str, u64>,
+    /// Stops that were made: behind the end of the program there are none.
+    stops: u64,
+    /// Digest, exit code and further output of each fork that ran ahead.
+    ahead: Vec<(String, i32, String)>,
+    /// Bytes of the largest snapshot file.
+    snapshot_bytes: usize,
+}
+
+/// Runs a program and stops it after so many instructions each. At a stop the run goes on with a copy: `how` is "save"
+/// (through the bytes of a snapshot), "fork", or "ahead" (a fork runs to the end first, then the original goes on).
+#[pyfunction]
+fn run_in_pieces(py: Python<'_>, request: &str, stops: Vec<u64>, how: &str) -> PyResult<String> {
+    let request: RunRequest = parse(py, request)?;
+    let pieces = py.detach(|| pieces(&request, &stops, how)).map_err(|error| to_python(py, &error))?;
+    Ok(serde_json::to_string(&pieces).expect("a result is plain data"))
+}
+
+fn pieces(request: &RunRequest, stops: &[u64], how: &str) -> Result<Pieces, Error> {
+    let mut output = Captured::default();
+    let mut session = Session::start(request, prepare(request, ROWS)?, ROWS, &mut output)?;
+    let mut under_way = BTreeMap::new();
+    let (mut made, mut ahead, mut snapshot_bytes) = (0, Vec::new(), 0);
+    for &stop in stops {
+        let ending = session.run(None, Some(stop), &mut output)?;
+        if ending != Ending::InstructionLimit {
+            let result = session.finish(&ending)?;
+            return Ok(Pieces { result, output: output.text(), under_way, stops: made, ahead, snapshot_bytes });
+        }
+        made += 1;
+        for name in session.machine().system().under_way() {
+            *under_way.entry(name).or_default() += 1;
+        }
+        match how {
+            "save" => {
+                let mut bytes = Vec::new();
+                session.save(None)?.encode(&mut bytes).expect("memory takes all bytes");
+                snapshot_bytes = snapshot_bytes.max(bytes.len());
+                let snapshot = Snapshot::decode("the snapshot", &bytes)?;
+                let machine = Machine::restore(&snapshot, session.prepared())?;
+                session.replace(machine);
+            }
+            "fork" => {
+                let fork = session.machine().fork();
+                session.replace(fork);
+            }
+            "ahead" => {
+                let mut fork = session.machine().fork();
+                let mut further = Captured::default();
+                let ending = fork.run(None, &mut further)?;
+                let Ending::Exited(code) = ending else { unreachable!("nothing else ends this run") };
+                ahead.push((fork.digest(), code, further.text()));
+            }
+            _ => return Err(ConfigError::new("how", format!("'{how}' is not one of save, fork, ahead")).into()),
+        }
+    }
+    let ending = session.run(None, None, &mut output)?;
+    let result = session.finish(&ending)?;
+    Ok(Pieces { result, output: output.text(), under_way, stops: made, ahead, snapshot_bytes })
+}
+
+/// Runs a program up to a mark and forks its machine `count` times, each time after it has gone on for `between`
+/// instructions. Gives the microseconds of each fork.
+#[pyfunction]
+fn time_forks(py: Python<'_>, request: &str, mark: u64, count: u32, between: u64) -> PyResult<Vec<f64>> {
+    let request: RunRequest = parse(py, request)?;
+    py.detach(|| forks(&request, mark, count, between)).map_err(|error| to_python(py, &error))
+}
+
+fn forks(request: &RunRequest, mark: u64, count: u32, between: u64) -> Result<Vec<f64>, Error> {
+    let mut output = Captured::default();
+    let mut session = Session::start(request, prepare(request, ROWS)?, ROWS, &mut output)?;
+    if session.run(Some(mark), None, &mut output)? != Ending::Mark {
+        return Err(ConfigError::new("mark", format!("the program did not pass the mark {mark}")).into());
+    }
+    let mut times = Vec::new();
+    for _ in 0..count {
+        let stop = session.machine().instructions() + between;
+        session.run(None, Some(stop), &mut output)?;
+        let started = Instant::now();
+        let fork = session.machine().fork();
+        times.push(started.elapsed().as_secs_f64() * 1e6);
+        drop(fork);
+    }
+    Ok(times)
+}
