@@ -67,7 +67,7 @@ int main(void) {
     say("affinity", sched_getaffinity(0, sizeof cores, &cores));
     say("some core", CPU_COUNT(&cores) > 0);
     say("yield", sched_yield());
-    say("scheduler", sched_getscheduler(0));
+    say("scheduler", syscall(SYS_sched_getscheduler, 0));
     say("on a core", sched_getcpu() >= 0);
     say("kill", kill(getpid(), 0));
     say("nobody", syscall(SYS_tgkill, getpid(), 999999, 0) == -1 && errno == ESRCH);

@@ -42,7 +42,7 @@ impl Call<'_> {
             Kind::Pipe { pipe } => {
                 let (ready, alone) = self.pipe_state(pipe, writable);
                 let (state, end) = if writable { (WRITABLE, ERROR) } else { (READABLE, HANG_UP) };
-                u16::from(ready) * state | u16::from(alone) * end
+                (u16::from(ready) * state) | (u16::from(alone) * end)
             }
             _ => READABLE | WRITABLE,
         }
