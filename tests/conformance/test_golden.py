@@ -16,7 +16,8 @@ def test_statistics_are_golden(design, workload, threads):
     if "ziglang" not in toolchain.compiler().version:
         print("skipped: golden statistics belong to the pinned compiler")
         return
-    assert found == GOLDEN[golden.name_of(design, workload, threads)], "run tests/conformance/golden.py if the change is meant"
+    expected = GOLDEN[golden.name_of(design, workload, threads)]
+    assert found == expected, "run tests/conformance/golden.py if the change is meant"
 
 
 def test_nothing_golden_is_left_over():
