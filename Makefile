@@ -12,10 +12,10 @@ CORE := python/durasim/_core.abi3.so
 
 RUST_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates machines -type f 2>/dev/null)
 
-.PHONY: help setup demo demo-cold test lint fmt bench clean
+.PHONY: help setup demo demo-cold test test-programs lint fmt bench clean
 
 help: ## Say what there is
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(CORE) ## Make .venv with the built package in it
 
@@ -54,6 +54,9 @@ test: $(CORE) ## Formatters, linters and every test
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/python -m pytest
+
+test-programs: $(CORE) ## Programs of others (SQLite, bzip2, xz, zstd ...), downloaded and run; takes ten minutes
+	$(BIN)/python -m pytest tests/programs_of_others/programs_of_others.py
 
 lint: $(STAMPS)/environment ## Linters alone
 	cargo clippy --workspace --all-targets --locked -- -D warnings

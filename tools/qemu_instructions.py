@@ -57,7 +57,19 @@ def count(qemu: str, program: str, arguments: Sequence[str] = (), folder: Path |
     one_at_a_time = "-singlestep" if version(qemu) < (8, 1) else "-one-insn-per-tb"
     out_of_log, into_log = os.pipe()
     core = min(os.sched_getaffinity(0))
-    command = ["taskset", "--cpu-list", str(core), qemu, one_at_a_time, "-d", "nochain,exec", "-D", f"/dev/fd/{into_log}", program, *arguments]
+    command = [
+        "taskset",
+        "--cpu-list",
+        str(core),
+        qemu,
+        one_at_a_time,
+        "-d",
+        "nochain,exec",
+        "-D",
+        f"/dev/fd/{into_log}",
+        program,
+        *arguments,
+    ]
     running = subprocess.Popen(
         command, cwd=folder, env={}, pass_fds=[into_log],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,

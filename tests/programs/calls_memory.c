@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 static long told(const char *what, long result) {
-    if (result < 0) printf("%s: %s\n", what, strerror(errno));
+    if (result < 0) printf("%s: error %d\n", what, errno);
     else printf("%s: %ld\n", what, result);
     return result;
 }
@@ -23,12 +23,13 @@ static char *map(size_t bytes, int prot, int flags, int file) {
 }
 
 int main(void) {
-    const long heap = syscall(SYS_brk, 0L);
-    told("brk grows", syscall(SYS_brk, heap + 50000) - heap);
+    // Before anything is printed: the buffers of a C library may come from the same heap.
+    const long heap = syscall(SYS_brk, 0L), grown_by = syscall(SYS_brk, heap + 50000) - heap;
     memset((char *)heap, 7, 50000);
-    told("brk shrinks", syscall(SYS_brk, heap + 10) - heap);
-    told("what is left", *(char *)(heap + 9));
-    told("brk below", syscall(SYS_brk, heap - 4096) - heap);
+    const long shrunk_to = syscall(SYS_brk, heap + 10) - heap, below = syscall(SYS_brk, 1L) - heap;
+    const int left = *(char *)(heap + 9);
+    syscall(SYS_brk, heap);
+    printf("brk: %ld %ld %ld %d\n", grown_by, shrunk_to, below, left);
 
     char *pages = map(8 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
     memset(pages, 1, 8 * 4096);

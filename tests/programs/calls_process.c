@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 static long told(const char *what, long result) {
-    if (result < 0) printf("%s: %s\n", what, strerror(errno));
+    if (result < 0) printf("%s: error %d\n", what, errno);
     else printf("%s: %ld\n", what, result);
     return result;
 }

@@ -18,7 +18,11 @@
 #include <time.h>
 #include <unistd.h>
 
-static void say(const char *what, long value) { printf("%s %ld\n", what, value); }
+static void say(const char *what, long value) {
+    printf("%s %ld\n", what, value);
+    // The signal at the end takes what is not written yet.
+    fflush(stdout);
+}
 
 static void handler(int signal) { say("never", signal); }
 

@@ -2,7 +2,8 @@
 
 counts.csv holds what qemu 7.2 executes, counted by
 
-    taskset -c 0 qemu-riscv64 -singlestep -d nochain,exec -D /dev/fd/3 PROGRAM ARGUMENTS 3>&1 >/dev/null | grep -c ^Trace
+    taskset -c 0 qemu-riscv64 -singlestep -d nochain,exec -D /dev/fd/3 PROGRAM ARGUMENTS 3>&1 >/dev/null |
+    grep -c ^Trace
 
 which is what tools/qemu_instructions.py does. A program sees its path, its environment (here none), the number of cores
 (one), its user and whether its output is a pipe; all of this is the same on both sides. Where qemu 7.2 is installed,
@@ -103,7 +104,9 @@ def ours(elf: Path, arguments: str, root: Path, *, functional: bool) -> tuple[in
         "functional": functional,
     }
     written: list[bytes] = []
-    result = json.loads(_core.run(json.dumps(request), lambda to, data: written.append(data) if to == "stdout" else None))
+    result = json.loads(
+        _core.run(json.dumps(request), lambda to, data: written.append(data) if to == "stdout" else None)
+    )
     return result["program"]["instructions"], b"".join(written), result["guest_exit_code"]
 
 

@@ -51,6 +51,7 @@ CASES = [
     Case("timeouts"),
     Case("exit_group", exit_code=23),
     Case("files"),
+    Case("futexes"),
     Case("calls_files"),
     Case("calls_memory"),
     Case("calls_process"),
@@ -130,6 +131,35 @@ def test_qemu_agrees(case: Case, program: Callable[[str], Path], tmp_path: Path)
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert done.stdout == case.expected()
     assert done.returncode == (case.exit_code if case.qemu_exit_code is None else case.qemu_exit_code)
+
+
+@pytest.fixture(scope="session")
+def glibc_program(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """glibc_program(name) compiles with the other C library, or skips the test."""
+    folder = tmp_path_factory.mktemp("glibc")
+
+    def build(name: str) -> Path:
+        output = folder / name
+        (source,) = [path for path in HERE.glob(f"{name}.c*") if path.suffix in (".c", ".cpp")]
+        driver = "riscv64-linux-gnu-g++" if source.suffix == ".cpp" else "riscv64-linux-gnu-gcc"
+        standard = "-std=c++20" if source.suffix == ".cpp" else "-std=gnu17"
+        if shutil.which(driver) is None:
+            pytest.skip(f"{driver} is not installed")
+        if not output.is_file():
+            command = [driver, "-O2", "-static", "-pthread", standard, source, "-o", output, "-lm"]
+            subprocess.run(command, check=True, capture_output=True)
+        return output
+
+    return build
+
+
+# Like qemu, durasim says that there are no robust lists, and glibc then refuses to make such a mutex.
+@pytest.mark.parametrize("mode", ["functional", "tiny"])
+@pytest.mark.parametrize("case", [case for case in CASES if case.qemu], ids=lambda case: case.name)
+def test_glibc_programs(case: Case, mode: str, glibc_program: Callable[[str], Path], tmp_path: Path) -> None:
+    ending = run(glibc_program(case.name), *case.arguments, root=str(tmp_path), **MODES[mode])
+    assert ending.stdout == case.expected()
+    assert ending.exit_code == case.exit_code
 
 
 def _handled() -> set[str]:

@@ -137,6 +137,7 @@ impl Core {
                 writes: Tlb::new(),
                 code: Tlb::new(),
                 open_tx: None,
+                sc_failed: false,
                 lease_end: 0,
                 forward_latency: config.forward_latency_cycles,
                 forwards: 0,

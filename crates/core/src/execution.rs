@@ -35,7 +35,10 @@ pub(crate) struct MemoryUnit {
     #[serde(skip)]
     pub code: Tlb,
     pub open_tx: Option<TxId>,
-    /// Up to this count of instructions nobody else acts: an LR has been executed and its SC follows.
+    /// The last SC has failed: the next LR gets a lease, so that its SC succeeds. One lease for one failure: a thread
+    /// that waits for another one with LR alone does not hold it up.
+    pub sc_failed: bool,
+    /// Up to this count of instructions nobody else acts: an LR with a lease has been executed and its SC follows.
     pub lease_end: u64,
     pub forward_latency: Cycle,
     pub forwards: u64,
@@ -166,7 +169,9 @@ impl<P: Port> Bus for Execution<'_, P> {
         let old = self.atomic(addr, bytes, 0, Access::Read, |_| None)?;
         let phys = self.unit.translate(self.port, addr, Access::Read)?;
         self.port.reserve(self.unit.id, phys.line());
-        self.unit.lease_end = self.instructions + CONSTRAINED_INSTRUCTIONS;
+        if std::mem::take(&mut self.unit.sc_failed) {
+            self.unit.lease_end = self.instructions + CONSTRAINED_INSTRUCTIONS;
+        }
         Ok(old)
     }
 
@@ -178,6 +183,7 @@ impl<P: Port> Bus for Execution<'_, P> {
         self.unit.lease_end = 0;
         if self.port.take_reservation(self.unit.id) != Some(phys.line()) {
             self.done = self.at + 1;
+            self.unit.sc_failed = true;
             return Ok(false);
         }
         self.atomic(addr, bytes, value, Access::Write, |_| Some(value))?;

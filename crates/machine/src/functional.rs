@@ -14,14 +14,16 @@ use crate::system::{DRAM_BASE, PMEM_BASE, Plan};
 use bus::{Flat, FlatBus};
 use durasim_guest::{Output, PhysMemory, PmemPool, Process, SyscallOutcome, ThreadId};
 use durasim_isa::{Access, BlockCache, Flow, Hart, Stop, disassemble, execute};
-use durasim_types::{DataRange, Error, GuestFault, Pages};
+use durasim_types::{DataRange, Error, GuestFault, Pages, Rng};
 pub(crate) use journey::fast_forward;
 use threads::{Next, RunQueue};
 
 /// Instructions between two looks at whether the program is to be stopped.
 const LOOK_PERIOD: u64 = 1 << 20;
-/// Instructions after which a thread makes room for the next; the block being executed is finished.
-const SLICE_INSTRUCTIONS: u64 = 10_000;
+/// Instructions after which a thread makes room for the next, drawn anew for each slice, alike in all runs; the block
+/// being executed is finished. If all slices had one length, a thread that takes a lock again and again could always end
+/// its slice with it.
+const SLICE_INSTRUCTIONS: std::ops::Range<u64> = 5_000..15_000;
 
 /// How a functional run ended.
 #[derive(Clone, Debug)]
@@ -90,6 +92,7 @@ fn run_threads(
     let mut blocks = BlockCache::new();
     let mut next_look = LOOK_PERIOD;
     let mut previous = None;
+    let mut random = Rng::new(0);
     loop {
         if bus.instructions >= max_instructions {
             return Ok(Stopped::Early);
@@ -113,7 +116,8 @@ fn run_threads(
             bus.drop_reservation();
         }
         bus.seat(thread);
-        let end = max_instructions.min(bus.instructions + SLICE_INSTRUCTIONS);
+        let slice = SLICE_INSTRUCTIONS.start + random.below(SLICE_INSTRUCTIONS.end - SLICE_INSTRUCTIONS.start);
+        let end = max_instructions.min(bus.instructions + slice);
         let left = run_slice(&mut hart, thread, bus, &mut blocks, end, queue, output)?;
         match left {
             Left::SliceOver | Left::Call(SyscallOutcome::Continue | SyscallOutcome::Yield) => {
