@@ -1,9 +1,9 @@
-"""What `make bench` runs: simulation speed, beside an emulator and another simulator on the same computer.
+"""What `make bench` runs: simulation speed, beside other programs on the same computer, and the time that forks take.
 
-All programs take turns, repetition by repetition, so that a busy moment of the computer does not fall on one of them
-alone; the median of the repetitions is shown. Speed is simulated instructions per second of wall time. The start-up of
-the emulator is measured apart and taken off. rvsim runs its default machine, a 4-wide out-of-order core, on bare
-metal; it gets the same kernel, compiled for that.
+The others are an emulator and another simulator. All programs take turns, repetition by repetition, so that a busy
+moment of the computer does not fall on one of them alone; the median of the repetitions is shown. Speed is simulated
+instructions per second of wall time. The start-up of the emulator is measured apart and taken off. rvsim runs its
+default machine, a 4-wide out-of-order core, on bare metal; it gets the same kernel, compiled for that.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from json import dumps
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,10 +25,10 @@ import typer
 from rich.table import Table
 
 import durasim
-from durasim import api, options, output, render, toolchain
+from durasim import _core, api, options, output, render, toolchain
 from durasim.errors import host_io, refusal
 from durasim.results import RunResult
-from durasim.scenario import DEFAULT_MACHINE, Scenario
+from durasim.scenario import DEFAULT_MACHINE, Scenario, machine_rows
 from durasim.shell import Program
 
 WORKLOADS = ("btree", "array-swap")
@@ -41,6 +42,11 @@ KERNEL_INSERTS = 10_000
 _QEMU_NAMES = ("qemu-riscv64", "qemu-riscv64-static")
 _EMULATOR = "qemu-riscv64"
 _OTHER = "rvsim"
+
+# Forks of a machine on which each core runs a thread: items before, instructions between two forks, and the goal.
+FORKS = (("tiny", 200, 1_000, 50.0), (DEFAULT_MACHINE, 8_000, 20_000, 5_000.0))
+FORKED_DESIGN = "hercules"
+FORK_COUNT = 60
 
 app = typer.Typer(cls=Program, pretty_exceptions_enable=False, add_completion=False, rich_markup_mode=None)
 
@@ -58,6 +64,22 @@ class Contender:
     def median(self) -> float:
         """The median of the repetitions."""
         return statistics.median(self.mips)
+
+
+@dataclass(frozen=True, slots=True)
+class Forks:
+    """Copy-on-write forks of one machine. The first has to mark all that is large as shared."""
+
+    machine: str
+    cores: int
+    llc_lines: int
+    microseconds: list[float]
+    goal_microseconds: float
+
+    @property
+    def median(self) -> float:
+        """The median of all forks."""
+        return statistics.median(self.microseconds)
 
 
 @app.callback(invoke_without_command=True)
@@ -78,11 +100,35 @@ def bench(
                 for contender in contenders:
                     contender.mips.append(contender.measure())
                     bar.advance(task)
-    document = _document(contenders, repetitions, ops, populate)
+            forks = [_forks(*parameters) for parameters in FORKS]
+    document = _document(contenders, forks, repetitions, ops, populate)
     if json is not None:
         output.write_json(json, document)
     if json != output.STANDARD_OUTPUT:
         render.show(_table(contenders))
+        render.show(_forks_table(forks))
+
+
+def _forks(machine: str, populate: int, between: int, goal_microseconds: float) -> Forks:
+    cores = machine_rows()[machine]["cores"]
+    # Populated without time: that fills the caches, too.
+    scenario = Scenario(
+        design=FORKED_DESIGN, workload="array-swap", machine=machine, ops=1_000 * cores, threads=cores, fast_forward=0,
+        workload_args=(("populate", str(populate)), ("element-bytes", "4096")),
+    )  # fmt: skip
+    microseconds, llc_lines = _core.time_forks(dumps(scenario.request()), 0, FORK_COUNT, between)
+    return Forks(machine, cores, llc_lines, microseconds, goal_microseconds)
+
+
+def _forks_table(forks: list[Forks]) -> Table:
+    table = Table(title=f"forks of a machine with {FORKED_DESIGN}, microseconds")
+    table.add_column("machine")
+    for name in ("cores", "lines in\nthe LLC", "first", "median", "largest", "goal"):
+        table.add_column(name, justify="right")
+    for fork in forks:
+        times = (fork.microseconds[0], fork.median, max(fork.microseconds), fork.goal_microseconds)
+        table.add_row(fork.machine, str(fork.cores), f"{fork.llc_lines:,}", *(f"{time:,.0f}" for time in times))
+    return table
 
 
 def _contenders(folder: Path, ops: int, populate: int) -> list[Contender]:
@@ -201,7 +247,9 @@ def _reference(contenders: list[Contender], program: str, simulator: str) -> flo
     return found[0] if found else None
 
 
-def _document(contenders: list[Contender], repetitions: int, ops: int, populate: int) -> dict[str, Any]:
+def _document(
+    contenders: list[Contender], forks: list[Forks], repetitions: int, ops: int, populate: int
+) -> dict[str, Any]:
     return {
         "schema": "durasim-bench/1",
         "durasim_version": durasim.__version__,
@@ -212,6 +260,7 @@ def _document(contenders: list[Contender], repetitions: int, ops: int, populate:
         "speeds": [
             {"program": c.program, "under": c.simulator, "mips_median": c.median, "mips": c.mips} for c in contenders
         ],
+        "forks": [asdict(fork) | {"microseconds_median": fork.median} for fork in forks],
     }
 
 

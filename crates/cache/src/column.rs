@@ -3,8 +3,7 @@
 //! A fork of a large column copies pointers. A page is copied when the first of those that share it writes it. What is
 //! not shared is owned outright, so that writing it costs a branch and no atomic count.
 
-use std::mem;
-use std::sync::Arc;
+use crate::page::Page;
 
 /// Values of the slots 0 to n - 1: either all in a row or all in pages, and the other part is empty. So the check of
 /// the bounds of the row is also the question for the form: what each load and store of a core touches pays nothing.
@@ -25,52 +24,6 @@ struct Pages<T> {
     reciprocal: u64,
 }
 
-/// A clone of an owned page is a copy, a clone of a shared one is a pointer.
-#[derive(Clone, Debug)]
-enum Page<T> {
-    Owned(Box<[T]>),
-    Shared(Arc<Box<[T]>>),
-}
-
-impl<T: Copy> Page<T> {
-    #[inline]
-    fn read(&self) -> &[T] {
-        match self {
-            Page::Owned(values) => values,
-            Page::Shared(values) => values,
-        }
-    }
-
-    #[inline]
-    fn write(&mut self) -> &mut [T] {
-        if let Page::Shared(_) = self {
-            self.own();
-        }
-        match self {
-            Page::Owned(values) => values,
-            Page::Shared(_) => unreachable!("the page has just been made our own"),
-        }
-    }
-
-    #[cold]
-    fn own(&mut self) {
-        if let Page::Shared(values) = self {
-            // The last of those that shared the page takes it as it is.
-            let values = match Arc::get_mut(values) {
-                Some(ours) => mem::take(ours),
-                None => Box::clone(values),
-            };
-            *self = Page::Owned(values);
-        }
-    }
-
-    fn share(&mut self) {
-        if let Page::Owned(values) = self {
-            *self = Page::Shared(Arc::new(mem::take(values)));
-        }
-    }
-}
-
 impl<T: Copy> Column<T> {
     /// `slots` times `blank` in a row.
     pub(crate) fn flat(blank: T, slots: usize) -> Self {
@@ -85,9 +38,9 @@ impl<T: Copy> Column<T> {
         let sets_per_page = (page_slots / ways).max(1);
         // At least 2: the reciprocal of 1 does not fit.
         let slots_per_page = (sets_per_page * ways).max(2);
-        let page = Arc::new(vec![blank; slots_per_page].into());
+        let page = Page::blank(blank, slots_per_page);
         let pages = Pages {
-            pages: vec![Page::Shared(page); slots.div_ceil(slots_per_page)],
+            pages: vec![page; slots.div_ceil(slots_per_page)],
             slots,
             slots_per_page: slots_per_page as u32,
             reciprocal: u64::MAX / slots_per_page as u64 + 1,
@@ -181,7 +134,7 @@ mod tests {
 
     #[test]
     fn pages_are_shared_until_somebody_writes_and_taken_by_the_last() {
-        let shared = |column: &Column<u8>| column.pages.pages.iter().filter(|p| matches!(p, Page::Shared(_))).count();
+        let shared = |column: &Column<u8>| column.pages.pages.iter().filter(|p| p.is_shared()).count();
         let mut a = Column::paged(0_u8, 256, 4, 64);
         assert_eq!(shared(&a), 4, "a new column is one blank page");
         *a.get_mut(0) = 1;

@@ -5,7 +5,9 @@ mod array;
 mod column;
 mod directory;
 mod mshr;
+mod page;
 
 pub use array::{CacheArray, CacheStats, Slot, Version};
 pub use directory::{Cores, Directory, Entry};
 pub use mshr::Mshrs;
+pub use page::Page;

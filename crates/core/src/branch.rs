@@ -200,6 +200,19 @@ impl Predictor {
         }
     }
 
+    /// A second predictor that has learnt the same; they share their large tables until one of them learns more.
+    pub fn fork(&mut self) -> Self {
+        Predictor {
+            history: self.history.clone(),
+            tage: self.tage.fork(),
+            loops: self.loops.clone(),
+            btb: self.btb.fork(),
+            indirect: self.indirect.clone(),
+            returns: self.returns.clone(),
+            returns_top: self.returns_top,
+        }
+    }
+
     /// Predicts the branch at `pc`, then trains with what it did: `taken` (true for all but conditional branches), its
     /// `target` when taken, and `next_pc`, the address of the following instruction, which a call returns to.
     pub fn predict_and_train(

@@ -1,6 +1,7 @@
 //! A core at work: blocks of decoded instructions, executed one by one in program order and placed in time.
 
 mod commit;
+mod fork;
 mod later;
 mod stats;
 
@@ -91,9 +92,9 @@ enum Pause {
 /// step that has to wait, for the store buffer or for the port, is left and finished later, so that other cores can act
 /// in between.
 ///
-/// A clone goes on by itself. The saved form leaves out decoded code and the position in it, and translations: they are
+/// The saved form leaves out decoded code and the position in it, and translations: they are
 /// found again, at no simulated cost.
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 pub struct Core {
     /// The registers.
     pub hart: Hart,

@@ -8,8 +8,8 @@ const EMPTY: u64 = u64::MAX;
 /// Translations of one kind of access.
 #[derive(Clone, Debug)]
 pub(crate) struct Tlb {
-    pages: [u64; ENTRIES],
-    frames: [u64; ENTRIES],
+    /// Page and frame. Apart from the core, so that moving one costs little.
+    entries: Box<[(u64, u64); ENTRIES]>,
 }
 
 impl Default for Tlb {
@@ -20,23 +20,22 @@ impl Default for Tlb {
 
 impl Tlb {
     pub(crate) fn new() -> Self {
-        Tlb { pages: [EMPTY; ENTRIES], frames: [0; ENTRIES] }
+        Tlb { entries: Box::new([(EMPTY, 0); ENTRIES]) }
     }
 
     #[inline]
     pub(crate) fn get(&self, addr: u64) -> Option<PhysAddr> {
         let page = addr / PAGE_BYTES;
-        let at = page as usize % ENTRIES;
-        (self.pages[at] == page).then(|| PhysAddr(self.frames[at] + addr % PAGE_BYTES))
+        let (cached, frame) = self.entries[page as usize % ENTRIES];
+        (cached == page).then(|| PhysAddr(frame + addr % PAGE_BYTES))
     }
 
     pub(crate) fn put(&mut self, addr: u64, phys: PhysAddr) {
-        let at = (addr / PAGE_BYTES) as usize % ENTRIES;
-        self.pages[at] = addr / PAGE_BYTES;
-        self.frames[at] = phys.0 - addr % PAGE_BYTES;
+        let page = addr / PAGE_BYTES;
+        self.entries[page as usize % ENTRIES] = (page, phys.0 - addr % PAGE_BYTES);
     }
 
     pub(crate) fn clear(&mut self) {
-        self.pages = [EMPTY; ENTRIES];
+        self.entries.fill((EMPTY, 0));
     }
 }

@@ -3,6 +3,7 @@
 //! units. There is no wrong path: a misprediction only delays the next fetch.
 
 use crate::{CoreConfig, UnitConfig};
+use durasim_cache::Page;
 use durasim_isa::Class;
 use durasim_types::Cycle;
 use serde::{Deserialize, Serialize};
@@ -96,12 +97,12 @@ struct IssueQueue {
     waiting: u32,
     /// Every instruction that leaves up to this cycle has left.
     now: Cycle,
-    leaving: Vec<u16>,
+    leaving: Page<u16>,
 }
 
 impl IssueQueue {
     fn new(entries: u32) -> Self {
-        IssueQueue { entries, waiting: 0, now: 0, leaving: vec![0; CALENDAR] }
+        IssueQueue { entries, waiting: 0, now: 0, leaving: vec![0; CALENDAR].into() }
     }
 
     /// Goes on to `cycle`.
@@ -112,8 +113,9 @@ impl IssueQueue {
         }
         if self.waiting > 0 {
             let last = cycle.min(self.now + CALENDAR as Cycle);
+            let leaving = self.leaving.write();
             for at in self.now + 1..=last {
-                self.waiting -= u32::from(std::mem::take(&mut self.leaving[at as usize % CALENDAR]));
+                self.waiting -= u32::from(std::mem::take(&mut leaving[at as usize % CALENDAR]));
             }
         }
         self.now = cycle;
@@ -135,7 +137,7 @@ impl IssueQueue {
     fn push(&mut self, cycle: Cycle) {
         if cycle > self.now {
             let at = cycle.min(self.now + CALENDAR as Cycle - 1);
-            self.leaving[at as usize % CALENDAR] += 1;
+            self.leaving.write()[at as usize % CALENDAR] += 1;
             self.waiting += 1;
         }
     }
@@ -154,7 +156,7 @@ pub struct Window {
     rob: Ring,
     loads: Ring,
     waiting: IssueQueue,
-    calendar: Vec<Slot>,
+    calendar: Page<Slot>,
     /// When each unit that is not pipelined is free again.
     busy: [Vec<Cycle>; POOLS],
     #[serde(with = "crate::saved_array")]
@@ -196,11 +198,18 @@ impl Window {
             rob: Ring::new(config.rob_entries),
             loads: Ring::new(config.load_queue_entries),
             waiting: IssueQueue::new(config.issue_queue_entries),
-            calendar: vec![Slot::default(); CALENDAR],
+            calendar: vec![Slot::default(); CALENDAR].into(),
             busy: units.map(|unit| vec![0; unit.count as usize]),
             registers: [0; 64],
             memory_floor: 0,
         }
+    }
+
+    /// A second window in the same state.
+    pub(crate) fn fork(&mut self) -> Self {
+        self.calendar.share();
+        self.waiting.leaving.share();
+        self.clone()
     }
 
     /// Fetches the next instruction, not before `ready` (its line in the instruction cache).
@@ -265,8 +274,9 @@ impl Window {
         }
         let limit = self.units[pool].count as u8;
         let mut cycle = earliest;
+        let calendar = self.calendar.write();
         loop {
-            let slot = &mut self.calendar[cycle as usize % CALENDAR];
+            let slot = &mut calendar[cycle as usize % CALENDAR];
             if slot.cycle < cycle {
                 *slot = Slot { cycle, ..Slot::default() };
             }

@@ -1,6 +1,7 @@
 //! A second machine in the same state.
 
 use crate::Machine;
+use durasim_core::Core;
 
 impl Machine {
     /// A machine in the same state that goes on by itself: neither sees what later happens to the other. Large caches,
@@ -13,7 +14,7 @@ impl Machine {
         Machine {
             system: self.system.fork(),
             process: self.process.fork(),
-            cores: self.cores.clone(),
+            cores: self.cores.iter_mut().map(Core::fork).collect(),
             measure: self.measure.clone(),
             scheduler: self.scheduler.clone(),
             vacating: self.vacating.clone(),

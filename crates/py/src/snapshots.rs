@@ -84,14 +84,14 @@ fn pieces(request: &RunRequest, stops: &[u64], how: &str) -> Result<Pieces, Erro
 }
 
 /// Runs a program up to a mark and forks its machine `count` times, each time after it has gone on for `between`
-/// instructions. Gives the microseconds of each fork.
+/// instructions. Gives the microseconds of each fork, and the lines that the LLC held.
 #[pyfunction]
-fn time_forks(py: Python<'_>, request: &str, mark: u64, count: u32, between: u64) -> PyResult<Vec<f64>> {
+fn time_forks(py: Python<'_>, request: &str, mark: u64, count: u32, between: u64) -> PyResult<(Vec<f64>, usize)> {
     let request: RunRequest = parse(py, request)?;
     py.detach(|| forks(&request, mark, count, between)).map_err(|error| to_python(py, &error))
 }
 
-fn forks(request: &RunRequest, mark: u64, count: u32, between: u64) -> Result<Vec<f64>, Error> {
+fn forks(request: &RunRequest, mark: u64, count: u32, between: u64) -> Result<(Vec<f64>, usize), Error> {
     let mut output = Captured::default();
     let mut session = Session::start(request, prepare(request, ROWS)?, ROWS, &mut output)?;
     if session.run(Some(mark), None, &mut output)? != Ending::Mark {
@@ -106,5 +106,5 @@ fn forks(request: &RunRequest, mark: u64, count: u32, between: u64) -> Result<Ve
         times.push(started.elapsed().as_secs_f64() * 1e6);
         drop(fork);
     }
-    Ok(times)
+    Ok((times, session.machine().system().llc_lines()))
 }

@@ -1,5 +1,6 @@
 //! TAGE: a bimodal base and tagged tables of geometric history lengths.
 
+use durasim_cache::Page;
 use serde::{Deserialize, Serialize};
 use std::hash::Hasher;
 
@@ -29,9 +30,9 @@ const MULTIPLIERS: [u16; LANES] = {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Tage {
     /// -2 to 1, taken from 0 up.
-    base: Vec<i8>,
+    base: Page<i8>,
     /// Table after table, shortest history first.
-    tagged: Vec<Tagged>,
+    tagged: Page<Tagged>,
     tables: usize,
     index_bits: u32,
     tag_mask: u16,
@@ -46,6 +47,11 @@ pub(super) struct Tage {
     ageing_bit: i8,
 }
 
+/// Where the entry of a branch lies among those of all tables.
+fn at(index_bits: u32, table: usize, places: &[u16; LANES]) -> usize {
+    table << index_bits | usize::from(places[table])
+}
+
 impl Tage {
     pub(super) fn new(config: &PredictorConfig) -> Self {
         let tables = config.history_bits.len();
@@ -54,8 +60,8 @@ impl Tage {
             *mask = 0xFFFF >> (16 - bits.min(16));
         }
         Tage {
-            base: vec![-1; config.base_entries as usize],
-            tagged: vec![Tagged { tag: NO_TAG, counter: 0, useful: 0 }; tables * config.tagged_entries as usize],
+            base: vec![-1; config.base_entries as usize].into(),
+            tagged: vec![Tagged { tag: NO_TAG, counter: 0, useful: 0 }; tables * config.tagged_entries as usize].into(),
             tables,
             index_bits: config.tagged_entries.ilog2(),
             tag_mask: (1 << config.tag_bits) - 1,
@@ -68,29 +74,37 @@ impl Tage {
         }
     }
 
+    /// A second predictor that has learnt the same.
+    pub(super) fn fork(&mut self) -> Self {
+        self.base.share();
+        self.tagged.share();
+        self.clone()
+    }
+
     pub(super) fn predict_and_train(&mut self, pc: u64, taken: bool, history: &History) -> bool {
         let short = (pc >> 1) as u32;
         let code = scramble(pc >> 1);
         let (places, tags) = self.hash(short as u16, code, history);
+        let (base, tagged, index_bits) = (self.base.write(), self.tagged.write(), self.index_bits);
         let mut hits = 0u32;
         let mut first = 0;
         for table in 0..self.tables.min(LANES) {
-            hits |= u32::from(self.tagged[first + usize::from(places[table])].tag == tags[table]) << table;
-            first += 1 << self.index_bits;
+            hits |= u32::from(tagged[first + usize::from(places[table])].tag == tags[table]) << table;
+            first += 1 << index_bits;
         }
-        let longest = |hits: u32| hits.checked_ilog2().map(|table| self.at(table as usize, &places));
+        let longest = |hits: u32| hits.checked_ilog2().map(|table| at(index_bits, table as usize, &places));
         let provider_table = hits.checked_ilog2();
         let provider = longest(hits);
         let alternative = longest(provider_table.map_or(0, |table| hits ^ 1 << table));
-        let base_place = short as usize & (self.base.len() - 1);
-        let base_taken = self.base[base_place] >= 0;
-        let alternative_taken = alternative.map_or(base_taken, |place| self.tagged[place].counter >= 0);
+        let base_place = short as usize & (base.len() - 1);
+        let base_taken = base[base_place] >= 0;
+        let alternative_taken = alternative.map_or(base_taken, |place| tagged[place].counter >= 0);
         let mut predicted = alternative_taken;
         let mut may_allocate = true;
 
         match provider {
             Some(place) => {
-                let mut entry = self.tagged[place];
+                let mut entry = tagged[place];
                 let entry_taken = entry.counter >= 0;
                 let newly_allocated = entry.useful == 0 && matches!(entry.counter, -1 | 0);
                 if !newly_allocated || self.trust_alternative < 0 {
@@ -104,17 +118,17 @@ impl Tage {
                 // Until the entry has proved useful its alternative may have to take over again: keep it trained.
                 if entry.useful == 0 {
                     match alternative {
-                        Some(other) => step(&mut self.tagged[other].counter, taken, -4, 3),
-                        None => step(&mut self.base[base_place], taken, -2, 1),
+                        Some(other) => step(&mut tagged[other].counter, taken, -4, 3),
+                        None => step(&mut base[base_place], taken, -2, 1),
                     }
                 }
                 step(&mut entry.counter, taken, -4, 3);
                 if entry_taken != alternative_taken {
                     step(&mut entry.useful, entry_taken == taken, 0, 3);
                 }
-                self.tagged[place] = entry;
+                tagged[place] = entry;
             }
-            None => step(&mut self.base[base_place], taken, -2, 1),
+            None => step(&mut base[base_place], taken, -2, 1),
         }
         if predicted != taken && may_allocate {
             self.allocate(provider_table.map_or(0, |table| table as usize + 1), taken, &places, &tags);
@@ -144,20 +158,16 @@ impl Tage {
         (places, tags)
     }
 
-    fn at(&self, table: usize, places: &[u16; LANES]) -> usize {
-        table << self.index_bits | usize::from(places[table])
-    }
-
     /// Claims a useless entry for the branch in one table from `first` up, mostly the shortest that has one; with none,
     /// all candidates lose usefulness, so that the next attempt may find one.
     #[cold]
     fn allocate(&mut self, first: usize, taken: bool, places: &[u16; LANES], tags: &[u16; LANES]) {
-        let mut free = (first..self.tables).filter(|&table| self.tagged[self.at(table, places)].useful == 0);
+        let (tagged, index_bits) = (self.tagged.write(), self.index_bits);
+        let mut free = (first..self.tables).filter(|&table| tagged[at(index_bits, table, places)].useful == 0);
         let (shortest, next) = (free.next(), free.next());
         let Some(shortest) = shortest else {
             for table in first..self.tables {
-                let place = self.at(table, places);
-                self.tagged[place].useful -= 1;
+                tagged[at(index_bits, table, places)].useful -= 1;
             }
             return;
         };
@@ -165,20 +175,19 @@ impl Tage {
         self.shift_register = (self.shift_register >> 1) ^ ((self.shift_register & 1) * 0xB400);
         let table = if self.shift_register & 3 == 0 { next.unwrap_or(shortest) } else { shortest };
         let counter = if taken { 0 } else { -1 };
-        let place = self.at(table, places);
-        self.tagged[place] = Tagged { tag: tags[table], counter, useful: 0 };
+        tagged[at(index_bits, table, places)] = Tagged { tag: tags[table], counter, useful: 0 };
     }
 
     /// Clears the upper and the lower bit of all useful counters in turn, so that entries of dead code give way.
     fn age(&mut self) {
         self.branches_to_ageing = self.ageing_branches;
-        self.tagged.iter_mut().for_each(|entry| entry.useful &= !self.ageing_bit);
+        self.tagged.write().iter_mut().for_each(|entry| entry.useful &= !self.ageing_bit);
         self.ageing_bit ^= 3;
     }
 
     pub(super) fn digest(&self, h: &mut dyn Hasher) {
-        self.base.iter().for_each(|&counter| h.write_u8(counter as u8));
-        for entry in &self.tagged {
+        self.base.read().iter().for_each(|&counter| h.write_u8(counter as u8));
+        for entry in self.tagged.read() {
             h.write_u32(
                 u32::from(entry.tag) << 16 | u32::from(entry.counter as u8) << 8 | u32::from(entry.useful as u8),
             );

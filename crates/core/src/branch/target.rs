@@ -1,5 +1,6 @@
 //! Targets: the branch target buffer and the table of indirect targets.
 
+use durasim_cache::Page;
 use serde::{Deserialize, Serialize};
 use std::hash::Hasher;
 
@@ -18,20 +19,26 @@ struct Target {
 /// Last targets of taken branches, each set ordered from the most to the least recently used way.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Btb {
-    slots: Vec<Target>,
+    slots: Page<Target>,
     ways: usize,
     set_mask: usize,
 }
 
 impl Btb {
     pub(super) fn new(entries: usize, ways: usize) -> Self {
-        Btb { slots: vec![Target { pc: NO_PC, target: 0 }; entries], ways, set_mask: entries / ways - 1 }
+        Btb { slots: vec![Target { pc: NO_PC, target: 0 }; entries].into(), ways, set_mask: entries / ways - 1 }
+    }
+
+    /// A second buffer with the same targets.
+    pub(super) fn fork(&mut self) -> Self {
+        self.slots.share();
+        self.clone()
     }
 
     /// The target known for `pc`, then `target` in its place.
     pub(super) fn exchange(&mut self, pc: u64, target: u64) -> Option<u64> {
         let first = ((pc >> 1) as usize & self.set_mask) * self.ways;
-        let set = &mut self.slots[first..first + self.ways];
+        let set = &mut self.slots.write()[first..first + self.ways];
         // Nearly always the way used last.
         if set[0].pc == pc {
             return Some(std::mem::replace(&mut set[0].target, target));
@@ -45,7 +52,7 @@ impl Btb {
     }
 
     pub(super) fn digest(&self, h: &mut dyn Hasher) {
-        self.slots.iter().flat_map(|slot| [slot.pc, slot.target]).for_each(|word| h.write_u64(word));
+        self.slots.read().iter().flat_map(|slot| [slot.pc, slot.target]).for_each(|word| h.write_u64(word));
     }
 }
 

@@ -38,6 +38,11 @@ impl System {
         dram
     }
 
+    /// How many lines the LLC holds.
+    pub fn llc_lines(&self) -> usize {
+        self.llc.slots().count()
+    }
+
     /// The lines in all caches.
     pub(crate) fn held(&self) -> Held {
         let lines = |arrays: &[durasim_cache::CacheArray]| arrays.iter().map(|a| a.lines_by_age()).collect();

@@ -1,0 +1,28 @@
+//! A second core in the same state.
+
+use super::Core;
+
+impl Core {
+    /// A core that goes on by itself from here. The two share decoded code and large tables until one of them changes
+    /// them.
+    pub fn fork(&mut self) -> Core {
+        Core {
+            hart: self.hart.clone(),
+            config: self.config.clone(),
+            window: self.window.fork(),
+            predictor: self.predictor.fork(),
+            unit: self.unit.clone(),
+            blocks: self.blocks.clone(),
+            fetched_line: self.fetched_line,
+            line_ready: self.line_ready,
+            checkpoint: self.checkpoint.clone(),
+            position: self.position,
+            pause: self.pause,
+            was_full: self.was_full,
+            unfinished: self.unfinished,
+            pending: self.pending,
+            instructions: self.instructions,
+            stats: self.stats,
+        }
+    }
+}
