@@ -4,6 +4,7 @@
 //! One hart runs all threads, each for a slice of instructions in turn; nothing depends on the host.
 
 mod bus;
+mod fast_forward;
 mod journey;
 mod tags;
 mod threads;
@@ -15,7 +16,7 @@ use bus::{Flat, FlatBus};
 use durasim_guest::{Output, PhysMemory, PmemPool, Process, SyscallOutcome, ThreadId};
 use durasim_isa::{Access, BlockCache, Flow, Hart, Stop, disassemble, execute};
 use durasim_types::{DataRange, Error, GuestFault, Pages, Rng};
-pub(crate) use journey::fast_forward;
+pub(crate) use fast_forward::fast_forward;
 use threads::{Next, RunQueue};
 
 /// Instructions between two looks at whether the program is to be stopped.

@@ -3,8 +3,8 @@
 
 use crate::machine::{Ending, Machine};
 use crate::measure::Moment;
+use crate::request::{blend, configuration, exit_code, save_pool};
 use crate::result::{Bytes, Host, Region, RunResult, latencies, ops_of};
-use crate::run::{blend, configuration, exit_code, save_pool};
 use crate::transplant::Mark;
 use crate::{Prepared, RunRequest, Snapshot};
 use durasim_design::Row;

@@ -1,0 +1,240 @@
+//! What is to be run: the request, its names resolved and its parameters checked.
+
+use crate::machine::{Ending, PoolContents, Program, read_elf};
+use crate::system::Plan;
+use crate::{MachineConfig, presets};
+use durasim_design::Row;
+use durasim_guest::PoolFile;
+use durasim_types::{ConfigError, Domain, Error};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+/// Threads that a workload may be asked for. Those beyond the number of cores take turns.
+const THREADS_MAX: u32 = 64;
+
+/// What is to be run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunRequest {
+    /// A preset, or the path of a TOML file.
+    pub machine: String,
+    /// Row of the registry.
+    pub design: String,
+    /// Domain other than the row's default.
+    #[serde(default)]
+    pub domain: Option<Domain>,
+    /// Whether a case that is expected to fail may run.
+    #[serde(default)]
+    pub control: bool,
+    /// Overrides, each `path.to.key=value`.
+    #[serde(default)]
+    pub set: Vec<String>,
+    /// The program.
+    pub elf: PathBuf,
+    /// Its name, which is its first argument.
+    pub elf_name: String,
+    /// Where its `/proc/self/exe` leads, if not to its name.
+    #[serde(default)]
+    pub exe_link: Option<String>,
+    /// Its arguments.
+    #[serde(default)]
+    pub args: Vec<String>,
+    /// Its environment.
+    #[serde(default)]
+    pub env: Vec<String>,
+    /// The folder of the host that it sees.
+    #[serde(default)]
+    pub root: Option<PathBuf>,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// The host file that keeps its pool.
+    #[serde(default)]
+    pub pool: Option<PathBuf>,
+    /// What the result calls the program.
+    pub workload: String,
+    /// Operations asked for, for the result of a program that marks none.
+    #[serde(default)]
+    pub ops: Option<u64>,
+    /// Threads of the guest.
+    #[serde(default = "one")]
+    pub threads: u32,
+    /// Stops the guest after so many instructions.
+    #[serde(default)]
+    pub max_instructions: Option<u64>,
+    /// Execution without caches, timing or design.
+    #[serde(default)]
+    pub functional: bool,
+    /// Saves the machine when the program passes the snapshot mark of this number for the first time.
+    #[serde(default)]
+    pub snapshot_at: Option<u64>,
+    /// The host file for that.
+    #[serde(default)]
+    pub snapshot: Option<PathBuf>,
+    /// Goes on with the machine in this host file.
+    #[serde(default)]
+    pub from: Option<PathBuf>,
+    /// Runs functionally up to a mark, or to the begin of the region of interest (`roi`).
+    #[serde(default)]
+    pub fast_forward: Option<String>,
+    /// Whether caches and predictors are warm when the detailed run starts elsewhere than at the program's begin.
+    #[serde(default = "yes")]
+    pub warm: bool,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+const fn yes() -> bool {
+    true
+}
+
+/// A request whose names are resolved and whose parameters are checked.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    /// The machine.
+    pub config: MachineConfig,
+    /// The design in it.
+    pub plan: Plan,
+    /// The program.
+    pub program: Program,
+    /// The hash of the pool file that was given, if one was.
+    pub pool_hash: Option<String>,
+    /// How the run starts, if not with the program's first instruction on this machine.
+    pub start: Option<Value>,
+}
+
+/// Reads the machine file or preset.
+fn machine_of(name: &str, set: &[String]) -> Result<MachineConfig, Error> {
+    if let Some(text) = presets::text(name) {
+        return Ok(MachineConfig::parse(name, text, set)?);
+    }
+    let text = std::fs::read_to_string(name).map_err(|e| {
+        let presets: Vec<&str> = presets::PRESETS.iter().map(|(n, _)| *n).collect();
+        let problem = format!("'{name}' is neither a preset ({}) nor a readable file: {e}", presets.join(", "));
+        ConfigError::new("machine", problem)
+    })?;
+    Ok(MachineConfig::parse(name, &text, set)?)
+}
+
+/// The domain of a request on a row, or the refusal of one that the row does not tolerate.
+fn domain_of(request: &RunRequest, row: &Row) -> Result<Domain, ConfigError> {
+    let domain = request.domain.unwrap_or(row.default_domain());
+    if matches!(domain, Domain::Bbb | Domain::NvLlc) {
+        return Err(ConfigError::new("domain", format!("{domain} needs hardware that no machine has yet")));
+    }
+    if !row.domains.contains(&domain) && !request.control {
+        let names: Vec<&str> = row.domains.iter().map(|d| d.name()).collect();
+        let problem = format!(
+            "{} is not durable on {domain}, only on {}; --control runs the failing case",
+            row.name,
+            names.join(", ")
+        );
+        return Err(ConfigError::new("domain", problem));
+    }
+    Ok(domain)
+}
+
+/// Refuses options about where a run starts and is saved that exclude each other.
+fn check_start(request: &RunRequest) -> Result<(), ConfigError> {
+    let refuse = |field: &str, problem: &str| Err(ConfigError::new(field, problem));
+    match (&request.snapshot_at, &request.snapshot) {
+        (Some(_), None) => {
+            return refuse("snapshot", "a run with snapshot_at needs the file that the snapshot goes to");
+        }
+        (None, Some(_)) => return refuse("snapshot_at", "a run with snapshot needs the mark at which it is taken"),
+        _ => {}
+    }
+    if request.from.is_some() && request.pool.is_some() {
+        return refuse("pool", "a run from a snapshot has the pool that is in it");
+    }
+    if request.from.is_some() && request.fast_forward.is_some() {
+        return refuse("fast_forward", "a run from a snapshot starts there");
+    }
+    if request.functional && (request.snapshot.is_some() || request.from.is_some() || request.fast_forward.is_some()) {
+        return refuse("functional", "a functional run has no machine that could be saved, gone on with or reached");
+    }
+    Ok(())
+}
+
+/// Resolves and checks a request.
+///
+/// # Errors
+/// Everything that is refused before cycle 0.
+pub fn prepare(request: &RunRequest, registry: &[Row]) -> Result<Prepared, Error> {
+    check_start(request)?;
+    let config = machine_of(&request.machine, &request.set)?;
+    let known = |name: &str| registry.iter().any(|row| row.hardware.name == name);
+    if let Some(name) = config.design.keys().find(|name| !known(name)) {
+        return Err(ConfigError::new(format!("design.{name}"), "no such design has parameters").into());
+    }
+    let row = registry.iter().find(|row| row.name == request.design).ok_or_else(|| {
+        let names: Vec<&str> = registry.iter().map(|r| r.name).collect();
+        ConfigError::new("design", format!("'{}' is none of {}", request.design, names.join(", ")))
+    })?;
+    let plan = Plan::new(&config, row, domain_of(request, row)?)?;
+    if !(1..=THREADS_MAX).contains(&request.threads) {
+        let problem = format!("{} is not between 1 and {THREADS_MAX}", request.threads);
+        return Err(ConfigError::new("threads", problem).into());
+    }
+    let (pool, pool_hash) = match &request.pool {
+        Some(path) if path.exists() => {
+            let (file, hash) = PoolFile::load(path, plan.geometry.pmem_data_bytes)?;
+            (Some(PoolContents::of_file(&file)), Some(hash))
+        }
+        _ => (None, None),
+    };
+    let program = Program {
+        elf: read_elf(&request.elf)?,
+        elf_name: request.elf_name.clone(),
+        exe_link: request.exe_link.clone(),
+        args: request.args.clone(),
+        env: request.env.clone(),
+        root: request.root.clone(),
+        seed: request.seed,
+        pool,
+    };
+    Ok(Prepared { config, plan, program, pool_hash, start: None })
+}
+
+/// The machine and the design's parameters as a result reports them.
+pub(crate) fn configuration(prepared: &Prepared) -> Value {
+    let mut machine = serde_json::to_value(&prepared.config).expect("a machine is plain data");
+    if let Some(fields) = machine.as_object_mut() {
+        let design = if prepared.plan.spec.as_object().is_some_and(|s| s.is_empty()) {
+            json!({})
+        } else {
+            json!({ prepared.plan.row.hardware.name: prepared.plan.spec })
+        };
+        fields.insert("design".into(), design);
+        if let Some(start) = &prepared.start {
+            fields.insert("start".into(), start.clone());
+        }
+    }
+    machine
+}
+
+pub(crate) fn save_pool(path: &Path, contents: &PoolContents, row: &str) -> Result<(), Error> {
+    contents.to_file(row).save(path).map(drop)
+}
+
+pub(crate) fn exit_code(ending: &Ending, request: &RunRequest) -> Result<i32, Error> {
+    match ending {
+        Ending::Exited(code) => Ok(*code),
+        Ending::InstructionLimit | Ending::Stopped | Ending::Mark => {
+            let limit = request.max_instructions.unwrap_or(u64::MAX);
+            let problem = format!("the program did not end within {limit} instructions");
+            Err(ConfigError::new("max_instructions", problem).into())
+        }
+    }
+}
+
+/// Ties the hash of a given pool file into a digest.
+pub(crate) fn blend(digest: &str, pool_hash: &str) -> String {
+    use std::hash::Hasher;
+    let mut both = durasim_types::Digest::default();
+    both.write(digest.as_bytes());
+    both.write(pool_hash.as_bytes());
+    both.hex()
+}
