@@ -7,9 +7,9 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from snapshot_runs import run, run_in_pieces, scenario
 
 import durasim as ds
-from conftest import run, run_in_pieces, scenario
 
 ROWS = [row["name"] for row in ds.designs()]
 

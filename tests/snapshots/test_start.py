@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from snapshot_runs import result_of, run, scenario
 
 import durasim as ds
-from conftest import result_of, run, scenario
 
 ROWS = [row["name"] for row in ds.designs()]
 MARKERS = [row["name"] for row in ds.designs() if row["backend"] == "markers"]

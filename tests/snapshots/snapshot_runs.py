@@ -1,0 +1,44 @@
+"""Runs of the tests of snapshots, forks and fast-forwarding."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from durasim import _core, output
+from durasim.results import RunResult
+from durasim.scenario import Scenario
+
+
+def scenario(design: str, threads: int = 1, **options: Any) -> Scenario:
+    """Give a short run on the machine where everything is full and late."""
+    plain = {"machine": "tiny", "workload": "btree", "ops": 40, "control": True, "threads": threads}
+    plain["settings"] = (f"cores={threads}",)
+    plain["workload_args"] = (("populate", "15"),)
+    return Scenario(design=design, **(plain | options))
+
+
+def document(result: dict[str, Any]) -> dict[str, Any]:
+    """Give what has to be the same in every run."""
+    return {key: value for key, value in result.items() if key != "host"}
+
+
+def run(request: Scenario | dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """Run to the end; the document without the host's part, and what the guest wrote."""
+    request = request.request() if isinstance(request, Scenario) else request
+    written: list[bytes] = []
+    result = _core.run(json.dumps(request), lambda _, data: written.append(data))
+    return document(json.loads(result)), b"".join(written).decode()
+
+
+def run_in_pieces(request: Scenario | dict[str, Any], stops: list[int], how: str) -> dict[str, Any]:
+    """Run with stops after so many instructions; see `_core.run_in_pieces`."""
+    request = request.request() if isinstance(request, Scenario) else request
+    pieces: dict[str, Any] = json.loads(_core.run_in_pieces(json.dumps(request), stops, how))
+    pieces["result"] = document(pieces["result"])
+    return pieces
+
+
+def result_of(request: Scenario) -> RunResult:
+    """Run to the end and give the typed result."""
+    return RunResult.from_dict(json.loads(_core.run(json.dumps(request.request()), output.discard)))
