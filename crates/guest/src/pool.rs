@@ -136,8 +136,11 @@ fn host_io(path: &Path, error: &io::Error) -> Error {
 }
 
 /// Writes a temporary file beside `path` and gives it that name once everything is on the disk. The temporary file
-/// is removed if anything fails.
+/// is removed if anything fails. What stands at `path` and is not an ordinary file, such as a device, is left alone.
 pub fn replace_file<T>(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<T>) -> io::Result<T> {
+    if std::fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "is not an ordinary file and is not replaced"));
+    }
     let folder = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
         _ => PathBuf::from("."),
@@ -157,6 +160,23 @@ mod tests {
     use super::*;
 
     const CAPACITY: u64 = 64 * PAGE_BYTES;
+
+    #[test]
+    fn what_is_not_an_ordinary_file_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("link");
+        std::os::unix::fs::symlink("/dev/null", &place).unwrap();
+        for path in [place.as_path(), folder.path()] {
+            let refused = replace_file(path, |_| Ok(())).unwrap_err();
+            assert!(refused.to_string().contains("not an ordinary file"), "{refused}");
+        }
+        assert!(place.is_symlink());
+        let file = folder.path().join("file");
+        for _ in 0..2 {
+            replace_file(&file, |out| out.write_all(b"new")).unwrap();
+        }
+        assert_eq!(std::fs::read(file).unwrap(), b"new");
+    }
 
     fn sample() -> PoolFile {
         let mut files = PmemPool::new(CAPACITY);
