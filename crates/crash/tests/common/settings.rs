@@ -79,7 +79,7 @@ fn media(rng: &mut Rng, memory: &str, sets: &mut Vec<String>) {
             add("row_bytes", one_of(rng, &["64", "256", "8192"]));
             add("page_policy", one_of(rng, &["\"open\"", "\"closed\""]));
             add("address_mapping", one_of(rng, &["\"row-rank-bank-column\"", "\"row-column-rank-bank\""]));
-            add("timing.t_refi_ps", one_of(rng, &["0", "1000000", "7800000"]));
+            add("timing.t_refi_ps", one_of(rng, &["0", "2000000", "7800000"]));
             add("timing.t_wr_ps", one_of(rng, &["15000", "180000"]));
         }
         _ => {

@@ -210,7 +210,8 @@ impl MediaConfig {
                 return Err(ConfigError::new(format!("{field}.{name}"), format!("{value} is not a power of two")));
             }
         }
-        if let (Some(groups), Some(banks)) = (self.bank_groups, self.banks)
+        let complete = self.completed();
+        if let (Some(groups), Some(banks)) = (complete.bank_groups, complete.banks)
             && groups > banks
         {
             let problem = format!("{groups} is more than the {banks} banks of a rank");
@@ -228,7 +229,7 @@ impl MediaConfig {
             }
         }
         match self.ddr_timing() {
-            Some(timing) => timing.check(&format!("{field}.timing")),
+            Some(timing) => timing.check(&format!("{field}.timing"), complete.ranks.unwrap_or(1)),
             None => Ok(()),
         }
     }

@@ -173,8 +173,10 @@ impl Ddr {
         let t = self.t();
         t.t_refi_ps > 0
             && (0..self.ranks).any(|rank| {
-                let in_period_ps = (at_ps + self.stagger_ps(rank)) % t.t_refi_ps;
-                in_period_ps == 0 || in_period_ps + t.t_rp_ps == t.t_refi_ps
+                let periods_ps = at_ps + self.stagger_ps(rank);
+                let in_period_ps = periods_ps % t.t_refi_ps;
+                // There is no refresh at the beginning of time.
+                (in_period_ps == 0 && periods_ps > 0) || in_period_ps + t.t_rp_ps == t.t_refi_ps
             })
     }
 
@@ -300,4 +302,3 @@ impl Ddr {
         hasher.write_u64(self.recent.end_ps());
     }
 }
-

@@ -159,7 +159,7 @@ impl DdrTiming {
             + self.t_rp_ps
     }
 
-    pub(crate) fn check(&self, field: &str) -> Result<(), ConfigError> {
+    pub(crate) fn check(&self, field: &str, ranks: u32) -> Result<(), ConfigError> {
         in_range(field, "t_ck_ps", self.t_ck_ps, 100, 100_000)?;
         let mut times = *self;
         for name in DdrTiming::NAMES {
@@ -171,10 +171,14 @@ impl DdrTiming {
             in_range(field, name, time, 1, 1_000_000_000)?;
         }
         let clocks = self.in_clocks();
-        // Between two refreshes, waiting for other banks included, there has to be time for a row.
-        if self.t_refi_ps > 0 && clocks.t_refi_ps < clocks.t_rfc_ps + 4 * clocks.longest_row_ps() {
+        // Between two refreshes, waiting for other banks included, there has to be time for a row; and the refreshes of
+        // ranks come one after the other.
+        let rows_ps = clocks.t_rfc_ps + 4 * clocks.longest_row_ps();
+        if self.t_refi_ps > 0
+            && (clocks.t_refi_ps < rows_ps || clocks.t_refi_ps / u64::from(ranks) <= 2 * clocks.t_rp_ps)
+        {
             let problem = format!(
-                "{} ps are too short for a refresh and the rows that have to be opened between two",
+                "{} ps are too short for the refreshes of {ranks} ranks and for the rows that have to be opened between them",
                 self.t_refi_ps
             );
             return Err(ConfigError::new(format!("{field}.t_refi_ps"), problem));
