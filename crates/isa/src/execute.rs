@@ -129,15 +129,32 @@ pub fn execute<B: Bus>(hart: &mut Hart, inst: Inst, bus: &mut B) -> Result<Flow,
         Op::Fld => hart.f[x(inst.rd)] = bus.load(addr, 8)?,
         Op::Fsw => bus.store(addr, 4, hart.f[x(inst.rs2)])?,
         Op::Fsd => bus.store(addr, 8, hart.f[x(inst.rs2)])?,
-        _ => execute_rest(hart, inst, bus)?,
+        _ => {
+            let Inst { op, rd, rs1, rs2, rs3, rm, len, imm } = inst;
+            execute_rest(hart, op, Numbers { rd, rs1, rs2, rs3, rm, len }, imm, bus)?;
+        }
     }
     Ok(Flow::Next)
+}
+
+/// The small fields of an [`Inst`]. The compiler passes these in one register, but a whole `Inst` in memory, and so would
+/// have every instruction written there.
+#[derive(Clone, Copy)]
+struct Numbers {
+    rd: u8,
+    rs1: u8,
+    rs2: u8,
+    rs3: u8,
+    rm: u8,
+    len: u8,
 }
 
 /// The operations that are rare or long, so that what is left of [`execute`] is small enough to stand in the loop of
 /// whoever calls it. None leads elsewhere than to the next instruction.
 #[inline(never)]
-fn execute_rest<B: Bus>(hart: &mut Hart, inst: Inst, bus: &mut B) -> Result<(), Stop> {
+fn execute_rest<B: Bus>(hart: &mut Hart, op: Op, numbers: Numbers, imm: i32, bus: &mut B) -> Result<(), Stop> {
+    let Numbers { rd, rs1, rs2, rs3, rm, len } = numbers;
+    let inst = Inst { op, rd, rs1, rs2, rs3, rm, len, imm };
     let x = |register: u8| (register & 31) as usize;
     let rs1 = hart.x[x(inst.rs1)];
 
