@@ -179,7 +179,7 @@ fn run_slice<W: Watch>(
         // All of a block lies on one page, except for the end of its last instruction.
         let code = if W::SEES { bus.translate_code(pc).ok() } else { None };
         let first = bus.instructions;
-        let (mut at, mut system_call) = (pc, false);
+        let (mut at, mut target, mut system_call) = (pc, None, false);
         for (&inst, count) in insts.iter().zip(first + 1..) {
             // Both are seldom looked at; to store them costs less than to find out when.
             bus.instructions = count;
@@ -189,9 +189,6 @@ fn run_slice<W: Watch>(
             }
             match execute(hart, inst, bus) {
                 Ok(Flow::Next) => {
-                    if W::SEES {
-                        bus.watch.flow(inst, at, None);
-                    }
                     at += u64::from(inst.len);
                     if inst.op == Op::Marker && bus.has_arrived(at)? {
                         hart.pc = at;
@@ -199,19 +196,18 @@ fn run_slice<W: Watch>(
                     }
                 }
                 // Behind these nothing follows in a block.
-                Ok(Flow::Jump(target)) => {
-                    if W::SEES {
-                        bus.watch.flow(inst, at, Some(target));
-                    }
-                    at = target;
-                }
+                Ok(Flow::Jump(to)) => (at, target) = (to, Some(to)),
                 Ok(Flow::Ecall) => system_call = true,
                 Ok(Flow::Ebreak) => return Err(message(at, bus, "the program ran into an ebreak".into()).into()),
                 Err(stop) => return Err(fault(at, bus, stop).into()),
             }
         }
+        let last = insts[insts.len() - 1];
+        if W::SEES {
+            bus.watch.flow(last, hart.pc, target);
+        }
         hart.pc = at;
-        if insts.last().is_some_and(|inst| inst.op == Op::FenceI) {
+        if last.op == Op::FenceI {
             blocks.clear();
         }
         if system_call {

@@ -165,7 +165,7 @@ impl Flat {
     }
 
     /// Where the page in a slot lies.
-    #[inline]
+    #[inline(always)]
     pub(super) fn page_addr(&self, slot: Slot) -> PhysAddr {
         match self.owned_at.get(slot.0 as usize) {
             Some(&addr) => addr,

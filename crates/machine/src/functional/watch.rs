@@ -17,7 +17,7 @@ pub(super) trait Watch {
     fn fetch(&mut self, addr: PhysAddr);
     /// Data at `addr` is used.
     fn data(&mut self, addr: PhysAddr, write: bool);
-    /// `inst` at `pc` has led to `target`, or to the instruction behind it.
+    /// `inst` at `pc`, the last of a block, has led to `target`, or to the instruction behind it.
     fn flow(&mut self, inst: Inst, pc: u64, target: Option<u64>);
     /// Which lines caches hold and what predictors have learnt.
     fn learnt(self) -> (Held, Vec<Predictor>);
