@@ -156,9 +156,10 @@ impl Controller {
         data
     }
 
-    /// Writes media directly, for loaders before the simulation starts.
-    pub fn poke(&mut self, addr: PhysAddr, bytes: &[u8]) {
-        self.media.write(addr, bytes);
+    /// Puts whole pages into the media, those of `pages` that begin before `end`, for loaders before the simulation starts.
+    /// They are shared until one side writes.
+    pub fn load(&mut self, pages: &Pages, end: PhysAddr) {
+        self.media.share_from(pages, end);
     }
 
     /// Changes the newest copy of (part of) a line in place, in no time: how a kernel's writes reach volatile memory.

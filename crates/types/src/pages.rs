@@ -186,15 +186,29 @@ impl Pages {
 
     /// The pages that were ever written, with their addresses, in order.
     pub fn touched(&self) -> impl Iterator<Item = (PhysAddr, &[u8])> {
+        self.touched_pages().map(|(addr, page)| (addr, page.as_slice()))
+    }
+
+    fn touched_pages(&self) -> impl Iterator<Item = (PhysAddr, &Arc<Page>)> {
         self.branches.iter().enumerate().flat_map(move |(b, branch)| {
             let leaves = branch.iter().flat_map(|branch| branch.iter()).enumerate();
             leaves.flat_map(move |(l, leaf)| {
                 leaf.iter().flat_map(|leaf| leaf.iter()).enumerate().filter_map(move |(p, page)| {
                     let index = ((b * FAN_OUT + l) * FAN_OUT + p) as u64;
-                    page.as_deref().map(|page| (PhysAddr(self.base + index * PAGE_BYTES), page.as_slice()))
+                    page.as_ref().map(|page| (PhysAddr(self.base + index * PAGE_BYTES), page))
                 })
             })
         })
+    }
+
+    /// Shows the written pages of `other` that begin before `end`; they are shared, not copied.
+    ///
+    /// # Panics
+    /// If one of them is not inside this memory.
+    pub fn share_from(&mut self, other: &Pages, end: PhysAddr) {
+        for (addr, page) in other.touched_pages().take_while(|(addr, _)| *addr < end) {
+            self.put_page(addr, page.clone());
+        }
     }
 
     /// Whether the page that holds `addr` was ever written.
@@ -295,6 +309,21 @@ mod tests {
             (0x0707_0707 << 32 | 1, 0x0707_0707 << 32)
         );
         assert!(Arc::ptr_eq(&a.share_page(PhysAddr(0x5000)).unwrap(), &a.share_page(PhysAddr(0x5fff)).unwrap()));
+    }
+
+    #[test]
+    fn shared_pages_are_shown_until_one_side_writes() {
+        let mut from = Pages::new(PhysAddr(0x1000), 1 << 30);
+        for addr in [0x1000, 0x3000, 0x100_3000] {
+            from.write(PhysAddr(addr), &[7; 8]);
+        }
+        let mut to = Pages::new(PhysAddr(0), 1 << 20);
+        to.write(PhysAddr(0x3ff8), &[9; 8]);
+        to.share_from(&from, PhysAddr(0x4000));
+        assert_eq!(to.touched().map(|(addr, _)| addr.0).collect::<Vec<_>>(), [0x1000, 0x3000]);
+        assert_eq!(to.read_u64(PhysAddr(0x3ff8)), 0, "the whole page is the other one");
+        to.write(PhysAddr(0x3000), &[1]);
+        assert_eq!((from.read_u64(PhysAddr(0x3000)) & 0xff, to.read_u64(PhysAddr(0x3000)) & 0xff), (7, 1));
     }
 
     #[test]
