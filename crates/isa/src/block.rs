@@ -10,13 +10,13 @@ use std::sync::Arc;
 
 /// A block in a [`BlockCache`]. Valid until the next [`BlockCache::clear`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct BlockId(u32);
-
-#[derive(Clone, Copy)]
-struct Extent {
+pub struct BlockId {
+    /// Where the block lies among all decoded instructions: one look less than a number that stands for it.
     start: u32,
     len: u32,
 }
+
+const NO_BLOCK: BlockId = BlockId { start: 0, len: 0 };
 
 /// Entries of the direct-mapped table in front of the map; a power of two.
 const FRONT_ENTRIES: usize = 4096;
@@ -43,7 +43,6 @@ type Front = [(u64, BlockId); FRONT_ENTRIES];
 #[derive(Clone, Default)]
 struct Decoded {
     by_pc: BTreeMap<u64, BlockId>,
-    extents: Vec<Extent>,
     insts: Vec<Inst>,
 }
 
@@ -56,7 +55,7 @@ impl Default for BlockCache {
 impl BlockCache {
     /// An empty cache.
     pub fn new() -> Self {
-        BlockCache { front: Arc::new([(NO_PC, BlockId(0)); FRONT_ENTRIES]), decoded: Arc::default() }
+        BlockCache { front: Arc::new([(NO_PC, NO_BLOCK); FRONT_ENTRIES]), decoded: Arc::default() }
     }
 
     /// The block that starts at `pc`, decoded now if it was not before. `fetch` reads two bytes of code.
@@ -101,8 +100,7 @@ impl BlockCache {
             }
         }
         let narrow = |index: usize| u32::try_from(index).expect("fewer than 2^32 decoded instructions");
-        let id = BlockId(narrow(decoded.extents.len()));
-        decoded.extents.push(Extent { start: narrow(start), len: narrow(decoded.insts.len() - start) });
+        let id = BlockId { start: narrow(start), len: narrow(decoded.insts.len() - start) };
         decoded.by_pc.insert(pc, id);
         Ok(id)
     }
@@ -110,16 +108,14 @@ impl BlockCache {
     /// The instructions of a block; each starts where the one before it ends.
     #[inline]
     pub fn insts(&self, block: BlockId) -> &[Inst] {
-        let extent = self.decoded.extents[block.0 as usize];
-        &self.decoded.insts[extent.start as usize..][..extent.len as usize]
+        &self.decoded.insts[block.start as usize..][..block.len as usize]
     }
 
     /// Forgets all blocks; ids handed out before mean nothing afterwards.
     pub fn clear(&mut self) {
         if let (Some(front), Some(decoded)) = (Arc::get_mut(&mut self.front), Arc::get_mut(&mut self.decoded)) {
-            front.fill((NO_PC, BlockId(0)));
+            front.fill((NO_PC, NO_BLOCK));
             decoded.by_pc.clear();
-            decoded.extents.clear();
             decoded.insts.clear();
         } else {
             *self = BlockCache::new();

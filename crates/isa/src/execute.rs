@@ -30,7 +30,7 @@ fn word(value: u32) -> u64 {
 ///
 /// [`Stop::Fault`] if the bus refuses an access or an atomic address is misaligned; [`Stop::Illegal`] for a dynamic
 /// rounding mode while `frm` holds a reserved value. The hart is then unchanged.
-#[inline]
+#[inline(always)]
 pub fn execute<B: Bus>(hart: &mut Hart, inst: Inst, bus: &mut B) -> Result<Flow, Stop> {
     let x = |register: u8| (register & 31) as usize;
     let rs1 = hart.x[x(inst.rs1)];
@@ -52,12 +52,6 @@ pub fn execute<B: Bus>(hart: &mut Hart, inst: Inst, bus: &mut B) -> Result<Flow,
             }
         };
     }
-    macro_rules! amo {
-        ($op:ident, $bytes:literal) => {
-            rd!(a::amo(hart, inst, $bytes, AmoOp::$op, bus)?)
-        };
-    }
-
     match inst.op {
         Op::Lui => rd!(imm),
         Op::Auipc => rd!(hart.pc.wrapping_add(imm)),
@@ -114,21 +108,8 @@ pub fn execute<B: Bus>(hart: &mut Hart, inst: Inst, bus: &mut B) -> Result<Flow,
         Op::Sllw => rd!(word((rs1 as u32) << (rs2 & 31))),
         Op::Srlw => rd!(word(rs1 as u32 >> (rs2 & 31))),
         Op::Sraw => rd!(word((rs1 as i32 >> (rs2 & 31)) as u32)),
-        Op::Fence => bus.fence(inst.fence_set()),
-        Op::Pause => {}
         Op::Ecall => return Ok(Flow::Ecall),
         Op::Ebreak => return Ok(Flow::Ebreak),
-        Op::Marker => {
-            if let Some(marker) = Marker::from_imm(inst.imm) {
-                bus.marker(marker, rs1);
-            }
-        }
-        Op::FenceI => bus.fence_i(),
-        Op::CboInval => bus.cache_block(CacheBlockOp::Inval, rs1)?,
-        Op::CboClean => bus.cache_block(CacheBlockOp::Clean, rs1)?,
-        Op::CboFlush => bus.cache_block(CacheBlockOp::Flush, rs1)?,
-        Op::Csrrw | Op::Csrrs | Op::Csrrc => rd!(zicsr::access(hart, inst, rs1, bus)),
-        Op::Csrrwi | Op::Csrrsi | Op::Csrrci => rd!(zicsr::access(hart, inst, u64::from(inst.rs1), bus)),
 
         Op::Mul => rd!(rs1.wrapping_mul(rs2)),
         Op::Mulh => rd!(m::mulh(rs1, rs2)),
@@ -143,6 +124,67 @@ pub fn execute<B: Bus>(hart: &mut Hart, inst: Inst, bus: &mut B) -> Result<Flow,
         Op::Divuw => rd!(word(m::divuw(rs1 as u32, rs2 as u32))),
         Op::Remw => rd!(word(m::remw(rs1 as u32, rs2 as u32))),
         Op::Remuw => rd!(word(m::remuw(rs1 as u32, rs2 as u32))),
+
+        Op::Flw => hart.f[x(inst.rd)] = float::box_single(bus.load(addr, 4)? as u32),
+        Op::Fld => hart.f[x(inst.rd)] = bus.load(addr, 8)?,
+        Op::Fsw => bus.store(addr, 4, hart.f[x(inst.rs2)])?,
+        Op::Fsd => bus.store(addr, 8, hart.f[x(inst.rs2)])?,
+        _ => {
+            let Inst { op, rd, rs1, rs2, rs3, rm, len, imm } = inst;
+            execute_rest(hart, op, Numbers { rd, rs1, rs2, rs3, rm, len }, imm, bus)?;
+        }
+    }
+    Ok(Flow::Next)
+}
+
+/// The small fields of an [`Inst`]. The compiler passes these in one register, but a whole `Inst` in memory, and so would
+/// have every instruction written there.
+#[derive(Clone, Copy)]
+struct Numbers {
+    rd: u8,
+    rs1: u8,
+    rs2: u8,
+    rs3: u8,
+    rm: u8,
+    len: u8,
+}
+
+/// The operations that are rare or long, so that what is left of [`execute`] is small enough to stand in the loop of
+/// whoever calls it. None leads elsewhere than to the next instruction.
+#[inline(never)]
+fn execute_rest<B: Bus>(hart: &mut Hart, op: Op, numbers: Numbers, imm: i32, bus: &mut B) -> Result<(), Stop> {
+    let Numbers { rd, rs1, rs2, rs3, rm, len } = numbers;
+    let inst = Inst { op, rd, rs1, rs2, rs3, rm, len, imm };
+    let x = |register: u8| (register & 31) as usize;
+    let rs1 = hart.x[x(inst.rs1)];
+
+    macro_rules! rd {
+        ($value:expr) => {{
+            let value = $value;
+            hart.x[x(inst.rd)] = value;
+            hart.x[0] = 0;
+        }};
+    }
+    macro_rules! amo {
+        ($op:ident, $bytes:literal) => {
+            rd!(a::amo(hart, inst, $bytes, AmoOp::$op, bus)?)
+        };
+    }
+
+    match inst.op {
+        Op::Fence => bus.fence(inst.fence_set()),
+        Op::Pause => {}
+        Op::Marker => {
+            if let Some(marker) = Marker::from_imm(inst.imm) {
+                bus.marker(marker, rs1);
+            }
+        }
+        Op::FenceI => bus.fence_i(),
+        Op::CboInval => bus.cache_block(CacheBlockOp::Inval, rs1)?,
+        Op::CboClean => bus.cache_block(CacheBlockOp::Clean, rs1)?,
+        Op::CboFlush => bus.cache_block(CacheBlockOp::Flush, rs1)?,
+        Op::Csrrw | Op::Csrrs | Op::Csrrc => rd!(zicsr::access(hart, inst, rs1, bus)),
+        Op::Csrrwi | Op::Csrrsi | Op::Csrrci => rd!(zicsr::access(hart, inst, u64::from(inst.rs1), bus)),
 
         Op::LrW => rd!(a::load_reserved(hart, inst, 4, bus)?),
         Op::LrD => rd!(a::load_reserved(hart, inst, 8, bus)?),
@@ -167,10 +209,6 @@ pub fn execute<B: Bus>(hart: &mut Hart, inst: Inst, bus: &mut B) -> Result<Flow,
         Op::AmomaxuW => amo!(Maxu, 4),
         Op::AmomaxuD => amo!(Maxu, 8),
 
-        Op::Flw => hart.f[x(inst.rd)] = float::box_single(bus.load(addr, 4)? as u32),
-        Op::Fld => hart.f[x(inst.rd)] = bus.load(addr, 8)?,
-        Op::Fsw => bus.store(addr, 4, hart.f[x(inst.rs2)])?,
-        Op::Fsd => bus.store(addr, 8, hart.f[x(inst.rs2)])?,
         Op::FmaddS => float::fused::<F32>(hart, inst, FMADD)?,
         Op::FmaddD => float::fused::<F64>(hart, inst, FMADD)?,
         Op::FmsubS => float::fused::<F32>(hart, inst, FMSUB)?,
@@ -229,6 +267,7 @@ pub fn execute<B: Bus>(hart: &mut Hart, inst: Inst, bus: &mut B) -> Result<Flow,
         Op::FmvXD => rd!(hart.f[x(inst.rs1)]),
         Op::FmvWX => hart.f[x(inst.rd)] = float::box_single(rs1 as u32),
         Op::FmvDX => hart.f[x(inst.rd)] = rs1,
+        _ => unreachable!("executed above"),
     }
-    Ok(Flow::Next)
+    Ok(())
 }

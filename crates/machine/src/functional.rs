@@ -6,18 +6,22 @@
 mod bus;
 mod fast_forward;
 mod journey;
+mod memory;
 mod tags;
 mod threads;
+mod watch;
 
 use crate::MachineConfig;
 use crate::machine::{PoolContents, Program, process_config};
 use crate::system::{DRAM_BASE, PMEM_BASE, Plan};
-use bus::{Flat, FlatBus};
+use bus::FlatBus;
 use durasim_guest::{Output, PhysMemory, PmemPool, Process, SyscallOutcome, ThreadId};
-use durasim_isa::{Access, BlockCache, Flow, Hart, Stop, disassemble, execute};
+use durasim_isa::{Access, BlockCache, Flow, Hart, Op, Stop, disassemble, execute};
 use durasim_types::{DataRange, Error, GuestFault, Pages, Rng};
 pub(crate) use fast_forward::fast_forward;
+use memory::Flat;
 use threads::{Next, RunQueue};
+use watch::{Unwatched, Watch};
 
 /// Instructions between two looks at whether the program is to be stopped.
 const LOOK_PERIOD: u64 = 1 << 20;
@@ -50,19 +54,24 @@ pub fn run_functionally(
     max_instructions: u64,
     output: &mut dyn Output,
 ) -> Result<FunctionalEnding, Error> {
-    let (mut bus, hart) = load(config, plan, program)?;
+    let (mut bus, hart) = load(config, plan, program, Unwatched)?;
     let mut queue = RunQueue::new(hart);
     let exit_code = match run_threads(&mut queue, &mut bus, max_instructions, output)? {
         Stopped::Exit(code) => Some(code),
         Stopped::Early => None,
     };
     let FlatBus { memory, process, instructions, data_range, .. } = bus;
-    let pool = PoolContents { files: process.into_pool(), pages: memory.pmem };
+    let pool = PoolContents { files: process.into_pool(), pages: memory.into_pages().1 };
     Ok(FunctionalEnding { exit_code, instructions, pool, data_range })
 }
 
 /// The program in flat memory, with the registers it starts with.
-fn load(config: &MachineConfig, plan: &Plan, program: &Program) -> Result<(FlatBus, Hart), Error> {
+fn load<W: Watch>(
+    config: &MachineConfig,
+    plan: &Plan,
+    program: &Program,
+    watch: W,
+) -> Result<(FlatBus<W>, Hart), Error> {
     let (files, pmem) = match &program.pool {
         Some(pool) => (pool.files.clone(), pool.pages.clone()),
         None => {
@@ -70,9 +79,9 @@ fn load(config: &MachineConfig, plan: &Plan, program: &Program) -> Result<(FlatB
             (PmemPool::new(plan.geometry.pmem_data_bytes), pages)
         }
     };
-    let mut memory = Flat { dram: Pages::new(DRAM_BASE, config.dram.capacity_mib << 20), pmem };
+    let mut memory = Flat::new(Pages::new(DRAM_BASE, config.dram.capacity_mib << 20), pmem);
     let (process, hart) = Process::load(process_config(config, plan, program), files, &mut memory)?;
-    Ok((FlatBus::new(memory, process), hart))
+    Ok((FlatBus::new(memory, process, watch), hart))
 }
 
 /// Why the threads run no more.
@@ -84,9 +93,9 @@ enum Stopped {
 }
 
 /// Runs all threads.
-fn run_threads(
+fn run_threads<W: Watch>(
     queue: &mut RunQueue,
-    bus: &mut FlatBus,
+    bus: &mut FlatBus<W>,
     max_instructions: u64,
     output: &mut dyn Output,
 ) -> Result<Stopped, Error> {
@@ -145,10 +154,10 @@ enum Left {
 }
 
 /// Runs one thread until `bus.instructions` is `end` or more, or until it does not go on behind a system call.
-fn run_slice(
+fn run_slice<W: Watch>(
     hart: &mut Hart,
     thread: ThreadId,
-    bus: &mut FlatBus,
+    bus: &mut FlatBus<W>,
     blocks: &mut BlockCache,
     end: u64,
     queue: &mut RunQueue,
@@ -166,33 +175,39 @@ fn run_slice(
             Ok(block) => block,
             Err(stop) => return Err(fault(hart.pc, bus, stop).into()),
         };
-        let mut system_call = false;
-        let mut code_changed = false;
-        for &inst in blocks.insts(block) {
-            bus.instructions += 1;
-            if bus.journey.is_some() {
-                bus.note_fetch(hart.pc);
+        let insts = blocks.insts(block);
+        // All of a block lies on one page, except for the end of its last instruction.
+        let code = if W::SEES { bus.translate_code(pc).ok() } else { None };
+        let first = bus.instructions;
+        let (mut at, mut target, mut system_call) = (pc, None, false);
+        for (&inst, count) in insts.iter().zip(first + 1..) {
+            // Both are seldom looked at; to store them costs less than to find out when.
+            bus.instructions = count;
+            hart.pc = at;
+            if let Some(code) = code {
+                bus.watch.fetch(code.plus(at - pc));
             }
             match execute(hart, inst, bus) {
                 Ok(Flow::Next) => {
-                    let next = hart.pc + u64::from(inst.len);
-                    bus.note_flow(inst, hart.pc, None);
-                    hart.pc = next;
+                    at += u64::from(inst.len);
+                    if inst.op == Op::Marker && bus.has_arrived(at)? {
+                        hart.pc = at;
+                        return Ok(Left::Arrived);
+                    }
                 }
-                Ok(Flow::Jump(target)) => {
-                    bus.note_flow(inst, hart.pc, Some(target));
-                    hart.pc = target;
-                }
+                // Behind these nothing follows in a block.
+                Ok(Flow::Jump(to)) => (at, target) = (to, Some(to)),
                 Ok(Flow::Ecall) => system_call = true,
-                Ok(Flow::Ebreak) => return Err(message(hart.pc, bus, "the program ran into an ebreak".into()).into()),
-                Err(stop) => return Err(fault(hart.pc, bus, stop).into()),
-            }
-            code_changed = inst.class() == durasim_isa::Class::FenceI;
-            if inst.class() == durasim_isa::Class::Marker && bus.has_arrived(hart.pc)? {
-                return Ok(Left::Arrived);
+                Ok(Flow::Ebreak) => return Err(message(at, bus, "the program ran into an ebreak".into()).into()),
+                Err(stop) => return Err(fault(at, bus, stop).into()),
             }
         }
-        if code_changed {
+        let last = insts[insts.len() - 1];
+        if W::SEES {
+            bus.watch.flow(last, hart.pc, target);
+        }
+        hart.pc = at;
+        if last.op == Op::FenceI {
             blocks.clear();
         }
         if system_call {
@@ -201,6 +216,7 @@ fn run_slice(
             let outcome = bus.process.syscall(thread, hart, &mut bus.memory, now_ns, output)?;
             bus.drop_reservation();
             queue.take_events(&mut bus.process);
+            bus.follow_moved_pages();
             if bus.process.space().epoch() != epoch {
                 bus.clear_translations();
             }
@@ -215,11 +231,11 @@ fn run_slice(
     Ok(Left::SliceOver)
 }
 
-fn message(pc: u64, bus: &FlatBus, what: String) -> GuestFault {
+fn message<W: Watch>(pc: u64, bus: &FlatBus<W>, what: String) -> GuestFault {
     GuestFault { pc, what, last_syscall: bus.process.last_syscall().map(str::to_owned) }
 }
 
-fn fault(pc: u64, bus: &mut FlatBus, stop: Stop) -> GuestFault {
+fn fault<W: Watch>(pc: u64, bus: &mut FlatBus<W>, stop: Stop) -> GuestFault {
     let what = match stop {
         Stop::Fault(fault) => bus.process.space().describe(&fault),
         Stop::Illegal => {

@@ -96,6 +96,12 @@ impl Memory {
         self.contents.write(addr, bytes);
     }
 
+    /// Puts whole pages into the media, those of `pages` that begin before `end`, for loaders before the simulation
+    /// starts. They are shared until one side writes.
+    pub fn load(&mut self, pages: &Pages, end: PhysAddr) {
+        self.contents.share_from(pages, end);
+    }
+
     /// Changes the newest copy of (part of) a line in place, in no time: how a kernel's writes reach volatile memory.
     pub fn write_newest(&mut self, addr: PhysAddr, bytes: &[u8]) {
         let controller = self.route(addr.line()).0;

@@ -58,6 +58,12 @@ impl Pages {
 
     #[inline]
     fn page_mut(&mut self, index: u64) -> &mut Page {
+        Arc::make_mut(self.slot(index).get_or_insert_with(|| Arc::new([0; PAGE_BYTES as usize])))
+    }
+
+    /// Where the page of this number is or would be.
+    #[inline]
+    fn slot(&mut self, index: u64) -> &mut Option<Arc<Page>> {
         let index = index as usize;
         if index / PAGES_PER_BRANCH >= self.branches.len() {
             self.branches.resize(index / PAGES_PER_BRANCH + 1, None);
@@ -65,8 +71,7 @@ impl Pages {
         let branch = self.branches[index / PAGES_PER_BRANCH].get_or_insert_with(|| Arc::new([const { None }; FAN_OUT]));
         let leaf =
             Arc::make_mut(branch)[index / FAN_OUT % FAN_OUT].get_or_insert_with(|| Arc::new([const { None }; FAN_OUT]));
-        let page = Arc::make_mut(leaf)[index % FAN_OUT].get_or_insert_with(|| Arc::new([0; PAGE_BYTES as usize]));
-        Arc::make_mut(page)
+        &mut Arc::make_mut(leaf)[index % FAN_OUT]
     }
 
     fn offset(&self, addr: PhysAddr, len: u64) -> u64 {
@@ -116,6 +121,38 @@ impl Pages {
         }
     }
 
+    /// The page that holds `addr`, if it was ever written; a copy of the reference, not of the bytes.
+    ///
+    /// # Panics
+    /// If the address is not in this memory.
+    pub fn share_page(&self, addr: PhysAddr) -> Option<Arc<[u8; PAGE_BYTES as usize]>> {
+        let index = (self.offset(addr, 1) / PAGE_BYTES) as usize;
+        let leaf = self.branches.get(index / PAGES_PER_BRANCH)?.as_deref()?[index / FAN_OUT % FAN_OUT].as_deref()?;
+        leaf[index % FAN_OUT].clone()
+    }
+
+    /// Takes the page that holds `addr` away, which then reads as never written.
+    ///
+    /// # Panics
+    /// If the address is not in this memory.
+    pub fn take_page(&mut self, addr: PhysAddr) -> Option<Arc<[u8; PAGE_BYTES as usize]>> {
+        let index = (self.offset(addr, 1) / PAGE_BYTES) as usize;
+        let branch = self.branches.get_mut(index / PAGES_PER_BRANCH)?.as_mut()?;
+        // What is not there is not worth a copy of a shared node.
+        branch[index / FAN_OUT % FAN_OUT].as_ref()?[index % FAN_OUT].as_ref()?;
+        let leaf = Arc::make_mut(branch)[index / FAN_OUT % FAN_OUT].as_mut()?;
+        Arc::make_mut(leaf)[index % FAN_OUT].take()
+    }
+
+    /// Puts a page in the place of the one that holds `addr`.
+    ///
+    /// # Panics
+    /// If the address is not in this memory.
+    pub fn put_page(&mut self, addr: PhysAddr, page: Arc<[u8; PAGE_BYTES as usize]>) {
+        let offset = self.offset(addr, 1);
+        *self.slot(offset / PAGE_BYTES) = Some(page);
+    }
+
     /// Reads a line.
     #[inline]
     pub fn line(&self, line: LineAddr) -> Line {
@@ -149,15 +186,29 @@ impl Pages {
 
     /// The pages that were ever written, with their addresses, in order.
     pub fn touched(&self) -> impl Iterator<Item = (PhysAddr, &[u8])> {
+        self.touched_pages().map(|(addr, page)| (addr, page.as_slice()))
+    }
+
+    fn touched_pages(&self) -> impl Iterator<Item = (PhysAddr, &Arc<Page>)> {
         self.branches.iter().enumerate().flat_map(move |(b, branch)| {
             let leaves = branch.iter().flat_map(|branch| branch.iter()).enumerate();
             leaves.flat_map(move |(l, leaf)| {
                 leaf.iter().flat_map(|leaf| leaf.iter()).enumerate().filter_map(move |(p, page)| {
                     let index = ((b * FAN_OUT + l) * FAN_OUT + p) as u64;
-                    page.as_deref().map(|page| (PhysAddr(self.base + index * PAGE_BYTES), page.as_slice()))
+                    page.as_ref().map(|page| (PhysAddr(self.base + index * PAGE_BYTES), page))
                 })
             })
         })
+    }
+
+    /// Shows the written pages of `other` that begin before `end`; they are shared, not copied.
+    ///
+    /// # Panics
+    /// If one of them is not inside this memory.
+    pub fn share_from(&mut self, other: &Pages, end: PhysAddr) {
+        for (addr, page) in other.touched_pages().take_while(|(addr, _)| *addr < end) {
+            self.put_page(addr, page.clone());
+        }
     }
 
     /// Whether the page that holds `addr` was ever written.
@@ -241,6 +292,38 @@ mod tests {
         assert_eq!((a.touched().count(), before.touched().count()), (2, 4));
         a.clear_from(PhysAddr(0x1000));
         assert_eq!(a.touched().count(), 0);
+    }
+
+    #[test]
+    fn pages_can_be_shared_taken_and_put_back() {
+        let mut a = Pages::new(PhysAddr(0x1000), 1 << 30);
+        a.write(PhysAddr(0x5004), &[7; 4]);
+        assert!(a.share_page(PhysAddr(0x1000)).is_none() && a.take_page(PhysAddr(0x100_0000)).is_none());
+        let before = a.clone();
+        let mut page = a.take_page(PhysAddr(0x5ff8)).unwrap();
+        assert!(!a.is_touched(PhysAddr(0x5000)) && before.is_touched(PhysAddr(0x5000)));
+        Arc::make_mut(&mut page)[0] = 1;
+        a.put_page(PhysAddr(0x5000), page);
+        assert_eq!(
+            (a.read_u64(PhysAddr(0x5000)), before.read_u64(PhysAddr(0x5000))),
+            (0x0707_0707 << 32 | 1, 0x0707_0707 << 32)
+        );
+        assert!(Arc::ptr_eq(&a.share_page(PhysAddr(0x5000)).unwrap(), &a.share_page(PhysAddr(0x5fff)).unwrap()));
+    }
+
+    #[test]
+    fn shared_pages_are_shown_until_one_side_writes() {
+        let mut from = Pages::new(PhysAddr(0x1000), 1 << 30);
+        for addr in [0x1000, 0x3000, 0x100_3000] {
+            from.write(PhysAddr(addr), &[7; 8]);
+        }
+        let mut to = Pages::new(PhysAddr(0), 1 << 20);
+        to.write(PhysAddr(0x3ff8), &[9; 8]);
+        to.share_from(&from, PhysAddr(0x4000));
+        assert_eq!(to.touched().map(|(addr, _)| addr.0).collect::<Vec<_>>(), [0x1000, 0x3000]);
+        assert_eq!(to.read_u64(PhysAddr(0x3ff8)), 0, "the whole page is the other one");
+        to.write(PhysAddr(0x3000), &[1]);
+        assert_eq!((from.read_u64(PhysAddr(0x3000)) & 0xff, to.read_u64(PhysAddr(0x3000)) & 0xff), (7, 1));
     }
 
     #[test]

@@ -1,41 +1,30 @@
-//! Memory without caches and the bus of a hart on it.
+//! The bus of a hart on memory without caches.
 
 use super::journey::Journey;
-use crate::system::PMEM_BASE;
-use durasim_guest::{PhysMemory, Process};
+use super::memory::{Flat, Slot, on_this_page};
+use super::watch::Watch;
+use durasim_guest::Process;
 use durasim_isa::{Access, AmoOp, Bus, CacheBlockOp, Counter, Fault, FaultKind, FenceSet, Marker};
-use durasim_types::{DataRange, PAGE_BYTES, Pages, PhysAddr};
+use durasim_types::{DataRange, PAGE_BYTES, PhysAddr};
 
-/// DRAM and persistent memory.
-pub(super) struct Flat {
-    pub(super) dram: Pages,
-    pub(super) pmem: Pages,
-}
+/// Pages whose slots are known, by kind of access. More than a real TLB has: a walk costs here as much as there.
+const TLB_ENTRIES: usize = 512;
+const CODE_TLB_ENTRIES: usize = 64;
+/// No page of an address space.
+const NO_PAGE: u64 = u64::MAX;
 
-impl Flat {
-    #[inline]
-    fn pages(&mut self, addr: PhysAddr) -> &mut Pages {
-        if addr.0 >= PMEM_BASE.0 { &mut self.pmem } else { &mut self.dram }
-    }
-}
+type Tlb = [(u64, Slot); TLB_ENTRIES];
 
-impl PhysMemory for Flat {
-    fn read(&mut self, addr: PhysAddr, bytes: &mut [u8]) {
-        self.pages(addr).read(addr, bytes);
-    }
-
-    fn write(&mut self, addr: PhysAddr, bytes: &[u8]) {
-        self.pages(addr).write(addr, bytes);
-    }
-}
-
-const TLB_ENTRIES: usize = 64;
-/// What the one hart that runs all threads sees.
-pub(super) struct FlatBus {
+/// What the one hart that runs all threads sees. `watch` looks on.
+pub(super) struct FlatBus<W> {
     pub(super) memory: Flat,
     pub(super) process: Process,
-    /// Page and frame of cached translations, by kind of access.
-    tlb: [[(u64, u64); TLB_ENTRIES]; 3],
+    /// Slots of pages that may be read.
+    to_read: Box<Tlb>,
+    /// Slots of pages that may be written.
+    to_write: Box<Tlb>,
+    /// Physical pages of code.
+    code: [(u64, PhysAddr); CODE_TLB_ENTRIES],
     reservation: Option<u64>,
     pub(super) instructions: u64,
     /// Time in which no thread could run, in nanoseconds.
@@ -44,20 +33,24 @@ pub(super) struct FlatBus {
     pub(super) data_base: Option<PhysAddr>,
     /// What is noted on the way to a detailed run.
     pub(super) journey: Option<Box<Journey>>,
+    pub(super) watch: W,
 }
 
-impl FlatBus {
-    pub(super) fn new(memory: Flat, process: Process) -> Self {
+impl<W: Watch> FlatBus<W> {
+    pub(super) fn new(memory: Flat, process: Process, watch: W) -> Self {
         FlatBus {
             memory,
             process,
-            tlb: [[(u64::MAX, 0); TLB_ENTRIES]; 3],
+            to_read: Box::new([(NO_PAGE, Slot::NONE); TLB_ENTRIES]),
+            to_write: Box::new([(NO_PAGE, Slot::NONE); TLB_ENTRIES]),
+            code: [(NO_PAGE, PhysAddr(0)); CODE_TLB_ENTRIES],
             reservation: None,
             instructions: 0,
             idle_ns: 0,
             data_range: None,
             data_base: None,
             journey: None,
+            watch,
         }
     }
 
@@ -71,26 +64,117 @@ impl FlatBus {
         self.reservation = None;
     }
 
+    /// Translations may have ended.
     pub(super) fn clear_translations(&mut self) {
-        self.tlb = [[(u64::MAX, 0); TLB_ENTRIES]; 3];
+        self.to_read.fill((NO_PAGE, Slot::NONE));
+        self.to_write.fill((NO_PAGE, Slot::NONE));
+        self.code.fill((NO_PAGE, PhysAddr(0)));
     }
 
-    #[inline]
-    pub(super) fn translate(&mut self, addr: u64, access: Access) -> Result<PhysAddr, Fault> {
-        let page = addr / PAGE_BYTES;
-        let entry = &mut self.tlb[access as usize][page as usize % TLB_ENTRIES];
-        if entry.0 != page {
-            let phys = match self.process.space().translate(addr, access) {
-                Err(Fault { why: FaultKind::CopyOnWrite, .. }) => {
-                    self.process.space().resolve_copy_on_write(&mut self.memory, addr)?;
-                    self.clear_translations();
-                    return self.translate(addr, access);
-                }
-                found => found?,
-            };
-            *entry = (page, phys.0 - addr % PAGE_BYTES);
+    /// Slots to read may have moved: somebody has written to memory.
+    pub(super) fn follow_moved_pages(&mut self) {
+        if self.memory.take_moved() {
+            for entry in self.to_read.iter_mut().filter(|entry| entry.1.is_shared()) {
+                *entry = (NO_PAGE, Slot::NONE);
+            }
         }
-        Ok(PhysAddr(entry.1 + addr % PAGE_BYTES))
+    }
+
+    fn translate(&mut self, addr: u64, access: Access) -> Result<PhysAddr, Fault> {
+        match self.process.space().translate(addr, access) {
+            Err(Fault { why: FaultKind::CopyOnWrite, .. }) => {
+                self.process.space().resolve_copy_on_write(&mut self.memory, addr)?;
+                self.clear_translations();
+                self.process.space().translate(addr, access)
+            }
+            found => found,
+        }
+    }
+
+    /// Where the code at `pc` lies.
+    pub(super) fn translate_code(&mut self, pc: u64) -> Result<PhysAddr, Fault> {
+        let page = pc / PAGE_BYTES;
+        let index = page as usize % CODE_TLB_ENTRIES;
+        if self.code[index].0 != page {
+            let phys = self.translate(pc, Access::Execute)?;
+            self.code[index] = (page, PhysAddr(phys.0 - pc % PAGE_BYTES));
+        }
+        Ok(self.code[index].1.plus(pc % PAGE_BYTES))
+    }
+
+    /// The slot of the page of `addr`, for loads.
+    #[inline(always)]
+    fn slot_to_read(&mut self, addr: u64) -> Result<Slot, Fault> {
+        let page = addr / PAGE_BYTES;
+        let entry = self.to_read[page as usize % TLB_ENTRIES];
+        if entry.0 == page { Ok(entry.1) } else { self.find_to_read(addr) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn find_to_read(&mut self, addr: u64) -> Result<Slot, Fault> {
+        let phys = self.translate(addr, Access::Read)?;
+        let slot = self.memory.slot_to_read(phys);
+        let page = addr / PAGE_BYTES;
+        self.to_read[page as usize % TLB_ENTRIES] = (page, slot);
+        Ok(slot)
+    }
+
+    /// The slot of the page of `addr`, for stores.
+    #[inline(always)]
+    fn slot_to_write(&mut self, addr: u64) -> Result<Slot, Fault> {
+        let page = addr / PAGE_BYTES;
+        let entry = self.to_write[page as usize % TLB_ENTRIES];
+        if entry.0 == page { Ok(entry.1) } else { self.find_to_write(addr) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn find_to_write(&mut self, addr: u64) -> Result<Slot, Fault> {
+        let phys = self.translate(addr, Access::Write)?;
+        let slot = self.memory.slot_to_write(phys);
+        self.follow_moved_pages();
+        let page = addr / PAGE_BYTES;
+        self.to_write[page as usize % TLB_ENTRIES] = (page, slot);
+        Ok(slot)
+    }
+
+    #[inline(always)]
+    fn note_data(&mut self, slot: Slot, addr: u64, write: bool) {
+        if W::SEES {
+            let phys = self.memory.page_addr(slot).plus(addr % PAGE_BYTES);
+            self.watch.data(phys, write);
+        }
+    }
+
+    /// A load from two pages.
+    #[cold]
+    #[inline(never)]
+    fn load_across(&mut self, addr: u64, bytes: u8) -> Result<u64, Fault> {
+        let mut word = [0; 8];
+        let first = on_this_page(addr, bytes.into());
+        let (slot, at) = (self.slot_to_read(addr)?, (addr % PAGE_BYTES) as usize);
+        self.note_data(slot, addr, false);
+        word[..first].copy_from_slice(&self.memory.page(slot)[at..]);
+        let slot = self.slot_to_read(addr.wrapping_add(first as u64))?;
+        let rest = bytes as usize - first;
+        word[first..][..rest].copy_from_slice(&self.memory.page(slot)[..rest]);
+        Ok(u64::from_le_bytes(word))
+    }
+
+    /// A store to two pages.
+    #[cold]
+    #[inline(never)]
+    fn store_across(&mut self, addr: u64, bytes: u8, value: u64) -> Result<(), Fault> {
+        let word = value.to_le_bytes();
+        let first = on_this_page(addr, bytes.into());
+        let (slot, at) = (self.slot_to_write(addr)?, (addr % PAGE_BYTES) as usize);
+        self.note_data(slot, addr, true);
+        let behind = self.slot_to_write(addr.wrapping_add(first as u64))?;
+        let rest = bytes as usize - first;
+        self.memory.page_mut(behind)[..rest].copy_from_slice(&word[first..][..rest]);
+        self.memory.page_mut(slot)[at..].copy_from_slice(&word[..first]);
+        Ok(())
     }
 
     fn aligned(addr: u64, bytes: u8, access: Access) -> Result<(), Fault> {
@@ -102,30 +186,32 @@ impl FlatBus {
     }
 }
 
-impl Bus for FlatBus {
+impl<W: Watch> Bus for FlatBus<W> {
+    #[inline(always)]
     fn load(&mut self, addr: u64, bytes: u8) -> Result<u64, Fault> {
-        let mut word = [0; 8];
-        let first = (PAGE_BYTES - addr % PAGE_BYTES).min(u64::from(bytes)) as usize;
-        let phys = self.translate(addr, Access::Read)?;
-        self.note_data(phys, false);
-        self.memory.read(phys, &mut word[..first]);
-        if first < bytes as usize {
-            let rest = self.translate(addr + first as u64, Access::Read)?;
-            self.memory.read(rest, &mut word[first..bytes as usize]);
+        let at = (addr % PAGE_BYTES) as usize;
+        if at + bytes as usize > PAGE_BYTES as usize {
+            return self.load_across(addr, bytes);
         }
+        let slot = self.slot_to_read(addr)?;
+        self.note_data(slot, addr, false);
+        let from = &self.memory.page(slot)[at..at + bytes as usize];
+        // `bytes` is a constant wherever this is called.
+        let mut word = [0; 8];
+        word[..bytes as usize].copy_from_slice(from);
         Ok(u64::from_le_bytes(word))
     }
 
+    #[inline(always)]
     fn store(&mut self, addr: u64, bytes: u8, value: u64) -> Result<(), Fault> {
-        let word = value.to_le_bytes();
-        let first = (PAGE_BYTES - addr % PAGE_BYTES).min(u64::from(bytes)) as usize;
-        let phys = self.translate(addr, Access::Write)?;
-        self.note_data(phys, true);
-        if first < bytes as usize {
-            let rest = self.translate(addr + first as u64, Access::Write)?;
-            self.memory.write(rest, &word[first..bytes as usize]);
+        let at = (addr % PAGE_BYTES) as usize;
+        if at + bytes as usize > PAGE_BYTES as usize {
+            return self.store_across(addr, bytes, value);
         }
-        self.memory.write(phys, &word[..first]);
+        let slot = self.slot_to_write(addr)?;
+        self.note_data(slot, addr, true);
+        let to = &mut self.memory.page_mut(slot)[at..at + bytes as usize];
+        to.copy_from_slice(&value.to_le_bytes()[..bytes as usize]);
         Ok(())
     }
 
@@ -148,7 +234,8 @@ impl Bus for FlatBus {
 
     fn amo(&mut self, addr: u64, bytes: u8, op: AmoOp, operand: u64) -> Result<u64, Fault> {
         Self::aligned(addr, bytes, Access::Write)?;
-        self.translate(addr, Access::Write)?;
+        // What may be written may be read: no fault is found behind this one.
+        self.slot_to_write(addr)?;
         let old = self.load(addr, bytes)?;
         self.store(addr, bytes, op.apply(bytes, old, operand))?;
         Ok(old)

@@ -3,24 +3,23 @@
 use super::bus::FlatBus;
 use super::journey::Journey;
 use super::threads::RunQueue;
+use super::watch::{Trained, Unwatched, Watch};
 use super::{Stopped, load, run_threads};
 use crate::Prepared;
 use crate::scheduler::{Parked, Ready};
-use crate::system::Held;
 use crate::transplant::{Mark, Uprooted};
 use durasim_core::ThreadContext;
-use durasim_core::branch::BranchKind;
 use durasim_guest::{Output, ThreadId};
-use durasim_isa::{Access, Class, Inst};
-use durasim_types::{Clock, ConfigError, Error, PhysAddr};
+use durasim_types::{Clock, ConfigError, Error};
 
 /// What the bus tells a journey; nothing where there is none.
-impl FlatBus {
+impl<W: Watch> FlatBus<W> {
     /// A thread is about to run.
     pub(super) fn seat(&mut self, thread: ThreadId) {
         self.account();
         if let Some(journey) = &mut self.journey {
             journey.seat(thread, self.process.affinity(thread));
+            self.watch.seat(journey.core);
         }
     }
 
@@ -36,40 +35,6 @@ impl FlatBus {
     pub(super) fn leave(&mut self, thread: ThreadId) {
         if let Some(journey) = &mut self.journey {
             journey.seats.remove(&thread);
-        }
-    }
-
-    #[inline]
-    pub(super) fn note_data(&mut self, addr: PhysAddr, write: bool) {
-        if let Some(journey) = &mut self.journey
-            && let Some(trained) = &mut journey.trained
-        {
-            trained.caches.data(journey.core, addr.line(), write);
-        }
-    }
-
-    /// The instruction at `pc` is about to be executed.
-    pub(super) fn note_fetch(&mut self, pc: u64) {
-        // It was decoded from there, so there is a page.
-        let Ok(phys) = self.translate(pc, Access::Execute) else { return };
-        if let Some(journey) = &mut self.journey
-            && let Some(trained) = &mut journey.trained
-        {
-            trained.caches.fetch(journey.core, phys.line());
-        }
-    }
-
-    /// An instruction has led to the next one, or to `target`.
-    #[inline]
-    pub(super) fn note_flow(&mut self, inst: Inst, pc: u64, target: Option<u64>) {
-        if let Some(journey) = &mut self.journey
-            && let Some(trained) = &mut journey.trained
-            && (target.is_some() || inst.class() == Class::Branch)
-        {
-            let next_pc = pc + u64::from(inst.len);
-            let kind = BranchKind::of(inst);
-            let predictor = &mut trained.predictors[journey.core];
-            predictor.predict_and_train(pc, kind, target.is_some(), target.unwrap_or(next_pc), next_pc);
         }
     }
 
@@ -99,19 +64,33 @@ pub(crate) fn fast_forward(
     max_instructions: Option<u64>,
     output: &mut dyn Output,
 ) -> Result<Uprooted, Error> {
+    if warm {
+        journey(prepared, to, Trained::new(prepared), max_instructions, output)
+    } else {
+        journey(prepared, to, Unwatched, max_instructions, output)
+    }
+}
+
+fn journey<W: Watch>(
+    prepared: &Prepared,
+    to: Mark,
+    watch: W,
+    max_instructions: Option<u64>,
+    output: &mut dyn Output,
+) -> Result<Uprooted, Error> {
     let refuse = |problem: String| ConfigError::new("fast_forward", problem);
     let mark = match to {
         Mark::Number(number) => format!("the mark {number}"),
         Mark::Roi => "the region of interest".to_owned(),
     };
-    let (mut bus, hart) = load(&prepared.config, &prepared.plan, &prepared.program)?;
-    bus.journey = Some(Box::new(Journey::new(prepared, to, warm)));
+    let (mut bus, hart) = load(&prepared.config, &prepared.plan, &prepared.program, watch)?;
+    bus.journey = Some(Box::new(Journey::new(prepared.config.cores.into(), to)));
     let mut queue = RunQueue::new(hart);
     let limit = max_instructions.unwrap_or(u64::MAX);
     let stopped = run_threads(&mut queue, &mut bus, limit, output)?;
     bus.account();
     let now_ns = bus.now_ns();
-    let FlatBus { memory, process, data_base, data_range, journey, .. } = bus;
+    let FlatBus { memory, process, data_base, data_range, journey, watch, .. } = bus;
     let journey = *journey.expect("it was put there");
     if matches!(stopped, Stopped::Exit(_)) || !journey.arrived {
         return Err(refuse(format!("the program does not come to {mark}")).into());
@@ -130,14 +109,12 @@ pub(crate) fn fast_forward(
     });
     let blocked =
         stopped.into_iter().map(|(thread, hart, until_ns, futex)| (thread, ThreadContext::new(*hart), until_ns, futex));
-    let (held, predictors) = match journey.trained {
-        Some(trained) => (trained.caches.held(), trained.predictors),
-        None => (Held::default(), Vec::new()),
-    };
+    let (held, predictors) = watch.learnt();
+    let (dram, pmem) = memory.into_pages();
     Ok(Uprooted {
         process,
-        dram: memory.dram,
-        pmem: memory.pmem,
+        dram,
+        pmem,
         threads: Parked { last: journey.last, ready: ready.collect(), blocked: blocked.collect() },
         clock,
         now_ps: clock.picos(now_ns),

@@ -1,19 +1,10 @@
-//! What is noted while a program runs functionally up to a mark: what caches and branch predictors of the target would
-//! have seen, each thread on the core that it would have had.
+//! What is noted while a program runs functionally up to a mark: transactions, and each thread on the core that it would
+//! have had.
 
-use super::tags::TagCaches;
 use crate::transplant::Mark;
-use crate::{Inclusion, Prepared};
-use durasim_core::branch::Predictor;
 use durasim_guest::ThreadId;
 use durasim_isa::Marker;
 use std::collections::BTreeMap;
-
-/// Caches and predictors on the way.
-pub(super) struct Trained {
-    pub(super) caches: TagCaches,
-    pub(super) predictors: Vec<Predictor>,
-}
 
 /// What is noted on the way.
 pub(super) struct Journey {
@@ -21,7 +12,6 @@ pub(super) struct Journey {
     pub(super) arrived: bool,
     /// Why the way cannot be gone.
     pub(super) obstacle: Option<String>,
-    pub(super) trained: Option<Trained>,
     /// The core of each thread that lives.
     pub(super) seats: BTreeMap<ThreadId, usize>,
     /// The thread that had each core last.
@@ -36,25 +26,11 @@ pub(super) struct Journey {
 }
 
 impl Journey {
-    pub(super) fn new(prepared: &Prepared, to: Mark, warm: bool) -> Self {
-        let (config, geometry) = (&prepared.config, &prepared.plan.geometry);
-        let cores = usize::from(config.cores);
-        let trained = warm.then(|| Trained {
-            caches: TagCaches::new(
-                cores,
-                config.interconnect.inclusion == Inclusion::Inclusive,
-                config.l1i.geometry(),
-                geometry.l1d,
-                geometry.l2,
-                geometry.llc,
-            ),
-            predictors: (0..cores).map(|_| Predictor::new(&config.core.predictor)).collect(),
-        });
+    pub(super) fn new(cores: usize, to: Mark) -> Self {
         Journey {
             to,
             arrived: false,
             obstacle: None,
-            trained,
             seats: BTreeMap::new(),
             last: vec![None; cores],
             thread: ThreadId::FIRST,
@@ -93,7 +69,7 @@ impl Journey {
         }
     }
 
-    /// The core for a thread: the one it had, else the allowed one with the fewest threads.
+    /// Finds the core for a thread: the one it had, else the allowed one with the fewest threads.
     pub(super) fn seat(&mut self, thread: ThreadId, affinity: u64) {
         let threads_on = |core: usize| self.seats.values().filter(|&&c| c == core).count();
         let cores = (0..self.last.len()).filter(|core| affinity >> core & 1 == 1);

@@ -68,6 +68,8 @@ pub(super) struct TagCaches {
     llc: Tags,
     /// The last line of each core's instructions and data: used again, it changes no order.
     last: Vec<[u64; 2]>,
+    /// The cores that have used something, bit n for core n: the others have nothing that could be taken.
+    used: u64,
 }
 
 impl TagCaches {
@@ -81,31 +83,43 @@ impl TagCaches {
     ) -> Self {
         let all = |geometry| (0..cores).map(|_| Tags::new(geometry)).collect::<Vec<_>>();
         let last = vec![[EMPTY; 2]; cores];
-        TagCaches { inclusive, l1i: all(l1i), l1d: all(l1d), l2: all(l2), llc: Tags::new(llc), last }
+        TagCaches { inclusive, l1i: all(l1i), l1d: all(l1d), l2: all(l2), llc: Tags::new(llc), last, used: 0 }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn fetch(&mut self, core: usize, line: LineAddr) {
         if self.last[core][0] != line.0 {
-            self.last[core][0] = line.0;
-            if !self.l1i[core].hit(line.0) {
-                self.l1i[core].put(line.0);
-                self.below(core, line.0);
-            }
+            self.fetch_other(core, line.0);
         }
     }
 
-    #[inline]
+    #[inline(never)]
+    fn fetch_other(&mut self, core: usize, line: u64) {
+        self.last[core][0] = line;
+        self.used |= 1 << core;
+        if !self.l1i[core].hit(line) {
+            self.l1i[core].put(line);
+            self.below(core, line);
+        }
+    }
+
+    #[inline(always)]
     pub(super) fn data(&mut self, core: usize, line: LineAddr, write: bool) {
-        if write && self.l1d.len() > 1 {
+        if write && self.used & !(1 << core) != 0 {
             self.take_from_others(core, line.0);
         }
         if self.last[core][1] != line.0 {
-            self.last[core][1] = line.0;
-            if !self.l1d[core].hit(line.0) {
-                self.l1d[core].put(line.0);
-                self.below(core, line.0);
-            }
+            self.data_other(core, line.0);
+        }
+    }
+
+    #[inline(never)]
+    fn data_other(&mut self, core: usize, line: u64) {
+        self.last[core][1] = line;
+        self.used |= 1 << core;
+        if !self.l1d[core].hit(line) {
+            self.l1d[core].put(line);
+            self.below(core, line);
         }
     }
 
@@ -129,13 +143,13 @@ impl TagCaches {
         }
     }
 
+    #[inline(never)]
     fn take_from_others(&mut self, core: usize, line: u64) {
-        (0..self.l2.len()).filter(|&other| other != core).for_each(|other| {
-            // A core that has used nothing has nothing.
-            if self.last[other] != [EMPTY; 2] {
-                self.drop_private(other, line);
-            }
-        });
+        let mut others = self.used & !(1 << core);
+        while others != 0 {
+            self.drop_private(others.trailing_zeros() as usize, line);
+            others &= others - 1;
+        }
     }
 
     fn drop_private(&mut self, core: usize, line: u64) {
@@ -147,8 +161,7 @@ impl TagCaches {
 
     fn forget_last(&mut self, core: usize, line: u64) {
         for last in self.last[core].iter_mut().filter(|last| **last == line) {
-            // Not EMPTY: the core has used something.
-            *last = EMPTY - 1;
+            *last = EMPTY;
         }
     }
 

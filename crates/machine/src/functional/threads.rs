@@ -1,6 +1,7 @@
 //! Which thread runs next: those that can run take turns, and time passes when none can.
 
 use super::bus::FlatBus;
+use super::watch::Watch;
 use durasim_guest::{Process, ThreadEvent, ThreadId};
 use durasim_isa::Hart;
 use std::collections::{BTreeMap, VecDeque};
@@ -88,7 +89,7 @@ impl RunQueue {
     }
 
     /// Takes the next thread to run. If all sleep, the clock goes on to the first who wakes.
-    pub(super) fn next(&mut self, bus: &mut FlatBus) -> Next {
+    pub(super) fn next<W: Watch>(&mut self, bus: &mut FlatBus<W>) -> Next {
         loop {
             self.ring(bus);
             if let Some((thread, hart)) = self.ready.pop_front() {
@@ -100,7 +101,7 @@ impl RunQueue {
     }
 
     /// Those whose time is over become ready, the earliest first.
-    fn ring(&mut self, bus: &mut FlatBus) {
+    fn ring<W: Watch>(&mut self, bus: &mut FlatBus<W>) {
         while let Some(alarm) = self.alarms.first_entry()
             && alarm.key().0 <= bus.now_ns()
         {

@@ -310,9 +310,7 @@ impl System {
 
     /// Replaces the contents of persistent memory before the simulation starts.
     pub fn load_pmem(&mut self, pages: &Pages) {
-        for (addr, page) in pages.touched() {
-            self.pmem.poke(addr, page);
-        }
+        self.pmem.load(pages, PhysAddr(u64::MAX));
     }
 
     /// Persist events so far.

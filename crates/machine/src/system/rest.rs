@@ -3,7 +3,7 @@
 use super::{DRAM_BASE, System};
 use durasim_cache::Version;
 use durasim_design::{LevelId, LineTag};
-use durasim_types::{CoreId, Cycle, DataRange, LineAddr, Pages};
+use durasim_types::{CoreId, Cycle, DataRange, LineAddr, Pages, PhysAddr};
 use std::collections::BTreeMap;
 
 /// Which lines caches held, the least recently used first.
@@ -62,15 +62,10 @@ impl System {
         (self.data_range, self.tx_count) = declared;
     }
 
-    /// Puts contents into both memories, as far as programs may use them.
+    /// Puts contents into both memories, as far as programs may use them. Nothing is copied before it is written.
     pub(crate) fn load_memories(&mut self, dram: &Pages, pmem: &Pages) {
-        for (addr, page) in dram.touched() {
-            self.dram.poke(addr, page);
-        }
-        let end = self.geometry.pmem_base.plus(self.geometry.pmem_data_bytes);
-        for (addr, page) in pmem.touched().filter(|(addr, _)| *addr < end) {
-            self.pmem.poke(addr, page);
-        }
+        self.dram.load(dram, PhysAddr(u64::MAX));
+        self.pmem.load(pmem, self.geometry.pmem_base.plus(self.geometry.pmem_data_bytes));
     }
 
     /// Whether a line lies in memory that programs may use.

@@ -1,0 +1,94 @@
+//! Who looks on while a program runs functionally: nobody, or caches and branch predictors that learn.
+
+use super::tags::TagCaches;
+use crate::system::Held;
+use crate::{Inclusion, Prepared};
+use durasim_core::branch::{BranchKind, Predictor};
+use durasim_isa::{Class, Inst};
+use durasim_types::PhysAddr;
+
+/// What the running thread does, told in program order.
+pub(super) trait Watch {
+    /// Whether anything is to be told at all.
+    const SEES: bool;
+    /// The thread runs on this core from now on.
+    fn seat(&mut self, core: usize);
+    /// The instruction at `addr` is about to be executed.
+    fn fetch(&mut self, addr: PhysAddr);
+    /// Data at `addr` is used.
+    fn data(&mut self, addr: PhysAddr, write: bool);
+    /// `inst` at `pc`, the last of a block, has led to `target`, or to the instruction behind it.
+    fn flow(&mut self, inst: Inst, pc: u64, target: Option<u64>);
+    /// Which lines caches hold and what predictors have learnt.
+    fn learnt(self) -> (Held, Vec<Predictor>);
+}
+
+/// Nobody.
+pub(super) struct Unwatched;
+
+impl Watch for Unwatched {
+    const SEES: bool = false;
+    fn seat(&mut self, _core: usize) {}
+    fn fetch(&mut self, _addr: PhysAddr) {}
+    fn data(&mut self, _addr: PhysAddr, _write: bool) {}
+    fn flow(&mut self, _inst: Inst, _pc: u64, _target: Option<u64>) {}
+    fn learnt(self) -> (Held, Vec<Predictor>) {
+        (Held::default(), Vec::new())
+    }
+}
+
+/// What caches and branch predictors of a machine would have seen.
+pub(super) struct Trained {
+    core: usize,
+    caches: TagCaches,
+    predictors: Vec<Predictor>,
+}
+
+impl Trained {
+    pub(super) fn new(prepared: &Prepared) -> Self {
+        let (config, geometry) = (&prepared.config, &prepared.plan.geometry);
+        let cores = usize::from(config.cores);
+        let caches = TagCaches::new(
+            cores,
+            config.interconnect.inclusion == Inclusion::Inclusive,
+            config.l1i.geometry(),
+            geometry.l1d,
+            geometry.l2,
+            geometry.llc,
+        );
+        let predictors = (0..cores).map(|_| Predictor::new(&config.core.predictor)).collect();
+        Trained { core: 0, caches, predictors }
+    }
+}
+
+impl Watch for Trained {
+    const SEES: bool = true;
+
+    fn seat(&mut self, core: usize) {
+        self.core = core;
+    }
+
+    #[inline(always)]
+    fn fetch(&mut self, addr: PhysAddr) {
+        self.caches.fetch(self.core, addr.line());
+    }
+
+    #[inline(always)]
+    fn data(&mut self, addr: PhysAddr, write: bool) {
+        self.caches.data(self.core, addr.line(), write);
+    }
+
+    #[inline]
+    fn flow(&mut self, inst: Inst, pc: u64, target: Option<u64>) {
+        if target.is_some() || inst.class() == Class::Branch {
+            let next_pc = pc + u64::from(inst.len);
+            let kind = BranchKind::of(inst);
+            let predictor = &mut self.predictors[self.core];
+            predictor.predict_and_train(pc, kind, target.is_some(), target.unwrap_or(next_pc), next_pc);
+        }
+    }
+
+    fn learnt(self) -> (Held, Vec<Predictor>) {
+        (self.caches.held(), self.predictors)
+    }
+}
