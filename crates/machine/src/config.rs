@@ -38,8 +38,17 @@ pub enum Inclusion {
 pub struct InterconnectConfig {
     /// Inclusion of L2 and LLC.
     pub inclusion: Inclusion,
+    /// Cycles that a request takes per level on its way down, beside the latency of the level it leaves.
+    #[serde(default)]
+    pub request_cycles: Cycle,
     /// Cycles that an answer takes per level on its way up.
     pub response_cycles: Cycle,
+    /// Cycles of a request from the LLC to a memory controller.
+    #[serde(default)]
+    pub memory_request_cycles: Cycle,
+    /// Cycles of data from a memory controller to the LLC.
+    #[serde(default)]
+    pub memory_response_cycles: Cycle,
     /// Cycles of a message between a core and a memory controller.
     pub hop_cycles: Cycle,
     /// Cycles from the directory to the private caches of another core, beside the latency of the slowest
@@ -163,8 +172,13 @@ impl MachineConfig {
             }
         }
         let i = &self.interconnect;
-        if i.response_cycles > 1000 || i.hop_cycles > 100_000 || i.snoop_cycles > 100_000 {
-            let problem = "response_cycles is at most 1000, hop_cycles and snoop_cycles at most 100000";
+        if i.memory_request_cycles > 1000 || i.memory_response_cycles > 1000 {
+            let problem = "memory_request_cycles and memory_response_cycles are at most 1000";
+            return Err(ConfigError::new("interconnect", problem));
+        }
+        if i.request_cycles > 1000 || i.response_cycles > 1000 || i.hop_cycles > 100_000 || i.snoop_cycles > 100_000 {
+            let problem =
+                "request_cycles and response_cycles are at most 1000, hop_cycles and snoop_cycles at most 100000";
             return Err(ConfigError::new("interconnect", problem));
         }
         if !(1..=4096).contains(&i.write_back_buffers) {
