@@ -58,6 +58,17 @@ TABLES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
         ALL,
         [("pmem.media.banks=1",), ("pmem.media.banks=64",), ("pmem.media.bandwidth_mb_per_s=3200",)],
     ),
+    "interleaving": (
+        ("opt", "swl-flush", "swl-eadr", "tc"),
+        [("pmem.controllers=4", "pmem.interleave_bytes=64"), ("pmem.controllers=4", "pmem.interleave_bytes=4096")],
+    ),
+    "write-drain": (
+        ALL,
+        [
+            ("pmem.controller.write_policy=read-first",),
+            ("pmem.controller.write_policy=read-first", "pmem.controller.drain_stop_percent=0"),
+        ],
+    ),
     "write-granularity": (
         ALL,
         [("pmem.media.write_granularity_bytes=8",), ("pmem.media.write_granularity_bytes=256",)],

@@ -63,6 +63,20 @@ def test_threads_that_share_cores_and_run_ahead_are_saved(design: str) -> None:
     assert run_in_pieces(request, stops, "save")["result"] == whole
 
 
+@pytest.mark.parametrize("design", ["swl-flush", "tc"])
+@pytest.mark.parametrize("media", ['{ kind = "stt-ram" }', '{ kind = "ddr3" }', '{ kind = "ddr4", ranks = 2 }'])
+def test_controllers_and_media_of_all_kinds_are_saved(design: str, media: str) -> None:
+    settings = (
+        "cores=2", "pmem.controllers=3", "pmem.interleave_bytes=64", "pmem.controller.write_policy=read-first",
+        f"pmem.media={media}", "dram.controllers=2", f"dram.media={media}",
+    )  # fmt: skip
+    request = scenario(design, 2, settings=settings)
+    whole, _ = run(request)
+    for how in ("save", "fork"):
+        stops = _stops(whole["program"]["instructions"], 15, f"{design} {media} {how}")
+        assert run_in_pieces(request, stops, how)["result"] == whole
+
+
 @pytest.mark.parametrize("name", ["timeouts", "conditions", "private_pool"])
 def test_programs_with_sleeping_and_waiting_threads(name: str, program: Any) -> None:
     request = {
