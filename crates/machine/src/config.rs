@@ -1,5 +1,6 @@
 //! The description of a machine: read from TOML, changed by `--set`, refused with one sentence if it cannot be built.
 
+use durasim_cache::Replacement;
 use durasim_core::CoreConfig;
 use durasim_design::LevelGeometry;
 use durasim_memory::MemoryConfig;
@@ -20,6 +21,9 @@ pub struct CacheConfig {
     pub latency_cycles: Cycle,
     /// Misses in flight at most.
     pub mshrs: u32,
+    /// Which line of a full set leaves, where the durability design has no preference.
+    #[serde(default)]
+    pub replacement: Replacement,
 }
 
 /// Whether a lower level holds every line of the levels above.
@@ -223,6 +227,9 @@ mod tests {
         assert_eq!(parse(&["pmem.media.banks = 7"]).unwrap().pmem.media.banks, 7);
         let refused = parse(&["l2.wayz=2"]).unwrap_err();
         assert!(refused.field.starts_with("l2") && refused.problem.contains("wayz"), "{refused}");
+        assert_eq!(parse(&[]).unwrap().llc.replacement, Replacement::Lru);
+        assert_eq!(parse(&["llc.replacement=random"]).unwrap().llc.replacement, Replacement::Random);
+        assert_eq!(parse(&["llc.replacement=fifo"]).unwrap_err().field, "llc.replacement");
         assert_eq!(parse(&["l2.ways=lots"]).unwrap_err().field, "l2.ways");
         assert_eq!(parse(&["l2.ways"]).unwrap_err().field, "--set");
         assert_eq!(parse(&["l2.ways.more=1"]).unwrap_err().field, "l2.ways.more");

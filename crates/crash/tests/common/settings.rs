@@ -45,6 +45,11 @@ fn machine(rng: &mut Rng, sets: &mut Vec<String>) {
         // Sizes stay powers of two of lines.
         sets.push("llc.ways=4".into());
     }
+    for level in ["l1d", "l2", "llc"] {
+        if rng.below(4) == 0 {
+            sets.push(format!("{level}.replacement=\"random\""));
+        }
+    }
 }
 
 fn hercules(rng: &mut Rng, sets: &mut Vec<String>) {

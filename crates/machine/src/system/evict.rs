@@ -38,7 +38,9 @@ impl System {
     fn victim(&mut self, level: LevelId, core: CoreId, line: LineAddr, incoming: LineTag, room: bool) -> Option<Slot> {
         if self.hooks.has(Hooks::VICTIM) {
             let (mut tags, mut ranks) = (std::mem::take(&mut self.view_tags), std::mem::take(&mut self.view_ranks));
-            self.array(level, core).set_view(line, &self.pinned, &mut tags, &mut ranks);
+            let pinned = std::mem::take(&mut self.pinned);
+            self.array_mut(level, core).set_view(line, &pinned, &mut tags, &mut ranks);
+            self.pinned = pinned;
             for tag in &mut tags {
                 *tag = self.live(*tag);
             }
@@ -58,8 +60,10 @@ impl System {
         if room {
             return None;
         }
-        let oldest = self.array(level, core).oldest(line, &self.pinned);
-        Some(oldest.expect("at most one line of a set is in service, and a set has at least two ways"))
+        let pinned = std::mem::take(&mut self.pinned);
+        let victim = self.array_mut(level, core).victim(line, &pinned);
+        self.pinned = pinned;
+        Some(victim.expect("at most one line of a set is in service, and a set has at least two ways"))
     }
 
     /// Evicts what lies in a slot; the cycle in which the slot is free.

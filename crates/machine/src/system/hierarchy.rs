@@ -306,7 +306,7 @@ impl System {
         self.debug_check(line);
         self.l1i_mshrs[index].release_at(done);
         if !self.l1i[index].has_room(line) {
-            let victim = self.l1i[index].oldest(line, &[]).expect("nothing is pinned in the L1I");
+            let victim = self.l1i[index].victim(line, &[]).expect("nothing is pinned in the L1I");
             self.l1i[index].stats.evictions += 1;
             self.l1i[index].remove(victim);
         }

@@ -18,13 +18,13 @@ mod state;
 mod transactions;
 
 use crate::latency::Latency;
-use crate::{Inclusion, MachineConfig};
+use crate::{CacheConfig, Inclusion, MachineConfig};
 use durasim_cache::{CacheArray, Directory, Mshrs};
 use durasim_design::{Actions, Ctx, Durability, Geometry, Hooks, LevelId, LineTag, Row, SpecError};
 use durasim_memory::Controller;
 use durasim_types::{
     Clock, ConfigError, CoreId, Cycle, DataRange, Domain, Error, Journal, LineAddr, PAGE_BYTES, Pages, PersistEvent,
-    PhysAddr, Stats, TxId,
+    PhysAddr, Rng, Stats, TxId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -214,9 +214,11 @@ impl System {
             .map_err(|e| ConfigError::new(format!("design.{}.{}", hardware.name, e.field), e.problem))?;
         let g = &plan.geometry;
         let cores = config.cores as usize;
-        let arrays = |level| (0..cores).map(|_| CacheArray::new(level)).collect::<Vec<_>>();
+        let arrays = |level, of: &CacheConfig| -> Vec<CacheArray> {
+            (0..cores).map(|_| CacheArray::with_replacement(level, of.replacement, 0)).collect()
+        };
         let mshrs = |n: u32| (0..cores).map(|_| Mshrs::new(n as usize)).collect::<Vec<_>>();
-        Ok(System {
+        let mut system = System {
             clock: g.clock,
             domain: plan.domain,
             inclusive: config.interconnect.inclusion == Inclusion::Inclusive,
@@ -224,10 +226,10 @@ impl System {
             hop_cycles: config.interconnect.hop_cycles,
             snoop_cycles: config.interconnect.snoop_cycles,
             write_back_buffers: config.interconnect.write_back_buffers as usize,
-            l1i: arrays(config.l1i.geometry()),
-            l1d: arrays(g.l1d),
-            l2: arrays(g.l2),
-            llc: CacheArray::new(g.llc),
+            l1i: arrays(config.l1i.geometry(), &config.l1i),
+            l1d: arrays(g.l1d, &config.l1d),
+            l2: arrays(g.l2, &config.l2),
+            llc: CacheArray::with_replacement(g.llc, config.llc.replacement, 0),
             directory: Directory::new(config.cores),
             coherence_stats: CoherenceStats::default(),
             reservations: vec![None; cores],
@@ -272,7 +274,17 @@ impl System {
             halted: false,
             error: None,
             geometry: plan.geometry.clone(),
-        })
+        };
+        system.seed(0);
+        Ok(system)
+    }
+
+    /// The seed of the run: each cache that chooses at random starts a sequence of its own from it.
+    pub fn seed(&mut self, seed: u64) {
+        let mut seeds = Rng::new(seed);
+        for array in self.l1i.iter_mut().chain(&mut self.l1d).chain(&mut self.l2).chain([&mut self.llc]) {
+            array.reseed(seeds.next_u64());
+        }
     }
 
     /// The machine's shape with the design in it.
