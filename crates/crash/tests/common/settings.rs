@@ -52,6 +52,13 @@ fn machine(rng: &mut Rng, sets: &mut Vec<String>) {
     }
 }
 
+fn buffers(rng: &mut Rng, sets: &mut Vec<String>) {
+    sets.push(format!("bbb.entries={}", one_of(rng, &["1", "2", "3", "8", "32"])));
+    if rng.below(2) == 0 {
+        sets.push(format!("bbb.drain_threshold_percent={}", one_of(rng, &["0", "50", "100"])));
+    }
+}
+
 fn hercules(rng: &mut Rng, sets: &mut Vec<String>) {
     let mut maybe = |rng: &mut Rng, path: &str, values: &[&str]| {
         if rng.below(2) == 0 {
@@ -121,6 +128,9 @@ impl Setting {
         let domain = row.domains[rng.below(row.domains.len() as u64) as usize];
         let mut sets = vec!["cores=1".to_owned()];
         machine(&mut rng, &mut sets);
+        if domain == Domain::Bbb {
+            buffers(&mut rng, &mut sets);
+        }
         match row.hardware.name {
             "hercules" => hercules(&mut rng, &mut sets),
             "tc" => tc(&mut rng, &mut sets),

@@ -145,6 +145,7 @@ impl System {
             return at;
         }
         let version = Version { tag: self.live(version.tag), ..version };
+        let arrives = level == LevelId::Llc && version.dirty;
         let array = self.array_mut(level, core);
         match array.find(line) {
             Some(slot) => {
@@ -154,6 +155,9 @@ impl System {
             None => {
                 array.insert(version, at);
             }
+        }
+        if arrives {
+            self.arrived_in_llc(core, line, at);
         }
         at
     }
@@ -176,6 +180,10 @@ impl System {
     /// A line leaves the LLC: its versions, oldest first, go to memory; with inclusion those above leave too.
     fn leave_llc(&mut self, line: LineAddr, at: Cycle) -> Cycle {
         let mut at = at;
+        if self.inclusive && self.llc_alone_is_durable() {
+            // What it keeps may not leave before the version that takes its place is as durable.
+            at = self.gather_in_llc(line, at).unwrap_or(at);
+        }
         // (level, core) of every copy, oldest version first.
         let mut copies = vec![(LevelId::Llc, CoreId(0))];
         if self.inclusive {
@@ -217,6 +225,12 @@ impl System {
 
     /// A dirty or tagged version leaves the caches; the cycle in which a write-back buffer has taken it.
     fn leave_caches(&mut self, core: CoreId, version: Version, at: Cycle) -> Cycle {
+        if self.persist_buffers.exist() && self.is_pmem(version.line) {
+            if version.dirty {
+                self.drop_write_back(version.line, at);
+            }
+            return at;
+        }
         let at = self.wait_for_write_back_buffer(at);
         let line = version.line;
         if !self.is_pmem(line) {

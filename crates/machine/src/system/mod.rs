@@ -12,6 +12,8 @@ mod evict;
 mod gates;
 mod hierarchy;
 mod invariants;
+mod nonvolatile_llc;
+mod persist_buffers;
 mod requests;
 mod rest;
 mod state;
@@ -23,8 +25,8 @@ use durasim_cache::{CacheArray, Directory, Mshrs};
 use durasim_design::{Actions, Ctx, Durability, Geometry, Hooks, LevelId, LineTag, Row, SpecError};
 use durasim_memory::Controller;
 use durasim_types::{
-    Clock, ConfigError, CoreId, Cycle, DataRange, Domain, Error, Journal, LineAddr, PAGE_BYTES, Pages, PersistEvent,
-    PhysAddr, Rng, Stats, TxId,
+    Clock, ConfigError, CoreId, Cycle, DataRange, Domain, Error, EventKind, Journal, LineAddr, PAGE_BYTES, Pages,
+    PersistEvent, PhysAddr, Rng, Stats, TxId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -32,6 +34,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::hash::Hasher;
 
 pub use coherence::CoherenceStats;
+use persist_buffers::PersistBuffers;
 pub(crate) use rest::Held;
 pub(crate) use state::{Read, Written};
 pub use transactions::TxStats;
@@ -67,6 +70,13 @@ impl Plan {
     /// Parameters of the design that are unknown or out of range, regions that do not fit.
     pub fn new(config: &MachineConfig, row: &Row, domain: Domain) -> Result<Self, ConfigError> {
         let hardware = &row.hardware;
+        if domain == Domain::Bbb && hardware.hooks != Hooks::NONE {
+            let problem = format!(
+                "{} keeps several versions of a line, which the persist buffers of {domain} would mix up",
+                hardware.name
+            );
+            return Err(ConfigError::new("domain", problem));
+        }
         let refuse = |e: SpecError| {
             let field = match e.field.as_str() {
                 "" => format!("design.{}", hardware.name),
@@ -155,6 +165,7 @@ pub struct System {
     llc_mshrs: Mshrs,
     pmem: Controller,
     dram: Controller,
+    persist_buffers: PersistBuffers,
     design: Box<dyn Durability>,
     hooks: Hooks,
     exclusive_tags: bool,
@@ -190,7 +201,7 @@ pub struct System {
     /// Aborts that a thread has not noticed yet.
     abort_notices: u32,
     event_count: u64,
-    event_kinds: [u64; 6],
+    event_kinds: [u64; EventKind::COUNT],
     stamp: Cycle,
     observer: Option<Box<dyn Observer>>,
     journal: Option<Box<dyn Journal>>,
@@ -239,6 +250,10 @@ impl System {
             llc_mshrs: Mshrs::new(config.llc.mshrs as usize),
             pmem: Controller::new(&config.pmem, Pages::new(PMEM_BASE, config.pmem.capacity_mib << 20)),
             dram: Controller::new(&config.dram, Pages::new(DRAM_BASE, config.dram.capacity_mib << 20)),
+            persist_buffers: match plan.domain {
+                Domain::Bbb => PersistBuffers::new(&config.bbb, cores),
+                _ => PersistBuffers::default(),
+            },
             exclusive_tags: design.tags_are_exclusive(),
             design,
             hooks: hardware.hooks,
@@ -262,7 +277,7 @@ impl System {
             moved_tx: false,
             abort_notices: 0,
             event_count: 0,
-            event_kinds: [0; 6],
+            event_kinds: [0; EventKind::COUNT],
             stamp: 0,
             observer: None,
             journal: None,
@@ -325,7 +340,7 @@ impl System {
     }
 
     /// Persist events so far, by kind in the order of `EventKind::ALL`.
-    pub fn event_kinds(&self) -> [u64; 6] {
+    pub fn event_kinds(&self) -> [u64; EventKind::COUNT] {
         self.event_kinds
     }
 
@@ -403,6 +418,7 @@ impl System {
         self.directory.digest(hasher);
         self.pmem.digest(hasher);
         self.dram.digest(hasher);
+        self.persist_buffers.digest(hasher);
         self.design.digest(hasher);
         hasher.write_u64(self.event_count);
         hasher.write_u64(self.tx_count);
@@ -416,6 +432,7 @@ impl System {
         self.coherence_stats = CoherenceStats::default();
         self.pmem.stats = durasim_memory::ControllerStats::default();
         self.dram.stats = durasim_memory::ControllerStats::default();
+        self.persist_buffers.reset_stats();
         self.tx_stats = TxStats::default();
         self.tx_latency.reset();
         self.design.reset_stats();
@@ -450,9 +467,10 @@ impl System {
             let bytes = s.media_write_bytes.iter().sum::<u64>() as f64;
             stats.set(format!("{name}.media_write_bytes"), bytes, "bytes", "Bytes accepted by the media");
         }
-        for (kind, n) in durasim_types::EventKind::ALL.iter().zip(self.event_kinds) {
+        for (kind, n) in EventKind::ALL.iter().zip(self.event_kinds) {
             stats.count(format!("events.{}", kind.name()), n, "Persist events of this kind since the start");
         }
+        self.persist_buffers.stats(&mut stats);
         self.design.stats(&mut stats);
         stats
     }
