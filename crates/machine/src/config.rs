@@ -64,7 +64,7 @@ pub struct PersistBufferConfig {
 }
 
 impl Default for PersistBufferConfig {
-    /// BBB (HPCA 2021) evaluates 32 entries; for the threshold see DEVIATIONS.md, bbb-drain.
+    /// The paper on BBB (HPCA 2021) evaluates 32 entries; the threshold is assumed (DEVIATIONS.md, bbb-drain).
     fn default() -> Self {
         PersistBufferConfig { entries: 32, drain_threshold_percent: 75 }
     }

@@ -344,8 +344,9 @@ impl System {
         self.event_kinds
     }
 
-    /// Names the rare situations the design is in right now.
+    /// Names the rare situations the design, or the persist buffers, are in right now.
     pub fn marks(&self, mark: &mut dyn FnMut(&'static str)) {
+        self.persist_buffers.marks(mark);
         self.design.marks(mark);
     }
 

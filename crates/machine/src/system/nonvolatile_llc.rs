@@ -1,7 +1,7 @@
 //! A last level that keeps its lines without power, the domain `nv-llc` (Kiln: Zhao, Li, Yoon, Xie and Jouppi, MICRO 2013).
 //!
 //! What is in the last level, in its write-back buffers, in the write queue and on the media survives; L1 and L2 do not. A
-//! line becomes durable when a dirty version of it arrives from above, which is a persist event.
+//! line becomes durable when a dirty version of it arrives from above, which is a persist event (DEVIATIONS.md, nv-llc).
 
 use super::System;
 use durasim_design::LevelId;

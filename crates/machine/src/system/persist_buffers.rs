@@ -4,7 +4,7 @@
 //! durable when it becomes visible. Stores to a line that is in the buffer join it. From here alone persistent memory is
 //! written: a dirty line that leaves the last level is dropped, after the entry of the line, if there still is one, has
 //! begun to drain. Entries drain to the write queue first come, first served, while a buffer holds more than its
-//! threshold; an entry stays until the queue has accepted it. When another core stores to a line, the entry moves to the
+//! threshold (DEVIATIONS.md, bbb-drain); an entry stays until the queue has accepted it. When another core stores to a line, the entry moves to the
 //! buffer of that core; a line is in one buffer at most, beside older versions of it that drain.
 
 use super::System;
@@ -113,6 +113,15 @@ impl PersistBuffers {
         }
         let residents = self.cores.iter().flat_map(|buffer| &buffer.resident);
         residents.into_iter().try_for_each(|entry| sink.write(entry.line.base(), &entry.data))
+    }
+
+    pub(super) fn marks(&self, mark: &mut dyn FnMut(&'static str)) {
+        if self.cores.iter().any(|buffer| buffer.taken() >= self.entries) {
+            mark("persist_buffer_full");
+        }
+        if self.cores.iter().any(|buffer| !buffer.draining.is_empty()) {
+            mark("persist_buffer_drains");
+        }
     }
 
     pub(super) fn reset_stats(&mut self) {
