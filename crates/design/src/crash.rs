@@ -53,7 +53,7 @@ pub struct CrashView<'a> {
     /// Dirty or tagged lines of persistent memory, in the order in which eADR flushes them (LLC, L2, L1D: the newest
     /// version last). Where the last level alone is nonvolatile they are its lines.
     pub lines: &'a [CachedLine],
-    /// Held entries of durable queues, oldest first. Ordinary entries are in persistent memory already.
+    /// Held entries of durable queues, controller by controller, oldest first. Ordinary entries are in persistent memory already.
     pub held: &'a [HeldWrite],
 }
 

@@ -66,6 +66,12 @@ impl Design for Hercules {
     }
 
     fn build(spec: &HerculesSpec, geometry: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
+        if geometry.controllers > 1 {
+            // Section 4.1 gives each controller an eWPQ and a part of the log zone.
+            let problem =
+                "its eWPQ and log zone are built for one controller of persistent memory; set pmem.controllers=1";
+            return Err(SpecError::new("", problem));
+        }
         Ok(Box::new(State::new(spec, geometry)?))
     }
 

@@ -154,12 +154,14 @@ impl MachineConfig {
         for item in overrides {
             apply(&mut tree, item)?;
         }
-        let config: MachineConfig = serde_path_to_error::deserialize(toml::Value::Table(tree)).map_err(|e| {
+        let mut config: MachineConfig = serde_path_to_error::deserialize(toml::Value::Table(tree)).map_err(|e| {
             let path = e.path().to_string();
             let field = if path == "." { source.to_owned() } else { path };
             ConfigError::new(field, one_line(e.inner().message()))
         })?;
         config.check()?;
+        config.dram.complete();
+        config.pmem.complete();
         Ok(config)
     }
 
@@ -252,7 +254,7 @@ mod tests {
     #[test]
     fn overrides_change_values_and_unknown_keys_are_refused_by_path() {
         assert_eq!(parse(&["l2.ways=8", "l2.size_bytes=1024"]).unwrap().l2.ways, 8);
-        assert_eq!(parse(&["pmem.media.banks = 7"]).unwrap().pmem.media.banks, 7);
+        assert_eq!(parse(&["pmem.media.banks = 7"]).unwrap().pmem.media.banks, Some(7));
         let refused = parse(&["l2.wayz=2"]).unwrap_err();
         assert!(refused.field.starts_with("l2") && refused.problem.contains("wayz"), "{refused}");
         assert_eq!(parse(&[]).unwrap().llc.replacement, Replacement::Lru);

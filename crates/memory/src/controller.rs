@@ -1,9 +1,13 @@
-//! A memory controller in front of media with fixed latencies: reads first, writes drain in order from the write
-//! pending queue whenever their bank and the channel are free. State advances lazily: callers bring the controller to
-//! a time with [`Controller::step`] before they use it at that time.
+//! A memory controller in front of its media: reads first; writes leave the write pending queue in order for each bank,
+//! whenever the policy of writes lets them. State advances lazily: callers bring the controller to a time with
+//! [`Controller::step`] before they use it at that time. The contents of the media belong to the memory and are passed
+//! in; lines come with their number among the lines of this controller.
 
-use crate::{MemoryConfig, Write, WriteToken, queue::Entry, reservations::Reservations};
-use durasim_types::{Cause, Line, LineAddr, Pages, PhysAddr, Picos};
+use crate::media::{Direction, Media, RowStats};
+use crate::presence::Presence;
+use crate::trace::Command;
+use crate::{MemoryConfig, Write, WritePolicy, WriteToken, queue::Entry};
+use durasim_types::{Cause, Line, LineAddr, Pages, Picos};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::hash::Hasher;
@@ -64,21 +68,57 @@ pub struct ControllerStats {
     pub media_write_bytes: [u64; 5],
     /// Sum over reads of the time from arrival to data.
     pub read_latency_ps: u64,
+    /// Drains of the write queue.
+    pub drains: u64,
+    /// Reads that arrived during a drain.
+    pub reads_behind_drains: u64,
+}
+
+impl ControllerStats {
+    /// Adds the counters of another controller.
+    pub fn add(&mut self, other: &ControllerStats) {
+        self.reads += other.reads;
+        self.forwards += other.forwards;
+        self.writes += other.writes;
+        self.joined += other.joined;
+        self.queue_full += other.queue_full;
+        for (sum, bytes) in self.media_write_bytes.iter_mut().zip(other.media_write_bytes) {
+            *sum += bytes;
+        }
+        self.read_latency_ps += other.read_latency_ps;
+        self.drains += other.drains;
+        self.reads_behind_drains += other.reads_behind_drains;
+    }
+}
+
+/// The drain of a write queue, in entries, and the reads that it and the writes outside of it have to respect.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct ReadFirst {
+    /// So many entries in the queue begin a drain.
+    start_entries: usize,
+    /// No more than so many wait when it ends.
+    stop_entries: usize,
+    /// When the last drain began, and when its last write starts.
+    drain_ps: (Picos, Picos),
+    /// When reads wait or are in service.
+    reads: Presence,
 }
 
 /// A controller with its media.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Controller {
-    config: MemoryConfig,
-    transfer_ps: Picos,
-    media: Pages,
+pub(crate) struct Controller {
+    read_queue_entries: usize,
+    write_queue_entries: usize,
+    coalesce_writes: bool,
+    write_granularity_bytes: u64,
+    media: Media,
     queue: VecDeque<Entry>,
-    /// Writes that wait outside for room, oldest first, with their arrival.
-    inbound: VecDeque<(Write, Picos)>,
-    banks: Vec<Reservations>,
-    channel: Reservations,
+    /// Writes that wait outside for room, oldest first, with their lines in the media and their arrival.
+    inbound: VecDeque<(Write, u64, Picos)>,
     /// When each read in flight ends.
     reads_in_flight: Vec<Picos>,
+    /// Present if writes leave only while there is no read, or in a drain.
+    read_first: Option<ReadFirst>,
     /// When the queue last gave up an entry: a waiting write cannot be accepted earlier.
     freed_ps: Picos,
     /// Held entries in the queue.
@@ -90,33 +130,36 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// A controller with empty queues in front of `media`.
-    pub fn new(config: &MemoryConfig, media: Pages) -> Self {
+    /// A controller with empty queues; `salt` as for [`Media::new`].
+    pub fn new(config: &MemoryConfig, salt: u64) -> Self {
+        let mut config = config.clone();
+        config.complete();
+        let queues = &config.controller;
+        let entries = queues.write_queue_entries as usize;
+        let read_first = (queues.write_policy == WritePolicy::ReadFirst).then(|| {
+            let percent = |percent: Option<u32>| entries * percent.expect("the policy has its thresholds") as usize;
+            ReadFirst {
+                start_entries: percent(queues.drain_start_percent).div_ceil(100),
+                stop_entries: percent(queues.drain_stop_percent) / 100,
+                drain_ps: (0, 0),
+                reads: Presence::default(),
+            }
+        });
         Controller {
-            config: config.clone(),
-            transfer_ps: config.media.transfer_ps(),
-            media,
+            read_queue_entries: queues.read_queue_entries as usize,
+            write_queue_entries: entries,
+            coalesce_writes: queues.coalesce_writes,
+            write_granularity_bytes: config.media.write_granularity_bytes.into(),
+            media: Media::new(&config.media, salt),
             queue: VecDeque::new(),
             inbound: VecDeque::new(),
-            banks: vec![Reservations::default(); config.media.banks as usize],
-            channel: Reservations::default(),
             reads_in_flight: Vec::new(),
+            read_first,
             freed_ps: 0,
             held: 0,
             next_ps: Picos::MAX,
             stats: ControllerStats::default(),
         }
-    }
-
-    /// Whether this controller owns the address.
-    #[inline]
-    pub fn contains(&self, addr: PhysAddr) -> bool {
-        self.media.contains(addr)
-    }
-
-    /// The media as they are now, without the queues.
-    pub fn media(&self) -> &Pages {
-        &self.media
     }
 
     /// Accepted writes, oldest first.
@@ -126,116 +169,105 @@ impl Controller {
 
     /// Writes that wait outside for room, oldest first.
     pub fn inbound(&self) -> impl Iterator<Item = &Write> {
-        self.inbound.iter().map(|(write, _)| write)
+        self.inbound.iter().map(|(write, ..)| write)
     }
 
     /// Number of writes that wait outside for room.
+    #[inline]
     pub fn inbound_len(&self) -> usize {
         self.inbound.len()
     }
 
-    /// The bank of a line: adjacent lines lie in different banks, and higher address bits permute the banks (as Zhang,
-    /// Zhu and Zhang, MICRO 2000, do with pages), or a victim would always meet the line that replaces it.
-    fn bank(&self, line: LineAddr) -> usize {
-        let mut hash = line.0;
-        for shift in [20, 10, 5] {
-            hash ^= hash >> shift;
-        }
-        (hash % self.banks.len() as u64) as usize
+    /// What rows were found like, of media that have rows.
+    pub fn row_stats(&self) -> Option<RowStats> {
+        self.media.row_stats()
     }
 
-    /// The newest data of a line, wherever the controller holds it.
-    pub fn peek(&self, line: LineAddr) -> Line {
-        let mut data = self.media.line(line);
-        for entry in self.queue.iter().filter(|e| e.write.line == line) {
-            entry.write.overlay(&mut data);
-        }
-        for (write, _) in self.inbound.iter().filter(|(w, _)| w.line == line) {
-            write.overlay(&mut data);
-        }
-        data
+    /// Counters start again from zero.
+    pub fn reset_stats(&mut self) {
+        self.stats = ControllerStats::default();
+        self.media.reset_stats();
     }
 
-    /// Writes media directly, for loaders before the simulation starts.
-    pub fn poke(&mut self, addr: PhysAddr, bytes: &[u8]) {
-        self.media.write(addr, bytes);
+    /// Keeps the commands to the media from now on.
+    pub fn start_trace(&mut self) {
+        self.media.start_trace();
     }
 
-    /// Changes the newest copy of (part of) a line in place, in no time: how a kernel's writes reach volatile memory.
-    pub fn write_newest(&mut self, addr: PhysAddr, bytes: &[u8]) {
-        let line = addr.line();
-        let range = addr.offset()..addr.offset() + bytes.len();
-        let mask = bytes.iter().enumerate().fold(0u64, |mask, (i, _)| mask | 1 << (range.start + i));
-        let queued = self.queue.iter_mut().map(|e| &mut e.write).chain(self.inbound.iter_mut().map(|(w, _)| w));
+    /// The commands since then.
+    pub fn take_trace(&mut self, until_ps: Picos) -> Vec<Command> {
+        self.media.take_trace(until_ps)
+    }
+
+    /// Puts what the controller holds of a line over what the media hold; the bytes that it covers.
+    pub fn overlay(&self, line: LineAddr, data: &mut Line) -> u64 {
+        let mut covered = 0;
+        let held = self.queue.iter().map(|e| &e.write).chain(self.inbound());
+        for write in held.filter(|write| write.line == line) {
+            write.overlay(data);
+            covered |= write.mask;
+        }
+        covered
+    }
+
+    /// Changes what the controller holds of a line.
+    pub fn write_held(&mut self, line: LineAddr, offset: usize, bytes: &[u8]) {
+        let range = offset..offset + bytes.len();
+        let mask = range.clone().fold(0u64, |mask, byte| mask | 1 << byte);
+        let queued = self.queue.iter_mut().map(|e| &mut e.write).chain(self.inbound.iter_mut().map(|(w, ..)| w));
         for write in queued.filter(|w| w.line == line) {
             // In every copy on its way: each of them would otherwise bring the old bytes back.
             write.data[range.clone()].copy_from_slice(bytes);
             write.mask |= mask;
         }
-        self.media.write(addr, bytes);
     }
 
-    /// Serves a read that arrives at `at_ps`. The controller must have been brought to that time.
-    pub fn read(&mut self, line: LineAddr, at_ps: Picos) -> Read {
+    /// Serves a read that arrives at `at_ps` and finds `data` in the media. The controller must have been brought to
+    /// that time.
+    pub fn read(&mut self, line: LineAddr, local: u64, data: Line, at_ps: Picos) -> Read {
         self.stats.reads += 1;
-        let full = u64::MAX;
-        let covered = self.queue.iter().map(|e| &e.write).chain(self.inbound.iter().map(|(w, _)| w));
-        let covered = covered.filter(|w| w.line == line).fold(0, |mask, w| mask | w.mask);
-        let data = self.peek(line);
-        if covered == full {
+        let mut data = data;
+        if self.overlay(line, &mut data) == u64::MAX {
             self.stats.forwards += 1;
             return Read { data, done_ps: at_ps };
         }
         let mut start_ps = at_ps;
+        if let Some(ReadFirst { drain_ps: (begin_ps, end_ps), .. }) = self.read_first
+            && (begin_ps..end_ps).contains(&at_ps)
+        {
+            self.stats.reads_behind_drains += 1;
+            start_ps = end_ps;
+        }
         self.reads_in_flight.retain(|&end| end > at_ps);
-        if self.reads_in_flight.len() >= self.config.controller.read_queue_entries as usize {
+        if self.reads_in_flight.len() >= self.read_queue_entries {
             let first = *self.reads_in_flight.iter().min().expect("the queue is full, so it is not empty");
             self.reads_in_flight.retain(|&end| end > first);
-            start_ps = first;
+            start_ps = start_ps.max(first);
         }
-        let latency_ps = self.config.media.read_latency_ns * 1000;
-        let start_ps = self.book(self.bank(line), start_ps, latency_ps);
-        let done_ps = start_ps + latency_ps;
+        let done_ps = self.media.access(local, Direction::Read, start_ps).done_ps;
         self.reads_in_flight.push(done_ps);
         self.stats.read_latency_ps += done_ps - at_ps;
+        if let Some(read_first) = &mut self.read_first {
+            read_first.reads.add(at_ps, done_ps);
+        }
         // Bookings only delay waiting writes: `next_ps` stays a lower bound.
         Read { data, done_ps }
     }
 
-    /// The first time, not before `at_ps`, at which a bank is free for so long and the channel for a transfer.
-    fn first_start(&self, bank: usize, at_ps: Picos, latency_ps: Picos) -> Picos {
-        let mut start = at_ps;
-        loop {
-            let free = self.channel.first_gap(self.banks[bank].first_gap(start, latency_ps), self.transfer_ps);
-            if free == start {
-                return start;
-            }
-            start = free;
-        }
-    }
-
-    fn book(&mut self, bank: usize, at_ps: Picos, latency_ps: Picos) -> Picos {
-        let start_ps = self.first_start(bank, at_ps, latency_ps);
-        self.banks[bank].book(start_ps, latency_ps);
-        self.channel.book(start_ps, self.transfer_ps);
-        start_ps
-    }
-
     /// Hands over a write that arrives at `at_ps`: true if the queue accepts it at once, else it waits outside and a
     /// later [`Step::Accepted`] tells. Order among writes is kept.
-    pub fn submit(&mut self, write: Write, at_ps: Picos) -> bool {
-        assert!(self.contains(write.line.base()), "a write to {} reached the wrong controller", write.line);
-        if self.inbound.is_empty() && self.place(write, at_ps) {
+    pub fn submit(&mut self, write: Write, local: u64, at_ps: Picos) -> bool {
+        if self.inbound.is_empty() && self.place(write, local, at_ps) {
             return true;
         }
         self.stats.queue_full += 1;
-        self.inbound.push_back((write, at_ps));
+        self.inbound.push_back((write, local, at_ps));
         self.refresh();
         false
     }
 
-    fn place(&mut self, write: Write, at_ps: Picos) -> bool {
-        if self.config.controller.coalesce_writes && write.held.is_none() {
+    fn place(&mut self, write: Write, local: u64, at_ps: Picos) -> bool {
+        if self.coalesce_writes && write.held.is_none() {
             // Only the youngest entry of the line may be joined, or a byte could go back in time.
             let youngest = self.queue.iter_mut().rev().find(|e| e.write.line == write.line);
             if let Some(entry) =
@@ -249,13 +281,15 @@ impl Controller {
                 return true;
             }
         }
-        if self.queue.len() >= self.config.controller.write_queue_entries as usize {
+        if self.queue.len() >= self.write_queue_entries {
             return false;
         }
         self.stats.writes += 1;
-        self.queue.push_back(Entry { write, joined: Vec::new(), start_bound_ps: at_ps, finish_ps: None });
+        let bank = self.media.bank(local) as u16;
+        self.queue.push_back(Entry { write, local, bank, joined: Vec::new(), start_bound_ps: at_ps, finish_ps: None });
         self.held += usize::from(write.held.is_some());
         self.next_ps = self.next_ps.min(at_ps);
+        self.drain_if_full(at_ps);
         true
     }
 
@@ -265,20 +299,59 @@ impl Controller {
         self.next_ps
     }
 
-    /// The first waiting entry that may start, with its start. The first waiting entry of a bank goes first, so
-    /// writes to one line never overtake each other.
+    /// If the queue is full enough, or a drain goes on, its writes are given their places up to the low threshold. Reads
+    /// that arrive before the last of them starts find these places taken, as they would find a controller that
+    /// looks at its writes alone.
+    fn drain_if_full(&mut self, at_ps: Picos) {
+        let Some(read_first) = &self.read_first else { return };
+        let (stop_entries, (begin_ps, end_ps)) = (read_first.stop_entries, read_first.drain_ps);
+        let goes_on = (begin_ps..end_ps).contains(&at_ps);
+        if !goes_on && self.queue.len() < read_first.start_entries {
+            return;
+        }
+        let mut waiting = self.queue.iter().filter(|e| e.finish_ps.is_none()).count();
+        let mut last_ps = None;
+        while waiting > stop_entries
+            && let Some((index, start_ps)) = self.next_start_from(at_ps)
+        {
+            self.start_write(index, start_ps);
+            last_ps = last_ps.max(Some(start_ps));
+            waiting -= 1;
+        }
+        let (Some(last_ps), Some(read_first)) = (last_ps, &mut self.read_first) else { return };
+        if goes_on {
+            read_first.drain_ps.1 = end_ps.max(last_ps);
+        } else {
+            read_first.drain_ps = (at_ps, last_ps);
+            self.stats.drains += 1;
+        }
+    }
+
+    /// The first waiting entry that may start, with its start, as the policy of writes wants it.
     fn next_start(&mut self) -> Option<(usize, Picos)> {
-        let latency_ps = self.config.media.write_latency_ns * 1000;
+        let mut from_ps = 0;
+        loop {
+            let (index, start_ps) = self.next_start_from(from_ps)?;
+            let absent_ps = self.read_first.as_ref().map_or(start_ps, |policy| policy.reads.first_absence(start_ps));
+            if absent_ps == start_ps {
+                return Some((index, start_ps));
+            }
+            from_ps = absent_ps;
+        }
+    }
+
+    /// The first waiting entry that may start at `from_ps` or later, with its start. The first waiting entry of a bank
+    /// goes first, so writes to one line never overtake each other.
+    fn next_start_from(&mut self, from_ps: Picos) -> Option<(usize, Picos)> {
         let mut best: Option<(usize, Picos)> = None;
         let mut banks_seen = [0u64; BANKS_MAX / 64];
         for index in 0..self.queue.len() {
             let entry = &self.queue[index];
-            let (line, bound_ps) = (entry.write.line, entry.start_bound_ps);
+            let (line, local, bank, bound_ps) = (entry.write.line, entry.local, entry.bank, entry.start_bound_ps);
             if entry.finish_ps.is_some() || entry.is_held() {
                 continue;
             }
-            let bank = self.bank(line);
-            let (word, bit) = (bank / 64, 1u64 << (bank % 64));
+            let (word, bit) = (usize::from(bank) / 64, 1u64 << (bank % 64));
             if banks_seen[word] & bit != 0 {
                 continue;
             }
@@ -291,11 +364,14 @@ impl Controller {
             }
             // Behind an older write of the line that is being served, even if the bank has a gap before it.
             let older = self.queue.iter().take(index).filter(|e| e.write.line == line);
-            let earliest = older.filter_map(|e| e.finish_ps).max().unwrap_or(0).max(bound_ps);
-            let start = self.first_start(bank, earliest, latency_ps);
-            self.queue[index].start_bound_ps = start;
-            if best.is_none_or(|(_, s)| start < s) {
-                best = Some((index, start));
+            let earliest_ps = older.filter_map(|e| e.finish_ps).max().unwrap_or(0).max(bound_ps);
+            let start_ps = self.media.first_start(local, Direction::Write, earliest_ps.max(from_ps));
+            if from_ps <= earliest_ps {
+                // With a later `from_ps` this would be no bound for whoever may start earlier, in a drain.
+                self.queue[index].start_bound_ps = start_ps;
+            }
+            if best.is_none_or(|(_, s)| start_ps < s) {
+                best = Some((index, start_ps));
             }
         }
         best
@@ -307,7 +383,7 @@ impl Controller {
     }
 
     fn can_accept(&self) -> bool {
-        !self.inbound.is_empty() && self.queue.len() < self.config.controller.write_queue_entries as usize
+        !self.inbound.is_empty() && self.queue.len() < self.write_queue_entries
     }
 
     fn refresh(&mut self) {
@@ -318,12 +394,12 @@ impl Controller {
     }
 
     /// Goes on to the next step that happens at or before `until_ps`. `None`: all of that time has passed.
-    pub fn step(&mut self, until_ps: Picos) -> Option<Step> {
+    pub fn step(&mut self, contents: &mut Pages, until_ps: Picos) -> Option<Step> {
         while self.next_ps <= until_ps {
             if self.can_accept() {
-                let (write, arrived_ps) = self.inbound.pop_front().expect("can_accept saw a waiting write");
+                let (write, local, arrived_ps) = self.inbound.pop_front().expect("can_accept saw a waiting write");
                 let at_ps = arrived_ps.max(self.freed_ps);
-                let placed = self.place(write, at_ps);
+                let placed = self.place(write, local, at_ps);
                 assert!(placed, "a queue with room refused a write");
                 self.refresh();
                 return Some(Step::Accepted { at_ps, line: write.line, cause: write.cause, token: write.token });
@@ -343,7 +419,7 @@ impl Controller {
                 }
                 (_, Some((index, at_ps))) => {
                     let entry = self.queue.remove(index).expect("the index was just found");
-                    self.media.write_masked(entry.write.line, entry.write.mask, &entry.write.data);
+                    contents.write_masked(entry.write.line, entry.write.mask, &entry.write.data);
                     self.freed_ps = self.freed_ps.max(at_ps);
                     self.refresh();
                     let tokens = entry.write.token.into_iter().chain(entry.joined).collect();
@@ -356,23 +432,19 @@ impl Controller {
     }
 
     fn start_write(&mut self, index: usize, start_ps: Picos) {
-        let bank = self.bank(self.queue[index].write.line);
-        let latency_ps = self.config.media.write_latency_ns * 1000;
-        let finish_ps = self.book(bank, start_ps, latency_ps) + latency_ps;
+        let finish_ps = self.media.access(self.queue[index].local, Direction::Write, start_ps).done_ps;
         let entry = &mut self.queue[index];
         entry.finish_ps = Some(finish_ps);
         let cause = Cause::ALL.iter().position(|&c| c == entry.write.cause).expect("every cause is in ALL");
         let bytes = u64::from(entry.write.mask.count_ones());
-        self.stats.media_write_bytes[cause] +=
-            bytes.next_multiple_of(u64::from(self.config.media.write_granularity_bytes));
+        self.stats.media_write_bytes[cause] += bytes.next_multiple_of(self.write_granularity_bytes);
     }
 
     /// Bytes that the queues still owe the media, by cause.
     pub fn owed_bytes(&self) -> u64 {
-        let granularity = u64::from(self.config.media.write_granularity_bytes);
         let waiting = self.queue.iter().filter(|e| e.finish_ps.is_none()).map(|e| e.write.mask);
-        let masks = waiting.chain(self.inbound.iter().map(|(w, _)| w.mask));
-        masks.map(|mask| u64::from(mask.count_ones()).next_multiple_of(granularity)).sum()
+        let masks = waiting.chain(self.inbound().map(|w| w.mask));
+        masks.map(|mask| u64::from(mask.count_ones()).next_multiple_of(self.write_granularity_bytes)).sum()
     }
 
     /// Held entries of `group` become ordinary ones.
@@ -382,7 +454,7 @@ impl Controller {
             self.held -= 1;
         }
         // Those that still wait for room too: they would come in held for ever.
-        for (write, _) in self.inbound.iter_mut().filter(|(w, _)| w.held == Some(group)) {
+        for (write, ..) in self.inbound.iter_mut().filter(|(w, ..)| w.held == Some(group)) {
             write.held = None;
         }
         self.refresh();
@@ -391,9 +463,9 @@ impl Controller {
     /// Held entries of `group` vanish, and those of the group that still wait for room: their tokens are given back,
     /// since nobody will acknowledge them.
     pub fn discard(&mut self, group: u64, at_ps: Picos) -> Vec<WriteToken> {
-        let waiting = self.inbound.iter().filter(|(w, _)| w.held == Some(group));
-        let tokens = waiting.filter_map(|(w, _)| w.token).collect();
-        self.inbound.retain(|(w, _)| w.held != Some(group));
+        let waiting = self.inbound().filter(|w| w.held == Some(group));
+        let tokens = waiting.filter_map(|w| w.token).collect();
+        self.inbound.retain(|(w, ..)| w.held != Some(group));
         self.queue.retain(|e| e.write.held != Some(group));
         self.held = self.queue.iter().filter(|e| e.is_held()).count();
         self.freed_ps = self.freed_ps.max(at_ps);
@@ -401,19 +473,18 @@ impl Controller {
         tokens
     }
 
-    /// Feeds contents, queues and clocks into a digest.
+    /// Feeds queues and clocks into a digest.
     pub fn digest(&self, hasher: &mut dyn Hasher) {
-        self.media.digest(hasher);
         let queued = self.queue.iter().map(|e| (&e.write, e.finish_ps.unwrap_or(0)));
-        for (write, time) in queued.chain(self.inbound.iter().map(|(w, t)| (w, *t))) {
+        for (write, time) in queued.chain(self.inbound.iter().map(|(w, _, t)| (w, *t))) {
             hasher.write_u64(write.line.0);
             hasher.write_u64(write.mask);
             hasher.write(&write.data);
             hasher.write_u64(time);
         }
-        self.banks.iter().chain([&self.channel]).for_each(|r| hasher.write_u64(r.end()));
+        self.media.digest(hasher);
+        if let Some(read_first) = &self.read_first {
+            hasher.write_u64(read_first.drain_ps.1);
+        }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,11 +1,19 @@
-//! Memory controllers and media. Data lives here in the media's pages and in the entries of the queues; a read always
-//! returns the newest accepted copy. Time is in picoseconds.
+//! Memories: contents, controllers and media. Data lives here in the media's pages and in the entries of the queues; a
+//! read always returns the newest accepted copy. Time is in picoseconds.
 
+pub mod checker;
 mod config;
 mod controller;
+mod media;
+mod memory;
+mod presence;
 mod queue;
 mod reservations;
+mod trace;
 
-pub use config::{ControllerConfig, MediaConfig, MemoryConfig};
-pub use controller::{Controller, ControllerStats, Read, Step};
+pub use config::{CONTROLLERS_MAX, ControllerConfig, MemoryConfig, WritePolicy};
+pub use controller::{ControllerStats, Read, Step};
+pub use media::{AddressMapping, DdrTiming, DdrTimingConfig, MediaConfig, MediaKind, PagePolicy, RowStats};
+pub use memory::Memory;
 pub use queue::{Entry, Write, WriteToken};
+pub use trace::{Command, CommandKind};

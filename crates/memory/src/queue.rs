@@ -50,6 +50,10 @@ impl Write {
 pub struct Entry {
     /// The write; joined writes have one entry.
     pub write: Write,
+    /// The line's number among the lines of its controller.
+    pub(crate) local: u64,
+    /// Its bank.
+    pub(crate) bank: u16,
     /// Tokens of writes that joined this entry later.
     pub(crate) joined: Vec<WriteToken>,
     /// It does not start before this time: its acceptance, or later if the bookings seen so far forbid it.

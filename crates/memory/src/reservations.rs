@@ -8,19 +8,22 @@ use durasim_types::Picos;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// Bookings that are remembered; older ones count as past.
+/// Bookings that are remembered.
 const REMEMBERED: usize = 64;
 
-/// The bookings of one resource, by start; touching ones are joined.
+/// The bookings of one resource, by start; touching ones are joined. Nothing is booked before forgotten ones.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Reservations(VecDeque<(Picos, Picos)>);
+pub(crate) struct Reservations {
+    booked: VecDeque<(Picos, Picos)>,
+    floor_ps: Picos,
+}
 
 impl Reservations {
     /// The first time, not before `at_ps`, from which the resource is free for `len_ps`.
     pub fn first_gap(&self, at_ps: Picos, len_ps: Picos) -> Picos {
-        let mut start = at_ps;
-        let first = self.0.partition_point(|&(_, end)| end <= at_ps);
-        for &(begin, end) in self.0.range(first..) {
+        let mut start = at_ps.max(self.floor_ps);
+        let first = self.booked.partition_point(|&(_, end)| end <= start);
+        for &(begin, end) in self.booked.range(first..) {
             if begin >= start + len_ps {
                 break;
             }
@@ -32,28 +35,28 @@ impl Reservations {
     /// Books the resource, which is free then.
     pub fn book(&mut self, start_ps: Picos, len_ps: Picos) {
         let end_ps = start_ps + len_ps;
-        let index = self.0.partition_point(|&(begin, _)| begin < start_ps);
-        debug_assert!(index == 0 || self.0[index - 1].1 <= start_ps, "a booking overlaps an earlier one");
-        debug_assert!(index == self.0.len() || end_ps <= self.0[index].0, "a booking overlaps a later one");
-        let joins_before = index > 0 && self.0[index - 1].1 == start_ps;
-        let joins_after = index < self.0.len() && self.0[index].0 == end_ps;
+        let index = self.booked.partition_point(|&(begin, _)| begin < start_ps);
+        debug_assert!(index == 0 || self.booked[index - 1].1 <= start_ps, "a booking overlaps an earlier one");
+        debug_assert!(index == self.booked.len() || end_ps <= self.booked[index].0, "a booking overlaps a later one");
+        let joins_before = index > 0 && self.booked[index - 1].1 == start_ps;
+        let joins_after = index < self.booked.len() && self.booked[index].0 == end_ps;
         match (joins_before, joins_after) {
             (true, true) => {
-                self.0[index - 1].1 = self.0[index].1;
-                self.0.remove(index);
+                self.booked[index - 1].1 = self.booked[index].1;
+                self.booked.remove(index);
             }
-            (true, false) => self.0[index - 1].1 = end_ps,
-            (false, true) => self.0[index].0 = start_ps,
-            (false, false) => self.0.insert(index, (start_ps, end_ps)),
+            (true, false) => self.booked[index - 1].1 = end_ps,
+            (false, true) => self.booked[index].0 = start_ps,
+            (false, false) => self.booked.insert(index, (start_ps, end_ps)),
         }
-        if self.0.len() > REMEMBERED {
-            self.0.pop_front();
+        if self.booked.len() > REMEMBERED {
+            self.floor_ps = self.booked.pop_front().map_or(0, |(_, end)| end);
         }
     }
 
     /// The end of the last booking.
     pub fn end(&self) -> Picos {
-        self.0.back().map_or(0, |&(_, end)| end)
+        self.booked.back().map_or(0, |&(_, end)| end)
     }
 }
 
@@ -70,7 +73,7 @@ mod tests {
         assert_eq!(r.first_gap(950, 100), 1100);
         r.book(900, 100);
         r.book(1100, 50);
-        assert_eq!(r.0, [(900, 1150)]);
+        assert_eq!(r.booked, [(900, 1150)]);
     }
 
     #[test]

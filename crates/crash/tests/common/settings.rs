@@ -35,7 +35,6 @@ fn machine(rng: &mut Rng, sets: &mut Vec<String>) {
     maybe(rng, "pmem.controller.write_queue_entries", &["1", "2", "3", "4", "16"]);
     maybe(rng, "pmem.controller.coalesce_writes", &["false", "true"]);
     maybe(rng, "pmem.controller.read_queue_entries", &["1", "2"]);
-    maybe(rng, "pmem.media.banks", &["1", "2", "3", "16"]);
     maybe(rng, "dram.controller.write_queue_entries", &["1", "2"]);
     maybe(rng, "l1d.mshrs", &["1", "2"]);
     maybe(rng, "l1d.size_bytes", &["256", "512"]);
@@ -50,12 +49,69 @@ fn machine(rng: &mut Rng, sets: &mut Vec<String>) {
             sets.push(format!("{level}.replacement=\"random\""));
         }
     }
+    for memory in ["pmem", "dram"] {
+        policy(rng, memory, sets);
+        media(rng, memory, sets);
+    }
+}
+
+/// Writes that wait for reads, and drains of queues that hold a handful.
+fn policy(rng: &mut Rng, memory: &str, sets: &mut Vec<String>) {
+    if rng.below(2) == 0 {
+        sets.push(format!("{memory}.controller.write_policy=\"read-first\""));
+        let start = 1 + rng.below(100);
+        sets.push(format!("{memory}.controller.drain_start_percent={start}"));
+        sets.push(format!("{memory}.controller.drain_stop_percent={}", rng.below(start)));
+    }
+}
+
+/// Media of all kinds, with few banks and rows and, at times, a refresh every microsecond.
+fn media(rng: &mut Rng, memory: &str, sets: &mut Vec<String>) {
+    let kind = ["stt-ram", "ddr3", "ddr4", "fixed", "fixed", "fixed"][rng.below(6) as usize];
+    if kind != "fixed" {
+        // The parameters that `tiny` gives to media of the fixed kind have to go.
+        sets.push(format!("{memory}.media={{ kind = \"{kind}\" }}"));
+    }
+    let mut add = |parameter: &str, value: &str| sets.push(format!("{memory}.media.{parameter}={value}"));
+    match kind {
+        "stt-ram" => {
+            add("banks", one_of(rng, &["2", "8"]));
+            add("ranks", one_of(rng, &["1", "4"]));
+        }
+        "ddr3" | "ddr4" => {
+            add("banks", one_of(rng, &["4", "16"]));
+            add("ranks", one_of(rng, &["1", "2"]));
+            add("row_bytes", one_of(rng, &["64", "256", "8192"]));
+            add("page_policy", one_of(rng, &["\"open\"", "\"closed\""]));
+            add("address_mapping", one_of(rng, &["\"row-rank-bank-column\"", "\"row-column-rank-bank\""]));
+            add("timing.t_refi_ps", one_of(rng, &["0", "2000000", "7800000"]));
+            add("timing.t_wr_ps", one_of(rng, &["15000", "180000"]));
+        }
+        _ => {
+            if rng.below(2) == 0 {
+                add("banks", one_of(rng, &["1", "2", "3", "16"]));
+            }
+        }
+    }
 }
 
 fn buffers(rng: &mut Rng, sets: &mut Vec<String>) {
     sets.push(format!("bbb.entries={}", one_of(rng, &["1", "2", "3", "8", "32"])));
     if rng.below(2) == 0 {
         sets.push(format!("bbb.drain_threshold_percent={}", one_of(rng, &["0", "50", "100"])));
+    }
+}
+
+/// Several controllers, for rows whose hardware is built for them.
+fn controllers(rng: &mut Rng, row: &Row, sets: &mut Vec<String>) {
+    if row.hardware.name == "hercules" {
+        return;
+    }
+    for memory in ["pmem", "dram"] {
+        if rng.below(2) == 0 {
+            sets.push(format!("{memory}.controllers={}", 1 + rng.below(8)));
+            sets.push(format!("{memory}.interleave_bytes={}", one_of(rng, &["64", "128", "256", "4096"])));
+        }
     }
 }
 
@@ -131,6 +187,7 @@ impl Setting {
         if domain == Domain::Bbb {
             buffers(&mut rng, &mut sets);
         }
+        controllers(&mut rng, &row, &mut sets);
         match row.hardware.name {
             "hercules" => hercules(&mut rng, &mut sets),
             "tc" => tc(&mut rng, &mut sets),

@@ -85,12 +85,12 @@ impl System {
             Action::Scan { id, lines_per_cycle } => {
                 self.schedule(at + 1, Later::Scan { id, position: 0, lines_per_cycle: lines_per_cycle.max(1) });
             }
-            Action::ReleaseHeld { controller: _, group } => {
-                self.pmem.release(group);
+            Action::ReleaseHeld { controller, group } => {
+                self.pmem.release(controller, group);
                 self.advance(at);
             }
-            Action::DiscardHeld { controller: _, group } => {
-                for token in self.pmem.discard(group, self.clock.picos(at)) {
+            Action::DiscardHeld { controller, group } => {
+                for token in self.pmem.discard(controller, group, self.clock.picos(at)) {
                     self.forget_outstanding(token.0, at);
                 }
             }

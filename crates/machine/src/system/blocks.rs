@@ -90,7 +90,7 @@ impl System {
     /// Whether a write of the line has been handed over and is not durable.
     fn pmem_write_pending(&self, line: LineAddr) -> bool {
         self.pmem.inbound().any(|w| w.line == line)
-            || !self.domain.queue_is_durable() && self.pmem.queue().any(|e| e.write.line == line)
+            || !self.domain.queue_is_durable() && self.pmem.queue().any(|(_, e)| e.write.line == line)
     }
 
     /// A fence whose earlier stores have left the store buffer: through when the cache-block operations before it are

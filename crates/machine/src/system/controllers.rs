@@ -3,7 +3,7 @@
 use super::persist_buffers::is_drain_token;
 use super::{Later, System};
 use durasim_design::{Accept, Hooks, LevelId, Token, Wait};
-use durasim_memory::{Step, Write, WriteToken};
+use durasim_memory::{Command, Memory, Step, Write, WriteToken};
 use durasim_types::{Cause, CoreId, Cycle, Error, EventKind, Line, LineAddr, PersistEvent, PhysAddr, Picos};
 use std::cmp::Reverse;
 
@@ -58,10 +58,11 @@ impl System {
         let mut at = at;
         if self.is_pmem(write.line) {
             if self.hooks.has(Hooks::ACCEPT) {
+                let controller = self.pmem.controller_of(write.line);
                 loop {
                     let cx = self.cx(core, at);
                     let token = write.token.filter(|&t| Self::is_design_token(t)).map(|t| Token(t.0));
-                    match self.design.accept(&cx, 0, write.line.base(), token) {
+                    match self.design.accept(&cx, controller, write.line.base(), token) {
                         Accept::Queue { held } => {
                             write.held = held;
                             break;
@@ -142,6 +143,18 @@ impl System {
         if self.is_pmem(line) { self.pmem.peek(line) } else { self.dram.peek(line) }
     }
 
+    /// Keeps the commands to all media from now on. Forks of this system do not.
+    pub fn start_traces(&mut self) {
+        self.pmem.start_trace();
+        self.dram.start_trace();
+    }
+
+    /// The commands to the DRAM and to persistent memory since then; none are kept from now on.
+    pub fn take_traces(&mut self) -> [Vec<Command>; 2] {
+        let until_ps = self.clock.picos(self.stamp);
+        [self.dram.take_trace(until_ps), self.pmem.take_trace(until_ps)]
+    }
+
     /// Schedules work of the system's own.
     pub(super) fn schedule(&mut self, at: Cycle, work: Later) {
         self.later_count += 1;
@@ -195,8 +208,8 @@ impl System {
             return Some(at);
         }
         let bound = until_ps.min(later_ps).min(if pmem_first { self.dram.next_ps() } else { self.pmem.next_ps() });
-        let controller = if pmem_first { &mut self.pmem } else { &mut self.dram };
-        let step = controller.step(bound);
+        let memory = if pmem_first { &mut self.pmem } else { &mut self.dram };
+        let step = memory.step(bound);
         self.refresh_due();
         match step {
             None => (self.due <= until).then_some(self.stamp),
@@ -266,8 +279,8 @@ impl System {
     /// Lets all queues run dry; the cycle in which they are.
     pub fn drain_queues(&mut self, at: Cycle) -> Cycle {
         let empty = |s: &System| {
-            let held = |c: &durasim_memory::Controller| c.queue().filter(|e| e.write.held.is_none()).count();
-            held(&s.pmem) + held(&s.dram) + s.pmem.inbound_len() + s.dram.inbound_len() == 0
+            let queued = |m: &Memory| m.queue().filter(|(_, e)| e.write.held.is_none()).count();
+            queued(&s.pmem) + queued(&s.dram) + s.pmem.inbound_len() + s.dram.inbound_len() == 0
         };
         self.wait_until(at, "the queues are to run dry", empty)
     }

@@ -11,17 +11,13 @@ impl System {
         let mut pmem = self.pmem.media().clone();
         let mut held = Vec::new();
         if self.domain.queue_is_durable() {
-            for entry in self.pmem.queue() {
+            for (controller, entry) in self.pmem.queue() {
                 let write = &entry.write;
                 match write.held {
                     None => pmem.write_masked(write.line, write.mask, &write.data),
-                    Some(group) => held.push(HeldWrite {
-                        controller: 0,
-                        group,
-                        line: write.line,
-                        mask: write.mask,
-                        data: write.data,
-                    }),
+                    Some(group) => {
+                        held.push(HeldWrite { controller, group, line: write.line, mask: write.mask, data: write.data })
+                    }
                 }
             }
         }

@@ -23,7 +23,7 @@ use crate::latency::Latency;
 use crate::{CacheConfig, Inclusion, MachineConfig};
 use durasim_cache::{CacheArray, Directory, Mshrs};
 use durasim_design::{Actions, Ctx, Durability, Geometry, Hooks, LevelId, LineTag, Row, SpecError};
-use durasim_memory::Controller;
+use durasim_memory::{ControllerStats, Memory, RowStats};
 use durasim_types::{
     Clock, ConfigError, CoreId, Cycle, DataRange, Domain, Error, EventKind, Journal, LineAddr, PAGE_BYTES, Pages,
     PersistEvent, PhysAddr, Rng, Stats, TxId,
@@ -77,13 +77,7 @@ impl Plan {
             );
             return Err(ConfigError::new("domain", problem));
         }
-        let refuse = |e: SpecError| {
-            let field = match e.field.as_str() {
-                "" => format!("design.{}", hardware.name),
-                field => format!("design.{}.{field}", hardware.name),
-            };
-            ConfigError::new(field, e.problem)
-        };
+        let refuse = |e: SpecError| refused_by(hardware.name, e);
         let mut spec = (hardware.default_spec)();
         if let Some(section) = config.design.get(hardware.name) {
             let fields = spec.as_object_mut().expect("parameters are an object");
@@ -95,7 +89,7 @@ impl Plan {
         let pmem_bytes = config.pmem.capacity_mib << 20;
         let mut geometry = Geometry {
             cores: config.cores,
-            controllers: 1,
+            controllers: config.pmem.controllers,
             clock: Clock { frequency_mhz: config.frequency_mhz },
             l1d: config.l1d.geometry(),
             l2: config.l2.geometry(),
@@ -120,6 +114,15 @@ impl Plan {
         }
         Ok(Plan { row: *row, domain, spec, geometry })
     }
+}
+
+/// What a design refuses, with its place in the machine file.
+fn refused_by(design: &str, e: SpecError) -> ConfigError {
+    let field = match e.field.as_str() {
+        "" => format!("design.{design}"),
+        field => format!("design.{design}.{field}"),
+    };
+    ConfigError::new(field, e.problem)
 }
 
 /// Work that the system does by itself later.
@@ -163,8 +166,8 @@ pub struct System {
     l1d_mshrs: Vec<Mshrs>,
     l2_mshrs: Vec<Mshrs>,
     llc_mshrs: Mshrs,
-    pmem: Controller,
-    dram: Controller,
+    pmem: Memory,
+    dram: Memory,
     persist_buffers: PersistBuffers,
     design: Box<dyn Durability>,
     hooks: Hooks,
@@ -221,8 +224,7 @@ impl System {
     /// A design that cannot be built with these parameters.
     pub fn new(config: &MachineConfig, plan: &Plan) -> Result<Self, ConfigError> {
         let hardware = &plan.row.hardware;
-        let design = (hardware.build)(&plan.spec, &plan.geometry)
-            .map_err(|e| ConfigError::new(format!("design.{}.{}", hardware.name, e.field), e.problem))?;
+        let design = (hardware.build)(&plan.spec, &plan.geometry).map_err(|e| refused_by(hardware.name, e))?;
         let g = &plan.geometry;
         let cores = config.cores as usize;
         let arrays = |level, of: &CacheConfig| -> Vec<CacheArray> {
@@ -248,8 +250,8 @@ impl System {
             l1d_mshrs: mshrs(config.l1d.mshrs),
             l2_mshrs: mshrs(config.l2.mshrs),
             llc_mshrs: Mshrs::new(config.llc.mshrs as usize),
-            pmem: Controller::new(&config.pmem, Pages::new(PMEM_BASE, config.pmem.capacity_mib << 20)),
-            dram: Controller::new(&config.dram, Pages::new(DRAM_BASE, config.dram.capacity_mib << 20)),
+            pmem: Memory::new(&config.pmem, Pages::new(PMEM_BASE, config.pmem.capacity_mib << 20)),
+            dram: Memory::new(&config.dram, Pages::new(DRAM_BASE, config.dram.capacity_mib << 20)),
             persist_buffers: match plan.domain {
                 Domain::Bbb => PersistBuffers::new(&config.bbb, cores),
                 _ => PersistBuffers::default(),
@@ -431,8 +433,8 @@ impl System {
             array.stats = durasim_cache::CacheStats::default();
         }
         self.coherence_stats = CoherenceStats::default();
-        self.pmem.stats = durasim_memory::ControllerStats::default();
-        self.dram.stats = durasim_memory::ControllerStats::default();
+        self.pmem.reset_stats();
+        self.dram.reset_stats();
         self.persist_buffers.reset_stats();
         self.tx_stats = TxStats::default();
         self.tx_latency.reset();
@@ -451,22 +453,8 @@ impl System {
         stats.count("coherence.invalidations", c.invalidations, "Copies that readers lost to a writer");
         stats.count("coherence.upgrades", c.upgrades, "Lines that a core could read and asked to write");
         stats.count("coherence.conflict_aborts", c.conflict_aborts, "Requests for which a transaction was aborted");
-        for (name, controller) in [("pmem", &self.pmem), ("dram", &self.dram)] {
-            let s = &controller.stats;
-            stats.count(format!("{name}.reads"), s.reads, "Reads served");
-            stats.count(format!("{name}.forwards"), s.forwards, "Reads answered from the write queue");
-            stats.count(format!("{name}.writes"), s.writes, "Writes accepted by the write queue");
-            stats.count(format!("{name}.joined_writes"), s.joined, "Writes that joined a waiting entry of their line");
-            stats.count(format!("{name}.queue_full"), s.queue_full, "Writes that found the write queue full");
-            let mean_ns = if s.reads == 0 { 0.0 } else { s.read_latency_ps as f64 / s.reads as f64 / 1000.0 };
-            stats.set(
-                format!("{name}.read_latency_mean"),
-                mean_ns,
-                "ns",
-                "Mean time from a read's arrival to its data",
-            );
-            let bytes = s.media_write_bytes.iter().sum::<u64>() as f64;
-            stats.set(format!("{name}.media_write_bytes"), bytes, "bytes", "Bytes accepted by the media");
+        for (name, memory) in [("pmem", &self.pmem), ("dram", &self.dram)] {
+            memory_stats(&mut stats, name, memory);
         }
         for (kind, n) in EventKind::ALL.iter().zip(self.event_kinds) {
             stats.count(format!("events.{}", kind.name()), n, "Persist events of this kind since the start");
@@ -478,7 +466,7 @@ impl System {
 
     /// Bytes accepted by the media of persistent memory since the last reset, in the order of `Cause::ALL`.
     pub fn media_write_bytes(&self) -> [u64; 5] {
-        self.pmem.stats.media_write_bytes
+        self.pmem.stats().0.media_write_bytes
     }
 
     /// Counters of transactions since the last reset.
@@ -498,4 +486,34 @@ fn cache_stats(stats: &mut Stats, name: &str, arrays: &[CacheArray]) {
     stats.count(format!("{name}.misses"), sum(|s| s.misses), "Lookups that found nothing");
     stats.count(format!("{name}.evictions"), sum(|s| s.evictions), "Lines that had to leave");
     stats.count(format!("{name}.write_backs"), sum(|s| s.write_backs), "Dirty or tagged lines that had to leave");
+}
+
+/// Counters of a memory; those of its controllers beside them if there are several.
+fn memory_stats(stats: &mut Stats, name: &str, memory: &Memory) {
+    let (sum, rows) = memory.stats();
+    controller_stats(stats, name, &sum, rows);
+    if memory.controllers() > 1 {
+        for (number, (of_one, rows)) in memory.controller_stats().enumerate() {
+            controller_stats(stats, &format!("{name}.controller_{number}"), of_one, rows);
+        }
+    }
+}
+
+fn controller_stats(stats: &mut Stats, name: &str, s: &ControllerStats, rows: Option<RowStats>) {
+    stats.count(format!("{name}.reads"), s.reads, "Reads served");
+    stats.count(format!("{name}.forwards"), s.forwards, "Reads answered from the write queue");
+    stats.count(format!("{name}.writes"), s.writes, "Writes accepted by the write queue");
+    stats.count(format!("{name}.joined_writes"), s.joined, "Writes that joined a waiting entry of their line");
+    stats.count(format!("{name}.queue_full"), s.queue_full, "Writes that found the write queue full");
+    stats.count(format!("{name}.drains"), s.drains, "Times at which the write queue was drained");
+    stats.count(format!("{name}.reads_behind_drains"), s.reads_behind_drains, "Reads that arrived during a drain");
+    let mean_ns = if s.reads == 0 { 0.0 } else { s.read_latency_ps as f64 / s.reads as f64 / 1000.0 };
+    stats.set(format!("{name}.read_latency_mean"), mean_ns, "ns", "Mean time from a read's arrival to its data");
+    let bytes = s.media_write_bytes.iter().sum::<u64>() as f64;
+    stats.set(format!("{name}.media_write_bytes"), bytes, "bytes", "Bytes accepted by the media");
+    if let Some(rows) = rows {
+        stats.count(format!("{name}.row_hits"), rows.hits, "Accesses that found their row open");
+        stats.count(format!("{name}.row_misses"), rows.misses, "Accesses that found no row open in their bank");
+        stats.count(format!("{name}.row_conflicts"), rows.conflicts, "Accesses that found another row open");
+    }
 }

@@ -7,7 +7,7 @@ use super::{Later, System, TxStats, gates, transactions};
 use crate::latency::Latency;
 use durasim_cache::{CacheArray, Directory, Mshrs};
 use durasim_design::Row;
-use durasim_memory::Controller;
+use durasim_memory::Memory;
 use durasim_types::{ConfigError, Cycle, DataRange, Error, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -73,8 +73,8 @@ state! {
     l1d_mshrs: Vec<Mshrs>,
     l2_mshrs: Vec<Mshrs>,
     llc_mshrs: Mshrs,
-    pmem: Controller,
-    dram: Controller,
+    pmem: Memory,
+    dram: Memory,
     persist_buffers: super::PersistBuffers,
     pinned: Vec<LineAddr>,
     later: BinaryHeap<Reverse<(Cycle, u64, usize)>>,
@@ -172,7 +172,7 @@ impl System {
 
     /// Names what is under way right now: what a snapshot of this moment has to hold beside caches and memory.
     pub fn under_way(&self) -> Vec<&'static str> {
-        let queued = |c: &Controller| c.queue().next().is_some();
+        let queued = |memory: &Memory| memory.queue().next().is_some();
         let names = [
             ("open transaction", !self.open.is_empty()),
             ("aborted transaction", self.abort_notices > 0),

@@ -1,18 +1,20 @@
-use super::*;
-use durasim_types::Rng;
+//! Queues of a controller in front of media with fixed latencies, and what many accesses leave behind.
 
-fn controller(entries: u32, banks: u32) -> Controller {
+use durasim_memory::{Memory, MemoryConfig, Step, Write, WriteToken};
+use durasim_types::{Cause, LineAddr, Pages, PhysAddr, Picos, Rng};
+
+fn controller(entries: u32, banks: u32) -> Memory {
     let mut config = MemoryConfig { capacity_mib: 1, ..MemoryConfig::default() };
     config.controller.write_queue_entries = entries;
-    config.media.banks = banks;
-    Controller::new(&config, Pages::new(PhysAddr(0), 1 << 20))
+    config.media.banks = Some(banks);
+    Memory::new(&config, Pages::new(PhysAddr(0), 1 << 20))
 }
 
 fn write(line: u64, byte: u8) -> Write {
     Write::line(LineAddr(line), [byte; 64], Cause::Data)
 }
 
-fn drain(c: &mut Controller) -> Vec<Step> {
+fn drain(c: &mut Memory) -> Vec<Step> {
     std::iter::from_fn(|| c.step(Picos::MAX)).collect()
 }
 
@@ -47,7 +49,7 @@ fn a_full_queue_accepts_when_an_entry_leaves() {
     assert!(matches!(steps[0], Step::Written { at_ps: 100_000, .. }));
     assert!(matches!(steps[1], Step::Accepted { at_ps: 100_000, .. }));
     assert_eq!(steps.len(), 4);
-    assert_eq!(c.stats.media_write_bytes[0], 192);
+    assert_eq!(c.stats().0.media_write_bytes[0], 192);
 }
 
 #[test]
@@ -66,8 +68,8 @@ fn held_entries_stay_until_released_and_vanish_when_discarded() {
     c.submit(Write { held: Some(7), ..write(1, 1) }, 0);
     c.submit(Write { held: Some(8), ..write(2, 2) }, 0);
     assert!(drain(&mut c).is_empty());
-    c.discard(8, 0);
-    c.release(7);
+    c.discard(0, 8, 0);
+    c.release(0, 7);
     assert_eq!(drain(&mut c).len(), 1);
     assert_eq!(c.media().line(LineAddr(1)), [1; 64]);
     assert_eq!(c.media().line(LineAddr(2)), [0; 64]);
@@ -83,7 +85,7 @@ fn joined_writes_reach_the_media_once_and_acknowledge_everybody() {
     let steps = drain(&mut c);
     let tokens = vec![WriteToken(1), WriteToken(2)];
     assert!(matches!(&steps[1], Step::Written { tokens: t, .. } if *t == tokens), "{steps:?}");
-    assert_eq!(c.stats.media_write_bytes[0], 128);
+    assert_eq!(c.stats().0.media_write_bytes[0], 128);
 }
 
 /// Random traffic over few lines: the newest write always wins, in the queue and at the end in the media.
@@ -146,20 +148,20 @@ fn held_writes_that_wait_for_room_are_released_and_discarded_too() {
     let mut c = controller(1, 1);
     assert!(c.submit(held(1, 7), 0));
     assert!(!c.submit(held(2, 7), 0) && !c.submit(held(3, 8), 0));
-    assert_eq!(c.discard(8, 0), [WriteToken(3)]);
-    c.release(7);
+    assert_eq!(c.discard(0, 8, 0), [WriteToken(3)]);
+    c.release(0, 7);
     drain(&mut c);
     assert_eq!([1, 2, 3].map(|line| c.media().line(LineAddr(line))[0]), [1, 1, 0]);
 }
 
-fn digest(c: &Controller) -> String {
+fn digest(c: &Memory) -> String {
     let mut digest = durasim_types::Digest::default();
     c.digest(&mut digest);
     digest.hex()
 }
 
 /// Random traffic with held writes; what each step and read answered, and the state at the end.
-fn traffic(c: &mut Controller, rng: &mut Rng, rounds: u64, now: &mut u64) -> Vec<String> {
+fn traffic(c: &mut Memory, rng: &mut Rng, rounds: u64, now: &mut u64) -> Vec<String> {
     let mut seen = Vec::new();
     for n in 0..rounds {
         *now += rng.below(120_000);
@@ -167,8 +169,8 @@ fn traffic(c: &mut Controller, rng: &mut Rng, rounds: u64, now: &mut u64) -> Vec
         let line = rng.below(8);
         match rng.below(8) {
             0..3 => seen.push(format!("{:?}", c.read(LineAddr(line), *now))),
-            3 => c.release(line % 2),
-            4 => seen.push(format!("{:?}", c.discard(line % 2, *now))),
+            3 => c.release(0, line % 2),
+            4 => seen.push(format!("{:?}", c.discard(0, line % 2, *now))),
             _ => {
                 let held = (rng.below(3) == 0).then_some(line % 2);
                 let mask = if rng.below(2) == 0 { u64::MAX } else { 0xff00 };
@@ -177,7 +179,7 @@ fn traffic(c: &mut Controller, rng: &mut Rng, rounds: u64, now: &mut u64) -> Vec
             }
         }
     }
-    seen.push(format!("{} {:?}", digest(c), c.stats));
+    seen.push(format!("{} {:?}", digest(c), c.stats()));
     seen
 }
 
@@ -192,7 +194,7 @@ fn a_controller_restored_or_cloned_in_the_middle_goes_on_as_the_original() {
         traffic(&mut c, &mut rng, rounds, &mut now);
         waited += c.inbound_len();
         let bytes = postcard::to_stdvec(&c).unwrap();
-        let mut restored: Controller = postcard::from_bytes(&bytes).unwrap();
+        let mut restored: Memory = postcard::from_bytes(&bytes).unwrap();
         let mut cloned = c.clone();
         assert_eq!(postcard::to_stdvec(&restored).unwrap(), bytes);
         let [first, second, third] = [&mut c, &mut restored, &mut cloned].map(|c| {

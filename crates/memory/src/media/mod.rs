@@ -1,0 +1,151 @@
+//! Media: how long an access takes, given all accesses that are booked already.
+//!
+//! Cores run ahead, so accesses do not come in the order of their times. Media therefore never hold a "current time":
+//! an access is placed at the first time, not before the one it asks for, at which everything it needs is free.
+
+mod config;
+mod ddr;
+mod fixed;
+mod recent;
+mod stt_ram;
+mod timing;
+
+pub use config::{AddressMapping, MediaConfig, MediaKind, PagePolicy};
+pub use ddr::RowStats;
+pub use timing::{DdrTiming, DdrTimingConfig};
+
+use crate::trace::{Command, Trace};
+use ddr::Ddr;
+use durasim_types::Picos;
+use fixed::Fixed;
+use serde::{Deserialize, Serialize};
+use std::hash::Hasher;
+use stt_ram::SttRam;
+
+/// Whether an access reads or writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Direction {
+    Read,
+    Write,
+}
+
+/// An access that has its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Access {
+    /// When its first command is given.
+    pub start_ps: Picos,
+    /// A read: when its last data is there. A write: when the cells hold it.
+    pub done_ps: Picos,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum Model {
+    Fixed(Fixed),
+    SttRam(SttRam),
+    Ddr(Ddr),
+}
+
+/// The media behind one controller. Lines are counted from the first one of the controller.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Media {
+    model: Model,
+    #[serde(skip)]
+    trace: Trace,
+}
+
+impl Media {
+    /// Idle media. `salt` is added to lines before media of the fixed kind spread them over banks.
+    pub fn new(config: &MediaConfig, salt: u64) -> Self {
+        let config = config.completed();
+        let model = match config.kind {
+            MediaKind::Fixed => Model::Fixed(Fixed::new(&config, salt)),
+            MediaKind::SttRam => Model::SttRam(SttRam::new(&config)),
+            MediaKind::Ddr3 | MediaKind::Ddr4 => Model::Ddr(Ddr::new(&config)),
+        };
+        Media { model, trace: Trace::default() }
+    }
+
+    /// The bank of a line, over all ranks. Less than 1024.
+    #[inline]
+    pub fn bank(&self, line: u64) -> usize {
+        match &self.model {
+            Model::Fixed(fixed) => fixed.bank(line),
+            Model::SttRam(stt_ram) => stt_ram.bank(line),
+            Model::Ddr(ddr) => ddr.bank(line),
+        }
+    }
+
+    /// The first time, not before `at_ps`, at which an access could start.
+    #[inline]
+    pub fn first_start(&self, line: u64, direction: Direction, at_ps: Picos) -> Picos {
+        match &self.model {
+            Model::Fixed(fixed) => fixed.first_start(fixed.bank(line), direction, at_ps),
+            Model::SttRam(stt_ram) => stt_ram.first_start(line, direction, at_ps),
+            Model::Ddr(ddr) => ddr.first_start(line, direction, at_ps),
+        }
+    }
+
+    /// Gives an access its place, the first one not before `at_ps`.
+    #[inline]
+    pub fn access(&mut self, line: u64, direction: Direction, at_ps: Picos) -> Access {
+        match &mut self.model {
+            Model::Fixed(fixed) => fixed.access(line, direction, at_ps, &mut self.trace),
+            Model::SttRam(stt_ram) => stt_ram.access(line, direction, at_ps, &mut self.trace),
+            Model::Ddr(ddr) => ddr.access(line, direction, at_ps, &mut self.trace),
+        }
+    }
+
+    /// What rows were found like, of media that have rows.
+    pub fn row_stats(&self) -> Option<RowStats> {
+        match &self.model {
+            Model::Fixed(_) | Model::SttRam(_) => None,
+            Model::Ddr(ddr) => Some(ddr.stats),
+        }
+    }
+
+    /// Counters start again from zero.
+    pub fn reset_stats(&mut self) {
+        if let Model::Ddr(ddr) = &mut self.model {
+            ddr.stats = RowStats::default();
+        }
+    }
+
+    /// Keeps commands from now on.
+    pub fn start_trace(&mut self) {
+        self.trace.start();
+    }
+
+    /// The commands since then, in the order of their times, refreshes up to `until_ps` included.
+    pub fn take_trace(&mut self, until_ps: Picos) -> Vec<Command> {
+        if !self.trace.is_on() {
+            return Vec::new();
+        }
+        let mut commands = self.trace.take();
+        if let Model::Ddr(ddr) = &self.model {
+            let until_ps = commands.iter().map(|c| c.at_ps).max().unwrap_or(0).max(until_ps);
+            ddr.note_refreshes(until_ps, &mut commands);
+        }
+        commands.sort_unstable();
+        commands
+    }
+
+    /// Feeds what is booked into a digest.
+    pub fn digest(&self, hasher: &mut dyn Hasher) {
+        match &self.model {
+            Model::Fixed(fixed) => fixed.digest(hasher),
+            Model::SttRam(stt_ram) => stt_ram.digest(hasher),
+            Model::Ddr(ddr) => ddr.digest(hasher),
+        }
+    }
+}
+
+/// The number below `banks`, a power of two, that all bits of `row` make together: what a bank is permuted by.
+fn folded(row: u64, banks: u32) -> u32 {
+    let bits = banks.trailing_zeros();
+    let (mut rest, mut folded) = (row, 0);
+    while bits > 0 && rest != 0 {
+        folded ^= rest & u64::from(banks - 1);
+        rest >>= bits;
+    }
+    folded as u32
+}

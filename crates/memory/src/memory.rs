@@ -1,0 +1,209 @@
+//! A memory: contents, and the controllers among which its lines are dealt out. Adjacent blocks of
+//! `interleave_bytes` belong to controllers in turn; each controller has queues, banks and a channel of its own, and
+//! knows nothing of the others.
+
+use crate::controller::{Controller, ControllerStats, Read, Step};
+use crate::media::RowStats;
+use crate::trace::Command;
+use crate::{Entry, MemoryConfig, Write, WriteToken};
+use durasim_types::{LINE_BYTES, Line, LineAddr, Pages, PhysAddr, Picos};
+use serde::{Deserialize, Serialize};
+use std::hash::Hasher;
+
+/// A memory with its controllers. Like a controller it advances lazily; see [`Memory::step`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Memory {
+    contents: Pages,
+    /// The number of the first line.
+    first_line: u64,
+    /// A block of lines that belong to one controller has two to the power of this.
+    block_shift: u32,
+    controllers: Vec<Controller>,
+}
+
+impl Memory {
+    /// A memory with empty queues and these contents. What the configuration leaves out has its default.
+    pub fn new(config: &MemoryConfig, contents: Pages) -> Self {
+        let first_line = contents.base().line().0;
+        Memory {
+            first_line,
+            block_shift: (config.interleave_bytes / LINE_BYTES).ilog2(),
+            controllers: (0..config.controllers).map(|_| Controller::new(config, first_line)).collect(),
+            contents,
+        }
+    }
+
+    /// The controller of a line, and the line's number among the lines of that controller.
+    #[inline]
+    fn route(&self, line: LineAddr) -> (usize, u64) {
+        let number = line.0 - self.first_line;
+        let controllers = self.controllers.len() as u64;
+        if controllers == 1 {
+            return (0, number);
+        }
+        let block = number >> self.block_shift;
+        let in_block = number & ((1 << self.block_shift) - 1);
+        ((block % controllers) as usize, (block / controllers) << self.block_shift | in_block)
+    }
+
+    /// The controller of a line.
+    #[inline]
+    pub fn controller_of(&self, line: LineAddr) -> u16 {
+        self.route(line).0 as u16
+    }
+
+    /// Number of controllers.
+    pub fn controllers(&self) -> u16 {
+        self.controllers.len() as u16
+    }
+
+    /// Whether this memory owns the address.
+    #[inline]
+    pub fn contains(&self, addr: PhysAddr) -> bool {
+        self.contents.contains(addr)
+    }
+
+    /// The media of all controllers as they are now, without the queues.
+    pub fn media(&self) -> &Pages {
+        &self.contents
+    }
+
+    /// Accepted writes with their controllers: controller by controller, oldest first.
+    pub fn queue(&self) -> impl Iterator<Item = (u16, &Entry)> {
+        (0u16..).zip(&self.controllers).flat_map(|(number, c)| c.queue().map(move |entry| (number, entry)))
+    }
+
+    /// Writes that wait outside for room: controller by controller, oldest first.
+    pub fn inbound(&self) -> impl Iterator<Item = &Write> {
+        self.controllers.iter().flat_map(Controller::inbound)
+    }
+
+    /// Number of writes that wait outside for room.
+    #[inline]
+    pub fn inbound_len(&self) -> usize {
+        self.controllers.iter().map(Controller::inbound_len).sum()
+    }
+
+    /// The newest data of a line, wherever the memory holds it.
+    pub fn peek(&self, line: LineAddr) -> Line {
+        let mut data = self.contents.line(line);
+        self.controllers[self.route(line).0].overlay(line, &mut data);
+        data
+    }
+
+    /// Writes media directly, for loaders before the simulation starts.
+    pub fn poke(&mut self, addr: PhysAddr, bytes: &[u8]) {
+        self.contents.write(addr, bytes);
+    }
+
+    /// Changes the newest copy of (part of) a line in place, in no time: how a kernel's writes reach volatile memory.
+    pub fn write_newest(&mut self, addr: PhysAddr, bytes: &[u8]) {
+        let controller = self.route(addr.line()).0;
+        self.controllers[controller].write_held(addr.line(), addr.offset(), bytes);
+        self.contents.write(addr, bytes);
+    }
+
+    /// Serves a read that arrives at `at_ps`. The memory must have been brought to that time.
+    pub fn read(&mut self, line: LineAddr, at_ps: Picos) -> Read {
+        let (controller, local) = self.route(line);
+        let data = self.contents.line(line);
+        self.controllers[controller].read(line, local, data, at_ps)
+    }
+
+    /// Hands over a write that arrives at `at_ps`: true if its queue accepts it at once, else it waits outside and a
+    /// later [`Step::Accepted`] tells. Order among writes to one controller is kept.
+    pub fn submit(&mut self, write: Write, at_ps: Picos) -> bool {
+        assert!(self.contains(write.line.base()), "a write to {} reached the wrong memory", write.line);
+        let (controller, local) = self.route(write.line);
+        self.controllers[controller].submit(write, local, at_ps)
+    }
+
+    /// The time before which nothing happens by itself.
+    #[inline]
+    pub fn next_ps(&self) -> Picos {
+        self.controllers.iter().map(Controller::next_ps).min().unwrap_or(Picos::MAX)
+    }
+
+    /// Goes on to the next step that happens at or before `until_ps`, of whichever controller. `None`: all of that time
+    /// has passed.
+    pub fn step(&mut self, until_ps: Picos) -> Option<Step> {
+        loop {
+            let next = self.controllers.iter().enumerate().map(|(index, c)| (c.next_ps(), index)).min()?;
+            if next.0 > until_ps {
+                return None;
+            }
+            let others = self.controllers.iter().enumerate().filter(|&(index, _)| index != next.1);
+            let others_ps = others.map(|(_, c)| c.next_ps()).min().unwrap_or(Picos::MAX);
+            // No further than to where another controller has something to do. `None`: what was announced comes later.
+            let step = self.controllers[next.1].step(&mut self.contents, until_ps.min(others_ps));
+            if step.is_some() || next.0 == Picos::MAX {
+                return step;
+            }
+        }
+    }
+
+    /// Bytes that the queues still owe the media.
+    pub fn owed_bytes(&self) -> u64 {
+        self.controllers.iter().map(Controller::owed_bytes).sum()
+    }
+
+    /// Held entries of `group` at a controller become ordinary ones.
+    pub fn release(&mut self, controller: u16, group: u64) {
+        self.controllers[usize::from(controller)].release(group);
+    }
+
+    /// Held entries of `group` at a controller vanish, and those of the group that still wait there for room: their
+    /// tokens are given back, since nobody will acknowledge them.
+    pub fn discard(&mut self, controller: u16, group: u64, at_ps: Picos) -> Vec<WriteToken> {
+        self.controllers[usize::from(controller)].discard(group, at_ps)
+    }
+
+    /// Counters of each controller since the last reset.
+    pub fn controller_stats(&self) -> impl Iterator<Item = (&ControllerStats, Option<RowStats>)> {
+        self.controllers.iter().map(|c| (&c.stats, c.row_stats()))
+    }
+
+    /// Counters of all controllers together.
+    pub fn stats(&self) -> (ControllerStats, Option<RowStats>) {
+        let mut sum = ControllerStats::default();
+        let mut rows: Option<RowStats> = None;
+        for (stats, of_rows) in self.controller_stats() {
+            sum.add(stats);
+            if let Some(of_rows) = of_rows {
+                let rows = rows.get_or_insert_default();
+                rows.hits += of_rows.hits;
+                rows.misses += of_rows.misses;
+                rows.conflicts += of_rows.conflicts;
+            }
+        }
+        (sum, rows)
+    }
+
+    /// Counters start again from zero; state stays.
+    pub fn reset_stats(&mut self) {
+        self.controllers.iter_mut().for_each(Controller::reset_stats);
+    }
+
+    /// Keeps the commands of all controllers from now on, in this memory and not in copies of it. A checker wants them
+    /// from the first access on.
+    pub fn start_trace(&mut self) {
+        self.controllers.iter_mut().for_each(Controller::start_trace);
+    }
+
+    /// The commands since then by their times, refreshes up to `until_ps` included; none are kept from now on.
+    pub fn take_trace(&mut self, until_ps: Picos) -> Vec<Command> {
+        let mut all = Vec::new();
+        for (number, controller) in (0u16..).zip(&mut self.controllers) {
+            let commands = controller.take_trace(until_ps);
+            all.extend(commands.into_iter().map(|command| Command { controller: number, ..command }));
+        }
+        all.sort_unstable();
+        all
+    }
+
+    /// Feeds contents, queues and clocks into a digest.
+    pub fn digest(&self, hasher: &mut dyn Hasher) {
+        self.contents.digest(hasher);
+        self.controllers.iter().for_each(|c| c.digest(hasher));
+    }
+}
