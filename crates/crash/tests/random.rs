@@ -38,6 +38,7 @@ fn hardware_designs_survive_everything() {
         let tally = sweep(seeds, |seed| Setting::drawn(*row, seed), effort);
         report(row, &tally);
         let findings = &tally.findings;
+        assert!(tally.commands > 10 * seeds, "the checker saw {} commands to media", tally.commands);
         assert!(findings.images > 10 * seeds && findings.cuts > seeds && tally.committed > seeds);
         // The rare situations are not rare here.
         assert!(tally.aborted_by_hardware > 0, "no transaction ever found its structures full");

@@ -7,7 +7,7 @@ use durasim_design::{
 };
 use durasim_designs::lad::Lad;
 use durasim_machine::{MachineConfig, Observer, PMEM_BASE, Plan, System, presets};
-use durasim_types::{CoreId, Cycle, Domain, EventKind, PersistEvent, PhysAddr, TxId};
+use durasim_types::{CoreId, Cycle, Domain, EventKind, LineAddr, PersistEvent, PhysAddr, TxId};
 use std::sync::{Arc, Mutex};
 
 const CORE: CoreId = CoreId(0);
@@ -103,17 +103,20 @@ fn held_entries_wait_for_the_commit_and_reach_home_after_it() {
     }
 }
 
-/// Groups of held entries at the last power failure, with the number of entries of each.
-type Held = Arc<Mutex<Vec<(u64, usize)>>>;
+/// Held entries at the last power failure: controller, group and line of each; and the controllers at which writes of
+/// lines arrived.
+#[derive(Default)]
+struct Seen {
+    held: Vec<(u16, u64, LineAddr)>,
+    arrived: Vec<(u16, LineAddr)>,
+}
 
 /// Stands in for the machine's view at a power failure.
-struct Probe(Held, Box<dyn Durability>);
+struct Probe(Arc<Mutex<Seen>>, Box<dyn Durability>);
 
 impl Durability for Probe {
     fn crash(&self, view: &CrashView<'_>, _: &mut CrashSink<'_>) -> Result<(), BudgetSpent> {
-        let groups = view.held.iter().map(|held| held.group).collect::<std::collections::BTreeSet<_>>();
-        let counted = groups.into_iter().map(|g| (g, view.held.iter().filter(|h| h.group == g).count()));
-        *self.0.lock().unwrap() = counted.collect();
+        self.0.lock().unwrap().held = view.held.iter().map(|h| (h.controller, h.group, h.line)).collect();
         Ok(())
     }
     fn tx_begin(
@@ -150,6 +153,7 @@ impl Durability for Probe {
         at: PhysAddr,
         token: Option<durasim_design::Token>,
     ) -> durasim_design::Accept {
+        self.0.lock().unwrap().arrived.push((controller, at.line()));
         self.1.accept(cx, controller, at, token)
     }
     fn live(&self, tag: durasim_design::LineTag) -> bool {
@@ -168,7 +172,7 @@ impl Durability for Probe {
     }
 }
 
-static HELD: Mutex<Option<Held>> = Mutex::new(None);
+static SEEN: Mutex<Option<Arc<Mutex<Seen>>>> = Mutex::new(None);
 
 /// LAD with a look at what the machine shows it at a power failure.
 struct Watched;
@@ -182,12 +186,12 @@ impl Design for Watched {
         Lad::reserve(spec, geometry)
     }
     fn build(spec: &Self::Spec, geometry: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
-        let held = HELD.lock().unwrap().get_or_insert_default().clone();
-        Ok(Box::new(Probe(held, Lad::build(spec, geometry)?)))
+        let seen = SEEN.lock().unwrap().get_or_insert_default().clone();
+        Ok(Box::new(Probe(seen, Lad::build(spec, geometry)?)))
     }
     fn load(spec: &Self::Spec, geometry: &Geometry, bytes: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
-        let held = HELD.lock().unwrap().get_or_insert_default().clone();
-        Ok(Box::new(Probe(held, Lad::load(spec, geometry, bytes)?)))
+        let seen = SEEN.lock().unwrap().get_or_insert_default().clone();
+        Ok(Box::new(Probe(seen, Lad::load(spec, geometry, bytes)?)))
     }
     fn recover(
         _: &Self::Spec,
@@ -203,32 +207,75 @@ impl Design for Watched {
 
 #[test]
 fn a_power_failure_shows_what_the_queues_hold() {
-    let sets: Vec<String> = vec!["pmem.controller.write_queue_entries=8".into()];
-    let config = MachineConfig::parse("tiny", presets::text("tiny").unwrap(), &sets).unwrap();
-    let watched = Row { hardware: ErasedDesign::of::<Watched>(), ..row() };
-    let plan = Plan::new(&config, &watched, Domain::Adr).unwrap();
-    let mut system = System::new(&config, &plan).unwrap();
-    let held = HELD.lock().unwrap().clone().unwrap();
+    for controllers in [1, 3] {
+        let sets: Vec<String> = vec![
+            "pmem.controller.write_queue_entries=8".into(),
+            format!("pmem.controllers={controllers}"),
+            "pmem.interleave_bytes=64".into(),
+        ];
+        let config = MachineConfig::parse("tiny", presets::text("tiny").unwrap(), &sets).unwrap();
+        let watched = Row { hardware: ErasedDesign::of::<Watched>(), ..row() };
+        let plan = Plan::new(&config, &watched, Domain::Adr).unwrap();
+        let mut system = System::new(&config, &plan).unwrap();
+        let seen = SEEN.lock().unwrap().clone().unwrap();
+        *seen.lock().unwrap() = Seen::default();
+        let tx = system.new_tx();
+        system.tx_begin(CORE, tx, 0);
+        // 12 lines of one set of the LLC, which has eight ways: some leave the caches before the commit.
+        let mut now = 0;
+        for n in 0..12 {
+            now = store(&mut system, 8 * n, n + 1, Some(tx), now + 1);
+        }
+        system.drain_queues(now);
+        let (image, _) = system.crash_image(u64::MAX);
+        let seen = std::mem::take(&mut *seen.lock().unwrap());
+        assert!(seen.held.len() >= 4 && seen.held.iter().all(|&(_, group, _)| group == tx.0), "{:?}", seen.held);
+        let lines = seen.held.iter().map(|&(controller, _, line)| (controller, line)).chain(seen.arrived);
+        for (controller, line) in lines {
+            assert_eq!(u64::from(controller), (line.0 - PMEM_BASE.line().0) % controllers);
+        }
+        assert!((0..12).all(|n| image.read_u64(place(8 * n)) == 0), "held entries are not in persistent memory");
+        for n in 0..12 {
+            assert_eq!(system.load(CORE, place(8 * n), 8, Some(tx), now + 50_000).0, n + 1, "held data serves loads");
+        }
+    }
+}
+
+/// Groups belong to a controller: a release or an order to discard reaches the entries of that one alone.
+#[test]
+fn each_controller_releases_what_it_holds_when_its_message_comes() {
+    let mut system = machine(&["pmem.controllers=4", "pmem.interleave_bytes=64"]);
     let tx = system.new_tx();
-    system.tx_begin(CORE, tx, 0);
-    // 12 lines of one set of the LLC, which has eight ways: some leave the caches before the commit.
-    let mut now = 0;
-    for n in 0..12 {
-        now = store(&mut system, 8 * n, n + 1, Some(tx), now + 1);
+    system.tx_begin(CORE, tx, 10);
+    let mut now = 10;
+    for line in 0..8 {
+        now = store(&mut system, line, line + 1, Some(tx), now + 1);
     }
-    system.drain_queues(now);
-    let (image, _) = system.crash_image(u64::MAX);
-    let groups = held.lock().unwrap().clone();
-    assert!(matches!(groups[..], [(group, n)] if group == tx.0 && n >= 4), "{groups:?}");
-    assert!((0..12).all(|n| image.read_u64(place(8 * n)) == 0), "held entries are not in persistent memory");
-    for n in 0..12 {
-        assert_eq!(system.load(CORE, place(8 * n), 8, Some(tx), now + 50_000).0, n + 1, "held data serves loads");
+    let homes = Arc::new(Mutex::new(Vec::new()));
+    system.observe(Box::new(Homes(homes.clone())));
+    let Outcome::Done(committed) = commit(&mut system, tx, now) else { panic!("the commit was refused") };
+    system.drain_queues(committed);
+    assert_eq!(at_home(&system), 8);
+    let stats = system.stats();
+    for controller in 0..4 {
+        assert_eq!(stats.get(&format!("pmem.controller_{controller}.writes")), Some(2.0));
     }
+    assert_eq!(stats.get("pmem.writes"), Some(8.0));
+    assert!(homes.lock().unwrap().iter().any(|&(_, home)| home == 8));
 }
 
 #[test]
 fn an_abort_gives_up_what_is_held() {
-    let mut system = machine(&["pmem.controller.write_queue_entries=16"]);
+    for controllers in ["pmem.controllers=1", "pmem.controllers=8"] {
+        an_abort_gives_up(machine(&[
+            "pmem.controller.write_queue_entries=16",
+            controllers,
+            "pmem.interleave_bytes=64",
+        ]));
+    }
+}
+
+fn an_abort_gives_up(mut system: System) {
     let mut now = store(&mut system, 0, 77, None, 0);
     let tx = system.new_tx();
     system.tx_begin(CORE, tx, now);
@@ -246,7 +293,12 @@ fn an_abort_gives_up_what_is_held() {
 /// Lines keep their tags when their transaction commits; nothing of it may be held once more.
 #[test]
 fn many_transactions_follow_each_other() {
-    let mut system = machine(&["pmem.controller.write_queue_entries=8"]);
+    for controllers in ["pmem.controllers=1", "pmem.controllers=3"] {
+        many_transactions(machine(&["pmem.controller.write_queue_entries=8", controllers, "pmem.interleave_bytes=64"]));
+    }
+}
+
+fn many_transactions(mut system: System) {
     let mut now = 0;
     for round in 0..200u64 {
         let tx = system.new_tx();

@@ -77,7 +77,9 @@ impl ControllerConfig {
                 return Err(ConfigError::new(format!("{field}.{name}"), problem));
             }
         }
-        if let (Some(start), Some(stop)) = (self.drain_start_percent, self.drain_stop_percent) {
+        let mut complete = self.clone();
+        complete.complete();
+        if let (Some(start), Some(stop)) = (complete.drain_start_percent, complete.drain_stop_percent) {
             in_range(field, "drain_start_percent", start.into(), 1, 100)?;
             if stop >= start {
                 let problem = format!("{stop} is not below drain_start_percent, which is {start}");

@@ -1,17 +1,16 @@
 //! Queues of a controller in front of media with fixed latencies, and what many accesses leave behind.
 
+mod common;
+
+use common::{KINDS, drawn, write};
 use durasim_memory::{Memory, MemoryConfig, Step, Write, WriteToken};
-use durasim_types::{Cause, LineAddr, Pages, PhysAddr, Picos, Rng};
+use durasim_types::{LineAddr, Pages, PhysAddr, Picos, Rng};
 
 fn controller(entries: u32, banks: u32) -> Memory {
     let mut config = MemoryConfig { capacity_mib: 1, ..MemoryConfig::default() };
     config.controller.write_queue_entries = entries;
     config.media.banks = Some(banks);
     Memory::new(&config, Pages::new(PhysAddr(0), 1 << 20))
-}
-
-fn write(line: u64, byte: u8) -> Write {
-    Write::line(LineAddr(line), [byte; 64], Cause::Data)
 }
 
 fn drain(c: &mut Memory) -> Vec<Step> {
@@ -88,12 +87,17 @@ fn joined_writes_reach_the_media_once_and_acknowledge_everybody() {
     assert_eq!(c.stats().0.media_write_bytes[0], 128);
 }
 
+/// A memory of any kind, by seed.
+fn any(seed: u64, rng: &mut Rng) -> Memory {
+    common::memory(&drawn(KINDS[seed as usize % KINDS.len()], rng))
+}
+
 /// Random traffic over few lines: the newest write always wins, in the queue and at the end in the media.
 #[test]
 fn the_newest_copy_is_always_reachable() {
-    for seed in 0..200 {
+    for seed in 0..400 {
         let mut rng = Rng::new(seed);
-        let mut c = controller(1 + rng.below(6) as u32, 1 + rng.below(4) as u32);
+        let mut c = any(seed, &mut rng);
         let mut expected = [[0u8; 64]; 6];
         let mut now = 0;
         for n in 0..300u64 {
@@ -169,8 +173,11 @@ fn traffic(c: &mut Memory, rng: &mut Rng, rounds: u64, now: &mut u64) -> Vec<Str
         let line = rng.below(8);
         match rng.below(8) {
             0..3 => seen.push(format!("{:?}", c.read(LineAddr(line), *now))),
-            3 => c.release(0, line % 2),
-            4 => seen.push(format!("{:?}", c.discard(0, line % 2, *now))),
+            3 => (0..c.controllers()).for_each(|number| c.release(number, line % 2)),
+            4 => {
+                let number = c.controller_of(LineAddr(line));
+                seen.push(format!("{:?}", c.discard(number, line % 2, *now)));
+            }
             _ => {
                 let held = (rng.below(3) == 0).then_some(line % 2);
                 let mask = if rng.below(2) == 0 { u64::MAX } else { 0xff00 };
@@ -186,9 +193,9 @@ fn traffic(c: &mut Memory, rng: &mut Rng, rounds: u64, now: &mut u64) -> Vec<Str
 #[test]
 fn a_controller_restored_or_cloned_in_the_middle_goes_on_as_the_original() {
     let mut waited = 0;
-    for seed in 0..100 {
+    for seed in 0..200 {
         let mut rng = Rng::new(seed);
-        let mut c = controller(2 + rng.below(4) as u32, 1 + rng.below(3) as u32);
+        let mut c = any(seed, &mut rng);
         let mut now = 0;
         let rounds = 20 + rng.below(100);
         traffic(&mut c, &mut rng, rounds, &mut now);

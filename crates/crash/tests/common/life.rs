@@ -8,11 +8,14 @@ use durasim_core::Outcome;
 use durasim_crash::ByteOracle;
 use durasim_design::Hooks;
 use durasim_machine::{MachineConfig, PMEM_BASE, Plan, System};
+use durasim_memory::MediaConfig;
 use durasim_types::{CoreId, Cycle, DataRange, Pages, Rng, TxId};
 use std::sync::{Arc, Mutex};
 
 pub struct Life {
     pub system: System,
+    /// Of DRAM and persistent memory.
+    media: [MediaConfig; 2],
     pub shared: Arc<Mutex<Shared>>,
     pub rng: Rng,
     pub memory: Memory,
@@ -50,6 +53,9 @@ impl Life {
         let mut rng = Rng::new(seed);
         let mut system = System::new(config, plan).map_err(|e| e.to_string())?;
         system.load_pmem(&pages);
+        if seed.is_multiple_of(4) {
+            system.start_traces();
+        }
         let mut pmem = vec![0; REGION_BYTES as usize];
         pages.read(PMEM_BASE, &mut pmem);
         let oracle = setting.crashes.then(|| ByteOracle::new(pages));
@@ -77,6 +83,7 @@ impl Life {
         let ports = (0..cores).map(|i| Port { thread: Some(i), ..Port::default() }).collect();
         Ok(Life {
             system,
+            media: [config.dram.media.clone(), config.pmem.media.clone()],
             shared,
             memory: Memory::new(pmem),
             ports,
@@ -107,7 +114,20 @@ impl Life {
             }
         }
         self.read_everything()?;
-        self.system.check_all_lines()
+        self.system.check_all_lines()?;
+        self.check_traces()
+    }
+
+    /// The commands to the media have kept all times, if they were traced.
+    fn check_traces(&mut self) -> Result<(), String> {
+        let traces = self.system.take_traces();
+        for (media, trace) in self.media.iter().zip(traces) {
+            self.tally.commands += trace.len() as u64;
+            if let Some(violation) = durasim_memory::checker::violations(media, &trace).first() {
+                return Err(format!("a command breaks a rule: {violation:?}"));
+            }
+        }
+        Ok(())
     }
 
     pub fn finish(&mut self, tally: &mut Tally) {

@@ -58,6 +58,8 @@ pub struct Tally {
     pub switches: [u64; 2],
     pub findings: Findings,
     pub stats: durasim_types::Stats,
+    /// Commands to media that the checker has seen.
+    pub commands: u64,
 }
 
 impl Tally {
@@ -69,6 +71,7 @@ impl Tally {
         self.aborted_by_hardware += other.aborted_by_hardware;
         self.aborted_by_others += other.aborted_by_others;
         self.pending += other.pending;
+        self.commands += other.commands;
         for i in 0..2 {
             self.conditionals[i] += other.conditionals[i];
             self.switches[i] += other.switches[i];
