@@ -36,12 +36,33 @@ pub enum Inclusion {
     NonInclusive,
 }
 
+/// What connects private caches and the last level.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Topology {
+    /// Links on which no message waits for another one.
+    #[default]
+    Uniform,
+    /// A link into each bank of the last level and one into each core; a link carries one message at a time.
+    Crossbar,
+}
+
 /// How the parts are connected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InterconnectConfig {
     /// Inclusion of L2 and LLC.
     pub inclusion: Inclusion,
+    /// What connects private caches and the last level.
+    #[serde(default)]
+    pub topology: Topology,
+    /// `crossbar`: banks of the last level, among which lines take turns, a power of two. 8 if not given (DEVIATIONS.md,
+    /// crossbar).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub llc_banks: Option<u32>,
+    /// `crossbar`: bytes of a line that a link carries in a cycle. 32 if not given (likewise).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link_width_bytes: Option<u32>,
     /// Cycles that an answer takes per level on its way up.
     pub response_cycles: Cycle,
     /// Cycles of a message between a core and a memory controller.
@@ -109,6 +130,47 @@ pub struct MachineConfig {
     pub design: BTreeMap<String, serde_json::Map<String, serde_json::Value>>,
 }
 
+impl InterconnectConfig {
+    /// Gives values to what was not set and has a meaning here.
+    fn complete(&mut self) {
+        if self.topology == Topology::Crossbar {
+            self.llc_banks = Some(self.llc_banks());
+            self.link_width_bytes = Some(self.link_width_bytes());
+        }
+    }
+
+    /// Banks of the last level.
+    pub(crate) fn llc_banks(&self) -> u32 {
+        self.llc_banks.unwrap_or(8)
+    }
+
+    /// Bytes of a line that a link carries in a cycle.
+    pub(crate) fn link_width_bytes(&self) -> u32 {
+        self.link_width_bytes.unwrap_or(32)
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        let refuse = |name: &str, problem: String| Err(ConfigError::new(format!("interconnect.{name}"), problem));
+        if self.response_cycles > 1000 || self.hop_cycles > 100_000 || self.snoop_cycles > 100_000 {
+            let problem = "response_cycles is at most 1000, hop_cycles and snoop_cycles at most 100000";
+            return Err(ConfigError::new("interconnect", problem));
+        }
+        if !(1..=4096).contains(&self.write_back_buffers) {
+            return refuse("write_back_buffers", format!("{} is not between 1 and 4096", self.write_back_buffers));
+        }
+        for (name, value) in [("llc_banks", self.llc_banks), ("link_width_bytes", self.link_width_bytes)] {
+            let Some(value) = value else { continue };
+            if self.topology != Topology::Crossbar {
+                return refuse(name, "only the topology 'crossbar' has links that are shared".into());
+            }
+            if !value.is_power_of_two() || value > 64 {
+                return refuse(name, format!("{value} is not a power of two up to 64"));
+            }
+        }
+        Ok(())
+    }
+}
+
 impl CacheConfig {
     fn check(&self, field: &str) -> Result<(), ConfigError> {
         let refuse = |name: &str, problem: String| Err(ConfigError::new(format!("{field}.{name}"), problem));
@@ -160,6 +222,7 @@ impl MachineConfig {
             ConfigError::new(field, one_line(e.inner().message()))
         })?;
         config.check()?;
+        config.interconnect.complete();
         config.dram.complete();
         config.pmem.complete();
         Ok(config)
@@ -186,15 +249,7 @@ impl MachineConfig {
                 return Err(ConfigError::new(format!("{name}.ways"), problem));
             }
         }
-        let i = &self.interconnect;
-        if i.response_cycles > 1000 || i.hop_cycles > 100_000 || i.snoop_cycles > 100_000 {
-            let problem = "response_cycles is at most 1000, hop_cycles and snoop_cycles at most 100000";
-            return Err(ConfigError::new("interconnect", problem));
-        }
-        if !(1..=4096).contains(&i.write_back_buffers) {
-            let problem = format!("{} is not between 1 and 4096", i.write_back_buffers);
-            return Err(ConfigError::new("interconnect.write_back_buffers", problem));
-        }
+        self.interconnect.check()?;
         if !(1..=4096).contains(&self.bbb.entries) {
             let problem = format!("{} is not between 1 and 4096", self.bbb.entries);
             return Err(ConfigError::new("bbb.entries", problem));
@@ -273,6 +328,11 @@ mod tests {
             ("core.width=99", "core.width"),
             ("cores=17", "cores"),
             ("bbb.entries=0", "bbb.entries"),
+            ("interconnect.llc_banks=4", "interconnect.llc_banks"),
+            (
+                "interconnect={inclusion='inclusive',response_cycles=1,hop_cycles=1,snoop_cycles=1,write_back_buffers=1,topology='crossbar',llc_banks=6}",
+                "interconnect.llc_banks",
+            ),
             ("bbb.drain_threshold_percent=101", "bbb.drain_threshold_percent"),
             ("frequency_mhz=0", "frequency_mhz"),
             ("pmem.controller.write_queue_entries=0", "pmem.controller.write_queue_entries"),

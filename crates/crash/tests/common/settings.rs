@@ -49,6 +49,11 @@ fn machine(rng: &mut Rng, sets: &mut Vec<String>) {
             sets.push(format!("{level}.replacement=\"random\""));
         }
     }
+    if rng.below(3) == 0 {
+        sets.push("interconnect.topology=\"crossbar\"".into());
+        sets.push(format!("interconnect.llc_banks={}", one_of(rng, &["1", "2", "8"])));
+        sets.push(format!("interconnect.link_width_bytes={}", one_of(rng, &["1", "8", "64"])));
+    }
     for memory in ["pmem", "dram"] {
         policy(rng, memory, sets);
         media(rng, memory, sets);

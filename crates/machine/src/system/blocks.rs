@@ -3,6 +3,7 @@
 use super::System;
 use super::controllers::clean_token;
 use super::gates::Patience;
+use super::interconnect::Load;
 use durasim_core::Outcome;
 use durasim_design::{FlushVerdict, Hooks, LevelId, LineTag};
 use durasim_isa::CacheBlockOp;
@@ -49,7 +50,9 @@ impl System {
             if pmem && !self.domain.stores_are_durable() {
                 write.token = Some(clean_token(core));
             }
-            self.submit(core, write, at + path);
+            let private = self.holders(line).next().is_some();
+            let arrived = if private { self.send_to_llc(line, Load::Line, at + path) } else { at + path };
+            self.submit(core, write, arrived);
             self.clean_copies(line, data);
         } else if pmem && !in_domain && self.pmem_write_pending(line) {
             self.await_pending(core, line, at + path);

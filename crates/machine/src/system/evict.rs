@@ -5,6 +5,7 @@
 //! out of its level only after it has arrived below, so that it is in at least one place at every persist event.
 
 use super::System;
+use super::interconnect::Load;
 use durasim_cache::{Slot, Version};
 use durasim_design::{Evict, Hooks, LevelId, LineTag, Merge};
 use durasim_memory::{Write, WriteToken};
@@ -120,7 +121,7 @@ impl System {
     pub(super) fn put_below(&mut self, level: LevelId, core: CoreId, version: Version, at: Cycle) -> Cycle {
         let line = version.line;
         self.pinned.push(line);
-        let mut at = at;
+        let mut at = if level == LevelId::Llc { self.send_to_llc(line, Load::Line, at) } else { at };
         if let Some(slot) = self.array(level, core).find(line) {
             let mut resident = self.array(level, core).version(slot);
             resident.tag = self.live(resident.tag);
@@ -208,6 +209,9 @@ impl System {
             // What cores share is a copy of what the last level had.
             let copy = level != LevelId::Llc && !version.dirty && !self.owns(core, line);
             if (version.dirty || version.tag.is_some()) && !copy && !superseded && !self.was_discarded(version.tag) {
+                if level != LevelId::Llc {
+                    at = self.send_to_llc(line, Load::Line, at);
+                }
                 at = self.leave_caches(core, version, at);
             }
             // Oldest first here too: a dirty version left behind would be flushed over a newer one by a power failure.

@@ -11,6 +11,7 @@ mod crash;
 mod evict;
 mod gates;
 mod hierarchy;
+mod interconnect;
 mod invariants;
 mod nonvolatile_llc;
 mod persist_buffers;
@@ -34,6 +35,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::hash::Hasher;
 
 pub use coherence::CoherenceStats;
+use interconnect::Crossbar;
 use persist_buffers::PersistBuffers;
 pub(crate) use rest::Held;
 pub(crate) use state::{Read, Written};
@@ -166,6 +168,8 @@ pub struct System {
     l1d_mshrs: Vec<Mshrs>,
     l2_mshrs: Vec<Mshrs>,
     llc_mshrs: Mshrs,
+    /// The links between private caches and the last level, if messages may have to wait there.
+    crossbar: Option<Crossbar>,
     pmem: Memory,
     dram: Memory,
     persist_buffers: PersistBuffers,
@@ -250,6 +254,7 @@ impl System {
             l1d_mshrs: mshrs(config.l1d.mshrs),
             l2_mshrs: mshrs(config.l2.mshrs),
             llc_mshrs: Mshrs::new(config.llc.mshrs as usize),
+            crossbar: Crossbar::new(&config.interconnect, cores),
             pmem: Memory::new(&config.pmem, Pages::new(PMEM_BASE, config.pmem.capacity_mib << 20)),
             dram: Memory::new(&config.dram, Pages::new(DRAM_BASE, config.dram.capacity_mib << 20)),
             persist_buffers: match plan.domain {
@@ -436,6 +441,9 @@ impl System {
         self.pmem.reset_stats();
         self.dram.reset_stats();
         self.persist_buffers.reset_stats();
+        if let Some(crossbar) = &mut self.crossbar {
+            crossbar.reset_stats();
+        }
         self.tx_stats = TxStats::default();
         self.tx_latency.reset();
         self.design.reset_stats();
@@ -458,6 +466,9 @@ impl System {
         }
         for (kind, n) in EventKind::ALL.iter().zip(self.event_kinds) {
             stats.count(format!("events.{}", kind.name()), n, "Persist events of this kind since the start");
+        }
+        if let Some(crossbar) = &self.crossbar {
+            crossbar.stats(&mut stats);
         }
         self.persist_buffers.stats(&mut stats);
         self.design.stats(&mut stats);
