@@ -45,7 +45,8 @@ def test_a_row_keeps_its_promise_on_each_domain_it_tolerates(row, workload):
         result = _crash(row, workload, domain=domain, points=100)
         assert result.trials == min(100, result.points)
         assert (result.violations > 0) == row["control"], domain
-        if row["control"]:
+        if row["control"] or workload == "false-sharing":
+            # What becomes of lines that threads share is in test_threads.py.
             continue
         threads = _crash(row, workload, domain=domain, points=60, threads=4, ops=24)
         assert threads.failures == (), domain
