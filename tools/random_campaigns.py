@@ -27,10 +27,22 @@ MACHINE = {
     "core.context_switch_cycles": [0, 500],
     "interconnect.inclusion": ["inclusive", "non-inclusive"],
     "pmem.controller.write_queue_entries": [1, 2, 4, 64],
-    "pmem.media.banks": [1, 2, 16],
+    "pmem.controller.write_policy": ["when-free", "read-first"],
+    "pmem.controllers": [1, 1, 2, 3, 8],
+    "pmem.interleave_bytes": [64, 256, 4096],
+    "pmem.media": [
+        "{ banks = 1 }",
+        "{ banks = 2 }",
+        "{}",
+        '{ kind = "stt-ram" }',
+        '{ kind = "ddr3", ranks = 2, timing = { t_wr_ps = 180000 } }',
+        '{ kind = "ddr4", page_policy = "closed", address_mapping = "row-column-rank-bank" }',
+    ],
 }
 DESIGNS: dict[str, dict[str, list[Any]]] = {
     "hercules": {
+        # Built for one controller.
+        "pmem.controllers": [1],
         "design.hercules.ewpq_entries": [1, 2, 4, 16],
         "design.hercules.tx_id_bits": [4, 6, 12],
         "design.hercules.migration_period_instructions": [300, 2000, 20_000],

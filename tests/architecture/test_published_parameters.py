@@ -88,11 +88,13 @@ def _filled(row):
     return row["conversion"] not in ("", *RANGES)
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if _filled(row)], ids=[n for n, r in zip(NAMES, ROWS) if _filled(r)])
+FILLED = {name: row for name, row in zip(NAMES, ROWS, strict=True) if _filled(row)}
+
+
+@pytest.mark.parametrize("row", FILLED.values(), ids=FILLED)
 def test_a_preset_has_the_published_value(row):
     keys, published = row["keys"].split(), row["published"].split("/")
-    assert len(keys) == len(published), "a value for each key"
-    for key, text in zip(keys, published):
+    for key, text in zip(keys, published, strict=True):
         found = _value(row["machine"], key)
         if row["conversion"] in WORDS:
             assert str(found) == text, key

@@ -1,6 +1,7 @@
 //! Parameters of a core.
 
 use crate::branch::PredictorConfig;
+use crate::store_sets::StoreSetsConfig;
 use durasim_types::{ConfigError, Cycle};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -61,6 +62,17 @@ impl Default for UnitsConfig {
     }
 }
 
+/// Which fences make a core wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fences {
+    /// Those that total store order needs: earlier stores before later loads, and behind cache-block operations.
+    Ordering,
+    /// All, and `aq` and `rl` of atomic operations: each waits until it is the oldest and the store queue is empty, and
+    /// no later access to memory issues before. gem5's O3 model does so.
+    All,
+}
+
 /// An out-of-order core.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -75,12 +87,37 @@ pub struct CoreConfig {
     pub load_queue_entries: u32,
     /// Entries of the store queue, from dispatch until the store has left for the L1D.
     pub store_queue_entries: u32,
-    /// Cycles from the fetch of an instruction to its dispatch.
-    pub frontend_cycles: Cycle,
-    /// Cycles that a taken branch unknown to the branch target buffer costs at decode.
+    /// Instructions that wait between fetch and rename at most.
+    pub fetch_queue_entries: u32,
+    /// Cycles from the fetch of an instruction to its renaming, where room in the queues is needed.
+    pub fetch_to_rename_cycles: Cycle,
+    /// Cycles from the renaming of an instruction to its dispatch; it may issue in the cycle of its dispatch.
+    pub rename_to_dispatch_cycles: Cycle,
+    /// Cycles from the completion of an instruction to its commit at the earliest.
+    pub complete_to_commit_cycles: Cycle,
+    /// Cycles from the execution of a mispredicted branch to the next fetch; the L1I's latency follows if the line is
+    /// another one.
+    pub mispredict_redirect_cycles: Cycle,
+    /// Cycles from the fetch of a taken branch unknown to the branch target buffer to the next fetch: decode finds its
+    /// target.
     pub decode_redirect_cycles: Cycle,
+    /// Instructions of a wrong path that the reorder buffer drops in a cycle; nothing is renamed meanwhile.
+    pub squash_width: u32,
+    /// Cycles from the commit of the instruction before to the issue of one that must not be speculative.
+    pub serialize_cycles: Cycle,
+    /// Which fences wait.
+    pub fences: Fences,
+    /// Cycles from the execution of a store to the issue of a load that was held back for it.
+    pub store_wakeup_cycles: Cycle,
     /// Cycles from a store's data to a load that takes it from the store queue.
     pub forward_latency_cycles: Cycle,
+    /// Whether the line of a store is asked for at its commit, ahead of its turn.
+    pub ownership_prefetch: bool,
+    /// Whether a store may leave the store queue in the cycle after the one before it; else it waits for the L1D's answer
+    /// to that one.
+    pub pipelined_stores: bool,
+    /// Prediction of dependences between loads and stores.
+    pub store_sets: StoreSetsConfig,
     /// Cycles of a system call, during which the core does nothing else.
     pub system_call_cycles: Cycle,
     /// Cycles of a context switch, during which the core does nothing else.
@@ -101,9 +138,20 @@ impl Default for CoreConfig {
             issue_queue_entries: 97,
             load_queue_entries: 72,
             store_queue_entries: 56,
-            frontend_cycles: 4,
-            decode_redirect_cycles: 2,
+            fetch_queue_entries: 32,
+            fetch_to_rename_cycles: 2,
+            rename_to_dispatch_cycles: 2,
+            complete_to_commit_cycles: 2,
+            mispredict_redirect_cycles: 3,
+            decode_redirect_cycles: 3,
+            squash_width: 8,
+            serialize_cycles: 3,
+            fences: Fences::Ordering,
+            store_wakeup_cycles: 0,
             forward_latency_cycles: 1,
+            ownership_prefetch: true,
+            pipelined_stores: true,
+            store_sets: StoreSetsConfig::default(),
             system_call_cycles: 1,
             context_switch_cycles: 3000,
             time_slice_cycles: 3_000_000,
@@ -122,9 +170,16 @@ impl CoreConfig {
             ("issue_queue_entries", self.issue_queue_entries, 1, 4096),
             ("load_queue_entries", self.load_queue_entries, 1, 4096),
             ("store_queue_entries", self.store_queue_entries, 2, 255),
+            ("fetch_queue_entries", self.fetch_queue_entries, 1, 4096),
+            ("squash_width", self.squash_width, 1, 4096),
         ];
         let latencies = [
-            ("frontend_cycles", self.frontend_cycles),
+            ("fetch_to_rename_cycles", self.fetch_to_rename_cycles),
+            ("rename_to_dispatch_cycles", self.rename_to_dispatch_cycles),
+            ("mispredict_redirect_cycles", self.mispredict_redirect_cycles),
+            ("complete_to_commit_cycles", self.complete_to_commit_cycles),
+            ("store_wakeup_cycles", self.store_wakeup_cycles),
+            ("serialize_cycles", self.serialize_cycles),
             ("decode_redirect_cycles", self.decode_redirect_cycles),
             ("forward_latency_cycles", self.forward_latency_cycles),
             ("system_call_cycles", self.system_call_cycles),
@@ -166,6 +221,7 @@ impl CoreConfig {
                 return refuse(&format!("units.{name}.latency_cycles"), unit.latency_cycles, 1, 1000);
             }
         }
+        self.store_sets.check(&format!("{field}.store_sets"))?;
         self.predictor.check(&format!("{field}.predictor"))
     }
 }

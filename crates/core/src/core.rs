@@ -2,17 +2,20 @@
 
 mod commit;
 mod fork;
+mod front_end;
 mod later;
+mod order;
 mod stats;
 
 pub use stats::CoreStats;
 
-use crate::branch::{BranchKind, Predictor};
+use crate::branch::Predictor;
 use crate::execution::{AtCommit, Execution, MemoryUnit};
 use crate::store_buffer::{Entry, Leave};
-use crate::{CoreConfig, Outcome, Port, StoreBuffer, tlb::Tlb, window::Window};
+use crate::store_sets::StoreSets;
+use crate::{CoreConfig, Fences, Outcome, Port, StoreBuffer, tlb::Tlb, window::Window};
 use durasim_isa::{Access, BlockCache, BlockId, Class, FenceSet, Flow, Hart, Inst, Stop, execute};
-use durasim_types::{CoreId, Cycle, LINE_BYTES, TxId, VirtAddr};
+use durasim_types::{CoreId, Cycle, TxId, VirtAddr};
 use serde::{Deserialize, Serialize};
 use std::hash::Hasher;
 
@@ -101,6 +104,7 @@ pub struct Core {
     config: CoreConfig,
     window: Window,
     predictor: Predictor,
+    store_sets: StoreSets,
     unit: MemoryUnit,
     #[serde(skip)]
     blocks: BlockCache,
@@ -124,15 +128,16 @@ pub struct Core {
 }
 
 impl Core {
-    /// A core whose hart starts at `hart.pc`.
-    pub fn new(id: CoreId, config: &CoreConfig, hart: Hart) -> Self {
+    /// A core whose hart starts at `hart.pc`, beside an L1D of this latency.
+    pub fn new(id: CoreId, config: &CoreConfig, l1d_latency_cycles: Cycle, hart: Hart) -> Self {
         Core {
             hart,
             window: Window::new(config),
             predictor: Predictor::new(&config.predictor),
+            store_sets: StoreSets::new(&config.store_sets),
             unit: MemoryUnit {
                 id,
-                buffer: StoreBuffer::new(config.store_queue_entries),
+                buffer: StoreBuffer::new(config, l1d_latency_cycles),
                 reads: Tlb::new(),
                 writes: Tlb::new(),
                 code: Tlb::new(),
@@ -433,30 +438,6 @@ impl Core {
         None
     }
 
-    /// Fetches the line(s) of an instruction and takes a place in the fetch group. A line is fetched once for all
-    /// instructions executed from it in a row.
-    #[inline]
-    fn fetch<P: Port>(&mut self, port: &mut P, inst: Inst) -> Result<Cycle, Stop> {
-        let pc = self.hart.pc;
-        let last = pc + u64::from(inst.len) - 1;
-        if self.fetched_line != Some(VirtAddr(pc / LINE_BYTES)) {
-            self.fetch_line(port, pc)?;
-        }
-        // Both halves of an instruction that crosses a line are needed.
-        if last / LINE_BYTES != pc / LINE_BYTES {
-            self.fetch_line(port, last)?;
-        }
-        Ok(self.window.fetch(self.line_ready))
-    }
-
-    #[inline(never)]
-    fn fetch_line<P: Port>(&mut self, port: &mut P, addr: u64) -> Result<(), Stop> {
-        let phys = self.unit.translate(port, addr, Access::Execute)?;
-        self.line_ready = port.fetch(self.unit.id, phys.line(), self.window.fetch_cycle());
-        self.fetched_line = Some(VirtAddr(addr / LINE_BYTES));
-        Ok(())
-    }
-
     #[inline]
     fn step<P: Port>(&mut self, port: &mut P, inst: Inst) -> Next {
         let class = inst.class();
@@ -478,15 +459,41 @@ impl Core {
         let room = if stores && std::mem::take(&mut self.was_full) { self.unit.buffer.left() } else { 0 };
         let dispatched = self.window.dispatch(class, fetched, room);
         let mut ready = self.window.operands(inst.sources());
-        if class == Class::Atomic || class == Class::System {
-            ready = ready.max(self.window.commit_cycle() + 1);
+        let mut at_issue = 0;
+        match class {
+            Class::Load => {
+                let issued = match self.issue_load(port, inst, dispatched, ready) {
+                    Ok(issued) => issued,
+                    Err(stop) => return Next::Exit(Exit::Fault(stop)),
+                };
+                at_issue = issued;
+            }
+            Class::Store => {
+                let pc = self.hart.pc;
+                match self.store_sets.last_store(pc) {
+                    Some((set, executed)) => {
+                        let wait = executed + self.config.store_wakeup_cycles;
+                        at_issue = self.window.issue(class, dispatched, ready.max(wait));
+                        self.store_sets.executes(set, at_issue + self.window.latency(class));
+                    }
+                    None => at_issue = self.window.issue(class, dispatched, ready),
+                }
+            }
+            Class::Atomic | Class::System => {
+                ready = ready.max(self.window.commit_cycle() + self.config.serialize_cycles);
+                if class == Class::Atomic && self.config.fences == Fences::All && inst.rm & 1 != 0 {
+                    ready += self.barrier_cycles();
+                }
+            }
+            _ => {}
         }
-        let issued = self.window.issue(class, dispatched, ready);
+        let issued = if at_issue > 0 { at_issue } else { self.window.issue(class, dispatched, ready) };
+        let executed = issued + self.window.latency(class);
         let mut execution = Execution {
             unit: &mut self.unit,
             port,
-            at: issued,
-            done: issued + self.window.latency(class),
+            at: executed,
+            done: executed,
             at_commit: None,
             instructions: self.instructions,
         };
@@ -495,16 +502,22 @@ impl Core {
             Err(stop) => return Next::Exit(Exit::Fault(stop)),
         };
         let (complete, at_commit) = (execution.done, execution.at_commit);
+        let loads = matches!(class, Class::Load | Class::Atomic);
+        self.window.leave_issue_queue(if loads { complete } else { issued });
         self.window.write_register(inst.dest(), complete);
         let committed = self.window.commit(class, complete);
         self.instructions += 1;
         match class {
             Class::Load => self.stats.loads += 1,
             Class::Store => self.stats.stores += 1,
+            Class::Atomic if self.config.fences == Fences::All && inst.rm & 2 != 0 => {
+                self.hold(committed + self.barrier_cycles());
+            }
             _ => {}
         }
 
-        let next_pc = self.hart.pc + u64::from(inst.len);
+        let pc = self.hart.pc;
+        let next_pc = pc + u64::from(inst.len);
         let mut next = Next::Inst;
         match flow {
             Flow::Next if class == Class::Branch => {
@@ -525,12 +538,12 @@ impl Core {
             Flow::Ebreak => self.unfinished = Some((AtCommit::Environment(Exit::Breakpoint), committed)),
         }
         match at_commit {
-            Some(AtCommit::Store(store)) => self.unit.buffer.push(Entry::Store(store), committed, complete),
+            Some(AtCommit::Store(store)) => self.unit.buffer.push(Entry::Store(store), committed, complete, pc),
             Some(AtCommit::Split(low, high)) => {
-                self.unit.buffer.push(Entry::Store(low), committed, complete);
-                self.unit.buffer.push(Entry::Store(high), committed, complete);
+                self.unit.buffer.push(Entry::Store(low), committed, complete, pc);
+                self.unit.buffer.push(Entry::Store(high), committed, complete, pc);
             }
-            Some(AtCommit::Block(op, line)) => self.unit.buffer.push(Entry::Block(op, line), committed, committed),
+            Some(AtCommit::Block(op, line)) => self.unit.buffer.push(Entry::Block(op, line), committed, committed, pc),
             Some(work) => self.unfinished = Some((work, committed)),
             None => {}
         }
@@ -553,24 +566,6 @@ impl Core {
             self.unit.buffer.abort(cycle, code);
         }
         if self.unit.buffer.aborted.is_some() { Next::Block } else { next }
-    }
-
-    fn branch(&mut self, inst: Inst, class: Class, taken: bool, target: u64, next_pc: u64, complete: Cycle) {
-        let kind = BranchKind::of(inst);
-        self.stats.branches += u64::from(class == Class::Branch);
-        let prediction = self.predictor.predict_and_train(self.hart.pc, kind, taken, target, next_pc);
-        if prediction.mispredicted {
-            self.stats.mispredictions += 1;
-            self.window.redirect(complete + 1);
-        } else if taken {
-            self.window.end_fetch_cycle();
-            if prediction.btb_miss {
-                self.window.redirect(self.window.fetch_cycle() + self.config.decode_redirect_cycles);
-            }
-        }
-        if prediction.mispredicted || taken {
-            self.fetched_line = None;
-        }
     }
 }
 

@@ -8,10 +8,12 @@ mod execution;
 mod port;
 mod saved_array;
 mod store_buffer;
+mod store_sets;
 mod tlb;
 mod window;
 
-pub use config::{CoreConfig, UnitConfig, UnitsConfig};
+pub use config::{CoreConfig, Fences, UnitConfig, UnitsConfig};
 pub use core::{Core, CoreStats, Exit, ThreadContext};
 pub use port::{Control, Outcome, PendingStore, Port};
 pub use store_buffer::StoreBuffer;
+pub use store_sets::StoreSetsConfig;

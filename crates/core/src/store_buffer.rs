@@ -1,7 +1,7 @@
 //! The store buffer: stores, cache-block operations and transaction boundaries between their commit and their effect
 //! on the L1D, in program order (the strength of TSO). It holds data, and loads take it from here first.
 
-use crate::{Outcome, PendingStore, Port};
+use crate::{CoreConfig, Outcome, PendingStore, Port};
 use durasim_isa::CacheBlockOp;
 use durasim_types::{CoreId, Cycle, LineAddr, PhysAddr, TxId};
 use serde::{Deserialize, Serialize};
@@ -30,8 +30,10 @@ struct Slot {
     from: Cycle,
     /// When the line of a store will be there, once it was asked for.
     owned: Option<Cycle>,
-    /// When the store's data was there for forwarding.
-    data_ready: Cycle,
+    /// When the store was executed: its address is known, its data can be forwarded.
+    executed: Cycle,
+    /// The address of the instruction.
+    pc: u64,
 }
 
 /// What a load finds in the buffer.
@@ -63,6 +65,14 @@ pub struct StoreBuffer {
     filter: [u16; FILTER],
     /// When the last entry left.
     left: Cycle,
+    /// Before this cycle the next entry cannot leave.
+    next_from: Cycle,
+    /// No entry is executed after this cycle.
+    all_executed: Cycle,
+    /// Whether lines are asked for ahead.
+    prefetch: bool,
+    /// Cycles between a store that goes to the L1D and the next one.
+    store_cycles: Cycle,
     /// How many entries from the front have been asked for.
     asked: usize,
     /// Before this cycle no entry can leave and none is to be asked for.
@@ -85,11 +95,16 @@ pub enum Leave {
 }
 
 impl StoreBuffer {
-    /// An empty buffer.
-    pub fn new(entries: u32) -> Self {
+    /// An empty buffer. `l1d_latency_cycles` is how long a store waits for the answer to the one before it, unless stores
+    /// are pipelined.
+    pub fn new(config: &CoreConfig, l1d_latency_cycles: Cycle) -> Self {
         StoreBuffer {
             slots: VecDeque::new(),
-            entries: entries as usize,
+            entries: config.store_queue_entries as usize,
+            next_from: 0,
+            all_executed: 0,
+            prefetch: config.ownership_prefetch,
+            store_cycles: if config.pipelined_stores { 1 } else { l1d_latency_cycles },
             filter: [0; FILTER],
             left: 0,
             asked: 0,
@@ -128,11 +143,12 @@ impl StoreBuffer {
     }
 
     /// Adds an entry that committed in `committed`; the caller makes room first.
-    pub fn push(&mut self, entry: Entry, committed: Cycle, data_ready: Cycle) {
+    pub fn push(&mut self, entry: Entry, committed: Cycle, executed: Cycle, pc: u64) {
         if let Entry::Store(store) = entry {
             self.filter[bucket(store.addr)] += 1;
+            self.all_executed = self.all_executed.max(executed);
         }
-        self.slots.push_back(Slot { entry, from: committed + 1, owned: None, data_ready });
+        self.slots.push_back(Slot { entry, from: committed + 1, owned: None, executed, pc });
         self.attention = self.attention.min(committed + 1);
     }
 
@@ -151,11 +167,30 @@ impl StoreBuffer {
             if addr.0 >= a && addr.0 + u64::from(len) <= b {
                 let value = store.data >> (8 * (addr.0 - a));
                 let value = if len == 8 { value } else { value & ((1 << (8 * len)) - 1) };
-                return Forward::Hit(value, slot.data_ready);
+                return Forward::Hit(value, slot.executed);
             }
             return Forward::Partial(position + 1);
         }
         Forward::Miss
+    }
+
+    /// Whether all stores have been executed by `cycle`.
+    #[inline]
+    pub fn all_executed_by(&self, cycle: Cycle) -> bool {
+        self.all_executed <= cycle
+    }
+
+    /// The first store to be executed after `at` that touches the same aligned block of `granularity` bytes as a load that
+    /// is executed in `at`: its address in the program and the cycle of its execution.
+    pub fn passed_by(&self, addr: PhysAddr, len: u8, at: Cycle, granularity: u64) -> Option<(u64, Cycle)> {
+        let block = |byte: u64| byte / granularity;
+        let (first, last) = (block(addr.0), block(addr.0 + u64::from(len) - 1));
+        let later = self.slots.iter().filter(|slot| slot.executed > at);
+        let same = later.filter(|slot| match slot.entry {
+            Entry::Store(s) => block(s.addr.0) <= last && block(s.addr.0 + u64::from(s.len) - 1) >= first,
+            _ => false,
+        });
+        same.min_by_key(|slot| slot.executed).map(|slot| (slot.pc, slot.executed))
     }
 
     /// Asks for the lines of all stores that have committed by `at`: ownership is fetched ahead of the store.
@@ -165,7 +200,9 @@ impl StoreBuffer {
             if slot.from > at {
                 break;
             }
-            if let Entry::Store(store) = slot.entry {
+            if self.prefetch
+                && let Entry::Store(store) = slot.entry
+            {
                 let owned = port.prefetch_own(core, store.addr.line(), store.tx, slot.from);
                 self.slots[self.asked].owned = Some(owned);
             }
@@ -176,7 +213,7 @@ impl StoreBuffer {
     /// When the front entry can leave, as far as that is known before it was asked for.
     fn due(&self) -> Option<Cycle> {
         let front = self.slots.front()?;
-        Some(front.from.max(self.left + 1).max(front.owned.unwrap_or(0)))
+        Some(front.from.max(self.next_from).max(front.owned.unwrap_or(0)))
     }
 
     fn refresh_attention(&mut self) {
@@ -219,7 +256,9 @@ impl StoreBuffer {
                 if let Entry::Store(store) = slot.entry {
                     self.filter[bucket(store.addr)] -= 1;
                 }
-                self.left = cycle;
+                // A line that had to be waited for comes with the answer.
+                self.next_from = (at + self.store_cycles).max(cycle + u64::from(self.store_cycles == 1));
+                self.left = if self.store_cycles == 1 { cycle } else { self.next_from };
                 Leave::Left
             }
             Outcome::Aborted(cycle, code) => {
@@ -239,6 +278,7 @@ impl StoreBuffer {
         self.aborted = Some((cycle, code));
         self.aborted_late |= self.slots.iter().any(|s| matches!(s.entry, Entry::Commit(_)));
         self.left = self.left.max(cycle);
+        self.next_from = self.next_from.max(self.left + 1);
         self.discard();
     }
 

@@ -1,6 +1,7 @@
-//! The instruction window: when each instruction, taken in program order, is fetched, dispatched, issued and
+//! The instruction window: when each instruction, taken in program order, is fetched, renamed, dispatched, issued and
 //! committed. It bounds each by bandwidth, by room in the reorder buffer and the queues, by operands and by functional
-//! units. There is no wrong path: a misprediction only delays the next fetch.
+//! units. Nothing of a wrong path is executed: a misprediction delays the next fetch, and what the reorder buffer would
+//! hold of the wrong path by then has to be dropped before anything is renamed.
 
 use crate::{CoreConfig, UnitConfig};
 use durasim_cache::Page;
@@ -11,6 +12,11 @@ use serde::{Deserialize, Serialize};
 /// Cycles the issue calendar looks ahead; claims further ahead share entries, which only ever delays.
 const CALENDAR: usize = 8192;
 const POOLS: usize = 5;
+/// From the execution of what causes a squash to the reorder buffer, and from there back through dispatch, rename and
+/// decode to the front end.
+const SQUASH_SIGNAL_CYCLES: Cycle = 5;
+/// A longer gap between two fetches is a wait for something, not the pace of the front end.
+const FETCH_STEP_MAX: Cycle = 2;
 
 /// How many operations started in one cycle, by pool of units.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -80,6 +86,13 @@ impl Ring {
         self.freed[self.next]
     }
 
+    /// How many entries are freed only after `cycle`, where they are freed in order of time.
+    fn freed_after(&self, cycle: Cycle) -> usize {
+        let (young, old) = self.freed.split_at(self.next);
+        let after = |part: &[Cycle]| part.len() - part.partition_point(|&freed| freed <= cycle);
+        after(young) + after(old)
+    }
+
     #[inline]
     fn push(&mut self, freed: Cycle) {
         self.freed[self.next] = freed;
@@ -146,12 +159,20 @@ impl IssueQueue {
 /// The window of one core.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Window {
-    frontend_cycles: Cycle,
+    fetch_to_rename_cycles: Cycle,
+    rename_to_dispatch_cycles: Cycle,
+    complete_to_commit_cycles: Cycle,
+    squash_width: u64,
     width: u8,
     units: [UnitConfig; POOLS],
     latencies: [(Cycle, bool); 20],
     fetch: Lane,
-    dispatch: Lane,
+    /// Instructions fetched, and the cycles that took without what the front end waited for.
+    fetched: u64,
+    fetching_cycles: u64,
+    /// Entries between fetch and rename.
+    front: Ring,
+    rename: Lane,
     commit: Lane,
     rob: Ring,
     loads: Ring,
@@ -188,12 +209,18 @@ impl Window {
             latencies[class as usize] = (unit.latency_cycles, unit.pipelined);
         }
         Window {
-            frontend_cycles: config.frontend_cycles,
+            fetch_to_rename_cycles: config.fetch_to_rename_cycles,
+            rename_to_dispatch_cycles: config.rename_to_dispatch_cycles,
+            complete_to_commit_cycles: config.complete_to_commit_cycles,
+            squash_width: config.squash_width.into(),
             width: config.width as u8,
             units,
             latencies,
             fetch: Lane::new(config.width),
-            dispatch: Lane::new(config.width),
+            fetched: 0,
+            fetching_cycles: 1,
+            front: Ring::new(config.fetch_queue_entries + config.width * config.fetch_to_rename_cycles as u32),
+            rename: Lane::new(config.width),
             commit: Lane::new(config.width),
             rob: Ring::new(config.rob_entries),
             loads: Ring::new(config.load_queue_entries),
@@ -215,7 +242,12 @@ impl Window {
     /// Fetches the next instruction, not before `ready` (its line in the instruction cache).
     #[inline]
     pub fn fetch(&mut self, ready: Cycle) -> Cycle {
-        self.fetch.take(ready)
+        let last = self.fetch.cycle;
+        let cycle = self.fetch.take(ready.max(self.front.free_from()));
+        self.fetched += 1;
+        let step = cycle - last;
+        self.fetching_cycles += if step > FETCH_STEP_MAX { 1 } else { step };
+        cycle
     }
 
     /// The cycle the front end has reached.
@@ -239,15 +271,39 @@ impl Window {
         }
     }
 
-    /// Dispatches an instruction fetched in `fetched`, not before `room` (a free entry of the store queue).
+    /// Renames an instruction fetched in `fetched`, not before `room` (a free entry of the store queue); the cycle of its
+    /// dispatch. Rename hears of an entry that became free in the cycle after.
     #[inline]
     pub fn dispatch(&mut self, class: Class, fetched: Cycle, room: Cycle) -> Cycle {
-        let mut earliest = (fetched + self.frontend_cycles).max(self.rob.free_from()).max(room);
+        let mut free = self.rob.free_from().max(room);
         if class == Class::Load {
-            earliest = earliest.max(self.loads.free_from());
+            free = free.max(self.loads.free_from());
         }
-        let earliest = self.waiting.room(earliest.max(self.dispatch.cycle));
-        self.dispatch.take(earliest)
+        let earliest = (fetched + self.fetch_to_rename_cycles).max(free + 1).max(self.rename.cycle);
+        let earliest = self.waiting.room(earliest);
+        let renamed = self.rename.take(earliest);
+        self.front.push(renamed);
+        renamed + self.rename_to_dispatch_cycles
+    }
+
+    /// Everything younger than the youngest instruction is dropped because of something that was executed in `resolved`,
+    /// fetched from `from` on. What of it has been renamed by then has entered the reorder buffer, as far as there was
+    /// room, and is dropped from there step by step.
+    pub fn squash(&mut self, from: Cycle, resolved: Cycle) {
+        let cycles = (resolved + 1).saturating_sub(from + self.fetch_to_rename_cycles);
+        let room = self.rob.freed.len() - self.rob.freed_after(resolved);
+        let wrong = (cycles * self.fetched / self.fetching_cycles).min(room as u64);
+        let steps = wrong.div_ceil(self.squash_width);
+        if steps < 2 {
+            return;
+        }
+        // Dispatch stands still meanwhile, and so do the stages before it, one cycle later each; the front end is the last
+        // to hear that it may go on.
+        let dropped = resolved + steps + SQUASH_SIGNAL_CYCLES + self.fetch_to_rename_cycles;
+        if dropped > self.rename.cycle {
+            self.rename.cycle = dropped;
+            self.rename.used = 0;
+        }
     }
 
     /// When the operands in these registers are there.
@@ -262,7 +318,7 @@ impl Window {
     pub fn issue(&mut self, class: Class, dispatched: Cycle, ready: Cycle) -> Cycle {
         let pool = pool(class);
         let (latency, pipelined) = self.latencies[class as usize];
-        let mut earliest = ready.max(dispatched + 1);
+        let mut earliest = ready.max(dispatched);
         if pool == 4 {
             earliest = earliest.max(self.memory_floor);
         }
@@ -290,8 +346,14 @@ impl Window {
         if !pipelined {
             self.busy[pool][unit] = cycle + latency;
         }
-        self.waiting.push(cycle);
         cycle
+    }
+
+    /// An instruction leaves the issue queue in `cycle`: at its issue, a load when its data is there, since it may have to
+    /// issue again until then.
+    #[inline]
+    pub fn leave_issue_queue(&mut self, cycle: Cycle) {
+        self.waiting.push(cycle);
     }
 
     /// Cycles from issue to result, for classes whose latency is fixed.
@@ -311,7 +373,7 @@ impl Window {
     /// Commits the oldest instruction, complete at `complete`.
     #[inline]
     pub fn commit(&mut self, class: Class, complete: Cycle) -> Cycle {
-        let cycle = self.commit.take(complete + 1);
+        let cycle = self.commit.take(complete + self.complete_to_commit_cycles);
         self.rob.push(cycle);
         if class == Class::Load {
             self.loads.push(cycle);
@@ -358,6 +420,7 @@ mod tests {
             let dispatched = window.dispatch(class, fetched, 0);
             let ready = window.operands(if chain { [5, 0, 0] } else { [0; 3] });
             let issued = window.issue(class, dispatched, ready);
+            window.leave_issue_queue(issued);
             let complete = issued + window.latency(class);
             window.write_register(if chain { 5 } else { 6 }, complete);
             last = window.commit(class, complete);

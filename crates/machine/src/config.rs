@@ -63,8 +63,17 @@ pub struct InterconnectConfig {
     /// `crossbar`: bytes of a line that a link carries in a cycle. 32 if not given (likewise).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link_width_bytes: Option<u32>,
+    /// Cycles that a request takes per level on its way down, beside the latency of the level it leaves.
+    #[serde(default)]
+    pub request_cycles: Cycle,
     /// Cycles that an answer takes per level on its way up.
     pub response_cycles: Cycle,
+    /// Cycles of a request from the LLC to a memory controller.
+    #[serde(default)]
+    pub memory_request_cycles: Cycle,
+    /// Cycles of data from a memory controller to the LLC.
+    #[serde(default)]
+    pub memory_response_cycles: Cycle,
     /// Cycles of a message between a core and a memory controller.
     pub hop_cycles: Cycle,
     /// Cycles from the directory to the private caches of another core, beside the latency of the slowest
@@ -151,8 +160,14 @@ impl InterconnectConfig {
 
     fn check(&self) -> Result<(), ConfigError> {
         let refuse = |name: &str, problem: String| Err(ConfigError::new(format!("interconnect.{name}"), problem));
-        if self.response_cycles > 1000 || self.hop_cycles > 100_000 || self.snoop_cycles > 100_000 {
-            let problem = "response_cycles is at most 1000, hop_cycles and snoop_cycles at most 100000";
+        if self.memory_request_cycles > 1000 || self.memory_response_cycles > 1000 {
+            let problem = "memory_request_cycles and memory_response_cycles are at most 1000";
+            return Err(ConfigError::new("interconnect", problem));
+        }
+        let levels = self.request_cycles.max(self.response_cycles);
+        if levels > 1000 || self.hop_cycles > 100_000 || self.snoop_cycles > 100_000 {
+            let problem =
+                "request_cycles and response_cycles are at most 1000, hop_cycles and snoop_cycles at most 100000";
             return Err(ConfigError::new("interconnect", problem));
         }
         if !(1..=4096).contains(&self.write_back_buffers) {

@@ -140,7 +140,10 @@ impl Machine {
         let (process, hart) = Process::load(process_config(config, plan, program), files, &mut memory)?;
         let mut harts = vec![Hart::default(); config.cores.into()];
         harts[0] = hart;
-        let cores = (0..).zip(harts).map(|(id, hart)| Core::new(CoreId(id), &config.core, hart)).collect();
+        let cores = (0..)
+            .zip(harts)
+            .map(|(id, hart)| Core::new(CoreId(id), &config.core, plan.geometry.l1d.latency_cycles, hart))
+            .collect();
         Ok(Machine {
             system,
             process,
@@ -209,6 +212,8 @@ impl Machine {
         stats.count("core.mispredictions", c.mispredictions, "Branches and jumps predicted wrongly");
         stats.count("core.loads", c.loads, "Loads executed");
         stats.count("core.forwards", c.forwards, "Loads whose data came from the store buffer");
+        let violations = c.order_violations;
+        stats.count("core.order_violations", violations, "Loads executed again because they passed an older store");
         stats.count("core.stores", c.stores, "Stores executed");
         stats.count("core.fences", c.fences, "Fences executed");
         let cleans = self.measure.cache_block_operations;

@@ -164,9 +164,10 @@ impl Uprooted {
         }
         let mut measure = Measurements::new(config.cores);
         measure.data_base = self.data_base;
+        let l1d_latency = system.geometry().l1d.latency_cycles;
         let mut predictors = self.predictors.into_iter();
         let cores = (0..).zip(&self.instructions).map(|(id, &instructions)| {
-            let mut core = Core::new(CoreId(id), &config.core, Hart::default());
+            let mut core = Core::new(CoreId(id), &config.core, l1d_latency, Hart::default());
             core.start_later(start, instructions, predictors.next().map(|p| (&self.predictor_config, p)));
             core
         });

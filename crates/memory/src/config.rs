@@ -18,7 +18,7 @@ pub enum WritePolicy {
     WhenFree,
     /// A write starts only while no read waits or is in service, or while the queue drains. A drain begins when the
     /// queue is filled to a high threshold and ends when it is down to a low one; reads that arrive meanwhile wait
-    /// until its last write has started. TC (DAC 2017), section 5.1, has this policy.
+    /// until its last write has started. TC (DAC 2017), table 2, has this policy.
     ReadFirst,
 }
 
@@ -100,7 +100,7 @@ pub struct MemoryConfig {
     pub controllers: u16,
     /// So many bytes belong to one controller before the next one's turn comes: a power of two from 64 to 4096. Of no
     /// effect with one controller. 4096 is how platforms interleave modules of persistent memory (Yang et al., "An
-    /// Empirical Guide to the Behavior and Use of Scalable Persistent Memory", FAST 2020, section 2).
+    /// Empirical Guide to the Behavior and Use of Scalable Persistent Memory", FAST 2020, section 2; DEVIATIONS.md, interleaving).
     pub interleave_bytes: u64,
     /// The queues of each controller.
     pub controller: ControllerConfig,

@@ -208,7 +208,7 @@ fn an_earlier_request_takes_a_gap_on_the_bus_but_not_in_its_bank() {
     assert_eq!(memory.read(LineAddr(line(0, 0, 0) + 1), LATER / 2).done_ps, hit, "behind the last command of its bank");
 }
 
-/// TC (DAC 2017), table 3: 65 ns and 76 ns, four ranks of eight banks.
+/// TC (DAC 2017), table 2: 65 ns and 76 ns, four ranks of eight banks.
 #[test]
 fn stt_ram_has_its_latencies_and_a_bus_that_changes_ranks() {
     let media = MediaConfig { permute_banks: Some(false), ..MediaConfig::of(MediaKind::SttRam) };
@@ -318,7 +318,7 @@ fn blocks_go_to_the_controllers_in_turn_and_each_has_banks_and_a_bus_of_its_own(
     }
 }
 
-/// LAD (MICRO 2019), table 2: DDR4 with a clock of 0.625 ns.
+/// LAD (MICRO 2019), table 3: DDR4 with a clock of 0.625 ns.
 #[test]
 fn the_times_of_lad_give_its_latencies() {
     let timing = DdrTimingConfig {

@@ -38,14 +38,15 @@ impl Loops {
         Loops { entries: vec![Loop::default(); entries], trust: -1 }
     }
 
-    /// The final direction, where `tage` is what TAGE says.
-    pub(super) fn predict_and_train(&mut self, pc: u64, taken: bool, tage: bool) -> bool {
+    /// The final direction, where `tage` is what TAGE says. With `stays_taken` the branch is learnt as taken if that was
+    /// predicted.
+    pub(super) fn predict_and_train(&mut self, pc: u64, taken: bool, stays_taken: bool, tage: bool) -> bool {
         let code = scramble(pc >> 1);
         let first = (code as usize & (self.entries.len() / LOOP_WAYS - 1)) * LOOP_WAYS;
         let set = &mut self.entries[first..first + LOOP_WAYS];
         let tag = (code >> 16) as u16 | 1;
         let Some(entry) = set.iter_mut().find(|entry| entry.tag == tag) else {
-            if tage != taken {
+            if tage != (taken || stays_taken && tage) {
                 // The branch most likely left its loop just now, so the next execution starts a visit.
                 let fresh = Loop { tag, age: LOOP_AGE, body_taken: !taken, ..Loop::default() };
                 match set.iter_mut().find(|entry| entry.tag == 0 || entry.age == 0) {
@@ -56,11 +57,12 @@ impl Loops {
             return tage;
         };
         let mut predicted = tage;
+        let guess = entry.body_taken != (entry.done + 1 == entry.trips);
+        if entry.confidence == LOOP_CONFIDENCE && self.trust >= 0 {
+            predicted = guess;
+        }
+        let taken = taken || stays_taken && predicted;
         if entry.confidence == LOOP_CONFIDENCE {
-            let guess = entry.body_taken != (entry.done + 1 == entry.trips);
-            if self.trust >= 0 {
-                predicted = guess;
-            }
             if guess != tage {
                 step(&mut self.trust, guess == taken, -64, 63);
                 if guess == taken {

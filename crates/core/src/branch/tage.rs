@@ -16,6 +16,13 @@ struct Tagged {
     useful: i8,
 }
 
+impl Tagged {
+    /// Whether it has not yet shown what it is good for.
+    fn is_new(self) -> bool {
+        self.useful == 0 && matches!(self.counter, -1 | 0)
+    }
+}
+
 /// Odd numbers that spread one branch differently over each table.
 const MULTIPLIERS: [u16; LANES] = {
     let mut multipliers = [0x9E37u16; LANES];
@@ -81,7 +88,8 @@ impl Tage {
         self.clone()
     }
 
-    pub(super) fn predict_and_train(&mut self, pc: u64, taken: bool, history: &History) -> bool {
+    /// Predicts a branch and learns what it did. With `stays_taken` it is learnt as taken if that was predicted.
+    pub(super) fn predict_and_train(&mut self, pc: u64, taken: bool, stays_taken: bool, history: &History) -> bool {
         let short = (pc >> 1) as u32;
         let code = scramble(pc >> 1);
         let (places, tags) = self.hash(short as u16, code, history);
@@ -101,15 +109,19 @@ impl Tage {
         let alternative_taken = alternative.map_or(base_taken, |place| tagged[place].counter >= 0);
         let mut predicted = alternative_taken;
         let mut may_allocate = true;
+        if let Some(place) = provider {
+            let entry = tagged[place];
+            if !entry.is_new() || self.trust_alternative < 0 {
+                predicted = entry.counter >= 0;
+            }
+        }
+        let taken = taken || stays_taken && predicted;
 
         match provider {
             Some(place) => {
                 let mut entry = tagged[place];
                 let entry_taken = entry.counter >= 0;
-                let newly_allocated = entry.useful == 0 && matches!(entry.counter, -1 | 0);
-                if !newly_allocated || self.trust_alternative < 0 {
-                    predicted = entry_taken;
-                }
+                let newly_allocated = entry.is_new();
                 // A new entry that is right only needs time, not a competitor with a longer history.
                 may_allocate = !(newly_allocated && entry_taken == taken);
                 if newly_allocated && entry_taken != alternative_taken {

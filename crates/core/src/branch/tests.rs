@@ -286,6 +286,7 @@ fn extreme_sizes_work() {
         indirect_entries: 16,
         indirect_history_bits: 1,
         ras_entries: 1,
+        compressed_branches_stay_taken: false,
     };
     let large = PredictorConfig {
         base_entries: 1 << 20,

@@ -4,7 +4,7 @@
 use super::{Core, Exit, Pause};
 use crate::execution::AtCommit;
 use crate::store_buffer::Entry;
-use crate::{Control, Outcome, Port};
+use crate::{Control, Fences, Outcome, Port};
 use durasim_isa::{FenceSet, Marker, Stop};
 use durasim_types::Cycle;
 
@@ -16,7 +16,7 @@ impl Core {
         let waits = match work {
             AtCommit::Fence(set) => {
                 self.stats.fences += 1;
-                if !self.fence_waits(port, set) {
+                if self.config.fences == Fences::Ordering && !self.fence_waits(port, set) {
                     self.unfinished = None;
                     return None;
                 }
@@ -47,9 +47,9 @@ impl Core {
         match work {
             AtCommit::Fence(set) => match port.fence(id, set, at) {
                 Outcome::Done(done) => {
+                    let done = done + if self.config.fences == Fences::All { self.barrier_cycles() } else { 0 };
                     self.stats.fence_stall_cycles += done - committed;
-                    self.window.hold_commit(done);
-                    self.window.hold_memory(done);
+                    self.hold(done);
                 }
                 Outcome::Aborted(cycle, code) => self.unit.buffer.abort(cycle, code),
                 Outcome::Pending => self.wait_for_port(work, committed),
@@ -68,6 +68,17 @@ impl Core {
             }
         }
         None
+    }
+
+    /// Cycles from the commit of the instruction before to that of a fence that is issued only then.
+    pub(super) fn barrier_cycles(&self) -> Cycle {
+        self.config.serialize_cycles + 1 + self.config.complete_to_commit_cycles
+    }
+
+    /// The youngest instruction, which orders memory, commits in `done`; no younger access to memory issues before.
+    pub(super) fn hold(&mut self, done: Cycle) {
+        self.window.hold_commit(done);
+        self.window.hold_memory(done - self.config.complete_to_commit_cycles.min(done));
     }
 
     fn wait_for_port(&mut self, work: AtCommit, committed: Cycle) {
@@ -92,16 +103,16 @@ impl Core {
                 let tx = port.new_tx(id);
                 self.unit.open_tx = Some(tx);
                 self.checkpoint = Some(self.hart.clone());
-                self.unit.buffer.push(Entry::Begin(tx), committed, committed);
+                self.unit.buffer.push(Entry::Begin(tx), committed, committed, 0);
             }
             Marker::TxCommitting => {
                 let Some(tx) = self.unit.open_tx else { return Some(Exit::NoTransaction) };
-                self.unit.buffer.push(Entry::Committing(tx), committed, committed);
+                self.unit.buffer.push(Entry::Committing(tx), committed, committed, 0);
             }
             Marker::TxCommit | Marker::TxAbort => {
                 let Some(tx) = self.unit.open_tx else { return Some(Exit::NoTransaction) };
                 if marker == Marker::TxCommit && port.commits_retire_early() {
-                    self.unit.buffer.push(Entry::Commit(tx), committed, committed);
+                    self.unit.buffer.push(Entry::Commit(tx), committed, committed, 0);
                     self.unit.open_tx = None;
                     return None;
                 }

@@ -11,6 +11,7 @@ impl Core {
             config: self.config.clone(),
             window: self.window.fork(),
             predictor: self.predictor.fork(),
+            store_sets: self.store_sets.clone(),
             unit: self.unit.clone(),
             blocks: self.blocks.clone(),
             fetched_line: self.fetched_line,

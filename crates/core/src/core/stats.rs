@@ -13,6 +13,8 @@ pub struct CoreStats {
     pub loads: u64,
     /// Loads whose data came from the store buffer.
     pub forwards: u64,
+    /// Loads that passed an older store to the same place and were executed again.
+    pub order_violations: u64,
     /// Stores executed.
     pub stores: u64,
     /// Fences executed.
@@ -32,6 +34,7 @@ impl CoreStats {
         self.mispredictions += other.mispredictions;
         self.loads += other.loads;
         self.forwards += other.forwards;
+        self.order_violations += other.order_violations;
         self.stores += other.stores;
         self.fences += other.fences;
         self.fence_stall_cycles += other.fence_stall_cycles;

@@ -132,10 +132,10 @@ impl System {
 
     /// Reads a line from its controller: the newest data and the cycle in which it arrives.
     pub(super) fn read_memory(&mut self, line: LineAddr, at: Cycle) -> (Line, Cycle) {
-        let at_ps = self.clock.picos(at);
+        let at_ps = self.clock.picos(at + self.memory_request_cycles);
         let read = if self.is_pmem(line) { self.pmem.read(line, at_ps) } else { self.dram.read(line, at_ps) };
         self.refresh_due();
-        (read.data, self.clock.cycles(read.done_ps))
+        (read.data, self.clock.cycles(read.done_ps) + self.memory_response_cycles)
     }
 
     /// The newest data of a line outside the caches.

@@ -92,7 +92,7 @@ impl System {
     fn miss_l1d(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, want: Want, at: Cycle) -> Found {
         let index = core.0 as usize;
         self.l1d[index].stats.misses += 1;
-        let looked = at + self.l1d[index].geometry().latency_cycles;
+        let looked = at + self.l1d[index].geometry().latency_cycles + self.request_cycles;
         let start = self.l1d_mshrs[index].acquire(looked);
         self.advance(start);
         self.pinned.push(line);
@@ -120,7 +120,7 @@ impl System {
         if below && (want == Want::Read || self.owns(core, line)) && !self.moved_tx {
             return Ok(0);
         }
-        let mut asked = at + self.l2[core.0 as usize].geometry().latency_cycles;
+        let mut asked = at + self.l2[core.0 as usize].geometry().latency_cycles + self.request_cycles;
         if below {
             asked = self.send_to_llc(line, Load::Nothing, asked);
         }
@@ -148,7 +148,7 @@ impl System {
             return Ok((slot, done));
         }
         self.l2[index].stats.misses += 1;
-        let start = self.l2_mshrs[index].acquire(after_l2);
+        let start = self.l2_mshrs[index].acquire(after_l2 + self.request_cycles);
         let start = self.make_room(LevelId::L2, core, line, LineTag::NONE, start);
         let start = self.send_to_llc(line, Load::Nothing, start);
 
@@ -303,12 +303,10 @@ impl System {
         let latency = array.geometry().latency_cycles;
         if let Some(slot) = array.find(line) {
             array.touch(slot);
-            // The front end is pipelined: a hit costs its latency only when the pipeline starts, which the
-            // misprediction penalty contains.
-            return at.max(array.ready(slot));
+            return (at + latency).max(array.ready(slot));
         }
         array.stats.misses += 1;
-        let start = self.l1i_mshrs[index].acquire(at + latency);
+        let start = self.l1i_mshrs[index].acquire(at + latency + self.request_cycles);
         self.advance(start);
         self.pinned.push(line);
         let done = self.code_from_below(core, line, start);

@@ -37,7 +37,8 @@ macro_rules! state {
                     $($field,)*
                     design,
                     // From the configuration.
-                    clock: _, domain: _, geometry: _, inclusive: _, response_cycles: _, hop_cycles: _, snoop_cycles: _,
+                    clock: _, domain: _, geometry: _, inclusive: _, request_cycles: _, response_cycles: _, memory_request_cycles: _,
+                    memory_response_cycles: _, hop_cycles: _, snoop_cycles: _,
                     write_back_buffers: _, hooks: _, exclusive_tags: _,
                     // Of use within a step only.
                     spare: _, view_tags: _, view_ranks: _,
@@ -149,7 +150,10 @@ impl System {
             clock: self.clock,
             domain: self.domain,
             inclusive: self.inclusive,
+            request_cycles: self.request_cycles,
             response_cycles: self.response_cycles,
+            memory_request_cycles: self.memory_request_cycles,
+            memory_response_cycles: self.memory_response_cycles,
             hop_cycles: self.hop_cycles,
             snoop_cycles: self.snoop_cycles,
             write_back_buffers: self.write_back_buffers,

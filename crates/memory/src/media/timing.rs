@@ -1,4 +1,5 @@
-//! Times between the commands of DDR memory, in picoseconds. Names are those of the standards.
+//! Times between the commands of DDR memory, in picoseconds. Names are those of the standards
+//! (DEVIATIONS.md, ddr-times).
 
 use crate::config::in_range;
 use durasim_types::{ConfigError, Picos};

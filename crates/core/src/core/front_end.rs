@@ -1,0 +1,53 @@
+//! The front end: fetch lines of code, follow predictions, start again behind wrong ones.
+
+use super::Core;
+use crate::Port;
+use crate::branch::BranchKind;
+use durasim_isa::{Access, Class, Inst, Stop};
+use durasim_types::{Cycle, LINE_BYTES, VirtAddr};
+
+impl Core {
+    /// Fetches the line(s) of an instruction and takes a place in the fetch group. A line is fetched once for all
+    /// instructions executed from it in a row.
+    #[inline]
+    pub(super) fn fetch<P: Port>(&mut self, port: &mut P, inst: Inst) -> Result<Cycle, Stop> {
+        let pc = self.hart.pc;
+        let last = pc + u64::from(inst.len) - 1;
+        if self.fetched_line != Some(VirtAddr(pc / LINE_BYTES)) {
+            self.fetch_line(port, pc)?;
+        }
+        // Both halves of an instruction that crosses a line are needed.
+        if last / LINE_BYTES != pc / LINE_BYTES {
+            self.fetch_line(port, last)?;
+        }
+        Ok(self.window.fetch(self.line_ready))
+    }
+
+    #[inline(never)]
+    fn fetch_line<P: Port>(&mut self, port: &mut P, addr: u64) -> Result<(), Stop> {
+        let phys = self.unit.translate(port, addr, Access::Execute)?;
+        self.line_ready = port.fetch(self.unit.id, phys.line(), self.window.fetch_cycle());
+        self.fetched_line = Some(VirtAddr(addr / LINE_BYTES));
+        Ok(())
+    }
+
+    pub(super) fn branch(&mut self, inst: Inst, class: Class, taken: bool, target: u64, next_pc: u64, complete: Cycle) {
+        let kind = BranchKind::of(inst);
+        self.stats.branches += u64::from(class == Class::Branch);
+        let prediction = self.predictor.predict_and_train(self.hart.pc, kind, taken, target, next_pc);
+        if prediction.mispredicted {
+            self.stats.mispredictions += 1;
+            self.window.squash(self.window.fetch_cycle() + 1, complete);
+            self.window.redirect(complete + self.config.mispredict_redirect_cycles);
+        } else if taken {
+            self.window.end_fetch_cycle();
+            if prediction.btb_miss {
+                self.window.redirect(self.window.fetch_cycle() + self.config.decode_redirect_cycles);
+            }
+        }
+        // The wrong path has moved on to other lines.
+        if prediction.mispredicted {
+            self.fetched_line = None;
+        }
+    }
+}

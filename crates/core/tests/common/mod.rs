@@ -1,0 +1,150 @@
+//! A memory for cores, and instructions for them.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use durasim_core::{Control, Outcome, PendingStore, Port};
+use durasim_isa::{Access, CacheBlockOp, Fault, FenceSet, Marker};
+use durasim_types::{CoreId, Cycle, LineAddr, PhysAddr, TxId};
+
+pub const CODE: u64 = 0x1000;
+pub const DATA: u64 = 0x2000;
+/// Cycles from the request of a load or a fetch to its answer.
+pub const LATENCY: Cycle = 2;
+
+/// A memory whose lines are a thousand cycles away for stores and next to the core for loads.
+#[derive(Default)]
+pub struct Memory {
+    pub code: Vec<u32>,
+    pub stores: Vec<PendingStore>,
+    /// When they left.
+    pub store_cycles: Vec<Cycle>,
+    pub loads: Vec<(PhysAddr, Cycle)>,
+    /// The load that aborts the transaction, once.
+    pub aborting: Option<PhysAddr>,
+    pub abort: Option<(Cycle, u64)>,
+    /// The store that is pending once, and when it may try again.
+    pub refusing: Option<(PhysAddr, Cycle)>,
+    pub resumes: Option<Cycle>,
+    /// How many stores had left at each fence.
+    pub stores_at_fence: Vec<usize>,
+    pub begun: u64,
+    pub committed: u64,
+}
+
+impl Port for Memory {
+    fn translate(&mut self, addr: u64, _: Access) -> Result<PhysAddr, Fault> {
+        Ok(PhysAddr(addr))
+    }
+    fn code(&mut self, _: CoreId, addr: PhysAddr) -> u16 {
+        let at = (addr.0 - CODE) as usize;
+        (self.code[at / 4] >> (8 * (at % 4))) as u16
+    }
+    fn fetch(&mut self, _: CoreId, _: LineAddr, at: Cycle) -> Cycle {
+        at + LATENCY
+    }
+    fn load(&mut self, _: CoreId, addr: PhysAddr, _: u8, _: Option<TxId>, at: Cycle) -> (u64, Cycle) {
+        self.loads.push((addr, at));
+        if self.aborting == Some(addr) {
+            self.aborting = None;
+            self.abort = Some((at + 10, 0x200));
+        }
+        (0xabcd, at + LATENCY)
+    }
+    fn take_abort(&mut self, _: CoreId) -> Option<(Cycle, u64)> {
+        self.abort.take()
+    }
+    fn prefetch_own(&mut self, _: CoreId, _: LineAddr, _: Option<TxId>, at: Cycle) -> Cycle {
+        at + 1000
+    }
+    fn store(&mut self, _: CoreId, store: &PendingStore, at: Cycle) -> Outcome {
+        if let Some((_, resumes)) = self.refusing.take_if(|(addr, _)| *addr == store.addr) {
+            self.resumes = Some(resumes);
+            return Outcome::Pending;
+        }
+        self.stores.push(*store);
+        self.store_cycles.push(at);
+        Outcome::Done(at)
+    }
+    fn atomic(
+        &mut self,
+        _: CoreId,
+        _: &PendingStore,
+        _: bool,
+        at: Cycle,
+        _: &mut dyn FnMut(u64) -> Option<u64>,
+    ) -> (u64, Outcome) {
+        (0, Outcome::Done(at))
+    }
+    fn cache_block(&mut self, _: CoreId, _: CacheBlockOp, _: LineAddr, at: Cycle) -> Cycle {
+        at
+    }
+    fn reserve(&mut self, _: CoreId, _: LineAddr) {}
+    fn take_reservation(&mut self, _: CoreId) -> Option<LineAddr> {
+        None
+    }
+    fn fence(&mut self, _: CoreId, _: FenceSet, at: Cycle) -> Outcome {
+        self.stores_at_fence.push(self.stores.len());
+        Outcome::Done(at)
+    }
+    fn resumes_at(&mut self, _: CoreId) -> Option<Cycle> {
+        self.resumes.take()
+    }
+    fn wait_alone(&mut self, _: CoreId) -> Cycle {
+        self.resumes.take().expect("only a pending store waits")
+    }
+    fn cleans_outstanding(&self, _: CoreId) -> bool {
+        false
+    }
+    fn new_tx(&mut self, _: CoreId) -> TxId {
+        self.begun += 1;
+        TxId(self.begun)
+    }
+    fn tx_begin(&mut self, _: CoreId, _: TxId, at: Cycle) -> Outcome {
+        Outcome::Done(at)
+    }
+    fn tx_committing(&mut self, _: CoreId, _: TxId, at: Cycle) -> Cycle {
+        at
+    }
+    fn tx_commit(&mut self, _: CoreId, _: TxId, at: Cycle) -> Outcome {
+        self.committed += 1;
+        Outcome::Done(at)
+    }
+    fn tx_abort(&mut self, _: CoreId, _: TxId, code: u8, at: Cycle) -> Outcome {
+        Outcome::Aborted(at, code.into())
+    }
+    fn commits_retire_early(&self) -> bool {
+        false
+    }
+    fn marker(&mut self, _: CoreId, _: Marker, _: u64, _: Cycle) -> Result<Control, Fault> {
+        Ok(Control::Continue)
+    }
+    fn retired(&mut self, _: CoreId, _: u64, _: Cycle) {}
+    fn time_ns(&self, at: Cycle) -> u64 {
+        at
+    }
+    fn halted(&self) -> bool {
+        false
+    }
+}
+
+pub const ECALL: u32 = 0x73;
+/// `li a0, 0`
+pub const CLEAR_A0: u32 = 10 << 7 | 0x13;
+
+pub const fn marker(marker: Marker) -> u32 {
+    (marker as u32) << 20 | 2 << 12 | 0x13
+}
+
+/// `sd t0, offset(t1)`
+pub const fn store(offset: u32) -> u32 {
+    5 << 20 | 6 << 15 | 3 << 12 | offset << 7 | 0x23
+}
+
+/// `ld t2, offset(t1)`
+pub const fn load(offset: u32) -> u32 {
+    offset << 20 | 6 << 15 | 3 << 12 | 7 << 7 | 3
+}
+
+/// `bnez a0, 4 * instructions`, at most seven.
+pub const fn branch_if_aborted(instructions: u32) -> u32 {
+    (2 * instructions) << 8 | 10 << 15 | 1 << 12 | 0x63
+}

@@ -1,0 +1,224 @@
+"""What `make validate` runs: programs on two machines, beside what gem5's O3 model says about the same.
+
+A row of the reference is a machine and a program with its arguments. The machine files in `machines/` describe gem5's
+machines; the programs are the very files that gem5 ran. Rows of `none` (start-up alone) are left out.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import statistics
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+import durasim
+from durasim import output, render
+from durasim.errors import refusal
+from durasim.shell import Program
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+REFERENCE = HERE / "gem5.csv"
+REPORT = ROOT / "target" / "validate.csv"
+STARTUP = "none"
+MACHINES = ("A", "B")
+# Kernels whose misses below the L1D are to be right: all of these are bound by memory.
+MEMORY_BOUND = ("chase-4m", "chase-32m", "stream", "stores", "gups", "matmul")
+
+app = typer.Typer(cls=Program, pretty_exceptions_enable=False, add_completion=False, rich_markup_mode=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What gem5 reports of one program on one machine."""
+
+    machine: str
+    elf: str
+    args: str
+    instructions: int
+    cycles: int
+    ipc: float
+    l1d_misses: int
+    l2_misses: int
+    l3_misses: int
+    mispredicts: int
+
+    @property
+    def kernel(self) -> str:
+        """The first argument."""
+        return self.args.split()[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One program on one machine here and there."""
+
+    gem5: Reference
+    instructions: int
+    cycles: int
+    l1d_misses: int
+    l2_misses: int
+    llc_misses: int
+    mispredictions: int
+
+    @property
+    def ipc(self) -> float:
+        """Instructions per cycle of the whole program."""
+        return self.instructions / self.cycles
+
+    @property
+    def ipc_error_percent(self) -> float:
+        """How much larger the IPC is than gem5's."""
+        return 100 * (self.ipc / self.gem5.ipc - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedUp:
+    """How many times fewer cycles a program takes on the second machine than on the first."""
+
+    args: str
+    here: float
+    gem5: float
+
+    @property
+    def error_percent(self) -> float:
+        """How much larger it is than gem5's. The clocks of the machines are the same here and there."""
+        return 100 * (self.here / self.gem5 - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The verdict over all rows."""
+
+    ipc_error_mean_percent: float
+    ipc_error_max_percent: float
+    speedup_error_max_percent: float
+    programs: int
+
+    def line(self) -> str:
+        """The line that `make validate` ends with."""
+        return (
+            f"ipc_error_mean_percent={self.ipc_error_mean_percent:.2f} "
+            f"ipc_error_max_percent={self.ipc_error_max_percent:.2f} "
+            f"speedup_error_max_percent={self.speedup_error_max_percent:.2f} programs={self.programs}"
+        )
+
+
+def references(path: Path = REFERENCE, kernels: Sequence[str] = ()) -> list[Reference]:
+    """Reads the reference: all rows but start-up, or those of some kernels."""
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    found = [
+        Reference(
+            machine=row["machine"], elf=row["elf"], args=row["args"], ipc=float(row["ipc"]),
+            **{name: int(row[name]) for name in (
+                "instructions", "cycles", "l1d_misses", "l2_misses", "l3_misses", "mispredicts"
+            )},
+        )
+        for row in rows
+    ]  # fmt: skip
+    return [r for r in found if r.kernel != STARTUP and (not kernels or r.kernel in kernels)]
+
+
+def measure(reference: Reference, folder: Path = HERE, settings: Sequence[str] = ()) -> Row:
+    """Runs a program of the reference here."""
+    result = durasim.run(
+        design="opt", machine=os.fspath(HERE / "machines" / f"gem5-{reference.machine.lower()}.toml"),
+        elf=folder / reference.elf, args=reference.args.split(), set=list(settings), guest_output=output.discard,
+    )  # fmt: skip
+    stats = result.stats
+    return Row(
+        gem5=reference, instructions=result.program.instructions, cycles=result.program.cycles,
+        l1d_misses=int(stats["l1d.misses"].value), l2_misses=int(stats["l2.misses"].value),
+        llc_misses=int(stats["llc.misses"].value), mispredictions=int(stats["core.mispredictions"].value),
+    )  # fmt: skip
+
+
+def measure_all(rows: Sequence[Reference], folder: Path = HERE, settings: Sequence[str] = ()) -> list[Row]:
+    """Runs all, on all processors, the longest first; the answers are in the order of the rows."""
+    order = sorted(range(len(rows)), key=lambda i: -rows[i].instructions)
+    with ProcessPoolExecutor() as pool, render.progress_bar() as bar:
+        task = bar.add_task("running", total=len(rows))
+        futures = {i: pool.submit(measure, rows[i], folder, settings) for i in order}
+        for future in futures.values():
+            future.add_done_callback(lambda _: bar.advance(task))
+        return [futures[i].result() for i in range(len(rows))]
+
+
+def speed_ups(rows: Sequence[Row]) -> list[SpeedUp]:
+    """The programs that ran on both machines."""
+    first, second = ({r.gem5.args: r for r in rows if r.gem5.machine == machine} for machine in MACHINES)
+    both = [args for args in first if args in second]
+    return [SpeedUp(a, first[a].cycles / second[a].cycles, first[a].gem5.cycles / second[a].gem5.cycles) for a in both]
+
+
+def summary(rows: Sequence[Row]) -> Summary:
+    """Condenses the rows."""
+    errors = [abs(row.ipc_error_percent) for row in rows]
+    ups = [abs(up.error_percent) for up in speed_ups(rows)]
+    return Summary(statistics.mean(errors), max(errors), max(ups, default=0.0), len({row.gem5.args for row in rows}))
+
+
+@app.callback(invoke_without_command=True)
+def validate(
+    reference: Annotated[Path, typer.Option("--reference", help="Results of gem5.")] = REFERENCE,
+    kernel: Annotated[list[str] | None, typer.Option("--kernel", help="Only this kernel; may be repeated.")] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="Override of both machines.")] = None,
+) -> None:
+    """Run the programs of the reference on gem5's machines and print both results."""
+    rows = references(reference, kernel or ())
+    if not rows:
+        raise refusal("--kernel", f"no row of {reference} is of {', '.join(kernel or ())}")
+    results = measure_all(rows, reference.parent, settings or ())
+    render.show(_table(results))
+    render.show(_speed_up_table(speed_ups(results)))
+    REPORT.parent.mkdir(exist_ok=True)
+    with REPORT.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(("machine", "args", "instructions", "cycles", "ipc", "gem5_ipc"))
+        writer.writerows(
+            (r.gem5.machine, r.gem5.args, r.instructions, r.cycles, f"{r.ipc:.6f}", r.gem5.ipc) for r in results
+        )
+    output.write_stdout(summary(results).line() + "\n")
+
+
+def _table(rows: Sequence[Row]) -> Table:
+    table = Table(title="durasim / gem5 (error), one core, no cache-block operations")
+    table.add_column("machine")
+    table.add_column("kernel")
+    for name in ("instructions", "IPC", "L1D misses", "L2 misses", "LLC misses", "mispredictions"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        g = row.gem5
+        table.add_row(
+            g.machine, g.args, f"{row.instructions:,} ({row.instructions - g.instructions:+})",
+            f"{row.ipc:.3f} / {g.ipc:.3f} ({row.ipc_error_percent:+.1f} %)",
+            _pair(row.l1d_misses, g.l1d_misses), _pair(row.l2_misses, g.l2_misses),
+            _pair(row.llc_misses, g.l3_misses), _pair(row.mispredictions, g.mispredicts),
+        )  # fmt: skip
+    return table
+
+
+def _pair(here: int, gem5: int) -> str:
+    return f"{here:,} / {gem5:,} ({100 * (here / gem5 - 1):+.1f} %)"
+
+
+def _speed_up_table(ups: Sequence[SpeedUp]) -> Table:
+    table = Table(title="cycles on A / cycles on B")
+    for name in ("kernel", "durasim", "gem5", "error"):
+        table.add_column(name, justify="left" if name == "kernel" else "right")
+    for up in ups:
+        table.add_row(up.args, f"{up.here:.3f}", f"{up.gem5:.3f}", f"{up.error_percent:+.1f} %")
+    return table
+
+
+if __name__ == "__main__":
+    sys.exit(app(prog_name="validation"))
