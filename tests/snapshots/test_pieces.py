@@ -54,6 +54,24 @@ def test_stops_lie_in_the_middle_of_everything() -> None:
     }
 
 
+@pytest.mark.parametrize("domain", ["bbb", "nv-llc"])
+def test_persist_buffers_links_and_random_choices_are_saved(domain: str) -> None:
+    random_choices = [f"{level}.replacement=random" for level in ("l1i", "l1d", "l2", "llc")]
+    links = ["interconnect.topology=crossbar", "interconnect.llc_banks=2", "interconnect.link_width_bytes=4"]
+    settings = ("cores=4", "bbb.entries=3", *random_choices, *links)
+    request = scenario("swl-flush", 4, domain=domain, settings=settings)
+    whole, text = run(request)
+    seen: Counter[str] = Counter()
+    for how, count in (("save", 15), ("fork", 25)):
+        pieces = run_in_pieces(request, _stops(whole["program"]["instructions"], count, f"{domain} {how}"), how)
+        assert (pieces["result"], pieces["output"]) == (whole, text)
+        seen.update(pieces["under_way"])
+    assert (seen["persist buffer"] > 0) == (domain == "bbb")
+    assert whole["stats"]["interconnect.wait_cycles"]["value"] > 0
+    other = run(scenario("swl-flush", 4, domain=domain, settings=settings, seed=2))[0]
+    assert other["digest"] != whole["digest"]
+
+
 @pytest.mark.parametrize("design", ["hercules", "tc"])
 def test_threads_that_share_cores_and_run_ahead_are_saved(design: str) -> None:
     settings = ("cores=2", "core.time_slice_cycles=3000", "skew_cycles=200")

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::hash::Hasher;
 
 use crate::column::Column;
+use crate::replacement::{Order, Replacement, WAYS_MAX};
 
 mod state;
 
@@ -75,13 +76,20 @@ pub struct CacheArray {
     meta: Column<Meta>,
     data: Column<Line>,
     clock: u64,
+    order: Order,
     /// Counters since the last reset.
     pub stats: CacheStats,
 }
 
 impl CacheArray {
-    /// An empty array.
+    /// An empty array whose least recently used lines leave.
     pub fn new(geometry: LevelGeometry) -> Self {
+        CacheArray::with_replacement(geometry, Replacement::Lru, 0)
+    }
+
+    /// An empty array; `seed` starts its random choices, if it makes any.
+    pub fn with_replacement(geometry: LevelGeometry, replacement: Replacement, seed: u64) -> Self {
+        assert!(geometry.ways as usize <= WAYS_MAX, "{} ways are more than {WAYS_MAX}", geometry.ways);
         assert!(geometry.sets.is_power_of_two(), "{} sets are not a power of two", geometry.sets);
         let ways = geometry.ways as usize;
         let slots = geometry.sets as usize * ways;
@@ -94,8 +102,14 @@ impl CacheArray {
             meta: column(flat, NO_META, slots, ways, META_PAGE_SLOTS),
             data: column(flat, [0; LINE_BYTES as usize], slots, ways, DATA_PAGE_SLOTS),
             clock: 0,
+            order: Order::new(replacement, seed),
             stats: CacheStats::default(),
         }
+    }
+
+    /// Starts the random choices anew, if the array makes any.
+    pub fn reseed(&mut self, seed: u64) {
+        self.order.reseed(seed);
     }
 
     /// A second array with the same lines, ages, counters and clock: neither sees what later happens to the other.
@@ -109,6 +123,7 @@ impl CacheArray {
             set_mask: self.set_mask,
             ways: self.ways,
             clock: self.clock,
+            order: self.order.clone(),
             stats: self.stats,
         }
     }
@@ -261,9 +276,19 @@ impl CacheArray {
         candidates.min_by_key(|&way| meta[way].age).map(|way| Slot((first + way) as u32))
     }
 
-    /// The tags and ages of the set of `line`, as `Durability::victim` takes them: rank 0 is the least recently used,
-    /// `u32::MAX` marks pinned, free and missing ways.
-    pub fn set_view(&self, line: LineAddr, pinned: &[LineAddr], tags: &mut Vec<LineTag>, ranks: &mut Vec<u32>) {
+    /// The line that leaves a full set, never one of `pinned`. `None` if all are pinned.
+    pub fn victim(&mut self, line: LineAddr, pinned: &[LineAddr]) -> Option<Slot> {
+        let first = self.first_slot(line);
+        let existing = self.ways_of(line);
+        let lines = self.lines.of_set(first, existing);
+        let meta = self.meta.of_set(first, existing);
+        let candidates = (0..existing).filter(|&way| !pinned.iter().any(|p| p.0 == lines[way]));
+        self.order.choose(candidates, |way| meta[way].age).map(|way| Slot((first + way) as u32))
+    }
+
+    /// The tags and ranks of the set of `line`, as `Durability::victim` takes them: rank 0 is the least recently used
+    /// (or any, where lines leave at random), `u32::MAX` marks pinned, free and missing ways.
+    pub fn set_view(&mut self, line: LineAddr, pinned: &[LineAddr], tags: &mut Vec<LineTag>, ranks: &mut Vec<u32>) {
         let first = self.first_slot(line);
         let existing = self.ways_of(line);
         let lines = self.lines.of_set(first, self.ways);
@@ -276,6 +301,7 @@ impl CacheArray {
             let older = (0..existing).filter(|&w| meta[w].age < meta[way].age).count();
             ranks.push(if fixed { u32::MAX } else { older as u32 });
         }
+        self.order.rank(ranks);
     }
 
     /// The slot of a way in the set of `line`.
@@ -319,6 +345,7 @@ impl CacheArray {
             hasher.write_u64(u64::from(meta.dirty) | u64::from(meta.exclusive) << 1);
             hasher.write(self.data.get(at));
         }
+        self.order.digest(hasher);
     }
 }
 
@@ -357,7 +384,11 @@ mod tests {
         }
         let zero = a.find(LineAddr(0)).unwrap();
         a.touch(zero);
-        let oldest = |pinned: &[LineAddr]| a.oldest(LineAddr(9), pinned).map(|s| a.version(s).line.0);
+        let mut oldest = |pinned: &[LineAddr]| {
+            let victim = a.victim(LineAddr(9), pinned);
+            assert_eq!(victim, a.oldest(LineAddr(9), pinned));
+            victim.map(|s| a.version(s).line.0)
+        };
         assert_eq!(oldest(&[]), Some(1));
         assert_eq!(oldest(&[LineAddr(1)]), Some(2));
         assert_eq!(oldest(&[LineAddr(0), LineAddr(1), LineAddr(2)]), None);

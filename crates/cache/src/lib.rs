@@ -6,8 +6,10 @@ mod column;
 mod directory;
 mod mshr;
 mod page;
+mod replacement;
 
 pub use array::{CacheArray, CacheStats, Slot, Version};
 pub use directory::{Cores, Directory, Entry};
 pub use mshr::Mshrs;
 pub use page::Page;
+pub use replacement::Replacement;

@@ -154,7 +154,7 @@ impl Output for Interruptible<'_> {
 /// The run as it is without a crash.
 struct Counted {
     events: u64,
-    kinds: [u64; 6],
+    kinds: [u64; EventKind::COUNT],
     instructions: u64,
     files: durasim_machine::PmemPool,
     stats: durasim_types::Stats,

@@ -2,12 +2,12 @@
 //!
 //! Rules: numbers follow each other; stamps never decrease; the media writes a line only after a queue has accepted a
 //! write of that line, and not more often than that (joined writes reach the media once); nothing becomes durable in a
-//! cache of a domain whose caches are lost; a store becomes durable in a cache only while its core, and no other, may
+//! cache, or in a last level, of a domain that loses it; a store becomes durable in a cache only while its core, and no other, may
 //! write the line, so that all agree on the order of the stores to a line. That a core's stores come in program order
 //! cannot be seen here; whoever makes the stores can check it.
 
 use durasim_machine::{Observer, System};
-use durasim_types::{CoreId, Cycle, EventKind, LineAddr, PersistEvent};
+use durasim_types::{CoreId, Cycle, Domain, EventKind, LineAddr, PersistEvent};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -29,27 +29,22 @@ impl OrderChecker {
 
     /// Looks at the next event, which has just happened in `system`.
     pub fn observe(&mut self, event: &PersistEvent, system: &System) {
-        self.check(event, system.domain().caches_are_durable(), system.writer_of(event.addr.line()));
+        self.check(event, system.domain(), system.writer_of(event.addr.line()));
     }
 
     /// Looks at the next event. `writer` is the only core that may write its line.
-    pub fn check(&mut self, event: &PersistEvent, caches_are_durable: bool, writer: Option<CoreId>) {
+    pub fn check(&mut self, event: &PersistEvent, domain: Domain, writer: Option<CoreId>) {
         if self.objection.is_some() {
             return;
         }
-        if let Err(rule) = self.rules(event, caches_are_durable, writer) {
+        if let Err(rule) = self.rules(event, domain, writer) {
             self.objection = Some(format!("event {} ({}, {}): {rule}", event.number, event.kind.name(), event.addr));
         }
         self.last_number = event.number;
         self.last_cycle = event.cycle;
     }
 
-    fn rules(
-        &mut self,
-        event: &PersistEvent,
-        caches_are_durable: bool,
-        writer: Option<CoreId>,
-    ) -> Result<(), &'static str> {
+    fn rules(&mut self, event: &PersistEvent, domain: Domain, writer: Option<CoreId>) -> Result<(), &'static str> {
         if event.number != self.last_number + 1 {
             return Err("its number does not follow the last one");
         }
@@ -64,8 +59,11 @@ impl OrderChecker {
                 let waiting = self.accepted.get_mut(&line).filter(|n| **n > 0);
                 *waiting.ok_or("the media wrote a line that no queue had accepted")? -= 1;
             }
-            EventKind::CacheStore if !caches_are_durable => {
+            EventKind::CacheStore if !domain.stores_are_durable() => {
                 return Err("a store became durable in a cache that a power failure empties");
+            }
+            EventKind::CacheArrival if domain != Domain::NvLlc => {
+                return Err("a line became durable in a last level that is nothing of its own");
             }
             EventKind::CacheStore if event.core.is_none() => return Err("no core made the store"),
             EventKind::CacheStore if event.core != writer => {
@@ -97,14 +95,14 @@ mod tests {
         PersistEvent { number, kind, cycle, addr: PhysAddr(addr), core: None, cause: None }
     }
 
-    fn objection_of(events: &[PersistEvent], caches_are_durable: bool) -> Option<String> {
+    fn objection_of(events: &[PersistEvent], domain: Domain) -> Option<String> {
         let mut checker = OrderChecker::default();
-        events.iter().for_each(|e| checker.check(e, caches_are_durable, Some(CoreId(1))));
+        events.iter().for_each(|e| checker.check(e, domain, Some(CoreId(1))));
         checker.objection().map(str::to_owned)
     }
 
     fn objection(events: &[PersistEvent]) -> Option<String> {
-        objection_of(events, false)
+        objection_of(events, Domain::Adr)
     }
 
     #[test]
@@ -121,13 +119,14 @@ mod tests {
 
     #[test]
     fn each_rule_is_held() {
-        use EventKind::{CacheStore, MediaWrite, QueueAccept};
+        use EventKind::{CacheArrival, CacheStore, MediaWrite, QueueAccept};
         let broken = [
             ("number", vec![event(2, QueueAccept, 0, 0)]),
             ("stamp", vec![event(1, QueueAccept, 5, 0), event(2, QueueAccept, 4, 0)]),
             ("no queue", vec![event(1, QueueAccept, 5, 0), event(2, MediaWrite, 6, 64)]),
             ("no queue", vec![event(1, QueueAccept, 5, 0), event(2, MediaWrite, 6, 0), event(3, MediaWrite, 7, 0)]),
             ("empties", vec![event(1, CacheStore, 5, 0)]),
+            ("nothing of its own", vec![event(1, CacheArrival, 5, 0)]),
         ];
         for (word, events) in broken {
             assert!(objection(&events).is_some_and(|o| o.contains(word)), "{word}");
@@ -137,8 +136,12 @@ mod tests {
     #[test]
     fn a_line_is_stored_to_by_the_core_that_may_write_it() {
         let by = |core| [PersistEvent { core, ..event(1, EventKind::CacheStore, 5, 0) }];
-        assert_eq!(objection_of(&by(Some(CoreId(1))), true), None);
-        assert!(objection_of(&by(Some(CoreId(0))), true).is_some_and(|o| o.contains("may not write")));
-        assert!(objection_of(&by(None), true).is_some_and(|o| o.contains("no core")));
+        for domain in [Domain::Eadr, Domain::Bbb] {
+            assert_eq!(objection_of(&by(Some(CoreId(1))), domain), None);
+            assert!(objection_of(&by(Some(CoreId(0))), domain).is_some_and(|o| o.contains("may not write")));
+            assert!(objection_of(&by(None), domain).is_some_and(|o| o.contains("no core")));
+        }
+        let arrival = [PersistEvent { core: Some(CoreId(0)), ..event(1, EventKind::CacheArrival, 5, 0) }];
+        assert_eq!(objection_of(&arrival, Domain::NvLlc), None, "what arrives may come from any core");
     }
 }

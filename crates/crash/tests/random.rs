@@ -9,6 +9,7 @@ use common::settings::Setting;
 use common::{Effort, Tally, seeds, sweep};
 use durasim_design::{Hooks, Row};
 use durasim_designs::ROWS;
+use durasim_types::Domain;
 
 fn report(row: &Row, tally: &Tally) {
     let Tally { ops, loads, committed, aborted, aborted_by_others, pending, conditionals, switches, findings, .. } =
@@ -72,6 +73,12 @@ fn caches_of_many_cores_are_coherent() {
         for counter in ["coherence.transfers", "coherence.invalidations", "coherence.upgrades"] {
             assert!(stats.get(counter).is_some_and(|n| n > 10.0 * seeds as f64), "{counter} is rare");
         }
+        // Every row without hardware of its own runs on machines with persist buffers.
+        for counter in ["bbb.moved", "bbb.full", "bbb.forced", "bbb.dropped"] {
+            assert!(stats.get(counter).is_some_and(|n| n > seeds as f64 / 2.0), "{counter} is rare");
+        }
+        let nonvolatile = row.domains.contains(&Domain::NvLlc);
+        assert!(stats.get("events.cache_arrival").is_some_and(|n| (n > seeds as f64) == nonvolatile));
         assert!(tally.conditionals.iter().all(|n| *n > seeds / 4) && tally.findings.images > seeds);
     }
 }

@@ -51,15 +51,21 @@ pub struct CrashView<'a> {
     /// The machine's shape.
     pub geometry: &'a Geometry,
     /// Dirty or tagged lines of persistent memory, in the order in which eADR flushes them (LLC, L2, L1D: the newest
-    /// version last).
+    /// version last). Where the last level alone is nonvolatile they are its lines.
     pub lines: &'a [CachedLine],
     /// Held entries of durable queues, controller by controller, oldest first. Ordinary entries are in persistent memory already.
     pub held: &'a [HeldWrite],
 }
 
 impl CrashView<'_> {
-    /// What the domain does by itself: every dirty line goes home if caches are durable.
+    /// What the domain does by itself: every dirty line goes home if caches are durable. A nonvolatile last level keeps
+    /// its lines where they are, which costs no energy and looks the same to recovery.
     pub fn flush_caches_home(&self, sink: &mut CrashSink<'_>) -> Result<(), BudgetSpent> {
+        if self.domain == Domain::NvLlc {
+            for line in self.lines.iter().filter(|l| l.dirty && l.level == LevelId::Llc) {
+                sink.image.pmem.write(line.line.base(), &line.data);
+            }
+        }
         if self.domain.caches_are_durable() {
             for line in self.lines.iter().filter(|l| l.dirty) {
                 sink.write(line.line.base(), &line.data)?;

@@ -1,5 +1,6 @@
 //! The description of a machine: read from TOML, changed by `--set`, refused with one sentence if it cannot be built.
 
+use durasim_cache::Replacement;
 use durasim_core::CoreConfig;
 use durasim_design::LevelGeometry;
 use durasim_memory::MemoryConfig;
@@ -20,6 +21,9 @@ pub struct CacheConfig {
     pub latency_cycles: Cycle,
     /// Misses in flight at most.
     pub mshrs: u32,
+    /// Which line of a full set leaves, where the durability design has no preference.
+    #[serde(default)]
+    pub replacement: Replacement,
 }
 
 /// Whether a lower level holds every line of the levels above.
@@ -32,12 +36,33 @@ pub enum Inclusion {
     NonInclusive,
 }
 
+/// What connects private caches and the last level.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Topology {
+    /// Links on which no message waits for another one.
+    #[default]
+    Uniform,
+    /// A link into each bank of the last level and one into each core; a link carries one message at a time.
+    Crossbar,
+}
+
 /// How the parts are connected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InterconnectConfig {
     /// Inclusion of L2 and LLC.
     pub inclusion: Inclusion,
+    /// What connects private caches and the last level.
+    #[serde(default)]
+    pub topology: Topology,
+    /// `crossbar`: banks of the last level, among which lines take turns, a power of two. 8 if not given (DEVIATIONS.md,
+    /// crossbar).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub llc_banks: Option<u32>,
+    /// `crossbar`: bytes of a line that a link carries in a cycle. 32 if not given (likewise).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link_width_bytes: Option<u32>,
     /// Cycles that a request takes per level on its way down, beside the latency of the level it leaves.
     #[serde(default)]
     pub request_cycles: Cycle,
@@ -56,6 +81,23 @@ pub struct InterconnectConfig {
     pub snoop_cycles: Cycle,
     /// Lines that may wait between the LLC and the write queues before a miss has to wait.
     pub write_back_buffers: u32,
+}
+
+/// The battery-backed persist buffer that each core has in the domain `bbb`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct PersistBufferConfig {
+    /// Lines that it holds.
+    pub entries: u32,
+    /// It drains its oldest line while more than this part of it is taken.
+    pub drain_threshold_percent: u32,
+}
+
+impl Default for PersistBufferConfig {
+    /// The paper on BBB (HPCA 2021) evaluates 32 entries; the threshold is assumed (DEVIATIONS.md, bbb-drain).
+    fn default() -> Self {
+        PersistBufferConfig { entries: 32, drain_threshold_percent: 75 }
+    }
 }
 
 /// A machine.
@@ -89,9 +131,59 @@ pub struct MachineConfig {
     pub dram: MemoryConfig,
     /// Persistent memory.
     pub pmem: MemoryConfig,
+    /// Persist buffers, for the domain that has them.
+    #[serde(default)]
+    pub bbb: PersistBufferConfig,
     /// Parameters of durability designs by name; what is not said here has the design's default.
     #[serde(default)]
     pub design: BTreeMap<String, serde_json::Map<String, serde_json::Value>>,
+}
+
+impl InterconnectConfig {
+    /// Gives values to what was not set and has a meaning here.
+    fn complete(&mut self) {
+        if self.topology == Topology::Crossbar {
+            self.llc_banks = Some(self.llc_banks());
+            self.link_width_bytes = Some(self.link_width_bytes());
+        }
+    }
+
+    /// Banks of the last level.
+    pub(crate) fn llc_banks(&self) -> u32 {
+        self.llc_banks.unwrap_or(8)
+    }
+
+    /// Bytes of a line that a link carries in a cycle.
+    pub(crate) fn link_width_bytes(&self) -> u32 {
+        self.link_width_bytes.unwrap_or(32)
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        let refuse = |name: &str, problem: String| Err(ConfigError::new(format!("interconnect.{name}"), problem));
+        if self.memory_request_cycles > 1000 || self.memory_response_cycles > 1000 {
+            let problem = "memory_request_cycles and memory_response_cycles are at most 1000";
+            return Err(ConfigError::new("interconnect", problem));
+        }
+        let levels = self.request_cycles.max(self.response_cycles);
+        if levels > 1000 || self.hop_cycles > 100_000 || self.snoop_cycles > 100_000 {
+            let problem =
+                "request_cycles and response_cycles are at most 1000, hop_cycles and snoop_cycles at most 100000";
+            return Err(ConfigError::new("interconnect", problem));
+        }
+        if !(1..=4096).contains(&self.write_back_buffers) {
+            return refuse("write_back_buffers", format!("{} is not between 1 and 4096", self.write_back_buffers));
+        }
+        for (name, value) in [("llc_banks", self.llc_banks), ("link_width_bytes", self.link_width_bytes)] {
+            let Some(value) = value else { continue };
+            if self.topology != Topology::Crossbar {
+                return refuse(name, "only the topology 'crossbar' has links that are shared".into());
+            }
+            if !value.is_power_of_two() || value > 64 {
+                return refuse(name, format!("{value} is not a power of two up to 64"));
+            }
+        }
+        Ok(())
+    }
 }
 
 impl CacheConfig {
@@ -145,6 +237,7 @@ impl MachineConfig {
             ConfigError::new(field, one_line(e.inner().message()))
         })?;
         config.check()?;
+        config.interconnect.complete();
         config.dram.complete();
         config.pmem.complete();
         Ok(config)
@@ -171,19 +264,14 @@ impl MachineConfig {
                 return Err(ConfigError::new(format!("{name}.ways"), problem));
             }
         }
-        let i = &self.interconnect;
-        if i.memory_request_cycles > 1000 || i.memory_response_cycles > 1000 {
-            let problem = "memory_request_cycles and memory_response_cycles are at most 1000";
-            return Err(ConfigError::new("interconnect", problem));
+        self.interconnect.check()?;
+        if !(1..=4096).contains(&self.bbb.entries) {
+            let problem = format!("{} is not between 1 and 4096", self.bbb.entries);
+            return Err(ConfigError::new("bbb.entries", problem));
         }
-        if i.request_cycles > 1000 || i.response_cycles > 1000 || i.hop_cycles > 100_000 || i.snoop_cycles > 100_000 {
-            let problem =
-                "request_cycles and response_cycles are at most 1000, hop_cycles and snoop_cycles at most 100000";
-            return Err(ConfigError::new("interconnect", problem));
-        }
-        if !(1..=4096).contains(&i.write_back_buffers) {
-            let problem = format!("{} is not between 1 and 4096", i.write_back_buffers);
-            return Err(ConfigError::new("interconnect.write_back_buffers", problem));
+        if self.bbb.drain_threshold_percent > 100 {
+            let problem = format!("{} is not between 0 and 100", self.bbb.drain_threshold_percent);
+            return Err(ConfigError::new("bbb.drain_threshold_percent", problem));
         }
         self.dram.check("dram")?;
         self.pmem.check("pmem")
@@ -239,6 +327,9 @@ mod tests {
         assert_eq!(parse(&["pmem.media.banks = 7"]).unwrap().pmem.media.banks, Some(7));
         let refused = parse(&["l2.wayz=2"]).unwrap_err();
         assert!(refused.field.starts_with("l2") && refused.problem.contains("wayz"), "{refused}");
+        assert_eq!(parse(&[]).unwrap().llc.replacement, Replacement::Lru);
+        assert_eq!(parse(&["llc.replacement=random"]).unwrap().llc.replacement, Replacement::Random);
+        assert_eq!(parse(&["llc.replacement=fifo"]).unwrap_err().field, "llc.replacement");
         assert_eq!(parse(&["l2.ways=lots"]).unwrap_err().field, "l2.ways");
         assert_eq!(parse(&["l2.ways"]).unwrap_err().field, "--set");
         assert_eq!(parse(&["l2.ways.more=1"]).unwrap_err().field, "l2.ways.more");
@@ -251,6 +342,13 @@ mod tests {
             ("llc.ways=0", "llc.ways"),
             ("core.width=99", "core.width"),
             ("cores=17", "cores"),
+            ("bbb.entries=0", "bbb.entries"),
+            ("interconnect.llc_banks=4", "interconnect.llc_banks"),
+            (
+                "interconnect={inclusion='inclusive',response_cycles=1,hop_cycles=1,snoop_cycles=1,write_back_buffers=1,topology='crossbar',llc_banks=6}",
+                "interconnect.llc_banks",
+            ),
+            ("bbb.drain_threshold_percent=101", "bbb.drain_threshold_percent"),
             ("frequency_mhz=0", "frequency_mhz"),
             ("pmem.controller.write_queue_entries=0", "pmem.controller.write_queue_entries"),
             ("core.units.int_alu={count=0,latency_cycles=1,pipelined=true}", "core.units.int_alu.count"),

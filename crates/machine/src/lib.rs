@@ -22,7 +22,7 @@ mod system;
 mod transplant;
 mod turns;
 
-pub use config::{CacheConfig, Inclusion, InterconnectConfig, MachineConfig};
+pub use config::{CacheConfig, Inclusion, InterconnectConfig, MachineConfig, PersistBufferConfig, Topology};
 pub use durasim_guest::{Output, PmemPool, Stream};
 pub use functional::{FunctionalEnding, run_functionally};
 pub use machine::{Captured, Ending, Machine, PoolContents, Program, memory_map, read_elf};

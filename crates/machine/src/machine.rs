@@ -128,6 +128,7 @@ impl Machine {
     /// Everything that is refused before cycle 0.
     pub fn new(config: &MachineConfig, plan: &Plan, program: &Program) -> Result<Self, Error> {
         let mut system = System::new(config, plan)?;
+        system.seed(program.seed);
         let files = match &program.pool {
             Some(pool) => {
                 system.load_pmem(&pool.pages);

@@ -1,8 +1,9 @@
 //! The machines that come with durasim: one TOML file each in `machines/`.
 
 /// Names and texts of the presets, in the order in which they are listed.
-pub const PRESETS: [(&str, &str); 2] = [
+pub const PRESETS: [(&str, &str); 3] = [
     ("hercules-tecs23", include_str!("../../../machines/hercules-tecs23.toml")),
+    ("tc-dac17", include_str!("../../../machines/tc-dac17.toml")),
     ("tiny", include_str!("../../../machines/tiny.toml")),
 ];
 

@@ -121,9 +121,6 @@ fn machine_of(name: &str, set: &[String]) -> Result<MachineConfig, Error> {
 /// The domain of a request on a row, or the refusal of one that the row does not tolerate.
 fn domain_of(request: &RunRequest, row: &Row) -> Result<Domain, ConfigError> {
     let domain = request.domain.unwrap_or(row.default_domain());
-    if matches!(domain, Domain::Bbb | Domain::NvLlc) {
-        return Err(ConfigError::new("domain", format!("{domain} needs hardware that no machine has yet")));
-    }
     if !row.domains.contains(&domain) && !request.control {
         let names: Vec<&str> = row.domains.iter().map(|d| d.name()).collect();
         let problem = format!(

@@ -141,7 +141,7 @@ impl Uprooted {
     /// # Errors
     /// A machine that the program does not fit into.
     pub(crate) fn plant(mut self, prepared: &Prepared, warm: bool) -> Result<Machine, Error> {
-        let Prepared { config, plan, .. } = prepared;
+        let Prepared { config, plan, program, .. } = prepared;
         if self.instructions.len() != usize::from(config.cores) {
             let problem = format!(
                 "the program was started on a machine with {} cores and cannot go on with {}",
@@ -152,6 +152,7 @@ impl Uprooted {
         }
         self.process.move_to(memory_map(config, plan))?;
         let mut system = System::new(config, plan)?;
+        system.seed(program.seed);
         system.load_memories(&self.dram, &self.pmem);
         let clock = system.geometry().clock;
         let start = clock.cycles(self.now_ps);

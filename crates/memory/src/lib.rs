@@ -16,4 +16,5 @@ pub use controller::{ControllerStats, Read, Step};
 pub use media::{AddressMapping, DdrTiming, DdrTimingConfig, MediaConfig, MediaKind, PagePolicy, RowStats};
 pub use memory::Memory;
 pub use queue::{Entry, Write, WriteToken};
+pub use reservations::Reservations;
 pub use trace::{Command, CommandKind};

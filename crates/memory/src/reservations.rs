@@ -13,7 +13,7 @@ const REMEMBERED: usize = 64;
 
 /// The bookings of one resource, by start; touching ones are joined. Nothing is booked before forgotten ones.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Reservations {
+pub struct Reservations {
     booked: VecDeque<(Picos, Picos)>,
     floor_ps: Picos,
 }

@@ -7,8 +7,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EventKind {
-    /// A store left its buffer and reached a cache line of persistent memory (of a durable cache or not).
+    /// A store left its buffer and reached a line of persistent memory in a cache that survives, or the persist buffer
+    /// beside it.
     CacheStore,
+    /// A dirty version of a line of persistent memory arrived in a nonvolatile last level.
+    CacheArrival,
     /// A write pending queue accepted a write.
     QueueAccept,
     /// The media finished a write.
@@ -22,9 +25,13 @@ pub enum EventKind {
 }
 
 impl EventKind {
+    /// How many kinds there are.
+    pub const COUNT: usize = 7;
+
     /// All kinds, in a fixed order.
-    pub const ALL: [EventKind; 6] = [
+    pub const ALL: [EventKind; EventKind::COUNT] = [
         EventKind::CacheStore,
+        EventKind::CacheArrival,
         EventKind::QueueAccept,
         EventKind::MediaWrite,
         EventKind::DesignStep,
@@ -36,6 +43,7 @@ impl EventKind {
     pub const fn name(self) -> &'static str {
         match self {
             EventKind::CacheStore => "cache_store",
+            EventKind::CacheArrival => "cache_arrival",
             EventKind::QueueAccept => "queue_accept",
             EventKind::MediaWrite => "media_write",
             EventKind::DesignStep => "design_step",

@@ -72,9 +72,9 @@ pub enum Domain {
     Adr,
     /// `adr` and all caches; never the store buffer.
     Eadr,
-    /// `adr` and a battery-backed persist buffer beside each L1D.
+    /// `adr` and a battery-backed persist buffer beside each L1D, which every store to persistent memory enters.
     Bbb,
-    /// Media and a nonvolatile last-level cache.
+    /// `adr` and a nonvolatile last-level cache.
     NvLlc,
     /// Media and nonvolatile transaction caches beside the cores.
     NvTc,
@@ -97,12 +97,22 @@ impl Domain {
 
     /// Whether a write is durable once a write pending queue has accepted it.
     pub const fn queue_is_durable(self) -> bool {
-        matches!(self, Domain::Adr | Domain::Eadr | Domain::Bbb)
+        matches!(self, Domain::Adr | Domain::Eadr | Domain::Bbb | Domain::NvLlc)
     }
 
-    /// Whether dirty cache lines survive.
+    /// Whether dirty cache lines of all levels survive.
     pub const fn caches_are_durable(self) -> bool {
         matches!(self, Domain::Eadr)
+    }
+
+    /// Whether a store is durable once it has left the store buffer.
+    pub const fn stores_are_durable(self) -> bool {
+        matches!(self, Domain::Eadr | Domain::Bbb)
+    }
+
+    /// Whether dirty lines of the last level survive.
+    pub const fn llc_is_durable(self) -> bool {
+        matches!(self, Domain::Eadr | Domain::NvLlc)
     }
 }
 

@@ -1,6 +1,6 @@
 //! An array in a snapshot: its occupied slots and its counters.
 
-use super::{CacheArray, CacheStats, EMPTY, Meta};
+use super::{CacheArray, CacheStats, EMPTY, Meta, Order, WAYS_MAX};
 use durasim_design::{LevelGeometry, LineTag};
 use durasim_types::{Cycle, LINE_BYTES, Line, LineAddr};
 use serde::{Deserialize, Serialize, Serializer};
@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize, Serializer};
 pub(super) struct State {
     geometry: LevelGeometry,
     clock: u64,
+    order: Order,
     stats: CacheStats,
     occupied: Vec<Occupied>,
 }
@@ -39,7 +40,8 @@ impl Serialize for CacheArray {
             Occupied { slot: slot.0, line, age, ready, tag, dirty, exclusive, data: *self.data.get(at) }
         });
         let occupied = occupied.collect();
-        State { geometry: self.geometry, clock: self.clock, stats: self.stats, occupied }.serialize(serializer)
+        let order = self.order.clone();
+        State { geometry: self.geometry, clock: self.clock, order, stats: self.stats, occupied }.serialize(serializer)
     }
 }
 
@@ -48,12 +50,15 @@ impl TryFrom<State> for CacheArray {
 
     /// Refuses what no run can have left behind, so that a damaged snapshot ends in a sentence.
     fn try_from(state: State) -> Result<Self, String> {
-        let State { geometry, clock, stats, occupied } = state;
-        if !geometry.sets.is_power_of_two() || geometry.sets.checked_mul(geometry.ways).is_none_or(|slots| slots == 0) {
+        let State { geometry, clock, order, stats, occupied } = state;
+        if !geometry.sets.is_power_of_two()
+            || geometry.sets.checked_mul(geometry.ways).is_none_or(|slots| slots == 0)
+            || geometry.ways as usize > WAYS_MAX
+        {
             return Err(format!("no cache has {} sets of {} ways", geometry.sets, geometry.ways));
         }
         let mut array = CacheArray::new(geometry);
-        (array.clock, array.stats) = (clock, stats);
+        (array.clock, array.order, array.stats) = (clock, order, stats);
         for Occupied { slot, line, age, ready, tag, dirty, exclusive, data } in occupied {
             if line.0 > u64::MAX / LINE_BYTES {
                 return Err(format!("no address lies in line {:#x} of the cache", line.0));

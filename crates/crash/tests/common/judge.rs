@@ -86,9 +86,9 @@ impl Shared {
         }
     }
 
-    /// A store outside of transactions has been made: where caches survive it cannot be lost any more.
+    /// A store outside of transactions has been made: where stores survive it cannot be lost any more.
     pub fn stored_outside(&mut self, addr: PhysAddr, len: u64) {
-        if self.plan.domain.caches_are_durable() {
+        if self.plan.domain.stores_are_durable() {
             self.made_durable(addr, len, u64::MAX);
         }
     }

@@ -139,9 +139,14 @@ impl Life {
     /// All of memory, as programs on any port would read it.
     fn read_everything(&mut self) -> Result<(), String> {
         let mut line = 0;
+        let mut busy = 0;
         while line < REGION_BYTES / 64 {
             let Some(port) = self.turn()? else { continue };
             if self.is_busy(port) {
+                busy += 1;
+                if busy > 1_000_000 {
+                    return Err(format!("port {port} makes the same request for ever"));
+                }
                 self.act(port)?;
                 continue;
             }

@@ -44,6 +44,16 @@ fn machine(rng: &mut Rng, sets: &mut Vec<String>) {
         // Sizes stay powers of two of lines.
         sets.push("llc.ways=4".into());
     }
+    for level in ["l1d", "l2", "llc"] {
+        if rng.below(4) == 0 {
+            sets.push(format!("{level}.replacement=\"random\""));
+        }
+    }
+    if rng.below(3) == 0 {
+        sets.push("interconnect.topology=\"crossbar\"".into());
+        sets.push(format!("interconnect.llc_banks={}", one_of(rng, &["1", "2", "8"])));
+        sets.push(format!("interconnect.link_width_bytes={}", one_of(rng, &["1", "8", "64"])));
+    }
     for memory in ["pmem", "dram"] {
         policy(rng, memory, sets);
         media(rng, memory, sets);
@@ -87,6 +97,13 @@ fn media(rng: &mut Rng, memory: &str, sets: &mut Vec<String>) {
                 add("banks", one_of(rng, &["1", "2", "3", "16"]));
             }
         }
+    }
+}
+
+fn buffers(rng: &mut Rng, sets: &mut Vec<String>) {
+    sets.push(format!("bbb.entries={}", one_of(rng, &["1", "2", "3", "8", "32"])));
+    if rng.below(2) == 0 {
+        sets.push(format!("bbb.drain_threshold_percent={}", one_of(rng, &["0", "50", "100"])));
     }
 }
 
@@ -172,6 +189,9 @@ impl Setting {
         let domain = row.domains[rng.below(row.domains.len() as u64) as usize];
         let mut sets = vec!["cores=1".to_owned()];
         machine(&mut rng, &mut sets);
+        if domain == Domain::Bbb {
+            buffers(&mut rng, &mut sets);
+        }
         controllers(&mut rng, &row, &mut sets);
         match row.hardware.name {
             "hercules" => hercules(&mut rng, &mut sets),

@@ -3,11 +3,12 @@
 use super::System;
 use super::controllers::clean_token;
 use super::gates::Patience;
+use super::interconnect::Load;
 use durasim_core::Outcome;
 use durasim_design::{FlushVerdict, Hooks, LevelId, LineTag};
 use durasim_isa::CacheBlockOp;
 use durasim_memory::Write;
-use durasim_types::{Cause, CoreId, Cycle, Domain, LineAddr};
+use durasim_types::{Cause, CoreId, Cycle, LineAddr};
 
 impl System {
     /// A cache-block operation leaves the store buffer; the cycle in which the next entry may follow. Its
@@ -20,7 +21,7 @@ impl System {
         }
         let newest = self.newest_cached(line);
         let pmem = self.is_pmem(line);
-        let in_domain = matches!(self.domain, Domain::Eadr | Domain::Bbb);
+        let in_domain = self.domain.stores_are_durable() || self.llc_alone_is_durable();
         if pmem && self.hooks.has(Hooks::FLUSH) {
             let tag = newest.map_or(LineTag::NONE, |v| v.tag);
             let mut out = self.actions();
@@ -35,13 +36,23 @@ impl System {
                 return at;
             }
         }
-        if let Some(data) = self.newest_if_dirty(line) {
+        if pmem && self.persist_buffers.exist() {
+            // The buffer has written the line, or will: only where it has to leave the caches does it do so now.
+            self.drain_line(line, at + path);
+            if let Some(data) = self.newest_if_dirty(line) {
+                self.clean_copies(line, data);
+            }
+        } else if pmem && self.llc_alone_is_durable() && !newest.is_some_and(|v| v.tag.is_some()) {
+            self.clean_to_llc(core, line, op, at + path);
+        } else if let Some(data) = self.newest_if_dirty(line) {
             let cause = if pmem { self.home_cause(line) } else { Cause::Data };
             let mut write = Write::line(line, data, cause);
-            if pmem && !in_domain {
+            if pmem && !self.domain.stores_are_durable() {
                 write.token = Some(clean_token(core));
             }
-            self.submit(core, write, at + path);
+            let private = self.holders(line).next().is_some();
+            let arrived = if private { self.send_to_llc(line, Load::Line, at + path) } else { at + path };
+            self.submit(core, write, arrived);
             self.clean_copies(line, data);
         } else if pmem && !in_domain && self.pmem_write_pending(line) {
             self.await_pending(core, line, at + path);
@@ -53,6 +64,22 @@ impl System {
             self.take_out(LevelId::Llc, core, line);
         }
         at
+    }
+
+    /// A nonvolatile last level acknowledges a line that has arrived. What is to leave the caches is then on its way home.
+    fn clean_to_llc(&mut self, core: CoreId, line: LineAddr, op: CacheBlockOp, at: Cycle) {
+        self.advance(at);
+        if let Some(done) = self.gather_in_llc(line, at) {
+            let home = done + LevelId::ALL.len() as Cycle * self.response_cycles;
+            let acks = &mut self.clean_acks[core.0 as usize];
+            *acks = (*acks).max(home);
+        }
+        if op != CacheBlockOp::Clean
+            && let Some(data) = self.newest_if_dirty(line)
+        {
+            self.submit(core, Write::line(line, data, self.home_cause(line)), at);
+            self.clean_copies(line, data);
+        }
     }
 
     /// An earlier write of the line is on its way: an empty write behind it brings the acknowledgement.

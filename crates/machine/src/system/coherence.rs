@@ -11,6 +11,7 @@
 //! which the directory knows as the owner; else it is shared and clean.
 
 use super::System;
+use super::interconnect::Load;
 use durasim_cache::Slot;
 use durasim_design::{Hooks, LevelId, LineTag, Probe, Request};
 use durasim_types::{CoreId, Cycle, LineAddr, TxId};
@@ -140,13 +141,16 @@ impl System {
         if let Some(owner) = entry.owner {
             if owner != core {
                 self.coherence_stats.transfers += 1;
-                done = self.surrender(owner, line, want, at + self.snoop_cycles);
+                let snooped = self.send_to_core(owner, Load::Nothing, at);
+                done = self.surrender(owner, line, want, snooped + self.snoop_cycles);
             }
         } else if want == Want::Own {
             for other in entry.others(core) {
                 self.coherence_stats.invalidations += 1;
                 let latency = self.l1d[other.0 as usize].geometry().latency_cycles;
-                done = done.max(at + self.snoop_cycles + latency);
+                let snooped = self.send_to_core(other, Load::Nothing, at);
+                let answered = self.send_to_llc(line, Load::Nothing, snooped + self.snoop_cycles + latency);
+                done = done.max(answered);
                 self.drop_private(other, line);
             }
         }
@@ -157,7 +161,7 @@ impl System {
     /// level, and a pre-image below it goes before it.
     fn surrender(&mut self, owner: CoreId, line: LineAddr, want: Want, at: Cycle) -> Cycle {
         let mut done = at;
-        let mut tagged = false;
+        let (mut tagged, mut sent) = (false, false);
         for level in [LevelId::L2, LevelId::L1d] {
             let Some(slot) = self.array(level, owner).find(line) else { continue };
             let array = self.array(level, owner);
@@ -174,10 +178,14 @@ impl System {
             tagged |= version.tag.is_some();
             if (version.dirty || version.tag.is_some()) && !superseded {
                 done = done.max(self.put_below(LevelId::Llc, owner, version, done));
+                sent = true;
             }
             if self.halted {
                 return done;
             }
+        }
+        if !sent {
+            done = self.send_to_llc(line, Load::Nothing, done);
         }
         if want == Want::Own || tagged && self.exclusive_tags {
             self.drop_private(owner, line);
@@ -255,10 +263,11 @@ impl System {
         self.coherence_stats.upgrades += 1;
         let path: Cycle = LevelId::ALL.iter().map(|&level| self.array(level, core).geometry().latency_cycles).sum();
         self.pinned.push(line);
-        self.advance(at + path);
-        let taken = self.take_from_others(core, line, tx, Want::Own, at + path);
+        let asked = self.send_to_llc(line, Load::Nothing, at + path);
+        self.advance(asked);
+        let taken = self.take_from_others(core, line, tx, Want::Own, asked);
         self.pinned.pop();
-        let done = taken? + LevelId::ALL.len() as Cycle * self.response_cycles;
+        let done = self.send_to_core(core, Load::Nothing, taken?) + LevelId::ALL.len() as Cycle * self.response_cycles;
         if self.l1d[core.0 as usize].find(line).is_none() {
             return Ok(None);
         }

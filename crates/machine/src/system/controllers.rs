@@ -1,5 +1,6 @@
 //! The way to the controllers: writes with their acknowledgements, reads, and the passing of time.
 
+use super::persist_buffers::is_drain_token;
 use super::{Later, System};
 use durasim_design::{Accept, Hooks, LevelId, Token, Wait};
 use durasim_memory::{Command, Memory, Step, Write, WriteToken};
@@ -35,15 +36,19 @@ impl System {
         }
     }
 
+    fn is_clean_token(token: WriteToken) -> bool {
+        token.0 & CLEAN != 0
+    }
+
     fn is_design_token(token: WriteToken) -> bool {
-        token.0 & CLEAN == 0
+        !Self::is_clean_token(token) && !is_drain_token(token)
     }
 
     /// A write arrives at the controller of its line. The cycle in which it is accepted, or `None` if it waits.
     pub(super) fn submit(&mut self, core: CoreId, write: Write, at: Cycle) -> Option<Cycle> {
         self.advance(at);
         if let Some(token) = write.token {
-            if Self::is_design_token(token) {
+            if !Self::is_clean_token(token) {
                 *self.outstanding.entry(token.0).or_default() += 1;
             } else {
                 self.cleans[core.0 as usize] += 1;
@@ -95,7 +100,10 @@ impl System {
     }
 
     fn acknowledge(&mut self, token: WriteToken, line: LineAddr, at: Cycle) {
-        if !Self::is_design_token(token) {
+        if is_drain_token(token) {
+            return self.entry_drained(token, at);
+        }
+        if Self::is_clean_token(token) {
             let core = (token.0 & !CLEAN) as usize;
             self.cleans[core] -= 1;
             let home = at + LevelId::ALL.len() as Cycle * self.response_cycles;
@@ -262,7 +270,9 @@ impl System {
     /// The cycle in which a line that leaves the LLC finds a free write-back buffer.
     pub(super) fn wait_for_write_back_buffer(&mut self, at: Cycle) -> Cycle {
         let limit = self.write_back_buffers;
-        let room = |s: &System| s.pmem.inbound_len() <= limit && s.dram.inbound_len() <= limit;
+        // What drains from persist buffers waits there.
+        let waiting = |s: &System| if s.persist_buffers.exist() { 0 } else { s.pmem.inbound_len() };
+        let room = |s: &System| waiting(s) <= limit && s.dram.inbound_len() <= limit;
         if room(self) { at } else { self.wait_until(at, "a line waits for a write-back buffer", room) }
     }
 

@@ -21,17 +21,24 @@ impl System {
                 }
             }
         }
-        if self.domain.caches_are_durable() {
-            // Write-back buffers belong to the cache hierarchy: what left the LLC and waits for the queue survives.
+        if self.domain.llc_is_durable() {
+            // Write-back buffers belong to the last level: what left the LLC and waits for the queue survives.
             for write in self.pmem.inbound() {
                 pmem.write_masked(write.line, write.mask, &write.data);
             }
         }
-        let lines = self.cached_pmem_lines();
+        let mut lines = self.cached_pmem_lines();
+        if self.llc_alone_is_durable() {
+            lines.retain(|line| line.level == LevelId::Llc);
+        }
         let mut image = CrashImage::new(pmem);
         let view = CrashView { domain: self.domain, geometry: &self.geometry, lines: &lines, held: &held };
         let mut sink = CrashSink::new(&mut image, budget_bytes);
-        let complete = self.design.crash(&view, &mut sink);
+        let buffered = match self.persist_buffers.exist() {
+            true => self.persist_buffers.save(self.pmem.inbound(), &mut sink),
+            false => Ok(()),
+        };
+        let complete = buffered.and_then(|()| self.design.crash(&view, &mut sink));
         (image, complete)
     }
 
@@ -73,7 +80,11 @@ impl System {
 
     /// Bytes of persistent memory that are dirty in caches or wait in queues: what a run has not yet paid for.
     pub fn residual_dirty_bytes(&self) -> u64 {
-        let dirty = self.cached_pmem_lines().iter().filter(|l| l.dirty).count() as u64 * 64;
-        dirty + self.pmem.owed_bytes()
+        let dirty = match self.persist_buffers.exist() {
+            // Dirty lines are dropped by the caches: persist buffers owe them.
+            true => self.persist_buffers.resident_lines(),
+            false => self.cached_pmem_lines().iter().filter(|l| l.dirty).count(),
+        };
+        dirty as u64 * 64 + self.pmem.owed_bytes()
     }
 }

@@ -5,6 +5,7 @@
 //! out of its level only after it has arrived below, so that it is in at least one place at every persist event.
 
 use super::System;
+use super::interconnect::Load;
 use durasim_cache::{Slot, Version};
 use durasim_design::{Evict, Hooks, LevelId, LineTag, Merge};
 use durasim_memory::{Write, WriteToken};
@@ -38,7 +39,9 @@ impl System {
     fn victim(&mut self, level: LevelId, core: CoreId, line: LineAddr, incoming: LineTag, room: bool) -> Option<Slot> {
         if self.hooks.has(Hooks::VICTIM) {
             let (mut tags, mut ranks) = (std::mem::take(&mut self.view_tags), std::mem::take(&mut self.view_ranks));
-            self.array(level, core).set_view(line, &self.pinned, &mut tags, &mut ranks);
+            let pinned = std::mem::take(&mut self.pinned);
+            self.array_mut(level, core).set_view(line, &pinned, &mut tags, &mut ranks);
+            self.pinned = pinned;
             for tag in &mut tags {
                 *tag = self.live(*tag);
             }
@@ -58,8 +61,10 @@ impl System {
         if room {
             return None;
         }
-        let oldest = self.array(level, core).oldest(line, &self.pinned);
-        Some(oldest.expect("at most one line of a set is in service, and a set has at least two ways"))
+        let pinned = std::mem::take(&mut self.pinned);
+        let victim = self.array_mut(level, core).victim(line, &pinned);
+        self.pinned = pinned;
+        Some(victim.expect("at most one line of a set is in service, and a set has at least two ways"))
     }
 
     /// Evicts what lies in a slot; the cycle in which the slot is free.
@@ -116,7 +121,7 @@ impl System {
     pub(super) fn put_below(&mut self, level: LevelId, core: CoreId, version: Version, at: Cycle) -> Cycle {
         let line = version.line;
         self.pinned.push(line);
-        let mut at = at;
+        let mut at = if level == LevelId::Llc { self.send_to_llc(line, Load::Line, at) } else { at };
         if let Some(slot) = self.array(level, core).find(line) {
             let mut resident = self.array(level, core).version(slot);
             resident.tag = self.live(resident.tag);
@@ -141,6 +146,7 @@ impl System {
             return at;
         }
         let version = Version { tag: self.live(version.tag), ..version };
+        let arrives = level == LevelId::Llc && version.dirty;
         let array = self.array_mut(level, core);
         match array.find(line) {
             Some(slot) => {
@@ -150,6 +156,9 @@ impl System {
             None => {
                 array.insert(version, at);
             }
+        }
+        if arrives {
+            self.arrived_in_llc(core, line, at);
         }
         at
     }
@@ -172,6 +181,10 @@ impl System {
     /// A line leaves the LLC: its versions, oldest first, go to memory; with inclusion those above leave too.
     fn leave_llc(&mut self, line: LineAddr, at: Cycle) -> Cycle {
         let mut at = at;
+        if self.inclusive && self.llc_alone_is_durable() {
+            // What it keeps may not leave before the version that takes its place is as durable.
+            at = self.gather_in_llc(line, at).unwrap_or(at);
+        }
         // (level, core) of every copy, oldest version first.
         let mut copies = vec![(LevelId::Llc, CoreId(0))];
         if self.inclusive {
@@ -196,6 +209,9 @@ impl System {
             // What cores share is a copy of what the last level had.
             let copy = level != LevelId::Llc && !version.dirty && !self.owns(core, line);
             if (version.dirty || version.tag.is_some()) && !copy && !superseded && !self.was_discarded(version.tag) {
+                if level != LevelId::Llc {
+                    at = self.send_to_llc(line, Load::Line, at);
+                }
                 at = self.leave_caches(core, version, at);
             }
             // Oldest first here too: a dirty version left behind would be flushed over a newer one by a power failure.
@@ -213,6 +229,12 @@ impl System {
 
     /// A dirty or tagged version leaves the caches; the cycle in which a write-back buffer has taken it.
     fn leave_caches(&mut self, core: CoreId, version: Version, at: Cycle) -> Cycle {
+        if self.persist_buffers.exist() && self.is_pmem(version.line) {
+            if version.dirty {
+                self.drop_write_back(version.line, at);
+            }
+            return at;
+        }
         let at = self.wait_for_write_back_buffer(at);
         let line = version.line;
         if !self.is_pmem(line) {

@@ -127,7 +127,7 @@ impl System {
         }
     }
 
-    fn suspend(&mut self, core: CoreId, wait: Wait, at: Cycle, passed: bool) -> Passed {
+    pub(super) fn suspend(&mut self, core: CoreId, wait: Wait, at: Cycle, passed: bool) -> Passed {
         let (awaited, over_at) = match wait {
             Wait::Cycles(n) => (Awaited::Time, Some(at + n)),
             Wait::Acked(token) => {

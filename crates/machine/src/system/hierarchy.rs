@@ -2,6 +2,7 @@
 
 use super::System;
 use super::coherence::Want;
+use super::interconnect::Load;
 use durasim_cache::{Slot, Version};
 use durasim_design::{Actions, Fill, Hooks, LevelId, LineTag};
 use durasim_types::{CoreId, Cycle, Line, LineAddr, TxId};
@@ -119,13 +120,14 @@ impl System {
         if below && (want == Want::Read || self.owns(core, line)) && !self.moved_tx {
             return Ok(0);
         }
-        let asked = at
-            + self.l2[core.0 as usize].geometry().latency_cycles
-            + self.request_cycles
-            + self.llc.geometry().latency_cycles;
+        let mut asked = at + self.l2[core.0 as usize].geometry().latency_cycles + self.request_cycles;
+        if below {
+            asked = self.send_to_llc(line, Load::Nothing, asked);
+        }
+        let asked = asked + self.llc.geometry().latency_cycles;
         let done = self.take_from_others(core, line, tx, want, asked)?;
         // A line that is in the L2 has not to come from the last level, but the permission has.
-        Ok(if below { done - at } else { done - asked })
+        Ok(if below { self.send_to_core(core, Load::Nothing, done) - at } else { done - asked })
     }
 
     /// What others have comes down first, while nothing of this core has been moved. Then room is made in L1D, L2 and LLC
@@ -148,11 +150,13 @@ impl System {
         self.l2[index].stats.misses += 1;
         let start = self.l2_mshrs[index].acquire(after_l2 + self.request_cycles);
         let start = self.make_room(LevelId::L2, core, line, LineTag::NONE, start);
+        let start = self.send_to_llc(line, Load::Nothing, start);
 
         let after_llc = start + self.llc.geometry().latency_cycles;
         self.llc.stats.accesses += 1;
         if let Some(slot) = self.llc.find(line) {
-            let done = self.hit_below(LevelId::Llc, core, line, slot, after_llc) + 2 * up;
+            let done = self.hit_below(LevelId::Llc, core, line, slot, after_llc);
+            let done = self.send_to_core(core, Load::Line, done) + 2 * up;
             self.l2_mshrs[index].release_at(done);
             let slot = self.lift(LevelId::Llc, core, slot, done);
             self.note_arrival(core, line, want);
@@ -177,7 +181,10 @@ impl System {
         }
 
         let filled = self.fill(core, line, tx, start);
-        let end = filled.as_ref().map_or_else(|&cycle| cycle, |f| f.done + 3 * up);
+        let end = match &filled {
+            Ok(filled) => self.send_to_core(core, Load::Line, filled.done) + 3 * up,
+            Err(cycle) => *cycle,
+        };
         self.llc_mshrs.release_at(end);
         self.l2_mshrs[index].release_at(end);
         let Filled { data, tag, dirty, out, .. } = filled?;
@@ -307,7 +314,7 @@ impl System {
         self.debug_check(line);
         self.l1i_mshrs[index].release_at(done);
         if !self.l1i[index].has_room(line) {
-            let victim = self.l1i[index].oldest(line, &[]).expect("nothing is pinned in the L1I");
+            let victim = self.l1i[index].victim(line, &[]).expect("nothing is pinned in the L1I");
             self.l1i[index].stats.evictions += 1;
             self.l1i[index].remove(victim);
         }
@@ -332,11 +339,13 @@ impl System {
         }
         self.l2[index].stats.misses += 1;
         let start = self.make_room(LevelId::L2, core, line, LineTag::NONE, after_l2);
+        let start = self.send_to_llc(line, Load::Nothing, start);
         let after_llc = start + self.llc.geometry().latency_cycles;
         self.llc.stats.accesses += 1;
         let (data, done) = match self.llc.find(line) {
             Some(slot) => {
-                let done = self.hit_below(LevelId::Llc, core, line, slot, after_llc) + 2 * up;
+                let done = self.hit_below(LevelId::Llc, core, line, slot, after_llc);
+                let done = self.send_to_core(core, Load::Line, done) + 2 * up;
                 (*self.llc.data(slot), done)
             }
             None => {
@@ -344,7 +353,7 @@ impl System {
                 let start = self.llc_mshrs.acquire(after_llc);
                 let start = self.make_room(LevelId::Llc, core, line, LineTag::NONE, start);
                 let (data, done) = self.read_memory(line, start);
-                let done = done + 3 * up;
+                let done = self.send_to_core(core, Load::Line, done) + 3 * up;
                 self.llc_mshrs.release_at(done);
                 self.llc.insert(Version { line, data, dirty: false, tag: LineTag::NONE }, done);
                 (data, done)

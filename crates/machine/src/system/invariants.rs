@@ -42,6 +42,7 @@ impl System {
         if self.exclusive_tags {
             self.check_house(line, &private)?;
         }
+        self.check_persist_buffers(line)?;
         self.check_inclusion(line, &private)
     }
 

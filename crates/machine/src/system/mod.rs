@@ -11,20 +11,23 @@ mod crash;
 mod evict;
 mod gates;
 mod hierarchy;
+mod interconnect;
 mod invariants;
+mod nonvolatile_llc;
+mod persist_buffers;
 mod requests;
 mod rest;
 mod state;
 mod transactions;
 
 use crate::latency::Latency;
-use crate::{Inclusion, MachineConfig};
+use crate::{CacheConfig, Inclusion, MachineConfig};
 use durasim_cache::{CacheArray, Directory, Mshrs};
 use durasim_design::{Actions, Ctx, Durability, Geometry, Hooks, LevelId, LineTag, Row, SpecError};
 use durasim_memory::{ControllerStats, Memory, RowStats};
 use durasim_types::{
-    Clock, ConfigError, CoreId, Cycle, DataRange, Domain, Error, Journal, LineAddr, PAGE_BYTES, Pages, PersistEvent,
-    PhysAddr, Stats, TxId,
+    Clock, ConfigError, CoreId, Cycle, DataRange, Domain, Error, EventKind, Journal, LineAddr, PAGE_BYTES, Pages,
+    PersistEvent, PhysAddr, Rng, Stats, TxId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -32,6 +35,8 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::hash::Hasher;
 
 pub use coherence::CoherenceStats;
+use interconnect::Crossbar;
+use persist_buffers::PersistBuffers;
 pub(crate) use rest::Held;
 pub(crate) use state::{Read, Written};
 pub use transactions::TxStats;
@@ -67,6 +72,13 @@ impl Plan {
     /// Parameters of the design that are unknown or out of range, regions that do not fit.
     pub fn new(config: &MachineConfig, row: &Row, domain: Domain) -> Result<Self, ConfigError> {
         let hardware = &row.hardware;
+        if domain == Domain::Bbb && hardware.hooks != Hooks::NONE {
+            let problem = format!(
+                "{} keeps several versions of a line, which the persist buffers of {domain} would mix up",
+                hardware.name
+            );
+            return Err(ConfigError::new("domain", problem));
+        }
         let refuse = |e: SpecError| refused_by(hardware.name, e);
         let mut spec = (hardware.default_spec)();
         if let Some(section) = config.design.get(hardware.name) {
@@ -159,8 +171,11 @@ pub struct System {
     l1d_mshrs: Vec<Mshrs>,
     l2_mshrs: Vec<Mshrs>,
     llc_mshrs: Mshrs,
+    /// The links between private caches and the last level, if messages may have to wait there.
+    crossbar: Option<Crossbar>,
     pmem: Memory,
     dram: Memory,
+    persist_buffers: PersistBuffers,
     design: Box<dyn Durability>,
     hooks: Hooks,
     exclusive_tags: bool,
@@ -196,7 +211,7 @@ pub struct System {
     /// Aborts that a thread has not noticed yet.
     abort_notices: u32,
     event_count: u64,
-    event_kinds: [u64; 6],
+    event_kinds: [u64; EventKind::COUNT],
     stamp: Cycle,
     observer: Option<Box<dyn Observer>>,
     journal: Option<Box<dyn Journal>>,
@@ -219,9 +234,11 @@ impl System {
         let design = (hardware.build)(&plan.spec, &plan.geometry).map_err(|e| refused_by(hardware.name, e))?;
         let g = &plan.geometry;
         let cores = config.cores as usize;
-        let arrays = |level| (0..cores).map(|_| CacheArray::new(level)).collect::<Vec<_>>();
+        let arrays = |level, of: &CacheConfig| -> Vec<CacheArray> {
+            (0..cores).map(|_| CacheArray::with_replacement(level, of.replacement, 0)).collect()
+        };
         let mshrs = |n: u32| (0..cores).map(|_| Mshrs::new(n as usize)).collect::<Vec<_>>();
-        Ok(System {
+        let mut system = System {
             clock: g.clock,
             domain: plan.domain,
             inclusive: config.interconnect.inclusion == Inclusion::Inclusive,
@@ -232,10 +249,10 @@ impl System {
             hop_cycles: config.interconnect.hop_cycles,
             snoop_cycles: config.interconnect.snoop_cycles,
             write_back_buffers: config.interconnect.write_back_buffers as usize,
-            l1i: arrays(config.l1i.geometry()),
-            l1d: arrays(g.l1d),
-            l2: arrays(g.l2),
-            llc: CacheArray::new(g.llc),
+            l1i: arrays(config.l1i.geometry(), &config.l1i),
+            l1d: arrays(g.l1d, &config.l1d),
+            l2: arrays(g.l2, &config.l2),
+            llc: CacheArray::with_replacement(g.llc, config.llc.replacement, 0),
             directory: Directory::new(config.cores),
             coherence_stats: CoherenceStats::default(),
             reservations: vec![None; cores],
@@ -243,8 +260,13 @@ impl System {
             l1d_mshrs: mshrs(config.l1d.mshrs),
             l2_mshrs: mshrs(config.l2.mshrs),
             llc_mshrs: Mshrs::new(config.llc.mshrs as usize),
+            crossbar: Crossbar::new(&config.interconnect, cores),
             pmem: Memory::new(&config.pmem, Pages::new(PMEM_BASE, config.pmem.capacity_mib << 20)),
             dram: Memory::new(&config.dram, Pages::new(DRAM_BASE, config.dram.capacity_mib << 20)),
+            persist_buffers: match plan.domain {
+                Domain::Bbb => PersistBuffers::new(&config.bbb, cores),
+                _ => PersistBuffers::default(),
+            },
             exclusive_tags: design.tags_are_exclusive(),
             design,
             hooks: hardware.hooks,
@@ -268,7 +290,7 @@ impl System {
             moved_tx: false,
             abort_notices: 0,
             event_count: 0,
-            event_kinds: [0; 6],
+            event_kinds: [0; EventKind::COUNT],
             stamp: 0,
             observer: None,
             journal: None,
@@ -280,7 +302,17 @@ impl System {
             halted: false,
             error: None,
             geometry: plan.geometry.clone(),
-        })
+        };
+        system.seed(0);
+        Ok(system)
+    }
+
+    /// The seed of the run: each cache that chooses at random starts a sequence of its own from it.
+    pub fn seed(&mut self, seed: u64) {
+        let mut seeds = Rng::new(seed);
+        for array in self.l1i.iter_mut().chain(&mut self.l1d).chain(&mut self.l2).chain([&mut self.llc]) {
+            array.reseed(seeds.next_u64());
+        }
     }
 
     /// The machine's shape with the design in it.
@@ -319,12 +351,13 @@ impl System {
     }
 
     /// Persist events so far, by kind in the order of `EventKind::ALL`.
-    pub fn event_kinds(&self) -> [u64; 6] {
+    pub fn event_kinds(&self) -> [u64; EventKind::COUNT] {
         self.event_kinds
     }
 
-    /// Names the rare situations the design is in right now.
+    /// Names the rare situations the design, or the persist buffers, are in right now.
     pub fn marks(&self, mark: &mut dyn FnMut(&'static str)) {
+        self.persist_buffers.marks(mark);
         self.design.marks(mark);
     }
 
@@ -397,6 +430,7 @@ impl System {
         self.directory.digest(hasher);
         self.pmem.digest(hasher);
         self.dram.digest(hasher);
+        self.persist_buffers.digest(hasher);
         self.design.digest(hasher);
         hasher.write_u64(self.event_count);
         hasher.write_u64(self.tx_count);
@@ -410,6 +444,10 @@ impl System {
         self.coherence_stats = CoherenceStats::default();
         self.pmem.reset_stats();
         self.dram.reset_stats();
+        self.persist_buffers.reset_stats();
+        if let Some(crossbar) = &mut self.crossbar {
+            crossbar.reset_stats();
+        }
         self.tx_stats = TxStats::default();
         self.tx_latency.reset();
         self.design.reset_stats();
@@ -430,9 +468,13 @@ impl System {
         for (name, memory) in [("pmem", &self.pmem), ("dram", &self.dram)] {
             memory_stats(&mut stats, name, memory);
         }
-        for (kind, n) in durasim_types::EventKind::ALL.iter().zip(self.event_kinds) {
+        for (kind, n) in EventKind::ALL.iter().zip(self.event_kinds) {
             stats.count(format!("events.{}", kind.name()), n, "Persist events of this kind since the start");
         }
+        if let Some(crossbar) = &self.crossbar {
+            crossbar.stats(&mut stats);
+        }
+        self.persist_buffers.stats(&mut stats);
         self.design.stats(&mut stats);
         stats
     }

@@ -5,7 +5,7 @@ use super::coherence::Want;
 use super::gates::{Passed, Patience};
 use super::hierarchy::Found;
 use durasim_core::{Outcome, PendingStore};
-use durasim_design::{Gate, Hooks, LevelId};
+use durasim_design::{Gate, Hooks, LevelId, Wait};
 use durasim_types::{CoreId, Cycle, EventKind, LineAddr, PhysAddr, TxId, Write};
 
 #[inline]
@@ -180,6 +180,19 @@ impl System {
                 }
                 new_tag = Some(tag);
             }
+            if self.persist_buffers.exist()
+                && let Some(token) = self.persist_buffer_full(core, line, at)
+            {
+                if patience == Patience::Core {
+                    self.suspend(core, Wait::Acked(token), at, false);
+                    return Outcome::Pending;
+                }
+                at = self.resolve(Wait::Acked(token), at);
+                if self.halted {
+                    return Outcome::Done(at);
+                }
+                continue;
+            }
             // Carrying out actions may have moved other lines, never this one, which is pinned; but they may have
             // aborted the transaction of the store.
             if self.is_aborted(core) {
@@ -191,8 +204,15 @@ impl System {
                 None => self.note_store(store),
             }
             self.write_l1d(core, slot, store.addr, store.len, store.data);
-            if self.domain.caches_are_durable() {
+            if self.persist_buffers.exist() {
+                let data = *self.l1d[core.0 as usize].data(slot);
+                self.enter_persist_buffer(core, line, data);
+            }
+            if self.domain.stores_are_durable() {
                 self.event(EventKind::CacheStore, at, store.addr, Some(core));
+            }
+            if self.persist_buffers.exist() {
+                self.relieve_persist_buffer(core, at);
             }
             return Outcome::Done(at);
         }

@@ -1,0 +1,133 @@
+"""The presets say what the papers published: `published_parameters.csv` has a row for each parameter of each machine.
+
+A row names the keys where its values live. Without a conversion it gives a reason: the parameter is `built in` and
+cannot be chosen, it is `not modelled`, or the preset `differs`. The first two have keys too, those that the parameter
+would have: once such a key exists, the row has to be filled in.
+"""
+
+import csv
+import math
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import durasim as ds
+
+TABLE = Path(__file__).with_name("published_parameters.csv")
+ROWS = list(csv.DictReader(TABLE.read_text(encoding="utf-8").splitlines()))
+NAMES = [f"{row['machine']}: {row['component']}, {row['parameter']}" for row in ROWS]
+DESIGNS = ("hercules", "tc")
+KIB = 1024
+
+# From a published value, and the frequency in MHz, to what the key has to say.
+CONVERSIONS = {
+    "same": lambda value, _: value,
+    "thousand": lambda value, _: value * 1000,
+    "kib": lambda value, _: value * KIB,
+    "mib": lambda value, _: value * KIB * KIB,
+    "gib_to_mib": lambda value, _: value * KIB,
+    "ns": lambda value, mhz: math.ceil(value * mhz / 1000),
+    "one_less": lambda value, _: value - 1,
+    "kib_of_lines": lambda value, _: value * KIB / 64,
+    "kib_of_lines_of_4_cores": lambda value, _: value * KIB / 64 / 4,
+    "kib_of_64_bit_entries": lambda value, _: value * KIB / 8,
+    "bytes_of_bits": lambda value, _: value * 8,
+    "entries_of_id_bits": lambda value, _: 2**value,
+    # Sets that lack a way are as far apart as there are sets for each line that is missing.
+    "kib_of_32_kib_with_128_sets": lambda value, _: 128 / ((32 - value) * KIB / 64),
+}
+WORDS = ("text", "default")
+RANGES = ("settable", "allowed", "option")
+REASONS = ("built in: ", "not modelled: ", "differs: ")
+
+
+@cache
+def _effective(machine, design):
+    """What a run on the preset says of itself, with every default."""
+    result = ds.run(
+        design=design, workload="array-swap", machine=machine, ops=1,
+        workload_args={"populate": 4}, guest_output=lambda *_: None,
+    )  # fmt: skip
+    return result.to_dict()["configuration"]
+
+
+def _value(machine, key):
+    """The value of a key on a preset, or None."""
+    kind, _, path = key.partition(":")
+    design = path.split(".")[0] if kind == "design" else "hercules"
+    at = _effective(machine, design)
+    for part in (["design"] if kind == "design" else []) + path.split("."):
+        if not isinstance(at, dict) or part not in at:
+            return None
+        at = at[part]
+    return at
+
+
+def _exists(key):
+    """Whether a key can be set at all."""
+    kind, _, path = key.partition(":")
+    if kind == "workload":
+        return path in {workload.name for workload in ds.workloads()}
+    if kind == "argument":
+        name, argument = path.split(".")
+        workload = next(workload for workload in ds.workloads() if workload.name == name)
+        return argument in {known.name for known in workload.arguments}
+    schema = ds.machine_schema()
+    at = schema
+    for part in (["design"] if kind == "design" else []) + path.split("."):
+        while "$ref" in at or "anyOf" in at:
+            at = at["anyOf"][0] if "anyOf" in at else schema["$defs"][at["$ref"].split("/")[-1]]
+        if part not in at.get("properties", {}):
+            return False
+        at = at["properties"][part]
+    return True
+
+
+def _filled(row):
+    return row["conversion"] not in ("", *RANGES)
+
+
+FILLED = {name: row for name, row in zip(NAMES, ROWS, strict=True) if _filled(row)}
+
+
+@pytest.mark.parametrize("row", FILLED.values(), ids=FILLED)
+def test_a_preset_has_the_published_value(row):
+    keys, published = row["keys"].split(), row["published"].split("/")
+    for key, text in zip(keys, published, strict=True):
+        found = _value(row["machine"], key)
+        if row["conversion"] in WORDS:
+            assert str(found) == text, key
+        else:
+            mhz = _value(row["machine"], "machine:frequency_mhz")
+            assert found == CONVERSIONS[row["conversion"]](float(text), mhz), key
+
+
+@pytest.mark.parametrize("row", ROWS, ids=NAMES)
+def test_a_row_is_filled_in_or_says_why_not(row):
+    assert row["source"]
+    keys = row["keys"].split()
+    if row["conversion"]:
+        assert row["conversion"] in {*CONVERSIONS, *WORDS, *RANGES}
+        assert row["conversion"] == "option" or all(_exists(key) for key in keys)
+        return
+    assert row["reason"].startswith(REASONS)
+    if row["reason"].startswith("differs: "):
+        assert all(_exists(key) for key in keys)
+    else:
+        appeared = [key for key in keys if _exists(key)]
+        assert appeared == [], "what was not modelled can be set now: fill the row in"
+
+
+def test_what_an_experiment_gives_is_allowed():
+    for row in ROWS:
+        if row["conversion"] == "allowed":
+            name, argument = row["keys"].removeprefix("argument:").split(".")
+            workload = next(workload for workload in ds.workloads() if workload.name == name)
+            known = next(known for known in workload.arguments if known.name == argument)
+            assert known.maximum is None or known.maximum >= float(row["published"])
+
+
+def test_no_parameter_stands_twice():
+    assert len(set(NAMES)) == len(NAMES)
+    assert {row["machine"] for row in ROWS} == {"hercules-tecs23", "tc-dac17"}
