@@ -313,7 +313,9 @@ impl Core {
     pub fn run<P: Port>(&mut self, port: &mut P, until: Cycle, budget: u64) -> Exit {
         let last = self.instructions.saturating_add(budget);
         loop {
-            if let Some(exit) = self.finish_what_waits(port, until) {
+            if self.has_something_to_finish(until)
+                && let Some(exit) = self.finish_what_waits(port, until)
+            {
                 return exit;
             }
             if port.halted() {
@@ -331,8 +333,20 @@ impl Core {
         }
     }
 
+    /// Whether anything can come before the next instruction.
+    #[inline]
+    fn has_something_to_finish(&self, until: Cycle) -> bool {
+        self.pending
+            || self.unit.open_tx.is_some()
+            || self.pause.is_some()
+            || self.unfinished.is_some()
+            || self.unit.buffer.aborted.is_some()
+            || self.unit.buffer.attention() <= until.min(self.window.commit_cycle())
+    }
+
     /// Does what comes before the next instruction: takes notice of an abort, lets due entries leave the store buffer,
     /// and finishes what an executed instruction waits for.
+    #[inline(never)]
     fn finish_what_waits<P: Port>(&mut self, port: &mut P, until: Cycle) -> Option<Exit> {
         let id = self.unit.id;
         loop {

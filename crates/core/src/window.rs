@@ -340,7 +340,7 @@ impl Window {
 
     /// Issues an instruction dispatched in `dispatched` whose operands are there at `ready`.
     #[inline(always)]
-    pub fn issue(&mut self, shape: Shape, dispatched: Cycle, ready: Cycle) -> Cycle {
+    pub fn issue(&mut self, shape: &Shape, dispatched: Cycle, ready: Cycle) -> Cycle {
         let pool = usize::from(shape.pool) % POOLS;
         let mut earliest = ready.max(dispatched);
         if pool == MEMORY {
@@ -354,7 +354,7 @@ impl Window {
 
     /// The same on a unit that takes nothing else meanwhile.
     #[inline(never)]
-    fn issue_alone(&mut self, shape: Shape, earliest: Cycle) -> Cycle {
+    fn issue_alone(&mut self, shape: &Shape, earliest: Cycle) -> Cycle {
         let pool = usize::from(shape.pool) % POOLS;
         let busy = &self.busy[pool];
         let unit = (0..busy.len()).min_by_key(|&i| busy[i]).expect("every pool has a unit");
@@ -460,7 +460,7 @@ mod tests {
             let dispatched = window.dispatch(class, fetched, 0);
             let ready = window.operands(if chain { [5, 0, 0] } else { [0; 3] });
             let shape = shape(window, class);
-            let issued = window.issue(shape, dispatched, ready);
+            let issued = window.issue(&shape, dispatched, ready);
             window.leave_issue_queue(issued);
             let complete = issued + Cycle::from(shape.latency_cycles);
             window.write_register(if chain { 5 } else { 6 }, complete);
@@ -497,7 +497,7 @@ mod tests {
         let fetched = w.fetch(0);
         let dispatched = w.dispatch(Class::Load, fetched, 0);
         let load = shape(&w, Class::Load);
-        let issued = w.issue(load, dispatched, 0);
+        let issued = w.issue(&load, dispatched, 0);
         w.commit(Class::Load, issued + 500);
         for _ in 0..191 {
             assert!(w.dispatch(Class::IntAlu, 0, 0) < 100);

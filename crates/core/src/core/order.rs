@@ -32,7 +32,7 @@ impl Core {
         if let Some((_, executed)) = self.store_sets.last_store(self.hart.pc) {
             wait = wait.max(executed + self.config.store_wakeup_cycles);
         }
-        let issued = self.window.issue(shape, dispatched, wait);
+        let issued = self.window.issue(&shape, dispatched, wait);
         if self.unit.buffer.all_executed_by(issued + Cycle::from(shape.latency_cycles)) {
             return Ok(issued);
         }
@@ -67,7 +67,7 @@ impl Core {
             self.fetch_lines(port, inst)?;
             let fetched = self.window.fetch(self.line_ready);
             let dispatched = self.window.dispatch(Class::Load, fetched, 0);
-            issued = self.window.issue(shape, dispatched, ready);
+            issued = self.window.issue(&shape, dispatched, ready);
         }
     }
 }

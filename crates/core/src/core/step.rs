@@ -62,17 +62,23 @@ impl Core {
 
     /// Executes instructions from a place on; the last one's place and what follows it.
     fn run_code<P: Port>(&mut self, port: &mut P, until: Cycle, code: &[Decoded], first: usize) -> (usize, Next) {
-        for (index, &Decoded { inst, shape }) in code.iter().enumerate().skip(first) {
-            if index > first {
-                let clock = self.window.commit_cycle();
-                if clock > until || self.unit.buffer.attention() <= clock || port.halted() {
-                    return (index, Next::Again);
+        // From this cycle on somebody else acts first.
+        let mut stop = Cycle::MAX;
+        for (index, decoded) in code.iter().enumerate().skip(first) {
+            if self.window.commit_cycle() >= stop || index > first && port.halted() {
+                return (index, Next::Again);
+            }
+            if decoded.shape.plain {
+                if self.compute(port, decoded) == Next::Exit {
+                    return (index, Next::Exit);
+                }
+            } else {
+                let next = self.step(port, decoded.inst, decoded.shape);
+                if next != Next::Inst {
+                    return (index, next);
                 }
             }
-            let next = if shape.plain { self.compute(port, inst, shape) } else { self.step(port, inst, shape) };
-            if next != Next::Inst {
-                return (index, next);
-            }
+            stop = (until.saturating_add(1)).min(self.unit.buffer.attention());
         }
         (code.len(), Next::Block)
     }
@@ -98,11 +104,12 @@ impl Core {
 
     /// An instruction that only computes.
     #[inline(always)]
-    fn compute<P: Port>(&mut self, port: &mut P, inst: Inst, shape: Shape) -> Next {
-        let Some(fetched) = self.fetch(port, inst) else { return Next::Exit };
+    fn compute<P: Port>(&mut self, port: &mut P, decoded: &Decoded) -> Next {
+        let Decoded { inst, shape } = decoded;
+        let Some(fetched) = self.fetch(port, *inst) else { return Next::Exit };
         let dispatched = self.window.dispatch(shape.class, fetched, 0);
         let issued = self.window.issue(shape, dispatched, self.window.operands(shape.sources));
-        if let Err(stop) = execute(&mut self.hart, inst, &mut NoBus) {
+        if let Err(stop) = execute(&mut self.hart, *inst, &mut NoBus) {
             return self.leave(Exit::Fault(stop));
         }
         let complete = issued + Cycle::from(shape.latency_cycles);
@@ -147,10 +154,10 @@ impl Core {
                 match self.store_sets.last_store(pc) {
                     Some((set, executed)) => {
                         let wait = executed + self.config.store_wakeup_cycles;
-                        at_issue = self.window.issue(shape, dispatched, ready.max(wait));
+                        at_issue = self.window.issue(&shape, dispatched, ready.max(wait));
                         self.store_sets.executes(set, at_issue + Cycle::from(shape.latency_cycles));
                     }
-                    None => at_issue = self.window.issue(shape, dispatched, ready),
+                    None => at_issue = self.window.issue(&shape, dispatched, ready),
                 }
             }
             Class::Atomic | Class::System => {
@@ -161,7 +168,7 @@ impl Core {
             }
             _ => {}
         }
-        let issued = if at_issue > 0 { at_issue } else { self.window.issue(shape, dispatched, ready) };
+        let issued = if at_issue > 0 { at_issue } else { self.window.issue(&shape, dispatched, ready) };
         let executed = issued + Cycle::from(shape.latency_cycles);
         let mut execution = Execution {
             unit: &mut self.unit,
