@@ -1,4 +1,7 @@
-"""What `make bench` runs: simulation speed, beside other programs on the same computer, and the time that forks take.
+"""What `make bench` runs: simulation speed beside other programs, and what a simulation costs.
+
+The costs are instructions and memory of the host, how time grows with operations and cores, and the time that forks
+take. The last line is one line of JSON with the speeds.
 
 The others are an emulator and another simulator. All programs take turns, repetition by repetition, so that a busy
 moment of the computer does not fall on one of them alone; the median of the repetitions is shown. Speed is simulated
@@ -25,7 +28,7 @@ import typer
 from rich.table import Table
 
 import durasim
-from durasim import _core, api, options, output, render, toolchain
+from durasim import _core, api, growth, options, output, render, toolchain
 from durasim.errors import host_io, refusal
 from durasim.results import RunResult
 from durasim.scenario import DEFAULT_MACHINE, Scenario, machine_rows
@@ -34,8 +37,10 @@ from durasim.shell import Program
 WORKLOADS = ("btree", "array-swap")
 DESIGNS = ("opt", "hercules")
 # How fast cores take turns, by how far one may run ahead of the others.
-THREADS = 8
-SKEW_CYCLES = (0, 10, 100, 1000)
+THREADS = 4
+SKEW_CYCLES = (10, 100, 1000)
+# Items that are put in before a fast-forward ends: about 200 million instructions.
+FUNCTIONAL_POPULATE = {"btree": 100_000, "array-swap": 500_000}
 KERNEL = "bare-kernel"
 # rvsim needs some seconds for so many; durasim and the emulator repeat the measurement often enough.
 KERNEL_INSERTS = 10_000
@@ -47,6 +52,8 @@ _OTHER = "rvsim"
 FORKS = (("tiny", 200, 1_000, 50.0), (DEFAULT_MACHINE, 8_000, 20_000, 5_000.0))
 FORKED_DESIGN = "hercules"
 FORK_COUNT = 60
+# What a contender's speed is called in the line of JSON.
+DETAILED, SEVERAL_CORES, FUNCTIONAL = "mips", "mips_4core", "mips_functional"
 
 app = typer.Typer(cls=Program, pretty_exceptions_enable=False, add_completion=False, rich_markup_mode=None)
 
@@ -59,6 +66,9 @@ class Contender:
     simulator: str
     measure: Callable[[], float]
     mips: list[float] = field(default_factory=list)
+    design: str = ""
+    # The kind of its speed, if the line of JSON has it.
+    kind: str | None = None
 
     @property
     def median(self) -> float:
@@ -87,6 +97,9 @@ def bench(
     repetitions: Annotated[int, typer.Option("--repetitions", min=1, help="Turns that every program takes.")] = 3,
     ops: Annotated[int, typer.Option("--ops", min=1, help="Operations of the workloads.")] = 20_000,
     populate: Annotated[int, typer.Option("--populate", min=1, help="Items before them.")] = 20_000,
+    growth_ops: Annotated[
+        int, typer.Option("--growth-ops", min=growth.OPERATIONS[0], help="Largest run of the series of operations.")
+    ] = growth.OPERATIONS[-1],
     json: options.JsonFile = None,
 ) -> None:
     """Measure simulated MIPS, beside qemu-riscv64 (if installed) and rvsim (if installed)."""
@@ -101,12 +114,22 @@ def bench(
                     contender.mips.append(contender.measure())
                     bar.advance(task)
             forks = [_forks(*parameters) for parameters in FORKS]
+    operations, cores, memory = growth.with_operations(growth_ops), growth.with_cores(), growth.with_memory()
+    counted = growth.host_instructions(WORKLOADS, DESIGNS)
     document = _document(contenders, forks, repetitions, ops, populate)
+    document["growth"] = {
+        "operations": [asdict(cost) for cost in operations], "cores": [asdict(cost) for cost in cores],
+        "memory": asdict(memory), "host_instructions": [asdict(count) for count in counted],
+    }  # fmt: skip
     if json is not None:
         output.write_json(json, document)
     if json != output.STANDARD_OUTPUT:
         render.show(_table(contenders))
         render.show(_forks_table(forks))
+        render.show(growth.growth_table("array-swap by operations, opt, one core", operations))
+        render.show(growth.growth_table("array-swap by cores, opt, a thread on each", cores))
+        render.show(_costs_table(memory, counted))
+        output.write_stdout(dumps(_speeds(contenders)) + "\n")
 
 
 def _forks(machine: str, populate: int, between: int, goal_microseconds: float) -> Forks:
@@ -139,7 +162,8 @@ def _contenders(folder: Path, ops: int, populate: int) -> list[Contender]:
         last: dict[str, RunResult] = {}
         for design in DESIGNS:
             scenario = Scenario(design=design, workload=workload, ops=ops, workload_args=arguments)
-            contenders.append(Contender(workload, design, _simulate(scenario, last)))
+            simulate = _simulate(scenario, last)
+            contenders.append(Contender(workload, design, simulate, design=design, kind=DETAILED))
         if qemu is not None:
             pool = folder / f"{workload}.pool"
             scenario = Scenario(workload=workload, ops=ops, workload_args=(*arguments, ("pool-path", str(pool))))
@@ -147,14 +171,27 @@ def _contenders(folder: Path, ops: int, populate: int) -> list[Contender]:
             command = [qemu, elf, *scenario.guest_command("run", ops)]
             emulate = _emulate(command, [qemu, elf, "--help"], last, pool)
             contenders.append(Contender(workload, _EMULATOR, emulate))
-        for skew in SKEW_CYCLES:
-            settings = (f"skew_cycles={skew}",)
-            scenario = Scenario(workload=workload, ops=ops, threads=THREADS, workload_args=arguments, settings=settings)
-            name = f"opt, {THREADS} threads" + (f", skew {skew}" if skew else "")
-            contenders.append(Contender(workload, name, _simulate(scenario, {})))
+        for design, skew in [(design, 0) for design in DESIGNS] + [("opt", skew) for skew in SKEW_CYCLES]:
+            settings = (f"cores={THREADS}", f"skew_cycles={skew}")
+            scenario = Scenario(
+                design=design, workload=workload, ops=ops, threads=THREADS, workload_args=arguments, settings=settings
+            )
+            name = f"{design}, {THREADS} cores" + (f", skew {skew}" if skew else "")
+            kind = None if skew else SEVERAL_CORES
+            contenders.append(Contender(workload, name, _simulate(scenario, {}), design=design, kind=kind))
+        for design, warm in [(design, False) for design in DESIGNS] + [("opt", True)]:
+            # One operation behind the region's begin: nearly all is executed functionally.
+            more = (("populate", str(FUNCTIONAL_POPULATE[workload])),)
+            scenario = Scenario(
+                design=design, workload=workload, ops=1, workload_args=more, fast_forward="roi", warm=warm
+            )
+            name = f"{design}, fast-forward" + (", warm" if warm else "")
+            kind = None if warm else FUNCTIONAL
+            contenders.append(Contender(workload, name, _simulate(scenario, {}), design=design, kind=kind))
     linux, bare = _build_kernel(folder, "linux"), _build_kernel(folder, "bare")
     last = {}
-    contenders.append(Contender(KERNEL, "opt", _simulate(Scenario(elf=os.fspath(linux)), last)))
+    simulate = _simulate(Scenario(elf=os.fspath(linux)), last)
+    contenders.append(Contender(KERNEL, "opt", simulate, design="opt", kind=DETAILED))
     if qemu is not None:
         # The kernel does nothing but its work; a workload that only prints its help starts as any program does.
         idle = [qemu, os.fspath(toolchain.build(WORKLOADS[0], "markers")), "--help"]
@@ -247,11 +284,41 @@ def _reference(contenders: list[Contender], program: str, simulator: str) -> flo
     return found[0] if found else None
 
 
+def _costs_table(memory: growth.MemoryCost, counted: list[growth.HostInstructions]) -> Table:
+    table = Table(title="what a detailed simulation costs the host", show_header=False)
+    table.add_column("what")
+    table.add_column("value", justify="right")
+    for simulated, peak in zip(memory.simulated_bytes, memory.peak_rss_bytes, strict=True):
+        table.add_row(f"peak memory, {simulated >> 20} MiB simulated", f"{peak / 2**20:.0f} MiB")
+    table.add_row("host bytes per simulated byte, between the two", f"{memory.host_bytes_per_simulated_byte:.2f}")
+    for count in counted:
+        what = f"host instructions per instruction, {count.workload} under {count.design}"
+        table.add_row(what, f"{count.per_instruction:.0f}")
+    return table
+
+
+def _speeds(contenders: list[Contender]) -> dict[str, Any]:
+    """Speeds by kind, workload and design, and ratios: how many times faster the emulator is, and we than the other."""
+    speeds: dict[str, Any] = {kind: {} for kind in (DETAILED, SEVERAL_CORES, FUNCTIONAL, "ratio_qemu", "ratio_rvsim")}
+    for contender in contenders:
+        if contender.kind is None:
+            continue
+        mips = contender.median
+        speeds[contender.kind].setdefault(contender.program, {})[contender.design] = round(mips, 2)
+        if contender.kind == DETAILED:
+            emulator, other = (_reference(contenders, contender.program, name) for name in (_EMULATOR, _OTHER))
+            if emulator:
+                speeds["ratio_qemu"].setdefault(contender.program, {})[contender.design] = round(emulator / mips, 2)
+            if other:
+                speeds["ratio_rvsim"].setdefault(contender.program, {})[contender.design] = round(mips / other, 2)
+    return speeds
+
+
 def _document(
     contenders: list[Contender], forks: list[Forks], repetitions: int, ops: int, populate: int
 ) -> dict[str, Any]:
     return {
-        "schema": "durasim-bench/1",
+        "schema": "durasim-bench/2",
         "durasim_version": durasim.__version__,
         "machine": DEFAULT_MACHINE,
         "repetitions": repetitions,
