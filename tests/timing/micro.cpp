@@ -156,9 +156,11 @@ Line* make_lines(u64 count, const char* memory) {
         lines[i].next = &lines[(i + 1) % count];
         lines[i].random = random >> 33 & 1;
     }
-    // Dirty lines would be written home during the first walks.
+    // Dirty lines would be written home during the first walks, and where reads go first the last ones would wait in the
+    // queue for ever, and answer reads.
     for (u64 i = 0; i < count; ++i) durasim_flush(&lines[i]);
     durasim_full_fence();
+    ::usleep(5000);
     return lines;
 }
 

@@ -1,8 +1,8 @@
 """Microbenchmarks with known answers: what a kernel of micro.cpp costs is what a formula says of the configuration.
 
 Each formula stands beside its test and takes its numbers from the configuration that the run reports. It is tried with
-several values of everything that occurs in it. A kernel prints what N and 2 N of its iterations cost; the difference by N is
-free of what begins and ends a run.
+several values of everything that occurs in it. A kernel prints what N and 2 N of its iterations cost; the difference by
+N is free of what begins and ends a run.
 """
 
 from __future__ import annotations
@@ -93,7 +93,8 @@ class Formulas:
         if level == "l1d":
             return self.latency("l1d")
         if level == "l2":
-            return self.latency("l1d") + self.links["request_cycles"] + self.latency("l2") + self.links["response_cycles"]
+            links = self.links["request_cycles"] + self.links["response_cycles"]
+            return self.latency("l1d") + self.latency("l2") + links
         if level == "llc":
             return self.down() + 2 * self.links["response_cycles"]
         return self.down() + self.below_llc(level)
@@ -263,6 +264,19 @@ def test_loads_of_the_l1d_are_bound_by_its_ports(measure: Measure, count: int) -
     assert measure("loads", 2000, "l1d", {"core.units.memory.count": count}).cost / UNROLLED == about(1 / count)
 
 
+@pytest.mark.parametrize("width", [1, 2, 4, 16])
+@pytest.mark.parametrize("banks", [1, 8])
+def test_lines_of_the_last_level_take_the_width_of_their_link(measure: Measure, width: int, banks: int) -> None:
+    settings = {
+        "interconnect.topology": "crossbar", "interconnect.link_width_bytes": width, "interconnect.llc_banks": banks,
+    }  # fmt: skip
+    # A request takes a cycle on its way to a bank, and a line as many as it is wider than the link on its way back.
+    one = measure("chase", 2 * LINES["llc"] // UNROLLED, "llc", settings)
+    assert one.cost / UNROLLED == about(one.formulas.address + one.formulas.path("llc") + 1 + 64 / width)
+    many = measure("loads", 500, "llc", settings)
+    assert many.cost / UNROLLED == about(64 / width)
+
+
 # Stores.
 
 
@@ -341,8 +355,8 @@ def test_half_of_all_random_branches_are_mispredicted_at_the_configured_price(
     assert mispredictions == pytest.approx(0.5, abs=0.01)
     f = measured.formulas
     alu = f.core["units"]["int_alu"]["latency_cycles"]
-    # The chain stands still while the bit is extracted and the branch executed in a cycle, the front end starts again, and
-    # the branch back to the begin of the loop ends a cycle of fetching.
+    # The chain stands still while the bit is extracted and the branch executed in a cycle, the front end starts again,
+    # and the branch back to the begin of the loop ends a cycle of fetching.
     price = alu + 1 + f.front_end + 1
     assert measured.mean_cost == about(CHAIN * alu + mispredictions * price)
 
@@ -352,14 +366,15 @@ def test_half_of_all_random_branches_are_mispredicted_at_the_configured_price(
 def test_a_mispredicted_branch_behind_a_miss_adds_its_price_to_it(
     measure: Measure, memory: str, settings: Settings
 ) -> None:
-    measured = measure("late-branches", 2000, memory, settings)
+    measured = measure("late-branches", 12_000, memory, settings)
     mispredictions = measured.stat("core.mispredictions") / measured.iterations
     f = measured.formulas
     miss = f.address + f.path(memory)
-    price = measured.mean_cost - miss
     # The branch executes in a cycle, and that back to the begin of the loop ends a cycle of fetching.
-    assert measured.mean_cost == about(miss + mispredictions * (1 + f.front_end + 1))
-    assert price / mispredictions == pytest.approx(2 + f.front_end, rel=0.1)
+    price = 1 + f.front_end + 1
+    assert measured.mean_cost == about(miss + mispredictions * price)
+    # The miss is much longer: the price by itself.
+    assert (measured.mean_cost - miss) / mispredictions == about(price)
 
 
 @pytest.mark.parametrize("rob_entries", [64, 128, 256])

@@ -239,7 +239,8 @@ impl Links {
             "pmem.media.banks=1024",
             "pmem.media.bandwidth_mb_per_s=10000000",
         ];
-        let sets: Vec<&str> = wide.into_iter().chain(own.iter().map(String::as_str)).chain(sets.iter().copied()).collect();
+        let sets: Vec<&str> =
+            wide.into_iter().chain(own.iter().map(String::as_str)).chain(sets.iter().copied()).collect();
         machine(design, domain, &sets)
     }
 
@@ -365,31 +366,33 @@ fn reads_in_service_are_bound_by_banks_and_the_read_queue() {
 
 #[test]
 fn a_miss_waits_for_a_write_back_buffer_at_the_pace_of_the_media() {
-    // The set of the LLC holds eight dirty lines; each of eight loads at once pushes one out. The queue holds one of them
-    // until the media has written it, so many wait in buffers and one more at their entrance; the next one has to wait
-    // until that one has moved on.
+    // The set of the LLC holds eight dirty lines; each of seven misses pushes one out, the next one when the one before
+    // has its line. The queue holds one of them until the media has written it, as many as there are buffers wait behind
+    // it and one more at their entrance; the next one leaves the LLC when that one has moved on.
     for buffers in 1..=4u64 {
         let sets = [
             format!("interconnect.write_back_buffers={buffers}"),
             "pmem.controller.write_queue_entries=1".into(),
+            "pmem.media.write_latency_ns=1000".into(),
             "llc.size_bytes=4096".into(),
         ];
         let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
-        let mut system = LINKS[0].machine("opt", Domain::Adr, &sets);
+        let links = LINKS[0];
+        let mut system = links.machine("opt", Domain::Adr, &sets);
         let mut now = T;
         for n in 0..8 {
             now = store(&mut system, same_set(PMEM_BASE, n), now) + 1000;
         }
         let at = now + 100_000;
-        let alone = LINKS[0].down() + LINKS[0].memory();
-        let took: Vec<Cycle> = (0..8).map(|n| load(&mut system, same_set(DRAM_BASE, n), at) - at).collect();
-        let dram = alone - 2 * 150 + 2 * 50;
-        // The lines of DRAM are in banks of their own, 10 cycles apart on the channel.
-        let waits = |n: u64| n.saturating_sub(buffers + 1) * WRITE;
-        for (n, &cycles) in took.iter().enumerate() {
-            let n = n as u64;
-            let expected = dram + waits(n);
-            assert!((expected..=expected + 10 * n).contains(&cycles), "{buffers} buffers, load {n}: {cycles}");
+        let miss = links.down() + 2 * 50 + 3 * links.response;
+        // The media begin with the first one as soon as it is there.
+        let (mut issued, first) = (at, at + links.down());
+        for n in 0..7u64 {
+            let moved_on = n.checked_sub(buffers + 1).map_or(0, |writes| first + writes * 2000);
+            let leaves = (issued + links.down()).max(moved_on);
+            let done = load(&mut system, same_set(DRAM_BASE, n), issued);
+            assert_eq!(done, leaves - links.down() + miss, "{buffers} buffers, load {n}");
+            issued = done;
         }
     }
 }
