@@ -109,6 +109,13 @@ class Formulas:
         }[registers_of]
         return self.path(level) - before
 
+    def store_path(self, level: str) -> float:
+        """The same for a line that pushes out one that was stored to. If memory is near, the line that leaves takes the
+        channel before the request of the one that comes."""
+        if level not in ("dram", "pmem"):
+            return self.path(level)
+        return self.path(level) + max(0, self.transfer(level) - self.links["memory_request_cycles"])
+
     @property
     def dispatch_to_store(self) -> int:
         """From the dispatch of a store to the cycle in which it may leave the store buffer, after its commit."""
@@ -296,7 +303,7 @@ def test_stores_that_miss_are_bound_by_the_store_buffer(
     )
     f = measured.formulas
     answer = 0 if pipelined else f.latency("l1d")
-    round_trip = answer + 1 + f.core["rename_to_dispatch_cycles"] + f.dispatch_to_store + f.path(level)
+    round_trip = answer + 1 + f.core["rename_to_dispatch_cycles"] + f.dispatch_to_store + f.store_path(level)
     assert measured.cost / UNROLLED == about(max(round_trip / (entries - 1), answer))
 
 
@@ -309,7 +316,7 @@ def test_stores_that_ask_for_their_lines_in_turn_take_the_whole_way_each(
     # Total store order without prefetches of ownership. A pipelined store leaves in the cycle after the line has come.
     settings = {"core.ownership_prefetch": False, "core.pipelined_stores": pipelined, "core.store_queue_entries": 16}
     measured = measure("stores", 500, level, settings | links(ways))
-    assert measured.cost / UNROLLED == about(measured.formulas.path(level) + (1 if pipelined else 0))
+    assert measured.cost / UNROLLED == about(measured.formulas.store_path(level) + (1 if pipelined else 0))
 
 
 @pytest.mark.parametrize("prefetch", [True, False])
@@ -321,7 +328,7 @@ def test_stores_to_the_l1d_leave_every_cycle_or_behind_each_others_answers(
         settings = {
             "core.ownership_prefetch": prefetch, "core.pipelined_stores": pipelined, "l1d.latency_cycles": latency,
         }  # fmt: skip
-        assert measure("stores", 2000, "l1d", settings).cost / UNROLLED == about(expected)
+        assert measure("stores", 6000, "l1d", settings).cost / UNROLLED == about(expected)
 
 
 # Branches.
@@ -519,11 +526,11 @@ def test_atomic_operations_of_two_cores_hand_a_line_to_and_fro(measure: Measure,
 
 @pytest.mark.parametrize("settings", SHARING)
 def test_stores_of_two_cores_hand_a_line_to_and_fro(measure: Measure, settings: Settings) -> None:
-    measured = measure("shared-stores", 4000, "l1d", {"core.ownership_prefetch": False} | settings)
+    measured = measure("shared-stores", 16_000, "l1d", {"core.ownership_prefetch": False} | settings)
     assert measured.cost == about(fenced(measured.formulas) + measured.formulas.transfer_between_cores())
 
 
 @pytest.mark.xfail(reason="a line that has come for a store may leave for another core before the store writes it")
 def test_a_store_writes_the_line_that_it_has_asked_for(measure: Measure) -> None:
-    measured = measure("shared-stores", 4000, "l1d", {"core.ownership_prefetch": True})
+    measured = measure("shared-stores", 16_000, "l1d", {"core.ownership_prefetch": True})
     assert measured.cost == about(fenced(measured.formulas) + measured.formulas.transfer_between_cores())
