@@ -6,16 +6,18 @@ mod front_end;
 mod later;
 mod order;
 mod stats;
+mod step;
 
 pub use stats::CoreStats;
 
 use crate::branch::Predictor;
-use crate::execution::{AtCommit, Execution, MemoryUnit};
-use crate::store_buffer::{Entry, Leave};
+use crate::execution::{AtCommit, MemoryUnit};
+use crate::shape::Code;
+use crate::store_buffer::Leave;
 use crate::store_sets::StoreSets;
-use crate::{CoreConfig, Fences, Outcome, Port, StoreBuffer, tlb::Tlb, window::Window};
-use durasim_isa::{Access, BlockCache, BlockId, Class, FenceSet, Flow, Hart, Inst, Stop, execute};
-use durasim_types::{CoreId, Cycle, TxId, VirtAddr};
+use crate::{CoreConfig, Outcome, Port, StoreBuffer, tlb::Tlb, window::Window};
+use durasim_isa::{BlockCache, BlockId, FenceSet, Hart, Stop};
+use durasim_types::{CoreId, Cycle, TxId};
 use serde::{Deserialize, Serialize};
 use std::hash::Hasher;
 
@@ -108,8 +110,11 @@ pub struct Core {
     unit: MemoryUnit,
     #[serde(skip)]
     blocks: BlockCache,
+    /// The same code with what the window needs to know of it; it is away while a block is executed.
+    #[serde(skip)]
+    code: Code,
     /// The guest's line (address divided by 64) that the front end is at.
-    fetched_line: Option<VirtAddr>,
+    fetched_line: u64,
     line_ready: Cycle,
     checkpoint: Option<Hart>,
     /// The decoded block that is being executed, and how far it is.
@@ -125,7 +130,13 @@ pub struct Core {
     pending: bool,
     instructions: u64,
     stats: CoreStats,
+    /// Why the instruction at hand hands control back.
+    #[serde(skip)]
+    exit: Option<Exit>,
 }
+
+/// No line of code.
+const NO_LINE: u64 = u64::MAX;
 
 impl Core {
     /// A core whose hart starts at `hart.pc`, beside an L1D of this latency.
@@ -149,7 +160,8 @@ impl Core {
             },
             config: config.clone(),
             blocks: BlockCache::new(),
-            fetched_line: None,
+            code: Code::default(),
+            fetched_line: NO_LINE,
             line_ready: 0,
             checkpoint: None,
             position: None,
@@ -159,6 +171,7 @@ impl Core {
             pending: false,
             instructions: 0,
             stats: CoreStats::default(),
+            exit: None,
         }
     }
 
@@ -203,15 +216,16 @@ impl Core {
 
     fn forget_code(&mut self) {
         self.blocks.clear();
+        self.code.clear();
         self.position = None;
-        self.fetched_line = None;
+        self.fetched_line = NO_LINE;
     }
 
     /// Goes on behind a system call that took the configured time, not before `earliest`. The hart's pc is there.
     pub fn resume_after_system_call(&mut self, earliest: Cycle) {
         self.window.restart((self.window.commit_cycle() + self.config.system_call_cycles).max(earliest));
         self.unit.lease_end = 0;
-        self.fetched_line = None;
+        self.fetched_line = NO_LINE;
     }
 
     /// Executes no further instruction until the store buffer is empty; [`Core::run`] then answers [`Exit::Empty`].
@@ -243,7 +257,7 @@ impl Core {
         self.hart = context.hart;
         self.unit.open_tx = context.open_tx;
         self.checkpoint = context.checkpoint;
-        self.fetched_line = None;
+        self.fetched_line = NO_LINE;
         self.position = None;
         self.window.restart(from.max(self.window.commit_cycle()));
     }
@@ -392,191 +406,4 @@ impl Core {
         self.roll_back(cycle, code);
         None
     }
-
-    /// The block at the pc, and the position in it.
-    #[inline]
-    fn block<P: Port>(&mut self, port: &mut P) -> Result<(BlockId, usize), Stop> {
-        if let Some(position) = self.position.take() {
-            return Ok(position);
-        }
-        let Core { blocks, unit, hart, .. } = self;
-        let block = blocks.get(hart.pc, |addr| {
-            let phys = unit.translate(port, addr, Access::Execute)?;
-            Ok(port.code(unit.id, phys))
-        })?;
-        Ok((block, 0))
-    }
-
-    fn run_block<P: Port>(&mut self, port: &mut P, until: Cycle) -> Option<Exit> {
-        let (block, first) = match self.block(port) {
-            Ok(found) => found,
-            Err(stop) => return Some(Exit::Fault(stop)),
-        };
-        for index in first..self.blocks.insts(block).len() {
-            if index > first {
-                let clock = self.window.commit_cycle();
-                if clock > until || self.unit.buffer.attention() <= clock || port.halted() {
-                    self.position = Some((block, index));
-                    return None;
-                }
-            }
-            let inst = self.blocks.insts(block)[index];
-            match self.step(port, inst) {
-                Next::Inst => {}
-                Next::Again => {
-                    self.position = Some((block, index));
-                    return None;
-                }
-                Next::Later => {
-                    self.position = (index + 1 < self.blocks.insts(block).len()).then_some((block, index + 1));
-                    return None;
-                }
-                Next::Block => return None,
-                Next::Exit(exit) => return Some(exit),
-            }
-        }
-        None
-    }
-
-    #[inline]
-    fn step<P: Port>(&mut self, port: &mut P, inst: Inst) -> Next {
-        let class = inst.class();
-        let stores = matches!(class, Class::Store | Class::CacheBlock | Class::Marker);
-        // Two entries: a store may cross a line.
-        if stores && !self.unit.buffer.has_room(2) {
-            self.pause = Some(Pause::Room);
-            self.was_full = true;
-            return Next::Again;
-        }
-        if class == Class::Atomic && !self.unit.buffer.is_empty() {
-            self.pause = Some(Pause::Empty);
-            return Next::Again;
-        }
-        let fetched = match self.fetch(port, inst) {
-            Ok(fetched) => fetched,
-            Err(stop) => return Next::Exit(Exit::Fault(stop)),
-        };
-        let room = if stores && std::mem::take(&mut self.was_full) { self.unit.buffer.left() } else { 0 };
-        let dispatched = self.window.dispatch(class, fetched, room);
-        let mut ready = self.window.operands(inst.sources());
-        let mut at_issue = 0;
-        match class {
-            Class::Load => {
-                let issued = match self.issue_load(port, inst, dispatched, ready) {
-                    Ok(issued) => issued,
-                    Err(stop) => return Next::Exit(Exit::Fault(stop)),
-                };
-                at_issue = issued;
-            }
-            Class::Store => {
-                let pc = self.hart.pc;
-                match self.store_sets.last_store(pc) {
-                    Some((set, executed)) => {
-                        let wait = executed + self.config.store_wakeup_cycles;
-                        at_issue = self.window.issue(class, dispatched, ready.max(wait));
-                        self.store_sets.executes(set, at_issue + self.window.latency(class));
-                    }
-                    None => at_issue = self.window.issue(class, dispatched, ready),
-                }
-            }
-            Class::Atomic | Class::System => {
-                ready = ready.max(self.window.commit_cycle() + self.config.serialize_cycles);
-                if class == Class::Atomic && self.config.fences == Fences::All && inst.rm & 1 != 0 {
-                    ready += self.barrier_cycles();
-                }
-            }
-            _ => {}
-        }
-        let issued = if at_issue > 0 { at_issue } else { self.window.issue(class, dispatched, ready) };
-        let executed = issued + self.window.latency(class);
-        let mut execution = Execution {
-            unit: &mut self.unit,
-            port,
-            at: executed,
-            done: executed,
-            at_commit: None,
-            instructions: self.instructions,
-        };
-        let flow = match execute(&mut self.hart, inst, &mut execution) {
-            Ok(flow) => flow,
-            Err(stop) => return Next::Exit(Exit::Fault(stop)),
-        };
-        let (complete, at_commit) = (execution.done, execution.at_commit);
-        let loads = matches!(class, Class::Load | Class::Atomic);
-        self.window.leave_issue_queue(if loads { complete } else { issued });
-        self.window.write_register(inst.dest(), complete);
-        let committed = self.window.commit(class, complete);
-        self.instructions += 1;
-        match class {
-            Class::Load => self.stats.loads += 1,
-            Class::Store => self.stats.stores += 1,
-            Class::Atomic if self.config.fences == Fences::All && inst.rm & 2 != 0 => {
-                self.hold(committed + self.barrier_cycles());
-            }
-            _ => {}
-        }
-
-        let pc = self.hart.pc;
-        let next_pc = pc + u64::from(inst.len);
-        let mut next = Next::Inst;
-        match flow {
-            Flow::Next if class == Class::Branch => {
-                self.branch(inst, class, false, next_pc, next_pc, complete);
-                self.hart.pc = next_pc;
-                next = Next::Block;
-            }
-            Flow::Next => self.hart.pc = next_pc,
-            Flow::Jump(target) => {
-                self.branch(inst, class, true, target, next_pc, complete);
-                self.hart.pc = target;
-                next = Next::Block;
-            }
-            Flow::Ecall => {
-                self.stats.system_calls += 1;
-                self.unfinished = Some((AtCommit::Environment(Exit::SystemCall), committed));
-            }
-            Flow::Ebreak => self.unfinished = Some((AtCommit::Environment(Exit::Breakpoint), committed)),
-        }
-        match at_commit {
-            Some(AtCommit::Store(store)) => self.unit.buffer.push(Entry::Store(store), committed, complete, pc),
-            Some(AtCommit::Split(low, high)) => {
-                self.unit.buffer.push(Entry::Store(low), committed, complete, pc);
-                self.unit.buffer.push(Entry::Store(high), committed, complete, pc);
-            }
-            Some(AtCommit::Block(op, line)) => self.unit.buffer.push(Entry::Block(op, line), committed, committed, pc),
-            Some(work) => self.unfinished = Some((work, committed)),
-            None => {}
-        }
-        if self.unfinished.is_some() {
-            if let Some(exit) = self.start_commit(port) {
-                return Next::Exit(exit);
-            }
-            if class == Class::FenceI {
-                return Next::Block;
-            }
-            if self.unfinished.is_some() {
-                return Next::Later;
-            }
-        }
-        if class == Class::Load
-            && self.unit.open_tx.is_some()
-            && self.unit.buffer.aborted.is_none()
-            && let Some((cycle, code)) = port.take_abort(self.unit.id)
-        {
-            self.unit.buffer.abort(cycle, code);
-        }
-        if self.unit.buffer.aborted.is_some() { Next::Block } else { next }
-    }
-}
-
-enum Next {
-    /// The next one of the block.
-    Inst,
-    /// The same one, once what it waits for has come.
-    Again,
-    /// The next one of the block, once this one is finished.
-    Later,
-    /// What is at the pc.
-    Block,
-    Exit(Exit),
 }

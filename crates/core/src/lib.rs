@@ -7,6 +7,7 @@ mod core;
 mod execution;
 mod port;
 mod saved_array;
+mod shape;
 mod store_buffer;
 mod store_sets;
 mod tlb;

@@ -3,6 +3,7 @@
 //! units. Nothing of a wrong path is executed: a misprediction delays the next fetch, and what the reorder buffer would
 //! hold of the wrong path by then has to be dropped before anything is renamed.
 
+use crate::shape::Shape;
 use crate::{CoreConfig, UnitConfig};
 use durasim_cache::Page;
 use durasim_isa::Class;
@@ -12,19 +13,26 @@ use serde::{Deserialize, Serialize};
 /// Cycles the issue calendar looks ahead; claims further ahead share entries, which only ever delays.
 const CALENDAR: usize = 8192;
 const POOLS: usize = 5;
+/// The pool of loads and stores.
+const MEMORY: usize = 4;
 /// From the execution of what causes a squash to the reorder buffer, and from there back through dispatch, rename and
 /// decode to the front end.
 const SQUASH_SIGNAL_CYCLES: Cycle = 5;
 /// A longer gap between two fetches is a wait for something, not the pace of the front end.
 const FETCH_STEP_MAX: Cycle = 2;
 
-/// How many operations started in one cycle, by pool of units.
+/// How many operations started in one cycle, by pool of units and in all: counters of five bits. The slot is empty for a
+/// later round of the calendar than its own.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Slot {
-    cycle: Cycle,
-    total: u8,
-    used: [u8; POOLS],
+    round: u32,
+    counts: u32,
 }
+
+const COUNT_BITS: u32 = 5;
+const COUNT_MASK: u32 = (1 << COUNT_BITS) - 1;
+/// The counter of all pools together.
+const TOTAL: u32 = POOLS as u32 * COUNT_BITS;
 
 /// Which pool of units a class uses.
 const fn pool(class: Class) -> usize {
@@ -32,7 +40,7 @@ const fn pool(class: Class) -> usize {
         Class::IntMul | Class::IntDiv => 1,
         Class::FpAdd => 2,
         Class::FpMul | Class::FpFused | Class::FpDiv | Class::FpSqrt => 3,
-        Class::Load | Class::Store | Class::Atomic | Class::CacheBlock => 4,
+        Class::Load | Class::Store | Class::Atomic | Class::CacheBlock => MEMORY,
         _ => 0,
     }
 }
@@ -50,7 +58,7 @@ impl Lane {
         Lane { width, cycle: 0, used: 0 }
     }
 
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, earliest: Cycle) -> Cycle {
         if earliest > self.cycle {
             self.cycle = earliest;
@@ -81,7 +89,7 @@ impl Ring {
         Ring { freed: vec![0; entries as usize], next: 0 }
     }
 
-    #[inline]
+    #[inline(always)]
     fn free_from(&self) -> Cycle {
         self.freed[self.next]
     }
@@ -93,7 +101,7 @@ impl Ring {
         after(young) + after(old)
     }
 
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, freed: Cycle) {
         self.freed[self.next] = freed;
         self.next += 1;
@@ -103,54 +111,68 @@ impl Ring {
     }
 }
 
-/// How many instructions wait in the issue queue: a calendar of the cycles in which they will leave it.
+/// How many instructions wait in the issue queue: a calendar of the cycles in which they will leave it. It is brought to
+/// the present only when that could matter.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct IssueQueue {
     entries: u32,
+    /// Those that have not left up to `now`.
     waiting: u32,
     /// Every instruction that leaves up to this cycle has left.
     now: Cycle,
+    /// The last cycle in which somebody asked for room.
+    asked: Cycle,
     leaving: Page<u16>,
 }
 
+/// Twice what the calendar reaches from the present, so that the present may be ahead of `now`.
+const LEAVING: usize = 2 * CALENDAR;
+
 impl IssueQueue {
     fn new(entries: u32) -> Self {
-        IssueQueue { entries, waiting: 0, now: 0, leaving: vec![0; CALENDAR].into() }
+        IssueQueue { entries, waiting: 0, now: 0, asked: 0, leaving: vec![0; LEAVING].into() }
     }
 
     /// Goes on to `cycle`.
-    #[inline]
     fn advance(&mut self, cycle: Cycle) {
         if cycle <= self.now {
             return;
         }
         if self.waiting > 0 {
-            let last = cycle.min(self.now + CALENDAR as Cycle);
+            let last = cycle.min(self.now + LEAVING as Cycle);
             let leaving = self.leaving.write();
             for at in self.now + 1..=last {
-                self.waiting -= u32::from(std::mem::take(&mut leaving[at as usize % CALENDAR]));
+                self.waiting -= u32::from(std::mem::take(&mut leaving[at as usize % LEAVING]));
             }
         }
         self.now = cycle;
     }
 
     /// The first cycle, not before `cycle`, in which there is room.
-    #[inline]
+    #[inline(always)]
     fn room(&mut self, cycle: Cycle) -> Cycle {
-        self.advance(cycle);
+        self.asked = self.asked.max(cycle);
+        if self.waiting >= self.entries || self.asked - self.now >= CALENDAR as Cycle {
+            self.find_room();
+        }
+        self.asked
+    }
+
+    fn find_room(&mut self) {
+        self.advance(self.asked);
         while self.waiting >= self.entries {
             self.advance(self.now + 1);
         }
-        self.now.max(cycle)
+        self.asked = self.now;
     }
 
     /// An instruction that was let in leaves at `cycle`. One that waits longer than the calendar reaches counts as
     /// leaving at its end.
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, cycle: Cycle) {
-        if cycle > self.now {
-            let at = cycle.min(self.now + CALENDAR as Cycle - 1);
-            self.leaving.write()[at as usize % CALENDAR] += 1;
+        if cycle > self.asked {
+            let at = cycle.min(self.asked + CALENDAR as Cycle - 1);
+            self.leaving.write()[at as usize % LEAVING] += 1;
             self.waiting += 1;
         }
     }
@@ -165,6 +187,8 @@ pub struct Window {
     squash_width: u64,
     width: u8,
     units: [UnitConfig; POOLS],
+    /// How many units each pool has.
+    limits: [u8; POOLS],
     latencies: [(Cycle, bool); 20],
     fetch: Lane,
     /// Instructions fetched, and the cycles that took without what the front end waited for.
@@ -215,6 +239,7 @@ impl Window {
             squash_width: config.squash_width.into(),
             width: config.width as u8,
             units,
+            limits: units.map(|unit| unit.count as u8),
             latencies,
             fetch: Lane::new(config.width),
             fetched: 0,
@@ -240,7 +265,7 @@ impl Window {
     }
 
     /// Fetches the next instruction, not before `ready` (its line in the instruction cache).
-    #[inline]
+    #[inline(always)]
     pub fn fetch(&mut self, ready: Cycle) -> Cycle {
         let last = self.fetch.cycle;
         let cycle = self.fetch.take(ready.max(self.front.free_from()));
@@ -273,7 +298,7 @@ impl Window {
 
     /// Renames an instruction fetched in `fetched`, not before `room` (a free entry of the store queue); the cycle of its
     /// dispatch. Rename hears of an entry that became free in the cycle after.
-    #[inline]
+    #[inline(always)]
     pub fn dispatch(&mut self, class: Class, fetched: Cycle, room: Cycle) -> Cycle {
         let mut free = self.rob.free_from().max(room);
         if class == Class::Load {
@@ -307,63 +332,73 @@ impl Window {
     }
 
     /// When the operands in these registers are there.
-    #[inline]
+    #[inline(always)]
     pub fn operands(&self, sources: [u8; 3]) -> Cycle {
         let [a, b, c] = sources.map(|r| self.registers[usize::from(r) & 63]);
         a.max(b).max(c)
     }
 
     /// Issues an instruction dispatched in `dispatched` whose operands are there at `ready`.
-    #[inline]
-    pub fn issue(&mut self, class: Class, dispatched: Cycle, ready: Cycle) -> Cycle {
-        let pool = pool(class);
-        let (latency, pipelined) = self.latencies[class as usize];
+    #[inline(always)]
+    pub fn issue(&mut self, shape: Shape, dispatched: Cycle, ready: Cycle) -> Cycle {
+        let pool = usize::from(shape.pool) % POOLS;
         let mut earliest = ready.max(dispatched);
-        if pool == 4 {
+        if pool == MEMORY {
             earliest = earliest.max(self.memory_floor);
         }
-        let mut unit = 0;
-        if !pipelined {
-            let busy = &self.busy[pool];
-            unit = (0..busy.len()).min_by_key(|&i| busy[i]).expect("every pool has a unit");
-            earliest = earliest.max(busy[unit]);
+        if !shape.pipelined {
+            return self.issue_alone(shape, earliest);
         }
-        let limit = self.units[pool].count as u8;
+        self.claim(pool, earliest)
+    }
+
+    /// The same on a unit that takes nothing else meanwhile.
+    #[inline(never)]
+    fn issue_alone(&mut self, shape: Shape, earliest: Cycle) -> Cycle {
+        let pool = usize::from(shape.pool) % POOLS;
+        let busy = &self.busy[pool];
+        let unit = (0..busy.len()).min_by_key(|&i| busy[i]).expect("every pool has a unit");
+        let cycle = self.claim(pool, earliest.max(busy[unit]));
+        self.busy[pool][unit] = cycle + Cycle::from(shape.latency_cycles);
+        cycle
+    }
+
+    /// The first cycle from `earliest` on in which the pool and the issue width have room for one more.
+    #[inline(always)]
+    fn claim(&mut self, pool: usize, earliest: Cycle) -> Cycle {
+        let (width, limit) = (u32::from(self.width), u32::from(self.limits[pool]));
+        let shift = pool as u32 * COUNT_BITS;
         let mut cycle = earliest;
         let calendar = self.calendar.write();
         loop {
             let slot = &mut calendar[cycle as usize % CALENDAR];
-            if slot.cycle < cycle {
-                *slot = Slot { cycle, ..Slot::default() };
+            let round = (cycle / CALENDAR as Cycle) as u32;
+            if slot.round < round {
+                *slot = Slot { round, counts: 0 };
             }
-            if slot.used[pool] < limit && slot.total < self.width {
-                slot.used[pool] += 1;
-                slot.total += 1;
-                break;
+            if slot.counts >> shift & COUNT_MASK < limit && slot.counts >> TOTAL < width {
+                slot.counts += 1 << shift | 1 << TOTAL;
+                return cycle;
             }
             cycle += 1;
         }
-        if !pipelined {
-            self.busy[pool][unit] = cycle + latency;
-        }
-        cycle
     }
 
     /// An instruction leaves the issue queue in `cycle`: at its issue, a load when its data is there, since it may have to
     /// issue again until then.
-    #[inline]
+    #[inline(always)]
     pub fn leave_issue_queue(&mut self, cycle: Cycle) {
         self.waiting.push(cycle);
     }
 
-    /// Cycles from issue to result, for classes whose latency is fixed.
-    #[inline]
-    pub fn latency(&self, class: Class) -> Cycle {
-        self.latencies[class as usize].0
+    /// The pool of units of a class, the cycles from issue to result, and whether the units are pipelined.
+    pub(crate) fn unit(&self, class: Class) -> (u8, u32, bool) {
+        let (latency, pipelined) = self.latencies[class as usize];
+        (pool(class) as u8, latency as u32, pipelined)
     }
 
     /// The register holds its new value at `cycle`.
-    #[inline]
+    #[inline(always)]
     pub fn write_register(&mut self, register: u8, cycle: Cycle) {
         if register != 0 {
             self.registers[usize::from(register) & 63] = cycle;
@@ -371,7 +406,7 @@ impl Window {
     }
 
     /// Commits the oldest instruction, complete at `complete`.
-    #[inline]
+    #[inline(always)]
     pub fn commit(&mut self, class: Class, complete: Cycle) -> Cycle {
         let cycle = self.commit.take(complete + self.complete_to_commit_cycles);
         self.rob.push(cycle);
@@ -413,15 +448,21 @@ impl Window {
 mod tests {
     use super::*;
 
+    fn shape(window: &Window, class: Class) -> Shape {
+        let (pool, latency_cycles, pipelined) = window.unit(class);
+        Shape { class, plain: false, pool, pipelined, sources: [0; 3], dest: 0, latency_cycles }
+    }
+
     fn run(window: &mut Window, n: usize, class: Class, chain: bool) -> Cycle {
         let mut last = 0;
         for _ in 0..n {
             let fetched = window.fetch(0);
             let dispatched = window.dispatch(class, fetched, 0);
             let ready = window.operands(if chain { [5, 0, 0] } else { [0; 3] });
-            let issued = window.issue(class, dispatched, ready);
+            let shape = shape(window, class);
+            let issued = window.issue(shape, dispatched, ready);
             window.leave_issue_queue(issued);
-            let complete = issued + window.latency(class);
+            let complete = issued + Cycle::from(shape.latency_cycles);
             window.write_register(if chain { 5 } else { 6 }, complete);
             last = window.commit(class, complete);
         }
@@ -455,7 +496,8 @@ mod tests {
         let mut w = window();
         let fetched = w.fetch(0);
         let dispatched = w.dispatch(Class::Load, fetched, 0);
-        let issued = w.issue(Class::Load, dispatched, 0);
+        let load = shape(&w, Class::Load);
+        let issued = w.issue(load, dispatched, 0);
         w.commit(Class::Load, issued + 500);
         for _ in 0..191 {
             assert!(w.dispatch(Class::IntAlu, 0, 0) < 100);

@@ -16,6 +16,14 @@ pub struct BlockId {
     len: u32,
 }
 
+impl BlockId {
+    /// The places of the block's instructions among all decoded ones.
+    #[inline]
+    pub fn range(self) -> std::ops::Range<usize> {
+        self.start as usize..self.start as usize + self.len as usize
+    }
+}
+
 const NO_BLOCK: BlockId = BlockId { start: 0, len: 0 };
 
 /// Entries of the direct-mapped table in front of the map; a power of two.
@@ -109,6 +117,11 @@ impl BlockCache {
     #[inline]
     pub fn insts(&self, block: BlockId) -> &[Inst] {
         &self.decoded.insts[block.start as usize..][..block.len as usize]
+    }
+
+    /// All decoded instructions from a place on.
+    pub fn decoded_from(&self, first: usize) -> &[Inst] {
+        &self.decoded.insts[first..]
     }
 
     /// Forgets all blocks; ids handed out before mean nothing afterwards.

@@ -154,7 +154,7 @@ impl Core {
         }
         self.was_full = false;
         self.position = None;
-        self.fetched_line = None;
+        self.fetched_line = super::NO_LINE;
         self.window.restart(cycle);
     }
 }

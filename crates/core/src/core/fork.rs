@@ -14,6 +14,7 @@ impl Core {
             store_sets: self.store_sets.clone(),
             unit: self.unit.clone(),
             blocks: self.blocks.clone(),
+            code: self.code.clone(),
             fetched_line: self.fetched_line,
             line_ready: self.line_ready,
             checkpoint: self.checkpoint.clone(),
@@ -24,6 +25,7 @@ impl Core {
             pending: self.pending,
             instructions: self.instructions,
             stats: self.stats,
+            exit: None,
         }
     }
 }

@@ -1,33 +1,38 @@
 //! The front end: fetch lines of code, follow predictions, start again behind wrong ones.
 
-use super::Core;
+use super::{Core, NO_LINE};
 use crate::Port;
 use crate::branch::BranchKind;
 use durasim_isa::{Access, Class, Inst, Stop};
-use durasim_types::{Cycle, LINE_BYTES, VirtAddr};
+use durasim_types::{Cycle, LINE_BYTES};
 
 impl Core {
-    /// Fetches the line(s) of an instruction and takes a place in the fetch group. A line is fetched once for all
-    /// instructions executed from it in a row.
-    #[inline]
-    pub(super) fn fetch<P: Port>(&mut self, port: &mut P, inst: Inst) -> Result<Cycle, Stop> {
+    /// Whether the front end is at the line of an instruction, and has all of it.
+    #[inline(always)]
+    pub(super) fn is_fetched(&self, inst: Inst) -> bool {
+        let pc = self.hart.pc;
+        pc / LINE_BYTES == self.fetched_line && pc % LINE_BYTES + u64::from(inst.len) <= LINE_BYTES
+    }
+
+    /// Fetches the line(s) of an instruction. A line is fetched once for all instructions executed from it in a row; both
+    /// halves of an instruction that crosses a line are needed.
+    #[inline(never)]
+    pub(super) fn fetch_lines<P: Port>(&mut self, port: &mut P, inst: Inst) -> Result<(), Stop> {
         let pc = self.hart.pc;
         let last = pc + u64::from(inst.len) - 1;
-        if self.fetched_line != Some(VirtAddr(pc / LINE_BYTES)) {
+        if pc / LINE_BYTES != self.fetched_line {
             self.fetch_line(port, pc)?;
         }
-        // Both halves of an instruction that crosses a line are needed.
         if last / LINE_BYTES != pc / LINE_BYTES {
             self.fetch_line(port, last)?;
         }
-        Ok(self.window.fetch(self.line_ready))
+        Ok(())
     }
 
-    #[inline(never)]
     fn fetch_line<P: Port>(&mut self, port: &mut P, addr: u64) -> Result<(), Stop> {
         let phys = self.unit.translate(port, addr, Access::Execute)?;
         self.line_ready = port.fetch(self.unit.id, phys.line(), self.window.fetch_cycle());
-        self.fetched_line = Some(VirtAddr(addr / LINE_BYTES));
+        self.fetched_line = addr / LINE_BYTES;
         Ok(())
     }
 
@@ -47,7 +52,7 @@ impl Core {
         }
         // The wrong path has moved on to other lines.
         if prediction.mispredicted {
-            self.fetched_line = None;
+            self.fetched_line = NO_LINE;
         }
     }
 }

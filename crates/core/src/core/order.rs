@@ -3,6 +3,7 @@
 
 use super::Core;
 use crate::Port;
+use crate::shape::Shape;
 use durasim_isa::{Access, Class, Inst, Op, Stop};
 use durasim_types::Cycle;
 
@@ -23,6 +24,7 @@ impl Core {
         &mut self,
         port: &mut P,
         inst: Inst,
+        shape: Shape,
         dispatched: Cycle,
         ready: Cycle,
     ) -> Result<Cycle, Stop> {
@@ -30,11 +32,11 @@ impl Core {
         if let Some((_, executed)) = self.store_sets.last_store(self.hart.pc) {
             wait = wait.max(executed + self.config.store_wakeup_cycles);
         }
-        let issued = self.window.issue(Class::Load, dispatched, wait);
-        if self.unit.buffer.all_executed_by(issued + self.window.latency(Class::Load)) {
+        let issued = self.window.issue(shape, dispatched, wait);
+        if self.unit.buffer.all_executed_by(issued + Cycle::from(shape.latency_cycles)) {
             return Ok(issued);
         }
-        self.issue_behind_stores(port, inst, ready, issued)
+        self.issue_behind_stores(port, inst, shape, ready, issued)
     }
 
     #[inline(never)]
@@ -42,6 +44,7 @@ impl Core {
         &mut self,
         port: &mut P,
         inst: Inst,
+        shape: Shape,
         ready: Cycle,
         mut issued: Cycle,
     ) -> Result<Cycle, Stop> {
@@ -50,7 +53,7 @@ impl Core {
         let Ok(phys) = self.unit.translate(port, addr, Access::Read) else { return Ok(issued) };
         let granularity = self.config.store_sets.violation_granularity_bytes.into();
         loop {
-            let executed = issued + self.window.latency(Class::Load);
+            let executed = issued + Cycle::from(shape.latency_cycles);
             let Some((store_pc, resolved)) =
                 self.unit.buffer.passed_by(phys, load_bytes(inst.op), executed, granularity)
             else {
@@ -60,10 +63,11 @@ impl Core {
             self.store_sets.violation(store_pc, self.hart.pc);
             self.window.squash(self.window.fetch_cycle(), resolved);
             self.window.redirect(resolved + self.config.mispredict_redirect_cycles);
-            self.fetched_line = None;
-            let fetched = self.fetch(port, inst)?;
+            self.fetched_line = super::NO_LINE;
+            self.fetch_lines(port, inst)?;
+            let fetched = self.window.fetch(self.line_ready);
             let dispatched = self.window.dispatch(Class::Load, fetched, 0);
-            issued = self.window.issue(Class::Load, dispatched, ready);
+            issued = self.window.issue(shape, dispatched, ready);
         }
     }
 }
