@@ -1,6 +1,7 @@
 //! Times of requests that concern several cores. The formula: the request goes down to the directory beside the last level
-//! (L1, L2 and LLC latency), from there to the other core and back (`snoop_cycles` and the latency of the slowest level
-//! there that has a copy), and is then answered by the last level, with a response cycle for each level on the way up.
+//! (L1, L2 and LLC latency, `request_cycles` between them), from there to the other core and back (`snoop_cycles` and the
+//! latency of the slowest level there that has a copy), and is then answered by the last level, with a response cycle for
+//! each level on the way up.
 
 use durasim_core::{Outcome, PendingStore};
 use durasim_machine::{DRAM_BASE, MachineConfig, Plan, System, presets};
@@ -90,4 +91,41 @@ fn a_line_nobody_else_has_is_written_without_asking() {
     let mut system = machine(100, &[]);
     load(&mut system, 3, DRAM_BASE, 0);
     assert_eq!(store(&mut system, 3, 1, T), T);
+}
+
+#[test]
+fn a_transfer_takes_the_configured_sum_whatever_it_consists_of() {
+    let points = [(L1, L2, LLC), (5, 3, 17), (2, 20, 50)];
+    let links = [(0, 1, 0), (1, 1, 25), (9, 4, 25), (3, 2, 140)];
+    for ((l1, l2, llc), (request, response, snoop)) in points.into_iter().flat_map(|p| links.map(|l| (p, l))) {
+        let sets = [
+            format!("interconnect.request_cycles={request}"),
+            format!("interconnect.response_cycles={response}"),
+            format!("l1d.latency_cycles={l1}"),
+            format!("l2.latency_cycles={l2}"),
+            format!("llc.latency_cycles={llc}"),
+        ];
+        let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
+        let mut system = machine(snoop, &sets);
+        let down = l1 + request + l2 + request + llc;
+        // The owner has the line in L1D and L2; the last level answers.
+        let transfer = down + snoop + l1.max(l2) + 2 * response;
+        // Readers are asked in their L1D; the answer is a permission that goes all the way up, and is used there.
+        let upgrade = down + snoop + l1 + 3 * response + l1;
+        store(&mut system, 0, 0, 0);
+        let mut at = T;
+        for n in 1..40 {
+            let (writer, other) = ((n % 2) as u16, ((n + 1) % 2) as u16);
+            let done = store(&mut system, writer, n, at);
+            assert_eq!(done - at, transfer, "a store takes it from the other writer");
+            at = done + 50;
+            let (value, done) = load(&mut system, other, DRAM_BASE, at);
+            assert_eq!((value, done - at), (n, transfer), "a load takes a copy");
+            at = done + 50;
+            let done = store(&mut system, writer, n, at);
+            assert_eq!(done - at, upgrade, "the writer takes the copy away");
+            at = done + 50;
+        }
+        assert_eq!(system.check_all_lines(), Ok(()));
+    }
 }

@@ -2,8 +2,8 @@
 //!
 //! The formula for a load that finds its line in a level: the latencies of all levels down to it, plus one response
 //! cycle for each level on the way up. Memory adds its read latency and one response more. That is what gem5's classic
-//! caches do with `tag_latency` on the way down and `response_latency` on the way up; their crossbars, which add a
-//! cycle or two for each hop, have no counterpart here.
+//! caches do with `tag_latency` on the way down and `response_latency` on the way up. Their crossbars are
+//! `request_cycles` for each level that a request leaves and two numbers for the way to memory and back; `tiny` has none.
 
 use durasim_core::{Outcome, PendingStore};
 use durasim_isa::CacheBlockOp;
@@ -202,4 +202,259 @@ fn a_commit_of_tc_takes_the_write_of_its_cache() {
     let store = PendingStore { addr: PMEM_BASE, len: 8, data: 1, tx: Some(tx) };
     let Outcome::Done(now) = system.store(CORE, &store, T) else { panic!("refused") };
     assert_eq!(system.tx_commit(CORE, tx, now), Outcome::Done(now + 50));
+}
+
+/// What `tiny` leaves at zero: cycles between levels on the way down, up, to memory and back.
+#[derive(Clone, Copy)]
+struct Links {
+    request: Cycle,
+    response: Cycle,
+    to_memory: Cycle,
+    from_memory: Cycle,
+}
+
+const LINKS: [Links; 3] = [
+    Links { request: 0, response: 1, to_memory: 0, from_memory: 0 },
+    Links { request: 1, response: 2, to_memory: 3, from_memory: 1 },
+    Links { request: 7, response: 5, to_memory: 20, from_memory: 11 },
+];
+
+impl Links {
+    /// `tiny` with these links, 2 GHz so that nothing is rounded, and queues that hold nothing up but what `sets` name.
+    fn machine(self, design: &str, domain: Domain, sets: &[&str]) -> System {
+        let own = [
+            format!("interconnect.request_cycles={}", self.request),
+            format!("interconnect.response_cycles={}", self.response),
+            format!("interconnect.memory_request_cycles={}", self.to_memory),
+            format!("interconnect.memory_response_cycles={}", self.from_memory),
+        ];
+        let wide = [
+            "frequency_mhz=2000",
+            "l1d.mshrs=1024",
+            "l2.mshrs=1024",
+            "llc.mshrs=1024",
+            "llc.size_bytes=65536",
+            "dram.media.banks=1024",
+            "pmem.controller.read_queue_entries=1024",
+            "pmem.media.banks=1024",
+            "pmem.media.bandwidth_mb_per_s=10000000",
+        ];
+        let sets: Vec<&str> =
+            wide.into_iter().chain(own.iter().map(String::as_str)).chain(sets.iter().copied()).collect();
+        machine(design, domain, &sets)
+    }
+
+    fn down(self) -> Cycle {
+        DOWN + 2 * self.request
+    }
+
+    /// From the last level to memory and all the way up.
+    fn memory(self) -> Cycle {
+        self.to_memory + 2 * 150 + self.from_memory + 3 * self.response
+    }
+}
+
+/// Of the persistent memory of [`Links::machine`], in cycles of 2 GHz.
+const WRITE: Cycle = 200;
+
+fn line(n: u64) -> PhysAddr {
+    PMEM_BASE.plus(64 * n)
+}
+
+#[test]
+fn every_level_takes_its_lookup_its_request_and_its_response() {
+    for links in LINKS {
+        let mut system = links.machine("opt", Domain::Adr, &["l1d.size_bytes=256", "l1i.size_bytes=256"]);
+        let from_l2 = L1 + links.request + L2 + links.response;
+        let from_llc = links.down() + 2 * links.response;
+        assert_eq!(load(&mut system, line(0), T), T + links.down() + links.memory());
+        let mut now = T;
+        let mut after = |system: &mut System, lines: std::ops::Range<u64>| {
+            for n in lines {
+                now = load(system, line(n), now) + 1000;
+            }
+            now
+        };
+        // The L1D has four lines, the L2 has 32.
+        let at = after(&mut system, 1..6);
+        assert_eq!(load(&mut system, line(0), at), at + from_l2);
+        let at = after(&mut system, 1..40);
+        assert_eq!(load(&mut system, line(0), at), at + from_llc);
+        // Code takes the same way, in an L1I of the same latency.
+        let mut fetch = |n: u64, at: Cycle| system.fetch_code(CORE, line(n).line(), at) - at;
+        let at = at + 10_000;
+        assert_eq!(fetch(100, at), links.down() + links.memory());
+        assert_eq!(fetch(100, at + 1000), L1);
+        assert_eq!(fetch(0, at + 2000), from_l2);
+        assert_eq!(fetch(3, at + 3000), from_llc);
+    }
+}
+
+/// Loads of `count` lines that all issue at [`T`], and the cycles each takes.
+fn loads_at_once(system: &mut System, lines: std::ops::Range<u64>, at: Cycle) -> Vec<Cycle> {
+    lines.map(|n| load(system, line(n), at) - at).collect()
+}
+
+/// The seven picoseconds that the fastest channel takes for a line may come to so many cycles.
+const ROUNDING: Cycle = 4;
+
+/// As many as `at_once` are in service at a time, each for `hold` cycles.
+fn assert_in_turns(took: &[Cycle], at_once: u64, first: Cycle, hold: Cycle, what: &str) {
+    for (n, &cycles) in took.iter().enumerate() {
+        let expected = first + n as u64 / at_once * hold;
+        assert!((expected..=expected + ROUNDING).contains(&cycles), "{what}, load {n}: {cycles}, not {expected}");
+    }
+}
+
+#[test]
+fn misses_share_the_mshrs_of_each_level() {
+    for links in LINKS {
+        let alone = links.down() + links.memory();
+        let below_l2 = LLC + links.memory();
+        // A register is taken when the request has left the level, and free when the data is at the core.
+        let below_l1d = L2 + links.request + below_l2;
+        for (level, hold) in [("l1d", below_l1d), ("l2", below_l2), ("llc", links.memory())] {
+            for registers in [1, 2, 5, 16] {
+                let mut system = links.machine("opt", Domain::Adr, &[&format!("{level}.mshrs={registers}")]);
+                let took = loads_at_once(&mut system, 0..30, T);
+                assert_in_turns(&took, registers, alone, hold, &format!("{registers} of {level}"));
+            }
+        }
+        // Lines that the last level has: only the L2 and the L1D are asked for registers.
+        let back = 2 * links.response;
+        for (level, hold) in [("l1d", L2 + links.request + LLC + back), ("l2", LLC + back), ("llc", 0)] {
+            let mut system = links.machine("opt", Domain::Adr, &[&format!("{level}.mshrs=3")]);
+            loads_at_once(&mut system, 0..100, T);
+            let took = loads_at_once(&mut system, 0..30, T + 100_000);
+            let alone = links.down() + back;
+            assert_in_turns(&took, if level == "llc" { 30 } else { 3 }, alone, hold, level);
+        }
+    }
+}
+
+#[test]
+fn lines_from_memory_follow_each_other_at_the_pace_of_the_channel() {
+    for links in LINKS {
+        // Cycles of 2 GHz for 64 bytes.
+        for (bandwidth_mb_per_s, cycles) in [(1000, 128), (6400, 20), (12_800, 10), (32_000, 4), (64_000, 2)] {
+            let set = format!("pmem.media.bandwidth_mb_per_s={bandwidth_mb_per_s}");
+            let mut system = links.machine("opt", Domain::Adr, &[&set]);
+            let took = loads_at_once(&mut system, 0..50, T);
+            assert_eq!(took, (0..50).map(|n| links.down() + links.memory() + n * cycles).collect::<Vec<_>>());
+        }
+        // Without shared links the last level answers as many as ask.
+        let mut system = links.machine("opt", Domain::Adr, &[]);
+        loads_at_once(&mut system, 0..100, T);
+        let took = loads_at_once(&mut system, 0..50, T + 100_000);
+        assert_eq!(took, vec![links.down() + 2 * links.response; 50]);
+    }
+}
+
+#[test]
+fn reads_in_service_are_bound_by_banks_and_the_read_queue() {
+    let links = LINKS[1];
+    let alone = links.down() + links.memory();
+    // Adjacent lines lie in different banks.
+    for at_once in [1, 2, 4, 8] {
+        for set in ["pmem.media.banks", "pmem.controller.read_queue_entries"] {
+            let mut system = links.machine("opt", Domain::Adr, &[&format!("{set}={at_once}")]);
+            let took = loads_at_once(&mut system, 0..32, T);
+            assert_in_turns(&took, at_once, alone, 300, &format!("{set}={at_once}"));
+        }
+    }
+}
+
+#[test]
+fn a_miss_waits_for_a_write_back_buffer_at_the_pace_of_the_media() {
+    // The set of the LLC holds eight dirty lines; each of seven misses pushes one out, the next one when the one before
+    // has its line. The queue holds one of them until the media has written it, as many as there are buffers wait behind
+    // it and one more at their entrance; the next one leaves the LLC when that one has moved on.
+    for buffers in 1..=4u64 {
+        let sets = [
+            format!("interconnect.write_back_buffers={buffers}"),
+            "pmem.controller.write_queue_entries=1".into(),
+            "pmem.media.write_latency_ns=1000".into(),
+            "llc.size_bytes=4096".into(),
+        ];
+        let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
+        let links = LINKS[0];
+        let mut system = links.machine("opt", Domain::Adr, &sets);
+        let mut now = T;
+        for n in 0..8 {
+            now = store(&mut system, same_set(PMEM_BASE, n), now) + 1000;
+        }
+        let at = now + 100_000;
+        let miss = links.down() + 2 * 50 + 3 * links.response;
+        // The media begin with the first one as soon as it is there.
+        let (mut issued, first) = (at, at + links.down());
+        for n in 0..7u64 {
+            let moved_on = n.checked_sub(buffers + 1).map_or(0, |writes| first + writes * 2000);
+            let leaves = (issued + links.down()).max(moved_on);
+            let done = load(&mut system, same_set(DRAM_BASE, n), issued);
+            assert_eq!(done, leaves - links.down() + miss, "{buffers} buffers, load {n}");
+            issued = done;
+        }
+    }
+}
+
+/// Cycles of cache-block operations on so many dirty lines, all in one cycle, and the fence behind them.
+fn blocks_and_fence(system: &mut System, op: CacheBlockOp, lines: u64) -> Cycle {
+    let mut now = T;
+    for n in 0..lines {
+        now = store(system, line(n), now) + 1000;
+    }
+    let at = now + 100_000;
+    for n in 0..lines {
+        assert_eq!(system.cache_block(CORE, op, line(n).line(), at), at);
+    }
+    fence(system, true, at) - at
+}
+
+#[test]
+fn a_cache_block_operation_costs_what_its_domain_waits_for() {
+    for links in LINKS {
+        let up = 3 * links.response;
+        let queue = links.down() + links.to_memory + links.from_memory + up;
+        for (design, domain, expected) in [
+            ("opt", Domain::Adr, queue),
+            ("opt", Domain::Media, queue + WRITE),
+            ("tc", Domain::NvTc, queue + WRITE),
+            ("opt", Domain::NvLlc, links.down() + up),
+            ("opt", Domain::Eadr, 0),
+            ("opt", Domain::Bbb, 0),
+        ] {
+            for op in [CacheBlockOp::Clean, CacheBlockOp::Flush] {
+                for lines in [1, 4] {
+                    let mut system = links.machine(design, domain, &[]);
+                    let took = blocks_and_fence(&mut system, op, lines);
+                    let rounding = if lines > 1 && expected > queue { ROUNDING } else { 0 };
+                    assert!((expected..=expected + rounding).contains(&took), "{domain} {op:?} {lines}: {took}");
+                    // Afterwards the line is where the operation leaves it.
+                    let at = T + 1_000_000;
+                    let again = if op == CacheBlockOp::Clean { L1 } else { links.down() + links.memory() };
+                    assert_eq!(load(&mut system, line(0), at) - at, again, "{domain} {op:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_full_write_queue_accepts_writes_at_the_rate_of_the_media() {
+    let links = LINKS[2];
+    for (entries, banks) in [(1, 16), (2, 16), (4, 16), (16, 1), (16, 2), (16, 4), (64, 8)] {
+        let sets = [
+            format!("pmem.controller.write_queue_entries={entries}"),
+            format!("pmem.media.banks={banks}"),
+            "l1d.size_bytes=65536".to_owned(),
+        ];
+        let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
+        for domain in [Domain::Adr, Domain::Media] {
+            let took = |lines| blocks_and_fence(&mut links.machine("opt", domain, &sets), CacheBlockOp::Clean, lines);
+            // As many are written at a time as the queue holds and the banks can serve.
+            let at_once = entries.min(banks);
+            let (rate, expected) = (took(192) - took(64), 128 / at_once * WRITE);
+            assert!(rate.abs_diff(expected) <= ROUNDING, "{entries} entries, {banks} banks, {domain}: {rate}");
+        }
+    }
 }

@@ -15,7 +15,7 @@ impl System {
     /// acknowledgement is awaited by the next fence with W in its predecessor set.
     pub fn cache_block(&mut self, core: CoreId, op: CacheBlockOp, line: LineAddr, at: Cycle) -> Cycle {
         self.advance(at);
-        let mut path: Cycle = LevelId::ALL.iter().map(|&level| self.array(level, core).geometry().latency_cycles).sum();
+        let mut path = self.way_down(core);
         if self.holders(line).any(|holder| holder != core) {
             path += self.snoop_cycles;
         }
@@ -31,7 +31,7 @@ impl System {
             if verdict == FlushVerdict::Ignore {
                 // Nothing is written for it, but what was written before is waited for.
                 if !in_domain && self.pmem_write_pending(line) {
-                    self.await_pending(core, line, at + path);
+                    self.await_pending(core, line, at + path + self.memory_request_cycles);
                 }
                 return at;
             }
@@ -52,10 +52,10 @@ impl System {
             }
             let private = self.holders(line).next().is_some();
             let arrived = if private { self.send_to_llc(line, Load::Line, at + path) } else { at + path };
-            self.submit(core, write, arrived);
+            self.submit(core, write, arrived + self.memory_request_cycles);
             self.clean_copies(line, data);
         } else if pmem && !in_domain && self.pmem_write_pending(line) {
-            self.await_pending(core, line, at + path);
+            self.await_pending(core, line, at + path + self.memory_request_cycles);
         }
         if op != CacheBlockOp::Clean {
             for holder in self.holders(line).collect::<Vec<_>>() {

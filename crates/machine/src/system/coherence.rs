@@ -251,6 +251,12 @@ impl System {
         }
     }
 
+    /// Cycles of a request of `core` from its L1D through the L2 and the last level.
+    pub(super) fn way_down(&self, core: CoreId) -> Cycle {
+        let lookups: Cycle = LevelId::ALL.iter().map(|&level| self.array(level, core).geometry().latency_cycles).sum();
+        lookups + 2 * self.request_cycles
+    }
+
     /// A core that has a line in its L1D and may only read it asks to write it. The cycle in which it may, or `None` if it
     /// has lost the line meanwhile.
     pub(super) fn upgrade(
@@ -261,9 +267,8 @@ impl System {
         at: Cycle,
     ) -> Result<Option<Cycle>, Cycle> {
         self.coherence_stats.upgrades += 1;
-        let path: Cycle = LevelId::ALL.iter().map(|&level| self.array(level, core).geometry().latency_cycles).sum();
         self.pinned.push(line);
-        let asked = self.send_to_llc(line, Load::Nothing, at + path);
+        let asked = self.send_to_llc(line, Load::Nothing, at + self.way_down(core));
         self.advance(asked);
         let taken = self.take_from_others(core, line, tx, Want::Own, asked);
         self.pinned.pop();

@@ -106,7 +106,7 @@ impl System {
         if Self::is_clean_token(token) {
             let core = (token.0 & !CLEAN) as usize;
             self.cleans[core] -= 1;
-            let home = at + LevelId::ALL.len() as Cycle * self.response_cycles;
+            let home = at + self.memory_response_cycles + LevelId::ALL.len() as Cycle * self.response_cycles;
             self.clean_acks[core] = self.clean_acks[core].max(home);
             if self.cleans[core] == 0 {
                 self.cleans_are_acked(CoreId(core as u16), self.clean_acks[core]);

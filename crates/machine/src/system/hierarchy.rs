@@ -338,7 +338,7 @@ impl System {
             return self.hit_below(LevelId::L2, core, line, slot, after_l2) + up;
         }
         self.l2[index].stats.misses += 1;
-        let start = self.make_room(LevelId::L2, core, line, LineTag::NONE, after_l2);
+        let start = self.make_room(LevelId::L2, core, line, LineTag::NONE, after_l2 + self.request_cycles);
         let start = self.send_to_llc(line, Load::Nothing, start);
         let after_llc = start + self.llc.geometry().latency_cycles;
         self.llc.stats.accesses += 1;
