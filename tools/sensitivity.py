@@ -31,6 +31,22 @@ TABLES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
             ("core.issue_queue_entries=192", "core.load_queue_entries=192", "core.store_queue_entries=192"),
         ],
     ),
+    "core-pipeline": (
+        ALL,
+        [
+            ("core.fetch_to_rename_cycles=1", "core.rename_to_dispatch_cycles=1", "core.mispredict_redirect_cycles=1"),
+            ("core.fetch_to_rename_cycles=8", "core.rename_to_dispatch_cycles=4", "core.mispredict_redirect_cycles=6"),
+            ("core.squash_width=4096",),
+        ],
+    ),
+    "stores": (
+        ALL,
+        [
+            ("core.ownership_prefetch=false",),
+            ("core.ownership_prefetch=false", "core.pipelined_stores=false"),
+        ],
+    ),
+    "fences": (ALL, [("core.fences=all",)]),
     "mshrs": (
         ALL,
         [
@@ -44,7 +60,11 @@ TABLES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
     "skew": (ALL, [("skew_cycles=10",), ("skew_cycles=100",), ("skew_cycles=1000",)]),
     "write-back-buffers": (
         ALL,
-        [("interconnect.write_back_buffers=1",), ("interconnect.write_back_buffers=64",)],
+        [
+            ("interconnect.write_back_buffers=1",),
+            ("interconnect.write_back_buffers=64",),
+            ("interconnect.l1d_write_back_buffers=1", "interconnect.l2_write_back_buffers=1"),
+        ],
     ),
     "dram": (
         ALL,

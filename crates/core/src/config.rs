@@ -111,6 +111,11 @@ pub struct CoreConfig {
     pub store_wakeup_cycles: Cycle,
     /// Cycles from a store's data to a load that takes it from the store queue.
     pub forward_latency_cycles: Cycle,
+    /// Banks of the L1D, by words of eight bytes: loads of the same bank in a cycle need ports of it. A power of two;
+    /// without it loads are bound by `units.memory` alone.
+    pub l1d_banks: Option<u32>,
+    /// Ports of each bank.
+    pub l1d_bank_ports: u32,
     /// Whether the line of a store is asked for at its commit, ahead of its turn.
     pub ownership_prefetch: bool,
     /// Whether a store may leave the store queue in the cycle after the one before it; else it waits for the L1D's answer
@@ -149,6 +154,8 @@ impl Default for CoreConfig {
             fences: Fences::Ordering,
             store_wakeup_cycles: 0,
             forward_latency_cycles: 1,
+            l1d_banks: None,
+            l1d_bank_ports: 1,
             ownership_prefetch: true,
             pipelined_stores: true,
             store_sets: StoreSetsConfig::default(),
@@ -172,6 +179,7 @@ impl CoreConfig {
             ("store_queue_entries", self.store_queue_entries, 2, 255),
             ("fetch_queue_entries", self.fetch_queue_entries, 1, 4096),
             ("squash_width", self.squash_width, 1, 4096),
+            ("l1d_bank_ports", self.l1d_bank_ports, 1, 16),
         ];
         let latencies = [
             ("fetch_to_rename_cycles", self.fetch_to_rename_cycles),
@@ -197,6 +205,16 @@ impl CoreConfig {
             if value > 100_000 {
                 return refuse(name, value, 0, 100_000);
             }
+        }
+        if let Some(banks) = self.l1d_banks
+            && (!banks.is_power_of_two() || banks > 64)
+        {
+            let problem = format!("{banks} is not a power of two up to 64");
+            return Err(ConfigError::new(format!("{field}.l1d_banks"), problem));
+        }
+        if self.l1d_banks.is_none() && self.l1d_bank_ports != 1 {
+            let problem = "only an L1D with l1d_banks has ports of banks";
+            return Err(ConfigError::new(format!("{field}.l1d_bank_ports"), problem));
         }
         if self.time_slice_cycles < 1000 {
             return refuse("time_slice_cycles", self.time_slice_cycles, 1000, u64::MAX);

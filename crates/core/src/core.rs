@@ -10,6 +10,7 @@ mod step;
 
 pub use stats::CoreStats;
 
+use crate::banks::Banks;
 use crate::branch::Predictor;
 use crate::execution::{AtCommit, MemoryUnit};
 use crate::shape::Code;
@@ -157,6 +158,7 @@ impl Core {
                 lease_end: 0,
                 forward_latency: config.forward_latency_cycles,
                 forwards: 0,
+                banks: Banks::new(config),
             },
             config: config.clone(),
             blocks: BlockCache::new(),

@@ -1,5 +1,6 @@
 //! The bus of an executing instruction: loads look into the store buffer and then the caches, stores wait to commit.
 
+use crate::banks::Banks;
 use crate::{Exit, Outcome, PendingStore, Port, StoreBuffer, store_buffer::Forward, tlb::Tlb};
 use durasim_isa::{Access, AmoOp, Bus, CacheBlockOp, Counter, Fault, FaultKind, FenceSet, Marker};
 use durasim_types::{CoreId, Cycle, LINE_BYTES, LineAddr, PhysAddr, TxId};
@@ -42,6 +43,7 @@ pub(crate) struct MemoryUnit {
     pub lease_end: u64,
     pub forward_latency: Cycle,
     pub forwards: u64,
+    pub banks: Option<Banks>,
 }
 
 impl MemoryUnit {
@@ -82,10 +84,16 @@ impl<P: Port> Execution<'_, P> {
     /// Loads bytes that do not cross a line.
     #[inline]
     fn load_within(&mut self, addr: PhysAddr, len: u8) -> (u64, Cycle) {
-        let MemoryUnit { id, buffer, open_tx, forward_latency, forwards, .. } = &mut *self.unit;
+        let MemoryUnit { id, buffer, open_tx, forward_latency, forwards, banks, .. } = &mut *self.unit;
         loop {
             match buffer.forward(addr, len) {
-                Forward::Miss => return self.port.load(*id, addr, len, *open_tx, self.at),
+                Forward::Miss => {
+                    let at = match banks {
+                        Some(banks) => banks.take(addr, self.at),
+                        None => self.at,
+                    };
+                    return self.port.load(*id, addr, len, *open_tx, at);
+                }
                 Forward::Hit(value, ready) => {
                     *forwards += 1;
                     return (value, self.at.max(ready) + *forward_latency);

@@ -1,6 +1,7 @@
 //! An out-of-order core: it executes instructions in program order, functionally, and places each in time with an
 //! instruction-window model. Memory and the rest of the machine stand behind [`Port`].
 
+mod banks;
 pub mod branch;
 mod config;
 mod core;

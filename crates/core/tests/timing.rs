@@ -139,3 +139,21 @@ fn a_misprediction_costs_the_way_back_to_the_front_end_and_through_it() {
     let longer = b.cycle() - a.cycle();
     assert!((98 * count..=100 * count).contains(&longer), "{longer} for {count}");
 }
+
+#[test]
+fn loads_of_one_bank_follow_each_other_and_those_of_many_do_not() {
+    let same: Vec<u32> = [(0..32).map(|_| load(0)).collect(), vec![ECALL]].concat();
+    let spread: Vec<u32> = [(0..32).map(|n| load(8 * (n % 4))).collect(), vec![ECALL]].concat();
+    let banked = |l1d_bank_ports| CoreConfig { l1d_banks: Some(4), l1d_bank_ports, ..CoreConfig::default() };
+    for ports in [1, 2, 4] {
+        let (core, memory) = run(&banked(ports), same.clone());
+        let cycles = memory.loads[31].1 - memory.loads[0].1;
+        let bound = (32 / ports).max(32 / core.config().units.memory.count);
+        assert!(cycles.abs_diff(Cycle::from(bound)) <= 1, "{ports} ports: {cycles}");
+    }
+    // Four ports of the core, four banks.
+    let (_, memory) = run(&banked(1), spread);
+    let (_, unlimited) = run(&CoreConfig::default(), same);
+    let cycles = |memory: &Memory| memory.loads[31].1 - memory.loads[0].1;
+    assert_eq!(cycles(&memory), cycles(&unlimited));
+}

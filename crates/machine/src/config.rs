@@ -47,6 +47,11 @@ pub enum Topology {
     Crossbar,
 }
 
+/// As in gem5's classic caches.
+const fn write_back_buffers() -> u32 {
+    8
+}
+
 /// How the parts are connected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -79,6 +84,12 @@ pub struct InterconnectConfig {
     /// Cycles from the directory to the private caches of another core, beside the latency of the slowest
     /// level there that has a copy.
     pub snoop_cycles: Cycle,
+    /// Dirty lines that each L1D may have on their way to its L2; a miss whose victim finds none free waits.
+    #[serde(default = "write_back_buffers")]
+    pub l1d_write_back_buffers: u32,
+    /// Dirty lines that each L2 may have on their way to the LLC.
+    #[serde(default = "write_back_buffers")]
+    pub l2_write_back_buffers: u32,
     /// Lines that may wait between the LLC and the write queues before a miss has to wait.
     pub write_back_buffers: u32,
 }
@@ -170,8 +181,14 @@ impl InterconnectConfig {
                 "request_cycles and response_cycles are at most 1000, hop_cycles and snoop_cycles at most 100000";
             return Err(ConfigError::new("interconnect", problem));
         }
-        if !(1..=4096).contains(&self.write_back_buffers) {
-            return refuse("write_back_buffers", format!("{} is not between 1 and 4096", self.write_back_buffers));
+        for (name, buffers) in [
+            ("l1d_write_back_buffers", self.l1d_write_back_buffers),
+            ("l2_write_back_buffers", self.l2_write_back_buffers),
+            ("write_back_buffers", self.write_back_buffers),
+        ] {
+            if !(1..=4096).contains(&buffers) {
+                return refuse(name, format!("{buffers} is not between 1 and 4096"));
+            }
         }
         for (name, value) in [("llc_banks", self.llc_banks), ("link_width_bytes", self.link_width_bytes)] {
             let Some(value) = value else { continue };

@@ -368,7 +368,7 @@ fn reads_in_service_are_bound_by_banks_and_the_read_queue() {
 fn a_miss_waits_for_a_write_back_buffer_at_the_pace_of_the_media() {
     // The set of the LLC holds eight dirty lines; each of seven misses pushes one out, the next one when the one before
     // has its line. The queue holds one of them until the media has written it, as many as there are buffers wait behind
-    // it and one more at their entrance; the next one leaves the LLC when that one has moved on.
+    // it; the next one leaves the LLC when the first of them has moved on.
     for buffers in 1..=4u64 {
         let sets = [
             format!("interconnect.write_back_buffers={buffers}"),
@@ -388,7 +388,7 @@ fn a_miss_waits_for_a_write_back_buffer_at_the_pace_of_the_media() {
         // The media begin with the first one as soon as it is there.
         let (mut issued, first) = (at, at + links.down());
         for n in 0..7u64 {
-            let moved_on = n.checked_sub(buffers + 1).map_or(0, |writes| first + writes * 2000);
+            let moved_on = n.checked_sub(buffers).map_or(0, |writes| first + writes * 2000);
             let leaves = (issued + links.down()).max(moved_on);
             let done = load(&mut system, same_set(DRAM_BASE, n), issued);
             assert_eq!(done, leaves - links.down() + miss, "{buffers} buffers, load {n}");

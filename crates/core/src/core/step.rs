@@ -160,7 +160,8 @@ impl Core {
                     None => at_issue = self.window.issue(&shape, dispatched, ready),
                 }
             }
-            Class::Atomic | Class::System => {
+            // A counter that is read tells what all before it took.
+            Class::Atomic | Class::System | Class::Csr => {
                 ready = ready.max(self.window.commit_cycle() + self.config.serialize_cycles);
                 if class == Class::Atomic && self.config.fences == Fences::All && inst.rm & 1 != 0 {
                     ready += self.barrier_cycles();

@@ -37,6 +37,8 @@ fn machine(rng: &mut Rng, sets: &mut Vec<String>) {
     maybe(rng, "pmem.controller.read_queue_entries", &["1", "2"]);
     maybe(rng, "dram.controller.write_queue_entries", &["1", "2"]);
     maybe(rng, "l1d.mshrs", &["1", "2"]);
+    maybe(rng, "interconnect.l1d_write_back_buffers", &["1", "2"]);
+    maybe(rng, "interconnect.l2_write_back_buffers", &["1", "2"]);
     maybe(rng, "l1d.size_bytes", &["256", "512"]);
     maybe(rng, "l2.size_bytes", &["256", "512", "1024"]);
     maybe(rng, "llc.size_bytes", &["512", "1024", "2048"]);

@@ -272,7 +272,7 @@ impl System {
         let limit = self.write_back_buffers;
         // What drains from persist buffers waits there.
         let waiting = |s: &System| if s.persist_buffers.exist() { 0 } else { s.pmem.inbound_len() };
-        let room = |s: &System| waiting(s) <= limit && s.dram.inbound_len() <= limit;
+        let room = |s: &System| waiting(s) < limit && s.dram.inbound_len() < limit;
         if room(self) { at } else { self.wait_until(at, "a line waits for a write-back buffer", room) }
     }
 

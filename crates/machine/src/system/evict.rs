@@ -75,6 +75,7 @@ impl System {
         stats.evictions += 1;
         stats.write_backs += u64::from(important);
         self.pinned.push(version.line);
+        let at = if important { self.take_write_back_buffer(level, core, at) } else { at };
         let at = match level {
             LevelId::L1d => self.move_down(LevelId::L1d, core, version.line, at),
             LevelId::L2 => {
@@ -88,6 +89,20 @@ impl System {
         };
         self.pinned.pop();
         at
+    }
+
+    /// A dirty line leaves a private level: the cycle in which a buffer has it, until it has arrived below.
+    fn take_write_back_buffer(&mut self, level: LevelId, core: CoreId, at: Cycle) -> Cycle {
+        let index = core.0 as usize;
+        let (buffers, below) = match level {
+            LevelId::L1d => (&mut self.l1d_write_backs[index], self.l2[index].geometry().latency_cycles),
+            LevelId::L2 => (&mut self.l2_write_backs[index], self.llc.geometry().latency_cycles),
+            // Those of the last level wait for room in the write queues.
+            LevelId::Llc => return at,
+        };
+        let start = buffers.acquire(at);
+        buffers.release_at(start + self.request_cycles + below);
+        start
     }
 
     /// The L1 copies of a line leave because L2 loses the line: below it, the LLC takes the newest version.

@@ -170,6 +170,9 @@ pub struct System {
     l1i_mshrs: Vec<Mshrs>,
     l1d_mshrs: Vec<Mshrs>,
     l2_mshrs: Vec<Mshrs>,
+    /// Buffers for dirty lines on their way from the L1D and from the L2: they are free again as MSHRs are.
+    l1d_write_backs: Vec<Mshrs>,
+    l2_write_backs: Vec<Mshrs>,
     llc_mshrs: Mshrs,
     /// The links between private caches and the last level, if messages may have to wait there.
     crossbar: Option<Crossbar>,
@@ -259,6 +262,8 @@ impl System {
             l1i_mshrs: mshrs(config.l1i.mshrs),
             l1d_mshrs: mshrs(config.l1d.mshrs),
             l2_mshrs: mshrs(config.l2.mshrs),
+            l1d_write_backs: mshrs(config.interconnect.l1d_write_back_buffers),
+            l2_write_backs: mshrs(config.interconnect.l2_write_back_buffers),
             llc_mshrs: Mshrs::new(config.llc.mshrs as usize),
             crossbar: Crossbar::new(&config.interconnect, cores),
             pmem: Memory::new(&config.pmem, Pages::new(PMEM_BASE, config.pmem.capacity_mib << 20)),

@@ -1,0 +1,81 @@
+"""A digest of all statistics for each configuration: an optimisation of the simulator changes none of them.
+
+`python tests/conformance/digests.py` writes the file anew; a commit that changes it says why.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import durasim as ds
+from durasim import output
+
+FILE = Path(__file__).with_name("digests.json")
+TIMING = Path(__file__).resolve().parents[1] / "timing"
+OPS = 150
+POPULATE = 300
+# What is the same on every run but not part of the model, or is not the same.
+NOT_OF_THE_MODEL = ("durasim_version", "host", "configuration")
+KERNELS = ("sort 500", "matmul 12", "rbmap 300", "hash 2000", "atomics 500", "divs 500")
+GEM5_MACHINES = ("gem5-a", "gem5-b")
+# Parts of the machine that no preset has, on `tiny`.
+VARIANTS = {
+    "crossbar": {"interconnect.topology": "crossbar", "interconnect.llc_banks": 2},
+    "random replacement": {"l1d.replacement": "random", "l2.replacement": "random", "llc.replacement": "random"},
+    "four controllers": {"pmem.controllers": 4, "dram.controllers": 2},
+    "drain": {"pmem.controller.write_policy": "read-first", "pmem.controller.drain_start_percent": 75},
+    "serial stores": {"core.pipelined_stores": False, "core.ownership_prefetch": False, "core.fences": "all"},
+    "two-wide": {"core.width": 2, "core.rob_entries": 32},
+    "non-inclusive": {"interconnect.inclusion": "non-inclusive"},
+}
+DOMAINS = ("adr", "eadr", "media", "bbb", "nv-llc")
+
+
+def cases() -> dict[str, dict[str, Any]]:
+    """Gives the arguments of `durasim.run` by the name of the case."""
+    found: dict[str, dict[str, Any]] = {}
+    for machine in (row["name"] for row in ds.machines()):
+        for row in ds.designs():
+            for workload in ("btree", "array-swap"):
+                for threads in (1, 4):
+                    name = f"{row['name']} {workload} on {machine}, {threads} threads"
+                    found[name] = _workload(design=row["name"], workload=workload, machine=machine, threads=threads)
+    for variant, settings in VARIANTS.items():
+        name = f"opt btree on tiny with {variant}"
+        found[name] = _workload(design="opt", workload="btree", machine="tiny", threads=4, set=settings)
+    for domain in DOMAINS:
+        name = f"swl-flush btree on tiny under {domain}"
+        found[name] = _workload(design="swl-flush", workload="btree", machine="tiny", threads=2, domain=domain)
+    for machine in GEM5_MACHINES:
+        for kernel in KERNELS:
+            found[f"{kernel} on {machine}"] = {
+                "design": "opt", "machine": str(TIMING / "machines" / f"{machine}.toml"),
+                "elf": TIMING / "kernels.rv64", "args": kernel.split(),
+            }  # fmt: skip
+    return found
+
+
+def _workload(**arguments: Any) -> dict[str, Any]:
+    return arguments | {"ops": OPS, "workload_args": {"populate": POPULATE}}
+
+
+def digest(arguments: dict[str, Any]) -> str:
+    """Runs a case and condenses its document, without what is not of the model."""
+    document = ds.run(**arguments, guest_output=output.discard).to_dict()
+    for key in NOT_OF_THE_MODEL:
+        del document[key]
+    text = json.dumps(document, sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def main() -> None:
+    """Writes the file."""
+    digests = {name: digest(arguments) for name, arguments in cases().items()}
+    FILE.write_text(json.dumps(digests, indent=1, sort_keys=True) + "\n")
+
+
+if __name__ == "__main__":
+    main()
