@@ -16,7 +16,9 @@ FIELDS = ("Paper", "Assumed", "Knob", "Alternatives", "Status")
 # `[D:key]`, and `DEVIATIONS.md, key` even across the lines of a comment. `[D:key]` itself explains the notation.
 CITATION = re.compile(r"\[D:([a-z0-9-]+)\]|DEVIATIONS\.md,\s+(?:///?\s+|#\s+)?([a-z0-9-]+)\)")
 NOTATION = {"key"}
-SOURCES = ("crates/**/*.rs", "machines/*.toml", "guest/**/*.h", "guest/**/*.cpp", "guest/**/*.toml", "tests/timing/*.py")
+SOURCES = (
+    "crates/**/*.rs", "machines/*.toml", "guest/**/*.h", "guest/**/*.cpp", "guest/**/*.toml", "tests/timing/*.py"
+)  # fmt: skip
 
 
 def _cited():

@@ -6,6 +6,7 @@ machines; the programs are the very files that gem5 ran. Rows of `none` (start-u
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import os
 import statistics
@@ -129,11 +130,16 @@ def references(path: Path = REFERENCE, kernels: Sequence[str] = ()) -> list[Refe
 
 
 def measure(reference: Reference, folder: Path = HERE, settings: Sequence[str] = ()) -> Row:
-    """Runs a program of the reference here."""
-    result = durasim.run(
-        design="opt", machine=os.fspath(HERE / "machines" / f"gem5-{reference.machine.lower()}.toml"),
-        elf=folder / reference.elf, args=reference.args.split(), set=list(settings), guest_output=output.discard,
-    )  # fmt: skip
+    """Runs a program of the reference here. It sees its path, so that is short, as it was for gem5."""
+    with contextlib.chdir(folder):
+        result = durasim.run(
+            design="opt",
+            machine=os.fspath(HERE / "machines" / f"gem5-{reference.machine.lower()}.toml"),
+            elf=reference.elf,
+            args=reference.args.split(),
+            set=list(settings),
+            guest_output=output.discard,
+        )
     stats = result.stats
     return Row(
         gem5=reference, instructions=result.program.instructions, cycles=result.program.cycles,

@@ -1,6 +1,7 @@
 //! Parameters of a memory: its controllers and its media.
 
 use crate::media::MediaConfig;
+use crate::range::in_range;
 use durasim_types::ConfigError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -117,15 +118,6 @@ impl Default for MemoryConfig {
             controller: ControllerConfig::default(),
             media: MediaConfig::default(),
         }
-    }
-}
-
-/// Refuses a value outside `low..=high`.
-pub(crate) fn in_range(section: &str, name: &str, value: u64, low: u64, high: u64) -> Result<(), ConfigError> {
-    if (low..=high).contains(&value) {
-        Ok(())
-    } else {
-        Err(ConfigError::new(format!("{section}.{name}"), format!("{value} is not between {low} and {high}")))
     }
 }
 

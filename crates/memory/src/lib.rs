@@ -8,6 +8,7 @@ mod media;
 mod memory;
 mod presence;
 mod queue;
+mod range;
 mod reservations;
 mod trace;
 

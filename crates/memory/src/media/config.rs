@@ -1,8 +1,8 @@
 //! Parameters of media. Which of them exist depends on the kind; one that the kind does not have is refused, one that
 //! is not given takes the default of the kind.
 
-use crate::config::in_range;
 use crate::media::timing::{DdrTiming, DdrTimingConfig};
+use crate::range::in_range;
 use durasim_types::{ConfigError, LINE_BYTES, Picos};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

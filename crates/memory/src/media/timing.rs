@@ -1,7 +1,7 @@
 //! Times between the commands of DDR memory, in picoseconds. Names are those of the standards
 //! (DEVIATIONS.md, ddr-times).
 
-use crate::config::in_range;
+use crate::range::in_range;
 use durasim_types::{ConfigError, Picos};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
