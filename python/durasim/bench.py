@@ -180,14 +180,14 @@ def _contenders(folder: Path, ops: int, populate: int) -> list[Contender]:
             kind = None if skew else SEVERAL_CORES
             contenders.append(Contender(workload, name, _simulate(scenario, {}), design=design, kind=kind))
         for design, warm in [(design, False) for design in DESIGNS] + [("opt", True)]:
-            # One operation behind the region's begin: nearly all is executed functionally.
-            more = (("populate", str(FUNCTIONAL_POPULATE[workload])),)
+            # One operation behind the region's begin, and no check: nearly all is executed functionally.
+            more = (("populate", str(FUNCTIONAL_POPULATE[workload])), ("no-check", "true"))
             scenario = Scenario(
                 design=design, workload=workload, ops=1, workload_args=more, fast_forward="roi", warm=warm
             )
             name = f"{design}, fast-forward" + (", warm" if warm else "")
             kind = None if warm else FUNCTIONAL
-            contenders.append(Contender(workload, name, _simulate(scenario, {}), design=design, kind=kind))
+            contenders.append(Contender(workload, name, _fast_forward(scenario), design=design, kind=kind))
     linux, bare = _build_kernel(folder, "linux"), _build_kernel(folder, "bare")
     last = {}
     simulate = _simulate(Scenario(elf=os.fspath(linux)), last)
@@ -211,6 +211,18 @@ def _simulate(scenario: Scenario, last: dict[str, RunResult]) -> Callable[[], fl
             raise refusal("bench", f"{result.workload} under {result.design} exits with {result.guest_exit_code}")
         last[result.workload] = result
         return result.host.mips
+
+    return measure
+
+
+def _fast_forward(scenario: Scenario) -> Callable[[], float]:
+    def measure() -> float:
+        begin = time.perf_counter()
+        result = api.run_scenario(scenario, output.discard)
+        seconds = time.perf_counter() - begin
+        # What `host` counts is the detailed part behind the mark.
+        detailed = result.host.mips * 1e6 * result.host.seconds
+        return (result.program.instructions - detailed) / (seconds - result.host.seconds) / 1e6
 
     return measure
 
