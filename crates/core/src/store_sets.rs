@@ -18,6 +18,9 @@ pub struct StoreSetsConfig {
     pub ssit_entries: u32,
     /// Number of sets; a power of two, 16 to 65536.
     pub lfst_entries: u32,
+    /// Low bits of an instruction's address that do not count in the first table: with 1 each instruction has an entry of
+    /// its own, with 2 compressed ones share theirs with a neighbour.
+    pub pc_shift_bits: u32,
     /// Loads and stores between two times at which all sets are forgotten.
     pub clear_period: u64,
     /// Bytes of the aligned blocks in which addresses of loads and stores are compared for violations of their order; a
@@ -30,6 +33,7 @@ impl Default for StoreSetsConfig {
         StoreSetsConfig {
             ssit_entries: 1024,
             lfst_entries: 1024,
+            pc_shift_bits: 1,
             clear_period: 250_000,
             violation_granularity_bytes: 16,
         }
@@ -49,6 +53,10 @@ impl StoreSetsConfig {
         power("ssit_entries", self.ssit_entries, 16, 1 << 16)?;
         power("lfst_entries", self.lfst_entries, 16, 1 << 16)?;
         power("violation_granularity_bytes", self.violation_granularity_bytes, 1, 64)?;
+        if !(1..=8).contains(&self.pc_shift_bits) {
+            let problem = format!("{} is not between 1 and 8", self.pc_shift_bits);
+            return Err(ConfigError::new(format!("{field}.pc_shift_bits"), problem));
+        }
         if self.clear_period == 0 {
             return Err(ConfigError::new(format!("{field}.clear_period"), "0 is less than 1"));
         }
@@ -66,6 +74,7 @@ pub struct StoreSets {
     ssit: Vec<u32>,
     /// When the last store of a set has been executed.
     lfst: Vec<Cycle>,
+    pc_shift_bits: u32,
     clear_period: u64,
     until_clear: u64,
     empty: bool,
@@ -77,16 +86,16 @@ impl StoreSets {
         StoreSets {
             ssit: vec![NONE; config.ssit_entries as usize],
             lfst: vec![0; config.lfst_entries as usize],
+            pc_shift_bits: config.pc_shift_bits,
             clear_period: config.clear_period,
             until_clear: config.clear_period,
             empty: true,
         }
     }
 
-    /// Instructions are at least two bytes apart.
     #[inline]
     fn index(&self, pc: u64) -> usize {
-        (pc >> 1) as usize & (self.ssit.len() - 1)
+        (pc >> self.pc_shift_bits) as usize & (self.ssit.len() - 1)
     }
 
     /// The set of the load or store at `pc`, and the cycle in which the last store of the set has been executed.
@@ -144,6 +153,9 @@ mod tests {
         assert_eq!(sets.last_store(0x100), Some((set, 77)));
         assert_eq!(sets.last_store(0x102), None, "another instruction");
         assert_eq!(sets.last_store(0x100), None, "the fifth access clears");
+        let mut coarse = StoreSets::new(&StoreSetsConfig { pc_shift_bits: 2, ..StoreSetsConfig::default() });
+        coarse.violation(0x104, 0x100);
+        assert!(coarse.last_store(0x102).is_some(), "the other half of the word");
     }
 
     #[test]
