@@ -149,7 +149,16 @@ impl CacheArray {
     pub fn find(&self, line: LineAddr) -> Option<Slot> {
         let first = self.first_slot(line);
         let ways = self.lines.of_set(first, self.ways);
-        ways.iter().position(|&l| l == line.0).map(|way| Slot((first + way) as u32))
+        let way = match ways {
+            // Which way it is cannot be foreseen: all four are compared, without branches.
+            [_, b, c, d] => {
+                let of = |l: &u64, way: usize| usize::from(*l == line.0) * way;
+                let way = (of(b, 1) | of(c, 2) | of(d, 3)) & 3;
+                (ways[way] == line.0).then_some(way)
+            }
+            ways => ways.iter().position(|&l| l == line.0),
+        };
+        way.map(|way| Slot((first + way) as u32))
     }
 
     /// Makes the line the youngest of its set.

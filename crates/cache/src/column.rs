@@ -88,16 +88,19 @@ impl<T: Copy> Column<T> {
 }
 
 impl<T: Copy> Pages<T> {
+    #[inline(never)]
     fn get(&self, at: usize) -> &T {
         let (page, offset) = self.place(at);
         &self.pages[page].read()[offset]
     }
 
+    #[inline(never)]
     fn get_mut(&mut self, at: usize) -> &mut T {
         let (page, offset) = self.place(at);
         &mut self.pages[page].write()[offset]
     }
 
+    #[inline(never)]
     fn of_set(&self, first: usize, count: usize) -> &[T] {
         let (page, offset) = self.place(first);
         &self.pages[page].read()[offset..offset + count]

@@ -10,6 +10,8 @@ mod step;
 
 pub use stats::CoreStats;
 
+use step::Turn;
+
 use crate::banks::Banks;
 use crate::branch::Predictor;
 use crate::execution::{AtCommit, MemoryUnit};
@@ -130,6 +132,9 @@ pub struct Core {
     /// buffer is empty.
     pending: bool,
     instructions: u64,
+    /// Those of which the port knows.
+    #[serde(skip)]
+    counted: u64,
     stats: CoreStats,
     /// Why the instruction at hand hands control back.
     #[serde(skip)]
@@ -172,6 +177,7 @@ impl Core {
             unfinished: None,
             pending: false,
             instructions: 0,
+            counted: 0,
             stats: CoreStats::default(),
             exit: None,
         }
@@ -314,8 +320,9 @@ impl Core {
     /// `budget` instructions.
     pub fn run<P: Port>(&mut self, port: &mut P, until: Cycle, budget: u64) -> Exit {
         let last = self.instructions.saturating_add(budget);
+        self.counted = self.instructions;
         loop {
-            if self.has_something_to_finish(until)
+            if (self.is_interrupted() || !self.stores_have_left(port, until))
                 && let Some(exit) = self.finish_what_waits(port, until)
             {
                 return exit;
@@ -326,24 +333,16 @@ impl Core {
             if self.instructions >= last || self.window.commit_cycle() > until {
                 return Exit::Budget;
             }
-            let before = self.instructions;
-            let exit = self.run_block(port, until);
-            port.retired(self.unit.id, self.instructions - before, self.window.commit_cycle());
-            if let Some(exit) = exit {
+            if let Some(exit) = self.run_block(port, Turn { until, last }) {
                 return exit;
             }
         }
     }
 
-    /// Whether anything can come before the next instruction.
+    /// Whether more than stores that leave can come before the next instruction.
     #[inline]
-    fn has_something_to_finish(&self, until: Cycle) -> bool {
-        self.pending
-            || self.unit.open_tx.is_some()
-            || self.pause.is_some()
-            || self.unfinished.is_some()
-            || self.unit.buffer.aborted.is_some()
-            || self.unit.buffer.attention() <= until.min(self.window.commit_cycle())
+    fn is_interrupted(&self) -> bool {
+        self.pending || self.pause.is_some() || self.unfinished.is_some() || self.unit.buffer.aborted.is_some()
     }
 
     /// Does what comes before the next instruction: takes notice of an abort, lets due entries leave the store buffer,

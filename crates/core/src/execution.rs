@@ -62,6 +62,27 @@ impl MemoryUnit {
         Ok(phys)
     }
 
+    /// Loads bytes in cycle `at` that do not cross a line; their value and the cycle in which it is there.
+    #[inline]
+    pub(crate) fn load<P: Port>(&mut self, port: &mut P, addr: PhysAddr, len: u8, at: &mut Cycle) -> (u64, Cycle) {
+        loop {
+            match self.buffer.forward(addr, len) {
+                Forward::Miss => {
+                    if let Some(banks) = &mut self.banks {
+                        *at = banks.take(addr, *at);
+                    }
+                    return port.load(self.id, addr, len, self.open_tx, *at);
+                }
+                Forward::Hit(value, ready) => {
+                    self.forwards += 1;
+                    return (value, (*at).max(ready) + self.forward_latency);
+                }
+                // It waits until those bytes have left.
+                Forward::Partial(n) => *at = (*at).max(self.buffer.drain_first(self.id, port, n)),
+            }
+        }
+    }
+
     pub(crate) fn flush_translations(&mut self) {
         self.reads.clear();
         self.writes.clear();
@@ -81,31 +102,6 @@ pub(crate) struct Execution<'a, P> {
 }
 
 impl<P: Port> Execution<'_, P> {
-    /// Loads bytes that do not cross a line.
-    #[inline]
-    fn load_within(&mut self, addr: PhysAddr, len: u8) -> (u64, Cycle) {
-        let MemoryUnit { id, buffer, open_tx, forward_latency, forwards, banks, .. } = &mut *self.unit;
-        loop {
-            match buffer.forward(addr, len) {
-                Forward::Miss => {
-                    let at = match banks {
-                        Some(banks) => banks.take(addr, self.at),
-                        None => self.at,
-                    };
-                    return self.port.load(*id, addr, len, *open_tx, at);
-                }
-                Forward::Hit(value, ready) => {
-                    *forwards += 1;
-                    return (value, self.at.max(ready) + *forward_latency);
-                }
-                Forward::Partial(n) => {
-                    let left = buffer.drain_first(*id, self.port, n);
-                    self.at = self.at.max(left);
-                }
-            }
-        }
-    }
-
     fn atomic(
         &mut self,
         addr: u64,
@@ -146,13 +142,13 @@ impl<P: Port> Bus for Execution<'_, P> {
         let phys = self.unit.translate(self.port, addr, Access::Read)?;
         let first = in_first_line(addr, bytes);
         if first == bytes {
-            let (value, done) = self.load_within(phys, bytes);
+            let (value, done) = self.unit.load(self.port, phys, bytes, &mut self.at);
             self.done = done;
             return Ok(value);
         }
         let rest = self.unit.translate(self.port, addr + u64::from(first), Access::Read)?;
-        let (low, low_done) = self.load_within(phys, first);
-        let (high, high_done) = self.load_within(rest, bytes - first);
+        let (low, low_done) = self.unit.load(self.port, phys, first, &mut self.at);
+        let (high, high_done) = self.unit.load(self.port, rest, bytes - first, &mut self.at);
         self.done = low_done.max(high_done) + 1;
         Ok(low | high << (8 * first))
     }

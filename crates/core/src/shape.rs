@@ -1,42 +1,76 @@
 //! What the window needs to know of an instruction, found out once for each decoded one.
 
-use crate::window::Window;
-use durasim_isa::{AmoOp, BlockCache, BlockId, Bus, CacheBlockOp, Class, Counter, Fault, FenceSet, Inst, Marker};
+use crate::branch::BranchKind;
+use crate::window::{NO_REGISTER, Window};
+use durasim_isa::{AmoOp, BlockCache, BlockId, Bus, CacheBlockOp, Class, Counter, Fault, FenceSet, Inst, Marker, Op};
+use durasim_types::LINE_BYTES;
 use std::sync::Arc;
+
+/// Which way through the core an instruction takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// It computes and does nothing else: no memory, no control transfer, nothing at its commit.
+    Plain,
+    /// The same, and all of it lies in the line in which the instruction before it in the block ends.
+    PlainBehind,
+    Load,
+    Store,
+    /// It transfers control and does nothing else.
+    Branch,
+    Other,
+}
 
 /// The class of an instruction, its registers and where it is executed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub class: Class,
-    /// It computes and does nothing else: no memory, no control transfer, nothing at its commit.
-    pub plain: bool,
+    pub kind: Kind,
     /// Pool of functional units.
     pub pool: u8,
     pub pipelined: bool,
     /// Registers read, as unified ids.
     pub sources: [u8; 3],
-    /// The register written.
+    /// The register written, or the number of none.
     pub dest: u8,
+    /// How many bytes a load or store moves.
+    pub bytes: u8,
+    /// One in each counter that the issue of the instruction raises.
+    pub units: u32,
     /// Cycles from issue to result, without memory.
     pub latency_cycles: u32,
+}
+
+/// How many bytes a load or store moves.
+fn bytes(op: Op) -> u8 {
+    match op {
+        Op::Lb | Op::Lbu | Op::Sb => 1,
+        Op::Lh | Op::Lhu | Op::Sh => 2,
+        Op::Lw | Op::Lwu | Op::Flw | Op::Sw | Op::Fsw => 4,
+        _ => 8,
+    }
 }
 
 impl Shape {
     fn new(inst: Inst, window: &Window) -> Self {
         let class = inst.class();
-        let plain = matches!(
-            class,
+        let kind = match class {
             Class::IntAlu
-                | Class::IntMul
-                | Class::IntDiv
-                | Class::FpAdd
-                | Class::FpMul
-                | Class::FpFused
-                | Class::FpDiv
-                | Class::FpSqrt
-        );
-        let (pool, latency_cycles, pipelined) = window.unit(class);
-        Shape { class, plain, pool, pipelined, sources: inst.sources(), dest: inst.dest(), latency_cycles }
+            | Class::IntMul
+            | Class::IntDiv
+            | Class::FpAdd
+            | Class::FpMul
+            | Class::FpFused
+            | Class::FpDiv
+            | Class::FpSqrt => Kind::Plain,
+            Class::Load => Kind::Load,
+            Class::Store => Kind::Store,
+            Class::Branch | Class::Jump | Class::IndirectJump => Kind::Branch,
+            _ => Kind::Other,
+        };
+        let (pool, units, latency_cycles, pipelined) = window.unit(class);
+        let dest = if inst.dest() == 0 { NO_REGISTER } else { inst.dest() };
+        let (sources, bytes) = (inst.sources(), bytes(inst.op));
+        Shape { class, kind, pool, pipelined, sources, dest, bytes, units, latency_cycles }
     }
 }
 
@@ -45,6 +79,10 @@ impl Shape {
 pub(crate) struct Decoded {
     pub inst: Inst,
     pub shape: Shape,
+    /// All of it lies in the line in which the instruction before it in the block ends.
+    pub same_line: bool,
+    /// How the front end takes a control transfer.
+    pub branch: BranchKind,
 }
 
 /// All decoded instructions with their shapes, in the order in which they were decoded. A clone shares them until one
@@ -56,19 +94,30 @@ pub(crate) struct Code {
 }
 
 impl Code {
-    /// Finds out what is not yet known of a block.
+    /// Finds out what is not yet known of a block, which starts at `pc`.
     #[inline]
-    pub fn learn(&mut self, blocks: &BlockCache, block: BlockId, window: &Window) {
+    pub fn learn(&mut self, blocks: &BlockCache, block: BlockId, pc: u64, window: &Window) {
         if self.known.as_ref().is_none_or(|known| known.len() < block.range().end) {
-            self.learn_more(blocks, window);
+            self.learn_more(blocks, block, pc, window);
         }
     }
 
     #[cold]
-    fn learn_more(&mut self, blocks: &BlockCache, window: &Window) {
+    fn learn_more(&mut self, blocks: &BlockCache, block: BlockId, pc: u64, window: &Window) {
         let known = Arc::make_mut(self.known.get_or_insert_default());
-        let more = blocks.decoded_from(known.len()).iter();
-        known.extend(more.map(|&inst| Decoded { inst, shape: Shape::new(inst, window) }));
+        assert_eq!(known.len(), block.range().start, "every block is learnt once it is decoded");
+        let (mut pc, mut line) = (pc, None);
+        for &inst in blocks.insts(block) {
+            let behind = pc.wrapping_add(inst.len.into());
+            let last_line = behind.wrapping_sub(1) / LINE_BYTES;
+            let same_line = line == Some(pc / LINE_BYTES) && line == Some(last_line);
+            let mut shape = Shape::new(inst, window);
+            if same_line && shape.kind == Kind::Plain {
+                shape.kind = Kind::PlainBehind;
+            }
+            known.push(Decoded { inst, shape, same_line, branch: BranchKind::of(inst) });
+            (pc, line) = (behind, Some(last_line));
+        }
     }
 
     /// The instructions of a block that is known.
@@ -88,17 +137,25 @@ impl Code {
     }
 }
 
-/// The bus of an instruction that uses none.
-pub(crate) struct NoBus;
+/// The bus of an instruction that uses none, of a load whose bytes are there, and of a store whose bytes are taken care of
+/// by whoever executes it. The compiler sees through it.
+#[derive(Default)]
+pub(crate) struct Ready {
+    /// What the load finds, or what the store has stored.
+    pub value: u64,
+}
 
-const NEVER: &str = "a plain instruction uses no bus";
+const NEVER: &str = "only an instruction of another kind does this";
 
-impl Bus for NoBus {
+impl Bus for Ready {
+    #[inline(always)]
     fn load(&mut self, _: u64, _: u8) -> Result<u64, Fault> {
-        unreachable!("{NEVER}")
+        Ok(self.value)
     }
-    fn store(&mut self, _: u64, _: u8, _: u64) -> Result<(), Fault> {
-        unreachable!("{NEVER}")
+    #[inline(always)]
+    fn store(&mut self, _: u64, _: u8, value: u64) -> Result<(), Fault> {
+        self.value = value;
+        Ok(())
     }
     fn load_reserved(&mut self, _: u64, _: u8) -> Result<u64, Fault> {
         unreachable!("{NEVER}")

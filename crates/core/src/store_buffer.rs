@@ -3,7 +3,7 @@
 
 use crate::{CoreConfig, Outcome, PendingStore, Port};
 use durasim_isa::CacheBlockOp;
-use durasim_types::{CoreId, Cycle, LineAddr, PhysAddr, TxId};
+use durasim_types::{CoreId, Cycle, LINE_BYTES, LineAddr, PhysAddr, TxId};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::hash::Hasher;
@@ -155,9 +155,11 @@ impl StoreBuffer {
     /// Looks for the bytes of a load, youngest store first.
     #[inline]
     pub fn forward(&self, addr: PhysAddr, len: u8) -> Forward {
-        if self.filter[bucket(addr)] == 0 {
-            return Forward::Miss;
-        }
+        if self.filter[bucket(addr)] == 0 { Forward::Miss } else { self.search(addr, len) }
+    }
+
+    #[inline(never)]
+    fn search(&self, addr: PhysAddr, len: u8) -> Forward {
         for (position, slot) in self.slots.iter().enumerate().rev() {
             let Entry::Store(store) = slot.entry else { continue };
             let (a, b) = (store.addr.0, store.addr.0 + u64::from(store.len));
@@ -181,9 +183,14 @@ impl StoreBuffer {
     }
 
     /// The first store to be executed after `at` that touches the same aligned block of `granularity` bytes as a load that
-    /// is executed in `at`: its address in the program and the cycle of its execution.
-    pub fn passed_by(&self, addr: PhysAddr, len: u8, at: Cycle, granularity: u64) -> Option<(u64, Cycle)> {
-        let block = |byte: u64| byte / granularity;
+    /// is executed in `at`: its address in the program and the cycle of its execution. `granularity` is a power of two.
+    pub fn passed_by(&self, addr: PhysAddr, len: u8, at: Cycle, granularity: u32) -> Option<(u64, Cycle)> {
+        // Blocks are no larger than lines.
+        if addr.offset() + usize::from(len) <= LINE_BYTES as usize && self.filter[bucket(addr)] == 0 {
+            return None;
+        }
+        let shift = granularity.trailing_zeros();
+        let block = |byte: u64| byte >> shift;
         let (first, last) = (block(addr.0), block(addr.0 + u64::from(len) - 1));
         let later = self.slots.iter().filter(|slot| slot.executed > at);
         let same = later.filter(|slot| match slot.entry {
@@ -194,17 +201,16 @@ impl StoreBuffer {
     }
 
     /// Asks for the lines of all stores that have committed by `at`: ownership is fetched ahead of the store.
+    #[inline]
     fn ask<P: Port>(&mut self, core: CoreId, port: &mut P, at: Cycle) {
-        while self.asked < self.slots.len() {
-            let slot = self.slots[self.asked];
+        while let Some(slot) = self.slots.get_mut(self.asked) {
             if slot.from > at {
                 break;
             }
             if self.prefetch
-                && let Entry::Store(store) = slot.entry
+                && let Entry::Store(store) = &slot.entry
             {
-                let owned = port.prefetch_own(core, store.addr.line(), store.tx, slot.from);
-                self.slots[self.asked].owned = Some(owned);
+                slot.owned = Some(port.prefetch_own(core, store.addr.line(), store.tx, slot.from));
             }
             self.asked += 1;
         }
@@ -240,8 +246,28 @@ impl StoreBuffer {
     }
 
     /// Lets the front entry leave in cycle `at`.
+    #[inline]
     fn leave<P: Port>(&mut self, core: CoreId, port: &mut P, at: Cycle) -> Leave {
-        let Some(slot) = self.slots.front().copied() else { return Leave::Nothing };
+        let Some(slot) = self.slots.front() else { return Leave::Nothing };
+        let Entry::Store(store) = &slot.entry else { return self.leave_otherwise(core, port, at) };
+        let bucket = bucket(store.addr);
+        match port.store(core, store, at) {
+            Outcome::Done(cycle) => {
+                self.filter[bucket] -= 1;
+                self.front_left(at, cycle)
+            }
+            Outcome::Aborted(cycle, code) => {
+                self.abort(cycle, code);
+                Leave::Left
+            }
+            Outcome::Pending => Leave::Pending,
+        }
+    }
+
+    /// The same for an entry that is no store.
+    #[inline(never)]
+    fn leave_otherwise<P: Port>(&mut self, core: CoreId, port: &mut P, at: Cycle) -> Leave {
+        let Some(slot) = self.slots.front() else { return Leave::Nothing };
         let outcome = match slot.entry {
             Entry::Store(store) => port.store(core, &store, at),
             Entry::Block(op, line) => Outcome::Done(port.cache_block(core, op, line, at)),
@@ -250,17 +276,7 @@ impl StoreBuffer {
             Entry::Committing(tx) => Outcome::Done(port.tx_committing(core, tx, at)),
         };
         match outcome {
-            Outcome::Done(cycle) => {
-                self.slots.pop_front();
-                self.asked = self.asked.saturating_sub(1);
-                if let Entry::Store(store) = slot.entry {
-                    self.filter[bucket(store.addr)] -= 1;
-                }
-                // A line that had to be waited for comes with the answer.
-                self.next_from = (at + self.store_cycles).max(cycle + u64::from(self.store_cycles == 1));
-                self.left = if self.store_cycles == 1 { cycle } else { self.next_from };
-                Leave::Left
-            }
+            Outcome::Done(cycle) => self.front_left(at, cycle),
             Outcome::Aborted(cycle, code) => {
                 // The entry at hand may be the commit itself.
                 if !matches!(slot.entry, Entry::Commit(_)) {
@@ -271,6 +287,17 @@ impl StoreBuffer {
             }
             Outcome::Pending => Leave::Pending,
         }
+    }
+
+    /// The front entry, which tried in cycle `at`, has left in `cycle`.
+    #[inline(always)]
+    fn front_left(&mut self, at: Cycle, cycle: Cycle) -> Leave {
+        self.slots.pop_front();
+        self.asked = self.asked.saturating_sub(1);
+        // A line that had to be waited for comes with the answer.
+        self.next_from = (at + self.store_cycles).max(cycle + u64::from(self.store_cycles == 1));
+        self.left = if self.store_cycles == 1 { cycle } else { self.next_from };
+        Leave::Left
     }
 
     /// The transaction that the entries belong to was aborted: they are forgotten, and the core is to be told.

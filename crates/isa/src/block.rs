@@ -119,11 +119,6 @@ impl BlockCache {
         &self.decoded.insts[block.start as usize..][..block.len as usize]
     }
 
-    /// All decoded instructions from a place on.
-    pub fn decoded_from(&self, first: usize) -> &[Inst] {
-        &self.decoded.insts[first..]
-    }
-
     /// Forgets all blocks; ids handed out before mean nothing afterwards.
     pub fn clear(&mut self) {
         if let (Some(front), Some(decoded)) = (Arc::get_mut(&mut self.front), Arc::get_mut(&mut self.decoded)) {

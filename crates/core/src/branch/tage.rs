@@ -59,6 +59,28 @@ fn at(index_bits: u32, table: usize, places: &[u16; LANES]) -> usize {
     table << index_bits | usize::from(places[table])
 }
 
+/// In which tables of one half of the lanes the entry of a branch has its tag, as bits. The tags are gathered first, to be
+/// compared as one vector.
+#[inline(always)]
+fn hits_of_half(
+    tagged: &[Tagged],
+    index_bits: u32,
+    tables: usize,
+    places: &[u16; LANES],
+    tags: &[u16; LANES],
+    half: usize,
+) -> u32 {
+    let places: &[u16; HALF] = &places.as_chunks().0[half];
+    let tags: &[u16; HALF] = &tags.as_chunks().0[half];
+    let mut found = [NO_TAG; HALF];
+    let mut first = (half * HALF) << index_bits;
+    for (found, &place) in found.iter_mut().zip(places).take(tables - half * HALF) {
+        *found = tagged[first + usize::from(place)].tag;
+        first += 1 << index_bits;
+    }
+    (0..HALF).map(|lane| u32::from(found[lane] == tags[lane]) << lane).sum()
+}
+
 impl Tage {
     pub(super) fn new(config: &PredictorConfig) -> Self {
         let tables = config.history_bits.len();
@@ -94,11 +116,9 @@ impl Tage {
         let code = scramble(pc >> 1);
         let (places, tags) = self.hash(short as u16, code, history);
         let (base, tagged, index_bits) = (self.base.write(), self.tagged.write(), self.index_bits);
-        let mut hits = 0u32;
-        let mut first = 0;
-        for table in 0..self.tables.min(LANES) {
-            hits |= u32::from(tagged[first + usize::from(places[table])].tag == tags[table]) << table;
-            first += 1 << index_bits;
+        let mut hits = hits_of_half(tagged, index_bits, self.tables, &places, &tags, 0);
+        if self.tables > HALF {
+            hits |= hits_of_half(tagged, index_bits, self.tables, &places, &tags, 1) << HALF;
         }
         let longest = |hits: u32| hits.checked_ilog2().map(|table| at(index_bits, table as usize, &places));
         let provider_table = hits.checked_ilog2();

@@ -24,6 +24,7 @@ impl Core {
             unfinished: self.unfinished,
             pending: self.pending,
             instructions: self.instructions,
+            counted: self.counted,
             stats: self.stats,
             exit: None,
         }

@@ -3,7 +3,8 @@
 use super::{Core, NO_LINE};
 use crate::Port;
 use crate::branch::BranchKind;
-use durasim_isa::{Access, Class, Inst, Stop};
+use crate::shape::Decoded;
+use durasim_isa::{Access, Inst, Stop};
 use durasim_types::{Cycle, LINE_BYTES};
 
 impl Core {
@@ -36,9 +37,11 @@ impl Core {
         Ok(())
     }
 
-    pub(super) fn branch(&mut self, inst: Inst, class: Class, taken: bool, target: u64, next_pc: u64, complete: Cycle) {
-        let kind = BranchKind::of(inst);
-        self.stats.branches += u64::from(class == Class::Branch);
+    /// Predicts a control transfer that was complete at `complete`, and follows the prediction.
+    #[inline]
+    pub(super) fn branch(&mut self, decoded: &Decoded, taken: bool, target: u64, next_pc: u64, complete: Cycle) {
+        let kind = decoded.branch;
+        self.stats.branches += u64::from(kind == BranchKind::Conditional);
         let prediction = self.predictor.predict_and_train(self.hart.pc, kind, taken, target, next_pc);
         if prediction.mispredicted {
             self.stats.mispredictions += 1;

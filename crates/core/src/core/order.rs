@@ -3,71 +3,83 @@
 
 use super::Core;
 use crate::Port;
-use crate::shape::Shape;
-use durasim_isa::{Access, Class, Inst, Op, Stop};
-use durasim_types::Cycle;
-
-/// How many bytes a load reads.
-fn load_bytes(op: Op) -> u8 {
-    match op {
-        Op::Lb | Op::Lbu => 1,
-        Op::Lh | Op::Lhu => 2,
-        Op::Lw | Op::Lwu | Op::Flw => 4,
-        _ => 8,
-    }
-}
+use crate::shape::{Decoded, Shape};
+use durasim_isa::Stop;
+use durasim_types::{Cycle, PhysAddr};
 
 impl Core {
-    /// Issues a load, again from its fetch on as long as it passes an older store to the same place.
-    #[inline]
+    /// Issues a load from `phys`, if that is known, again from its fetch on as long as it passes an older store to the same
+    /// place.
+    #[inline(always)]
     pub(super) fn issue_load<P: Port>(
         &mut self,
         port: &mut P,
-        inst: Inst,
-        shape: Shape,
+        decoded: &Decoded,
+        phys: Option<PhysAddr>,
         dispatched: Cycle,
         ready: Cycle,
     ) -> Result<Cycle, Stop> {
+        let shape = &decoded.shape;
         let mut wait = ready;
         if let Some((_, executed)) = self.store_sets.last_store(self.hart.pc) {
             wait = wait.max(executed + self.config.store_wakeup_cycles);
         }
-        let issued = self.window.issue(&shape, dispatched, wait);
-        if self.unit.buffer.all_executed_by(issued + Cycle::from(shape.latency_cycles)) {
+        let issued = self.window.issue_to_memory(shape, dispatched, wait);
+        let executed = issued + Cycle::from(shape.latency_cycles);
+        if self.unit.buffer.all_executed_by(executed) {
             return Ok(issued);
         }
-        self.issue_behind_stores(port, inst, shape, ready, issued)
+        let Some(phys) = phys else { return Ok(issued) };
+        let granularity = self.config.store_sets.violation_granularity_bytes;
+        match self.unit.buffer.passed_by(phys, shape.bytes, executed, granularity) {
+            None => Ok(issued),
+            Some(passed) => self.issue_again(port, decoded, phys, ready, passed),
+        }
     }
 
+    /// Issues a load again that passed a store: `passed` is the store's address in the program and the cycle of its
+    /// execution.
+    #[cold]
     #[inline(never)]
-    fn issue_behind_stores<P: Port>(
+    fn issue_again<P: Port>(
         &mut self,
         port: &mut P,
-        inst: Inst,
-        shape: Shape,
+        decoded: &Decoded,
+        phys: PhysAddr,
         ready: Cycle,
-        mut issued: Cycle,
+        mut passed: (u64, Cycle),
     ) -> Result<Cycle, Stop> {
-        let addr = self.hart.x[usize::from(inst.rs1)].wrapping_add(inst.imm as u64);
-        // A load that faults does so when it is executed.
-        let Ok(phys) = self.unit.translate(port, addr, Access::Read) else { return Ok(issued) };
-        let granularity = self.config.store_sets.violation_granularity_bytes.into();
+        let Decoded { inst, shape, .. } = decoded;
+        let granularity = self.config.store_sets.violation_granularity_bytes;
         loop {
-            let executed = issued + Cycle::from(shape.latency_cycles);
-            let Some((store_pc, resolved)) =
-                self.unit.buffer.passed_by(phys, load_bytes(inst.op), executed, granularity)
-            else {
-                return Ok(issued);
-            };
+            let (store_pc, resolved) = passed;
             self.stats.order_violations += 1;
             self.store_sets.violation(store_pc, self.hart.pc);
             self.window.squash(self.window.fetch_cycle(), resolved);
             self.window.redirect(resolved + self.config.mispredict_redirect_cycles);
             self.fetched_line = super::NO_LINE;
-            self.fetch_lines(port, inst)?;
-            let fetched = self.window.fetch(self.line_ready);
-            let dispatched = self.window.dispatch(Class::Load, fetched, 0);
-            issued = self.window.issue(&shape, dispatched, ready);
+            self.fetch_lines(port, *inst)?;
+            let dispatched = self.window.enter::<true>(self.line_ready, 0);
+            let issued = self.window.issue_to_memory(shape, dispatched, ready);
+            let executed = issued + Cycle::from(shape.latency_cycles);
+            match self.unit.buffer.passed_by(phys, shape.bytes, executed, granularity) {
+                None => return Ok(issued),
+                Some(again) => passed = again,
+            }
+        }
+    }
+
+    /// Issues a store, behind the last one of its set.
+    #[inline(always)]
+    pub(super) fn issue_store(&mut self, shape: &Shape, dispatched: Cycle, ready: Cycle) -> Cycle {
+        match self.store_sets.last_store(self.hart.pc) {
+            Some((set, executed)) => {
+                let wait = executed + self.config.store_wakeup_cycles;
+                let issued = self.window.issue_to_memory(shape, dispatched, ready.max(wait));
+                self.store_sets.executes(set, issued + Cycle::from(shape.latency_cycles));
+                issued
+            }
+            None => self.window.issue_to_memory(shape, dispatched, ready),
         }
     }
 }

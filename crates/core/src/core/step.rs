@@ -2,9 +2,9 @@
 
 use super::{Core, Exit, Pause};
 use crate::execution::{AtCommit, Execution};
-use crate::shape::{Decoded, NoBus, Shape};
-use crate::store_buffer::Entry;
-use crate::{Fences, Port};
+use crate::shape::{Decoded, Kind, Ready};
+use crate::store_buffer::{Entry, Leave};
+use crate::{Fences, PendingStore, Port};
 use durasim_isa::{Access, BlockId, Class, Flow, Inst, Stop, execute};
 use durasim_types::Cycle;
 
@@ -15,6 +15,8 @@ enum Next {
     Inst,
     /// The same one, once what it waits for has come.
     Again,
+    /// The same one, and the port knows of those before it.
+    Counted,
     /// The next one of the block, once this one is finished.
     Later,
     /// What is at the pc.
@@ -23,12 +25,24 @@ enum Next {
     Exit,
 }
 
+/// How long a core may act.
+#[derive(Clone, Copy)]
+pub(super) struct Turn {
+    /// Up to this cycle,
+    pub until: Cycle,
+    /// and until it has executed so many instructions since the start.
+    pub last: u64,
+}
+
 impl Core {
     /// The block at the pc, and the position in it.
     #[inline]
     fn block<P: Port>(&mut self, port: &mut P) -> Result<(BlockId, usize), Stop> {
         if let Some(position) = self.position.take() {
-            return Ok(position);
+            // In the middle of a block the line of the instruction before is known to have been fetched.
+            if self.fetched_line != super::NO_LINE {
+                return Ok(position);
+            }
         }
         let Core { blocks, unit, hart, .. } = self;
         let block = blocks.get(hart.pc, |addr| {
@@ -39,20 +53,29 @@ impl Core {
     }
 
     /// Executes the block at the pc, or a part of it.
-    pub(super) fn run_block<P: Port>(&mut self, port: &mut P, until: Cycle) -> Option<Exit> {
+    #[inline]
+    pub(super) fn run_block<P: Port>(&mut self, port: &mut P, turn: Turn) -> Option<Exit> {
         let (block, first) = match self.block(port) {
             Ok(found) => found,
-            Err(stop) => return Some(Exit::Fault(stop)),
+            Err(stop) => {
+                self.count(port);
+                return Some(Exit::Fault(stop));
+            }
         };
         // The code is out of the way of what changes while it is executed.
         let mut code = std::mem::take(&mut self.code);
-        code.learn(&self.blocks, block, &self.window);
-        let (index, next) = self.run_code(port, until, code.of(block), first);
+        code.learn(&self.blocks, block, self.hart.pc, &self.window);
+        let (index, next) = self.run_code(port, turn, code.of(block), first);
         if !self.code.is_forgotten() {
             self.code = code;
         }
+        if next == Next::Counted {
+            self.position = Some((block, index));
+            return None;
+        }
+        self.count(port);
         match next {
-            Next::Again => self.position = Some((block, index)),
+            Next::Again | Next::Counted => self.position = Some((block, index)),
             Next::Later => self.position = (index + 1 < block.range().len()).then_some((block, index + 1)),
             Next::Inst | Next::Block => {}
             Next::Exit => return self.exit.take(),
@@ -60,27 +83,98 @@ impl Core {
         None
     }
 
+    /// Tells the port what has retired since the last time.
+    #[inline]
+    fn count<P: Port>(&mut self, port: &mut P) {
+        let instructions = self.instructions - std::mem::replace(&mut self.counted, self.instructions);
+        port.retired(self.unit.id, instructions, self.window.commit_cycle());
+    }
+
     /// Executes instructions from a place on; the last one's place and what follows it.
-    fn run_code<P: Port>(&mut self, port: &mut P, until: Cycle, code: &[Decoded], first: usize) -> (usize, Next) {
+    fn run_code<P: Port>(&mut self, port: &mut P, turn: Turn, code: &[Decoded], first: usize) -> (usize, Next) {
+        let bound = turn.until.saturating_add(1);
         // From this cycle on somebody else acts first.
-        let mut stop = Cycle::MAX;
+        let mut stop = bound.min(self.unit.buffer.attention());
         for (index, decoded) in code.iter().enumerate().skip(first) {
-            if self.window.commit_cycle() >= stop || index > first && port.halted() {
-                return (index, Next::Again);
+            if self.window.commit_cycle() >= stop {
+                self.count(port);
+                if !self.stores_have_left(port, turn.until)
+                    || port.halted()
+                    || self.window.commit_cycle() > turn.until
+                    || self.instructions >= turn.last
+                {
+                    return (index, Next::Counted);
+                }
+                stop = bound.min(self.unit.buffer.attention());
             }
-            if decoded.shape.plain {
-                if self.compute(port, decoded) == Next::Exit {
+            if decoded.shape.kind == Kind::PlainBehind {
+                if self.compute(decoded) == Next::Exit {
                     return (index, Next::Exit);
                 }
-            } else {
-                let next = self.step(port, decoded.inst, decoded.shape);
-                if next != Next::Inst {
-                    return (index, next);
-                }
+                continue;
             }
-            stop = (until.saturating_add(1)).min(self.unit.buffer.attention());
+            let next = match decoded.shape.kind {
+                Kind::Plain | Kind::PlainBehind => {
+                    if !self.is_fetched(decoded.inst) {
+                        if !self.fetch(port, decoded.inst) {
+                            return (index, Next::Exit);
+                        }
+                        if port.halted() {
+                            stop = 0;
+                        }
+                    }
+                    if self.compute(decoded) == Next::Exit {
+                        return (index, Next::Exit);
+                    }
+                    continue;
+                }
+                Kind::Branch => return (index, self.transfer(port, decoded)),
+                Kind::Load => self.load(port, decoded),
+                Kind::Store => self.store(port, decoded),
+                Kind::Other => self.step(port, decoded),
+            };
+            if next != Next::Inst {
+                return (index, next);
+            }
+            stop = if port.halted() { 0 } else { bound.min(self.unit.buffer.attention()) };
         }
         (code.len(), Next::Block)
+    }
+
+    /// Lets the entries of the store buffer leave that are due before the next instruction. The answer false: something
+    /// else comes before it.
+    #[inline(always)]
+    pub(super) fn stores_have_left<P: Port>(&mut self, port: &mut P, until: Cycle) -> bool {
+        !self.is_aborted(port)
+            && (self.unit.buffer.attention() > until.min(self.window.commit_cycle())
+                || self.let_stores_leave(port, until))
+    }
+
+    #[inline(never)]
+    fn let_stores_leave<P: Port>(&mut self, port: &mut P, until: Cycle) -> bool {
+        let horizon = until.min(self.window.commit_cycle());
+        while self.unit.buffer.attention() <= horizon {
+            if port.halted() {
+                return false;
+            }
+            self.pending = self.unit.buffer.serve(self.unit.id, port, horizon) == Leave::Pending;
+            if self.pending || self.unit.buffer.aborted.is_some() || self.is_aborted(port) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Whether the open transaction has been aborted meanwhile; the store buffer then knows.
+    #[inline(always)]
+    fn is_aborted<P: Port>(&mut self, port: &mut P) -> bool {
+        if self.unit.open_tx.is_some()
+            && let Some((cycle, code)) = port.take_abort(self.unit.id)
+        {
+            self.unit.buffer.abort(cycle, code);
+            return true;
+        }
+        false
     }
 
     /// Remembers why control goes back.
@@ -90,40 +184,128 @@ impl Core {
         Next::Exit
     }
 
-    /// The cycle in which an instruction is fetched; `None`: it cannot be.
-    #[inline(always)]
-    fn fetch<P: Port>(&mut self, port: &mut P, inst: Inst) -> Option<Cycle> {
-        if !self.is_fetched(inst)
-            && let Err(stop) = self.fetch_lines(port, inst)
-        {
+    /// Fetches the lines of an instruction; false: they cannot be had.
+    #[inline]
+    fn fetch<P: Port>(&mut self, port: &mut P, inst: Inst) -> bool {
+        let fetched = self.fetch_lines(port, inst);
+        if let Err(stop) = fetched {
             self.leave(Exit::Fault(stop));
-            return None;
         }
-        Some(self.window.fetch(self.line_ready))
+        fetched.is_ok()
     }
 
     /// An instruction that only computes.
     #[inline(always)]
-    fn compute<P: Port>(&mut self, port: &mut P, decoded: &Decoded) -> Next {
-        let Decoded { inst, shape } = decoded;
-        let Some(fetched) = self.fetch(port, *inst) else { return Next::Exit };
-        let dispatched = self.window.dispatch(shape.class, fetched, 0);
-        let issued = self.window.issue(shape, dispatched, self.window.operands(shape.sources));
-        if let Err(stop) = execute(&mut self.hart, *inst, &mut NoBus) {
+    fn compute(&mut self, decoded: &Decoded) -> Next {
+        let Decoded { inst, shape, .. } = decoded;
+        let dispatched = self.window.enter::<false>(self.line_ready, 0);
+        let issued = self.window.issue_from(shape, dispatched.max(self.window.operands(&shape.sources)));
+        if let Err(stop) = execute(&mut self.hart, *inst, &mut Ready::default()) {
             return self.leave(Exit::Fault(stop));
         }
         let complete = issued + Cycle::from(shape.latency_cycles);
         self.window.leave_issue_queue(issued);
         self.window.write_register(shape.dest, complete);
-        self.window.commit(shape.class, complete);
+        self.window.commit::<false>(complete);
         self.instructions += 1;
         self.hart.pc += u64::from(inst.len);
         Next::Inst
     }
 
-    /// Any other instruction.
-    #[inline]
-    fn step<P: Port>(&mut self, port: &mut P, inst: Inst, shape: Shape) -> Next {
+    /// A branch or jump.
+    #[inline(always)]
+    fn transfer<P: Port>(&mut self, port: &mut P, decoded: &Decoded) -> Next {
+        let Decoded { inst, shape, .. } = decoded;
+        if !decoded.same_line && !self.is_fetched(*inst) && !self.fetch(port, *inst) {
+            return Next::Exit;
+        }
+        let dispatched = self.window.enter::<false>(self.line_ready, 0);
+        let issued = self.window.issue_from(shape, dispatched.max(self.window.operands(&shape.sources)));
+        let pc = self.hart.pc;
+        let next_pc = pc + u64::from(inst.len);
+        let (taken, target) = match execute(&mut self.hart, *inst, &mut Ready::default()) {
+            Ok(Flow::Jump(target)) => (true, target),
+            Ok(_) => (false, next_pc),
+            Err(stop) => return self.leave(Exit::Fault(stop)),
+        };
+        let complete = issued + Cycle::from(shape.latency_cycles);
+        self.window.leave_issue_queue(issued);
+        self.window.write_register(shape.dest, complete);
+        self.window.commit::<false>(complete);
+        self.instructions += 1;
+        self.branch(decoded, taken, target, next_pc, complete);
+        self.hart.pc = target;
+        Next::Block
+    }
+
+    /// A load.
+    #[inline(always)]
+    fn load<P: Port>(&mut self, port: &mut P, decoded: &Decoded) -> Next {
+        let Decoded { inst, shape, .. } = decoded;
+        let addr = self.hart.x[usize::from(inst.rs1 & 31)].wrapping_add(inst.imm as u64);
+        let Some(phys) = self.unit.reads.get(addr).filter(|phys| phys.offset() + usize::from(shape.bytes) <= 64) else {
+            return self.step(port, decoded);
+        };
+        if !decoded.same_line && !self.is_fetched(*inst) && !self.fetch(port, *inst) {
+            return Next::Exit;
+        }
+        let dispatched = self.window.enter::<true>(self.line_ready, 0);
+        let ready = self.window.operands(&shape.sources);
+        let issued = match self.issue_load(port, decoded, Some(phys), dispatched, ready) {
+            Ok(issued) => issued,
+            Err(stop) => return self.leave(Exit::Fault(stop)),
+        };
+        let mut executed = issued + Cycle::from(shape.latency_cycles);
+        let (value, complete) = self.unit.load(port, phys, shape.bytes, &mut executed);
+        if let Err(stop) = execute(&mut self.hart, *inst, &mut Ready { value }) {
+            return self.leave(Exit::Fault(stop));
+        }
+        self.window.leave_issue_queue(complete);
+        self.window.write_register(shape.dest, complete);
+        self.window.commit::<true>(complete);
+        self.instructions += 1;
+        self.stats.loads += 1;
+        self.hart.pc += u64::from(inst.len);
+        // It may have aborted its own transaction.
+        if self.unit.buffer.aborted.is_some() || self.is_aborted(port) { Next::Block } else { Next::Inst }
+    }
+
+    /// A store.
+    #[inline(always)]
+    fn store<P: Port>(&mut self, port: &mut P, decoded: &Decoded) -> Next {
+        let Decoded { inst, shape, .. } = decoded;
+        let addr = self.hart.x[usize::from(inst.rs1 & 31)].wrapping_add(inst.imm as u64);
+        let found = self.unit.writes.get(addr).filter(|phys| phys.offset() + usize::from(shape.bytes) <= 64);
+        let (Some(phys), true) = (found, self.unit.buffer.has_room(2)) else {
+            return self.step(port, decoded);
+        };
+        if !decoded.same_line && !self.is_fetched(*inst) && !self.fetch(port, *inst) {
+            return Next::Exit;
+        }
+        let room = if std::mem::take(&mut self.was_full) { self.unit.buffer.left() } else { 0 };
+        let dispatched = self.window.enter::<false>(self.line_ready, room);
+        let ready = self.window.operands(&shape.sources);
+        let issued = self.issue_store(shape, dispatched, ready);
+        let complete = issued + Cycle::from(shape.latency_cycles);
+        let mut stored = Ready::default();
+        if let Err(stop) = execute(&mut self.hart, *inst, &mut stored) {
+            return self.leave(Exit::Fault(stop));
+        }
+        self.window.leave_issue_queue(issued);
+        let committed = self.window.commit::<false>(complete);
+        self.instructions += 1;
+        self.stats.stores += 1;
+        let pc = self.hart.pc;
+        self.hart.pc = pc + u64::from(inst.len);
+        let store = PendingStore { addr: phys, len: shape.bytes, data: stored.value, tx: self.unit.open_tx };
+        self.unit.buffer.push(Entry::Store(store), committed, complete, pc);
+        Next::Inst
+    }
+
+    /// Any other instruction, and a load or store that is not as simple as most.
+    #[inline(never)]
+    fn step<P: Port>(&mut self, port: &mut P, decoded: &Decoded) -> Next {
+        let Decoded { inst, shape, .. } = *decoded;
         let class = shape.class;
         let stores = matches!(class, Class::Store | Class::CacheBlock | Class::Marker);
         // Two entries: a store may cross a line.
@@ -136,40 +318,37 @@ impl Core {
             self.pause = Some(Pause::Empty);
             return Next::Again;
         }
-        let Some(fetched) = self.fetch(port, inst) else { return Next::Exit };
+        if !self.is_fetched(inst) && !self.fetch(port, inst) {
+            return Next::Exit;
+        }
         let room = if stores && std::mem::take(&mut self.was_full) { self.unit.buffer.left() } else { 0 };
-        let dispatched = self.window.dispatch(class, fetched, room);
-        let mut ready = self.window.operands(shape.sources);
-        let mut at_issue = 0;
-        match class {
+        let dispatched = if class == Class::Load {
+            self.window.enter::<true>(self.line_ready, room)
+        } else {
+            self.window.enter::<false>(self.line_ready, room)
+        };
+        let mut ready = self.window.operands(&shape.sources);
+        let issued = match class {
             Class::Load => {
-                let issued = match self.issue_load(port, inst, shape, dispatched, ready) {
+                let addr = self.hart.x[usize::from(inst.rs1 & 31)].wrapping_add(inst.imm as u64);
+                // A load that faults does so when it is executed.
+                let phys = self.unit.translate(port, addr, Access::Read).ok();
+                match self.issue_load(port, decoded, phys, dispatched, ready) {
                     Ok(issued) => issued,
                     Err(stop) => return self.leave(Exit::Fault(stop)),
-                };
-                at_issue = issued;
-            }
-            Class::Store => {
-                let pc = self.hart.pc;
-                match self.store_sets.last_store(pc) {
-                    Some((set, executed)) => {
-                        let wait = executed + self.config.store_wakeup_cycles;
-                        at_issue = self.window.issue(&shape, dispatched, ready.max(wait));
-                        self.store_sets.executes(set, at_issue + Cycle::from(shape.latency_cycles));
-                    }
-                    None => at_issue = self.window.issue(&shape, dispatched, ready),
                 }
             }
+            Class::Store => self.issue_store(&shape, dispatched, ready),
             // A counter that is read tells what all before it took.
             Class::Atomic | Class::System | Class::Csr => {
                 ready = ready.max(self.window.commit_cycle() + self.config.serialize_cycles);
                 if class == Class::Atomic && self.config.fences == Fences::All && inst.rm & 1 != 0 {
                     ready += self.barrier_cycles();
                 }
+                self.window.issue(&shape, dispatched, ready)
             }
-            _ => {}
-        }
-        let issued = if at_issue > 0 { at_issue } else { self.window.issue(&shape, dispatched, ready) };
+            _ => self.window.issue(&shape, dispatched, ready),
+        };
         let executed = issued + Cycle::from(shape.latency_cycles);
         let mut execution = Execution {
             unit: &mut self.unit,
@@ -187,7 +366,11 @@ impl Core {
         let loads = matches!(class, Class::Load | Class::Atomic);
         self.window.leave_issue_queue(if loads { complete } else { issued });
         self.window.write_register(shape.dest, complete);
-        let committed = self.window.commit(class, complete);
+        let committed = if class == Class::Load {
+            self.window.commit::<true>(complete)
+        } else {
+            self.window.commit::<false>(complete)
+        };
         self.instructions += 1;
         match class {
             Class::Load => self.stats.loads += 1,
@@ -199,25 +382,19 @@ impl Core {
         }
 
         let pc = self.hart.pc;
-        let next_pc = pc + u64::from(inst.len);
-        let mut next = Next::Inst;
+        self.hart.pc = pc + u64::from(inst.len);
         match flow {
-            Flow::Next if class == Class::Branch => {
-                self.branch(inst, class, false, next_pc, next_pc, complete);
-                self.hart.pc = next_pc;
-                next = Next::Block;
-            }
-            Flow::Next => self.hart.pc = next_pc,
-            Flow::Jump(target) => {
-                self.branch(inst, class, true, target, next_pc, complete);
-                self.hart.pc = target;
-                next = Next::Block;
-            }
+            Flow::Next => {}
+            Flow::Jump(_) => unreachable!("branches take another way"),
             Flow::Ecall => {
+                self.hart.pc = pc;
                 self.stats.system_calls += 1;
                 self.unfinished = Some((AtCommit::Environment(Exit::SystemCall), committed));
             }
-            Flow::Ebreak => self.unfinished = Some((AtCommit::Environment(Exit::Breakpoint), committed)),
+            Flow::Ebreak => {
+                self.hart.pc = pc;
+                self.unfinished = Some((AtCommit::Environment(Exit::Breakpoint), committed));
+            }
         }
         match at_commit {
             Some(AtCommit::Store(store)) => self.unit.buffer.push(Entry::Store(store), committed, complete, pc),
@@ -240,13 +417,7 @@ impl Core {
                 return Next::Later;
             }
         }
-        if class == Class::Load
-            && self.unit.open_tx.is_some()
-            && self.unit.buffer.aborted.is_none()
-            && let Some((cycle, code)) = port.take_abort(self.unit.id)
-        {
-            self.unit.buffer.abort(cycle, code);
-        }
-        if self.unit.buffer.aborted.is_some() { Next::Block } else { next }
+        let aborted = self.unit.buffer.aborted.is_some() || class == Class::Load && self.is_aborted(port);
+        if aborted { Next::Block } else { Next::Inst }
     }
 }

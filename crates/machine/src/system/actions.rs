@@ -1,6 +1,7 @@
 //! Carrying out what a design asks for.
 
 use super::coherence::Want;
+use super::requests::write_word;
 use super::{Later, System};
 use durasim_cache::Version;
 use durasim_design::{Action, Actions, LevelId, LineTag, Node, Payload, Scanned};
@@ -240,8 +241,7 @@ impl System {
         if found.is_ok() {
             let array = &mut self.l1d[core.0 as usize];
             let slot = array.find(line).expect("a pinned line stays");
-            let offset = addr.offset();
-            array.data_mut(slot)[offset..offset + len as usize].copy_from_slice(&data.to_le_bytes()[..len as usize]);
+            write_word(array.data_mut(slot), addr.offset(), len, data);
             array.set_dirty(slot, true);
             done = done.max(array.ready(slot));
         }
@@ -290,8 +290,16 @@ impl System {
     }
 
     /// Instructions retired: timers that count them are due.
+    #[inline]
     pub(super) fn count_instructions(&mut self, core: CoreId, n: u64, at: Cycle) {
         self.instructions += n;
+        if self.next_instruction_timer <= self.instructions {
+            self.fire_instruction_timers(core, at);
+        }
+    }
+
+    #[inline(never)]
+    fn fire_instruction_timers(&mut self, core: CoreId, at: Cycle) {
         while self.next_instruction_timer <= self.instructions {
             // The work begins where the machine is by then.
             self.advance(at);

@@ -8,17 +8,49 @@ use durasim_core::{Outcome, PendingStore};
 use durasim_design::{Gate, Hooks, LevelId, Wait};
 use durasim_types::{CoreId, Cycle, EventKind, LineAddr, PhysAddr, TxId, Write};
 
-#[inline]
+/// Where to find `len` bytes from `offset` on in the eight bytes of a line that hold them: first byte of the eight, bits
+/// below the bytes, and a mask of the bytes. A copy of a length that is not known in advance would be a call.
+#[inline(always)]
+fn place_in_word(offset: usize, len: u8) -> (usize, u32, u64) {
+    let first = offset.min(56);
+    (first, 8 * (offset - first) as u32, u64::MAX >> (64 - 8 * u32::from(len)))
+}
+
+#[inline(always)]
 fn read_word(line: &[u8; 64], offset: usize, len: u8) -> u64 {
-    let mut word = [0; 8];
-    word[..len as usize].copy_from_slice(&line[offset..offset + len as usize]);
-    u64::from_le_bytes(word)
+    let (first, shift, mask) = place_in_word(offset, len);
+    let word: [u8; 8] = line[first..first + 8].try_into().expect("eight bytes");
+    u64::from_le_bytes(word) >> shift & mask
+}
+
+#[inline(always)]
+pub(super) fn write_word(line: &mut [u8; 64], offset: usize, len: u8, data: u64) {
+    let (first, shift, mask) = place_in_word(offset, len);
+    let place: &mut [u8; 8] = (&mut line[first..first + 8]).try_into().expect("eight bytes");
+    let word = u64::from_le_bytes(*place) & !(mask << shift) | (data & mask) << shift;
+    *place = word.to_le_bytes();
 }
 
 impl System {
     /// Loads up to eight bytes that do not cross a line.
     #[inline]
     pub fn load(&mut self, core: CoreId, addr: PhysAddr, len: u8, tx: Option<TxId>, at: Cycle) -> (u64, Cycle) {
+        let array = &mut self.l1d[core.0 as usize];
+        // Nearly always the line is there, and of no transaction.
+        if !self.moved_tx
+            && let Some(slot) = array.find(addr.line())
+            && !array.tag(slot).is_some()
+        {
+            array.stats.accesses += 1;
+            array.touch(slot);
+            let done = (at + array.geometry().latency_cycles).max(array.ready(slot));
+            return (read_word(array.data(slot), addr.offset(), len), done);
+        }
+        self.load_slowly(core, addr, len, tx, at)
+    }
+
+    #[inline(never)]
+    fn load_slowly(&mut self, core: CoreId, addr: PhysAddr, len: u8, tx: Option<TxId>, at: Cycle) -> (u64, Cycle) {
         match self.line_in_l1d(core, addr.line(), tx, Want::Read, at) {
             Ok((slot, done)) => {
                 let array = &self.l1d[core.0 as usize];
@@ -69,10 +101,40 @@ impl System {
     /// A store leaves the store buffer.
     #[inline]
     pub fn store(&mut self, core: CoreId, store: &PendingStore, at: Cycle) -> Outcome {
-        self.store_with(core, store, at, Patience::Core)
+        match self.store_simply(core, store, at) {
+            Some(from) => Outcome::Done(from),
+            None => self.store_with(core, store, at, Patience::Core),
+        }
     }
 
-    #[inline]
+    /// A store of which nobody but the L1D hears: nothing is due before it, and its line is there, may be written and
+    /// has no tag. The cycle in which it is made.
+    #[inline(always)]
+    fn store_simply(&mut self, core: CoreId, store: &PendingStore, at: Cycle) -> Option<Cycle> {
+        let line = store.addr.line();
+        let pmem = self.is_pmem(line);
+        let heard_of = self.hooks.has(Hooks::STORE) || self.persist_buffers.exist() || self.domain.stores_are_durable();
+        if self.due <= at || self.abort_notices > 0 || self.moved_tx || pmem && heard_of {
+            return None;
+        }
+        let alone = self.alone();
+        let array = &mut self.l1d[core.0 as usize];
+        let slot = array.find(line)?;
+        if !alone && !array.is_exclusive(slot) || array.tag(slot).is_some() {
+            return None;
+        }
+        array.stats.accesses += 1;
+        array.touch(slot);
+        let from = at.max(array.ready(slot));
+        write_word(array.data_mut(slot), store.addr.offset(), store.len, store.data);
+        array.set_dirty(slot, true);
+        if pmem {
+            self.forget_suspension(core);
+            self.note_store(store);
+        }
+        Some(from)
+    }
+
     fn store_with(&mut self, core: CoreId, store: &PendingStore, at: Cycle, patience: Patience) -> Outcome {
         self.advance(at);
         if store.tx.is_some()
@@ -115,8 +177,7 @@ impl System {
     #[inline]
     fn write_l1d(&mut self, core: CoreId, slot: durasim_cache::Slot, addr: PhysAddr, len: u8, data: u64) {
         let array = &mut self.l1d[core.0 as usize];
-        let offset = addr.offset();
-        array.data_mut(slot)[offset..offset + len as usize].copy_from_slice(&data.to_le_bytes()[..len as usize]);
+        write_word(array.data_mut(slot), addr.offset(), len, data);
         array.set_dirty(slot, true);
     }
 

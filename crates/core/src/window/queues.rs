@@ -1,0 +1,175 @@
+//! What bounds the stages of the window: bandwidth, queues whose entries are freed in order, and the issue queue.
+
+use super::grid::Grid;
+use durasim_types::Cycle;
+use serde::{Deserialize, Serialize};
+
+/// Cycles the calendars of issues look ahead; what is further ahead shares entries, which only ever delays.
+pub(super) const CALENDAR: usize = 8192;
+/// Twice what the calendar reaches from the present, so that the present may be ahead of `now`.
+const LEAVING: usize = 2 * CALENDAR;
+
+/// At most `width` things per cycle, in order.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Lane {
+    width: u32,
+    pub(super) cycle: Cycle,
+    /// How many more there may be in this cycle.
+    left: u32,
+}
+
+impl Lane {
+    pub(super) fn new(width: u32) -> Self {
+        Lane { width, cycle: 0, left: width }
+    }
+
+    #[inline(always)]
+    pub(super) fn take(&mut self, earliest: Cycle) -> Cycle {
+        if earliest > self.cycle {
+            self.cycle = earliest;
+            self.left = self.width - 1;
+        } else if self.left > 0 {
+            self.left -= 1;
+        } else {
+            self.cycle += 1;
+            self.left = self.width - 1;
+        }
+        self.cycle
+    }
+
+    /// Nothing more comes in this cycle.
+    #[inline]
+    pub(super) fn close_cycle(&mut self) {
+        self.left = 0;
+    }
+
+    /// Nothing more comes before `cycle`.
+    #[inline]
+    pub(super) fn hold(&mut self, cycle: Cycle) {
+        if cycle > self.cycle {
+            self.cycle = cycle;
+            self.left = self.width;
+        }
+    }
+}
+
+/// A queue whose entries are freed in order: the entry of the n-th instruction is the entry of the (n - size)-th.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Ring {
+    freed: Box<[Cycle]>,
+    next: usize,
+}
+
+impl Ring {
+    pub(super) fn new(entries: u32) -> Self {
+        Ring { freed: vec![0; entries as usize].into(), next: 0 }
+    }
+
+    pub(super) fn entries(&self) -> usize {
+        self.freed.len()
+    }
+
+    #[inline(always)]
+    pub(super) fn free_from(&self) -> Cycle {
+        self.freed[self.next]
+    }
+
+    /// How many entries are freed only after `cycle`, where they are freed in order of time.
+    pub(super) fn freed_after(&self, cycle: Cycle) -> usize {
+        let (young, old) = self.freed.split_at(self.next);
+        let after = |part: &[Cycle]| part.len() - part.partition_point(|&freed| freed <= cycle);
+        after(young) + after(old)
+    }
+
+    #[inline(always)]
+    pub(super) fn push(&mut self, freed: Cycle) {
+        let next = self.next;
+        self.freed[next] = freed;
+        self.next = if next + 1 == self.freed.len() { 0 } else { next + 1 };
+    }
+
+    /// The entry pushed last is freed at another time.
+    pub(super) fn correct_last(&mut self, freed: Cycle) {
+        let last = self.next.checked_sub(1).unwrap_or(self.freed.len() - 1);
+        self.freed[last] = freed;
+    }
+}
+
+/// How many instructions wait in the issue queue: a calendar of the cycles in which they will leave it. It is brought to
+/// the present only when that could matter.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct IssueQueue {
+    entries: u32,
+    /// Those that have not left up to `now`.
+    waiting: u32,
+    /// Every instruction that leaves up to this cycle has left.
+    now: Cycle,
+    /// The last cycle in which somebody asked for room.
+    asked: Cycle,
+    /// Before this cycle there is room, and the calendar reaches far enough.
+    sure_until: Cycle,
+    leaving: Grid<u16, LEAVING>,
+}
+
+impl IssueQueue {
+    pub(super) fn new(entries: u32) -> Self {
+        let sure_until = CALENDAR as Cycle;
+        IssueQueue { entries, waiting: 0, now: 0, asked: 0, sure_until, leaving: Grid::new(0) }
+    }
+
+    /// A second queue in the same state.
+    pub(super) fn fork(&mut self) -> Self {
+        IssueQueue { leaving: self.leaving.fork(), ..*self }
+    }
+
+    /// Goes on to `cycle`.
+    fn advance(&mut self, cycle: Cycle) {
+        if cycle <= self.now {
+            return;
+        }
+        if self.waiting > 0 {
+            let last = cycle.min(self.now + LEAVING as Cycle);
+            let leaving = self.leaving.write();
+            for at in self.now + 1..=last {
+                self.waiting -= u32::from(std::mem::take(&mut leaving[at as usize % LEAVING]));
+            }
+        }
+        self.now = cycle;
+    }
+
+    /// The first cycle, not before `cycle`, in which there is room. Nobody asks for an earlier cycle than the one before.
+    #[inline(always)]
+    pub(super) fn room(&mut self, cycle: Cycle) -> Cycle {
+        debug_assert!(cycle >= self.asked, "room is asked for in order");
+        if cycle >= self.sure_until {
+            return self.find_room(cycle);
+        }
+        self.asked = cycle;
+        cycle
+    }
+
+    #[inline(never)]
+    fn find_room(&mut self, cycle: Cycle) -> Cycle {
+        self.advance(cycle);
+        while self.waiting >= self.entries {
+            self.advance(self.now + 1);
+        }
+        self.asked = self.now;
+        self.sure_until = self.now + CALENDAR as Cycle;
+        self.now
+    }
+
+    /// An instruction that was let in leaves at `cycle`. One that waits longer than the calendar reaches counts as
+    /// leaving at its end.
+    #[inline(always)]
+    pub(super) fn push(&mut self, cycle: Cycle) {
+        if cycle > self.asked {
+            let at = cycle.min(self.asked + CALENDAR as Cycle - 1);
+            *self.leaving.at(at) += 1;
+            self.waiting += 1;
+            if self.waiting >= self.entries {
+                self.sure_until = 0;
+            }
+        }
+    }
+}
