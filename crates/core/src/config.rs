@@ -107,8 +107,6 @@ pub struct CoreConfig {
     pub serialize_cycles: Cycle,
     /// Which fences wait.
     pub fences: Fences,
-    /// Cycles from the execution of a store to the issue of a load that was held back for it.
-    pub store_wakeup_cycles: Cycle,
     /// Cycles from a store's data to a load that takes it from the store queue.
     pub forward_latency_cycles: Cycle,
     /// Banks of the L1D, by words of eight bytes: loads of the same bank in a cycle need ports of it. A power of two;
@@ -152,7 +150,6 @@ impl Default for CoreConfig {
             squash_width: 8,
             serialize_cycles: 3,
             fences: Fences::Ordering,
-            store_wakeup_cycles: 0,
             forward_latency_cycles: 1,
             l1d_banks: None,
             l1d_bank_ports: 1,
@@ -186,7 +183,6 @@ impl CoreConfig {
             ("rename_to_dispatch_cycles", self.rename_to_dispatch_cycles),
             ("mispredict_redirect_cycles", self.mispredict_redirect_cycles),
             ("complete_to_commit_cycles", self.complete_to_commit_cycles),
-            ("store_wakeup_cycles", self.store_wakeup_cycles),
             ("serialize_cycles", self.serialize_cycles),
             ("decode_redirect_cycles", self.decode_redirect_cycles),
             ("forward_latency_cycles", self.forward_latency_cycles),

@@ -22,7 +22,7 @@ impl Core {
         let shape = &decoded.shape;
         let mut wait = ready;
         if let Some((_, executed)) = self.store_sets.last_store(self.hart.pc) {
-            wait = wait.max(executed + self.config.store_wakeup_cycles);
+            wait = wait.max(executed);
         }
         let issued = self.window.issue_to_memory(shape, dispatched, wait);
         let executed = issued + Cycle::from(shape.latency_cycles);
@@ -74,7 +74,7 @@ impl Core {
     pub(super) fn issue_store(&mut self, shape: &Shape, dispatched: Cycle, ready: Cycle) -> Cycle {
         match self.store_sets.last_store(self.hart.pc) {
             Some((set, executed)) => {
-                let wait = executed + self.config.store_wakeup_cycles;
+                let wait = executed;
                 let issued = self.window.issue_to_memory(shape, dispatched, ready.max(wait));
                 self.store_sets.executes(set, issued + Cycle::from(shape.latency_cycles));
                 issued
