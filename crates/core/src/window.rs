@@ -259,7 +259,7 @@ impl Window {
             if slot.round < round {
                 *slot = Slot { round, counts: self.empty_counts };
             }
-            if slot.counts & units * COUNT_FULL == 0 {
+            if slot.counts & (units * COUNT_FULL) == 0 {
                 slot.counts += units;
                 return cycle;
             }
