@@ -14,8 +14,8 @@ use step::Turn;
 
 use crate::banks::Banks;
 use crate::branch::Predictor;
+use crate::code::Code;
 use crate::execution::{AtCommit, MemoryUnit};
-use crate::shape::Code;
 use crate::store_buffer::Leave;
 use crate::store_sets::StoreSets;
 use crate::{CoreConfig, Outcome, Port, StoreBuffer, tlb::Tlb, window::Window};

@@ -63,7 +63,7 @@ impl MemoryUnit {
     }
 
     /// Loads bytes in cycle `at` that do not cross a line; their value and the cycle in which it is there.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn load<P: Port>(&mut self, port: &mut P, addr: PhysAddr, len: u8, at: &mut Cycle) -> (u64, Cycle) {
         loop {
             match self.buffer.forward(addr, len) {
@@ -102,6 +102,12 @@ pub(crate) struct Execution<'a, P> {
 }
 
 impl<P: Port> Execution<'_, P> {
+    /// Loads bytes that do not cross a line.
+    #[inline(never)]
+    fn load_within(&mut self, addr: PhysAddr, len: u8) -> (u64, Cycle) {
+        self.unit.load(self.port, addr, len, &mut self.at)
+    }
+
     fn atomic(
         &mut self,
         addr: u64,
@@ -142,13 +148,13 @@ impl<P: Port> Bus for Execution<'_, P> {
         let phys = self.unit.translate(self.port, addr, Access::Read)?;
         let first = in_first_line(addr, bytes);
         if first == bytes {
-            let (value, done) = self.unit.load(self.port, phys, bytes, &mut self.at);
+            let (value, done) = self.load_within(phys, bytes);
             self.done = done;
             return Ok(value);
         }
         let rest = self.unit.translate(self.port, addr + u64::from(first), Access::Read)?;
-        let (low, low_done) = self.unit.load(self.port, phys, first, &mut self.at);
-        let (high, high_done) = self.unit.load(self.port, rest, bytes - first, &mut self.at);
+        let (low, low_done) = self.load_within(phys, first);
+        let (high, high_done) = self.load_within(rest, bytes - first);
         self.done = low_done.max(high_done) + 1;
         Ok(low | high << (8 * first))
     }

@@ -3,6 +3,7 @@
 
 mod banks;
 pub mod branch;
+mod code;
 mod config;
 mod core;
 mod execution;

@@ -3,7 +3,7 @@
 
 use crate::{CoreConfig, Outcome, PendingStore, Port};
 use durasim_isa::CacheBlockOp;
-use durasim_types::{CoreId, Cycle, LINE_BYTES, LineAddr, PhysAddr, TxId};
+use durasim_types::{CoreId, Cycle, LineAddr, PhysAddr, TxId};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::hash::Hasher;
@@ -49,18 +49,18 @@ pub enum Forward {
 
 /// Buckets of the filter that tells most loads that no store can concern them.
 const FILTER: usize = 64;
-
-#[inline]
-fn bucket(addr: PhysAddr) -> usize {
-    (addr.line().0 ^ addr.line().0 >> 6) as usize % FILTER
-}
+/// A store or load touches no more than two blocks of the filter.
+const BLOCK_BYTES_MIN: u32 = 16;
 
 /// The buffer of one core.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StoreBuffer {
     slots: VecDeque<Slot>,
     entries: usize,
-    /// Stores in the buffer by bucket of their line.
+    /// The filter's blocks have two to the power of this many bytes: at least those in which a load that passes a store is
+    /// compared with it.
+    block_bits: u32,
+    /// Stores in the buffer by bucket of the blocks they touch.
     #[serde(with = "crate::saved_array")]
     filter: [u16; FILTER],
     /// When the last entry left.
@@ -105,6 +105,7 @@ impl StoreBuffer {
             all_executed: 0,
             prefetch: config.ownership_prefetch,
             store_cycles: if config.pipelined_stores { 1 } else { l1d_latency_cycles },
+            block_bits: config.store_sets.violation_granularity_bytes.max(BLOCK_BYTES_MIN).ilog2(),
             filter: [0; FILTER],
             left: 0,
             asked: 0,
@@ -112,6 +113,23 @@ impl StoreBuffer {
             aborted: None,
             aborted_late: false,
         }
+    }
+
+    /// The buckets of the first and last block of an access.
+    #[inline(always)]
+    fn buckets(&self, addr: PhysAddr, len: u8) -> (usize, usize) {
+        let bucket = |addr: u64| {
+            let block = addr >> self.block_bits;
+            (block ^ block >> 6) as usize % FILTER
+        };
+        (bucket(addr.0), bucket(addr.0 + u64::from(len) - 1))
+    }
+
+    /// Whether a store in the buffer may touch a block of these bytes.
+    #[inline(always)]
+    fn may_concern(&self, addr: PhysAddr, len: u8) -> bool {
+        let (first, last) = self.buckets(addr, len);
+        self.filter[first] | self.filter[last] != 0
     }
 
     /// Whether nothing waits.
@@ -145,7 +163,10 @@ impl StoreBuffer {
     /// Adds an entry that committed in `committed`; the caller makes room first.
     pub fn push(&mut self, entry: Entry, committed: Cycle, executed: Cycle, pc: u64) {
         if let Entry::Store(store) = entry {
-            self.filter[bucket(store.addr)] += 1;
+            let (first, last) = self.buckets(store.addr, store.len);
+            self.filter[first] += 1;
+            // Counted twice where there is one block only.
+            self.filter[last] += 1;
             self.all_executed = self.all_executed.max(executed);
         }
         self.slots.push_back(Slot { entry, from: committed + 1, owned: None, executed, pc });
@@ -155,7 +176,7 @@ impl StoreBuffer {
     /// Looks for the bytes of a load, youngest store first.
     #[inline]
     pub fn forward(&self, addr: PhysAddr, len: u8) -> Forward {
-        if self.filter[bucket(addr)] == 0 { Forward::Miss } else { self.search(addr, len) }
+        if self.may_concern(addr, len) { self.search(addr, len) } else { Forward::Miss }
     }
 
     #[inline(never)]
@@ -185,8 +206,7 @@ impl StoreBuffer {
     /// The first store to be executed after `at` that touches the same aligned block of `granularity` bytes as a load that
     /// is executed in `at`: its address in the program and the cycle of its execution. `granularity` is a power of two.
     pub fn passed_by(&self, addr: PhysAddr, len: u8, at: Cycle, granularity: u32) -> Option<(u64, Cycle)> {
-        // Blocks are no larger than lines.
-        if addr.offset() + usize::from(len) <= LINE_BYTES as usize && self.filter[bucket(addr)] == 0 {
+        if !self.may_concern(addr, len) {
             return None;
         }
         let shift = granularity.trailing_zeros();
@@ -231,7 +251,7 @@ impl StoreBuffer {
     pub fn serve<P: Port>(&mut self, core: CoreId, port: &mut P, horizon: Cycle) -> Leave {
         self.ask(core, port, horizon);
         let leave = match self.due() {
-            Some(due) if due <= horizon => self.leave(core, port, due),
+            Some(due) if due <= horizon => self.leave_now(core, port, due),
             _ => Leave::Nothing,
         };
         self.refresh_attention();
@@ -246,14 +266,21 @@ impl StoreBuffer {
     }
 
     /// Lets the front entry leave in cycle `at`.
-    #[inline]
+    #[inline(never)]
     fn leave<P: Port>(&mut self, core: CoreId, port: &mut P, at: Cycle) -> Leave {
+        self.leave_now(core, port, at)
+    }
+
+    /// The same, where most entries leave.
+    #[inline(always)]
+    fn leave_now<P: Port>(&mut self, core: CoreId, port: &mut P, at: Cycle) -> Leave {
         let Some(slot) = self.slots.front() else { return Leave::Nothing };
         let Entry::Store(store) = &slot.entry else { return self.leave_otherwise(core, port, at) };
-        let bucket = bucket(store.addr);
+        let (first, last) = self.buckets(store.addr, store.len);
         match port.store(core, store, at) {
             Outcome::Done(cycle) => {
-                self.filter[bucket] -= 1;
+                self.filter[first] -= 1;
+                self.filter[last] -= 1;
                 self.front_left(at, cycle)
             }
             Outcome::Aborted(cycle, code) => {

@@ -36,9 +36,6 @@ const COUNT_FULL: u32 = 1 << (COUNT_BITS - 1);
 /// The counter of all pools together.
 const TOTAL: u32 = POOLS as u32 * COUNT_BITS;
 
-/// The register of whoever writes none: nobody reads it.
-pub(crate) const NO_REGISTER: u8 = 64;
-
 /// Which pool of units a class uses.
 const fn pool(class: Class) -> usize {
     match class {
@@ -282,7 +279,7 @@ impl Window {
         (pool as u8, 1 << (pool as u32 * COUNT_BITS) | 1 << TOTAL, latency as u32, pipelined)
     }
 
-    /// The register holds its new value at `cycle`; nothing happens for [`NO_REGISTER`].
+    /// The register holds its new value at `cycle`; nothing happens for [`crate::shape::NO_REGISTER`].
     #[inline(always)]
     pub fn write_register(&mut self, register: u8, cycle: Cycle) {
         self.registers[usize::from(register)] = cycle;
@@ -328,7 +325,7 @@ impl Window {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shape::Kind;
+    use crate::shape::{Kind, NO_REGISTER};
 
     fn shape(window: &Window, class: Class) -> Shape {
         let (pool, units, latency_cycles, pipelined) = window.unit(class);

@@ -22,6 +22,7 @@ impl Port for MachinePort<'_> {
         self.system.code(addr)
     }
 
+    #[inline]
     fn fetch(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> Cycle {
         self.system.fetch_code(core, line, at)
     }

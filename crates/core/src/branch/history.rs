@@ -117,26 +117,35 @@ impl History {
         self.path = self.path << 1 | (((pc >> 1) ^ (pc >> 4)) & 1) as u32;
 
         let new = u16::from(bit);
-        for half in 0..self.lanes.div_ceil(HALF).min(LANES / HALF) {
-            let queue = &mut self.queue.as_chunks_mut().0[half];
-            let enter: &[u16; HALF] = &self.enter.as_chunks().0[half];
-            let mut old = [0; HALF];
-            let mut next = [0; HALF];
-            for lane in 0..HALF {
-                old[lane] = (queue[lane] & 1).wrapping_neg();
-                next[lane] = queue[lane] >> 1 | new.wrapping_neg() & enter[lane];
-            }
-            *queue = next;
-            // Lanes out of use hold the last bit alone and are never read.
-            self.index.push(half, new, &old);
-            self.tag.push(half, new, &old);
-            self.tag_narrow.push(half, new, &old);
+        self.push_half::<0>(new);
+        if self.lanes > HALF {
+            self.push_half::<1>(new);
         }
         if self.pushed.is_multiple_of(16) {
             self.refill();
         }
     }
 
+    /// Advances one half of the lanes.
+    #[inline(always)]
+    fn push_half<const HALF_AT: usize>(&mut self, new: u16) {
+        let half = HALF_AT;
+        let queue = &mut self.queue.as_chunks_mut().0[half];
+        let enter: &[u16; HALF] = &self.enter.as_chunks().0[half];
+        let mut old = [0; HALF];
+        let mut next = [0; HALF];
+        for lane in 0..HALF {
+            old[lane] = (queue[lane] & 1).wrapping_neg();
+            next[lane] = queue[lane] >> 1 | new.wrapping_neg() & enter[lane];
+        }
+        *queue = next;
+        // Lanes out of use hold the last bit alone and are never read.
+        self.index.push(half, new, &old);
+        self.tag.push(half, new, &old);
+        self.tag_narrow.push(half, new, &old);
+    }
+
+    #[inline(never)]
     fn refill(&mut self) {
         for lane in 0..self.lanes {
             if self.lengths[lane] <= 16 {

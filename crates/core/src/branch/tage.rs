@@ -59,28 +59,6 @@ fn at(index_bits: u32, table: usize, places: &[u16; LANES]) -> usize {
     table << index_bits | usize::from(places[table])
 }
 
-/// In which tables of one half of the lanes the entry of a branch has its tag, as bits. The tags are gathered first, to be
-/// compared as one vector.
-#[inline(always)]
-fn hits_of_half(
-    tagged: &[Tagged],
-    index_bits: u32,
-    tables: usize,
-    places: &[u16; LANES],
-    tags: &[u16; LANES],
-    half: usize,
-) -> u32 {
-    let places: &[u16; HALF] = &places.as_chunks().0[half];
-    let tags: &[u16; HALF] = &tags.as_chunks().0[half];
-    let mut found = [NO_TAG; HALF];
-    let mut first = (half * HALF) << index_bits;
-    for (found, &place) in found.iter_mut().zip(places).take(tables - half * HALF) {
-        *found = tagged[first + usize::from(place)].tag;
-        first += 1 << index_bits;
-    }
-    (0..HALF).map(|lane| u32::from(found[lane] == tags[lane]) << lane).sum()
-}
-
 impl Tage {
     pub(super) fn new(config: &PredictorConfig) -> Self {
         let tables = config.history_bits.len();
@@ -114,11 +92,19 @@ impl Tage {
     pub(super) fn predict_and_train(&mut self, pc: u64, taken: bool, stays_taken: bool, history: &History) -> bool {
         let short = (pc >> 1) as u32;
         let code = scramble(pc >> 1);
-        let (places, tags) = self.hash(short as u16, code, history);
-        let (base, tagged, index_bits) = (self.base.write(), self.tagged.write(), self.index_bits);
-        let mut hits = hits_of_half(tagged, index_bits, self.tables, &places, &tags, 0);
+        let (mut places, mut tags) = ([0; LANES], [0; LANES]);
+        self.hash::<0>(short as u16, code, history, &mut places, &mut tags);
         if self.tables > HALF {
-            hits |= hits_of_half(tagged, index_bits, self.tables, &places, &tags, 1) << HALF;
+            self.hash::<1>(short as u16, code, history, &mut places, &mut tags);
+        }
+        let (base, tagged, index_bits) = (self.base.write(), self.tagged.write(), self.index_bits);
+        // From the longest history down, so that the bits move up to their places.
+        let mut hits = 0u32;
+        let mut first = self.tables << index_bits;
+        let lanes = self.tables.min(LANES);
+        for (&place, &tag) in places[..lanes].iter().zip(&tags[..lanes]).rev() {
+            first -= 1 << index_bits;
+            hits = hits << 1 | u32::from(tagged[first + usize::from(place)].tag == tag);
         }
         let longest = |hits: u32| hits.checked_ilog2().map(|table| at(index_bits, table as usize, &places));
         let provider_table = hits.checked_ilog2();
@@ -172,22 +158,25 @@ impl Tage {
         predicted
     }
 
-    /// The place within its table and the tag of a branch in each table. A loop over arrays, to become vectors.
+    /// The place within its table and the tag of a branch in each table of one half, the second of which is rarely in use.
+    /// A loop over arrays, to become vectors.
     #[inline(always)]
-    fn hash(&self, short: u16, code: u32, history: &History) -> ([u16; LANES], [u16; LANES]) {
-        let (mut places, mut tags) = ([0; LANES], [0; LANES]);
+    fn hash<const HALF_AT: usize>(
+        &self,
+        short: u16,
+        code: u32,
+        history: &History,
+        places: &mut [u16; LANES],
+        tags: &mut [u16; LANES],
+    ) {
         let (path, low, high) = (history.path as u16, code as u16, (code >> 16) as u16);
         let shift = 16 - self.index_bits;
         let mask = u16::MAX >> shift;
-        // Half by half, as the second half is rarely in use.
-        for half in 0..self.tables.div_ceil(HALF).min(LANES / HALF) {
-            for lane in half * HALF..(half + 1) * HALF {
-                let spread = (path & self.path_masks[lane] ^ low).wrapping_mul(MULTIPLIERS[lane]) >> shift;
-                places[lane] = (short ^ history.index.value[lane] ^ spread) & mask;
-                tags[lane] = (high ^ history.tag.value[lane] ^ history.tag_narrow.value[lane] << 1) & self.tag_mask;
-            }
+        for lane in HALF_AT * HALF..(HALF_AT + 1) * HALF {
+            let spread = (path & self.path_masks[lane] ^ low).wrapping_mul(MULTIPLIERS[lane]) >> shift;
+            places[lane] = (short ^ history.index.value[lane] ^ spread) & mask;
+            tags[lane] = (high ^ history.tag.value[lane] ^ history.tag_narrow.value[lane] << 1) & self.tag_mask;
         }
-        (places, tags)
     }
 
     /// Claims a useless entry for the branch in one table from `first` up, mostly the shortest that has one; with none,

@@ -3,7 +3,7 @@
 use super::{Core, NO_LINE};
 use crate::Port;
 use crate::branch::BranchKind;
-use crate::shape::Decoded;
+use crate::code::Decoded;
 use durasim_isa::{Access, Inst, Stop};
 use durasim_types::{Cycle, LINE_BYTES};
 
@@ -30,6 +30,7 @@ impl Core {
         Ok(())
     }
 
+    #[inline]
     fn fetch_line<P: Port>(&mut self, port: &mut P, addr: u64) -> Result<(), Stop> {
         let phys = self.unit.translate(port, addr, Access::Execute)?;
         self.line_ready = port.fetch(self.unit.id, phys.line(), self.window.fetch_cycle());

@@ -3,7 +3,8 @@
 
 use super::Core;
 use crate::Port;
-use crate::shape::{Decoded, Shape};
+use crate::code::Decoded;
+use crate::shape::Shape;
 use durasim_isa::Stop;
 use durasim_types::{Cycle, PhysAddr};
 

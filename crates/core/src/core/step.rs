@@ -1,8 +1,9 @@
 //! One instruction after the other: fetched, executed, placed in time.
 
 use super::{Core, Exit, Pause};
+use crate::code::{Decoded, Ready};
 use crate::execution::{AtCommit, Execution};
-use crate::shape::{Decoded, Kind, Ready};
+use crate::shape::Kind;
 use crate::store_buffer::{Entry, Leave};
 use crate::{Fences, PendingStore, Port};
 use durasim_isa::{Access, BlockId, Class, Flow, Inst, Stop, execute};
@@ -95,7 +96,10 @@ impl Core {
         let bound = turn.until.saturating_add(1);
         // From this cycle on somebody else acts first.
         let mut stop = bound.min(self.unit.buffer.attention());
-        for (index, decoded) in code.iter().enumerate().skip(first) {
+        let mut rest = code[first..].iter();
+        // Where an instruction lies is asked only when it is the last one.
+        let index = |rest: &std::slice::Iter<Decoded>| code.len() - rest.len() - 1;
+        while let Some(decoded) = rest.next() {
             if self.window.commit_cycle() >= stop {
                 self.count(port);
                 if !self.stores_have_left(port, turn.until)
@@ -103,13 +107,13 @@ impl Core {
                     || self.window.commit_cycle() > turn.until
                     || self.instructions >= turn.last
                 {
-                    return (index, Next::Counted);
+                    return (index(&rest), Next::Counted);
                 }
                 stop = bound.min(self.unit.buffer.attention());
             }
             if decoded.shape.kind == Kind::PlainBehind {
                 if self.compute(decoded) == Next::Exit {
-                    return (index, Next::Exit);
+                    return (index(&rest), Next::Exit);
                 }
                 continue;
             }
@@ -117,24 +121,24 @@ impl Core {
                 Kind::Plain | Kind::PlainBehind => {
                     if !self.is_fetched(decoded.inst) {
                         if !self.fetch(port, decoded.inst) {
-                            return (index, Next::Exit);
+                            return (index(&rest), Next::Exit);
                         }
                         if port.halted() {
                             stop = 0;
                         }
                     }
                     if self.compute(decoded) == Next::Exit {
-                        return (index, Next::Exit);
+                        return (index(&rest), Next::Exit);
                     }
                     continue;
                 }
-                Kind::Branch => return (index, self.transfer(port, decoded)),
+                Kind::Branch => return (index(&rest), self.transfer(port, decoded)),
                 Kind::Load => self.load(port, decoded),
                 Kind::Store => self.store(port, decoded),
                 Kind::Other => self.step(port, decoded),
             };
             if next != Next::Inst {
-                return (index, next);
+                return (index(&rest), next);
             }
             stop = if port.halted() { 0 } else { bound.min(self.unit.buffer.attention()) };
         }

@@ -122,21 +122,6 @@ impl IssueQueue {
         IssueQueue { leaving: self.leaving.fork(), ..*self }
     }
 
-    /// Goes on to `cycle`.
-    fn advance(&mut self, cycle: Cycle) {
-        if cycle <= self.now {
-            return;
-        }
-        if self.waiting > 0 {
-            let last = cycle.min(self.now + LEAVING as Cycle);
-            let leaving = self.leaving.write();
-            for at in self.now + 1..=last {
-                self.waiting -= u32::from(std::mem::take(&mut leaving[at as usize % LEAVING]));
-            }
-        }
-        self.now = cycle;
-    }
-
     /// The first cycle, not before `cycle`, in which there is room. Nobody asks for an earlier cycle than the one before.
     #[inline(always)]
     pub(super) fn room(&mut self, cycle: Cycle) -> Cycle {
@@ -150,13 +135,21 @@ impl IssueQueue {
 
     #[inline(never)]
     fn find_room(&mut self, cycle: Cycle) -> Cycle {
-        self.advance(cycle);
-        while self.waiting >= self.entries {
-            self.advance(self.now + 1);
+        let (entries, mut waiting, mut now) = (self.entries, self.waiting, self.now);
+        let leaving = self.leaving.write();
+        while now < cycle && waiting > 0 {
+            now += 1;
+            waiting -= u32::from(std::mem::take(&mut leaving[now as usize % LEAVING]));
         }
-        self.asked = self.now;
-        self.sure_until = self.now + CALENDAR as Cycle;
-        self.now
+        now = now.max(cycle);
+        // Whoever waits leaves within the reach of the calendar.
+        while waiting >= entries {
+            now += 1;
+            waiting -= u32::from(std::mem::take(&mut leaving[now as usize % LEAVING]));
+        }
+        (self.waiting, self.now, self.asked) = (waiting, now, now);
+        self.sure_until = now + CALENDAR as Cycle;
+        now
     }
 
     /// An instruction that was let in leaves at `cycle`. One that waits longer than the calendar reaches counts as

@@ -53,7 +53,12 @@ pub(super) enum Passed {
 impl System {
     /// Carries out the actions of a gate and takes its way.
     pub(super) fn pass(&mut self, core: CoreId, gate: Gate, out: Actions, at: Cycle, patience: Patience) -> Passed {
-        let at = self.carry_out(core, at, out);
+        let at = if out.is_empty() {
+            self.spare.push(out);
+            at
+        } else {
+            self.carry_out(core, at, out)
+        };
         // What the design asked for may have evicted a line that could only leave by an abort.
         if self.is_aborted(core) {
             return Passed::Aborted;

@@ -4,7 +4,7 @@ use super::System;
 use super::coherence::Want;
 use super::interconnect::Load;
 use durasim_cache::{Slot, Version};
-use durasim_design::{Actions, Fill, Hooks, LevelId, LineTag};
+use durasim_design::{Actions, Ctx, Fill, Gate, Hooks, LevelId, LineTag, Wait};
 use durasim_types::{CoreId, Cycle, Line, LineAddr, TxId};
 
 /// Where a line is and from when it can be used. Err: it cannot be had, since the transaction of the core was aborted in
@@ -27,7 +27,18 @@ impl System {
         if !tag.is_some() || !self.hooks.has(Hooks::ACCESS) {
             return at;
         }
-        self.through_or_note_abort(core, at, |s, cx, _| s.design.access(cx, level, line, tag))
+        let cx = self.cx(core, at);
+        let gate = self.design.access(&cx, level, line, tag);
+        match gate {
+            // Nearly always: nothing has to be carried out, and nobody has aborted anything.
+            Gate::Done if self.abort_notices == 0 => at,
+            Gate::After(Wait::Cycles(cycles)) if self.abort_notices == 0 => at + cycles,
+            gate => {
+                let mut first = Some(gate);
+                let again = |s: &mut System, cx: &Ctx| s.design.access(cx, level, line, tag);
+                self.through_or_note_abort(core, at, |s, cx, _| first.take().unwrap_or_else(|| again(s, cx)))
+            }
+        }
     }
 
     /// Looks the line up in the L1D of `core` and brings it there if it is missing, with the right to write it if that is
@@ -296,17 +307,23 @@ impl System {
     }
 
     /// Fetches a line of code into the L1I, by way of L2 and LLC.
+    #[inline]
     pub fn fetch_code(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> Cycle {
-        let index = core.0 as usize;
-        let array = &mut self.l1i[index];
+        let array = &mut self.l1i[core.0 as usize];
         array.stats.accesses += 1;
         let latency = array.geometry().latency_cycles;
         if let Some(slot) = array.find(line) {
             array.touch(slot);
             return (at + latency).max(array.ready(slot));
         }
-        array.stats.misses += 1;
-        let start = self.l1i_mshrs[index].acquire(at + latency + self.request_cycles);
+        self.fetch_missing_code(core, line, at + latency)
+    }
+
+    #[inline(never)]
+    fn fetch_missing_code(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> Cycle {
+        let index = core.0 as usize;
+        self.l1i[index].stats.misses += 1;
+        let start = self.l1i_mshrs[index].acquire(at + self.request_cycles);
         self.advance(start);
         self.pinned.push(line);
         let done = self.code_from_below(core, line, start);

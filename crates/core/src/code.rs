@@ -1,0 +1,149 @@
+//! Decoded code with what the core needs to know of each instruction, found out once.
+
+use crate::branch::BranchKind;
+use crate::shape::{Kind, NO_REGISTER, Shape};
+use crate::window::Window;
+use durasim_isa::{AmoOp, BlockCache, BlockId, Bus, CacheBlockOp, Class, Counter, Fault, FenceSet, Inst, Marker, Op};
+use durasim_types::LINE_BYTES;
+use std::sync::Arc;
+
+/// How many bytes a load or store moves.
+fn bytes(op: Op) -> u8 {
+    match op {
+        Op::Lb | Op::Lbu | Op::Sb => 1,
+        Op::Lh | Op::Lhu | Op::Sh => 2,
+        Op::Lw | Op::Lwu | Op::Flw | Op::Sw | Op::Fsw => 4,
+        _ => 8,
+    }
+}
+
+fn shape_of(inst: Inst, window: &Window) -> Shape {
+    let class = inst.class();
+    let kind = match class {
+        Class::IntAlu
+        | Class::IntMul
+        | Class::IntDiv
+        | Class::FpAdd
+        | Class::FpMul
+        | Class::FpFused
+        | Class::FpDiv
+        | Class::FpSqrt => Kind::Plain,
+        Class::Load => Kind::Load,
+        Class::Store => Kind::Store,
+        Class::Branch | Class::Jump | Class::IndirectJump => Kind::Branch,
+        _ => Kind::Other,
+    };
+    let (pool, units, latency_cycles, pipelined) = window.unit(class);
+    let dest = if inst.dest() == 0 { NO_REGISTER } else { inst.dest() };
+    let (sources, bytes) = (inst.sources(), bytes(inst.op));
+    Shape { class, kind, pool, pipelined, sources, dest, bytes, units, latency_cycles }
+}
+
+/// An instruction with its shape.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Decoded {
+    pub inst: Inst,
+    pub shape: Shape,
+    /// All of it lies in the line in which the instruction before it in the block ends.
+    pub same_line: bool,
+    /// How the front end takes a control transfer.
+    pub branch: BranchKind,
+}
+
+/// All decoded instructions with their shapes, in the order in which they were decoded. A clone shares them until one
+/// side decodes more.
+#[derive(Clone, Default)]
+pub(crate) struct Code {
+    known: Option<Arc<Vec<Decoded>>>,
+    forgotten: bool,
+}
+
+impl Code {
+    /// Finds out what is not yet known of a block, which starts at `pc`.
+    #[inline]
+    pub fn learn(&mut self, blocks: &BlockCache, block: BlockId, pc: u64, window: &Window) {
+        if self.known.as_ref().is_none_or(|known| known.len() < block.range().end) {
+            self.learn_more(blocks, block, pc, window);
+        }
+    }
+
+    #[cold]
+    fn learn_more(&mut self, blocks: &BlockCache, block: BlockId, pc: u64, window: &Window) {
+        let known = Arc::make_mut(self.known.get_or_insert_default());
+        assert_eq!(known.len(), block.range().start, "every block is learnt once it is decoded");
+        let (mut pc, mut line) = (pc, None);
+        for &inst in blocks.insts(block) {
+            let behind = pc.wrapping_add(inst.len.into());
+            let last_line = behind.wrapping_sub(1) / LINE_BYTES;
+            let same_line = line == Some(pc / LINE_BYTES) && line == Some(last_line);
+            let mut shape = shape_of(inst, window);
+            if same_line && shape.kind == Kind::Plain {
+                shape.kind = Kind::PlainBehind;
+            }
+            known.push(Decoded { inst, shape, same_line, branch: BranchKind::of(inst) });
+            (pc, line) = (behind, Some(last_line));
+        }
+    }
+
+    /// The instructions of a block that is known.
+    #[inline]
+    pub fn of(&self, block: BlockId) -> &[Decoded] {
+        &self.known.as_ref().expect("the block has been learnt")[block.range()]
+    }
+
+    /// Forgets all: the decoded code was forgotten.
+    pub fn clear(&mut self) {
+        *self = Code { known: None, forgotten: true };
+    }
+
+    /// Whether it has been forgotten while it was away; asked once.
+    pub fn is_forgotten(&mut self) -> bool {
+        std::mem::take(&mut self.forgotten)
+    }
+}
+
+/// The bus of an instruction that uses none, of a load whose bytes are there, and of a store whose bytes are taken care of
+/// by whoever executes it. The compiler sees through it.
+#[derive(Default)]
+pub(crate) struct Ready {
+    /// What the load finds, or what the store has stored.
+    pub value: u64,
+}
+
+const NEVER: &str = "only an instruction of another kind does this";
+
+impl Bus for Ready {
+    #[inline(always)]
+    fn load(&mut self, _: u64, _: u8) -> Result<u64, Fault> {
+        Ok(self.value)
+    }
+    #[inline(always)]
+    fn store(&mut self, _: u64, _: u8, value: u64) -> Result<(), Fault> {
+        self.value = value;
+        Ok(())
+    }
+    fn load_reserved(&mut self, _: u64, _: u8) -> Result<u64, Fault> {
+        unreachable!("{NEVER}")
+    }
+    fn store_conditional(&mut self, _: u64, _: u8, _: u64) -> Result<bool, Fault> {
+        unreachable!("{NEVER}")
+    }
+    fn amo(&mut self, _: u64, _: u8, _: AmoOp, _: u64) -> Result<u64, Fault> {
+        unreachable!("{NEVER}")
+    }
+    fn fence(&mut self, _: FenceSet) {
+        unreachable!("{NEVER}")
+    }
+    fn fence_i(&mut self) {
+        unreachable!("{NEVER}")
+    }
+    fn cache_block(&mut self, _: CacheBlockOp, _: u64) -> Result<(), Fault> {
+        unreachable!("{NEVER}")
+    }
+    fn counter(&mut self, _: Counter) -> u64 {
+        unreachable!("{NEVER}")
+    }
+    fn marker(&mut self, _: Marker, _: u64) {
+        unreachable!("{NEVER}")
+    }
+}
