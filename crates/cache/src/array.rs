@@ -161,6 +161,12 @@ impl CacheArray {
         way.map(|way| Slot((first + way) as u32))
     }
 
+    /// Whether the line still lies in a slot in which it was once found.
+    #[inline]
+    pub fn holds(&self, slot: Slot, line: LineAddr) -> bool {
+        *self.lines.get(slot.0 as usize) == line.0
+    }
+
     /// Makes the line the youngest of its set.
     #[inline]
     pub fn touch(&mut self, slot: Slot) {

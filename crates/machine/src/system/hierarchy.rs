@@ -23,7 +23,14 @@ struct Filled {
 
 impl System {
     /// Delays an access that finds a live tag as the design says.
-    fn tagged_access(&mut self, core: CoreId, level: LevelId, line: LineAddr, tag: LineTag, at: Cycle) -> Cycle {
+    pub(super) fn tagged_access(
+        &mut self,
+        core: CoreId,
+        level: LevelId,
+        line: LineAddr,
+        tag: LineTag,
+        at: Cycle,
+    ) -> Cycle {
         if !tag.is_some() || !self.hooks.has(Hooks::ACCESS) {
             return at;
         }

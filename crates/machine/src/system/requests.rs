@@ -4,6 +4,7 @@ use super::System;
 use super::coherence::Want;
 use super::gates::{Passed, Patience};
 use super::hierarchy::Found;
+use durasim_cache::Slot;
 use durasim_core::{Outcome, PendingStore};
 use durasim_design::{Gate, Hooks, LevelId, Wait};
 use durasim_types::{CoreId, Cycle, EventKind, LineAddr, PhysAddr, TxId, Write};
@@ -36,29 +37,58 @@ impl System {
     #[inline]
     pub fn load(&mut self, core: CoreId, addr: PhysAddr, len: u8, tx: Option<TxId>, at: Cycle) -> (u64, Cycle) {
         let array = &mut self.l1d[core.0 as usize];
-        // Nearly always the line is there, and of no transaction.
         if !self.moved_tx
             && let Some(slot) = array.find(addr.line())
-            && !array.tag(slot).is_some()
         {
             array.stats.accesses += 1;
             array.touch(slot);
             let done = (at + array.geometry().latency_cycles).max(array.ready(slot));
+            if array.tag(slot).is_some() {
+                return self.load_from_tagged(core, addr, len, tx, slot, done);
+            }
             return (read_word(array.data(slot), addr.offset(), len), done);
         }
         self.load_slowly(core, addr, len, tx, at)
     }
 
+    /// The same from a tagged line that is there.
+    #[inline(never)]
+    fn load_from_tagged(
+        &mut self,
+        core: CoreId,
+        addr: PhysAddr,
+        len: u8,
+        tx: Option<TxId>,
+        slot: Slot,
+        at: Cycle,
+    ) -> (u64, Cycle) {
+        let tag = self.live(self.l1d[core.0 as usize].tag(slot));
+        let done = self.tagged_access(core, LevelId::L1d, addr.line(), tag, at);
+        self.load_from(core, addr, len, tx, slot, done)
+    }
+
+    /// The bytes in a slot, unless the design wants to hear of it.
+    #[inline]
+    fn load_from(
+        &mut self,
+        core: CoreId,
+        addr: PhysAddr,
+        len: u8,
+        tx: Option<TxId>,
+        slot: Slot,
+        done: Cycle,
+    ) -> (u64, Cycle) {
+        let array = &self.l1d[core.0 as usize];
+        if array.tag(slot).is_some() && self.hooks.has(Hooks::LOAD) {
+            return self.load_tagged(core, addr, len, tx, done);
+        }
+        (read_word(array.data(slot), addr.offset(), len), done)
+    }
+
     #[inline(never)]
     fn load_slowly(&mut self, core: CoreId, addr: PhysAddr, len: u8, tx: Option<TxId>, at: Cycle) -> (u64, Cycle) {
         match self.line_in_l1d(core, addr.line(), tx, Want::Read, at) {
-            Ok((slot, done)) => {
-                let array = &self.l1d[core.0 as usize];
-                if array.tag(slot).is_some() && self.hooks.has(Hooks::LOAD) {
-                    return self.load_tagged(core, addr, len, tx, done);
-                }
-                (read_word(array.data(slot), addr.offset(), len), done)
-            }
+            Ok((slot, done)) => self.load_from(core, addr, len, tx, slot, done),
             // The core takes notice of the abort before anything comes of this value.
             Err(cycle) => (0, cycle),
         }
@@ -168,14 +198,30 @@ impl System {
     #[inline]
     fn line_to_write(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, at: Cycle) -> Found {
         let index = core.0 as usize;
-        let shared = !self.alone() && self.l1d[index].find(line).is_some_and(|slot| !self.may_write(core, slot));
+        let alone = self.alone();
+        let array = &mut self.l1d[index];
+        if !self.moved_tx
+            && let Some(slot) = array.find(line)
+            && (alone || array.is_exclusive(slot))
+        {
+            array.stats.accesses += 1;
+            array.touch(slot);
+            let tag = array.tag(slot);
+            if tag.is_some() {
+                let done = (at + array.geometry().latency_cycles).max(array.ready(slot));
+                let tag = self.live(tag);
+                self.tagged_access(core, LevelId::L1d, line, tag, done);
+            }
+            return Ok((slot, at.max(self.l1d[index].ready(slot))));
+        }
+        let shared = !alone && self.l1d[index].find(line).is_some_and(|slot| !self.may_write(core, slot));
         let (slot, done) = self.line_in_l1d(core, line, tx, Want::Own, at)?;
         let from = at.max(self.l1d[index].ready(slot));
         Ok((slot, if shared { from.max(done) } else { from }))
     }
 
     #[inline]
-    fn write_l1d(&mut self, core: CoreId, slot: durasim_cache::Slot, addr: PhysAddr, len: u8, data: u64) {
+    fn write_l1d(&mut self, core: CoreId, slot: Slot, addr: PhysAddr, len: u8, data: u64) {
         let array = &mut self.l1d[core.0 as usize];
         write_word(array.data_mut(slot), addr.offset(), len, data);
         array.set_dirty(slot, true);
@@ -203,8 +249,8 @@ impl System {
                     return Outcome::Done(at);
                 }
                 let array = &self.l1d[core.0 as usize];
-                let version = array.version(slot);
-                let mut tag = self.live(version.tag);
+                let dirty = array.is_dirty(slot);
+                let mut tag = self.live(array.tag(slot));
                 let mut out = self.actions();
                 let cx = self.cx(core, at);
                 let request = durasim_design::Store {
@@ -212,8 +258,8 @@ impl System {
                     len: store.len,
                     data: store.data,
                     tx: store.tx,
-                    before: &version.data,
-                    dirty: version.dirty,
+                    before: self.l1d[core.0 as usize].data(slot),
+                    dirty,
                 };
                 let gate = self.design.store(&cx, &request, &mut tag, &mut out);
                 let made = matches!(gate, Gate::Done | Gate::After(_));
@@ -259,7 +305,9 @@ impl System {
             if self.is_aborted(core) {
                 return Outcome::Done(at);
             }
-            let slot = self.array(LevelId::L1d, core).find(line).expect("a pinned line stays");
+            let array = &self.l1d[core.0 as usize];
+            let slot = if array.holds(slot, line) { Some(slot) } else { array.find(line) };
+            let slot = slot.expect("a pinned line stays");
             match new_tag {
                 Some(tag) => self.l1d[core.0 as usize].set_tag(slot, tag),
                 None => self.note_store(store),
