@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from pathlib import Path
@@ -52,8 +53,7 @@ def cases() -> dict[str, dict[str, Any]]:
     for machine in GEM5_MACHINES:
         for kernel in KERNELS:
             found[f"{kernel} on {machine}"] = {
-                "design": "opt", "machine": str(TIMING / "machines" / f"{machine}.toml"),
-                "elf": TIMING / "kernels.rv64", "args": kernel.split(),
+                "design": "opt", "machine": f"machines/{machine}.toml", "elf": "kernels.rv64", "args": kernel.split(),
             }  # fmt: skip
     return found
 
@@ -64,7 +64,9 @@ def _workload(**arguments: Any) -> dict[str, Any]:
 
 def digest(arguments: dict[str, Any]) -> str:
     """Runs a case and condenses its document, without what is not of the model."""
-    document = ds.run(**arguments, guest_output=output.discard).to_dict()
+    # A program sees its path, so that has to be the same everywhere.
+    with contextlib.chdir(TIMING):
+        document = ds.run(**arguments, guest_output=output.discard).to_dict()
     for key in NOT_OF_THE_MODEL:
         del document[key]
     text = json.dumps(document, sort_keys=True)

@@ -307,6 +307,18 @@ def test_stores_that_miss_are_bound_by_the_store_buffer(
     assert measured.cost / UNROLLED == about(max(round_trip / (entries - 1), answer))
 
 
+@pytest.mark.parametrize("buffers", [1, 2, 3])
+@pytest.mark.parametrize(("buffered", "below"), [("l1d", "l2"), ("l2", "llc")])
+def test_dirty_lines_wait_for_the_buffers_of_their_level(
+    measure: Measure, buffered: str, below: str, buffers: int
+) -> None:
+    # Each store that misses pushes a dirty line out, which holds a buffer on its way to the level below.
+    settings = {f"interconnect.{buffered}_write_back_buffers": buffers, "core.store_queue_entries": 32}
+    measured = measure("stores", 1500, below, settings)
+    hold = measured.formulas.links["request_cycles"] + measured.formulas.latency(below)
+    assert measured.cost / UNROLLED == about(hold / buffers)
+
+
 @pytest.mark.parametrize("level", ["l2", "llc", "dram", "pmem"])
 @pytest.mark.parametrize("pipelined", [True, False])
 @pytest.mark.parametrize("ways", [0, 1, 2])
