@@ -61,7 +61,7 @@ pub struct PredictorConfig {
     /// Entries of the return address stack, 1 to 1024.
     pub ras_entries: u32,
     /// A compressed conditional branch that was predicted taken is learnt as taken, whatever it did: a defect of gem5 24.0
-    /// (its issue 1405), for comparisons with it.
+    /// (gem5/gem5#1405), for comparisons with it.
     pub compressed_branches_stay_taken: bool,
 }
 
