@@ -370,8 +370,14 @@ impl System {
         self.event_kinds
     }
 
-    /// Names the rare situations the design, or the persist buffers, are in right now.
+    /// Names the rare situations that the memory system and the design are in right now.
     pub fn marks(&self, mark: &mut dyn FnMut(&'static str)) {
+        if self.pmem.inbound_len() > 0 {
+            mark("write_queue_full");
+        }
+        if self.cleans.iter().any(|outstanding| *outstanding > 0) {
+            mark("clean_outstanding");
+        }
         self.persist_buffers.marks(mark);
         self.design.marks(mark);
     }
