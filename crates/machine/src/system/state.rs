@@ -43,7 +43,7 @@ macro_rules! state {
                     // Of use within a step only.
                     spare: _, view_tags: _, view_ranks: _,
                     // Whoever watches belongs to this machine.
-                    observer: _, journal: _,
+                    observer: _, journal: _, history: _,
                 } = self;
                 Written { $($field,)* design: design.save() }
             }
@@ -122,6 +122,7 @@ impl System {
             design: self.design.fork(),
             observer: None,
             journal: None,
+            history: None,
             spare: Vec::new(),
             view_tags: Vec::new(),
             view_ranks: Vec::new(),
