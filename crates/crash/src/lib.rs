@@ -6,11 +6,13 @@
 
 mod byte_oracle;
 mod campaign;
+mod history;
 mod order;
 mod result;
 mod trial;
 
 pub use byte_oracle::{ByteOracle, Verdict};
 pub use campaign::{CrashRequest, Points, crash};
+pub use history::{Dump, HistoryOracle, HistoryRecorder, Position};
 pub use order::OrderChecker;
 pub use result::{CrashResult, Failure};
