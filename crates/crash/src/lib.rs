@@ -13,6 +13,6 @@ mod trial;
 
 pub use byte_oracle::{ByteOracle, Verdict};
 pub use campaign::{CrashRequest, Points, crash};
-pub use history::{Dump, HistoryOracle, HistoryRecorder, Position};
+pub use history::{Dump, HistoryOracle, HistoryRecorder, HistoryReport, HistoryTrial, Position, judge_history};
 pub use order::OrderChecker;
 pub use result::{CrashResult, Failure};

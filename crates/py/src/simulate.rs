@@ -15,7 +15,8 @@ use std::sync::atomic::Ordering;
 /// Adds the functions to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run, module)?)?;
-    module.add_function(wrap_pyfunction!(crash, module)?)
+    module.add_function(wrap_pyfunction!(crash, module)?)?;
+    module.add_function(wrap_pyfunction!(judge_history, module)?)
 }
 
 /// What the guest wrote, on its way to the interpreter.
@@ -76,4 +77,14 @@ fn crash(py: Python<'_>, request: &str, progress: Option<&Bound<'_, PyAny>>) -> 
     )?;
     let result = result.map_err(|error| to_python(py, &error))?;
     Ok(serde_json::to_string(&result).expect("a result is plain data"))
+}
+
+/// Crashes a run at some persist events and judges each by the history of operations alone. The request is that of
+/// `crash`, with a program built with a history whose check dumps.
+#[pyfunction]
+fn judge_history(py: Python<'_>, request: &str, points: u64) -> PyResult<String> {
+    let request: CrashRequest = parse(py, request)?;
+    let report = py.detach(|| durasim_crash::judge_history(&request, points, ROWS));
+    let report = report.map_err(|error| to_python(py, &error))?;
+    Ok(serde_json::to_string(&report).expect("a report is plain data"))
 }

@@ -18,6 +18,7 @@
 //! The oracle sees steps and pairs of numbers, and nothing of the machine, the design, the bytes or the program's own
 //! check.
 
+mod alone;
 mod chains;
 mod dump;
 mod judge;
@@ -25,6 +26,7 @@ mod log;
 #[cfg(test)]
 mod tests;
 
+pub use alone::{HistoryReport, HistoryTrial, judge_history};
 pub use dump::Dump;
 pub use judge::HistoryOracle;
 pub use log::{HistoryRecorder, Position};
