@@ -177,19 +177,20 @@ public:
 
     static void dump(const Pool& pool, durasim::Dump& dump) {
         const Array* array = pool.root<Array>();
-        if (!pool.holds(array, sizeof(Array))) return;
+        if (!pool.holds(array, sizeof(Array))) return dump.note_damage();
         dump.add(durasim::root_object, array->kind);
         dump.add(durasim::populated_object, array->ready);
         const std::uint64_t bytes = array->element_bytes, ready = array->ready, threads = array->threads;
-        if (bytes % 8 != 0 || bytes > element_bytes_max || ready > pool.data_bytes() || threads > durasim::threads_max) return;
-        if (pool.holds(array->words, ready * bytes)) {
-            for (std::uint64_t place = 0; place < ready; ++place) {
-                dump.add(place, durasim::version_of(array->words + place * (bytes / 8), bytes / 8));
-            }
+        if (bytes % 8 != 0 || bytes > element_bytes_max || ready > pool.data_bytes() || threads > durasim::threads_max ||
+            !pool.holds(array->words, ready * bytes)) {
+            return dump.note_damage();
         }
-        if (array->progress != nullptr && pool.holds(array->progress, threads * sizeof(Progress))) {
-            for (std::uint64_t i = 0; i < threads; ++i) dump.add(durasim::progress_object(i), array->progress[i].finished);
+        for (std::uint64_t place = 0; place < ready; ++place) {
+            dump.add(place, durasim::version_of(array->words + place * (bytes / 8), bytes / 8));
         }
+        if (array->progress == nullptr) return;
+        if (!pool.holds(array->progress, threads * sizeof(Progress))) return dump.note_damage();
+        for (std::uint64_t i = 0; i < threads; ++i) dump.add(durasim::progress_object(i), array->progress[i].finished);
     }
 
 private:

@@ -457,22 +457,29 @@ private:
 // Follows the links of the leaves. Whether the inner nodes lead to them is for the check to say.
 void Btree::dump(const Pool& pool, durasim::Dump& dump) {
     const Forest* forest = pool.root<Forest>();
-    if (!pool.holds(forest, sizeof(Forest))) return;
+    if (!pool.holds(forest, sizeof(Forest))) return dump.note_damage();
     dump.add(durasim::root_object, forest->kind);
-    const std::uint64_t node_bytes = forest->node_bytes;
-    if (node_bytes < 64 || node_bytes > durasim::small_block_bytes_max || forest->threads > durasim::threads_max) return;
-    if (forest->trees > pool.arenas()) return;
-    if (forest->tree != nullptr && !pool.holds(forest->tree, forest->trees * sizeof(Tree))) return;
-    if (forest->progress != nullptr && !pool.holds(forest->progress, forest->threads * sizeof(Progress))) return;
-    for (std::uint64_t i = 0; i < forest->threads; ++i) dump.add(durasim::progress_object(i), forest->finished(i));
+    const std::uint64_t node_bytes = forest->node_bytes, trees = forest->trees, threads = forest->threads;
+    const bool holds_what_belongs_to_it =
+        forest->is_simple() || (pool.holds(forest->tree, trees * sizeof(Tree)) && pool.holds(forest->progress, threads * sizeof(Progress)));
+    if (node_bytes < 64 || node_bytes > durasim::small_block_bytes_max || threads > durasim::threads_max ||
+        trees > pool.arenas() || !holds_what_belongs_to_it) {
+        return dump.note_damage();
+    }
+    for (std::uint64_t i = 0; i < threads; ++i) dump.add(durasim::progress_object(i), forest->finished(i));
     const std::uint64_t capacity = capacity_of(node_bytes);
-    std::uint64_t nodes_max = pool.data_bytes() / node_bytes;  // whoever follows more links goes in a circle
-    for (std::uint64_t tree = 0; tree < forest->trees; ++tree) {
+    std::uint64_t nodes_left = pool.data_bytes() / node_bytes;  // whoever follows more links goes in a circle
+    for (std::uint64_t tree = 0; tree < trees; ++tree) {
         const Node* node = forest->top(tree);
-        while (nodes_max-- != 0 && pool.holds(node, node_bytes) && node->level != 0) node = node->link;
-        for (; nodes_max-- != 0 && pool.holds(node, node_bytes) && node->count <= capacity; node = node->link) {
+        const auto can_be_read = [&] {
+            return pool.holds(node, node_bytes) && node->count <= capacity && nodes_left-- != 0;
+        };
+        while (can_be_read() && node->level != 0) node = node->link;
+        do {
+            if (!can_be_read()) return dump.note_damage();
             for (std::uint64_t i = 0; i < node->count; ++i) dump.add(node->keys()[i], node->values(capacity)[i]);
-        }
+            node = node->link;
+        } while (node != nullptr);
     }
 }
 

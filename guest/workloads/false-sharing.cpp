@@ -171,21 +171,21 @@ public:
 
     static void dump(const Pool& pool, durasim::Dump& dump) {
         const Table* table = pool.root<Table>();
-        if (!pool.holds(table, sizeof(Table))) return;
+        if (!pool.holds(table, sizeof(Table))) return dump.note_damage();
         dump.add(durasim::root_object, table->kind);
         dump.add(durasim::populated_object, table->ready);
         const std::uint64_t stride_words = table->stride_words, ready = table->ready, threads = table->threads;
-        if (stride_words > durasim::line_bytes / 8 || ready > pool.data_bytes() || threads > durasim::threads_max) return;
-        if (pool.holds(table->words, ready * columns * stride_words * 8)) {
-            for (std::uint64_t row = 0; row < ready; ++row) {
-                for (std::uint64_t c = 0; c < columns; ++c) {
-                    dump.add(object_of(row, c), table->words[place_of(row, c, stride_words)]);
-                }
+        if (stride_words > durasim::line_bytes / 8 || ready > pool.data_bytes() || threads > durasim::threads_max ||
+            !pool.holds(table->words, ready * columns * stride_words * 8) ||
+            !pool.holds(table->progress, threads * sizeof(Progress))) {
+            return dump.note_damage();
+        }
+        for (std::uint64_t row = 0; row < ready; ++row) {
+            for (std::uint64_t c = 0; c < columns; ++c) {
+                dump.add(object_of(row, c), table->words[place_of(row, c, stride_words)]);
             }
         }
-        if (pool.holds(table->progress, threads * sizeof(Progress))) {
-            for (std::uint64_t i = 0; i < threads; ++i) dump.add(durasim::progress_object(i), table->progress[i].finished);
-        }
+        for (std::uint64_t i = 0; i < threads; ++i) dump.add(durasim::progress_object(i), table->progress[i].finished);
     }
 
 private:

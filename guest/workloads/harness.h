@@ -22,7 +22,7 @@
 // and n alone, so these counts say what the pool has to hold.
 //
 // Each transaction reports what it read and changed (durasim/history.h), the populating ones too. `dump` has to be ready
-// for any content of the pool, as `check` has: it leaves out what it cannot reach.
+// for any content of the pool, as `check` has, and notes the damage if it cannot reach a part.
 #ifndef DURASIM_WORKLOADS_HARNESS_H
 #define DURASIM_WORKLOADS_HARNESS_H
 

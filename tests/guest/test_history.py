@@ -28,7 +28,9 @@ def dump(command: list[str | Path]) -> tuple[dict[int, int], bytes]:
     words = struct.unpack_from(f"<{2 * count}Q", written, begin)
     pairs = list(zip(words[::2], words[1::2], strict=True))
     assert len(dict(pairs)) == count, "an object occurs twice"
-    return {key: version for key, version in pairs if version != 0}, written[begin + 16 * count :]
+    rest = written[begin + 16 * count :]
+    assert rest.startswith(b"\n")
+    return {key: version for key, version in pairs if version != 0}, rest[1:]
 
 
 def replay(report: Path) -> tuple[dict[int, int], int]:

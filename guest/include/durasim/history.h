@@ -40,6 +40,7 @@ inline constexpr bool has_history = false;
 // Objects that several workloads have. The highest 2^16 numbers are theirs; the others are free.
 inline constexpr std::uint64_t root_object = ~std::uint64_t{0};           // version: the kind of the root, once it is there
 inline constexpr std::uint64_t populated_object = ~std::uint64_t{0} - 1;  // version: how many items populating has made
+inline constexpr std::uint64_t damage_object = ~std::uint64_t{0} - 2;     // in dumps alone: see Dump::note_damage
 // Version: how many operations this thread has finished.
 constexpr std::uint64_t progress_object(std::uint64_t thread) { return ~std::uint64_t{0xffff} + thread; }
 
@@ -81,16 +82,24 @@ public:
         pairs_.push_back(version);
     }
 
-    // Writes a magic line, the number of pairs, and the pairs, as little-endian words.
+    // A part of the pool cannot be reached, because what leads there makes no sense: no crash may leave that.
+    void note_damage() {
+        if (!damaged_) add(damage_object, 1);
+        damaged_ = true;
+    }
+
+    // Writes a magic line, the number of pairs, the pairs, as little-endian words, and an end of line.
     void write(std::FILE* to) const {
         const std::uint64_t count = pairs_.size() / 2;
         std::fputs("durasim-dump/1\n", to);
         std::fwrite(&count, sizeof count, 1, to);
         std::fwrite(pairs_.data(), sizeof(std::uint64_t), pairs_.size(), to);
+        std::fputc('\n', to);
     }
 
 private:
     std::vector<std::uint64_t> pairs_;
+    bool damaged_ = false;
 };
 
 }  // namespace durasim

@@ -82,7 +82,8 @@ pub fn judge_history(request: &CrashRequest, points: u64, registry: &[Row]) -> R
         let verdict = dump.map(|dump| oracle.judge(oracle.position_after(event), &dump));
         let history = match verdict {
             Ok(Verdict::Right) => None,
-            Ok(Verdict::Wrong(what)) | Err(what) => Some(what),
+            Ok(Verdict::Wrong(what)) => Some(what),
+            Err(what) => Some(guest.as_ref().map_or(what.clone(), |guest| format!("{what}: {guest}"))),
         };
         HistoryTrial { event, history, guest, dumped }
     });

@@ -3,6 +3,9 @@
 /// Before the pairs in what a program writes (guest/include/durasim/history.h).
 const MAGIC: &[u8] = b"durasim-dump/1\n";
 
+/// The object that stands for a part of the pool that the program could not reach.
+const DAMAGE: u64 = u64::MAX - 2;
+
 /// Objects with their versions, in the order of the objects. What is not there has version 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dump(Vec<(u64, u64)>);
@@ -25,7 +28,7 @@ impl Dump {
     /// little-endian numbers. Other text may stand around it.
     ///
     /// # Errors
-    /// No dump, a dump that is cut short, or an object that occurs twice.
+    /// No dump, a dump that is cut short, an object that occurs twice, or a pool that the program could not read.
     pub fn find(written: &[u8]) -> Result<Self, String> {
         let begin = written.windows(MAGIC.len()).position(|window| window == MAGIC);
         let begin = begin.ok_or("the program wrote no dump; is it a build with a history?")?;
@@ -36,6 +39,9 @@ impl Dump {
             let (Some(object), Some(version)) = (words.next(), words.next()) else {
                 return Err(format!("the dump is cut short: {} of {count} pairs are there", pairs.len()));
             };
+            if object == DAMAGE {
+                return Err("the program cannot reach all of its pool".into());
+            }
             pairs.push((object, version));
         }
         Dump::new(pairs)
@@ -75,5 +81,6 @@ mod tests {
         assert!(Dump::find(b"consistent\n").unwrap_err().contains("no dump"));
         assert!(Dump::find(&written(4, &[9, 1, 4, 2])).unwrap_err().contains("2 of 4 pairs"));
         assert!(Dump::find(&written(2, &[9, 1, 9, 2])).unwrap_err().contains("twice"));
+        assert!(Dump::find(&written(2, &[9, 1, DAMAGE, 1])).unwrap_err().contains("cannot reach"));
     }
 }
