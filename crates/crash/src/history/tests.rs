@@ -113,6 +113,17 @@ fn an_aborted_attempt_is_unseen_and_forgotten() {
 }
 
 #[test]
+fn an_attempt_that_is_about_to_abort_stands_beside_who_overtook_it() {
+    let mut s = Script::default();
+    s.begin(0, 1, &[(7, 0, 11), (8, 0, 12)]).commit(1).done(1, 2, &[(7, 0, 13)]);
+    let before = s.recorder.position();
+    s.abort(1).right(&[(7, 13)]).wrong(&[(7, 13), (8, 12)], "aborted");
+    let oracle = s.oracle();
+    let is_right = |pairs: &[(u64, u64)]| oracle.judge(before, &Dump::new(pairs.to_vec()).unwrap()) == Verdict::Right;
+    assert!(is_right(&[(7, 13)]) && !is_right(&[(7, 13), (8, 12)]) && !is_right(&[(7, 11), (8, 12)]));
+}
+
+#[test]
 fn who_is_there_brings_along_whose_versions_it_read_or_overwrote() {
     let mut s = Script::default();
     s.begin(0, 1, &[(7, 0, 11)]).commit(1).begin(1, 2, &[(7, 11, 11), (8, 0, 12)]).commit(2);
@@ -157,7 +168,11 @@ fn buffered_durability_loses_the_last_epochs_and_nothing_before_them() {
     let mut s = Script { epochs: Some(0), ..Script::default() };
     s.begin(0, 1, &[(7, 0, 11)]).begin(1, 2, &[(8, 0, 12)]).commit(1).commit(2).acknowledge(1).acknowledge(2);
     s.right(&[]).right(&[(7, 11)]).right(&[(8, 12)]).right(&[(7, 11), (8, 12)]);
-    s.step(HistoryStep::EpochEnds).wrong(&[(7, 11)], "is lost").right(&[(7, 11), (8, 12)]);
+    // An operation begins before its transaction, and before the attempts that abort.
+    s.step(HistoryStep::OperationBegins { thread: 2, number: 3 }).attempt(2, 3, &[(9, 0, 5)]).abort(3);
+    s.done(0, 4, &[(7, 11, 13)]).attempt(2, 5, &[(9, 0, 5)]).commit(5).acknowledge(5);
+    s.right(&[(7, 11), (8, 12), (9, 5)]).right(&[(7, 13), (8, 12), (9, 5)]).right(&[(7, 13), (8, 12)]);
+    s.step(HistoryStep::EpochEnds).right(&[(7, 13), (8, 12), (9, 5)]).wrong(&[(7, 11), (8, 12), (9, 5)], "is lost");
 }
 
 #[test]

@@ -70,7 +70,7 @@ impl World {
         if self.made.len() == TRANSACTIONS_MAX || self.made.iter().any(running) {
             return;
         }
-        let first = u64::from(choice) % OBJECTS;
+        let first = u64::from(choice) / u64::from(THREADS) % OBJECTS;
         let mut touched = Vec::new();
         for (bit, object) in [(8u8, first), (16, (first + 1) % OBJECTS)] {
             let skipped = bit == 16 && choice & 32 == 0;
