@@ -157,12 +157,13 @@ impl Moment<'_> {
             return nowhere(unknown);
         }
         let recent = self.recent(commits);
-        // What was overwritten by a transaction that has to be there has to be there.
+        // What was overwritten by a transaction that has to be there has to be there. Who aborts later was not
+        // overwritten, but overtaken.
         let mut presence = Presence::new();
         for &index in recent.iter().filter(|index| !self.is_due(**index)) {
             let kept = |(chain, level): &(usize, usize)| *level <= self.bounds(&self.judge.chains[*chain], commits).0;
             if self.judge.committed[index].wrote.iter().any(kept) {
-                presence.insert(index, true);
+                presence.insert(index, self.unit(index).aborted == NEVER);
             }
         }
         domains.sort_by_key(|domain| domain.levels.len());
