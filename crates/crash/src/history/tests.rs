@@ -115,12 +115,17 @@ fn an_aborted_attempt_is_unseen_and_forgotten() {
 #[test]
 fn an_attempt_that_is_about_to_abort_stands_beside_who_overtook_it() {
     let mut s = Script::default();
-    s.begin(0, 1, &[(7, 0, 11), (8, 0, 12)]).commit(1).done(1, 2, &[(7, 0, 13)]);
+    s.begin(0, 1, &[(7, 0, 11), (8, 0, 12)]).commit(1).begin(1, 2, &[(7, 0, 13)]).commit(2);
+    let both_inside = s.recorder.position();
+    s.acknowledge(2);
     let before = s.recorder.position();
     s.abort(1).right(&[(7, 13)]).wrong(&[(7, 13), (8, 12)], "aborted");
     let oracle = s.oracle();
-    let is_right = |pairs: &[(u64, u64)]| oracle.judge(before, &Dump::new(pairs.to_vec()).unwrap()) == Verdict::Right;
-    assert!(is_right(&[(7, 13)]) && !is_right(&[(7, 13), (8, 12)]) && !is_right(&[(7, 11), (8, 12)]));
+    let is_right = |at, pairs: &[(u64, u64)]| oracle.judge(at, &Dump::new(pairs.to_vec()).unwrap()) == Verdict::Right;
+    let (neither, first, second, half) = ([], [(7, 11), (8, 12)], [(7, 13)], [(7, 13), (8, 12)]);
+    let allowed = |at| [is_right(at, &neither), is_right(at, &first), is_right(at, &second), is_right(at, &half)];
+    assert_eq!(allowed(both_inside), [true, true, true, false]);
+    assert_eq!(allowed(before), [false, false, true, false]);
 }
 
 #[test]

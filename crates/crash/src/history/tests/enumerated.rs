@@ -97,7 +97,7 @@ impl World {
         let tx = self.made.len() as u64 + 1;
         let reports: Vec<(u64, u64, u64)> = touched.iter().map(|&(object, old, new, _)| (object, old, new)).collect();
         self.script.begin(thread, tx, &reports);
-        let doomed = !self.careless && choice % 7 == 0;
+        let doomed = !self.careless && choice.is_multiple_of(7);
         let (begun, committing, acknowledged, aborted) = (self.now, None, None, None);
         self.made.push(Made { thread, begun, committing, acknowledged, aborted, doomed, touched });
     }
