@@ -15,7 +15,7 @@ WORKLOADS = [info.name for info in toolchain.workloads()]
 SAFE = {"false-sharing": {"shared-lines": "false"}}
 
 
-def judge(design, workload, threads=1, *, points=60, settings=(), ops=None, **workload_args):
+def judge(design, workload, threads=1, *, points=60, domain=None, settings=(), ops=None, **workload_args):
     arguments = {"populate": 24, **SAFE.get(workload, {}), **workload_args}
     scenario = Scenario(
         design=design,
@@ -24,7 +24,8 @@ def judge(design, workload, threads=1, *, points=60, settings=(), ops=None, **wo
         threads=threads,
         ops=ops or 8 * threads,
         settings=settings,
-        control=design == "opt",
+        domain=domain,
+        control=design == "opt" or domain is not None,
         workload_args=tuple((name, str(value)) for name, value in arguments.items()),
     )
     request = crash_request(scenario, points, None)
@@ -57,6 +58,29 @@ def test_the_control_loses_what_was_acknowledged(workload, threads):
     assert any("is lost" in what or "from nowhere" in what for _, what in objections(report))
     # Whatever the guest's own check finds, the history shows too.
     assert {event for event, _ in objections(report, "guest")} <= {event for event, _ in objections(report)}
+
+
+@pytest.mark.parametrize(
+    ("design", "options"),
+    [
+        ("swl-eadr", {"domain": "adr"}),
+        ("swl-flush", {"no-flush": "true"}),
+    ],
+)
+def test_software_that_does_not_write_back_is_caught(design, options):
+    assert any("is lost" in what or "half of" in what for _, what in objections(judge(design, "array-swap", **options)))
+
+
+@pytest.mark.parametrize("design", ["swl-flush", "swl-eadr"])
+def test_a_log_of_lines_brings_back_a_neighbours_word(design):
+    """The false-sharing control: a transaction that is taken back takes words of others with it."""
+
+    def objections_with(granularity):
+        arguments = {"shared-lines": "true", "log-granularity": granularity}
+        return objections(judge(design, "false-sharing", 4, points=150, ops=80, **arguments))
+
+    assert any("is lost" in what or "half of" in what for _, what in objections_with("line"))
+    assert objections_with("word") == []
 
 
 @pytest.mark.parametrize("design", DURABLE)

@@ -15,6 +15,10 @@
 //!
 //! Before any crash, the history by itself has to be explained by one order of its transactions.
 //!
+//! How it is used: a [`HistoryRecorder`] listens to the run without a crash (`system_mut().keep_history`). Of that and the
+//! dump of the pool before the run, which is empty if the pool is fresh, a [`HistoryOracle`] is made. It judges the dump
+//! ([`Dump::find`]) of each image at [`HistoryOracle::position_after`] the image's persist event.
+//!
 //! The oracle sees steps and pairs of numbers, and nothing of the machine, the design, the bytes or the program's own
 //! check.
 
