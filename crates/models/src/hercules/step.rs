@@ -214,10 +214,9 @@ impl Hercules {
         m.plain_stores += 1;
         let version = Version { tx: None, store: m.plain_stores };
         let stack = &mut m.on_chip[usize::from(line)];
-        match stack.first_mut() {
-            Some(top) => *top = OnChip { version, tag: None },
-            None => stack.push(OnChip { version, tag: None }),
-        }
+        // What it is made in place of, or above of, is gone after `Overwrite`.
+        only_if(stack.len() < self.bounds.versions_on_chip)?;
+        stack.insert(0, OnChip { version, tag: None });
         m.truth[usize::from(line)] = version;
         Some(())
     }
