@@ -7,6 +7,7 @@ use durasim_core::{Outcome, PendingStore};
 use durasim_isa::CacheBlockOp;
 use durasim_machine::{MachineConfig, PMEM_BASE, Plan, System, presets};
 use durasim_types::{CoreId, Cycle, Domain, Pages, Rng, TxId};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A finished run.
 pub struct Run {
@@ -14,6 +15,8 @@ pub struct Run {
     /// The parameters of the design.
     pub plan: Plan,
     pub threads: u8,
+    /// The error tells where the machine got stuck, or that it panicked. What was observed until then is there.
+    pub ending: Result<(), String>,
 }
 
 #[derive(Clone, Copy)]
@@ -56,7 +59,6 @@ fn overrides(rng: &mut Rng, cores: u16) -> Vec<String> {
         "design.hercules.tx_id_bits=4".to_owned(),
         format!("design.hercules.ewpq_entries={}", 1 + rng.below(3)),
         format!("design.hercules.ewpq_extension_factor={}", 1 + rng.below(5)),
-        format!("design.hercules.log_zone_bytes={}", [12_000, 16_000, 24_000][rng.below(3) as usize]),
         format!("design.hercules.migration_period_instructions={}", [1, 20, 200][rng.below(3) as usize]),
         format!("design.hercules.conflict_loser=\"{}\"", ["owner", "requester"][rng.below(2) as usize]),
         format!("interconnect.inclusion=\"{}\"", ["inclusive", "non-inclusive"][rng.below(2) as usize]),
@@ -73,17 +75,35 @@ fn overrides(rng: &mut Rng, cores: u16) -> Vec<String> {
     sets
 }
 
-/// A run of so many operations. The error says what the machine refused or where it got stuck.
+/// A machine whose log zone is as small as the design accepts, and so many entries larger.
+fn smallest_log(
+    sets: &[String],
+    shared: &Shared,
+    planted: Option<Planted>,
+    spare_entries: u64,
+) -> Result<(Plan, System), String> {
+    let text = presets::text("tiny").expect("tiny is a preset");
+    let build = |bytes: u64| {
+        let set = format!("design.hercules.log_zone_bytes={bytes}");
+        let sets: Vec<String> = sets.iter().cloned().chain([set]).collect();
+        let config = MachineConfig::parse("tiny", text, &sets)?;
+        let row = observed_row(shared, planted);
+        let plan = Plan::new(&config, &row, Domain::Eadr)?;
+        System::new(&config, &plan).map(|system| (plan, system))
+    };
+    let refused = |bytes: &u64| build(*bytes).is_err();
+    let smallest = (2000..200_000).step_by(500).find(|bytes| !refused(bytes)).ok_or("no log zone is large enough")?;
+    build(smallest + 80 * spare_entries).map_err(|e| e.to_string())
+}
+
+/// A run of so many operations. The error says what the machine refused.
 pub fn run(seed: u64, cores: u16, operations: u64, planted: Option<Planted>) -> Result<Run, String> {
     let mut rng = Rng::new(seed);
     let sets = overrides(&mut rng, cores);
-    let text = presets::text("tiny").expect("tiny is a preset");
-    let config = MachineConfig::parse("tiny", text, &sets).map_err(|e| e.to_string())?;
     let shared = Shared::new(rng.next_u64(), 10);
-    let row = observed_row(&shared, planted);
-    let plan = Plan::new(&config, &row, Domain::Eadr).map_err(|e| e.to_string())?;
-    let mut system = System::new(&config, &plan).map_err(|e| e.to_string())?;
-    system.load_pmem(&Pages::new(PMEM_BASE, config.pmem.capacity_mib << 20));
+    let spare_entries = [0, 10, 100][rng.below(3) as usize];
+    let (plan, mut system) = smallest_log(&sets, &shared, planted, spare_entries)?;
+    system.load_pmem(&Pages::new(PMEM_BASE, plan.geometry.pmem_data_bytes));
     let observer = shared.with_plan(&plan);
     system.observe(Box::new(observer.clone()));
     system.keep_journal(Box::new(observer.clone()));
@@ -102,10 +122,14 @@ pub fn run(seed: u64, cores: u16, operations: u64, planted: Option<Planted>) -> 
         disorder_percent: [0, 5, 50][rng.below(3) as usize],
         rng,
     };
-    driver.go(operations)?;
-    observer.crash(&driver.system);
+    let ending = catch_unwind(AssertUnwindSafe(|| {
+        driver.go(operations)?;
+        observer.crash(&driver.system);
+        Ok(())
+    }));
+    let ending = ending.unwrap_or_else(|_| Err("the machine panicked".to_owned()));
     let observed = observer.with(|log| std::mem::take(&mut log.observed));
-    Ok(Run { observed, plan, threads: threads as u8 })
+    Ok(Run { observed, plan, threads: threads as u8, ending })
 }
 
 impl Driver {

@@ -28,8 +28,6 @@ pub enum Planted {
     FillIgnoresEntries,
     /// Aborts leave the tagged lines in the caches.
     AbortKeepsLines,
-    /// Aborts leave the entries in the log.
-    AbortKeepsEntries,
     /// Every core gets every line.
     ProbeGrants,
     /// The crash flush loses the newest line.
@@ -338,14 +336,9 @@ impl Durability for Recorder {
     }
 
     fn woken(&mut self, cx: &Ctx, id: u64, out: &mut Actions) {
-        match self.forgets.remove(&id) {
-            Some(tx) => {
-                if !self.has(Planted::AbortKeepsEntries) {
-                    self.inner.woken(cx, id, out);
-                }
-                self.shared.push(Observed::Forgotten { tx });
-            }
-            None => self.inner.woken(cx, id, out),
+        self.inner.woken(cx, id, out);
+        if let Some(tx) = self.forgets.remove(&id) {
+            self.shared.push(Observed::Forgotten { tx });
         }
         if self.has(Planted::OpenEntryMigrates)
             && let Some((line, from)) = self.last.take()

@@ -88,6 +88,7 @@ impl Replay {
     }
 
     fn step(&mut self, action: Action) -> Result<(), String> {
+        self.mark(action);
         match self.model.step(&self.state, action) {
             Some(next) => self.state = next,
             None => return Err(format!("the model does not allow {action:?}: {}", self.about(action))),
@@ -97,8 +98,27 @@ impl Replay {
             Action::Abort(_, cause) => format!("Abort {cause:?}"),
             _ => name.split('(').next().expect("a name").to_owned(),
         };
-        *self.tally.entry(name).or_default() += 1;
+        self.count(&name);
         Ok(())
+    }
+
+    fn count(&mut self, what: &str) {
+        *self.tally.entry(what.to_owned()).or_default() += 1;
+    }
+
+    /// Counts the rare situations that a step is made in.
+    fn mark(&mut self, action: Action) {
+        let m = self.machine();
+        let mark = match action {
+            Action::Reload(line, _) if m.flights.contains_key(&line) => "reloaded while migrating",
+            Action::StatesReset(thread) if m.entries.iter().any(|e| e.tx == m.tx(thread)) => "committed off-chip",
+            Action::PrematureFlush(_) if m.log.contains_key(&m.log_head) => "the log comes round",
+            Action::TxLenCleared(thread) if m.tx_lens.contains(&m.threads[usize::from(thread)].tx_id) => {
+                "an identifier comes round"
+            }
+            _ => return,
+        };
+        self.count(mark);
     }
 
     /// What the model knows of the line of an action, and of the threads.
@@ -252,7 +272,7 @@ impl Replay {
         let m = self.machine();
         let n = usize::from(line);
         if m.home[n] == version && m.on_chip[n].iter().all(|copy| copy.version != version) {
-            *self.tally.entry("WriteHome again".to_owned()).or_default() += 1;
+            self.count("WriteHome again");
             return Ok(());
         }
         // Older versions have given way to newer ones, unobserved.
@@ -285,7 +305,7 @@ impl Replay {
 
     fn crash(&mut self, found: &[u64]) -> Result<(), String> {
         let found: Vec<Version> = found.iter().map(|stamp| self.version(*stamp)).collect::<Result<_, _>>()?;
-        *self.tally.entry("crash points".to_owned()).or_default() += 1;
+        self.count("Crash");
         let mut expected = self.recovered(&self.state)?;
         for thread in 0..self.model.bounds.threads {
             let phase = self.machine().threads[usize::from(thread)].phase;
@@ -296,6 +316,7 @@ impl Replay {
                 let committed = self.recovered(&stored)?;
                 if lines.iter().all(|line| committed[usize::from(*line)] == found[usize::from(*line)]) {
                     self.state = stored;
+                    self.count("decided at the controller");
                     expected = committed;
                 }
             }
