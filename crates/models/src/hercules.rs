@@ -10,7 +10,7 @@
 //! `state.rs` has the states, `step.rs` the steps of a running machine, `recovery.rs` those from a power failure on,
 //! `properties.rs` what must hold and what must happen.
 
-mod properties;
+pub mod properties;
 mod recovery;
 mod state;
 mod step;
@@ -27,6 +27,8 @@ pub struct Bounds {
     pub threads: u8,
     /// Lines of persistent memory.
     pub lines: u8,
+    /// Lines that transactions of a thread store to: those from its own number on.
+    pub lines_per_thread: u8,
     /// Transactions that each thread begins.
     pub transactions_per_thread: u32,
     /// Stores of a transaction to each line.

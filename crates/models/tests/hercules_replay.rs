@@ -44,10 +44,14 @@ fn runs_of_the_simulator_are_runs_of_the_model() {
         println!("{cores} cores, {seeds} runs: {tally:?}");
         let count = |name: &str| tally.get(name).copied().unwrap_or(0);
         // Nothing that the model speaks of is rare here.
-        for often in ["PrematureFlush", "TxLenStored", "Acknowledged", "Leave", "Abort Other", "Clean", "WriteHome", "Crash"] {
+        for often in
+            ["PrematureFlush", "TxLenStored", "Acknowledged", "Leave", "Abort Other", "Clean", "WriteHome", "Crash"]
+        {
             assert!(count(often) > seeds, "{often} is rare: {}", count(often));
         }
-        for at_times in ["Reload", "Spill", "EntryFreed", "reloaded while migrating", "committed off-chip", "the log comes round"] {
+        for at_times in
+            ["Reload", "Spill", "EntryFreed", "reloaded while migrating", "committed off-chip", "the log comes round"]
+        {
             assert!(count(at_times) > seeds / 20, "{at_times} is rare: {}", count(at_times));
         }
         for seldom in ["an identifier comes round", "decided at the controller"] {
@@ -112,19 +116,16 @@ fn runs_of_the_simulator_are_not_runs_of_a_broken_model() {
 }
 
 /// A fault of the design is the fault of the model with the same meaning: where the sound model gives up, the broken one
-/// follows.
+/// follows, up to what recovery then makes of it.
 #[test]
 fn a_broken_model_follows_a_broken_design() {
     for (planted, fault, cores) in [
         (Planted::TaggedLinesGoHome, Fault::TaggedLineGoesHome, 1),
         (Planted::MigrationOvertaken, Fault::MigrationOvertaken, 1),
-        (Planted::MergeAlwaysOverwrites, Fault::PreImageOverwritten, 1),
-        (Planted::CopyDownForgotten, Fault::CopyDownForgotten, 1),
         (Planted::ProbeGrants, Fault::ConflictGranted, 2),
-        (Planted::AbortKeepsLines, Fault::AbortKeepsLines, 1),
     ] {
-        let sound = replayed(PATIENCE, cores, Some(planted), None);
-        let broken = replayed(PATIENCE, cores, Some(planted), Some(fault));
-        println!("{planted:?}: {} {:?}", sound.is_err(), broken.as_ref().map_or_else(|e| e.lines().next().unwrap().to_owned(), |_| "follows".into()));
+        assert!(replayed(PATIENCE, cores, Some(planted), None).is_err(), "{planted:?} is not caught");
+        let followed = replayed(200, cores, Some(planted), Some(fault));
+        assert!(followed.is_ok(), "{planted:?} is not {fault:?}: {followed:?}");
     }
 }

@@ -184,6 +184,7 @@ impl Hercules {
         let t = &m.threads[usize::from(thread)];
         let may = t.phase == Phase::Running || (t.phase == Phase::Begun && self.has(Fault::StoreBeforeTxLenCleared));
         only_if(may && t.on_core && t.stores[usize::from(line)] < self.bounds.stores_per_line)?;
+        only_if((line + self.bounds.lines - thread) % self.bounds.lines < self.bounds.lines_per_thread)?;
         only_if(self.may_access(m, line, Some(thread)))?;
         // Write-allocate: it is reloaded first.
         only_if(m.entry(line).is_none() || self.has(Fault::LogNotSearched) || self.has(Fault::ReloadKeepsEntry))?;

@@ -2,9 +2,7 @@
 
 use durasim_design::CrashImage;
 use durasim_machine::{Observer, PMEM_BASE, Plan, System};
-use durasim_types::{
-    Cause, CoreId, DataRange, EventKind, Journal, LineAddr, PersistEvent, PhysAddr, Rng, TxId, Write,
-};
+use durasim_types::{Cause, CoreId, DataRange, EventKind, Journal, LineAddr, PersistEvent, PhysAddr, Rng, TxId, Write};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -26,33 +24,94 @@ pub fn line(number: u8) -> LineAddr {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Observed {
     /// tx_begin was let through; where its TxLen lies.
-    Begin { tx: TxId, tx_len: PhysAddr },
+    Begin {
+        tx: TxId,
+        tx_len: PhysAddr,
+    },
     /// The TxLen at this address is zero.
-    TxLenCleared { tx: TxId },
-    TaggedStore { tx: TxId, line: u8, stamp: u64 },
-    PlainStore { line: u8, stamp: u64 },
-    CommitRequested { tx: TxId },
-    TxLenStored { tx: TxId },
-    StatesReset { tx_len: PhysAddr },
-    Acknowledged { tx: TxId },
-    Abort { tx: TxId, conflict: bool },
-    Forgotten { tx: TxId },
+    TxLenCleared {
+        tx: TxId,
+    },
+    TaggedStore {
+        tx: TxId,
+        line: u8,
+        stamp: u64,
+    },
+    PlainStore {
+        line: u8,
+        stamp: u64,
+    },
+    CommitRequested {
+        tx: TxId,
+    },
+    TxLenStored {
+        tx: TxId,
+    },
+    StatesReset {
+        tx_len: PhysAddr,
+    },
+    Acknowledged {
+        tx: TxId,
+    },
+    Abort {
+        tx: TxId,
+        conflict: bool,
+    },
+    Forgotten {
+        tx: TxId,
+    },
     /// A version took the place of the one below it.
-    Overwrite { line: u8 },
-    WriteHome { line: u8, stamp: u64 },
-    Clean { line: u8 },
-    PrematureFlush { line: u8, stamp: u64, at: PhysAddr },
-    Spill { slot: u32 },
-    Reload { line: u8, by: Option<TxId>, from: PhysAddr },
-    Fetch { line: u8, by: Option<TxId> },
-    Access { line: u8, by: Option<TxId> },
-    MigrationStarted { line: u8, from: PhysAddr },
-    MigrationWritten { line: u8 },
-    EntryFreed { line: u8 },
-    Leave { tx: TxId },
-    Come { tx: TxId },
+    Overwrite {
+        line: u8,
+    },
+    WriteHome {
+        line: u8,
+        stamp: u64,
+    },
+    Clean {
+        line: u8,
+    },
+    PrematureFlush {
+        line: u8,
+        stamp: u64,
+        at: PhysAddr,
+    },
+    Spill {
+        slot: u32,
+    },
+    Reload {
+        line: u8,
+        by: Option<TxId>,
+        from: PhysAddr,
+    },
+    Fetch {
+        line: u8,
+        by: Option<TxId>,
+    },
+    Access {
+        line: u8,
+        by: Option<TxId>,
+    },
+    MigrationStarted {
+        line: u8,
+        from: PhysAddr,
+    },
+    MigrationWritten {
+        line: u8,
+    },
+    EntryFreed {
+        line: u8,
+    },
+    Leave {
+        tx: TxId,
+    },
+    Come {
+        tx: TxId,
+    },
     /// The stamps that a recovery finds if power fails here.
-    Crash { found: Vec<u64> },
+    Crash {
+        found: Vec<u64>,
+    },
 }
 
 /// The record of a run, and what the recorder has to remember to make it.

@@ -68,7 +68,14 @@ impl Design for Observing {
     fn build(spec: &Self::Spec, geometry: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
         let inner = Hercules::build(spec, geometry)?;
         let (shared, planted) = NEXT.with(|next| next.borrow_mut().take()).expect("a log was prepared");
-        Ok(Box::new(Recorder { inner, shared, planted, forgets: BTreeMap::new(), migrations: BTreeMap::new(), last: None }))
+        Ok(Box::new(Recorder {
+            inner,
+            shared,
+            planted,
+            forgets: BTreeMap::new(),
+            migrations: BTreeMap::new(),
+            last: None,
+        }))
     }
 
     fn load(_: &Self::Spec, _: &Geometry, _: &[u8]) -> Result<Box<dyn Durability>, SpecError> {

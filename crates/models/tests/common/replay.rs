@@ -40,6 +40,7 @@ pub fn replay(run: &Run, with: impl Fn(Bounds) -> Hercules) -> Result<Tally, Str
     let bounds = Bounds {
         threads: run.threads,
         lines: LINES,
+        lines_per_thread: LINES,
         transactions_per_thread: u32::MAX,
         stores_per_line: u32::MAX,
         plain_stores: u32::MAX,
@@ -75,7 +76,8 @@ pub fn replay(run: &Run, with: impl Fn(Bounds) -> Hercules) -> Result<Tally, Str
 
 /// How many entries the log has: it came round where the address went back to the first one.
 fn log_entries(observed: &[Observed]) -> u32 {
-    let places = observed.iter().filter_map(|o| if let Observed::PrematureFlush { at, .. } = o { Some(at.0) } else { None });
+    let places =
+        observed.iter().filter_map(|o| if let Observed::PrematureFlush { at, .. } = o { Some(at.0) } else { None });
     let places: Vec<u64> = places.collect();
     let round = places.windows(2).find(|pair| pair[1] < pair[0]);
     round.map_or(1 << 20, |pair| ((pair[0] - places[0]) / 64) as u32 + 1)
@@ -140,7 +142,12 @@ impl Replay {
     fn about_line(&self, line: u8) -> String {
         let m = self.machine();
         let n = usize::from(line);
-        format!("line {line} at home {:?}, in caches {:?}, on its way {:?}", m.home[n], m.on_chip[n], m.flights.get(&line))
+        format!(
+            "line {line} at home {:?}, in caches {:?}, on its way {:?}",
+            m.home[n],
+            m.on_chip[n],
+            m.flights.get(&line)
+        )
     }
 
     fn thread(&self, tx: TxId) -> Result<u8, String> {
@@ -311,7 +318,8 @@ impl Replay {
             let phase = self.machine().threads[usize::from(thread)].phase;
             if expected != found && self.controller_stores(phase, thread) {
                 // The controller has it, or not: that decides, and it stays decided.
-                let stored = self.model.step(&self.state, Action::TxLenStored(thread)).ok_or("TxLen is stored twice")?;
+                let stored =
+                    self.model.step(&self.state, Action::TxLenStored(thread)).ok_or("TxLen is stored twice")?;
                 let lines: Vec<u8> = self.machine().threads[usize::from(thread)].lines().collect();
                 let committed = self.recovered(&stored)?;
                 if lines.iter().all(|line| committed[usize::from(*line)] == found[usize::from(*line)]) {
@@ -326,7 +334,10 @@ impl Replay {
             None => Ok(()),
             Some((line, (expected, found))) => {
                 let line: u8 = line;
-                Err(format!("recovery finds {found:?} in line {line}, the model {expected:?}: {}", self.about_line(line)))
+                Err(format!(
+                    "recovery finds {found:?} in line {line}, the model {expected:?}: {}",
+                    self.about_line(line)
+                ))
             }
         }
     }
