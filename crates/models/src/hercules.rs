@@ -197,7 +197,7 @@ impl Hercules {
 
     /// The state before the first step.
     pub fn start(&self) -> State {
-        State::Running(Machine::new(&self.bounds))
+        State::Running(Box::new(Machine::new(&self.bounds)))
     }
 
     /// The one transition function: the state after a step, or `None` if the protocol does not allow it there.
@@ -205,7 +205,7 @@ impl Hercules {
         match state {
             State::Running(machine) => match action {
                 Action::Crash => Some(State::Recovering(Box::new(self.crash(machine)))),
-                _ => self.run(machine, action).map(State::Running),
+                _ => self.run(machine, action).map(|next| State::Running(Box::new(next))),
             },
             State::Recovering(recovery) => self.recover(recovery, action),
         }

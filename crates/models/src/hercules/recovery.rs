@@ -195,7 +195,7 @@ impl Hercules {
                 next.cut = true;
             }
             Action::Restart if recovery.has_ended() && recovery.lives_left > 0 => {
-                return Some(State::Running(self.restart(recovery)));
+                return Some(State::Running(Box::new(self.restart(recovery))));
             }
             _ => return None,
         }

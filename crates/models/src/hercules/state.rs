@@ -155,7 +155,7 @@ pub struct Machine {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum State {
     /// The machine runs.
-    Running(Machine),
+    Running(Box<Machine>),
     /// Power has failed.
     Recovering(Box<Recovery>),
 }
