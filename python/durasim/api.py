@@ -8,7 +8,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from durasim import _core, output
-from durasim.campaign import DEFAULT_POINTS, Points, crash_request, finish_crash
+from durasim.campaign import (
+    DEFAULT_FAULTS,
+    DEFAULT_POINTS,
+    DEFAULT_VARIANTS,
+    CrashOptions,
+    Points,
+    crash_request,
+    finish_crash,
+)
 from durasim.errors import refusal, unknown_name
 from durasim.results import CrashResult, RunResult
 from durasim.scenario import (
@@ -137,6 +145,8 @@ def crash(
     machine: str = DEFAULT_MACHINE,
     ops: int | None = None,
     points: Points = DEFAULT_POINTS,
+    faults: Iterable[str] = DEFAULT_FAULTS,
+    variants: int = DEFAULT_VARIANTS,
     replay: str | None = None,
     threads: int = 1,
     seed: int = DEFAULT_SEED,
@@ -154,7 +164,9 @@ def crash(
         machine: Preset or path of a machine file.
         ops: Operations of the workload; the workload's default for crash campaigns if None.
         points: How many persist events to crash at, spread over the run, or "all".
-        replay: The id of a failure: crashes only there.
+        faults: What goes wrong at each of them: "clean", "torn", "reorder", "energy", "nested", "background", "twice".
+        variants: Draws at each point of a fault that can end in many ways; all, if there are no more.
+        replay: The id of a failure: tries that alone.
         threads: Threads of the guest.
         seed: Seed of everything random.
         set: Parameters that differ from the machine's.
@@ -182,14 +194,12 @@ def crash(
         control=control,
         workload_args=workload_args,
     )
-    return crash_scenario(scenario, points, replay, progress)
+    return crash_scenario(scenario, CrashOptions(points, tuple(faults), variants, replay), progress)
 
 
-def crash_scenario(
-    scenario: Scenario, points: Points, replay: str | None = None, progress: Progress | None = None
-) -> CrashResult:
+def crash_scenario(scenario: Scenario, chosen: CrashOptions, progress: Progress | None = None) -> CrashResult:
     """Crashes `scenario`; otherwise as `crash`."""
-    request = crash_request(scenario, points, replay)
+    request = crash_request(scenario, chosen)
     callback = None if progress is None else (lambda done, total: progress(done, total) is not False)
     return finish_crash(json.loads(_core.crash(json.dumps(request), callback)), scenario)
 

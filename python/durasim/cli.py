@@ -9,7 +9,7 @@ from rich.console import RenderableType
 
 import durasim
 from durasim import api, documents, options, output, render
-from durasim.campaign import DEFAULT_POINTS, points_of
+from durasim.campaign import DEFAULT_POINTS, DEFAULT_VARIANTS, FAULTS, CrashOptions, faults_of, points_of
 from durasim.difference import diff as difference_of
 from durasim.results import RunResult
 from durasim.scenario import DEFAULT_DESIGN, DEFAULT_MACHINE, DEFAULT_SEED, Scenario
@@ -149,6 +149,18 @@ def crash(
     points: Annotated[
         str, typer.Option("--points", metavar="all|N", help="Persist events to crash at, spread over the run.")
     ] = str(DEFAULT_POINTS),
+    fault: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--fault",
+            metavar="NAME",
+            help=f"What goes wrong: {', '.join(FAULTS)}, or all; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    variants: Annotated[
+        int, typer.Option("--variants", help="Draws at each point of faults that can end in many ways.")
+    ] = DEFAULT_VARIANTS,
     replay: Annotated[
         str | None, typer.Option("--replay", metavar="ID", help="Crash only at the failure of this id.")
     ] = None,
@@ -161,7 +173,8 @@ def crash(
     json: options.JsonFile = None,
 ) -> None:
     """Crash a workload at persist events, recover every image and check it."""
-    wanted = points_of(points)
+    chosen = CrashOptions(points_of(points), faults_of(fault), variants, replay)
+    chosen.check()
     scenario: Scenario = options.scenario_of(
         design=design, workload=workload, machine=machine, ops=ops, threads=threads, seed=seed, set_=set_,
         domain=domain, control=control, arg=arg,
@@ -169,9 +182,7 @@ def crash(
     _check_json(json)
     with render.progress_bar() as bar:
         task = bar.add_task(f"crashing {design}", total=None)
-        result = api.crash_scenario(
-            scenario, wanted, replay, lambda done, total: bar.update(task, completed=done, total=total)
-        )
+        result = api.crash_scenario(scenario, chosen, lambda done, total: bar.update(task, completed=done, total=total))
     _finish(json, result.to_dict(), render.crash_text(result))
     if result.violations:
         raise typer.Exit(EXIT_NEGATIVE)

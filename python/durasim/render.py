@@ -121,7 +121,12 @@ def crash_text(result: CrashResult) -> Text:
         text.append(f"{result.violations} of them violate the promise", style="bold red")
     else:
         text.append("every recovery is right", style="bold green")
-    for label, numbers in (("events", result.events_by_kind), ("inside", result.marks)):
+    if result.disagreements:
+        text.append(f"; {result.disagreements} times the oracles disagree", style="bold red")
+    if result.losses_reported:
+        text.append(f"; {result.losses_reported} times recovery reports a loss")
+    counts = (("crashes", result.trials_by_fault), ("events", result.events_by_kind), ("inside", result.marks))
+    for label, numbers in counts:
         if numbers:
             text.append(f"\n  {label}: " + ", ".join(f"{name} {number}" for name, number in numbers.items()))
     for failure in result.failures:

@@ -46,7 +46,6 @@ impl Design for Hercules {
     const NAME: &'static str = "hercules";
     const HOOKS: Hooks = Hooks::TX
         .with(Hooks::STORE)
-        .with(Hooks::ACCESS)
         .with(Hooks::MERGE)
         .with(Hooks::VICTIM)
         .with(Hooks::EVICT)
@@ -284,11 +283,13 @@ impl Durability for State {
     }
 
     /// Section 5: an access that involves a TransTag has a longer tag latency.
-    fn access(&mut self, _: &Ctx, level: LevelId, _: LineAddr, _: LineTag) -> Gate {
-        match self.extra_cycles[level as usize] {
-            0 => Gate::Done,
-            extra => Gate::After(Wait::Cycles(extra)),
-        }
+    fn tagged_access_cycles(&self, level: LevelId) -> Cycle {
+        self.extra_cycles[level as usize]
+    }
+
+    /// Listing 2: a TransTag that is there already is the same before and after.
+    fn own_lines_are_silent(&self) -> bool {
+        true
     }
 
     /// Listing 2, "write victim at L2 or L3": the older version goes down before an uncommitted one takes its place.

@@ -19,6 +19,7 @@ mod requests;
 mod rest;
 mod state;
 mod transactions;
+mod unfenced;
 
 use crate::latency::Latency;
 use crate::{CacheConfig, Inclusion, MachineConfig};
@@ -35,6 +36,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::hash::Hasher;
 
 pub use coherence::CoherenceStats;
+pub use crash::{Aftermath, Chances, PowerCut};
 use interconnect::Crossbar;
 use persist_buffers::PersistBuffers;
 pub(crate) use rest::Held;
@@ -182,6 +184,10 @@ pub struct System {
     design: Box<dyn Durability>,
     hooks: Hooks,
     exclusive_tags: bool,
+    /// By level, what an access of a line with a live tag takes more.
+    tagged_access_cycles: [Cycle; 3],
+    /// Whether a transaction's accesses of lines that it has tagged need not be told to the design.
+    own_lines_are_silent: bool,
     /// Lists of actions that are not in use.
     spare: Vec<Actions>,
     view_tags: Vec<LineTag>,
@@ -218,6 +224,7 @@ pub struct System {
     stamp: Cycle,
     observer: Option<Box<dyn Observer>>,
     journal: Option<Box<dyn Journal>>,
+    unfenced: Option<Box<unfenced::Unfenced>>,
     data_range: Option<DataRange>,
     instructions: u64,
     tx_count: u64,
@@ -273,6 +280,8 @@ impl System {
                 _ => PersistBuffers::default(),
             },
             exclusive_tags: design.tags_are_exclusive(),
+            tagged_access_cycles: LevelId::ALL.map(|level| design.tagged_access_cycles(level)),
+            own_lines_are_silent: design.own_lines_are_silent(),
             design,
             hooks: hardware.hooks,
             spare: Vec::new(),
@@ -299,6 +308,7 @@ impl System {
             stamp: 0,
             observer: None,
             journal: None,
+            unfenced: None,
             data_range: None,
             instructions: 0,
             tx_count: 0,
@@ -430,7 +440,7 @@ impl System {
     /// Feeds caches, controllers and the design into a digest.
     pub fn digest(&self, hasher: &mut dyn Hasher) {
         for array in self.l1d.iter().chain(&self.l2).chain([&self.llc]) {
-            array.digest(hasher);
+            array.digest(hasher, |tag| self.live(tag));
         }
         self.directory.digest(hasher);
         self.pmem.digest(hasher);
