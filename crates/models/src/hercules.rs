@@ -74,6 +74,8 @@ pub enum Fault {
     EntryFreedBeforeHome,
     /// A newer version goes home before the migration of an older one has arrived.
     MigrationOvertaken,
+    /// The eWPQ names a log entry before the line is in it.
+    EntryBeforeLog,
     /// An entry that moves to the extension area is lost.
     SpillLosesEntry,
     /// The log comes round to an entry that is in use.
@@ -133,6 +135,8 @@ pub enum Action {
     Clean(u8),
     /// A tagged line leaves the caches for the log: premature flush.
     PrematureFlush(u8),
+    /// The second half of a premature flush, where a fault makes two steps of it.
+    LogWritten(u8),
     /// The eWPQ entry of a line moves to the extension area.
     Spill(u8),
     /// A miss finds its line in the log (Listing 3). The second number is the thread that asks inside a transaction.

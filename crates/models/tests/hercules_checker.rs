@@ -1,6 +1,6 @@
 //! The protocol of Hercules holds in all states within some bounds, and the checker finds every planted fault.
 //!
-//! `make models` goes deeper: `DURASIM_MODEL=deep cargo test --release -p durasim-models -- --nocapture`.
+//! `make models` goes deeper: `DURASIM_MODEL=deep cargo test -p durasim-models -- --nocapture`.
 
 use durasim_models::hercules::properties::{
     ACKNOWLEDGED_IS_KEPT, ALL_OR_NOTHING, LOADS_FIND_THE_NEWEST, NEVER_COMMITTED_IS_NOT_SEEN, RECOVERY_CONVERGES,
@@ -128,6 +128,7 @@ faults! {
     copy_down_forgotten: CopyDownForgotten in TWO_THREADS breaks ACKNOWLEDGED_IS_KEPT;
     entry_freed_before_home: EntryFreedBeforeHome in TWO_THREADS breaks ACKNOWLEDGED_IS_KEPT;
     migration_overtaken: MigrationOvertaken in TWO_THREADS breaks LOADS_FIND_THE_NEWEST;
+    entry_before_log: EntryBeforeLog in TWO_THREADS breaks NEVER_COMMITTED_IS_NOT_SEEN;
     spill_loses_entry: SpillLosesEntry in TWO_THREADS breaks ALL_OR_NOTHING;
     log_entry_reused: LogEntryReused in TWO_THREADS breaks LOADS_FIND_THE_NEWEST;
     tx_id_reused_early: TxIdReusedEarly in ONE_IDENTIFIER breaks ACKNOWLEDGED_IS_KEPT;

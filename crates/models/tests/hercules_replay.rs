@@ -2,7 +2,7 @@
 //! step that the model allows there, and at crash points recovery finds what the model says. The model is the one that
 //! the checker explores, with the bounds of the machine.
 //!
-//! `DURASIM_SEEDS=100000 cargo test --release -p durasim-models --test hercules_replay` tries more seeds than usual.
+//! `DURASIM_SEEDS=100000 cargo test -p durasim-models --test hercules_replay` tries more seeds than usual.
 
 mod common;
 

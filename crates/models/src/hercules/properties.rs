@@ -155,7 +155,9 @@ fn finds_the_newest(model: &Hercules, m: &Machine) -> bool {
             return true;
         }
         let top = m.on_chip[usize::from(line)].first().map(|top| top.version);
-        let found = top.or_else(|| entry.map(|e| m.log[&e.slot].version)).unwrap_or(m.home[usize::from(line)]);
+        let found = top
+            .or_else(|| entry.and_then(|e| m.log.get(&e.slot)).map(|slot| slot.version))
+            .unwrap_or(m.home[usize::from(line)]);
         let open = |thread: &u8| {
             let t = &m.threads[usize::from(*thread)];
             t.is_open() && !matches!(t.phase, Phase::Aborting(_))

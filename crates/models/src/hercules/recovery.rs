@@ -158,7 +158,8 @@ impl Hercules {
             return Vec::new();
         }
         let mappings = durable.ewpq.iter().chain(&durable.extension);
-        let mut found: Vec<(u32, LogSlot)> = mappings.map(|(tx_id, slot)| (*tx_id, durable.log[slot])).collect();
+        let mut found: Vec<(u32, LogSlot)> =
+            mappings.filter_map(|(tx_id, slot)| Some((*tx_id, *durable.log.get(slot)?))).collect();
         found.extend(&durable.emergency);
         found.retain(|(tx_id, _)| durable.tx_lens.contains(tx_id));
         let committed: BTreeSet<u32> = found.iter().map(|(tx_id, _)| *tx_id).collect();

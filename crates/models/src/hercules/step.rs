@@ -33,6 +33,9 @@ impl Hercules {
             if !m.on_chip[usize::from(line)].is_empty() {
                 actions.extend([Action::Overwrite(line), Action::WriteHome(line), Action::Clean(line)]);
                 actions.push(Action::PrematureFlush(line));
+                if self.has(Fault::EntryBeforeLog) {
+                    actions.push(Action::LogWritten(line));
+                }
             }
             if let Some(entry) = m.entry(line) {
                 // Whoever else asks gets the same or nothing.
@@ -99,6 +102,13 @@ impl Hercules {
                 m.home[usize::from(line)] = newest.version;
             }
             Action::PrematureFlush(line) => self.flush_prematurely(m, line)?,
+            Action::LogWritten(line) => {
+                only_if(self.has(Fault::EntryBeforeLog))?;
+                let slot = m.entry(line)?.slot;
+                let [copy] = m.on_chip[usize::from(line)][..] else { return None };
+                m.on_chip[usize::from(line)].clear();
+                m.log.insert(slot, LogSlot { line, version: copy.version });
+            }
             Action::Spill(line) => {
                 only_if(m.in_ewpq() >= self.bounds.ewpq_entries)?;
                 only_if(m.entries.len() - m.in_ewpq() < self.bounds.extension_entries)?;
@@ -120,7 +130,7 @@ impl Hercules {
                 let index = m.entries.iter().position(|e| e.line == line && !e.migrating)?;
                 let entry = m.entries[index];
                 only_if(!m.is_open(entry.tx) || self.has(Fault::OpenEntryMigrates))?;
-                m.flights.insert(line, Flight { version: m.log[&entry.slot].version, written: false });
+                m.flights.insert(line, Flight { version: m.log.get(&entry.slot)?.version, written: false });
                 if self.has(Fault::EntryFreedBeforeHome) {
                     m.entries.remove(index);
                 } else {
@@ -187,7 +197,7 @@ impl Hercules {
         only_if((line + self.bounds.lines - thread) % self.bounds.lines < self.bounds.lines_per_thread)?;
         only_if(self.may_access(m, line, Some(thread)))?;
         // Write-allocate: it is reloaded first.
-        only_if(m.entry(line).is_none() || self.has(Fault::LogNotSearched) || self.has(Fault::ReloadKeepsEntry))?;
+        only_if(m.entry(line).is_none() || self.allows_two_entries())?;
         m.threads[usize::from(thread)].stores[usize::from(line)] += 1;
         let tx = m.tx(thread);
         let version = m.written(thread, line)?;
@@ -211,7 +221,7 @@ impl Hercules {
     fn plain_store(&self, m: &mut Machine, line: u8) -> Option<()> {
         only_if(m.plain_stores < self.bounds.plain_stores)?;
         only_if(self.may_access(m, line, None))?;
-        only_if(m.entry(line).is_none() || self.has(Fault::LogNotSearched) || self.has(Fault::ReloadKeepsEntry))?;
+        only_if(m.entry(line).is_none() || self.allows_two_entries())?;
         m.plain_stores += 1;
         let version = Version { tx: None, store: m.plain_stores };
         let stack = &mut m.on_chip[usize::from(line)];
@@ -301,7 +311,7 @@ impl Hercules {
         only_if(!m.flights.contains_key(&line))?;
         let [copy] = m.on_chip[usize::from(line)][..] else { return None };
         let tx = copy.tag?;
-        only_if(m.in_ewpq() < self.bounds.ewpq_entries)?;
+        only_if(m.in_ewpq() < self.bounds.ewpq_entries && m.entry(line).is_none_or(|_| self.allows_two_entries()))?;
         let slot = m.log_head;
         if self.has(Fault::LogEntryReused) {
             m.log_head = (slot + 1) % self.bounds.log_entries;
@@ -309,11 +319,18 @@ impl Hercules {
             only_if(m.entries.iter().all(|entry| entry.slot != slot))?;
             m.log_head = (slot + 1) % self.bounds.log_entries;
         }
-        m.log.insert(slot, LogSlot { line, version: copy.version });
         let tx_id = m.threads[usize::from(tx.thread)].tx_id;
         m.entries.push(Entry { line, tx, tx_id, slot, extended: false, migrating: false });
-        m.on_chip[usize::from(line)].clear();
+        if !self.has(Fault::EntryBeforeLog) {
+            m.on_chip[usize::from(line)].clear();
+            m.log.insert(slot, LogSlot { line, version: copy.version });
+        }
         Some(())
+    }
+
+    /// Whether a fault can leave a line with two entries.
+    fn allows_two_entries(&self) -> bool {
+        self.has(Fault::ReloadKeepsEntry) || self.has(Fault::LogNotSearched)
     }
 
     fn reload(&self, m: &mut Machine, line: u8, by: Option<u8>) -> Option<()> {
@@ -326,7 +343,7 @@ impl Hercules {
             m.entries.remove(index);
         }
         let tag = m.is_open(entry.tx).then_some(entry.tx);
-        m.on_chip[usize::from(line)].push(OnChip { version: m.log[&entry.slot].version, tag });
+        m.on_chip[usize::from(line)].push(OnChip { version: m.log.get(&entry.slot)?.version, tag });
         Some(())
     }
 }
