@@ -163,9 +163,10 @@ impl Hercules {
         Some(machine)
     }
 
-    /// The identifier that tx_start takes next: those that open transactions bear are passed over.
+    /// The identifier that tx_start takes next: those that others bear, until their commit or abort has
+    /// ended, are passed over.
     pub fn next_tx_id(&self, m: &Machine) -> Option<u32> {
-        let borne = |id: u32| m.threads.iter().any(|t| t.is_open() && t.tx_id == id);
+        let borne = |id: u32| m.threads.iter().any(|t| t.phase != Phase::Idle && t.tx_id == id);
         (0..self.bounds.tx_ids).map(|n| (m.global_tx_id + n) % self.bounds.tx_ids).find(|id| !borne(*id))
     }
 
