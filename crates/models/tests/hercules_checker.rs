@@ -58,8 +58,13 @@ fn is_caught(fault: Fault, bounds: Bounds, property: &'static str) {
     println!("{fault:?} breaks \"{property}\" (within {states} states): {:?}", path.into_actions());
 }
 
-fn is_deep() -> bool {
-    std::env::var("DURASIM_MODEL").is_ok_and(|setting| setting == "deep")
+/// Explores all states, if `DURASIM_MODEL=deep` asks for it.
+fn holds_deeper(name: &str, bounds: Bounds) {
+    if std::env::var("DURASIM_MODEL").is_ok_and(|setting| setting == "deep") {
+        holds(name, bounds);
+    } else {
+        println!("{name}: only with DURASIM_MODEL=deep");
+    }
 }
 
 #[test]
@@ -93,18 +98,35 @@ fn stores_outside_of_transactions() {
 }
 
 #[test]
-fn deeper() {
-    if !is_deep() {
-        println!("skipped: DURASIM_MODEL is not \"deep\"");
-        return;
-    }
-    holds("everything shared", Bounds { lines_per_thread: 3, ..THREE_LINES });
-    holds("two threads beside other stores", Bounds { plain_stores: 1, ..TWO_THREADS });
-    holds("two threads that move", Bounds { context_switches: true, ..TWO_THREADS });
-    holds("two threads, two lives", Bounds { lives: 2, transactions_per_thread: 1, ..TWO_THREADS });
+fn deep_three_shared_lines() {
+    holds_deeper("three shared lines", Bounds { lines_per_thread: 3, ..THREE_LINES });
+}
+
+#[test]
+fn deep_two_threads_beside_other_stores() {
+    holds_deeper("two threads beside other stores", Bounds { plain_stores: 1, ..TWO_THREADS });
+}
+
+#[test]
+fn deep_two_threads_that_move() {
+    holds_deeper("two threads that move", Bounds { context_switches: true, ..TWO_THREADS });
+}
+
+#[test]
+fn deep_two_threads_two_lives() {
+    holds_deeper("two threads, two lives", Bounds { lives: 2, ..TWO_THREADS });
+}
+
+#[test]
+fn deep_one_line_again_and_again() {
     let one_line = Bounds { lines: 1, lines_per_thread: 1, extension_entries: 0, log_entries: 1, ..TWO_THREADS };
-    holds("one line again and again", Bounds { transactions_per_thread: 2, stores_per_line: 2, tx_ids: 3, ..one_line });
-    holds("two stores to a line", Bounds { stores_per_line: 2, plain_stores: 1, ..ONE_THREAD });
+    let bounds = Bounds { transactions_per_thread: 2, stores_per_line: 2, tx_ids: 3, ..one_line };
+    holds_deeper("one line again and again", bounds);
+}
+
+#[test]
+fn deep_two_stores_to_a_line() {
+    holds_deeper("two stores to a line", Bounds { stores_per_line: 2, plain_stores: 1, ..ONE_THREAD });
 }
 
 /// One test per fault.
