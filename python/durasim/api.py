@@ -40,6 +40,8 @@ GuestOutput = Callable[[str, bytes], None]
 """Takes what the guest writes: the stream (`stdout` or `stderr`) and the bytes."""
 Progress = Callable[[int, int], bool | None]
 """Takes crashes done and crashes in all; returning False ends the campaign early."""
+CampaignProgress = Callable[[int, int | None, str], None]
+"""Takes runs done, runs in all and the row of the last one."""
 
 
 def run(
@@ -202,6 +204,41 @@ def crash_scenario(scenario: Scenario, chosen: CrashOptions, progress: Progress 
     request = crash_request(scenario, chosen)
     callback = None if progress is None else (lambda done, total: progress(done, total) is not False)
     return finish_crash(json.loads(_core.crash(json.dumps(request), callback)), scenario)
+
+
+def crash_campaign(
+    path: str | os.PathLike[str],
+    *,
+    seconds: float | None = None,
+    verdicts: str | os.PathLike[str] | None = None,
+    progress: CampaignProgress | None = None,
+) -> dict[str, Any]:
+    """Crashes all runs that a campaign file describes; docs/crash.md explains such files.
+
+    Args:
+        path: The campaign file.
+        seconds: Repeats the campaign with new seeds until so much time has passed; once if None.
+        verdicts: Keeps each verdict in this file, and goes on where an earlier campaign with it ended.
+        progress: Takes runs done, runs in all (None if time decides) and the row of the last one.
+
+    Returns:
+        The document that `--json` writes; its `red` lists why the campaign is red, if it is.
+
+    Raises:
+        ConfigError: The file is refused.
+        HostIoError: A file of the host could not be read or written.
+        ToolchainError: A guest program cannot be built.
+    """
+    from durasim import campaign_file, campaign_run  # noqa: PLC0415 - keeps the start-up of other commands short
+    from durasim.verdicts import Verdicts  # noqa: PLC0415
+
+    campaign = campaign_file.read(os.fspath(path))
+    kept = None if verdicts is None else Verdicts(os.fspath(verdicts))
+    try:
+        return campaign_run.run(campaign, kept, seconds, progress or (lambda *_: None))
+    finally:
+        if kept is not None:
+            kept.close()
 
 
 def compare(

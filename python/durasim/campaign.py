@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -88,12 +89,17 @@ def crash_request(scenario: Scenario, chosen: CrashOptions) -> dict[str, Any]:
     """
     if scenario.workload is None:
         raise refusal("workload", "a crash campaign needs a workload, whose entry points recover and check")
+    from durasim import toolchain  # noqa: PLC0415 - keeps the start-up of other commands short
+
     chosen.check()
     ops = DEFAULT_OPS if scenario.ops is None else scenario.ops
     request = dataclasses.replace(scenario, ops=ops).request()
+    program = toolchain.build(scenario.workload, scenario.backend, history=True)
     return request | {
+        "elf": os.fspath(program),
+        "history": True,
         "recover_args": scenario.guest_command("recover", ops),
-        "check_args": scenario.guest_command("recover-and-check", ops),
+        "check_args": [*scenario.guest_command("recover-and-check", ops), "--dump"],
         "again_args": scenario.guest_command("run", min(ops, OPS_AFTER_A_CRASH)),
         "points": chosen.points,
         "faults": sorted({"clean", *chosen.faults}),

@@ -11,6 +11,7 @@ import durasim
 from durasim import api, documents, options, output, render
 from durasim.campaign import DEFAULT_POINTS, DEFAULT_VARIANTS, FAULTS, CrashOptions, faults_of, points_of
 from durasim.difference import diff as difference_of
+from durasim.errors import refusal
 from durasim.results import RunResult
 from durasim.scenario import DEFAULT_DESIGN, DEFAULT_MACHINE, DEFAULT_SEED, Scenario
 from durasim.shell import EXIT_NEGATIVE, Program
@@ -142,8 +143,8 @@ def compare(
 
 @app.command()
 def crash(
-    design: options.Design,
-    workload: options.Workload,
+    design: options.MaybeDesign = None,
+    workload: options.Workload = None,
     machine: options.Machine = DEFAULT_MACHINE,
     ops: options.Ops = None,
     points: Annotated[
@@ -151,12 +152,7 @@ def crash(
     ] = str(DEFAULT_POINTS),
     fault: Annotated[
         list[str] | None,
-        typer.Option(
-            "--fault",
-            metavar="NAME",
-            help=f"What goes wrong: {', '.join(FAULTS)}, or all; repeatable.",
-            show_default=False,
-        ),
+        typer.Option("--fault", metavar="NAME", help=f"What goes wrong: {', '.join(FAULTS)}, or all; repeatable."),
     ] = None,
     variants: Annotated[
         int, typer.Option("--variants", help="Draws at each point of faults that can end in many ways.")
@@ -170,21 +166,63 @@ def crash(
     domain: options.Domain = None,
     control: options.Control = False,
     arg: options.WorkloadArgs = None,
+    campaign: Annotated[
+        str | None, typer.Option("--campaign", metavar="FILE.toml", help="Crash all runs that this file describes.")
+    ] = None,
+    seconds: Annotated[
+        float | None, typer.Option("--seconds", help="Repeat the campaign with new seeds for so long.")
+    ] = None,
+    verdicts: Annotated[
+        str | None,
+        typer.Option(
+            "--verdicts", metavar="FILE", help="Keep each verdict of the campaign here; go on where it ended."
+        ),
+    ] = None,
     json: options.JsonFile = None,
 ) -> None:
-    """Crash a workload at persist events, recover every image and check it."""
+    """Crash a workload at persist events, recover every image and check it; or run a whole campaign."""
+    _check_json(json)
+    if campaign is not None:
+        if design is not None or workload is not None or replay is not None:
+            raise refusal(
+                "campaign", "the file says what is crashed; --design, --workload and --replay do not go with it"
+            )
+        _crash_campaign(campaign, seconds, verdicts, json)
+        return
+    for name, value in (("seconds", seconds), ("verdicts", verdicts)):
+        if value is not None:
+            raise refusal(name, "goes with --campaign")
+    if design is None:
+        raise refusal("design", "give a row with --design, or a file with --campaign")
     chosen = CrashOptions(points_of(points), faults_of(fault), variants, replay)
     chosen.check()
     scenario: Scenario = options.scenario_of(
         design=design, workload=workload, machine=machine, ops=ops, threads=threads, seed=seed, set_=set_,
         domain=domain, control=control, arg=arg,
     )  # fmt: skip
-    _check_json(json)
     with render.progress_bar() as bar:
         task = bar.add_task(f"crashing {design}", total=None)
         result = api.crash_scenario(scenario, chosen, lambda done, total: bar.update(task, completed=done, total=total))
     _finish(json, result.to_dict(), render.crash_text(result))
     if result.violations:
+        raise typer.Exit(EXIT_NEGATIVE)
+
+
+def _crash_campaign(path: str, seconds: float | None, verdicts: str | None, json: str | None) -> None:
+    if seconds is not None and not seconds > 0:
+        raise refusal("seconds", f"{seconds:g} is not more than 0")
+    with render.progress_bar() as bar:
+        task = bar.add_task("crashing", total=None)
+        document = api.crash_campaign(
+            path,
+            seconds=seconds,
+            verdicts=verdicts,
+            progress=lambda done, total, what: bar.update(
+                task, completed=done, total=total, description=f"crashing {what}"
+            ),
+        )
+    _finish(json, document, render.campaign_tables(document))
+    if document["red"]:
         raise typer.Exit(EXIT_NEGATIVE)
 
 

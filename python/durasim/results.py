@@ -197,7 +197,8 @@ class CrashResult(Document):
         losses_reported: Trials in which energy ended early and recovery said so.
         nested_depth_max: The most recoveries that failed in a row in one trial.
         trials_per_s_per_core: Trials by the wall time of the crashed run and by the threads that judged.
-        failures: The smallest failing crashes.
+        judged_by: How many trials each oracle has judged.
+        failures: The first failing trials.
         events_by_kind: Persist events by kind.
         marks: Rare paths of the design by name, and how many crashes fell inside each.
         host: Cost on this computer.
@@ -221,6 +222,7 @@ class CrashResult(Document):
     losses_reported: int
     nested_depth_max: int
     trials_per_s_per_core: float
+    judged_by: Mapping[str, int]
     failures: tuple[CrashFailure, ...]
     events_by_kind: Mapping[str, int]
     marks: Mapping[str, int]

@@ -174,23 +174,25 @@ def backends() -> list[BackendInfo]:
     return found
 
 
-def describe(workload: str, backend: str) -> dict[str, object]:
+def describe(workload: str, backend: str, *, history: bool = False) -> dict[str, object]:
     """What ``PROG --describe`` prints as JSON: name, description, backend and all arguments."""
     work, back = _find(workloads(), workload, "workload"), _find(backends(), backend, "backend")
+    extra = _read_arguments(guest_folder() / "workloads" / "history.toml") if history else ()
     return {
         "name": work.name,
         "description": work.description,
         "backend": back.name,
-        "arguments": [asdict(argument) for argument in work.arguments + back.arguments],
+        "arguments": [asdict(argument) for argument in work.arguments + back.arguments + extra],
     }
 
 
-def arguments_header(workload: str, backend: str) -> str:
+def arguments_header(workload: str, backend: str, *, history: bool = False) -> str:
     """The text of ``durasim_arguments.h``: the table of arguments as C++ sees it (see guest/workloads/arguments.h)."""
-    about = describe(workload, backend)
+    about = describe(workload, backend, history=history)
     work, back = _find(workloads(), workload, "workload"), _find(backends(), backend, "backend")
+    extra = _read_arguments(guest_folder() / "workloads" / "history.toml") if history else ()
     fields, rows = [], []
-    for a in work.arguments + back.arguments:
+    for a in work.arguments + back.arguments + extra:
         field = a.name.replace("-", "_")
         if a.type == "u64":
             fields.append(f"    std::uint64_t {field} = {a.default}u;")
@@ -198,7 +200,8 @@ def arguments_header(workload: str, backend: str) -> str:
             fields.append(f"    bool {field} = false;")
         else:
             fields.append(f"    const char* {field} = {_c_string(str(a.default))};")
-        commands = " | ".join("command_" + command.replace("-", "_") for command in a.commands)
+        names = (*a.commands, "dump") if history and a.commands == COMMANDS else a.commands
+        commands = " | ".join("command_" + command.replace("-", "_") for command in names)
         choices = _c_string("|" + "|".join(a.choices) + "|") if a.choices else "nullptr"
         default = "off" if a.type == "flag" else str(a.default)
         rows.append(
@@ -224,15 +227,18 @@ def arguments_header(workload: str, backend: str) -> str:
     )
 
 
-def build(workload: str, backend: str, progress: Progress | None = None) -> Path:
+def build(workload: str, backend: str, progress: Progress | None = None, *, history: bool = False) -> Path:
     """Builds a workload with a transaction runtime, unless that has been done before, and returns the executable.
+
+    With `history` it reports its operations and can dump its pool, as guest/include/durasim/history.h says.
 
     Raises ToolchainError if either is unknown, there is no compiler, or the compiler refuses the source.
     """
     work, back = _find(workloads(), workload, "workload"), _find(backends(), backend, "backend")
-    return _build(
-        f"{work.name}-{back.name}", work.source, arguments_header(workload, backend), (f"-D{back.define}",), progress
-    )
+    name, defines = f"{work.name}-{back.name}", (f"-D{back.define}",)
+    if history:
+        name, defines = f"{name}-history", (*defines, "-DDURASIM_HISTORY")
+    return _build(name, work.source, arguments_header(workload, backend, history=history), defines, progress)
 
 
 def build_all(progress: Progress | None = None) -> dict[tuple[str, str], Path]:

@@ -33,6 +33,8 @@ pub struct CrashRequest {
     /// One trial instead, as a failure names it.
     #[serde(default)]
     pub replay: Option<String>,
+    /// Whether the program reports its operations, and its check dumps what it finds.
+    pub history: bool,
     /// Arguments of the program's recovery.
     pub recover_args: Vec<String>,
     /// Its arguments for recovery and check.
@@ -110,6 +112,7 @@ impl Campaign<'_> {
             check_args: &self.request.check_args,
             again_args: &self.request.again_args,
             files: self.survey.files.as_ref().expect("a survey has come to its end"),
+            history: self.request.history.then_some(&self.survey.history),
             stop: self.stop,
         };
         let (batch_sender, batch_receiver) = sync_channel::<Batch>(2 * workers);
@@ -117,7 +120,9 @@ impl Campaign<'_> {
         let (tried_sender, tried_receiver) = sync_channel::<Tried>(64);
         let crasher =
             Crasher { attempts, variants: self.request.variants, batches: batch_sender, marks: BTreeMap::new() };
-        let mut judges = (0..workers).map(|_| Judge::new(shared)).collect::<Result<Vec<_>, _>>()?;
+        let first = Judge::new(shared)?;
+        let mut judges: Vec<Judge<'_>> = (1..workers).map(|_| first.clone()).collect();
+        judges.push(first);
 
         let (ran, tried) = std::thread::scope(|scope| {
             for judge in &mut judges {
@@ -127,7 +132,8 @@ impl Campaign<'_> {
             drop(tried_sender);
             let runner = scope.spawn(move || {
                 // The crasher goes with this thread: workers end when nobody can send them anything any more.
-                shoot(self.prepared, &self.prepared.program, crasher, self.stop).map(|(n, crasher)| (n, crasher.marks))
+                shoot(self.prepared, &self.prepared.program, crasher, None, self.stop)
+                    .map(|(n, crasher)| (n, crasher.marks))
             });
             let tried = collect(&tried_receiver, points_total, progress, self.stop);
             (runner.join().expect("the run does not panic"), tried)
@@ -256,6 +262,7 @@ impl CrashResult {
     /// What the trials showed.
     fn of(prepared: &Prepared, run: &RunRequest, survey: &Survey, tried: Tried, failures_max: usize) -> CrashResult {
         let mut trials_by_fault: BTreeMap<String, u64> = BTreeMap::new();
+        let mut judged_by: BTreeMap<String, u64> = BTreeMap::new();
         let (mut failures, mut violations, mut disagreements, mut losses_reported, mut depth) =
             (Vec::new(), 0, 0, 0, 0);
         let trials = tried.len() as u64;
@@ -263,6 +270,9 @@ impl CrashResult {
             *trials_by_fault.entry(case.fault_name().into()).or_default() += 1;
             depth = depth.max(case.depth());
             losses_reported += u64::from(outcome.reported_loss.is_some());
+            for oracle in &outcome.judged {
+                *judged_by.entry(oracle.name().to_owned()).or_default() += 1;
+            }
             if outcome.objections.is_empty() {
                 continue;
             }
@@ -290,6 +300,7 @@ impl CrashResult {
             losses_reported,
             nested_depth_max: depth,
             trials_per_s_per_core: 0.0,
+            judged_by,
             failures,
             events_by_kind: by_kind(&survey.kinds),
             marks: BTreeMap::new(),

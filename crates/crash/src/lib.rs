@@ -4,6 +4,7 @@
 mod byte_oracle;
 mod campaign;
 mod case;
+mod history;
 mod life;
 mod order;
 mod result;
@@ -13,6 +14,7 @@ mod trial;
 pub use byte_oracle::{ByteOracle, Verdict};
 pub use campaign::{CrashRequest, crash};
 pub use case::{Blow, Case, Then};
+pub use history::{Dump, HistoryOracle, HistoryRecorder, Position};
 pub use order::OrderChecker;
 pub use result::{CrashResult, Failure};
 pub use schedule::{All, Fault, Points};

@@ -2,6 +2,7 @@
 
 use crate::byte_oracle::ByteOracle;
 use crate::case::Blow;
+use crate::history::HistoryRecorder;
 use crate::order::{Checking, OrderChecker};
 use durasim_design::CrashImage;
 use durasim_machine::{
@@ -21,6 +22,8 @@ pub(crate) struct Survey {
     /// Whether each was part of background work.
     pub background: Vec<bool>,
     pub instructions: u64,
+    /// What the program said of its operations.
+    pub history: HistoryRecorder,
     /// The namespace of `/pmem/` at the end.
     pub files: Option<PmemPool>,
     pub stats: Stats,
@@ -79,6 +82,8 @@ pub(crate) fn survey(prepared: &Prepared, max_instructions: Option<u64>, stop: &
     let order = Arc::new(Mutex::new(OrderChecker::default()));
     let kinds = Arc::new(Mutex::new(Vec::new()));
     machine.system_mut().observe(Box::new(Noting { order: Checking(order.clone()), kinds: kinds.clone() }));
+    let history = HistoryRecorder::default();
+    machine.system_mut().keep_history(history.for_machine());
     let mut output = Interruptible::new(stop);
     let ending = machine.run(max_instructions, &mut output)?;
     if let Some(objection) = order.lock().expect("nobody panics with the checker").objection() {
@@ -99,6 +104,7 @@ pub(crate) fn survey(prepared: &Prepared, max_instructions: Option<u64>, stop: &
         kinds,
         background,
         instructions: machine.instructions(),
+        history,
         files: Some(machine.pool().clone()),
         stats: machine.system().stats(),
     })
@@ -151,7 +157,8 @@ pub(crate) trait Marksman: Send + 'static {
     fn hit(&mut self, shots: Vec<Shot>) -> bool;
 }
 
-fn takes_back(blow: Blow) -> bool {
+/// Whether what is judged is what was acknowledged at the event itself.
+pub(crate) fn takes_back(blow: Blow) -> bool {
     matches!(blow, Blow::Reorder(_))
 }
 
@@ -215,7 +222,8 @@ impl<M: Marksman> Observer for Watching<M> {
     }
 }
 
-/// Runs the program and takes images as the marksman wants; the number of instructions, and the marksman.
+/// Runs the program and takes images as the marksman wants; the number of instructions, and the marksman. What the program
+/// says of its operations goes to the recorder, if there is one.
 ///
 /// # Errors
 /// As from a run.
@@ -223,6 +231,7 @@ pub(crate) fn shoot<M: Marksman>(
     prepared: &Prepared,
     program: &Program,
     marksman: M,
+    history: Option<&HistoryRecorder>,
     stop: &AtomicBool,
 ) -> Result<(u64, M), Error> {
     let mut machine = Machine::new(&prepared.config, &prepared.plan, program)?;
@@ -235,6 +244,9 @@ pub(crate) fn shoot<M: Marksman>(
     let system = machine.system_mut();
     system.keep_journal(Box::new(Shared(oracle)));
     system.track_unfenced_cleans();
+    if let Some(history) = history {
+        system.keep_history(history.for_machine());
+    }
     system.observe(Box::new(Watching(gallery.clone())));
     machine.run(None, &mut Interruptible::new(stop))?;
     let instructions = machine.instructions();

@@ -57,6 +57,9 @@ pub struct CrashResult {
     pub nested_depth_max: u64,
     /// Trials by the wall time of the crashed run and its judging, and by threads of the host that judged.
     pub trials_per_s_per_core: f64,
+    /// How many trials each oracle has judged. Of a recovery that was cut, nobody judges what it comes to if that is the
+    /// same as without the cut.
+    pub judged_by: BTreeMap<String, u64>,
     /// The first failing trials, by event.
     pub failures: Vec<Failure>,
     /// Persist events by kind.

@@ -3,11 +3,12 @@
 
 use crate::byte_oracle::{ByteOracle, Verdict};
 use crate::case::{Blow, Case, Then};
-use crate::life::{Shot, Single, program_on, shoot};
+use crate::history::{Dump, HistoryOracle, HistoryRecorder, Position};
+use crate::life::{Shot, Single, program_on, shoot, takes_back};
 use crate::schedule::{Fault, affords_another_life};
-use durasim_design::{CrashImage, Cut, RecoveryReport};
+use durasim_design::{CrashImage, Cut, Promise, RecoveryReport};
 use durasim_machine::{Captured, LoadedProgram, PmemPool, PoolContents, Prepared, Program};
-use durasim_types::{Error, Pages, Rng};
+use durasim_types::{Error, GuestFault, Pages, Rng};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 
@@ -18,6 +19,8 @@ pub(crate) enum Oracle {
     Recovery,
     /// The bytes of persistent memory.
     Bytes,
+    /// What the program said of its operations.
+    History,
     /// The program's own recovery and check.
     Guest,
 }
@@ -27,6 +30,7 @@ impl Oracle {
         match self {
             Oracle::Recovery => "recovery",
             Oracle::Bytes => "bytes",
+            Oracle::History => "history",
             Oracle::Guest => "guest",
         }
     }
@@ -37,8 +41,8 @@ impl Oracle {
 pub(crate) struct Outcome {
     /// What each oracle objects.
     pub objections: BTreeMap<Oracle, String>,
-    /// How many oracles have looked at the recovered contents.
-    pub judged: usize,
+    /// The oracles that have looked at the recovered contents.
+    pub judged: Vec<Oracle>,
     /// What recovery reported as lost, where a loss was to be expected.
     pub reported_loss: Option<String>,
 }
@@ -50,7 +54,7 @@ impl Outcome {
 
     /// Whether some oracles that have looked at the contents object and others do not.
     pub fn is_disagreement(&self) -> bool {
-        !self.objections.is_empty() && self.objections.len() < self.judged
+        !self.objections.is_empty() && self.objections.len() < self.judged.len()
     }
 }
 
@@ -66,14 +70,35 @@ pub(crate) struct Shared<'a> {
     pub again_args: &'a [String],
     /// The namespace of `/pmem/`.
     pub files: &'a PmemPool,
+    /// What the run says of its operations, if it says anything.
+    pub history: Option<&'a HistoryRecorder>,
     pub stop: &'a AtomicBool,
 }
 
 /// One worker's tools.
+#[derive(Clone)]
 pub(crate) struct Judge<'a> {
     shared: Shared<'a>,
     recoverer: Option<LoadedProgram>,
     checker: LoadedProgram,
+    history: Option<HistoryOracle>,
+}
+
+/// What an image is judged against.
+#[derive(Clone)]
+struct Allowed {
+    bytes: ByteOracle,
+    history: Option<(HistoryOracle, Position)>,
+}
+
+impl Allowed {
+    fn after(shot: &Shot, history: Option<&HistoryOracle>) -> Self {
+        let position = |history: &HistoryOracle| match takes_back(shot.blow) {
+            true => history.position_at(shot.event),
+            false => history.position_after(shot.event),
+        };
+        Allowed { bytes: shot.oracle.clone(), history: history.map(|history| (history.clone(), position(history))) }
+    }
 }
 
 /// Instructions that a program's recovery or check may take.
@@ -96,7 +121,31 @@ impl<'a> Judge<'a> {
             let program = Program { args: args.to_vec(), pool, ..prepared.program.clone() };
             LoadedProgram::new(&prepared.config, &prepared.plan, &program)
         };
-        Ok(Judge { shared, recoverer: shared.recover_args.map(load).transpose()?, checker: load(shared.check_args)? })
+        let recoverer = shared.recover_args.map(load).transpose()?;
+        let mut judge = Judge { shared, recoverer, checker: load(shared.check_args)?, history: None };
+        if let Some(recorder) = shared.history {
+            let initial = match &prepared.program.pool {
+                Some(pool) => judge.dump(pool.pages.clone()),
+                None => Ok(Dump::default()),
+            };
+            let initial = initial.map_err(|what| GuestFault { pc: 0, what, last_syscall: None })?;
+            judge.history = Some(HistoryOracle::new(recorder, &initial, judge.epochs()));
+        }
+        Ok(judge)
+    }
+
+    /// How many epochs later an acknowledged transaction survives; `None`: at once.
+    fn epochs(&self) -> Option<u32> {
+        match self.shared.prepared.plan.row.promise {
+            Promise::Immediate => None,
+            Promise::Epoch(further) => Some(further),
+        }
+    }
+
+    /// What a pool holds, as the program says.
+    fn dump(&mut self, pmem: Pages) -> Result<Dump, String> {
+        let (checked, output) = run_guest(&mut self.checker, pmem);
+        checked.and_then(|_| Dump::find(output.bytes()))
     }
 
     /// Tries what is drawn with this seed of these kinds of failures.
@@ -104,6 +153,7 @@ impl<'a> Judge<'a> {
         let mut rng = Rng::new(seed);
         let case = Case::new(shot.event, shot.blow);
         let mut tried = Vec::new();
+        let allowed = Allowed::after(&shot, self.history.as_ref());
         let (image, report) = match self.recover(shot.image.clone()) {
             Ok(recovered) => recovered,
             Err(outcome) => return vec![(case, outcome)],
@@ -112,36 +162,37 @@ impl<'a> Judge<'a> {
         if nested {
             tried.extend(self.explore_cuts(&case, &shot.image, &image, &mut rng));
             if self.recoverer.is_some() && affords_another_life(seed) {
-                tried.extend(self.explore_guest_recovery(&case, &image, &shot.oracle, &mut rng));
+                tried.extend(self.explore_guest_recovery(&case, &image, &allowed, &mut rng));
             }
         }
         if faults.contains(&Fault::Twice) && shot.blow == Blow::Clean {
             tried.extend(self.explore_another_life(&case, &image, &mut rng));
         }
-        tried.push((case, self.conclude(image, &report, &shot.oracle)));
+        tried.push((case, self.conclude(image, &report, &allowed)));
         tried
     }
 
     /// Tries exactly this case, whose first failure is the shot.
     pub fn replay(&mut self, shot: Shot, case: &Case) -> Vec<(Case, Outcome)> {
-        vec![(case.clone(), self.follow(shot, &case.then))]
+        let allowed = Allowed::after(&shot, self.history.as_ref());
+        vec![(case.clone(), self.follow(shot.image, &case.then, &allowed))]
     }
 
-    fn follow(&mut self, shot: Shot, then: &[Then]) -> Outcome {
+    fn follow(&mut self, crashed: CrashImage, then: &[Then], allowed: &Allowed) -> Outcome {
         let cuts = then.iter().map_while(|then| match then {
             Then::Recovery(write) => Some(*write),
             _ => None,
         });
         let cuts: Vec<u64> = cuts.collect();
         let then = &then[cuts.len()..];
-        let whole = match self.recover(shot.image.clone()) {
+        let whole = match self.recover(crashed.clone()) {
             Ok(recovered) => recovered,
             Err(outcome) => return outcome,
         };
         let (image, report) = if cuts.is_empty() {
             whole
         } else {
-            let recovered = match self.recover_with_cuts(shot.image, &cuts) {
+            let recovered = match self.recover_with_cuts(crashed, &cuts) {
                 Ok(recovered) => recovered,
                 Err(outcome) => return outcome,
             };
@@ -151,14 +202,14 @@ impl<'a> Judge<'a> {
             recovered
         };
         match then.first() {
-            None => self.conclude(image, &report, &shot.oracle),
+            None => self.conclude(image, &report, allowed),
             Some(Then::GuestRecovery(event)) => match self.guest_recovery(image.pmem, Single::at(*event)) {
-                Ok(Some(next)) => self.follow(Shot { oracle: shot.oracle, ..next }, &then[1..]),
+                Ok(Some(next)) => self.follow(next.image, &then[1..], allowed),
                 Ok(None) => Outcome::object(Oracle::Guest, format!("its recovery has no persist event {event}")),
                 Err(error) => Outcome::object(Oracle::Guest, format!("its recovery fails: {error}")),
             },
             Some(Then::Work(event)) => match self.another_life(image.pmem, Single::at(*event)) {
-                Ok(Some(next)) => self.follow(next, &then[1..]),
+                Ok(Some((next, allowed))) => self.follow(next.image, &then[1..], &allowed),
                 Ok(None) => Outcome::object(Oracle::Guest, format!("its further work has no persist event {event}")),
                 Err(outcome) => outcome,
             },
@@ -243,7 +294,7 @@ impl<'a> Judge<'a> {
         &mut self,
         case: &Case,
         image: &CrashImage,
-        oracle: &ByteOracle,
+        allowed: &Allowed,
         rng: &mut Rng,
     ) -> Option<(Case, Outcome)> {
         let (mut case, mut pmem) = (case.clone(), image.pmem.clone());
@@ -265,36 +316,57 @@ impl<'a> Judge<'a> {
         if case.then.is_empty() {
             return None;
         }
-        let outcome = self.conclude(CrashImage::new(pmem), &report, oracle);
+        let outcome = self.conclude(CrashImage::new(pmem), &report, allowed);
         Some((case, outcome))
     }
 
     fn guest_recovery(&self, pmem: Pages, single: Single) -> Result<Option<Shot>, Error> {
         let args = self.shared.recover_args.unwrap_or_default();
-        self.live(args, pmem, single)
+        self.live(args, pmem, single, None)
     }
 
-    fn live(&self, args: &[String], pmem: Pages, single: Single) -> Result<Option<Shot>, Error> {
+    fn live(
+        &self,
+        args: &[String],
+        pmem: Pages,
+        single: Single,
+        history: Option<&HistoryRecorder>,
+    ) -> Result<Option<Shot>, Error> {
         let program = program_on(self.shared.prepared, args, self.shared.files, pmem);
-        Ok(shoot(self.shared.prepared, &program, single, self.shared.stop)?.1.taken())
+        Ok(shoot(self.shared.prepared, &program, single, history, self.shared.stop)?.1.taken())
     }
 
     /// The program works on, and power fails again.
     fn explore_another_life(&mut self, case: &Case, image: &CrashImage, rng: &mut Rng) -> Option<(Case, Outcome)> {
         match self.another_life(image.pmem.clone(), Single::any(rng.next_u64())) {
-            Ok(Some(shot)) => {
+            Ok(Some((shot, allowed))) => {
                 let case = case.and(Then::Work(shot.event));
-                Some((case, self.follow(shot, &[])))
+                Some((case, self.follow(shot.image, &[], &allowed)))
             }
             Ok(None) => None,
             Err(outcome) => Some((case.and(Then::Work(1)), outcome)),
         }
     }
 
-    fn another_life(&mut self, pmem: Pages, single: Single) -> Result<Option<Shot>, Outcome> {
+    fn another_life(&mut self, pmem: Pages, single: Single) -> Result<Option<(Shot, Allowed)>, Outcome> {
         let pmem = self.recover_guest(pmem)?;
-        let lived = self.live(self.shared.again_args, pmem, single);
-        lived.map_err(|error| Outcome::object(Oracle::Guest, format!("it does not work on after recovery: {error}")))
+        let object = |what: String| Outcome::object(Oracle::Guest, what);
+        let history = match &self.history {
+            None => None,
+            Some(_) => {
+                let initial =
+                    self.dump(pmem.clone()).map_err(|what| object(format!("check before more work: {what}")))?;
+                Some((HistoryRecorder::default(), initial))
+            }
+        };
+        let recorder = history.as_ref().map(|(recorder, _)| recorder);
+        let lived = self.live(self.shared.again_args, pmem, single, recorder);
+        let shot = lived.map_err(|error| object(format!("it does not work on after recovery: {error}")))?;
+        Ok(shot.map(|shot| {
+            let history = history.map(|(recorder, initial)| HistoryOracle::new(&recorder, &initial, self.epochs()));
+            let allowed = Allowed::after(&shot, history.as_ref());
+            (shot, allowed)
+        }))
     }
 
     /// The program's own recovery, if it has one.
@@ -302,15 +374,15 @@ impl<'a> Judge<'a> {
         match &mut self.recoverer {
             None => Ok(pmem),
             Some(program) => {
-                run_guest(program, pmem).map_err(|what| Outcome::object(Oracle::Guest, format!("recovery: {what}")))
+                run_guest(program, pmem).0.map_err(|what| Outcome::object(Oracle::Guest, format!("recovery: {what}")))
             }
         }
     }
 
     /// All oracles on an image that the hardware has recovered.
-    fn conclude(&mut self, image: CrashImage, report: &RecoveryReport, oracle: &ByteOracle) -> Outcome {
+    fn conclude(&mut self, image: CrashImage, report: &RecoveryReport, allowed: &Allowed) -> Outcome {
         if let Some(loss) = report.losses.first() {
-            return if image.unsafe_shutdown {
+            return if image.dirty_shutdown {
                 Outcome { reported_loss: Some(loss.clone()), ..Outcome::default() }
             } else {
                 Outcome::object(Oracle::Recovery, loss.clone())
@@ -320,21 +392,29 @@ impl<'a> Judge<'a> {
             Ok(pmem) => pmem,
             Err(outcome) => return outcome,
         };
-        let mut outcome = Outcome { judged: 2, ..Outcome::default() };
-        if let Verdict::Wrong(what) = oracle.judge(&pmem) {
+        let mut outcome = Outcome { judged: vec![Oracle::Bytes, Oracle::Guest], ..Outcome::default() };
+        if let Verdict::Wrong(what) = allowed.bytes.judge(&pmem) {
             outcome.objections.insert(Oracle::Bytes, what);
         }
-        if let Err(what) = run_guest(&mut self.checker, pmem) {
+        let (checked, output) = run_guest(&mut self.checker, pmem);
+        if let Some((history, position)) = &allowed.history {
+            outcome.judged.push(Oracle::History);
+            let verdict = Dump::find(output.bytes()).map(|dump| history.judge(*position, &dump));
+            if let Ok(Verdict::Wrong(what)) | Err(what) = verdict {
+                outcome.objections.insert(Oracle::History, what);
+            }
+        }
+        if let Err(what) = checked {
             outcome.objections.insert(Oracle::Guest, format!("check: {what}"));
         }
         outcome
     }
 }
 
-/// Runs a program on an image; persistent memory afterwards, or what went wrong.
-fn run_guest(program: &mut LoadedProgram, pmem: Pages) -> Result<Pages, String> {
+/// Runs a program on an image; persistent memory afterwards, or what went wrong, and what it said.
+fn run_guest(program: &mut LoadedProgram, pmem: Pages) -> (Result<Pages, String>, Captured) {
     let mut output = Captured::default();
-    match program.run(pmem, GUEST_INSTRUCTIONS_MAX, &mut output) {
+    let pages = match program.run(pmem, GUEST_INSTRUCTIONS_MAX, &mut output) {
         Ok(ending) if ending.exit_code == Some(0) => Ok(ending.pool.pages),
         Ok(ending) => {
             let text = output.text();
@@ -345,7 +425,8 @@ fn run_guest(program: &mut LoadedProgram, pmem: Pages) -> Result<Pages, String> 
             })
         }
         Err(error) => Err(error.to_string()),
-    }
+    };
+    (pages, output)
 }
 
 pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {

@@ -132,9 +132,9 @@ pub struct CrashImage {
     pub pmem: Pages,
     /// Nonvolatile structures, by name.
     pub structures: BTreeMap<String, Vec<u8>>,
-    /// Whether the platform's energy ended before its flush had: what platforms count as an unsafe shutdown, for
+    /// Whether the platform's energy ended before its flush had: what platforms count as a dirty shutdown, for
     /// recovery to see.
-    pub unsafe_shutdown: bool,
+    pub dirty_shutdown: bool,
     writes: u64,
     cut_at: Option<u64>,
 }

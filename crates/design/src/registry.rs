@@ -12,6 +12,8 @@ pub trait Design: 'static {
     const NAME: &'static str;
     /// The hooks the machine calls.
     const HOOKS: Hooks;
+    /// The rare situations that [`Durability::marks`] names. A long campaign that never meets one of them is red.
+    const MARKS: &'static [&'static str] = &[];
     /// Its parameters: every field with a default and a source, unknown fields refused.
     type Spec: Serialize + DeserializeOwned + JsonSchema + Default + Clone;
 
@@ -44,6 +46,7 @@ pub type Built = Result<Box<dyn Durability>, SpecError>;
 pub struct ErasedDesign {
     pub name: &'static str,
     pub hooks: Hooks,
+    pub marks: &'static [&'static str],
     pub default_spec: fn() -> Value,
     pub schema: fn() -> Schema,
     /// Refuses unknown fields and wrong types, without building.
@@ -72,6 +75,7 @@ impl ErasedDesign {
         ErasedDesign {
             name: D::NAME,
             hooks: D::HOOKS,
+            marks: D::MARKS,
             default_spec: || serde_json::to_value(D::Spec::default()).expect("parameters are plain data"),
             schema: || schemars::schema_for!(D::Spec),
             check: |v| spec_of::<D>(v).map(drop),

@@ -53,6 +53,16 @@ impl Design for Hercules {
         .with(Hooks::PROBE)
         .with(Hooks::FLUSH)
         .with(Hooks::CONTEXT_SWITCH);
+    const MARKS: &'static [&'static str] = &[
+        "transaction_open",
+        "transaction_off_its_core",
+        "premature_flush_open",
+        "ewpq_full",
+        "extension_populated",
+        "migration_in_flight",
+        "committed_off_chip",
+        "states_being_reset",
+    ];
     type Spec = HerculesSpec;
 
     fn adapt(spec: &HerculesSpec, geometry: &mut Geometry) {
@@ -484,6 +494,9 @@ impl Durability for State {
         }
         if self.registers.all().any(|(_, open)| open.core.is_none()) {
             mark("transaction_off_its_core");
+        }
+        if self.registers.all().any(|(_, open)| open.phase != Phase::Running) {
+            mark("states_being_reset");
         }
         if self.ewpq.mappings().any(|m| self.is_open(m.tx)) {
             mark("premature_flush_open");

@@ -39,8 +39,8 @@ impl Design for Opt {
     /// Nothing to recover. Where caches are flushed, the platform says whether that came to its end.
     fn recover(_: &OptSpec, _: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
         let mut report = RecoveryReport::default();
-        if image.unsafe_shutdown {
-            report.losses.push("the crash flush did not finish: the platform counts an unsafe shutdown".into());
+        if image.dirty_shutdown {
+            report.losses.push("the crash flush did not finish: the platform counts a dirty shutdown".into());
         }
         Ok(report)
     }

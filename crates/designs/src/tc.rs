@@ -38,6 +38,8 @@ impl Design for Tc {
     const NAME: &'static str = "tc";
     const HOOKS: Hooks =
         Hooks::TX.with(Hooks::STORE).with(Hooks::MERGE).with(Hooks::EVICT).with(Hooks::FILL).with(Hooks::FLUSH);
+    const MARKS: &'static [&'static str] =
+        &["transaction_open", "acknowledgement_in_flight", "tc_full", "overflow_in_progress"];
     type Spec = TcSpec;
 
     fn reserve(spec: &TcSpec, geometry: &Geometry) -> Vec<RegionRequest> {

@@ -43,7 +43,7 @@ impl System {
     pub fn crash_image(&self, budget_bytes: u64) -> (CrashImage, Result<(), BudgetSpent>) {
         let Aftermath { image, .. } =
             self.power_cut(&PowerCut { energy_bytes: Some(budget_bytes), ..PowerCut::default() });
-        let complete = if image.unsafe_shutdown { Err(BudgetSpent) } else { Ok(()) };
+        let complete = if image.dirty_shutdown { Err(BudgetSpent) } else { Ok(()) };
         (image, complete)
     }
 
@@ -95,7 +95,7 @@ impl System {
         };
         let complete = buffered.and_then(|()| self.design.crash(&view, &mut sink));
         let flushed_bytes = sink.bytes_written();
-        image.unsafe_shutdown = complete.is_err();
+        image.dirty_shutdown = complete.is_err();
         Aftermath { image, flushed_bytes }
     }
 

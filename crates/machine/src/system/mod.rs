@@ -27,8 +27,8 @@ use durasim_cache::{CacheArray, Directory, Mshrs};
 use durasim_design::{Actions, Ctx, Durability, Geometry, Hooks, LevelId, LineTag, Row, SpecError};
 use durasim_memory::{ControllerStats, Memory, RowStats};
 use durasim_types::{
-    Clock, ConfigError, CoreId, Cycle, DataRange, Domain, Error, EventKind, Journal, LineAddr, PAGE_BYTES, Pages,
-    PersistEvent, PhysAddr, Rng, Stats, TxId,
+    Clock, ConfigError, CoreId, Cycle, DataRange, Domain, Error, EventKind, History, HistoryStep, Journal, LineAddr,
+    PAGE_BYTES, Pages, PersistEvent, PhysAddr, Rng, Stats, TxId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -225,6 +225,7 @@ pub struct System {
     observer: Option<Box<dyn Observer>>,
     journal: Option<Box<dyn Journal>>,
     unfenced: Option<Box<unfenced::Unfenced>>,
+    history: Option<Box<dyn History>>,
     data_range: Option<DataRange>,
     instructions: u64,
     tx_count: u64,
@@ -309,6 +310,7 @@ impl System {
             observer: None,
             journal: None,
             unfenced: None,
+            history: None,
             data_range: None,
             instructions: 0,
             tx_count: 0,
@@ -355,6 +357,19 @@ impl System {
         self.journal = Some(journal);
     }
 
+    /// Sets who keeps the history of the program's operations.
+    pub fn keep_history(&mut self, history: Box<dyn History>) {
+        self.history = Some(history);
+    }
+
+    /// Tells the history of a step, if somebody keeps it.
+    #[inline]
+    pub(crate) fn note(&mut self, step: HistoryStep) {
+        if let Some(history) = &mut self.history {
+            history.note(self.event_count, step);
+        }
+    }
+
     /// Replaces the contents of persistent memory before the simulation starts.
     pub fn load_pmem(&mut self, pages: &Pages) {
         self.pmem.load(pages, PhysAddr(u64::MAX));
@@ -370,8 +385,14 @@ impl System {
         self.event_kinds
     }
 
-    /// Names the rare situations the design, or the persist buffers, are in right now.
+    /// Names the rare situations that the memory system and the design are in right now.
     pub fn marks(&self, mark: &mut dyn FnMut(&'static str)) {
+        if self.pmem.inbound_len() > 0 {
+            mark("write_queue_full");
+        }
+        if self.cleans.iter().any(|outstanding| *outstanding > 0) {
+            mark("clean_outstanding");
+        }
         self.persist_buffers.marks(mark);
         self.design.marks(mark);
     }

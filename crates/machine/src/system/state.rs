@@ -44,7 +44,7 @@ macro_rules! state {
                     // Of use within a step only.
                     spare: _, view_tags: _, view_ranks: _,
                     // Whoever watches belongs to this machine.
-                    observer: _, journal: _, unfenced: _,
+                    observer: _, journal: _, unfenced: _, history: _,
                 } = self;
                 Written { $($field,)* design: design.save() }
             }
@@ -124,6 +124,7 @@ impl System {
             observer: None,
             journal: None,
             unfenced: None,
+            history: None,
             spare: Vec::new(),
             view_tags: Vec::new(),
             view_ranks: Vec::new(),
