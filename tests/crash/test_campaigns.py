@@ -144,7 +144,7 @@ def test_time_decides_how_many_rounds_there_are(file):
 @pytest.mark.parametrize(
     ("text", "field", "words"),
     [
-        ("[[sweep]]\n", "sweep", "designs"),
+        ("[[sweep]]\n", "sweep.0", "designs"),
         (SWEEP.replace("points = 20", "points = 0"), "sweep.0.points", "0"),
         (SWEEP + "[[sweeps]]\n", "campaign", "sweeps"),
         (SWEEP.replace("seeds = 3", "faults = ['rust']"), "fault", "rust"),
