@@ -60,8 +60,9 @@ impl Design for Hercules {
         "ewpq_full",
         "extension_populated",
         "migration_in_flight",
+        "entry_reloaded_while_migrating",
         "committed_off_chip",
-        "states_being_reset",
+        "tx_len_in_flight",
     ];
     type Spec = HerculesSpec;
 
@@ -495,8 +496,8 @@ impl Durability for State {
         if self.registers.all().any(|(_, open)| open.core.is_none()) {
             mark("transaction_off_its_core");
         }
-        if self.registers.all().any(|(_, open)| open.phase != Phase::Running) {
-            mark("states_being_reset");
+        if self.registers.all().any(|(_, open)| matches!(open.phase, Phase::StoringLen(_))) {
+            mark("tx_len_in_flight");
         }
         if self.ewpq.mappings().any(|m| self.is_open(m.tx)) {
             mark("premature_flush_open");
@@ -509,6 +510,9 @@ impl Durability for State {
         }
         if self.migration.in_flight > 0 {
             mark("migration_in_flight");
+        }
+        if !self.migration.departed.is_empty() {
+            mark("entry_reloaded_while_migrating");
         }
         if self.ewpq.mappings().any(|m| !self.is_open(m.tx)) {
             mark("committed_off_chip");
