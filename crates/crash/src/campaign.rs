@@ -48,6 +48,9 @@ pub struct CrashRequest {
     /// One crash point instead, as a failure names it.
     #[serde(default)]
     pub replay: Option<String>,
+    /// The planted fault that the row's hardware has, if it shall have one.
+    #[serde(default)]
+    pub planted: Option<String>,
     /// The program that recovers and checks.
     pub elf_recover: PathBuf,
     /// Its arguments for recovery.
@@ -74,7 +77,10 @@ pub fn crash(
     if request.run.functional {
         return Err(ConfigError::new("functional", "a functional run has no persist events to crash at").into());
     }
-    let prepared = prepare(&request.run, registry)?;
+    let mut prepared = prepare(&request.run, registry)?;
+    if let Some(planted) = &request.planted {
+        prepared.plan = prepared.plan.plant(planted)?;
+    }
     let counted = count(&prepared, &request.run, stop)?;
     let points = choose(request, counted.events)?;
     let trials_total = points.len() as u64;

@@ -1,6 +1,8 @@
 //! A design as a member of the registry.
 
-use crate::{CrashImage, Cut, Durability, Geometry, HardwareCost, Hooks, RecoveryReport, RegionRequest, SpecError};
+use crate::{
+    CrashImage, Cut, Durability, Geometry, HardwareCost, Hooks, Planted, RecoveryReport, RegionRequest, SpecError,
+};
 use durasim_types::Domain;
 use schemars::{JsonSchema, Schema};
 use serde::{Serialize, de::DeserializeOwned};
@@ -12,6 +14,8 @@ pub trait Design: 'static {
     const NAME: &'static str;
     /// The hooks the machine calls.
     const HOOKS: Hooks;
+    /// The faults it can be built with; [`Geometry::planted`] says which it is.
+    const PLANTED: &'static [Planted] = &[];
     /// Its parameters: every field with a default and a source, unknown fields refused.
     type Spec: Serialize + DeserializeOwned + JsonSchema + Default + Clone;
 
@@ -44,6 +48,7 @@ pub type Built = Result<Box<dyn Durability>, SpecError>;
 pub struct ErasedDesign {
     pub name: &'static str,
     pub hooks: Hooks,
+    pub planted: &'static [Planted],
     pub default_spec: fn() -> Value,
     pub schema: fn() -> Schema,
     /// Refuses unknown fields and wrong types, without building.
@@ -72,6 +77,7 @@ impl ErasedDesign {
         ErasedDesign {
             name: D::NAME,
             hooks: D::HOOKS,
+            planted: D::PLANTED,
             default_spec: || serde_json::to_value(D::Spec::default()).expect("parameters are plain data"),
             schema: || schemars::schema_for!(D::Spec),
             check: |v| spec_of::<D>(v).map(drop),
