@@ -75,6 +75,12 @@ class Argument:
     choices: tuple[str, ...] = ()
 
 
+PLANTED_ARGUMENT = Argument(
+    "planted", "text", "none", "the fault that the runtime shall have", ("run", "recover", "recover-and-check")
+)
+"""Taken only by programs that are built with planted faults."""
+
+
 @dataclass(frozen=True)
 class WorkloadInfo:
     """A workload, as the first line of its source and its table of arguments describe it."""
@@ -174,23 +180,27 @@ def backends() -> list[BackendInfo]:
     return found
 
 
-def describe(workload: str, backend: str) -> dict[str, object]:
+def describe(workload: str, backend: str, *, planted: bool = False) -> dict[str, object]:
     """What ``PROG --describe`` prints as JSON: name, description, backend and all arguments."""
     work, back = _find(workloads(), workload, "workload"), _find(backends(), backend, "backend")
     return {
         "name": work.name,
         "description": work.description,
         "backend": back.name,
-        "arguments": [asdict(argument) for argument in work.arguments + back.arguments],
+        "arguments": [asdict(argument) for argument in _arguments_of(work, back, planted)],
     }
 
 
-def arguments_header(workload: str, backend: str) -> str:
+def _arguments_of(workload: WorkloadInfo, backend: BackendInfo, planted: bool) -> tuple[Argument, ...]:
+    return workload.arguments + backend.arguments + ((PLANTED_ARGUMENT,) if planted else ())
+
+
+def arguments_header(workload: str, backend: str, *, planted: bool = False) -> str:
     """The text of ``durasim_arguments.h``: the table of arguments as C++ sees it (see guest/workloads/arguments.h)."""
-    about = describe(workload, backend)
+    about = describe(workload, backend, planted=planted)
     work, back = _find(workloads(), workload, "workload"), _find(backends(), backend, "backend")
     fields, rows = [], []
-    for a in work.arguments + back.arguments:
+    for a in _arguments_of(work, back, planted):
         field = a.name.replace("-", "_")
         if a.type == "u64":
             fields.append(f"    std::uint64_t {field} = {a.default}u;")
@@ -224,15 +234,27 @@ def arguments_header(workload: str, backend: str) -> str:
     )
 
 
-def build(workload: str, backend: str, progress: Progress | None = None) -> Path:
+def build(
+    workload: str,
+    backend: str,
+    progress: Progress | None = None,
+    *,
+    planted: bool = False,
+    rehearsals: bool = False,
+) -> Path:
     """Builds a workload with a transaction runtime, unless that has been done before, and returns the executable.
+
+    With ``planted`` the runtime has the faults of ``guest/runtimes/planted`` and takes the name of one; with
+    ``rehearsals`` every transaction is taken back once before it commits. Both are for ``durasim crash --planted``.
 
     Raises ToolchainError if either is unknown, there is no compiler, or the compiler refuses the source.
     """
     work, back = _find(workloads(), workload, "workload"), _find(backends(), backend, "backend")
-    return _build(
-        f"{work.name}-{back.name}", work.source, arguments_header(workload, backend), (f"-D{back.define}",), progress
-    )
+    variants = {"planted": planted, "rehearsals": rehearsals}
+    chosen = [name for name, wanted in variants.items() if wanted]
+    defines = (f"-D{back.define}", *(f"-DDURASIM_{name.upper()}" for name in chosen))
+    header = arguments_header(workload, backend, planted=planted)
+    return _build("-".join([work.name, back.name, *chosen]), work.source, header, defines, progress)
 
 
 def build_all(progress: Progress | None = None) -> dict[tuple[str, str], Path]:
