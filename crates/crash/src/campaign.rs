@@ -12,7 +12,9 @@ use durasim_types::{
     ConfigError, DataRange, Error, EventKind, GuestFault, Journal, Pages, PersistEvent, Rng, TxId, Write,
 };
 use serde::{Deserialize, Serialize};
+use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -231,10 +233,19 @@ fn work(
             continue;
         }
         let event = trial.event;
-        if verdicts.send((event, judge.objection(trial))).is_err() {
+        // A recovery that panics has failed like one that comes to a wrong end; the campaign goes on.
+        let judged = catch_unwind(AssertUnwindSafe(|| judge.objection(trial)));
+        let objection = judged.unwrap_or_else(|panic| Some(("panic", text_of(&*panic))));
+        if verdicts.send((event, objection)).is_err() {
             return;
         }
     }
+}
+
+/// What a panic said.
+fn text_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it gave no reason").to_owned()
 }
 
 fn collect(

@@ -359,6 +359,9 @@ impl Durability for State {
             }
             self.counters.spills += 1;
         }
+        if self.fault.is(planted::RELOAD_KEEPS_ENTRY) {
+            self.drop_kept_entry(line, out);
+        }
         self.counters.premature_flushes += 1;
         let log = self.ewpq.insert(tx, open.hardware_id, line);
         let header = self.zone.entry_header(line, open.hardware_id);
@@ -409,8 +412,7 @@ impl Durability for State {
     /// fetched from another core, through a comparison against TxID and TxState in the TransTag". The LLC compares too:
     /// Listing 3 lets any core take a line from there, which section 4.5.1 forbids.
     fn probe(&mut self, _: &Ctx, request: &Request, _: &mut Actions) -> Probe {
-        let reads = !request.write && self.fault.is(planted::PROBE_GRANTS_READERS);
-        if reads || self.fault.is(planted::PROBE_GRANTS_ALL) {
+        if self.fault.is(planted::PROBES_GRANTED) {
             return Probe::Grant;
         }
         match self.judge(TxId(request.tag.0), request.tx, self.spec.conflict_loser) {

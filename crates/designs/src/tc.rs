@@ -484,8 +484,7 @@ impl Durability for State {
                     self.issue_entry(core, index, out);
                 }
                 _ => {
-                    let freed = if self.fault.is(planted::ACKNOWLEDGEMENT_FREES_OLDEST) { 0 } else { index };
-                    self.caches[core].entries.remove(freed);
+                    self.caches[core].entries.remove(index);
                     out.event(EventKind::Background, addr);
                     let cache = &self.caches[core];
                     if !cache.overflows.is_empty() && cache.late_copies.is_empty() && self.overflowing(core) {

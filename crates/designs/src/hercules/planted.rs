@@ -1,8 +1,8 @@
 //! Faults that Hercules can be built with; see [`durasim_design::Planted`].
 
 use super::State;
-use durasim_design::{CachedLine, Fault};
-use durasim_types::TxId;
+use durasim_design::{Actions, CachedLine, Fault};
+use durasim_types::{LineAddr, TxId};
 use std::borrow::Cow;
 
 durasim_design::planted! {
@@ -21,8 +21,10 @@ durasim_design::planted! {
     COPY_DOWN_FORGOTTEN = "copy-down-forgotten", "The older version does not go down before a transactional store";
     MERGE_OVERWRITES_OLDER = "merge-overwrites-older", "An uncommitted version overwrites the older one below it";
     TAGGED_LINES_GO_HOME = "tagged-lines-go-home", "Uncommitted lines that leave the LLC go home";
-    PROBE_GRANTS_ALL = "probe-grants-all", "Cores get the uncommitted lines of other cores";
-    PROBE_GRANTS_READERS = "probe-grants-readers", "Cores may read the uncommitted lines of other cores";
+    CONFLICTS_IGNORED = "conflicts-ignored", "Cores get and change the uncommitted lines of other cores";
+    PROBES_GRANTED = "probes-granted", "Cores get the uncommitted lines of other cores, but may not change them",
+        equivalent: "A program that guards words by locks looks at no word of such a line but its own, which is the same \
+                     in all versions; programs without locks see the difference, and the random tester does";
     // The log and its eWPQ.
     ENTRY_HEADER_SKIPPED = "entry-header-skipped", "A log entry is written without its header";
     LOG_OVERTAKES_TAIL = "log-overtakes-tail", "LogHead passes LogTail: entries in use are overwritten";
@@ -69,6 +71,12 @@ pub(super) fn saved_lines(fault: Fault, lines: &[CachedLine]) -> Cow<'_, [Cached
 }
 
 impl State {
+    /// See [`RELOAD_KEEPS_ENTRY`]: the eWPQ never has two entries of a line.
+    pub(super) fn drop_kept_entry(&mut self, line: LineAddr, out: &mut Actions) {
+        let kept = self.ewpq.take(line, &self.zone, out);
+        self.migration.departed.extend(kept.and_then(|kept| Some((line, kept.migration?))));
+    }
+
     /// See [`SWITCH_MIXES_REGISTERS`].
     pub(super) fn mix_up_registers(&mut self, leaving: Option<TxId>, coming: Option<TxId>) {
         let left = leaving.and_then(|tx| self.registers.get(tx)).map(|open| open.hardware_id);

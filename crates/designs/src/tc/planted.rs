@@ -14,7 +14,6 @@ durasim_design::planted! {
     // Draining.
     ISSUES_NEWEST_FIRST = "issues-newest-first", "Committed entries are issued newest first";
     FREED_AT_ISSUE = "freed-at-issue", "An entry is free when its write is handed over, not when the media has it";
-    ACKNOWLEDGEMENT_FREES_OLDEST = "acknowledgement-frees-oldest", "An acknowledgement frees the oldest entry, whichever it is for";
     // The fall-back path.
     COPY_SKIPPED = "copy-skipped", "The fall-back path brings new data home without copying the old line";
     COPY_NOT_AWAITED = "copy-not-awaited", "The fall-back path brings new data home when one of its two writes is acknowledged";
