@@ -11,6 +11,7 @@ import durasim
 from durasim import api, documents, options, output, render
 from durasim.campaign import DEFAULT_POINTS, points_of
 from durasim.difference import diff as difference_of
+from durasim.errors import refusal
 from durasim.results import RunResult
 from durasim.scenario import DEFAULT_DESIGN, DEFAULT_MACHINE, DEFAULT_SEED, Scenario
 from durasim.shell import EXIT_NEGATIVE, Program
@@ -142,8 +143,8 @@ def compare(
 
 @app.command()
 def crash(
-    design: options.Design,
-    workload: options.Workload,
+    design: Annotated[str | None, typer.Option("--design", metavar="ROW", help="Row of the registry.")] = None,
+    workload: options.Workload = None,
     machine: options.Machine = DEFAULT_MACHINE,
     ops: options.Ops = None,
     points: Annotated[
@@ -151,6 +152,12 @@ def crash(
     ] = str(DEFAULT_POINTS),
     replay: Annotated[
         str | None, typer.Option("--replay", metavar="ID", help="Crash only at the failure of this id.")
+    ] = None,
+    planted: Annotated[
+        bool, typer.Option("--planted", help="Instead, plant each known fault into each design and catch it.")
+    ] = False,
+    fault: Annotated[
+        str | None, typer.Option("--fault", metavar="NAME", help="The one fault that --planted shall plant.")
     ] = None,
     threads: options.Threads = 1,
     seed: options.Seed = DEFAULT_SEED,
@@ -160,7 +167,22 @@ def crash(
     arg: options.WorkloadArgs = None,
     json: options.JsonFile = None,
 ) -> None:
-    """Crash a workload at persist events, recover every image and check it."""
+    """Crash a workload at persist events, recover every image and check it.
+
+    With `--planted` every durable design, or the one of --design, is built with one fault at a time; short campaigns
+    have to catch each.
+    """
+    if planted:
+        chosen = (workload, machine, ops, points, replay, threads, seed, set_, domain, control, arg)
+        usual = (None, DEFAULT_MACHINE, None, str(DEFAULT_POINTS), None, 1, DEFAULT_SEED, None, None, False, None)
+        if any(mine and mine != default for mine, default in zip(chosen, usual, strict=True)):
+            raise refusal("planted", "its campaigns are fixed: only --design, --fault and --json go with it")
+        _crash_planted(design, fault, json)
+        return
+    if fault is not None:
+        raise refusal("fault", "names a planted fault, so it goes with --planted")
+    if design is None or workload is None:
+        raise refusal("design" if design is None else "workload", "a crash campaign needs a design and a workload")
     wanted = points_of(points)
     scenario: Scenario = options.scenario_of(
         design=design, workload=workload, machine=machine, ops=ops, threads=threads, seed=seed, set_=set_,
@@ -174,6 +196,19 @@ def crash(
         )
     _finish(json, result.to_dict(), render.crash_text(result))
     if result.violations:
+        raise typer.Exit(EXIT_NEGATIVE)
+
+
+def _crash_planted(design: str | None, fault: str | None, json: str | None) -> None:
+    from durasim import planted  # noqa: PLC0415 - keeps the start-up of other commands short
+
+    _check_json(json)
+    faults = planted.chosen_faults(design, fault)
+    with render.progress_bar() as bar:
+        task = bar.add_task("planting faults", total=sum(fault.equivalent is None for fault in faults))
+        result = planted.run_planted(faults, lambda _: bar.advance(task))
+    _finish(json, result.to_dict(), planted.kill_table(result))
+    if result.missed:
         raise typer.Exit(EXIT_NEGATIVE)
 
 

@@ -15,11 +15,15 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
 from durasim import _core, toolchain
+from durasim._core import __version__
 from durasim.campaign import crash_request
 from durasim.errors import GuestFault, InternalError, StuckError, unknown_name
 from durasim.planted_scenarios import Trap, traps_of
-from durasim._core import __version__
 from durasim.scenario import Scenario, design_rows
 
 Caught = Callable[["Outcome"], None]
@@ -165,6 +169,27 @@ def try_fault(fault: PlantedFault) -> Outcome:
         if objection is not None:
             return Outcome(fault, *objection, trap, time.perf_counter() - started)
     return Outcome(fault, None, "", None, time.perf_counter() - started)
+
+
+def kill_table(result: PlantedResult) -> RenderableType:
+    """Gives the table of all faults, with the oracle and the time of the first catch."""
+    caught = len(result.outcomes) - len(result.missed)
+    table = Table(title=f"{caught} of {len(result.outcomes)} planted faults caught")
+    for column in ("fault", "what goes wrong", "caught by", "in"):
+        table.add_column(column)
+    table.add_column("seconds", justify="right")
+    for outcome in result.outcomes:
+        where = "" if outcome.trap is None else f"{outcome.trap.workload}, {outcome.trap.threads} threads"
+        by = outcome.caught_by or Text("missed", style="bold red")
+        table.add_row(outcome.fault.path, outcome.fault.summary, by, where, f"{outcome.seconds:.2f}")
+    if not result.equivalent:
+        return table
+    apart = Table(title=f"{len(result.equivalent)} faults that nobody can see")
+    for column in ("fault", "what goes wrong", "why it cannot be seen"):
+        apart.add_column(column)
+    for fault in result.equivalent:
+        apart.add_row(fault.path, fault.summary, fault.equivalent)
+    return Group(table, apart)
 
 
 def spring(design: str, fault: PlantedFault | None, trap: Trap) -> tuple[str, str] | None:

@@ -103,8 +103,8 @@ _TC = (
 
 
 def _undo(domain_settings: tuple[str, ...] = ()) -> tuple[Trap, ...]:
-    # A ring of 15 slots, so that an entry of two comes to lie across its end.
-    ring = (("log-bytes", "1024"),)
+    # A ring of 41 slots, so that an entry of two comes to lie across its end.
+    ring = (("log-bytes", "2688"),)
     controllers = ("pmem.controllers=4", "pmem.interleave_bytes=64", "pmem.controller.write_queue_entries=1")
     return (
         Trap("btree", _BTREE, settings=domain_settings),

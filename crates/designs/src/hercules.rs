@@ -400,7 +400,7 @@ impl Durability for State {
         if !self.fault.is(planted::RELOAD_KEEPS_ENTRY) {
             self.ewpq.take(line, &self.zone, out);
         }
-        if let Some(token) = found.migration {
+        if let Some(token) = found.migration.filter(|_| !self.fault.is(planted::RELOAD_KEEPS_ENTRY)) {
             self.migration.departed.push((line, token));
         }
         let open = self.is_open(found.tx) && !self.fault.is(planted::RELOAD_LOSES_TAG);
