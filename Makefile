@@ -5,6 +5,7 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
+SECONDS ?= 600
 VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := build/stamps
@@ -12,7 +13,7 @@ CORE := python/durasim/_core.abi3.so
 
 RUST_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates machines -type f 2>/dev/null)
 
-.PHONY: help setup demo demo-cold test test-programs validate lint fmt bench clean
+.PHONY: help setup demo demo-cold test campaign test-programs validate lint fmt bench clean
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +55,9 @@ test: $(CORE) ## Formatters, linters and every test
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/python -m pytest
+
+campaign: $(CORE) ## Crash every row in every way for SECONDS (600); goes on where an earlier campaign ended
+	@$(BIN)/durasim crash --campaign campaigns/all.toml --seconds $(SECONDS) --verdicts build/campaigns/all.sqlite
 
 test-programs: $(CORE) ## Programs of others (SQLite, bzip2, xz, zstd ...), downloaded and run; takes ten minutes
 	$(BIN)/python -m pytest tests/programs_of_others/programs_of_others.py

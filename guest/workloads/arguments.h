@@ -17,7 +17,13 @@ namespace durasim {
 
 enum class ArgumentType { u64, flag, text, choice };
 
-enum Command : unsigned { command_run = 1, command_check = 2, command_recover = 4, command_recover_and_check = 8 };
+enum Command : unsigned {
+    command_run = 1,
+    command_check = 2,
+    command_recover = 4,
+    command_recover_and_check = 8,
+    command_dump = 16,  // in builds with a history
+};
 
 struct ArgumentInfo {
     const char* name;
@@ -47,6 +53,9 @@ inline constexpr CommandInfo command_table[] = {
     {"check", command_check, "verify the invariants of a pool"},
     {"recover", command_recover, "let the transaction runtime recover a pool"},
     {"recover-and-check", command_recover_and_check, "recover, then check"},
+#if defined(DURASIM_HISTORY)
+    {"dump", command_dump, "write the objects of a pool with their versions to standard output"},
+#endif
 };
 
 inline void print_help() {

@@ -87,6 +87,7 @@ public:
                 }
                 t.write(array->progress, progress);
                 pool.set_root(t, array);
+                if constexpr (durasim::has_history) durasim::report_change(durasim::root_object, 0, kind_of_root);
             });
             array_ = pool.root<Array>();
         }
@@ -133,6 +134,12 @@ public:
             for (std::uint64_t w = 2; w < words_ - 1; ++w) t.write(element[w], filling(seed_, id, w));
             t.write(element[words_ - 1], seal(seed_, id, 0));
             t.write(array_->ready, id + 1);
+            if constexpr (durasim::has_history) {
+                durasim::Version version;
+                for (std::uint64_t w = 0; w < words_; ++w) version.take(t.read(element[w]));
+                durasim::report_change(id, 0, version.value());
+                durasim::report_change(durasim::populated_object, id, id + 1);
+            }
         });
     }
 
@@ -168,6 +175,24 @@ public:
 
     static std::uint64_t check(const Pool& pool);
 
+    static void dump(const Pool& pool, durasim::Dump& dump) {
+        const Array* array = pool.root<Array>();
+        if (!pool.holds(array, sizeof(Array))) return dump.note_damage();
+        dump.add(durasim::root_object, array->kind);
+        dump.add(durasim::populated_object, array->ready);
+        const std::uint64_t bytes = array->element_bytes, ready = array->ready, threads = array->threads;
+        if (bytes % 8 != 0 || bytes > element_bytes_max || ready > pool.data_bytes() || threads > durasim::threads_max ||
+            !pool.holds(array->words, ready * bytes)) {
+            return dump.note_damage();
+        }
+        for (std::uint64_t place = 0; place < ready; ++place) {
+            dump.add(place, durasim::version_of(array->words + place * (bytes / 8), bytes / 8));
+        }
+        if (array->progress == nullptr) return;
+        if (!pool.holds(array->progress, threads * sizeof(Progress))) return dump.note_damage();
+        for (std::uint64_t i = 0; i < threads; ++i) dump.add(durasim::progress_object(i), array->progress[i].finished);
+    }
+
 private:
     static void check_arguments(const Arguments& arguments) {
         if (arguments.element_bytes % durasim::line_bytes != 0) {
@@ -185,6 +210,11 @@ private:
             std::uint64_t* from_second = thread.buffer[1];
             t.read_words(from_first, first, words_ * 8);
             t.read_words(from_second, second, words_ * 8);
+            [[maybe_unused]] std::uint64_t found[2];
+            if constexpr (durasim::has_history) {
+                found[0] = durasim::version_of(from_first, words_);
+                found[1] = durasim::version_of(from_second, words_);
+            }
             std::swap(from_first[1], from_second[1]);  // this count stays at its place
             for (std::uint64_t* element : {from_first, from_second}) {
                 ++element[1];
@@ -192,6 +222,14 @@ private:
             }
             t.write_words(first, from_second, words_ * 8);
             t.write_words(second, from_first, words_ * 8);
+            if constexpr (durasim::has_history) {
+                durasim::report_change(choice.first, found[0], durasim::version_of(from_second, words_));
+                durasim::report_change(choice.second, found[1], durasim::version_of(from_first, words_));
+                if (progress_ != nullptr) {
+                    const std::uint64_t finished = t.read(progress_[thread.number].finished);
+                    durasim::report_change(durasim::progress_object(thread.number), finished, thread.swaps + 1);
+                }
+            }
             if (progress_ != nullptr) t.write(progress_[thread.number].finished, thread.swaps + 1);
         });
         ++thread.swaps;

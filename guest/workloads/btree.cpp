@@ -207,6 +207,7 @@ public:
     }
 
     static std::uint64_t check(const Pool& pool);
+    static void dump(const Pool& pool, durasim::Dump& dump);
 
 private:
     // More of `keys` random keys than this do not fall into one of `trees` trees, but with a chance below 10^-15: eight
@@ -245,6 +246,7 @@ private:
             t.write(forest->tree, tree);
             t.write(forest->progress, progress);
             pool.set_root(t, forest);
+            if constexpr (durasim::has_history) durasim::report_change(durasim::root_object, 0, kind_of_root);
         });
     }
 
@@ -258,6 +260,10 @@ private:
     void insert_next(Thread& thread, std::uint64_t tree, std::uint64_t key) {
         durasim::tx([&](Tx& t) {
             insert(t, tree, key, value_of(key));
+            if constexpr (durasim::has_history) {
+                const std::uint64_t finished = t.read(forest_->finished(thread.number));
+                durasim::report_change(durasim::progress_object(thread.number), finished, thread.finished + 1);
+            }
             t.write(forest_->finished(thread.number), thread.finished + 1);
         });
         ++thread.finished;
@@ -280,6 +286,10 @@ private:
             node = path[level];
             const std::uint64_t count = t.read(node->count);
             const std::uint64_t at = rank<false>(node, count, key, read);
+            if constexpr (durasim::has_history) {  // an object is a key, its version the value
+                const bool is_there = at < count && t.read(node->keys()[at]) == key;
+                if (level == 0) durasim::report_change(key, is_there ? t.read(node->values(capacity_)[at]) : 0, value);
+            }
             if (count < capacity_) {
                 insert_at(t, node, count, at, key, value);
                 return;
@@ -443,6 +453,35 @@ private:
     const Node* leaf_before_ = nullptr;
     std::uint64_t keys_ = 0;  // in all trees
 };
+
+// Follows the links of the leaves. Whether the inner nodes lead to them is for the check to say.
+void Btree::dump(const Pool& pool, durasim::Dump& dump) {
+    const Forest* forest = pool.root<Forest>();
+    if (!pool.holds(forest, sizeof(Forest))) return dump.note_damage();
+    dump.add(durasim::root_object, forest->kind);
+    const std::uint64_t node_bytes = forest->node_bytes, trees = forest->trees, threads = forest->threads;
+    const bool holds_what_belongs_to_it =
+        forest->is_simple() || (pool.holds(forest->tree, trees * sizeof(Tree)) && pool.holds(forest->progress, threads * sizeof(Progress)));
+    if (node_bytes < 64 || node_bytes > durasim::small_block_bytes_max || threads > durasim::threads_max ||
+        trees > pool.arenas() || !holds_what_belongs_to_it) {
+        return dump.note_damage();
+    }
+    for (std::uint64_t i = 0; i < threads; ++i) dump.add(durasim::progress_object(i), forest->finished(i));
+    const std::uint64_t capacity = capacity_of(node_bytes);
+    std::uint64_t nodes_left = pool.data_bytes() / node_bytes;  // whoever follows more links goes in a circle
+    for (std::uint64_t tree = 0; tree < trees; ++tree) {
+        const Node* node = forest->top(tree);
+        const auto can_be_read = [&] {
+            return pool.holds(node, node_bytes) && node->count <= capacity && nodes_left-- != 0;
+        };
+        while (can_be_read() && node->level != 0) node = node->link;
+        do {
+            if (!can_be_read()) return dump.note_damage();
+            for (std::uint64_t i = 0; i < node->count; ++i) dump.add(node->keys()[i], node->values(capacity)[i]);
+            node = node->link;
+        } while (node != nullptr);
+    }
+}
 
 std::uint64_t Btree::check(const Pool& pool) {
     Audit audit(pool);

@@ -63,6 +63,9 @@ Change change_of(std::uint64_t seed, std::uint64_t column, std::uint64_t number,
     return {1 + first, 1 + (second < first ? second : second + 1), random.next() | 1};
 }
 
+// A word's number in the history, wherever it lies. Each sum of random numbers is a version of its own.
+constexpr std::uint64_t object_of(std::uint64_t row, std::uint64_t column) { return row * columns + column; }
+
 std::uint64_t initial_word(std::uint64_t seed, std::uint64_t row, std::uint64_t column) {
     return row == 0 ? 0 : durasim::mix(durasim::mix(seed + row) + column);
 }
@@ -116,6 +119,10 @@ public:
             const std::uint64_t row = t.read(table_->ready);
             for (std::uint64_t c = 0; c < columns; ++c) t.write(word(row, c), initial_word(seed_, row, c));
             t.write(table_->ready, row + 1);
+            if constexpr (durasim::has_history) {
+                for (std::uint64_t c = 0; c < columns; ++c) durasim::report_change(object_of(row, c), 0, t.read(word(row, c)));
+                durasim::report_change(durasim::populated_object, row, row + 1);
+            }
         });
     }
 
@@ -127,7 +134,16 @@ public:
             const std::uint64_t count = t.read(word(0, column));
             const Change change = change_of(seed_, column, count, rows_);
             for (const std::uint64_t row : {change.first_row, change.second_row}) {
+                if constexpr (durasim::has_history) {
+                    const std::uint64_t found = t.read(word(row, column));
+                    durasim::report_change(object_of(row, column), found, found + change.amount);
+                }
                 t.write(word(row, column), t.read(word(row, column)) + change.amount);
+            }
+            if constexpr (durasim::has_history) {
+                const std::uint64_t finished = t.read(table_->progress[thread.number].finished);
+                durasim::report_change(object_of(0, column), count, count + 1);
+                durasim::report_change(durasim::progress_object(thread.number), finished, thread.finished + 1);
             }
             t.write(word(0, column), count + 1);
             t.write(table_->progress[thread.number].finished, thread.finished + 1);
@@ -152,6 +168,25 @@ public:
     }
 
     static std::uint64_t check(const Pool& pool);
+
+    static void dump(const Pool& pool, durasim::Dump& dump) {
+        const Table* table = pool.root<Table>();
+        if (!pool.holds(table, sizeof(Table))) return dump.note_damage();
+        dump.add(durasim::root_object, table->kind);
+        dump.add(durasim::populated_object, table->ready);
+        const std::uint64_t stride_words = table->stride_words, ready = table->ready, threads = table->threads;
+        if (stride_words > durasim::line_bytes / 8 || ready > pool.data_bytes() || threads > durasim::threads_max ||
+            !pool.holds(table->words, ready * columns * stride_words * 8) ||
+            !pool.holds(table->progress, threads * sizeof(Progress))) {
+            return dump.note_damage();
+        }
+        for (std::uint64_t row = 0; row < ready; ++row) {
+            for (std::uint64_t c = 0; c < columns; ++c) {
+                dump.add(object_of(row, c), table->words[place_of(row, c, stride_words)]);
+            }
+        }
+        for (std::uint64_t i = 0; i < threads; ++i) dump.add(durasim::progress_object(i), table->progress[i].finished);
+    }
 
 private:
     static std::uint64_t rows_of(const Arguments& arguments) {
@@ -184,6 +219,7 @@ private:
             t.write(table->words, static_cast<std::uint64_t*>(t.allocate(rows * columns * stride_words * 8)));
             t.write(table->progress, progress);
             pool.set_root(t, table);
+            if constexpr (durasim::has_history) durasim::report_change(durasim::root_object, 0, kind_of_root);
         });
     }
 

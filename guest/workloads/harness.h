@@ -14,11 +14,15 @@
 //         void compare_with_model() const;                        // violation if the pool is not what was done to it
 //         void print_result() const;                              // "keys=..." or the like, without a newline
 //         static std::uint64_t check(const Pool&);                // violation, or the number of finished operations
+//         static void dump(const Pool&, Dump&);                   // the objects with their versions (durasim/history.h)
 //     };
 //
 // With several threads an operation takes locks around its transaction, and each thread counts its finished operations in
 // a line of the pool of its own, in the same transaction. Which operation is the n-th of a thread depends on seed, thread
 // and n alone, so these counts say what the pool has to hold.
+//
+// Each transaction reports what it read and changed (durasim/history.h), the populating ones too. `dump` has to be ready
+// for any content of the pool, as `check` has, and notes the damage if it cannot reach a part.
 #ifndef DURASIM_WORKLOADS_HARNESS_H
 #define DURASIM_WORKLOADS_HARNESS_H
 
@@ -28,6 +32,7 @@
 
 #include "durasim/audit.h"
 #include "durasim/error.h"
+#include "durasim/history.h"
 #include "durasim/lock.h"
 #include "durasim/markers.h"
 #include "durasim/pool.h"
@@ -85,6 +90,16 @@ std::uint64_t log_bytes(const A& arguments) {
         return arguments.log_bytes;
     } else {
         return 0;
+    }
+}
+
+// Whether a check is to dump the pool first: an argument of builds with a history.
+template <class A>
+bool wants_dump(const A& arguments) {
+    if constexpr (requires { arguments.dump; }) {
+        return arguments.dump;
+    } else {
+        return false;
     }
 }
 
@@ -172,8 +187,18 @@ int run(const Arguments& arguments) {
     return exit_ok;
 }
 
+// What a pool holds, whatever is in it.
+template <class Workload>
+int write_dump(const Pool* pool) {
+    Dump dump;
+    if (pool != nullptr && pool->data()->root != 0) Workload::dump(*pool, dump);
+    dump.write(stdout);
+    return exit_ok;
+}
+
 template <class Workload>
 int check(const Arguments& arguments, const Pool* pool) {
+    if (wants_dump(arguments)) write_dump<Workload>(pool);
     std::uint64_t operations = 0;
     bool empty = pool == nullptr;
     if (pool != nullptr) {
@@ -209,6 +234,9 @@ int workload_main(int argc, char** argv) {
     detail::plant_fault(arguments);
     if (command == command_run) return detail::run<Workload>(arguments);
     Pool* pool = Pool::open_existing(arguments.pool_path);
+    if constexpr (has_history) {
+        if (command == command_dump) return detail::write_dump<Workload>(pool);
+    }
     if (command != command_check) {
         const std::uint64_t entries = pool == nullptr ? 0 : runtime.recover();
         if (command == command_recover) {

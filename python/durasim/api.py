@@ -8,7 +8,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from durasim import _core, output
-from durasim.campaign import DEFAULT_POINTS, Points, crash_request, finish_crash
+from durasim.campaign import (
+    DEFAULT_FAULTS,
+    DEFAULT_POINTS,
+    DEFAULT_VARIANTS,
+    CrashOptions,
+    Points,
+    crash_request,
+    finish_crash,
+)
 from durasim.errors import refusal, unknown_name
 from durasim.results import CrashResult, RunResult
 from durasim.scenario import (
@@ -32,6 +40,8 @@ GuestOutput = Callable[[str, bytes], None]
 """Takes what the guest writes: the stream (`stdout` or `stderr`) and the bytes."""
 Progress = Callable[[int, int], bool | None]
 """Takes crashes done and crashes in all; returning False ends the campaign early."""
+CampaignProgress = Callable[[int, int | None, str], None]
+"""Takes runs done, runs in all and the row of the last one."""
 
 
 def run(
@@ -137,6 +147,8 @@ def crash(
     machine: str = DEFAULT_MACHINE,
     ops: int | None = None,
     points: Points = DEFAULT_POINTS,
+    faults: Iterable[str] = DEFAULT_FAULTS,
+    variants: int = DEFAULT_VARIANTS,
     replay: str | None = None,
     threads: int = 1,
     seed: int = DEFAULT_SEED,
@@ -154,7 +166,9 @@ def crash(
         machine: Preset or path of a machine file.
         ops: Operations of the workload; the workload's default for crash campaigns if None.
         points: How many persist events to crash at, spread over the run, or "all".
-        replay: The id of a failure: crashes only there.
+        faults: What goes wrong at each of them: "clean", "torn", "reorder", "energy", "nested", "background", "twice".
+        variants: Draws at each point of a fault that can end in many ways; all, if there are no more.
+        replay: The id of a failure: tries that alone.
         threads: Threads of the guest.
         seed: Seed of everything random.
         set: Parameters that differ from the machine's.
@@ -182,16 +196,49 @@ def crash(
         control=control,
         workload_args=workload_args,
     )
-    return crash_scenario(scenario, points, replay, progress)
+    return crash_scenario(scenario, CrashOptions(points, tuple(faults), variants, replay), progress)
 
 
-def crash_scenario(
-    scenario: Scenario, points: Points, replay: str | None = None, progress: Progress | None = None
-) -> CrashResult:
+def crash_scenario(scenario: Scenario, chosen: CrashOptions, progress: Progress | None = None) -> CrashResult:
     """Crashes `scenario`; otherwise as `crash`."""
-    request = crash_request(scenario, points, replay)
+    request = crash_request(scenario, chosen)
     callback = None if progress is None else (lambda done, total: progress(done, total) is not False)
     return finish_crash(json.loads(_core.crash(json.dumps(request), callback)), scenario)
+
+
+def crash_campaign(
+    path: str | os.PathLike[str],
+    *,
+    seconds: float | None = None,
+    verdicts: str | os.PathLike[str] | None = None,
+    progress: CampaignProgress | None = None,
+) -> dict[str, Any]:
+    """Crashes all runs that a campaign file describes; docs/crash.md explains such files.
+
+    Args:
+        path: The campaign file.
+        seconds: Repeats the campaign with new seeds until so much time has passed; once if None.
+        verdicts: Keeps each verdict in this file, and goes on where an earlier campaign with it ended.
+        progress: Takes runs done, runs in all (None if time decides) and the row of the last one.
+
+    Returns:
+        The document that `--json` writes; its `red` lists why the campaign is red, if it is.
+
+    Raises:
+        ConfigError: The file is refused.
+        HostIoError: A file of the host could not be read or written.
+        ToolchainError: A guest program cannot be built.
+    """
+    from durasim import campaign_file, campaign_run  # noqa: PLC0415 - keeps the start-up of other commands short
+    from durasim.verdicts import Verdicts  # noqa: PLC0415
+
+    campaign = campaign_file.read(os.fspath(path))
+    kept = None if verdicts is None else Verdicts(os.fspath(verdicts))
+    try:
+        return campaign_run.run(campaign, kept, seconds, progress or (lambda *_: None))
+    finally:
+        if kept is not None:
+            kept.close()
 
 
 def compare(

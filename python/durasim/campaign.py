@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from durasim.errors import refusal
@@ -16,6 +17,47 @@ Points = int | Literal["all"]
 DEFAULT_POINTS = 300
 DEFAULT_OPS = 200
 """Fewer than in a run: every crash costs a recovery and a check."""
+FAULTS = ("clean", "torn", "reorder", "energy", "nested", "background", "twice")
+"""What can go wrong when the power fails; each is explained in docs/crash.md."""
+DEFAULT_FAULTS = ("clean", "nested")
+DEFAULT_VARIANTS = 2
+NUMBER_MAX = 1024
+"""Of variants and of workers."""
+OPS_AFTER_A_CRASH = 8
+"""Operations of the life between two crashes, at most."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CrashOptions:
+    """What a campaign tries at the run of a scenario.
+
+    Attributes:
+        points: How many persist events to crash at, or "all".
+        faults: What goes wrong there, of `FAULTS`; a clean cut always does.
+        variants: Draws at each point of a fault that can end in many ways; all, if there are no more.
+        replay: The id of a failure: tries that alone.
+        workers: Threads of this computer that judge; all its cores if None.
+    """
+
+    points: Points = DEFAULT_POINTS
+    faults: tuple[str, ...] = DEFAULT_FAULTS
+    variants: int = DEFAULT_VARIANTS
+    replay: str | None = None
+    workers: int | None = None
+
+    def check(self) -> None:
+        """Refuses values that are not allowed.
+
+        Raises:
+            ConfigError: A number is out of range or a fault unknown.
+        """
+        points_of(str(self.points))
+        for fault in self.faults:
+            if fault not in FAULTS:
+                raise refusal("fault", f"'{fault}' is none of {', '.join(FAULTS)}")
+        for name, value in (("variants", self.variants), ("workers", self.workers)):
+            if value is not None and not 1 <= value <= NUMBER_MAX:
+                raise refusal(name, f"{value} is not between 1 and {NUMBER_MAX}")
 
 
 def points_of(text: str) -> Points:
@@ -31,7 +73,14 @@ def points_of(text: str) -> Points:
     return int(text)
 
 
-def crash_request(scenario: Scenario, points: Points, replay: str | None) -> dict[str, Any]:
+def faults_of(names: Sequence[str] | None) -> tuple[str, ...]:
+    """Reads the values of `--fault`; "all" stands for all."""
+    if not names:
+        return DEFAULT_FAULTS
+    return FAULTS if "all" in names else tuple(names)
+
+
+def crash_request(scenario: Scenario, chosen: CrashOptions) -> dict[str, Any]:
     """Gives the request for a campaign over `scenario`, which must be a workload.
 
     Raises:
@@ -40,15 +89,23 @@ def crash_request(scenario: Scenario, points: Points, replay: str | None) -> dic
     """
     if scenario.workload is None:
         raise refusal("workload", "a crash campaign needs a workload, whose entry points recover and check")
-    points_of(str(points))
+    from durasim import toolchain  # noqa: PLC0415 - keeps the start-up of other commands short
+
+    chosen.check()
     ops = DEFAULT_OPS if scenario.ops is None else scenario.ops
     request = dataclasses.replace(scenario, ops=ops).request()
+    program = toolchain.build(scenario.workload, scenario.backend, history=True)
     return request | {
-        "elf_recover": request["elf"],
+        "elf": os.fspath(program),
+        "history": True,
         "recover_args": scenario.guest_command("recover", ops),
-        "check_args": scenario.guest_command("recover-and-check", ops),
-        "points": points,
-        "replay": replay,
+        "check_args": [*scenario.guest_command("recover-and-check", ops), "--dump"],
+        "again_args": scenario.guest_command("run", min(ops, OPS_AFTER_A_CRASH)),
+        "points": chosen.points,
+        "faults": sorted({"clean", *chosen.faults}),
+        "variants": chosen.variants,
+        "replay": chosen.replay,
+        "workers": chosen.workers,
     }
 
 

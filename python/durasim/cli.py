@@ -9,7 +9,7 @@ from rich.console import RenderableType
 
 import durasim
 from durasim import api, documents, options, output, render
-from durasim.campaign import DEFAULT_POINTS, points_of
+from durasim.campaign import DEFAULT_POINTS, DEFAULT_VARIANTS, FAULTS, CrashOptions, faults_of, points_of
 from durasim.difference import diff as difference_of
 from durasim.errors import refusal
 from durasim.results import RunResult
@@ -143,67 +143,108 @@ def compare(
 
 @app.command()
 def crash(
-    design: Annotated[str | None, typer.Option("--design", metavar="ROW", help="Row of the registry.")] = None,
+    design: options.MaybeDesign = None,
     workload: options.Workload = None,
     machine: options.Machine = DEFAULT_MACHINE,
     ops: options.Ops = None,
     points: Annotated[
         str, typer.Option("--points", metavar="all|N", help="Persist events to crash at, spread over the run.")
     ] = str(DEFAULT_POINTS),
+    fault: Annotated[
+        list[str] | None,
+        typer.Option("--fault", metavar="NAME", help=f"What goes wrong: {', '.join(FAULTS)}, or all; repeatable."),
+    ] = None,
+    variants: Annotated[
+        int, typer.Option("--variants", help="Draws at each point of faults that can end in many ways.")
+    ] = DEFAULT_VARIANTS,
     replay: Annotated[
         str | None, typer.Option("--replay", metavar="ID", help="Crash only at the failure of this id.")
     ] = None,
     planted: Annotated[
-        bool, typer.Option("--planted", help="Instead, plant each known fault into each design and catch it.")
+        bool, typer.Option("--planted", help="Plant known faults, which --fault may name, and catch each.")
     ] = False,
-    fault: Annotated[
-        str | None, typer.Option("--fault", metavar="NAME", help="The one fault that --planted shall plant.")
-    ] = None,
     threads: options.Threads = 1,
     seed: options.Seed = DEFAULT_SEED,
     set_: options.Set = None,
     domain: options.Domain = None,
     control: options.Control = False,
     arg: options.WorkloadArgs = None,
+    campaign: Annotated[
+        str | None, typer.Option("--campaign", metavar="FILE.toml", help="Crash all runs that this file describes.")
+    ] = None,
+    seconds: Annotated[
+        float | None, typer.Option("--seconds", help="Repeat the campaign with new seeds for so long.")
+    ] = None,
+    verdicts: Annotated[
+        str | None,
+        typer.Option(
+            "--verdicts", metavar="FILE", help="Keep each verdict of the campaign here; go on where it ended."
+        ),
+    ] = None,
     json: options.JsonFile = None,
 ) -> None:
-    """Crash a workload at persist events, recover every image and check it.
+    """Crash a workload at persist events, recover every image and check it; or run a whole campaign.
 
-    With `--planted` every durable design, or the one of --design, is built with one fault at a time; short campaigns
-    have to catch each.
+    With `--planted` every durable design, or the one of --design, is built with one planted fault at a time, or with
+    those that --fault names; short campaigns have to catch each.
     """
+    _check_json(json)
     if planted:
-        chosen = (workload, machine, ops, points, replay, threads, seed, set_, domain, control, arg)
-        usual = (None, DEFAULT_MACHINE, None, str(DEFAULT_POINTS), None, 1, DEFAULT_SEED, None, None, False, None)
-        if any(mine and mine != default for mine, default in zip(chosen, usual, strict=True)):
+        given = (workload, ops, replay, set_, domain, control, arg, campaign, seconds, verdicts)
+        changed = (machine, points, variants, threads, seed)
+        usual = (DEFAULT_MACHINE, str(DEFAULT_POINTS), DEFAULT_VARIANTS, 1, DEFAULT_SEED)
+        if any(given) or changed != usual:
             raise refusal("planted", "its campaigns are fixed: only --design, --fault and --json go with it")
         _crash_planted(design, fault, json)
         return
-    if fault is not None:
-        raise refusal("fault", "names a planted fault, so it goes with --planted")
-    if design is None or workload is None:
-        raise refusal("design" if design is None else "workload", "a crash campaign needs a design and a workload")
-    wanted = points_of(points)
+    if campaign is not None:
+        if design is not None or workload is not None or replay is not None:
+            raise refusal(
+                "campaign", "the file says what is crashed; --design, --workload and --replay do not go with it"
+            )
+        _crash_campaign(campaign, seconds, verdicts, json)
+        return
+    for name, value in (("seconds", seconds), ("verdicts", verdicts)):
+        if value is not None:
+            raise refusal(name, "goes with --campaign")
+    if design is None:
+        raise refusal("design", "give a row with --design, or a file with --campaign")
+    chosen = CrashOptions(points_of(points), faults_of(fault), variants, replay)
+    chosen.check()
     scenario: Scenario = options.scenario_of(
         design=design, workload=workload, machine=machine, ops=ops, threads=threads, seed=seed, set_=set_,
         domain=domain, control=control, arg=arg,
     )  # fmt: skip
-    _check_json(json)
     with render.progress_bar() as bar:
         task = bar.add_task(f"crashing {design}", total=None)
-        result = api.crash_scenario(
-            scenario, wanted, replay, lambda done, total: bar.update(task, completed=done, total=total)
-        )
+        result = api.crash_scenario(scenario, chosen, lambda done, total: bar.update(task, completed=done, total=total))
     _finish(json, result.to_dict(), render.crash_text(result))
     if result.violations:
         raise typer.Exit(EXIT_NEGATIVE)
 
 
-def _crash_planted(design: str | None, fault: str | None, json: str | None) -> None:
+def _crash_campaign(path: str, seconds: float | None, verdicts: str | None, json: str | None) -> None:
+    if seconds is not None and not seconds > 0:
+        raise refusal("seconds", f"{seconds:g} is not more than 0")
+    with render.progress_bar() as bar:
+        task = bar.add_task("crashing", total=None)
+        document = api.crash_campaign(
+            path,
+            seconds=seconds,
+            verdicts=verdicts,
+            progress=lambda done, total, what: bar.update(
+                task, completed=done, total=total, description=f"crashing {what}"
+            ),
+        )
+    _finish(json, document, render.campaign_tables(document))
+    if document["red"]:
+        raise typer.Exit(EXIT_NEGATIVE)
+
+
+def _crash_planted(design: str | None, names: list[str] | None, json: str | None) -> None:
     from durasim import planted  # noqa: PLC0415 - keeps the start-up of other commands short
 
-    _check_json(json)
-    faults = planted.chosen_faults(design, fault)
+    faults = planted.chosen_faults(design, names)
     with render.progress_bar() as bar:
         task = bar.add_task("planting faults", total=sum(fault.equivalent is None for fault in faults))
         result = planted.run_planted(faults, lambda _: bar.advance(task))

@@ -14,6 +14,9 @@ JsonFile = Annotated[
     typer.Option("--json", metavar="FILE", help="Write the result as JSON: the whole file or none; '-' is stdout."),
 ]
 Design = Annotated[str, typer.Option("--design", metavar="ROW", help="Row of the registry, see `durasim designs`.")]
+MaybeDesign = Annotated[
+    str | None, typer.Option("--design", metavar="ROW", help="Row of the registry, see `durasim designs`.")
+]
 Workload = Annotated[
     str | None, typer.Option("--workload", metavar="NAME", help="Guest workload, see `durasim workloads`.")
 ]

@@ -21,7 +21,7 @@ from rich.text import Text
 
 from durasim import _core, toolchain
 from durasim._core import __version__
-from durasim.campaign import crash_request
+from durasim.campaign import CrashOptions, crash_request
 from durasim.errors import GuestFault, InternalError, StuckError, unknown_name
 from durasim.planted_scenarios import Trap, traps_of
 from durasim.scenario import Scenario, design_rows
@@ -127,8 +127,8 @@ def _faults_of_runtime(design: str, backend: str) -> Iterator[PlantedFault]:
             yield PlantedFault(design, planted["name"], planted["summary"], why, in_guest=True)
 
 
-def chosen_faults(design: str | None, name: str | None) -> list[PlantedFault]:
-    """Gives the faults of `design`, or of all designs, with this name, or with any.
+def chosen_faults(design: str | None, names: Sequence[str] | None = None) -> list[PlantedFault]:
+    """Gives the faults of `design`, or of all designs, with one of these names, or with any.
 
     Raises:
         ConfigError: There is no such design or no such fault.
@@ -140,12 +140,11 @@ def chosen_faults(design: str | None, name: str | None) -> list[PlantedFault]:
         faults = [fault for fault in faults if fault.design == design]
         if not faults:
             raise unknown_name("design", design, {fault.design for fault in planted_faults()})
-    if name is not None:
-        known = {fault.name for fault in faults}
+    known = {fault.name for fault in faults}
+    for name in names or ():
         if name not in known:
             raise unknown_name("fault", name, known)
-        faults = [fault for fault in faults if fault.name == name]
-    return faults
+    return [fault for fault in faults if not names or fault.name in names]
 
 
 def run_planted(faults: Iterable[PlantedFault], progress: Caught | None = None) -> PlantedResult:
@@ -224,15 +223,17 @@ def request_of(design: str, fault: PlantedFault | None, trap: Trap) -> dict[str,
         # What goes wrong may go on for ever.
         max_instructions=trap.instructions_max,
     )
-    request = crash_request(scenario, trap.points, None)
+    request = crash_request(scenario, CrashOptions(trap.points, trap.faults))
     in_guest = fault is not None and fault.in_guest
     if in_guest or trap.rehearsals:
-        program = toolchain.build(trap.workload, scenario.backend, planted=in_guest, rehearsals=trap.rehearsals)
-        request |= {"elf": str(program), "elf_recover": str(program)}
+        program = toolchain.build(
+            trap.workload, scenario.backend, history=True, planted=in_guest, rehearsals=trap.rehearsals
+        )
+        request["elf"] = str(program)
     if fault is None:
         return request
     if not fault.in_guest:
         return request | {"planted": fault.name}
-    for arguments in ("args", "recover_args", "check_args"):
+    for arguments in ("args", "recover_args", "check_args", "again_args"):
         request[arguments] = [*request[arguments], "--planted", fault.name]
     return request

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from durasim.campaign import DEFAULT_FAULTS
+
 
 @dataclass(frozen=True)
 class Trap:
@@ -19,6 +21,7 @@ class Trap:
         threads: Threads of the guest.
         ops: Operations.
         points: Persist events to crash at.
+        faults: What goes wrong there.
         settings: Parameters that differ from those of `tiny`.
         seed: Seed of everything random.
         rehearsals: Whether every transaction is taken back once before it commits.
@@ -30,6 +33,7 @@ class Trap:
     threads: int = 1
     ops: int = 12
     points: int = 100
+    faults: tuple[str, ...] = DEFAULT_FAULTS
     settings: tuple[str, ...] = ()
     seed: int = 1
     rehearsals: bool = False
@@ -105,12 +109,15 @@ _TC = (
 def _undo(domain_settings: tuple[str, ...] = ()) -> tuple[Trap, ...]:
     # A ring of 41 slots, so that an entry of two comes to lie across its end.
     ring = (("log-bytes", "2688"),)
+    # One of 36 slots.
+    even_ring = (("log-bytes", "2368"),)
     controllers = ("pmem.controllers=4", "pmem.interleave_bytes=64", "pmem.controller.write_queue_entries=1")
     return (
         Trap("btree", _BTREE, settings=domain_settings),
         Trap("btree", _BTREE + ring, settings=domain_settings, ops=30),
         Trap("array-swap", _SWAP, settings=domain_settings),
-        Trap("btree", _BTREE + ring, settings=(*domain_settings, *controllers), ops=20),
+        Trap("btree", _BTREE, settings=(*domain_settings, *controllers), ops=20, faults=("reorder",)),
+        Trap("array-swap", _SWAP + even_ring, settings=domain_settings, ops=40),
         Trap("false-sharing", (*_SHARED, ("log-granularity", "word")), settings=domain_settings, threads=4, ops=40),
         Trap("btree", _BTREE, settings=domain_settings, rehearsals=True),
         Trap("array-swap", _SWAP, settings=domain_settings, threads=2, ops=30),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
@@ -121,12 +121,55 @@ def crash_text(result: CrashResult) -> Text:
         text.append(f"{result.violations} of them violate the promise", style="bold red")
     else:
         text.append("every recovery is right", style="bold green")
-    for label, numbers in (("events", result.events_by_kind), ("inside", result.marks)):
+    if result.disagreements:
+        text.append(f"; {result.disagreements} times the oracles disagree", style="bold red")
+    if result.losses_reported:
+        text.append(f"; {result.losses_reported} times recovery reports a loss")
+    counts = (("crashes", result.trials_by_fault), ("events", result.events_by_kind), ("inside", result.marks))
+    for label, numbers in counts:
         if numbers:
             text.append(f"\n  {label}: " + ", ".join(f"{name} {number}" for name, number in numbers.items()))
     for failure in result.failures:
         text.append(f"\n  {failure.id} ({failure.oracle}): {failure.message}\n    {failure.command}")
     return text
+
+
+def campaign_tables(document: Mapping[str, Any]) -> Group:
+    """Gives the end of a campaign: its runs, controls, marks, failures and whether it is red."""
+    runs = Table(title=f"campaign {document['name']}")
+    for name in ("design", "domain", "workload"):
+        runs.add_column(name)
+    for name in ("threads", "runs", "trials", "violations"):
+        runs.add_column(name, justify="right")
+    for row in document["rows"]:
+        style = "bold red" if row["violations"] else ""
+        runs.add_row(*(_cell(row[column.header]) for column in runs.columns), style=style)
+    controls = Table(title="controls")
+    for name in ("name", "expects", "found", "violations", "trials"):
+        controls.add_column(name)
+    for control in document["controls"]:
+        style = "bold red" if control["found"] != control["expects"] else ""
+        controls.add_row(*(_cell(control[column.header]) for column in controls.columns), style=style)
+    marks = Table(title="marks")
+    marks.add_column("mark")
+    marks.add_column("crash points inside", justify="right")
+    for name, hits in document["marks"].items():
+        marks.add_row(name, _cell(hits), style="bold red" if name in document["marks_missed"] else "")
+    faults = ", ".join(f"{name} {number}" for name, number in document["trials_by_fault"].items())
+    text = Text(
+        f"{document['trials']} trials in {document['wall_s']:.0f} s ({faults}), "
+        f"{document['trials_per_s_per_core']:.0f} trials per second and core, "
+        f"up to {document['nested_depth_max']} recoveries failed in a row, "
+        f"{document['losses_reported']} losses reported, {document['disagreements']} disagreements"
+    )
+    for failure in document["failures"]:
+        text.append(f"\n  {failure['id']} ({failure['oracle']}): {failure['message']}\n    {failure['command']}")
+    if document["red"]:
+        for reason in document["red"]:
+            text.append(f"\nred: {reason}", style="bold red")
+    else:
+        text.append("\ngreen: every recovery is right, every control ended as expected", style="bold green")
+    return Group(runs, controls, marks, text)
 
 
 def difference_table(difference: Difference) -> Table:

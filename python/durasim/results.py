@@ -162,13 +162,15 @@ class CrashFailure(Document):
 
     Attributes:
         id: What `--replay` takes.
-        oracle: Who objected: the byte oracle, the guest's check, or recovery itself.
+        oracle: Who objected: `bytes`, `history`, `guest` or `recovery`, several joined by `+`.
+        disagreement: Whether other oracles looked at the same contents and had nothing to object.
         message: What was wrong.
         command: The command that replays this crash.
     """
 
     id: str
     oracle: str
+    disagreement: bool
     message: str
     command: str
 
@@ -188,9 +190,15 @@ class CrashResult(Document):
         threads: Threads of the guest.
         ops: Operations of the workload.
         points: Persist events of the run, each a possible crash point.
-        trials: Crashes tried, each recovered and checked.
-        violations: Crashes after which the promise was broken.
-        failures: The smallest failing crashes.
+        trials: Trials: each an image, its recovery, and what all oracles say.
+        trials_by_fault: Trials by what failed.
+        violations: Trials after which the promise was broken.
+        disagreements: Those of them in which oracles that looked at the same contents did not agree.
+        losses_reported: Trials in which energy ended early and recovery said so.
+        nested_depth_max: The most recoveries that failed in a row in one trial.
+        trials_per_s_per_core: Trials by the wall time of the crashed run and by the threads that judged.
+        judged_by: How many trials each oracle has judged.
+        failures: The first failing trials.
         events_by_kind: Persist events by kind.
         marks: Rare paths of the design by name, and how many crashes fell inside each.
         host: Cost on this computer.
@@ -208,7 +216,13 @@ class CrashResult(Document):
     ops: int | None
     points: int
     trials: int
+    trials_by_fault: Mapping[str, int]
     violations: int
+    disagreements: int
+    losses_reported: int
+    nested_depth_max: int
+    trials_per_s_per_core: float
+    judged_by: Mapping[str, int]
     failures: tuple[CrashFailure, ...]
     events_by_kind: Mapping[str, int]
     marks: Mapping[str, int]

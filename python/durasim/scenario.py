@@ -237,6 +237,13 @@ def machine_names() -> list[str]:
     return list(machine_rows())
 
 
+def workload_names() -> list[str]:
+    """Gives the names of all workloads."""
+    from durasim import toolchain  # noqa: PLC0415 - keeps the start-up of other commands short
+
+    return [info.name for info in toolchain.workloads()]
+
+
 def workload_info(name: str) -> WorkloadInfo:
     """Gives the description of the workload `name`.
 

@@ -180,27 +180,31 @@ def backends() -> list[BackendInfo]:
     return found
 
 
-def describe(workload: str, backend: str, *, planted: bool = False) -> dict[str, object]:
+def describe(workload: str, backend: str, *, history: bool = False, planted: bool = False) -> dict[str, object]:
     """What ``PROG --describe`` prints as JSON: name, description, backend and all arguments."""
     work, back = _find(workloads(), workload, "workload"), _find(backends(), backend, "backend")
+    extra = _extra_arguments(history, planted)
     return {
         "name": work.name,
         "description": work.description,
         "backend": back.name,
-        "arguments": [asdict(argument) for argument in _arguments_of(work, back, planted)],
+        "arguments": [asdict(argument) for argument in work.arguments + back.arguments + extra],
     }
 
 
-def _arguments_of(workload: WorkloadInfo, backend: BackendInfo, planted: bool) -> tuple[Argument, ...]:
-    return workload.arguments + backend.arguments + ((PLANTED_ARGUMENT,) if planted else ())
+def _extra_arguments(history: bool, planted: bool) -> tuple[Argument, ...]:
+    """The arguments that only some builds take."""
+    of_history = _read_arguments(guest_folder() / "workloads" / "history.toml") if history else ()
+    return of_history + ((PLANTED_ARGUMENT,) if planted else ())
 
 
-def arguments_header(workload: str, backend: str, *, planted: bool = False) -> str:
+def arguments_header(workload: str, backend: str, *, history: bool = False, planted: bool = False) -> str:
     """The text of ``durasim_arguments.h``: the table of arguments as C++ sees it (see guest/workloads/arguments.h)."""
-    about = describe(workload, backend, planted=planted)
+    about = describe(workload, backend, history=history, planted=planted)
     work, back = _find(workloads(), workload, "workload"), _find(backends(), backend, "backend")
+    extra = _extra_arguments(history, planted)
     fields, rows = [], []
-    for a in _arguments_of(work, back, planted):
+    for a in work.arguments + back.arguments + extra:
         field = a.name.replace("-", "_")
         if a.type == "u64":
             fields.append(f"    std::uint64_t {field} = {a.default}u;")
@@ -208,7 +212,8 @@ def arguments_header(workload: str, backend: str, *, planted: bool = False) -> s
             fields.append(f"    bool {field} = false;")
         else:
             fields.append(f"    const char* {field} = {_c_string(str(a.default))};")
-        commands = " | ".join("command_" + command.replace("-", "_") for command in a.commands)
+        names = (*a.commands, "dump") if history and a.commands == COMMANDS else a.commands
+        commands = " | ".join("command_" + command.replace("-", "_") for command in names)
         choices = _c_string("|" + "|".join(a.choices) + "|") if a.choices else "nullptr"
         default = "off" if a.type == "flag" else str(a.default)
         rows.append(
@@ -239,21 +244,23 @@ def build(
     backend: str,
     progress: Progress | None = None,
     *,
+    history: bool = False,
     planted: bool = False,
     rehearsals: bool = False,
 ) -> Path:
     """Builds a workload with a transaction runtime, unless that has been done before, and returns the executable.
 
-    With ``planted`` the runtime has the faults of ``guest/runtimes/planted`` and takes the name of one; with
-    ``rehearsals`` every transaction is taken back once before it commits. Both are for ``durasim crash --planted``.
+    With ``history`` it reports its operations and can dump its pool, as guest/include/durasim/history.h says. With
+    ``planted`` the runtime has the faults of ``guest/runtimes/planted`` and takes the name of one; with ``rehearsals``
+    every transaction is taken back once before it commits. These two are for ``durasim crash --planted``.
 
     Raises ToolchainError if either is unknown, there is no compiler, or the compiler refuses the source.
     """
     work, back = _find(workloads(), workload, "workload"), _find(backends(), backend, "backend")
-    variants = {"planted": planted, "rehearsals": rehearsals}
+    variants = {"history": history, "planted": planted, "rehearsals": rehearsals}
     chosen = [name for name, wanted in variants.items() if wanted]
     defines = (f"-D{back.define}", *(f"-DDURASIM_{name.upper()}" for name in chosen))
-    header = arguments_header(workload, backend, planted=planted)
+    header = arguments_header(workload, backend, history=history, planted=planted)
     return _build("-".join([work.name, back.name, *chosen]), work.source, header, defines, progress)
 
 

@@ -17,7 +17,7 @@ def _crash(row, workload, **options):
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["name"])
 def test_a_durable_row_survives_and_a_control_is_caught(row, workload):
     result = _crash(row, workload)
-    assert result.trials == min(150, result.points)
+    assert result.trials_by_fault["clean"] == min(150, result.points)
     if row["control"]:
         assert result.violations > 0
     else:
@@ -27,7 +27,7 @@ def test_a_durable_row_survives_and_a_control_is_caught(row, workload):
 @pytest.mark.parametrize("row", [row for row in ROWS if not row["control"]], ids=lambda row: row["name"])
 def test_every_persist_event_of_a_small_run_is_survived(row):
     result = _crash(row, "array-swap", ops=2, points="all", workload_args={"populate": 4})
-    assert result.trials == result.points
+    assert result.trials_by_fault["clean"] == result.points
     assert result.failures == ()
 
 
@@ -43,7 +43,7 @@ def test_a_domain_it_does_not_tolerate_is_refused(row):
 def test_a_row_keeps_its_promise_on_each_domain_it_tolerates(row, workload):
     for domain in row["domains"][1:]:
         result = _crash(row, workload, domain=domain, points=100)
-        assert result.trials == min(100, result.points)
+        assert result.trials_by_fault["clean"] == min(100, result.points)
         assert (result.violations > 0) == row["control"], domain
         if row["control"] or workload == "false-sharing":
             # What becomes of lines that threads share is in test_threads.py.

@@ -77,6 +77,17 @@ def test_results_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     )
 
 
+def test_builds_with_a_history_are_programs_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _fake_compiler(tmp_path, monkeypatch)
+    plain, reporting = TOOLCHAIN.build("btree", "markers"), TOOLCHAIN.build("btree", "markers", history=True)
+    assert reporting.name.startswith("btree-markers-history-")
+    assert plain != reporting == TOOLCHAIN.build("btree", "markers", history=True)
+    names = [argument["name"] for argument in TOOLCHAIN.describe("btree", "markers", history=True)["arguments"]]
+    assert "dump" in names
+    header = TOOLCHAIN.arguments_header("btree", "markers", history=True)
+    assert "command_dump" in header and "command_dump" not in TOOLCHAIN.arguments_header("btree", "markers")
+
+
 def test_compile_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _fake_compiler(tmp_path, monkeypatch)
     good, bad = tmp_path / "good.cpp", tmp_path / "bad.cpp"

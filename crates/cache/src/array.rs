@@ -301,17 +301,22 @@ impl CacheArray {
         self.order.choose(candidates, |way| meta[way].age).map(|way| Slot((first + way) as u32))
     }
 
-    /// The tags and ranks of the set of `line`, as `Durability::victim` takes them: rank 0 is the least recently used
-    /// (or any, where lines leave at random), `u32::MAX` marks pinned, free and missing ways.
-    pub fn set_view(&mut self, line: LineAddr, pinned: &[LineAddr], tags: &mut Vec<LineTag>, ranks: &mut Vec<u32>) {
+    /// The tags of the set of `line`, as `Durability::victim` takes them.
+    pub fn set_tags(&self, line: LineAddr, tags: &mut Vec<LineTag>) {
+        let meta = self.meta.of_set(self.first_slot(line), self.ways);
+        tags.clear();
+        tags.extend(meta.iter().map(|meta| meta.tag));
+    }
+
+    /// The ranks of the set of `line`, as `Durability::victim` takes them: rank 0 is the least recently used (or any, where
+    /// lines leave at random), `u32::MAX` marks pinned, free and missing ways.
+    pub fn set_ranks(&mut self, line: LineAddr, pinned: &[LineAddr], ranks: &mut Vec<u32>) {
         let first = self.first_slot(line);
         let existing = self.ways_of(line);
         let lines = self.lines.of_set(first, self.ways);
         let meta = self.meta.of_set(first, self.ways);
-        tags.clear();
         ranks.clear();
         for way in 0..self.ways {
-            tags.push(meta[way].tag);
             let fixed = way >= existing || lines[way] == EMPTY || pinned.iter().any(|p| p.0 == lines[way]);
             let older = (0..existing).filter(|&w| meta[w].age < meta[way].age).count();
             ranks.push(if fixed { u32::MAX } else { older as u32 });
@@ -348,15 +353,15 @@ impl CacheArray {
         aged.into_iter().map(|(_, line)| LineAddr(line)).collect()
     }
 
-    /// Feeds lines, data and ages into a digest.
-    pub fn digest(&self, hasher: &mut dyn Hasher) {
+    /// Feeds lines, data, ages and what is `live` of their tags into a digest.
+    pub fn digest(&self, hasher: &mut dyn Hasher, live: impl Fn(LineTag) -> LineTag) {
         for slot in self.slots() {
             let at = slot.0 as usize;
             hasher.write_u64(at as u64);
             let meta = self.meta.get(at);
             hasher.write_u64(*self.lines.get(at));
             hasher.write_u64(meta.age);
-            hasher.write_u64(meta.tag.0);
+            hasher.write_u64(live(meta.tag).0);
             hasher.write_u64(u64::from(meta.dirty) | u64::from(meta.exclusive) << 1);
             hasher.write(self.data.get(at));
         }
@@ -408,7 +413,8 @@ mod tests {
         assert_eq!(oldest(&[LineAddr(1)]), Some(2));
         assert_eq!(oldest(&[LineAddr(0), LineAddr(1), LineAddr(2)]), None);
         let (mut tags, mut ranks) = (Vec::new(), Vec::new());
-        a.set_view(LineAddr(9), &[LineAddr(2)], &mut tags, &mut ranks);
+        a.set_tags(LineAddr(9), &mut tags);
+        a.set_ranks(LineAddr(9), &[LineAddr(2)], &mut ranks);
         assert_eq!(ranks, [2, 0, u32::MAX]);
     }
 

@@ -16,7 +16,7 @@ pub(crate) struct Column<T> {
 /// Pages of equal size, the last of which may be longer than what is used of it.
 #[derive(Clone, Debug)]
 struct Pages<T> {
-    pages: Vec<Page<T>>,
+    pages: Vec<Page<[T]>>,
     slots: usize,
     slots_per_page: u32,
     /// 2^64 / slots_per_page, rounded up: multiplying by it divides any u32 exactly (Lemire, Kaser, Kurz, "Faster

@@ -178,7 +178,8 @@ fn check(array: &CacheArray, model: &Model) {
     let (mut tags, mut ranks) = (Vec::new(), Vec::new());
     for resident in by_age {
         let line = resident.version.line;
-        drained.set_view(line, &[], &mut tags, &mut ranks);
+        drained.set_tags(line, &mut tags);
+        drained.set_ranks(line, &[], &mut ranks);
         let occupied_ranks = ranks.iter().copied().filter(|&rank| rank != u32::MAX);
         let way = ranks.iter().position(|&rank| Some(rank) == occupied_ranks.clone().min()).expect("the set holds it");
         let slot = drained.slot_of_way(line, way);

@@ -21,7 +21,7 @@ fn full(ways: u32, missing_way_period: u32, seed: u64) -> CacheArray {
 
 fn digest(array: &CacheArray) -> String {
     let mut digest = Digest::default();
-    array.digest(&mut digest);
+    array.digest(&mut digest, |tag| tag);
     digest.hex()
 }
 
@@ -66,17 +66,20 @@ proptest! {
         let mut array = full(ways, missing, seed);
         let (mut tags, mut ranks) = (Vec::new(), Vec::new());
         for set in 0..2 {
-            array.set_view(LineAddr(set), &[], &mut tags, &mut ranks);
+            array.set_tags(LineAddr(set), &mut tags);
+            array.set_ranks(LineAddr(set), &[], &mut ranks);
             let usual = ranks.clone();
             let lru = {
                 let mut by_age = CacheArray::new(*array.geometry());
                 array.slots().map(|slot| array.version(slot)).for_each(|version| { by_age.insert(version, 0); });
-                by_age.set_view(LineAddr(set), &[], &mut tags, &mut ranks);
+                by_age.set_tags(LineAddr(set), &mut tags);
+                by_age.set_ranks(LineAddr(set), &[], &mut ranks);
                 ranks.clone()
             };
             let sorted = |ranks: &[u32]| { let mut ranks = ranks.to_vec(); ranks.sort_unstable(); ranks };
             prop_assert_eq!(sorted(&usual), sorted(&lru));
-            array.set_view(LineAddr(set), &[LineAddr(2 * pin + set)], &mut tags, &mut ranks);
+            array.set_tags(LineAddr(set), &mut tags);
+            array.set_ranks(LineAddr(set), &[LineAddr(2 * pin + set)], &mut ranks);
             for way in 0..ways as usize {
                 prop_assert_eq!(ranks[way] == u32::MAX, lru[way] == u32::MAX || tags[way] == LineTag(pin) && way as u64 == pin);
             }
@@ -96,7 +99,8 @@ fn every_candidate_has_the_same_chance() {
     let mut first = [0_u32; 4];
     let (mut tags, mut ranks) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
-        array.set_view(LineAddr(0), &pinned, &mut tags, &mut ranks);
+        array.set_tags(LineAddr(0), &mut tags);
+        array.set_ranks(LineAddr(0), &pinned, &mut ranks);
         // A design that may choose among the ways 0 and 3 alone takes the lower rank.
         first[if ranks[0] < ranks[3] { 0 } else { 3 }] += 1;
     }

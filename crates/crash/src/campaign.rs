@@ -1,43 +1,21 @@
-//! A campaign over the crash points of one run: one run counts the persist events, a second one is crashed.
+//! A campaign over the crash points of one run: one life counts the persist events, a second one is crashed at them. The
+//! machine is not disturbed and nothing is run again: the image of a crash shares its pages with the machine, which goes
+//! on; recoveries and checks work on the images, on other threads.
 
-use crate::byte_oracle::ByteOracle;
-use crate::order::{Checking, OrderChecker};
+use crate::case::{Blow, Case};
+use crate::life::{Marksman, Shot, Survey, shoot, survey};
 use crate::result::{CrashResult, Failure};
-use crate::trial::{Judge, Objection, Trial};
+use crate::schedule::{Attempt, Fault, Points, schedule};
+use crate::trial::{Judge, Outcome, Shared};
 use durasim_design::{Backend, CrashImage, Row};
-use durasim_machine::{
-    Captured, Ending, Host, Machine, Observer, Output, Prepared, RunRequest, Stream, System, prepare,
-};
-use durasim_types::{
-    ConfigError, DataRange, Error, EventKind, GuestFault, Journal, Pages, PersistEvent, Rng, TxId, Write,
-};
+use durasim_machine::{Host, Prepared, RunRequest, System, prepare};
+use durasim_types::{ConfigError, Error, EventKind, PersistEvent, Rng};
 use serde::{Deserialize, Serialize};
-use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex};
-use std::time::Instant;
-
-/// Which persist events a campaign crashes at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Points {
-    /// So many, drawn by the seed.
-    Some(u64),
-    /// Every one.
-    All(All),
-}
-
-/// The word `all`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum All {
-    /// `all`.
-    All,
-}
+use std::time::{Duration, Instant};
 
 /// A campaign over one run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -47,25 +25,43 @@ pub struct CrashRequest {
     pub run: RunRequest,
     /// The crash points.
     pub points: Points,
-    /// One crash point instead, as a failure names it.
+    /// What can go wrong at each of them.
+    pub faults: BTreeSet<Fault>,
+    /// Of failures that can end in many ways (torn, reorder, energy), so many are drawn at each crash point; all, if there
+    /// are no more.
+    pub variants: u64,
+    /// One trial instead, as a failure names it.
     #[serde(default)]
     pub replay: Option<String>,
     /// The planted fault that the row's hardware has, if it shall have one.
     #[serde(default)]
     pub planted: Option<String>,
-    /// The program that recovers and checks.
-    pub elf_recover: PathBuf,
-    /// Its arguments for recovery.
+    /// Whether the program reports its operations, and its check dumps what it finds.
+    pub history: bool,
+    /// Arguments of the program's recovery.
     pub recover_args: Vec<String>,
     /// Its arguments for recovery and check.
     pub check_args: Vec<String>,
+    /// Its arguments for work after a crash.
+    pub again_args: Vec<String>,
+    /// Threads of the host that judge; `None`: one for each of its cores.
+    #[serde(default)]
+    pub workers: Option<usize>,
 }
 
 /// Failures that a result lists.
 const FAILURES_MAX: usize = 20;
 
-/// Runs a campaign. `progress` hears of trials done and to do; answering false ends the campaign early, as does `stop`
-/// from another thread, which is looked at during the runs too.
+/// A crash point with what was left there.
+struct Batch {
+    attempt: Attempt,
+    shots: Vec<Shot>,
+}
+
+type Tried = Vec<(Case, Outcome)>;
+
+/// Runs a campaign. `progress` hears of crash points done and to do; answering false ends the campaign early, as does
+/// `stop` from another thread, which is looked at during the runs too.
 ///
 /// # Errors
 /// As from a run; a workload that fails without any crash; and a campaign stopped before its first crash.
@@ -79,285 +75,262 @@ pub fn crash(
     if request.run.functional {
         return Err(ConfigError::new("functional", "a functional run has no persist events to crash at").into());
     }
+    let case: Option<Case> = match &request.replay {
+        Some(text) => Some(text.parse().map_err(|problem: String| ConfigError::new("replay", problem))?),
+        None => None,
+    };
     let mut prepared = prepare(&request.run, registry)?;
     if let Some(planted) = &request.planted {
         prepared.plan = prepared.plan.plant(planted)?;
     }
-    let counted = count(&prepared, &request.run, stop)?;
-    let points = choose(request, counted.events)?;
-    let trials_total = points.len() as u64;
-
-    let has_guest_recovery = prepared.plan.row.backend != Backend::Markers;
-    let judge = Judge {
-        prepared: &prepared,
-        recover_args: has_guest_recovery.then_some(request.recover_args.as_slice()),
-        check_args: &request.check_args,
-        files: &counted.files,
-    };
-    let workers = std::thread::available_parallelism().map_or(1, |n| n.get());
-    let (trial_sender, trial_receiver) = sync_channel::<Trial>(2 * workers);
-    let trial_receiver = Mutex::new(trial_receiver);
-    let (verdict_sender, verdict_receiver) = sync_channel::<(u64, Option<Objection>)>(64);
-    let marks = Arc::new(Mutex::new(BTreeMap::new()));
-
-    let (ran, verdicts) = std::thread::scope(|scope| {
-        for _ in 0..workers {
-            let verdicts = verdict_sender.clone();
-            let (judge, trials) = (&judge, &trial_receiver);
-            scope.spawn(move || work(judge, trials, &verdicts, stop));
-        }
-        drop(verdict_sender);
-        let (prepared, marks) = (&prepared, marks.clone());
-        let runner = scope.spawn(move || run_crashed(prepared, points, trial_sender, marks, stop));
-        let verdicts = collect(&verdict_receiver, trials_total, progress, stop);
-        (runner.join().expect("the run does not panic"), verdicts)
-    });
-    let instructions = ran?;
-
-    let failures: Vec<Failure> = verdicts
-        .iter()
-        .filter_map(|(event, objection)| {
-            let (oracle, message) = objection.clone()?;
-            Some(Failure { id: format!("e{event}"), oracle: oracle.into(), message, command: String::new() })
-        })
-        .collect();
-    let marks = marks.lock().expect("no thread panicked with the marks").clone();
-    Ok(CrashResult {
-        schema: "durasim-crash/1".into(),
-        durasim_version: env!("CARGO_PKG_VERSION").into(),
-        design: prepared.plan.row.name.into(),
-        workload: request.run.workload.clone(),
-        machine: prepared.config.name.clone(),
-        domain: prepared.plan.domain.name().into(),
-        seed: request.run.seed,
-        threads: request.run.threads,
-        ops: request.run.ops,
-        points: counted.events,
-        trials: verdicts.len() as u64,
-        violations: failures.len() as u64,
-        failures: failures.into_iter().take(FAILURES_MAX).collect(),
-        events_by_kind: EventKind::ALL.iter().zip(counted.kinds).map(|(k, n)| (k.name().to_owned(), n)).collect(),
-        marks,
-        host: Host::new(counted.instructions + instructions, started.elapsed()),
-        stats: counted.stats,
-    })
+    let survey = survey(&prepared, request.run.max_instructions, stop)?;
+    let attempts = schedule(request.points, &request.faults, case.as_ref(), request.run.seed, &survey)?;
+    let crashing = Instant::now();
+    let campaign = Campaign { request, prepared: &prepared, survey: &survey, stop };
+    let workers = request.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()));
+    let (instructions, marks, tried) = campaign.run(attempts, workers.max(1), progress)?;
+    let mut result = CrashResult::of(&prepared, &request.run, &survey, tried, FAILURES_MAX);
+    result.marks = marks;
+    result.set_speed(crashing.elapsed(), workers);
+    result.host = Host::new(survey.instructions + instructions, started.elapsed());
+    Ok(result)
 }
 
-/// Keeps what the program writes, and stops it when the campaign is to end.
-struct Interruptible<'a> {
-    captured: Captured,
+struct Campaign<'a> {
+    request: &'a CrashRequest,
+    prepared: &'a Prepared,
+    survey: &'a Survey,
     stop: &'a AtomicBool,
 }
 
-impl Output for Interruptible<'_> {
-    fn write(&mut self, stream: Stream, bytes: &[u8]) {
-        self.captured.write(stream, bytes);
-    }
+impl Campaign<'_> {
+    fn run(
+        &self,
+        attempts: BTreeMap<u64, Attempt>,
+        workers: usize,
+        progress: &mut (dyn FnMut(u64, u64) -> bool + Send),
+    ) -> Result<(u64, BTreeMap<String, u64>, Tried), Error> {
+        let points_total = attempts.len() as u64;
+        let has_guest_recovery = self.prepared.plan.row.backend != Backend::Markers;
+        let shared = Shared {
+            prepared: self.prepared,
+            recover_args: has_guest_recovery.then_some(self.request.recover_args.as_slice()),
+            check_args: &self.request.check_args,
+            again_args: &self.request.again_args,
+            files: self.survey.files.as_ref().expect("a survey has come to its end"),
+            history: self.request.history.then_some(&self.survey.history),
+            stop: self.stop,
+        };
+        let (batch_sender, batch_receiver) = sync_channel::<Batch>(2 * workers);
+        let batch_receiver = Mutex::new(batch_receiver);
+        let (tried_sender, tried_receiver) = sync_channel::<Tried>(64);
+        let crasher =
+            Crasher { attempts, variants: self.request.variants, batches: batch_sender, marks: BTreeMap::new() };
+        let first = Judge::new(shared)?;
+        let mut judges: Vec<Judge<'_>> = (1..workers).map(|_| first.clone()).collect();
+        judges.push(first);
 
-    fn stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
-}
-
-/// The run as it is without a crash.
-struct Counted {
-    events: u64,
-    kinds: [u64; EventKind::COUNT],
-    instructions: u64,
-    files: durasim_machine::PmemPool,
-    stats: durasim_types::Stats,
-}
-
-fn count(prepared: &Prepared, request: &RunRequest, stop: &AtomicBool) -> Result<Counted, Error> {
-    let mut machine = Machine::new(&prepared.config, &prepared.plan, &prepared.program)?;
-    let order = Arc::new(Mutex::new(OrderChecker::default()));
-    machine.system_mut().observe(Box::new(Checking(order.clone())));
-    let mut output = Interruptible { captured: Captured::default(), stop };
-    let ending = machine.run(request.max_instructions, &mut output)?;
-    if let Some(objection) = order.lock().expect("nobody panics with the checker").objection() {
-        let what = format!("its persist events come in an order that no hardware could produce: {objection}");
-        return Err(Error::Stuck { cycle: machine.cycle(), what });
-    }
-    if stop.load(Ordering::Relaxed) {
-        return Err(ConfigError::new("campaign", "stopped before its first crash").into());
-    }
-    if ending != Ending::Exited(0) {
-        let said = output.captured.text().lines().last().unwrap_or("it said nothing").to_owned();
-        let what = format!("the workload fails without any crash ({ending:?}): {said}");
-        return Err(GuestFault { pc: 0, what, last_syscall: None }.into());
-    }
-    Ok(Counted {
-        events: machine.system().event_count(),
-        kinds: machine.system().event_kinds(),
-        instructions: machine.instructions(),
-        files: machine.pool().clone(),
-        stats: machine.system().stats(),
-    })
-}
-
-/// The crash points: distinct numbers of persist events.
-fn choose(request: &CrashRequest, events: u64) -> Result<BTreeSet<u64>, ConfigError> {
-    if let Some(replay) = &request.replay {
-        let number = replay.strip_prefix('e').and_then(|n| n.parse::<u64>().ok());
-        let number = number.filter(|n| (1..=events).contains(n)).ok_or_else(|| {
-            ConfigError::new(
-                "replay",
-                format!("'{replay}' is not one of e1 to e{events}, the persist events of this run"),
-            )
-        })?;
-        return Ok(BTreeSet::from([number]));
-    }
-    match request.points {
-        Points::Some(n) if n < events => {
-            let mut rng = Rng::new(request.run.seed ^ 0x6372_6173_6800);
-            let mut points = BTreeSet::new();
-            while (points.len() as u64) < n {
-                points.insert(1 + rng.below(events));
+        let (ran, tried) = std::thread::scope(|scope| {
+            for judge in &mut judges {
+                let (sender, receiver) = (tried_sender.clone(), &batch_receiver);
+                scope.spawn(move || work(judge, receiver, &sender, self.stop));
             }
-            Ok(points)
-        }
-        _ => Ok((1..=events).collect()),
+            drop(tried_sender);
+            let runner = scope.spawn(move || {
+                // The crasher goes with this thread: workers end when nobody can send them anything any more.
+                shoot(self.prepared, &self.prepared.program, crasher, None, self.stop)
+                    .map(|(n, crasher)| (n, crasher.marks))
+            });
+            let tried = collect(&tried_receiver, points_total, progress, self.stop);
+            (runner.join().expect("the run does not panic"), tried)
+        });
+        let (instructions, marks) = ran?;
+        Ok((instructions, marks, tried))
     }
 }
 
-fn work(
-    judge: &Judge<'_>,
-    trials: &Mutex<Receiver<Trial>>,
-    verdicts: &SyncSender<(u64, Option<Objection>)>,
-    stop: &AtomicBool,
-) {
+fn work(judge: &mut Judge<'_>, batches: &Mutex<Receiver<Batch>>, tried: &SyncSender<Tried>, stop: &AtomicBool) {
     loop {
-        let next = trials.lock().expect("no thread panics while it waits").recv();
-        let Ok(trial) = next else { return };
+        let next = batches.lock().expect("no thread panics while it waits").recv();
+        let Ok(Batch { attempt, shots }) = next else { return };
         if stop.load(Ordering::Relaxed) {
             continue;
         }
-        let event = trial.event;
-        // A recovery that panics has failed like one that comes to a wrong end; the campaign goes on.
-        let judged = catch_unwind(AssertUnwindSafe(|| judge.objection(trial)));
-        let objection = judged.unwrap_or_else(|panic| Some(("panic", text_of(&*panic))));
-        if verdicts.send((event, objection)).is_err() {
+        let judge_one = |shot: Shot| match &attempt {
+            Attempt::Draw { faults, seed } => judge.explore(shot, faults, *seed),
+            Attempt::Replay(case) => judge.replay(shot, case),
+        };
+        if tried.send(shots.into_iter().flat_map(judge_one).collect()).is_err() {
             return;
         }
     }
 }
 
-/// What a panic said.
-fn text_of(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it gave no reason").to_owned()
-}
-
 fn collect(
-    verdicts: &Receiver<(u64, Option<Objection>)>,
+    receiver: &Receiver<Tried>,
     total: u64,
     progress: &mut (dyn FnMut(u64, u64) -> bool + Send),
     stop: &AtomicBool,
-) -> BTreeMap<u64, Option<Objection>> {
-    let mut all = BTreeMap::new();
-    while let Ok((event, objection)) = verdicts.recv() {
-        all.insert(event, objection);
-        if !progress(all.len() as u64, total) {
+) -> Tried {
+    let mut all = Vec::new();
+    let mut done = 0;
+    while let Ok(tried) = receiver.recv() {
+        all.extend(tried);
+        done += 1;
+        if !progress(done, total) {
             stop.store(true, Ordering::Relaxed);
         }
     }
+    // Workers finish in any order.
+    all.sort_by(|(a, _), (b, _)| a.cmp(b));
     all
 }
 
-/// A journal that the observer can look into.
-struct Shared(Arc<Mutex<ByteOracle>>);
-
-impl Shared {
-    fn with(&self, act: impl FnOnce(&mut ByteOracle)) {
-        act(&mut self.0.lock().expect("nobody panics with the oracle"));
-    }
-}
-
-impl Journal for Shared {
-    fn data_range(&mut self, range: DataRange) {
-        self.with(|o| o.data_range(range));
-    }
-    fn begin(&mut self, tx: TxId) {
-        self.with(|o| o.begin(tx));
-    }
-    fn store(&mut self, tx: Option<TxId>, write: Write) {
-        self.with(|o| o.store(tx, write));
-    }
-    fn committing(&mut self, tx: TxId) {
-        self.with(|o| o.committing(tx));
-    }
-    fn acknowledged(&mut self, tx: TxId) {
-        self.with(|o| o.acknowledged(tx));
-    }
-    fn aborted(&mut self, tx: TxId) {
-        self.with(|o| o.aborted(tx));
-    }
-}
-
-/// Takes an image at each crash point. It is judged against what is acknowledged just before the next event, so it
-/// waits until that event comes.
+/// Takes the images of the crash points.
 struct Crasher {
-    points: BTreeSet<u64>,
-    oracle: Arc<Mutex<ByteOracle>>,
-    pending: Option<(u64, CrashImage)>,
-    trials: SyncSender<Trial>,
-    marks: Arc<Mutex<BTreeMap<String, u64>>>,
+    attempts: BTreeMap<u64, Attempt>,
+    variants: u64,
+    batches: SyncSender<Batch>,
+    marks: BTreeMap<String, u64>,
 }
 
 impl Crasher {
-    /// Sends the pending image off; false if nobody takes it.
-    fn release(&mut self) -> bool {
-        let Some((event, image)) = self.pending.take() else { return true };
-        let oracle = self.oracle.lock().expect("nobody panics with the oracle").clone();
-        self.trials.send(Trial { event, image, oracle }).is_ok()
+    /// The failures to try at this point.
+    fn blows(&self, attempt: &Attempt, system: &System) -> Vec<(Blow, CrashImage)> {
+        let cut = |blow: Blow| system.power_cut(&blow.power_cut());
+        let (faults, seed) = match attempt {
+            Attempt::Replay(case) => return vec![(case.blow, cut(case.blow).image)],
+            Attempt::Draw { faults, seed } => (faults, *seed),
+        };
+        let mut rng = Rng::new(seed ^ 0x626c_6f77);
+        let clean = cut(Blow::Clean);
+        let flushed_bytes = clean.flushed_bytes;
+        let mut shots = vec![(Blow::Clean, clean.image)];
+        let mut others = |ways: u64, blow: fn(u64) -> Blow| {
+            shots.extend(some_of(ways, self.variants, &mut rng).into_iter().map(blow).map(|b| (b, cut(b).image)));
+        };
+        if faults.contains(&Fault::Torn) || faults.contains(&Fault::Reorder) {
+            let chances = system.chances();
+            if faults.contains(&Fault::Torn) && chances.torn > 1 {
+                others(chances.torn, Blow::Torn);
+            }
+            if faults.contains(&Fault::Reorder) && chances.reorder > 1 {
+                others(chances.reorder, Blow::Reorder);
+            }
+        }
+        if faults.contains(&Fault::Energy) {
+            others(flushed_bytes / 8, |words| Blow::Energy(8 * words));
+        }
+        shots
     }
 }
 
-impl Observer for Crasher {
-    fn event(&mut self, event: &PersistEvent, system: &System) -> bool {
-        if !self.release() {
-            return false;
+/// `n` different numbers below `ways`, or all of them.
+fn some_of(ways: u64, n: u64, rng: &mut Rng) -> BTreeSet<u64> {
+    if ways <= n {
+        return (0..ways).collect();
+    }
+    let mut drawn = BTreeSet::new();
+    while (drawn.len() as u64) < n {
+        drawn.insert(rng.below(ways));
+    }
+    drawn
+}
+
+impl Marksman for Crasher {
+    fn aim(&mut self, event: &PersistEvent, system: &System) -> Option<Vec<(Blow, CrashImage)>> {
+        let (last, _) = self.attempts.last_key_value()?;
+        if event.number > *last {
+            return None;
         }
-        if self.points.remove(&event.number) {
-            let (image, complete) = system.crash_image(u64::MAX);
-            complete.expect("unlimited energy suffices");
-            let mut marks = self.marks.lock().expect("nobody panics with the marks");
-            *marks.entry(event.kind.name().to_owned()).or_default() += 1;
-            system.marks(&mut |mark| *marks.entry(mark.to_owned()).or_default() += 1);
-            self.pending = Some((event.number, image));
-        }
-        // Behind the last point only the acknowledgements up to the next event are of interest.
-        !self.points.is_empty() || self.pending.is_some()
+        let Some(attempt) = self.attempts.get(&event.number) else { return Some(Vec::new()) };
+        system.marks(&mut |mark| *self.marks.entry(mark.to_owned()).or_default() += 1);
+        Some(self.blows(attempt, system))
+    }
+
+    fn hit(&mut self, shots: Vec<Shot>) -> bool {
+        let Some(first) = shots.first() else { return true };
+        let attempt = self.attempts.remove(&first.event).expect("shots are taken at crash points");
+        self.batches.send(Batch { attempt, shots }).is_ok()
     }
 }
 
-/// Runs the program once more and hands out images; the number of instructions.
-fn run_crashed(
-    prepared: &Prepared,
-    points: BTreeSet<u64>,
-    trials: SyncSender<Trial>,
-    marks: Arc<Mutex<BTreeMap<String, u64>>>,
-    stop: &AtomicBool,
-) -> Result<u64, Error> {
-    let mut machine = Machine::new(&prepared.config, &prepared.plan, &prepared.program)?;
-    let initial = match &prepared.program.pool {
-        Some(pool) => pool.pages.clone(),
-        None => Pages::new(durasim_machine::PMEM_BASE, prepared.config.pmem.capacity_mib << 20),
-    };
-    let oracle = Arc::new(Mutex::new(ByteOracle::new(initial)));
-    machine.system_mut().keep_journal(Box::new(Shared(oracle.clone())));
-    let crasher = Arc::new(Mutex::new(Crasher { points, oracle, pending: None, trials, marks }));
-    machine.system_mut().observe(Box::new(Watching(crasher.clone())));
-    machine.run(None, &mut Interruptible { captured: Captured::default(), stop })?;
-    crasher.lock().expect("nobody panics with the crasher").release();
-    Ok(machine.instructions())
+/// Persist events by the names of their kinds.
+pub(crate) fn by_kind(kinds: &[EventKind]) -> BTreeMap<String, u64> {
+    let mut counts: BTreeMap<String, u64> = EventKind::ALL.iter().map(|kind| (kind.name().to_owned(), 0)).collect();
+    for kind in kinds {
+        *counts.entry(kind.name().to_owned()).or_default() += 1;
+    }
+    counts
 }
 
-/// The observer that the machine owns, while the campaign keeps the crasher for the end of the run.
-struct Watching(Arc<Mutex<Crasher>>);
+impl CrashResult {
+    /// What the trials showed.
+    fn of(prepared: &Prepared, run: &RunRequest, survey: &Survey, tried: Tried, failures_max: usize) -> CrashResult {
+        let mut trials_by_fault: BTreeMap<String, u64> = BTreeMap::new();
+        let mut judged_by: BTreeMap<String, u64> = BTreeMap::new();
+        let (mut failures, mut violations, mut disagreements, mut losses_reported, mut depth) =
+            (Vec::new(), 0, 0, 0, 0);
+        let trials = tried.len() as u64;
+        for (case, outcome) in tried {
+            *trials_by_fault.entry(case.fault_name().into()).or_default() += 1;
+            depth = depth.max(case.depth());
+            losses_reported += u64::from(outcome.reported_loss.is_some());
+            for oracle in &outcome.judged {
+                *judged_by.entry(oracle.name().to_owned()).or_default() += 1;
+            }
+            if outcome.objections.is_empty() {
+                continue;
+            }
+            violations += 1;
+            disagreements += u64::from(outcome.is_disagreement());
+            if failures.len() < failures_max {
+                failures.push(Failure::of(&case, &outcome));
+            }
+        }
+        CrashResult {
+            schema: "durasim-crash/2".into(),
+            durasim_version: env!("CARGO_PKG_VERSION").into(),
+            design: prepared.plan.row.name.into(),
+            workload: run.workload.clone(),
+            machine: prepared.config.name.clone(),
+            domain: prepared.plan.domain.name().into(),
+            seed: run.seed,
+            threads: run.threads,
+            ops: run.ops,
+            points: survey.events(),
+            trials,
+            trials_by_fault,
+            violations,
+            disagreements,
+            losses_reported,
+            nested_depth_max: depth,
+            trials_per_s_per_core: 0.0,
+            judged_by,
+            failures,
+            events_by_kind: by_kind(&survey.kinds),
+            marks: BTreeMap::new(),
+            host: Host::new(0, Duration::ZERO),
+            stats: survey.stats.clone(),
+        }
+    }
 
-impl Observer for Watching {
-    fn event(&mut self, event: &PersistEvent, system: &System) -> bool {
-        self.0.lock().expect("nobody panics with the crasher").event(event, system)
+    fn set_speed(&mut self, elapsed: Duration, workers: usize) {
+        self.trials_per_s_per_core = self.trials as f64 / elapsed.as_secs_f64() / workers as f64;
+    }
+}
+
+impl Failure {
+    fn of(case: &Case, outcome: &Outcome) -> Failure {
+        let names: Vec<&str> = outcome.objections.keys().map(|oracle| oracle.name()).collect();
+        let texts: Vec<String> =
+            outcome.objections.iter().map(|(oracle, what)| format!("{}: {what}", oracle.name())).collect();
+        Failure {
+            id: case.to_string(),
+            oracle: names.join("+"),
+            disagreement: outcome.is_disagreement(),
+            message: texts.join("; "),
+            command: String::new(),
+        }
     }
 }

@@ -1,16 +1,20 @@
 //! The crash laboratory: a run is crashed at numbered persist events, each image is recovered, and oracles judge what
 //! came back.
-//!
-//! The run is not disturbed: at a crash point the durable state is copied (pages are shared, not copied) and the
-//! machine goes on; recovery and checks work on the copy, on other threads.
 
 mod byte_oracle;
 mod campaign;
+mod case;
+mod history;
+mod life;
 mod order;
 mod result;
+mod schedule;
 mod trial;
 
 pub use byte_oracle::{ByteOracle, Verdict};
-pub use campaign::{CrashRequest, Points, crash};
+pub use campaign::{CrashRequest, crash};
+pub use case::{Blow, Case, Then};
+pub use history::{Dump, HistoryOracle, HistoryRecorder, Position};
 pub use order::OrderChecker;
 pub use result::{CrashResult, Failure};
+pub use schedule::{All, Fault, Points};

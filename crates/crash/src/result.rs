@@ -8,10 +8,12 @@ use std::collections::BTreeMap;
 /// A crash after which the promise was broken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// What `--replay` takes: the number of the persist event, as `eN`.
+    /// What `--replay` takes.
     pub id: String,
-    /// Who objected: `bytes`, `guest`, `recovery`.
+    /// Who objected: `bytes`, `history`, `guest`, `recovery`, several joined by `+`.
     pub oracle: String,
+    /// Whether other oracles looked at the same contents and had nothing to object.
+    pub disagreement: bool,
     /// What was wrong.
     pub message: String,
     /// The command that replays it; the front end fills it in.
@@ -41,15 +43,28 @@ pub struct CrashResult {
     pub ops: Option<u64>,
     /// Persist events of the run.
     pub points: u64,
-    /// Crashes tried.
+    /// Trials: each an image, its recovery, and what all oracles say.
     pub trials: u64,
-    /// Crashes after which the promise was broken.
+    /// Trials by what failed: `clean`, `torn`, `reorder`, `energy`, `nested`, `twice`.
+    pub trials_by_fault: BTreeMap<String, u64>,
+    /// Trials after which the promise was broken.
     pub violations: u64,
-    /// The first failing crashes, by event.
+    /// Those of them in which oracles that looked at the same contents did not agree.
+    pub disagreements: u64,
+    /// Trials in which energy ended early and recovery said so.
+    pub losses_reported: u64,
+    /// The most recoveries that failed in a row in one trial.
+    pub nested_depth_max: u64,
+    /// Trials by the wall time of the crashed run and its judging, and by threads of the host that judged.
+    pub trials_per_s_per_core: f64,
+    /// How many trials each oracle has judged. Of a recovery that was cut, nobody judges what it comes to if that is the
+    /// same as without the cut.
+    pub judged_by: BTreeMap<String, u64>,
+    /// The first failing trials, by event.
     pub failures: Vec<Failure>,
     /// Persist events by kind.
     pub events_by_kind: BTreeMap<String, u64>,
-    /// Rare situations of the design, and how many crashes fell into each.
+    /// Rare situations of the design and the machine, and how many crash points fell into each.
     pub marks: BTreeMap<String, u64>,
     /// Cost on the host.
     pub host: Host,

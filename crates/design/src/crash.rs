@@ -79,12 +79,13 @@ impl CrashView<'_> {
 pub struct CrashSink<'a> {
     image: &'a mut CrashImage,
     budget_bytes: u64,
+    bytes_written: u64,
 }
 
 impl<'a> CrashSink<'a> {
     /// A sink into `image` that can save `budget_bytes` more bytes.
     pub fn new(image: &'a mut CrashImage, budget_bytes: u64) -> Self {
-        CrashSink { image, budget_bytes }
+        CrashSink { image, budget_bytes, bytes_written: 0 }
     }
 
     fn spend(&mut self, bytes: u64) -> Result<(), BudgetSpent> {
@@ -96,11 +97,20 @@ impl<'a> CrashSink<'a> {
         Ok(())
     }
 
-    /// Writes to persistent memory on the last energy.
+    /// Writes to persistent memory on the last energy. Where it ends in the middle, the first words of eight bytes that it
+    /// lasted for are written.
     pub fn write(&mut self, at: PhysAddr, bytes: &[u8]) -> Result<(), BudgetSpent> {
-        self.spend(bytes.len() as u64)?;
-        self.image.pmem.write(at, bytes);
-        Ok(())
+        let budget_bytes = self.budget_bytes;
+        let spent = self.spend(bytes.len() as u64);
+        let written = if spent.is_ok() { bytes.len() } else { (budget_bytes / 8 * 8) as usize };
+        self.image.pmem.write(at, &bytes[..written]);
+        self.bytes_written += written as u64;
+        spent
+    }
+
+    /// Bytes written on the last energy so far.
+    pub fn bytes_written(&self) -> u64 {
+        self.bytes_written
     }
 
     /// A nonvolatile structure keeps its contents by itself, without energy.
@@ -122,6 +132,9 @@ pub struct CrashImage {
     pub pmem: Pages,
     /// Nonvolatile structures, by name.
     pub structures: BTreeMap<String, Vec<u8>>,
+    /// Whether the platform's energy ended before its flush had: what platforms count as a dirty shutdown, for
+    /// recovery to see.
+    pub dirty_shutdown: bool,
     writes: u64,
     cut_at: Option<u64>,
 }

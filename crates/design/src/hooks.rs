@@ -188,6 +188,18 @@ pub trait Durability: Send {
         Gate::Done
     }
 
+    /// How much longer an access takes that finds a line with a live tag in a level, in core cycles. Asked when the machine
+    /// is built.
+    fn tagged_access_cycles(&self, level: LevelId) -> Cycle {
+        0
+    }
+
+    /// Whether a tag is the number of its transaction, and a transaction that loads from or stores to a line that carries
+    /// its own tag changes nothing in the design: none of its hooks is called for that. Asked when the machine is built.
+    fn own_lines_are_silent(&self) -> bool {
+        false
+    }
+
     /// An access finds a line with a live tag in a level. The answer delays the access.
     fn access(&mut self, cx: &Ctx, level: LevelId, line: LineAddr, tag: LineTag) -> Gate {
         Gate::Done

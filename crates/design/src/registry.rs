@@ -16,6 +16,8 @@ pub trait Design: 'static {
     const HOOKS: Hooks;
     /// The faults it can be built with; [`Geometry::planted`] says which it is.
     const PLANTED: &'static [Planted] = &[];
+    /// The rare situations that [`Durability::marks`] names. A long campaign that never meets one of them is red.
+    const MARKS: &'static [&'static str] = &[];
     /// Its parameters: every field with a default and a source, unknown fields refused.
     type Spec: Serialize + DeserializeOwned + JsonSchema + Default + Clone;
 
@@ -49,6 +51,7 @@ pub struct ErasedDesign {
     pub name: &'static str,
     pub hooks: Hooks,
     pub planted: &'static [Planted],
+    pub marks: &'static [&'static str],
     pub default_spec: fn() -> Value,
     pub schema: fn() -> Schema,
     /// Refuses unknown fields and wrong types, without building.
@@ -78,6 +81,7 @@ impl ErasedDesign {
             name: D::NAME,
             hooks: D::HOOKS,
             planted: D::PLANTED,
+            marks: D::MARKS,
             default_spec: || serde_json::to_value(D::Spec::default()).expect("parameters are plain data"),
             schema: || schemars::schema_for!(D::Spec),
             check: |v| spec_of::<D>(v).map(drop),

@@ -32,7 +32,7 @@ use durasim_design::{
     RecoveryReport, RegionRequest, Request, SpecError, Store, Token, Wait, snapshot,
 };
 use durasim_types::{Cause, Cycle, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
-use ewpq::{Ewpq, Mapping};
+use ewpq::Ewpq;
 use migration::Migration;
 use registers::{Phase, Registers};
 use serde::{Deserialize, Serialize};
@@ -47,7 +47,6 @@ impl Design for Hercules {
     const NAME: &'static str = "hercules";
     const HOOKS: Hooks = Hooks::TX
         .with(Hooks::STORE)
-        .with(Hooks::ACCESS)
         .with(Hooks::MERGE)
         .with(Hooks::VICTIM)
         .with(Hooks::EVICT)
@@ -56,6 +55,16 @@ impl Design for Hercules {
         .with(Hooks::FLUSH)
         .with(Hooks::CONTEXT_SWITCH);
     const PLANTED: &'static [Planted] = planted::ALL;
+    const MARKS: &'static [&'static str] = &[
+        "transaction_open",
+        "transaction_off_its_core",
+        "premature_flush_open",
+        "ewpq_full",
+        "extension_populated",
+        "migration_in_flight",
+        "committed_off_chip",
+        "states_being_reset",
+    ];
     type Spec = HerculesSpec;
 
     fn adapt(spec: &HerculesSpec, geometry: &mut Geometry) {
@@ -299,11 +308,13 @@ impl Durability for State {
     }
 
     /// Section 5: an access that involves a TransTag has a longer tag latency.
-    fn access(&mut self, _: &Ctx, level: LevelId, _: LineAddr, _: LineTag) -> Gate {
-        match self.extra_cycles[level as usize] {
-            0 => Gate::Done,
-            extra => Gate::After(Wait::Cycles(extra)),
-        }
+    fn tagged_access_cycles(&self, level: LevelId) -> Cycle {
+        self.extra_cycles[level as usize]
+    }
+
+    /// Listing 2: a TransTag that is there already is the same before and after.
+    fn own_lines_are_silent(&self) -> bool {
+        true
     }
 
     /// Listing 2, "write victim at L2 or L3": the older version goes down before an uncommitted one takes its place.
@@ -359,9 +370,7 @@ impl Durability for State {
             }
             self.counters.spills += 1;
         }
-        if self.fault.is(planted::RELOAD_KEEPS_ENTRY) {
-            self.drop_kept_entry(line, out);
-        }
+        self.drop_kept_entry(line, out);
         self.counters.premature_flushes += 1;
         let log = self.ewpq.insert(tx, open.hardware_id, line);
         let header = self.zone.entry_header(line, open.hardware_id);
@@ -428,9 +437,7 @@ impl Durability for State {
     /// Section 4.1: PerCoreTxID and PerCoreTxLen go with the thread. Its lines stay where they are.
     fn context_switch(&mut self, cx: &Ctx, leaving: Option<TxId>, coming: Option<TxId>, _: &mut Actions) -> Gate {
         self.registers.switch(cx.core, leaving, coming);
-        if self.fault.is(planted::SWITCH_MIXES_REGISTERS) {
-            self.mix_up_registers(leaving, coming);
-        }
+        self.mix_up_registers(leaving, coming);
         Gate::Done
     }
 
@@ -500,9 +507,7 @@ impl Durability for State {
     /// Section 4.2, "flush on a power-off": LogHead, LogTail and eWPQ, then the caches, LLC first; lines of open
     /// transactions go to the emergency area.
     fn crash(&self, view: &CrashView<'_>, sink: &mut CrashSink<'_>) -> Result<(), BudgetSpent> {
-        let free = |m: &Mapping| m.migration.is_some() && self.fault.is(planted::MIGRATION_FREES_EARLY);
-        let left_out = usize::from(self.fault.is(planted::FLUSH_DROPS_EWPQ_ENTRY));
-        let valid = self.ewpq.entries().iter().filter(|m| !free(m)).skip(left_out).map(|m| (m.hardware_id, m.log));
+        let valid = planted::saved_entries(self.fault, self.ewpq.entries()).map(|m| (m.hardware_id, m.log));
         self.zone.save_registers(sink, self.ewpq.log_head(), self.ewpq.log_tail(), valid)?;
         let mut saved = 0;
         for line in &*planted::saved_lines(self.fault, view.lines) {
@@ -523,6 +528,9 @@ impl Durability for State {
         }
         if self.registers.all().any(|(_, open)| open.core.is_none()) {
             mark("transaction_off_its_core");
+        }
+        if self.registers.all().any(|(_, open)| open.phase != Phase::Running) {
+            mark("states_being_reset");
         }
         if self.ewpq.mappings().any(|m| self.is_open(m.tx)) {
             mark("premature_flush_open");

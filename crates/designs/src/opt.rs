@@ -36,8 +36,13 @@ impl Design for Opt {
         Opt::build(spec, geometry)
     }
 
-    fn recover(_: &OptSpec, _: &Geometry, _: &mut CrashImage) -> Result<RecoveryReport, Cut> {
-        Ok(RecoveryReport::default())
+    /// Nothing to recover. Where caches are flushed, the platform says whether that came to its end.
+    fn recover(_: &OptSpec, _: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+        let mut report = RecoveryReport::default();
+        if image.dirty_shutdown {
+            report.losses.push("the crash flush did not finish: the platform counts a dirty shutdown".into());
+        }
+        Ok(report)
     }
 
     fn cost(_: &OptSpec, _: &Geometry) -> HardwareCost {

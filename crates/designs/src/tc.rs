@@ -40,6 +40,8 @@ impl Design for Tc {
     const HOOKS: Hooks =
         Hooks::TX.with(Hooks::STORE).with(Hooks::MERGE).with(Hooks::EVICT).with(Hooks::FILL).with(Hooks::FLUSH);
     const PLANTED: &'static [Planted] = planted::ALL;
+    const MARKS: &'static [&'static str] =
+        &["transaction_open", "acknowledgement_in_flight", "tc_full", "overflow_in_progress"];
     type Spec = TcSpec;
 
     fn reserve(spec: &TcSpec, geometry: &Geometry) -> Vec<RegionRequest> {

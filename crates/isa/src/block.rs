@@ -44,6 +44,8 @@ const NO_PC: u64 = 1;
 pub struct BlockCache {
     front: Arc<Front>,
     decoded: Arc<Decoded>,
+    /// How often it has been cleared.
+    clears: u64,
 }
 
 type Front = [(u64, BlockId); FRONT_ENTRIES];
@@ -63,7 +65,7 @@ impl Default for BlockCache {
 impl BlockCache {
     /// An empty cache.
     pub fn new() -> Self {
-        BlockCache { front: Arc::new([(NO_PC, NO_BLOCK); FRONT_ENTRIES]), decoded: Arc::default() }
+        BlockCache { front: Arc::new([(NO_PC, NO_BLOCK); FRONT_ENTRIES]), decoded: Arc::default(), clears: 0 }
     }
 
     /// The block that starts at `pc`, decoded now if it was not before. `fetch` reads two bytes of code.
@@ -121,13 +123,19 @@ impl BlockCache {
 
     /// Forgets all blocks; ids handed out before mean nothing afterwards.
     pub fn clear(&mut self) {
+        self.clears += 1;
         if let (Some(front), Some(decoded)) = (Arc::get_mut(&mut self.front), Arc::get_mut(&mut self.decoded)) {
             front.fill((NO_PC, NO_BLOCK));
             decoded.by_pc.clear();
             decoded.insts.clear();
         } else {
-            *self = BlockCache::new();
+            *self = BlockCache { clears: self.clears, ..BlockCache::new() };
         }
+    }
+
+    /// How often blocks have been forgotten: while this stays the same, what was decoded is what the first code said.
+    pub fn clears(&self) -> u64 {
+        self.clears
     }
 }
 

@@ -53,11 +53,23 @@ pub enum Marker {
     ///
     /// Argument: unused.
     TxCommitting = 11,
+    /// The open transaction read or changed an object.
+    ///
+    /// Argument: the object.
+    OpObject = 12,
+    /// The version of that object that the transaction found.
+    ///
+    /// Argument: the version, 0 if the object was not there.
+    OpOld = 13,
+    /// The version of that object that the transaction left.
+    ///
+    /// Argument: the version, 0 if the object is no longer there.
+    OpNew = 14,
 }
 
 impl Marker {
     /// All markers, in the order of their numbers.
-    pub const ALL: [Marker; 11] = [
+    pub const ALL: [Marker; 14] = [
         Marker::RoiBegin,
         Marker::RoiEnd,
         Marker::OpBegin,
@@ -69,6 +81,9 @@ impl Marker {
         Marker::DataSize,
         Marker::SnapshotMark,
         Marker::TxCommitting,
+        Marker::OpObject,
+        Marker::OpOld,
+        Marker::OpNew,
     ];
 
     /// The marker with the number `imm`, if there is one.
@@ -85,6 +100,9 @@ impl Marker {
             9 => Some(Marker::DataSize),
             10 => Some(Marker::SnapshotMark),
             11 => Some(Marker::TxCommitting),
+            12 => Some(Marker::OpObject),
+            13 => Some(Marker::OpOld),
+            14 => Some(Marker::OpNew),
             _ => None,
         }
     }
@@ -103,6 +121,9 @@ impl Marker {
             Marker::DataSize => "data_size",
             Marker::SnapshotMark => "snapshot_mark",
             Marker::TxCommitting => "tx_committing",
+            Marker::OpObject => "op_object",
+            Marker::OpOld => "op_old",
+            Marker::OpNew => "op_new",
         }
     }
 }

@@ -6,6 +6,7 @@
 mod bus;
 mod fast_forward;
 mod journey;
+mod loaded;
 mod memory;
 mod tags;
 mod threads;
@@ -19,6 +20,7 @@ use durasim_guest::{Output, PhysMemory, PmemPool, Process, SyscallOutcome, Threa
 use durasim_isa::{Access, BlockCache, Flow, Hart, Op, Stop, disassemble, execute};
 use durasim_types::{DataRange, Error, GuestFault, Pages, Rng};
 pub(crate) use fast_forward::fast_forward;
+pub use loaded::LoadedProgram;
 use memory::Flat;
 use threads::{Next, RunQueue};
 use watch::{Unwatched, Watch};
@@ -56,7 +58,7 @@ pub fn run_functionally(
 ) -> Result<FunctionalEnding, Error> {
     let (mut bus, hart) = load(config, plan, program, Unwatched)?;
     let mut queue = RunQueue::new(hart);
-    let exit_code = match run_threads(&mut queue, &mut bus, max_instructions, output)? {
+    let exit_code = match run_threads(&mut queue, &mut bus, &mut BlockCache::new(), max_instructions, output)? {
         Stopped::Exit(code) => Some(code),
         Stopped::Early => None,
     };
@@ -96,10 +98,10 @@ enum Stopped {
 fn run_threads<W: Watch>(
     queue: &mut RunQueue,
     bus: &mut FlatBus<W>,
+    blocks: &mut BlockCache,
     max_instructions: u64,
     output: &mut dyn Output,
 ) -> Result<Stopped, Error> {
-    let mut blocks = BlockCache::new();
     let mut next_look = LOOK_PERIOD;
     let mut previous = None;
     let mut random = Rng::new(0);
@@ -128,7 +130,7 @@ fn run_threads<W: Watch>(
         bus.seat(thread);
         let slice = SLICE_INSTRUCTIONS.start + random.below(SLICE_INSTRUCTIONS.end - SLICE_INSTRUCTIONS.start);
         let end = max_instructions.min(bus.instructions + slice);
-        let left = run_slice(&mut hart, thread, bus, &mut blocks, end, queue, output)?;
+        let left = run_slice(&mut hart, thread, bus, blocks, end, queue, output)?;
         match left {
             Left::SliceOver | Left::Call(SyscallOutcome::Continue | SyscallOutcome::Yield) => {
                 queue.ready(thread, hart);

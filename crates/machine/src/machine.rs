@@ -292,6 +292,11 @@ impl Captured {
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.0).into_owned()
     }
+
+    /// The bytes of both streams in the order of writing.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
 }
 
 impl Output for Captured {

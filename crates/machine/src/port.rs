@@ -5,12 +5,19 @@ use crate::system::System;
 use durasim_core::{Control, Outcome, PendingStore, Port};
 use durasim_guest::Process;
 use durasim_isa::{Access, CacheBlockOp, Fault, FenceSet, Marker};
-use durasim_types::{CoreId, Cycle, DataRange, LineAddr, PhysAddr, TxId};
+use durasim_types::{CoreId, Cycle, DataRange, HistoryStep, LineAddr, PhysAddr, TxId};
 
 pub(crate) struct MachinePort<'a> {
     pub system: &'a mut System,
     pub process: &'a mut Process,
     pub measure: &'a mut Measurements,
+}
+
+impl MachinePort<'_> {
+    /// The guest's thread on a core.
+    fn thread(&self, core: CoreId) -> u32 {
+        self.measure.threads[core.0 as usize].0
+    }
 }
 
 impl Port for MachinePort<'_> {
@@ -87,8 +94,10 @@ impl Port for MachinePort<'_> {
         self.system.cleans_outstanding(core)
     }
 
-    fn new_tx(&mut self, _core: CoreId) -> TxId {
-        self.system.new_tx()
+    fn new_tx(&mut self, core: CoreId) -> TxId {
+        let tx = self.system.new_tx();
+        self.system.note(HistoryStep::TransactionBegins { thread: self.thread(core), tx });
+        tx
     }
 
     fn tx_begin(&mut self, core: CoreId, tx: TxId, at: Cycle) -> Outcome {
@@ -114,8 +123,17 @@ impl Port for MachinePort<'_> {
 
     fn marker(&mut self, core: CoreId, marker: Marker, argument: u64, at: Cycle) -> Result<Control, Fault> {
         match marker {
-            Marker::OpBegin => self.measure.op_begin(core, at),
-            Marker::OpEnd => self.measure.op_end(core, at),
+            Marker::OpBegin => {
+                self.measure.op_begin(core, at);
+                self.system.note(HistoryStep::OperationBegins { thread: self.thread(core), number: argument });
+            }
+            Marker::OpEnd => {
+                self.measure.op_end(core, at);
+                self.system.note(HistoryStep::OperationEnds { thread: self.thread(core) });
+            }
+            Marker::OpObject => self.system.note(HistoryStep::Object { thread: self.thread(core), object: argument }),
+            Marker::OpOld => self.system.note(HistoryStep::Old { thread: self.thread(core), version: argument }),
+            Marker::OpNew => self.system.note(HistoryStep::New { thread: self.thread(core), version: argument }),
             Marker::DataBase => self.measure.data_base = Some(self.process.space().translate(argument, Access::Read)?),
             Marker::DataSize => {
                 if let Some(base) = self.measure.data_base {

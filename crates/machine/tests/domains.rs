@@ -160,14 +160,20 @@ fn cleans_are_not_waited_for_where_stores_are_durable() {
 #[test]
 fn the_battery_saves_an_entry_for_each_64_bytes_of_its_energy() {
     let mut system = machine(Domain::Bbb, &[]);
+    let last_word = |n| line(n).plus(56);
     for n in 0..3 {
         store(&mut system, 0, line(n), n + 1, T + n);
+        store(&mut system, 0, last_word(n), n + 1, T + 10 + n);
     }
-    let saved = |budget: u64| {
+    let saved = |budget: u64, word: &dyn Fn(u64) -> PhysAddr| {
         let (image, complete) = system.crash_image(budget);
-        ((0..3).filter(|&n| image.read_u64(line(n)) == n + 1).count(), complete.is_ok())
+        ((0..3).filter(|&n| image.read_u64(word(n)) == n + 1).count(), complete.is_ok())
     };
-    assert_eq!([saved(0), saved(127), saved(191), saved(192)], [(0, false), (1, false), (2, false), (3, true)]);
+    let wholes = [0, 127, 191, 192].map(|budget| saved(budget, &last_word));
+    assert_eq!(wholes, [(0, false), (1, false), (2, false), (3, true)]);
+    // Where it ends inside a line, the line is torn between two words.
+    let begun = [0, 7, 8, 127, 192].map(|budget| saved(budget, &line));
+    assert_eq!(begun, [(0, false), (0, false), (1, false), (2, false), (3, true)]);
 }
 
 #[test]

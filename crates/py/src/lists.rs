@@ -36,6 +36,7 @@ struct DesignRow {
     summary: &'static str,
     paper: &'static str,
     assumptions: &'static [&'static str],
+    marks: &'static [&'static str],
     cost: HardwareCost,
 }
 
@@ -75,6 +76,7 @@ fn describe(row: &Row, machine: &MachineConfig) -> Result<DesignRow, Error> {
         summary: row.summary,
         paper: row.paper,
         assumptions: row.assumptions,
+        marks: hardware.marks,
         cost,
     })
 }

@@ -37,6 +37,15 @@
 /* A software commit is about to take effect: from here to its tx_commit a crash may show all of the transaction or nothing. Argument: unused. */
 #define DURASIM_MARKER_TX_COMMITTING 11
 
+/* The open transaction read or changed an object. Argument: the object. */
+#define DURASIM_MARKER_OP_OBJECT 12
+
+/* The version of that object that the transaction found. Argument: the version, 0 if the object was not there. */
+#define DURASIM_MARKER_OP_OLD 13
+
+/* The version of that object that the transaction left. Argument: the version, 0 if the object is no longer there. */
+#define DURASIM_MARKER_OP_NEW 14
+
 /* Major opcodes kept for instructions that cannot be a HINT. */
 
 /* Reserved for checked accesses. */

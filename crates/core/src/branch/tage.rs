@@ -37,9 +37,9 @@ const MULTIPLIERS: [u16; LANES] = {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Tage {
     /// -2 to 1, taken from 0 up.
-    base: Page<i8>,
+    base: Page<[i8]>,
     /// Table after table, shortest history first.
-    tagged: Page<Tagged>,
+    tagged: Page<[Tagged]>,
     tables: usize,
     index_bits: u32,
     tag_mask: u16,

@@ -19,7 +19,7 @@ struct Target {
 /// Last targets of taken branches, each set ordered from the most to the least recently used way.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Btb {
-    slots: Page<Target>,
+    slots: Page<[Target]>,
     ways: usize,
     set_mask: usize,
 }

@@ -75,8 +75,7 @@ impl Core {
     pub(super) fn issue_store(&mut self, shape: &Shape, dispatched: Cycle, ready: Cycle) -> Cycle {
         match self.store_sets.last_store(self.hart.pc) {
             Some((set, executed)) => {
-                let wait = executed;
-                let issued = self.window.issue_to_memory(shape, dispatched, ready.max(wait));
+                let issued = self.window.issue_to_memory(shape, dispatched, ready.max(executed));
                 self.store_sets.executes(set, issued + Cycle::from(shape.latency_cycles));
                 issued
             }

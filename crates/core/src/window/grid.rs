@@ -1,19 +1,12 @@
-//! Values of a number known when durasim is built, shared between forks until one of them writes.
+//! Values of a number known when durasim is built.
 
+use durasim_cache::Page;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::sync::Arc;
 
-/// `N` values, a power of two. Any index counts modulo `N`, so that no access has bounds to check. Unlike an `Arc`, a grid
-/// that is not shared costs no atomic count when it is written.
+/// A page of `N` values, a power of two. Any index counts modulo `N`, so that an access has no bounds to check.
 #[derive(Clone, Debug)]
-pub(super) struct Grid<T, const N: usize>(Values<T, N>);
-
-#[derive(Clone, Debug)]
-enum Values<T, const N: usize> {
-    Owned(Box<[T; N]>),
-    Shared(Arc<[T; N]>),
-}
+pub(super) struct Grid<T: Copy, const N: usize>(Page<[T; N]>);
 
 impl<T: Copy, const N: usize> Grid<T, N> {
     pub(super) fn new(value: T) -> Self {
@@ -23,55 +16,30 @@ impl<T: Copy, const N: usize> Grid<T, N> {
     fn from_values(values: Vec<T>) -> Result<Self, usize> {
         let count = values.len();
         let values: Result<Box<[T; N]>, _> = values.into_boxed_slice().try_into();
-        values.map(|values| Grid(Values::Owned(values))).map_err(|_| count)
+        values.map(|values| Grid(values.into())).map_err(|_| count)
     }
 
     /// The value at `index`, to be changed.
     #[inline(always)]
     pub(super) fn at(&mut self, index: u64) -> &mut T {
-        &mut self.write()[index as usize % N]
+        &mut self.write()[index as usize & (N - 1)]
     }
 
     /// All values, to be changed.
     #[inline(always)]
     pub(super) fn write(&mut self) -> &mut [T; N] {
-        if let Values::Shared(_) = self.0 {
-            self.own();
-        }
-        match &mut self.0 {
-            Values::Owned(values) => values,
-            Values::Shared(_) => unreachable!("the grid has just been made our own"),
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn own(&mut self) {
-        if let Values::Shared(values) = &self.0 {
-            let copy = Self::from_values(values.to_vec());
-            *self = copy.unwrap_or_else(|_| unreachable!("there are {N} values"));
-        }
-    }
-
-    fn read(&self) -> &[T; N] {
-        match &self.0 {
-            Values::Owned(values) => values,
-            Values::Shared(values) => values,
-        }
+        self.0.write()
     }
 
     /// A second grid with the same values that goes its own way.
     pub(super) fn fork(&mut self) -> Self {
-        if let Values::Owned(values) = &self.0 {
-            self.0 = Values::Shared(Arc::new(**values));
-        }
-        self.clone()
+        Grid(self.0.fork())
     }
 }
 
 impl<T: Copy + Serialize, const N: usize> Serialize for Grid<T, N> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.read().as_slice().serialize(serializer)
+        self.0.read().as_slice().serialize(serializer)
     }
 }
 
@@ -92,7 +60,9 @@ mod tests {
         *a.at(9) = 1;
         let mut b = a.fork();
         *b.at(2) = 2;
-        assert_eq!((a.read(), b.read()), (&[7, 1, 7, 7, 7, 7, 7, 7], &[7, 1, 2, 7, 7, 7, 7, 7]));
-        assert_eq!(Grid::<u32, 8>::from_values(vec![1, 2]).unwrap_err(), 2);
+        assert_eq!((a.write(), b.write()), (&mut [7, 1, 7, 7, 7, 7, 7, 7], &mut [7, 1, 2, 7, 7, 7, 7, 7]));
+        let saved = postcard::to_stdvec(&a).unwrap();
+        assert!(postcard::from_bytes::<Grid<u32, 8>>(&saved).is_ok());
+        assert!(postcard::from_bytes::<Grid<u32, 16>>(&saved).is_err());
     }
 }

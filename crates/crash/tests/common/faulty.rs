@@ -7,7 +7,7 @@ use durasim_design::{
     Message, Node, Probe, RecoveryReport, RegionRequest, Request, Row, Scanned, SpecError, Store, Token,
 };
 use durasim_designs::{Hercules, Tc, row};
-use durasim_types::{Line, LineAddr, PhysAddr, Stats, TxId};
+use durasim_types::{Cycle, Line, LineAddr, PhysAddr, Stats, TxId};
 use std::hash::Hasher;
 
 /// What is wrong.
@@ -235,6 +235,14 @@ impl Durability for State {
 
     fn atomic(&mut self, cx: &Ctx, addr: PhysAddr, out: &mut Actions) -> Gate {
         self.inner.atomic(cx, addr, out)
+    }
+
+    fn tagged_access_cycles(&self, level: LevelId) -> Cycle {
+        self.inner.tagged_access_cycles(level)
+    }
+
+    fn own_lines_are_silent(&self) -> bool {
+        self.inner.own_lines_are_silent()
     }
 
     fn access(&mut self, cx: &Ctx, level: LevelId, line: LineAddr, tag: LineTag) -> Gate {

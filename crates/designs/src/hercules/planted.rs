@@ -1,6 +1,7 @@
 //! Faults that Hercules can be built with; see [`durasim_design::Planted`].
 
 use super::State;
+use super::ewpq::Mapping;
 use durasim_design::{Actions, CachedLine, Fault};
 use durasim_types::{LineAddr, TxId};
 use std::borrow::Cow;
@@ -70,15 +71,27 @@ pub(super) fn saved_lines(fault: Fault, lines: &[CachedLine]) -> Cow<'_, [Cached
     }
 }
 
+/// The eWPQ entries that the crash flush saves.
+pub(super) fn saved_entries(fault: Fault, entries: &[Mapping]) -> impl Iterator<Item = &Mapping> {
+    let free = move |m: &Mapping| m.migration.is_some() && fault.is(MIGRATION_FREES_EARLY);
+    entries.iter().filter(move |m| !free(m)).skip(usize::from(fault.is(FLUSH_DROPS_EWPQ_ENTRY)))
+}
+
 impl State {
     /// See [`RELOAD_KEEPS_ENTRY`]: the eWPQ never has two entries of a line.
     pub(super) fn drop_kept_entry(&mut self, line: LineAddr, out: &mut Actions) {
+        if !self.fault.is(RELOAD_KEEPS_ENTRY) {
+            return;
+        }
         let kept = self.ewpq.take(line, &self.zone, out);
         self.migration.departed.extend(kept.and_then(|kept| Some((line, kept.migration?))));
     }
 
     /// See [`SWITCH_MIXES_REGISTERS`].
     pub(super) fn mix_up_registers(&mut self, leaving: Option<TxId>, coming: Option<TxId>) {
+        if !self.fault.is(SWITCH_MIXES_REGISTERS) {
+            return;
+        }
         let left = leaving.and_then(|tx| self.registers.get(tx)).map(|open| open.hardware_id);
         if let (Some(left), Some(open)) = (left, coming.and_then(|tx| self.registers.get_mut(tx))) {
             open.hardware_id = left;

@@ -7,7 +7,6 @@ use super::planted;
 use durasim_design::{Fault, Token};
 use durasim_types::{CoreId, TxId};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// How far a transaction has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,12 +36,13 @@ pub(super) struct OpenTx {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Registers {
     global_tx_id: u64,
-    transactions: BTreeMap<TxId, OpenTx>,
+    /// Ordered by number. There are few, and every access to a tagged line asks whether one is open.
+    transactions: Vec<(TxId, OpenTx)>,
 }
 
 impl Registers {
     pub fn new() -> Self {
-        Registers { global_tx_id: 1, transactions: BTreeMap::new() }
+        Registers { global_tx_id: 1, transactions: Vec::new() }
     }
 
     /// Whether a TxState of this transaction is '1'.
@@ -50,12 +50,13 @@ impl Registers {
         self.get(tx).is_some_and(|open| open.phase != Phase::Committed)
     }
 
+    #[inline]
     pub fn get(&self, tx: TxId) -> Option<&OpenTx> {
-        self.transactions.get(&tx)
+        self.transactions.iter().find(|(number, _)| *number == tx).map(|(_, open)| open)
     }
 
     pub fn get_mut(&mut self, tx: TxId) -> Option<&mut OpenTx> {
-        self.transactions.get_mut(&tx)
+        self.transactions.iter_mut().find(|(number, _)| *number == tx).map(|(_, open)| open)
     }
 
     /// All open transactions by their number.
@@ -68,7 +69,7 @@ impl Registers {
     pub fn next_identifier(&self, bits: u32, fault: Fault) -> Option<u64> {
         let borne = self.transactions.len() as u64;
         let candidates = (0..=borne).map(|n| (self.global_tx_id + n) & ((1 << bits) - 1));
-        let is_free = |id: &u64| self.transactions.values().all(|open| open.hardware_id != *id);
+        let is_free = |id: &u64| self.all().all(|(_, open)| open.hardware_id != *id);
         let mut free = candidates.filter(|id| is_free(id) || fault.is(planted::IDENTIFIER_SHARED));
         if borne >> bits == 0 { free.next() } else { None }
     }
@@ -77,19 +78,21 @@ impl Registers {
     pub fn begin(&mut self, tx: TxId, core: CoreId, hardware_id: u64) {
         self.global_tx_id = hardware_id + 1;
         let open = OpenTx { hardware_id, len: 0, phase: Phase::Running, core: Some(core) };
-        self.transactions.insert(tx, open);
+        let place = self.transactions.partition_point(|(number, _)| *number < tx);
+        self.transactions.insert(place, (tx, open));
     }
 
     /// The transaction is over.
     pub fn end(&mut self, tx: TxId) -> Option<OpenTx> {
-        self.transactions.remove(&tx)
+        let place = self.transactions.iter().position(|(number, _)| *number == tx)?;
+        Some(self.transactions.remove(place).1)
     }
 
     /// Section 4.1, context switch: the registers of the leaving thread go into its context, those of the coming thread
     /// into the core.
     pub fn switch(&mut self, core: CoreId, leaving: Option<TxId>, coming: Option<TxId>) {
         for (tx, place) in [(leaving, None), (coming, Some(core))] {
-            if let Some(open) = tx.and_then(|tx| self.transactions.get_mut(&tx)) {
+            if let Some(open) = tx.and_then(|tx| self.get_mut(tx)) {
                 open.core = place;
             }
         }

@@ -10,6 +10,7 @@ use crate::scheduler::{Parked, Ready};
 use crate::transplant::{Mark, Uprooted};
 use durasim_core::ThreadContext;
 use durasim_guest::{Output, ThreadId};
+use durasim_isa::BlockCache;
 use durasim_types::{Clock, ConfigError, Error};
 
 /// What the bus tells a journey; nothing where there is none.
@@ -87,7 +88,7 @@ fn journey<W: Watch>(
     bus.journey = Some(Box::new(Journey::new(prepared.config.cores.into(), to)));
     let mut queue = RunQueue::new(hart);
     let limit = max_instructions.unwrap_or(u64::MAX);
-    let stopped = run_threads(&mut queue, &mut bus, limit, output)?;
+    let stopped = run_threads(&mut queue, &mut bus, &mut BlockCache::new(), limit, output)?;
     bus.account();
     let now_ns = bus.now_ns();
     let FlatBus { memory, process, data_base, data_range, journey, watch, .. } = bus;

@@ -56,6 +56,8 @@ impl System {
             self.clean_copies(line, data);
         } else if pmem && !in_domain && self.pmem_write_pending(line) {
             self.await_pending(core, line, at + path + self.memory_request_cycles);
+        } else if pmem {
+            self.note_unfenced_again(core, line);
         }
         if op != CacheBlockOp::Clean {
             for holder in self.holders(line).collect::<Vec<_>>() {
@@ -110,6 +112,9 @@ impl System {
             self.forget_suspension(core);
             at = at.max(std::mem::take(&mut self.clean_acks[index]));
         }
+        if orders_writes {
+            self.fenced(core);
+        }
         if self.hooks.has(Hooks::FENCE) {
             return self.through(core, at, Patience::Core, |s, cx, out| s.design.fence(cx, out));
         }
@@ -118,13 +123,15 @@ impl System {
 
     /// Waits for the acknowledgements of the cache-block operations of `core`, while no other core acts.
     pub(super) fn wait_for_cleans(&mut self, core: CoreId, at: Cycle) -> Cycle {
-        if !self.cleans_outstanding(core) {
-            return at;
+        let mut at = at;
+        if self.cleans_outstanding(core) {
+            let index = core.0 as usize;
+            let what = "the acknowledgement of a cache-block operation is waited for";
+            let now = self.wait_until(at, what, |s| s.cleans[index] == 0);
+            at = now.max(std::mem::take(&mut self.clean_acks[index]));
         }
-        let index = core.0 as usize;
-        let what = "the acknowledgement of a cache-block operation is waited for";
-        let now = self.wait_until(at, what, |s| s.cleans[index] == 0);
-        now.max(std::mem::take(&mut self.clean_acks[index]))
+        self.fenced(core);
+        at
     }
 
     /// Whether a fence of `core` has acknowledgements of cache-block operations to wait for.

@@ -74,6 +74,9 @@ impl System {
                     }
                 }
             }
+            if self.unfenced.is_some() {
+                self.note_unfenced(core, &write, write.token.is_some_and(Self::is_clean_token));
+            }
             let accepted = self.pmem.submit(write, self.clock.picos(at));
             self.refresh_due();
             if accepted {

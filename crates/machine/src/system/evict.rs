@@ -37,26 +37,10 @@ impl System {
 
     /// The way that has to leave the set of `line`, if one has to.
     fn victim(&mut self, level: LevelId, core: CoreId, line: LineAddr, incoming: LineTag, room: bool) -> Option<Slot> {
-        if self.hooks.has(Hooks::VICTIM) {
-            let (mut tags, mut ranks) = (std::mem::take(&mut self.view_tags), std::mem::take(&mut self.view_ranks));
-            let pinned = std::mem::take(&mut self.pinned);
-            self.array_mut(level, core).set_view(line, &pinned, &mut tags, &mut ranks);
-            self.pinned = pinned;
-            for tag in &mut tags {
-                *tag = self.live(*tag);
-            }
-            let choice = if incoming.is_some() || tags.iter().any(|t| t.is_some()) {
-                self.design.victim(level, incoming, !room, &tags, &ranks)
-            } else {
-                None
-            };
-            if let Some(way) = choice {
-                assert!(ranks[way] != u32::MAX, "the design chose way {way} of {}, which may not leave", level.name());
-            }
-            (self.view_tags, self.view_ranks) = (tags, ranks);
-            if let Some(way) = choice {
-                return Some(self.array(level, core).slot_of_way(line, way));
-            }
+        if self.hooks.has(Hooks::VICTIM)
+            && let Some(way) = self.ask_for_victim(level, core, line, incoming, room)
+        {
+            return Some(self.array(level, core).slot_of_way(line, way));
         }
         if room {
             return None;
@@ -65,6 +49,38 @@ impl System {
         let victim = self.array_mut(level, core).victim(line, &pinned);
         self.pinned = pinned;
         Some(victim.expect("at most one line of a set is in service, and a set has at least two ways"))
+    }
+
+    /// The way that the design wants to leave the set of `line`. Where there is no tag it has no wish.
+    fn ask_for_victim(
+        &mut self,
+        level: LevelId,
+        core: CoreId,
+        line: LineAddr,
+        incoming: LineTag,
+        room: bool,
+    ) -> Option<usize> {
+        let mut tags = std::mem::take(&mut self.view_tags);
+        self.array(level, core).set_tags(line, &mut tags);
+        let mut tagged = incoming.is_some();
+        for tag in &mut tags {
+            *tag = self.live(*tag);
+            tagged |= tag.is_some();
+        }
+        let mut choice = None;
+        if tagged {
+            let mut ranks = std::mem::take(&mut self.view_ranks);
+            let pinned = std::mem::take(&mut self.pinned);
+            self.array_mut(level, core).set_ranks(line, &pinned, &mut ranks);
+            self.pinned = pinned;
+            choice = self.design.victim(level, incoming, !room, &tags, &ranks);
+            if let Some(way) = choice {
+                assert!(ranks[way] != u32::MAX, "the design chose way {way} of {}, which may not leave", level.name());
+            }
+            self.view_ranks = ranks;
+        }
+        self.view_tags = tags;
+        choice
     }
 
     /// Evicts what lies in a slot; the cycle in which the slot is free.

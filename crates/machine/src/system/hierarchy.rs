@@ -4,7 +4,7 @@ use super::System;
 use super::coherence::Want;
 use super::interconnect::Load;
 use durasim_cache::{Slot, Version};
-use durasim_design::{Actions, Ctx, Fill, Gate, Hooks, LevelId, LineTag, Wait};
+use durasim_design::{Actions, Ctx, Fill, Gate, Hooks, LevelId, LineTag};
 use durasim_types::{CoreId, Cycle, Line, LineAddr, TxId};
 
 /// Where a line is and from when it can be used. Err: it cannot be had, since the transaction of the core was aborted in
@@ -23,6 +23,7 @@ struct Filled {
 
 impl System {
     /// Delays an access that finds a live tag as the design says.
+    #[inline]
     pub(super) fn tagged_access(
         &mut self,
         core: CoreId,
@@ -31,21 +32,22 @@ impl System {
         tag: LineTag,
         at: Cycle,
     ) -> Cycle {
-        if !tag.is_some() || !self.hooks.has(Hooks::ACCESS) {
+        if !tag.is_some() {
+            return at;
+        }
+        let at = at + self.tagged_access_cycles[level as usize];
+        if !self.hooks.has(Hooks::ACCESS) {
             return at;
         }
         let cx = self.cx(core, at);
         let gate = self.design.access(&cx, level, line, tag);
-        match gate {
+        if gate == Gate::Done && self.abort_notices == 0 {
             // Nearly always: nothing has to be carried out, and nobody has aborted anything.
-            Gate::Done if self.abort_notices == 0 => at,
-            Gate::After(Wait::Cycles(cycles)) if self.abort_notices == 0 => at + cycles,
-            gate => {
-                let mut first = Some(gate);
-                let again = |s: &mut System, cx: &Ctx| s.design.access(cx, level, line, tag);
-                self.through_or_note_abort(core, at, |s, cx, _| first.take().unwrap_or_else(|| again(s, cx)))
-            }
+            return at;
         }
+        let mut first = Some(gate);
+        let again = |s: &mut System, cx: &Ctx| s.design.access(cx, level, line, tag);
+        self.through_or_note_abort(core, at, |s, cx, _| first.take().unwrap_or_else(|| again(s, cx)))
     }
 
     /// Looks the line up in the L1D of `core` and brings it there if it is missing, with the right to write it if that is

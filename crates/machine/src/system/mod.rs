@@ -19,6 +19,7 @@ mod requests;
 mod rest;
 mod state;
 mod transactions;
+mod unfenced;
 
 use crate::latency::Latency;
 use crate::{CacheConfig, Inclusion, MachineConfig};
@@ -26,8 +27,8 @@ use durasim_cache::{CacheArray, Directory, Mshrs};
 use durasim_design::{Actions, Ctx, Durability, Fault, Geometry, Hooks, LevelId, LineTag, Row, SpecError};
 use durasim_memory::{ControllerStats, Memory, RowStats};
 use durasim_types::{
-    Clock, ConfigError, CoreId, Cycle, DataRange, Domain, Error, EventKind, Journal, LineAddr, PAGE_BYTES, Pages,
-    PersistEvent, PhysAddr, Rng, Stats, TxId,
+    Clock, ConfigError, CoreId, Cycle, DataRange, Domain, Error, EventKind, History, HistoryStep, Journal, LineAddr,
+    PAGE_BYTES, Pages, PersistEvent, PhysAddr, Rng, Stats, TxId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -35,6 +36,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::hash::Hasher;
 
 pub use coherence::CoherenceStats;
+pub use crash::{Aftermath, Chances, PowerCut};
 use interconnect::Crossbar;
 use persist_buffers::PersistBuffers;
 pub(crate) use rest::Held;
@@ -197,6 +199,10 @@ pub struct System {
     design: Box<dyn Durability>,
     hooks: Hooks,
     exclusive_tags: bool,
+    /// By level, what an access of a line with a live tag takes more.
+    tagged_access_cycles: [Cycle; 3],
+    /// Whether a transaction's accesses of lines that it has tagged need not be told to the design.
+    own_lines_are_silent: bool,
     /// Lists of actions that are not in use.
     spare: Vec<Actions>,
     view_tags: Vec<LineTag>,
@@ -233,6 +239,8 @@ pub struct System {
     stamp: Cycle,
     observer: Option<Box<dyn Observer>>,
     journal: Option<Box<dyn Journal>>,
+    unfenced: Option<Box<unfenced::Unfenced>>,
+    history: Option<Box<dyn History>>,
     data_range: Option<DataRange>,
     instructions: u64,
     tx_count: u64,
@@ -288,6 +296,8 @@ impl System {
                 _ => PersistBuffers::default(),
             },
             exclusive_tags: design.tags_are_exclusive(),
+            tagged_access_cycles: LevelId::ALL.map(|level| design.tagged_access_cycles(level)),
+            own_lines_are_silent: design.own_lines_are_silent(),
             design,
             hooks: hardware.hooks,
             spare: Vec::new(),
@@ -314,6 +324,8 @@ impl System {
             stamp: 0,
             observer: None,
             journal: None,
+            unfenced: None,
+            history: None,
             data_range: None,
             instructions: 0,
             tx_count: 0,
@@ -360,6 +372,19 @@ impl System {
         self.journal = Some(journal);
     }
 
+    /// Sets who keeps the history of the program's operations.
+    pub fn keep_history(&mut self, history: Box<dyn History>) {
+        self.history = Some(history);
+    }
+
+    /// Tells the history of a step, if somebody keeps it.
+    #[inline]
+    pub(crate) fn note(&mut self, step: HistoryStep) {
+        if let Some(history) = &mut self.history {
+            history.note(self.event_count, step);
+        }
+    }
+
     /// Replaces the contents of persistent memory before the simulation starts.
     pub fn load_pmem(&mut self, pages: &Pages) {
         self.pmem.load(pages, PhysAddr(u64::MAX));
@@ -375,8 +400,14 @@ impl System {
         self.event_kinds
     }
 
-    /// Names the rare situations the design, or the persist buffers, are in right now.
+    /// Names the rare situations that the memory system and the design are in right now.
     pub fn marks(&self, mark: &mut dyn FnMut(&'static str)) {
+        if self.pmem.inbound_len() > 0 {
+            mark("write_queue_full");
+        }
+        if self.cleans.iter().any(|outstanding| *outstanding > 0) {
+            mark("clean_outstanding");
+        }
         self.persist_buffers.marks(mark);
         self.design.marks(mark);
     }
@@ -445,7 +476,7 @@ impl System {
     /// Feeds caches, controllers and the design into a digest.
     pub fn digest(&self, hasher: &mut dyn Hasher) {
         for array in self.l1d.iter().chain(&self.l2).chain([&self.llc]) {
-            array.digest(hasher);
+            array.digest(hasher, |tag| self.live(tag));
         }
         self.directory.digest(hasher);
         self.pmem.digest(hasher);

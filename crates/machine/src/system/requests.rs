@@ -6,7 +6,7 @@ use super::gates::{Passed, Patience};
 use super::hierarchy::Found;
 use durasim_cache::Slot;
 use durasim_core::{Outcome, PendingStore};
-use durasim_design::{Gate, Hooks, LevelId, Wait};
+use durasim_design::{Gate, Hooks, LevelId, LineTag, Wait};
 use durasim_types::{CoreId, Cycle, EventKind, LineAddr, PhysAddr, TxId, Write};
 
 /// Where to find `len` bytes from `offset` on in the eight bytes of a line that hold them: first byte of the eight, bits
@@ -43,12 +43,21 @@ impl System {
             array.stats.accesses += 1;
             array.touch(slot);
             let done = (at + array.geometry().latency_cycles).max(array.ready(slot));
-            if array.tag(slot).is_some() {
-                return self.load_from_tagged(core, addr, len, tx, slot, done);
-            }
-            return (read_word(array.data(slot), addr.offset(), len), done);
+            let tag = array.tag(slot);
+            let word = read_word(array.data(slot), addr.offset(), len);
+            return match tag {
+                LineTag::NONE => (word, done),
+                tag if self.is_own(tag, tx) => (word, done + self.tagged_access_cycles[LevelId::L1d as usize]),
+                _ => self.load_from_tagged(core, addr, len, tx, slot, done),
+            };
         }
         self.load_slowly(core, addr, len, tx, at)
+    }
+
+    /// Whether the design need not hear of an access of `tx` to a line with this tag.
+    #[inline(always)]
+    fn is_own(&self, tag: LineTag, tx: Option<TxId>) -> bool {
+        self.own_lines_are_silent && tx.is_some_and(|tx| tag.0 == tx.0)
     }
 
     /// The same from a tagged line that is there.
@@ -63,6 +72,10 @@ impl System {
         at: Cycle,
     ) -> (u64, Cycle) {
         let tag = self.live(self.l1d[core.0 as usize].tag(slot));
+        if !tag.is_some() {
+            // What has no meaning any more need not be looked at again.
+            self.l1d[core.0 as usize].set_tag(slot, LineTag::NONE);
+        }
         let done = self.tagged_access(core, LevelId::L1d, addr.line(), tag, at);
         self.load_from(core, addr, len, tx, slot, done)
     }
@@ -137,30 +150,37 @@ impl System {
         }
     }
 
-    /// A store of which nobody but the L1D hears: nothing is due before it, and its line is there, may be written and
-    /// has no tag. The cycle in which it is made.
+    /// A store of which the design need not hear: nothing is due before it, and its line is there, may be written, and
+    /// has no tag or that of the store's own transaction. The cycle in which it is made.
     #[inline(always)]
     fn store_simply(&mut self, core: CoreId, store: &PendingStore, at: Cycle) -> Option<Cycle> {
         let line = store.addr.line();
         let pmem = self.is_pmem(line);
-        let heard_of = self.hooks.has(Hooks::STORE) || self.persist_buffers.exist() || self.domain.stores_are_durable();
-        if self.due <= at || self.abort_notices > 0 || self.moved_tx || pmem && heard_of {
+        if self.due <= at || self.abort_notices > 0 || self.moved_tx || pmem && self.persist_buffers.exist() {
             return None;
         }
         let alone = self.alone();
-        let array = &mut self.l1d[core.0 as usize];
+        let array = &self.l1d[core.0 as usize];
         let slot = array.find(line)?;
-        if !alone && !array.is_exclusive(slot) || array.tag(slot).is_some() {
+        if !alone && !array.is_exclusive(slot) {
             return None;
         }
+        let from = at.max(array.ready(slot));
+        let tag = array.tag(slot);
+        if (tag.is_some() || pmem && self.hooks.has(Hooks::STORE)) && !(self.is_own(tag, store.tx) && self.due > from) {
+            return None;
+        }
+        let array = &mut self.l1d[core.0 as usize];
         array.stats.accesses += 1;
         array.touch(slot);
-        let from = at.max(array.ready(slot));
         write_word(array.data_mut(slot), store.addr.offset(), store.len, store.data);
         array.set_dirty(slot, true);
         if pmem {
             self.forget_suspension(core);
             self.note_store(store);
+            if self.domain.stores_are_durable() {
+                self.event(EventKind::CacheStore, from, store.addr, Some(core));
+            }
         }
         Some(from)
     }

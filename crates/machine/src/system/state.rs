@@ -40,10 +40,11 @@ macro_rules! state {
                     clock: _, domain: _, geometry: _, inclusive: _, request_cycles: _, response_cycles: _, memory_request_cycles: _,
                     memory_response_cycles: _, hop_cycles: _, snoop_cycles: _,
                     write_back_buffers: _, hooks: _, exclusive_tags: _,
+                    tagged_access_cycles: _, own_lines_are_silent: _,
                     // Of use within a step only.
                     spare: _, view_tags: _, view_ranks: _,
                     // Whoever watches belongs to this machine.
-                    observer: _, journal: _,
+                    observer: _, journal: _, unfenced: _, history: _,
                 } = self;
                 Written { $($field,)* design: design.save() }
             }
@@ -122,6 +123,8 @@ impl System {
             design: self.design.fork(),
             observer: None,
             journal: None,
+            unfenced: None,
+            history: None,
             spare: Vec::new(),
             view_tags: Vec::new(),
             view_ranks: Vec::new(),
@@ -164,6 +167,8 @@ impl System {
             coherence_stats: self.coherence_stats,
             hooks: self.hooks,
             exclusive_tags: self.exclusive_tags,
+            tagged_access_cycles: self.tagged_access_cycles,
+            own_lines_are_silent: self.own_lines_are_silent,
             later_count: self.later_count,
             next_instruction_timer: self.next_instruction_timer,
             due: self.due,

@@ -4,7 +4,7 @@ use super::System;
 use super::gates::Patience;
 use durasim_core::Outcome;
 use durasim_design::{AbortCause, CommitRule, Gate, Hooks, LineTag};
-use durasim_types::{CoreId, Cycle, DataRange, LineAddr, TxId};
+use durasim_types::{CoreId, Cycle, DataRange, HistoryStep, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
 
 /// Counters of transactions.
@@ -64,6 +64,7 @@ impl System {
         if let Some(journal) = &mut self.journal {
             journal.committing(tx);
         }
+        self.note(HistoryStep::Committing(tx));
     }
 
     /// The commit of a transaction whose stores have all left the store buffer.
@@ -72,10 +73,11 @@ impl System {
         if let Some((cycle, code)) = self.take_abort(core) {
             return Outcome::Aborted(cycle, code);
         }
-        if !self.is_suspended(core)
-            && let Some(journal) = &mut self.journal
-        {
-            journal.committing(tx);
+        if !self.is_suspended(core) {
+            if let Some(journal) = &mut self.journal {
+                journal.committing(tx);
+            }
+            self.note(HistoryStep::Committing(tx));
         }
         let outcome = self.gate(core, at, |s, cx, out| s.design.tx_commit(cx, tx, out));
         if let Outcome::Done(done) = outcome
@@ -92,6 +94,7 @@ impl System {
             if let Some(journal) = &mut self.journal {
                 journal.acknowledged(tx);
             }
+            self.note(HistoryStep::Acknowledged(tx));
         }
         outcome
     }
@@ -120,6 +123,7 @@ impl System {
         if let Some(journal) = &mut self.journal {
             journal.aborted(tx);
         }
+        self.note(HistoryStep::Aborted(tx));
         let mut at = at;
         while self.hooks.has(Hooks::TX) && !self.halted {
             let mut out = self.actions();

@@ -1,0 +1,316 @@
+//! Lives of a machine: a program starts on it, and power fails.
+
+use crate::byte_oracle::ByteOracle;
+use crate::case::Blow;
+use crate::history::HistoryRecorder;
+use crate::order::{Checking, OrderChecker};
+use durasim_design::CrashImage;
+use durasim_machine::{
+    Captured, Ending, Machine, Observer, Output, PmemPool, PoolContents, Prepared, Program, Stream, System,
+};
+use durasim_types::{
+    Cause, ConfigError, DataRange, Error, EventKind, GuestFault, Journal, Pages, PersistEvent, Rng, Stats, TxId, Write,
+};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// A life as it is without a failure.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Survey {
+    /// The kind of each persist event.
+    pub kinds: Vec<EventKind>,
+    /// Whether each was part of background work.
+    pub background: Vec<bool>,
+    pub instructions: u64,
+    /// What the program said of its operations.
+    pub history: HistoryRecorder,
+    /// The namespace of `/pmem/` at the end.
+    pub files: Option<PmemPool>,
+    pub stats: Stats,
+}
+
+impl Survey {
+    /// The number of persist events.
+    pub fn events(&self) -> u64 {
+        self.kinds.len() as u64
+    }
+}
+
+/// Keeps what the program writes, and stops it when the campaign is to end.
+pub(crate) struct Interruptible<'a> {
+    pub captured: Captured,
+    pub stop: &'a AtomicBool,
+}
+
+impl<'a> Interruptible<'a> {
+    pub fn new(stop: &'a AtomicBool) -> Self {
+        Interruptible { captured: Captured::default(), stop }
+    }
+}
+
+impl Output for Interruptible<'_> {
+    fn write(&mut self, stream: Stream, bytes: &[u8]) {
+        self.captured.write(stream, bytes);
+    }
+
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// Notes what kinds of events there are, and whether their order is one that hardware could produce.
+struct Noting {
+    order: Checking,
+    kinds: Arc<Mutex<Vec<(EventKind, bool)>>>,
+}
+
+impl Observer for Noting {
+    fn event(&mut self, event: &PersistEvent, system: &System) -> bool {
+        let background = event.kind == EventKind::Background
+            || event.cause.is_some_and(|cause| matches!(cause, Cause::Migration | Cause::Checkpoint));
+        self.kinds.lock().expect("nobody panics with the kinds").push((event.kind, background));
+        self.order.event(event, system)
+    }
+}
+
+/// Runs the program to its end, without any failure.
+///
+/// # Errors
+/// As from a run; a program that fails without any crash, and events in an impossible order.
+pub(crate) fn survey(prepared: &Prepared, max_instructions: Option<u64>, stop: &AtomicBool) -> Result<Survey, Error> {
+    let mut machine = Machine::new(&prepared.config, &prepared.plan, &prepared.program)?;
+    let order = Arc::new(Mutex::new(OrderChecker::default()));
+    let kinds = Arc::new(Mutex::new(Vec::new()));
+    machine.system_mut().observe(Box::new(Noting { order: Checking(order.clone()), kinds: kinds.clone() }));
+    let history = HistoryRecorder::default();
+    machine.system_mut().keep_history(history.for_machine());
+    let mut output = Interruptible::new(stop);
+    let ending = machine.run(max_instructions, &mut output)?;
+    if let Some(objection) = order.lock().expect("nobody panics with the checker").objection() {
+        let what = format!("its persist events come in an order that no hardware could produce: {objection}");
+        return Err(Error::Stuck { cycle: machine.cycle(), what });
+    }
+    if stop.load(Ordering::Relaxed) {
+        return Err(ConfigError::new("campaign", "stopped before its first crash").into());
+    }
+    if ending != Ending::Exited(0) {
+        let said = output.captured.text().lines().last().unwrap_or("it said nothing").to_owned();
+        let what = format!("the workload fails without any crash ({ending:?}): {said}");
+        return Err(GuestFault { pc: 0, what, last_syscall: None }.into());
+    }
+    let kinds = std::mem::take(&mut *kinds.lock().expect("nobody panics with the kinds"));
+    let (kinds, background) = kinds.into_iter().unzip();
+    Ok(Survey {
+        kinds,
+        background,
+        instructions: machine.instructions(),
+        history,
+        files: Some(machine.pool().clone()),
+        stats: machine.system().stats(),
+    })
+}
+
+/// A journal that the observer can look into.
+struct Shared(Arc<Mutex<ByteOracle>>);
+
+impl Shared {
+    fn with(&self, act: impl FnOnce(&mut ByteOracle)) {
+        act(&mut self.0.lock().expect("nobody panics with the oracle"));
+    }
+}
+
+impl Journal for Shared {
+    fn data_range(&mut self, range: DataRange) {
+        self.with(|o| o.data_range(range));
+    }
+    fn begin(&mut self, tx: TxId) {
+        self.with(|o| o.begin(tx));
+    }
+    fn store(&mut self, tx: Option<TxId>, write: Write) {
+        self.with(|o| o.store(tx, write));
+    }
+    fn committing(&mut self, tx: TxId) {
+        self.with(|o| o.committing(tx));
+    }
+    fn acknowledged(&mut self, tx: TxId) {
+        self.with(|o| o.acknowledged(tx));
+    }
+    fn aborted(&mut self, tx: TxId) {
+        self.with(|o| o.aborted(tx));
+    }
+}
+
+/// What a power failure left, and what is allowed to be left.
+pub(crate) struct Shot {
+    pub event: u64,
+    pub blow: Blow,
+    pub image: CrashImage,
+    pub oracle: ByteOracle,
+}
+
+/// Decides at each persist event which images are taken.
+pub(crate) trait Marksman: Send + 'static {
+    /// The failures to take at this event, or `None` if no later event is of interest.
+    fn aim(&mut self, event: &PersistEvent, system: &System) -> Option<Vec<(Blow, CrashImage)>>;
+
+    /// Images of one event, with what had been acknowledged just before the next one. False ends the run.
+    fn hit(&mut self, shots: Vec<Shot>) -> bool;
+}
+
+/// Whether what is judged is what was acknowledged at the event itself.
+pub(crate) fn takes_back(blow: Blow) -> bool {
+    matches!(blow, Blow::Reorder(_))
+}
+
+/// Images that have been taken, of one event.
+struct Pending {
+    event: u64,
+    images: Vec<(Blow, CrashImage)>,
+    /// What had been acknowledged by then, if that matters.
+    oracle: Option<ByteOracle>,
+}
+
+/// An image is judged against what is acknowledged just before the next event, so it waits until that event comes. Where
+/// cleans are taken back that no fence has waited for, one may before the next event: these are judged as of their own.
+struct Gallery<M> {
+    marksman: M,
+    oracle: Arc<Mutex<ByteOracle>>,
+    pending: Option<Pending>,
+    over: bool,
+}
+
+impl<M: Marksman> Gallery<M> {
+    fn release(&mut self) -> bool {
+        let Some(Pending { event, images, oracle: then }) = self.pending.take() else { return true };
+        let now = self.now();
+        let shot = |(blow, image)| {
+            let oracle = then.as_ref().filter(|_| takes_back(blow)).unwrap_or(&now).clone();
+            Shot { event, blow, image, oracle }
+        };
+        self.marksman.hit(images.into_iter().map(shot).collect())
+    }
+
+    fn now(&self) -> ByteOracle {
+        self.oracle.lock().expect("nobody panics with the oracle").clone()
+    }
+
+    fn event(&mut self, event: &PersistEvent, system: &System) -> bool {
+        if !self.release() {
+            return false;
+        }
+        if !self.over {
+            match self.marksman.aim(event, system) {
+                Some(images) if images.is_empty() => {}
+                Some(images) => {
+                    let oracle = images.iter().any(|(blow, _)| takes_back(*blow)).then(|| self.now());
+                    self.pending = Some(Pending { event: event.number, images, oracle });
+                }
+                None => self.over = true,
+            }
+        }
+        // Behind the last point only the acknowledgements up to the next event are of interest.
+        !self.over || self.pending.is_some()
+    }
+}
+
+/// The observer that the machine owns.
+struct Watching<M>(Arc<Mutex<Gallery<M>>>);
+
+impl<M: Marksman> Observer for Watching<M> {
+    fn event(&mut self, event: &PersistEvent, system: &System) -> bool {
+        self.0.lock().expect("nobody panics with the gallery").event(event, system)
+    }
+}
+
+/// Runs the program and takes images as the marksman wants; the number of instructions, and the marksman. What the program
+/// says of its operations goes to the recorder, if there is one.
+///
+/// # Errors
+/// As from a run.
+pub(crate) fn shoot<M: Marksman>(
+    prepared: &Prepared,
+    program: &Program,
+    marksman: M,
+    history: Option<&HistoryRecorder>,
+    stop: &AtomicBool,
+) -> Result<(u64, M), Error> {
+    let mut machine = Machine::new(&prepared.config, &prepared.plan, program)?;
+    let initial = match &program.pool {
+        Some(pool) => pool.pages.clone(),
+        None => Pages::new(durasim_machine::PMEM_BASE, prepared.config.pmem.capacity_mib << 20),
+    };
+    let oracle = Arc::new(Mutex::new(ByteOracle::new(initial)));
+    let gallery = Arc::new(Mutex::new(Gallery { marksman, oracle: oracle.clone(), pending: None, over: false }));
+    let system = machine.system_mut();
+    system.keep_journal(Box::new(Shared(oracle)));
+    system.track_unfenced_cleans();
+    if let Some(history) = history {
+        system.keep_history(history.for_machine());
+    }
+    system.observe(Box::new(Watching(gallery.clone())));
+    machine.run(None, &mut Interruptible::new(stop))?;
+    let instructions = machine.instructions();
+    drop(machine);
+    let gallery = Arc::into_inner(gallery).expect("the machine is gone");
+    let mut gallery = gallery.into_inner().expect("nobody panics with the gallery");
+    gallery.release();
+    Ok((instructions, gallery.marksman))
+}
+
+/// Takes one image of a life: at a given event, or at one drawn alike from all.
+pub(crate) struct Single {
+    target: Target,
+    shot: Option<Shot>,
+}
+
+enum Target {
+    Event(u64),
+    /// After `seen` events each of them was taken with the same chance (Vitter's algorithm R for a sample of one).
+    Any {
+        rng: Rng,
+        seen: u64,
+    },
+}
+
+impl Single {
+    /// A clean cut after this event.
+    pub fn at(event: u64) -> Self {
+        Single { target: Target::Event(event), shot: None }
+    }
+
+    /// A clean cut after any event.
+    pub fn any(seed: u64) -> Self {
+        Single { target: Target::Any { rng: Rng::new(seed), seen: 0 }, shot: None }
+    }
+
+    /// What was taken; nothing if there was no such event.
+    pub fn taken(self) -> Option<Shot> {
+        self.shot
+    }
+}
+
+impl Marksman for Single {
+    fn aim(&mut self, event: &PersistEvent, system: &System) -> Option<Vec<(Blow, CrashImage)>> {
+        let wanted = match &mut self.target {
+            Target::Event(wanted) if event.number > *wanted => return None,
+            Target::Event(wanted) => event.number == *wanted,
+            Target::Any { rng, seen } => {
+                *seen += 1;
+                rng.below(*seen) == 0
+            }
+        };
+        let cut = |blow: Blow| (blow, system.power_cut(&blow.power_cut()).image);
+        Some(if wanted { vec![cut(Blow::Clean)] } else { Vec::new() })
+    }
+
+    fn hit(&mut self, shots: Vec<Shot>) -> bool {
+        self.shot = shots.into_iter().last();
+        true
+    }
+}
+
+/// A program with other arguments on other contents of `/pmem/`.
+pub(crate) fn program_on(prepared: &Prepared, args: &[String], files: &PmemPool, pages: Pages) -> Program {
+    let pool = Some(PoolContents { files: files.clone(), pages });
+    Program { args: args.to_vec(), pool, ..prepared.program.clone() }
+}

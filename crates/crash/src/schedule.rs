@@ -1,0 +1,199 @@
+//! Which crash points a campaign takes, and what it tries at each.
+
+use crate::case::Case;
+use crate::life::Survey;
+use durasim_types::{ConfigError, EventKind, Rng};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Which persist events a campaign crashes at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Points {
+    /// So many, drawn by the seed.
+    Some(u64),
+    /// Every one.
+    All(All),
+}
+
+/// The word `all`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum All {
+    /// `all`.
+    All,
+}
+
+/// What can go wrong when the power fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fault {
+    /// What the domain keeps is there, all of it and no more.
+    Clean,
+    /// Lines in flight to the media are torn at words of eight bytes, where no queue keeps them.
+    Torn,
+    /// Any part of the cache-block operations that no fence has waited for was accepted.
+    Reorder,
+    /// The energy ends inside the crash flush: what is lost has to be reported.
+    Energy,
+    /// Recovery fails too, up to three times in a row.
+    Nested,
+    /// More crash points inside background work.
+    Background,
+    /// The program works on after recovery, and the power fails again.
+    Twice,
+}
+
+impl Fault {
+    /// All of them.
+    pub const ALL: [Fault; 7] =
+        [Fault::Clean, Fault::Torn, Fault::Reorder, Fault::Energy, Fault::Nested, Fault::Background, Fault::Twice];
+
+    /// The name in options and results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Fault::Clean => "clean",
+            Fault::Torn => "torn",
+            Fault::Reorder => "reorder",
+            Fault::Energy => "energy",
+            Fault::Nested => "nested",
+            Fault::Background => "background",
+            Fault::Twice => "twice",
+        }
+    }
+}
+
+/// What is tried at one crash point.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Attempt {
+    /// These kinds of failures, drawn with this seed.
+    Draw { faults: BTreeSet<Fault>, seed: u64 },
+    /// This one alone.
+    Replay(Case),
+}
+
+/// One in so many drawn points gets another life of the program, which costs as much as hundreds of other trials.
+const ANOTHER_LIFE_PERIOD: u64 = 8;
+
+/// The attempts by persist event.
+pub(crate) fn schedule(
+    points: Points,
+    faults: &BTreeSet<Fault>,
+    replay: Option<&Case>,
+    seed: u64,
+    survey: &Survey,
+) -> Result<BTreeMap<u64, Attempt>, ConfigError> {
+    let events = survey.events();
+    if let Some(case) = replay {
+        if !(1..=events).contains(&case.event) {
+            let problem = format!("'{case}' is not at one of e1 to e{events}, the persist events of this run");
+            return Err(ConfigError::new("replay", problem));
+        }
+        return Ok(BTreeMap::from([(case.event, Attempt::Replay(case.clone()))]));
+    }
+    let mut rng = Rng::new(seed ^ 0x6372_6173_6800);
+    let mut chosen: BTreeSet<u64> = match points {
+        Points::Some(n) if n < events => stratified(n, &survey.kinds, &mut rng),
+        _ => (1..=events).collect(),
+    };
+    if faults.contains(&Fault::Background)
+        && let Points::Some(n) = points
+    {
+        let inside: Vec<u64> = (1..=events).filter(|&event| survey.background[event as usize - 1]).collect();
+        chosen.extend(draw(n, &inside, &mut rng));
+    }
+    let attempt = |event: u64| {
+        let mut rng = Rng::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ event);
+        let mut faults = faults.clone();
+        if rng.below(ANOTHER_LIFE_PERIOD) != 0 {
+            faults.remove(&Fault::Twice);
+        }
+        (event, Attempt::Draw { faults, seed: rng.next_u64() })
+    };
+    Ok(chosen.into_iter().map(attempt).collect())
+}
+
+/// Whether a trial with this seed may start the program again for its recovery.
+pub(crate) fn affords_another_life(seed: u64) -> bool {
+    seed.is_multiple_of(ANOTHER_LIFE_PERIOD)
+}
+
+/// `n` different events: half of them alike for every kind that occurs, so that rare kinds are not missed, the rest by
+/// how often a kind occurs.
+fn stratified(n: u64, kinds: &[EventKind], rng: &mut Rng) -> BTreeSet<u64> {
+    let mut by_kind: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
+    for (kind, event) in kinds.iter().zip(1..) {
+        by_kind.entry(*kind as usize).or_default().push(event);
+    }
+    let alike = n / 2 / (by_kind.len() as u64).max(1);
+    let mut chosen = BTreeSet::new();
+    for events in by_kind.values() {
+        chosen.extend(draw(alike, events, rng));
+    }
+    let rest: Vec<u64> = (1..=kinds.len() as u64).filter(|event| !chosen.contains(event)).collect();
+    let missing = n - chosen.len() as u64;
+    chosen.extend(draw(missing, &rest, rng));
+    chosen
+}
+
+/// `n` different ones, or all if there are no more.
+fn draw(n: u64, from: &[u64], rng: &mut Rng) -> Vec<u64> {
+    let mut from = from.to_vec();
+    let n = from.len().min(n as usize);
+    for i in 0..n {
+        let other = i + rng.below((from.len() - i) as u64) as usize;
+        from.swap(i, other);
+    }
+    from.truncate(n);
+    from
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn survey(kinds: &[EventKind]) -> Survey {
+        Survey { kinds: kinds.to_vec(), background: vec![false; kinds.len()], ..Survey::default() }
+    }
+
+    fn events(points: Points, faults: &[Fault], survey: &Survey) -> Vec<u64> {
+        let faults = faults.iter().copied().collect();
+        schedule(points, &faults, None, 1, survey).unwrap().into_keys().collect()
+    }
+
+    #[test]
+    fn rare_kinds_are_not_missed_and_points_are_as_many_as_asked_for() {
+        let mut kinds = vec![EventKind::CacheStore; 10_000];
+        kinds[77] = EventKind::Commit;
+        kinds[5_000] = EventKind::MediaWrite;
+        kinds[5_001] = EventKind::MediaWrite;
+        let chosen = events(Points::Some(60), &[Fault::Clean], &survey(&kinds));
+        assert_eq!(chosen.len(), 60);
+        assert!([78, 5_001, 5_002].iter().all(|event| chosen.contains(event)), "{chosen:?}");
+        assert_eq!(chosen, events(Points::Some(60), &[Fault::Clean], &survey(&kinds)));
+    }
+
+    #[test]
+    fn all_means_every_event() {
+        let all = events(Points::All(All::All), &[Fault::Clean], &survey(&[EventKind::Commit; 9]));
+        assert_eq!(all, (1..=9).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn background_adds_points_inside_background_work() {
+        let mut survey = survey(&[EventKind::CacheStore; 1000]);
+        survey.background[600..610].fill(true);
+        let chosen = events(Points::Some(20), &[Fault::Clean, Fault::Background], &survey);
+        assert!((601..=610).all(|event| chosen.contains(&event)));
+        assert!((20..=30).contains(&chosen.len()));
+    }
+
+    #[test]
+    fn an_event_that_the_run_does_not_have_is_refused() {
+        let case: Case = "e10".parse().unwrap();
+        let faults = BTreeSet::from([Fault::Clean]);
+        let survey = survey(&[EventKind::Commit; 9]);
+        let refused = schedule(Points::Some(1), &faults, Some(&case), 1, &survey).unwrap_err();
+        assert!(refused.to_string().contains("e1 to e9"), "{refused}");
+    }
+}

@@ -1,0 +1,67 @@
+//! A program that runs again and again on other contents of persistent memory: it is loaded once, and its code is decoded
+//! once.
+
+use super::memory::Flat;
+use super::threads::RunQueue;
+use super::watch::Unwatched;
+use super::{FlatBus, FunctionalEnding, Stopped, run_threads};
+use crate::MachineConfig;
+use crate::machine::{PoolContents, Program, process_config};
+use crate::system::{DRAM_BASE, PMEM_BASE, Plan};
+use durasim_guest::{Output, PmemPool, Process};
+use durasim_isa::{BlockCache, Hart};
+use durasim_types::{Error, Pages};
+
+/// A program before its first instruction. A clone shares its memory and what was decoded.
+#[derive(Clone)]
+pub struct LoadedProgram {
+    process: Process,
+    hart: Hart,
+    dram: Pages,
+    blocks: BlockCache,
+}
+
+impl LoadedProgram {
+    /// Loads a program; persistent memory is given to each run. The namespace of `/pmem/` is that of the program's pool.
+    ///
+    /// # Errors
+    /// What is refused before the first instruction.
+    pub fn new(config: &MachineConfig, plan: &Plan, program: &Program) -> Result<Self, Error> {
+        let files = match &program.pool {
+            Some(pool) => pool.files.clone(),
+            None => PmemPool::new(plan.geometry.pmem_data_bytes),
+        };
+        let pmem = Pages::new(PMEM_BASE, config.pmem.capacity_mib << 20);
+        let mut memory = Flat::new(Pages::new(DRAM_BASE, config.dram.capacity_mib << 20), pmem);
+        let (process, hart) = Process::load(process_config(config, plan, program), files, &mut memory)?;
+        Ok(LoadedProgram { process, hart, dram: memory.into_pages().0, blocks: BlockCache::new() })
+    }
+
+    /// Runs it as [`super::run_functionally`] does. Nothing of a run is left for the next one but the decoded code.
+    ///
+    /// # Errors
+    /// Faults of the guest.
+    pub fn run(
+        &mut self,
+        pmem: Pages,
+        max_instructions: u64,
+        output: &mut dyn Output,
+    ) -> Result<FunctionalEnding, Error> {
+        let memory = Flat::new(self.dram.clone(), pmem);
+        let mut bus = FlatBus::new(memory, self.process.fork(), Unwatched);
+        let mut queue = RunQueue::new(self.hart.clone());
+        let clears = self.blocks.clears();
+        let stopped = run_threads(&mut queue, &mut bus, &mut self.blocks, max_instructions, output);
+        if self.blocks.clears() != clears {
+            // The program changed its code: the next run starts with the old one.
+            self.blocks = BlockCache::new();
+        }
+        let exit_code = match stopped? {
+            Stopped::Exit(code) => Some(code),
+            Stopped::Early => None,
+        };
+        let FlatBus { memory, process, instructions, data_range, .. } = bus;
+        let pool = PoolContents { files: process.into_pool(), pages: memory.into_pages().1 };
+        Ok(FunctionalEnding { exit_code, instructions, pool, data_range })
+    }
+}

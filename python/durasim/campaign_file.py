@@ -1,0 +1,166 @@
+"""Campaign files: TOML that names sweeps of runs which have to survive, and controls which have to end as expected."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from durasim.campaign import DEFAULT_FAULTS, DEFAULT_VARIANTS, CrashOptions, faults_of
+from durasim.errors import host_io, refusal
+from durasim.scenario import Scenario, design_rows, settings_of, workload_names
+
+MACHINE = "tiny"
+POINTS = 200
+OPS = 20
+ROUND_SEEDS = 1000
+"""What a further round of a campaign adds to all seeds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """What a run is there for if it is a control.
+
+    Attributes:
+        name: Its name in the table.
+        why: Why it has to end so.
+        expects: "violation" or "survival".
+    """
+
+    name: str
+    why: str
+    expects: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One run of a campaign that is crashed: what is done, or not, as a whole."""
+
+    scenario: Scenario
+    options: CrashOptions
+    control: Control | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignFile:
+    """A campaign as its file describes it.
+
+    Attributes:
+        name: Its name.
+        marks: Whether a declared mark that is never hit makes it red.
+        planted: Rows whose planted faults have to be caught.
+        tables: The file.
+    """
+
+    name: str
+    marks: bool
+    planted: tuple[str, ...]
+    tables: Mapping[str, Any]
+
+    def units(self, round_number: int = 0) -> list[Unit]:
+        """Gives the runs of a round; controls belong to the first one.
+
+        Raises:
+            ConfigError: A name or number is not allowed.
+        """
+        controls = [_control(table) for table in self.tables.get("control", [])] if round_number == 0 else []
+        swept = [unit for table in self.tables["sweep"] for unit in _sweep(table, round_number)]
+        for unit in (*controls, *swept):
+            unit.scenario.check()
+            unit.options.check()
+        return controls + swept
+
+    def designs(self) -> list[str]:
+        """Gives the rows of all sweeps."""
+        return sorted({row for table in self.tables["sweep"] for row in _rows(table["designs"])})
+
+
+def read(path: str) -> CampaignFile:
+    """Reads and checks a campaign file.
+
+    Raises:
+        ConfigError: It is no TOML, or not of the form of a campaign.
+        HostIoError: It cannot be read.
+    """
+    import jsonschema  # noqa: PLC0415 - keeps the start-up of other commands short
+
+    try:
+        tables = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise host_io(path, error) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise refusal("campaign", f"'{path}' is not TOML: {error}") from None
+    problem = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(_schema()).iter_errors(tables))
+    if problem is not None:
+        place = ".".join(str(part) for part in problem.absolute_path) or "campaign"
+        raise refusal(place, problem.message)
+    return CampaignFile(tables["name"], tables.get("marks", False), tuple(tables.get("planted", ())), tables)
+
+
+@cache
+def _schema() -> Any:
+    return json.loads(resources.files("durasim").joinpath("schemas/campaign-file.json").read_text(encoding="utf-8"))
+
+
+def _rows(names: list[str]) -> list[str]:
+    durable = [name for name, row in design_rows().items() if not row["control"]]
+    return [row for name in names for row in (durable if name == "durable" else [name])]
+
+
+def _options(table: Mapping[str, Any]) -> CrashOptions:
+    return CrashOptions(
+        points=table.get("points", POINTS),
+        faults=faults_of(table.get("faults", DEFAULT_FAULTS)),
+        variants=table.get("variants", DEFAULT_VARIANTS),
+        workers=1,
+    )
+
+
+def _args(*tables: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    merged = {name: value for table in tables for name, value in table.items()}
+    return tuple(
+        (name, str(value).lower() if isinstance(value, bool) else str(value)) for name, value in merged.items()
+    )
+
+
+def _sweep(table: Mapping[str, Any], round_number: int) -> Iterator[Unit]:
+    rows, names = _rows(table["designs"]), table["workloads"]
+    workloads = workload_names() if "all" in names else names
+    seeds = [1 + ROUND_SEEDS * round_number + n for n in range(table.get("seeds", 1))]
+    for row, workload, threads, seed in itertools.product(rows, workloads, table.get("threads", [1]), seeds):
+        scenario = Scenario(
+            design=row,
+            workload=workload,
+            machine=table.get("machine", MACHINE),
+            ops=table.get("ops", OPS),
+            threads=threads,
+            seed=seed,
+            settings=settings_of({**table.get("set", {}), **table.get("design_set", {}).get(row, {})}),
+            workload_args=_args(table.get("args", {}), table.get("design_args", {}).get(row, {})),
+        )
+        tolerated = design_rows().get(row, {"domains": [None]})["domains"]
+        for domain in tolerated if table.get("domains") == "all" else [None]:
+            yield Unit(dataclasses.replace(scenario, domain=domain), _options(table))
+
+
+def _control(table: Mapping[str, Any]) -> Unit:
+    scenario = Scenario(
+        design=table["design"],
+        workload=table["workload"],
+        machine=table.get("machine", MACHINE),
+        ops=table.get("ops", OPS),
+        threads=table.get("threads", 1),
+        seed=table.get("seed", 1),
+        settings=settings_of(table.get("set", {})),
+        domain=table.get("domain"),
+        control=True,
+        workload_args=_args(table.get("args", {})),
+    )
+    return Unit(scenario, _options(table), Control(table["name"], table["why"], table["expects"]))

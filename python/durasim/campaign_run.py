@@ -1,0 +1,185 @@
+"""Runs campaigns: all their runs on all cores of this computer, each verdict kept at once, one result at the end."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import Any
+
+from durasim import _core
+from durasim.campaign import crash_request, finish_crash
+from durasim.campaign_file import CampaignFile, Unit
+from durasim.errors import DurasimError
+from durasim.scenario import design_rows
+from durasim.verdicts import Verdicts
+
+Progress = Callable[[int, int | None, str], None]
+"""Takes units done, units in all (None if time decides), and what was done last."""
+_FAILURES_MAX = 50
+_SUMS = ("points", "trials", "violations", "disagreements", "losses_reported")
+
+
+@dataclass
+class Tally:
+    """What a campaign has found so far."""
+
+    sums: Counter[str] = field(default_factory=Counter)
+    faults: Counter[str] = field(default_factory=Counter)
+    marks: dict[str, Counter[str]] = field(default_factory=dict)
+    rows: dict[tuple[str, str, str, int], Counter[str]] = field(default_factory=dict)
+    failures: list[dict[str, Any]] = field(default_factory=list)
+    controls: list[dict[str, Any]] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    judging_s: float = 0.0
+    depth: int = 0
+    units: int = 0
+    resumed: int = 0
+
+    def add(self, unit: Unit, document: Mapping[str, Any]) -> None:
+        """Adds the verdict on a unit."""
+        self.units += 1
+        if unit.control is not None:
+            self._add_control(unit, document)
+            return
+        scenario = unit.scenario
+        if "error" in document:
+            self.errors.append(f"{scenario.design} {scenario.workload} seed {scenario.seed}: {document['error']}")
+            return
+        self.sums.update({name: document[name] for name in _SUMS})
+        self.faults.update(document["trials_by_fault"])
+        self.marks.setdefault(scenario.design, Counter()).update(document["marks"])
+        self.depth = max(self.depth, document["nested_depth_max"])
+        if document["trials_per_s_per_core"] > 0:
+            self.judging_s += document["trials"] / document["trials_per_s_per_core"]
+        key = (scenario.design, document["domain"], scenario.workload or "", scenario.threads)
+        self.rows.setdefault(key, Counter()).update(
+            {"runs": 1, **{name: document[name] for name in ("trials", "violations")}}
+        )
+        self.failures += finish_crash(document, scenario).to_dict()["failures"]
+
+    def _add_control(self, unit: Unit, document: Mapping[str, Any]) -> None:
+        control = unit.control
+        assert control is not None  # noqa: S101 - the caller has looked
+        found = "error" if "error" in document else "violation" if document["violations"] else "survival"
+        self.controls.append(
+            {
+                "name": control.name,
+                "expects": control.expects,
+                "found": found,
+                "trials": document.get("trials", 0),
+                "violations": document.get("violations", 0),
+                "why": control.why,
+            }
+        )
+
+
+def run(campaign: CampaignFile, verdicts: Verdicts | None, seconds: float | None, progress: Progress) -> dict[str, Any]:
+    """Runs a campaign: each of its runs once or, with `seconds`, rounds with new seeds until that time has passed.
+
+    Verdicts that are kept already are not asked for again.
+
+    Raises:
+        ConfigError: A name or number in the file is not allowed.
+        ToolchainError: A guest program cannot be built.
+    """
+    began = time.monotonic()
+    tally = Tally()
+    units = _units(campaign, seconds, began)
+    total = None if seconds is not None else len(campaign.units())
+    workers = os.cpu_count() or 1
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+        running: dict[Future[str], tuple[Unit, dict[str, Any]]] = {}
+        try:
+            exhausted = False
+            while running or not exhausted:
+                while not exhausted and len(running) < 2 * workers:
+                    unit = next(units, None)
+                    if unit is None:
+                        exhausted = True
+                        break
+                    request = crash_request(unit.scenario, unit.options)
+                    kept = None if verdicts is None else verdicts.get(request)
+                    if kept is not None:
+                        tally.resumed += 1
+                        tally.add(unit, kept)
+                        progress(tally.units, total, unit.scenario.design)
+                    else:
+                        running[pool.submit(crash_unit, json.dumps(request))] = (unit, request)
+                done, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    unit, request = running.pop(future)
+                    document = json.loads(future.result())
+                    if verdicts is not None:
+                        verdicts.put(request, document)
+                    tally.add(unit, document)
+                    progress(tally.units, total, unit.scenario.design)
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+    return _document(campaign, tally, time.monotonic() - began)
+
+
+def _units(campaign: CampaignFile, seconds: float | None, began: float) -> Iterator[Unit]:
+    round_number = 0
+    while True:
+        for unit in campaign.units(round_number):
+            if seconds is not None and unit.control is None and time.monotonic() - began >= seconds:
+                return
+            yield unit
+        round_number += 1
+        if seconds is None:
+            return
+
+
+def crash_unit(request: str) -> str:
+    """Crashes one run in a process of its own; a run that fails by itself is part of the answer."""
+    try:
+        return _core.crash(request, None)
+    except DurasimError as error:
+        return json.dumps({"error": f"{type(error).__name__}: {error}"})
+
+
+def marks_required(designs: list[str]) -> dict[str, list[str]]:
+    """Gives the marks that a long campaign over these rows has to hit, by row."""
+    return {name: design_rows()[name]["marks"] for name in designs}
+
+
+def _document(campaign: CampaignFile, tally: Tally, wall_s: float) -> dict[str, Any]:
+    required = marks_required(campaign.designs()) if campaign.marks else {}
+    missed = [
+        f"{row}/{mark}" for row, marks in required.items() for mark in marks if not tally.marks.get(row, {}).get(mark)
+    ]
+    red = [f"control {c['name']}: {c['expects']} expected, {c['found']} found" for c in tally.controls
+           if c["found"] != c["expects"]]  # fmt: skip
+    if tally.sums["violations"]:
+        red.append(f"{tally.sums['violations']} violations")
+    red += [f"never hit: {mark}" for mark in missed]
+    red += tally.errors
+    hits = {f"{row}/{mark}": n for row, marks in sorted(tally.marks.items()) for mark, n in sorted(marks.items())}
+    hits |= dict.fromkeys(missed, 0)
+    order = sorted(tally.rows)
+    return {
+        "schema": "durasim-campaign/1",
+        "durasim_version": _core.__version__,
+        "name": campaign.name,
+        "units": tally.units,
+        "units_resumed": tally.resumed,
+        **{name: tally.sums[name] for name in _SUMS},
+        "trials_by_fault": dict(sorted(tally.faults.items())),
+        "trials_per_s_per_core": tally.sums["trials"] / tally.judging_s if tally.judging_s else 0.0,
+        "nested_depth_max": tally.depth,
+        "marks": hits,
+        "marks_missed": missed,
+        "rows": [dict(zip(("design", "domain", "workload", "threads"), key, strict=True)) | dict(tally.rows[key])
+                 for key in order],
+        "failures": tally.failures[:_FAILURES_MAX],
+        "controls": sorted(tally.controls, key=lambda control: control["name"]),
+        "red": red,
+        "wall_s": wall_s,
+    }  # fmt: skip

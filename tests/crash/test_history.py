@@ -1,0 +1,105 @@
+"""The history oracle on real runs: what each operation reported while it ran, against what the recovered pool holds."""
+
+import json
+
+import pytest
+
+import durasim as ds
+from durasim import _core, toolchain
+from durasim.campaign import CrashOptions, crash_request
+from durasim.scenario import Scenario
+
+DURABLE = [row["name"] for row in ds.designs() if not row["control"]]
+WORKLOADS = [info.name for info in toolchain.workloads()]
+# The control only passes where words of different locks lie on lines of their own.
+SAFE = {"false-sharing": {"shared-lines": "false"}}
+
+
+def judge(design, workload, threads=1, *, points=60, domain=None, settings=(), ops=None, **workload_args):
+    arguments = {"populate": 24, **SAFE.get(workload, {}), **workload_args}
+    scenario = Scenario(
+        design=design,
+        workload=workload,
+        machine="tiny",
+        threads=threads,
+        ops=ops or 8 * threads,
+        settings=settings,
+        domain=domain,
+        control=design == "opt" or domain is not None,
+        workload_args=tuple((name, str(value)) for name, value in arguments.items()),
+    )
+    result = json.loads(_core.crash(json.dumps(crash_request(scenario, CrashOptions(points, ("clean",)))), None))
+    assert result["judged_by"] == dict.fromkeys(("bytes", "guest", "history"), result["trials"])
+    return result
+
+
+def objections(result):
+    """What the history oracle objects to, by crash."""
+    told = [failure["message"].split("; ") for failure in result["failures"]]
+    return [part for parts in told for part in parts if part.startswith("history: ")]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+@pytest.mark.parametrize("workload", WORKLOADS)
+@pytest.mark.parametrize("design", DURABLE)
+def test_designs_keep_what_they_promise(design, workload, threads):
+    result = judge(design, workload, threads)
+    assert result["failures"] == []
+    assert result["trials"] == 60
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+@pytest.mark.parametrize("threads", [1, 4])
+def test_the_control_loses_what_was_acknowledged(workload, threads):
+    result = judge("opt", workload, threads)
+    assert any("is lost" in what or "from nowhere" in what for what in objections(result))
+    # Whatever the program's own check finds, the history shows too.
+    assert all("history" in failure["oracle"] for failure in result["failures"] if "guest" in failure["oracle"])
+
+
+@pytest.mark.parametrize(
+    ("design", "options"),
+    [
+        ("swl-eadr", {"domain": "adr"}),
+        ("swl-flush", {"no-flush": "true"}),
+    ],
+)
+def test_software_that_does_not_write_back_is_caught(design, options):
+    assert any("is lost" in what or "half of" in what for what in objections(judge(design, "array-swap", **options)))
+
+
+@pytest.mark.parametrize("design", ["swl-flush", "swl-eadr"])
+def test_a_log_of_lines_brings_back_a_neighbours_word(design):
+    """The false-sharing control: a transaction that is taken back takes words of others with it."""
+
+    def objections_with(granularity):
+        arguments = {"shared-lines": "true", "log-granularity": granularity}
+        return objections(judge(design, "false-sharing", 4, points=150, ops=80, **arguments))
+
+    assert any("is lost" in what or "half of" in what for what in objections_with("line"))
+    assert objections_with("word") == []
+
+
+@pytest.mark.parametrize("design", DURABLE)
+def test_operations_go_on_on_another_core(design):
+    """Six threads on two cores, with slices much shorter than a transaction."""
+    settings = ("cores=2", "core.time_slice_cycles=3000", "core.context_switch_cycles=500")
+    assert judge(design, "array-swap", 6, settings=settings)["failures"] == []
+
+
+def test_aborted_attempts_are_forgotten():
+    """Threads of one line abort each other under hercules: an operation reports once for each attempt."""
+    assert judge("hercules", "false-sharing", 4, ops=80, **{"shared-lines": "true"})["failures"] == []
+
+
+def test_a_program_that_does_not_dump_is_caught():
+    scenario = Scenario(design="tc", workload="btree", machine="tiny", ops=4)
+    request = crash_request(scenario, CrashOptions(4, ("clean",)))
+    plain = toolchain.build("btree", scenario.backend)
+    request |= {"elf": str(plain), "check_args": [arg for arg in request["check_args"] if arg != "--dump"]}
+    result = json.loads(_core.crash(json.dumps(request), None))
+    assert result["violations"] == result["trials"] == 4
+    assert all("wrote no dump" in what for what in objections(result))
+    without = json.loads(_core.crash(json.dumps(request | {"history": False}), None))
+    assert without["violations"] == 0
+    assert "history" not in without["judged_by"]
