@@ -109,8 +109,8 @@ _TC = (
 def _undo(domain_settings: tuple[str, ...] = ()) -> tuple[Trap, ...]:
     # A ring of 41 slots, so that an entry of two comes to lie across its end.
     ring = (("log-bytes", "2688"),)
-    # One of 36 slots.
-    even_ring = (("log-bytes", "2368"),)
+    # One of 20 slots, where entries of later rounds begin in the slots of earlier ones.
+    even_ring = (("log-bytes", "1344"),)
     controllers = ("pmem.controllers=4", "pmem.interleave_bytes=64", "pmem.controller.write_queue_entries=1")
     return (
         Trap("btree", _BTREE, settings=domain_settings),
