@@ -49,10 +49,13 @@ _BIG_BTREE = _pairs(populate=40, node_bytes=1024)
 _SWAP = _pairs(populate=12, element_bytes=256)
 _BIG_SWAP = _pairs(populate=12, element_bytes=1024)
 _SHARED = _pairs(populate=8, shared_lines="true")
+_WIDE = _pairs(populate=200, shared_lines="false")
 _APART = _pairs(populate=8, shared_lines="false")
 
 # More threads than cores, in slices that end inside transactions.
 _SLICES = ("core.time_slice_cycles=2000", "core.context_switch_cycles=0")
+# Threads that wait inside transactions while others go through all identifiers.
+_PARKED = ("cores=1", "core.time_slice_cycles=20000", "core.context_switch_cycles=0")
 _CROWDED = ("l1d.size_bytes=256", "l2.size_bytes=512", "llc.size_bytes=2048")
 _TURNS = ("cores=2", *_SLICES)
 
@@ -80,7 +83,7 @@ _HERCULES = (
     Trap("btree", _BTREE, settings=_FEW),
     Trap("array-swap", _SWAP, settings=(*_SLOW_MIGRATION, *_SMALL), ops=40),
     Trap("btree", _BTREE, settings=(*_SLOW_MIGRATION, *_SMALL, "design.hercules.log_zone_bytes=6000"), ops=40),
-    Trap("false-sharing", _SHARED, settings=(*_FEW, "cores=1", *_SLICES), threads=8, ops=300, points=200),
+    Trap("false-sharing", _WIDE, settings=(*_FEW, *_PARKED), threads=8, ops=1500, points=800),
     Trap("btree", _BTREE, settings=(*_CONTROLLER, *_CROWDED, *_SLOW), threads=4, ops=40),
     Trap("array-swap", _SWAP, settings=_CONTROLLER),
     Trap("array-swap", _SWAP, settings=_FEW, rehearsals=True),
@@ -101,7 +104,7 @@ _TC = (
     Trap("false-sharing", _SHARED, settings=_tc(entries=8), threads=4, ops=40),
     Trap("array-swap", _SWAP, settings=(*_TINY_TC, *_TURNS), threads=3, ops=60),
     Trap("btree", _BTREE, settings=_tc(entries=16, overflow_percent=25)),
-    Trap("btree", _BTREE, settings=(*_tc(entries=64), *_SMALL, *_SLOW)),
+    Trap("btree", _pairs(populate=30, node_bytes=128), settings=(*_tc(entries=256), *_SMALL, *_SLOW), ops=60),
     Trap("btree", (*_BTREE, ("trees", "1")), settings=(*_tc(entries=64), *_CROWDED, *_SLOW), threads=4, ops=60),
 )
 

@@ -437,7 +437,7 @@ impl Durability for State {
     /// Section 4.1: PerCoreTxID and PerCoreTxLen go with the thread. Its lines stay where they are.
     fn context_switch(&mut self, cx: &Ctx, leaving: Option<TxId>, coming: Option<TxId>, _: &mut Actions) -> Gate {
         self.registers.switch(cx.core, leaving, coming);
-        self.mix_up_registers(leaving, coming);
+        self.mix_up_registers(coming);
         Gate::Done
     }
 

@@ -15,7 +15,7 @@ durasim_design::planted! {
     STATES_RESET_FIRST = "states-reset-first", "Commits reset the states of their lines before they store TxLen";
     IDENTIFIER_SHARED = "identifier-shared", "GlobalTxID comes round to identifiers that open transactions still bear";
     IDENTIFIER_WITH_ENTRIES = "identifier-with-entries", "An identifier is taken again while entries of its last bearer are in the log";
-    SWITCH_MIXES_REGISTERS = "switch-mixes-registers", "A thread that comes to a core finds the PerCoreTxID of the one that leaves";
+    SWITCH_MIXES_REGISTERS = "switch-mixes-registers", "A thread that comes to a core finds the PerCoreTxID of another one";
     ABORT_KEEPS_LINES = "abort-keeps-lines", "Aborts leave their lines in the caches";
     ABORT_KEEPS_ENTRIES = "abort-keeps-entries", "Aborts leave their entries in the eWPQ";
     // Caches.
@@ -88,13 +88,11 @@ impl State {
     }
 
     /// See [`SWITCH_MIXES_REGISTERS`].
-    pub(super) fn mix_up_registers(&mut self, leaving: Option<TxId>, coming: Option<TxId>) {
-        if !self.fault.is(SWITCH_MIXES_REGISTERS) {
-            return;
-        }
-        let left = leaving.and_then(|tx| self.registers.get(tx)).map(|open| open.hardware_id);
-        if let (Some(left), Some(open)) = (left, coming.and_then(|tx| self.registers.get_mut(tx))) {
-            open.hardware_id = left;
+    pub(super) fn mix_up_registers(&mut self, coming: Option<TxId>) {
+        let Some(coming) = coming.filter(|_| self.fault.is(SWITCH_MIXES_REGISTERS)) else { return };
+        let other = self.registers.all().find(|(tx, _)| *tx != coming).map(|(_, open)| open.hardware_id);
+        if let (Some(other), Some(open)) = (other, self.registers.get_mut(coming)) {
+            open.hardware_id = other;
         }
     }
 }
