@@ -182,7 +182,8 @@ def _document(campaign: CampaignFile, tally: Tally, kills: planting.PlantedResul
         "marks_missed": missed,
         "rows": [dict(zip(("design", "domain", "workload", "threads"), key, strict=True)) | dict(tally.rows[key])
                  for key in order],
-        "failures": tally.failures[:_FAILURES_MAX],
+        # Runs end in any order.
+        "failures": sorted(tally.failures, key=lambda failure: failure["command"])[:_FAILURES_MAX],
         "controls": sorted(tally.controls, key=lambda control: control["name"]),
         **killed,
         "red": red,
