@@ -128,9 +128,19 @@ def _undo(domain_settings: tuple[str, ...] = ()) -> tuple[Trap, ...]:
     )
 
 
+_ANY = (
+    Trap("btree", _BTREE, settings=_SMALL),
+    Trap("array-swap", _SWAP, settings=_SMALL),
+    Trap("btree", _BTREE, rehearsals=True),
+    Trap("array-swap", _SWAP, settings=_TURNS, threads=4, ops=30),
+    Trap("false-sharing", _APART, threads=4, ops=40),
+)
 _TRAPS: dict[str, Sequence[Trap]] = {"hercules": _HERCULES, "tc": _TC, "swl-flush": _undo(), "swl-eadr": _undo()}
 
 
 def traps_of(design: str) -> Sequence[Trap]:
-    """Gives the campaigns for a row, those that are quick and catch the most first."""
-    return _TRAPS[design]
+    """Gives the campaigns for a row, those that are quick and catch the most first.
+
+    A row without campaigns of its own gets those that need no parameters of a design.
+    """
+    return _TRAPS.get(design, _ANY)

@@ -104,7 +104,7 @@ fn lives(setting: &Setting, seed: u64, effort: Effort) -> Result<Tally, String> 
     let config = MachineConfig::parse("tiny", text, &overrides).map_err(|e| e.to_string())?;
     let mut plan = Plan::new(&config, &setting.row, setting.domain).map_err(|e| e.to_string())?;
     if let Some(planted) = setting.planted {
-        plan = plan.plant(planted.name).map_err(|e| e.to_string())?;
+        plan.geometry.planted = planted.fault();
     }
     let mut rng = Rng::new(seed);
     let mut pages = Pages::new(PMEM_BASE, config.pmem.capacity_mib << 20);

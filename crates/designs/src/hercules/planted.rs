@@ -11,7 +11,6 @@ durasim_design::planted! {
     TX_LEN_KEPT_AT_BEGIN = "tx-len-kept-at-begin", "A transaction begins with the TxLen of the last bearer of its identifier";
     TX_LEN_SKIPPED = "tx-len-skipped", "Commits store no TxLen";
     TX_LEN_OF_ANOTHER = "tx-len-of-another", "Commits store their TxLen in the profile of the neighbouring identifier";
-    TX_LEN_NOT_AWAITED = "tx-len-not-awaited", "A commit does not wait until the controller has its TxLen";
     STATES_RESET_FIRST = "states-reset-first", "Commits reset the states of their lines before they store TxLen";
     IDENTIFIER_SHARED = "identifier-shared", "GlobalTxID comes round to identifiers that open transactions still bear";
     IDENTIFIER_WITH_ENTRIES = "identifier-with-entries", "An identifier is taken again while entries of its last bearer are in the log";
@@ -37,7 +36,6 @@ durasim_design::planted! {
     EXTENSION_NOT_SEARCHED = "extension-not-searched", "Misses search the eWPQ but not its extension area";
     MIGRATES_UNCOMMITTED = "migrates-uncommitted", "Entries of open transactions are migrated too";
     MIGRATION_FREES_EARLY = "migration-frees-early", "An entry is free as soon as its migration starts, not when it is home";
-    EVICTION_OVERTAKES_MIGRATION = "eviction-overtakes-migration", "A line goes home while a migration carries an older version there";
     // Power failure.
     FLUSH_DROPS_LINE = "flush-drops-line", "The crash flush leaves out the last line";
     FLUSH_ORDER_REVERSED = "flush-order-reversed", "The crash flush starts with the L1D: older versions come last";
@@ -50,9 +48,7 @@ durasim_design::planted! {
     RECOVERY_REPLAYS_UNCOMMITTED = "recovery-replays-uncommitted", "Recovery carries transactions through whose TxLen is zero";
     RECOVERY_MARKS_FIRST = "recovery-marks-first", "Recovery marks the zone as recovered before it is";
     RECOVERY_CLEARS_TX_LEN_FIRST = "recovery-clears-tx-len-first", "Recovery clears the TxLens before all homes are written";
-    RECOVERY_NEWEST_FIRST = "recovery-newest-first", "Recovery takes emergency and log entries in the opposite order",
-        equivalent: "No two of them are of one line: a line that is loaded again takes its entry out of the log, and a \
-                     cache hands over one version of it";
+    RECOVERY_NEWEST_FIRST = "recovery-newest-first", "Recovery takes emergency and log entries in the opposite order";
     RECOVERY_WRITES_TWICE = "recovery-writes-twice", "Recovery writes every home twice",
         equivalent: "What it writes comes from the log and the emergency area, which it does not change before the end";
     RECOVERY_KEEPS_TX_LEN = "recovery-keeps-tx-len", "Recovery does not clear the TxLens",
