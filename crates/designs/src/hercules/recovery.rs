@@ -5,7 +5,7 @@
 //! extension area, then the zone is marked recovered. Cut anywhere and run again, it comes to the same end.
 
 use super::zone::{FLUSHED, LogZone, RECOVERED};
-use durasim_design::{CrashImage, Cut, RecoveryReport};
+use durasim_design::{CrashImage, Cut, Geometry, RecoveryReport};
 use durasim_types::PhysAddr;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,9 +13,11 @@ struct Found {
     hardware_id: u64,
     home: PhysAddr,
     data: PhysAddr,
+    /// Whether its header contradicts itself, its mapping or the machine.
+    damaged: bool,
 }
 
-pub(super) fn recover(zone: &LogZone, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+pub(super) fn recover(zone: &LogZone, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
     let mut report = RecoveryReport::default();
     match image.read_u64(zone.flag()) {
         RECOVERED => return Ok(report),
@@ -25,10 +27,16 @@ pub(super) fn recover(zone: &LogZone, image: &mut CrashImage) -> Result<Recovery
             return Ok(report);
         }
     }
-    let mut found = Vec::new();
     let (ewpq_saved, emergency_saved) = zone.saved_counts();
+    let (ewpq_saved, emergency_saved) = (image.read_u64(ewpq_saved), image.read_u64(emergency_saved));
+    if !zone.can_hold(ewpq_saved, emergency_saved) {
+        report.losses.push("the log zone is damaged: it speaks of more entries than it has room for".into());
+        return Ok(report);
+    }
+    let header = |image: &CrashImage, at: PhysAddr| [image.read_u64(at), image.read_u64(at.plus(8))];
+    let mut found = Vec::new();
     let mut mappings = Vec::new();
-    for slot in 0..image.read_u64(ewpq_saved) {
+    for slot in 0..ewpq_saved {
         mappings.extend(zone.mapping_of(image.read_u64(zone.ewpq_slot(slot))));
     }
     let mut extension_slots = Vec::new();
@@ -39,14 +47,20 @@ pub(super) fn recover(zone: &LogZone, image: &mut CrashImage) -> Result<Recovery
         }
     }
     for (hardware_id, log) in mappings {
-        let home = PhysAddr(image.read_u64(zone.entry_header_at(log)));
-        found.push(Found { hardware_id, home, data: zone.entry_data(log) });
+        let header = header(image, zone.entry_header_at(log));
+        let home = PhysAddr(header[0]);
+        let damaged = !geometry.is_home(home) || !zone.is_entry_of(log, header, hardware_id);
+        found.push(Found { hardware_id, home, data: zone.entry_data(log), damaged });
     }
-    for slot in 0..image.read_u64(emergency_saved) {
-        let (header, data) = zone.emergency(slot);
-        let home = PhysAddr(image.read_u64(header));
-        let hardware_id = image.read_u64(header.plus(8)) & !(1 << 63);
-        found.push(Found { hardware_id, home, data });
+    for slot in 0..emergency_saved {
+        let (at, data) = zone.emergency(slot);
+        let header = header(image, at);
+        let Some(hardware_id) = zone.emergency_owner(header) else {
+            report.losses.push("the emergency area is damaged: an entry belongs to no transaction".into());
+            continue;
+        };
+        let home = PhysAddr(header[0]);
+        found.push(Found { hardware_id, home, data, damaged: !geometry.is_home(home) });
     }
 
     let mut fates: BTreeMap<u64, bool> = BTreeMap::new();
@@ -55,7 +69,14 @@ pub(super) fn recover(zone: &LogZone, image: &mut CrashImage) -> Result<Recovery
         image.read(zone.tx_len(entry.hardware_id), &mut len);
         fates.insert(entry.hardware_id, len != [0; 4]);
     }
-    for entry in found.iter().filter(|entry| fates[&entry.hardware_id]) {
+    // All of a transaction or nothing: one whose entries are damaged is lost whole.
+    let lost: BTreeSet<u64> =
+        found.iter().filter(|e| e.damaged && fates[&e.hardware_id]).map(|e| e.hardware_id).collect();
+    for hardware_id in &lost {
+        report.losses.push(format!("committed transaction {hardware_id} is damaged in the log: none of it is written"));
+    }
+    let carried_through = |e: &&Found| fates[&e.hardware_id] && !lost.contains(&e.hardware_id);
+    for entry in found.iter().filter(carried_through) {
         let data = image.line(entry.data);
         image.write(entry.home, &data)?;
         report.lines_written += 1;
@@ -68,7 +89,7 @@ pub(super) fn recover(zone: &LogZone, image: &mut CrashImage) -> Result<Recovery
         image.write_u64(zone.extension_slot(slot), 0)?;
     }
     image.write_u64(zone.flag(), RECOVERED)?;
-    report.replayed = committed.len() as u64;
-    report.discarded = fates.len() as u64 - report.replayed;
+    report.replayed = (committed.len() - lost.len()) as u64;
+    report.discarded = (fates.len() - committed.len()) as u64;
     Ok(report)
 }
