@@ -2,6 +2,7 @@
 //! or every row either fits the machine or refuses it so, too, and small machines can be built.
 
 use crate::assert_is_a_sentence;
+use crate::marks::reach;
 use durasim_designs::ROWS;
 use durasim_machine::{MachineConfig, Plan, System, presets};
 use durasim_types::ConfigError;
@@ -25,7 +26,10 @@ pub fn configuration(data: &[u8]) {
         None => MachineConfig::parse("machine.toml", &text, &[]),
     };
     match parsed {
-        Err(refused) => check_refusal(&refused),
+        Err(refused) => {
+            reach(if text.starts_with(OVERRIDES) { "override refused" } else { "machine refused" });
+            check_refusal(&refused);
+        }
         Ok(config) => fit_rows(&config),
     }
 }
@@ -41,13 +45,15 @@ fn fit_rows(config: &MachineConfig) {
     for row in ROWS {
         for &domain in row.domains {
             match Plan::new(config, row, domain) {
-                Err(refused) => check_refusal(&refused),
-                Ok(_) if lines > LINES_MAX => {}
-                Ok(plan) => {
-                    if let Err(refused) = System::new(config, &plan) {
-                        assert_is_a_sentence(&refused.to_string());
-                    }
+                Err(refused) => {
+                    reach("row does not fit");
+                    check_refusal(&refused);
                 }
+                Ok(_) if lines > LINES_MAX => {}
+                Ok(plan) => match System::new(config, &plan) {
+                    Ok(_) => reach("machine built"),
+                    Err(refused) => assert_is_a_sentence(&refused.to_string()),
+                },
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Any bytes as instructions: each decodes or is refused, and what is said of it agrees with what it is.
 
+use crate::marks::reach;
 use durasim_isa::{BlockCache, Class, Fault, FaultKind, Inst, Op, decode, disassemble};
 
 /// Where the bytes stand as code.
@@ -23,10 +24,12 @@ fn pattern(bits: u32) {
     let text = disassemble(bits);
     match decoded {
         Ok(inst) => {
+            reach("instruction decoded");
             check(bits, &inst);
             assert_eq!(text.split(' ').next(), Some(inst.mnemonic()), "{bits:#010x}");
         }
         Err(_) => {
+            reach("instruction refused");
             let refused = text.starts_with("unsupported ") || text.starts_with("reserved ");
             assert!(refused, "{bits:#010x} is illegal and yet called {text}");
         }

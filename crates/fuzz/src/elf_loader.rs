@@ -1,6 +1,7 @@
 //! Any bytes as a program: it is refused with one sentence, or loaded inside the memory and run as far as it gets.
 
 use crate::assert_is_a_sentence;
+use crate::marks::reach;
 use crate::memory::{Fenced, small_map};
 use durasim_designs::row;
 use durasim_guest::{PmemPool, Process, ProcessConfig};
@@ -20,12 +21,16 @@ pub fn elf_loader(data: &[u8]) {
     let mut memory = Fenced::new(&config.map);
     let pool = PmemPool::new(config.map.pmem_data_bytes);
     match Process::load(config, pool, &mut memory) {
-        Err(Error::Config(refused)) => assert_is_a_sentence(&refused.to_string()),
+        Err(Error::Config(refused)) => {
+            reach("ELF refused");
+            assert_is_a_sentence(&refused.to_string());
+        }
         Err(error) => panic!("the loader neither loads nor refuses: {error}"),
         Ok((mut process, hart)) => {
             let entry = process.space().translate(hart.pc, Access::Execute);
             assert!(entry.is_ok(), "a loaded program starts at {:#x}, which it may not execute", hart.pc);
             assert!(hart.x[2].is_multiple_of(16), "the stack pointer {:#x} is not aligned", hart.x[2]);
+            reach("ELF loaded");
             run(data);
         }
     }
@@ -39,7 +44,12 @@ fn run(data: &[u8]) {
     let row = row("opt").expect("a row");
     let plan = Plan::new(&config, row, row.default_domain()).expect("a preset fits its rows");
     let program = Program { elf: data.to_vec(), elf_name: "program".into(), ..Program::default() };
-    if let Err(error) = run_functionally(&config, &plan, &program, INSTRUCTIONS_MAX, &mut Captured::default()) {
-        assert_is_a_sentence(&error.to_string());
+    match run_functionally(&config, &plan, &program, INSTRUCTIONS_MAX, &mut Captured::default()) {
+        Ok(ending) if ending.exit_code.is_none() => reach("ELF runs into its bound"),
+        Ok(_) => {}
+        Err(error) => {
+            reach("ELF faults");
+            assert_is_a_sentence(&error.to_string());
+        }
     }
 }

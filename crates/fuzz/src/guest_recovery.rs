@@ -3,6 +3,7 @@
 
 use crate::bytes::Bytes;
 use crate::image;
+use crate::marks::reach;
 use durasim_design::CrashImage;
 use durasim_designs::row;
 use durasim_machine::{
@@ -87,13 +88,19 @@ pub fn guest_recovery(data: &[u8]) {
     image::put(Bytes(data), &[(PMEM_BASE, POOL_BYTES)], &[], &mut image);
     image.pmem.write(PMEM_BASE.plus(POOL_BYTES), &OTHERS);
     let header = image.line(PMEM_BASE);
-    let (recovered, code, _) = run(&programs.recover, image.pmem);
+    let (recovered, code, said) = run(&programs.recover, image.pmem);
+    reach(match code {
+        0 if said.contains(" 0 log entries") => "nothing to apply",
+        0 => "log entries applied",
+        _ => "pool refused by its program",
+    });
     assert_eq!(recovered.line(PMEM_BASE.line()), header, "recovery changed the header of the pool");
     if code == 0 {
         let (_, code, said) = run(&programs.recover, recovered.clone());
         assert!(code == 0 && said.contains(" 0 log entries"), "a second recovery finds work again: {said}");
     }
-    run(&programs.check, recovered);
+    let (_, code, _) = run(&programs.check, recovered);
+    reach(if code == 0 { "pool is sound" } else { "violation found" });
 }
 
 /// The input of [`guest_recovery`] that stands for a real pool.

@@ -2,6 +2,7 @@
 //! written and read again.
 
 use crate::assert_is_a_sentence;
+use crate::marks::reach;
 use crate::memory::{Fenced, small_map};
 use crate::small_program::small_program;
 use durasim_guest::{PoolFile, Process, ProcessConfig};
@@ -30,8 +31,14 @@ fn read(data: &[u8]) {
     let capacity_bytes = small_map().pmem_data_bytes;
     let pool = match PoolFile::decode("pool", data, capacity_bytes) {
         Ok(pool) => pool,
-        Err(refused) => return assert_is_a_sentence(&refused.to_string()),
+        Err(refused) => {
+            reach("pool refused");
+            return assert_is_a_sentence(&refused.to_string());
+        }
     };
+    if !pool.pages.is_empty() {
+        reach("pool with pages read");
+    }
     for (name, extent) in pool.files.files() {
         assert!(extent.size_bytes == 0 || extent.end_bytes() <= capacity_bytes, "{name} leaves the pool");
     }

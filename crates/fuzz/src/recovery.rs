@@ -4,6 +4,7 @@
 use crate::assert_is_a_sentence;
 use crate::bytes::Bytes;
 use crate::image;
+use crate::marks::reach;
 use durasim_design::{CrashImage, RecoveryReport, Row};
 use durasim_designs::ROWS;
 use durasim_machine::{MachineConfig, PMEM_BASE, Plan, PowerCut, System, presets};
@@ -56,6 +57,16 @@ impl Recoverer {
         let (found, cut) = self.image(&mut input);
         let mut recovered = found.clone();
         let report = self.recover(&mut recovered);
+        for (happened, mark) in [
+            (report.replayed > 0, "transaction replayed"),
+            (report.discarded > 0, "transaction discarded"),
+            (!report.losses.is_empty(), "loss reported"),
+            (report.replayed > 0 && !report.losses.is_empty(), "replayed and lost"),
+        ] {
+            if happened {
+                reach(mark);
+            }
+        }
         self.check_report(&found, &recovered, &report);
         self.check_settled(&recovered);
         if report != RecoveryReport::default() {
@@ -101,7 +112,9 @@ impl Recoverer {
         let Plan { row, spec, geometry, .. } = &self.plan;
         image.cut_at(Some(1 + cut % 64));
         // Where recovery is over before, there was no cut.
-        (row.hardware.recover)(spec, geometry, &mut image).ok();
+        if (row.hardware.recover)(spec, geometry, &mut image).is_err() {
+            reach("recovery cut");
+        }
         self.recover(&mut image);
         self.check_settled(&image);
     }

@@ -2,6 +2,7 @@
 
 use crate::assert_is_a_sentence;
 use crate::bytes::Bytes;
+use crate::marks::reach;
 use crate::pool_file::sealed;
 use crate::small_program::small_program;
 use durasim_designs::ROWS;
@@ -83,7 +84,10 @@ pub fn snapshot_file(data: &[u8]) {
 fn read(file: &[u8], prepared: &Prepared) {
     let snapshot = match Snapshot::decode("snapshot", file) {
         Ok(snapshot) => snapshot,
-        Err(refused) => return assert_is_a_sentence(&refused.to_string()),
+        Err(refused) => {
+            reach("snapshot refused");
+            return assert_is_a_sentence(&refused.to_string());
+        }
     };
     let mut written = Vec::new();
     snapshot.encode(&mut written).expect("memory takes everything");
@@ -97,9 +101,14 @@ fn read(file: &[u8], prepared: &Prepared) {
         Ok(own) => own,
         Err(refused) => return assert!(!refused.to_string().is_empty()),
     };
-    if snapshot.fits(prepared)
-        && let Err(refused) = Machine::restore(&snapshot, &own)
-    {
-        assert_is_a_sentence(&refused.to_string());
+    if !snapshot.fits(prepared) {
+        return;
+    }
+    match Machine::restore(&snapshot, &own) {
+        Ok(_) => reach("machine restored"),
+        Err(refused) => {
+            reach("state refused");
+            assert_is_a_sentence(&refused.to_string());
+        }
     }
 }

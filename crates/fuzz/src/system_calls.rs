@@ -5,6 +5,7 @@
 
 use crate::assert_is_a_sentence;
 use crate::bytes::Bytes;
+use crate::marks::reach;
 use crate::memory::{Fenced, small_map};
 use crate::small_program::{CALL, DATA, small_program};
 use durasim_guest::{PmemPool, Process, ProcessConfig, SyscallOutcome, ThreadId};
@@ -265,6 +266,7 @@ impl Caller<'_> {
         let Some(&sysno) = CALLS.get(choice % (CALLS.len() + 1)) else {
             self.process.write_back_files(&mut self.memory);
             self.process = self.process.fork();
+            reach("process forked");
             self.forked.get_or_insert_with(|| look(&self.top.join("root")));
             return true;
         };
@@ -279,7 +281,10 @@ impl Caller<'_> {
             Ok(SyscallOutcome::Exit(_)) => return false,
             Ok(SyscallOutcome::Wait { .. }) => self.process.time_out(ThreadId::FIRST, &mut self.hart),
             Ok(_) => self.check_answer(sysno),
-            Err(fault) => assert_is_a_sentence(&fault.to_string()),
+            Err(fault) => {
+                reach("call refused");
+                assert_is_a_sentence(&fault.to_string());
+            }
         }
         true
     }
@@ -336,6 +341,12 @@ impl Caller<'_> {
 
     /// Nothing that lies outside may show.
     fn check_answer(&mut self, sysno: Sysno) {
+        match (self.hart.x[10] as i64, sysno) {
+            (..0, _) => reach("call failed"),
+            (_, Sysno::linkat | Sysno::symlinkat) => reach("link made"),
+            (_, Sysno::renameat2) => reach("file renamed"),
+            _ => reach("call succeeded"),
+        }
         for at in [ANSWER, MAPPED] {
             let mut answer = vec![0; ANSWER_BYTES as usize];
             if self.process.space().read(&mut self.memory, at, &mut answer).is_ok() {

@@ -4,7 +4,7 @@
 mod driver;
 
 use driver::{Settings, corpus, drive};
-use durasim_fuzz::{CANARIES, GUEST_TARGET, TARGETS, Target};
+use durasim_fuzz::{CANARIES, GUEST_TARGET, TARGETS, Target, reached};
 use durasim_isa::{decode, disassemble};
 
 /// The settings that the environment asks for.
@@ -33,6 +33,8 @@ fn fuzz(target: &Target) {
             target.name
         );
     }
+    let missed: Vec<_> = target.marks.iter().filter(|mark| !reached(mark)).collect();
+    assert!(missed.is_empty(), "{}: no input led to {missed:?}", target.name);
 }
 
 macro_rules! targets {
