@@ -89,6 +89,7 @@ pub const GUEST_TARGET: Target = Target {
     marks: &[
         "log entries applied",
         "nothing to apply",
+        "more to take back",
         "violation found",
         "pool refused by its program",
         "pool is sound",
