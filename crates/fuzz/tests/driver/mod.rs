@@ -74,6 +74,8 @@ enum Change {
         width: usize,
         by: i8,
     },
+    /// Another number in the place of the next one in decimal digits.
+    Digits(Index, u64),
     Remove(Index, usize),
     Insert(Index, Vec<u8>),
     /// Bytes of any file of the corpus, put between or over those that are here.
@@ -106,6 +108,7 @@ fn change() -> impl Strategy<Value = Change> {
         4 => (at(), any::<bool>(), width(), value())
             .prop_map(|(at, aligned, width, value)| Change::Number { at, aligned, width, value }),
         2 => (at(), width(), -16i8..17).prop_map(|(at, width, by)| Change::Add { at, width, by }),
+        3 => (at(), value()).prop_map(|(at, value)| Change::Digits(at, value)),
         2 => (at(), piece()).prop_map(|(at, len)| Change::Remove(at, len)),
         2 => (at(), vec(any::<u8>(), 1..24)).prop_map(|(at, bytes)| Change::Insert(at, bytes)),
         2 => (at(), at(), at(), piece(), any::<bool>())
@@ -137,6 +140,12 @@ impl Change {
                 word[..*width].copy_from_slice(&input[at..at + width]);
                 let sum = u64::from_le_bytes(word).wrapping_add_signed(i64::from(*by));
                 input[at..at + width].copy_from_slice(&sum.to_le_bytes()[..*width]);
+            }
+            Change::Digits(at, value) => {
+                let at = place(at, input.len());
+                let Some(start) = input[at..].iter().position(u8::is_ascii_digit).map(|n| at + n) else { return };
+                let digits = input[start..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+                input.splice(start..start + digits, value.to_string().into_bytes());
             }
             Change::Remove(at, len) => {
                 let at = place(at, input.len());
