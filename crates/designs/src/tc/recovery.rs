@@ -75,3 +75,52 @@ pub(super) fn recover(spec: &TcSpec, geometry: &Geometry, image: &mut CrashImage
     }
     Ok(report)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Tc;
+    use crate::testing::{geometry, word};
+    use durasim_types::{PAGE_BYTES, Pages};
+
+    /// The contents of a transaction cache: slots of shadows, each to be undone whole, and homes of committed lines.
+    fn contents(shadows: &[u64], homes: &[u64]) -> Vec<u8> {
+        let words = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+        let mut bytes = words(&[shadows.len() as u64]);
+        shadows.iter().for_each(|&slot| bytes.extend(words(&[slot, u64::MAX])));
+        homes.iter().for_each(|&home| bytes.extend([words(&[home / 64, u64::MAX, 1]), vec![7; 64]].concat()));
+        bytes
+    }
+
+    /// A cache that cannot be believed is a loss, and the others are recovered.
+    #[test]
+    fn damaged_contents_are_losses_and_not_written() {
+        let spec = TcSpec::default();
+        let geometry = geometry::<Tc>(&spec, 2);
+        let regions: u64 = geometry.regions.iter().map(|region| region.size_bytes).sum();
+        let pmem = Pages::new(geometry.pmem_base, geometry.pmem_data_bytes + regions);
+        let (slots, own) = (u64::from(spec.shadow_lines), word(1, 0).0);
+        let outside = geometry.pmem_base.0 + geometry.pmem_data_bytes;
+        let damaged = [
+            contents(&[], &[own, outside]),
+            contents(&[], &[own, 0]),
+            contents(&[], &[own, u64::MAX]),
+            contents(&[slots], &[own]),
+            // The shadow's home is a word of zeros.
+            contents(&[0], &[own]),
+            contents(&[], &[own])[1..].to_vec(),
+            vec![1; PAGE_BYTES as usize],
+            vec![0xff; 8],
+        ];
+        for bytes in damaged {
+            let mut image = CrashImage::new(pmem.clone());
+            image.keep(&structure_name(CoreId(0)), bytes.clone()).unwrap();
+            image.keep(&structure_name(CoreId(1)), contents(&[], &[word(0, 0).0])).unwrap();
+            let report = recover(&spec, &geometry, &mut image).unwrap();
+            assert_eq!(report.losses, ["what the transaction cache of core 0 held is damaged"], "{bytes:x?}");
+            assert_eq!((report.replayed, report.lines_written), (1, 1));
+            assert_eq!([0, 1].map(|n| image.read_u64(word(n, 0)) & 0xff), [7, 0]);
+            assert_eq!(recover(&spec, &geometry, &mut image), Ok(RecoveryReport::default()));
+        }
+    }
+}
