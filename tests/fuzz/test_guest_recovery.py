@@ -14,7 +14,8 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.mark.parametrize("workload", ["array-swap", "btree"])
 def test_mutated_pools_are_recovered_or_refused(workload):
     program = toolchain.build(workload, "undo-flush")
-    command = ["cargo", "test", "--quiet", "--locked", "--package", "durasim-fuzz", "--test", "fuzz"]
+    # The whole workspace, as `make test` has built it: a package by itself may want other features of its libraries.
+    command = ["cargo", "test", "--quiet", "--locked", "--workspace", "--test", "targets"]
     done = subprocess.run(
         [*command, "--", "--ignored", "--exact", "guest_recovery"],
         cwd=ROOT,

@@ -1,6 +1,6 @@
 //! Fuzz bodies: plain functions that take any bytes, and panic if what they look at does anything but what it promises.
 //!
-//! Nothing here knows who makes the bytes. `tests/fuzz.rs` changes the files in `corpus/` on the stable toolchain, seeded
+//! Nothing here knows who makes the bytes. `tests/targets.rs` changes the files in `corpus/` on the stable toolchain, seeded
 //! and bounded; the folder `fuzz/` of the repository wraps the same functions for cargo-fuzz. docs/fuzzing.md says what
 //! each of them asks.
 

@@ -11,7 +11,7 @@ use crate::small_program::{CALL, DATA, small_program};
 use durasim_guest::{PmemPool, Process, ProcessConfig, SyscallOutcome, ThreadId};
 use durasim_isa::Hart;
 use durasim_machine::Captured;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
@@ -220,8 +220,10 @@ pub(crate) fn make_calls(data: &[u8], root: Root) {
     let (process, hart) = Process::load(config, pool, &mut memory).expect("the small program can be loaded");
 
     let working = fs::canonicalize(".").expect("a working folder");
-    let names = || fs::read_dir(&working).expect("a working folder").filter_map(Result::ok).map(|e| e.path());
-    let (outside, around) = (look(&top.join("outside")), names().collect::<Vec<_>>());
+    let names = || -> BTreeSet<PathBuf> {
+        fs::read_dir(&working).expect("a working folder").filter_map(Result::ok).map(|entry| entry.path()).collect()
+    };
+    let (outside, around) = (look(&top.join("outside")), names());
     let mut caller = Caller { top, process, memory, hart, forked: None };
     let mut input = Bytes(data);
     for _ in 0..CALLS_MAX {
@@ -238,7 +240,7 @@ pub(crate) fn make_calls(data: &[u8], root: Root) {
     assert_eq!(look(&top.join("outside")), outside, "the guest got out of its root");
     let entries: Vec<PathBuf> = fs::read_dir(top).expect("ours").map(|e| e.expect("an entry").path()).collect();
     assert_eq!(entries.len(), 2, "the guest left something beside its root: {entries:?}");
-    assert_eq!(names().collect::<Vec<_>>(), around, "the guest left something in the host's working folder");
+    assert_eq!(names(), around, "the guest left something in the host's working folder");
 }
 
 impl Caller<'_> {
