@@ -94,6 +94,8 @@ fn calls() {
         two(Sysno::renameat2, "file", "../outside/secret", &[HERE, 0]),
         at(Sysno::unlinkat, "/../outside/secret", &[0]),
         at(Sysno::statx, "d/../../outside/secret", &[0]),
+        open("../../../../../../../../etc/passwd", read),
+        on(Sysno::read, &[4]),
     ];
     let mapping =
         [open("file", change), on(Sysno::mmap, &[0, 16, 0, 3]), on(Sysno::msync, &[]), on(Sysno::fsync, &[3])];
