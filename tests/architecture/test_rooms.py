@@ -1,6 +1,7 @@
 """Who may use whom among the crates, as ARCHITECTURE.md says. Absence of an arrow is the design."""
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -22,6 +23,8 @@ MAY_USE = {
     "crash": {"types", "design", "machine"},
     "models": {"types", "design"},
     "py": {"types", "isa", "design", "cache", "memory", "core", "guest", "designs", "machine", "crash"},
+    # Looks at everything from outside. It stands in nobody's set: nothing that is shipped knows of it.
+    "fuzz": {"types", "isa", "design", "cache", "memory", "core", "guest", "designs", "machine", "crash"},
 }
 
 
@@ -63,3 +66,16 @@ def _sources():
 def test_files_stay_readable():
     long = {str(p.relative_to(ROOT)): n for p in _sources() if (n := len(p.read_text().splitlines())) > FILE_LINES_MAX}
     assert long == {}
+
+
+def test_every_fuzz_target_has_a_wrapper_for_cargo_fuzz_and_a_corpus():
+    table = (ROOT / "crates/fuzz/src/lib.rs").read_text(encoding="utf-8")
+    canaries = table.index("pub const CANARIES")
+    targets = set(re.findall(r'name: "(\w+)"', table[:canaries]))
+    assert len(targets) >= 8
+    assert {path.stem for path in (ROOT / "fuzz/fuzz_targets").glob("*.rs")} == targets
+    assert {name for name in targets if any((ROOT / "crates/fuzz/corpus" / name).iterdir())} == targets
+
+
+def test_the_corpus_stays_small():
+    assert sum(path.stat().st_size for path in (ROOT / "crates/fuzz/corpus").rglob("*") if path.is_file()) < 300_000

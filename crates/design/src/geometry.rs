@@ -1,7 +1,7 @@
 //! What a design is told of the machine it is built into.
 
 use crate::Fault;
-use durasim_types::{Clock, Cycle, PhysAddr};
+use durasim_types::{Clock, Cycle, LINE_BYTES, PhysAddr};
 use serde::{Deserialize, Serialize};
 
 /// A level of the cache hierarchy.
@@ -136,6 +136,12 @@ impl Geometry {
             LevelId::L2 => &mut self.l2,
             LevelId::Llc => &mut self.llc,
         }
+    }
+
+    /// Whether a line that programs may use begins here. Recovery asks before it writes to an address that it has read:
+    /// what a crash left may be damaged.
+    pub fn is_home(&self, addr: PhysAddr) -> bool {
+        addr.0.is_multiple_of(LINE_BYTES) && addr.0.wrapping_sub(self.pmem_base.0) < self.pmem_data_bytes
     }
 
     /// The design's region of that name.

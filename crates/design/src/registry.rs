@@ -35,6 +35,10 @@ pub trait Design: 'static {
     fn load(spec: &Self::Spec, geometry: &Geometry, bytes: &[u8]) -> Built;
 
     /// Recovers after a power failure. Must be idempotent: cut anywhere and run again, it ends in the same image.
+    ///
+    /// What it reads may be damaged, by a crash that no model foresaw or on purpose. It holds counts to the room there is,
+    /// asks [`Geometry::is_home`] before it writes to an address that it has read, and reports what it cannot believe as a
+    /// loss. It never panics and always ends.
     fn recover(spec: &Self::Spec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut>;
 
     /// Its hardware cost.

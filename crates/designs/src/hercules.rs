@@ -93,7 +93,7 @@ impl Design for Hercules {
 
     fn recover(spec: &HerculesSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
         let zone = LogZone::new(spec, geometry).expect("the parameters built a machine before");
-        recovery::recover(&zone, image, geometry.planted)
+        recovery::recover(&zone, geometry, image)
     }
 
     fn cost(spec: &HerculesSpec, geometry: &Geometry) -> HardwareCost {

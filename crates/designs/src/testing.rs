@@ -243,8 +243,8 @@ impl<D: Design> Bench<D> {
         assert_eq!(self.call(core, |design, cx, out| design.context_switch(cx, leaving, coming, out)), Gate::Done);
     }
 
-    /// What is left when the power fails now, after recovery. Writes that are on their way survive if `queue` says so.
-    pub fn recovered(&self, lines: &[CachedLine], queue: bool) -> Pages {
+    /// What is left when the power fails now. Writes that are on their way survive if `queue` says so.
+    pub fn crashed(&self, lines: &[CachedLine], queue: bool) -> CrashImage {
         let mut pmem = self.pmem.clone();
         if queue {
             let accepted = self.inbound.iter().filter(|w| !w.reading);
@@ -253,6 +253,12 @@ impl<D: Design> Bench<D> {
         let mut image = CrashImage::new(pmem);
         let view = CrashView { domain: Domain::Eadr, geometry: &self.geometry, lines, held: &[] };
         self.design.crash(&view, &mut CrashSink::new(&mut image, u64::MAX)).expect("there is energy enough");
+        image
+    }
+
+    /// The same, after recovery.
+    pub fn recovered(&self, lines: &[CachedLine], queue: bool) -> Pages {
+        let mut image = self.crashed(lines, queue);
         let mut cut = image.clone();
         D::recover(&self.spec, &self.geometry, &mut image).expect("nothing cuts it");
         // Cut in the middle and run again, recovery comes to the same end.

@@ -4,7 +4,7 @@ use super::chains::{Chain, Chains, Committed};
 use super::dump::Dump;
 use super::log::{HistoryRecorder, NEVER, Position, Unit};
 use crate::byte_oracle::Verdict;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Steps of the search after which the oracle gives up. Where versions are unique it needs none.
@@ -224,32 +224,33 @@ impl Moment<'_> {
         Ok(())
     }
 
-    /// Whether a set of transactions under way may be there without the others.
+    /// Whether a set of transactions under way may be there without the others. Who only read leaves no trace of its own,
+    /// but is there if a later one needs it, and then needs others in turn.
     fn is_allowed(&self, presence: &Presence, recent: &[usize]) -> Result<(), String> {
         let is_missing = |index: usize| presence.get(&index) == Some(&false);
         let is_there = |index: usize| self.is_due(index) || presence.get(&index) == Some(&true);
-        let there = || recent.iter().copied().filter(|index| is_there(*index));
-        for index in there() {
-            if let Some(&writer) = self.judge.committed[index].read_from.iter().find(|writer| is_missing(**writer)) {
-                let (reader, writer) = (self.unit(index).name(), self.unit(writer).name());
-                return Err(format!("{reader} is there, but not {writer}, whose version it read"));
-            }
-        }
-        // The transaction that is there and began last.
-        let newest = there().max_by_key(|index| self.unit(*index).begun);
-        let mut last_of_thread = BTreeMap::new();
-        there().for_each(|index| {
-            last_of_thread.insert(self.unit(index).thread, index);
-        });
-        for index in recent.iter().copied().filter(|index| is_missing(*index)) {
+        let mut needed: Vec<usize> = recent.iter().copied().filter(|index| is_there(*index)).collect();
+        let mut known: BTreeSet<usize> = needed.iter().copied().collect();
+        while let Some(index) = needed.pop() {
             let unit = self.unit(index);
-            if let Some(newest) = newest.filter(|newest| unit.acknowledged < self.unit(*newest).begun) {
-                let later = self.unit(newest).name();
-                return Err(format!("{later} is there, but not {}, acknowledged before it began", unit.name()));
-            }
-            if let Some(&later) = last_of_thread.get(&unit.thread).filter(|later| **later > index) {
-                let later = self.unit(later).name();
-                return Err(format!("{later} is there, but not {}, which its thread committed before", unit.name()));
+            let read = &self.judge.committed[index].read_from;
+            for &earlier in recent.iter().filter(|earlier| **earlier != index) {
+                let other = self.unit(earlier);
+                let why = if read.contains(&earlier) {
+                    "whose version it read"
+                } else if other.acknowledged < unit.begun {
+                    "acknowledged before it began"
+                } else if other.thread == unit.thread && earlier < index {
+                    "which its thread committed before"
+                } else {
+                    continue;
+                };
+                if is_missing(earlier) {
+                    return Err(format!("{} is there, but not {}, {why}", unit.name(), other.name()));
+                }
+                if known.insert(earlier) {
+                    needed.push(earlier);
+                }
             }
         }
         Ok(())

@@ -80,6 +80,19 @@ impl Script {
 }
 
 #[test]
+fn who_only_read_needs_whom_it_read_if_a_later_one_needs_it() {
+    let mut script = Script { epochs: Some(1), ..Script::default() };
+    // Thread 0 writes object 5; thread 1 reads that, and then writes object 6. Nothing has to be kept yet.
+    script.begin(0, 1, &[(5, 0, 1)]).commit(1);
+    script.done(1, 2, &[(5, 1, 1)]).begin(1, 3, &[(6, 0, 2)]).commit(3);
+    for right in [&[][..], &[(5, 1)], &[(5, 1), (6, 2)]] {
+        assert_eq!(script.verdict(right), Verdict::Right, "{right:?}");
+    }
+    let Verdict::Wrong(what) = script.verdict(&[(6, 2)]) else { panic!("a version that was read may not be missing") };
+    assert!(what.contains("whose version it read"), "{what}");
+}
+
+#[test]
 fn acknowledged_means_kept_and_open_means_unseen() {
     let mut s = Script::default();
     s.begin(0, 1, &[(7, 0, 11), (8, 0, 12)]);

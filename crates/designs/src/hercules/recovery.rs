@@ -6,7 +6,7 @@
 
 use super::planted;
 use super::zone::{FLUSHED, LogZone, RECOVERED};
-use durasim_design::{CrashImage, Cut, Fault, RecoveryReport};
+use durasim_design::{CrashImage, Cut, Geometry, RecoveryReport};
 use durasim_types::PhysAddr;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,9 +14,12 @@ struct Found {
     hardware_id: u64,
     home: PhysAddr,
     data: PhysAddr,
+    /// Whether its header contradicts itself, its mapping or the machine.
+    damaged: bool,
 }
 
-pub(super) fn recover(zone: &LogZone, image: &mut CrashImage, fault: Fault) -> Result<RecoveryReport, Cut> {
+pub(super) fn recover(zone: &LogZone, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+    let fault = geometry.planted;
     let mut report = RecoveryReport::default();
     match image.read_u64(zone.flag()) {
         RECOVERED => return Ok(report),
@@ -26,10 +29,16 @@ pub(super) fn recover(zone: &LogZone, image: &mut CrashImage, fault: Fault) -> R
             return Ok(report);
         }
     }
-    let mut found = Vec::new();
     let (ewpq_saved, emergency_saved) = zone.saved_counts();
+    let (ewpq_saved, emergency_saved) = (image.read_u64(ewpq_saved), image.read_u64(emergency_saved));
+    if !zone.can_hold(ewpq_saved, emergency_saved) {
+        report.losses.push("the log zone is damaged: it speaks of more entries than it has room for".into());
+        return Ok(report);
+    }
+    let header = |image: &CrashImage, at: PhysAddr| [image.read_u64(at), image.read_u64(at.plus(8))];
+    let mut found = Vec::new();
     let mut mappings = Vec::new();
-    for slot in 0..image.read_u64(ewpq_saved) {
+    for slot in 0..ewpq_saved {
         mappings.extend(zone.mapping_of(image.read_u64(zone.ewpq_slot(slot))));
     }
     let mut extension_slots = Vec::new();
@@ -43,15 +52,20 @@ pub(super) fn recover(zone: &LogZone, image: &mut CrashImage, fault: Fault) -> R
         mappings.pop();
     }
     for (hardware_id, log) in mappings {
-        let home = PhysAddr(image.read_u64(zone.entry_header_at(log)));
-        found.push(Found { hardware_id, home, data: zone.entry_data(log) });
+        let header = header(image, zone.entry_header_at(log));
+        let home = PhysAddr(header[0]);
+        let damaged = !geometry.is_home(home) || !zone.is_entry_of(log, header, hardware_id);
+        found.push(Found { hardware_id, home, data: zone.entry_data(log), damaged });
     }
-    let emergency = image.read_u64(emergency_saved);
-    for slot in (0..emergency).filter(|_| !fault.is(planted::RECOVERY_SKIPS_EMERGENCY)) {
-        let (header, data) = zone.emergency(slot);
-        let home = PhysAddr(image.read_u64(header));
-        let hardware_id = image.read_u64(header.plus(8)) & !(1 << 63);
-        found.push(Found { hardware_id, home, data });
+    for slot in (0..emergency_saved).filter(|_| !fault.is(planted::RECOVERY_SKIPS_EMERGENCY)) {
+        let (at, data) = zone.emergency(slot);
+        let header = header(image, at);
+        let Some(hardware_id) = zone.emergency_owner(header) else {
+            report.losses.push("the emergency area is damaged: an entry belongs to no transaction".into());
+            continue;
+        };
+        let home = PhysAddr(header[0]);
+        found.push(Found { hardware_id, home, data, damaged: !geometry.is_home(home) });
     }
 
     let mut fates: BTreeMap<u64, bool> = BTreeMap::new();
@@ -60,6 +74,13 @@ pub(super) fn recover(zone: &LogZone, image: &mut CrashImage, fault: Fault) -> R
         image.read(zone.tx_len(entry.hardware_id), &mut len);
         fates.insert(entry.hardware_id, len != [0; 4] || fault.is(planted::RECOVERY_REPLAYS_UNCOMMITTED));
     }
+    // All of a transaction or nothing: one whose entries are damaged is lost whole.
+    let lost: BTreeSet<u64> =
+        found.iter().filter(|e| e.damaged && fates[&e.hardware_id]).map(|e| e.hardware_id).collect();
+    for hardware_id in &lost {
+        report.losses.push(format!("committed transaction {hardware_id} is damaged in the log: none of it is written"));
+    }
+    found.retain(|entry| fates[&entry.hardware_id] && !lost.contains(&entry.hardware_id));
     let committed: BTreeSet<u64> = fates.iter().filter(|(_, committed)| **committed).map(|(id, _)| *id).collect();
     if fault.is(planted::RECOVERY_MARKS_FIRST) {
         image.write_u64(zone.flag(), RECOVERED)?;
@@ -71,9 +92,9 @@ pub(super) fn recover(zone: &LogZone, image: &mut CrashImage, fault: Fault) -> R
         found.reverse();
     }
     if fault.is(planted::RECOVERY_WRITES_TWICE) {
-        write_homes(image, &found, &fates, &mut report)?;
+        write_homes(image, &found, &mut report)?;
     }
-    write_homes(image, &found, &fates, &mut report)?;
+    write_homes(image, &found, &mut report)?;
     if !fault.is(planted::RECOVERY_KEEPS_TX_LEN) {
         clear_tx_lens(zone, image, &committed)?;
     }
@@ -81,18 +102,13 @@ pub(super) fn recover(zone: &LogZone, image: &mut CrashImage, fault: Fault) -> R
         image.write_u64(zone.extension_slot(slot), 0)?;
     }
     image.write_u64(zone.flag(), RECOVERED)?;
-    report.replayed = committed.len() as u64;
-    report.discarded = fates.len() as u64 - report.replayed;
+    report.replayed = (committed.len() - lost.len()) as u64;
+    report.discarded = (fates.len() - committed.len()) as u64;
     Ok(report)
 }
 
-fn write_homes(
-    image: &mut CrashImage,
-    found: &[Found],
-    fates: &BTreeMap<u64, bool>,
-    report: &mut RecoveryReport,
-) -> Result<(), Cut> {
-    for entry in found.iter().filter(|entry| fates[&entry.hardware_id]) {
+fn write_homes(image: &mut CrashImage, found: &[Found], report: &mut RecoveryReport) -> Result<(), Cut> {
+    for entry in found {
         let data = image.line(entry.data);
         image.write(entry.home, &data)?;
         report.lines_written += 1;

@@ -4,7 +4,7 @@ use super::Hercules;
 use super::spec::{ConflictLoser, HerculesSpec, TxLenStore};
 use super::zone::LogZone;
 use crate::testing::{Bench, cached, geometry, word};
-use durasim_design::{AbortCause, Design, Evict, Fill, Gate, LineTag, Probe, Wait};
+use durasim_design::{AbortCause, CrashImage, Design, Evict, Fill, Gate, LineTag, Probe, RecoveryReport, Wait};
 use durasim_types::TxId;
 
 const CONFLICT: AbortCause = AbortCause::Conflict;
@@ -268,6 +268,44 @@ fn recovery_tells_the_transactions_of_several_cores_apart() {
     let lines = [cached(0, 3, LineTag::NONE, 33), cached(1, 2, LineTag::NONE, 21)];
     let pmem = bench.recovered(&lines, true);
     assert_eq!([0, 1, 2, 3].map(|n| pmem.read_u64(word(n, 0))), [20, 21, 21, 33]);
+}
+
+/// Two transactions have committed with a line in the log each; somebody damages the entry of the first.
+#[test]
+fn damaged_entries_are_losses_and_not_written() {
+    let mut bench = bench(small());
+    for (tx, number) in [(1, 0), (2, 1)] {
+        let tag = writer(&mut bench, 0, tx, number);
+        bench.evict(number, tag, 10 * tx);
+        bench.commit(0, tx);
+    }
+    let (crashed, zone) = (bench.crashed(&[], true), zone(&bench));
+    let recover = |image: &mut CrashImage| Hercules::recover(&bench.spec, &bench.geometry, image).unwrap();
+    let homes = |image: &CrashImage| [0, 1].map(|n| image.read_u64(word(n, 0)));
+    let mut whole = crashed.clone();
+    assert_eq!((recover(&mut whole).losses.len(), homes(&whole)), (0, [10, 20]));
+
+    let header = (0..2).map(|log| zone.entry_header_at(log)).find(|at| crashed.read_u64(*at) == word(0, 0).0).unwrap();
+    let base = bench.geometry.pmem_base;
+    let outside = base.plus(bench.geometry.pmem_data_bytes);
+    let damages = [0, base.0 - 64, word(0, 0).0 + 8, outside.0, zone.flag().0, u64::MAX].map(|home| (header, home));
+    for (at, value) in damages.into_iter().chain([(header.plus(8), 0), (header.plus(8), 1 << 63 | 5)]) {
+        let mut image = crashed.clone();
+        image.write_u64(at, value).unwrap();
+        let report = recover(&mut image);
+        assert!(report.losses.len() == 1 && report.losses[0].contains("damaged"), "{value:#x}: {report:?}");
+        assert_eq!((homes(&image), report.replayed), ([0, 20], 1), "{value:#x}");
+        assert_eq!(recover(&mut image), RecoveryReport::default());
+    }
+
+    let (ewpq_saved, emergency_saved) = zone.saved_counts();
+    for (at, count) in [(ewpq_saved, 3), (emergency_saved, u64::MAX)] {
+        let mut image = crashed.clone();
+        image.write_u64(at, count).unwrap();
+        let report = recover(&mut image);
+        assert!(report.losses[0].contains("more entries than it has room for"), "{report:?}");
+        assert_eq!((homes(&image), report.lines_written), ([0, 0], 0));
+    }
 }
 
 #[test]

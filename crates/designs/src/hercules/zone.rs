@@ -133,6 +133,21 @@ impl LogZone {
         (record & VALID != 0).then_some(((record & !VALID) >> 31, record & ((1 << 31) - 1)))
     }
 
+    /// Whether the log entry that a mapping names is there, and is of the mapping's transaction.
+    pub fn is_entry_of(&self, log: u64, header: [u64; 2], hardware_id: u64) -> bool {
+        log < self.log_entries && header[1] == hardware_id | VALID
+    }
+
+    /// The transaction of an emergency entry, if its header is in use.
+    pub fn emergency_owner(&self, header: [u64; 2]) -> Option<u64> {
+        (header[1] & VALID != 0).then_some(header[1] & !VALID)
+    }
+
+    /// Whether a power failure can have saved so many entries of the eWPQ and of the emergency area.
+    pub fn can_hold(&self, ewpq_saved: u64, emergency_saved: u64) -> bool {
+        ewpq_saved <= self.ewpq_entries && emergency_saved <= self.emergency_entries
+    }
+
     /// A saved eWPQ entry.
     pub fn ewpq_slot(&self, slot: u64) -> PhysAddr {
         self.ewpq.plus(slot * 8)

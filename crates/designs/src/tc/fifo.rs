@@ -198,6 +198,7 @@ pub(super) struct Saved {
     pub shadows: Vec<(u64, u64)>,
 }
 
+const SHADOW_BYTES: usize = 16;
 const RECORD_BYTES: usize = 24 + 64;
 
 impl TransactionCache {
@@ -227,25 +228,31 @@ impl TransactionCache {
 }
 
 impl Saved {
-    /// Reads what [`TransactionCache::save`] wrote.
-    pub fn load(bytes: &[u8]) -> Self {
+    /// Reads what [`TransactionCache::save`] wrote; nothing of a cache is kept as no bytes. `None`: the bytes are damaged.
+    pub fn load(bytes: &[u8]) -> Option<Self> {
         let mut saved = Saved::default();
-        let mut words = bytes.chunks_exact(8).map(|w| u64::from_le_bytes(w.try_into().expect("eight bytes")));
-        let Some(count) = words.next() else { return saved };
-        for _ in 0..count {
-            saved.shadows.extend(words.next().zip(words.next()));
+        let Some((count, rest)) = bytes.split_first_chunk() else {
+            return bytes.is_empty().then_some(saved);
+        };
+        let shadow_bytes = usize::try_from(u64::from_le_bytes(*count)).ok()?.checked_mul(SHADOW_BYTES)?;
+        let (shadows, records) = rest.split_at_checked(shadow_bytes)?;
+        let word =
+            |record: &[u8], i: usize| u64::from_le_bytes(record[8 * i..8 * i + 8].try_into().expect("eight bytes"));
+        for shadow in shadows.chunks_exact(SHADOW_BYTES) {
+            saved.shadows.push((word(shadow, 0), word(shadow, 1)));
         }
-        let records = &bytes[8 + 16 * saved.shadows.len()..];
+        if !records.len().is_multiple_of(RECORD_BYTES) {
+            return None;
+        }
         for record in records.chunks_exact(RECORD_BYTES) {
-            let word = |i: usize| u64::from_le_bytes(record[8 * i..8 * i + 8].try_into().expect("eight bytes"));
-            if word(2) == 1 {
-                let data = record[24..].try_into().expect("a line");
-                saved.committed.push((LineAddr(word(0)), word(1), data));
-            } else {
-                saved.active += 1;
+            let data = record[24..].try_into().expect("a line");
+            match word(record, 2) {
+                0 => saved.active += 1,
+                1 => saved.committed.push((LineAddr(word(record, 0)), word(record, 1), data)),
+                _ => return None,
             }
         }
-        saved
+        Some(saved)
     }
 }
 
@@ -265,11 +272,29 @@ mod tests {
         cache
             .overflows
             .push(Overflow { shadows: vec![shadow(1, 0, false), shadow(2, 1, true)], ..Overflow::new(TxId(2)) });
-        let saved = Saved::load(&cache.save(Fault::NONE));
+        let saved = Saved::load(&cache.save(Fault::NONE)).unwrap();
         assert_eq!(saved.shadows, [(1, 0xff)]);
         assert_eq!(saved.committed, [(LineAddr(1), 0xf0, [1; 64])]);
         assert_eq!(saved.active, 2);
-        assert_eq!(Saved::load(&[]), Saved::default());
+        assert_eq!(Saved::load(&[]), Some(Saved::default()));
+    }
+
+    #[test]
+    fn damaged_contents_are_noticed() {
+        let mut cache = TransactionCache::default();
+        let entry = Entry { tx: TxId(1), line: LineAddr(1), mask: 1, data: [1; 64], state: State::Issued(Token(1)) };
+        cache.entries.push_back(entry);
+        let bytes = cache.save(Fault::NONE);
+        assert!(Saved::load(&bytes).is_some());
+        assert_eq!(Saved::load(&bytes[..bytes.len() - 1]), None, "cut short");
+        assert_eq!(Saved::load(&bytes[..7]), None, "cut shorter");
+        for count in [1, 7, u64::MAX / 16 + 2, u64::MAX] {
+            let more_shadows = [&count.to_le_bytes(), &bytes[8..]].concat();
+            assert_eq!(Saved::load(&more_shadows), None, "{count} shadows");
+        }
+        let mut state = bytes;
+        state[8 + 16] = 2;
+        assert_eq!(Saved::load(&state), None, "neither active nor committed");
     }
 
     #[test]

@@ -21,23 +21,47 @@ pub(super) fn shadow_slot(spec: &TcSpec, core: u64, slot: u64, fault: Fault) -> 
     core * u64::from(spec.shadow_lines) + slot
 }
 
+/// Where the line in a place of the shadow area belongs.
+fn shadow_home(geometry: &Geometry, image: &CrashImage, place: u64) -> PhysAddr {
+    PhysAddr(image.read_u64(geometry.region("shadow_homes").base.plus(place * 8)))
+}
+
+/// What a core's transaction cache holds that can be believed: nothing of it, if any part is damaged or would be written
+/// to where no line of the program lies. Shadows come with their places in the shadow area.
+fn saved(spec: &TcSpec, geometry: &Geometry, image: &CrashImage, core: CoreId) -> Option<Saved> {
+    let fault = geometry.planted;
+    let mut saved = Saved::load(image.structure(&structure_name(core)).unwrap_or(&[]))?;
+    for (slot, _) in &mut saved.shadows {
+        if *slot >= u64::from(spec.shadow_lines) {
+            return None;
+        }
+        *slot = shadow_slot(spec, core.0.into(), *slot, fault);
+    }
+    let shadows = saved.shadows.iter().all(|&(place, _)| geometry.is_home(shadow_home(geometry, image, place)));
+    let homes = saved.committed.iter().all(|(line, ..)| line.0 < 1 << 58 && geometry.is_home(line.base()));
+    if fault.is(planted::RECOVERY_DROPS_ENTRY) {
+        saved.committed.pop();
+    }
+    if fault.is(planted::RECOVERY_NEWEST_FIRST) {
+        saved.committed.reverse();
+    }
+    if fault.is(planted::RECOVERY_FORGETS_SHADOWS) {
+        saved.shadows.clear();
+    }
+    (homes && shadows).then_some(saved)
+}
+
 pub(super) fn recover(spec: &TcSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
     let mut report = RecoveryReport::default();
-    let (data, homes) = (geometry.region("shadow_data").base, geometry.region("shadow_homes").base);
+    let data = geometry.region("shadow_data").base;
     let fault = geometry.planted;
-    let saved = |image: &CrashImage, core| {
-        let mut saved = Saved::load(image.structure(&structure_name(core)).unwrap_or(&[]));
-        if fault.is(planted::RECOVERY_DROPS_ENTRY) {
-            saved.committed.pop();
+    let mut caches = Vec::new();
+    for core in (0..geometry.cores).map(CoreId) {
+        match saved(spec, geometry, image, core) {
+            Some(saved) => caches.push((core, saved)),
+            None => report.losses.push(format!("what the transaction cache of core {} held is damaged", core.0)),
         }
-        if fault.is(planted::RECOVERY_NEWEST_FIRST) {
-            saved.committed.reverse();
-        }
-        if fault.is(planted::RECOVERY_FORGETS_SHADOWS) {
-            saved.shadows.clear();
-        }
-        saved
-    };
+    }
     let mut patch = |image: &mut CrashImage, line: LineAddr, mask: u64, data: &Line| {
         let mut merged = image.line(line.base());
         let mask = if fault.is(planted::RECOVERY_IGNORES_MASK) { u64::MAX } else { mask };
@@ -47,26 +71,21 @@ pub(super) fn recover(spec: &TcSpec, geometry: &Geometry, image: &mut CrashImage
         report.lines_written += 1;
         image.write(line.base(), &merged)
     };
-    for core in (0..geometry.cores).map(CoreId) {
-        for (slot, mask) in saved(image, core).shadows {
-            let slot = shadow_slot(spec, core.0.into(), slot, fault);
-            let home = PhysAddr(image.read_u64(homes.plus(slot * 8))).line();
-            let old = image.line(data.plus(slot * 64));
-            patch(image, home, mask, &old)?;
-        }
+    for &(place, mask) in caches.iter().flat_map(|(_, saved)| &saved.shadows) {
+        let old = image.line(data.plus(place * 64));
+        let home = shadow_home(geometry, image, place).line();
+        patch(image, home, mask, &old)?;
     }
     let rounds = if fault.is(planted::RECOVERY_WRITES_TWICE) { 2 } else { 1 };
-    for core in (0..rounds).flat_map(|_| (0..geometry.cores).map(CoreId)) {
-        let saved = saved(image, core);
+    for (core, saved) in (0..rounds).flat_map(|_| &caches) {
         if fault.is(planted::RECOVERY_CLEARS_FIRST) {
-            image.keep(&structure_name(core), Vec::new())?;
+            image.keep(&structure_name(*core), Vec::new())?;
         }
         for (line, mask, data) in &saved.committed {
             patch(image, *line, *mask, data)?;
         }
     }
-    for core in (0..geometry.cores).map(CoreId) {
-        let saved = saved(image, core);
+    for (_, saved) in &caches {
         report.replayed += u64::from(!saved.committed.is_empty());
         report.discarded += u64::from(saved.active > 0);
     }
@@ -74,4 +93,53 @@ pub(super) fn recover(spec: &TcSpec, geometry: &Geometry, image: &mut CrashImage
         image.keep(&structure_name(core), Vec::new())?;
     }
     Ok(report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Tc;
+    use crate::testing::{geometry, word};
+    use durasim_types::{PAGE_BYTES, Pages};
+
+    /// The contents of a transaction cache: slots of shadows, each to be undone whole, and homes of committed lines.
+    fn contents(shadows: &[u64], homes: &[u64]) -> Vec<u8> {
+        let words = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+        let mut bytes = words(&[shadows.len() as u64]);
+        shadows.iter().for_each(|&slot| bytes.extend(words(&[slot, u64::MAX])));
+        homes.iter().for_each(|&home| bytes.extend([words(&[home / 64, u64::MAX, 1]), vec![7; 64]].concat()));
+        bytes
+    }
+
+    /// A cache that cannot be believed is a loss, and the others are recovered.
+    #[test]
+    fn damaged_contents_are_losses_and_not_written() {
+        let spec = TcSpec::default();
+        let geometry = geometry::<Tc>(&spec, 2);
+        let regions: u64 = geometry.regions.iter().map(|region| region.size_bytes).sum();
+        let pmem = Pages::new(geometry.pmem_base, geometry.pmem_data_bytes + regions);
+        let (slots, own) = (u64::from(spec.shadow_lines), word(1, 0).0);
+        let outside = geometry.pmem_base.0 + geometry.pmem_data_bytes;
+        let damaged = [
+            contents(&[], &[own, outside]),
+            contents(&[], &[own, 0]),
+            contents(&[], &[own, u64::MAX]),
+            contents(&[slots], &[own]),
+            // The shadow's home is a word of zeros.
+            contents(&[0], &[own]),
+            contents(&[], &[own])[1..].to_vec(),
+            vec![1; PAGE_BYTES as usize],
+            vec![0xff; 8],
+        ];
+        for bytes in damaged {
+            let mut image = CrashImage::new(pmem.clone());
+            image.keep(&structure_name(CoreId(0)), bytes.clone()).unwrap();
+            image.keep(&structure_name(CoreId(1)), contents(&[], &[word(0, 0).0])).unwrap();
+            let report = recover(&spec, &geometry, &mut image).unwrap();
+            assert_eq!(report.losses, ["what the transaction cache of core 0 held is damaged"], "{bytes:x?}");
+            assert_eq!((report.replayed, report.lines_written), (1, 1));
+            assert_eq!([0, 1].map(|n| image.read_u64(word(n, 0)) & 0xff), [7, 0]);
+            assert_eq!(recover(&spec, &geometry, &mut image), Ok(RecoveryReport::default()));
+        }
+    }
 }
