@@ -137,6 +137,16 @@ pub struct CrashImage {
     pub dirty_shutdown: bool,
     writes: u64,
     cut_at: Option<u64>,
+    log: Option<Vec<ImageWrite>>,
+}
+
+/// A write of recovery that was made, for those who tell what it did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ImageWrite {
+    /// These bytes of persistent memory.
+    Pmem(PhysAddr, Vec<u8>),
+    /// So many bytes are the contents of this structure.
+    Structure(String, usize),
 }
 
 impl CrashImage {
@@ -149,6 +159,16 @@ impl CrashImage {
     pub fn cut_at(&mut self, n: Option<u64>) {
         self.writes = 0;
         self.cut_at = n;
+    }
+
+    /// From now on, notes what recovery writes.
+    pub fn keep_log(&mut self) {
+        self.log = Some(Vec::new());
+    }
+
+    /// What recovery wrote since `keep_log` was called, in order; no longer noted.
+    pub fn take_log(&mut self) -> Vec<ImageWrite> {
+        self.log.take().unwrap_or_default()
     }
 
     /// Writes of recovery so far, since `cut_at` was last called.
@@ -173,6 +193,9 @@ impl CrashImage {
     pub fn write(&mut self, at: PhysAddr, bytes: &[u8]) -> Result<(), Cut> {
         self.step()?;
         self.pmem.write(at, bytes);
+        if let Some(log) = &mut self.log {
+            log.push(ImageWrite::Pmem(at, bytes.to_vec()));
+        }
         Ok(())
     }
 
@@ -199,6 +222,9 @@ impl CrashImage {
     /// Changes a nonvolatile structure: one step.
     pub fn keep(&mut self, name: &str, bytes: Vec<u8>) -> Result<(), Cut> {
         self.step()?;
+        if let Some(log) = &mut self.log {
+            log.push(ImageWrite::Structure(name.to_owned(), bytes.len()));
+        }
         self.structures.insert(name.to_owned(), bytes);
         Ok(())
     }

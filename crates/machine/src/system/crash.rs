@@ -100,7 +100,7 @@ impl System {
     }
 
     /// What is durable outside of caches and designs: media, queues that survive, and what left a durable LLC.
-    fn durable_pmem(&self) -> Pages {
+    pub(super) fn durable_pmem(&self) -> Pages {
         let mut pmem = self.pmem.media().clone();
         if self.domain.queue_is_durable() {
             for (_, entry) in self.pmem.queue().filter(|(_, entry)| !entry.is_held()) {
