@@ -160,6 +160,9 @@ def crash(
     replay: Annotated[
         str | None, typer.Option("--replay", metavar="ID", help="Crash only at the failure of this id.")
     ] = None,
+    shrink: Annotated[
+        bool, typer.Option("--shrink", help="Reduce the first failure to a small run, and tell its timeline.")
+    ] = False,
     threads: options.Threads = 1,
     seed: options.Seed = DEFAULT_SEED,
     set_: options.Set = None,
@@ -203,6 +206,9 @@ def crash(
     with render.progress_bar() as bar:
         task = bar.add_task(f"crashing {design}", total=None)
         result = api.crash_scenario(scenario, chosen, lambda done, total: bar.update(task, completed=done, total=total))
+        if shrink:
+            bar.update(task, description="reducing the first failure", completed=0, total=None)
+            result = api.shrink_first(scenario, chosen, result, lambda tried, _: bar.update(task, completed=tried))
     _finish(json, result.to_dict(), render.crash_text(result))
     if result.violations:
         raise typer.Exit(EXIT_NEGATIVE)

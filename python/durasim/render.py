@@ -14,6 +14,7 @@ from durasim.difference import Difference
 from durasim.output import write_stdout
 from durasim.results import CrashResult, RunResult
 from durasim.scenario import DEFAULT_DESIGN
+from durasim.timeline import timeline_text
 
 if TYPE_CHECKING:
     from durasim.toolchain import WorkloadInfo
@@ -131,6 +132,18 @@ def crash_text(result: CrashResult) -> Text:
             text.append(f"\n  {label}: " + ", ".join(f"{name} {number}" for name, number in numbers.items()))
     for failure in result.failures:
         text.append(f"\n  {failure.id} ({failure.oracle}): {failure.message}\n    {failure.command}")
+    if result.timeline is not None:
+        text.append("\n\n").append(timeline_text(result.timeline))
+    if result.shrunk is not None:
+        text.append("\n\n").append(shrunk_text(result.shrunk))
+    return text
+
+
+def shrunk_text(shrunk: Mapping[str, Any]) -> Text:
+    """Gives a reduced failure: its command and its timeline."""
+    text = Text()
+    text.append(f"reduced, after {shrunk['candidates']} smaller campaigns, to")
+    text.append(f"\n  {shrunk['command']}\n", style="bold").append(timeline_text(shrunk["timeline"]))
     return text
 
 
@@ -164,6 +177,8 @@ def campaign_tables(document: Mapping[str, Any]) -> Group:
     )
     for failure in document["failures"]:
         text.append(f"\n  {failure['id']} ({failure['oracle']}): {failure['message']}\n    {failure['command']}")
+    for shrunk in document["shrunk"]:
+        text.append(f"\n\nfirst failure of {shrunk['design']}, {shrunk['workload']}: ").append(shrunk_text(shrunk))
     if document["red"]:
         for reason in document["red"]:
             text.append(f"\nred: {reason}", style="bold red")
