@@ -15,6 +15,7 @@ _WORD_BYTES = 8
 _HAPPENINGS_SHOWN = 24
 _LABEL = 28
 _WRITES_SHOWN = 6
+_TRANSACTIONS_SHOWN = 6
 
 Json = Mapping[str, Any]
 
@@ -31,8 +32,11 @@ def timeline_text(timeline: Json) -> Text:
         _paragraph(text, f"recovery reports a loss: {timeline['reported_loss']}", "  ")
     if not timeline["objections"]:
         _paragraph(text, "no oracle objects", "  ", style="green")
-    for transaction in timeline["transactions"]:
+    transactions = timeline["transactions"]
+    for transaction in transactions[-_TRANSACTIONS_SHOWN:]:
         _paragraph(text, _transaction(transaction), "  ")
+    if len(transactions) > _TRANSACTIONS_SHOWN:
+        _paragraph(text, f"and {len(transactions) - _TRANSACTIONS_SHOWN} earlier transactions", "  ")
     lines = timeline["lines"]
     left_out = timeline["lines_in_question"] - len(lines)
     more = f"; {left_out} more are not shown" if left_out else ""
@@ -47,14 +51,9 @@ def timeline_text(timeline: Json) -> Text:
 
 
 def _transaction(transaction: Json) -> str:
-    words = f"transaction {transaction['tx']} on core {transaction['core']}"
-    if transaction["thread"] is not None:
-        words += f", thread {transaction['thread']}"
-    if transaction["operation"] is not None:
-        words += f", operation {transaction['operation']}"
-    times = [("begun", "begun"), ("committing", "commit began"), ("acknowledged", "acknowledged")]
-    told = [f"{label} {transaction[name]:,}" for name, label in times if transaction[name] is not None]
-    return f"{words}: {transaction['state']} when the power failed ({', '.join(told)})"
+    names = (("core", "core"), ("thread", "thread"), ("operation", "operation"))
+    whose = [f"{label} {transaction[name]}" for name, label in names if transaction[name] is not None]
+    return f"transaction {transaction['tx']} ({', '.join(whose)}): {transaction['state']} when the power failed"
 
 
 def _line(text: Text, timeline: Json, line: Json) -> None:
@@ -63,15 +62,22 @@ def _line(text: Text, timeline: Json, line: Json) -> None:
     where = "outside of the program's data" if offset is None else f"data offset {offset:#x}"
     text.append(f"\n\nline {number:#x} ({where})", style="bold")
     columns, more = _columns(timeline, line)
+    before: Sequence[str | None] = []
     for chapter in timeline["chapters"]:
         _head(text, chapter)
         if chapter["kind"] == "life":
             _happenings(text, chapter, number)
             _copies(text, chapter, number, columns)
+            before = _of(chapter["left"], number)
+            continue
+        for write in [w for w in chapter.get("writes", []) if w["line"] == number][:_WRITES_SHOWN]:
+            _row(text, f"write {write['number']}", write["words"], columns)
+        after = _of(chapter["lines"], number)
+        if after == before:
+            text.append("\n    the line stays as it is")
         else:
-            for write in [w for w in chapter.get("writes", []) if w["line"] == number][:_WRITES_SHOWN]:
-                _row(text, f"write {write['number']}", write["words"], columns)
-            _row(text, "after it", _of(chapter["lines"], number), columns)
+            _row(text, "after it", after, columns)
+        before = after
     if line["found"] is not None:
         text.append("\n  in the end")
         _row(text, "found", line["found"], columns, style="red" if timeline["objections"] else "")
@@ -146,7 +152,8 @@ def _what(happening: Json) -> str:
 
 
 def _copies(text: Text, chapter: Json, line: int, columns: Sequence[int]) -> None:
-    text.append("\n    " + "when the power failed".ljust(_LABEL) + "".join(_heading(column) for column in columns))
+    headings = "".join(_heading(column) for column in columns).rstrip()
+    text.append("\n    " + "when the power failed".ljust(_LABEL) + headings)
     for copy in [copy for copy in chapter["copies"] if copy["line"] == line]:
         label = copy["place"] + (", dirty" if copy["dirty"] else "")
         if copy["tag"]:
