@@ -1,9 +1,9 @@
 """Reduces a failing crash: fewer threads and operations, smaller sizes and machines, fewer and earlier failures.
 
-A plain loop over the parts of a scenario, smallest values first, again and again until nothing gets smaller. A
-candidate is a campaign; it counts if some crash of it fails before the same oracles. Nothing is drawn, so equal failures shrink
-alike. Libraries for delta debugging remove elements from long lists; here are a few numbers and settings, each with a
-smallest value.
+A plain loop over the parts of a scenario, smallest values first, again and again until nothing gets smaller.
+A candidate is a campaign; it counts if some crash of it fails before the same oracles. Nothing is drawn, so equal
+failures shrink alike. Libraries for delta debugging remove elements from long lists; here are a few numbers and
+settings, each with a smallest value.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ _WORDS_SHOWN = 4
 _WORD_BYTES = 8
 _HAPPENINGS_SHOWN = 24
 _LABEL = 28
+_CELL = 17
 _WRITES_SHOWN = 6
 _TRANSACTIONS_SHOWN = 6
 
@@ -124,16 +125,18 @@ def _happenings(text: Text, chapter: Json, line: int) -> None:
             behind = True
             _paragraph(text, "behind that event, before the next one:", " " * 4)
         event = "" if happening["event"] is None else str(happening["event"])
-        text.append(f"\n    {happening['cycle']:>12,}  {event:>7}  {_what(happening)}")
+        told = f"    {happening['cycle']:>12,}  {event:>7}  {_what(happening)}"
+        text.append("\n" + textwrap.fill(told, WIDTH, subsequent_indent=" " * 29))
 
 
 def _what(happening: Json) -> str:
     tx = "" if happening["tx"] is None else f"transaction {happening['tx']}"
     match happening["what"]:
         case "store":
+            size = "" if happening["size_bytes"] == _WORD_BYTES else f" ({_count(happening['size_bytes'], 'byte')})"
             return (
-                f"core {happening['core']} stores{', ' + tx if tx else ''}: {happening['size_bytes']} bytes at "
-                f"+{happening['offset']:#04x}, {happening['old']} -> {happening['new']}"
+                f"store by core {happening['core']}{', ' + tx if tx else ''}: +{happening['offset']:#04x}{size} "
+                f"{happening['old']} -> {happening['new']}"
             )
         case "begin" | "acknowledged" | "aborted":
             return {"begin": f"{tx} begins", "acknowledged": f"{tx} is acknowledged"}.get(
@@ -163,8 +166,10 @@ def _copies(text: Text, chapter: Json, line: int, columns: Sequence[int]) -> Non
         _row(text, label, copy["words"], columns, style="red" if lost else "")
     flush = "left (energy ended)" if chapter["dirty_shutdown"] else "left in persistent memory"
     _row(text, flush, _of(chapter["left"], line), columns, style="bold")
-    for trace in [trace for trace in chapter["traces"] if trace["line"] == line]:
-        text.append(f"\n    {trace['place']} names the line at byte {trace['offset']:#x}")
+    traces = [trace for trace in chapter["traces"] if trace["line"] == line]
+    for place in dict.fromkeys(trace["place"] for trace in traces):
+        offsets = ", ".join(f"{trace['offset']:#x}" for trace in traces if trace["place"] == place)
+        _paragraph(text, f"{place} names the line at byte {offsets}", "    ")
 
 
 def _columns(timeline: Json, line: Json) -> tuple[list[int], int]:
@@ -187,7 +192,7 @@ def _columns(timeline: Json, line: Json) -> tuple[list[int], int]:
 
 
 def _heading(column: int) -> str:
-    return f"+{column * _WORD_BYTES:#04x}".ljust(18)
+    return f"+{column * _WORD_BYTES:#04x}".ljust(_CELL)
 
 
 def _of(seen: Iterable[Json], line: int) -> Sequence[str | None]:
@@ -195,7 +200,7 @@ def _of(seen: Iterable[Json], line: int) -> Sequence[str | None]:
 
 
 def _row(text: Text, label: str, words: Sequence[str | None], columns: Sequence[int], style: str = "") -> None:
-    cells = "".join((words[column] or "-").ljust(18) for column in columns).rstrip()
+    cells = "".join((words[column] or "-").ljust(_CELL) for column in columns).rstrip()
     # A label that is longer than its place gets a line of its own.
     head = f"\n    {label}" + ("\n    ".ljust(_LABEL + 5) if len(label) >= _LABEL else " " * (_LABEL - len(label)))
     text.append(head + cells, style=style)
