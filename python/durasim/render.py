@@ -115,7 +115,7 @@ def comparison_table(results: Sequence[RunResult]) -> Table:
 
 def crash_text(result: CrashResult) -> Text:
     """Gives the verdict of a campaign."""
-    text = Text()
+    text = _unwrapped()
     case = f"{result.design} on {result.machine} ({result.domain}), {result.workload}, {result.ops} operations"
     text.append(f"{case}: {result.trials} crashes at {result.points} persist events, ")
     if result.violations:
@@ -139,9 +139,14 @@ def crash_text(result: CrashResult) -> Text:
     return text
 
 
+def _unwrapped() -> Text:
+    """Gives a text whose lines stay whole, so that commands in it can be copied."""
+    return Text(no_wrap=True, overflow="ignore")
+
+
 def shrunk_text(shrunk: Mapping[str, Any]) -> Text:
     """Gives a reduced failure: its command and its timeline."""
-    text = Text()
+    text = _unwrapped()
     text.append(f"reduced, after {shrunk['candidates']} smaller campaigns, to")
     text.append(f"\n  {shrunk['command']}\n", style="bold").append(timeline_text(shrunk["timeline"]))
     return text
@@ -169,7 +174,7 @@ def campaign_tables(document: Mapping[str, Any]) -> Group:
     for name, hits in document["marks"].items():
         marks.add_row(name, _cell(hits), style="bold red" if name in document["marks_missed"] else "")
     faults = ", ".join(f"{name} {number}" for name, number in document["trials_by_fault"].items())
-    text = Text(
+    text = _unwrapped().append(
         f"{document['trials']} trials in {document['wall_s']:.0f} s ({faults}), "
         f"{document['trials_per_s_per_core']:.0f} trials per second and core, "
         f"up to {document['nested_depth_max']} recoveries failed in a row, "

@@ -1,12 +1,12 @@
 """Reductions of failures: small, of the same kind, and the printed command fails again."""
 
+import itertools
 import json
 import shlex
 
 import pytest
 
 import durasim as ds
-from durasim.campaign import CrashOptions
 from durasim.shrink import CANDIDATES_MAX
 
 LARGE = ["--workload", "array-swap", "--machine", "tiny", "--ops", "200", "--threads", "4", "--points", "60"]
@@ -15,7 +15,7 @@ LARGE = ["--workload", "array-swap", "--machine", "tiny", "--ops", "200", "--thr
 def options_of(command):
     words = shlex.split(command)
     assert words[:2] == ["durasim", "crash"]
-    return {name: value for name, value in zip(words, words[1:], strict=False) if name.startswith("--")}
+    return {name: value for name, value in itertools.pairwise(words) if name.startswith("--")}
 
 
 def test_a_large_failure_becomes_a_small_command_that_fails_again(program, conforms, tmp_path):
@@ -31,7 +31,7 @@ def test_a_large_failure_becomes_a_small_command_that_fails_again(program, confo
     assert options["--replay"] == shrunk["id"]
     assert shrunk["oracle"] == document["failures"][0]["oracle"]
     assert 0 < shrunk["candidates"] <= CANDIDATES_MAX
-    assert shrunk["command"] in result.stdout.replace("\n", "")
+    assert shrunk["command"] in result.stdout
     assert f"timeline of {shrunk['id']}" in result.stdout
     again = program(*shlex.split(shrunk["command"])[1:], "--json", "-")
     assert again.returncode == 1, again.stderr
@@ -53,20 +53,19 @@ def test_a_large_failure_becomes_a_small_command_that_fails_again(program, confo
 def test_what_a_failure_needs_stays(design, domain, arguments, faults, needed):
     def shrink():
         result = ds.crash(
-            design=design, workload="array-swap", machine="tiny", ops=60, threads=2, points=60, faults=faults,
+            design=design, workload="array-swap", machine="tiny", ops=20, threads=2, points=60, faults=faults,
             domain=domain, control=True, seed=3, set=["llc.ways=4", "core.rob_entries=24"],
-            workload_args={"populate": 40, **arguments}, shrink=True,
+            workload_args={"populate": 12, **arguments}, shrink=True,
         )  # fmt: skip
         return result.to_dict()["shrunk"]
 
     shrunk = shrink()
     words = shlex.split(shrunk["command"])
     for name, value in needed.items():
-        assert (name, value) in list(zip(words, words[1:], strict=False)), shrunk["command"]
+        assert (name, value) in list(itertools.pairwise(words)), shrunk["command"]
     assert ("reorder" in faults) == (":reorder" in shrunk["id"])
     assert not any(setting in words for setting in ("llc.ways=4", "core.rob_entries=24", "--seed"))
     assert int(options_of(shrunk["command"])["--ops"]) <= 8
-    assert shrink() == shrunk
 
 
 def test_nothing_is_reduced_where_nothing_fails(program):
@@ -87,7 +86,8 @@ def test_a_replayed_failure_can_be_reduced():
         "workload_args": {"populate": 8},
     }
     failure = ds.crash(**arguments, points=40).failures[-1]
-    shrunk = ds.crash(**arguments, replay=failure.id, shrink=True).to_dict()["shrunk"]
+    shrunk, again = (ds.crash(**arguments, replay=failure.id, shrink=True).to_dict()["shrunk"] for _ in range(2))
+    assert shrunk == again
     assert int(shrunk["id"][1:]) <= int(failure.id[1:])
     assert shrunk["oracle"] == failure.oracle
-    assert CrashOptions(replay=shrunk["id"]).replay == shrunk["timeline"]["id"]
+    assert shrunk["id"] == shrunk["timeline"]["id"]

@@ -427,8 +427,7 @@ mod tests {
         let lines = |words: &[(u64, u64)]| -> Vec<u64> {
             o.lines_in_question(&image(words)).iter().map(|line| line.base().0 - BASE.0).collect()
         };
-        assert_eq!(lines(&[(0, 7)]), []);
-        assert_eq!(lines(&[(0, 7), (64, 8), (128, 9)]), []);
+        assert!(lines(&[(0, 7)]).is_empty() && lines(&[(0, 7), (64, 8), (128, 9)]).is_empty());
         assert_eq!(lines(&[(64, 8), (128, 9)]), [0]);
         assert_eq!(lines(&[(0, 7), (64, 8)]), [64, 128]);
         let allowed = o.allowed(BASE.plus(64).line());
