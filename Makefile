@@ -13,7 +13,7 @@ CORE := python/durasim/_core.abi3.so
 
 RUST_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates machines -type f 2>/dev/null)
 
-.PHONY: help setup demo demo-cold test campaign test-programs validate lint fmt bench clean
+.PHONY: help setup demo demo-cold test campaign planted test-programs models validate lint fmt bench clean
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,6 +61,13 @@ campaign: $(CORE) ## Crash every row in every way for SECONDS (600); goes on whe
 
 test-programs: $(CORE) ## Programs of others (SQLite, bzip2, xz, zstd ...), downloaded and run; takes ten minutes
 	$(BIN)/python -m pytest tests/programs_of_others/programs_of_others.py
+
+models: ## All states of the protocols of designs in wider bounds than make test has; takes some minutes
+	DURASIM_MODEL=deep DURASIM_SEEDS=20000 cargo test --locked -p durasim-models -- --nocapture
+
+planted: $(CORE) ## Every planted fault and the table of what caught it; takes some minutes
+	@$(BIN)/durasim crash --planted
+	@DURASIM_PLANTED_ALL=1 $(BIN)/python -m pytest -q tests/crash/test_planted.py
 
 validate: $(CORE) ## Cycles, misses and mispredictions beside gem5's O3 model on the same programs; takes some minutes
 	@$(BIN)/python tests/timing/validation.py

@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include "durasim/layout.h"
+#include "runtimes/planted.h"
 #include "runtimes/store.h"
 #include "runtimes/undo_log.h"
 
@@ -38,7 +39,9 @@ public:
         detail::thread_log.attach(header, 0, options);
     }
 
-    void enter_thread(std::uint64_t number) { detail::thread_log.attach(header_, number, options); }
+    void enter_thread(std::uint64_t number) {
+        detail::thread_log.attach(header_, planted(Fault::thread_log_shared) ? 0 : number, options);
+    }
 
     void format(PoolHeader* header, const PoolHeader& contents) {
         auto* to = reinterpret_cast<std::uint64_t*>(header);
@@ -62,7 +65,10 @@ public:
     // Takes the interrupted transactions back. Returns the number of entries applied.
     std::uint64_t recover() {
         std::uint64_t entries = 0;
-        for (std::uint64_t i = 0; i < header_.logs(); ++i) entries += log(i).recover();
+        for (std::uint64_t i = 0; i < header_.logs(); ++i) {
+            if (planted(Fault::recovery_first_log_only) && i != 0) break;
+            entries += log(i).recover();
+        }
         return entries;
     }
 

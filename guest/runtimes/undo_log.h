@@ -15,6 +15,7 @@
 #include "durasim/markers.h"
 #include "durasim/persist.h"
 #include "runtimes/granule_set.h"
+#include "runtimes/planted.h"
 #include "runtimes/store.h"
 
 namespace durasim {
@@ -75,12 +76,20 @@ public:
         if (starts == nullptr) fail(exit_runtime, "durasim: out of memory in recovery");
         live_entries(starts);
         for (std::uint64_t i = count; i-- > 0;) {
+            if (planted(Fault::recovery_skips_newest) && i == count - 1) continue;
+            if (planted(Fault::recovery_skips_oldest) && i == 0) continue;
+            if (planted(Fault::recovery_oldest_first)) continue;
+            restore(starts[i]);
+            if (planted(Fault::recovery_restores_twice)) restore(starts[i]);
+            clean(home_of(starts[i]));
+        }
+        for (std::uint64_t i = 0; planted(Fault::recovery_oldest_first) && i < count; ++i) {
             restore(starts[i]);
             clean(home_of(starts[i]));
         }
         fence();
         const std::uint64_t last = starts[count - 1];
-        put(state_, pack(finished() + 1, ring(last + slots_of(last))));
+        if (!planted(Fault::recovery_leaves_log_live)) put(state_, pack(finished() + 1, ring(last + slots_of(last))));
         clean(state_);
         fence();
         std::free(starts);
@@ -101,20 +110,26 @@ public:
             durasim_tx_commit();
             return;
         }
-        clean_modified();
-        tx_fence();
+        if (planted(Fault::record_first)) {
+            durasim_tx_committing();
+            record();
+        }
+        if (!planted(Fault::data_not_cleaned)) clean_modified();
+        if (!planted(Fault::no_fence_before_record)) tx_fence();
         durasim_tx_committing();
+        if (planted(Fault::acknowledged_first)) durasim_tx_commit();
         invalidate();
-        durasim_tx_commit();
+        if (!planted(Fault::acknowledged_first)) durasim_tx_commit();
     }
 
     void abort() {
         if (entries_ != 0) {
             for (std::uint64_t i = entries_, at = used_slots_; i-- > 0;) {
                 at -= log_words_ ? 1 : 2;
+                if (planted(Fault::abort_not_restored) || (planted(Fault::abort_skips_oldest) && i == 0)) continue;
                 restore(ring(first_slot_ + at));
             }
-            clean_modified();
+            if (!planted(Fault::abort_not_cleaned)) clean_modified();
             tx_fence();
             invalidate();
         }
@@ -124,8 +139,18 @@ public:
     template <class T>
     void store(T* place, T value) {
         const std::uint64_t offset = reinterpret_cast<std::uint64_t>(place) - pool_address;
-        if (logged_.insert(offset >> granule_shift())) log(offset);
+        if (planted(Fault::logged_after_store)) put(place, value);
+        if (logged_.insert(offset >> (granule_shift() + planted(Fault::filter_too_coarse))) &&
+            !(planted(Fault::log_stops_after_two) && entries_ == 2)) {
+            log(offset);
+        }
         put(place, value);
+        if (planted(Fault::checksum_after_store) && entries_ != 0) {
+            const std::uint64_t slot = ring(first_slot_ + used_slots_ - (log_words_ ? 1 : 2));
+            put(slots_[slot].word + checksum, checksum_of(slot));
+            tx_clean(slots_ + slot);
+            tx_fence();
+        }
     }
 
 private:
@@ -180,8 +205,10 @@ private:
         const std::uint64_t* head = slots_[slot].word;
         const std::uint64_t kind = head[home_and_kind] & 7;
         const std::uint64_t offset = (head[home_and_kind] & ~std::uint64_t{7}) - pool_address - data_offset_;
-        return head[sequence] == finished() + 1 && head[index] == number && kind <= kind_line && offset < data_bytes_ &&
-               (kind == kind_word || offset % line_bytes == 0) && head[checksum] == checksum_of(slot);
+        return (head[sequence] == finished() + 1 || planted(Fault::sequence_not_checked)) &&
+               (head[index] == number || planted(Fault::index_not_checked)) && kind <= kind_line && offset < data_bytes_ &&
+               (kind == kind_word || offset % line_bytes == 0) &&
+               (head[checksum] == checksum_of(slot) || planted(Fault::checksum_not_checked));
     }
 
     // Counts the live entries and, if `starts` is given, notes their first slots. An entry is written only after the one
@@ -189,7 +216,7 @@ private:
     std::uint64_t live_entries(std::uint64_t* starts) const {
         std::uint64_t count = 0;
         for (std::uint64_t slot = tail(), used = 0; is_live(slot, count); ++count) {
-            const std::uint64_t slots = slots_of(slot);
+            const std::uint64_t slots = planted(Fault::recovery_loses_place) ? 1 : slots_of(slot);
             if ((used += slots) > slot_count_) break;
             if (starts != nullptr) starts[count] = slot;
             slot = ring(slot + slots);
@@ -201,7 +228,7 @@ private:
         std::uint64_t* home = home_of(slot);
         if (slots_of(slot) == 2) {
             const Slot& old = slots_[ring(slot + 1)];
-            for (unsigned i = 0; i < 8; ++i) put(home + i, old.word[i]);
+            for (unsigned i = planted(Fault::recovery_restores_short); i < 8; ++i) put(home + i, old.word[i]);
         } else {
             put(home, slots_[slot].word[old_word]);
         }
@@ -229,7 +256,8 @@ private:
         check.take(sequence_);
         check.take(entries_);
         auto save = [&check](std::uint64_t* to, const std::uint64_t* from) {
-            const std::uint64_t old = get(from);
+            const bool lost = planted(Fault::last_word_not_saved) && reinterpret_cast<std::uint64_t>(from) % line_bytes == 56;
+            const std::uint64_t old = lost ? 0 : get(from);
             put(to, old);
             check.take(old);
         };
@@ -237,17 +265,17 @@ private:
         if (log_words_) {
             save(head + old_word, from);
         } else {
-            Slot& old = slots_[ring(at + 1)];
+            Slot& old = slots_[planted(Fault::second_slot_not_wrapped) ? at + 1 : ring(at + 1)];
             for (unsigned i = 0; i < 8; ++i) save(old.word + i, from + i);
-            tx_clean(&old);
+            if (!planted(Fault::old_content_not_cleaned)) tx_clean(&old);
         }
-        put(head + checksum, check.sum);
-        tx_clean(head);
-        if (flushes && log_words_) modified_lines_.insert(offset / line_bytes);
+        if (!planted(Fault::checksum_after_store)) put(head + checksum, check.sum);
+        if (!planted(Fault::entry_not_cleaned)) tx_clean(head);
+        if (flushes && log_words_ && !planted(Fault::word_lines_not_cleaned)) modified_lines_.insert(offset / line_bytes);
         used_slots_ += slots;
         ++entries_;
         ++entries_total;
-        tx_fence();
+        if (!planted(Fault::no_fence_before_store)) tx_fence();
     }
 
     void clean_modified() {
@@ -261,11 +289,19 @@ private:
 
     // Ends the transaction: its entries are no longer live once the state word is durable.
     void invalidate() {
-        put(state_, pack(sequence_, ring(first_slot_ + used_slots_)));
-        tx_clean(state_);
-        tx_fence();
-        logged_.clear();
+        record();
+        if (!planted(Fault::filter_not_cleared)) logged_.clear();
         modified_lines_.clear();
+    }
+
+    // The one store that ends the transaction.
+    void record() {
+        const bool numbered = !planted(Fault::sequence_not_bumped), advanced = !planted(Fault::tail_not_advanced);
+        if (!planted(Fault::record_skipped)) {
+            put(state_, pack(numbered ? sequence_ : sequence_ - 1, ring(first_slot_ + (advanced ? used_slots_ : 0))));
+        }
+        if (!planted(Fault::record_not_cleaned)) tx_clean(state_);
+        if (!planted(Fault::no_fence_after_record)) tx_fence();
     }
 
     const UndoOptions* options_ = nullptr;

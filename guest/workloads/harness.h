@@ -78,6 +78,12 @@ void configure(const A& arguments, R& target) {
     if constexpr (requires { arguments.no_fence; }) target.options.skip_fences = arguments.no_fence;
 }
 
+// The fault of a build that has some; see runtimes/planted.h.
+template <class A>
+void plant_fault([[maybe_unused]] const A& arguments) {
+    if constexpr (requires { arguments.planted; }) plant(arguments.planted);
+}
+
 template <class A>
 std::uint64_t log_bytes(const A& arguments) {
     if constexpr (requires { arguments.log_bytes; }) {
@@ -225,6 +231,7 @@ template <class Workload>
 int workload_main(int argc, char** argv) {
     Arguments arguments;
     const Command command = parse(argc, argv, arguments);
+    detail::plant_fault(arguments);
     if (command == command_run) return detail::run<Workload>(arguments);
     Pool* pool = Pool::open_existing(arguments.pool_path);
     if constexpr (has_history) {

@@ -10,6 +10,7 @@ from durasim._core import __version__
 from durasim.api import (
     compare,
     crash,
+    crash_campaign,
     designs,
     machine_schema,
     machine_toml,
@@ -38,6 +39,7 @@ __all__ = [
     "__version__",
     "compare",
     "crash",
+    "crash_campaign",
     "designs",
     "diff",
     "machine_schema",

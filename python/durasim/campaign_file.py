@@ -13,7 +13,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from durasim.campaign import DEFAULT_FAULTS, DEFAULT_VARIANTS, CrashOptions, faults_of
+from durasim.campaign import DEFAULT_FAULTS, DEFAULT_VARIANTS, CrashOptions, crash_request, faults_of
 from durasim.errors import host_io, refusal
 from durasim.scenario import Scenario, design_rows, settings_of, workload_names
 
@@ -32,11 +32,13 @@ class Control:
         name: Its name in the table.
         why: Why it has to end so.
         expects: "violation" or "survival".
+        planted: The planted fault that the hardware has.
     """
 
     name: str
     why: str
     expects: str
+    planted: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,11 @@ class Unit:
     scenario: Scenario
     options: CrashOptions
     control: Control | None = None
+
+    def request(self) -> dict[str, Any]:
+        """Gives the request for the compiled half; builds the guest program if needed."""
+        planted = {} if self.control is None or self.control.planted is None else {"planted": self.control.planted}
+        return crash_request(self.scenario, self.options) | planted
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +83,10 @@ class CampaignFile:
             unit.scenario.check()
             unit.options.check()
         return controls + swept
+
+    def planted_rows(self) -> list[str]:
+        """Gives the rows whose planted faults have to be caught."""
+        return _rows(list(self.planted))
 
     def designs(self) -> list[str]:
         """Gives the rows of all sweeps."""
@@ -163,4 +174,4 @@ def _control(table: Mapping[str, Any]) -> Unit:
         control=True,
         workload_args=_args(table.get("args", {})),
     )
-    return Unit(scenario, _options(table), Control(table["name"], table["why"], table["expects"]))
+    return Unit(scenario, _options(table), Control(table["name"], table["why"], table["expects"], table.get("planted")))

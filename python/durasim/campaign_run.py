@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from durasim import _core
-from durasim.campaign import crash_request, finish_crash
+from durasim import planted as planting
+from durasim.campaign import finish_crash
 from durasim.campaign_file import CampaignFile, Unit
 from durasim.errors import DurasimError
 from durasim.results import CrashFailure
@@ -116,7 +117,7 @@ def run(campaign: CampaignFile, verdicts: Verdicts | None, seconds: float | None
                     if unit is None:
                         exhausted = True
                         break
-                    request = crash_request(unit.scenario, unit.options)
+                    request = unit.request()
                     kept = None if verdicts is None else verdicts.get(request)
                     if kept is not None:
                         tally.resumed += 1
@@ -135,7 +136,8 @@ def run(campaign: CampaignFile, verdicts: Verdicts | None, seconds: float | None
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
     shrunk = list(_shrunk(tally, lambda what: progress(tally.units, total, what)))
-    return _document(campaign, tally, time.monotonic() - began) | {"shrunk": shrunk}
+    kills = planting.run_planted([fault for row in campaign.planted_rows() for fault in planting.chosen_faults(row)])
+    return _document(campaign, tally, kills, time.monotonic() - began) | {"shrunk": shrunk}
 
 
 def _shrunk(tally: Tally, progress: Callable[[str], None]) -> Iterator[dict[str, Any]]:
@@ -172,7 +174,7 @@ def marks_required(designs: list[str]) -> dict[str, list[str]]:
     return {name: design_rows()[name]["marks"] for name in designs}
 
 
-def _document(campaign: CampaignFile, tally: Tally, wall_s: float) -> dict[str, Any]:
+def _document(campaign: CampaignFile, tally: Tally, kills: planting.PlantedResult, wall_s: float) -> dict[str, Any]:
     required = marks_required(campaign.designs()) if campaign.marks else {}
     missed = [
         f"{row}/{mark}" for row, marks in required.items() for mark in marks if not tally.marks.get(row, {}).get(mark)
@@ -182,7 +184,9 @@ def _document(campaign: CampaignFile, tally: Tally, wall_s: float) -> dict[str, 
     if tally.sums["violations"]:
         red.append(f"{tally.sums['violations']} violations")
     red += [f"never hit: {mark}" for mark in missed]
+    red += [f"planted fault not caught: {outcome.fault.path}" for outcome in kills.missed]
     red += tally.errors
+    killed = {name: value for name, value in kills.to_dict().items() if name not in {"schema", "durasim_version"}}
     hits = {f"{row}/{mark}": n for row, marks in sorted(tally.marks.items()) for mark, n in sorted(marks.items())}
     hits |= dict.fromkeys(missed, 0)
     order = sorted(tally.rows)
@@ -200,8 +204,10 @@ def _document(campaign: CampaignFile, tally: Tally, wall_s: float) -> dict[str, 
         "marks_missed": missed,
         "rows": [dict(zip(("design", "domain", "workload", "threads"), key, strict=True)) | dict(tally.rows[key])
                  for key in order],
-        "failures": tally.failures[:_FAILURES_MAX],
+        # Runs end in any order.
+        "failures": sorted(tally.failures, key=lambda failure: failure["command"])[:_FAILURES_MAX],
         "controls": sorted(tally.controls, key=lambda control: control["name"]),
+        **killed,
         "red": red,
         "wall_s": wall_s,
     }  # fmt: skip

@@ -163,6 +163,9 @@ def crash(
     shrink: Annotated[
         bool, typer.Option("--shrink", help="Reduce the first failure to a small run, and tell its timeline.")
     ] = False,
+    planted: Annotated[
+        bool, typer.Option("--planted", help="Plant known faults, which --fault may name, and catch each.")
+    ] = False,
     threads: options.Threads = 1,
     seed: options.Seed = DEFAULT_SEED,
     set_: options.Set = None,
@@ -183,13 +186,27 @@ def crash(
     ] = None,
     json: options.JsonFile = None,
 ) -> None:
-    """Crash a workload at persist events, recover every image and check it; or run a whole campaign."""
+    """Crash a workload at persist events, recover every image and check it; or run a whole campaign.
+
+    With `--planted` every durable design, or the one of --design, is built with one planted fault at a time, or with
+    those that --fault names; short campaigns have to catch each.
+    """
     _check_json(json)
+    if planted:
+        given = (workload, ops, replay, shrink, set_, domain, control, arg, campaign, seconds, verdicts)
+        changed = (machine, points, variants, threads, seed)
+        usual = (DEFAULT_MACHINE, str(DEFAULT_POINTS), DEFAULT_VARIANTS, 1, DEFAULT_SEED)
+        if any(given) or changed != usual:
+            raise refusal("planted", "its campaigns are fixed: only --design, --fault and --json go with it")
+        _crash_planted(design, fault, json)
+        return
     if campaign is not None:
         if design is not None or workload is not None or replay is not None:
             raise refusal(
                 "campaign", "the file says what is crashed; --design, --workload and --replay do not go with it"
             )
+        if shrink:
+            raise refusal("shrink", "a campaign reduces the first failure of each row and workload by itself")
         _crash_campaign(campaign, seconds, verdicts, json)
         return
     for name, value in (("seconds", seconds), ("verdicts", verdicts)):
@@ -229,6 +246,18 @@ def _crash_campaign(path: str, seconds: float | None, verdicts: str | None, json
         )
     _finish(json, document, render.campaign_tables(document))
     if document["red"]:
+        raise typer.Exit(EXIT_NEGATIVE)
+
+
+def _crash_planted(design: str | None, names: list[str] | None, json: str | None) -> None:
+    from durasim import planted  # noqa: PLC0415 - keeps the start-up of other commands short
+
+    faults = planted.chosen_faults(design, names)
+    with render.progress_bar() as bar:
+        task = bar.add_task("planting faults", total=sum(fault.equivalent is None for fault in faults))
+        result = planted.run_planted(faults, lambda _: bar.advance(task))
+    _finish(json, result.to_dict(), planted.kill_table(result))
+    if result.missed:
         raise typer.Exit(EXIT_NEGATIVE)
 
 

@@ -75,6 +75,12 @@ class Argument:
     choices: tuple[str, ...] = ()
 
 
+PLANTED_ARGUMENT = Argument(
+    "planted", "text", "none", "the fault that the runtime shall have", ("run", "recover", "recover-and-check")
+)
+"""Taken only by programs that are built with planted faults."""
+
+
 @dataclass(frozen=True)
 class WorkloadInfo:
     """A workload, as the first line of its source and its table of arguments describe it."""
@@ -174,10 +180,10 @@ def backends() -> list[BackendInfo]:
     return found
 
 
-def describe(workload: str, backend: str, *, history: bool = False) -> dict[str, object]:
+def describe(workload: str, backend: str, *, history: bool = False, planted: bool = False) -> dict[str, object]:
     """What ``PROG --describe`` prints as JSON: name, description, backend and all arguments."""
     work, back = _find(workloads(), workload, "workload"), _find(backends(), backend, "backend")
-    extra = _read_arguments(guest_folder() / "workloads" / "history.toml") if history else ()
+    extra = _extra_arguments(history, planted)
     return {
         "name": work.name,
         "description": work.description,
@@ -186,11 +192,17 @@ def describe(workload: str, backend: str, *, history: bool = False) -> dict[str,
     }
 
 
-def arguments_header(workload: str, backend: str, *, history: bool = False) -> str:
+def _extra_arguments(history: bool, planted: bool) -> tuple[Argument, ...]:
+    """The arguments that only some builds take."""
+    of_history = _read_arguments(guest_folder() / "workloads" / "history.toml") if history else ()
+    return of_history + ((PLANTED_ARGUMENT,) if planted else ())
+
+
+def arguments_header(workload: str, backend: str, *, history: bool = False, planted: bool = False) -> str:
     """The text of ``durasim_arguments.h``: the table of arguments as C++ sees it (see guest/workloads/arguments.h)."""
-    about = describe(workload, backend, history=history)
+    about = describe(workload, backend, history=history, planted=planted)
     work, back = _find(workloads(), workload, "workload"), _find(backends(), backend, "backend")
-    extra = _read_arguments(guest_folder() / "workloads" / "history.toml") if history else ()
+    extra = _extra_arguments(history, planted)
     fields, rows = [], []
     for a in work.arguments + back.arguments + extra:
         field = a.name.replace("-", "_")
@@ -227,18 +239,29 @@ def arguments_header(workload: str, backend: str, *, history: bool = False) -> s
     )
 
 
-def build(workload: str, backend: str, progress: Progress | None = None, *, history: bool = False) -> Path:
+def build(
+    workload: str,
+    backend: str,
+    progress: Progress | None = None,
+    *,
+    history: bool = False,
+    planted: bool = False,
+    rehearsals: bool = False,
+) -> Path:
     """Builds a workload with a transaction runtime, unless that has been done before, and returns the executable.
 
-    With `history` it reports its operations and can dump its pool, as guest/include/durasim/history.h says.
+    With ``history`` it reports its operations and can dump its pool, as guest/include/durasim/history.h says. With
+    ``planted`` the runtime has the faults of ``guest/runtimes/planted`` and takes the name of one; with ``rehearsals``
+    every transaction is taken back once before it commits. These two are for ``durasim crash --planted``.
 
     Raises ToolchainError if either is unknown, there is no compiler, or the compiler refuses the source.
     """
     work, back = _find(workloads(), workload, "workload"), _find(backends(), backend, "backend")
-    name, defines = f"{work.name}-{back.name}", (f"-D{back.define}",)
-    if history:
-        name, defines = f"{name}-history", (*defines, "-DDURASIM_HISTORY")
-    return _build(name, work.source, arguments_header(workload, backend, history=history), defines, progress)
+    variants = {"history": history, "planted": planted, "rehearsals": rehearsals}
+    chosen = [name for name, wanted in variants.items() if wanted]
+    defines = (f"-D{back.define}", *(f"-DDURASIM_{name.upper()}" for name in chosen))
+    header = arguments_header(workload, backend, history=history, planted=planted)
+    return _build("-".join([work.name, back.name, *chosen]), work.source, header, defines, progress)
 
 
 def build_all(progress: Progress | None = None) -> dict[tuple[str, str], Path]:

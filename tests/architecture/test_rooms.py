@@ -20,6 +20,7 @@ MAY_USE = {
     "designs": {"types", "design"},
     "machine": {"types", "isa", "design", "cache", "memory", "core", "guest"},
     "crash": {"types", "design", "machine"},
+    "models": {"types", "design"},
     "py": {"types", "isa", "design", "cache", "memory", "core", "guest", "designs", "machine", "crash"},
 }
 
@@ -46,6 +47,11 @@ def test_a_room_uses_only_what_it_may(packages, room):
 def test_only_the_binding_knows_python(packages):
     knowing = {name for name, p in packages.items() for d in p["dependencies"] if d["name"].startswith("pyo3")}
     assert knowing == {"py"}
+
+
+def test_only_models_are_checked_for_all_states(packages):
+    knowing = {name for name, p in packages.items() for d in p["dependencies"] if d["name"] == "stateright"}
+    assert knowing == {"models"}
 
 
 def _sources():

@@ -34,6 +34,9 @@ pub struct CrashRequest {
     /// One trial instead, as a failure names it.
     #[serde(default)]
     pub replay: Option<String>,
+    /// The planted fault that the row's hardware has, if it shall have one.
+    #[serde(default)]
+    pub planted: Option<String>,
     /// Whether the program reports its operations, and its check dumps what it finds.
     pub history: bool,
     /// Arguments of the program's recovery.
@@ -77,7 +80,10 @@ pub fn crash(
         Some(text) => Some(text.parse().map_err(|problem: String| ConfigError::new("replay", problem))?),
         None => None,
     };
-    let prepared = prepare(&request.run, registry)?;
+    let mut prepared = prepare(&request.run, registry)?;
+    if let Some(planted) = &request.planted {
+        prepared.plan = prepared.plan.plant(planted)?;
+    }
     let survey = survey(&prepared, request.run.max_instructions, stop)?;
     let attempts = schedule(request.points, &request.faults, case.as_ref(), request.run.seed, &survey)?;
     let crashing = Instant::now();

@@ -1,51 +1,89 @@
-//! The tester and the oracles must catch every planted fault, and only those.
+//! The random tester and its oracles must catch the planted faults of every hardware design, and only those. The lists are
+//! the designs' own (`durasim_design::Planted`), which `durasim crash --planted` sends through campaigns with programs.
 
 mod common;
 
-use common::faulty::{Fault, faulty_rows, faulty_rows_of_many, sound_rows};
 use common::settings::Setting;
 use common::{Effort, run};
-use durasim_design::Row;
+use durasim_design::{Planted, Row};
+use durasim_designs::{ROWS, row};
 
 const EFFORT: Effort = Effort { ops: 250, crash_percent: 10, cut_percent: 20, lives: 2 };
-/// Runs until a fault must have shown itself.
+/// Runs, on one core and on several, until a fault must have shown itself.
 const SEEDS: u64 = 150;
 
-/// Runs faulty rows until their fault shows itself; those where it does not.
-fn missed(rows: Vec<(Fault, Row)>, draw: impl Fn(Row, u64) -> Setting) -> Vec<String> {
-    let mut missed = Vec::new();
-    for (fault, row) in rows {
-        let caught = (0..SEEDS).find_map(|seed| run(&draw(row, seed), seed, EFFORT).err().map(|e| (seed, e)));
-        match caught {
-            Some((seed, what)) => {
-                let what = what.rsplit_once(", seed ").map_or(what.as_str(), |(_, what)| what);
-                println!("{} with {fault:?}: caught by run {}: {what}", row.name, seed + 1);
-            }
-            None => missed.push(format!("{} with {fault:?}", row.name)),
-        }
-    }
-    missed
+/// Faults that nobody can see in a program whose threads guard their words by locks. This tester takes no locks.
+const SEEN_WITHOUT_LOCKS: &[(&str, &str)] = &[("hercules", "probes-granted")];
+/// Faults that need more transactions, or larger ones, than the tester makes.
+const OUT_OF_REACH: &[(&str, &str)] =
+    &[("hercules", "identifier-shared"), ("hercules", "identifier-with-entries"), ("hercules", "log-overtakes-tail")];
+/// Faults that no campaign with programs has shown so far; they are in no list of a design.
+const SEEN_HERE_ALONE: &[(&str, &str)] =
+    &[("tc", "thread-follows-core"), ("tc", "order-between-cores-ignored"), ("tc", "fill-asks-own-cache")];
+
+fn is_to_be_caught(row: &Row, planted: &Planted) -> bool {
+    let is_among = |list: &[(&str, &str)]| list.contains(&(row.name, planted.name));
+    (planted.equivalent.is_none() || is_among(SEEN_WITHOUT_LOCKS)) && !is_among(OUT_OF_REACH)
+}
+
+/// The faults of a row that this tester must catch.
+fn to_be_caught(row: &Row) -> Vec<Planted> {
+    let listed = row.hardware.planted.iter().filter(|planted| is_to_be_caught(row, planted)).copied();
+    let further = SEEN_HERE_ALONE.iter().filter(|(design, _)| *design == row.name);
+    listed.chain(further.map(|&(_, name)| Planted { name, summary: "", equivalent: None })).collect()
+}
+
+/// The settings of a seed: one core and several.
+fn settings(row: Row, planted: Option<Planted>, seed: u64) -> [Setting; 2] {
+    [Setting::drawn(row, seed), Setting::drawn_for_many(row, seed)].map(|setting| Setting { planted, ..setting })
+}
+
+/// The first seed whose run shows the fault, and what it showed.
+fn caught(row: Row, planted: Planted) -> Option<(u64, String)> {
+    (0..SEEDS).find_map(|seed| {
+        let shown = settings(row, Some(planted), seed).iter().find_map(|setting| run(setting, seed, EFFORT).err());
+        shown.map(|what| (seed, what))
+    })
 }
 
 #[test]
 fn every_planted_fault_is_caught() {
-    let missed = missed(faulty_rows(), Setting::drawn);
+    let mut missed = Vec::new();
+    for row in ROWS {
+        for planted in to_be_caught(row) {
+            match caught(*row, planted) {
+                Some((seed, what)) => {
+                    let what = what.rsplit_once(", seed ").map_or(what.as_str(), |(_, what)| what);
+                    println!("{}/{}: caught by seed {seed}: {what}", row.name, planted.name);
+                }
+                None => missed.push(format!("{}/{}", row.name, planted.name)),
+            }
+        }
+    }
     assert!(missed.is_empty(), "not caught: {}", missed.join(", "));
 }
 
+/// The canary: if this one comes through, nothing is checked at all.
 #[test]
-fn every_fault_planted_on_several_cores_is_caught() {
-    let missed = missed(faulty_rows_of_many(), Setting::drawn_for_many);
-    assert!(missed.is_empty(), "not caught: {}", missed.join(", "));
+fn a_design_that_drops_one_log_entry_is_caught() {
+    for (name, fault) in [("hercules", "recovery-drops-log-entry"), ("tc", "recovery-drops-entry")] {
+        let row = row(name).expect("it is registered");
+        let planted = row.hardware.planted.iter().find(|planted| planted.name == fault);
+        assert!(caught(*row, *planted.expect("the design has a canary")).is_some(), "{name}");
+    }
 }
 
 #[test]
-fn the_wrapper_alone_is_not_caught() {
-    for (_, row) in sound_rows() {
-        for seed in 0..40 {
-            for setting in [Setting::drawn(row, seed), Setting::drawn_for_many(row, seed)] {
-                if let Err(what) = run(&setting, seed, EFFORT) {
-                    panic!("{what}");
+fn equivalents_and_sound_designs_are_not_caught() {
+    for row in ROWS.iter().filter(|row| !row.hardware.planted.is_empty()) {
+        let unseen = |planted: &&Planted| planted.equivalent.is_some() && !is_to_be_caught(row, planted);
+        let equivalents = row.hardware.planted.iter().filter(unseen);
+        for planted in equivalents.map(|planted| Some(*planted)).chain([None]) {
+            for seed in 0..40 {
+                for setting in settings(*row, planted, seed) {
+                    if let Err(what) = run(&setting, seed, EFFORT) {
+                        panic!("{planted:?}: {what}");
+                    }
                 }
             }
         }

@@ -1,5 +1,6 @@
 //! What a design is told of the machine it is built into.
 
+use crate::Fault;
 use durasim_types::{Clock, Cycle, PhysAddr};
 use serde::{Deserialize, Serialize};
 
@@ -113,6 +114,9 @@ pub struct Geometry {
     pub pmem_data_bytes: u64,
     /// The design's own regions.
     pub regions: Vec<PmRegion>,
+    /// What the design does wrong on purpose in this machine: [`Fault::NONE`] outside of `durasim crash --planted`.
+    #[serde(skip)]
+    pub planted: Fault,
 }
 
 impl Geometry {

@@ -9,6 +9,7 @@ mod cost;
 mod crash;
 mod geometry;
 mod hooks;
+mod planted;
 mod registry;
 pub mod snapshot;
 mod verdict;
@@ -20,6 +21,7 @@ pub use crash::{
 };
 pub use geometry::{Geometry, LevelGeometry, LevelId, PmRegion, RegionRequest, SpecError};
 pub use hooks::{AbortCause, Ctx, Durability, Hooks, LineTag, Request, Store};
+pub use planted::{Fault, Planted};
 pub use registry::{Backend, Built, Design, ErasedDesign, Promise, Row};
 pub use verdict::{
     Accept, CommitRule, Evict, Fill, FlushVerdict, Gate, Gather, Merge, Overlay, Part, Probe, Scanned, Signal, Token,

@@ -1,6 +1,8 @@
 //! A design as a member of the registry.
 
-use crate::{CrashImage, Cut, Durability, Geometry, HardwareCost, Hooks, RecoveryReport, RegionRequest, SpecError};
+use crate::{
+    CrashImage, Cut, Durability, Geometry, HardwareCost, Hooks, Planted, RecoveryReport, RegionRequest, SpecError,
+};
 use durasim_types::Domain;
 use schemars::{JsonSchema, Schema};
 use serde::{Serialize, de::DeserializeOwned};
@@ -12,6 +14,8 @@ pub trait Design: 'static {
     const NAME: &'static str;
     /// The hooks the machine calls.
     const HOOKS: Hooks;
+    /// The faults it can be built with; [`Geometry::planted`] says which it is.
+    const PLANTED: &'static [Planted] = &[];
     /// The rare situations that [`Durability::marks`] names. A long campaign that never meets one of them is red.
     const MARKS: &'static [&'static str] = &[];
     /// Its parameters: every field with a default and a source, unknown fields refused.
@@ -46,6 +50,7 @@ pub type Built = Result<Box<dyn Durability>, SpecError>;
 pub struct ErasedDesign {
     pub name: &'static str,
     pub hooks: Hooks,
+    pub planted: &'static [Planted],
     pub marks: &'static [&'static str],
     pub default_spec: fn() -> Value,
     pub schema: fn() -> Schema,
@@ -75,6 +80,7 @@ impl ErasedDesign {
         ErasedDesign {
             name: D::NAME,
             hooks: D::HOOKS,
+            planted: D::PLANTED,
             marks: D::MARKS,
             default_spec: || serde_json::to_value(D::Spec::default()).expect("parameters are plain data"),
             schema: || schemars::schema_for!(D::Spec),

@@ -14,6 +14,7 @@
 mod conflict;
 mod ewpq;
 mod migration;
+mod planted;
 mod recovery;
 mod registers;
 mod spec;
@@ -27,8 +28,8 @@ use conflict::Judgement;
 
 use durasim_design::{
     AbortCause, Action, Actions, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Cut, Design, Durability, Evict,
-    Fill, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge, Payload, Probe, RecoveryReport,
-    RegionRequest, Request, SpecError, Store, Token, Wait, snapshot,
+    Fault, Fill, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge, Payload, Planted, Probe,
+    RecoveryReport, RegionRequest, Request, SpecError, Store, Token, Wait, snapshot,
 };
 use durasim_types::{Cause, Cycle, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
 use ewpq::Ewpq;
@@ -53,6 +54,7 @@ impl Design for Hercules {
         .with(Hooks::PROBE)
         .with(Hooks::FLUSH)
         .with(Hooks::CONTEXT_SWITCH);
+    const PLANTED: &'static [Planted] = planted::ALL;
     const MARKS: &'static [&'static str] = &[
         "transaction_open",
         "transaction_off_its_core",
@@ -60,8 +62,9 @@ impl Design for Hercules {
         "ewpq_full",
         "extension_populated",
         "migration_in_flight",
+        "entry_reloaded_while_migrating",
         "committed_off_chip",
-        "states_being_reset",
+        "tx_len_in_flight",
     ];
     type Spec = HerculesSpec;
 
@@ -90,7 +93,7 @@ impl Design for Hercules {
 
     fn recover(spec: &HerculesSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
         let zone = LogZone::new(spec, geometry).expect("the parameters built a machine before");
-        recovery::recover(&zone, image)
+        recovery::recover(&zone, image, geometry.planted)
     }
 
     fn cost(spec: &HerculesSpec, geometry: &Geometry) -> HardwareCost {
@@ -133,6 +136,7 @@ struct State {
     /// Whether the log zone is marked as in use.
     running: bool,
     counters: Counters,
+    fault: Fault,
 }
 
 /// What of the state changes while it is at work, in the order of snapshots.
@@ -152,6 +156,7 @@ impl State {
             tokens: 0,
             running: false,
             counters: Counters::default(),
+            fault: geometry.planted,
             spec: spec.clone(),
             zone,
         })
@@ -222,16 +227,19 @@ impl Durability for State {
             out.push(Action::InstructionTimer { id: MIGRATE, after_instructions: period });
         }
         // As many transactions are open as there are identifiers: this one has to try again.
-        let Some(hardware_id) = self.registers.next_identifier(self.spec.tx_id_bits) else {
+        let Some(hardware_id) = self.registers.next_identifier(self.spec.tx_id_bits, self.fault) else {
             return Gate::Abort(tx, AbortCause::Capacity);
         };
         // An identifier comes round again: entries of its last bearer must be home before its TxLen becomes zero.
         if self.ewpq.mappings().any(|m| m.hardware_id == hardware_id)
+            && !self.fault.is(planted::IDENTIFIER_WITH_ENTRIES)
             && let Some(token) = self.hurry_migration(out)
         {
             return Gate::Retry(Wait::Acked(token));
         }
-        self.store_tx_len(hardware_id, 0, out);
+        if !self.fault.is(planted::TX_LEN_KEPT_AT_BEGIN) {
+            self.store_tx_len(hardware_id, 0, out);
+        }
         self.registers.begin(tx, cx.core, hardware_id);
         Gate::Done
     }
@@ -252,7 +260,7 @@ impl Durability for State {
         if tag.0 == tx.0 {
             return Gate::Done;
         }
-        if store.dirty {
+        if store.dirty && !self.fault.is(planted::COPY_DOWN_FORGOTTEN) {
             self.counters.copy_downs += 1;
             out.push(Action::CopyDown(store.line()));
         }
@@ -269,8 +277,13 @@ impl Durability for State {
         let open = *self.registers.get(tx).expect("a commit belongs to an open transaction");
         match open.phase {
             Phase::Running => {
+                let neighbour = u64::from(self.fault.is(planted::TX_LEN_OF_ANOTHER));
+                if self.fault.is(planted::STATES_RESET_FIRST) {
+                    out.push(Action::Resume { id: RESET_STATES | tx.0 });
+                }
                 if open.len > 0
-                    && let Some(token) = self.store_tx_len(open.hardware_id, open.len, out)
+                    && !self.fault.is(planted::TX_LEN_SKIPPED)
+                    && let Some(token) = self.store_tx_len(open.hardware_id ^ neighbour, open.len, out)
                 {
                     self.registers.get_mut(tx).expect("just seen").phase = Phase::StoringLen(token);
                     return Gate::Retry(Wait::Acked(token));
@@ -287,7 +300,9 @@ impl Durability for State {
 
     /// Listing 1, tx_abort.
     fn tx_abort(&mut self, _: &Ctx, tx: TxId, _why: AbortCause, out: &mut Actions) -> Gate {
-        out.push(Action::InvalidateTagged(tx));
+        if !self.fault.is(planted::ABORT_KEEPS_LINES) {
+            out.push(Action::InvalidateTagged(tx));
+        }
         out.push(Action::Resume { id: FORGET | tx.0 });
         Gate::After(Wait::Cycles(self.spec.state_reset_cycles))
     }
@@ -304,7 +319,11 @@ impl Durability for State {
 
     /// Listing 2, "write victim at L2 or L3": the older version goes down before an uncommitted one takes its place.
     fn merge(&mut self, _: LevelId, _: LineAddr, resident: LineTag, incoming: LineTag) -> Merge {
-        if incoming.is_some() && !resident.is_some() { Merge::PushDownFirst } else { Merge::Overwrite }
+        if incoming.is_some() && !resident.is_some() && !self.fault.is(planted::MERGE_OVERWRITES_OLDER) {
+            Merge::PushDownFirst
+        } else {
+            Merge::Overwrite
+        }
     }
 
     /// Listing 4: L1 plain LRU; L2 and LLC keep transactional lines until the TransTags of the set are used up.
@@ -337,22 +356,26 @@ impl Durability for State {
         }
         let tx = TxId(tag.0);
         // Its transaction may have committed while the line waited.
-        let Some(open) = self.registers.get(tx).filter(|open| open.phase != Phase::Committed).copied() else {
+        let open = self.registers.get(tx).filter(|open| open.phase != Phase::Committed).copied();
+        let Some(open) = open.filter(|_| !self.fault.is(planted::TAGGED_LINES_GO_HOME)) else {
             return Evict::Proceed;
         };
-        if self.ewpq.log_is_full(&self.zone) {
+        if self.ewpq.log_is_full(&self.zone) && !self.fault.is(planted::LOG_OVERTAKES_TAIL) {
             return self.no_place_in_the_log(tx, AbortCause::OutOfMemory, out);
         }
         if self.ewpq.is_full(&self.spec) {
-            if !self.ewpq.spill(&self.zone, out) {
+            if !self.ewpq.spill(&self.zone, self.fault, out) {
                 return self.no_place_in_the_log(tx, AbortCause::Capacity, out);
             }
             self.counters.spills += 1;
         }
+        self.drop_kept_entry(line, out);
         self.counters.premature_flushes += 1;
         let log = self.ewpq.insert(tx, open.hardware_id, line);
         let header = self.zone.entry_header(line, open.hardware_id);
-        out.append(self.zone.entry_header_at(log), &header, Cause::Metadata, None);
+        if !self.fault.is(planted::ENTRY_HEADER_SKIPPED) {
+            out.append(self.zone.entry_header_at(log), &header, Cause::Metadata, None);
+        }
         out.event(EventKind::DesignStep, line.base());
         Evict::To { at: self.zone.entry_data(log), cause: Cause::Log, token: None }
     }
@@ -361,7 +384,7 @@ impl Durability for State {
     /// as those in the caches.
     fn fill(&mut self, _: &Ctx, line: LineAddr, tx: Option<TxId>, out: &mut Actions) -> Fill {
         let (search_cycles, extended) = self.ewpq.search_cycles(&self.spec);
-        let Some((found, in_ewpq)) = self.ewpq.find(line) else {
+        let Some((found, in_ewpq)) = self.ewpq.find(line, self.fault) else {
             return Fill::Home { search_cycles, serial: extended };
         };
         // Section 4.2: "an access from an ongoing transaction may happen to an eWPQ entry with mismatched TxID and '1'
@@ -382,11 +405,14 @@ impl Durability for State {
             self.counters.extension_hits += 1;
         }
         let at = self.zone.entry_data(found.log);
-        self.ewpq.take(line, &self.zone, out);
-        if let Some(token) = found.migration {
+        if !self.fault.is(planted::RELOAD_KEEPS_ENTRY) {
+            self.ewpq.take(line, &self.zone, out);
+        }
+        if let Some(token) = found.migration.filter(|_| !self.fault.is(planted::RELOAD_KEEPS_ENTRY)) {
             self.migration.departed.push((line, token));
         }
-        let tag = if self.is_open(found.tx) { LineTag(found.tx.0) } else { LineTag::NONE };
+        let open = self.is_open(found.tx) && !self.fault.is(planted::RELOAD_LOSES_TAG);
+        let tag = if open { LineTag(found.tx.0) } else { LineTag::NONE };
         Fill::From { at, search_cycles, tag }
     }
 
@@ -394,6 +420,9 @@ impl Durability for State {
     /// fetched from another core, through a comparison against TxID and TxState in the TransTag". The LLC compares too:
     /// Listing 3 lets any core take a line from there, which section 4.5.1 forbids.
     fn probe(&mut self, _: &Ctx, request: &Request, _: &mut Actions) -> Probe {
+        if self.fault.is(planted::PROBES_GRANTED) {
+            return Probe::Grant;
+        }
         match self.judge(TxId(request.tag.0), request.tx, self.spec.conflict_loser) {
             Judgement::Grant => Probe::Grant,
             Judgement::Wait(wait) => Probe::Wait(wait),
@@ -407,6 +436,7 @@ impl Durability for State {
     /// Section 4.1: PerCoreTxID and PerCoreTxLen go with the thread. Its lines stay where they are.
     fn context_switch(&mut self, cx: &Ctx, leaving: Option<TxId>, coming: Option<TxId>, _: &mut Actions) -> Gate {
         self.registers.switch(cx.core, leaving, coming);
+        self.mix_up_registers(coming);
         Gate::Done
     }
 
@@ -431,6 +461,9 @@ impl Durability for State {
             FORGET => {
                 // It may have aborted before its tx_start left the store buffer.
                 self.registers.end(tx);
+                if self.fault.is(planted::ABORT_KEEPS_ENTRIES) {
+                    return;
+                }
                 let homes: Vec<LineAddr> = self.ewpq.mappings().filter(|m| m.tx == tx).map(|m| m.home).collect();
                 for home in homes {
                     self.ewpq.take(home, &self.zone, out);
@@ -473,10 +506,10 @@ impl Durability for State {
     /// Section 4.2, "flush on a power-off": LogHead, LogTail and eWPQ, then the caches, LLC first; lines of open
     /// transactions go to the emergency area.
     fn crash(&self, view: &CrashView<'_>, sink: &mut CrashSink<'_>) -> Result<(), BudgetSpent> {
-        let valid = self.ewpq.entries().iter().map(|m| (m.hardware_id, m.log));
+        let valid = planted::saved_entries(self.fault, self.ewpq.entries()).map(|m| (m.hardware_id, m.log));
         self.zone.save_registers(sink, self.ewpq.log_head(), self.ewpq.log_tail(), valid)?;
         let mut saved = 0;
-        for line in view.lines {
+        for line in &*planted::saved_lines(self.fault, view.lines) {
             if let Some(open) = self.registers.get(TxId(line.tag.0)).filter(|_| line.tag.is_some()) {
                 let id = open.hardware_id;
                 self.zone.save_emergency(sink, saved, line.line, id, &line.data)?;
@@ -485,7 +518,7 @@ impl Durability for State {
                 sink.write(line.line.base(), &line.data)?;
             }
         }
-        self.zone.save_end(sink, saved)
+        self.zone.save_end(sink, saved.saturating_sub(u64::from(self.fault.is(planted::EMERGENCY_ONE_SHORT))))
     }
 
     fn marks(&self, mark: &mut dyn FnMut(&'static str)) {
@@ -495,8 +528,8 @@ impl Durability for State {
         if self.registers.all().any(|(_, open)| open.core.is_none()) {
             mark("transaction_off_its_core");
         }
-        if self.registers.all().any(|(_, open)| open.phase != Phase::Running) {
-            mark("states_being_reset");
+        if self.registers.all().any(|(_, open)| matches!(open.phase, Phase::StoringLen(_))) {
+            mark("tx_len_in_flight");
         }
         if self.ewpq.mappings().any(|m| self.is_open(m.tx)) {
             mark("premature_flush_open");
@@ -509,6 +542,9 @@ impl Durability for State {
         }
         if self.migration.in_flight > 0 {
             mark("migration_in_flight");
+        }
+        if !self.migration.departed.is_empty() {
+            mark("entry_reloaded_while_migrating");
         }
         if self.ewpq.mappings().any(|m| !self.is_open(m.tx)) {
             mark("committed_off_chip");

@@ -13,6 +13,7 @@
 
 mod fifo;
 mod order;
+mod planted;
 mod recovery;
 mod spec;
 #[cfg(test)]
@@ -22,8 +23,8 @@ pub use spec::{Coalesce, TcSpec};
 
 use durasim_design::{
     AbortCause, Action, Actions, BudgetSpent, CommitRule, CrashImage, CrashSink, CrashView, Ctx, Cut, Design,
-    Durability, Evict, Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge,
-    Payload, PmRegion, RecoveryReport, RegionRequest, SpecError, Store, Token, Wait, snapshot,
+    Durability, Evict, Fault, Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge,
+    Payload, Planted, PmRegion, RecoveryReport, RegionRequest, SpecError, Store, Token, Wait, snapshot,
 };
 use durasim_types::{Cause, CoreId, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
 use fifo::{Entry, Overflow, Shadow, State as EntryState, TransactionCache};
@@ -38,6 +39,7 @@ impl Design for Tc {
     const NAME: &'static str = "tc";
     const HOOKS: Hooks =
         Hooks::TX.with(Hooks::STORE).with(Hooks::MERGE).with(Hooks::EVICT).with(Hooks::FILL).with(Hooks::FLUSH);
+    const PLANTED: &'static [Planted] = planted::ALL;
     const MARKS: &'static [&'static str] =
         &["transaction_open", "acknowledgement_in_flight", "tc_full", "overflow_in_progress"];
     type Spec = TcSpec;
@@ -90,6 +92,7 @@ struct State {
     shadow_homes: PmRegion,
     tokens: u64,
     counters: Counters,
+    fault: Fault,
 }
 
 /// What of the state changes while it is at work, in the order of snapshots.
@@ -111,6 +114,7 @@ impl State {
             shadow_homes: geometry.region("shadow_homes"),
             tokens: 0,
             counters: Counters::default(),
+            fault: geometry.planted,
             spec: spec.clone(),
         })
     }
@@ -136,7 +140,8 @@ impl State {
     /// when its thread comes back on another core: entries of one transaction are then committed by one match in one
     /// array, and stay in one FIFO [D:tc-home].
     fn cache_of(&self, core: CoreId, tx: Option<TxId>) -> usize {
-        let home = tx.and_then(|tx| self.begun_on.get(&tx)).unwrap_or(&core);
+        let begun = tx.filter(|_| !self.fault.is(planted::THREAD_FOLLOWS_CORE)).and_then(|tx| self.begun_on.get(&tx));
+        let home = begun.unwrap_or(&core);
         usize::from(home.0)
     }
 
@@ -161,7 +166,9 @@ impl State {
 
     /// Issues committed entries to the NVRAM in FIFO order (section 4.1).
     fn issue(&mut self, core: usize, out: &mut Actions) {
-        for index in 0..self.caches[core].entries.len() {
+        let count = self.caches[core].entries.len();
+        for index in 0..count {
+            let index = if self.fault.is(planted::ISSUES_NEWEST_FIRST) { count - 1 - index } else { index };
             if self.caches[core].entries[index].state == EntryState::Committed {
                 self.issue_entry(core, index, out);
             }
@@ -207,21 +214,23 @@ impl State {
             }
             in_flight += 1;
             let mask = self.caches[core].not_shadowed(&entry);
-            if mask == 0 {
+            if mask == 0 || self.fault.is(planted::COPY_SKIPPED) {
                 self.issue_entry(core, index, out);
                 continue;
             }
             let Some(slot) = self.caches[core].free_slot(self.spec.shadow_lines.into()) else { return false };
+            let slot = if self.fault.is(planted::SHADOW_SLOT_REUSED) { 0 } else { slot };
             if self.caches[core].overflow_of(entry.tx).is_none() {
                 self.counters.overflows += 1;
                 self.caches[core].overflows.push(Overflow::new(entry.tx));
             }
             let overflow = self.caches[core].overflow_of(entry.tx).expect("it was just made");
             overflow.shadows.push(Shadow { line, slot, safe: false, mask, closed: false });
-            let slot = core as u64 * u64::from(self.spec.shadow_lines) + slot;
+            let slot = recovery::shadow_slot(&self.spec, core as u64, slot, self.fault);
             self.counters.shadowed_lines += 1;
             let token = self.token();
-            self.caches[core].entries[index].state = EntryState::Copying { token, left: 2 };
+            let left = if self.fault.is(planted::COPY_NOT_AWAITED) { 1 } else { 2 };
+            self.caches[core].entries[index].state = EntryState::Copying { token, left };
             out.append(
                 self.shadow_homes.base.plus(slot * 8),
                 &line.base().0.to_le_bytes(),
@@ -251,7 +260,9 @@ impl State {
             let entries = &mut self.caches[core].entries;
             // Only the youngest entry of the line may take it in, or a later drain would bring older bytes back.
             let youngest = entries.iter_mut().rev().find(|e| e.line == line);
-            if let Some(entry) = youngest.filter(|e| e.state == EntryState::Active && store.tx == Some(e.tx)) {
+            if let Some(entry) = youngest.filter(|e| {
+                e.state == EntryState::Active && store.tx == Some(e.tx) || self.fault.is(planted::COALESCES_INTO_ANY)
+            }) {
                 entry.merge(store);
                 self.counters.coalesced += 1;
                 out.event(EventKind::DesignStep, store.addr);
@@ -276,6 +287,10 @@ impl State {
         }
         self.counters.entries += 1;
         let tx = store.tx.unwrap_or(TxId(0));
+        let again = || self.caches[core].entries.iter().any(|e| e.tx == tx && e.line == store.line());
+        if self.fault.is(planted::ENTRY_SKIPPED) && again() {
+            return Gate::Done;
+        }
         self.caches[core].entries.push_back(Entry::new(tx, store, state));
         out.event(EventKind::DesignStep, store.addr);
         Gate::Done
@@ -323,6 +338,9 @@ impl Durability for State {
     /// Section 4.1, commit request: the matching entries become committed in one step.
     fn tx_commit(&mut self, cx: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
         let core = self.cache_of(cx.core, Some(tx));
+        if self.fault.is(planted::COMMIT_FORGOTTEN) {
+            return Gate::Done;
+        }
         if let Some(token) = self.same_bytes_elsewhere(core, tx) {
             self.counters.order_waits += 1;
             return Gate::Retry(Wait::Acked(token));
@@ -331,6 +349,9 @@ impl Durability for State {
         // same step; a copy that has not come home yet is carried on.
         let TransactionCache { entries, late_copies, overflows } = &mut self.caches[core];
         for entry in entries.iter_mut().filter(|e| e.tx == tx) {
+            if entry.state.copying() && self.fault.is(planted::COMMIT_MISSES_COPYING) {
+                continue;
+            }
             if let EntryState::Copying { token, left } = entry.state {
                 late_copies.push((token, left));
             }
@@ -338,7 +359,7 @@ impl Durability for State {
                 entry.state = EntryState::Committed;
             }
         }
-        overflows.retain(|overflow| overflow.tx != tx);
+        overflows.retain(|overflow| overflow.tx != tx || self.fault.is(planted::OVERFLOW_REGISTER_KEPT));
         self.begun_on.remove(&tx);
         out.event(EventKind::Commit, self.shadow_homes.base);
         self.issue(core, out);
@@ -353,7 +374,8 @@ impl Durability for State {
     fn tx_abort(&mut self, cx: &Ctx, tx: TxId, _: AbortCause, out: &mut Actions) -> Gate {
         let core = self.cache_of(cx.core, Some(tx));
         let cache = &mut self.caches[core];
-        cache.entries.retain(|e| e.tx != tx || e.state != EntryState::Active);
+        let kept = self.fault.is(planted::ABORT_KEEPS_ENTRIES);
+        cache.entries.retain(|e| e.tx != tx || e.state != EntryState::Active || kept);
         if let Some(token) = cache.entries.iter().filter(|e| e.tx == tx).find_map(|e| e.state.token()) {
             return Gate::Retry(Wait::Acked(token));
         }
@@ -361,11 +383,12 @@ impl Durability for State {
         let token = Token(self.tokens);
         if let Some(overflow) = self.caches[core].overflow_of(tx)
             && overflow.restoring.is_none()
+            && !self.fault.is(planted::ABORT_NOT_UNDONE)
         {
             overflow.restoring = Some(token);
             let shadows = overflow.shadows.clone();
             for shadow in shadows {
-                let slot = core as u64 * u64::from(self.spec.shadow_lines) + shadow.slot;
+                let slot = recovery::shadow_slot(&self.spec, core as u64, shadow.slot, self.fault);
                 let (old, home) = (self.shadow_data.base.plus(slot * 64), shadow.line.base());
                 for (offset, len) in shadow.runs() {
                     let (from, to) = (old.plus(offset), home.plus(offset));
@@ -379,7 +402,9 @@ impl Durability for State {
         restored.into_iter().flatten().for_each(|shadow| self.close_shadows(shadow.line, tx));
         self.caches[core].overflows.retain(|overflow| overflow.tx != tx);
         self.begun_on.remove(&tx);
-        out.push(Action::InvalidateTagged(tx));
+        if !self.fault.is(planted::ABORT_KEEPS_LINES) {
+            out.push(Action::InvalidateTagged(tx));
+        }
         Gate::Done
     }
 
@@ -390,7 +415,7 @@ impl Durability for State {
 
     /// Section 3: persistent lines are dropped when the LLC evicts them.
     fn evict(&mut self, _: &Ctx, _: LineAddr, tag: LineTag, _: &Line, _: &mut Actions) -> Evict {
-        if tag.is_some() {
+        if tag.is_some() && !self.fault.is(planted::EVICTS_HOME) {
             self.counters.dropped_evictions += 1;
             Evict::Drop
         } else {
@@ -400,11 +425,19 @@ impl Durability for State {
 
     /// Section 4.1, miss request: the NVRAM and the transaction cache are asked at the same time. All matching
     /// entries are merged over the line, oldest first [D:tc-merge].
-    fn fill(&mut self, _: &Ctx, line: LineAddr, _: Option<TxId>, _: &mut Actions) -> Fill {
+    fn fill(&mut self, cx: &Ctx, line: LineAddr, _: Option<TxId>, _: &mut Actions) -> Fill {
         let search_cycles = self.spec.latency_read_cycles;
         let mut tag = LineTag::NONE;
         let mut overlay = durasim_design::Overlay { mask: 0, data: [0; 64] };
-        for entry in self.caches.iter().flat_map(|c| &c.entries).filter(|e| e.line == line) {
+        let answers = |core: usize, entry: &Entry| {
+            !(self.fault.is(planted::FILL_IGNORES_ENTRIES)
+                || self.fault.is(planted::FILL_ASKS_OWN_CACHE) && core != usize::from(cx.core.0)
+                || self.fault.is(planted::FREED_AT_ISSUE) && matches!(entry.state, EntryState::Issued(_)))
+        };
+        let entries = self.caches.iter().enumerate().flat_map(|(core, c)| c.entries.iter().map(move |e| (core, e)));
+        for (_, entry) in entries.filter(|(core, e)| e.line == line && answers(*core, e)) {
+            let given = if self.fault.is(planted::FILL_OLDEST_WINS) { overlay.mask } else { 0 };
+            let entry = Entry { mask: entry.mask & !given, ..*entry };
             entry.overlay(&mut overlay.data);
             overlay.mask |= entry.mask;
             // Tag 0 would mean none: entries of plain stores belong to no transaction but keep the line persistent.
@@ -472,8 +505,9 @@ impl Durability for State {
 
     /// The transaction caches are nonvolatile; everything else is lost.
     fn crash(&self, _: &CrashView<'_>, sink: &mut CrashSink<'_>) -> Result<(), BudgetSpent> {
-        for (core, cache) in self.caches.iter().enumerate() {
-            sink.keep(&recovery::structure_name(CoreId(core as u16)), cache.save());
+        let lost = usize::from(self.fault.is(planted::CACHE_NOT_KEPT));
+        for (core, cache) in self.caches.iter().enumerate().skip(lost) {
+            sink.keep(&recovery::structure_name(CoreId(core as u16)), cache.save(self.fault));
         }
         Ok(())
     }
@@ -496,7 +530,7 @@ impl Durability for State {
 
     fn digest(&self, hasher: &mut dyn Hasher) {
         for cache in &self.caches {
-            hasher.write(&cache.save());
+            hasher.write(&cache.save(self.fault));
         }
     }
 

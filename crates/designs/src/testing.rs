@@ -25,6 +25,7 @@ pub(crate) fn geometry<D: Design>(spec: &D::Spec, cores: u16) -> Geometry {
         pmem_base: BASE,
         pmem_data_bytes: DATA_BYTES,
         regions: Vec::new(),
+        planted: durasim_design::Fault::NONE,
     };
     let mut base = BASE.plus(DATA_BYTES);
     for request in D::reserve(spec, &geometry) {

@@ -1,7 +1,7 @@
 //! What there is to choose from: designs and machines.
 
 use crate::errors::to_python;
-use durasim_design::{HardwareCost, Promise, Row};
+use durasim_design::{HardwareCost, Planted, Promise, Row};
 use durasim_designs::ROWS;
 use durasim_machine::{MachineConfig, Plan, presets};
 use durasim_types::{ConfigError, Domain, Error};
@@ -17,6 +17,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let domains = [Domain::Adr, Domain::Eadr, Domain::Bbb, Domain::NvLlc, Domain::NvTc, Domain::Media];
     module.add("DOMAINS", domains.map(Domain::name))?;
     module.add_function(wrap_pyfunction!(designs, module)?)?;
+    module.add_function(wrap_pyfunction!(planted, module)?)?;
     module.add_function(wrap_pyfunction!(machines, module)?)?;
     module.add_function(wrap_pyfunction!(machine_toml, module)?)?;
     module.add_function(wrap_pyfunction!(machine_schema, module)?)
@@ -78,6 +79,17 @@ fn describe(row: &Row, machine: &MachineConfig) -> Result<DesignRow, Error> {
         marks: hardware.marks,
         cost,
     })
+}
+
+/// The planted faults of each row's hardware, by the name of the row: a JSON object of lists.
+#[pyfunction]
+fn planted() -> String {
+    let faults = |row: &Row| -> Vec<Value> {
+        let describe = |p: &Planted| json!({ "name": p.name, "summary": p.summary, "equivalent": p.equivalent });
+        row.hardware.planted.iter().map(describe).collect()
+    };
+    let rows: Map<String, Value> = ROWS.iter().map(|row| (row.name.to_owned(), faults(row).into())).collect();
+    Value::Object(rows).to_string()
 }
 
 /// The machine presets as a JSON list, in their order.

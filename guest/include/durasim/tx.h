@@ -153,7 +153,17 @@ bool tx(Body&& body) {
             return true;
         }
     };
-    return detail::run_transaction(call, const_cast<void*>(static_cast<const void*>(&body)));
+    void* context = const_cast<void*>(static_cast<const void*>(&body));
+#if defined(DURASIM_REHEARSALS)
+    // Every transaction is taken back once before it may commit: campaigns with planted faults want to see aborts.
+    auto rehearse = [](void* rehearsed) {
+        Tx t;
+        (*static_cast<Plain*>(rehearsed))(t);
+        return false;
+    };
+    detail::run_transaction(rehearse, context);
+#endif
+    return detail::run_transaction(call, context);
 }
 
 namespace detail {

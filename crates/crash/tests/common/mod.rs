@@ -8,7 +8,6 @@
 
 #![allow(dead_code, reason = "each test program uses a part of this")]
 
-pub mod faulty;
 pub mod judge;
 pub mod life;
 pub mod model;
@@ -103,7 +102,10 @@ fn lives(setting: &Setting, seed: u64, effort: Effort) -> Result<Tally, String> 
     let overrides: Vec<String> = setting.sets.clone();
     let text = presets::text("tiny").expect("tiny is a preset");
     let config = MachineConfig::parse("tiny", text, &overrides).map_err(|e| e.to_string())?;
-    let plan = Plan::new(&config, &setting.row, setting.domain).map_err(|e| e.to_string())?;
+    let mut plan = Plan::new(&config, &setting.row, setting.domain).map_err(|e| e.to_string())?;
+    if let Some(planted) = setting.planted {
+        plan.geometry.planted = planted.fault();
+    }
     let mut rng = Rng::new(seed);
     let mut pages = Pages::new(PMEM_BASE, config.pmem.capacity_mib << 20);
     let mut first = vec![0; REGION_BYTES as usize];

@@ -1,7 +1,7 @@
 //! Machines and parameters of designs, drawn by seed: all of them so small that rare paths are common.
 
 use super::model::Locking;
-use durasim_design::{Hooks, Row};
+use durasim_design::{Hooks, Planted, Row};
 use durasim_types::{Domain, Rng};
 
 /// A row on a domain with overrides of the machine `tiny`.
@@ -18,6 +18,8 @@ pub struct Setting {
     pub aborts: bool,
     /// What threads lock before they store.
     pub locking: Locking,
+    /// The fault that the design has.
+    pub planted: Option<Planted>,
 }
 
 fn one_of<'a>(rng: &mut Rng, from: &[&'a str]) -> &'a str {
@@ -205,7 +207,7 @@ impl Setting {
         let transactions = hooked || rng.below(2) == 0;
         let crashes = if hooked { !row.control } else { !transactions };
         let locking = if row.hardware.name == "tc" { Locking::Words } else { Locking::Nothing };
-        Setting { row, domain, sets, crashes, transactions, aborts: hooked, locking }
+        Setting { row, domain, sets, crashes, transactions, aborts: hooked, locking, planted: None }
     }
 
     /// What `seed` makes of this row, on 2 to 16 cores.

@@ -1,9 +1,10 @@
 //! The extended write pending queue of the controller and its extension area in the log zone (sections 4.1 and 4.2):
 //! where the log keeps the lines that were flushed prematurely.
 
+use super::planted;
 use super::spec::HerculesSpec;
 use super::zone::LogZone;
-use durasim_design::{Actions, Token};
+use durasim_design::{Actions, Fault, Token};
 use durasim_types::{Cause, Cycle, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
 
@@ -103,22 +104,32 @@ impl Ewpq {
     }
 
     /// Evicts the least recently used entry to the extension area (section 4.2). False if that is full.
-    pub fn spill(&mut self, zone: &LogZone, out: &mut Actions) -> bool {
+    pub fn spill(&mut self, zone: &LogZone, fault: Fault, out: &mut Actions) -> bool {
         let Some(slot) = self.extension.iter().position(Option::is_none) else { return false };
         // An entry on its way home stays where its acknowledgement will look for it.
         let candidates = self.entries.iter().enumerate().filter(|(_, m)| m.migration.is_none());
         let Some((victim, _)) = candidates.min_by_key(|(_, m)| m.used) else { return false };
         let mapping = self.entries.swap_remove(victim);
         let record = zone.extension_record(mapping.hardware_id, mapping.log);
-        out.append(zone.extension_slot(slot as u64), &record, Cause::Metadata, None);
+        if !fault.is(planted::SPILL_NOT_WRITTEN) {
+            out.append(zone.extension_slot(slot as u64), &record, Cause::Metadata, None);
+        }
+        if fault.is(planted::SPILL_LOSES_ENTRY) {
+            return true;
+        }
         self.extension[slot] = Some(mapping);
         self.extended += 1;
         true
     }
 
     /// The entry of a line, and whether it is in the eWPQ itself.
-    pub fn find(&self, home: LineAddr) -> Option<(Mapping, bool)> {
+    pub fn find(&self, home: LineAddr, fault: Fault) -> Option<(Mapping, bool)> {
         let found = self.mappings().enumerate().find(|(_, m)| m.home == home);
+        let found = found.filter(|(index, m)| {
+            !(fault.is(planted::FILL_IGNORES_LOG)
+                || fault.is(planted::EXTENSION_NOT_SEARCHED) && *index >= self.entries.len()
+                || fault.is(planted::MIGRATION_FREES_EARLY) && m.migration.is_some())
+        });
         found.map(|(index, m)| (*m, index < self.entries.len()))
     }
 

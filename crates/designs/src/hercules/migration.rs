@@ -1,7 +1,7 @@
 //! Commit off-chip (section 4.2): a background engine carries log entries of committed transactions to their home
 //! addresses.
 
-use super::State;
+use super::{State, planted};
 use durasim_design::{Action, Actions, Token};
 use durasim_types::{Cause, EventKind, LineAddr, PhysAddr};
 use serde::{Deserialize, Serialize};
@@ -32,7 +32,7 @@ impl State {
             if self.migration.in_flight >= self.spec.migrations_in_flight as usize {
                 return;
             }
-            if self.registers.is_open(mapping.tx) {
+            if self.registers.is_open(mapping.tx) && !self.fault.is(planted::MIGRATES_UNCOMMITTED) {
                 continue;
             }
             self.tokens += 1;

@@ -214,6 +214,7 @@ mod tests {
             pmem_base: PhysAddr(0),
             pmem_data_bytes: 0,
             regions: Vec::new(),
+            planted: durasim_design::Fault::NONE,
         }
     }
 

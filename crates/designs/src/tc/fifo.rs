@@ -1,6 +1,7 @@
 //! The transaction cache itself: a FIFO of entries, its overflow register, and their nonvolatile form.
 
-use durasim_design::{Store, Token};
+use super::planted;
+use durasim_design::{Fault, Store, Token};
 use durasim_types::{Line, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -201,7 +202,7 @@ const RECORD_BYTES: usize = 24 + 64;
 
 impl TransactionCache {
     /// The nonvolatile contents: number of the shadows that are safe, slot and mask of each, then a record for each entry.
-    pub fn save(&self) -> Vec<u8> {
+    pub fn save(&self, fault: Fault) -> Vec<u8> {
         let safe: Vec<&Shadow> = self.overflows.iter().flat_map(|o| &o.shadows).filter(|shadow| shadow.safe).collect();
         let mut bytes = (safe.len() as u64).to_le_bytes().to_vec();
         for shadow in safe {
@@ -209,11 +210,16 @@ impl TransactionCache {
             bytes.extend(shadow.mask.to_le_bytes());
         }
         for entry in &self.entries {
+            if fault.is(planted::FREED_AT_ISSUE) && matches!(entry.state, State::Issued(_))
+                || fault.is(planted::COPYING_ENTRIES_LOST) && entry.state.copying()
+            {
+                continue;
+            }
             let uncommitted = self.overflows.iter().any(|o| o.tx == entry.tx)
                 || matches!(entry.state, State::Active | State::Copying { .. });
             bytes.extend(entry.line.0.to_le_bytes());
             bytes.extend(entry.mask.to_le_bytes());
-            bytes.extend(u64::from(!uncommitted).to_le_bytes());
+            bytes.extend(u64::from(!uncommitted || fault.is(planted::RECOVERY_REPLAYS_ACTIVE)).to_le_bytes());
             bytes.extend(entry.data);
         }
         bytes
@@ -259,7 +265,7 @@ mod tests {
         cache
             .overflows
             .push(Overflow { shadows: vec![shadow(1, 0, false), shadow(2, 1, true)], ..Overflow::new(TxId(2)) });
-        let saved = Saved::load(&cache.save());
+        let saved = Saved::load(&cache.save(Fault::NONE));
         assert_eq!(saved.shadows, [(1, 0xff)]);
         assert_eq!(saved.committed, [(LineAddr(1), 0xf0, [1; 64])]);
         assert_eq!(saved.active, 2);

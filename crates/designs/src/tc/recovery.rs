@@ -5,9 +5,9 @@
 //! The order of the cores does not matter: two transaction caches never hold committed entries of the same bytes
 //! [D:tc-order].
 
-use super::TcSpec;
 use super::fifo::Saved;
-use durasim_design::{CrashImage, Cut, Geometry, RecoveryReport};
+use super::{TcSpec, planted};
+use durasim_design::{CrashImage, Cut, Fault, Geometry, RecoveryReport};
 use durasim_types::{CoreId, Line, LineAddr, PhysAddr};
 
 /// The name of a core's transaction cache in a crash image.
@@ -15,12 +15,32 @@ pub(super) fn structure_name(core: CoreId) -> String {
     format!("tc.core{}", core.0)
 }
 
+/// The place in the shadow area of a slot of a core.
+pub(super) fn shadow_slot(spec: &TcSpec, core: u64, slot: u64, fault: Fault) -> u64 {
+    let core = if fault.is(planted::SHADOW_SLOTS_SHARED) { 0 } else { core };
+    core * u64::from(spec.shadow_lines) + slot
+}
+
 pub(super) fn recover(spec: &TcSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
     let mut report = RecoveryReport::default();
     let (data, homes) = (geometry.region("shadow_data").base, geometry.region("shadow_homes").base);
-    let saved = |image: &CrashImage, core| Saved::load(image.structure(&structure_name(core)).unwrap_or(&[]));
+    let fault = geometry.planted;
+    let saved = |image: &CrashImage, core| {
+        let mut saved = Saved::load(image.structure(&structure_name(core)).unwrap_or(&[]));
+        if fault.is(planted::RECOVERY_DROPS_ENTRY) {
+            saved.committed.pop();
+        }
+        if fault.is(planted::RECOVERY_NEWEST_FIRST) {
+            saved.committed.reverse();
+        }
+        if fault.is(planted::RECOVERY_FORGETS_SHADOWS) {
+            saved.shadows.clear();
+        }
+        saved
+    };
     let mut patch = |image: &mut CrashImage, line: LineAddr, mask: u64, data: &Line| {
         let mut merged = image.line(line.base());
+        let mask = if fault.is(planted::RECOVERY_IGNORES_MASK) { u64::MAX } else { mask };
         for (i, byte) in merged.iter_mut().enumerate().filter(|(i, _)| mask >> i & 1 == 1) {
             *byte = data[i];
         }
@@ -29,14 +49,19 @@ pub(super) fn recover(spec: &TcSpec, geometry: &Geometry, image: &mut CrashImage
     };
     for core in (0..geometry.cores).map(CoreId) {
         for (slot, mask) in saved(image, core).shadows {
-            let slot = u64::from(core.0) * u64::from(spec.shadow_lines) + slot;
+            let slot = shadow_slot(spec, core.0.into(), slot, fault);
             let home = PhysAddr(image.read_u64(homes.plus(slot * 8))).line();
             let old = image.line(data.plus(slot * 64));
             patch(image, home, mask, &old)?;
         }
     }
-    for core in (0..geometry.cores).map(CoreId) {
-        for (line, mask, data) in &saved(image, core).committed {
+    let rounds = if fault.is(planted::RECOVERY_WRITES_TWICE) { 2 } else { 1 };
+    for core in (0..rounds).flat_map(|_| (0..geometry.cores).map(CoreId)) {
+        let saved = saved(image, core);
+        if fault.is(planted::RECOVERY_CLEARS_FIRST) {
+            image.keep(&structure_name(core), Vec::new())?;
+        }
+        for (line, mask, data) in &saved.committed {
             patch(image, *line, *mask, data)?;
         }
     }

@@ -25,7 +25,7 @@ mod unfenced;
 use crate::latency::Latency;
 use crate::{CacheConfig, Inclusion, MachineConfig};
 use durasim_cache::{CacheArray, Directory, Mshrs};
-use durasim_design::{Actions, Ctx, Durability, Geometry, Hooks, LevelId, LineTag, Row, SpecError};
+use durasim_design::{Actions, Ctx, Durability, Fault, Geometry, Hooks, LevelId, LineTag, Row, SpecError};
 use durasim_memory::{ControllerStats, Memory, RowStats};
 use durasim_types::{
     Clock, ConfigError, CoreId, Cycle, DataRange, Domain, Error, EventKind, History, HistoryStep, Journal, LineAddr,
@@ -103,6 +103,7 @@ impl Plan {
             pmem_base: PMEM_BASE,
             pmem_data_bytes: pmem_bytes,
             regions: Vec::new(),
+            planted: Fault::NONE,
         };
         (hardware.adapt)(&spec, &mut geometry).map_err(refuse)?;
         let requests = (hardware.reserve)(&spec, &geometry).map_err(refuse)?;
@@ -119,6 +120,20 @@ impl Plan {
             base = base.plus(size_bytes);
         }
         Ok(Plan { row: *row, domain, spec, geometry })
+    }
+
+    /// The same with a planted fault: for `durasim crash --planted` alone.
+    ///
+    /// # Errors
+    /// The row's hardware has no fault of this name.
+    pub fn plant(mut self, name: &str) -> Result<Self, ConfigError> {
+        let planted = self.row.hardware.planted;
+        let known = || planted.iter().map(|p| p.name).collect::<Vec<_>>().join(", ");
+        let fault = planted.iter().find(|p| p.name == name).ok_or_else(|| {
+            ConfigError::new("planted", format!("{} has no fault '{name}' (allowed: {})", self.row.name, known()))
+        })?;
+        self.geometry.planted = fault.fault();
+        Ok(self)
     }
 }
 

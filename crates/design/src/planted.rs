@@ -1,0 +1,71 @@
+//! Planted faults: what a design does wrong on purpose, so that crash campaigns can show that they would notice.
+//!
+//! They are always compiled and reachable from `durasim crash --planted` alone: no machine file, setting or parameter of
+//! a design names one. A design asks [`Fault::is`] at the place where it would go wrong; without a fault that is the test
+//! of one word.
+
+/// A fault that a design can be built with. It goes wrong in one place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Planted {
+    /// Its name, unique in the design.
+    pub name: &'static str,
+    /// What goes wrong, in one sentence.
+    pub summary: &'static str,
+    /// Why nobody can ever see it, if nobody can.
+    pub equivalent: Option<&'static str>,
+}
+
+impl Planted {
+    /// The fault as a design is built with it.
+    pub const fn fault(self) -> Fault {
+        Fault(Some(self.name))
+    }
+}
+
+/// The fault of a design that is built, or none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fault(Option<&'static str>);
+
+impl Fault {
+    /// Nothing goes wrong on purpose.
+    pub const NONE: Fault = Fault(None);
+
+    /// Whether it is this one.
+    #[inline]
+    pub fn is(self, planted: Planted) -> bool {
+        match self.0 {
+            None => false,
+            Some(name) => name == planted.name,
+        }
+    }
+}
+
+/// Defines the faults of a design as constants, and `ALL`, the list of them:
+///
+/// ```
+/// mod faults {
+///     durasim_design::planted! {
+///         ENTRY_LOST = "entry-lost", "An entry is lost";
+///         WRITTEN_TWICE = "written-twice", "An entry is written twice", equivalent: "Both writes are the same";
+///     }
+/// }
+/// assert_eq!(faults::ALL.len(), 2);
+/// assert!(faults::ENTRY_LOST.fault().is(faults::ENTRY_LOST));
+/// ```
+#[macro_export]
+macro_rules! planted {
+    ($($constant:ident = $name:literal, $summary:literal $(, equivalent: $why:literal)?;)*) => {
+        $(
+            #[doc = concat!($summary, ".")]
+            pub(super) const $constant: $crate::Planted = $crate::Planted {
+                name: $name,
+                summary: $summary,
+                equivalent: $crate::planted!(@why $($why)?),
+            };
+        )*
+        /// All of them.
+        pub(super) const ALL: &[$crate::Planted] = &[$($constant),*];
+    };
+    (@why) => { None };
+    (@why $why:literal) => { Some($why) };
+}

@@ -1,0 +1,94 @@
+//! Faults that Hercules can be built with; see [`durasim_design::Planted`].
+
+use super::State;
+use super::ewpq::Mapping;
+use durasim_design::{Actions, CachedLine, Fault};
+use durasim_types::{LineAddr, TxId};
+use std::borrow::Cow;
+
+durasim_design::planted! {
+    // Transactions.
+    TX_LEN_KEPT_AT_BEGIN = "tx-len-kept-at-begin", "A transaction begins with the TxLen of the last bearer of its identifier";
+    TX_LEN_SKIPPED = "tx-len-skipped", "Commits store no TxLen";
+    TX_LEN_OF_ANOTHER = "tx-len-of-another", "Commits store their TxLen in the profile of the neighbouring identifier";
+    STATES_RESET_FIRST = "states-reset-first", "Commits reset the states of their lines before they store TxLen";
+    IDENTIFIER_SHARED = "identifier-shared", "GlobalTxID comes round to identifiers that open transactions still bear";
+    IDENTIFIER_WITH_ENTRIES = "identifier-with-entries", "An identifier is taken again while entries of its last bearer are in the log";
+    SWITCH_MIXES_REGISTERS = "switch-mixes-registers", "A thread that comes to a core finds the PerCoreTxID of another one";
+    ABORT_KEEPS_LINES = "abort-keeps-lines", "Aborts leave their lines in the caches";
+    ABORT_KEEPS_ENTRIES = "abort-keeps-entries", "Aborts leave their entries in the eWPQ";
+    // Caches.
+    COPY_DOWN_FORGOTTEN = "copy-down-forgotten", "The older version does not go down before a transactional store";
+    MERGE_OVERWRITES_OLDER = "merge-overwrites-older", "An uncommitted version overwrites the older one below it";
+    TAGGED_LINES_GO_HOME = "tagged-lines-go-home", "Uncommitted lines that leave the LLC go home";
+    CONFLICTS_IGNORED = "conflicts-ignored", "Cores get and change the uncommitted lines of other cores";
+    PROBES_GRANTED = "probes-granted", "Cores get the uncommitted lines of other cores, but may not change them",
+        equivalent: "A program that guards words by locks looks at no word of such a line but its own, which is the same \
+                     in all versions; programs without locks see the difference, and the random tester does";
+    // The log and its eWPQ.
+    ENTRY_HEADER_SKIPPED = "entry-header-skipped", "A log entry is written without its header";
+    LOG_OVERTAKES_TAIL = "log-overtakes-tail", "LogHead passes LogTail: entries in use are overwritten";
+    FILL_IGNORES_LOG = "fill-ignores-log", "Misses do not search the log";
+    RELOAD_KEEPS_ENTRY = "reload-keeps-entry", "The entry of a line that is loaded again stays in the eWPQ";
+    RELOAD_LOSES_TAG = "reload-loses-tag", "An uncommitted line that is loaded again counts as committed";
+    SPILL_NOT_WRITTEN = "spill-not-written", "An entry that the eWPQ evicts is not written to the extension area";
+    SPILL_LOSES_ENTRY = "spill-loses-entry", "An entry that the eWPQ evicts is forgotten";
+    EXTENSION_NOT_SEARCHED = "extension-not-searched", "Misses search the eWPQ but not its extension area";
+    MIGRATES_UNCOMMITTED = "migrates-uncommitted", "Entries of open transactions are migrated too";
+    MIGRATION_FREES_EARLY = "migration-frees-early", "An entry is free as soon as its migration starts, not when it is home";
+    // Power failure.
+    FLUSH_DROPS_LINE = "flush-drops-line", "The crash flush leaves out the last line";
+    FLUSH_ORDER_REVERSED = "flush-order-reversed", "The crash flush starts with the L1D: older versions come last";
+    FLUSH_DROPS_EWPQ_ENTRY = "flush-drops-ewpq-entry", "The crash flush leaves out an eWPQ entry";
+    EMERGENCY_ONE_SHORT = "emergency-one-short", "The crash flush counts one emergency entry less than it saves";
+    // Recovery.
+    RECOVERY_DROPS_LOG_ENTRY = "recovery-drops-log-entry", "Recovery overlooks the last log entry";
+    RECOVERY_SKIPS_EXTENSION = "recovery-skips-extension", "Recovery does not read the extension area";
+    RECOVERY_SKIPS_EMERGENCY = "recovery-skips-emergency", "Recovery does not read the emergency area";
+    RECOVERY_REPLAYS_UNCOMMITTED = "recovery-replays-uncommitted", "Recovery carries transactions through whose TxLen is zero";
+    RECOVERY_MARKS_FIRST = "recovery-marks-first", "Recovery marks the zone as recovered before it is";
+    RECOVERY_CLEARS_TX_LEN_FIRST = "recovery-clears-tx-len-first", "Recovery clears the TxLens before all homes are written";
+    RECOVERY_NEWEST_FIRST = "recovery-newest-first", "Recovery takes emergency and log entries in the opposite order";
+    RECOVERY_WRITES_TWICE = "recovery-writes-twice", "Recovery writes every home twice",
+        equivalent: "What it writes comes from the log and the emergency area, which it does not change before the end";
+    RECOVERY_KEEPS_TX_LEN = "recovery-keeps-tx-len", "Recovery does not clear the TxLens",
+        equivalent: "A TxLen counts only with an entry that bears its identifier; recovery leaves none, and the next \
+                     transaction with that identifier starts by clearing it";
+}
+
+/// The lines that the crash flush saves, in its order.
+pub(super) fn saved_lines(fault: Fault, lines: &[CachedLine]) -> Cow<'_, [CachedLine]> {
+    if fault.is(FLUSH_DROPS_LINE) {
+        Cow::Borrowed(lines.split_last().map_or(lines, |(_, others)| others))
+    } else if fault.is(FLUSH_ORDER_REVERSED) {
+        Cow::Owned(lines.iter().rev().copied().collect())
+    } else {
+        Cow::Borrowed(lines)
+    }
+}
+
+/// The eWPQ entries that the crash flush saves.
+pub(super) fn saved_entries(fault: Fault, entries: &[Mapping]) -> impl Iterator<Item = &Mapping> {
+    let free = move |m: &Mapping| m.migration.is_some() && fault.is(MIGRATION_FREES_EARLY);
+    entries.iter().filter(move |m| !free(m)).skip(usize::from(fault.is(FLUSH_DROPS_EWPQ_ENTRY)))
+}
+
+impl State {
+    /// See [`RELOAD_KEEPS_ENTRY`]: the eWPQ never has two entries of a line.
+    pub(super) fn drop_kept_entry(&mut self, line: LineAddr, out: &mut Actions) {
+        if !self.fault.is(RELOAD_KEEPS_ENTRY) {
+            return;
+        }
+        let kept = self.ewpq.take(line, &self.zone, out);
+        self.migration.departed.extend(kept.and_then(|kept| Some((line, kept.migration?))));
+    }
+
+    /// See [`SWITCH_MIXES_REGISTERS`].
+    pub(super) fn mix_up_registers(&mut self, coming: Option<TxId>) {
+        let Some(coming) = coming.filter(|_| self.fault.is(SWITCH_MIXES_REGISTERS)) else { return };
+        let other = self.registers.all().find(|(tx, _)| *tx != coming).map(|(_, open)| open.hardware_id);
+        if let (Some(other), Some(open)) = (other, self.registers.get_mut(coming)) {
+            open.hardware_id = other;
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Power failure and recovery (section 4.2, "flush on a power-off", and section 4.3).
+
+use super::{Action, Fault, Hercules, LogSlot, Machine, State, Tx, Version};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How the log zone was left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Flag {
+    /// The crash flush finished.
+    Flushed,
+    /// Recovery finished.
+    Recovered,
+}
+
+/// What a power failure leaves. A mapping is an identifier and the number of a log entry.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Durable {
+    /// Each line at its home address.
+    pub home: Vec<Version>,
+    /// Identifiers whose TxLen is not zero.
+    pub tx_lens: BTreeSet<u32>,
+    /// The log.
+    pub log: BTreeMap<u32, LogSlot>,
+    /// The eWPQ as the crash flush saved it.
+    pub ewpq: Vec<(u32, u32)>,
+    /// The extension area.
+    pub extension: Vec<(u32, u32)>,
+    /// The emergency area: identifier and line.
+    pub emergency: Vec<(u32, LogSlot)>,
+    /// How it was left.
+    pub flag: Flag,
+}
+
+/// One durable write of recovery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RecoveryWrite {
+    /// A line is written home.
+    Home(LogSlot),
+    /// A TxLen becomes zero.
+    ClearTxLen(u32),
+    /// A record of the extension area becomes invalid.
+    ClearExtension((u32, u32)),
+    /// The zone is marked as recovered.
+    SetRecovered,
+}
+
+/// What is right after this power failure.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Judge {
+    /// What is acknowledged or was seen.
+    pub truth: Vec<Version>,
+    /// Transactions that may have committed, with the newest versions that they made.
+    pub in_doubt: Vec<Vec<(u8, Version)>>,
+    /// Transactions that have not.
+    pub never: BTreeSet<Tx>,
+    /// What recovery gives if it is not cut.
+    pub uncut: Vec<Version>,
+}
+
+/// From a power failure until the end of recovery.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Recovery {
+    /// What is left.
+    pub durable: Durable,
+    /// What recovery has still to write, last write first.
+    pub todo: Vec<RecoveryWrite>,
+    /// Whether it was ever cut.
+    pub cut: bool,
+    /// What is right.
+    pub judge: Judge,
+    /// Numbers of the last transactions of each thread, for the next life.
+    numbers: Vec<u32>,
+    plain_stores: u32,
+    pub(super) lives_left: u8,
+}
+
+impl Recovery {
+    /// Whether nothing is left to do.
+    pub fn has_ended(&self) -> bool {
+        self.todo.is_empty()
+    }
+}
+
+impl Durable {
+    fn write(&mut self, write: RecoveryWrite) {
+        match write {
+            RecoveryWrite::Home(LogSlot { line, version }) => self.home[usize::from(line)] = version,
+            RecoveryWrite::ClearTxLen(tx_id) => {
+                self.tx_lens.remove(&tx_id);
+            }
+            RecoveryWrite::ClearExtension(mapping) => self.extension.retain(|m| *m != mapping),
+            RecoveryWrite::SetRecovered => self.flag = Flag::Recovered,
+        }
+    }
+}
+
+impl Hercules {
+    /// Power fails: the crash flush saves the eWPQ, then the caches, oldest versions first.
+    pub(super) fn crash(&self, m: &Machine) -> Recovery {
+        let saved = |extended: bool| {
+            let entries = m.entries.iter().filter(move |entry| entry.extended == extended);
+            entries.map(|entry| (entry.tx_id, entry.slot)).collect::<Vec<_>>()
+        };
+        let mut durable = Durable {
+            home: m.home.clone(),
+            tx_lens: m.tx_lens.clone(),
+            log: m.log.clone(),
+            ewpq: if self.has(Fault::EwpqNotSaved) { Vec::new() } else { saved(false) },
+            extension: saved(true),
+            emergency: Vec::new(),
+            flag: Flag::Flushed,
+        };
+        for (line, stack) in (0u8..).zip(&m.on_chip) {
+            let mut versions = stack.clone();
+            if !self.has(Fault::FlushNewestFirst) {
+                versions.reverse();
+            }
+            for copy in versions {
+                match copy.tag {
+                    Some(tx) => {
+                        let tx_id = m.threads[usize::from(tx.thread)].tx_id;
+                        durable.emergency.push((tx_id, LogSlot { line, version: copy.version }));
+                    }
+                    None => durable.home[usize::from(line)] = copy.version,
+                }
+            }
+        }
+        let in_doubt = |thread: u8| {
+            let t = &m.threads[usize::from(thread)];
+            let lines: Vec<_> = t.lines().filter_map(|line| Some((line, m.written(thread, line)?))).collect();
+            (t.is_in_doubt() && !lines.is_empty()).then_some(lines)
+        };
+        let open = |thread: &u8| {
+            let t = &m.threads[usize::from(*thread)];
+            t.is_open() && !t.is_in_doubt() && !t.acknowledged
+        };
+        let threads = 0..self.bounds.threads;
+        let judge = Judge {
+            truth: m.truth.clone(),
+            in_doubt: threads.clone().filter_map(in_doubt).collect(),
+            never: m.aborted.iter().copied().chain(threads.filter(open).map(|thread| m.tx(thread))).collect(),
+            uncut: self.recovered(durable.clone()).home,
+        };
+        Recovery {
+            todo: self.plan(&durable),
+            durable,
+            cut: false,
+            judge,
+            numbers: m.threads.iter().map(|t| t.number).collect(),
+            plain_stores: m.plain_stores,
+            lives_left: m.lives_left,
+        }
+    }
+
+    /// What recovery writes if it begins with this, last write first.
+    fn plan(&self, durable: &Durable) -> Vec<RecoveryWrite> {
+        if durable.flag == Flag::Recovered {
+            return Vec::new();
+        }
+        let mappings = durable.ewpq.iter().chain(&durable.extension);
+        let mut found: Vec<(u32, LogSlot)> =
+            mappings.filter_map(|(tx_id, slot)| Some((*tx_id, *durable.log.get(slot)?))).collect();
+        found.extend(&durable.emergency);
+        found.retain(|(tx_id, _)| durable.tx_lens.contains(tx_id));
+        let committed: BTreeSet<u32> = found.iter().map(|(tx_id, _)| *tx_id).collect();
+        let home = found.into_iter().map(|(_, slot)| RecoveryWrite::Home(slot));
+        let tx_lens = committed.into_iter().map(RecoveryWrite::ClearTxLen);
+        let extension = durable.extension.iter().copied().map(RecoveryWrite::ClearExtension);
+        let end = std::iter::once(RecoveryWrite::SetRecovered);
+        let mut writes: Vec<RecoveryWrite> = match self.fault {
+            Some(Fault::RecoveredTooEarly) => end.chain(home).chain(tx_lens).chain(extension).collect(),
+            Some(Fault::TxLenClearedBeforeHome) => tx_lens.chain(home).chain(extension).chain(end).collect(),
+            Some(Fault::ExtensionClearedBeforeHome) => extension.chain(home).chain(tx_lens).chain(end).collect(),
+            _ => home.chain(tx_lens).chain(extension).chain(end).collect(),
+        };
+        writes.reverse();
+        writes
+    }
+
+    /// What a recovery leaves that begins with this and is not cut.
+    pub(super) fn recovered(&self, mut durable: Durable) -> Durable {
+        self.plan(&durable).into_iter().rev().for_each(|write| durable.write(write));
+        durable
+    }
+
+    /// A step after a power failure.
+    pub(super) fn recover(&self, recovery: &Recovery, action: Action) -> Option<State> {
+        let mut next = recovery.clone();
+        match action {
+            Action::RecoveryStep => {
+                let write = next.todo.pop()?;
+                next.durable.write(write);
+            }
+            Action::Cut if !recovery.has_ended() => {
+                next.todo = self.plan(&next.durable);
+                next.cut = true;
+            }
+            Action::Restart if recovery.has_ended() && recovery.lives_left > 0 => {
+                return Some(State::Running(Box::new(self.restart(recovery))));
+            }
+            _ => return None,
+        }
+        Some(State::Recovering(Box::new(next)))
+    }
+
+    /// The next life: what recovery left is what is right from now on.
+    fn restart(&self, recovery: &Recovery) -> Machine {
+        let Durable { home, tx_lens, log, .. } = recovery.durable.clone();
+        let mut m = Machine::new(&self.bounds);
+        m.truth.clone_from(&home);
+        (m.home, m.tx_lens, m.log) = (home, tx_lens, log);
+        (m.plain_stores, m.lives_left) = (recovery.plain_stores, recovery.lives_left - 1);
+        for (thread, number) in m.threads.iter_mut().zip(&recovery.numbers) {
+            thread.number = *number;
+        }
+        m
+    }
+}

@@ -1,0 +1,146 @@
+"""The campaigns that planted faults are sent through: short, seeded, on machines so small that rare paths are common.
+
+A design whose traps catch a fault also has to pass them without one; tests hold both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from durasim.campaign import DEFAULT_FAULTS
+
+
+@dataclass(frozen=True)
+class Trap:
+    """A crash campaign on the machine `tiny`.
+
+    Attributes:
+        workload: Name of the workload.
+        arguments: Its arguments.
+        threads: Threads of the guest.
+        ops: Operations.
+        points: Persist events to crash at.
+        faults: What goes wrong there.
+        settings: Parameters that differ from those of `tiny`.
+        seed: Seed of everything random.
+        rehearsals: Whether every transaction is taken back once before it commits.
+        instructions_max: Instructions after which the program counts as stuck.
+    """
+
+    workload: str
+    arguments: tuple[tuple[str, str], ...]
+    threads: int = 1
+    ops: int = 12
+    points: int = 100
+    faults: tuple[str, ...] = DEFAULT_FAULTS
+    settings: tuple[str, ...] = ()
+    seed: int = 1
+    rehearsals: bool = False
+    instructions_max: int = 20_000_000
+
+
+def _pairs(**arguments: object) -> tuple[tuple[str, str], ...]:
+    return tuple((name.replace("_", "-"), str(value)) for name, value in arguments.items())
+
+
+_BTREE = _pairs(populate=20, node_bytes=128)
+_BIG_BTREE = _pairs(populate=40, node_bytes=1024)
+_SWAP = _pairs(populate=12, element_bytes=256)
+_BIG_SWAP = _pairs(populate=12, element_bytes=1024)
+_SHARED = _pairs(populate=8, shared_lines="true")
+_WIDE = _pairs(populate=200, shared_lines="false")
+_APART = _pairs(populate=8, shared_lines="false")
+
+# More threads than cores, in slices that end inside transactions.
+_SLICES = ("core.time_slice_cycles=2000", "core.context_switch_cycles=0")
+# Threads that wait inside transactions while others go through all identifiers.
+_PARKED = ("cores=1", "core.time_slice_cycles=20000", "core.context_switch_cycles=0")
+_CROWDED = ("l1d.size_bytes=256", "l2.size_bytes=512", "llc.size_bytes=2048")
+_TURNS = ("cores=2", *_SLICES)
+
+
+def _hercules(**values: object) -> tuple[str, ...]:
+    return tuple(f"design.hercules.{key}={value}" for key, value in values.items())
+
+
+def _tc(**values: object) -> tuple[str, ...]:
+    return tuple(f"design.tc.{key}={value}" for key, value in values.items())
+
+
+# Caches of one set of each level, which every transaction overflows.
+_SMALL = ("cores=1", "l1d.size_bytes=256", "l2.size_bytes=256", "llc.size_bytes=512")
+
+_FEW = _hercules(ewpq_entries=2, tx_id_bits=4, migration_period_instructions=300)
+_SLOW_MIGRATION = _hercules(ewpq_entries=4, tx_id_bits=4, migration_period_instructions=1_000_000)
+# Writes that stay on their way for long.
+_SLOW = ("pmem.media.write_latency_ns=3000",)
+_CONTROLLER = (*_hercules(tx_len_store="controller", ewpq_entries=4), "pmem.controller.write_queue_entries=1")
+
+_HERCULES = (
+    Trap("btree", _BTREE, settings=(*_FEW, *_SMALL)),
+    Trap("array-swap", _SWAP, settings=(*_FEW, *_SMALL)),
+    Trap("btree", _BTREE, settings=_FEW),
+    Trap("array-swap", _SWAP, settings=(*_SLOW_MIGRATION, *_SMALL), ops=40),
+    Trap("btree", _BTREE, settings=(*_SLOW_MIGRATION, *_SMALL, "design.hercules.log_zone_bytes=6000"), ops=40),
+    Trap("false-sharing", _WIDE, settings=(*_FEW, *_PARKED), threads=8, ops=1500, points=800),
+    Trap("btree", _BTREE, settings=(*_CONTROLLER, *_CROWDED, *_SLOW), threads=4, ops=40),
+    Trap("array-swap", _SWAP, settings=_CONTROLLER),
+    Trap("array-swap", _SWAP, settings=_FEW, rehearsals=True),
+    Trap("false-sharing", _SHARED, settings=_FEW, threads=2, ops=30),
+    Trap("btree", _BTREE, settings=(*_FEW, *_TURNS), threads=4, ops=30),
+    Trap("array-swap", _SWAP, settings=(*_FEW, *_TURNS), threads=4, ops=30),
+    Trap("array-swap", _BIG_SWAP, settings=_hercules(ewpq_entries=16, migration_period_instructions=300)),
+)
+
+_TINY_TC = _tc(entries=4, overflow_percent=50)
+_TC = (
+    Trap("btree", _BTREE, settings=_tc(entries=8)),
+    Trap("array-swap", _SWAP, settings=_TINY_TC),
+    Trap("btree", _BTREE, settings=_tc(entries=8, coalesce="line")),
+    Trap("array-swap", _SWAP, settings=_TINY_TC, rehearsals=True),
+    Trap("btree", _BTREE, settings=_tc(entries=64), rehearsals=True),
+    Trap("array-swap", _SWAP, settings=_TINY_TC, threads=2, ops=30),
+    Trap("false-sharing", _SHARED, settings=_tc(entries=8), threads=4, ops=40),
+    Trap("array-swap", _SWAP, settings=(*_TINY_TC, *_TURNS), threads=3, ops=60),
+    Trap("btree", _BTREE, settings=_tc(entries=16, overflow_percent=25)),
+    Trap("btree", _pairs(populate=30, node_bytes=128), settings=(*_tc(entries=256), *_SMALL, *_SLOW), ops=60),
+    Trap("btree", (*_BTREE, ("trees", "1")), settings=(*_tc(entries=64), *_CROWDED, *_SLOW), threads=4, ops=60),
+)
+
+
+def _undo(domain_settings: tuple[str, ...] = ()) -> tuple[Trap, ...]:
+    # A ring of 41 slots, so that an entry of two comes to lie across its end.
+    ring = (("log-bytes", "2688"),)
+    # One of 20 slots, where entries of later rounds begin in the slots of earlier ones.
+    even_ring = (("log-bytes", "1344"),)
+    controllers = ("pmem.controllers=4", "pmem.interleave_bytes=64", "pmem.controller.write_queue_entries=1")
+    return (
+        Trap("btree", _BTREE, settings=domain_settings),
+        Trap("btree", _BTREE + ring, settings=domain_settings, ops=30),
+        Trap("array-swap", _SWAP, settings=domain_settings),
+        Trap("btree", _BTREE, settings=(*domain_settings, *controllers), ops=20, faults=("reorder",)),
+        Trap("array-swap", _SWAP + even_ring, settings=domain_settings, ops=40),
+        Trap("false-sharing", (*_SHARED, ("log-granularity", "word")), settings=domain_settings, threads=4, ops=40),
+        Trap("btree", _BTREE, settings=domain_settings, rehearsals=True),
+        Trap("array-swap", _SWAP, settings=domain_settings, threads=2, ops=30),
+        Trap("false-sharing", _APART, settings=domain_settings, threads=4, ops=40),
+    )
+
+
+_ANY = (
+    Trap("btree", _BTREE, settings=_SMALL),
+    Trap("array-swap", _SWAP, settings=_SMALL),
+    Trap("btree", _BTREE, rehearsals=True),
+    Trap("array-swap", _SWAP, settings=_TURNS, threads=4, ops=30),
+    Trap("false-sharing", _APART, threads=4, ops=40),
+)
+_TRAPS: dict[str, Sequence[Trap]] = {"hercules": _HERCULES, "tc": _TC, "swl-flush": _undo(), "swl-eadr": _undo()}
+
+
+def traps_of(design: str) -> Sequence[Trap]:
+    """Gives the campaigns for a row, those that are quick and catch the most first.
+
+    A row without campaigns of its own gets those that need no parameters of a design.
+    """
+    return _TRAPS.get(design, _ANY)

@@ -1,0 +1,178 @@
+"""Campaigns: files, controls, marks, verdicts that outlive their process, and the document at the end."""
+
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import durasim as ds
+
+ROOT = Path(__file__).resolve().parents[2]
+SWEEP = """
+[[sweep]]
+designs = ["tc", "swl-eadr"]
+workloads = ["array-swap"]
+threads = [1, 2]
+seeds = 3
+ops = 6
+points = 20
+args = { populate = 6 }
+"""
+CONTROL = """
+[[control]]
+name = "opt"
+why = "Nothing makes its stores durable."
+expects = "violation"
+design = "opt"
+workload = "array-swap"
+ops = 6
+points = 20
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(text, head='name = "test"\n'):
+        path = tmp_path / "campaign.toml"
+        path.write_text(head + text)
+        return str(path)
+
+    return write
+
+
+def conforms(document):
+    schema = Path(ds.__file__).parent / "schemas/campaign.json"
+    jsonschema.Draft202012Validator(json.loads(schema.read_text())).validate(document)
+
+
+def test_the_quick_campaign_is_green():
+    document = ds.crash_campaign(ROOT / "campaigns/quick.toml")
+    conforms(document)
+    assert document["red"] == []
+    assert document["violations"] == document["disagreements"] == 0
+    assert document["trials"] > 3000
+    assert document["nested_depth_max"] == 3
+    assert {"clean", "energy", "nested", "reorder", "torn", "twice"} <= set(document["trials_by_fault"])
+    rows = {row["design"] for row in document["rows"]}
+    assert rows == {row["name"] for row in ds.designs() if not row["control"]}
+    assert [c["name"] for c in document["controls"] if c["found"] != c["expects"]] == []
+
+
+def test_a_control_that_passes_makes_it_red(file):
+    document = ds.crash_campaign(file(SWEEP + CONTROL.replace('"violation"', '"survival"')))
+    assert len(document["red"]) == 1
+    assert "control opt: survival expected, violation found" in document["red"][0]
+
+
+def test_violations_make_it_red(file):
+    sweep = SWEEP.replace('["tc", "swl-eadr"]', '["opt"]')
+    document = ds.crash_campaign(file(sweep))
+    conforms(document)
+    assert document["violations"] > 0
+    assert "violations" in document["red"][0]
+    assert all("durasim crash --design opt" in failure["command"] for failure in document["failures"])
+
+
+def test_marks_that_are_never_hit_make_a_long_campaign_red(file):
+    document = ds.crash_campaign(file(SWEEP, head='name = "test"\nmarks = true\n'))
+    assert "tc/tc_full" not in document["marks_missed"] or document["marks"]["tc/tc_full"] == 0
+    missed = [reason for reason in document["red"] if reason.startswith("never hit: ")]
+    assert [f"never hit: {mark}" for mark in document["marks_missed"]] == missed
+    # Two threads on four cores never lose a core.
+    hercules = SWEEP.replace('["tc", "swl-eadr"]', '["hercules"]')
+    document = ds.crash_campaign(file(hercules, head='name = "test"\nmarks = true\n'))
+    assert "hercules/transaction_off_its_core" in document["marks_missed"]
+
+
+def test_what_is_done_is_not_done_again(file, tmp_path):
+    path, kept = file(SWEEP + CONTROL), tmp_path / "kept.sqlite"
+    first = ds.crash_campaign(path, verdicts=kept)
+    second = ds.crash_campaign(path, verdicts=kept)
+    assert first["units_resumed"] == 0
+    assert second["units_resumed"] == second["units"] == first["units"] == 13
+    cost = ("units_resumed", "wall_s", "trials_per_s_per_core")
+    assert {k: v for k, v in second.items() if k not in cost} == {k: v for k, v in first.items() if k not in cost}
+
+
+def test_a_campaign_goes_on_after_kill_9(file, tmp_path):
+    path, kept = file(SWEEP + CONTROL), tmp_path / "kept.sqlite"
+    command = [sys.executable, "-m", "durasim", "crash", "--campaign", path, "--verdicts", str(kept)]
+
+    def verdicts():
+        if not kept.exists():
+            return {}
+        with sqlite3.connect(kept) as connection:
+            return dict(connection.execute("SELECT key, document FROM verdict").fetchall())
+
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True) as process:
+        while len(verdicts_or_none(verdicts)) < 3 and process.poll() is None:
+            time.sleep(0.01)
+        os.killpg(process.pid, signal.SIGKILL)
+    before = verdicts()
+    assert len(before) >= 3
+    document = ds.crash_campaign(path, verdicts=kept)
+    assert document["units_resumed"] == len(before)
+    assert document["units"] == 13
+    after = verdicts()
+    assert len(after) == 13
+    assert before.items() <= after.items()
+
+
+def verdicts_or_none(read):
+    try:
+        return read()
+    except sqlite3.OperationalError:  # the file has no table yet, or is being written
+        return {}
+
+
+def test_time_decides_how_many_rounds_there_are(file):
+    document = ds.crash_campaign(file(SWEEP + CONTROL), seconds=0.001)
+    assert document["units"] == 1, "controls are always run"
+    document = ds.crash_campaign(file(SWEEP), seconds=3)
+    assert document["units"] > 12, "seeds go on"
+    assert document["red"] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "words"),
+    [
+        ("[[sweep]]\n", "sweep.0", "designs"),
+        (SWEEP.replace("points = 20", "points = 0"), "sweep.0.points", "0"),
+        (SWEEP + "[[sweeps]]\n", "campaign", "sweeps"),
+        (SWEEP.replace("seeds = 3", "faults = ['rust']"), "fault", "rust"),
+        (SWEEP.replace('"tc"', '"tcc"'), "design", "did you mean 'tc'"),
+        (SWEEP.replace('["array-swap"]', '["arrayswap"]'), "workload", "array-swap"),
+        ("[[sweep", "campaign", "not TOML"),
+    ],
+)
+def test_a_wrong_file_is_refused(file, text, field, words):
+    with pytest.raises(ds.ConfigError) as refused:
+        ds.crash_campaign(file(text))
+    assert refused.value.field == field
+    assert words in str(refused.value)
+
+
+def test_a_verdict_file_that_is_none_is_refused(file, tmp_path):
+    path = tmp_path / "kept.sqlite"
+    shutil.copy(__file__, path)
+    with pytest.raises(ds.HostIoError, match="not a database"):
+        ds.crash_campaign(file(SWEEP), verdicts=path)
+    with pytest.raises(ds.HostIoError):
+        ds.crash_campaign(file(SWEEP), verdicts="/proc/none/kept.sqlite")
+
+
+def test_options_that_do_not_go_together_are_refused():
+    for words in (["--campaign", "x.toml", "--design", "tc"], ["--seconds", "3", "--design", "tc"], []):
+        result = subprocess.run(
+            [sys.executable, "-m", "durasim", "crash", *words], check=False, capture_output=True, text=True
+        )
+        assert result.returncode == 2, result.stderr
+        assert result.stderr.count("\n") == 1

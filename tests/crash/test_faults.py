@@ -1,0 +1,89 @@
+"""What can go wrong when the power fails: each kind occurs, durable rows survive it, and each has a failing control."""
+
+import pytest
+
+import durasim as ds
+from durasim.campaign import FAULTS
+
+SMALL = {"workload": "array-swap", "machine": "tiny", "ops": 12, "points": 80}
+DURABLE = [row["name"] for row in ds.designs() if not row["control"]]
+
+
+def crash(design, *faults, **options):
+    arguments = {"populate": 12, **options.pop("workload_args", {})}
+    return ds.crash(design=design, faults=faults, **{**SMALL, "workload_args": arguments, **options})
+
+
+@pytest.mark.parametrize("workload", ["array-swap", "btree"])
+@pytest.mark.parametrize("design", DURABLE)
+def test_durable_rows_survive_everything_at_once(design, workload):
+    result = crash(design, *FAULTS, workload=workload, threads=2)
+    assert result.failures == ()
+    assert result.nested_depth_max >= 1
+    assert result.trials_by_fault["twice"] > 0
+
+
+def test_lines_are_torn_where_no_queue_keeps_them():
+    result = crash("swl-flush", "torn", domain="media", variants=8)
+    assert result.violations == 0
+    assert result.trials_by_fault["torn"] > 100
+    assert "torn" not in crash("swl-flush", "torn").trials_by_fault
+
+
+def test_cleans_without_fences_are_reordered():
+    with_fences = crash("swl-flush", "reorder")
+    assert with_fences.violations == 0
+    assert with_fences.trials_by_fault["reorder"] > 10
+    without = {"workload_args": {"no-fence": True}}
+    assert crash("swl-flush", "clean", **without).violations == 0, "the machine itself keeps them in order"
+    assert crash("swl-flush", "reorder", **without).violations > 0
+    # Total store order, and durable from the store buffer on: the log entry is always first.
+    assert crash("swl-eadr", *FAULTS, **without).violations == 0
+
+
+@pytest.mark.parametrize("design", ["hercules", "swl-eadr"])
+def test_energy_that_ends_early_is_told(design):
+    result = crash(design, "energy", variants=4)
+    assert result.violations == 0
+    assert result.trials_by_fault["energy"] > 100
+    assert 0 < result.losses_reported <= result.trials_by_fault["energy"]
+
+
+def test_transaction_caches_need_no_energy():
+    assert "energy" not in crash("tc", "energy").trials_by_fault
+
+
+@pytest.mark.parametrize("design", ["hercules", "tc", "swl-flush"])
+def test_recoveries_fail_up_to_three_times_in_a_row(design):
+    settings = {"design.hercules.ewpq_entries": 2} if design == "hercules" else {}
+    result = crash(design, "nested", ops=30, points=150, set=settings)
+    assert result.violations == 0
+    assert result.trials_by_fault["nested"] > 5
+    assert result.nested_depth_max == 3
+
+
+def test_background_work_gets_more_crash_points():
+    settings = {"design.hercules.ewpq_entries": 2, "design.hercules.migration_period_instructions": 1000}
+    few, more = (
+        crash("hercules", fault, workload="btree", ops=40, set=settings, workload_args={"populate": 40})
+        for fault in ("clean", "background")
+    )
+    assert few.trials_by_fault["clean"] == 80
+    assert more.trials_by_fault["clean"] > 80
+    assert more.marks["migration_in_flight"] > few.marks["migration_in_flight"]
+
+
+def test_work_between_two_crashes_is_judged():
+    result = crash("hercules", "twice", points=160)
+    assert result.trials_by_fault["twice"] > 10
+    assert result.violations == 0
+    # Each second crash is judged by the bytes, the history and the program, as the first ones are.
+    assert set(result.judged_by.values()) == {result.trials}
+
+
+def test_oracles_agree_on_what_is_lost():
+    """Whatever the program's check finds in the control, the other two find."""
+    result = crash("opt", "clean", points="all")
+    assert result.violations > 0
+    for failure in result.failures:
+        assert {"bytes", "history"} <= set(failure.oracle.split("+")), failure

@@ -1,0 +1,106 @@
+"""`durasim crash --planted`: faults that designs are built with are caught, sound designs and equivalents are not.
+
+`make planted` tries every fault. Here each design has its quickest ones, of different kinds, and its canary.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+import durasim
+from durasim import toolchain
+from durasim.planted import chosen_faults, planted_faults, run_planted, spring
+from durasim.planted_scenarios import traps_of
+
+DESIGNS = [row["name"] for row in durasim.designs() if not row["control"]]
+SEEN_MIN = 15
+ALL = bool(os.environ.get("DURASIM_PLANTED_ALL"))
+QUICK = {
+    "hercules": ["spill-not-written", "reload-loses-tag", "recovery-marks-first"],
+    "tc": ["freed-at-issue", "copy-not-awaited", "recovery-newest-first"],
+    "swl-flush": ["entry-not-cleaned", "record-skipped", "recovery-skips-oldest"],
+    "swl-eadr": ["checksum-after-store", "acknowledged-first", "recovery-skips-newest"],
+}
+CANARIES = [
+    ("hercules", "recovery-drops-log-entry"),
+    ("tc", "recovery-drops-entry"),
+    ("swl-flush", "recovery-skips-newest"),
+    ("swl-eadr", "recovery-skips-newest"),
+]
+
+
+def _missed(design, names):
+    return [outcome.fault.path for outcome in run_planted(chosen_faults(design, names)).missed]
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_planted_faults_are_caught(design):
+    assert _missed(design, None if ALL else QUICK[design]) == []
+
+
+@pytest.mark.parametrize(("design", "fault"), CANARIES)
+def test_canary_design_that_drops_one_log_entry_is_caught(design, fault):
+    assert _missed(design, [fault]) == []
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_sound_designs_pass_the_same_campaigns(design):
+    for trap in traps_of(design):
+        assert spring(design, None, trap) is None, trap
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_equivalent_faults_are_not_caught(design):
+    for fault in chosen_faults(design):
+        for trap in traps_of(design)[: None if ALL else 2]:
+            if fault.equivalent is not None:
+                assert spring(design, fault, trap) is None, (fault, trap)
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_every_durable_design_has_enough_faults(design):
+    faults = chosen_faults(design)
+    assert sum(fault.equivalent is None for fault in faults) >= SEEN_MIN
+    assert len({fault.name for fault in faults}) == len(faults)
+
+
+def test_the_lists_of_the_undo_log_agree():
+    header = (toolchain.guest_folder() / "runtimes" / "planted.h").read_text()
+    known = {name.replace("_", "-") for name in re.findall(r"X\(([a-z_]+)\)", header)} - {"name", "none", "fault"}
+    assert known == {fault.name for fault in planted_faults() if fault.in_guest}
+
+
+def _durasim(*arguments):
+    return subprocess.run([sys.executable, "-m", "durasim", *arguments], check=False, capture_output=True, text=True)
+
+
+def test_the_document_and_the_table():
+    result = _durasim("crash", "--planted", "--design", "tc", "--fault", "freed-at-issue", "--json", "-")
+    assert result.returncode == 0, result.stderr
+    document = json.loads(result.stdout)
+    assert (document["planted"], document["caught"], document["missed"]) == (1, 1, [])
+    assert document["seconds_to_catch"]["tc/freed-at-issue"] > 0
+    equivalent = _durasim("crash", "--planted", "--design", "tc", "--fault", "copying-entries-lost")
+    assert equivalent.returncode == 0
+    assert "recovery discards them" in " ".join(equivalent.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("crash", "--planted", "--ops", "3"), "only --design, --fault and --json"),
+        (("crash", "--planted", "--design", "opt"), "design: unknown name 'opt'"),
+        (("crash", "--planted", "--fault", "nonsense"), "unknown name 'nonsense'"),
+        (("run", "--design", "swl-eadr", "--workload", "btree", "--arg", "planted=record-skipped"), "'planted'"),
+        (("run", "--design", "tc", "--workload", "btree", "--set", "design.tc.planted=freed-at-issue"), "planted"),
+    ],
+)
+def test_faults_are_reachable_by_planted_alone(arguments, words):
+    result = _durasim(*arguments)
+    assert result.returncode == 2, result.stdout
+    assert words in result.stderr
+    assert result.stderr.count("\n") == 1
