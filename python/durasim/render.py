@@ -33,7 +33,8 @@ def show(renderable: RenderableType) -> None:
     if not console.is_terminal:
         console.width = _WIDTH_OF_PIPES
     with console.capture() as capture:
-        console.print(renderable)
+        # In a group a text keeps what it says of its wrapping.
+        console.print(Group(renderable), crop=False)
     write_stdout(capture.get())
 
 

@@ -242,3 +242,25 @@ pub struct RecoveryReport {
     /// Acknowledged work that recovery knows to be lost, one sentence each (energy that ended early).
     pub losses: Vec<String>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_has_the_writes_that_were_made_and_none_that_was_cut() {
+        let at = PhysAddr(0x1000);
+        let mut image = CrashImage::new(Pages::new(at, 1 << 16));
+        image.write_u64(at, 1).unwrap();
+        image.keep_log();
+        image.cut_at(Some(3));
+        image.write_u64(at, 2).unwrap();
+        image.keep("register", vec![7, 8]).unwrap();
+        assert_eq!(image.write_u64(at, 3), Err(Cut));
+        let two = ImageWrite::Pmem(at, 2u64.to_le_bytes().to_vec());
+        assert_eq!(image.take_log(), [two, ImageWrite::Structure("register".into(), 2)]);
+        image.cut_at(None);
+        image.write_u64(at, 4).unwrap();
+        assert!(image.take_log().is_empty());
+    }
+}
