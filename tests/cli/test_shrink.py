@@ -91,3 +91,29 @@ def test_a_replayed_failure_can_be_reduced():
     assert int(shrunk["id"][1:]) <= int(failure.id[1:])
     assert shrunk["oracle"] == failure.oracle
     assert shrunk["id"] == shrunk["timeline"]["id"]
+
+
+def test_a_campaign_reduces_the_first_failure_of_each_row_and_workload(program, conforms, tmp_path):
+    campaign = tmp_path / "campaign.toml"
+    campaign.write_text("""
+        name = "reduced"
+        [[sweep]]
+        designs = ["opt", "tc"]
+        workloads = ["array-swap", "btree"]
+        threads = [1, 2]
+        ops = 8
+        points = 30
+        args = { populate = 12 }
+    """)
+    result = program("crash", "--campaign", campaign, "--json", tmp_path / "campaign.json")
+    assert result.returncode == 1, result.stderr
+    document = json.loads((tmp_path / "campaign.json").read_text())
+    conforms("campaign", document)
+    reduced = {(shrunk["design"], shrunk["workload"]): shrunk for shrunk in document["shrunk"]}
+    assert list(reduced) == [("opt", "array-swap"), ("opt", "btree")]
+    for shrunk in reduced.values():
+        assert shrunk["command"] in result.stdout
+        assert options_of(shrunk["command"])["--ops"] == "1"
+        again = program(*shlex.split(shrunk["command"])[1:])
+        assert again.returncode == 1, again.stderr
+        assert f"timeline of {shrunk['id']}" in again.stdout
