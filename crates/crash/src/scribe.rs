@@ -75,6 +75,7 @@ struct Tape {
 }
 
 /// What a replay has told.
+#[derive(Default)]
 pub(crate) struct Told {
     pub chapters: Vec<Chapter>,
     /// Lines to which the oracle of bytes objects, or which recovery left in two ways.
@@ -83,8 +84,8 @@ pub(crate) struct Told {
     pub last: Option<TxId>,
     pub names: Option<HistoryRecorder>,
     pub end: BTreeMap<LineAddr, (Line, Vec<Line>)>,
-    data_base: Option<PhysAddr>,
-    data_bytes: u64,
+    pub data_base: Option<PhysAddr>,
+    pub data_bytes: u64,
 }
 
 impl Told {

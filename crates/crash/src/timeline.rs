@@ -428,6 +428,9 @@ fn transactions(told: &Told) -> Vec<Transaction> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scribe::Tale;
+    use crate::trial::Oracle;
+    use std::collections::BTreeMap;
 
     #[test]
     fn words_are_numbers_and_unknown_bytes_dots() {
@@ -437,6 +440,37 @@ mod tests {
         assert_eq!(words(&line, u64::MAX)[1].as_deref(), Some("0000000000000180"));
         assert_eq!(words(&line, 0x100)[1].as_deref(), Some("..............80"));
         assert_eq!(words(&line, 0x100)[0], None);
+    }
+
+    #[test]
+    fn lines_are_those_in_question_or_of_the_transactions_named_or_of_the_last_one() {
+        let line = |n: u64| LineAddr(0x400 + n);
+        let tale = |lines: &[u64]| {
+            let mut tale = Tale::default();
+            tale.lines.extend(lines.iter().map(|&n| line(n)));
+            tale
+        };
+        let mut told = Told {
+            in_question: vec![line(9)],
+            transactions: BTreeMap::from([(TxId(1), tale(&[1, 2, 3])), (TxId(2), tale(&[0x80, 4]))]),
+            last: Some(TxId(2)),
+            data_base: Some(line(0).base()),
+            data_bytes: 64 * 0x40,
+            ..Told::default()
+        };
+        let mut outcome = Outcome::default();
+        outcome.objections.insert(Oracle::History, "transaction 1 of thread 0 is lost".into());
+        let chosen =
+            |outcome: &Outcome, told: &Told| choose(outcome, told).1.iter().map(|l| l.0 - 0x400).collect::<Vec<_>>();
+        assert_eq!(chosen(&outcome, &told), [9]);
+        told.in_question.clear();
+        assert_eq!(chosen(&outcome, &told), [3, 2, 1], "what it wrote last comes first");
+        outcome.objections.clear();
+        assert_eq!(chosen(&outcome, &told), [4], "a line outside of the data is its log");
+        told.data_bytes = 0;
+        assert_eq!(chosen(&outcome, &told), [0x80, 4]);
+        told.last = None;
+        assert!(chosen(&outcome, &told).is_empty());
     }
 
     #[test]
