@@ -226,6 +226,7 @@ impl Moment<'_> {
 
     /// Whether a set of transactions under way may be there without the others.
     fn is_allowed(&self, presence: &Presence, recent: &[usize]) -> Result<(), String> {
+        let presence = &self.with_implied(presence, recent);
         let is_missing = |index: usize| presence.get(&index) == Some(&false);
         let is_there = |index: usize| self.is_due(index) || presence.get(&index) == Some(&true);
         let there = || recent.iter().copied().filter(|index| is_there(*index));
@@ -253,6 +254,32 @@ impl Moment<'_> {
             }
         }
         Ok(())
+    }
+
+    /// What is known, and the transactions that no object shows, because they wrote nothing, and that have to be there
+    /// for those that are: what they read has to be there, too.
+    fn with_implied(&self, presence: &Presence, recent: &[usize]) -> Presence {
+        let mut presence = presence.clone();
+        loop {
+            let there: Vec<usize> = recent
+                .iter()
+                .copied()
+                .filter(|&index| self.is_due(index) || presence.get(&index) == Some(&true))
+                .collect();
+            let newest = there.iter().map(|&index| self.unit(index).begun).max().unwrap_or(0);
+            let is_implied = |index: usize| {
+                let unit = self.unit(index);
+                unit.acknowledged < newest
+                    || there.iter().any(|&later| later > index && self.unit(later).thread == unit.thread)
+            };
+            let unknown = |index: &usize| !self.is_due(*index) && !presence.contains_key(index);
+            let implied: Vec<usize> =
+                recent.iter().copied().filter(unknown).filter(|&index| is_implied(index)).collect();
+            if implied.is_empty() {
+                return presence;
+            }
+            presence.extend(implied.into_iter().map(|index| (index, true)));
+        }
     }
 
     /// Says why an object may not have a version.
