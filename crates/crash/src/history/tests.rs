@@ -154,7 +154,7 @@ fn who_wrote_nothing_stands_between_who_did() {
     // The second only reads what the first wrote; the third follows it on its thread.
     s.begin(0, 1, &[(7, 0, 11)]).commit(1).begin(1, 2, &[(7, 11, 11)]).commit(2).begin(1, 3, &[(8, 0, 12)]).commit(3);
     s.right(&[]).right(&[(7, 11)]).right(&[(7, 11), (8, 12)]);
-    s.wrong(&[(8, 12)], "not transaction 1 of thread 0, whose version it read");
+    s.wrong(&[(8, 12)], "not operation 1 of thread 0 (transaction 1), whose version it read");
 }
 
 #[test]
