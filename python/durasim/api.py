@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -40,6 +41,8 @@ GuestOutput = Callable[[str, bytes], None]
 """Takes what the guest writes: the stream (`stdout` or `stderr`) and the bytes."""
 Progress = Callable[[int, int], bool | None]
 """Takes crashes done and crashes in all; returning False ends the campaign early."""
+ShrinkProgress = Callable[[int, str], None]
+"""Takes candidates tried and the command of the smallest failure so far."""
 CampaignProgress = Callable[[int, int | None, str], None]
 """Takes runs done, runs in all and the row of the last one."""
 
@@ -156,6 +159,7 @@ def crash(
     domain: str | None = None,
     control: bool = False,
     workload_args: Mapping[str, Any] | None = None,
+    shrink: bool = False,
     progress: Progress | None = None,
 ) -> CrashResult:
     """Crashes a workload at persist events, recovers each image and checks it.
@@ -175,6 +179,7 @@ def crash(
         domain: Persistence domain; the design's default if None.
         control: Runs a case that is expected to fail.
         workload_args: Arguments of the workload by name.
+        shrink: Reduces the first failure; the smallest one that is found is `shrunk` of the result.
         progress: Takes crashes done and crashes in all; returning False ends the campaign early.
 
     Raises:
@@ -196,7 +201,9 @@ def crash(
         control=control,
         workload_args=workload_args,
     )
-    return crash_scenario(scenario, CrashOptions(points, tuple(faults), variants, replay), progress)
+    chosen = CrashOptions(points, tuple(faults), variants, replay)
+    result = crash_scenario(scenario, chosen, progress)
+    return shrink_first(scenario, chosen, result) if shrink else result
 
 
 def crash_scenario(scenario: Scenario, chosen: CrashOptions, progress: Progress | None = None) -> CrashResult:
@@ -204,6 +211,18 @@ def crash_scenario(scenario: Scenario, chosen: CrashOptions, progress: Progress 
     request = crash_request(scenario, chosen)
     callback = None if progress is None else (lambda done, total: progress(done, total) is not False)
     return finish_crash(json.loads(_core.crash(json.dumps(request), callback)), scenario)
+
+
+def shrink_first(
+    scenario: Scenario, chosen: CrashOptions, result: CrashResult, progress: ShrinkProgress | None = None
+) -> CrashResult:
+    """Gives `result`, which is of a campaign over `scenario`, with its first failure reduced, if it has one."""
+    from durasim import shrink  # noqa: PLC0415 - keeps the start-up of other commands short
+
+    if not result.failures:
+        return result
+    shrunk = shrink.shrink(scenario, chosen, result.failures[0], progress or (lambda *_: None))
+    return dataclasses.replace(result, shrunk=shrunk)
 
 
 def crash_campaign(

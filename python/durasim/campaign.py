@@ -115,7 +115,7 @@ def finish_crash(document: Mapping[str, Any], scenario: Scenario) -> CrashResult
         failure | {"command": replay_command(scenario, document["ops"], failure["id"])}
         for failure in document["failures"]
     ]
-    return CrashResult.from_dict({**document, "failures": failures})
+    return CrashResult.from_dict({"shrunk": None, **document, "failures": failures})
 
 
 def replay_command(scenario: Scenario, ops: int, replay: str) -> str:

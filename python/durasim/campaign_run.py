@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import multiprocessing
 import os
@@ -17,12 +18,16 @@ from durasim import planted as planting
 from durasim.campaign import finish_crash
 from durasim.campaign_file import CampaignFile, Unit
 from durasim.errors import DurasimError
+from durasim.results import CrashFailure
 from durasim.scenario import design_rows
+from durasim.shrink import shrink
 from durasim.verdicts import Verdicts
 
 Progress = Callable[[int, int | None, str], None]
 """Takes units done, units in all (None if time decides), and what was done last."""
 _FAILURES_MAX = 50
+_SHRUNK_MAX = 8
+"""Failures that are reduced: the first one of each row and workload."""
 _SUMS = ("points", "trials", "violations", "disagreements", "losses_reported")
 
 
@@ -36,6 +41,7 @@ class Tally:
     rows: dict[tuple[str, str, str, int], Counter[str]] = field(default_factory=dict)
     failures: list[dict[str, Any]] = field(default_factory=list)
     controls: list[dict[str, Any]] = field(default_factory=list)
+    firsts: dict[tuple[str, str], tuple[Unit, CrashFailure]] = field(default_factory=dict)
     errors: list[str] = field(default_factory=list)
     judging_s: float = 0.0
     depth: int = 0
@@ -62,7 +68,13 @@ class Tally:
         self.rows.setdefault(key, Counter()).update(
             {"runs": 1, **{name: document[name] for name in ("trials", "violations")}}
         )
-        self.failures += finish_crash(document, scenario).to_dict()["failures"]
+        failures = finish_crash(document, scenario).failures
+        self.failures += [failure.to_dict() for failure in failures]
+        if failures:
+            # Runs end in any order; the first failure is that of the smallest run.
+            place = (scenario.design, scenario.workload or "")
+            runs = [*filter(None, [self.firsts.get(place)]), (unit, failures[0])]
+            self.firsts[place] = min(runs, key=lambda run: (run[0].scenario.threads, repr(run[0])))
 
     def _add_control(self, unit: Unit, document: Mapping[str, Any]) -> None:
         control = unit.control
@@ -123,8 +135,18 @@ def run(campaign: CampaignFile, verdicts: Verdicts | None, seconds: float | None
                     progress(tally.units, total, unit.scenario.design)
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+    shrunk = list(_shrunk(tally, lambda what: progress(tally.units, total, what)))
     kills = planting.run_planted([fault for row in campaign.planted_rows() for fault in planting.chosen_faults(row)])
-    return _document(campaign, tally, kills, time.monotonic() - began)
+    return _document(campaign, tally, kills, time.monotonic() - began) | {"shrunk": shrunk}
+
+
+def _shrunk(tally: Tally, progress: Callable[[str], None]) -> Iterator[dict[str, Any]]:
+    """Reduces the first failure of each row and workload."""
+    for (design, workload), (unit, failure) in sorted(tally.firsts.items(), key=lambda item: item[0])[:_SHRUNK_MAX]:
+        progress(f"a smaller {design}")
+        options = dataclasses.replace(unit.options, workers=None)
+        reduced = shrink(unit.scenario, options, failure, lambda *_: None)
+        yield {"design": design, "workload": workload, **reduced}
 
 
 def _units(campaign: CampaignFile, seconds: float | None, began: float) -> Iterator[Unit]:

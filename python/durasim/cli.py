@@ -160,6 +160,9 @@ def crash(
     replay: Annotated[
         str | None, typer.Option("--replay", metavar="ID", help="Crash only at the failure of this id.")
     ] = None,
+    shrink: Annotated[
+        bool, typer.Option("--shrink", help="Reduce the first failure to a small run, and tell its timeline.")
+    ] = False,
     planted: Annotated[
         bool, typer.Option("--planted", help="Plant known faults, which --fault may name, and catch each.")
     ] = False,
@@ -190,7 +193,7 @@ def crash(
     """
     _check_json(json)
     if planted:
-        given = (workload, ops, replay, set_, domain, control, arg, campaign, seconds, verdicts)
+        given = (workload, ops, replay, shrink, set_, domain, control, arg, campaign, seconds, verdicts)
         changed = (machine, points, variants, threads, seed)
         usual = (DEFAULT_MACHINE, str(DEFAULT_POINTS), DEFAULT_VARIANTS, 1, DEFAULT_SEED)
         if any(given) or changed != usual:
@@ -202,6 +205,8 @@ def crash(
             raise refusal(
                 "campaign", "the file says what is crashed; --design, --workload and --replay do not go with it"
             )
+        if shrink:
+            raise refusal("shrink", "a campaign reduces the first failure of each row and workload by itself")
         _crash_campaign(campaign, seconds, verdicts, json)
         return
     for name, value in (("seconds", seconds), ("verdicts", verdicts)):
@@ -218,6 +223,9 @@ def crash(
     with render.progress_bar() as bar:
         task = bar.add_task(f"crashing {design}", total=None)
         result = api.crash_scenario(scenario, chosen, lambda done, total: bar.update(task, completed=done, total=total))
+        if shrink:
+            bar.update(task, description="reducing the first failure", completed=0, total=None)
+            result = api.shrink_first(scenario, chosen, result, lambda tried, _: bar.update(task, completed=tried))
     _finish(json, result.to_dict(), render.crash_text(result))
     if result.violations:
         raise typer.Exit(EXIT_NEGATIVE)

@@ -14,6 +14,7 @@ from durasim.difference import Difference
 from durasim.output import write_stdout
 from durasim.results import CrashResult, RunResult
 from durasim.scenario import DEFAULT_DESIGN
+from durasim.timeline import timeline_text
 
 if TYPE_CHECKING:
     from durasim.toolchain import WorkloadInfo
@@ -32,7 +33,8 @@ def show(renderable: RenderableType) -> None:
     if not console.is_terminal:
         console.width = _WIDTH_OF_PIPES
     with console.capture() as capture:
-        console.print(renderable)
+        # In a group a text keeps what it says of its wrapping.
+        console.print(Group(renderable), crop=False)
     write_stdout(capture.get())
 
 
@@ -114,7 +116,7 @@ def comparison_table(results: Sequence[RunResult]) -> Table:
 
 def crash_text(result: CrashResult) -> Text:
     """Gives the verdict of a campaign."""
-    text = Text()
+    text = _unwrapped()
     case = f"{result.design} on {result.machine} ({result.domain}), {result.workload}, {result.ops} operations"
     text.append(f"{case}: {result.trials} crashes at {result.points} persist events, ")
     if result.violations:
@@ -131,6 +133,23 @@ def crash_text(result: CrashResult) -> Text:
             text.append(f"\n  {label}: " + ", ".join(f"{name} {number}" for name, number in numbers.items()))
     for failure in result.failures:
         text.append(f"\n  {failure.id} ({failure.oracle}): {failure.message}\n    {failure.command}")
+    if result.timeline is not None:
+        text.append("\n\n").append(timeline_text(result.timeline))
+    if result.shrunk is not None:
+        text.append("\n\n").append(shrunk_text(result.shrunk))
+    return text
+
+
+def _unwrapped() -> Text:
+    """Gives a text whose lines stay whole, so that commands in it can be copied."""
+    return Text(no_wrap=True, overflow="ignore")
+
+
+def shrunk_text(shrunk: Mapping[str, Any]) -> Text:
+    """Gives a reduced failure: its command and its timeline."""
+    text = _unwrapped()
+    text.append(f"reduced, after {shrunk['candidates']} smaller campaigns, to")
+    text.append(f"\n  {shrunk['command']}\n", style="bold").append(timeline_text(shrunk["timeline"]))
     return text
 
 
@@ -156,7 +175,7 @@ def campaign_tables(document: Mapping[str, Any]) -> Group:
     for name, hits in document["marks"].items():
         marks.add_row(name, _cell(hits), style="bold red" if name in document["marks_missed"] else "")
     faults = ", ".join(f"{name} {number}" for name, number in document["trials_by_fault"].items())
-    text = Text(
+    text = _unwrapped().append(
         f"{document['trials']} trials in {document['wall_s']:.0f} s ({faults}), "
         f"{document['trials_per_s_per_core']:.0f} trials per second and core, "
         f"up to {document['nested_depth_max']} recoveries failed in a row, "
@@ -164,6 +183,8 @@ def campaign_tables(document: Mapping[str, Any]) -> Group:
     )
     for failure in document["failures"]:
         text.append(f"\n  {failure['id']} ({failure['oracle']}): {failure['message']}\n    {failure['command']}")
+    for shrunk in document["shrunk"]:
+        text.append(f"\n\nfirst failure of {shrunk['design']}, {shrunk['workload']}: ").append(shrunk_text(shrunk))
     if document["red"]:
         for reason in document["red"]:
             text.append(f"\nred: {reason}", style="bold red")

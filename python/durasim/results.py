@@ -201,6 +201,8 @@ class CrashResult(Document):
         failures: The first failing trials.
         events_by_kind: Persist events by kind.
         marks: Rare paths of the design by name, and how many crashes fell inside each.
+        timeline: Of a replay, what became of the lines involved, as schemas/timeline.json says; None for a campaign.
+        shrunk: The smallest failure that a reduction has found, with its timeline; None if there was no reduction.
         host: Cost on this computer.
         stats: Every counter of the run that was crashed.
     """
@@ -226,6 +228,8 @@ class CrashResult(Document):
     failures: tuple[CrashFailure, ...]
     events_by_kind: Mapping[str, int]
     marks: Mapping[str, int]
+    timeline: Mapping[str, Any] | None
+    shrunk: Mapping[str, Any] | None
     host: Host
     stats: StatTree
 

@@ -60,6 +60,7 @@ def test_options_of_run(refused, option, value, words):
         (["crash", "--design", "hercules", "--workload", "btree", "--points", "0"], ["points"]),
         (["crash", "--design", "hercules", "--workload", "btree", "--replay", "nonsense"], ["replay", "nonsense"]),
         (["crash", "--workload", "btree"], ["--design"]),
+        (["crash", "--campaign", "x.toml", "--shrink"], ["shrink", "by itself"]),
         (["compare", "--designs", "opt,hercles", "--workloads", "btree"], ["hercles", "hercules"]),
         (["compare", "--designs", "opt", "--workloads", "btre"], ["btre", "btree"]),
         (["compare", "--designs", "opt,opt", "--workloads", "btree"], ["opt", "twice"]),

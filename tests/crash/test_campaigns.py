@@ -12,6 +12,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from referencing import Registry, Resource
 
 import durasim as ds
 
@@ -49,8 +50,10 @@ def file(tmp_path):
 
 
 def conforms(document):
-    schema = Path(ds.__file__).parent / "schemas/campaign.json"
-    jsonschema.Draft202012Validator(json.loads(schema.read_text())).validate(document)
+    folder = Path(ds.__file__).parent / "schemas"
+    schemas = {path.name: json.loads(path.read_text()) for path in folder.glob("*.json")}
+    registry = Registry().with_resources((name, Resource.from_contents(schema)) for name, schema in schemas.items())
+    jsonschema.Draft202012Validator(schemas["campaign.json"], registry=registry).validate(document)
 
 
 def test_the_quick_campaign_is_green():

@@ -3,7 +3,7 @@
 //!
 //! It sees the journal of the program and the bytes of an image, and nothing of the machine or the design.
 
-use durasim_types::{DataRange, Journal, PAGE_BYTES, Pages, PhysAddr, TxId, Write};
+use durasim_types::{DataRange, Journal, Line, LineAddr, PAGE_BYTES, Pages, PhysAddr, TxId, Write};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -136,6 +136,42 @@ impl ByteOracle {
             });
         }
         if unexplained.is_empty() { Verdict::Right } else { Verdict::Wrong(self.explain(range, &differing, image)) }
+    }
+
+    /// The lines with bytes that keep an image from being right, in their order; none if it is right.
+    pub(crate) fn lines_in_question(&self, image: &Pages) -> Vec<LineAddr> {
+        let Some(range) = self.range else { return Vec::new() };
+        let mut bytes: BTreeSet<PhysAddr> = self.differing(range, image).iter().map(|(addr, _)| *addr).collect();
+        for group in self.groups() {
+            let tried = |subset: &u32| self.is_closed(&group, *subset) && self.shows(&group, *subset, range, image);
+            let written = || group.iter().flat_map(|bytes| bytes.keys()).filter(|addr| range.contains(**addr));
+            if group.len() <= COMMITTING_MAX && (0..1u32 << group.len()).any(|subset| tried(&subset)) {
+                bytes.retain(|addr| !group.iter().any(|bytes| bytes.contains_key(addr)));
+            } else {
+                bytes.extend(written());
+            }
+        }
+        let lines: BTreeSet<LineAddr> = bytes.iter().map(|addr| addr.line()).collect();
+        lines.into_iter().collect()
+    }
+
+    /// What a line has to be after recovery: without the transactions that are inside commit, and with all of them.
+    pub(crate) fn allowed(&self, line: LineAddr) -> Vec<Line> {
+        let without = self.settled.line(line);
+        let (mut with, mut newest) = (without, [0; size_of::<Line>()]);
+        for bytes in self.committing.values() {
+            for (addr, &(number, byte)) in bytes.range(line.base()..line.base().plus(newest.len() as u64)) {
+                if number > newest[addr.offset()] {
+                    (newest[addr.offset()], with[addr.offset()]) = (number, byte);
+                }
+            }
+        }
+        if with == without { vec![without] } else { vec![without, with] }
+    }
+
+    /// The range that the program has declared.
+    pub(crate) fn data(&self) -> Option<DataRange> {
+        self.range
     }
 
     /// Transactions inside commit, those together that have written the same bytes: each group is judged by itself.
@@ -378,6 +414,24 @@ mod tests {
         o.committing(TxId(1));
         o.acknowledged(TxId(1));
         assert!(is_right(&o, &[(8, 4)]) && !is_right(&o, &[(8, 2)]));
+    }
+
+    #[test]
+    fn lines_in_question_are_those_of_lost_and_of_torn_transactions() {
+        let mut o = oracle();
+        run(&mut o, 1, &[(0, 7)]);
+        o.committing(TxId(1));
+        o.acknowledged(TxId(1));
+        run(&mut o, 2, &[(64, 8), (128, 9)]);
+        o.committing(TxId(2));
+        let lines = |words: &[(u64, u64)]| -> Vec<u64> {
+            o.lines_in_question(&image(words)).iter().map(|line| line.base().0 - BASE.0).collect()
+        };
+        assert!(lines(&[(0, 7)]).is_empty() && lines(&[(0, 7), (64, 8), (128, 9)]).is_empty());
+        assert_eq!(lines(&[(64, 8), (128, 9)]), [0]);
+        assert_eq!(lines(&[(0, 7), (64, 8)]), [64, 128]);
+        let allowed = o.allowed(BASE.plus(64).line());
+        assert_eq!(allowed.iter().map(|line| line[0]).collect::<Vec<_>>(), [0, 8]);
     }
 
     #[test]

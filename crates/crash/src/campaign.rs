@@ -6,6 +6,7 @@ use crate::case::{Blow, Case};
 use crate::life::{Marksman, Shot, Survey, shoot, survey};
 use crate::result::{CrashResult, Failure};
 use crate::schedule::{Attempt, Fault, Points, schedule};
+use crate::timeline::timeline;
 use crate::trial::{Judge, Outcome, Shared};
 use durasim_design::{Backend, CrashImage, Row};
 use durasim_machine::{Host, Prepared, RunRequest, System, prepare};
@@ -91,6 +92,9 @@ pub fn crash(
     let (instructions, marks, tried) = campaign.run(attempts, workers.max(1), progress)?;
     let mut result = CrashResult::of(&prepared, &request.run, &survey, tried, FAILURES_MAX);
     result.marks = marks;
+    if let Some(case) = &case {
+        result.timeline = Some(timeline(campaign.shared(), case)?);
+    }
     result.set_speed(crashing.elapsed(), workers);
     result.host = Host::new(survey.instructions + instructions, started.elapsed());
     Ok(result)
@@ -104,15 +108,9 @@ struct Campaign<'a> {
 }
 
 impl Campaign<'_> {
-    fn run(
-        &self,
-        attempts: BTreeMap<u64, Attempt>,
-        workers: usize,
-        progress: &mut (dyn FnMut(u64, u64) -> bool + Send),
-    ) -> Result<(u64, BTreeMap<String, u64>, Tried), Error> {
-        let points_total = attempts.len() as u64;
+    fn shared(&self) -> Shared<'_> {
         let has_guest_recovery = self.prepared.plan.row.backend != Backend::Markers;
-        let shared = Shared {
+        Shared {
             prepared: self.prepared,
             recover_args: has_guest_recovery.then_some(self.request.recover_args.as_slice()),
             check_args: &self.request.check_args,
@@ -120,13 +118,22 @@ impl Campaign<'_> {
             files: self.survey.files.as_ref().expect("a survey has come to its end"),
             history: self.request.history.then_some(&self.survey.history),
             stop: self.stop,
-        };
+        }
+    }
+
+    fn run(
+        &self,
+        attempts: BTreeMap<u64, Attempt>,
+        workers: usize,
+        progress: &mut (dyn FnMut(u64, u64) -> bool + Send),
+    ) -> Result<(u64, BTreeMap<String, u64>, Tried), Error> {
+        let points_total = attempts.len() as u64;
         let (batch_sender, batch_receiver) = sync_channel::<Batch>(2 * workers);
         let batch_receiver = Mutex::new(batch_receiver);
         let (tried_sender, tried_receiver) = sync_channel::<Tried>(64);
         let crasher =
             Crasher { attempts, variants: self.request.variants, batches: batch_sender, marks: BTreeMap::new() };
-        let first = Judge::new(shared)?;
+        let first = Judge::new(self.shared())?;
         let mut judges: Vec<Judge<'_>> = (1..workers).map(|_| first.clone()).collect();
         judges.push(first);
 
@@ -138,7 +145,7 @@ impl Campaign<'_> {
             drop(tried_sender);
             let runner = scope.spawn(move || {
                 // The crasher goes with this thread: workers end when nobody can send them anything any more.
-                shoot(self.prepared, &self.prepared.program, crasher, None, self.stop)
+                shoot(self.prepared, &self.prepared.program, crasher, None, None, self.stop)
                     .map(|(n, crasher)| (n, crasher.marks))
             });
             let tried = collect(&tried_receiver, points_total, progress, self.stop);
@@ -310,6 +317,7 @@ impl CrashResult {
             failures,
             events_by_kind: by_kind(&survey.kinds),
             marks: BTreeMap::new(),
+            timeline: None,
             host: Host::new(0, Duration::ZERO),
             stats: survey.stats.clone(),
         }

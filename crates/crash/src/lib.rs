@@ -9,6 +9,8 @@ mod life;
 mod order;
 mod result;
 mod schedule;
+mod scribe;
+mod timeline;
 mod trial;
 
 pub use byte_oracle::{ByteOracle, Verdict};
@@ -18,3 +20,7 @@ pub use history::{Dump, HistoryOracle, HistoryRecorder, Position};
 pub use order::OrderChecker;
 pub use result::{CrashResult, Failure};
 pub use schedule::{All, Fault, Points};
+pub use timeline::{
+    Chapter, CopySeen, Happening, LineEnd, Loss, Objection, PowerFailure, Program, RecoveryWrite, Seen, Timeline,
+    Trace, Transaction, Words,
+};

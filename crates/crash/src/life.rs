@@ -4,12 +4,14 @@ use crate::byte_oracle::ByteOracle;
 use crate::case::Blow;
 use crate::history::HistoryRecorder;
 use crate::order::{Checking, OrderChecker};
+use crate::scribe::Scribe;
 use durasim_design::CrashImage;
 use durasim_machine::{
     Captured, Ending, Machine, Observer, Output, PmemPool, PoolContents, Prepared, Program, Stream, System,
 };
 use durasim_types::{
-    Cause, ConfigError, DataRange, Error, EventKind, GuestFault, Journal, Pages, PersistEvent, Rng, Stats, TxId, Write,
+    Cause, ConfigError, CoreId, Cycle, DataRange, Error, EventKind, GuestFault, Journal, Pages, PersistEvent, Rng,
+    Stats, TxId, Write,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -110,16 +112,22 @@ pub(crate) fn survey(prepared: &Prepared, max_instructions: Option<u64>, stop: &
     })
 }
 
-/// A journal that the observer can look into.
-struct Shared(Arc<Mutex<ByteOracle>>);
+/// A journal that the observer can look into, and that a scribe hears too.
+struct Shared(Arc<Mutex<ByteOracle>>, Option<Scribe>);
 
 impl Shared {
-    fn with(&self, act: impl FnOnce(&mut ByteOracle)) {
-        act(&mut self.0.lock().expect("nobody panics with the oracle"));
+    fn with(&mut self, act: impl Fn(&mut dyn Journal)) {
+        act(&mut *self.0.lock().expect("nobody panics with the oracle"));
+        if let Some(scribe) = &mut self.1 {
+            act(scribe);
+        }
     }
 }
 
 impl Journal for Shared {
+    fn moment(&mut self, core: CoreId, cycle: Cycle) {
+        self.with(|o| o.moment(core, cycle));
+    }
     fn data_range(&mut self, range: DataRange) {
         self.with(|o| o.data_range(range));
     }
@@ -177,6 +185,7 @@ struct Gallery<M> {
     oracle: Arc<Mutex<ByteOracle>>,
     pending: Option<Pending>,
     over: bool,
+    scribe: Option<Scribe>,
 }
 
 impl<M: Marksman> Gallery<M> {
@@ -198,10 +207,16 @@ impl<M: Marksman> Gallery<M> {
         if !self.release() {
             return false;
         }
+        if let Some(scribe) = &self.scribe {
+            scribe.event(event, system);
+        }
         if !self.over {
             match self.marksman.aim(event, system) {
                 Some(images) if images.is_empty() => {}
                 Some(images) => {
+                    if let (Some(scribe), [(blow, image), ..]) = (&self.scribe, images.as_slice()) {
+                        scribe.power_fails(event, *blow, image, system);
+                    }
                     let oracle = images.iter().any(|(blow, _)| takes_back(*blow)).then(|| self.now());
                     self.pending = Some(Pending { event: event.number, images, oracle });
                 }
@@ -223,7 +238,7 @@ impl<M: Marksman> Observer for Watching<M> {
 }
 
 /// Runs the program and takes images as the marksman wants; the number of instructions, and the marksman. What the program
-/// says of its operations goes to the recorder, if there is one.
+/// says of its operations goes to the recorder, if there is one, and what becomes of its lines to the scribe.
 ///
 /// # Errors
 /// As from a run.
@@ -232,6 +247,7 @@ pub(crate) fn shoot<M: Marksman>(
     program: &Program,
     marksman: M,
     history: Option<&HistoryRecorder>,
+    scribe: Option<&Scribe>,
     stop: &AtomicBool,
 ) -> Result<(u64, M), Error> {
     let mut machine = Machine::new(&prepared.config, &prepared.plan, program)?;
@@ -240,9 +256,11 @@ pub(crate) fn shoot<M: Marksman>(
         None => Pages::new(durasim_machine::PMEM_BASE, prepared.config.pmem.capacity_mib << 20),
     };
     let oracle = Arc::new(Mutex::new(ByteOracle::new(initial)));
-    let gallery = Arc::new(Mutex::new(Gallery { marksman, oracle: oracle.clone(), pending: None, over: false }));
+    let scribe = scribe.cloned();
+    let gallery = Gallery { marksman, oracle: oracle.clone(), pending: None, over: false, scribe: scribe.clone() };
+    let gallery = Arc::new(Mutex::new(gallery));
     let system = machine.system_mut();
-    system.keep_journal(Box::new(Shared(oracle)));
+    system.keep_journal(Box::new(Shared(oracle, scribe.clone())));
     system.track_unfenced_cleans();
     if let Some(history) = history {
         system.keep_history(history.for_machine());
@@ -254,12 +272,16 @@ pub(crate) fn shoot<M: Marksman>(
     let gallery = Arc::into_inner(gallery).expect("the machine is gone");
     let mut gallery = gallery.into_inner().expect("nobody panics with the gallery");
     gallery.release();
+    if let Some(scribe) = scribe {
+        scribe.life_ends();
+    }
     Ok((instructions, gallery.marksman))
 }
 
 /// Takes one image of a life: at a given event, or at one drawn alike from all.
 pub(crate) struct Single {
     target: Target,
+    blow: Blow,
     shot: Option<Shot>,
 }
 
@@ -275,12 +297,17 @@ enum Target {
 impl Single {
     /// A clean cut after this event.
     pub fn at(event: u64) -> Self {
-        Single { target: Target::Event(event), shot: None }
+        Single::with(event, Blow::Clean)
+    }
+
+    /// A failure of this kind after this event.
+    pub fn with(event: u64, blow: Blow) -> Self {
+        Single { target: Target::Event(event), blow, shot: None }
     }
 
     /// A clean cut after any event.
     pub fn any(seed: u64) -> Self {
-        Single { target: Target::Any { rng: Rng::new(seed), seen: 0 }, shot: None }
+        Single { target: Target::Any { rng: Rng::new(seed), seen: 0 }, blow: Blow::Clean, shot: None }
     }
 
     /// What was taken; nothing if there was no such event.
@@ -300,7 +327,7 @@ impl Marksman for Single {
             }
         };
         let cut = |blow: Blow| (blow, system.power_cut(&blow.power_cut()).image);
-        Some(if wanted { vec![cut(Blow::Clean)] } else { Vec::new() })
+        Some(if wanted { vec![cut(self.blow)] } else { Vec::new() })
     }
 
     fn hit(&mut self, shots: Vec<Shot>) -> bool {

@@ -1,5 +1,6 @@
 //! The result of a campaign, as JSON users see it.
 
+use crate::timeline::Timeline;
 use durasim_machine::Host;
 use durasim_types::Stats;
 use serde::{Deserialize, Serialize};
@@ -66,6 +67,8 @@ pub struct CrashResult {
     pub events_by_kind: BTreeMap<String, u64>,
     /// Rare situations of the design and the machine, and how many crash points fell into each.
     pub marks: BTreeMap<String, u64>,
+    /// Of a replay, what became of the lines involved; null for a campaign.
+    pub timeline: Option<Timeline>,
     /// Cost on the host.
     pub host: Host,
     /// Every counter of the run that was crashed.

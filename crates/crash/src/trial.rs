@@ -6,9 +6,11 @@ use crate::case::{Blow, Case, Then};
 use crate::history::{Dump, HistoryOracle, HistoryRecorder, Position};
 use crate::life::{Shot, Single, program_on, shoot, takes_back};
 use crate::schedule::{Fault, affords_another_life};
+use crate::scribe::Scribe;
+use crate::timeline::Program as Living;
 use durasim_design::{CrashImage, Cut, Promise, RecoveryReport};
 use durasim_machine::{Captured, LoadedProgram, PmemPool, PoolContents, Prepared, Program};
-use durasim_types::{Error, GuestFault, Pages, Rng};
+use durasim_types::{Error, GuestFault, LineAddr, PAGE_BYTES, Pages, PhysAddr, Rng};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 
@@ -82,6 +84,7 @@ pub(crate) struct Judge<'a> {
     recoverer: Option<LoadedProgram>,
     checker: LoadedProgram,
     history: Option<HistoryOracle>,
+    scribe: Option<Scribe>,
 }
 
 /// What an image is judged against.
@@ -122,7 +125,7 @@ impl<'a> Judge<'a> {
             LoadedProgram::new(&prepared.config, &prepared.plan, &program)
         };
         let recoverer = shared.recover_args.map(load).transpose()?;
-        let mut judge = Judge { shared, recoverer, checker: load(shared.check_args)?, history: None };
+        let mut judge = Judge { shared, recoverer, checker: load(shared.check_args)?, history: None, scribe: None };
         if let Some(recorder) = shared.history {
             let initial = match &prepared.program.pool {
                 Some(pool) => judge.dump(pool.pages.clone()),
@@ -132,6 +135,11 @@ impl<'a> Judge<'a> {
             judge.history = Some(HistoryOracle::new(recorder, &initial, judge.epochs()));
         }
         Ok(judge)
+    }
+
+    /// Tells this scribe of its trials.
+    pub fn tell(&mut self, scribe: Scribe) {
+        self.scribe = Some(scribe);
     }
 
     /// How many epochs later an acknowledged transaction survives; `None`: at once.
@@ -185,6 +193,9 @@ impl<'a> Judge<'a> {
         });
         let cuts: Vec<u64> = cuts.collect();
         let then = &then[cuts.len()..];
+        if let Some(scribe) = &self.scribe {
+            scribe.recovery_begins();
+        }
         let whole = match self.recover(crashed.clone()) {
             Ok(recovered) => recovered,
             Err(outcome) => return outcome,
@@ -192,11 +203,17 @@ impl<'a> Judge<'a> {
         let (image, report) = if cuts.is_empty() {
             whole
         } else {
+            if let Some(scribe) = &self.scribe {
+                scribe.forget_recovery();
+            }
             let recovered = match self.recover_with_cuts(crashed, &cuts) {
                 Ok(recovered) => recovered,
                 Err(outcome) => return outcome,
             };
             if let Some(objection) = differs(&recovered.0, &whole.0, &cuts) {
+                if let Some(scribe) = &self.scribe {
+                    scribe.question(differing_lines(&recovered.0.pmem, &whole.0.pmem));
+                }
                 return Outcome::object(Oracle::Recovery, objection);
             }
             recovered
@@ -226,17 +243,25 @@ impl<'a> Judge<'a> {
     fn recover_with_cuts(&self, mut image: CrashImage, cuts: &[u64]) -> Recovered {
         for &cut in cuts {
             image.cut_at(Some(cut));
-            if self.run_recovery(&mut image)?.is_ok() {
+            if self.run_recovery(&mut image, Some(cut))?.is_ok() {
                 let what = format!("it ended before its write {cut}, which was to be cut");
                 return Err(Outcome::object(Oracle::Recovery, what));
             }
         }
         image.cut_at(None);
-        let report = self.run_recovery(&mut image)?.expect("nothing cuts this recovery");
+        let report = self.run_recovery(&mut image, None)?.expect("nothing cuts this recovery");
         Ok((image, report))
     }
 
-    fn run_recovery(&self, image: &mut CrashImage) -> Result<Result<RecoveryReport, Cut>, Outcome> {
+    fn run_recovery(&self, image: &mut CrashImage, cut: Option<u64>) -> Result<Result<RecoveryReport, Cut>, Outcome> {
+        let Some(scribe) = &self.scribe else { return self.run_recovery_untold(image) };
+        image.keep_log();
+        let ran = self.run_recovery_untold(image);
+        scribe.recovered(image, cut, ran.as_ref().ok().and_then(|ran| ran.as_ref().ok()));
+        ran
+    }
+
+    fn run_recovery_untold(&self, image: &mut CrashImage) -> Result<Result<RecoveryReport, Cut>, Outcome> {
         let plan = &self.shared.prepared.plan;
         let recover = std::panic::AssertUnwindSafe(|| (plan.row.hardware.recover)(&plan.spec, &plan.geometry, image));
         std::panic::catch_unwind(recover).map_err(|panic| Outcome::object(Oracle::Recovery, panic_text(&*panic)))
@@ -264,7 +289,7 @@ impl<'a> Judge<'a> {
                 case = case.and(Then::Recovery(cut));
                 cuts.push(cut);
                 image.cut_at(Some(cut));
-                match self.run_recovery(&mut image) {
+                match self.run_recovery_untold(&mut image) {
                     Err(outcome) => break outcome,
                     Ok(Ok(_)) => {
                         let what = format!("it ended before its write {cut}, which was to be cut");
@@ -322,18 +347,23 @@ impl<'a> Judge<'a> {
 
     fn guest_recovery(&self, pmem: Pages, single: Single) -> Result<Option<Shot>, Error> {
         let args = self.shared.recover_args.unwrap_or_default();
-        self.live(args, pmem, single, None)
+        self.live(Living::Recovery, args, pmem, single, None)
     }
 
     fn live(
         &self,
+        living: Living,
         args: &[String],
         pmem: Pages,
         single: Single,
         history: Option<&HistoryRecorder>,
     ) -> Result<Option<Shot>, Error> {
-        let program = program_on(self.shared.prepared, args, self.shared.files, pmem);
-        Ok(shoot(self.shared.prepared, &program, single, history, self.shared.stop)?.1.taken())
+        let (prepared, scribe) = (self.shared.prepared, self.scribe.as_ref());
+        if let Some(scribe) = scribe {
+            scribe.life_begins(living, pmem.clone(), &prepared.plan.geometry, history);
+        }
+        let program = program_on(prepared, args, self.shared.files, pmem);
+        Ok(shoot(prepared, &program, single, history, scribe, self.shared.stop)?.1.taken())
     }
 
     /// The program works on, and power fails again.
@@ -360,7 +390,7 @@ impl<'a> Judge<'a> {
             }
         };
         let recorder = history.as_ref().map(|(recorder, _)| recorder);
-        let lived = self.live(self.shared.again_args, pmem, single, recorder);
+        let lived = self.live(Living::Work, self.shared.again_args, pmem, single, recorder);
         let shot = lived.map_err(|error| object(format!("it does not work on after recovery: {error}")))?;
         Ok(shot.map(|shot| {
             let history = history.map(|(recorder, initial)| HistoryOracle::new(&recorder, &initial, self.epochs()));
@@ -374,7 +404,11 @@ impl<'a> Judge<'a> {
         match &mut self.recoverer {
             None => Ok(pmem),
             Some(program) => {
-                run_guest(program, pmem).0.map_err(|what| Outcome::object(Oracle::Guest, format!("recovery: {what}")))
+                let recovered = run_guest(program, pmem).0;
+                if let (Some(scribe), Ok(pmem)) = (&self.scribe, &recovered) {
+                    scribe.program_recovered(pmem);
+                }
+                recovered.map_err(|what| Outcome::object(Oracle::Guest, format!("recovery: {what}")))
             }
         }
     }
@@ -393,6 +427,9 @@ impl<'a> Judge<'a> {
             Err(outcome) => return outcome,
         };
         let mut outcome = Outcome { judged: vec![Oracle::Bytes, Oracle::Guest], ..Outcome::default() };
+        if let Some(scribe) = &self.scribe {
+            scribe.judged(&allowed.bytes, &pmem);
+        }
         if let Verdict::Wrong(what) = allowed.bytes.judge(&pmem) {
             outcome.objections.insert(Oracle::Bytes, what);
         }
@@ -440,6 +477,12 @@ fn differs(recovered: &CrashImage, whole: &CrashImage, cuts: &[u64]) -> Option<S
     let same = same(&recovered.pmem, &whole.pmem) && recovered.structures == whole.structures;
     let cuts: Vec<String> = cuts.iter().map(u64::to_string).collect();
     (!same).then(|| format!("cut at its writes {} and run again, it ends in another image", cuts.join(", then ")))
+}
+
+fn differing_lines(a: &Pages, b: &Pages) -> Vec<LineAddr> {
+    let pages: BTreeSet<PhysAddr> = a.touched().chain(b.touched()).map(|(addr, _)| addr).collect();
+    let lines = |page: &PhysAddr| (page.line().0..page.plus(PAGE_BYTES).line().0).map(LineAddr).collect::<Vec<_>>();
+    pages.iter().flat_map(lines).filter(|line| a.line(*line) != b.line(*line)).collect()
 }
 
 fn same(a: &Pages, b: &Pages) -> bool {

@@ -51,7 +51,7 @@ pub struct CrashView<'a> {
     /// The machine's shape.
     pub geometry: &'a Geometry,
     /// Dirty or tagged lines of persistent memory, in the order in which eADR flushes them (LLC, L2, L1D: the newest
-    /// version last). Where the last level alone is nonvolatile they are its lines.
+    /// version last). Where the last level alone is nonvolatile they are its lines, where no cache survives there are none.
     pub lines: &'a [CachedLine],
     /// Held entries of durable queues, controller by controller, oldest first. Ordinary entries are in persistent memory already.
     pub held: &'a [HeldWrite],
@@ -137,6 +137,16 @@ pub struct CrashImage {
     pub dirty_shutdown: bool,
     writes: u64,
     cut_at: Option<u64>,
+    log: Option<Vec<ImageWrite>>,
+}
+
+/// A write of recovery that was made, for those who tell what it did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ImageWrite {
+    /// These bytes of persistent memory.
+    Pmem(PhysAddr, Vec<u8>),
+    /// So many bytes are the contents of this structure.
+    Structure(String, usize),
 }
 
 impl CrashImage {
@@ -149,6 +159,16 @@ impl CrashImage {
     pub fn cut_at(&mut self, n: Option<u64>) {
         self.writes = 0;
         self.cut_at = n;
+    }
+
+    /// From now on, notes what recovery writes.
+    pub fn keep_log(&mut self) {
+        self.log = Some(Vec::new());
+    }
+
+    /// What recovery wrote since `keep_log` was called, in order; no longer noted.
+    pub fn take_log(&mut self) -> Vec<ImageWrite> {
+        self.log.take().unwrap_or_default()
     }
 
     /// Writes of recovery so far, since `cut_at` was last called.
@@ -173,6 +193,9 @@ impl CrashImage {
     pub fn write(&mut self, at: PhysAddr, bytes: &[u8]) -> Result<(), Cut> {
         self.step()?;
         self.pmem.write(at, bytes);
+        if let Some(log) = &mut self.log {
+            log.push(ImageWrite::Pmem(at, bytes.to_vec()));
+        }
         Ok(())
     }
 
@@ -199,6 +222,9 @@ impl CrashImage {
     /// Changes a nonvolatile structure: one step.
     pub fn keep(&mut self, name: &str, bytes: Vec<u8>) -> Result<(), Cut> {
         self.step()?;
+        if let Some(log) = &mut self.log {
+            log.push(ImageWrite::Structure(name.to_owned(), bytes.len()));
+        }
         self.structures.insert(name.to_owned(), bytes);
         Ok(())
     }
@@ -215,4 +241,26 @@ pub struct RecoveryReport {
     pub lines_written: u64,
     /// Acknowledged work that recovery knows to be lost, one sentence each (energy that ended early).
     pub losses: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_has_the_writes_that_were_made_and_none_that_was_cut() {
+        let at = PhysAddr(0x1000);
+        let mut image = CrashImage::new(Pages::new(at, 1 << 16));
+        image.write_u64(at, 1).unwrap();
+        image.keep_log();
+        image.cut_at(Some(3));
+        image.write_u64(at, 2).unwrap();
+        image.keep("register", vec![7, 8]).unwrap();
+        assert_eq!(image.write_u64(at, 3), Err(Cut));
+        let two = ImageWrite::Pmem(at, 2u64.to_le_bytes().to_vec());
+        assert_eq!(image.take_log(), [two, ImageWrite::Structure("register".into(), 2)]);
+        image.cut_at(None);
+        image.write_u64(at, 4).unwrap();
+        assert!(image.take_log().is_empty());
+    }
 }

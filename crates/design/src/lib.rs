@@ -16,7 +16,9 @@ mod verdict;
 
 pub use action::{Action, Actions, Message, Node, Payload};
 pub use cost::{HardwareCost, Structure};
-pub use crash::{BudgetSpent, CachedLine, CrashImage, CrashSink, CrashView, Cut, HeldWrite, RecoveryReport};
+pub use crash::{
+    BudgetSpent, CachedLine, CrashImage, CrashSink, CrashView, Cut, HeldWrite, ImageWrite, RecoveryReport,
+};
 pub use geometry::{Geometry, LevelGeometry, LevelId, PmRegion, RegionRequest, SpecError};
 pub use hooks::{AbortCause, Ctx, Durability, Hooks, LineTag, Request, Store};
 pub use planted::{Fault, Planted};

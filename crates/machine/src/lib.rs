@@ -31,4 +31,6 @@ pub use result::{Bytes, Host, Region, RunResult};
 pub use run::run;
 pub use session::Session;
 pub use snapshot::{About, Snapshot};
-pub use system::{Aftermath, Chances, CoherenceStats, DRAM_BASE, Observer, PMEM_BASE, Plan, PowerCut, System, TxStats};
+pub use system::{
+    Aftermath, Chances, CoherenceStats, Copy, DRAM_BASE, Observer, PMEM_BASE, Place, Plan, PowerCut, System, TxStats,
+};

@@ -104,8 +104,8 @@ impl Port for MachinePort<'_> {
         self.system.tx_begin(core, tx, at)
     }
 
-    fn tx_committing(&mut self, _core: CoreId, tx: TxId, at: Cycle) -> Cycle {
-        self.system.tx_committing(tx);
+    fn tx_committing(&mut self, core: CoreId, tx: TxId, at: Cycle) -> Cycle {
+        self.system.tx_committing(core, tx, at);
         at
     }
 

@@ -1,7 +1,7 @@
 //! What a program asked to be durable, as the machine saw it retire. Crash oracles judge images against this journal
 //! and know nothing else of the machine.
 
-use crate::{PhysAddr, TxId};
+use crate::{CoreId, Cycle, PhysAddr, TxId};
 use serde::{Deserialize, Serialize};
 
 /// A store the program made: up to eight bytes.
@@ -33,6 +33,8 @@ impl DataRange {
 
 /// The observer of a run. All calls come in the order of the run's events.
 pub trait Journal: Send {
+    /// The core and the cycle of the next call, for listeners that want to know.
+    fn moment(&mut self, _core: CoreId, _cycle: Cycle) {}
     /// The program declared its data range.
     fn data_range(&mut self, range: DataRange);
     /// A transaction began.

@@ -177,6 +177,11 @@ impl HistoryRecorder {
         Box::new(self.clone())
     }
 
+    /// The thread of a transaction, and the operation that it is part of.
+    pub(crate) fn place_of(&self, tx: TxId) -> Option<(u32, Option<u64>)> {
+        self.with(|log| log.units.iter().find(|unit| unit.tx == tx).map(|unit| (unit.thread, unit.operation)))
+    }
+
     /// The moment up to which the run has been recorded.
     pub fn position(&self) -> Position {
         self.with(|log| Position(log.after.len() as u64))

@@ -162,6 +162,15 @@ fn transactions_of_a_thread_stay_in_order() {
 }
 
 #[test]
+fn who_wrote_nothing_stands_between_who_did() {
+    let mut s = Script::default();
+    // The second only reads what the first wrote; the third follows it on its thread.
+    s.begin(0, 1, &[(7, 0, 11)]).commit(1).begin(1, 2, &[(7, 11, 11)]).commit(2).begin(1, 3, &[(8, 0, 12)]).commit(3);
+    s.right(&[]).right(&[(7, 11)]).right(&[(7, 11), (8, 12)]);
+    s.wrong(&[(8, 12)], "not operation 1 of thread 0 (transaction 1), whose version it read");
+}
+
+#[test]
 fn versions_that_come_again_are_told_apart_by_the_others() {
     let mut s = Script { initial: vec![(7, 1)], ..Script::default() };
     s.begin(0, 1, &[(7, 1, 0), (9, 0, 1)]).commit(1).begin(0, 2, &[(7, 0, 1), (9, 1, 2)]).commit(2);

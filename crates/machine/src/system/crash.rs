@@ -85,6 +85,8 @@ impl System {
         let mut lines = self.cached_pmem_lines();
         if self.llc_alone_is_durable() {
             lines.retain(|line| line.level == LevelId::Llc);
+        } else if !self.domain.caches_are_durable() {
+            lines.clear();
         }
         let mut image = CrashImage::new(pmem);
         let view = CrashView { domain: self.domain, geometry: &self.geometry, lines: &lines, held: &held };
@@ -100,7 +102,7 @@ impl System {
     }
 
     /// What is durable outside of caches and designs: media, queues that survive, and what left a durable LLC.
-    fn durable_pmem(&self) -> Pages {
+    pub(super) fn durable_pmem(&self) -> Pages {
         let mut pmem = self.pmem.media().clone();
         if self.domain.queue_is_durable() {
             for (_, entry) in self.pmem.queue().filter(|(_, entry)| !entry.is_held()) {

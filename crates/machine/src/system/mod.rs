@@ -7,6 +7,7 @@ mod actions;
 mod blocks;
 mod coherence;
 mod controllers;
+mod copies;
 mod crash;
 mod evict;
 mod gates;
@@ -36,6 +37,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::hash::Hasher;
 
 pub use coherence::CoherenceStats;
+pub use copies::{Copy, Place};
 pub use crash::{Aftermath, Chances, PowerCut};
 use interconnect::Crossbar;
 use persist_buffers::PersistBuffers;

@@ -102,6 +102,12 @@ impl PersistBuffers {
         self.cores.iter().map(|buffer| buffer.resident.len()).sum()
     }
 
+    /// The entry of a line that stores can join, with its core.
+    pub(super) fn copies(&self, line: LineAddr) -> impl Iterator<Item = (CoreId, Line)> + '_ {
+        let entry = self.find(line).map(|(core, at)| (CoreId(core as u16), self.cores[core].resident[at].data));
+        entry.into_iter()
+    }
+
     /// Saves what a power failure finds here. `draining` are the writes on their way to the queue, oldest first.
     pub(super) fn save<'a>(
         &self,

@@ -177,7 +177,7 @@ impl System {
         array.set_dirty(slot, true);
         if pmem {
             self.forget_suspension(core);
-            self.note_store(store);
+            self.note_store(core, store, from);
             if self.domain.stores_are_durable() {
                 self.event(EventKind::CacheStore, from, store.addr, Some(core));
             }
@@ -286,7 +286,7 @@ impl System {
                 if made {
                     // The design has taken it, so its place among the stores to these bytes is decided: the journal
                     // hears of it before anything of it becomes durable.
-                    self.note_store(store);
+                    self.note_store(core, store, at);
                 }
                 // Behind a hook that has run the store follows at once.
                 let patience = if made { Patience::Alone } else { patience };
@@ -330,7 +330,7 @@ impl System {
             let slot = slot.expect("a pinned line stays");
             match new_tag {
                 Some(tag) => self.l1d[core.0 as usize].set_tag(slot, tag),
-                None => self.note_store(store),
+                None => self.note_store(core, store, at),
             }
             self.write_l1d(core, slot, store.addr, store.len, store.data);
             if self.persist_buffers.exist() {
@@ -348,8 +348,9 @@ impl System {
     }
 
     /// Tells the journal of a store that is being made.
-    fn note_store(&mut self, store: &PendingStore) {
+    fn note_store(&mut self, core: CoreId, store: &PendingStore, at: Cycle) {
         if let Some(journal) = &mut self.journal {
+            journal.moment(core, at);
             journal.store(store.tx, Write { addr: store.addr, len: store.len, data: store.data });
         }
     }

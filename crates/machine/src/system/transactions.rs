@@ -53,6 +53,7 @@ impl System {
             self.open.insert(tx, OpenTx { begun_at: at, core, moved: false, lines: Vec::new(), aborted: None });
             self.running[core.0 as usize] = Some(tx);
             if let Some(journal) = &mut self.journal {
+                journal.moment(core, at);
                 journal.begin(tx);
             }
         }
@@ -60,8 +61,9 @@ impl System {
     }
 
     /// A software commit of `tx` follows in the stores behind.
-    pub fn tx_committing(&mut self, tx: TxId) {
+    pub fn tx_committing(&mut self, core: CoreId, tx: TxId, at: Cycle) {
         if let Some(journal) = &mut self.journal {
+            journal.moment(core, at);
             journal.committing(tx);
         }
         self.note(HistoryStep::Committing(tx));
@@ -75,6 +77,7 @@ impl System {
         }
         if !self.is_suspended(core) {
             if let Some(journal) = &mut self.journal {
+                journal.moment(core, at);
                 journal.committing(tx);
             }
             self.note(HistoryStep::Committing(tx));
@@ -92,6 +95,7 @@ impl System {
                 self.tx_latency.record(done - open.begun_at.min(done));
             }
             if let Some(journal) = &mut self.journal {
+                journal.moment(core, done);
                 journal.acknowledged(tx);
             }
             self.note(HistoryStep::Acknowledged(tx));
@@ -121,6 +125,7 @@ impl System {
         self.abort_notices += 1;
         self.tx_stats.aborted += 1;
         if let Some(journal) = &mut self.journal {
+            journal.moment(core, at);
             journal.aborted(tx);
         }
         self.note(HistoryStep::Aborted(tx));

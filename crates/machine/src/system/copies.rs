@@ -1,0 +1,80 @@
+//! Where the copies of a line lie at a moment: for timelines of crashes. Looking changes nothing.
+
+use super::System;
+use durasim_design::{LevelId, LineTag};
+use durasim_types::{CoreId, Line, LineAddr};
+
+/// A place in which a version of a line can lie, from the cores down to the media.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A cache; the core of a private one.
+    Cache(LevelId, Option<CoreId>),
+    /// The persist buffer of a core (domain `bbb`).
+    PersistBuffer(CoreId),
+    /// A version that cleans or evictions sent on its way, since the last one that a fence has waited for.
+    Unfenced,
+    /// Before the write queue of a controller, which has not accepted it.
+    BeforeQueue(u16),
+    /// The write queue of a controller.
+    Queue {
+        /// The controller.
+        controller: u16,
+        /// Whether the media is writing it.
+        in_service: bool,
+        /// Whether the design holds it back.
+        held: bool,
+    },
+    /// The media.
+    Media,
+}
+
+/// A version of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copy {
+    /// Where it lies.
+    pub place: Place,
+    /// Whether it is newer than what lies below.
+    pub dirty: bool,
+    /// Its live tag.
+    pub tag: LineTag,
+    /// Which of its bytes are there: bit `i` stands for byte `i`.
+    pub mask: u64,
+    /// The bytes.
+    pub data: Line,
+}
+
+impl System {
+    /// All copies of a line of persistent memory outside of the design's own structures, from the cores down.
+    pub fn copies(&self, line: LineAddr) -> Vec<Copy> {
+        let mut copies = Vec::new();
+        let whole = |place, data| Copy { place, dirty: false, tag: LineTag::NONE, mask: u64::MAX, data };
+        for level in LevelId::ALL {
+            for core in self.cores().filter(|core| level != LevelId::Llc || core.0 == 0) {
+                let array = self.array(level, core);
+                let Some(slot) = array.find(line) else { continue };
+                let version = array.version(slot);
+                let core = (level != LevelId::Llc).then_some(core);
+                let (dirty, tag) = (version.dirty, self.live(version.tag));
+                copies.push(Copy { dirty, tag, ..whole(Place::Cache(level, core), version.data) });
+            }
+        }
+        let buffered = self.persist_buffers.copies(line);
+        copies.extend(buffered.map(|(core, data)| Copy { dirty: true, ..whole(Place::PersistBuffer(core), data) }));
+        let durable = self.durable_pmem();
+        let versions = self.unfenced_versions(|line| durable.line(line)).into_iter().find(|(other, _)| *other == line);
+        copies.extend(versions.into_iter().flat_map(|(_, data)| data).map(|data| whole(Place::Unfenced, data)));
+        let controller = self.pmem.controller_of(line);
+        let inbound = self.pmem.inbound().filter(|write| write.line == line && write.mask != 0);
+        copies.extend(inbound.map(|write| Copy {
+            dirty: true,
+            mask: write.mask,
+            ..whole(Place::BeforeQueue(controller), write.data)
+        }));
+        for (controller, entry) in self.pmem.queue().filter(|(_, entry)| entry.write.line == line) {
+            let place = Place::Queue { controller, in_service: entry.in_service(), held: entry.is_held() };
+            copies.push(Copy { dirty: true, mask: entry.write.mask, ..whole(place, entry.write.data) });
+        }
+        copies.push(whole(Place::Media, self.pmem.media().line(line)));
+        copies
+    }
+}

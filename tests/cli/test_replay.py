@@ -1,0 +1,148 @@
+"""Replays: an id names one failure for ever, and its timeline names the lines, stores and copies that are to blame."""
+
+import dataclasses
+import json
+
+import pytest
+
+from durasim import _core, timeline
+from durasim.campaign import CrashOptions, crash_request, finish_crash
+from durasim.scenario import Scenario
+
+REPLAYS = 20
+SEEDS = range(1, 40)
+
+# Controls that fail: the run, what goes wrong, and what the id of the failure is to have in it.
+CASES = {
+    "clean": ("opt", None, {}, "clean", "e"),
+    "torn": ("opt", "media", {}, "torn", ":torn"),
+    "reorder": ("swl-flush", None, {"no-fence": "true"}, "reorder", ":reorder"),
+    "energy": ("opt", "eadr", {}, "clean", ":energy.1048576"),
+    "hardware's recovery": ("hercules", "media", {}, "clean", "/r1"),
+    "program's recovery": ("swl-flush", None, {"no-flush": "true"}, "nested", "/g"),
+    "twice": ("swl-eadr", "adr", {}, "twice", "+e"),
+}
+
+
+def scenario_of(design, domain, arguments):
+    arguments = {"populate": "20", **arguments}
+    return Scenario(
+        design=design, workload="array-swap", machine="tiny", ops=12, control=True, domain=domain,
+        workload_args=tuple(arguments.items()),
+    )  # fmt: skip
+
+
+def crash(scenario, options):
+    return finish_crash(json.loads(_core.crash(json.dumps(crash_request(scenario, options)), None)), scenario)
+
+
+def failure_of(scenario, fault, sign):
+    """Finds a run of this kind and a failure of it with this sign; every result lists its first failures only."""
+    for seed in SEEDS:
+        seeded = dataclasses.replace(scenario, seed=seed)
+        failures = crash(seeded, CrashOptions(12, (fault,))).failures
+        # Campaigns do not judge what a cut recovery comes to if that is the same as without the cut, and where energy
+        # ends early recovery says so: a failure of a clean cut is one with these signs too.
+        if sign.startswith(("/r", ":energy")) and failures:
+            failures = crash(seeded, CrashOptions(replay=failures[0].id + sign)).failures
+        for failure in failures:
+            if sign in failure.id and "bytes" in failure.oracle:
+                return seeded, failure
+    raise AssertionError(f"no failure with {sign} in {SEEDS}")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_failure_replays_the_same_way_every_time(name, conforms):
+    design, domain, arguments, fault, sign = CASES[name]
+    scenario, failure = failure_of(scenario_of(design, domain, arguments), fault, sign)
+    first = None
+    for _ in range(REPLAYS):
+        result = crash(scenario, CrashOptions(replay=failure.id))
+        assert result.failures == (failure,)
+        first = first or result.to_dict()
+        assert result.to_dict()["timeline"] == first["timeline"]
+    conforms("crash", first)
+    told = first["timeline"]
+    assert {objection["oracle"] for objection in told["objections"]} == set(failure.oracle.split("+"))
+    shown = timeline.timeline_text(told).plain
+    assert failure.id in shown
+    assert all(len(line) <= timeline.WIDTH for line in shown.splitlines()), shown
+    kinds = [chapter["kind"] for chapter in told["chapters"]]
+    lives = [chapter["program"] for chapter in told["chapters"] if chapter["kind"] == "life"]
+    assert kinds[0] == "life"
+    assert lives[1:] == ["recovery"] * failure.id.count("/g") + ["work"] * failure.id.count("+e")
+    cuts = [chapter["cut_at_write"] for chapter in told["chapters"] if chapter["kind"] == "hardware_recovery"]
+    assert len([cut for cut in cuts if cut is not None]) == failure.id.count("/r")
+    assert failure.id.startswith(f"e{told['chapters'][0]['failure']['event']}")
+
+
+def words_at(seen, line):
+    return next(one["words"] for one in seen if one["line"] == line)
+
+
+def test_the_line_the_store_and_the_copy_that_was_lost_are_named():
+    """Software logging that cleans nothing on a machine that loses its caches: acknowledged stores stay in them."""
+    scenario = scenario_of("swl-eadr", "adr", {})
+    told = []
+    for failure in crash(scenario, CrashOptions(40, ("clean",))).failures:
+        timeline_of = crash(scenario, CrashOptions(replay=failure.id)).to_dict()["timeline"]
+        life = timeline_of["chapters"][0]
+        assert life["kind"] == "life"
+        assert life["failure"]["event"] == int(failure.id[1:])
+        assert [chapter["kind"] for chapter in timeline_of["chapters"][1:]] == ["hardware_recovery", "program_recovery"]
+        for line in timeline_of["lines"]:
+            number = line["line"]
+            wrong = [word for word in range(8) if line["found"][word] not in {e[word] for e in line["expected"]}]
+            stores = [h for h in life["happenings"] if h["what"] == "store" and h["line"] == number]
+            lost = [c for c in life["copies"] if c["line"] == number and c["dirty"] and not c["survived"]]
+            assert words_at(timeline_of["chapters"][-1]["lines"], number) == line["found"]
+            for word in wrong:
+                value = int(line["expected"][0][word], 16)
+                last = [s for s in stores if s["offset"] == 8 * word][-1:]
+                held = [c["place"] for c in lost if c["words"][word] == line["expected"][0][word]]
+                acknowledged = [t["tx"] for t in timeline_of["transactions"] if t["state"] == "acknowledged"]
+                if held and last and int(last[0]["new"], 16) == value and last[0]["tx"] in acknowledged:
+                    shown = timeline.timeline_text(timeline_of).plain
+                    assert f"line {number:#x}" in shown
+                    assert f"transaction {last[0]['tx']}: +{8 * word:#04x}" in shown
+                    assert f"{held[0]}, dirty, lost" in shown
+                    told.append(held[0])
+    assert any(place.startswith("l1d of core 0") for place in told), told
+    assert any(place == "llc" for place in told), told
+
+
+def test_a_reported_loss_is_told():
+    result = crash(scenario_of("opt", "eadr", {}), CrashOptions(replay="e400:energy.64"))
+    assert (result.violations, result.losses_reported) == (0, 1)
+    told = result.to_dict()["timeline"]
+    life, recovery = told["chapters"]
+    assert life["dirty_shutdown"]
+    assert "64 bytes" in life["failure"]["how"]
+    assert told["reported_loss"] in recovery["losses"]
+    assert all(line["found"] is None for line in told["lines"])
+    assert "recovery reports a loss" in timeline.timeline_text(told).plain
+
+
+def test_a_replay_that_passes_is_told_too():
+    scenario = scenario_of("tc", None, {})
+    result = crash(scenario, CrashOptions(replay="e900/r1"))
+    assert result.violations == 0
+    told = result.to_dict()["timeline"]
+    assert told["objections"] == []
+    assert len(told["lines"]) >= 1
+    last = told["transactions"][-1]
+    assert f"transaction {last['tx']}, the last one" in told["lines_because"]
+    # The transaction cache names the lines of the transaction that is open.
+    assert last["state"] == "open"
+    assert {trace["place"] for trace in told["chapters"][0]["traces"]} == {"tc.core0"}
+    cut, again = told["chapters"][1:]
+    assert (cut["cut_at_write"], cut["writes_total"], again["cut_at_write"]) == (1, 0, None)
+    assert again["writes_total"] > 0
+    for line in told["lines"]:
+        assert line["found"] in line["expected"]
+
+
+def test_campaigns_have_no_timeline():
+    result = crash(scenario_of("opt", None, {}), CrashOptions(4, ("clean",)))
+    assert result.timeline is None
+    assert result.shrunk is None
