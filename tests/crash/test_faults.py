@@ -62,6 +62,14 @@ def test_recoveries_fail_up_to_three_times_in_a_row(design):
     assert result.nested_depth_max == 3
 
 
+def test_recovery_fails_at_each_of_its_writes_if_all_points_are_wanted():
+    settings = {"set": {"design.hercules.ewpq_entries": 2}, "workload_args": {"populate": 8}}
+    every = crash("hercules", "nested", workload="btree", ops=4, points="all", **settings)
+    drawn = crash("hercules", "nested", workload="btree", ops=4, points=every.points - 1, **settings)
+    assert every.violations == drawn.violations == 0
+    assert every.trials_by_fault["nested"] > drawn.trials_by_fault["nested"] + 20
+
+
 def test_background_work_gets_more_crash_points():
     settings = {"design.hercules.ewpq_entries": 2, "design.hercules.migration_period_instructions": 1000}
     few, more = (

@@ -5,7 +5,7 @@
 use crate::case::{Blow, Case};
 use crate::life::{Marksman, Shot, Survey, shoot, survey};
 use crate::result::{CrashResult, Failure};
-use crate::schedule::{Attempt, Fault, Points, schedule};
+use crate::schedule::{All, Attempt, Fault, Points, schedule};
 use crate::timeline::timeline;
 use crate::trial::{Judge, Outcome, Shared};
 use durasim_design::{Backend, CrashImage, Row};
@@ -117,6 +117,7 @@ impl Campaign<'_> {
             again_args: &self.request.again_args,
             files: self.survey.files.as_ref().expect("a survey has come to its end"),
             history: self.request.history.then_some(&self.survey.history),
+            all_cuts: self.request.points == Points::All(All::All),
             stop: self.stop,
         }
     }

@@ -74,6 +74,8 @@ pub(crate) struct Shared<'a> {
     pub files: &'a PmemPool,
     /// What the run says of its operations, if it says anything.
     pub history: Option<&'a HistoryRecorder>,
+    /// Whether a recovery is cut at each of its writes, not at some.
+    pub all_cuts: bool,
     pub stop: &'a AtomicBool,
 }
 
@@ -108,8 +110,8 @@ impl Allowed {
 const GUEST_INSTRUCTIONS_MAX: u64 = 2_000_000_000;
 /// Recoveries that fail in a row.
 const DEPTH_MAX: usize = 3;
-/// How many recoveries of one crash are cut, at most; if recovery makes no more writes than that, at each of them.
-const CUTS_MAX: u64 = 4;
+/// At how many of its writes the recovery of one crash is cut where crash points are drawn; at each, if it makes no more.
+const CUTS_DRAWN: u64 = 4;
 
 type Recovered = Result<(CrashImage, RecoveryReport), Outcome>;
 
@@ -278,8 +280,8 @@ impl<'a> Judge<'a> {
         let writes = whole.writes();
         let firsts: BTreeSet<u64> = match writes {
             0 => BTreeSet::new(),
-            1..=CUTS_MAX => (1..=writes).collect(),
-            _ => (0..CUTS_MAX).map(|_| 1 + rng.below(writes)).collect(),
+            _ if self.shared.all_cuts || writes <= CUTS_DRAWN => (1..=writes).collect(),
+            _ => (0..CUTS_DRAWN).map(|_| 1 + rng.below(writes)).collect(),
         };
         let mut tried = Vec::new();
         for first in firsts {
