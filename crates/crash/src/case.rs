@@ -30,6 +30,11 @@ pub enum Blow {
 }
 
 impl Blow {
+    /// Whether it takes back what was accepted: such an image is judged by what was acknowledged at the event itself.
+    pub(crate) fn takes_back(self) -> bool {
+        matches!(self, Blow::Reorder(_))
+    }
+
     /// What the machine takes.
     pub fn power_cut(self) -> PowerCut {
         let clean = PowerCut::default();

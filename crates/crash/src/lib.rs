@@ -10,6 +10,7 @@ mod order;
 mod result;
 mod schedule;
 mod scribe;
+mod story;
 mod timeline;
 mod trial;
 
@@ -20,7 +21,7 @@ pub use history::{Dump, HistoryOracle, HistoryRecorder, Position};
 pub use order::OrderChecker;
 pub use result::{CrashResult, Failure};
 pub use schedule::{All, Fault, Points};
-pub use timeline::{
+pub use story::{
     Chapter, CopySeen, Happening, LineEnd, Loss, Objection, PowerFailure, Program, RecoveryWrite, Seen, Timeline,
     Trace, Transaction, Words,
 };

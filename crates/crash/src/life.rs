@@ -165,11 +165,6 @@ pub(crate) trait Marksman: Send + 'static {
     fn hit(&mut self, shots: Vec<Shot>) -> bool;
 }
 
-/// Whether what is judged is what was acknowledged at the event itself.
-pub(crate) fn takes_back(blow: Blow) -> bool {
-    matches!(blow, Blow::Reorder(_))
-}
-
 /// Images that have been taken, of one event.
 struct Pending {
     event: u64,
@@ -192,8 +187,8 @@ impl<M: Marksman> Gallery<M> {
     fn release(&mut self) -> bool {
         let Some(Pending { event, images, oracle: then }) = self.pending.take() else { return true };
         let now = self.now();
-        let shot = |(blow, image)| {
-            let oracle = then.as_ref().filter(|_| takes_back(blow)).unwrap_or(&now).clone();
+        let shot = |(blow, image): (Blow, CrashImage)| {
+            let oracle = then.as_ref().filter(|_| blow.takes_back()).unwrap_or(&now).clone();
             Shot { event, blow, image, oracle }
         };
         self.marksman.hit(images.into_iter().map(shot).collect())
@@ -217,7 +212,7 @@ impl<M: Marksman> Gallery<M> {
                     if let (Some(scribe), [(blow, image), ..]) = (&self.scribe, images.as_slice()) {
                         scribe.power_fails(event, *blow, image, system);
                     }
-                    let oracle = images.iter().any(|(blow, _)| takes_back(*blow)).then(|| self.now());
+                    let oracle = images.iter().any(|(blow, _)| blow.takes_back()).then(|| self.now());
                     self.pending = Some(Pending { event: event.number, images, oracle });
                 }
                 None => self.over = true,

@@ -6,8 +6,7 @@
 use crate::byte_oracle::ByteOracle;
 use crate::case::Blow;
 use crate::history::HistoryRecorder;
-use crate::life::takes_back;
-use crate::timeline::{Chapter, CopySeen, Happening, Loss, PowerFailure, Program, RecoveryWrite, Seen, Trace, words};
+use crate::story::{Chapter, CopySeen, Happening, Loss, PowerFailure, Program, RecoveryWrite, Seen, Trace, words};
 use durasim_design::{CrashImage, Geometry, ImageWrite, LevelId, LineTag, RecoveryReport};
 use durasim_machine::{Copy, Place, System};
 use durasim_types::{CoreId, Cycle, EventKind, Journal, Line, LineAddr, Pages, PersistEvent, PhysAddr, TxId, Write};
@@ -156,7 +155,7 @@ impl Scribe {
         self.with(|tape| {
             let life = &mut tape.life;
             life.failure = Some(PowerFailure::of(event, blow));
-            life.closed = takes_back(blow);
+            life.closed = blow.takes_back();
             for &line in tape.lines.iter().flatten() {
                 life.copies.insert(line, system.copies(line));
             }

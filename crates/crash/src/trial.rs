@@ -4,10 +4,10 @@
 use crate::byte_oracle::{ByteOracle, Verdict};
 use crate::case::{Blow, Case, Then};
 use crate::history::{Dump, HistoryOracle, HistoryRecorder, Position};
-use crate::life::{Shot, Single, program_on, shoot, takes_back};
+use crate::life::{Shot, Single, program_on, shoot};
 use crate::schedule::{Fault, affords_another_life};
 use crate::scribe::Scribe;
-use crate::timeline::Program as Living;
+use crate::story::Program as Living;
 use durasim_design::{CrashImage, Cut, Promise, RecoveryReport};
 use durasim_machine::{Captured, LoadedProgram, PmemPool, PoolContents, Prepared, Program};
 use durasim_types::{Error, GuestFault, LineAddr, PAGE_BYTES, Pages, PhysAddr, Rng};
@@ -98,7 +98,7 @@ struct Allowed {
 
 impl Allowed {
     fn after(shot: &Shot, history: Option<&HistoryOracle>) -> Self {
-        let position = |history: &HistoryOracle| match takes_back(shot.blow) {
+        let position = |history: &HistoryOracle| match shot.blow.takes_back() {
             true => history.position_at(shot.event),
             false => history.position_after(shot.event),
         };

@@ -506,7 +506,7 @@ impl Durability for State {
     /// Section 4.2, "flush on a power-off": LogHead, LogTail and eWPQ, then the caches, LLC first; lines of open
     /// transactions go to the emergency area.
     fn crash(&self, view: &CrashView<'_>, sink: &mut CrashSink<'_>) -> Result<(), BudgetSpent> {
-        let valid = planted::saved_entries(self.fault, self.ewpq.entries()).map(|m| (m.hardware_id, m.log));
+        let valid = self.ewpq.saved(self.fault).map(|m| (m.hardware_id, m.log));
         self.zone.save_registers(sink, self.ewpq.log_head(), self.ewpq.log_tail(), valid)?;
         let mut saved = 0;
         for line in &*planted::saved_lines(self.fault, view.lines) {

@@ -67,9 +67,11 @@ impl Ewpq {
         self.entries.iter().chain(extension.iter().flatten())
     }
 
-    /// What the eWPQ itself holds: a power failure saves it.
-    pub fn entries(&self) -> &[Mapping] {
-        &self.entries
+    /// What the eWPQ itself holds, which a power failure saves.
+    pub fn saved(&self, fault: Fault) -> impl Iterator<Item = &Mapping> {
+        let free = move |m: &Mapping| m.migration.is_some() && fault.is(planted::MIGRATION_FREES_EARLY);
+        let skipped = usize::from(fault.is(planted::FLUSH_DROPS_EWPQ_ENTRY));
+        self.entries.iter().filter(move |m| !free(m)).skip(skipped)
     }
 
     /// Entries in the extension area.

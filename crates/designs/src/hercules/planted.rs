@@ -1,7 +1,6 @@
 //! Faults that Hercules can be built with; see [`durasim_design::Planted`].
 
 use super::State;
-use super::ewpq::Mapping;
 use durasim_design::{Actions, CachedLine, Fault};
 use durasim_types::{LineAddr, TxId};
 use std::borrow::Cow;
@@ -65,12 +64,6 @@ pub(super) fn saved_lines(fault: Fault, lines: &[CachedLine]) -> Cow<'_, [Cached
     } else {
         Cow::Borrowed(lines)
     }
-}
-
-/// The eWPQ entries that the crash flush saves.
-pub(super) fn saved_entries(fault: Fault, entries: &[Mapping]) -> impl Iterator<Item = &Mapping> {
-    let free = move |m: &Mapping| m.migration.is_some() && fault.is(MIGRATION_FREES_EARLY);
-    entries.iter().filter(move |m| !free(m)).skip(usize::from(fault.is(FLUSH_DROPS_EWPQ_ENTRY)))
 }
 
 impl State {

@@ -1,0 +1,302 @@
+//! What a timeline tells, as JSON users see it: for the lines involved who wrote what and when, where each copy lay when the
+//! power failed, what was left, what recovery did, and what the oracles say.
+
+use crate::case::Blow;
+use durasim_machine::{Copy, Place};
+use durasim_types::{Cycle, Line, LineAddr, Pages, PersistEvent};
+use serde::{Deserialize, Serialize};
+
+const WORDS: usize = 8;
+
+/// The timeline of a trial.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Timeline {
+    /// The id of the trial.
+    pub id: String,
+    /// What the oracles object; empty if they do not.
+    pub objections: Vec<Objection>,
+    /// What recovery reports as lost, where a loss was to be expected.
+    pub reported_loss: Option<String>,
+    /// Why these lines are followed.
+    pub lines_because: String,
+    /// Lines that could have been followed.
+    pub lines_in_question: u64,
+    /// The transactions that wrote to the lines.
+    pub transactions: Vec<Transaction>,
+    /// What happened, in order.
+    pub chapters: Vec<Chapter>,
+    /// The lines that are followed, in the end.
+    pub lines: Vec<LineEnd>,
+}
+
+/// What an oracle objects.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Objection {
+    /// Who: `bytes`, `history`, `guest`, `recovery`.
+    pub oracle: String,
+    /// What.
+    pub message: String,
+}
+
+/// A transaction of the last life that ran the program's operations.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Transaction {
+    /// Its number.
+    pub tx: u64,
+    /// The core on which it began.
+    pub core: u16,
+    /// Its thread, if the program reports its operations.
+    pub thread: Option<u32>,
+    /// The operation that it is part of.
+    pub operation: Option<u64>,
+    /// When it began, in cycles.
+    pub begun: Cycle,
+    /// When its commit began.
+    pub committing: Option<Cycle>,
+    /// When it was acknowledged.
+    pub acknowledged: Option<Cycle>,
+    /// What it was when the power failed: `open`, `committing`, `acknowledged` or `aborted`.
+    pub state: String,
+}
+
+/// Which program lives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Program {
+    /// The run that is crashed.
+    #[default]
+    Run,
+    /// The program's recovery, which fails too.
+    Recovery,
+    /// Further work after a recovery.
+    Work,
+}
+
+/// A part of a trial.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Chapter {
+    /// A program ran, and the power failed.
+    Life {
+        /// Which.
+        program: Program,
+        /// What became of the lines, in order.
+        happenings: Vec<Happening>,
+        /// Earlier ones that are not listed.
+        happenings_left_out: u64,
+        /// The power failure.
+        failure: PowerFailure,
+        /// The copies of the lines when the power failed.
+        copies: Vec<CopySeen>,
+        /// The lines in the image that was left.
+        left: Vec<Seen>,
+        /// Where structures and regions of the design name the lines.
+        traces: Vec<Trace>,
+        /// Whether the crash flush came to its end.
+        #[serde(flatten)]
+        loss: Loss,
+    },
+    /// The hardware's recovery worked on the image.
+    HardwareRecovery {
+        /// The write at which it was cut.
+        cut_at_write: Option<u64>,
+        /// Writes that it made.
+        writes_total: u64,
+        /// Transactions carried through.
+        replayed: u64,
+        /// Transactions discarded.
+        discarded: u64,
+        /// What it reports as lost.
+        losses: Vec<String>,
+        /// Those of its writes that go to the lines.
+        writes: Vec<RecoveryWrite>,
+        /// The lines after it.
+        lines: Vec<Seen>,
+    },
+    /// The program's own recovery worked on the image.
+    ProgramRecovery {
+        /// The lines after it.
+        lines: Vec<Seen>,
+    },
+}
+
+/// Whether a crash flush came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Loss {
+    /// Its energy ended before.
+    pub dirty_shutdown: bool,
+}
+
+/// A power failure.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PowerFailure {
+    /// The persist event after which it comes, before the next one.
+    pub event: u64,
+    /// The kind of that event.
+    pub event_kind: String,
+    /// Its cycle.
+    pub cycle: Cycle,
+    /// How the power fails.
+    pub how: String,
+}
+
+impl PowerFailure {
+    pub(crate) fn of(event: &PersistEvent, blow: Blow) -> Self {
+        let how = match blow {
+            Blow::Clean => "a clean cut".to_owned(),
+            Blow::Torn(choice) => format!("lines in flight to the media are torn (choice {choice})"),
+            Blow::Reorder(choice) => format!("another part of the unfenced cleans was accepted (choice {choice})"),
+            Blow::Energy(bytes) => format!("the energy of the crash flush ends after {bytes} bytes"),
+        };
+        PowerFailure { event: event.number, event_kind: event.kind.name().to_owned(), cycle: event.cycle, how }
+    }
+}
+
+/// A store, a persist event or a step of a transaction.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Happening {
+    /// When, in cycles.
+    pub cycle: Cycle,
+    /// `store`, the kind of a persist event, or `begin`, `committing`, `acknowledged`, `aborted`.
+    pub what: String,
+    /// The number of the persist event.
+    pub event: Option<u64>,
+    /// The line that it concerns, by its first byte.
+    pub line: Option<u64>,
+    /// The core.
+    pub core: Option<u16>,
+    /// The transaction.
+    pub tx: Option<u64>,
+    /// Of a store, the first byte in the line.
+    pub offset: Option<u64>,
+    /// Of a store, its bytes.
+    pub size_bytes: Option<u64>,
+    /// What the bytes were.
+    pub old: Option<String>,
+    /// What they became.
+    pub new: Option<String>,
+    /// Of a persist event, why something was written.
+    pub cause: Option<String>,
+    /// Of a persist event elsewhere, where.
+    pub place: Option<String>,
+    /// Whether it came behind the event of the power failure, before the next one.
+    pub behind: bool,
+}
+
+impl Happening {
+    pub(crate) fn new(what: &str, cycle: Cycle) -> Self {
+        Happening { cycle, what: what.to_owned(), ..Happening::default() }
+    }
+}
+
+/// The words of eight bytes of a line, as numbers; bytes that are not known are `..`, words of them null.
+pub type Words = Vec<Option<String>>;
+
+/// Gives the words of the bytes in `mask`.
+pub(crate) fn words(data: &Line, mask: u64) -> Words {
+    let word = |index: usize| {
+        let known = |byte: usize| mask >> (WORDS * index + byte) & 1 == 1;
+        let text = |byte: usize| if known(byte) { format!("{:02x}", data[WORDS * index + byte]) } else { "..".into() };
+        (0..WORDS).any(known).then(|| (0..WORDS).rev().map(text).collect())
+    };
+    (0..WORDS).map(word).collect()
+}
+
+/// A copy of a line when the power failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CopySeen {
+    /// The line.
+    pub line: u64,
+    /// Where it lay.
+    pub place: String,
+    /// Whether it was newer than what lay below.
+    pub dirty: bool,
+    /// The design's tag on it; 0 = none.
+    pub tag: u64,
+    /// Whether what is left shows this version.
+    pub survived: bool,
+    /// What it was.
+    pub words: Words,
+}
+
+impl CopySeen {
+    pub(crate) fn of(line: LineAddr, copy: &Copy, left: &Line) -> Self {
+        let place = match copy.place {
+            Place::Cache(level, Some(core)) => format!("{} of core {}", level.name(), core.0),
+            Place::Cache(level, None) => level.name().to_owned(),
+            Place::PersistBuffer(core) => format!("persist buffer of core {}", core.0),
+            Place::Unfenced => "possible, unfenced".to_owned(),
+            Place::BeforeQueue(controller) => format!("before write queue {controller}"),
+            Place::Queue { controller, in_service, held } => {
+                let how = if held {
+                    ", held"
+                } else if in_service {
+                    ", to media"
+                } else {
+                    ""
+                };
+                format!("write queue {controller}{how}")
+            }
+            Place::Media => "media".to_owned(),
+        };
+        let same = |byte: &usize| copy.mask >> byte & 1 == 0 || copy.data[*byte] == left[*byte];
+        CopySeen {
+            line: line.base().0,
+            place,
+            dirty: copy.dirty,
+            tag: copy.tag.0,
+            survived: (0..left.len()).all(|byte| same(&byte)),
+            words: words(&copy.data, copy.mask),
+        }
+    }
+}
+
+/// A line at some moment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seen {
+    /// The line.
+    pub line: u64,
+    /// What it is.
+    pub words: Words,
+}
+
+impl Seen {
+    pub(crate) fn of(line: LineAddr, pmem: &Pages) -> Self {
+        Seen { line: line.base().0, words: words(&pmem.line(line), u64::MAX) }
+    }
+}
+
+/// A place of a nonvolatile structure or of a region of the design that names a line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trace {
+    /// The line.
+    pub line: u64,
+    /// The structure or region.
+    pub place: String,
+    /// The byte in it.
+    pub offset: u64,
+}
+
+/// A write of the hardware's recovery to a line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecoveryWrite {
+    /// Its number among the writes of that recovery, from 1.
+    pub number: u64,
+    /// The line.
+    pub line: u64,
+    /// What was written.
+    pub words: Words,
+}
+
+/// A line in the end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LineEnd {
+    /// Its first byte.
+    pub line: u64,
+    /// Where that lies in the program's data, if it does.
+    pub data_offset: Option<u64>,
+    /// What it is after all recovery; null if nobody came to look at it.
+    pub found: Option<Words>,
+    /// What it may be, as the oracle of bytes says: with and without transactions that are inside commit.
+    pub expected: Vec<Words>,
+}
