@@ -284,6 +284,7 @@ impl Durability for State {
                 if open.len > 0
                     && !self.fault.is(planted::TX_LEN_SKIPPED)
                     && let Some(token) = self.store_tx_len(open.hardware_id ^ neighbour, open.len, out)
+                    && !self.fault.is(planted::TX_LEN_NOT_AWAITED)
                 {
                     self.registers.get_mut(tx).expect("just seen").phase = Phase::StoringLen(token);
                     return Gate::Retry(Wait::Acked(token));
@@ -351,7 +352,7 @@ impl Durability for State {
 
     /// Listing 2, "write victim to pmem".
     fn evict(&mut self, _: &Ctx, line: LineAddr, tag: LineTag, _: &Line, out: &mut Actions) -> Evict {
-        if let Some(token) = self.migration.on_its_way_home(line) {
+        if let Some(token) = self.older_version_under_way(line) {
             return Evict::After(Wait::Acked(token));
         }
         let tx = TxId(tag.0);

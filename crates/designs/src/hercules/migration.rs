@@ -26,6 +26,12 @@ impl Migration {
 }
 
 impl State {
+    /// What goes home waits for an older version that is carried there.
+    pub(super) fn older_version_under_way(&self, line: LineAddr) -> Option<Token> {
+        let migration = self.migration.on_its_way_home(line);
+        migration.filter(|_| !self.fault.is(planted::EVICTION_OVERTAKES_MIGRATION))
+    }
+
     /// Carries committed entries home, a few at a time (section 4.2: "migrated via non-temporal stores").
     pub(super) fn migrate(&mut self, out: &mut Actions) {
         for mapping in self.ewpq.scan() {

@@ -1,7 +1,7 @@
 //! Faults that Hercules can be built with; see [`durasim_design::Planted`].
 
 use super::State;
-use durasim_design::{Actions, CachedLine, Fault};
+use durasim_design::{Actions, CachedLine, Fault, Planted};
 use durasim_types::{LineAddr, TxId};
 use std::borrow::Cow;
 
@@ -10,6 +10,9 @@ durasim_design::planted! {
     TX_LEN_KEPT_AT_BEGIN = "tx-len-kept-at-begin", "A transaction begins with the TxLen of the last bearer of its identifier";
     TX_LEN_SKIPPED = "tx-len-skipped", "Commits store no TxLen";
     TX_LEN_OF_ANOTHER = "tx-len-of-another", "Commits store their TxLen in the profile of the neighbouring identifier";
+    TX_LEN_NOT_AWAITED = "tx-len-not-awaited", "A commit does not wait until the controller has its TxLen",
+        equivalent: "On eADR, the only domain of the row, a write that waits for the queue survives as one in the queue \
+                     does, and it is handed over before the commit goes on";
     STATES_RESET_FIRST = "states-reset-first", "Commits reset the states of their lines before they store TxLen";
     IDENTIFIER_SHARED = "identifier-shared", "GlobalTxID comes round to identifiers that open transactions still bear";
     IDENTIFIER_WITH_ENTRIES = "identifier-with-entries", "An identifier is taken again while entries of its last bearer are in the log";
@@ -54,6 +57,14 @@ durasim_design::planted! {
         equivalent: "A TxLen counts only with an entry that bears its identifier; recovery leaves none, and the next \
                      transaction with that identifier starts by clearing it";
 }
+
+/// A line goes home while a migration carries an older version there. No campaign with programs has shown it so far; the
+/// random tester catches it.
+pub(super) const EVICTION_OVERTAKES_MIGRATION: Planted = Planted {
+    name: "eviction-overtakes-migration",
+    summary: "A line goes home while a migration carries an older version there",
+    equivalent: None,
+};
 
 /// The lines that the crash flush saves, in its order.
 pub(super) fn saved_lines(fault: Fault, lines: &[CachedLine]) -> Cow<'_, [CachedLine]> {
