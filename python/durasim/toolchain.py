@@ -83,12 +83,16 @@ PLANTED_ARGUMENT = Argument(
 
 @dataclass(frozen=True)
 class WorkloadInfo:
-    """A workload, as the first line of its source and its table of arguments describe it."""
+    """A workload, as the first line of its source and its table of arguments describe it.
+
+    ``small`` are arguments of a run so short that power can fail at each of its events.
+    """
 
     name: str
     description: str
     source: Path
     arguments: tuple[Argument, ...]
+    small: dict[str, int | str]
 
 
 @dataclass(frozen=True)
@@ -383,8 +387,18 @@ def _read_workload(source: Path, shared: tuple[Argument, ...]) -> WorkloadInfo:
             f"{source}: the first line has to read '// durasim-workload: {source.stem} — one line about it'"
         )
     sidecar = source.with_suffix(".toml")
-    own = _read_arguments(sidecar) if sidecar.is_file() else ()
-    return WorkloadInfo(match[1], match[2], source, shared + own)
+    arguments = shared + _read_arguments(sidecar)
+    return WorkloadInfo(match[1], match[2], source, arguments, _read_small(sidecar, arguments))
+
+
+def _read_small(path: Path, arguments: tuple[Argument, ...]) -> dict[str, int | str]:
+    small = _read_toml(path).get("small")
+    if not isinstance(small, dict) or not {"ops", "populate"} <= small.keys():
+        raise ToolchainError(f"{path}: a table [small] with ops and populate is needed")
+    unknown = small.keys() - {argument.name for argument in arguments}
+    if unknown:
+        raise ToolchainError(f"{path}: [small] names {min(unknown)!r}, which is no argument")
+    return small
 
 
 def _read_toml(path: Path) -> dict[str, object]:

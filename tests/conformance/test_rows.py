@@ -5,8 +5,15 @@ import pytest
 import durasim as ds
 
 ROWS = ds.designs()
-WORKLOADS = [workload.name for workload in ds.workloads()]
+SMALL_ARGUMENTS = {workload.name: workload.small for workload in ds.workloads()}
+WORKLOADS = list(SMALL_ARGUMENTS)
 SMALL = {"machine": "tiny", "ops": 10, "workload_args": {"populate": 10}}
+
+
+def _small(workload):
+    """The shortest run of a workload."""
+    arguments = dict(SMALL_ARGUMENTS[workload])
+    return {"ops": arguments.pop("ops"), "workload_args": arguments}
 
 
 def _crash(row, workload, **options):
@@ -16,7 +23,7 @@ def _crash(row, workload, **options):
 @pytest.mark.parametrize("workload", WORKLOADS)
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["name"])
 def test_a_durable_row_survives_and_a_control_is_caught(row, workload):
-    result = _crash(row, workload)
+    result = _crash(row, workload, **_small(workload))
     assert result.trials_by_fault["clean"] == min(150, result.points)
     if row["control"]:
         assert result.violations > 0
@@ -42,13 +49,13 @@ def test_a_domain_it_does_not_tolerate_is_refused(row):
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["name"])
 def test_a_row_keeps_its_promise_on_each_domain_it_tolerates(row, workload):
     for domain in row["domains"][1:]:
-        result = _crash(row, workload, domain=domain, points=100)
+        result = _crash(row, workload, domain=domain, points=100, **_small(workload))
         assert result.trials_by_fault["clean"] == min(100, result.points)
         assert (result.violations > 0) == row["control"], domain
         if row["control"] or workload == "false-sharing":
             # What becomes of lines that threads share is in test_threads.py.
             continue
-        threads = _crash(row, workload, domain=domain, points=60, threads=4, ops=24)
+        threads = _crash(row, workload, domain=domain, points=60, threads=4, **_small(workload))
         assert threads.failures == (), domain
 
 

@@ -10,19 +10,23 @@ from durasim.campaign import CrashOptions, crash_request
 from durasim.scenario import Scenario
 
 DURABLE = [row["name"] for row in ds.designs() if not row["control"]]
-WORKLOADS = [info.name for info in toolchain.workloads()]
+SMALL = {info.name: info.small for info in toolchain.workloads()}
+WORKLOADS = list(SMALL)
 # The control only passes where words of different locks lie on lines of their own.
 SAFE = {"false-sharing": {"shared-lines": "false"}}
 
 
 def judge(design, workload, threads=1, *, points=60, domain=None, settings=(), ops=None, **workload_args):
-    arguments = {"populate": 24, **SAFE.get(workload, {}), **workload_args}
+    small = dict(SMALL[workload])
+    small_ops = small.pop("ops")
+    ops = ops or threads * small_ops
+    arguments = {**small, **SAFE.get(workload, {}), **workload_args}
     scenario = Scenario(
         design=design,
         workload=workload,
         machine="tiny",
         threads=threads,
-        ops=ops or 8 * threads,
+        ops=ops,
         settings=settings,
         domain=domain,
         control=design == "opt" or domain is not None,
@@ -73,7 +77,7 @@ def test_a_log_of_lines_brings_back_a_neighbours_word(design):
     """The false-sharing control: a transaction that is taken back takes words of others with it."""
 
     def objections_with(granularity):
-        arguments = {"shared-lines": "true", "log-granularity": granularity}
+        arguments = {"populate": 24, "shared-lines": "true", "log-granularity": granularity}
         return objections(judge(design, "false-sharing", 4, points=150, ops=80, **arguments))
 
     assert any("is lost" in what or "half of" in what for what in objections_with("line"))

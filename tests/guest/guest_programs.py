@@ -29,8 +29,23 @@ def _load_toolchain() -> ModuleType:
 
 TOOLCHAIN = _load_toolchain()
 WORKLOADS = [info.name for info in TOOLCHAIN.workloads()]
+# Arguments of a run so short that power can fail at each of its steps.
+SMALL = {
+    info.name: [text for name, value in info.small.items() for text in (f"--{name}", str(value))]
+    for info in TOOLCHAIN.workloads()
+}
+SMALL_POPULATE = {info.name: int(info.small["populate"]) for info in TOOLCHAIN.workloads()}
 BACKENDS = [info.name for info in TOOLCHAIN.backends()]
 UNDO_BACKENDS = ["undo-flush", "undo-fence"]
+# What a runtime does is tested with these workloads; what a workload does, with one runtime.
+CROSSED = ["array-swap", "btree", "false-sharing"]
+
+
+def pairs(backends: list[str], one: str) -> list[tuple[str, str]]:
+    """Workloads with runtimes: the crossed ones with all of `backends`, the others with `one` of them."""
+    return [(workload, backend) for workload in WORKLOADS for backend in backends if workload in CROSSED or backend == one]
+
+
 QEMU = shutil.which("qemu-riscv64-static") or shutil.which("qemu-riscv64")
 
 

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from guest_programs import BACKENDS, ROOT, WORKLOADS, NativeBuild, execute
+from guest_programs import BACKENDS, ROOT, WORKLOADS, NativeBuild, execute, pairs
 
 MAGIC = b"durasim-dump/1\n"
 MARKERS = {
@@ -62,8 +62,7 @@ def replay(report: Path) -> tuple[dict[int, int], int]:
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("workload", WORKLOADS)
+@pytest.mark.parametrize(("workload", "backend"), pairs(BACKENDS, "markers"))
 def test_reports_lead_to_the_dump(
     native: NativeBuild, tmp_path: Path, workload: str, backend: str, threads: int
 ) -> None:
