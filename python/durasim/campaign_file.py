@@ -13,9 +13,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from durasim import suites
 from durasim.campaign import DEFAULT_FAULTS, DEFAULT_VARIANTS, CrashOptions, crash_request, faults_of
 from durasim.errors import host_io, refusal
-from durasim.scenario import Scenario, design_rows, settings_of, workload_names
+from durasim.scenario import Scenario, design_rows, settings_of
 
 MACHINE = "tiny"
 POINTS = 200
@@ -142,8 +143,7 @@ def _args(*tables: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 def _sweep(table: Mapping[str, Any], round_number: int) -> Iterator[Unit]:
-    rows, names = _rows(table["designs"]), table["workloads"]
-    workloads = workload_names() if "all" in names else names
+    rows, workloads = _rows(table["designs"]), suites.expand(table["workloads"])
     seeds = [1 + ROUND_SEEDS * round_number + n for n in range(table.get("seeds", 1))]
     for row, workload, threads, seed in itertools.product(rows, workloads, table.get("threads", [1]), seeds):
         scenario = Scenario(
