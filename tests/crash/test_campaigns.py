@@ -15,6 +15,7 @@ import pytest
 from referencing import Registry, Resource
 
 import durasim as ds
+from durasim.campaign_file import read
 
 ROOT = Path(__file__).resolve().parents[2]
 SWEEP = """
@@ -67,6 +68,23 @@ def test_the_quick_campaign_is_green():
     rows = {row["design"] for row in document["rows"]}
     assert rows == {row["name"] for row in ds.designs() if not row["control"]}
     assert [c["name"] for c in document["controls"] if c["found"] != c["expects"]] == []
+
+
+def test_sizes_of_workloads_come_from_their_tables(file):
+    """What a sweep says for one workload goes before what it says for all, and that before the workload's [small]."""
+    sweep = """
+[[sweep]]
+designs = ["tc"]
+workloads = ["all-hercules", "btree"]
+small = true
+args = { populate = 7 }
+workload_args = { btree = { node-bytes = 128 } }
+"""
+    units = {unit.scenario.workload: unit.scenario for unit in read(file(sweep)).units()}
+    assert units.keys() == {"btree"} | {m.info.name for m in ds.suite_members() if m.suite == "hercules"}
+    assert dict(units["hercules-btree"].workload_args) == {"populate": "7", "node-bytes": "64"}
+    assert dict(units["btree"].workload_args) == {"populate": "7", "node-bytes": "128"}
+    assert units["btree"].ops == 24
 
 
 def test_a_control_that_passes_makes_it_red(file):
