@@ -101,19 +101,33 @@ def read(path: str) -> CampaignFile:
         ConfigError: It is no TOML, or not of the form of a campaign.
         HostIoError: It cannot be read.
     """
-    import jsonschema  # noqa: PLC0415 - keeps the start-up of other commands short
+    tables = _read_toml(Path(path))
+    _validate(tables, _schema(), "")
+    for name in tables.get("controls", []):
+        controls = _read_toml(Path(path).parent / name)
+        only = {"type": "object", "required": ["control"], "additionalProperties": False}
+        of_controls = {"control": _schema()["properties"]["control"]}
+        _validate(controls, only | {"properties": of_controls, "$defs": _schema()["$defs"]}, f"{name}: ")
+        tables["control"] = [*tables.get("control", []), *controls["control"]]
+    return CampaignFile(tables["name"], tables.get("marks", False), tuple(tables.get("planted", ())), tables)
 
+
+def _read_toml(path: Path) -> dict[str, Any]:
     try:
-        tables = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise host_io(path, error) from None
+        raise host_io(str(path), error) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise refusal("campaign", f"'{path}' is not TOML: {error}") from None
-    problem = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(_schema()).iter_errors(tables))
+
+
+def _validate(tables: Mapping[str, Any], schema: Mapping[str, Any], where: str) -> None:
+    import jsonschema  # noqa: PLC0415 - keeps the start-up of other commands short
+
+    problem = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(schema).iter_errors(tables))
     if problem is not None:
         place = ".".join(str(part) for part in problem.absolute_path) or "campaign"
-        raise refusal(place, problem.message)
-    return CampaignFile(tables["name"], tables.get("marks", False), tuple(tables.get("planted", ())), tables)
+        raise refusal(place, where + problem.message)
 
 
 @cache

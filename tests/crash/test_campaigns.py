@@ -87,6 +87,18 @@ workload_args = { btree = { node-bytes = 128 } }
     assert units["btree"].ops == 24
 
 
+def test_controls_of_several_campaigns_lie_in_one_file(file, tmp_path):
+    (tmp_path / "shared.toml").write_text(CONTROL)
+    path = file(SWEEP, 'name = "test"\ncontrols = ["shared.toml"]\n')
+    assert [unit.control.name for unit in read(path).units() if unit.control is not None] == ["opt"]
+    (tmp_path / "shared.toml").write_text(SWEEP)
+    with pytest.raises(ds.ConfigError, match=r"shared\.toml"):
+        read(path)
+    (tmp_path / "shared.toml").unlink()
+    with pytest.raises(ds.HostIoError, match=r"shared\.toml"):
+        read(path)
+
+
 def test_a_control_that_passes_makes_it_red(file):
     document = ds.crash_campaign(file(SWEEP + CONTROL.replace('"violation"', '"survival"')))
     assert len(document["red"]) == 1
