@@ -41,6 +41,10 @@ public:
 
     static constexpr std::uint64_t capacity_of(std::uint64_t node_bytes) { return (node_bytes - sizeof(Node)) / 16; }
 
+    static bool is_possible(const MapShape& shape) {
+        return shape.parameter % line_bytes == 0 && shape.parameter >= line_bytes && shape.parameter <= small_block_bytes_max;
+    }
+
     // A node needs half of its keys to come into being, wherever they go afterwards.
     static std::uint64_t bytes(const MapShape& shape, std::uint64_t live, std::uint64_t inserted) {
         // A leaf that is not the top begins with at least half of its keys and an inner node with at least

@@ -5,6 +5,8 @@
 #ifndef DURASIM_STRUCTURES_LINKED_LISTS_H
 #define DURASIM_STRUCTURES_LINKED_LISTS_H
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
 
 #include "structures/directory.h"
@@ -34,6 +36,13 @@ public:
           mask_(shape.parameter - 1),
           node_bytes_(sizeof(Node) + shape.value_bytes),
           arena_(arena) {}
+
+    // The parameter of each of `maps` maps that shall have `wanted` lists together.
+    static std::uint64_t entries_for(std::uint64_t wanted, std::uint64_t maps) {
+        return std::min(std::bit_ceil(std::max<std::uint64_t>(1, (wanted + maps - 1) / maps)), lists_max);
+    }
+
+    static bool is_possible(const MapShape& shape) { return std::has_single_bit(shape.parameter) && shape.parameter <= lists_max; }
 
     static std::uint64_t bytes(const MapShape& shape, std::uint64_t live, std::uint64_t) {
         return Ends::bytes(shape.parameter) + live * block_bytes(sizeof(Node) + shape.value_bytes);

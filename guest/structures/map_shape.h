@@ -1,6 +1,7 @@
 // What all maps of guest/structures have in common. A map gives each key of 64 bits a value of `value_bytes`:
 //
 //     Map(const MapShape&, std::uint64_t& top, std::uint64_t arena)   // a handle of a few words; `top` lies in the pool
+//     static bool is_possible(const MapShape&)          // whether such a map can be, as far as the parameter goes
 //     void make(Tx&)                                    // an empty map; before anything else
 //     std::uint64_t* find(Tx&, key)                     // where the value of the key lies, null if the key is not there
 //     std::uint64_t* insert(Tx&, key)                   // makes room for a key that is not there; the caller writes the value

@@ -30,6 +30,8 @@ public:
     RedBlackTree(const MapShape& shape, std::uint64_t& top, std::uint64_t arena)
         : top_(top), arena_(arena), node_bytes_(sizeof(Node) + shape.value_bytes) {}
 
+    static bool is_possible(const MapShape& shape) { return shape.parameter == 0; }
+
     static std::uint64_t bytes(const MapShape& shape, std::uint64_t live, std::uint64_t) {
         return live * block_bytes(sizeof(Node) + shape.value_bytes);
     }
