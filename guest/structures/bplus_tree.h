@@ -197,12 +197,14 @@ public:
             return pool.holds(node, node_bytes_) && node->count <= capacity_ && nodes_left-- != 0;
         };
         while (can_be_read() && node->level != 0) node = node->link;
+        std::uint64_t least = 0;  // half a split leaves keys twice
         do {
             if (!can_be_read()) return false;
             for (std::uint64_t i = 0; i < node->count; ++i) {
                 const std::uint64_t* value = value_at(node, i);
-                if (!pool.holds(value, value_bytes_)) return false;
+                if (node->keys()[i] < least || !pool.holds(value, value_bytes_)) return false;
                 each(node->keys()[i], value);
+                least = node->keys()[i] + 1;
             }
             node = node->link;
         } while (node != nullptr);

@@ -97,9 +97,11 @@ public:
     bool dump(const Pool& pool, Each&& each) const {
         std::uint64_t nodes_left = pool.data_bytes() / line_bytes;  // whoever finds more goes in a circle
         return ends_.dump(pool, [&](const std::uint64_t* ends) {
+            std::uint64_t least = 0;
             for (const Node* node = as_node(ends[first]); node != nullptr; node = node->next) {
-                if (!pool.holds(node, node_bytes_) || nodes_left-- == 0) return false;
+                if (!pool.holds(node, node_bytes_) || nodes_left-- == 0 || node->key < least) return false;
                 each(node->key, node->value());
+                least = node->key + 1;
             }
             return true;
         });
