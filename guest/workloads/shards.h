@@ -96,7 +96,11 @@ public:
     Shards() = default;
 
     Shards(ShardsRoot* root, bool erases)
-        : root_(root), shards_(root->shards), shape_{root->value_bytes(), root->parameter, erases} {}
+        : root_(root),
+          top_(root->top),
+          count_(root->count),
+          shards_(root->shards),
+          shape_{root->value_bytes(), root->parameter, erases} {}
 
     // Makes the root object that is `wanted` and what belongs to it.
     static void make(Pool& pool, const ShardsRoot& wanted, bool is_simple) {
@@ -137,12 +141,12 @@ public:
     std::uint64_t shards() const { return shards_; }
     std::uint64_t threads() const { return root_->threads; }
     std::uint64_t words() const { return shape_.value_bytes / 8; }
-    bool is_simple() const { return root_->top == nullptr; }
+    bool is_simple() const { return top_ == nullptr; }
 
-    Map map(std::uint64_t shard) const { return Map(shape_, is_simple() ? root_->only_top : root_->top[shard].word, shard); }
+    Map map(std::uint64_t shard) const { return Map(shape_, is_simple() ? root_->only_top : top_[shard].word, shard); }
 
     std::uint64_t& finished(std::uint64_t thread) const {
-        return is_simple() ? root_->only_finished : root_->count[thread].finished;
+        return is_simple() ? root_->only_finished : count_[thread].finished;
     }
 
     // Notes inside its transaction that `thread` has finished another operation.
@@ -150,11 +154,11 @@ public:
         std::uint64_t& place = finished(thread);
         if constexpr (has_history) report_change(progress_object(thread), t.read(place), finished_now);
         t.write(place, finished_now);
-        if (sealed) t.write(root_->count[thread].seal, seal_of(thread, finished_now));
+        if (sealed) t.write(count_[thread].seal, seal_of(thread, finished_now));
     }
 
     bool is_sealed(std::uint64_t thread) const {
-        const ThreadCount& count = root_->count[thread];
+        const ThreadCount& count = count_[thread];
         return count.seal == (count.finished == 0 ? 0 : seal_of(thread, count.finished));
     }
 
@@ -227,6 +231,9 @@ private:
     }
 
     ShardsRoot* root_ = nullptr;
+    // Copies of what does not change: an operation need not look at the root for it.
+    ShardTop* top_ = nullptr;
+    ThreadCount* count_ = nullptr;
     std::uint64_t shards_ = 0;
     MapShape shape_;
 };
