@@ -69,7 +69,7 @@ def test_api_refuses(native: NativeBuild, tmp_path: Path, backend: str, case: st
 def test_run_and_check(native: NativeBuild, tmp_path: Path, workload: str, backend: str) -> None:
     program, pool = native(workload, backend), ["--pool-path", tmp_path / "pool"]
     sizes = ["--populate", "300", "--seed", "7"]
-    first = execute([program, "run", *pool, *sizes, "--ops", "5000", "--pool-bytes", "4194304"])
+    first = execute([program, "run", *pool, *sizes, "--ops", "5000", "--pool-bytes", "67108864"])
     assert first.code == 0
     assert first.text.startswith(f"{workload}: ops=5000 ")
     assert first.text.endswith(" ok\n")
@@ -94,7 +94,7 @@ def test_threads(native: NativeBuild, tmp_path: Path, workload: str, backend: st
     """What each thread did is there, also after a second run; the check can tell how many operations there were."""
     program, pool = native(workload, backend), ["--pool-path", tmp_path / "pool"]
     sizes = ["--populate", "50", "--seed", "7", "--threads", threads, *words_for(workload, backend)]
-    roomy = ["--pool-bytes", str(16 << 20)]
+    roomy = ["--pool-bytes", str(64 << 20)]
     first = execute([program, "run", *pool, *sizes, *roomy, "--ops", "4003"])
     assert first.code == 0, first
     assert first.text.endswith(" ok\n")

@@ -61,19 +61,26 @@ public:
         runtime.store(&place, value);
     }
 
-    // Writes `size_bytes` from `source` (ordinary memory) to `place` (in the pool). Both are aligned to 8 bytes, and the
-    // size is a multiple of 8.
+    // Writes `size_bytes` from `source` (ordinary memory, any object) to `place` (in the pool, aligned to 8 bytes). The size
+    // is a multiple of 8.
     void write_words(void* place, const void* source, std::uint64_t size_bytes) {
         auto* to = static_cast<std::uint64_t*>(place);
-        auto* from = static_cast<const std::uint64_t*>(source);
-        for (std::uint64_t i = 0; i < size_bytes / 8; ++i) runtime.store(to + i, from[i]);
+        auto* from = static_cast<const unsigned char*>(source);
+        for (std::uint64_t i = 0; i < size_bytes / 8; ++i) {
+            std::uint64_t word;
+            __builtin_memcpy(&word, from + 8 * i, 8);  // not a load of a word: the object there is of another type
+            runtime.store(to + i, word);
+        }
     }
 
     // Reads `size_bytes` from `place` into `target`; alignment as for write_words.
     void read_words(void* target, const void* place, std::uint64_t size_bytes) {
-        auto* to = static_cast<std::uint64_t*>(target);
+        auto* to = static_cast<unsigned char*>(target);
         auto* from = static_cast<const std::uint64_t*>(place);
-        for (std::uint64_t i = 0; i < size_bytes / 8; ++i) to[i] = runtime.load(from + i);
+        for (std::uint64_t i = 0; i < size_bytes / 8; ++i) {
+            const std::uint64_t word = runtime.load(from + i);
+            __builtin_memcpy(to + 8 * i, &word, 8);
+        }
     }
 
     // A block of at least `size_bytes` that starts on a line and shares no line with another block; its content is
