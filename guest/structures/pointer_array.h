@@ -1,4 +1,4 @@
-// A persistent array of pointers that only grows: a tree of nodes of 32 pointers each, as high as the number of entries
+// A persistent array of pointers that only grows: a tree of nodes of 8 pointers each, a line, as high as the number of entries
 // makes it. The number is kept by the owner, beside other data that changes with it. An entry that is appended modifies one
 // line of a node, and now and then there are new nodes.
 #ifndef DURASIM_STRUCTURES_POINTER_ARRAY_H
@@ -13,7 +13,7 @@ namespace durasim {
 
 class PointerArray {
 public:
-    static constexpr unsigned entries_bits = 5;
+    static constexpr unsigned entries_bits = 3;
     static constexpr std::uint64_t node_entries = std::uint64_t{1} << entries_bits;
     static constexpr std::uint64_t node_bytes = node_entries * 8;
     static constexpr std::uint64_t length_max = std::uint64_t{1} << 40;

@@ -206,7 +206,7 @@ private:
                         static_cast<Customer*>(t.allocate(shape.districts * shape.customers * sizeof(Customer), w)));
                 t.write(tables.stock, static_cast<Stock*>(t.allocate(shape.items() * sizeof(Stock), w)));
             }
-            t.write_words(root, &contents, sizeof(Root));
+            put_row(t, *root, contents);
             pool.set_root(t, root);
             if constexpr (durasim::has_history) durasim::report_change(durasim::root_object, 0, kind_of_root);
         });
@@ -220,7 +220,7 @@ private:
         };
         Transactions pool(database_, t);
         auto put = [&](Table table, std::uint64_t number, auto& place, const auto& row) {
-            t.write_words(&place, &row, sizeof row);
+            put_row(t, place, row);
             if constexpr (durasim::has_history) durasim::report_change(object_of(table, number), 0, pool.version(place));
         };
         each(shape.items(), [&](std::uint64_t i) { put(Table::item, i, database_.items[i], loaded_item(shape, i)); });
@@ -238,8 +238,7 @@ private:
             for (std::uint64_t d = first; d < last; ++d) found.push_back(d < known ? pool.version(database_.district(d)) : 0);
         }
         each(shape.all_districts(), [&](std::uint64_t d) {
-            const District row = loaded_district(shape, d);
-            t.write_words(&database_.district(d), &row, sizeof row);
+            put_row(t, database_.district(d), loaded_district(shape, d));
         });
         for (std::uint64_t thing = things; thing < things_after; ++thing) {
             const std::uint64_t customer = thing / 2, district = customer / shape.customers;

@@ -65,7 +65,7 @@ inline Random random_for(std::uint64_t seed, std::uint64_t table, std::uint64_t 
     return Random(mix(mix(seed) + table) + mix(number));
 }
 enum RandomFor : std::uint64_t {
-    for_constants, for_item, for_warehouse, for_district, for_customer, for_name, for_stock, for_order, for_order_of_customers,
+    for_constants, for_customer, for_warehouse, for_district, for_item, for_name, for_stock, for_order, for_order_of_customers,
     for_operation
 };
 
@@ -235,8 +235,8 @@ inline Customer loaded_customer(const Shape& shape, const Choices& choices, std:
     row.payments = 1;
     row.credit_limit_cents = credit_limit_cents;
     row.since = loading_date;
-    row.discount = static_cast<std::uint32_t>(within(random, 0, 5000));
     std::memcpy(row.credit, random.below(10) == 0 ? "BC" : "GC", 2);
+    row.discount = static_cast<std::uint32_t>(within(random, 0, 5000));
     std::memcpy(row.middle, "OE", 2);
     std::memcpy(row.first, name.first, sizeof row.first);
     write_last_name(name.last, row.last);

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "durasim/history.h"
@@ -64,6 +65,23 @@ struct Database {
         return sum;
     }
 };
+
+// Rows pass between pool and ordinary memory as words. A copy of the words in between keeps the compiler's rules for types.
+// The words of `row` from `from_byte` to `to_byte`, into `place`.
+template <class Row>
+void put_row(Tx& t, Row& place, const Row& row, std::uint64_t to_byte = sizeof(Row), std::uint64_t from_byte = 0) {
+    std::uint64_t words[sizeof(Row) / 8];
+    std::memcpy(words, reinterpret_cast<const char*>(&row) + from_byte, to_byte - from_byte);
+    t.write_words(reinterpret_cast<std::uint64_t*>(&place) + from_byte / 8, words, to_byte - from_byte);
+}
+
+// The words of `place` from `from_byte` to `to_byte`, into `row`.
+template <class Row>
+void get_row(Tx& t, Row& row, const Row& place, std::uint64_t to_byte = sizeof(Row), std::uint64_t from_byte = 0) {
+    std::uint64_t words[sizeof(Row) / 8];
+    t.read_words(words, reinterpret_cast<const std::uint64_t*>(&place) + from_byte / 8, to_byte - from_byte);
+    std::memcpy(reinterpret_cast<char*>(&row) + from_byte, words, to_byte - from_byte);
+}
 
 // The objects of a history are rows; an order has its lines and its row of NEW-ORDER with it. A row that changes counts
 // something that only grows (W_YTD, S_ORDER_CNT, C_PAYMENT_CNT and C_DELIVERY_CNT, the operations of a district), so its

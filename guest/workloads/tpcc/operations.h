@@ -112,10 +112,10 @@ inline Operation operation_for(const Shape& shape, const Choices& choices, const
     made.warehouse = thread % shape.warehouses;
     made.district = made.warehouse * shape.districts + random.below(shape.districts);
     const std::uint64_t of_hundred = random.below(100);
-    if (of_hundred < shape.delivery_percent) {
+    if (of_hundred >= 100 - shape.delivery_percent) {
         made.kind = Kind::delivery;
         made.carrier = static_cast<std::uint32_t>(within(random, 1, 10));
-    } else if (of_hundred < shape.delivery_percent + shape.payment_percent) {
+    } else if (of_hundred >= 100 - shape.delivery_percent - shape.payment_percent) {
         made.kind = Kind::payment;
         std::uint64_t district = made.district;
         if (shape.warehouses > 1 && random.below(100) >= 85) {

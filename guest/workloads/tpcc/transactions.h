@@ -49,9 +49,10 @@ public:
         if (whole.order.carrier == 0) {
             whole.order.new_order = static_cast<NewOrder*>(t_.allocate(sizeof(NewOrder), arena));
             const NewOrder row = new_order_of(whole.order);
-            t_.write_words(whole.order.new_order, &row, sizeof row);
+            put_row(t_, *whole.order.new_order, row);
         }
-        t_.write_words(block, &whole, Order::bytes(whole.order.line_count));
+        put_row(t_, *block, whole.order);
+        for (std::uint64_t i = 0; i < whole.order.line_count; ++i) put_row(t_, block->lines()[i], whole.lines[i]);
         district.orders.append(t_, count, reinterpret_cast<std::uint64_t>(block), arena);
         t_.write(district.next_order, whole.order.id + 1);
         if constexpr (has_history) {
@@ -70,7 +71,7 @@ public:
             block = reinterpret_cast<HistoryBlock*>(district.histories.at(t_, blocks, blocks - 1));
         }
         History& place = block->rows[count % rows_per_block];
-        t_.write_words(&place, &row, sizeof row);
+        put_row(t_, place, row);
         t_.write(district.history_rows, static_cast<std::uint32_t>(count + 1));
         if constexpr (has_history) report_change(object_of(Table::history, district_number, count), 0, version(place));
     }
@@ -94,7 +95,7 @@ private:
     template <class Row>
     Row copy(const Row& row) {
         Row read;
-        t_.read_words(&read, &row, sizeof row);
+        get_row(t_, read, row);
         return read;
     }
 
@@ -178,15 +179,14 @@ private:
         t_.write(warehouse.ytd_cents, paid_warehouse.ytd_cents + operation.amount_cents);
         t_.write(district.ytd_cents, paid_district.ytd_cents + operation.amount_cents);
         static_assert(offsetof(Customer, data) % 8 == 0);
-        constexpr std::uint64_t data_bytes = sizeof(Customer) - offsetof(Customer, data);  // up to the end of the row
         Customer row{};
-        t_.read_words(&row, &customer, offsetof(Customer, data));
-        if (has_bad_credit(row)) t_.read_words(row.data, customer.data, data_bytes);
+        get_row(t_, row, customer, offsetof(Customer, data));
+        if (has_bad_credit(row)) get_row(t_, row, customer, sizeof(Customer), offsetof(Customer, data));
         const bool data_changed = take_payment(row, shape_, operation);
         t_.write(customer.balance_cents, row.balance_cents);
         t_.write(customer.ytd_payment_cents, row.ytd_payment_cents);
         t_.write(customer.payments, row.payments);
-        if (data_changed) t_.write_words(customer.data, row.data, data_bytes);
+        if (data_changed) put_row(t_, customer, row, sizeof(Customer), offsetof(Customer, data));
         insert_history(district, operation.district,
                        history_of(paid_warehouse.address, paid_district.address, paid_warehouse.id, paid_district.id, row,
                                   row.payments, operation.amount_cents, operation.date));
