@@ -299,22 +299,26 @@ private:
 };
 
 void Tpcc::dump(const Pool& pool, Dump& dump) {
+    // Whether there may be a row: they all start on lines, and the compiler counts on that.
+    auto holds = [&pool](const void* place, std::uint64_t bytes) {
+        return reinterpret_cast<std::uint64_t>(place) % durasim::line_bytes == 0 && pool.holds(place, bytes);
+    };
     auto* root = pool.root<Root>();
-    if (!pool.holds(root, sizeof(Root))) return dump.note_damage();
+    if (!holds(root, sizeof(Root))) return dump.note_damage();
     dump.add(durasim::root_object, root->kind);
     dump.add(durasim::populated_object, root->loaded);
     const Shape& shape = root->shape;
     const std::uint64_t warehouses = shape.warehouses, threads = shape.threads;
-    if (problem_of(*root, pool.data_bytes()) != nullptr || !pool.holds(root->items, shape.items() * sizeof(Item)) ||
-        !pool.holds(root->tables, warehouses * sizeof(Tables))) {
+    if (problem_of(*root, pool.data_bytes()) != nullptr || !holds(root->items, shape.items() * sizeof(Item)) ||
+        !holds(root->tables, warehouses * sizeof(Tables))) {
         return dump.note_damage();
     }
     for (std::uint64_t w = 0; w < warehouses; ++w) {
         const Tables& tables = root->tables[w];
-        if (!pool.holds(tables.warehouse, sizeof(Warehouse)) ||
-            !pool.holds(tables.districts, shape.districts * sizeof(District)) ||
-            !pool.holds(tables.customers, shape.districts * shape.customers * sizeof(Customer)) ||
-            !pool.holds(tables.stock, shape.items() * sizeof(Stock))) {
+        if (!holds(tables.warehouse, sizeof(Warehouse)) ||
+            !holds(tables.districts, shape.districts * sizeof(District)) ||
+            !holds(tables.customers, shape.districts * shape.customers * sizeof(Customer)) ||
+            !holds(tables.stock, shape.items() * sizeof(Stock))) {
             return dump.note_damage();
         }
     }
@@ -343,20 +347,20 @@ void Tpcc::dump(const Pool& pool, Dump& dump) {
             continue;
         }
         auto may_follow = [&](std::uint64_t place) {
-            return place % 8 == 0 && pool.holds(reinterpret_cast<const void*>(place), durasim::PointerArray::node_bytes);
+            return holds(reinterpret_cast<const void*>(place), durasim::PointerArray::node_bytes);
         };
         const bool orders_good = district.orders.visit(orders, may_follow, [&](std::uint64_t i, std::uint64_t place) {
             auto* order = reinterpret_cast<const Order*>(place);
-            if (place % 8 != 0 || !pool.holds(order, sizeof(Order)) || !pool.holds(order, Order::bytes(order->line_count))) return false;
+            if (!holds(order, sizeof(Order)) || !holds(order, Order::bytes(order->line_count))) return false;
             const NewOrder* row = order->new_order;
-            if (row != nullptr && (reinterpret_cast<std::uint64_t>(row) % 8 != 0 || !pool.holds(row, sizeof(NewOrder)))) return false;
+            if (row != nullptr && !holds(row, sizeof(NewOrder))) return false;
             dump.add(object_of(Table::order, d, i), version_of_order(*order, order->line_count, row, read));
             return true;
         });
         const std::uint64_t blocks = (rows + rows_per_block - 1) / rows_per_block;
         const bool history_good = district.histories.visit(blocks, may_follow, [&](std::uint64_t b, std::uint64_t place) {
             auto* block = reinterpret_cast<const HistoryBlock*>(place);
-            if (place % 8 != 0 || !pool.holds(block, sizeof(HistoryBlock))) return false;
+            if (!holds(block, sizeof(HistoryBlock))) return false;
             for (std::uint64_t i = 0; i < rows_per_block && b * rows_per_block + i < rows; ++i) {
                 dump.add(object_of(Table::history, d, b * rows_per_block + i), version_of_row(block->rows[i], read));
             }
@@ -365,7 +369,7 @@ void Tpcc::dump(const Pool& pool, Dump& dump) {
         if (!orders_good || !history_good) dump.note_damage();
     }
     if (root->progress == nullptr) return;
-    if (!pool.holds(root->progress, threads * sizeof(Progress))) return dump.note_damage();
+    if (!holds(root->progress, threads * sizeof(Progress))) return dump.note_damage();
     for (std::uint64_t i = 0; i < threads; ++i) dump.add(durasim::progress_object(i), root->progress[i].finished);
 }
 

@@ -35,7 +35,10 @@ struct Shape {
     std::uint64_t delivered_at_first() const { return customers * 7 / 10; }  // of a district's orders
 
     // Every table is loaded evenly: how many of `rows` are there after so many steps.
-    std::uint64_t loaded(std::uint64_t rows, std::uint64_t after_steps) const { return (rows * after_steps + steps - 1) / steps; }
+    std::uint64_t loaded(std::uint64_t rows, std::uint64_t after_steps) const {
+        __extension__ using Wide = unsigned __int128;
+        return static_cast<std::uint64_t>((static_cast<Wide>(rows) * after_steps + steps - 1) / steps);
+    }
     // A customer with its history, then an order, customer by customer: two things that are loaded one after the other.
     std::uint64_t loaded_things(std::uint64_t after_steps) const { return loaded(2 * all_customers(), after_steps); }
     std::uint64_t loaded_customers(std::uint64_t of_district, std::uint64_t after_steps) const {
