@@ -7,14 +7,16 @@
 // other tables, so that a full warehouse takes --populate 100000; smaller tables keep the specification's proportions.
 //
 // A New Order of n lines modifies n lines of STOCK, n of ORDER-LINE and one each of ORDER, NEW-ORDER, the district, the
-// directory and the allocator: 15 to 35 lines, 25 on average, of which lines for the same item are one (LAD, MICRO'18, Table
+// directory and the allocator: 14 to 36 lines, 25 on average, where lines for the same item are one (LAD, MICRO'18, Table
 // 2: 10 to 35). Operations are New Orders alone unless percentages say otherwise, as LAD and Hercules (TECS'23) measure; the
-// specification's mix of the three is 45 : 43 : 4. A Payment modifies 4 lines, 12 if the customer's credit is bad. A Delivery
-// takes the oldest new order of all ten districts in one transaction (clause 2.7.2.1 allows one to ten), about 140 lines.
+// specification has 45 of them to 43 Payments and 4 Deliveries. A Payment modifies 5 lines on average: 4, or up to 12 if the
+// customer's credit is bad. A Delivery takes the oldest new order of all ten districts in one transaction, of which clause
+// 2.7.2.1 allows one to ten: 140 lines. So a log of the default size is large enough for all of them.
 //
 // What differs from the specification: one New Order in a hundred has an item that does not exist, as clause 2.4.1.4 wants,
-// but this is found out before the first write, since not every machine can take stores back; such an operation only counts.
-// There are no terminals, no think times and no Order-Status and Stock-Level, which change nothing.
+// but items are looked up before the first write instead of in between, since not every machine can take stores back; such
+// an operation changes no more than the district's count of operations. Dates are numbers. There are no terminals, no think
+// times and no Order-Status and Stock-Level, which change nothing.
 //
 // Threads are terminals of warehouse `thread mod warehouses`. A warehouse has a lock and an arena; remote stock and remote
 // customers take the lock of their warehouse too, in ascending order. Several threads each count their operations on a line

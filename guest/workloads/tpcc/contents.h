@@ -31,7 +31,7 @@ struct Shape {
     std::uint64_t items() const { return (steps + warehouses - 1) / warehouses; }
     std::uint64_t all_districts() const { return warehouses * districts; }
     std::uint64_t all_customers() const { return all_districts() * customers; }
-    std::uint64_t last_names() const { return customers < 3 ? 1 : customers / 3; }
+    std::uint64_t last_names() const { return customers < 3 ? 1 : customers < 3000 ? customers / 3 : 1000; }
     std::uint64_t delivered_at_first() const { return customers * 7 / 10; }  // of a district's orders
 
     // Every table is loaded evenly: how many of `rows` are there after so many steps.
