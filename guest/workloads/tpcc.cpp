@@ -305,22 +305,28 @@ void Tpcc::dump(const Pool& pool, Dump& dump) {
     auto holds = [&pool](const void* place, std::uint64_t bytes) {
         return reinterpret_cast<std::uint64_t>(place) % durasim::line_bytes == 0 && pool.holds(place, bytes);
     };
+    // Blocks that are given out twice are damage that no row shows.
+    durasim::Audit audit(pool);
+    auto reaches = [&](const void* place, std::uint64_t bytes) {
+        if (!audit.claim(place, bytes)) dump.note_damage();
+        return holds(place, bytes);
+    };
     auto* root = pool.root<Root>();
-    if (!holds(root, sizeof(Root))) return dump.note_damage();
+    if (!reaches(root, sizeof(Root))) return dump.note_damage();
     dump.add(durasim::root_object, root->kind);
     dump.add(durasim::populated_object, root->loaded);
     const Shape& shape = root->shape;
     const std::uint64_t warehouses = shape.warehouses, threads = shape.threads;
-    if (problem_of(*root, pool.data_bytes()) != nullptr || !holds(root->items, shape.items() * sizeof(Item)) ||
-        !holds(root->tables, warehouses * sizeof(Tables))) {
+    if (problem_of(*root, pool.data_bytes()) != nullptr || !reaches(root->items, shape.items() * sizeof(Item)) ||
+        !reaches(root->tables, warehouses * sizeof(Tables))) {
         return dump.note_damage();
     }
     for (std::uint64_t w = 0; w < warehouses; ++w) {
         const Tables& tables = root->tables[w];
-        if (!holds(tables.warehouse, sizeof(Warehouse)) ||
-            !holds(tables.districts, shape.districts * sizeof(District)) ||
-            !holds(tables.customers, shape.districts * shape.customers * sizeof(Customer)) ||
-            !holds(tables.stock, shape.items() * sizeof(Stock))) {
+        if (!reaches(tables.warehouse, sizeof(Warehouse)) ||
+            !reaches(tables.districts, shape.districts * sizeof(District)) ||
+            !reaches(tables.customers, shape.districts * shape.customers * sizeof(Customer)) ||
+            !reaches(tables.stock, shape.items() * sizeof(Stock))) {
             return dump.note_damage();
         }
     }
@@ -349,20 +355,20 @@ void Tpcc::dump(const Pool& pool, Dump& dump) {
             continue;
         }
         auto may_follow = [&](std::uint64_t place) {
-            return holds(reinterpret_cast<const void*>(place), durasim::PointerArray::node_bytes);
+            return reaches(reinterpret_cast<const void*>(place), durasim::PointerArray::node_bytes);
         };
         const bool orders_good = district.orders.visit(orders, may_follow, [&](std::uint64_t i, std::uint64_t place) {
             auto* order = reinterpret_cast<const Order*>(place);
-            if (!holds(order, sizeof(Order)) || !holds(order, Order::bytes(order->line_count))) return false;
+            if (!holds(order, sizeof(Order)) || !reaches(order, Order::bytes(order->line_count))) return false;
             const NewOrder* row = order->new_order;
-            if (row != nullptr && !holds(row, sizeof(NewOrder))) return false;
+            if (row != nullptr && !reaches(row, sizeof(NewOrder))) return false;
             dump.add(object_of(Table::order, d, i), version_of_order(*order, order->line_count, row, read));
             return true;
         });
         const std::uint64_t blocks = (rows + rows_per_block - 1) / rows_per_block;
         const bool history_good = district.histories.visit(blocks, may_follow, [&](std::uint64_t b, std::uint64_t place) {
             auto* block = reinterpret_cast<const HistoryBlock*>(place);
-            if (!holds(block, sizeof(HistoryBlock))) return false;
+            if (!reaches(block, sizeof(HistoryBlock))) return false;
             for (std::uint64_t i = 0; i < rows_per_block && b * rows_per_block + i < rows; ++i) {
                 dump.add(object_of(Table::history, d, b * rows_per_block + i), version_of_row(block->rows[i], read));
             }
@@ -370,9 +376,13 @@ void Tpcc::dump(const Pool& pool, Dump& dump) {
         });
         if (!orders_good || !history_good) dump.note_damage();
     }
-    if (root->progress == nullptr) return;
-    if (!holds(root->progress, threads * sizeof(Progress))) return dump.note_damage();
-    for (std::uint64_t i = 0; i < threads; ++i) dump.add(durasim::progress_object(i), root->progress[i].finished);
+    if (root->progress != nullptr) {
+        if (!reaches(root->progress, threads * sizeof(Progress))) return dump.note_damage();
+        for (std::uint64_t i = 0; i < threads; ++i) dump.add(durasim::progress_object(i), root->progress[i].finished);
+    }
+    if (audit.problem() != nullptr) return dump.note_damage();
+    // Blocks that are given out to nobody: an object that is never there.
+    dump.add(object_of(Table::leaked_memory, 0), audit.lines_leaked());
 }
 
 }  // namespace

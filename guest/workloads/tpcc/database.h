@@ -86,7 +86,7 @@ void get_row(Tx& t, Row& row, const Row& place, std::uint64_t to_byte = sizeof(R
 // The objects of a history are rows; an order has its lines and its row of NEW-ORDER with it. A row that changes counts
 // something that only grows (W_YTD, S_ORDER_CNT, C_PAYMENT_CNT and C_DELIVERY_CNT, the operations of a district), so its
 // content is a version; pointers are left out.
-enum class Table : std::uint64_t { warehouse = 1, district, customer, item, stock, order, history };
+enum class Table : std::uint64_t { warehouse = 1, district, customer, item, stock, order, history, leaked_memory };
 
 constexpr std::uint64_t object_of(Table table, std::uint64_t number) { return static_cast<std::uint64_t>(table) << 56 | number; }
 // The `number`-th row of ORDER or HISTORY in a district.
