@@ -138,8 +138,10 @@ inline void write_original(Random& random, char* place) {
     if (random.below(10) == 0) std::memcpy(place + at, "ORIGINAL", 8);
 }
 inline bool is_original(const char* data, std::uint64_t bytes) {
-    for (std::uint64_t i = 0; i + 8 <= bytes; ++i) {
-        if (std::memcmp(data + i, "ORIGINAL", 8) == 0) return true;
+    for (const char* end = data + bytes; data + 8 <= end; ++data) {
+        data = static_cast<const char*>(std::memchr(data, 'O', static_cast<std::size_t>(end - data)));
+        if (data == nullptr || data + 8 > end) return false;
+        if (std::memcmp(data, "ORIGINAL", 8) == 0) return true;
     }
     return false;
 }

@@ -119,6 +119,7 @@ private:
         const std::uint64_t warehouse_tax = t_.read(database_.warehouse(operation.warehouse).tax);
         const std::uint64_t district_tax = t_.read(district.tax);
         const std::uint64_t discount = t_.read(customer.discount);
+        constexpr std::uint64_t item_words = (offsetof(Item, unused) + 7) / 8;
         std::uint64_t prices_cents[order_lines_most];
         bool originals[order_lines_most];
         for (std::uint64_t i = 0; i < operation.line_count; ++i) {
@@ -130,7 +131,8 @@ private:
                 }
                 return {.orders_rolled_back = 1};
             }
-            const Item item = copy(database_.items[number]);
+            Item item{};
+            get_row(t_, item, database_.items[number], item_words * 8);
             prices_cents[i] = item.price_cents;
             originals[i] = is_original(item.data, sizeof item.data);
         }
@@ -138,10 +140,15 @@ private:
         whole.order = order_of(shape_, operation, t_.read(district.next_order));
         Shown shown{.orders = 1};
         std::uint64_t sum_cents = 0;
+        Stock row{};
         for (std::uint64_t i = 0; i < operation.line_count; ++i) {
             const Operation::Line& line = operation.lines[i];
             Stock& stock = stock_of(line);
-            Stock row = copy(stock);
+            // Of S_DIST_01 to S_DIST_10 the one for this district only.
+            const std::uint64_t info = offsetof(Stock, district) + operation.district % shape_.districts * sizeof row.district[0];
+            get_row(t_, row, stock, offsetof(Stock, district));
+            get_row(t_, row, stock, info + sizeof row.district[0], info);
+            get_row(t_, row, stock, sizeof(Stock), offsetof(Stock, data));
             take_from_stock(row, line.quantity, line.supply_warehouse != operation.warehouse);
             t_.write(stock.quantity, row.quantity);
             t_.write(stock.ytd, row.ytd);
