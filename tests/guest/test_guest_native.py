@@ -69,7 +69,7 @@ def test_api_refuses(native: NativeBuild, tmp_path: Path, backend: str, case: st
 def test_run_and_check(native: NativeBuild, tmp_path: Path, workload: str, backend: str) -> None:
     program, pool = native(workload, backend), ["--pool-path", tmp_path / "pool"]
     sizes = ["--populate", "300", "--seed", "7"]
-    first = execute([program, "run", *pool, *sizes, "--ops", "5000", "--pool-bytes", "4194304"])
+    first = execute([program, "run", *pool, *sizes, "--ops", "5000", "--pool-bytes", "8388608"])
     assert first.code == 0
     assert first.text.startswith(f"{workload}: ops=5000 ")
     assert first.text.endswith(" ok\n")
