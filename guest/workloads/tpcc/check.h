@@ -46,7 +46,9 @@ public:
         std::uint64_t operations = 0;
         for (std::uint64_t thread = 0; thread < shape_.threads; ++thread) {
             finished[thread] = database_.finished(thread);
-            if (finished[thread] >= thread_operations_max) DURASIM_VIOLATION("thread %llu has an impossible count", static_cast<Long>(thread));
+            if (finished[thread] >= thread_operations_max) {
+                DURASIM_VIOLATION("thread %llu has an impossible count", static_cast<Long>(thread));
+            }
             operations += finished[thread];
         }
         std::uint64_t counted = 0;
@@ -55,7 +57,9 @@ public:
             DURASIM_VIOLATION("threads finished %llu operations, but districts count %llu", static_cast<Long>(operations),
                               static_cast<Long>(counted));
         }
-        if (operations != 0 && root->loaded != shape_.steps) DURASIM_VIOLATION("there were operations before the tables were loaded");
+        if (operations != 0 && root->loaded != shape_.steps) {
+            DURASIM_VIOLATION("there were operations before the tables were loaded");
+        }
 
         const Choices choices(shape_);
         Replay replay(shape_, choices, grown_);
@@ -233,7 +237,9 @@ private:
             const std::int64_t delivered = static_cast<std::int64_t>(delivered_cents[c]);
             const std::int64_t paid = static_cast<std::int64_t>(paid_by(number * shape_.customers + c));
             if (customer.balance_cents != delivered - paid) refuse_condition(10, number);
-            if (customer.balance_cents + static_cast<std::int64_t>(customer.ytd_payment_cents) != delivered) refuse_condition(12, number);
+            if (customer.balance_cents + static_cast<std::int64_t>(customer.ytd_payment_cents) != delivered) {
+                refuse_condition(12, number);
+            }
         }
         return paid_cents;
     }
@@ -244,9 +250,9 @@ private:
             paid_cents_.resize(shape_.all_customers());
             for (const Grown& grown : grown_) {
                 for (const History* row : grown.histories) {
-                    const std::uint64_t payer =
-                        ((row->customer_warehouse - std::uint64_t{1}) * shape_.districts + row->customer_district - 1) * shape_.customers +
-                        row->customer - 1;
+                    const std::uint64_t warehouse = row->customer_warehouse - std::uint64_t{1};
+                    const std::uint64_t district = warehouse * shape_.districts + row->customer_district - 1;
+                    const std::uint64_t payer = district * shape_.customers + row->customer - 1;
                     if (payer < paid_cents_.size()) paid_cents_[payer] += row->amount_cents;
                 }
             }

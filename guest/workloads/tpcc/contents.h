@@ -72,7 +72,9 @@ enum RandomFor : std::uint64_t {
     for_operation
 };
 
-inline std::uint64_t within(Random& random, std::uint64_t low, std::uint64_t high) { return low + random.below(high - low + 1); }
+inline std::uint64_t within(Random& random, std::uint64_t low, std::uint64_t high) {
+    return low + random.below(high - low + 1);
+}
 
 // Clause 2.1.6, for a range from 0.
 class NonUniform {

@@ -88,7 +88,9 @@ void get_row(Tx& t, Row& row, const Row& place, std::uint64_t to_byte = sizeof(R
 // content is a version; pointers are left out.
 enum class Table : std::uint64_t { warehouse = 1, district, customer, item, stock, order, history, leaked_memory };
 
-constexpr std::uint64_t object_of(Table table, std::uint64_t number) { return static_cast<std::uint64_t>(table) << 56 | number; }
+constexpr std::uint64_t object_of(Table table, std::uint64_t number) {
+    return static_cast<std::uint64_t>(table) << 56 | number;
+}
 // The `number`-th row of ORDER or HISTORY in a district.
 constexpr std::uint64_t object_of(Table table, std::uint64_t district, std::uint64_t number) {
     return object_of(table, district << 40 | number);

@@ -28,7 +28,9 @@ public:
         std::uint64_t date;
         std::uint64_t district, order;
 
-        bool operator<(const Delivery& other) const { return date != other.date ? date < other.date : district < other.district; }
+        bool operator<(const Delivery& other) const {
+            return date != other.date ? date < other.date : district < other.district;
+        }
     };
 
     struct OrderState {
@@ -59,7 +61,8 @@ public:
 
     // The state after loading, which is complete if there are operations.
     void load(std::uint64_t steps) {
-        warehouse_ytd_cents.assign(shape_.loaded(shape_.warehouses, steps), shape_.districts * shape_.customers * paid_at_first_cents);
+        warehouse_ytd_cents.assign(shape_.loaded(shape_.warehouses, steps),
+                                   shape_.districts * shape_.customers * paid_at_first_cents);
         districts.resize(shape_.loaded(shape_.all_districts(), steps));
         for (std::uint64_t d = 0; d < districts.size(); ++d) {
             DistrictState& district = districts[d];
@@ -93,6 +96,46 @@ public:
             }
         }
         return done == finished;
+    }
+
+    // The row of ORDER, without its pointer, and its lines as they have to be.
+    WholeOrder whole_order(std::uint64_t district, std::uint64_t number) const {
+        const OrderState& state = districts[district].orders[number];
+        WholeOrder whole{};
+        if (number < shape_.customers) {
+            whole = loaded_order(shape_, district, number, customers_of(district)[number]);
+        } else {
+            const std::uint64_t thread = thread_of_date(state.entered);
+            const Operation from =
+                operation_for(shape_, choices_, names_, thread, state.entered - date_of(thread, 0));
+            whole.order = order_of(shape_, from, static_cast<std::uint32_t>(number + 1));
+            for (std::uint64_t i = 0; i < from.line_count; ++i) {
+                const Operation::Line& line = from.lines[i];
+                whole.lines[i] = order_line_of(
+                    whole.order, line, i, loaded_item(shape_, line.item).price_cents,
+                    stock[line.supply_warehouse * shape_.items() + line.item].district[district % shape_.districts]);
+            }
+        }
+        if (state.delivered != 0) {
+            whole.order.carrier = static_cast<std::uint8_t>(state.carrier);
+            for (std::uint64_t i = 0; i < whole.order.line_count; ++i) whole.lines[i].delivered = state.delivered;
+        }
+        return whole;
+    }
+
+    // The row of HISTORY as it has to be.
+    History history(std::uint64_t district, std::uint64_t number) const {
+        const DistrictState& state = districts[district];
+        const std::uint64_t date = state.histories[number], warehouse = district / shape_.districts;
+        std::uint64_t customer = district * shape_.customers + number, amount_cents = paid_at_first_cents;
+        if (date != loading_date) {
+            const std::uint64_t thread = thread_of_date(date);
+            const Operation from = operation_for(shape_, choices_, names_, thread, date - date_of(thread, 0));
+            customer = from.customer;
+            amount_cents = from.amount_cents;
+        }
+        return history_of(loaded_warehouse(shape_, warehouse).address, loaded_district(shape_, district).address, warehouse + 1,
+                          district % shape_.districts + 1, customers[customer], state.of_customer[number], amount_cents, date);
     }
 
     std::vector<std::uint64_t> warehouse_ytd_cents;
@@ -163,48 +206,6 @@ private:
         return true;
     }
 
-public:
-    // The row of ORDER, without its pointer, and its lines as they have to be.
-    WholeOrder whole_order(std::uint64_t district, std::uint64_t number) const {
-        const OrderState& state = districts[district].orders[number];
-        WholeOrder whole{};
-        if (number < shape_.customers) {
-            whole = loaded_order(shape_, district, number, customers_of(district)[number]);
-        } else {
-            const std::uint64_t thread = thread_of_date(state.entered);
-            const Operation from =
-                operation_for(shape_, choices_, names_, thread, state.entered - date_of(thread, 0));
-            whole.order = order_of(shape_, from, static_cast<std::uint32_t>(number + 1));
-            for (std::uint64_t i = 0; i < from.line_count; ++i) {
-                const Operation::Line& line = from.lines[i];
-                whole.lines[i] = order_line_of(
-                    whole.order, line, i, loaded_item(shape_, line.item).price_cents,
-                    stock[line.supply_warehouse * shape_.items() + line.item].district[district % shape_.districts]);
-            }
-        }
-        if (state.delivered != 0) {
-            whole.order.carrier = static_cast<std::uint8_t>(state.carrier);
-            for (std::uint64_t i = 0; i < whole.order.line_count; ++i) whole.lines[i].delivered = state.delivered;
-        }
-        return whole;
-    }
-
-    // The row of HISTORY as it has to be.
-    History history(std::uint64_t district, std::uint64_t number) const {
-        const DistrictState& state = districts[district];
-        const std::uint64_t date = state.histories[number], warehouse = district / shape_.districts;
-        std::uint64_t customer = district * shape_.customers + number, amount_cents = paid_at_first_cents;
-        if (date != loading_date) {
-            const std::uint64_t thread = thread_of_date(date);
-            const Operation from = operation_for(shape_, choices_, names_, thread, date - date_of(thread, 0));
-            customer = from.customer;
-            amount_cents = from.amount_cents;
-        }
-        return history_of(loaded_warehouse(shape_, warehouse).address, loaded_district(shape_, district).address, warehouse + 1,
-                          district % shape_.districts + 1, customers[customer], state.of_customer[number], amount_cents, date);
-    }
-
-private:
     const std::vector<std::uint32_t>& customers_of(std::uint64_t district) const {
         if (permuted_district_ != district) {
             permuted_ = order_of_customers(shape_, district);
