@@ -17,7 +17,7 @@ def forget_compiler() -> None:
 
 def test_lists() -> None:
     assert [info.name for info in TOOLCHAIN.workloads()] == ["array-swap", "btree", "false-sharing"]
-    assert [info.name for info in TOOLCHAIN.backends()] == ["markers", "undo-fence", "undo-flush"]
+    assert [info.name for info in TOOLCHAIN.backends()] == ["markers", "plain", "redo-flush", "undo-fence", "undo-flush"]
 
 
 @pytest.mark.parametrize(("workload", "backend"), [("nothing", "markers"), ("btree", "nothing")])
@@ -66,12 +66,12 @@ def test_results_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     calls = _fake_compiler(tmp_path, monkeypatch)
     lines: list[str] = []
     first = TOOLCHAIN.build_all(lines.append)
-    assert len(first) == 9
-    assert sum(line.startswith("building ") for line in lines) == 9
+    assert len(first) == 15
+    assert sum(line.startswith("building ") for line in lines) == 15
     assert TOOLCHAIN.build_all(lines.append) == first
-    assert len(lines) == 18
-    assert calls.read_text().count("x") == 9
-    assert len({path.name for path in first.values()}) == 9
+    assert len(lines) == 30
+    assert calls.read_text().count("x") == 15
+    assert len({path.name for path in first.values()}) == 15
     assert sorted(path.name for path in (tmp_path / "build" / "guest").iterdir()) == sorted(
         path.name for path in first.values()
     )

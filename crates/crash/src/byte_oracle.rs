@@ -112,6 +112,19 @@ impl ByteOracle {
         }
     }
 
+    /// A transaction that is inside commit here has made this store later, with this number: what it brings, if it is
+    /// carried through.
+    pub fn foresee(&mut self, tx: TxId, number: u64, write: &Write) {
+        if let Some(bytes) = self.committing.get_mut(&tx) {
+            Arc::make_mut(bytes).extend(bytes_of(write).map(|(addr, byte)| (addr, (number, byte))));
+        }
+    }
+
+    /// Whether some transaction is inside commit both here and in `later`.
+    pub fn awaits(&self, later: &ByteOracle) -> bool {
+        self.committing.keys().any(|tx| later.committing.contains_key(tx))
+    }
+
     /// Judges a recovered image.
     pub fn judge(&self, image: &Pages) -> Verdict {
         let Some(range) = self.range else { return Verdict::Right };
