@@ -116,6 +116,8 @@ pub(crate) fn survey(prepared: &Prepared, max_instructions: Option<u64>, stop: &
 /// What the program asked for so far, and images that wait for the end of a commit.
 struct Told {
     oracle: ByteOracle,
+    /// As of the event whose images have been taken last, if that matters.
+    then: Option<ByteOracle>,
     /// Shots with transactions inside commit that have not made all their stores yet, in the order of their events.
     waiting: VecDeque<Vec<Shot>>,
     /// The scribe has heard all that it is to hear.
@@ -160,7 +162,8 @@ impl Journal for Shared {
         let Some(tx) = tx else { return };
         let told = &mut *self.0.lock().expect("nobody panics with the oracle");
         let number = told.oracle.last_store();
-        told.waiting.iter_mut().flatten().for_each(|shot| shot.oracle.foresee(tx, number, &write));
+        let waiting = told.waiting.iter_mut().flatten().map(|shot| &mut shot.oracle);
+        waiting.chain(&mut told.then).for_each(|oracle| oracle.foresee(tx, number, &write));
     }
     fn committing(&mut self, tx: TxId) {
         self.with(|o| o.committing(tx));
@@ -194,8 +197,6 @@ pub(crate) trait Marksman: Send + 'static {
 struct Pending {
     event: u64,
     images: Vec<(Blow, CrashImage)>,
-    /// What had been acknowledged by then, if that matters.
-    oracle: Option<ByteOracle>,
 }
 
 /// An image is judged against what is acknowledged just before the next event, so it waits until that event comes. Where
@@ -214,7 +215,8 @@ struct Gallery<M> {
 impl<M: Marksman> Gallery<M> {
     /// Hands out the images of the last event, and those before it, as far as they need not wait.
     fn release(&mut self) -> bool {
-        if let Some(Pending { event, images, oracle: then }) = self.pending.take() {
+        if let Some(Pending { event, images }) = self.pending.take() {
+            let then = self.told().then.take();
             let now = self.now();
             let shot = |(blow, image): (Blow, CrashImage)| {
                 let oracle = then.as_ref().filter(|_| blow.takes_back()).unwrap_or(&now).clone();
@@ -268,8 +270,9 @@ impl<M: Marksman> Gallery<M> {
                     if let (Some(scribe), [(blow, image), ..]) = (&self.scribe, images.as_slice()) {
                         scribe.power_fails(event, *blow, image, system);
                     }
-                    let oracle = images.iter().any(|(blow, _)| blow.takes_back()).then(|| self.now());
-                    self.pending = Some(Pending { event: event.number, images, oracle });
+                    let then = images.iter().any(|(blow, _)| blow.takes_back()).then(|| self.now());
+                    self.told().then = then;
+                    self.pending = Some(Pending { event: event.number, images });
                 }
                 None => {
                     self.over = true;
@@ -309,7 +312,7 @@ pub(crate) fn shoot<M: Marksman>(
         Some(pool) => pool.pages.clone(),
         None => Pages::new(durasim_machine::PMEM_BASE, prepared.config.pmem.capacity_mib << 20),
     };
-    let told = Told { oracle: ByteOracle::new(initial), waiting: VecDeque::new(), is_told: false };
+    let told = Told { oracle: ByteOracle::new(initial), then: None, waiting: VecDeque::new(), is_told: false };
     let told = Arc::new(Mutex::new(told));
     let scribe = scribe.cloned();
     let awaits_commits = prepared.plan.row.backend.stores_inside_commit();
