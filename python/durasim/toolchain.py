@@ -289,9 +289,7 @@ def compile_program(source: str | Path, output: str | Path, flags: Sequence[str]
     return output
 
 
-def build_stamp(
-    sources: Sequence[str | Path], backend: str, output: str | Path, flags: Sequence[str] = ()
-) -> Path:
+def build_stamp(sources: Sequence[str | Path], backend: str, output: str | Path, flags: Sequence[str] = ()) -> Path:
     """Builds C sources written with the names of STAMP (``durasim/stamp/tm.h``) with a transaction runtime.
 
     ``flags`` are further ones for the C compiler, such as ``-I`` and ``-D``. Returns ``output``, a static RV64GC
