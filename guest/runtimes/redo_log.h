@@ -17,8 +17,9 @@
 //   believe the record any more.
 // - Recovery writes what the log says, to places that the log names, and moves the state on at the end; it does not change
 //   the log. Cut anywhere and run again, it does the same.
-// Hence a record that counts with entries that do not fit it is no trace of a power failure but damage. What it committed
-// may have been acknowledged, so recovery refuses the pool instead of leaving it out.
+// Hence a record that counts with entries that do not fit it is no trace of a power failure but damage. Some of its words
+// may be home already, so recovery refuses the pool instead of leaving the transaction out. A damaged record itself cannot
+// be told from a torn one.
 #ifndef DURASIM_RUNTIMES_REDO_LOG_H
 #define DURASIM_RUNTIMES_REDO_LOG_H
 

@@ -415,6 +415,40 @@ def test_recovery_may_be_cut_anywhere(native: NativeBuild, tmp_path: Path, backe
     assert cuts > 100
 
 
+def test_a_damaged_redo_log_is_not_believed(native: NativeBuild, tmp_path: Path) -> None:
+    """Of a pool with a committed transaction that is not home: recovery does all of it, nothing, or refuses the pool."""
+    program = native("array-swap", "redo-flush", hooks="power_failure")
+    arguments = [*SMALL["array-swap"], "--log-bytes", "1024"]
+    failures = PowerFailures(program, tmp_path, "adr", arguments)
+    recover, applied = [program, "recover", "--pool-path", failures.pool], 0
+    for kill_at in range(failures.steps // 2, failures.steps):
+        failures.pool.unlink(missing_ok=True)
+        failures._execute(failures.run, kill_at)
+        image = failures.pool.read_bytes()
+        applied = int(execute(recover).text.split()[2])
+        if applied > 16:
+            break
+    assert applied > 16
+    whole, log = failures.pool.read_bytes(), len(image) - 1024
+    data = slice(4096, log)
+    ends = {"carried through": 0, "left out": 0, "refused": 0}
+    for offset in range(log, len(image), 8):
+        failures.pool.write_bytes(image)
+        _damage(failures.pool, offset)
+        outcome = execute(recover)
+        recovered = failures.pool.read_bytes()
+        if outcome.code == 1:
+            assert "violation: the redo log of thread 0 is damaged" in outcome.text
+            assert recovered[data] == image[data]
+            ends["refused"] += 1
+        else:
+            entries = int(outcome.text.split()[2])
+            assert (entries, recovered[data]) in [(applied, whole[data]), (0, image[data])]
+            ends["carried through" if entries else "left out"] += 1
+    # The entries that were committed; the record; what the ring holds besides, and the rest of the first line.
+    assert ends == {"refused": 2 * applied, "left out": 4, "carried through": 1024 // 8 - 2 * applied - 4}
+
+
 CONTROLS = [
     ("undo-flush", "adr", ["--no-flush"]),
     ("undo-flush", "adr", ["--no-fence"]),
