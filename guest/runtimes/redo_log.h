@@ -30,7 +30,6 @@
 #include "durasim/layout.h"
 #include "durasim/markers.h"
 #include "runtimes/fences.h"
-#include "runtimes/granule_set.h"
 #include "runtimes/planted.h"
 #include "runtimes/store.h"
 #include "runtimes/write_set.h"
@@ -95,23 +94,23 @@ public:
     }
 
     void begin() {
-        if (!planted(Fault::write_set_not_cleared)) words_.clear();
+        if (!planted(Fault::write_set_not_cleared)) clear();
         sequence_ = finished() + 1;
         first_line_ = tail();
     }
 
     void commit() {
-        if (words_.size() == 0) {  // a transaction that only read
+        if (word_count_ == 0) {  // a transaction that only read
             durasim_tx_committing();
             durasim_tx_commit();
             return;
         }
         if (planted(Fault::home_before_record)) write_home();
-        if (!planted(Fault::record_before_entries)) write_entries();
+        const std::uint64_t entries_sum = planted(Fault::record_before_entries) ? sum_of_entries() : write_entries();
         if (!planted(Fault::no_fence_before_commit_record)) tx_fence();
         durasim_tx_committing();
         if (planted(Fault::acknowledged_before_record)) durasim_tx_commit();
-        if (!planted(Fault::commit_record_skipped)) write_record();
+        if (!planted(Fault::commit_record_skipped)) write_record(entries_sum);
         if (planted(Fault::record_before_entries)) write_entries();
         if (!planted(Fault::no_fence_after_commit_record)) tx_fence();
         if (planted(Fault::truncated_before_home)) tx_truncate();
@@ -119,12 +118,12 @@ public:
         if (!planted(Fault::no_fence_before_truncation)) tx_fence();
         if (!planted(Fault::truncated_before_home)) tx_truncate();
         if (!planted(Fault::acknowledged_before_record)) durasim_tx_commit();
-        entries_total += words_.size();
+        entries_total += word_count_;
     }
 
     void abort() {
         if (planted(Fault::abort_writes_home)) write_home();
-        words_.clear();
+        clear();
         durasim_tx_abort(1);
     }
 
@@ -133,9 +132,10 @@ public:
         const std::uint64_t offset = reinterpret_cast<std::uint64_t>(place) - pool_address;
         // What is not in the data of the pool is not in the set either.
         if (offset - data_offset_ < data_bytes_ && !planted(Fault::own_stores_not_seen)) {
-            if (const WriteSet::Word* word = words_.find(offset / 8)) {
+            const WriteSet::Line* line = set_.find(offset / line_bytes);
+            if (line != nullptr && (line->stored >> offset % line_bytes / 8 & 1) != 0) {
                 T value;
-                std::memcpy(&value, reinterpret_cast<const char*>(&word->value) + offset % 8, sizeof(T));
+                std::memcpy(&value, reinterpret_cast<const char*>(line->word) + offset % line_bytes, sizeof(T));
                 return value;
             }
         }
@@ -145,14 +145,22 @@ public:
     template <class T>
     void store(T* place, T value) {
         const std::uint64_t offset = reinterpret_cast<std::uint64_t>(place) - pool_address;
-        WriteSet::Word* word = words_.find(offset / 8);
-        if (word == nullptr) {
-            add(offset);
-            word = words_.find(offset / 8);
+        WriteSet::Line* line = set_.find(offset / line_bytes);
+        if (line == nullptr) {
+            if (offset - data_offset_ >= data_bytes_) refuse_store(offset);
+            line = set_.add(offset / line_bytes);
+        }
+        const std::uint64_t word = offset % line_bytes / 8;
+        if ((line->stored >> word & 1) == 0) {
+            if (word_count_ == capacity()) refuse_store(offset);
+            ++word_count_;
+            line->stored |= std::uint64_t{1} << word;
+            // A narrow value leaves the rest of its word as it is.
+            if (sizeof(T) != 8) line->word[word] = get(home_of(*line, static_cast<unsigned>(word)));
         } else if (planted(Fault::second_store_ignored)) {
             return;
         }
-        std::memcpy(reinterpret_cast<char*>(&word->value) + offset % 8, &value, sizeof(T));
+        std::memcpy(reinterpret_cast<char*>(line->word) + offset % line_bytes, &value, sizeof(T));
     }
 
 private:
@@ -208,71 +216,94 @@ private:
              static_cast<unsigned long long>(number_), why);
     }
 
-    [[gnu::noinline]] void add(std::uint64_t offset) {
+    [[noreturn, gnu::cold, gnu::noinline]] void refuse_store(std::uint64_t offset) const {
         if (offset - data_offset_ >= data_bytes_) {
             fail(exit_runtime, "durasim: a transaction stored to offset %#llx, which is outside the data of the pool",
                  static_cast<unsigned long long>(offset));
         }
-        if (words_.size() == capacity()) {
-            fail(exit_runtime,
-                 "durasim: the redo log is full: a transaction modified more than %llu words; give the pool a larger log (log-bytes)",
-                 static_cast<unsigned long long>(words_.size()));
-        }
-        words_.add(offset / 8, get(reinterpret_cast<const std::uint64_t*>(pool_address + offset / 8 * 8)));
+        fail(exit_runtime,
+             "durasim: the redo log is full: a transaction modified more than %llu words; give the pool a larger log (log-bytes)",
+             static_cast<unsigned long long>(word_count_));
     }
 
-    static std::uint64_t* home_of(const WriteSet::Word& word) {
-        return reinterpret_cast<std::uint64_t*>(pool_address + word.number * 8);
+    static std::uint64_t* home_of(const WriteSet::Line& line, unsigned word) {
+        return reinterpret_cast<std::uint64_t*>(pool_address + line.number * line_bytes) + word;
     }
 
-    std::uint64_t logged() const { return words_.size() - planted(Fault::last_word_not_logged); }
+    void clear() {
+        set_.clear();
+        word_count_ = 0;
+    }
 
-    void write_entries() {
-        const std::uint64_t count = logged();
-        for (std::uint64_t i = 0; i < count; ++i) {
-            Entry& entry = entry_at(first_line_, i);
-            const std::uint64_t home = reinterpret_cast<std::uint64_t>(home_of(words_[i]));
-            put(&entry.home, planted(Fault::entry_words_swapped) ? words_[i].value : home);
-            put(&entry.value, planted(Fault::entry_words_swapped) ? home : words_[i].value);
-            const bool is_line_full = i % entries_per_line == entries_per_line - 1;
-            const bool is_last = i == count - 1 && !planted(Fault::last_entries_not_cleaned);
-            if ((is_line_full || is_last) && !planted(Fault::entries_not_cleaned)) tx_clean(&entry);
+    // Calls act(home, value) for each word of the set.
+    template <class Act>
+    void for_each_word(Act&& act) const {
+        for (const WriteSet::Line& line : set_) {
+            for (unsigned word = 0; word < WriteSet::words_per_line; ++word) {
+                if ((line.stored >> word & 1) != 0) act(home_of(line, word), line.word[word]);
+            }
         }
     }
 
-    void write_record() {
-        Checksum entries{sequence_};
-        for (std::uint64_t i = 0; i < logged(); ++i) {
-            entries.take(reinterpret_cast<std::uint64_t>(home_of(words_[i])));
-            entries.take(words_[i].value);
-        }
+    std::uint64_t logged() const { return word_count_ - planted(Fault::last_word_not_logged); }
+
+    // Line by line. Returns their checksum.
+    std::uint64_t write_entries() {
+        Checksum check{sequence_};
+        std::uint64_t at = first_line_, written = 0;
+        Entry* entry = lines_[at].entry;
+        for_each_word([&](std::uint64_t* place, std::uint64_t value) {
+            if (planted(Fault::last_word_not_logged) && written == logged()) return;
+            const std::uint64_t home = reinterpret_cast<std::uint64_t>(place);
+            check.take(home);
+            check.take(value);
+            put(&entry->home, planted(Fault::entry_words_swapped) ? value : home);
+            put(&entry->value, planted(Fault::entry_words_swapped) ? home : value);
+            ++entry;
+            if (++written % entries_per_line != 0) return;
+            if (!planted(Fault::entries_not_cleaned)) tx_clean(lines_ + at);
+            at = planted(Fault::ring_not_wrapped) ? at + 1 : ring(at + 1);
+            entry = lines_[at].entry;
+        });
+        const bool is_kept = planted(Fault::entries_not_cleaned) || planted(Fault::last_entries_not_cleaned);
+        if (written % entries_per_line != 0 && !is_kept) tx_clean(lines_ + at);
+        return check.sum;
+    }
+
+    void write_record(std::uint64_t entries_sum) {
         const std::uint64_t place = pack(logged(), first_line_);
-        Checksum record{sequence_};
-        record.take(place);
-        record.take(entries.sum);
+        Checksum check{sequence_};
+        check.take(place);
+        check.take(entries_sum);
         put(head_ + record_sequence, sequence_);
         put(head_ + record_place, place);
-        put(head_ + record_entries, entries.sum);
-        put(head_ + record_checksum, record.sum);
+        put(head_ + record_entries, entries_sum);
+        put(head_ + record_checksum, check.sum);
         if (!planted(Fault::commit_record_not_cleaned)) tx_clean(head_);
     }
 
+    // For the planted fault that writes the record first.
+    std::uint64_t sum_of_entries() const {
+        Checksum check{sequence_};
+        for_each_word([&](std::uint64_t* home, std::uint64_t value) {
+            check.take(reinterpret_cast<std::uint64_t>(home));
+            check.take(value);
+        });
+        return check.sum;
+    }
+
     void write_home() {
-        home_lines_.clear();
-        for (std::uint64_t i = 0; i < words_.size(); ++i) {
-            put(home_of(words_[i]), words_[i].value);
-            home_lines_.insert(words_[i].number * 8 / line_bytes);
-        }
-        for (std::uint64_t i = 0; i < home_lines_.size(); ++i) {
-            if (planted(Fault::home_not_cleaned) || (planted(Fault::first_home_line_only_cleaned) && i != 0)) break;
-            tx_clean(reinterpret_cast<const void*>(pool_address + home_lines_[i] * line_bytes));
+        for_each_word([](std::uint64_t* home, std::uint64_t value) { put(home, value); });
+        for (const WriteSet::Line& line : set_) {
+            if (planted(Fault::home_not_cleaned) || (planted(Fault::first_home_line_only_cleaned) && &line != set_.begin())) break;
+            tx_clean(home_of(line, 0));
         }
     }
 
     // The one store that ends the transaction.
     void tx_truncate() {
         if (planted(Fault::truncation_skipped)) return;
-        put(head_ + state, pack(sequence_, ring(first_line_ + lines_of(words_.size()))));
+        put(head_ + state, pack(sequence_, ring(first_line_ + lines_of(word_count_))));
         if (!planted(Fault::truncation_not_cleaned)) tx_clean(head_);
         if (!planted(Fault::no_fence_after_truncation)) tx_fence();
     }
@@ -307,8 +338,8 @@ private:
     std::uint64_t number_ = 0;
 
     // Of the open transaction.
-    WriteSet words_;
-    GranuleSet home_lines_;  // what the commit has to clean
+    WriteSet set_;
+    std::uint64_t word_count_ = 0;  // in the set
     std::uint64_t sequence_ = 0;
     std::uint64_t first_line_ = 0;
 };

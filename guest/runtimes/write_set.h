@@ -10,41 +10,45 @@
 
 namespace durasim {
 
-// A hash table over a list in the order of the first stores. Finding, adding and emptying take constant time: a slot counts
-// only if it carries the current generation.
+// A hash table of lines over a list in the order of the first stores; most accesses go to the line of the one before.
+// Finding, adding and emptying take constant time: a slot counts only if it carries the current generation.
 class WriteSet {
 public:
-    struct Word {
+    static constexpr unsigned words_per_line = 8;
+
+    struct Line {
         std::uint64_t number;  // below 2^40
-        std::uint64_t value;
+        std::uint64_t stored;  // which of its words are in the set, as bits
+        std::uint64_t word[words_per_line];
     };
 
-    // The word of that number, null if it is not in the set.
-    Word* find(std::uint64_t number) {
+    // The line of that number, null if no word of it is in the set.
+    Line* find(std::uint64_t number) {
         if (size_ == 0) return nullptr;
-        if (words_[last_].number == number) return &words_[last_];
+        if (last_->number == number) return last_;
         const std::uint64_t wanted = generation_ << number_bits | number;
         for (std::uint64_t at = hash(number); slots_[at].tag >> number_bits == generation_; at = next(at)) {
-            if (slots_[at].tag == wanted) return &words_[last_ = slots_[at].index];
+            if (slots_[at].tag == wanted) return last_ = &lines_[slots_[at].index];
         }
         return nullptr;
     }
 
-    // Adds a word that is not in the set yet.
-    void add(std::uint64_t number, std::uint64_t value) {
+    // Adds a line that is not in the set yet, without words.
+    Line* add(std::uint64_t number) {
         if (2 * (size_ + 1) > slot_count_) grow();
         insert(number, size_);
-        last_ = size_;
-        words_[size_++] = {number, value};
+        last_ = &lines_[size_++];
+        last_->number = number;
+        last_->stored = 0;
+        return last_;
     }
 
-    std::uint64_t size() const { return size_; }
-    const Word& operator[](std::uint64_t index) const { return words_[index]; }
+    const Line* begin() const { return lines_; }
+    const Line* end() const { return lines_ + size_; }
 
     void clear() {
         if (size_ == 0) return;
         size_ = 0;
-        last_ = 0;
         if (++generation_ == std::uint64_t{1} << (64 - number_bits)) {
             std::memset(slots_, 0, slot_count_ * sizeof *slots_);
             generation_ = 1;
@@ -57,7 +61,7 @@ private:
         std::uint64_t index;
     };
     static constexpr unsigned number_bits = 40;
-    static constexpr std::uint64_t slot_count_first = 256;
+    static constexpr std::uint64_t slot_count_first = 128;
 
     std::uint64_t hash(std::uint64_t number) const { return (number * 0x9E3779B97F4A7C15u >> 32) & (slot_count_ - 1); }
     std::uint64_t next(std::uint64_t at) const { return (at + 1) & (slot_count_ - 1); }
@@ -72,16 +76,16 @@ private:
         slot_count_ = slots_ == nullptr ? slot_count_first : slot_count_ * 2;
         std::free(slots_);
         slots_ = static_cast<Slot*>(std::calloc(slot_count_, sizeof *slots_));
-        words_ = static_cast<Word*>(std::realloc(words_, slot_count_ / 2 * sizeof *words_));
-        if (slots_ == nullptr || words_ == nullptr) fail(exit_runtime, "durasim: out of memory in a transaction");
-        for (std::uint64_t i = 0; i < size_; ++i) insert(words_[i].number, i);
+        lines_ = static_cast<Line*>(std::realloc(lines_, slot_count_ / 2 * sizeof *lines_));
+        if (slots_ == nullptr || lines_ == nullptr) fail(exit_runtime, "durasim: out of memory in a transaction");
+        for (std::uint64_t i = 0; i < size_; ++i) insert(lines_[i].number, i);
     }
 
     Slot* slots_ = nullptr;
-    Word* words_ = nullptr;
+    Line* lines_ = nullptr;
+    Line* last_ = nullptr;  // the line that was looked at last
     std::uint64_t slot_count_ = 0;
     std::uint64_t size_ = 0;
-    std::uint64_t last_ = 0;  // the word that was looked at last
     std::uint64_t generation_ = 1;
 };
 
