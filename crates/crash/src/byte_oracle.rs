@@ -410,6 +410,24 @@ mod tests {
     }
 
     #[test]
+    fn what_a_commit_stores_after_the_image_is_allowed_as_a_whole() {
+        let mut o = oracle();
+        run(&mut o, 1, &[]);
+        o.committing(TxId(1));
+        let mut then = o.clone();
+        assert!(then.awaits(&o) && !is_right(&then, &[(0, 7), (64, 8)]));
+        for write in [word(0, 7), word(64, 8)] {
+            o.store(Some(TxId(1)), write);
+            then.foresee(TxId(1), o.last_store(), &write);
+            then.foresee(TxId(2), o.last_store(), &word(128, 9));
+        }
+        o.acknowledged(TxId(1));
+        assert!(!then.awaits(&o));
+        assert!(is_right(&then, &[]) && is_right(&then, &[(0, 7), (64, 8)]));
+        assert!(!is_right(&then, &[(0, 7)]) && !is_right(&then, &[(128, 9)]));
+    }
+
+    #[test]
     fn an_aborted_transaction_is_unseen_and_bytes_outside_the_range_do_not_count() {
         let mut o = oracle();
         run(&mut o, 1, &[(0, 7)]);
