@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from durasim.errors import refusal
 from durasim.results import CrashResult
-from durasim.scenario import DEFAULT_MACHINE, DEFAULT_SEED, Scenario
+from durasim.scenario import DEFAULT_MACHINE, DEFAULT_SEED, Scenario, workload_info
 
 Points = int | Literal["all"]
 """How many persist events to crash at, spread over the run, or all of them."""
@@ -106,7 +106,7 @@ def _workload_request(scenario: Scenario) -> dict[str, Any]:
 
     ops = DEFAULT_OPS if scenario.ops is None else scenario.ops
     request = dataclasses.replace(scenario, ops=ops).request()
-    program = toolchain.build(scenario.workload or "", scenario.backend, history=True)
+    program = toolchain.build(workload_info(scenario.workload or "").program, scenario.backend, history=True)
     return request | {
         "elf": os.fspath(program),
         "history": True,

@@ -45,12 +45,22 @@ Env = Annotated[
     list[str] | None, typer.Option("--env", metavar="NAME=VALUE", help="Environment of the guest; repeatable.")
 ]
 Designs = Annotated[str, typer.Option("--designs", metavar="A,B", help="Rows of the registry, separated by commas.")]
-Workloads = Annotated[str, typer.Option("--workloads", metavar="X,Y", help="Workloads, separated by commas.")]
+Workloads = Annotated[
+    str,
+    typer.Option("--workloads", metavar="X,Y", help="Workloads, separated by commas; all-SUITE stands for a suite."),
+]
 
 
 def names_of(text: str) -> list[str]:
-    """Splits the value of `--designs` or `--workloads`."""
+    """Splits the value of `--designs`."""
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def workloads_of(text: str) -> list[str]:
+    """Splits the value of `--workloads`, with the members of suites in the place of `all-SUITE`."""
+    from durasim import suites  # noqa: PLC0415 - keeps the start-up of other commands short
+
+    return suites.expand(names_of(text))
 
 
 def pairs_of(arguments: list[str] | None) -> tuple[tuple[str, str], ...]:
