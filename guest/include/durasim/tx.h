@@ -5,7 +5,7 @@
 //     });
 //
 // Everything in the pool is changed through `t`. The backend chosen when the program is built (one of DURASIM_BACKEND_*)
-// decides what happens: markers around plain stores for hardware designs, an undo log in software, and so on.
+// decides what happens: markers around plain stores for hardware designs, an undo or redo log in software, and so on.
 //
 // A body must be re-executable: hardware may abort and repeat it, and rolls back the pool and the registers but no
 // ordinary memory. Assigning to captured variables is fine, `count += 1` on one is not. A body that returns bool takes
@@ -28,14 +28,19 @@
 #include "runtimes/markers.h"
 #elif defined(DURASIM_BACKEND_UNDO_FLUSH) || defined(DURASIM_BACKEND_UNDO_FENCE)
 #include "runtimes/undo.h"
+#elif defined(DURASIM_BACKEND_REDO_FLUSH)
+#include "runtimes/redo.h"
+#elif defined(DURASIM_BACKEND_PLAIN)
+#include "runtimes/plain.h"
 #else
-#error "choose a transaction backend: define DURASIM_BACKEND_MARKERS, _UNDO_FLUSH or _UNDO_FENCE"
+#error "choose a transaction backend: define DURASIM_BACKEND_MARKERS, _UNDO_FLUSH, _UNDO_FENCE, _REDO_FLUSH or _PLAIN"
 #endif
 
 namespace durasim {
 
 // What a backend has to offer; `runtime` is the one instance of it.
 //   name, log_kind             for messages and the pool header
+//   marks                      whether it tells the machine where transactions begin and end
 //   attach(header)             the pool is mapped; called before anything else
 //   format(header, contents)   makes `contents` the header of a fresh pool, all of it or nothing
 //   needs_recovery(), recover()
@@ -118,14 +123,16 @@ inline constinit thread_local TxState tx_state;
     if (tx_state.open) fail(exit_runtime, "durasim: a transaction was begun inside a transaction; transactions do not nest");
     tx_state.abort_requested = false;
     tx_state.retry.start();
-    while (const std::uint64_t cause = durasim_tx_begin()) {
-        tx_state.open = false;
-        if (tx_state.abort_requested) return false;
-        if (Runtime::log_kind != LogKind::none) {
-            fail(exit_runtime, "durasim: the machine aborted a transaction that is kept by software (cause %llu)",
-                 static_cast<unsigned long long>(cause));
+    if constexpr (Runtime::marks) {
+        while (const std::uint64_t cause = durasim_tx_begin()) {
+            tx_state.open = false;
+            if (tx_state.abort_requested) return false;
+            if (Runtime::log_kind != LogKind::none) {
+                fail(exit_runtime, "durasim: the machine aborted a transaction that is kept by software (cause %llu)",
+                     static_cast<unsigned long long>(cause));
+            }
+            tx_state.retry.again(cause);
         }
-        tx_state.retry.again(cause);
     }
     tx_state.open = true;
     runtime.begin();
