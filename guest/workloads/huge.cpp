@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "durasim/random.h"
+#include "structures/untouched.h"
 #include "workloads/harness.h"
 
 namespace {
@@ -276,6 +277,9 @@ std::uint64_t Huge::check(const Pool& pool) {
         for (unsigned w = 0; w < fillings; ++w) whole = whole && line.filling[w] == filling_of(region->seed, i, w);
         if (!whole) DURASIM_VIOLATION("line %llu is torn", static_cast<Long>(i));
         counts += line.count;
+    }
+    if (!durasim::is_untouched(region->line + region->ready, (lines - region->ready) * sizeof(Line))) {
+        DURASIM_VIOLATION("a line that populating has not reached is not empty");
     }
     if (counts % run != 0) DURASIM_VIOLATION("a part of a transaction is in the region");
     if (counts != 0 && region->ready != lines) DURASIM_VIOLATION("there were transactions before all lines were there");

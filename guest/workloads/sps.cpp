@@ -287,6 +287,11 @@ std::uint64_t Sps::check(const Pool& pool) {
             DURASIM_VIOLATION("key %llu is among the places of another team", static_cast<Long>(key));
         }
     }
+    for (std::uint64_t place = array->ready; place < lines_for(length) * pairs_per_line; ++place) {
+        if (array->line[place / pairs_per_line].pair[place % pairs_per_line] != 0) {
+            DURASIM_VIOLATION("place %llu, which populating has not reached, is not empty", static_cast<Long>(place));
+        }
+    }
     const std::uint64_t swaps = teams.check(
         2, [&](std::uint64_t line, std::uint64_t seat) { return array->line[line].by[seat]; },
         [&](std::uint64_t thread, std::uint64_t n, auto&& take) {

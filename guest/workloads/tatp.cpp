@@ -19,6 +19,7 @@
 
 #include "durasim/random.h"
 #include "structures/teams.h"
+#include "structures/untouched.h"
 #include "workloads/harness.h"
 
 namespace {
@@ -331,6 +332,9 @@ std::uint64_t Tatp::check(const Pool& pool) {
                               static_cast<Long>(row.updates()));
         }
     }
+    if (!durasim::is_untouched(database->row + database->ready, (subscribers - database->ready) * sizeof(Subscriber))) {
+        DURASIM_VIOLATION("a row that populating has not reached is not empty");
+    }
     const std::uint64_t entries = entries_of(database);
     if (entries != database->ready) DURASIM_VIOLATION("the index has %llu entries", static_cast<Long>(entries));
     for (std::uint64_t s_id = 1; s_id <= database->ready; ++s_id) {
@@ -338,9 +342,8 @@ std::uint64_t Tatp::check(const Pool& pool) {
             DURASIM_VIOLATION("the index does not lead to subscriber %llu", static_cast<Long>(s_id));
         }
     }
-    // Rows that populating has not reached are zero, as far as anybody knows: they count nothing.
     const std::uint64_t updates = teams.check(
-        1, [&](std::uint64_t row, std::uint64_t seat) { return row < database->ready ? database->row[row].by[seat] : 0; },
+        1, [&](std::uint64_t row, std::uint64_t seat) { return database->row[row].by[seat]; },
         [&](std::uint64_t thread, std::uint64_t n, auto&& take) {
             take(choose(database->seed, teams, subscribers, thread, n) - 1);
         });
