@@ -15,12 +15,14 @@ from durasim.api import (
     machine_schema,
     machine_toml,
     machines,
+    measure_workload,
     run,
+    suite_members,
     workloads,
 )
 from durasim.difference import Difference, diff
 from durasim.errors import ConfigError, DurasimError, GuestFault, HostIoError, InternalError, StuckError
-from durasim.results import CrashFailure, CrashResult, RunResult
+from durasim.results import CrashFailure, CrashResult, RunResult, TxLines, TxProfile
 from durasim.stats import Stat, StatTree
 
 __all__ = [
@@ -36,6 +38,8 @@ __all__ = [
     "Stat",
     "StatTree",
     "StuckError",
+    "TxLines",
+    "TxProfile",
     "__version__",
     "compare",
     "crash",
@@ -45,6 +49,8 @@ __all__ = [
     "machine_schema",
     "machine_toml",
     "machines",
+    "measure_workload",
     "run",
+    "suite_members",
     "workloads",
 ]

@@ -19,7 +19,7 @@ from durasim.campaign import (
     finish_crash,
 )
 from durasim.errors import refusal, unknown_name
-from durasim.results import CrashResult, RunResult
+from durasim.results import CrashResult, RunResult, TxProfile
 from durasim.scenario import (
     DEFAULT_DESIGN,
     DEFAULT_MACHINE,
@@ -35,6 +35,7 @@ from durasim.scenario import (
 if TYPE_CHECKING:
     import polars
 
+    from durasim.suites import Member
     from durasim.toolchain import WorkloadInfo
 
 GuestOutput = Callable[[str, bytes], None]
@@ -274,7 +275,7 @@ def compare(
 
     Args:
         designs: Rows of the registry.
-        workloads: Names of workloads.
+        workloads: Names of workloads; `all-SUITE` stands for those of a suite.
         progress: Takes each result as soon as it is there.
         options: The other arguments of `run`.
 
@@ -294,7 +295,10 @@ def compare_runs(
     **options: Any,
 ) -> list[RunResult]:
     """Gives the results behind `compare`, workload by workload in the given order of the designs."""
-    design_names, workload_names = _distinct("designs", designs), _distinct("workloads", workloads)
+    from durasim import suites  # noqa: PLC0415 - keeps the start-up of other commands short
+
+    design_names = _distinct("designs", designs)
+    workload_names = _distinct("workloads", suites.expand(_distinct("workloads", workloads)))
     # Every name is looked up before the first run, which may take minutes.
     for name in design_names:
         if name not in design_rows():
@@ -319,10 +323,44 @@ def designs() -> list[dict[str, Any]]:
 
 
 def workloads() -> list[WorkloadInfo]:
-    """Gives the workloads with their arguments."""
+    """Gives the programs with their arguments."""
     from durasim import toolchain  # noqa: PLC0415 - keeps the start-up of other commands short
 
     return list(toolchain.workloads())
+
+
+def suite_members() -> list[Member]:
+    """Gives the workloads of all suites: the programs as the papers run them."""
+    from durasim import suites  # noqa: PLC0415 - keeps the start-up of other commands short
+
+    return list(suites.members())
+
+
+def measure_workload(
+    workload: str,
+    *,
+    ops: int | None = None,
+    threads: int = 1,
+    seed: int = DEFAULT_SEED,
+    workload_args: Mapping[str, Any] | None = None,
+) -> TxProfile:
+    """Runs a workload without caches and time, and counts what its transactions write.
+
+    Args:
+        workload: Name of a workload, or of one of a suite.
+        ops: Transactions in the region of interest; the workload's default if None.
+        threads: Threads of the guest.
+        seed: Seed of everything random.
+        workload_args: Arguments of the workload by name.
+
+    Raises:
+        ConfigError: A name is unknown, a value out of range, or the program failed.
+        GuestFault: The program did something that is not possible.
+        ToolchainError: The guest program cannot be built.
+    """
+    scenario = _scenario_of(workload=workload, ops=ops, threads=threads, seed=seed, workload_args=workload_args)
+    scenario = dataclasses.replace(scenario, workload_args=(*scenario.workload_args, ("no-check", "true")))
+    return TxProfile.from_dict(json.loads(_core.profile(json.dumps(scenario.request()), output.discard)))
 
 
 def machines() -> list[dict[str, Any]]:

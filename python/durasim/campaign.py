@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from durasim.errors import refusal
 from durasim.results import CrashResult
-from durasim.scenario import DEFAULT_MACHINE, DEFAULT_SEED, Scenario
+from durasim.scenario import DEFAULT_MACHINE, DEFAULT_SEED, Scenario, workload_info
 
 Points = int | Literal["all"]
 """How many persist events to crash at, spread over the run, or all of them."""
@@ -94,7 +94,7 @@ def crash_request(scenario: Scenario, chosen: CrashOptions) -> dict[str, Any]:
     chosen.check()
     ops = DEFAULT_OPS if scenario.ops is None else scenario.ops
     request = dataclasses.replace(scenario, ops=ops).request()
-    program = toolchain.build(scenario.workload, scenario.backend, history=True)
+    program = toolchain.build(workload_info(scenario.workload).program, scenario.backend, history=True)
     return request | {
         "elf": os.fspath(program),
         "history": True,

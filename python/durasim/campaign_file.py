@@ -13,9 +13,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from durasim import suites
 from durasim.campaign import DEFAULT_FAULTS, DEFAULT_VARIANTS, CrashOptions, crash_request, faults_of
 from durasim.errors import host_io, refusal
-from durasim.scenario import Scenario, design_rows, settings_of, workload_names
+from durasim.scenario import Scenario, design_rows, settings_of, workload_info
 
 MACHINE = "tiny"
 POINTS = 200
@@ -100,19 +101,33 @@ def read(path: str) -> CampaignFile:
         ConfigError: It is no TOML, or not of the form of a campaign.
         HostIoError: It cannot be read.
     """
-    import jsonschema  # noqa: PLC0415 - keeps the start-up of other commands short
+    tables = _read_toml(Path(path))
+    _validate(tables, _schema(), "")
+    for name in tables.get("controls", []):
+        controls = _read_toml(Path(path).parent / name)
+        only = {"type": "object", "required": ["control"], "additionalProperties": False}
+        of_controls = {"control": _schema()["properties"]["control"]}
+        _validate(controls, only | {"properties": of_controls, "$defs": _schema()["$defs"]}, f"{name}: ")
+        tables["control"] = [*tables.get("control", []), *controls["control"]]
+    return CampaignFile(tables["name"], tables.get("marks", False), tuple(tables.get("planted", ())), tables)
 
+
+def _read_toml(path: Path) -> dict[str, Any]:
     try:
-        tables = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise host_io(path, error) from None
+        raise host_io(str(path), error) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise refusal("campaign", f"'{path}' is not TOML: {error}") from None
-    problem = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(_schema()).iter_errors(tables))
+
+
+def _validate(tables: Mapping[str, Any], schema: Mapping[str, Any], where: str) -> None:
+    import jsonschema  # noqa: PLC0415 - keeps the start-up of other commands short
+
+    problem = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(schema).iter_errors(tables))
     if problem is not None:
         place = ".".join(str(part) for part in problem.absolute_path) or "campaign"
-        raise refusal(place, problem.message)
-    return CampaignFile(tables["name"], tables.get("marks", False), tuple(tables.get("planted", ())), tables)
+        raise refusal(place, where + problem.message)
 
 
 @cache
@@ -142,19 +157,22 @@ def _args(*tables: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 def _sweep(table: Mapping[str, Any], round_number: int) -> Iterator[Unit]:
-    rows, names = _rows(table["designs"]), table["workloads"]
-    workloads = workload_names() if "all" in names else names
+    rows, workloads = _rows(table["designs"]), suites.expand(table["workloads"])
+    is_small = table.get("small", False)
     seeds = [1 + ROUND_SEEDS * round_number + n for n in range(table.get("seeds", 1))]
     for row, workload, threads, seed in itertools.product(rows, workloads, table.get("threads", [1]), seeds):
+        sizes = dict(workload_info(workload).small) if is_small else {"ops": OPS}
+        ops = table.get("ops", sizes.pop("ops"))
+        own = table.get("workload_args", {}).get(workload, {})
         scenario = Scenario(
             design=row,
             workload=workload,
             machine=table.get("machine", MACHINE),
-            ops=table.get("ops", OPS),
+            ops=int(ops),
             threads=threads,
             seed=seed,
             settings=settings_of({**table.get("set", {}), **table.get("design_set", {}).get(row, {})}),
-            workload_args=_args(table.get("args", {}), table.get("design_args", {}).get(row, {})),
+            workload_args=_args(sizes, table.get("args", {}), own, table.get("design_args", {}).get(row, {})),
         )
         tolerated = design_rows().get(row, {"domains": [None]})["domains"]
         for domain in tolerated if table.get("domains") == "all" else [None]:

@@ -12,7 +12,7 @@ from durasim import api, documents, options, output, render
 from durasim.campaign import DEFAULT_POINTS, DEFAULT_VARIANTS, FAULTS, CrashOptions, faults_of, points_of
 from durasim.difference import diff as difference_of
 from durasim.errors import refusal
-from durasim.results import RunResult
+from durasim.results import RunResult, TxProfile
 from durasim.scenario import DEFAULT_DESIGN, DEFAULT_MACHINE, DEFAULT_SEED, Scenario
 from durasim.shell import EXIT_NEGATIVE, Program
 
@@ -122,7 +122,7 @@ def compare(
 ) -> None:
     """Run every workload under every design and print one table."""
     _check_json(json)
-    design_names, workload_names = options.names_of(designs), options.names_of(workloads)
+    design_names, workload_names = options.names_of(designs), options.workloads_of(workloads)
     with render.progress_bar() as bar:
         task = bar.add_task("running", total=len(design_names) * len(workload_names))
         results = api.compare_runs(
@@ -283,10 +283,29 @@ def designs(json: options.JsonFile = None) -> None:
 
 
 @app.command()
-def workloads(json: options.JsonFile = None) -> None:
-    """List the guest workloads and their arguments."""
-    known = api.workloads()
-    _finish(json, documents.workload_rows(known), render.workloads_table(known))
+def workloads(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Workloads to list; all-SUITE stands for a suite.")
+    ] = None,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Run each one, and say what its transactions write.")
+    ] = False,
+    ops: Annotated[
+        int | None, typer.Option("--ops", help="Transactions that --measure runs, instead of each one's own number.")
+    ] = None,
+    json: options.JsonFile = None,
+) -> None:
+    """List the guest workloads and their arguments, and those of the papers' suites."""
+    _check_json(json)
+    if ops is not None and not measure:
+        raise refusal("ops", "says how long --measure runs")
+    entries = documents.workload_entries(names)
+    profiles: dict[str, TxProfile] = {}
+    if measure:
+        with render.progress_bar() as bar:
+            for entry in bar.track(entries, description="measuring"):
+                profiles[entry.info.name] = api.measure_workload(entry.info.name, ops=ops, threads=entry.threads)
+    _finish(json, documents.workload_rows(entries, profiles), render.workloads_table(entries, profiles))
 
 
 @app.command()

@@ -38,12 +38,22 @@ WorkloadArgs = Annotated[
     list[str] | None, typer.Option("--arg", metavar="NAME=VALUE", help="Argument of the workload; repeatable.")
 ]
 Designs = Annotated[str, typer.Option("--designs", metavar="A,B", help="Rows of the registry, separated by commas.")]
-Workloads = Annotated[str, typer.Option("--workloads", metavar="X,Y", help="Workloads, separated by commas.")]
+Workloads = Annotated[
+    str,
+    typer.Option("--workloads", metavar="X,Y", help="Workloads, separated by commas; all-SUITE stands for a suite."),
+]
 
 
 def names_of(text: str) -> list[str]:
-    """Splits the value of `--designs` or `--workloads`."""
+    """Splits the value of `--designs`."""
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def workloads_of(text: str) -> list[str]:
+    """Splits the value of `--workloads`, with the members of suites in the place of `all-SUITE`."""
+    from durasim import suites  # noqa: PLC0415 - keeps the start-up of other commands short
+
+    return suites.expand(names_of(text))
 
 
 def pairs_of(arguments: list[str] | None) -> tuple[tuple[str, str], ...]:

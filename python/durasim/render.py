@@ -12,12 +12,12 @@ from rich.text import Text
 
 from durasim.difference import Difference
 from durasim.output import write_stdout
-from durasim.results import CrashResult, RunResult
+from durasim.results import CrashResult, RunResult, TxProfile
 from durasim.scenario import DEFAULT_DESIGN
 from durasim.timeline import timeline_text
 
 if TYPE_CHECKING:
-    from durasim.toolchain import WorkloadInfo
+    from durasim.suites import Member
 
 # Wide enough for every table; a terminal tells its own width.
 _WIDTH_OF_PIPES = 160
@@ -209,17 +209,43 @@ def difference_table(difference: Difference) -> Table:
     return table
 
 
-def workloads_table(workloads: Sequence[WorkloadInfo]) -> Table:
-    """Gives the workloads, each with its arguments and their defaults."""
+def workloads_table(entries: Sequence[Member], profiles: Mapping[str, TxProfile]) -> Table:
+    """Gives the workloads, each with its arguments and their defaults, or with what was measured."""
+    if profiles:
+        return _profiles_table(entries, profiles)
     table = Table(title="workloads")
     for name in ("name", "argument", "default", "description"):
         table.add_column(name)
-    for workload in workloads:
+    for entry in entries:
+        info = entry.info
         table.add_section()
-        table.add_row(workload.name, "", "", workload.description, style="bold")
-        for argument in workload.arguments:
-            if "run" in argument.commands:
-                table.add_row("", argument.name, _cell(argument.default), argument.help)
+        table.add_row(info.name, "", "", info.description, style="bold")
+        if entry.suite is None:
+            shown = [argument for argument in info.arguments if "run" in argument.commands]
+        else:
+            table.add_row("", "", "", f"{info.program} as in {entry.source}, {entry.threads} threads")
+            shown = [argument for argument in info.arguments if argument.name in info.given]
+        for argument in shown:
+            table.add_row("", argument.name, _cell(argument.default), argument.help)
+    return table
+
+
+def _profiles_table(entries: Sequence[Member], profiles: Mapping[str, TxProfile]) -> Table:
+    table = Table(title="what transactions write")
+    table.add_column("name")
+    for name in ("threads", "lines min", "avg", "max", "published", "footprint MiB", "instructions per tx"):
+        table.add_column(name, justify="right")
+    for entry in entries:
+        profile, published = profiles[entry.info.name], entry.published_tx_lines
+        lines = profile.tx_lines
+        table.add_row(
+            entry.info.name,
+            str(entry.threads),
+            *(("-", "-", "-") if lines is None else (str(lines.min), f"{lines.avg:.1f}", str(lines.max))),
+            " to ".join(str(number) for number in published) if isinstance(published, list) else str(published or "-"),
+            f"{profile.footprint_bytes / 2**20:.2f}",
+            "-" if profile.instructions_per_tx is None else f"{profile.instructions_per_tx:,.0f}",
+        )
     return table
 
 

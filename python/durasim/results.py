@@ -51,6 +51,38 @@ class Region(Document):
 
 
 @dataclass(frozen=True, slots=True)
+class TxLines(Document):
+    """Lines of persistent memory that a transaction writes, each counted once.
+
+    Attributes:
+        min: Of the smallest transaction.
+        avg: The arithmetic mean.
+        max: Of the largest transaction.
+    """
+
+    min: int
+    avg: float
+    max: int
+
+
+@dataclass(frozen=True, slots=True)
+class TxProfile(Document):
+    """What the region of interest of a workload does with persistent memory, whatever the machine.
+
+    Attributes:
+        transactions: Transactions that began and committed inside the region.
+        tx_lines: How many lines they write; None if there are no transactions.
+        footprint_bytes: Lines of the pool's data that the program has used up to the region's end, in bytes.
+        instructions_per_tx: Instructions of the region for each transaction, with what lies between transactions.
+    """
+
+    transactions: int
+    tx_lines: TxLines | None
+    footprint_bytes: int
+    instructions_per_tx: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class PmemWriteBytes(Document):
     """Bytes that the persistent memory's media accepted in the region of interest, by cause.
 

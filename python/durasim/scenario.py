@@ -36,7 +36,7 @@ class Scenario:
 
     Attributes:
         design: Row of the registry.
-        workload: Name of a workload; exactly one of it and `elf` is given.
+        workload: Name of a workload, or of one of a suite; exactly one of it and `elf` is given.
         machine: Preset, or path of a machine file.
         ops: Operations in the region of interest; None takes the workload's default.
         threads: Threads of the guest.
@@ -182,11 +182,12 @@ class Scenario:
     def _workload_request(self) -> dict[str, Any]:
         from durasim import toolchain  # noqa: PLC0415 - keeps the start-up of other commands short
 
-        elf = toolchain.build(self.workload or "", self.backend)
+        info = workload_info(self.workload or "")
+        elf = toolchain.build(info.program, self.backend)
         ops = self.arguments()["ops"].default if self.ops is None else self.ops
         return {
             "elf": os.fspath(elf),
-            "elf_name": self.workload,
+            "elf_name": info.program,
             "workload": self.workload,
             "ops": ops,
             "args": self.guest_command("run", int(ops)),
@@ -212,7 +213,8 @@ class Scenario:
         arguments = self.arguments()
         own = {"ops": ops, "seed": self.seed, "threads": self.threads}
         words = [command]
-        for name, value in (*own.items(), *self.workload_args):
+        given = dict(workload_info(self.workload or "").given)
+        for name, value in (given | own | dict(self.workload_args)).items():
             argument = arguments[name]
             if command not in argument.commands or (argument.type == "flag" and value != "true"):
                 continue
@@ -237,22 +239,17 @@ def machine_names() -> list[str]:
     return list(machine_rows())
 
 
-def workload_names() -> list[str]:
-    """Gives the names of all workloads."""
-    from durasim import toolchain  # noqa: PLC0415 - keeps the start-up of other commands short
-
-    return [info.name for info in toolchain.workloads()]
-
-
 def workload_info(name: str) -> WorkloadInfo:
-    """Gives the description of the workload `name`.
+    """Gives the description of the workload `name`, which may be one of a suite.
 
     Raises:
         ConfigError: There is none of that name.
     """
-    from durasim import toolchain  # noqa: PLC0415 - keeps the start-up of other commands short
+    from durasim import suites, toolchain  # noqa: PLC0415 - keeps the start-up of other commands short
 
     infos = {info.name: info for info in toolchain.workloads()}
+    if name not in infos:
+        infos |= {member.info.name: member.info for member in suites.members()}
     if name not in infos:
         raise unknown_name("workload", name, infos)
     return infos[name]

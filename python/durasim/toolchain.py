@@ -22,7 +22,7 @@ import threading
 import tomllib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TypeVar
@@ -85,7 +85,8 @@ PLANTED_ARGUMENT = Argument(
 class WorkloadInfo:
     """A workload, as the first line of its source and its table of arguments describe it.
 
-    ``small`` are arguments of a run so short that power can fail at each of its events.
+    ``small`` are arguments of a run so short that power can fail at each of its events. A workload of a suite has a
+    name of its own and the arguments ``given`` to ``program`` instead of that one's defaults.
     """
 
     name: str
@@ -93,6 +94,12 @@ class WorkloadInfo:
     source: Path
     arguments: tuple[Argument, ...]
     small: dict[str, int | str]
+    given: dict[str, int | str] = field(default_factory=dict)
+
+    @property
+    def program(self) -> str:
+        """The name of the program."""
+        return self.source.stem
 
 
 @dataclass(frozen=True)
@@ -176,7 +183,7 @@ def backends() -> list[BackendInfo]:
     """All transaction runtimes, by name."""
     found = []
     for path in sorted((guest_folder() / "runtimes").glob("*.toml")):
-        table = _read_toml(path)
+        table = read_toml(path)
         try:
             found.append(BackendInfo(path.stem, str(table["summary"]), str(table["define"]), _read_arguments(path)))
         except KeyError as key:
@@ -268,9 +275,13 @@ def build(
     return _build("-".join([work.name, back.name, *chosen]), work.source, header, defines, progress)
 
 
-def build_all(progress: Progress | None = None) -> dict[tuple[str, str], Path]:
-    """Builds every workload with every transaction runtime. Returns the executables by (workload, backend)."""
-    pairs = [(work.name, back.name) for work in workloads() for back in backends()]
+def build_all(progress: Progress | None = None, only: Sequence[str] = ()) -> dict[tuple[str, str], Path]:
+    """Builds every workload, or those named, with every transaction runtime.
+
+    Returns the executables by (workload, backend).
+    """
+    names = only or [work.name for work in workloads()]
+    pairs = [(name, back.name) for name in names for back in backends()]
     with ThreadPoolExecutor(max_workers=PARALLEL_BUILDS) as pool:
         programs = pool.map(lambda pair: build(pair[0], pair[1], progress), pairs)
         return dict(zip(pairs, programs, strict=True))
@@ -392,7 +403,7 @@ def _read_workload(source: Path, shared: tuple[Argument, ...]) -> WorkloadInfo:
 
 
 def _read_small(path: Path, arguments: tuple[Argument, ...]) -> dict[str, int | str]:
-    small = _read_toml(path).get("small")
+    small = read_toml(path).get("small")
     if not isinstance(small, dict) or not {"ops", "populate"} <= small.keys():
         raise ToolchainError(f"{path}: a table [small] with ops and populate is needed")
     unknown = small.keys() - {argument.name for argument in arguments}
@@ -401,7 +412,8 @@ def _read_small(path: Path, arguments: tuple[Argument, ...]) -> dict[str, int | 
     return small
 
 
-def _read_toml(path: Path) -> dict[str, object]:
+def read_toml(path: Path) -> dict[str, object]:
+    """Reads one of the tables beside the sources. Raises ToolchainError."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError) as error:
@@ -409,7 +421,7 @@ def _read_toml(path: Path) -> dict[str, object]:
 
 
 def _read_arguments(path: Path) -> tuple[Argument, ...]:
-    rows = _read_toml(path).get("argument", [])
+    rows = read_toml(path).get("argument", [])
     if not isinstance(rows, list):
         raise ToolchainError(f"{path}: arguments are written as [[argument]] tables")
     return tuple(_read_argument(path, row) for row in rows)

@@ -47,3 +47,29 @@ def test_a_preset_can_be_shown_and_used_again(program, tmp_path):
 
 def test_machine_files_have_a_schema():
     assert ds.machine_schema()["type"] == "object"
+
+
+def test_the_command_measures(program, conforms):
+    names = ["array-swap", "hercules-array-swap"]
+    result = program("workloads", *names, "--measure", "--ops", "40", "--json", "-")
+    assert result.returncode == 0, result.stderr
+    rows = json.loads(result.stdout)
+    conforms("workloads", rows)
+    assert [row["name"] for row in rows] == names
+    assert all(row["transactions"] == 40 for row in rows)
+    assert "lines min" in program("workloads", "array-swap", "--measure", "--ops", "40").stdout
+
+
+def test_what_the_command_refuses(program):
+    for words, said in ((["--ops", "3"], "--measure"), (["nonsense"], "nonsense")):
+        result = program("workloads", *words)
+        assert result.returncode == 2
+        assert said in result.stderr
+
+
+def test_a_suite_is_named_as_a_whole(program):
+    rows = json.loads(program("workloads", "all-hercules", "--json", "-").stdout)
+    assert [row["name"] for row in rows] == [
+        member.info.name for member in ds.suite_members() if member.suite == "hercules"
+    ]
+    assert all(row["suite"] == "hercules" and row["program"] != row["name"] for row in rows)

@@ -15,6 +15,7 @@ import pytest
 from referencing import Registry, Resource
 
 import durasim as ds
+from durasim.campaign_file import read
 
 ROOT = Path(__file__).resolve().parents[2]
 SWEEP = """
@@ -67,6 +68,35 @@ def test_the_quick_campaign_is_green():
     rows = {row["design"] for row in document["rows"]}
     assert rows == {row["name"] for row in ds.designs() if not row["control"]}
     assert [c["name"] for c in document["controls"] if c["found"] != c["expects"]] == []
+
+
+def test_sizes_of_workloads_come_from_their_tables(file):
+    """What a sweep says for one workload goes before what it says for all, and that before the workload's [small]."""
+    sweep = """
+[[sweep]]
+designs = ["tc"]
+workloads = ["all-hercules", "btree"]
+small = true
+args = { populate = 7 }
+workload_args = { btree = { node-bytes = 128 } }
+"""
+    units = {unit.scenario.workload: unit.scenario for unit in read(file(sweep)).units()}
+    assert units.keys() == {"btree"} | {m.info.name for m in ds.suite_members() if m.suite == "hercules"}
+    assert dict(units["hercules-btree"].workload_args) == {"populate": "7", "node-bytes": "64"}
+    assert dict(units["btree"].workload_args) == {"populate": "7", "node-bytes": "128"}
+    assert units["btree"].ops == 24
+
+
+def test_controls_of_several_campaigns_lie_in_one_file(file, tmp_path):
+    (tmp_path / "shared.toml").write_text(CONTROL)
+    path = file(SWEEP, 'name = "test"\ncontrols = ["shared.toml"]\n')
+    assert [unit.control.name for unit in read(path).units() if unit.control is not None] == ["opt"]
+    (tmp_path / "shared.toml").write_text(SWEEP)
+    with pytest.raises(ds.ConfigError, match=r"shared\.toml"):
+        read(path)
+    (tmp_path / "shared.toml").unlink()
+    with pytest.raises(ds.HostIoError, match=r"shared\.toml"):
+        read(path)
 
 
 def test_a_control_that_passes_makes_it_red(file):
@@ -139,8 +169,10 @@ def verdicts_or_none(read):
 def test_time_decides_how_many_rounds_there_are(file):
     document = ds.crash_campaign(file(SWEEP + CONTROL), seconds=0.001)
     assert document["units"] == 1, "controls are always run"
-    document = ds.crash_campaign(file(SWEEP), seconds=3)
-    assert document["units"] > 12, "seeds go on"
+    one = SWEEP.replace('"tc", "swl-eadr"', '"tc"').replace("threads = [1, 2]\nseeds = 3\n", "")
+    assert ds.crash_campaign(file(one))["units"] == 1
+    document = ds.crash_campaign(file(one), seconds=3)
+    assert document["units"] > 1, "seeds go on"
     assert document["red"] == []
 
 

@@ -227,8 +227,32 @@ void full_pool(Pool&) {
     durasim::tx([&](Tx& t) { t.allocate(1 << 30); });
 }
 
-void large_free(Pool&) {
-    durasim::tx([&](Tx& t) { t.free(t.allocate(10000), 10000); });
+// Blocks of any number of lines are found again, whole or in parts.
+void large_blocks(Pool& pool) {
+    char* blocks[3] = {};
+    durasim::tx([&](Tx& t) {
+        for (char*& block : blocks) block = static_cast<char*>(t.allocate(40000));
+    });
+    const std::uint64_t used = pool.data()->used_bytes;
+    durasim::tx([&](Tx& t) {
+        t.free(blocks[1], 40000);
+        t.free(blocks[2], 40000);
+    });
+    void* parts[3] = {};
+    durasim::tx([&](Tx& t) {
+        parts[0] = t.allocate(40000);  // the last one given back fits
+        parts[1] = t.allocate(10000);  // the end of the other
+        parts[2] = t.allocate(39000);  // fits nowhere
+    });
+    REQUIRE(parts[0] == blocks[2]);
+    REQUIRE(parts[1] == blocks[1] + 40000 - durasim::block_bytes(10000));
+    REQUIRE(pool.data()->used_bytes == used + durasim::block_bytes(39000));
+    durasim::Audit audit(pool);
+    REQUIRE(audit.problem() == nullptr);
+    REQUIRE(audit.claim(blocks[0], 40000) && audit.claim(parts[0], 40000) && audit.claim(parts[1], 10000));
+    REQUIRE(audit.claim(parts[2], 39000));
+    REQUIRE(!audit.claim(blocks[1], 20000));
+    REQUIRE(audit.lines_leaked() == 0);
 }
 
 void full_log(Pool&) {
@@ -244,7 +268,7 @@ constexpr struct {
     void (*run)(Pool&);
 } cases[] = {
     {"values", values},       {"take-back", take_back},   {"allocator", allocator}, {"granules", granules},
-    {"locks", locks},         {"barriers", barriers},     {"arenas", arenas},       {"nested", nested},       {"full-pool", full_pool},   {"large-free", large_free},
+    {"locks", locks},         {"barriers", barriers},     {"arenas", arenas},       {"nested", nested},       {"full-pool", full_pool},   {"large-blocks", large_blocks},
     {"full-log", full_log},   {"second-pool", second_pool},
 };
 

@@ -37,7 +37,7 @@ DOMAINS = {"undo-flush": "adr", "undo-fence": "eadr"}
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("case", ["values", "allocator", "granules", "locks", "barriers", "arenas"])
+@pytest.mark.parametrize("case", ["values", "allocator", "large-blocks", "granules", "locks", "barriers", "arenas"])
 def test_api(native: NativeBuild, tmp_path: Path, backend: str, case: str) -> None:
     assert execute([native("api_test", backend), tmp_path / "pool", case]) == Outcome(0, "ok\n")
 
@@ -54,7 +54,6 @@ def test_taking_a_transaction_back(native: NativeBuild, tmp_path: Path, backend:
         ("markers", "nested", 70, "do not nest"),
         ("undo-flush", "nested", 70, "do not nest"),
         ("undo-flush", "full-pool", 70, "the pool is full"),
-        ("undo-flush", "large-free", 70, "cannot be freed"),
         ("undo-fence", "full-log", 70, "the undo log is full"),
         ("markers", "second-pool", 2, "one pool only"),
     ],
@@ -227,9 +226,10 @@ def test_check_sees_damage(native: NativeBuild, tmp_path: Path, workload: str) -
         if outcome.code == 0:
             silent.append(offset)
         pool.write_bytes(whole)
-    # Words that mean nothing: padding, keys beyond a node's count, room behind a node.
+    # Words that mean nothing: padding, keys beyond a node's count, room behind a node, what is left in free blocks.
     live = {offset for offset in range(4096, 4096 + used, 8) if whole[offset : offset + 8] != bytes(8)}
-    assert len(live & set(silent)) <= len(live) // 3, sorted(live & set(silent))
+    meaningless = 2 / 3 if workload == "allocator" else 1 / 3
+    assert len(live & set(silent)) <= meaningless * len(live), sorted(live & set(silent))
     assert 4096 not in silent and 4104 not in silent
 
 
@@ -461,7 +461,7 @@ def test_risc_v_same_bytes_as_host(native: NativeBuild, tmp_path: Path) -> None:
         assert here.read_bytes() == there.read_bytes()
 
 
-@pytest.mark.parametrize("case", ["values", "allocator", "granules", "locks", "barriers", "arenas"])
+@pytest.mark.parametrize("case", ["values", "allocator", "large-blocks", "granules", "locks", "barriers", "arenas"])
 def test_risc_v_api(tmp_path: Path, case: str) -> None:
     if QEMU is None:
         pytest.skip("skipped: there is no qemu-riscv64")

@@ -11,6 +11,7 @@ mod memory;
 mod tags;
 mod threads;
 mod watch;
+mod write_sets;
 
 use crate::MachineConfig;
 use crate::machine::{PoolContents, Program, process_config};
@@ -24,6 +25,8 @@ pub use loaded::LoadedProgram;
 use memory::Flat;
 use threads::{Next, RunQueue};
 use watch::{Unwatched, Watch};
+pub(crate) use write_sets::profile;
+pub use write_sets::{TxLines, TxProfile};
 
 /// Instructions between two looks at whether the program is to be stopped.
 const LOOK_PERIOD: u64 = 1 << 20;

@@ -24,11 +24,11 @@ mod turns;
 
 pub use config::{CacheConfig, Inclusion, InterconnectConfig, MachineConfig, PersistBufferConfig, Topology};
 pub use durasim_guest::{Output, PmemPool, Stream};
-pub use functional::{FunctionalEnding, LoadedProgram, run_functionally};
+pub use functional::{FunctionalEnding, LoadedProgram, TxLines, TxProfile, run_functionally};
 pub use machine::{Captured, Ending, Machine, PoolContents, Program, memory_map, read_elf};
 pub use request::{Prepared, RunRequest, prepare};
 pub use result::{Bytes, Host, Region, RunResult};
-pub use run::run;
+pub use run::{profile, run};
 pub use session::Session;
 pub use snapshot::{About, Snapshot};
 pub use system::{

@@ -4,7 +4,7 @@ use crate::machine::Ending;
 use crate::request::{Prepared, RunRequest, configuration, exit_code, prepare, save_pool};
 use crate::result::{Bytes, Host, Region, RunResult};
 use crate::session::Session;
-use crate::{FunctionalEnding, run_functionally};
+use crate::{FunctionalEnding, TxProfile, run_functionally};
 use durasim_design::Row;
 use durasim_guest::Output;
 use durasim_types::{ConfigError, Error};
@@ -30,6 +30,14 @@ pub fn run(request: &RunRequest, registry: &[Row], output: &mut dyn Output) -> R
         ending = session.run(None, request.max_instructions, output)?;
     }
     session.finish(&ending)
+}
+
+/// Runs a request functionally to its end, and says what its transactions write, whatever the design.
+///
+/// # Errors
+/// What is refused before the first instruction, faults of the guest, and a program that fails.
+pub fn profile(request: &RunRequest, registry: &[Row], output: &mut dyn Output) -> Result<TxProfile, Error> {
+    crate::functional::profile(&prepare(request, registry)?, output)
 }
 
 fn run_flat(request: &RunRequest, prepared: &Prepared, output: &mut dyn Output) -> Result<RunResult, Error> {

@@ -9,12 +9,14 @@ use durasim_machine::RunRequest;
 use durasim_types::{ConfigError, Error};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::sync::atomic::Ordering;
 
 /// Adds the functions to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run, module)?)?;
+    module.add_function(wrap_pyfunction!(profile, module)?)?;
     module.add_function(wrap_pyfunction!(crash, module)?)
 }
 
@@ -38,18 +40,30 @@ impl Output for Forward<'_, '_> {
 #[pyfunction]
 fn run(py: Python<'_>, request: &str, output: &Bound<'_, PyAny>) -> PyResult<String> {
     let request: RunRequest = parse(py, request)?;
-    let result = supervise(
-        py,
-        |line| durasim_machine::run(&request, ROWS, &mut Forward(line)),
-        |py, (stream, bytes): Written| {
-            let name = match stream {
-                Stream::Stdout => "stdout",
-                Stream::Stderr => "stderr",
-            };
-            output.call1((name, PyBytes::new(py, &bytes)))?;
-            Ok(true)
-        },
-    )?;
+    watched(py, output, |line| durasim_machine::run(&request, ROWS, &mut Forward(line)))
+}
+
+/// What the transactions of a program write. `output` as for `run`.
+#[pyfunction]
+fn profile(py: Python<'_>, request: &str, output: &Bound<'_, PyAny>) -> PyResult<String> {
+    let request: RunRequest = parse(py, request)?;
+    watched(py, output, |line| durasim_machine::profile(&request, ROWS, &mut Forward(line)))
+}
+
+/// Does the work while `output` is told what the guest writes; gives its result as JSON.
+fn watched<T: Serialize + Send>(
+    py: Python<'_>,
+    output: &Bound<'_, PyAny>,
+    work: impl FnOnce(&Line<'_, Written>) -> Result<T, Error> + Send,
+) -> PyResult<String> {
+    let result = supervise(py, work, |py, (stream, bytes): Written| {
+        let name = match stream {
+            Stream::Stdout => "stdout",
+            Stream::Stderr => "stderr",
+        };
+        output.call1((name, PyBytes::new(py, &bytes)))?;
+        Ok(true)
+    })?;
     let result = result.map_err(|error| to_python(py, &error))?;
     Ok(serde_json::to_string(&result).expect("a result is plain data"))
 }

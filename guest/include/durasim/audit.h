@@ -53,6 +53,15 @@ private:
                 block = *reinterpret_cast<const std::uint64_t*>(block);
             }
         }
+        for (std::uint64_t block = arena->free_large; block != 0;) {
+            const auto* large = reinterpret_cast<const FreeLargeBlock*>(block);
+            if (block % line_bytes != 0 || arena_of(large) != number || !pool_.holds(large, sizeof *large) ||
+                large->size_bytes <= small_block_bytes_max || large->size_bytes % line_bytes != 0 || !claim_in(number, large, large->size_bytes)) {
+                problem_ = "the free list of large blocks holds a block twice or one that does not exist";
+                return;
+            }
+            block = large->next;
+        }
     }
 
     std::uint64_t arena_of(const void* block) const {

@@ -64,10 +64,17 @@ inline constexpr std::uint64_t small_block_bytes_max = line_bytes << (block_clas
 struct alignas(64) ArenaHeader {
     std::uint64_t root;        // in the first arena: address of the program's root object, 0 if there is none
     std::uint64_t used_bytes;  // how much of the arena is in use, this header included; 0 means only this header
-    std::uint64_t unused[6];
+    std::uint64_t free_large;  // the first free block that is not small
+    std::uint64_t unused[5];
     std::uint64_t free_blocks[block_classes];  // per class the first free block; a free block starts with the next one
 };
 static_assert(sizeof(ArenaHeader) == 2 * line_bytes);
+
+// How a free block that is not small begins.
+struct FreeLargeBlock {
+    std::uint64_t next;        // 0 for the last
+    std::uint64_t size_bytes;  // a multiple of line_bytes, above small_block_bytes_max
+};
 
 }  // namespace durasim
 

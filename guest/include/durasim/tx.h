@@ -77,14 +77,17 @@ public:
     }
 
     // A block of at least `size_bytes` that starts on a line and shares no line with another block; its content is
-    // arbitrary. Given back if the transaction does not commit. Blocks above small_block_bytes_max stay for good.
-    // The caller holds the lock that the arena belongs to.
+    // arbitrary. Given back if the transaction does not commit (durasim/allocator.h). The caller holds the lock that the
+    // arena belongs to.
     void* allocate(std::uint64_t size_bytes, std::uint64_t arena = 0);
 
     // Gives back a block that was allocated with this size from this arena.
     void free(void* block, std::uint64_t size_bytes, std::uint64_t arena = 0);
 
 private:
+    // A free block of that many bytes, or null.
+    void* allocate_large(ArenaHeader& arena, std::uint64_t need_bytes);
+
     template <class T>
     static void check_type() {
         static_assert(std::is_trivially_copyable_v<T> && (sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8),
@@ -166,65 +169,8 @@ bool tx(Body&& body) {
     return detail::run_transaction(call, context);
 }
 
-namespace detail {
-
-// The class of a small block, which has line_bytes << class bytes.
-inline unsigned block_class(std::uint64_t size_bytes) {
-    unsigned c = 0;
-    while ((line_bytes << c) < size_bytes) ++c;
-    return c;
-}
-
-}  // namespace detail
-
-// What a block of this size takes from the pool.
-inline std::uint64_t block_bytes(std::uint64_t size_bytes) {
-    if (size_bytes > small_block_bytes_max) return (size_bytes + line_bytes - 1) / line_bytes * line_bytes;
-    return line_bytes << detail::block_class(size_bytes);
-}
-
-namespace detail {
-
-inline ArenaHeader* arena_of(const PoolHeader* pool, std::uint64_t number) {
-    return reinterpret_cast<ArenaHeader*>(pool_address + pool->data_offset + number * pool->arena_bytes());
-}
-
-}  // namespace detail
-
-inline void* Tx::allocate(std::uint64_t size_bytes, std::uint64_t arena) {
-    auto* pool = reinterpret_cast<const PoolHeader*>(pool_address);
-    ArenaHeader* data = detail::arena_of(pool, arena);
-    if (size_bytes <= small_block_bytes_max) {
-        std::uint64_t& first = data->free_blocks[detail::block_class(size_bytes)];
-        if (const std::uint64_t block = read(first)) {
-            write(first, read(*reinterpret_cast<std::uint64_t*>(block)));
-            return reinterpret_cast<void*>(block);
-        }
-    }
-    std::uint64_t used = read(data->used_bytes);
-    if (used == 0) used = sizeof(ArenaHeader);
-    const std::uint64_t need = block_bytes(size_bytes), arena_bytes = pool->arena_bytes();
-    if (need > arena_bytes - used) {
-        fail(exit_runtime,
-             "durasim: the pool is full: %llu of %llu bytes of its arena %llu are in use and a block of %llu is wanted; make it larger",
-             static_cast<unsigned long long>(used), static_cast<unsigned long long>(arena_bytes),
-             static_cast<unsigned long long>(arena), static_cast<unsigned long long>(need));
-    }
-    write(data->used_bytes, used + need);
-    return reinterpret_cast<char*>(data) + used;
-}
-
-inline void Tx::free(void* block, std::uint64_t size_bytes, std::uint64_t arena) {
-    if (size_bytes > small_block_bytes_max) {
-        fail(exit_runtime, "durasim: a block of %llu bytes cannot be freed; only blocks of up to %llu bytes can",
-             static_cast<unsigned long long>(size_bytes), static_cast<unsigned long long>(small_block_bytes_max));
-    }
-    ArenaHeader* data = detail::arena_of(reinterpret_cast<const PoolHeader*>(pool_address), arena);
-    std::uint64_t& first = data->free_blocks[detail::block_class(size_bytes)];
-    write(*static_cast<std::uint64_t*>(block), read(first));
-    write(first, reinterpret_cast<std::uint64_t>(block));
-}
-
 }  // namespace durasim
+
+#include "durasim/allocator.h"
 
 #endif

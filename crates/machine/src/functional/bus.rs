@@ -264,6 +264,7 @@ impl<W: Watch> Bus for FlatBus<W> {
             }
             _ => {}
         }
+        self.watch.marker(marker, self.instructions);
         if let Some(journey) = &mut self.journey {
             journey.marker(marker, argument);
         }

@@ -3,7 +3,7 @@
 use super::bus::FlatBus;
 use super::journey::Journey;
 use super::threads::RunQueue;
-use super::watch::{Trained, Unwatched, Watch};
+use super::watch::{Learn, Trained, Unwatched, Watch};
 use super::{Stopped, load, run_threads};
 use crate::Prepared;
 use crate::scheduler::{Parked, Ready};
@@ -18,6 +18,7 @@ impl<W: Watch> FlatBus<W> {
     /// A thread is about to run.
     pub(super) fn seat(&mut self, thread: ThreadId) {
         self.account();
+        self.watch.thread(thread);
         if let Some(journey) = &mut self.journey {
             journey.seat(thread, self.process.affinity(thread));
             self.watch.seat(journey.core);
@@ -72,7 +73,7 @@ pub(crate) fn fast_forward(
     }
 }
 
-fn journey<W: Watch>(
+fn journey<W: Learn>(
     prepared: &Prepared,
     to: Mark,
     watch: W,

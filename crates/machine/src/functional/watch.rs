@@ -1,24 +1,34 @@
-//! Who looks on while a program runs functionally: nobody, or caches and branch predictors that learn.
+//! Who looks on while a program runs functionally: nobody, caches and branch predictors that
+//! learn, or who wants to know what transactions write.
 
 use super::tags::TagCaches;
 use crate::system::Held;
 use crate::{Inclusion, Prepared};
 use durasim_core::branch::{BranchKind, Predictor};
-use durasim_isa::{Class, Inst};
+use durasim_guest::ThreadId;
+use durasim_isa::{Class, Inst, Marker};
 use durasim_types::PhysAddr;
 
 /// What the running thread does, told in program order.
 pub(super) trait Watch {
     /// Whether anything is to be told at all.
     const SEES: bool;
+    /// This thread runs from now on.
+    fn thread(&mut self, _thread: ThreadId) {}
     /// The thread runs on this core from now on.
-    fn seat(&mut self, core: usize);
+    fn seat(&mut self, _core: usize) {}
     /// The instruction at `addr` is about to be executed.
-    fn fetch(&mut self, addr: PhysAddr);
+    fn fetch(&mut self, _addr: PhysAddr) {}
     /// Data at `addr` is used.
-    fn data(&mut self, addr: PhysAddr, write: bool);
+    fn data(&mut self, _addr: PhysAddr, _write: bool) {}
     /// `inst` at `pc`, the last of a block, has led to `target`, or to the instruction behind it.
-    fn flow(&mut self, inst: Inst, pc: u64, target: Option<u64>);
+    fn flow(&mut self, _inst: Inst, _pc: u64, _target: Option<u64>) {}
+    /// A marker was executed, the instruction of this number.
+    fn marker(&mut self, _marker: Marker, _instructions: u64) {}
+}
+
+/// Who learns from looking on.
+pub(super) trait Learn: Watch {
     /// Which lines caches hold and what predictors have learnt.
     fn learnt(self) -> (Held, Vec<Predictor>);
 }
@@ -28,10 +38,9 @@ pub(super) struct Unwatched;
 
 impl Watch for Unwatched {
     const SEES: bool = false;
-    fn seat(&mut self, _core: usize) {}
-    fn fetch(&mut self, _addr: PhysAddr) {}
-    fn data(&mut self, _addr: PhysAddr, _write: bool) {}
-    fn flow(&mut self, _inst: Inst, _pc: u64, _target: Option<u64>) {}
+}
+
+impl Learn for Unwatched {
     fn learnt(self) -> (Held, Vec<Predictor>) {
         (Held::default(), Vec::new())
     }
@@ -87,7 +96,9 @@ impl Watch for Trained {
             predictor.predict_and_train(pc, kind, target.is_some(), target.unwrap_or(next_pc), next_pc);
         }
     }
+}
 
+impl Learn for Trained {
     fn learnt(self) -> (Held, Vec<Predictor>) {
         (self.caches.held(), self.predictors)
     }

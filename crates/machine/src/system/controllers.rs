@@ -17,6 +17,9 @@ pub(super) const fn clean_token(core: CoreId) -> WriteToken {
 
 const BACKGROUND: CoreId = CoreId(0);
 
+/// Waits in one cycle that are over when they begin, beyond which the machine is stuck: more than any structure has entries.
+const STANDING_MAX: u32 = 1 << 20;
+
 impl System {
     /// Records a persist event at `cycle`, or at the last stamp if that is later.
     pub(super) fn event(&mut self, kind: EventKind, cycle: Cycle, addr: PhysAddr, core: Option<CoreId>) {
@@ -255,7 +258,7 @@ impl System {
 
     /// The cycle in which what a design waits for has come.
     pub(super) fn resolve(&mut self, wait: Wait, at: Cycle) -> Cycle {
-        match wait {
+        let done = match wait {
             Wait::Cycles(n) => at + n,
             Wait::Acked(token) => {
                 let what = format!("a design waits for the acknowledgement {}", token.0);
@@ -267,6 +270,20 @@ impl System {
                 self.raised.remove(&signal.0);
                 done
             }
+        };
+        if done == at {
+            self.stand_still(at);
+        }
+        done
+    }
+
+    /// A wait was over when it began. Whoever asks for such waits again and again would do so for ever.
+    pub(super) fn stand_still(&mut self, at: Cycle) {
+        let (cycle, count) = self.standing;
+        self.standing = if cycle == at { (at, count + 1) } else { (at, 1) };
+        if self.standing.1 > STANDING_MAX && !self.halted {
+            let what = "a design waits again and again for something that has come already".to_owned();
+            self.fail(Error::Stuck { cycle: at, what });
         }
     }
 

@@ -141,6 +141,9 @@ impl System {
             }
             Wait::Signal(signal) => (Awaited::Signal(signal), self.raised.remove(&signal.0).then_some(at)),
         };
+        if over_at == Some(at) && !passed {
+            self.stand_still(at);
+        }
         self.suspended[core.0 as usize] = Some(Suspension { awaited, passed, since: at, over_at });
         Passed::Suspended
     }

@@ -209,6 +209,8 @@ pub struct System {
     spare: Vec<Actions>,
     view_tags: Vec<LineTag>,
     view_ranks: Vec<u32>,
+    /// The cycle of the last wait that was over when it began, and how many such waits there were in it.
+    standing: (Cycle, u32),
     /// Lines in service: no victim is chosen among them.
     pinned: Vec<LineAddr>,
     later: BinaryHeap<std::cmp::Reverse<(Cycle, u64, usize)>>,
@@ -303,6 +305,7 @@ impl System {
             design,
             hooks: hardware.hooks,
             spare: Vec::new(),
+            standing: (0, 0),
             view_tags: Vec::new(),
             view_ranks: Vec::new(),
             pinned: Vec::new(),

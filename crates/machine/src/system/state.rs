@@ -42,7 +42,7 @@ macro_rules! state {
                     write_back_buffers: _, hooks: _, exclusive_tags: _,
                     tagged_access_cycles: _, own_lines_are_silent: _,
                     // Of use within a step only.
-                    spare: _, view_tags: _, view_ranks: _,
+                    spare: _, view_tags: _, view_ranks: _, standing: _,
                     // Whoever watches belongs to this machine.
                     observer: _, journal: _, unfenced: _, history: _,
                 } = self;
@@ -126,6 +126,7 @@ impl System {
             unfenced: None,
             history: None,
             spare: Vec::new(),
+            standing: (0, 0),
             view_tags: Vec::new(),
             view_ranks: Vec::new(),
             geometry: self.geometry.clone(),

@@ -1,0 +1,108 @@
+"""Suites: the workloads of one paper, each a program with arguments that the paper states or that were chosen here.
+
+A suite is a table ``guest/suites/NAME.toml``. Its members are workloads like others: they have names, and the arguments
+of their programs with other defaults. ``all-NAME`` stands for all of them wherever workloads are listed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+
+from durasim import toolchain
+from durasim.toolchain import Argument, ToolchainError, WorkloadInfo
+
+GROUP_PREFIX = "all-"
+
+
+@dataclass(frozen=True)
+class Member:
+    """A workload of a suite.
+
+    Attributes:
+        info: The workload, with its own name and defaults.
+        suite: The name of the suite; None for a program as it is.
+        source: The paper and where in it.
+        threads: Threads that the paper runs it with.
+        published_tx_lines: Lines that a transaction modifies, as published: the average, or the least and the most;
+            None if the paper does not say.
+        published_note: What is to be known about that number.
+    """
+
+    info: WorkloadInfo
+    suite: str | None
+    source: str
+    threads: int = 1
+    published_tx_lines: float | list[float] | None = None
+    published_note: str = ""
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A row of a suite's table."""
+
+    name: str
+    program: str
+    description: str
+    given: dict[str, int | str] = field(default_factory=dict)
+    threads: int = 1
+    published_tx_lines: float | list[float] | None = None
+    published_note: str = ""
+
+
+def suite_names() -> list[str]:
+    """Gives the names of all suites."""
+    return [path.stem for path in _files()]
+
+
+@cache
+def members() -> tuple[Member, ...]:
+    """Gives the workloads of all suites, in the order of the tables.
+
+    Raises:
+        ToolchainError: A table is wrong.
+    """
+    programs = {info.name: info for info in toolchain.workloads()}
+    found = [member for path in _files() for member in _read(path, programs)]
+    names = [*programs, *(member.info.name for member in found)]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise ToolchainError(f"the workload {min(twice)!r} is there twice")
+    return tuple(found)
+
+
+def expand(names: list[str]) -> list[str]:
+    """Replaces ``all-SUITE`` by the members of that suite, and ``all`` by all programs."""
+    groups = {GROUP_PREFIX + suite: [m.info.name for m in members() if m.suite == suite] for suite in suite_names()}
+    groups["all"] = [info.name for info in toolchain.workloads()]
+    return [member for name in names for member in groups.get(name, [name])]
+
+
+def _files() -> list[Path]:
+    return sorted((toolchain.guest_folder() / "suites").glob("*.toml"))
+
+
+def _read(path: Path, programs: dict[str, WorkloadInfo]) -> list[Member]:
+    table = toolchain.read_toml(path)
+    try:
+        source, rows = str(table["source"]), [_Row(**row) for row in table["workload"]]  # type: ignore[attr-defined]
+    except (KeyError, TypeError) as error:
+        raise ToolchainError(f"{path}: {error}") from None
+    return [_member(path, source, row, programs) for row in rows]
+
+
+def _member(path: Path, source: str, row: _Row, programs: dict[str, WorkloadInfo]) -> Member:
+    program = programs.get(row.program)
+    if program is None:
+        raise ToolchainError(f"{path}: {row.name}: there is no program {row.program!r}")
+    unknown = row.given.keys() - {argument.name for argument in program.arguments}
+    if unknown:
+        raise ToolchainError(f"{path}: {row.name}: {min(unknown)!r} is no argument of {row.program}")
+    arguments = tuple(_with_default(argument, row.given) for argument in program.arguments)
+    info = replace(program, name=row.name, description=row.description, arguments=arguments, given=row.given)
+    return Member(info, path.stem, source, row.threads, row.published_tx_lines, row.published_note)
+
+
+def _with_default(argument: Argument, given: dict[str, int | str]) -> Argument:
+    return replace(argument, default=given[argument.name]) if argument.name in given else argument
