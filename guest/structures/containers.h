@@ -43,7 +43,7 @@ struct Tally {
 };
 static_assert(sizeof(Tally) == 6 * sizeof(std::uint64_t));
 
-inline constexpr std::uint64_t value_bytes_max = 4096;
+inline constexpr std::uint64_t item_bytes_max = 4096;
 
 // An item that goes into a container: its key is the item's alone, and its value follows from the key.
 struct Item {
@@ -131,7 +131,7 @@ public:
     struct Thread {
         std::uint64_t number;
         std::uint64_t finished;  // operations
-        std::uint64_t value[value_bytes_max / 8];
+        std::uint64_t value[item_bytes_max / 8];
     };
 
     Thread enter(std::uint64_t number) const { return {number, finished_[number], {}}; }
@@ -176,7 +176,7 @@ public:
         const Teams teams(root->threads, root->containers);
         if (root->containers != pool.arenas() || root->threads == 0 || root->threads > threads_max ||
             teams.count() > root->containers || root->remove_percent > 100 || root->value_bytes % 8 != 0 ||
-            root->value_bytes == 0 || root->value_bytes > value_bytes_max || root->populate >> operation_bits != 0) {
+            root->value_bytes == 0 || root->value_bytes > item_bytes_max || root->populate >> operation_bits != 0) {
             DURASIM_VIOLATION("the root object is damaged");
         }
         if (!audit.claim(root->container, root->containers * sizeof(Container))) DURASIM_VIOLATION("the containers are not allocated");
@@ -195,7 +195,7 @@ public:
         if (!pool.holds(root, sizeof(Root))) return dump.note_damage();
         dump.add(root_object, root->kind);
         if (root->containers > pool.arenas() || !pool.holds(root->container, root->containers * sizeof(Container)) ||
-            root->value_bytes > value_bytes_max) {
+            root->value_bytes > item_bytes_max) {
             return dump.note_damage();
         }
         for (std::uint64_t i = 0; i < root->containers; ++i) {

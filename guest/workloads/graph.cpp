@@ -9,7 +9,7 @@
 // Lines per transaction, with records of R lines: 2 R for the records, 2 vertices, 1 or 2 of the allocator, the thread's
 // count, and for a deletion the records in front of the two. Hercules (Table 4) has 33.8 lines on average. R = 14 comes
 // closest, which is a value of 864 bytes: 32.9 lines are modified by one thread and 33.6 by four, always 32 to 35.
-// With 8 bytes of value and no deletions it is 6.
+// With 8 bytes of value and no deletions it is 6, and with several threads 7.
 //
 // An edge belongs to the thread that inserted it, which alone deletes it: what a thread does depends on seed, thread and
 // number alone, and a check replays it. Populating deals its edges to the threads in turn. The vertices belong to stripes,
