@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "durasim/random.h"
+#include "structures/blocks.h"
 #include "structures/shares.h"
 #include "structures/teams.h"
 #include "workloads/harness.h"
@@ -192,9 +193,9 @@ public:
 
     static void dump(const Pool& pool, Dump& dump) {
         const Root* root = pool.root<Root>();
-        if (!pool.holds(root, sizeof(Root))) return dump.note_damage();
+        if (!can_be_block(pool, root, sizeof(Root))) return dump.note_damage();
         dump.add(root_object, root->kind);
-        if (root->containers > pool.arenas() || !pool.holds(root->container, root->containers * sizeof(Container)) ||
+        if (root->containers > pool.arenas() || !can_be_block(pool, root->container, root->containers * sizeof(Container)) ||
             root->value_bytes > item_bytes_max) {
             return dump.note_damage();
         }

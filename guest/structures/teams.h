@@ -51,7 +51,6 @@ public:
     // calls take(thing) `each` times, for the things that count the operation. Returns the number of operations.
     template <class Counted, class Choose>
     std::uint64_t check(std::uint64_t each, Counted&& counted, Choose&& choose) const {
-        std::uint64_t operations = 0;
         for (std::uint64_t i = 0; i < things_; ++i) {
             for (std::uint64_t seat = 0; seat < team_max; ++seat) {
                 const std::uint64_t count = counted(i, seat), thread = seat * count_ + i % count_;
@@ -60,23 +59,23 @@ public:
                 }
             }
         }
+        std::uint64_t operations = 0;
         std::vector<std::uint64_t> model;
         for (std::uint64_t thread = 0; thread < threads_; ++thread) {
             const std::uint64_t team = team_of(thread), counts = sum(thread, counted), finished = counts / each;
             if (counts % each != 0) DURASIM_VIOLATION("half an operation of thread %llu was counted", static_cast<Long>(thread));
-            model.assign(things_of(team), 0);
-            for (std::uint64_t n = 0; n < finished; ++n) {
-                choose(thread, n, [&](std::uint64_t thing) { ++model[thing / count_]; });
-            }
-            for (std::uint64_t i = 0; i < model.size(); ++i) {
-                const std::uint64_t found = counted(thing(team, i), seat_of(thread));
-                if (found != model[i]) {
-                    DURASIM_VIOLATION("%llu counts %llu operations of thread %llu, but of its first %llu it should count %llu",
-                                      static_cast<Long>(thing(team, i)), static_cast<Long>(found), static_cast<Long>(thread),
-                                      static_cast<Long>(finished), static_cast<Long>(model[i]));
-                }
-            }
             operations += finished;
+            if (things_of(team) == 1) continue;  // whatever it counts
+            model.assign(things_of(team), 0);
+            // Since the sums are equal, no count differs if none is too small. One that is by far too large does not keep the
+            // replay long, as another is then too small.
+            for (std::uint64_t n = 0; n < finished; ++n) {
+                choose(thread, n, [&](std::uint64_t thing) {
+                    if (++model[thing / count_] <= counted(thing, seat_of(thread))) return;
+                    DURASIM_VIOLATION("%llu counts fewer operations of thread %llu than it should, or another too many",
+                                      static_cast<Long>(thing), static_cast<Long>(thread));
+                });
+            }
         }
         return operations;
     }

@@ -17,6 +17,7 @@
 #include <queue>
 #include <vector>
 
+#include "structures/blocks.h"
 #include "structures/containers.h"
 
 namespace {
@@ -154,11 +155,11 @@ public:
         const std::uint64_t size = heap.tally.size();
         if (size > pool.data_bytes() / sizeof(Entry)) return false;
         for (std::uint64_t level = 0; size >> level != 0; ++level) {
-            if (!pool.holds(heap.level[level], level_bytes(level))) return false;
+            if (!durasim::can_be_block(pool, heap.level[level], level_bytes(level))) return false;
         }
         for (std::uint64_t place = 1; place <= size; ++place) {
             const Entry& entry = heap.entry(place);
-            if (!pool.holds(entry.payload, value_bytes)) return false;
+            if (!durasim::can_be_block(pool, entry.payload, value_bytes)) return false;
             take(entry.priority, entry.payload);
         }
         return true;

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "durasim/random.h"
+#include "structures/blocks.h"
 #include "structures/shares.h"
 #include "workloads/harness.h"
 
@@ -381,23 +382,25 @@ std::uint64_t stripe_bytes(const Graph* graph) { return (graph->vertices / graph
 
 void GraphWorkload::dump(const Pool& pool, durasim::Dump& dump) {
     const Graph* graph = pool.root<Graph>();
-    if (!pool.holds(graph, sizeof(Graph))) return dump.note_damage();
+    if (!durasim::can_be_block(pool, graph, sizeof(Graph))) return dump.note_damage();
     dump.add(durasim::root_object, graph->kind);
     dump.add(durasim::populated_object, graph->ready);
-    if (!is_possible(graph, pool) || !pool.holds(graph->progress, graph->threads * sizeof(Progress)) ||
-        !pool.holds(graph->stripe, graph->stripes * sizeof(Vertex*))) {
+    if (!is_possible(graph, pool) || !durasim::can_be_block(pool, graph->progress, graph->threads * sizeof(Progress)) ||
+        !durasim::can_be_block(pool, graph->stripe, graph->stripes * sizeof(Vertex*))) {
         return dump.note_damage();
     }
     for (std::uint64_t i = 0; i < graph->threads; ++i) dump.add(durasim::progress_object(i), graph->progress[i].finished);
     for (std::uint64_t i = 0; i < graph->stripes; ++i) {
-        if (!pool.holds(graph->stripe[i], stripe_bytes(graph))) return dump.note_damage();
+        if (!durasim::can_be_block(pool, graph->stripe[i], stripe_bytes(graph))) return dump.note_damage();
     }
     const auto read = [](const auto& place) { return place; };
     std::uint64_t records_left = pool.data_bytes() / durasim::line_bytes;  // whoever follows more links goes in a circle
     for (std::uint64_t v = 0; v < graph->vertices; ++v) {
         dump.add(vertex_object(v), version_of(graph->vertex(v), read));
         for (const Record* record = graph->vertex(v).first; record != nullptr; record = record->next) {
-            if (!pool.holds(record, sizeof(Record) + graph->value_bytes) || records_left-- == 0) return dump.note_damage();
+            if (!durasim::can_be_block(pool, record, sizeof(Record) + graph->value_bytes) || records_left-- == 0) {
+                return dump.note_damage();
+            }
             dump.add(record->end, version_of(record, graph->value_bytes / 8, read));
         }
     }
@@ -471,7 +474,9 @@ std::uint64_t GraphWorkload::check(const Pool& pool) {
     // Each operation changes two vertices: this bounds how many there can have been, before they are replayed.
     std::uint64_t changes = 0, operations = graph->ready;
     for (std::uint64_t v = 0; v < graph->vertices; ++v) {
-        if (graph->vertex(v).changes >> durasim::operation_bits != 0) DURASIM_VIOLATION("a vertex counts an impossible number of changes");
+        if (graph->vertex(v).changes >> durasim::operation_bits != 0) {
+            DURASIM_VIOLATION("a vertex counts an impossible number of changes");
+        }
         changes += graph->vertex(v).changes;
     }
     for (std::uint64_t i = 0; i < graph->threads; ++i) {

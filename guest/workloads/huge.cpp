@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "durasim/random.h"
-#include "structures/untouched.h"
+#include "structures/blocks.h"
 #include "workloads/harness.h"
 
 namespace {
@@ -77,7 +77,8 @@ public:
 
     Huge(Pool& pool, const Arguments& arguments) {
         if (arguments.populate == 0 || arguments.lines_per_tx > arguments.populate) {
-            durasim::fail(durasim::exit_usage, "huge: a transaction of --lines-per-tx %llu needs at least so many lines, not --populate %llu",
+            durasim::fail(durasim::exit_usage,
+                          "huge: a transaction of --lines-per-tx %llu needs at least so many lines, not --populate %llu",
                           static_cast<Long>(arguments.lines_per_tx), static_cast<Long>(arguments.populate));
         }
         const std::uint64_t lines_per_tx = arguments.lines_per_tx == 0 ? arguments.populate : arguments.lines_per_tx;
@@ -182,18 +183,19 @@ public:
 
     static void dump(const Pool& pool, durasim::Dump& dump) {
         const Region* region = pool.root<Region>();
-        if (!pool.holds(region, sizeof(Region))) return dump.note_damage();
+        if (!durasim::can_be_block(pool, region, sizeof(Region))) return dump.note_damage();
         dump.add(durasim::root_object, region->kind);
         dump.add(durasim::populated_object, region->ready);
         const std::uint64_t ready = region->ready, threads = region->threads;
-        if (ready > pool.data_bytes() || threads > durasim::threads_max || !pool.holds(region->line, ready * sizeof(Line))) {
+        if (ready > pool.data_bytes() || threads > durasim::threads_max ||
+            !durasim::can_be_block(pool, region->line, ready * sizeof(Line))) {
             return dump.note_damage();
         }
         for (std::uint64_t i = 0; i < ready; ++i) {
             dump.add(i, durasim::version_of(reinterpret_cast<const std::uint64_t*>(&region->line[i]), sizeof(Line) / 8));
         }
         if (region->progress == nullptr) return;
-        if (!pool.holds(region->progress, threads * sizeof(Progress))) return dump.note_damage();
+        if (!durasim::can_be_block(pool, region->progress, threads * sizeof(Progress))) return dump.note_damage();
         for (std::uint64_t i = 0; i < threads; ++i) dump.add(durasim::progress_object(i), region->progress[i].finished);
     }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "durasim/random.h"
+#include "structures/blocks.h"
 #include "structures/teams.h"
 #include "workloads/harness.h"
 
@@ -175,11 +176,13 @@ public:
 
     static void dump(const Pool& pool, durasim::Dump& dump) {
         const Array* array = pool.root<Array>();
-        if (!pool.holds(array, sizeof(Array))) return dump.note_damage();
+        if (!durasim::can_be_block(pool, array, sizeof(Array))) return dump.note_damage();
         dump.add(durasim::root_object, array->kind);
         dump.add(durasim::populated_object, array->ready);
         const std::uint64_t ready = array->ready;
-        if (ready > pool.data_bytes() || !pool.holds(array->line, lines_for(ready) * sizeof(Line))) return dump.note_damage();
+        if (ready > pool.data_bytes() || !durasim::can_be_block(pool, array->line, lines_for(ready) * sizeof(Line))) {
+            return dump.note_damage();
+        }
         for (std::uint64_t place = 0; place < ready; ++place) {
             const auto read = [](const auto& word) { return word; };
             dump.add(place, version_of(array->line[place / pairs_per_line], place % pairs_per_line, read));
@@ -280,7 +283,9 @@ std::uint64_t Sps::check(const Pool& pool) {
     std::vector<bool> seen(array->ready);
     for (std::uint64_t place = 0; place < array->ready; ++place) {
         const std::uint64_t pair = array->line[place / pairs_per_line].pair[place % pairs_per_line], key = pair & 0xffffffff;
-        if (key >= array->ready || pair != pair_of(array->seed, key)) DURASIM_VIOLATION("the pair at place %llu is torn", static_cast<Long>(place));
+        if (key >= array->ready || pair != pair_of(array->seed, key)) {
+            DURASIM_VIOLATION("the pair at place %llu is torn", static_cast<Long>(place));
+        }
         if (seen[key]) DURASIM_VIOLATION("key %llu is there twice", static_cast<Long>(key));
         seen[key] = true;
         if (key / pairs_per_line % teams.count() != place / pairs_per_line % teams.count()) {

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "durasim/random.h"
+#include "structures/blocks.h"
 #include "structures/teams.h"
-#include "structures/untouched.h"
 #include "workloads/harness.h"
 
 namespace {
@@ -90,11 +90,12 @@ std::uint32_t location_of(std::uint64_t seed, std::uint64_t s_id, std::uint64_t 
     return static_cast<std::uint32_t>(durasim::mix(durasim::mix(seed + s_id) + update) >> 32);
 }
 
-std::uint32_t seal_of(Subscriber row) {
-    row.seal = 0;
-    std::uint64_t words[sizeof row / 8];
-    std::memcpy(words, &row, sizeof row);
-    return static_cast<std::uint32_t>(durasim::version_of(words, sizeof row / 8) >> 32);
+std::uint32_t seal_of(const Subscriber& row) {
+    Subscriber unsealed = row;
+    unsealed.seal = 0;
+    std::uint64_t words[sizeof unsealed / 8];
+    std::memcpy(words, &unsealed, sizeof unsealed);
+    return static_cast<std::uint32_t>(durasim::version_of(words, sizeof unsealed / 8) >> 32);
 }
 
 // A row as populating makes it.
@@ -249,13 +250,13 @@ public:
 
     static void dump(const Pool& pool, durasim::Dump& dump) {
         const Database* database = pool.root<Database>();
-        if (!pool.holds(database, sizeof(Database))) return dump.note_damage();
+        if (!durasim::can_be_block(pool, database, sizeof(Database))) return dump.note_damage();
         dump.add(durasim::root_object, database->kind);
         dump.add(durasim::populated_object, database->ready);
         const std::uint64_t subscribers = database->subscribers, ready = database->ready;
         if (subscribers > pool.data_bytes() || ready > subscribers || database->slots != slots_for(subscribers) ||
-            !pool.holds(database->row, subscribers * sizeof(Subscriber)) ||
-            !pool.holds(database->slot, database->slots * sizeof(Slot)) || entries_of(database) > subscribers) {
+            !durasim::can_be_block(pool, database->row, subscribers * sizeof(Subscriber)) ||
+            !durasim::can_be_block(pool, database->slot, database->slots * sizeof(Slot)) || entries_of(database) > subscribers) {
             return dump.note_damage();
         }
         // Who is not in the index cannot be called.

@@ -1,10 +1,18 @@
-// Memory of the pool that was never written.
-#ifndef DURASIM_STRUCTURES_UNTOUCHED_H
-#define DURASIM_STRUCTURES_UNTOUCHED_H
+// What checks and dumps ask of memory in a pool that they do not trust.
+#ifndef DURASIM_STRUCTURES_BLOCKS_H
+#define DURASIM_STRUCTURES_BLOCKS_H
 
 #include <cstdint>
 
+#include "durasim/layout.h"
+#include "durasim/pool.h"
+
 namespace durasim {
+
+// Whether a block could be at `place`, so that it can be read: it begins on a line and lies in the data range.
+inline bool can_be_block(const Pool& pool, const void* place, std::uint64_t size_bytes) {
+    return reinterpret_cast<std::uint64_t>(place) % line_bytes == 0 && pool.holds(place, size_bytes);
+}
 
 // Whether [begin, begin + size_bytes), which the allocator gave out for the first time, is as it was then: all zeros. What
 // an unfinished transaction wrote there must be gone, too. Alignment and size as for words.
