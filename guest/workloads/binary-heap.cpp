@@ -130,7 +130,10 @@ public:
     };
 
     static void check(const Container& heap, const Model& model, Audit& audit, std::uint64_t value_bytes) {
-        if (heap.levels != model.levels() || heap.levels > levels_max) DURASIM_VIOLATION("a heap has an impossible number of levels");
+        if (heap.levels != model.levels() || heap.levels > levels_max) {
+            DURASIM_VIOLATION("a heap has %llu levels allocated, but should have %llu", static_cast<Long>(heap.levels),
+                              static_cast<Long>(model.levels()));
+        }
         for (std::uint64_t level = 0; level < heap.levels; ++level) {
             if (!audit.claim(heap.level[level], level_bytes(level))) DURASIM_VIOLATION("a level of a heap is not allocated");
         }

@@ -356,7 +356,10 @@ private:
             t.write(vertex.degree, t.read(vertex.degree) - 1);
             t.write(vertex.weight, t.read(vertex.weight) - t.read(record->weight));
             t.write(vertex.changes, t.read(vertex.changes) + 1);
-            for (std::uint64_t w = 0; w < record_bytes() / 8; ++w) t.write(reinterpret_cast<std::uint64_t*>(record)[w], 0);
+            t.write(record->end, 0);
+            t.write(record->neighbour, 0);
+            t.write(record->weight, 0);
+            for (std::uint64_t w = 0; w < value_words_; ++w) t.write(record->value()[w], 0);
             t.free(record, record_bytes(), number % graph_->stripes);
             if constexpr (durasim::has_history) durasim::report_change(vertex_object(number), found, version_of(vertex, read));
         }

@@ -13,6 +13,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -90,12 +91,24 @@ std::uint32_t location_of(std::uint64_t seed, std::uint64_t s_id, std::uint64_t 
     return static_cast<std::uint32_t>(durasim::mix(durasim::mix(seed + s_id) + update) >> 32);
 }
 
+// A row as words. Transactions read and write rows so: the compiler may take for granted that what is written as a word is
+// not read as anything else.
+struct Words {
+    std::uint64_t word[sizeof(Subscriber) / 8];
+
+    std::uint64_t hash() const { return durasim::version_of(word, sizeof(Subscriber) / 8); }
+};
+
+Words words_of(const Subscriber& row) {
+    Words words;
+    std::memcpy(&words, &row, sizeof words);
+    return words;
+}
+
 std::uint32_t seal_of(const Subscriber& row) {
     Subscriber unsealed = row;
     unsealed.seal = 0;
-    std::uint64_t words[sizeof unsealed / 8];
-    std::memcpy(words, &unsealed, sizeof unsealed);
-    return static_cast<std::uint32_t>(durasim::version_of(words, sizeof unsealed / 8) >> 32);
+    return static_cast<std::uint32_t>(words_of(unsealed).hash() >> 32);
 }
 
 // A row as populating makes it.
@@ -191,8 +204,8 @@ public:
     void populate_one(Thread&) {
         durasim::tx([&](Tx& t) {
             const std::uint64_t s_id = t.read(database_->ready) + 1;
-            const Subscriber row = subscriber_of(seed_, s_id);
-            t.write_words(&database_->row[s_id - 1], &row, sizeof row);
+            const Words row = words_of(subscriber_of(seed_, s_id));
+            t.write_words(&database_->row[s_id - 1], row.word, sizeof row);
             const std::uint64_t hash = hash_of(number_of(s_id)), mask = database_->slots - 1;
             std::uint64_t at = hash & mask;
             while (t.read(database_->slot[at].s_id) != 0) at = (at + 1) & mask;
@@ -200,7 +213,7 @@ public:
             t.write(database_->slot[at].s_id, static_cast<std::uint32_t>(s_id));
             t.write(database_->ready, s_id);
             if constexpr (durasim::has_history) {
-                durasim::report_change(s_id, 0, version_in(t, s_id));
+                durasim::report_change(s_id, 0, read_row(t, s_id).hash());
                 durasim::report_change(durasim::populated_object, s_id - 1, s_id);
             }
         });
@@ -215,17 +228,18 @@ public:
         durasim::tx([&](Tx& t) {
             const std::uint64_t s_id = find(database_, number, [&t](const auto& place) { return t.read(place); });
             if (s_id == 0) DURASIM_VIOLATION("subscriber %llu is not in the index", static_cast<Long>(called));
-            Subscriber& row = database_->row[s_id - 1];
-            [[maybe_unused]] std::uint64_t found = 0;
-            if constexpr (durasim::has_history) found = version_in(t, s_id);
-            Subscriber content;
-            t.read_words(&content, &row, sizeof content);
-            ++content.by[seat];
-            content.vlr_location = location_of(seed_, s_id, content.updates());
-            t.write(row.vlr_location, content.vlr_location);
-            t.write(row.by[seat], content.by[seat]);
-            t.write(row.seal, seal_of(content));
-            if constexpr (durasim::has_history) durasim::report_change(s_id, found, version_in(t, s_id));
+            const Words found = read_row(t, s_id);
+            Subscriber row;
+            std::memcpy(&row, &found, sizeof row);
+            ++row.by[seat];
+            row.vlr_location = location_of(seed_, s_id, row.updates());
+            row.seal = seal_of(row);
+            const Words left = words_of(row);
+            auto* words = reinterpret_cast<std::uint64_t*>(&database_->row[s_id - 1]);
+            for (std::size_t w = 0; w < std::size(left.word); ++w) {
+                if (left.word[w] != found.word[w]) t.write(words[w], left.word[w]);
+            }
+            if constexpr (durasim::has_history) durasim::report_change(s_id, found.hash(), read_row(t, s_id).hash());
         });
         ++thread.finished;
     }
@@ -262,8 +276,7 @@ public:
         // Who is not in the index cannot be called.
         for (std::uint64_t s_id = 1; s_id <= ready; ++s_id) {
             if (find(database, number_of(s_id), [](const auto& place) { return place; }) != s_id) continue;
-            const auto* words = reinterpret_cast<const std::uint64_t*>(&database->row[s_id - 1]);
-            dump.add(s_id, durasim::version_of(words, sizeof(Subscriber) / 8));
+            dump.add(s_id, words_of(database->row[s_id - 1]).hash());
         }
     }
 
@@ -289,11 +302,11 @@ private:
         return teams_.sum(thread, [&](std::uint64_t row, std::uint64_t seat) { return database_->row[row].by[seat]; });
     }
 
-    // An object is a subscriber, its version a hash over the row: its counts make each one new.
-    std::uint64_t version_in(Tx& t, std::uint64_t s_id) const {
-        std::uint64_t words[sizeof(Subscriber) / 8];
-        t.read_words(words, &database_->row[s_id - 1], sizeof words);
-        return durasim::version_of(words, sizeof(Subscriber) / 8);
+    // An object is a subscriber, its version the hash of the row: its counts make each one new.
+    Words read_row(Tx& t, std::uint64_t s_id) const {
+        Words words;
+        t.read_words(words.word, &database_->row[s_id - 1], sizeof words);
+        return words;
     }
 
     Database* database_ = nullptr;
