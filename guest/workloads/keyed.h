@@ -225,37 +225,72 @@ private:
     static std::uint64_t add_found(std::uint64_t sum, std::uint64_t word) { return sum * 31 + word; }
 
     void write_value(Tx& t, std::uint64_t* value, const Step& step) {
-        for (std::uint64_t i = 0; i < shards_.words(); ++i) t.write(value[i], word_of(step.key, step.stamp, i));
+        const std::uint64_t words = shards_.words();
+        for (std::uint64_t i = 0; i < words; ++i) t.write(value[i], word_of(step.key, step.stamp, i));
     }
 
+    // Each kind has a transaction of its own, so that none carries the code of the others through the caches.
     void perform(Thread& thread, std::uint64_t shard, const Step& step) {
-        std::uint64_t found = thread.found;
+        switch (step.kind) {
+            case StepKind::insert: return insert(thread, shard, step);
+            case StepKind::search: return search(thread, shard, step);
+            case StepKind::update: return update(thread, shard, step);
+            case StepKind::erase: return erase(thread, shard, step);
+        }
+    }
+
+    // The version that a key has before the operation.
+    std::uint64_t version_before(Tx& t, Map& map, std::uint64_t key) {
+        if constexpr (has_history) return shards_.version(t, map.find(t, key));
+        return 0;
+    }
+
+    // Ends an operation that found the version `before` and leaves `value`, null if the key is gone.
+    void conclude(Tx& t, const Thread& thread, const Step& step, std::uint64_t before, const std::uint64_t* value) {
+        if constexpr (has_history) report_change(step.key, before, shards_.version(t, value));
+        shards_.count(t, thread.steps.thread(), thread.steps.finished() + 1, !percentages_.is_insertion_only());
+    }
+
+    [[gnu::noinline]] void insert(Thread& thread, std::uint64_t shard, const Step& step) {
         tx([&](Tx& t) {
             Map map = shards_.map(shard);
-            const bool is_there_before = has_history || step.kind == StepKind::search || step.kind == StepKind::update;
-            std::uint64_t* value = is_there_before ? map.find(t, step.key) : nullptr;
-            [[maybe_unused]] const std::uint64_t before = has_history ? shards_.version(t, value) : 0;
-            switch (step.kind) {
-                case StepKind::insert:
-                    value = map.insert(t, step.key);
-                    write_value(t, value, step);
-                    break;
-                case StepKind::search:
-                    found = thread.found;
-                    for (std::uint64_t i = 0; value != nullptr && i < shards_.words(); ++i) found = add_found(found, t.read(value[i]));
-                    break;
-                case StepKind::update:
-                    if (value != nullptr) write_value(t, value, step);
-                    break;
-                case StepKind::erase:
-                    map.erase(t, step.key);
-                    value = nullptr;
-                    break;
-            }
-            if constexpr (has_history) report_change(step.key, before, shards_.version(t, value));
-            shards_.count(t, thread.steps.thread(), thread.steps.finished() + 1, !percentages_.is_insertion_only());
+            const std::uint64_t before = version_before(t, map, step.key);
+            std::uint64_t* value = map.insert(t, step.key);
+            write_value(t, value, step);
+            conclude(t, thread, step, before, value);
+        });
+    }
+
+    [[gnu::noinline]] void search(Thread& thread, std::uint64_t shard, const Step& step) {
+        std::uint64_t found = 0;
+        tx([&](Tx& t) {
+            Map map = shards_.map(shard);
+            const std::uint64_t before = version_before(t, map, step.key);
+            const std::uint64_t* value = map.find(t, step.key);
+            found = thread.found;
+            for (std::uint64_t i = 0; value != nullptr && i < shards_.words(); ++i) found = add_found(found, t.read(value[i]));
+            conclude(t, thread, step, before, value);
         });
         thread.found = found;
+    }
+
+    [[gnu::noinline]] void update(Thread& thread, std::uint64_t shard, const Step& step) {
+        tx([&](Tx& t) {
+            Map map = shards_.map(shard);
+            const std::uint64_t before = version_before(t, map, step.key);
+            std::uint64_t* value = map.find(t, step.key);
+            if (value != nullptr) write_value(t, value, step);
+            conclude(t, thread, step, before, value);
+        });
+    }
+
+    [[gnu::noinline]] void erase(Thread& thread, std::uint64_t shard, const Step& step) {
+        tx([&](Tx& t) {
+            Map map = shards_.map(shard);
+            const std::uint64_t before = version_before(t, map, step.key);
+            map.erase(t, step.key);
+            conclude(t, thread, step, before, nullptr);
+        });
     }
 
     // Calls each(steps, step, stamp) for the operations of a thread, before they count; `stamp` is what the key has then.

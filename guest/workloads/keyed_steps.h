@@ -66,16 +66,8 @@ public:
     }
 
     Step next() const {
-        if (is_populating()) return {StepKind::insert, 0, key_of(seed_, 0, finished_), 0};
-        if (percentages_.is_insertion_only()) return insertion();
-        Random random(mix(seed_) + operation_of(thread_, finished_) * 0x632BE59BD9B4E019u);
-        const std::uint64_t percent = random.below(100), live = end() - oldest();
-        if (live == 0) return insertion();
-        if (percent >= percentages_.search + percentages_.update + percentages_.erase) return insertion();
-        if (percent >= percentages_.search + percentages_.update) return {StepKind::erase, oldest(), key_at(oldest()), 0};
-        const std::uint64_t place = oldest() + random.below(live);
-        if (percent >= percentages_.search) return {StepKind::update, place, key_at(place), finished_ + 1};
-        return {StepKind::search, place, key_at(place), 0};
+        if (percentages_.is_insertion_only()) return {StepKind::insert, inserted_, key_of(seed_, thread_, inserted_), 0};
+        return choose();
     }
 
     // `step` was the next one and is done.
@@ -88,6 +80,18 @@ public:
     }
 
 private:
+    [[gnu::noinline]] Step choose() const {
+        if (is_populating()) return {StepKind::insert, 0, key_of(seed_, 0, finished_), 0};
+        Random random(mix(seed_) + operation_of(thread_, finished_) * 0x632BE59BD9B4E019u);
+        const std::uint64_t percent = random.below(100), live = end() - oldest();
+        if (live == 0) return insertion();
+        if (percent >= percentages_.search + percentages_.update + percentages_.erase) return insertion();
+        if (percent >= percentages_.search + percentages_.update) return {StepKind::erase, oldest(), key_at(oldest()), 0};
+        const std::uint64_t place = oldest() + random.below(live);
+        if (percent >= percentages_.search) return {StepKind::update, place, key_at(place), finished_ + 1};
+        return {StepKind::search, place, key_at(place), 0};
+    }
+
     Step insertion() const { return {StepKind::insert, end(), key_at(end()), 0}; }
 
     std::uint64_t seed_;
