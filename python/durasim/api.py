@@ -35,6 +35,7 @@ from durasim.scenario import (
 if TYPE_CHECKING:
     import polars
 
+    from durasim.design_tables import Row
     from durasim.suites import Member
     from durasim.toolchain import WorkloadInfo
 
@@ -320,6 +321,28 @@ def compare_runs(
 def designs() -> list[dict[str, Any]]:
     """Gives the rows of the registry: name, hardware, backend, domains, promise, cost and so on."""
     return list(design_rows().values())
+
+
+def check_designs(designs: Sequence[str] | None = None, *, progress: Callable[[str], None] | None = None) -> list[Row]:
+    """Verifies the tables of docs/designs/: that every function is there, and that every test is there and passes.
+
+    Args:
+        designs: Rows of the registry whose pages are looked at; all pages if None.
+        progress: Takes what is run next.
+
+    Returns:
+        The rows of the tables; `problems` of each says why it is refused, if it is.
+
+    Raises:
+        ConfigError: A page is not of the form, or this installation is no checkout of the sources.
+        HostIoError: cargo cannot be started.
+    """
+    from durasim import design_tables  # noqa: PLC0415 - keeps the start-up of other commands short
+
+    root = design_tables.checkout()
+    rows = design_tables.read_tables(root, designs)
+    design_tables.check(root, rows, progress or (lambda _: None))
+    return rows
 
 
 def workloads() -> list[WorkloadInfo]:
