@@ -238,9 +238,11 @@ def crash_campaign(
 
     Args:
         path: The campaign file.
-        seconds: Repeats the campaign with new seeds until so much time has passed; once if None.
+        seconds: Repeats the campaign with new seeds until so much time has passed; once if None. A file that wants
+            a number of trials is repeated until they are judged, but not longer than this.
         verdicts: Keeps each verdict in this file, and goes on where an earlier campaign with it ended.
-        progress: Takes runs done, runs in all (None if time decides) and the row of the last one.
+        progress: Takes runs done, runs in all (None if time decides) and the row of the last one; trials instead of
+            runs if the file wants a number of them.
 
     Returns:
         The document that `--json` writes; its `red` lists why the campaign is red, if it is.

@@ -176,7 +176,7 @@ def crash(
         str | None, typer.Option("--campaign", metavar="FILE.toml", help="Crash all runs that this file describes.")
     ] = None,
     seconds: Annotated[
-        float | None, typer.Option("--seconds", help="Repeat the campaign with new seeds for so long.")
+        float | None, typer.Option("--seconds", help="Repeat the campaign with new seeds for so long at most.")
     ] = None,
     verdicts: Annotated[
         str | None,
