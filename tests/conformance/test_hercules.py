@@ -116,7 +116,8 @@ def test_a_hierarchy_that_is_not_inclusive(workload, threads):
     }  # fmt: skip
     result = ds.crash(**options, points=300, faults=FAULTS)
     assert result.failures == ()
-    assert result.marks["premature_flush_open"] > 0
+    assert result.marks["transaction_open"] > 0
+    assert workload != "btree" or result.marks["premature_flush_open"] > 0
     inclusive = ds.run(**(options | {"set": []}), guest_output=lambda *_: None)
     other = ds.run(**options, guest_output=lambda *_: None)
     assert other.digest != inclusive.digest, "it is another machine"
