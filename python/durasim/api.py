@@ -148,7 +148,7 @@ def _run_request(request: dict[str, Any], guest_output: GuestOutput) -> RunResul
 def crash(
     *,
     design: str,
-    workload: str,
+    workload: str | None = None,
     machine: str = DEFAULT_MACHINE,
     ops: int | None = None,
     points: Points = DEFAULT_POINTS,
@@ -161,14 +161,19 @@ def crash(
     domain: str | None = None,
     control: bool = False,
     workload_args: Mapping[str, Any] | None = None,
+    elf: str | os.PathLike[str] | None = None,
+    args: Iterable[str] = (),
+    env: Iterable[str] = (),
+    check_args: Iterable[str] | None = None,
+    again_args: Iterable[str] | None = None,
     shrink: bool = False,
     progress: Progress | None = None,
 ) -> CrashResult:
-    """Crashes a workload at persist events, recovers each image and checks it.
+    """Crashes a workload or a program at persist events, recovers each image and checks it.
 
     Args:
         design: Row of the registry, see `designs()`.
-        workload: Name of a workload, see `workloads()`.
+        workload: Name of a workload, see `workloads()`; exactly one of it and `elf` is given.
         machine: Preset or path of a machine file.
         ops: Operations of the workload; the workload's default for crash campaigns if None.
         points: How many persist events to crash at, spread over the run, or "all".
@@ -181,6 +186,11 @@ def crash(
         domain: Persistence domain; the design's default if None.
         control: Runs a case that is expected to fail.
         workload_args: Arguments of the workload by name.
+        elf: A static RV64GC Linux program, which need not know of campaigns.
+        args: Arguments of `elf`.
+        env: Its environment, as NAME=value.
+        check_args: Arguments with which it recovers its pool and checks it; it ends with 0 if all is well.
+        again_args: Arguments with which it works on between two crashes; `args` if None.
         shrink: Reduces the first failure; the smallest one that is found is `shrunk` of the result.
         progress: Takes crashes done and crashes in all; returning False ends the campaign early.
 
@@ -202,8 +212,18 @@ def crash(
         domain=domain,
         control=control,
         workload_args=workload_args,
+        elf=elf,
+        args=args,
+        env=env,
     )
-    chosen = CrashOptions(points, tuple(faults), variants, replay)
+    chosen = CrashOptions(
+        points,
+        tuple(faults),
+        variants,
+        replay,
+        check_args=None if check_args is None else tuple(check_args),
+        again_args=None if again_args is None else tuple(again_args),
+    )
     result = crash_scenario(scenario, chosen, progress)
     return shrink_first(scenario, chosen, result) if shrink else result
 
@@ -212,7 +232,7 @@ def crash_scenario(scenario: Scenario, chosen: CrashOptions, progress: Progress 
     """Crashes `scenario`; otherwise as `crash`."""
     request = crash_request(scenario, chosen)
     callback = None if progress is None else (lambda done, total: progress(done, total) is not False)
-    return finish_crash(json.loads(_core.crash(json.dumps(request), callback)), scenario)
+    return finish_crash(json.loads(_core.crash(json.dumps(request), callback)), scenario, chosen)
 
 
 def shrink_first(

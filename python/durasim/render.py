@@ -117,7 +117,9 @@ def comparison_table(results: Sequence[RunResult]) -> Table:
 def crash_text(result: CrashResult) -> Text:
     """Gives the verdict of a campaign."""
     text = _unwrapped()
-    case = f"{result.design} on {result.machine} ({result.domain}), {result.workload}, {result.ops} operations"
+    case = f"{result.design} on {result.machine} ({result.domain}), {result.workload}"
+    if result.ops is not None:
+        case += f", {result.ops} operations"
     text.append(f"{case}: {result.trials} crashes at {result.points} persist events, ")
     if result.violations:
         text.append(f"{result.violations} of them violate the promise", style="bold red")
