@@ -83,8 +83,9 @@ impl State {
         if !self.fault.is(RELOAD_KEEPS_ENTRY) {
             return;
         }
-        let kept = self.ewpq.take(line, &self.zone, out);
-        self.migration.departed.extend(kept.and_then(|kept| Some((line, kept.migration?))));
+        let part = self.part_mut(line);
+        let kept = part.ewpq.take(line, &part.zone, out);
+        part.migration.departed.extend(kept.and_then(|kept| Some((line, kept.migration?))));
     }
 
     /// See [`SWITCH_MIXES_REGISTERS`].
