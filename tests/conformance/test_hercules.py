@@ -1,6 +1,7 @@
 """What Hercules does end to end: aborts, identifiers, threads that change cores, hierarchies that are not inclusive,
 and threads without transactions. Its hooks one by one are tested beside its code."""
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from durasim.campaign import FAULTS
 
 # What programs end with that the machine cannot go on with (guest/include/durasim/error.h).
 RUNTIME_ERROR = 70
+MARKS = next(row["marks"] for row in ds.designs() if row["name"] == "hercules")
 # Six threads or more take turns on few cores, in slices much shorter than a transaction.
 TURNS = ["core.time_slice_cycles=1500", "core.context_switch_cycles=300"]
 
@@ -78,6 +80,16 @@ def test_a_transaction_without_room_ends_the_program_and_leaves_nothing(run):
     assert after.result.guest_exit_code == 0, after.text
 
 
+def test_few_identifiers_are_enough_for_many_threads(run):
+    """Section 4.1: identifiers come round; none is borne twice, and who finds none begins again."""
+    # 16 identifiers, 20 threads that are inside transactions nearly always.
+    settings = ["cores=2", "design.hercules.tx_id_bits=4", *TURNS]
+    done = run("many", 20, 5, 30, settings=settings)
+    assert done.result.guest_exit_code == 0, done.text
+    assert done.tx.committed == 100
+    assert done.tx.aborted > 0
+
+
 def test_a_thread_that_changes_cores_inside_a_transaction_keeps_it(run):
     """Section 4.1: an equal TxID on another core is no conflict, and no line is counted or lost twice."""
     done = run("many", 3, 10, 64, settings=["cores=2", *TURNS])
@@ -104,6 +116,20 @@ def test_crashes_find_transactions_whose_thread_has_no_core():
     )  # fmt: skip
     assert result.failures == ()
     assert result.marks["transaction_off_its_core"] > 0
+
+
+def test_crashes_fall_into_every_situation():
+    """Lines of transactions at each level and in the log, migrations, inside of commits: no mark is missed."""
+    marks = Counter()
+    store = "design.hercules.tx_len_store=controller"
+    for threads, settings in ((1, []), (1, [store]), (6, ["cores=2", *TURNS])):
+        result = ds.crash(
+            design="hercules", workload="btree", machine="tiny", ops=40, threads=threads, points=400,
+            set=settings, workload_args={"populate": 400},
+        )  # fmt: skip
+        assert result.failures == ()
+        marks.update(result.marks)
+    assert [mark for mark in MARKS if not marks[mark]] == []
 
 
 @pytest.mark.parametrize("threads", [1, 4])

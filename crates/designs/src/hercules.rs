@@ -30,6 +30,8 @@ mod spec;
 mod state;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_caches;
 mod zone;
 
 pub use spec::HerculesSpec;
@@ -74,6 +76,11 @@ impl Design for Hercules {
         "entry_reloaded_while_migrating",
         "committed_off_chip",
         "tx_len_in_flight",
+        // Named by the machine, which has the caches.
+        "committing",
+        "tagged_line_in_l1d",
+        "tagged_line_in_l2",
+        "tagged_line_in_llc",
     ];
     type Spec = HerculesSpec;
 
