@@ -7,7 +7,7 @@
 // other tables, so that a full warehouse takes --populate 100000; smaller tables keep the specification's proportions.
 //
 // A New Order of n lines modifies n lines of STOCK, n of ORDER-LINE and one each of ORDER, NEW-ORDER, the district, the
-// directory and the allocator: 14 to 36 lines, 25 on average, where lines for the same item are one (LAD, MICRO'18, Table
+// directory and the allocator: 14 to 36 lines, 25 on average, where lines for the same item are one (LAD, MICRO'19, Table
 // 2: 10 to 35). Operations are New Orders alone unless percentages say otherwise, as LAD and Hercules (TECS'23) measure; the
 // specification has 45 of them to 43 Payments and 4 Deliveries. A Payment modifies 5 lines on average: 4, and 8 more where
 // C_DATA changes. A Delivery takes the oldest new order of all ten districts in one transaction, of which clause 2.7.2.1
