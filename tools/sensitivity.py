@@ -98,7 +98,7 @@ TABLES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
         ("hercules",),
         [
             ("design.hercules.trans_tag_percent_l2=100", "design.hercules.trans_tag_percent_llc=100"),
-            ("design.hercules.trans_tag_percent_l2=25", "design.hercules.trans_tag_percent_llc=13"),
+            ("design.hercules.trans_tag_percent_l2=50", "design.hercules.trans_tag_percent_llc=50"),
         ],
     ),
     "hercules-controllers": (
