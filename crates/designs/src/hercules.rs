@@ -8,8 +8,8 @@
 //! transaction profile is the commit point.
 //!
 //! Where a mechanism is: registers and context switches in `registers.rs`, what there is once for each controller in
-//! `controller.rs`, eWPQ and extension area in `ewpq.rs`, migration of committed log entries in `migration.rs`, who
-//! aborts when cores ask for each other's lines in `conflict.rs`, the log zone in `zone.rs` and `record.rs`, the flush
+//! `controller.rs`, eWPQ and extension area in `ewpq.rs`, migration of committed log entries in `migration.rs`, garbage
+//! collection of the log in `gc.rs`, who aborts when cores ask for each other's lines in `conflict.rs`, the log zone in `zone.rs` and `record.rs`, the flush
 //! at a power failure in `crash_flush.rs`, section 4.3 in `recovery.rs` and `read_mappings.rs`, parameters in `spec.rs`,
 //! Table 6 and section 5.4 in `cost.rs`.
 
@@ -19,6 +19,7 @@ mod cost;
 mod crash_flush;
 mod ewpq;
 mod ewpq_index;
+mod gc;
 mod migration;
 mod observe;
 mod planted;
@@ -32,6 +33,8 @@ mod state;
 mod tests;
 #[cfg(test)]
 mod tests_caches;
+#[cfg(test)]
+mod tests_log;
 mod zone;
 
 pub use spec::HerculesSpec;
@@ -76,6 +79,8 @@ impl Design for Hercules {
         "entry_reloaded_while_migrating",
         "committed_off_chip",
         "tx_len_in_flight",
+        "gc_copying",
+        "gc_before_log_head",
         // Named by the machine, which has the caches.
         "committing",
         "tagged_line_in_l1d",
@@ -112,10 +117,12 @@ impl Design for Hercules {
 }
 
 /// Steps of a sequence that the machine calls back for; those of a transaction carry its number in the lower bits.
-const RESET_STATES: u64 = 1 << 62;
-const FORGET: u64 = 2 << 62;
-const MIGRATE: u64 = 3 << 62;
-const STEP: u64 = 3 << 62;
+const RESET_STATES: u64 = 1 << 61;
+const FORGET: u64 = 2 << 61;
+const MIGRATE: u64 = 3 << 61;
+/// The lower bits are the number of a controller.
+const COLLECT: u64 = 4 << 61;
+const STEP: u64 = 7 << 61;
 
 impl Durability for State {
     /// Listing 1, tx_start.
@@ -262,9 +269,22 @@ impl Durability for State {
             return Evict::Proceed;
         };
         let controller = self.controller_of(line);
+        let is_full = |state: &State| {
+            let part = &state.parts[controller];
+            part.ewpq.log_is_full(&part.zone) && !state.fault.is(planted::LOG_OVERTAKES_TAIL)
+        };
+        if is_full(self) {
+            if let Some(token) = self.make_room_in_the_log(controller, out) {
+                return Evict::After(Wait::Acked(token));
+            }
+            if is_full(self) {
+                return self.no_place_in_the_log(controller, tx, AbortCause::OutOfMemory, out);
+            }
+        }
         let part = &mut self.parts[controller];
-        if part.ewpq.log_is_full(&part.zone) && !self.fault.is(planted::LOG_OVERTAKES_TAIL) {
-            return self.no_place_in_the_log(controller, tx, AbortCause::OutOfMemory, out);
+        if let Some(token) = part.gc.copying().filter(|_| !self.fault.is(planted::GC_HOLDS_NO_EVICTION)) {
+            // The log entry at LogHead is taken.
+            return Evict::After(Wait::Acked(token));
         }
         if part.ewpq.is_full(&self.spec) {
             if !part.ewpq.spill(&part.zone, self.fault, out) {
@@ -282,7 +302,9 @@ impl Durability for State {
             out.append(part.zone.entry_header_at(log), &header, Cause::Metadata, None);
         }
         out.event(EventKind::DesignStep, line.base());
-        Evict::To { at: part.zone.entry_data(log), cause: Cause::Log, token: None }
+        let at = part.zone.entry_data(log);
+        self.collect_if_wide(controller, log, out);
+        Evict::To { at, cause: Cause::Log, token: None }
     }
 
     /// Listing 3, "all cache miss, load data from pmem". The versions of other transactions in the log are as forbidden
@@ -314,7 +336,7 @@ impl Durability for State {
         let part = self.part_mut(line);
         let at = part.zone.entry_data(found.log);
         if !keeps {
-            part.ewpq.take(line, &part.zone, out);
+            part.take(line, out);
             part.migration.departed.extend(found.migration.map(|token| (line, token)));
         }
         let open = self.is_open(found.tx) && !self.fault.is(planted::RELOAD_LOSES_TAG);
@@ -377,6 +399,7 @@ impl Durability for State {
                     self.migrate(controller, out);
                 }
             }
+            COLLECT => self.move_log_head((id & !STEP) as usize, out),
             _ => unreachable!("no step has the number {id:#x}"),
         }
     }
@@ -389,7 +412,9 @@ impl Durability for State {
             self.count_commit(tx, hardware_id, out);
             return;
         }
-        self.migrated(token, addr, out);
+        if !self.collected(self.controller_of(addr.line()), token, out) {
+            self.migrated(token, addr, out);
+        }
     }
 
     /// Section 4.5.1: exclusive housing of a TransTag with its line.

@@ -77,6 +77,10 @@ pub(crate) struct Bench<D: Design> {
     pub put: Vec<(PhysAddr, u64)>,
     /// Commit events.
     pub commits: u64,
+    /// Whether to keep what a power failure would leave at each step that the design tells of.
+    pub keep_steps: bool,
+    /// What was kept.
+    pub steps: Vec<CrashImage>,
 }
 
 impl<D: Design> Bench<D> {
@@ -90,7 +94,18 @@ impl<D: Design> Bench<D> {
         let design = D::build(&spec, &geometry).expect("the parameters are valid");
         let pmem = Pages::new(BASE, PMEM_BYTES);
         let (inbound, invalidated, put) = (VecDeque::new(), Vec::new(), Vec::new());
-        Bench { spec, geometry, design, pmem, inbound, invalidated, put, commits: 0 }
+        Bench {
+            spec,
+            geometry,
+            design,
+            pmem,
+            inbound,
+            invalidated,
+            put,
+            commits: 0,
+            keep_steps: false,
+            steps: Vec::new(),
+        }
     }
 
     /// A line as the controller has it, with the writes that are on their way.
@@ -131,6 +146,7 @@ impl<D: Design> Bench<D> {
                     self.pmem.write(addr, payload.bytes());
                 }
                 Action::Event(EventKind::Commit, _) => self.commits += 1,
+                Action::Event(EventKind::DesignStep, _) if self.keep_steps => self.steps.push(self.crashed(&[], true)),
                 _ => {}
             }
         }

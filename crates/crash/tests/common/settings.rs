@@ -133,6 +133,8 @@ fn hercules(rng: &mut Rng, sets: &mut Vec<String>) {
     maybe(rng, "l1d_missing_way_period", &["0", "1", "2"]);
     maybe(rng, "trans_tag_percent_l2", &["50", "100"]);
     maybe(rng, "trans_tag_percent_llc", &["25", "50", "100"]);
+    maybe(rng, "log_gc_trigger_entries", &["1", "2", "5", "12"]);
+    maybe(rng, "log_gc_chunk_entries", &["1", "2", "4"]);
     if rng.below(2) == 0 {
         sets.push("design.hercules.tx_id_bits=4".into());
         // Little more than the fixed parts: the log holds some dozens of entries and comes round.
@@ -141,7 +143,7 @@ fn hercules(rng: &mut Rng, sets: &mut Vec<String>) {
         let controllers = set(sets, "pmem.controllers").unwrap_or(1);
         let block_bytes = set(sets, "pmem.interleave_bytes").unwrap_or(4096);
         let blocks = if controllers > 1 { 5 * controllers + 3 } else { 0 };
-        let bytes = bytes + (controllers - 1) * 40 * 80 + blocks * block_bytes;
+        let bytes = bytes + (controllers - 1) * 90 * 80 + blocks * block_bytes;
         sets.push(format!("design.hercules.log_zone_bytes={bytes}"));
     }
 }

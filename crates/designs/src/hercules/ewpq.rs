@@ -33,6 +33,8 @@ pub(super) struct Ewpq {
     extended: usize,
     /// LogHead, counted without wrap-around.
     log_head: u64,
+    /// LogTail: no older log entry is in use.
+    log_tail: u64,
     used: u64,
     #[serde(skip)]
     index: Index,
@@ -45,6 +47,7 @@ impl Ewpq {
             extension: vec![None; zone.extension_entries as usize],
             extended: 0,
             log_head: 0,
+            log_tail: 0,
             used: 0,
             index: Index::default(),
         }
@@ -67,11 +70,18 @@ impl Ewpq {
             Some("more eWPQ entries than there are")
         } else if self.extension.len() as u64 != zone.extension_entries {
             Some("an extension area of another size")
-        } else if self.extended != in_use || self.mappings().any(|m| m.log >= self.log_head) {
+        } else if self.extended != in_use || !self.frames_its_entries(zone) {
             Some("an eWPQ that contradicts itself")
         } else {
             None
         }
+    }
+
+    fn frames_its_entries(&self, zone: &PartZone) -> bool {
+        let window = self.log_tail..self.log_head;
+        self.log_tail <= self.log_head
+            && self.log_head - self.log_tail <= zone.log_entries
+            && self.mappings().all(|m| window.contains(&m.log))
     }
 
     /// All entries, those of the extension area last.
@@ -97,13 +107,64 @@ impl Ewpq {
         self.log_head
     }
 
-    /// LogTail: the oldest log entry still in use.
     pub fn log_tail(&self) -> u64 {
-        self.index.oldest_log().unwrap_or(self.log_head)
+        self.log_tail
     }
 
+    /// Log entries from LogTail to LogHead, valid or not.
+    pub fn window(&self) -> u64 {
+        self.log_head - self.log_tail
+    }
+
+    /// Whether premature flushes have to wait. The last log entry is for garbage collection, which needs one to begin.
     pub fn log_is_full(&self, zone: &PartZone) -> bool {
-        self.log_head - self.log_tail() >= zone.log_entries
+        self.window() + 1 >= zone.log_entries
+    }
+
+    /// LogTail slides to the oldest log entry in use.
+    pub fn slide(&mut self) {
+        self.log_tail = self.log_tail.max(self.index.oldest_log().unwrap_or(self.log_head));
+    }
+
+    /// LogTail slides to this log entry, whatever lies before it.
+    pub fn slide_to(&mut self, log: u64) {
+        self.log_tail = self.log_tail.max(log);
+    }
+
+    /// LogHead moves by one.
+    pub fn move_log_head(&mut self) {
+        self.log_head += 1;
+    }
+
+    /// Entries, those of the extension area included.
+    pub fn len(&self) -> u64 {
+        (self.entries.len() + self.extended) as u64
+    }
+
+    /// The entry with the oldest log entry from `first` on and before `end`.
+    pub fn oldest_in(&self, first: u64, end: u64) -> Option<Mapping> {
+        self.index.oldest_in(first, end).map(|place| *self.at(place))
+    }
+
+    /// The entry of a line, for those who know that there is one.
+    pub fn entry(&self, home: LineAddr) -> Option<&Mapping> {
+        self.index.of_home(home).map(|place| self.at(place))
+    }
+
+    /// The entry of a line names another log entry from now on (section 4.4, garbage collection).
+    pub fn relocate(&mut self, home: LineAddr, log: u64, zone: &PartZone, fault: Fault, out: &mut Actions) {
+        let Some(place) = self.index.of_home(home) else { return };
+        let before = *self.at(place);
+        let may_migrate = self.index.unlink(place, &before);
+        let after = Mapping { log, ..before };
+        *self.at_mut(place) = after;
+        self.index.link(place, &after, may_migrate);
+        if let Place::Extension(slot) = place
+            && !fault.is(planted::GC_FORGETS_EXTENSION)
+        {
+            let record = zone.mapping_record(after.hardware_id, log);
+            out.append(zone.extension_slot(slot as u64), &record, Cause::Metadata, None);
+        }
     }
 
     pub fn is_full(&self, spec: &HerculesSpec) -> bool {
@@ -217,16 +278,26 @@ impl Ewpq {
         }
     }
 
+    /// A migration takes the entry of this line, if it may migrate.
+    pub fn start_migration_of(&mut self, home: LineAddr, token: Token) -> Option<Mapping> {
+        let place = self.index.of_home(home).filter(|place| self.index.is_ready(*place))?;
+        Some(self.migrate_from(place, token))
+    }
+
     /// A migration takes the first entry that may migrate, in the order in which the engine scans them.
     pub fn start_migration(&mut self, token: Token) -> Option<Mapping> {
         let place = self.index.first_to_migrate()?;
+        Some(self.migrate_from(place, token))
+    }
+
+    fn migrate_from(&mut self, place: Place, token: Token) -> Mapping {
         let before = *self.at(place);
         self.index.unlink(place, &before);
         let mapping = self.at_mut(place);
         mapping.migration = Some(token);
         let mapping = *mapping;
         self.index.link(place, &mapping, false);
-        Some(mapping)
+        mapping
     }
 
     /// Entries on their way home, in the order of the scan.

@@ -97,6 +97,16 @@ impl Index {
         self.identifiers.contains_key(&hardware_id)
     }
 
+    /// Whether the migration may take this entry.
+    pub fn is_ready(&self, place: Place) -> bool {
+        self.ready.contains(&place)
+    }
+
+    /// The entry with the oldest log entry from `first` on and before `end`.
+    pub fn oldest_in(&self, first: u64, end: u64) -> Option<Place> {
+        self.logs.range((first, FIRST)..(end.max(first), FIRST)).next().map(|(_, place)| *place)
+    }
+
     /// The number of the oldest log entry in use.
     pub fn oldest_log(&self) -> Option<u64> {
         self.logs.first().map(|(log, _)| *log)

@@ -1,6 +1,8 @@
 //! Commit off-chip (section 4.2): a background engine carries log entries of committed transactions to their home
 //! addresses.
 
+use super::controller::Part;
+use super::ewpq::Mapping;
 use super::{State, planted};
 use durasim_design::{Action, Actions, Token};
 use durasim_types::{Cause, EventKind, LineAddr, PhysAddr};
@@ -25,6 +27,19 @@ impl Migration {
     }
 }
 
+impl Part {
+    fn carry_home(&mut self, mapping: &Mapping, token: Token, out: &mut Actions) {
+        self.migration.in_flight += 1;
+        out.push(Action::Copy {
+            from: self.zone.entry_data(mapping.log),
+            to: mapping.home.base(),
+            len: 64,
+            cause: Cause::Migration,
+            token: Some(token),
+        });
+    }
+}
+
 impl State {
     /// What goes home waits for an older version that is carried there.
     pub(super) fn older_version_under_way(&self, line: LineAddr) -> Option<Token> {
@@ -39,17 +54,22 @@ impl State {
             let token = Token(self.tokens + 1);
             let Some(mapping) = part.ewpq.start_migration(token) else { break };
             self.tokens += 1;
-            part.migration.in_flight += 1;
-            out.push(Action::Copy {
-                from: part.zone.entry_data(mapping.log),
-                to: mapping.home.base(),
-                len: 64,
-                cause: Cause::Migration,
-                token: Some(token),
-            });
+            part.carry_home(&mapping, token, out);
         }
         if part.migration.in_flight == 0 {
             part.migration.scanning = false;
+        }
+    }
+
+    /// A controller carries the entry of this line home, if its transaction has committed and the engine has room.
+    pub(super) fn migrate_one(&mut self, controller: usize, home: LineAddr, out: &mut Actions) {
+        let part = &mut self.parts[controller];
+        let token = Token(self.tokens + 1);
+        if part.migration.in_flight < self.spec.migrations_in_flight as usize
+            && let Some(mapping) = part.ewpq.start_migration_of(home, token)
+        {
+            self.tokens += 1;
+            part.carry_home(&mapping, token, out);
         }
     }
 
@@ -67,7 +87,7 @@ impl State {
         let part = &mut self.parts[controller];
         let home = part.ewpq.migrating().find(|m| m.migration == Some(token)).map(|m| m.home);
         if let Some(home) = home {
-            part.ewpq.take(home, &part.zone, out);
+            part.take(home, out);
         } else if let Some(index) = part.migration.departed.iter().position(|(_, migration)| *migration == token) {
             part.migration.departed.swap_remove(index);
         } else {

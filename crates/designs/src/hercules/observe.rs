@@ -18,6 +18,8 @@ pub(super) struct Counters {
     pub on_chip_commits: u64,
     pub off_chip_commits: u64,
     pub tagged_lines: u64,
+    pub gc_chunks: u64,
+    pub gc_moved_entries: u64,
     pub conflicts_in_caches: u64,
     pub conflicts_in_the_log: u64,
 }
@@ -52,6 +54,12 @@ impl State {
         if self.parts.iter().any(|part| part.ewpq.mappings().any(|m| !self.is_open(m.tx))) {
             mark("committed_off_chip");
         }
+        if self.parts.iter().any(|part| part.gc.copying().is_some()) {
+            mark("gc_copying");
+        }
+        if self.parts.iter().any(|part| part.gc.has_named()) {
+            mark("gc_before_log_head");
+        }
     }
 
     /// Feeds the state into a digest.
@@ -68,6 +76,7 @@ impl State {
             }
             part.migration.departed.iter().for_each(|(home, _)| hasher.write_u64(home.0));
             hasher.write_u64(part.ewpq.log_head());
+            hasher.write_u64(part.ewpq.log_tail());
         }
     }
 }
@@ -85,6 +94,8 @@ impl Counters {
         count("copy_downs", c.copy_downs, "Older dirty versions sent down before a transactional write");
         count("on_chip_commits", c.on_chip_commits, "Commits with all lines in the caches");
         count("off_chip_commits", c.off_chip_commits, "Commits with lines in the log");
+        count("gc_chunks", c.gc_chunks, "Chunks of the log that were garbage-collected");
+        count("gc_moved_entries", c.gc_moved_entries, "Log entries of open transactions that were moved to LogHead");
         count("tagged_lines", c.tagged_lines, "Lines covered by transactions, each once per transaction");
         if cores > 1 {
             count("conflicts_in_caches", c.conflicts_in_caches, "Aborts for a line of a transaction in a cache");

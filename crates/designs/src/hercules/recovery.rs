@@ -49,7 +49,8 @@ pub(super) fn recover(zone: &LogZone, geometry: &Geometry, image: &mut CrashImag
         for &SavedMapping { hardware_id, log } in &mappings.all {
             let header = header(image, part.entry_header_at(log));
             let home = PhysAddr(header[0]);
-            let damaged = !geometry.is_home(home) || !part.is_entry_of(log, header, hardware_id);
+            let sound = mappings.frame(log, part) && part.is_entry_of(log, header, hardware_id);
+            let damaged = !sound || !geometry.is_home(home);
             found.push(Found { hardware_id, home, data: part.entry_data(log), damaged });
         }
     }

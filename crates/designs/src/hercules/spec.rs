@@ -79,6 +79,10 @@ pub struct HerculesSpec {
     pub migrations_in_flight: u32,
     /// Size of the log zone in bytes (section 5: 256 MB).
     pub log_zone_bytes: u64,
+    /// Log entries from LogTail to LogHead, beyond which the log is garbage-collected (section 4.4: 2^20).
+    pub log_gc_trigger_entries: u64,
+    /// Successive log entries that are garbage-collected together (section 4.4: 32).
+    pub log_gc_chunk_entries: u32,
 }
 
 impl Default for HerculesSpec {
@@ -102,6 +106,8 @@ impl Default for HerculesSpec {
             migration_period_instructions: 3_000_000,
             migrations_in_flight: 8,
             log_zone_bytes: 256 << 20,
+            log_gc_trigger_entries: 1 << 20,
+            log_gc_chunk_entries: 32,
         }
     }
 }
@@ -136,6 +142,8 @@ impl HerculesSpec {
         range("ewpq_search_cycles", self.ewpq_search_cycles, 0, 1_000_000)?;
         range("extension_search_first_cycles", self.extension_search_first_cycles, 0, 1_000_000)?;
         range("extension_search_line_cycles", self.extension_search_line_cycles, 0, 1_000_000)?;
+        range("log_gc_trigger_entries", self.log_gc_trigger_entries, 1, 1 << 40)?;
+        range("log_gc_chunk_entries", self.log_gc_chunk_entries.into(), 1, 1 << 20)?;
         range("migrations_in_flight", self.migrations_in_flight.into(), 1, 1024)?;
         range("migration_period_instructions", self.migration_period_instructions, 1, 1 << 40)
     }

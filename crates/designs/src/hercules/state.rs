@@ -60,12 +60,15 @@ impl State {
             return Err(snapshot::refuse("another number of controllers"));
         }
         let mut parts = Vec::new();
-        for (PartContents { mut ewpq, migration }, zone) in contents.into_iter().zip(&fresh.zone.parts) {
+        for (PartContents { mut ewpq, migration, gc }, zone) in contents.into_iter().zip(&fresh.zone.parts) {
             if let Some(misfit) = ewpq.misfit(spec, zone) {
                 return Err(snapshot::refuse(misfit));
             }
+            if gc.contradicts(ewpq.log_head()) {
+                return Err(snapshot::refuse("a collection beyond LogHead"));
+            }
             ewpq.reindex(|tx| !registers.is_open(tx) || fresh.fault.is(planted::MIGRATES_UNCOMMITTED));
-            parts.push(Part { zone: zone.clone(), ewpq, migration });
+            parts.push(Part { zone: zone.clone(), ewpq, migration, gc });
         }
         Ok(State { registers, parts, tokens, running, counters, ..fresh })
     }
@@ -135,7 +138,7 @@ impl State {
                 continue;
             }
             for home in part.ewpq.homes_of(tx) {
-                part.ewpq.take(home, &part.zone, out);
+                part.take(home, out);
             }
         }
     }

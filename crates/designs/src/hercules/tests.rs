@@ -9,7 +9,7 @@ use durasim_types::TxId;
 
 const CONFLICT: AbortCause = AbortCause::Conflict;
 
-fn small() -> HerculesSpec {
+pub(super) fn small() -> HerculesSpec {
     HerculesSpec {
         tx_id_bits: 4,
         ewpq_entries: 2,
@@ -19,16 +19,16 @@ fn small() -> HerculesSpec {
     }
 }
 
-fn bench(spec: HerculesSpec) -> Bench<Hercules> {
+pub(super) fn bench(spec: HerculesSpec) -> Bench<Hercules> {
     Bench::new(spec, 2)
 }
 
-fn zone(bench: &Bench<Hercules>) -> LogZone {
+pub(super) fn zone(bench: &Bench<Hercules>) -> LogZone {
     LogZone::new(&bench.spec, &bench.geometry).unwrap()
 }
 
 /// Begins a transaction on a core and lets it write the line of that number; the line's tag.
-fn writer(bench: &mut Bench<Hercules>, core: u16, tx: u64, number: u64) -> LineTag {
+pub(super) fn writer(bench: &mut Bench<Hercules>, core: u16, tx: u64, number: u64) -> LineTag {
     let mut tag = LineTag::NONE;
     bench.begin(core, tx);
     bench.store(core, word(number, 0), tx, Some(tx), &mut tag);
@@ -164,7 +164,7 @@ fn a_transaction_without_an_identifier_has_to_try_again() {
     assert_eq!(bench.put[0].0, zone(&bench).tx_len(5), "it bears the only identifier that was free");
 }
 
-fn writer_line(bench: &mut Bench<Hercules>, core: u16, tx: u64, number: u64) {
+pub(super) fn writer_line(bench: &mut Bench<Hercules>, core: u16, tx: u64, number: u64) {
     bench.store(core, word(number, 0), tx, Some(tx), &mut LineTag(0));
 }
 

@@ -138,7 +138,7 @@ impl LogZone {
         let part = |n: usize| PartZone {
             ewpq_entries,
             extension_entries,
-            log_entries: log_entries - 4,
+            log_entries: log_entries - 3,
             registers: registers[n],
             ewpq: ewpq[n],
             extension: extension[n],
