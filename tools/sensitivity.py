@@ -101,6 +101,13 @@ TABLES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
             ("design.hercules.trans_tag_percent_l2=50", "design.hercules.trans_tag_percent_llc=50"),
         ],
     ),
+    "hercules-gc": (
+        ("hercules",),
+        [
+            ("design.hercules.log_gc_trigger_entries=8", "design.hercules.log_gc_chunk_entries=4"),
+            ("design.hercules.log_gc_trigger_entries=8", "design.hercules.log_gc_chunk_entries=1"),
+        ],
+    ),
     "hercules-controllers": (
         ("hercules",),
         [("pmem.controllers=2",), ("pmem.controllers=4", "pmem.interleave_bytes=64")],

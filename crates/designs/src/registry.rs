@@ -66,6 +66,7 @@ pub const ROWS: &[Row] = &[
             "hercules-victim",
             "hercules-recovery",
             "hercules-controllers",
+            "hercules-gc",
             "hercules-txlen-store",
             "hercules-tag-rounding",
             "hercules-extension-search",
