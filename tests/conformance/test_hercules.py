@@ -121,8 +121,9 @@ def test_crashes_find_transactions_whose_thread_has_no_core():
 def test_crashes_fall_into_every_situation():
     """Lines of transactions at each level and in the log, migrations, inside of commits: no mark is missed."""
     marks = Counter()
-    store = "design.hercules.tx_len_store=controller"
-    for threads, settings in ((1, []), (1, [store]), (6, ["cores=2", *TURNS])):
+    store = ["design.hercules.tx_len_store=controller"]
+    collected = ["design.hercules.log_gc_trigger_entries=8", "design.hercules.log_gc_chunk_entries=4"]
+    for threads, settings in ((1, []), (1, store), (4, collected), (6, ["cores=2", *TURNS])):
         result = ds.crash(
             design="hercules", workload="btree", machine="tiny", ops=40, threads=threads, points=400,
             set=settings, workload_args={"populate": 400},
