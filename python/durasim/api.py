@@ -35,6 +35,7 @@ from durasim.scenario import (
 if TYPE_CHECKING:
     import polars
 
+    from durasim.design_tables import Row
     from durasim.suites import Member
     from durasim.toolchain import WorkloadInfo
 
@@ -257,9 +258,11 @@ def crash_campaign(
 
     Args:
         path: The campaign file.
-        seconds: Repeats the campaign with new seeds until so much time has passed; once if None.
+        seconds: Repeats the campaign with new seeds until so much time has passed; once if None. A file that wants
+            a number of trials is repeated until they are judged, but not longer than this.
         verdicts: Keeps each verdict in this file, and goes on where an earlier campaign with it ended.
-        progress: Takes runs done, runs in all (None if time decides) and the row of the last one.
+        progress: Takes runs done, runs in all (None if time decides) and the row of the last one; trials instead of
+            runs if the file wants a number of them.
 
     Returns:
         The document that `--json` writes; its `red` lists why the campaign is red, if it is.
@@ -340,6 +343,28 @@ def compare_runs(
 def designs() -> list[dict[str, Any]]:
     """Gives the rows of the registry: name, hardware, backend, domains, promise, cost and so on."""
     return list(design_rows().values())
+
+
+def check_designs(designs: Sequence[str] | None = None, *, progress: Callable[[str], None] | None = None) -> list[Row]:
+    """Verifies the tables of docs/designs/: that every function is there, and that every test is there and passes.
+
+    Args:
+        designs: Rows of the registry whose pages are looked at; all pages if None.
+        progress: Takes what is run next.
+
+    Returns:
+        The rows of the tables; `problems` of each says why it is refused, if it is.
+
+    Raises:
+        ConfigError: A page is not of the form, or this installation is no checkout of the sources.
+        HostIoError: cargo cannot be started.
+    """
+    from durasim import design_tables  # noqa: PLC0415 - keeps the start-up of other commands short
+
+    root = design_tables.checkout()
+    rows = design_tables.read_tables(root, designs)
+    design_tables.check(root, rows, progress or (lambda _: None))
+    return rows
 
 
 def workloads() -> list[WorkloadInfo]:

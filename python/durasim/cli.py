@@ -183,7 +183,7 @@ def crash(
         str | None, typer.Option("--campaign", metavar="FILE.toml", help="Crash all runs that this file describes.")
     ] = None,
     seconds: Annotated[
-        float | None, typer.Option("--seconds", help="Repeat the campaign with new seeds for so long.")
+        float | None, typer.Option("--seconds", help="Repeat the campaign with new seeds for so long at most.")
     ] = None,
     verdicts: Annotated[
         str | None,
@@ -308,11 +308,37 @@ def diff(
 
 
 @app.command()
-def designs(json: options.JsonFile = None) -> None:
-    """List the rows of the registry."""
+def designs(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Rows whose pages --check looks at.")
+    ] = None,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Verify the tables of docs/designs/: every function is there, every test passes."),
+    ] = False,
+    json: options.JsonFile = None,
+) -> None:
+    """List the rows of the registry, or verify what their pages say of them."""
+    _check_json(json)
+    if check:
+        _check_designs(names, json)
+        return
+    if names:
+        raise refusal("designs", "names go with --check")
     rows = api.designs()
     columns = ("name", "hardware", "backend", "domains", "promise", "control", "summary")
     _finish(json, rows, render.rows_table("designs", rows, columns))
+
+
+def _check_designs(names: list[str] | None, json: str | None) -> None:
+    from durasim import design_tables  # noqa: PLC0415 - keeps the start-up of other commands short
+
+    with render.progress_bar() as bar:
+        task = bar.add_task("reading the tables", total=None)
+        rows = api.check_designs(names, progress=lambda what: bar.update(task, description=what))
+    _finish(json, design_tables.document(rows), render.lines_text(design_tables.verdict_lines(rows)))
+    if any(row.problems for row in rows):
+        raise typer.Exit(EXIT_NEGATIVE)
 
 
 @app.command()

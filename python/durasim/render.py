@@ -251,6 +251,11 @@ def _profiles_table(entries: Sequence[Member], profiles: Mapping[str, TxProfile]
     return table
 
 
+def lines_text(lines: Iterable[str]) -> Text:
+    """Gives lines that no terminal wraps."""
+    return _unwrapped().append("\n".join(lines))
+
+
 def rows_table(title: str, rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> Table:
     """Gives the given columns of a list of objects."""
     table = Table(title=title)

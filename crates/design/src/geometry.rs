@@ -1,7 +1,7 @@
 //! What a design is told of the machine it is built into.
 
 use crate::Fault;
-use durasim_types::{Clock, Cycle, LINE_BYTES, PhysAddr};
+use durasim_types::{Clock, Cycle, LINE_BYTES, LineAddr, PhysAddr};
 use serde::{Deserialize, Serialize};
 
 /// A level of the cache hierarchy.
@@ -93,6 +93,40 @@ pub struct PmRegion {
     pub size_bytes: u64,
 }
 
+/// What L2 and LLC keep of the lines in the levels above them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Inclusion {
+    /// A line that leaves a level leaves the levels above too.
+    Inclusive,
+    /// Levels above keep their copies.
+    NonInclusive,
+    /// A line is in one level only.
+    Exclusive,
+}
+
+/// How the lines of persistent memory are dealt out among its controllers: block by block in turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interleave {
+    /// First byte of persistent memory, where the first block of controller 0 begins.
+    pub base: PhysAddr,
+    /// Number of controllers.
+    pub controllers: u16,
+    /// Bytes of a block: a power of two, a line at least.
+    pub block_bytes: u64,
+}
+
+impl Interleave {
+    /// The controller of a line of persistent memory.
+    #[inline]
+    pub const fn controller_of(&self, line: LineAddr) -> u16 {
+        if self.controllers == 1 {
+            return 0;
+        }
+        let block = (line.0 * LINE_BYTES - self.base.0) / self.block_bytes;
+        (block % self.controllers as u64) as u16
+    }
+}
+
 /// The machine as a design sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Geometry {
@@ -108,8 +142,14 @@ pub struct Geometry {
     pub l2: LevelGeometry,
     /// The shared LLC.
     pub llc: LevelGeometry,
+    /// Bytes of adjacent persistent memory that belong to one controller before the next one's turn.
+    pub interleave_bytes: u64,
+    /// What L2 and LLC keep of the lines above them.
+    pub inclusion: Inclusion,
     /// First byte of persistent memory.
     pub pmem_base: PhysAddr,
+    /// Size of all persistent memory in bytes, with what programs cannot use.
+    pub pmem_bytes: u64,
     /// Size of the part that programs may use, in bytes.
     pub pmem_data_bytes: u64,
     /// The design's own regions.
@@ -136,6 +176,16 @@ impl Geometry {
             LevelId::L2 => &mut self.l2,
             LevelId::Llc => &mut self.llc,
         }
+    }
+
+    /// How lines of persistent memory are dealt out among the controllers.
+    pub fn interleave(&self) -> Interleave {
+        Interleave { base: self.pmem_base, controllers: self.controllers, block_bytes: self.interleave_bytes }
+    }
+
+    /// The controller of a line of persistent memory.
+    pub fn controller_of(&self, line: LineAddr) -> u16 {
+        self.interleave().controller_of(line)
     }
 
     /// Whether a line that programs may use begins here. Recovery asks before it writes to an address that it has read:

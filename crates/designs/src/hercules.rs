@@ -7,19 +7,34 @@
 //! resets those states too (off-chip), and a background engine migrates the entries home. A nonzero TxLen in the
 //! transaction profile is the commit point.
 //!
-//! Where a mechanism is: registers and context switches in `registers.rs`, eWPQ and extension area in `ewpq.rs`,
-//! migration of committed log entries in `migration.rs`, who aborts when cores ask for each other's lines in
-//! `conflict.rs`, the log zone in `zone.rs`, section 4.3 in `recovery.rs`, parameters and cost in `spec.rs`.
+//! Where a mechanism is: registers and context switches in `registers.rs`, what there is once for each controller in
+//! `controller.rs`, eWPQ and extension area in `ewpq.rs`, migration of committed log entries in `migration.rs`, garbage
+//! collection of the log in `gc.rs`, who aborts when cores ask for each other's lines in `conflict.rs`, the log zone in `zone.rs` and `record.rs`, the flush
+//! at a power failure in `crash_flush.rs`, section 4.3 in `recovery.rs` and `read_mappings.rs`, parameters in `spec.rs`,
+//! Table 6 and section 5.4 in `cost.rs`.
 
 mod conflict;
+mod controller;
+mod cost;
+mod crash_flush;
 mod ewpq;
+mod ewpq_index;
+mod gc;
 mod migration;
+mod observe;
 mod planted;
+mod read_mappings;
+mod record;
 mod recovery;
 mod registers;
 mod spec;
+mod state;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_caches;
+#[cfg(test)]
+mod tests_log;
 mod zone;
 
 pub use spec::HerculesSpec;
@@ -28,15 +43,14 @@ use conflict::Judgement;
 
 use durasim_design::{
     AbortCause, Action, Actions, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Cut, Design, Durability, Evict,
-    Fault, Fill, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge, Payload, Planted, Probe,
-    RecoveryReport, RegionRequest, Request, SpecError, Store, Token, Wait, snapshot,
+    Fill, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge, Planted, Probe, RecoveryReport,
+    RegionRequest, Request, SpecError, Store, Token, Wait,
 };
 use durasim_types::{Cause, Cycle, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
-use ewpq::Ewpq;
-use migration::Migration;
-use registers::{Phase, Registers};
-use serde::{Deserialize, Serialize};
-use spec::{ConflictLoser, TxLenStore};
+use observe::Counters;
+use registers::Phase;
+use spec::ConflictLoser;
+use state::State;
 use std::hash::Hasher;
 use zone::LogZone;
 
@@ -65,6 +79,13 @@ impl Design for Hercules {
         "entry_reloaded_while_migrating",
         "committed_off_chip",
         "tx_len_in_flight",
+        "gc_copying",
+        "gc_before_log_head",
+        // Named by the machine, which has the caches.
+        "committing",
+        "tagged_line_in_l1d",
+        "tagged_line_in_l2",
+        "tagged_line_in_llc",
     ];
     type Spec = HerculesSpec;
 
@@ -78,12 +99,6 @@ impl Design for Hercules {
     }
 
     fn build(spec: &HerculesSpec, geometry: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
-        if geometry.controllers > 1 {
-            // Section 4.1 gives each controller an eWPQ and a part of the log zone.
-            let problem =
-                "its eWPQ and log zone are built for one controller of persistent memory; set pmem.controllers=1";
-            return Err(SpecError::new("", problem));
-        }
         Ok(Box::new(State::new(spec, geometry)?))
     }
 
@@ -101,121 +116,13 @@ impl Design for Hercules {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Counters {
-    premature_flushes: u64,
-    spills: u64,
-    ewpq_hits: u64,
-    extension_hits: u64,
-    migrations: u64,
-    copy_downs: u64,
-    on_chip_commits: u64,
-    off_chip_commits: u64,
-    tagged_lines: u64,
-    conflicts_in_caches: u64,
-    conflicts_in_the_log: u64,
-}
-
 /// Steps of a sequence that the machine calls back for; those of a transaction carry its number in the lower bits.
-const RESET_STATES: u64 = 1 << 62;
-const FORGET: u64 = 2 << 62;
-const MIGRATE: u64 = 3 << 62;
-const STEP: u64 = 3 << 62;
-
-#[derive(Clone)]
-struct State {
-    spec: HerculesSpec,
-    zone: LogZone,
-    cores: u16,
-    extra_cycles: [Cycle; 3],
-    limits: [u32; 3],
-    registers: Registers,
-    ewpq: Ewpq,
-    migration: Migration,
-    tokens: u64,
-    /// Whether the log zone is marked as in use.
-    running: bool,
-    counters: Counters,
-    fault: Fault,
-}
-
-/// What of the state changes while it is at work, in the order of snapshots.
-type Contents<R, E, M, C> = (R, E, M, u64, bool, C);
-
-impl State {
-    fn new(spec: &HerculesSpec, geometry: &Geometry) -> Result<Self, SpecError> {
-        spec.check()?;
-        let zone = LogZone::new(spec, geometry)?;
-        Ok(State {
-            cores: geometry.cores,
-            extra_cycles: LevelId::ALL.map(|level| spec.tag_cycles(geometry.level(level).latency_cycles)),
-            limits: LevelId::ALL.map(|level| (geometry.level(level).ways * spec.trans_tag_percent(level) / 100).max(1)),
-            registers: Registers::new(),
-            ewpq: Ewpq::new(spec, &zone),
-            migration: Migration::default(),
-            tokens: 0,
-            running: false,
-            counters: Counters::default(),
-            fault: geometry.planted,
-            spec: spec.clone(),
-            zone,
-        })
-    }
-
-    fn load(spec: &HerculesSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Self, SpecError> {
-        let fresh = State::new(spec, geometry)?;
-        let contents: Contents<Registers, Ewpq, Migration, Counters> = snapshot::from_bytes(bytes)?;
-        let (registers, ewpq, migration, tokens, running, counters) = contents;
-        if let Some(misfit) = ewpq.misfit(spec, &fresh.zone) {
-            return Err(snapshot::refuse(misfit));
-        }
-        Ok(State { registers, ewpq, migration, tokens, running, counters, ..fresh })
-    }
-
-    fn is_open(&self, tx: TxId) -> bool {
-        self.registers.is_open(tx)
-    }
-
-    /// Stores a TxLen in the transaction profile (section 4.1): a cached store, or straight to the controller. Sixteen
-    /// TxLens share a line, which cores take from each other like any other line: it carries no tag.
-    fn store_tx_len(&mut self, hardware_id: u64, len: u32, out: &mut Actions) -> Option<Token> {
-        let addr = self.zone.tx_len(hardware_id);
-        let payload = Payload::new(&len.to_le_bytes());
-        match self.spec.tx_len_store {
-            TxLenStore::Cached => {
-                out.push(Action::PutCached { addr, payload });
-                None
-            }
-            TxLenStore::Controller => {
-                self.tokens += 1;
-                let token = Token(self.tokens);
-                out.push(Action::Append { at: addr, payload, cause: Cause::Metadata, token: Some(token) });
-                Some(token)
-            }
-        }
-    }
-
-    /// Listing 1, the end of tx_commit: TxStates become '0'. From now on the lines are everybody's.
-    fn count_commit(&mut self, tx: TxId, hardware_id: u64, out: &mut Actions) {
-        if self.ewpq.mappings().any(|m| m.tx == tx) {
-            self.counters.off_chip_commits += 1;
-        } else {
-            self.counters.on_chip_commits += 1;
-        }
-        out.event(EventKind::Commit, self.zone.tx_len(hardware_id));
-    }
-
-    /// A line finds no place in the log. Its transaction aborts, unless it is committing: that is decided elsewhere.
-    fn no_place_in_the_log(&mut self, tx: TxId, why: AbortCause, out: &mut Actions) -> Evict {
-        if let Some(token) = self.hurry_migration(out) {
-            return Evict::After(Wait::Acked(token));
-        }
-        match self.registers.get(tx).map(|open| open.phase) {
-            Some(Phase::StoringLen(token)) => Evict::After(Wait::Acked(token)),
-            _ => Evict::Abort(tx, why),
-        }
-    }
-}
+const RESET_STATES: u64 = 1 << 61;
+const FORGET: u64 = 2 << 61;
+const MIGRATE: u64 = 3 << 61;
+/// The lower bits are the number of a controller.
+const COLLECT: u64 = 4 << 61;
+const STEP: u64 = 7 << 61;
 
 impl Durability for State {
     /// Listing 1, tx_start.
@@ -226,14 +133,14 @@ impl Durability for State {
             let period = self.spec.migration_period_instructions;
             out.push(Action::InstructionTimer { id: MIGRATE, after_instructions: period });
         }
-        // As many transactions are open as there are identifiers: this one has to try again.
+        // As many transactions are open as there are identifiers: this one has to try again, as after a conflict.
         let Some(hardware_id) = self.registers.next_identifier(self.spec.tx_id_bits, self.fault) else {
-            return Gate::Abort(tx, AbortCause::Capacity);
+            return Gate::Abort(tx, AbortCause::Conflict);
         };
         // An identifier comes round again: entries of its last bearer must be home before its TxLen becomes zero.
-        if self.ewpq.mappings().any(|m| m.hardware_id == hardware_id)
+        if let Some(controller) = self.parts.iter().position(|part| part.ewpq.names(hardware_id))
             && !self.fault.is(planted::IDENTIFIER_WITH_ENTRIES)
-            && let Some(token) = self.hurry_migration(out)
+            && let Some(token) = self.hurry_migration(controller, out)
         {
             return Gate::Retry(Wait::Acked(token));
         }
@@ -361,31 +268,51 @@ impl Durability for State {
         let Some(open) = open.filter(|_| !self.fault.is(planted::TAGGED_LINES_GO_HOME)) else {
             return Evict::Proceed;
         };
-        if self.ewpq.log_is_full(&self.zone) && !self.fault.is(planted::LOG_OVERTAKES_TAIL) {
-            return self.no_place_in_the_log(tx, AbortCause::OutOfMemory, out);
+        let controller = self.controller_of(line);
+        let is_full = |state: &State| {
+            let part = &state.parts[controller];
+            part.ewpq.log_is_full(&part.zone) && !state.fault.is(planted::LOG_OVERTAKES_TAIL)
+        };
+        if is_full(self) {
+            if let Some(token) = self.make_room_in_the_log(controller, out) {
+                return Evict::After(Wait::Acked(token));
+            }
+            if is_full(self) {
+                return self.no_place_in_the_log(controller, tx, AbortCause::OutOfMemory, out);
+            }
         }
-        if self.ewpq.is_full(&self.spec) {
-            if !self.ewpq.spill(&self.zone, self.fault, out) {
-                return self.no_place_in_the_log(tx, AbortCause::Capacity, out);
+        let part = &mut self.parts[controller];
+        if let Some(token) = part.gc.copying().filter(|_| !self.fault.is(planted::GC_HOLDS_NO_EVICTION)) {
+            // The log entry at LogHead is taken.
+            return Evict::After(Wait::Acked(token));
+        }
+        if part.ewpq.is_full(&self.spec) {
+            if !part.ewpq.spill(&part.zone, self.fault, out) {
+                return self.no_place_in_the_log(controller, tx, AbortCause::Capacity, out);
             }
             self.counters.spills += 1;
         }
         self.drop_kept_entry(line, out);
         self.counters.premature_flushes += 1;
-        let log = self.ewpq.insert(tx, open.hardware_id, line);
-        let header = self.zone.entry_header(line, open.hardware_id);
+        let part = &mut self.parts[controller];
+        let may_migrate = self.fault.is(planted::MIGRATES_UNCOMMITTED);
+        let log = part.ewpq.insert(tx, open.hardware_id, line, may_migrate);
+        let header = record::entry_header(line, open.hardware_id);
         if !self.fault.is(planted::ENTRY_HEADER_SKIPPED) {
-            out.append(self.zone.entry_header_at(log), &header, Cause::Metadata, None);
+            out.append(part.zone.entry_header_at(log), &header, Cause::Metadata, None);
         }
         out.event(EventKind::DesignStep, line.base());
-        Evict::To { at: self.zone.entry_data(log), cause: Cause::Log, token: None }
+        let at = part.zone.entry_data(log);
+        self.collect_if_wide(controller, log, out);
+        Evict::To { at, cause: Cause::Log, token: None }
     }
 
     /// Listing 3, "all cache miss, load data from pmem". The versions of other transactions in the log are as forbidden
     /// as those in the caches.
     fn fill(&mut self, _: &Ctx, line: LineAddr, tx: Option<TxId>, out: &mut Actions) -> Fill {
-        let (search_cycles, extended) = self.ewpq.search_cycles(&self.spec);
-        let Some((found, in_ewpq)) = self.ewpq.find(line, self.fault) else {
+        let ewpq = &self.part(line).ewpq;
+        let (search_cycles, extended) = ewpq.search_cycles(&self.spec);
+        let Some((found, in_ewpq)) = ewpq.find(line, self.fault) else {
             return Fill::Home { search_cycles, serial: extended };
         };
         // Section 4.2: "an access from an ongoing transaction may happen to an eWPQ entry with mismatched TxID and '1'
@@ -405,12 +332,12 @@ impl Durability for State {
         } else {
             self.counters.extension_hits += 1;
         }
-        let at = self.zone.entry_data(found.log);
-        if !self.fault.is(planted::RELOAD_KEEPS_ENTRY) {
-            self.ewpq.take(line, &self.zone, out);
-        }
-        if let Some(token) = found.migration.filter(|_| !self.fault.is(planted::RELOAD_KEEPS_ENTRY)) {
-            self.migration.departed.push((line, token));
+        let keeps = self.fault.is(planted::RELOAD_KEEPS_ENTRY);
+        let part = self.part_mut(line);
+        let at = part.zone.entry_data(found.log);
+        if !keeps {
+            part.take(line, out);
+            part.migration.departed.extend(found.migration.map(|token| (line, token)));
         }
         let open = self.is_open(found.tx) && !self.fault.is(planted::RELOAD_LOSES_TAG);
         let tag = if open { LineTag(found.tx.0) } else { LineTag::NONE };
@@ -444,7 +371,7 @@ impl Durability for State {
     /// A clean of an uncommitted line must not reach home, nor one that a migration would undo; eADR keeps both in the
     /// caches. Anything else is as on any machine.
     fn flush(&mut self, _: &Ctx, line: LineAddr, tag: LineTag, _: &mut Actions) -> FlushVerdict {
-        if tag.is_some() || self.migration.on_its_way_home(line).is_some() {
+        if tag.is_some() || self.part(line).migration.on_its_way_home(line).is_some() {
             FlushVerdict::Ignore
         } else {
             FlushVerdict::Proceed
@@ -462,20 +389,17 @@ impl Durability for State {
             FORGET => {
                 // It may have aborted before its tx_start left the store buffer.
                 self.registers.end(tx);
-                if self.fault.is(planted::ABORT_KEEPS_ENTRIES) {
-                    return;
-                }
-                let homes: Vec<LineAddr> = self.ewpq.mappings().filter(|m| m.tx == tx).map(|m| m.home).collect();
-                for home in homes {
-                    self.ewpq.take(home, &self.zone, out);
-                }
+                self.forget(tx, out);
             }
             MIGRATE => {
                 let period = self.spec.migration_period_instructions;
                 out.push(Action::InstructionTimer { id: MIGRATE, after_instructions: period });
-                self.migration.scanning = true;
-                self.migrate(out);
+                for controller in 0..self.parts.len() {
+                    self.parts[controller].migration.scanning = true;
+                    self.migrate(controller, out);
+                }
             }
+            COLLECT => self.move_log_head((id & !STEP) as usize, out),
             _ => unreachable!("no step has the number {id:#x}"),
         }
     }
@@ -488,7 +412,9 @@ impl Durability for State {
             self.count_commit(tx, hardware_id, out);
             return;
         }
-        self.migrated(token, addr, out);
+        if !self.collected(self.controller_of(addr.line()), token, out) {
+            self.migrated(token, addr, out);
+        }
     }
 
     /// Section 4.5.1: exclusive housing of a TransTag with its line.
@@ -504,84 +430,20 @@ impl Durability for State {
         tag.0 == tx.0
     }
 
-    /// Section 4.2, "flush on a power-off": LogHead, LogTail and eWPQ, then the caches, LLC first; lines of open
-    /// transactions go to the emergency area.
     fn crash(&self, view: &CrashView<'_>, sink: &mut CrashSink<'_>) -> Result<(), BudgetSpent> {
-        let valid = self.ewpq.saved(self.fault).map(|m| (m.hardware_id, m.log));
-        self.zone.save_registers(sink, self.ewpq.log_head(), self.ewpq.log_tail(), valid)?;
-        let mut saved = 0;
-        for line in &*planted::saved_lines(self.fault, view.lines) {
-            if let Some(open) = self.registers.get(TxId(line.tag.0)).filter(|_| line.tag.is_some()) {
-                let id = open.hardware_id;
-                self.zone.save_emergency(sink, saved, line.line, id, &line.data)?;
-                saved += 1;
-            } else if line.dirty {
-                sink.write(line.line.base(), &line.data)?;
-            }
-        }
-        self.zone.save_end(sink, saved.saturating_sub(u64::from(self.fault.is(planted::EMERGENCY_ONE_SHORT))))
+        self.flush_on_power_off(view, sink)
     }
 
     fn marks(&self, mark: &mut dyn FnMut(&'static str)) {
-        if self.registers.all().next().is_some() {
-            mark("transaction_open");
-        }
-        if self.registers.all().any(|(_, open)| open.core.is_none()) {
-            mark("transaction_off_its_core");
-        }
-        if self.registers.all().any(|(_, open)| matches!(open.phase, Phase::StoringLen(_))) {
-            mark("tx_len_in_flight");
-        }
-        if self.ewpq.mappings().any(|m| self.is_open(m.tx)) {
-            mark("premature_flush_open");
-        }
-        if self.ewpq.is_full(&self.spec) {
-            mark("ewpq_full");
-        }
-        if self.ewpq.extended() > 0 {
-            mark("extension_populated");
-        }
-        if self.migration.in_flight > 0 {
-            mark("migration_in_flight");
-        }
-        if !self.migration.departed.is_empty() {
-            mark("entry_reloaded_while_migrating");
-        }
-        if self.ewpq.mappings().any(|m| !self.is_open(m.tx)) {
-            mark("committed_off_chip");
-        }
+        self.mark_situations(mark);
     }
 
     fn digest(&self, hasher: &mut dyn Hasher) {
-        for (tx, open) in self.registers.all() {
-            hasher.write_u64(tx.0);
-            hasher.write_u64(u64::from(open.len));
-        }
-        for mapping in self.ewpq.mappings() {
-            hasher.write_u64(mapping.tx.0);
-            hasher.write_u64(mapping.home.0);
-            hasher.write_u64(mapping.log);
-        }
-        self.migration.departed.iter().for_each(|(home, _)| hasher.write_u64(home.0));
-        hasher.write_u64(self.ewpq.log_head());
+        self.feed(hasher);
     }
 
     fn stats(&self, stats: &mut Stats) {
-        let c = &self.counters;
-        let mut count = |name: &str, value, text| stats.count(format!("hercules.{name}"), value, text);
-        count("premature_flushes", c.premature_flushes, "Lines of open transactions that left the LLC for the log");
-        count("ewpq_spills", c.spills, "eWPQ entries evicted to the extension area");
-        count("ewpq_hits", c.ewpq_hits, "Misses answered through the eWPQ");
-        count("extension_hits", c.extension_hits, "Misses answered through the extension area");
-        count("migrations", c.migrations, "Log entries carried home in the background");
-        count("copy_downs", c.copy_downs, "Older dirty versions sent down before a transactional write");
-        count("on_chip_commits", c.on_chip_commits, "Commits with all lines in the caches");
-        count("off_chip_commits", c.off_chip_commits, "Commits with lines in the log");
-        count("tagged_lines", c.tagged_lines, "Lines covered by transactions, each once per transaction");
-        if self.cores > 1 {
-            count("conflicts_in_caches", c.conflicts_in_caches, "Aborts for a line of a transaction in a cache");
-            count("conflicts_in_the_log", c.conflicts_in_the_log, "Aborts for a line of a transaction in the log");
-        }
+        self.counters.list(self.cores, stats);
     }
 
     fn reset_stats(&mut self) {
@@ -593,8 +455,6 @@ impl Durability for State {
     }
 
     fn save(&self) -> Vec<u8> {
-        let contents: Contents<&Registers, &Ewpq, &Migration, &Counters> =
-            (&self.registers, &self.ewpq, &self.migration, self.tokens, self.running, &self.counters);
-        snapshot::to_bytes(&contents)
+        self.saved()
     }
 }

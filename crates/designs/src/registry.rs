@@ -63,6 +63,10 @@ pub const ROWS: &[Row] = &[
         paper: "Ye, Chen, Jiang, Wang: Hercules, ACM TECS 2023",
         assumptions: &[
             "hercules-log-entry",
+            "hercules-victim",
+            "hercules-recovery",
+            "hercules-controllers",
+            "hercules-gc",
             "hercules-txlen-store",
             "hercules-tag-rounding",
             "hercules-extension-search",

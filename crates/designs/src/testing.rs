@@ -3,7 +3,7 @@
 
 use durasim_design::{
     AbortCause, Action, Actions, CachedLine, CrashImage, CrashSink, CrashView, Ctx, Design, Durability, Evict, Fill,
-    Gate, Geometry, LevelGeometry, LevelId, LineTag, PmRegion, Probe, Request, Store, Token, Wait, snapshot,
+    Gate, Geometry, Inclusion, LevelGeometry, LevelId, LineTag, PmRegion, Probe, Request, Store, Token, Wait, snapshot,
 };
 use durasim_types::{Clock, CoreId, Digest, Domain, EventKind, Line, LineAddr, Pages, PhysAddr, Stats, TxId};
 use std::collections::VecDeque;
@@ -11,18 +11,27 @@ use std::collections::VecDeque;
 const BASE: PhysAddr = PhysAddr(1 << 40);
 const DATA_BYTES: u64 = 1 << 20;
 const PMEM_BYTES: u64 = 1 << 30;
+const INTERLEAVE_BYTES: u64 = 128;
 
 /// A small machine with the regions that the design asks for.
 pub(crate) fn geometry<D: Design>(spec: &D::Spec, cores: u16) -> Geometry {
+    geometry_of::<D>(spec, cores, 1)
+}
+
+/// The same with so many controllers.
+pub(crate) fn geometry_of<D: Design>(spec: &D::Spec, cores: u16, controllers: u16) -> Geometry {
     let level = |sets, latency_cycles| LevelGeometry { sets, ways: 4, missing_way_period: 0, latency_cycles };
     let mut geometry = Geometry {
         cores,
-        controllers: 1,
+        controllers,
         clock: Clock { frequency_mhz: 1000 },
         l1d: level(4, 2),
         l2: level(8, 8),
         llc: level(16, 30),
+        interleave_bytes: INTERLEAVE_BYTES,
+        inclusion: Inclusion::Inclusive,
         pmem_base: BASE,
+        pmem_bytes: PMEM_BYTES,
         pmem_data_bytes: DATA_BYTES,
         regions: Vec::new(),
         planted: durasim_design::Fault::NONE,
@@ -68,15 +77,35 @@ pub(crate) struct Bench<D: Design> {
     pub put: Vec<(PhysAddr, u64)>,
     /// Commit events.
     pub commits: u64,
+    /// Whether to keep what a power failure would leave at each step that the design tells of.
+    pub keep_steps: bool,
+    /// What was kept.
+    pub steps: Vec<CrashImage>,
 }
 
 impl<D: Design> Bench<D> {
     pub fn new(spec: D::Spec, cores: u16) -> Self {
-        let geometry = geometry::<D>(&spec, cores);
+        Bench::with_controllers(spec, cores, 1)
+    }
+
+    /// A bench whose lines are dealt out among so many controllers.
+    pub fn with_controllers(spec: D::Spec, cores: u16, controllers: u16) -> Self {
+        let geometry = geometry_of::<D>(&spec, cores, controllers);
         let design = D::build(&spec, &geometry).expect("the parameters are valid");
         let pmem = Pages::new(BASE, PMEM_BYTES);
         let (inbound, invalidated, put) = (VecDeque::new(), Vec::new(), Vec::new());
-        Bench { spec, geometry, design, pmem, inbound, invalidated, put, commits: 0 }
+        Bench {
+            spec,
+            geometry,
+            design,
+            pmem,
+            inbound,
+            invalidated,
+            put,
+            commits: 0,
+            keep_steps: false,
+            steps: Vec::new(),
+        }
     }
 
     /// A line as the controller has it, with the writes that are on their way.
@@ -117,6 +146,7 @@ impl<D: Design> Bench<D> {
                     self.pmem.write(addr, payload.bytes());
                 }
                 Action::Event(EventKind::Commit, _) => self.commits += 1,
+                Action::Event(EventKind::DesignStep, _) if self.keep_steps => self.steps.push(self.crashed(&[], true)),
                 _ => {}
             }
         }

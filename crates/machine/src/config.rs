@@ -36,6 +36,15 @@ pub enum Inclusion {
     NonInclusive,
 }
 
+impl From<Inclusion> for durasim_design::Inclusion {
+    fn from(inclusion: Inclusion) -> Self {
+        match inclusion {
+            Inclusion::Inclusive => durasim_design::Inclusion::Inclusive,
+            Inclusion::NonInclusive => durasim_design::Inclusion::NonInclusive,
+        }
+    }
+}
+
 /// What connects private caches and the last level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

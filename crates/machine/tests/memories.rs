@@ -4,8 +4,8 @@ use durasim_machine::{
     DRAM_BASE, MachineConfig, Output, PMEM_BASE, Plan, RunRequest, Session, Stream, System, prepare, presets,
 };
 use durasim_memory::checker::violations;
-use durasim_memory::{Command, CommandKind};
-use durasim_types::{CoreId, Cycle, Domain, PhysAddr};
+use durasim_memory::{Command, CommandKind, Memory};
+use durasim_types::{CoreId, Cycle, Domain, LineAddr, Pages, PhysAddr};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -55,12 +55,22 @@ fn a_row_miss_of_ddr_takes_its_commands() {
     assert_eq!(took, 40 + ((done_ps - arrived_ps) * 3).div_ceil(1000) + 3);
 }
 
+/// A design that keeps something at the controller of a line asks the geometry whose the line is.
 #[test]
-fn a_design_that_is_built_for_one_controller_refuses_more() {
-    let refused = system("hercules", &["pmem.controllers=2"]).err().unwrap();
-    assert_eq!(refused.field, "design.hercules");
-    assert!(refused.problem.contains("pmem.controllers=1"), "{refused}");
-    assert!(system("hercules", &["dram.controllers=2"]).is_ok());
+fn designs_deal_lines_out_as_the_memory_does() {
+    for controllers in 1..=8 {
+        for interleave_bytes in [64, 128, 1024, 4096] {
+            let sets = [format!("pmem.controllers={controllers}"), format!("pmem.interleave_bytes={interleave_bytes}")];
+            let config = config(&[&sets[0], &sets[1]]).unwrap();
+            let plan = Plan::new(&config, durasim_designs::row("hercules").unwrap(), Domain::Eadr).unwrap();
+            let memory = Memory::new(&config.pmem, Pages::new(PMEM_BASE, config.pmem.capacity_mib << 20));
+            assert_eq!(plan.geometry.pmem_bytes, config.pmem.capacity_mib << 20);
+            let last = PMEM_BASE.plus(plan.geometry.pmem_bytes).line().0;
+            for line in (PMEM_BASE.line().0..PMEM_BASE.line().0 + 3000).chain(last - 100..last).map(LineAddr) {
+                assert_eq!(plan.geometry.controller_of(line), memory.controller_of(line), "{line:?} of {sets:?}");
+            }
+        }
+    }
 }
 
 #[test]

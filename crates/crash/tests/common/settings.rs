@@ -111,11 +111,7 @@ fn buffers(rng: &mut Rng, sets: &mut Vec<String>) {
     }
 }
 
-/// Several controllers, for rows whose hardware is built for them.
-fn controllers(rng: &mut Rng, row: &Row, sets: &mut Vec<String>) {
-    if row.hardware.name == "hercules" {
-        return;
-    }
+fn controllers(rng: &mut Rng, sets: &mut Vec<String>) {
     for memory in ["pmem", "dram"] {
         if rng.below(2) == 0 {
             sets.push(format!("{memory}.controllers={}", 1 + rng.below(8)));
@@ -137,10 +133,17 @@ fn hercules(rng: &mut Rng, sets: &mut Vec<String>) {
     maybe(rng, "l1d_missing_way_period", &["0", "1", "2"]);
     maybe(rng, "trans_tag_percent_l2", &["50", "100"]);
     maybe(rng, "trans_tag_percent_llc", &["25", "50", "100"]);
+    maybe(rng, "log_gc_trigger_entries", &["1", "2", "5", "12"]);
+    maybe(rng, "log_gc_chunk_entries", &["1", "2", "4"]);
     if rng.below(2) == 0 {
         sets.push("design.hercules.tx_id_bits=4".into());
         // Little more than the fixed parts: the log holds some dozens of entries and comes round.
         let bytes = [24000, 18000, 14000][rng.below(3) as usize];
+        // As many entries at each controller, and what its blocks leave unused.
+        let controllers = set(sets, "pmem.controllers").unwrap_or(1);
+        let block_bytes = set(sets, "pmem.interleave_bytes").unwrap_or(4096);
+        let blocks = if controllers > 1 { 5 * controllers + 3 } else { 0 };
+        let bytes = bytes + (controllers - 1) * 90 * 80 + blocks * block_bytes;
         sets.push(format!("design.hercules.log_zone_bytes={bytes}"));
     }
 }
@@ -196,7 +199,7 @@ impl Setting {
         if domain == Domain::Bbb {
             buffers(&mut rng, &mut sets);
         }
-        controllers(&mut rng, &row, &mut sets);
+        controllers(&mut rng, &mut sets);
         match row.hardware.name {
             "hercules" => hercules(&mut rng, &mut sets),
             "tc" => tc(&mut rng, &mut sets),

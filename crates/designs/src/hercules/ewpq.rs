@@ -1,9 +1,10 @@
-//! The extended write pending queue of the controller and its extension area in the log zone (sections 4.1 and 4.2):
+//! The extended write pending queue of a controller and its extension area in the log zone (sections 4.1 and 4.2):
 //! where the log keeps the lines that were flushed prematurely.
 
+use super::ewpq_index::{Index, Place};
 use super::planted;
 use super::spec::HerculesSpec;
-use super::zone::LogZone;
+use super::zone::PartZone;
 use durasim_design::{Actions, Fault, Token};
 use durasim_types::{Cause, Cycle, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
@@ -17,13 +18,13 @@ pub(super) struct Mapping {
     /// Number of the log entry, counted without wrap-around.
     pub log: u64,
     /// For LRU spilling.
-    used: u64,
+    pub used: u64,
     /// The migration that is carrying it home.
     pub migration: Option<Token>,
 }
 
-/// The queue, the extension area and the two registers of the log.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The queue, the extension area and LogHead.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Ewpq {
     entries: Vec<Mapping>,
     /// The extension area by slot; its contents are in persistent memory, this is what a search of it finds.
@@ -32,32 +33,55 @@ pub(super) struct Ewpq {
     extended: usize,
     /// LogHead, counted without wrap-around.
     log_head: u64,
+    /// LogTail: no older log entry is in use.
+    log_tail: u64,
     used: u64,
+    #[serde(skip)]
+    index: Index,
 }
 
 impl Ewpq {
-    pub fn new(spec: &HerculesSpec, zone: &LogZone) -> Self {
+    pub fn new(spec: &HerculesSpec, zone: &PartZone) -> Self {
         Ewpq {
             entries: Vec::with_capacity(spec.ewpq_entries as usize),
             extension: vec![None; zone.extension_entries as usize],
             extended: 0,
             log_head: 0,
+            log_tail: 0,
             used: 0,
+            index: Index::default(),
+        }
+    }
+
+    /// What was read from outside gets its index; `may_migrate` tells whose entries the migration may take.
+    pub fn reindex(&mut self, may_migrate: impl Fn(TxId) -> bool) {
+        self.index = Index::default();
+        let queue = self.entries.iter().enumerate().map(|(n, m)| (Place::Queue(n), m));
+        let extension = self.extension.iter().enumerate().filter_map(|(n, m)| Some((Place::Extension(n), m.as_ref()?)));
+        for (place, mapping) in queue.chain(extension) {
+            self.index.link(place, mapping, may_migrate(mapping.tx));
         }
     }
 
     /// What does not fit hardware of this size, if anything: for states that were read from outside.
-    pub fn misfit(&self, spec: &HerculesSpec, zone: &LogZone) -> Option<&'static str> {
+    pub fn misfit(&self, spec: &HerculesSpec, zone: &PartZone) -> Option<&'static str> {
         let in_use = self.extension.iter().flatten().count();
         if self.entries.len() > spec.ewpq_entries as usize {
             Some("more eWPQ entries than there are")
         } else if self.extension.len() as u64 != zone.extension_entries {
             Some("an extension area of another size")
-        } else if self.extended != in_use || self.mappings().any(|m| m.log >= self.log_head) {
+        } else if self.extended != in_use || !self.frames_its_entries(zone) {
             Some("an eWPQ that contradicts itself")
         } else {
             None
         }
+    }
+
+    fn frames_its_entries(&self, zone: &PartZone) -> bool {
+        let window = self.log_tail..self.log_head;
+        self.log_tail <= self.log_head
+            && self.log_head - self.log_tail <= zone.log_entries
+            && self.mappings().all(|m| window.contains(&m.log))
     }
 
     /// All entries, those of the extension area last.
@@ -83,42 +107,138 @@ impl Ewpq {
         self.log_head
     }
 
-    /// LogTail: the oldest log entry still in use.
     pub fn log_tail(&self) -> u64 {
-        self.mappings().map(|m| m.log).min().unwrap_or(self.log_head)
+        self.log_tail
     }
 
-    pub fn log_is_full(&self, zone: &LogZone) -> bool {
-        self.log_head - self.log_tail() >= zone.log_entries
+    /// Log entries from LogTail to LogHead, valid or not.
+    pub fn window(&self) -> u64 {
+        self.log_head - self.log_tail
+    }
+
+    /// Whether premature flushes have to wait. The last log entry is for garbage collection, which needs one to begin.
+    pub fn log_is_full(&self, zone: &PartZone) -> bool {
+        self.window() + 1 >= zone.log_entries
+    }
+
+    /// LogTail slides to the oldest log entry in use.
+    pub fn slide(&mut self) {
+        self.log_tail = self.log_tail.max(self.index.oldest_log().unwrap_or(self.log_head));
+    }
+
+    /// LogTail slides to this log entry, whatever lies before it.
+    pub fn slide_to(&mut self, log: u64) {
+        self.log_tail = self.log_tail.max(log);
+    }
+
+    /// LogHead moves by one.
+    pub fn move_log_head(&mut self) {
+        self.log_head += 1;
+    }
+
+    /// Entries, those of the extension area included.
+    pub fn len(&self) -> u64 {
+        (self.entries.len() + self.extended) as u64
+    }
+
+    /// The entry with the oldest log entry from `first` on and before `end`.
+    pub fn oldest_in(&self, first: u64, end: u64) -> Option<Mapping> {
+        self.index.oldest_in(first, end).map(|place| *self.at(place))
+    }
+
+    /// The entry of a line, for those who know that there is one.
+    pub fn entry(&self, home: LineAddr) -> Option<&Mapping> {
+        self.index.of_home(home).map(|place| self.at(place))
+    }
+
+    /// The entry of a line names another log entry from now on (section 4.4, garbage collection).
+    pub fn relocate(&mut self, home: LineAddr, log: u64, zone: &PartZone, fault: Fault, out: &mut Actions) {
+        let Some(place) = self.index.of_home(home) else { return };
+        let before = *self.at(place);
+        let may_migrate = self.index.unlink(place, &before);
+        let after = Mapping { log, ..before };
+        *self.at_mut(place) = after;
+        self.index.link(place, &after, may_migrate);
+        if let Place::Extension(slot) = place
+            && !fault.is(planted::GC_FORGETS_EXTENSION)
+        {
+            let record = zone.mapping_record(after.hardware_id, log);
+            out.append(zone.extension_slot(slot as u64), &record, Cause::Metadata, None);
+        }
     }
 
     pub fn is_full(&self, spec: &HerculesSpec) -> bool {
         self.entries.len() >= spec.ewpq_entries as usize
     }
 
+    /// Whether a transaction has lines in the log.
+    pub fn holds(&self, tx: TxId) -> bool {
+        self.index.of_tx(tx).next().is_some()
+    }
+
+    /// Whether an entry names a transaction by this identifier.
+    pub fn names(&self, hardware_id: u64) -> bool {
+        self.index.names(hardware_id)
+    }
+
+    /// The lines that a transaction has in the log, in the order of the entries.
+    pub fn homes_of(&self, tx: TxId) -> Vec<LineAddr> {
+        self.index.of_tx(tx).map(|place| self.at(place).home).collect()
+    }
+
+    fn at(&self, place: Place) -> &Mapping {
+        match place {
+            Place::Queue(n) => &self.entries[n],
+            Place::Extension(n) => self.extension[n].as_ref().expect("the index names entries in use"),
+        }
+    }
+
+    fn at_mut(&mut self, place: Place) -> &mut Mapping {
+        match place {
+            Place::Queue(n) => &mut self.entries[n],
+            Place::Extension(n) => self.extension[n].as_mut().expect("the index names entries in use"),
+        }
+    }
+
     /// Takes the next log entry for a line that leaves the LLC (Listing 2, "write victim to pmem"); its number.
-    pub fn insert(&mut self, tx: TxId, hardware_id: u64, home: LineAddr) -> u64 {
+    pub fn insert(&mut self, tx: TxId, hardware_id: u64, home: LineAddr, may_migrate: bool) -> u64 {
         let log = self.log_head;
         self.log_head += 1;
         self.used += 1;
-        self.entries.push(Mapping { tx, hardware_id, home, log, used: self.used, migration: None });
+        let mapping = Mapping { tx, hardware_id, home, log, used: self.used, migration: None };
+        self.index.link(Place::Queue(self.entries.len()), &mapping, may_migrate);
+        self.entries.push(mapping);
         log
     }
 
+    /// Takes an entry of the queue out; the last one takes its place.
+    fn take_from_queue(&mut self, n: usize) -> (Mapping, bool) {
+        let may_migrate = self.index.unlink(Place::Queue(n), &self.entries[n]);
+        let last = self.entries.len() - 1;
+        if n != last {
+            let may_migrate = self.index.unlink(Place::Queue(last), &self.entries[last]);
+            self.index.link(Place::Queue(n), &self.entries[last], may_migrate);
+        }
+        (self.entries.swap_remove(n), may_migrate)
+    }
+
     /// Evicts the least recently used entry to the extension area (section 4.2). False if that is full.
-    pub fn spill(&mut self, zone: &LogZone, fault: Fault, out: &mut Actions) -> bool {
-        let Some(slot) = self.extension.iter().position(Option::is_none) else { return false };
+    pub fn spill(&mut self, zone: &PartZone, fault: Fault, out: &mut Actions) -> bool {
+        let slot = self.index.free_slot();
+        if slot >= self.extension.len() {
+            return false;
+        }
         // An entry on its way home stays where its acknowledgement will look for it.
-        let candidates = self.entries.iter().enumerate().filter(|(_, m)| m.migration.is_none());
-        let Some((victim, _)) = candidates.min_by_key(|(_, m)| m.used) else { return false };
-        let mapping = self.entries.swap_remove(victim);
-        let record = zone.extension_record(mapping.hardware_id, mapping.log);
+        let Some(victim) = self.index.by_use().find(|n| self.entries[*n].migration.is_none()) else { return false };
+        let (mapping, may_migrate) = self.take_from_queue(victim);
+        let record = zone.mapping_record(mapping.hardware_id, mapping.log);
         if !fault.is(planted::SPILL_NOT_WRITTEN) {
             out.append(zone.extension_slot(slot as u64), &record, Cause::Metadata, None);
         }
         if fault.is(planted::SPILL_LOSES_ENTRY) {
             return true;
         }
+        self.index.link(Place::Extension(slot), &mapping, may_migrate);
         self.extension[slot] = Some(mapping);
         self.extended += 1;
         true
@@ -126,34 +246,63 @@ impl Ewpq {
 
     /// The entry of a line, and whether it is in the eWPQ itself.
     pub fn find(&self, home: LineAddr, fault: Fault) -> Option<(Mapping, bool)> {
-        let found = self.mappings().enumerate().find(|(_, m)| m.home == home);
-        let found = found.filter(|(index, m)| {
-            !(fault.is(planted::FILL_IGNORES_LOG)
-                || fault.is(planted::EXTENSION_NOT_SEARCHED) && *index >= self.entries.len()
-                || fault.is(planted::MIGRATION_FREES_EARLY) && m.migration.is_some())
-        });
-        found.map(|(index, m)| (*m, index < self.entries.len()))
+        let place = self.index.of_home(home)?;
+        let (mapping, in_ewpq) = (*self.at(place), matches!(place, Place::Queue(_)));
+        let overlooked = fault.is(planted::FILL_IGNORES_LOG)
+            || fault.is(planted::EXTENSION_NOT_SEARCHED) && !in_ewpq
+            || fault.is(planted::MIGRATION_FREES_EARLY) && mapping.migration.is_some();
+        (!overlooked).then_some((mapping, in_ewpq))
     }
 
     /// Takes the entry of a line out.
-    pub fn take(&mut self, home: LineAddr, zone: &LogZone, out: &mut Actions) -> Option<Mapping> {
-        if let Some(index) = self.entries.iter().position(|m| m.home == home) {
-            return Some(self.entries.swap_remove(index));
-        }
-        if self.extended == 0 {
-            return None;
-        }
-        let slot = self.extension.iter().position(|m| m.is_some_and(|m| m.home == home))?;
+    pub fn take(&mut self, home: LineAddr, zone: &PartZone, out: &mut Actions) -> Option<Mapping> {
+        let place = self.index.of_home(home)?;
+        let slot = match place {
+            Place::Queue(n) => return Some(self.take_from_queue(n).0),
+            Place::Extension(slot) => slot,
+        };
+        let mapping = *self.at(place);
+        self.index.unlink(place, &mapping);
         self.extended -= 1;
         out.append(zone.extension_slot(slot as u64), &[0; 8], Cause::Metadata, None);
         self.extension[slot].take()
     }
 
-    /// Entries that a migration may start on, in the order in which the engine scans them.
-    pub fn scan(&mut self) -> impl Iterator<Item = &mut Mapping> {
-        let extension = if self.extended == 0 { &mut [][..] } else { &mut self.extension[..] };
-        let all = self.entries.iter_mut().chain(extension.iter_mut().flatten());
-        all.filter(|m| m.migration.is_none())
+    /// The entries of a transaction may migrate: it has committed.
+    pub fn committed(&mut self, tx: TxId) {
+        let places: Vec<Place> = self.index.of_tx(tx).collect();
+        for place in places {
+            if self.at(place).migration.is_none() {
+                self.index.may_migrate(place);
+            }
+        }
+    }
+
+    /// A migration takes the entry of this line, if it may migrate.
+    pub fn start_migration_of(&mut self, home: LineAddr, token: Token) -> Option<Mapping> {
+        let place = self.index.of_home(home).filter(|place| self.index.is_ready(*place))?;
+        Some(self.migrate_from(place, token))
+    }
+
+    /// A migration takes the first entry that may migrate, in the order in which the engine scans them.
+    pub fn start_migration(&mut self, token: Token) -> Option<Mapping> {
+        let place = self.index.first_to_migrate()?;
+        Some(self.migrate_from(place, token))
+    }
+
+    fn migrate_from(&mut self, place: Place, token: Token) -> Mapping {
+        let before = *self.at(place);
+        self.index.unlink(place, &before);
+        let mapping = self.at_mut(place);
+        mapping.migration = Some(token);
+        let mapping = *mapping;
+        self.index.link(place, &mapping, false);
+        mapping
+    }
+
+    /// Entries on their way home, in the order of the scan.
+    pub fn migrating(&self) -> impl Iterator<Item = &Mapping> {
+        self.index.migrating().map(|place| self.at(place))
     }
 
     /// Cycles of a search of the eWPQ and, if it holds anything, of the extension area in persistent memory; whether

@@ -1,6 +1,8 @@
 //! Commit off-chip (section 4.2): a background engine carries log entries of committed transactions to their home
 //! addresses.
 
+use super::controller::Part;
+use super::ewpq::Mapping;
 use super::{State, planted};
 use durasim_design::{Action, Actions, Token};
 use durasim_types::{Cause, EventKind, LineAddr, PhysAddr};
@@ -25,61 +27,77 @@ impl Migration {
     }
 }
 
+impl Part {
+    fn carry_home(&mut self, mapping: &Mapping, token: Token, out: &mut Actions) {
+        self.migration.in_flight += 1;
+        out.push(Action::Copy {
+            from: self.zone.entry_data(mapping.log),
+            to: mapping.home.base(),
+            len: 64,
+            cause: Cause::Migration,
+            token: Some(token),
+        });
+    }
+}
+
 impl State {
     /// What goes home waits for an older version that is carried there.
     pub(super) fn older_version_under_way(&self, line: LineAddr) -> Option<Token> {
-        let migration = self.migration.on_its_way_home(line);
+        let migration = self.part(line).migration.on_its_way_home(line);
         migration.filter(|_| !self.fault.is(planted::EVICTION_OVERTAKES_MIGRATION))
     }
 
-    /// Carries committed entries home, a few at a time (section 4.2: "migrated via non-temporal stores").
-    pub(super) fn migrate(&mut self, out: &mut Actions) {
-        for mapping in self.ewpq.scan() {
-            if self.migration.in_flight >= self.spec.migrations_in_flight as usize {
-                return;
-            }
-            if self.registers.is_open(mapping.tx) && !self.fault.is(planted::MIGRATES_UNCOMMITTED) {
-                continue;
-            }
+    /// A controller carries committed entries home, a few at a time (section 4.2: "migrated via non-temporal stores").
+    pub(super) fn migrate(&mut self, controller: usize, out: &mut Actions) {
+        let part = &mut self.parts[controller];
+        while part.migration.in_flight < self.spec.migrations_in_flight as usize {
+            let token = Token(self.tokens + 1);
+            let Some(mapping) = part.ewpq.start_migration(token) else { break };
             self.tokens += 1;
-            let token = Token(self.tokens);
-            mapping.migration = Some(token);
-            self.migration.in_flight += 1;
-            out.push(Action::Copy {
-                from: self.zone.entry_data(mapping.log),
-                to: mapping.home.base(),
-                len: 64,
-                cause: Cause::Migration,
-                token: Some(token),
-            });
+            part.carry_home(&mapping, token, out);
         }
-        if self.migration.in_flight == 0 {
-            self.migration.scanning = false;
+        if part.migration.in_flight == 0 {
+            part.migration.scanning = false;
+        }
+    }
+
+    /// A controller carries the entry of this line home, if its transaction has committed and the engine has room.
+    pub(super) fn migrate_one(&mut self, controller: usize, home: LineAddr, out: &mut Actions) {
+        let part = &mut self.parts[controller];
+        let token = Token(self.tokens + 1);
+        if part.migration.in_flight < self.spec.migrations_in_flight as usize
+            && let Some(mapping) = part.ewpq.start_migration_of(home, token)
+        {
+            self.tokens += 1;
+            part.carry_home(&mapping, token, out);
         }
     }
 
     /// The token of a migration in flight, after starting some if there is anything to migrate.
-    pub(super) fn hurry_migration(&mut self, out: &mut Actions) -> Option<Token> {
-        self.migrate(out);
-        let departed = self.migration.departed.first().map(|(_, token)| *token);
-        self.ewpq.mappings().find_map(|m| m.migration).or(departed)
+    pub(super) fn hurry_migration(&mut self, controller: usize, out: &mut Actions) -> Option<Token> {
+        self.migrate(controller, out);
+        let part = &self.parts[controller];
+        let departed = part.migration.departed.first().map(|(_, token)| *token);
+        part.ewpq.migrating().find_map(|m| m.migration).or(departed)
     }
 
     /// A migrated line is home: its validity bit is cleared and LogTail may move.
     pub(super) fn migrated(&mut self, token: Token, addr: PhysAddr, out: &mut Actions) {
-        let home = self.ewpq.mappings().find(|m| m.migration == Some(token)).map(|m| m.home);
+        let controller = self.controller_of(addr.line());
+        let part = &mut self.parts[controller];
+        let home = part.ewpq.migrating().find(|m| m.migration == Some(token)).map(|m| m.home);
         if let Some(home) = home {
-            self.ewpq.take(home, &self.zone, out);
-        } else if let Some(index) = self.migration.departed.iter().position(|(_, migration)| *migration == token) {
-            self.migration.departed.swap_remove(index);
+            part.take(home, out);
+        } else if let Some(index) = part.migration.departed.iter().position(|(_, migration)| *migration == token) {
+            part.migration.departed.swap_remove(index);
         } else {
             return;
         }
-        self.migration.in_flight -= 1;
+        part.migration.in_flight -= 1;
         self.counters.migrations += 1;
         out.event(EventKind::Background, addr);
-        if self.migration.scanning {
-            self.migrate(out);
+        if self.parts[controller].migration.scanning {
+            self.migrate(controller, out);
         }
     }
 }

@@ -38,6 +38,13 @@ durasim_design::planted! {
     EXTENSION_NOT_SEARCHED = "extension-not-searched", "Misses search the eWPQ but not its extension area";
     MIGRATES_UNCOMMITTED = "migrates-uncommitted", "Entries of open transactions are migrated too";
     MIGRATION_FREES_EARLY = "migration-frees-early", "An entry is free as soon as its migration starts, not when it is home";
+    // Garbage collection of the log.
+    GC_NAMES_FIRST = "gc-names-first", "The eWPQ names the new place of a moved log entry before the data is there";
+    GC_HOLDS_NO_EVICTION = "gc-holds-no-eviction", "A line that leaves the LLC takes the log entry into which garbage collection is copying";
+    GC_KEEPS_LOG_HEAD = "gc-keeps-log-head", "LogHead does not move when garbage collection has appended an entry there";
+    GC_SLIDES_OVER_COMMITTED = "gc-slides-over-committed", "LogTail slides over committed entries of a chunk that are not home";
+    GC_FORGETS_EXTENSION = "gc-forgets-extension", "A moved log entry stays under its old number in the extension area";
+    GC_COPIES_NO_HEADER = "gc-copies-no-header", "Garbage collection moves the data of a log entry without its header";
     // Power failure.
     FLUSH_DROPS_LINE = "flush-drops-line", "The crash flush leaves out the last line";
     FLUSH_ORDER_REVERSED = "flush-order-reversed", "The crash flush starts with the L1D: older versions come last";
@@ -83,8 +90,9 @@ impl State {
         if !self.fault.is(RELOAD_KEEPS_ENTRY) {
             return;
         }
-        let kept = self.ewpq.take(line, &self.zone, out);
-        self.migration.departed.extend(kept.and_then(|kept| Some((line, kept.migration?))));
+        let part = self.part_mut(line);
+        let kept = part.take(line, out);
+        part.migration.departed.extend(kept.and_then(|kept| Some((line, kept.migration?))));
     }
 
     /// See [`SWITCH_MIXES_REGISTERS`].

@@ -5,6 +5,8 @@
 //! extension area, then the zone is marked recovered. Cut anywhere and run again, it comes to the same end.
 
 use super::planted;
+use super::read_mappings::{Mappings, SavedMapping, read_mappings};
+use super::record::emergency_owner;
 use super::zone::{FLUSHED, LogZone, RECOVERED};
 use durasim_design::{CrashImage, Cut, Geometry, RecoveryReport};
 use durasim_types::PhysAddr;
@@ -29,38 +31,33 @@ pub(super) fn recover(zone: &LogZone, geometry: &Geometry, image: &mut CrashImag
             return Ok(report);
         }
     }
-    let (ewpq_saved, emergency_saved) = zone.saved_counts();
-    let (ewpq_saved, emergency_saved) = (image.read_u64(ewpq_saved), image.read_u64(emergency_saved));
-    if !zone.can_hold(ewpq_saved, emergency_saved) {
+    let emergency_saved = image.read_u64(zone.emergency_saved());
+    let read = |part| read_mappings(part, image, fault);
+    let mappings = zone.parts.iter().map(read).collect::<Option<Vec<Mappings>>>();
+    let Some(mut mappings) = mappings.filter(|_| emergency_saved <= zone.emergency_entries) else {
         report.losses.push("the log zone is damaged: it speaks of more entries than it has room for".into());
         return Ok(report);
+    };
+    if fault.is(planted::RECOVERY_DROPS_LOG_ENTRY)
+        && let Some(last) = mappings.iter_mut().rfind(|part| !part.all.is_empty())
+    {
+        last.all.pop();
     }
     let header = |image: &CrashImage, at: PhysAddr| [image.read_u64(at), image.read_u64(at.plus(8))];
     let mut found = Vec::new();
-    let mut mappings = Vec::new();
-    for slot in 0..ewpq_saved {
-        mappings.extend(zone.mapping_of(image.read_u64(zone.ewpq_slot(slot))));
-    }
-    let mut extension_slots = Vec::new();
-    for slot in (0..zone.extension_entries).filter(|_| !fault.is(planted::RECOVERY_SKIPS_EXTENSION)) {
-        if let Some(mapping) = zone.mapping_of(image.read_u64(zone.extension_slot(slot))) {
-            mappings.push(mapping);
-            extension_slots.push(slot);
+    for (part, mappings) in zone.parts.iter().zip(&mappings) {
+        for &SavedMapping { hardware_id, log } in &mappings.all {
+            let header = header(image, part.entry_header_at(log));
+            let home = PhysAddr(header[0]);
+            let sound = mappings.frame(log, part) && part.is_entry_of(log, header, hardware_id);
+            let damaged = !sound || !geometry.is_home(home);
+            found.push(Found { hardware_id, home, data: part.entry_data(log), damaged });
         }
-    }
-    if fault.is(planted::RECOVERY_DROPS_LOG_ENTRY) {
-        mappings.pop();
-    }
-    for (hardware_id, log) in mappings {
-        let header = header(image, zone.entry_header_at(log));
-        let home = PhysAddr(header[0]);
-        let damaged = !geometry.is_home(home) || !zone.is_entry_of(log, header, hardware_id);
-        found.push(Found { hardware_id, home, data: zone.entry_data(log), damaged });
     }
     for slot in (0..emergency_saved).filter(|_| !fault.is(planted::RECOVERY_SKIPS_EMERGENCY)) {
         let (at, data) = zone.emergency(slot);
         let header = header(image, at);
-        let Some(hardware_id) = zone.emergency_owner(header) else {
+        let Some(hardware_id) = emergency_owner(header) else {
             report.losses.push("the emergency area is damaged: an entry belongs to no transaction".into());
             continue;
         };
@@ -98,8 +95,8 @@ pub(super) fn recover(zone: &LogZone, geometry: &Geometry, image: &mut CrashImag
     if !fault.is(planted::RECOVERY_KEEPS_TX_LEN) {
         clear_tx_lens(zone, image, &committed)?;
     }
-    for slot in extension_slots {
-        image.write_u64(zone.extension_slot(slot), 0)?;
+    for slot in mappings.iter().flat_map(|part| &part.extension_slots) {
+        image.write_u64(*slot, 0)?;
     }
     image.write_u64(zone.flag(), RECOVERED)?;
     report.replayed = (committed.len() - lost.len()) as u64;

@@ -9,7 +9,7 @@ use durasim_types::TxId;
 
 const CONFLICT: AbortCause = AbortCause::Conflict;
 
-fn small() -> HerculesSpec {
+pub(super) fn small() -> HerculesSpec {
     HerculesSpec {
         tx_id_bits: 4,
         ewpq_entries: 2,
@@ -19,16 +19,16 @@ fn small() -> HerculesSpec {
     }
 }
 
-fn bench(spec: HerculesSpec) -> Bench<Hercules> {
+pub(super) fn bench(spec: HerculesSpec) -> Bench<Hercules> {
     Bench::new(spec, 2)
 }
 
-fn zone(bench: &Bench<Hercules>) -> LogZone {
+pub(super) fn zone(bench: &Bench<Hercules>) -> LogZone {
     LogZone::new(&bench.spec, &bench.geometry).unwrap()
 }
 
 /// Begins a transaction on a core and lets it write the line of that number; the line's tag.
-fn writer(bench: &mut Bench<Hercules>, core: u16, tx: u64, number: u64) -> LineTag {
+pub(super) fn writer(bench: &mut Bench<Hercules>, core: u16, tx: u64, number: u64) -> LineTag {
     let mut tag = LineTag::NONE;
     bench.begin(core, tx);
     bench.store(core, word(number, 0), tx, Some(tx), &mut tag);
@@ -153,7 +153,7 @@ fn a_transaction_without_an_identifier_has_to_try_again() {
         bench.switch(0, Some(tx), None);
     }
     let seventeenth = bench.through(1, |design, cx, out| design.tx_begin(cx, TxId(17), out));
-    assert_eq!(seventeenth, Some((TxId(17), AbortCause::Capacity)));
+    assert_eq!(seventeenth, Some((TxId(17), CONFLICT)));
     bench.abort(1, 17);
     bench.switch(0, None, Some(5));
     bench.commit(0, 5);
@@ -164,7 +164,7 @@ fn a_transaction_without_an_identifier_has_to_try_again() {
     assert_eq!(bench.put[0].0, zone(&bench).tx_len(5), "it bears the only identifier that was free");
 }
 
-fn writer_line(bench: &mut Bench<Hercules>, core: u16, tx: u64, number: u64) {
+pub(super) fn writer_line(bench: &mut Bench<Hercules>, core: u16, tx: u64, number: u64) {
     bench.store(core, word(number, 0), tx, Some(tx), &mut LineTag(0));
 }
 
@@ -285,7 +285,8 @@ fn damaged_entries_are_losses_and_not_written() {
     let mut whole = crashed.clone();
     assert_eq!((recover(&mut whole).losses.len(), homes(&whole)), (0, [10, 20]));
 
-    let header = (0..2).map(|log| zone.entry_header_at(log)).find(|at| crashed.read_u64(*at) == word(0, 0).0).unwrap();
+    let header =
+        (0..2).map(|log| zone.parts[0].entry_header_at(log)).find(|at| crashed.read_u64(*at) == word(0, 0).0).unwrap();
     let base = bench.geometry.pmem_base;
     let outside = base.plus(bench.geometry.pmem_data_bytes);
     let damages = [0, base.0 - 64, word(0, 0).0 + 8, outside.0, zone.flag().0, u64::MAX].map(|home| (header, home));
@@ -298,8 +299,7 @@ fn damaged_entries_are_losses_and_not_written() {
         assert_eq!(recover(&mut image), RecoveryReport::default());
     }
 
-    let (ewpq_saved, emergency_saved) = zone.saved_counts();
-    for (at, count) in [(ewpq_saved, 3), (emergency_saved, u64::MAX)] {
+    for (at, count) in [(zone.parts[0].ewpq_saved(), 3), (zone.emergency_saved(), u64::MAX)] {
         let mut image = crashed.clone();
         image.write_u64(at, count).unwrap();
         let report = recover(&mut image);
@@ -340,4 +340,51 @@ fn what_is_saved_goes_on_as_if_nothing_had_happened() {
     let other = geometry::<Hercules>(&wider, 2);
     let refusal = Hercules::load(&wider, &other, &bench.design.save()).map(drop).unwrap_err();
     assert!(refusal.problem.ends_with("an extension area of another size"), "{}", refusal.problem);
+}
+
+/// Lines 0 and 1 belong to the first controller, lines 2 and 3 to the second: each has an eWPQ and a log of its own.
+#[test]
+fn every_controller_keeps_its_own_lines() {
+    let mut bench = Bench::<Hercules>::with_controllers(small(), 2, 2);
+    let zone = zone(&bench);
+    let tag = writer(&mut bench, 0, 1, 0);
+    let open = writer(&mut bench, 1, 2, 3);
+    for (number, controller, log) in [(0, 0, 0), (2, 1, 0), (1, 0, 1)] {
+        let expected = zone.parts[controller].entry_data(log);
+        let verdict = bench.evict(number, tag, 10 + number);
+        assert!(matches!(verdict, Evict::To { at, .. } if at == expected), "{verdict:?}");
+    }
+    assert!(matches!(bench.evict(3, open, 99), Evict::To { .. }));
+    assert!(matches!(bench.fill(0, 2, Some(1)), Fill::From { tag: LineTag(1), .. }));
+    bench.evict(2, tag, 12);
+    bench.save_and_load();
+    let homes = |bench: &Bench<Hercules>| {
+        let pmem = bench.recovered(&[], true);
+        [0, 1, 2, 3].map(|number| pmem.read_u64(word(number, 0)))
+    };
+    assert_eq!(homes(&bench), [0; 4]);
+    bench.commit(0, 1);
+    assert_eq!(homes(&bench), [10, 11, 12, 0], "all of it or nothing, whatever controllers it is spread over");
+    bench.abort(1, 2);
+    assert!(matches!(bench.fill(0, 3, None), Fill::Home { .. }));
+    bench.call(0, |design, cx, out| design.woken(cx, super::MIGRATE, out));
+    bench.deliver_all();
+    assert_eq!(bench.counter("hercules.migrations"), 3.0);
+    assert_eq!([0, 1, 2, 3].map(|number| bench.pmem.read_u64(word(number, 0))), [10, 11, 12, 0]);
+}
+
+/// An identifier that comes round waits for the entries of all controllers.
+#[test]
+fn an_identifier_waits_for_all_controllers() {
+    let mut bench = Bench::<Hercules>::with_controllers(small(), 2, 2);
+    let tag = writer(&mut bench, 0, 1, 0);
+    bench.evict(0, tag, 77);
+    bench.evict(2, tag, 78);
+    bench.commit(0, 1);
+    for tx in 2..=16 {
+        bench.begin(1, tx);
+        bench.commit(1, tx);
+    }
+    bench.begin(1, 17);
+    assert_eq!([0, 2].map(|number| bench.pmem.read_u64(word(number, 0))), [77, 78]);
 }

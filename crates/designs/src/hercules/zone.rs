@@ -1,10 +1,13 @@
 //! The layout of the in-pmem log zone (section 4.1, Figure 3b): registers saved at a power failure, transaction
 //! profiles, eWPQ extension area, emergency area, log entries. Data of log entries and of emergency entries is kept
 //! in whole lines, their headers of 16 bytes apart.
+//!
+//! Profiles and emergency area are shared; everything else is there once for each controller, in blocks that are that
+//! controller's own.
 
 use super::spec::HerculesSpec;
-use durasim_design::{BudgetSpent, CrashSink, Geometry, LevelId, SpecError};
-use durasim_types::{Line, LineAddr, PhysAddr};
+use durasim_design::{Geometry, Interleave, LevelId, SpecError};
+use durasim_types::PhysAddr;
 
 /// The machine runs, or its crash flush did not finish.
 pub(super) const RUNNING: u64 = 0;
@@ -13,29 +16,90 @@ pub(super) const FLUSHED: u64 = 0x4845_5243_464c_5348;
 /// Recovery finished.
 pub(super) const RECOVERED: u64 = 0x4845_5243_5245_4356;
 
-/// A record that is in use has this bit.
-const VALID: u64 = 1 << 63;
+/// Fewer log entries than this at a controller are refused.
+const LOG_ENTRIES_MIN: u64 = 16;
 
-/// Where everything lies.
-#[derive(Clone, Debug)]
-pub(super) struct LogZone {
-    base: PhysAddr,
-    ewpq_entries: u64,
-    pub tx_ids: u64,
-    pub extension_entries: u64,
-    pub emergency_entries: u64,
-    pub log_entries: u64,
-    ewpq: PhysAddr,
-    profiles: PhysAddr,
-    extension: PhysAddr,
-    emergency_headers: PhysAddr,
-    emergency_data: PhysAddr,
-    log_headers: PhysAddr,
-    log_data: PhysAddr,
+/// A stretch of the zone that lies at one controller: its bytes are in every so-manieth block. Neither a line nor a
+/// record crosses the end of a block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stripe {
+    first: PhysAddr,
+    block_bytes: u64,
+    /// From one block of the controller to its next.
+    stride_bytes: u64,
+}
+
+impl Stripe {
+    /// The byte of that number.
+    pub fn at(&self, offset: u64) -> PhysAddr {
+        let blocks = offset / self.block_bytes;
+        self.first.plus(blocks * self.stride_bytes + offset % self.block_bytes)
+    }
+}
+
+/// Deals out the region from its first byte on.
+pub(super) struct Surveyor {
+    at: PhysAddr,
+    interleave: Interleave,
 }
 
 const fn line_up(bytes: u64) -> u64 {
     bytes.next_multiple_of(64)
+}
+
+impl Surveyor {
+    pub fn new(at: PhysAddr, interleave: Interleave) -> Self {
+        // One controller has one block, which never ends.
+        let block_bytes = if interleave.controllers == 1 { 64 } else { interleave.block_bytes };
+        Surveyor { at, interleave: Interleave { block_bytes, ..interleave } }
+    }
+
+    /// Whole lines that nobody else gets.
+    pub fn shared(&mut self, bytes: u64) -> PhysAddr {
+        let here = self.at;
+        self.at = here.plus(line_up(bytes));
+        here
+    }
+
+    /// So many bytes at each controller.
+    pub fn of_each(&mut self, bytes: u64) -> Vec<Stripe> {
+        let Interleave { base, controllers, block_bytes } = self.interleave;
+        let from_base = (self.at.0 - base.0).next_multiple_of(block_bytes);
+        let (first_block, controllers) = (from_base / block_bytes, u64::from(controllers));
+        self.at = base.plus(from_base + bytes.div_ceil(block_bytes) * block_bytes * controllers);
+        let stripe = |controller: u64| {
+            let ahead = (controller + controllers - first_block % controllers) % controllers;
+            let first = base.plus(from_base + ahead * block_bytes);
+            Stripe { first, block_bytes, stride_bytes: block_bytes * controllers }
+        };
+        (0..controllers).map(stripe).collect()
+    }
+}
+
+/// Where everything lies.
+#[derive(Clone, Debug)]
+pub(super) struct LogZone {
+    pub tx_ids: u64,
+    pub emergency_entries: u64,
+    registers: PhysAddr,
+    profiles: PhysAddr,
+    emergency_headers: PhysAddr,
+    emergency_data: PhysAddr,
+    /// What belongs to each controller.
+    pub parts: Vec<PartZone>,
+}
+
+/// Where everything of one controller lies.
+#[derive(Clone, Debug)]
+pub(super) struct PartZone {
+    pub ewpq_entries: u64,
+    pub extension_entries: u64,
+    pub log_entries: u64,
+    registers: Stripe,
+    ewpq: Stripe,
+    extension: Stripe,
+    log_headers: Stripe,
+    log_data: Stripe,
 }
 
 impl LogZone {
@@ -51,47 +115,44 @@ impl LogZone {
         let ewpq_entries = u64::from(spec.ewpq_entries);
         let extension_entries = ewpq_entries * u64::from(spec.ewpq_extension_factor);
         let emergency_entries = LevelId::ALL.iter().map(|&level| tags(level)).sum::<u64>();
-        let mut at = geometry.region("log_zone").base;
-        let base = at;
-        let mut take = |bytes: u64| {
-            let here = at;
-            at = at.plus(line_up(bytes));
-            here
-        };
-        take(64);
-        let ewpq = take(ewpq_entries * 8);
-        let profiles = take(tx_ids * 4);
-        let extension = take(extension_entries * 8);
-        let emergency_headers = take(emergency_entries * 16);
-        let emergency_data = take(emergency_entries * 64);
-        let fixed_bytes = at.0 - base.0;
-        let log_entries = spec.log_zone_bytes.saturating_sub(fixed_bytes + 64) / 80;
-        if log_entries < 16 {
-            let problem = format!("{} bytes hold fewer than 16 log entries", spec.log_zone_bytes);
+        let base = geometry.region("log_zone").base;
+        let mut surveyor = Surveyor::new(base, geometry.interleave());
+        let registers = surveyor.of_each(64);
+        let ewpq = surveyor.of_each(ewpq_entries * 8);
+        let profiles = surveyor.shared(tx_ids * 4);
+        let extension = surveyor.of_each(extension_entries * 8);
+        let emergency_headers = surveyor.shared(emergency_entries * 16);
+        let emergency_data = surveyor.shared(emergency_entries * 64);
+        let fixed_bytes = surveyor.at.0 - base.0;
+        let controllers = u64::from(geometry.controllers);
+        // Headers and data end in blocks of their own at each controller, and begin with one.
+        let rounding_bytes = if controllers == 1 { 64 } else { (2 * controllers + 1) * geometry.interleave_bytes };
+        let log_entries = spec.log_zone_bytes.saturating_sub(fixed_bytes + rounding_bytes) / (80 * controllers);
+        if log_entries < LOG_ENTRIES_MIN {
+            let each = if controllers == 1 { "" } else { " for each controller" };
+            let problem = format!("{} bytes hold fewer than {LOG_ENTRIES_MIN} log entries{each}", spec.log_zone_bytes);
             return Err(SpecError::new("log_zone_bytes", problem));
         }
-        let log_headers = at;
-        let log_data = at.plus(line_up(log_entries * 16));
-        Ok(LogZone {
-            base,
+        let log_headers = surveyor.of_each(log_entries * 16);
+        let log_data = surveyor.of_each(log_entries * 64);
+        let part = |n: usize| PartZone {
             ewpq_entries,
-            tx_ids,
             extension_entries,
-            emergency_entries,
-            log_entries: log_entries - 4,
-            ewpq,
-            profiles,
-            extension,
-            emergency_headers,
-            emergency_data,
-            log_headers,
-            log_data,
-        })
+            log_entries: log_entries - 3,
+            registers: registers[n],
+            ewpq: ewpq[n],
+            extension: extension[n],
+            log_headers: log_headers[n],
+            log_data: log_data[n],
+        };
+        let parts = (0..usize::from(geometry.controllers)).map(part).collect();
+        let registers = registers[0].at(0);
+        Ok(LogZone { tx_ids, emergency_entries, registers, profiles, emergency_headers, emergency_data, parts })
     }
 
     /// The word that tells how the zone was left.
     pub fn flag(&self) -> PhysAddr {
-        self.base
+        self.registers
     }
 
     /// The TxLen of a transaction.
@@ -99,108 +160,113 @@ impl LogZone {
         self.profiles.plus(hardware_id % self.tx_ids * 4)
     }
 
-    /// The data of a log entry.
-    pub fn entry_data(&self, log: u64) -> PhysAddr {
-        self.log_data.plus(log % self.log_entries * 64)
-    }
-
-    /// The header of a log entry.
-    pub fn entry_header_at(&self, log: u64) -> PhysAddr {
-        self.log_headers.plus(log % self.log_entries * 16)
-    }
-
-    /// The contents of a header: home address and transaction.
-    pub fn entry_header(&self, home: LineAddr, hardware_id: u64) -> [u8; 16] {
-        let mut bytes = [0; 16];
-        bytes[..8].copy_from_slice(&home.base().0.to_le_bytes());
-        bytes[8..].copy_from_slice(&(hardware_id | VALID).to_le_bytes());
-        bytes
-    }
-
-    /// A slot of the extension area.
-    pub fn extension_slot(&self, slot: u64) -> PhysAddr {
-        self.extension.plus(slot * 8)
-    }
-
-    /// The compact form of a mapping, as eWPQ and extension area hold it: transaction and log entry. The home
-    /// address is in the log entry.
-    pub fn extension_record(&self, hardware_id: u64, log: u64) -> [u8; 8] {
-        (VALID | (hardware_id << 31) | (log % self.log_entries)).to_le_bytes()
-    }
-
-    /// Reads a compact mapping: transaction and log entry, if it is in use.
-    pub fn mapping_of(&self, record: u64) -> Option<(u64, u64)> {
-        (record & VALID != 0).then_some(((record & !VALID) >> 31, record & ((1 << 31) - 1)))
-    }
-
-    /// Whether the log entry that a mapping names is there, and is of the mapping's transaction.
-    pub fn is_entry_of(&self, log: u64, header: [u64; 2], hardware_id: u64) -> bool {
-        log < self.log_entries && header[1] == hardware_id | VALID
-    }
-
-    /// The transaction of an emergency entry, if its header is in use.
-    pub fn emergency_owner(&self, header: [u64; 2]) -> Option<u64> {
-        (header[1] & VALID != 0).then_some(header[1] & !VALID)
-    }
-
-    /// Whether a power failure can have saved so many entries of the eWPQ and of the emergency area.
-    pub fn can_hold(&self, ewpq_saved: u64, emergency_saved: u64) -> bool {
-        ewpq_saved <= self.ewpq_entries && emergency_saved <= self.emergency_entries
-    }
-
-    /// A saved eWPQ entry.
-    pub fn ewpq_slot(&self, slot: u64) -> PhysAddr {
-        self.ewpq.plus(slot * 8)
-    }
-
-    /// Number of eWPQ entries saved, and of emergency entries.
-    pub fn saved_counts(&self) -> (PhysAddr, PhysAddr) {
-        (self.base.plus(24), self.base.plus(32))
+    /// The number of emergency entries saved.
+    pub fn emergency_saved(&self) -> PhysAddr {
+        self.registers.plus(32)
     }
 
     /// An emergency entry: header and data.
     pub fn emergency(&self, slot: u64) -> (PhysAddr, PhysAddr) {
         (self.emergency_headers.plus(slot * 16), self.emergency_data.plus(slot * 64))
     }
+}
 
-    /// The crash flush begins: LogHead, LogTail and eWPQ.
-    pub fn save_registers(
-        &self,
-        sink: &mut CrashSink<'_>,
-        log_head: u64,
-        log_tail: u64,
-        ewpq: impl Iterator<Item = (u64, u64)>,
-    ) -> Result<(), BudgetSpent> {
-        sink.write(self.flag(), &RUNNING.to_le_bytes())?;
-        sink.write(self.base.plus(8), &log_head.to_le_bytes())?;
-        sink.write(self.base.plus(16), &log_tail.to_le_bytes())?;
-        let mut saved = 0u64;
-        for (hardware_id, log) in ewpq {
-            assert!(saved < self.ewpq_entries, "the eWPQ holds more entries than it has");
-            sink.write(self.ewpq_slot(saved), &self.extension_record(hardware_id, log))?;
-            saved += 1;
+impl PartZone {
+    /// LogHead as a power failure saves it.
+    pub fn log_head(&self) -> PhysAddr {
+        self.registers.at(8)
+    }
+
+    /// LogTail as a power failure saves it.
+    pub fn log_tail(&self) -> PhysAddr {
+        self.registers.at(16)
+    }
+
+    /// The number of eWPQ entries saved.
+    pub fn ewpq_saved(&self) -> PhysAddr {
+        self.registers.at(24)
+    }
+
+    /// A saved eWPQ entry.
+    pub fn ewpq_slot(&self, slot: u64) -> PhysAddr {
+        self.ewpq.at(slot * 8)
+    }
+
+    /// A slot of the extension area.
+    pub fn extension_slot(&self, slot: u64) -> PhysAddr {
+        self.extension.at(slot * 8)
+    }
+
+    /// The data of a log entry.
+    pub fn entry_data(&self, log: u64) -> PhysAddr {
+        self.log_data.at(log % self.log_entries * 64)
+    }
+
+    /// The header of a log entry.
+    pub fn entry_header_at(&self, log: u64) -> PhysAddr {
+        self.log_headers.at(log % self.log_entries * 16)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Hercules, HerculesSpec};
+    use super::*;
+    use crate::testing::geometry_of;
+    use std::collections::BTreeSet;
+
+    /// All lines of the zone by owner: `None` for what controllers share.
+    fn lines(zone: &LogZone) -> Vec<(Option<u16>, PhysAddr)> {
+        let shared = (0..zone.tx_ids).step_by(16).map(|id| zone.tx_len(id));
+        let emergency = (0..zone.emergency_entries).map(|slot| zone.emergency(slot).1);
+        let headers = (0..zone.emergency_entries).step_by(4).map(|slot| zone.emergency(slot).0);
+        let mut lines: Vec<_> = shared.chain(emergency).chain(headers).map(|at| (None, at)).collect();
+        for (controller, part) in (0..).zip(&zone.parts) {
+            let mut of_it = vec![part.log_head(), part.log_tail(), part.ewpq_saved()];
+            of_it.dedup_by_key(|at| at.line());
+            of_it.extend((0..part.ewpq_entries).step_by(8).map(|slot| part.ewpq_slot(slot)));
+            of_it.extend((0..part.extension_entries).step_by(8).map(|slot| part.extension_slot(slot)));
+            of_it.extend((0..part.log_entries).step_by(4).map(|log| part.entry_header_at(log)));
+            of_it.extend((0..part.log_entries).map(|log| part.entry_data(log)));
+            lines.extend(of_it.into_iter().map(|at| (Some(controller), at)));
         }
-        sink.write(self.saved_counts().0, &saved.to_le_bytes())
+        lines
     }
 
-    /// A line of an open transaction goes to the emergency area.
-    pub fn save_emergency(
-        &self,
-        sink: &mut CrashSink<'_>,
-        slot: u64,
-        home: LineAddr,
-        hardware_id: u64,
-        data: &Line,
-    ) -> Result<(), BudgetSpent> {
-        assert!(slot < self.emergency_entries, "more transactional lines than TransTags");
-        let (header, place) = self.emergency(slot);
-        sink.write(header, &self.entry_header(home, hardware_id))?;
-        sink.write(place, data)
+    #[test]
+    fn parts_lie_at_their_controllers() {
+        for controllers in 1..=8 {
+            for interleave_bytes in [64, 256, 4096] {
+                let spec =
+                    HerculesSpec { tx_id_bits: 4, ewpq_entries: 20, log_zone_bytes: 1 << 20, ..Default::default() };
+                let mut geometry = geometry_of::<Hercules>(&spec, 2, controllers);
+                geometry.interleave_bytes = interleave_bytes;
+                let zone = LogZone::new(&spec, &geometry).unwrap();
+                let region = geometry.region("log_zone");
+                let mut taken = BTreeSet::new();
+                for (owner, at) in lines(&zone) {
+                    assert!(at >= region.base && at.0 + 64 <= region.base.0 + region.size_bytes, "{at} is outside");
+                    assert!(owner.is_none_or(|owner| owner == geometry.controller_of(at.line())), "{at} of {owner:?}");
+                    assert!(taken.insert(at.line()), "{at} is used twice");
+                }
+                assert_eq!(geometry.controller_of(zone.flag().line()), 0);
+                assert!(controllers > 1 || zone.flag() == region.base);
+                // Neither records nor headers cross a line.
+                let part = &zone.parts[0];
+                for n in 0..part.extension_entries {
+                    assert_eq!(part.extension_slot(n).offset() as u64, n % 8 * 8);
+                    assert_eq!(part.entry_header_at(n).offset() as u64, n % part.log_entries % 4 * 16);
+                }
+            }
+        }
     }
 
-    /// The crash flush ends.
-    pub fn save_end(&self, sink: &mut CrashSink<'_>, emergency_saved: u64) -> Result<(), BudgetSpent> {
-        sink.write(self.saved_counts().1, &emergency_saved.to_le_bytes())?;
-        sink.write(self.flag(), &FLUSHED.to_le_bytes())
+    #[test]
+    fn a_zone_without_room_for_every_controller_is_refused() {
+        let spec = HerculesSpec { tx_id_bits: 4, ewpq_entries: 2, log_zone_bytes: 20_000, ..Default::default() };
+        assert!(LogZone::new(&spec, &geometry_of::<Hercules>(&spec, 1, 1)).is_ok());
+        let refusal = LogZone::new(&spec, &geometry_of::<Hercules>(&spec, 1, 8)).unwrap_err();
+        assert_eq!(refusal.field, "log_zone_bytes");
+        assert!(refusal.problem.contains("for each controller"), "{}", refusal.problem);
     }
 }

@@ -1,0 +1,65 @@
+//! Section 4.2, "flush on a power-off": LogHead, LogTail and eWPQ, then the caches, LLC first; lines of open
+//! transactions go to the emergency area.
+
+use super::controller::Part;
+use super::record::entry_header;
+use super::zone::{FLUSHED, LogZone, RUNNING};
+use super::{State, planted};
+use durasim_design::{BudgetSpent, CrashSink, CrashView, Fault};
+use durasim_types::{Line, LineAddr, TxId};
+
+impl State {
+    /// The whole of it.
+    pub(super) fn flush_on_power_off(&self, view: &CrashView<'_>, sink: &mut CrashSink<'_>) -> Result<(), BudgetSpent> {
+        sink.write(self.zone.flag(), &RUNNING.to_le_bytes())?;
+        for part in &self.parts {
+            part.save_registers(sink, self.fault)?;
+        }
+        let mut saved = 0;
+        for line in &*planted::saved_lines(self.fault, view.lines) {
+            if let Some(open) = self.registers.get(TxId(line.tag.0)).filter(|_| line.tag.is_some()) {
+                let id = open.hardware_id;
+                self.zone.save_emergency(sink, saved, line.line, id, &line.data)?;
+                saved += 1;
+            } else if line.dirty {
+                sink.write(line.line.base(), &line.data)?;
+            }
+        }
+        let saved = saved.saturating_sub(u64::from(self.fault.is(planted::EMERGENCY_ONE_SHORT)));
+        sink.write(self.zone.emergency_saved(), &saved.to_le_bytes())?;
+        sink.write(self.zone.flag(), &FLUSHED.to_le_bytes())
+    }
+}
+
+impl Part {
+    /// LogHead, LogTail and eWPQ of a controller.
+    fn save_registers(&self, sink: &mut CrashSink<'_>, fault: Fault) -> Result<(), BudgetSpent> {
+        sink.write(self.zone.log_head(), &self.ewpq.log_head().to_le_bytes())?;
+        sink.write(self.zone.log_tail(), &self.ewpq.log_tail().to_le_bytes())?;
+        let mut saved = 0u64;
+        for mapping in self.ewpq.saved(fault) {
+            assert!(saved < self.zone.ewpq_entries, "the eWPQ holds more entries than it has");
+            let record = self.zone.mapping_record(mapping.hardware_id, mapping.log);
+            sink.write(self.zone.ewpq_slot(saved), &record)?;
+            saved += 1;
+        }
+        sink.write(self.zone.ewpq_saved(), &saved.to_le_bytes())
+    }
+}
+
+impl LogZone {
+    /// A line of an open transaction goes to the emergency area.
+    fn save_emergency(
+        &self,
+        sink: &mut CrashSink<'_>,
+        slot: u64,
+        home: LineAddr,
+        hardware_id: u64,
+        data: &Line,
+    ) -> Result<(), BudgetSpent> {
+        assert!(slot < self.emergency_entries, "more transactional lines than TransTags");
+        let (header, place) = self.emergency(slot);
+        sink.write(header, &entry_header(home, hardware_id))?;
+        sink.write(place, data)
+    }
+}

@@ -1,0 +1,55 @@
+//! The first step of recovery: what eWPQ and extension area of a controller say of the log (section 4.3).
+
+use super::planted;
+use super::zone::PartZone;
+use durasim_design::{CrashImage, Fault};
+use durasim_types::PhysAddr;
+
+/// A mapping that a power failure left.
+pub(super) struct SavedMapping {
+    pub hardware_id: u64,
+    /// The log entry, as it stands in the record.
+    pub log: u64,
+}
+
+/// What was found.
+#[derive(Default)]
+pub(super) struct Mappings {
+    pub all: Vec<SavedMapping>,
+    /// LogTail and LogHead.
+    window: (u64, u64),
+    /// Slots of the extension area in use, which recovery clears at its end.
+    pub extension_slots: Vec<PhysAddr>,
+}
+
+impl Mappings {
+    /// Whether LogTail and LogHead frame this log entry. Outside there is nothing in use, but for what garbage
+    /// collection had just appended at LogHead: that belongs to an uncommitted transaction (section 4.4).
+    pub fn frame(&self, log: u64, part: &PartZone) -> bool {
+        let (tail, head) = self.window;
+        log < part.log_entries && (log + part.log_entries - tail % part.log_entries) % part.log_entries < head - tail
+    }
+}
+
+/// Reads the mappings of a controller: those of the eWPQ first. `None` if what was saved contradicts itself.
+pub(super) fn read_mappings(part: &PartZone, image: &CrashImage, fault: Fault) -> Option<Mappings> {
+    let saved = image.read_u64(part.ewpq_saved());
+    let (tail, head) = (image.read_u64(part.log_tail()), image.read_u64(part.log_head()));
+    if saved > part.ewpq_entries || tail > head || head - tail > part.log_entries {
+        return None;
+    }
+    let mapping = |at: PhysAddr| {
+        let (hardware_id, log) = part.mapping_of(image.read_u64(at))?;
+        Some(SavedMapping { hardware_id, log })
+    };
+    let mut mappings = Mappings { window: (tail, head), ..Mappings::default() };
+    mappings.all.extend((0..saved).filter_map(|slot| mapping(part.ewpq_slot(slot))));
+    for slot in (0..part.extension_entries).filter(|_| !fault.is(planted::RECOVERY_SKIPS_EXTENSION)) {
+        let at = part.extension_slot(slot);
+        if let Some(found) = mapping(at) {
+            mappings.all.push(found);
+            mappings.extension_slots.push(at);
+        }
+    }
+    Some(mappings)
+}
