@@ -94,6 +94,24 @@ TABLES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
         [("pmem.media.write_granularity_bytes=8",), ("pmem.media.write_granularity_bytes=256",)],
     ),
     "swl-granularity": (LOGGING, [("--arg log-granularity=word",)]),
+    "hercules-victim": (
+        ("hercules",),
+        [
+            ("design.hercules.trans_tag_percent_l2=100", "design.hercules.trans_tag_percent_llc=100"),
+            ("design.hercules.trans_tag_percent_l2=50", "design.hercules.trans_tag_percent_llc=50"),
+        ],
+    ),
+    "hercules-gc": (
+        ("hercules",),
+        [
+            ("design.hercules.log_gc_trigger_entries=8", "design.hercules.log_gc_chunk_entries=4"),
+            ("design.hercules.log_gc_trigger_entries=8", "design.hercules.log_gc_chunk_entries=1"),
+        ],
+    ),
+    "hercules-controllers": (
+        ("hercules",),
+        [("pmem.controllers=2",), ("pmem.controllers=4", "pmem.interleave_bytes=64")],
+    ),
     "hercules-txlen-store": (("hercules",), [("design.hercules.tx_len_store=controller",)]),
     "hercules-conflict": (("hercules",), [("design.hercules.conflict_loser=requester",)]),
     "hercules-tag-rounding": (

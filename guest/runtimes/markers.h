@@ -17,6 +17,7 @@ class Runtime {
 public:
     static constexpr const char* name = "markers";
     static constexpr LogKind log_kind = LogKind::none;
+    static constexpr bool marks = true;
 
     void attach(const PoolHeader&) {}
     void enter_thread(std::uint64_t) {}

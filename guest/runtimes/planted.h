@@ -1,14 +1,15 @@
-// Faults of the undo log: what it does wrong on purpose, so that crash campaigns can show that they would notice.
+// Faults of the logs in software: what they do wrong on purpose, so that crash campaigns can show that they would notice.
 //
-// Only builds with DURASIM_PLANTED have them, which `durasim crash --planted` makes; planted/undo.toml says what each does,
-// and which of them nobody can see. In any other build `planted` is false at compile time and leaves nothing behind.
+// Only builds with DURASIM_PLANTED have them, which `durasim crash --planted` makes; planted/undo.toml and planted/redo.toml
+// say what each does, and which of them nobody can see. In any other build `planted` is false at compile time and leaves
+// nothing behind.
 #ifndef DURASIM_RUNTIMES_PLANTED_H
 #define DURASIM_RUNTIMES_PLANTED_H
 
 #include "durasim/error.h"
 
-// Each name with - for _ is that of planted/undo.toml.
-#define DURASIM_FAULTS_(X)                                                                                              \
+// Each name with - for _ is that of planted/undo.toml, or below of planted/redo.toml.
+#define DURASIM_UNDO_FAULTS_(X)                                                                                         \
     X(entry_not_cleaned) X(old_content_not_cleaned) X(no_fence_before_store) X(log_stops_after_two) X(logged_after_store) \
     X(checksum_after_store) X(last_word_not_saved) X(second_slot_not_wrapped) X(filter_too_coarse) X(filter_not_cleared)  \
     X(thread_log_shared) X(data_not_cleaned) X(word_lines_not_cleaned) X(no_fence_before_record) X(record_first)          \
@@ -18,12 +19,24 @@
     X(recovery_skips_oldest) X(recovery_loses_place) X(recovery_restores_short) X(recovery_leaves_log_live)               \
     X(recovery_oldest_first) X(recovery_restores_twice)
 
+#define DURASIM_REDO_FAULTS_(X)                                                                                         \
+    X(entries_not_cleaned) X(last_entries_not_cleaned) X(entry_words_swapped) X(last_word_not_logged)                   \
+    X(ring_not_wrapped) X(record_before_entries) X(no_fence_before_commit_record) X(commit_record_skipped)              \
+    X(commit_record_not_cleaned) X(no_fence_after_commit_record) X(acknowledged_before_record) X(home_before_record)    \
+    X(home_not_cleaned) X(first_home_line_only_cleaned) X(truncated_before_home) X(no_fence_before_truncation)          \
+    X(truncation_skipped) X(truncation_not_cleaned) X(no_fence_after_truncation) X(own_stores_not_seen)                 \
+    X(second_store_ignored) X(write_set_not_cleared) X(log_of_first_thread_shared) X(abort_writes_home)                 \
+    X(record_checksum_not_checked) X(record_number_not_checked) X(entries_checksum_not_checked)                         \
+    X(recovery_applies_uncommitted) X(recovery_stops_after_first) X(recovery_skips_last) X(recovery_first_thread_only)  \
+    X(recovery_not_cleaned) X(recovery_truncates_first) X(recovery_leaves_log) X(recovery_newest_first)                 \
+    X(recovery_applies_twice)
+
 namespace durasim {
 
 enum class Fault : unsigned {
     none,
 #define X(name) name,
-    DURASIM_FAULTS_(X)
+    DURASIM_UNDO_FAULTS_(X) DURASIM_REDO_FAULTS_(X)
 #undef X
 };
 
@@ -47,9 +60,13 @@ inline bool planted(Fault fault) { return detail::planted_fault == fault; }
 inline void plant(const char* name) {
 #define X(fault) \
     if (detail::is_name_of(name, #fault)) return void(detail::planted_fault = Fault::fault);
-    X(none) DURASIM_FAULTS_(X)
+#if defined(DURASIM_BACKEND_REDO_FLUSH)
+    X(none) DURASIM_REDO_FAULTS_(X)
+#else
+    X(none) DURASIM_UNDO_FAULTS_(X)
+#endif
 #undef X
-    fail(exit_usage, "durasim: the undo log has no fault '%s'", name);
+    fail(exit_usage, "durasim: this runtime has no fault '%s'", name);
 }
 
 #else

@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include "durasim/layout.h"
+#include "runtimes/fences.h"
 #include "runtimes/planted.h"
 #include "runtimes/store.h"
 #include "runtimes/undo_log.h"
@@ -27,10 +28,11 @@ inline constinit thread_local UndoLog thread_log;
 
 }  // namespace detail
 
-class Runtime : private UndoFences {
+class Runtime : private Fences {
 public:
-    static constexpr const char* name = UndoFences::flushes ? "undo-flush" : "undo-fence";
+    static constexpr const char* name = Fences::flushes ? "undo-flush" : "undo-fence";
     static constexpr LogKind log_kind = LogKind::undo;
+    static constexpr bool marks = true;
 
     UndoOptions options;
 
@@ -43,16 +45,7 @@ public:
         detail::thread_log.attach(header_, planted(Fault::thread_log_shared) ? 0 : number, options);
     }
 
-    void format(PoolHeader* header, const PoolHeader& contents) {
-        auto* to = reinterpret_cast<std::uint64_t*>(header);
-        auto* from = reinterpret_cast<const std::uint64_t*>(&contents);
-        for (unsigned i = 1; i < sizeof(PoolHeader) / 8; ++i) put(to + i, from[i]);
-        clean(header);
-        fence();
-        put(to, from[0]);
-        clean(header);
-        fence();
-    }
+    using Fences::format;
 
     // Whether a power failure left a transaction to be taken back.
     bool needs_recovery() const {

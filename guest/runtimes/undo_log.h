@@ -13,7 +13,7 @@
 #include "durasim/error.h"
 #include "durasim/layout.h"
 #include "durasim/markers.h"
-#include "durasim/persist.h"
+#include "runtimes/fences.h"
 #include "runtimes/granule_set.h"
 #include "runtimes/planted.h"
 #include "runtimes/store.h"
@@ -26,27 +26,7 @@ struct UndoOptions {
     bool skip_fences = false;   // negative control: transactions run without their fences
 };
 
-// How something is made durable.
-struct UndoFences {
-#if defined(DURASIM_BACKEND_UNDO_FLUSH)
-    static constexpr bool flushes = true;
-#else
-    static constexpr bool flushes = false;
-#endif
-
-    static void clean([[maybe_unused]] const void* place) {
-        if constexpr (flushes) durasim_clean(place);
-    }
-    static void fence() {
-        if constexpr (flushes) {
-            durasim_persist_fence();
-        } else {
-            durasim_full_fence();
-        }
-    }
-};
-
-class UndoLog : private UndoFences {
+class UndoLog : private Fences {
 public:
     // Log entries written so far: the number of lines (or words) that transactions modified.
     std::uint64_t entries_total = 0;
@@ -183,11 +163,6 @@ private:
     }
 
     // Over everything recovery relies on: home and kind, sequence, index, then the old content.
-    struct Checksum {
-        std::uint64_t sum;
-        void take(std::uint64_t word) { sum = (sum ^ word) * 0x9E3779B97F4A7C15u + (sum >> 29); }
-    };
-
     std::uint64_t checksum_of(std::uint64_t slot) const {
         const std::uint64_t* head = slots_[slot].word;
         Checksum check{head[home_and_kind]};

@@ -8,6 +8,7 @@
 
 from durasim._core import __version__
 from durasim.api import (
+    check_designs,
     compare,
     crash,
     crash_campaign,
@@ -41,6 +42,7 @@ __all__ = [
     "TxLines",
     "TxProfile",
     "__version__",
+    "check_designs",
     "compare",
     "crash",
     "crash_campaign",

@@ -35,6 +35,7 @@ from durasim.scenario import (
 if TYPE_CHECKING:
     import polars
 
+    from durasim.design_tables import Row
     from durasim.suites import Member
     from durasim.toolchain import WorkloadInfo
 
@@ -147,7 +148,7 @@ def _run_request(request: dict[str, Any], guest_output: GuestOutput) -> RunResul
 def crash(
     *,
     design: str,
-    workload: str,
+    workload: str | None = None,
     machine: str = DEFAULT_MACHINE,
     ops: int | None = None,
     points: Points = DEFAULT_POINTS,
@@ -160,14 +161,19 @@ def crash(
     domain: str | None = None,
     control: bool = False,
     workload_args: Mapping[str, Any] | None = None,
+    elf: str | os.PathLike[str] | None = None,
+    args: Iterable[str] = (),
+    env: Iterable[str] = (),
+    check_args: Iterable[str] | None = None,
+    again_args: Iterable[str] | None = None,
     shrink: bool = False,
     progress: Progress | None = None,
 ) -> CrashResult:
-    """Crashes a workload at persist events, recovers each image and checks it.
+    """Crashes a workload or a program at persist events, recovers each image and checks it.
 
     Args:
         design: Row of the registry, see `designs()`.
-        workload: Name of a workload, see `workloads()`.
+        workload: Name of a workload, see `workloads()`; exactly one of it and `elf` is given.
         machine: Preset or path of a machine file.
         ops: Operations of the workload; the workload's default for crash campaigns if None.
         points: How many persist events to crash at, spread over the run, or "all".
@@ -180,6 +186,11 @@ def crash(
         domain: Persistence domain; the design's default if None.
         control: Runs a case that is expected to fail.
         workload_args: Arguments of the workload by name.
+        elf: A static RV64GC Linux program, which need not know of campaigns.
+        args: Arguments of `elf`.
+        env: Its environment, as NAME=value.
+        check_args: Arguments with which it recovers its pool and checks it; it ends with 0 if all is well.
+        again_args: Arguments with which it works on between two crashes; `args` if None.
         shrink: Reduces the first failure; the smallest one that is found is `shrunk` of the result.
         progress: Takes crashes done and crashes in all; returning False ends the campaign early.
 
@@ -201,8 +212,18 @@ def crash(
         domain=domain,
         control=control,
         workload_args=workload_args,
+        elf=elf,
+        args=args,
+        env=env,
     )
-    chosen = CrashOptions(points, tuple(faults), variants, replay)
+    chosen = CrashOptions(
+        points,
+        tuple(faults),
+        variants,
+        replay,
+        check_args=None if check_args is None else tuple(check_args),
+        again_args=None if again_args is None else tuple(again_args),
+    )
     result = crash_scenario(scenario, chosen, progress)
     return shrink_first(scenario, chosen, result) if shrink else result
 
@@ -211,7 +232,7 @@ def crash_scenario(scenario: Scenario, chosen: CrashOptions, progress: Progress 
     """Crashes `scenario`; otherwise as `crash`."""
     request = crash_request(scenario, chosen)
     callback = None if progress is None else (lambda done, total: progress(done, total) is not False)
-    return finish_crash(json.loads(_core.crash(json.dumps(request), callback)), scenario)
+    return finish_crash(json.loads(_core.crash(json.dumps(request), callback)), scenario, chosen)
 
 
 def shrink_first(
@@ -237,9 +258,11 @@ def crash_campaign(
 
     Args:
         path: The campaign file.
-        seconds: Repeats the campaign with new seeds until so much time has passed; once if None.
+        seconds: Repeats the campaign with new seeds until so much time has passed; once if None. A file that wants
+            a number of trials is repeated until they are judged, but not longer than this.
         verdicts: Keeps each verdict in this file, and goes on where an earlier campaign with it ended.
-        progress: Takes runs done, runs in all (None if time decides) and the row of the last one.
+        progress: Takes runs done, runs in all (None if time decides) and the row of the last one; trials instead of
+            runs if the file wants a number of them.
 
     Returns:
         The document that `--json` writes; its `red` lists why the campaign is red, if it is.
@@ -320,6 +343,28 @@ def compare_runs(
 def designs() -> list[dict[str, Any]]:
     """Gives the rows of the registry: name, hardware, backend, domains, promise, cost and so on."""
     return list(design_rows().values())
+
+
+def check_designs(designs: Sequence[str] | None = None, *, progress: Callable[[str], None] | None = None) -> list[Row]:
+    """Verifies the tables of docs/designs/: that every function is there, and that every test is there and passes.
+
+    Args:
+        designs: Rows of the registry whose pages are looked at; all pages if None.
+        progress: Takes what is run next.
+
+    Returns:
+        The rows of the tables; `problems` of each says why it is refused, if it is.
+
+    Raises:
+        ConfigError: A page is not of the form, or this installation is no checkout of the sources.
+        HostIoError: cargo cannot be started.
+    """
+    from durasim import design_tables  # noqa: PLC0415 - keeps the start-up of other commands short
+
+    root = design_tables.checkout()
+    rows = design_tables.read_tables(root, designs)
+    design_tables.check(root, rows, progress or (lambda _: None))
+    return rows
 
 
 def workloads() -> list[WorkloadInfo]:

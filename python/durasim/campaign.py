@@ -37,6 +37,8 @@ class CrashOptions:
         variants: Draws at each point of a fault that can end in many ways; all, if there are no more.
         replay: The id of a failure: tries that alone.
         workers: Threads of this computer that judge; all its cores if None.
+        check_args: Arguments with which a program of `elf` recovers and checks its pool.
+        again_args: Arguments with which it works on between two crashes; those of its run if None.
     """
 
     points: Points = DEFAULT_POINTS
@@ -44,6 +46,8 @@ class CrashOptions:
     variants: int = DEFAULT_VARIANTS
     replay: str | None = None
     workers: int | None = None
+    check_args: tuple[str, ...] | None = None
+    again_args: tuple[str, ...] | None = None
 
     def check(self) -> None:
         """Refuses values that are not allowed.
@@ -81,26 +85,14 @@ def faults_of(names: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def crash_request(scenario: Scenario, chosen: CrashOptions) -> dict[str, Any]:
-    """Gives the request for a campaign over `scenario`, which must be a workload.
+    """Gives the request for a campaign over `scenario`.
 
     Raises:
         ConfigError: A name or number is not allowed.
         ToolchainError: The guest program cannot be built.
     """
-    if scenario.workload is None:
-        raise refusal("workload", "a crash campaign needs a workload, whose entry points recover and check")
-    from durasim import toolchain  # noqa: PLC0415 - keeps the start-up of other commands short
-
     chosen.check()
-    ops = DEFAULT_OPS if scenario.ops is None else scenario.ops
-    request = dataclasses.replace(scenario, ops=ops).request()
-    program = toolchain.build(workload_info(scenario.workload).program, scenario.backend, history=True)
-    return request | {
-        "elf": os.fspath(program),
-        "history": True,
-        "recover_args": scenario.guest_command("recover", ops),
-        "check_args": [*scenario.guest_command("recover-and-check", ops), "--dump"],
-        "again_args": scenario.guest_command("run", min(ops, OPS_AFTER_A_CRASH)),
+    return (_workload_request(scenario) if scenario.elf is None else _program_request(scenario, chosen)) | {
         "points": chosen.points,
         "faults": sorted({"clean", *chosen.faults}),
         "variants": chosen.variants,
@@ -109,18 +101,54 @@ def crash_request(scenario: Scenario, chosen: CrashOptions) -> dict[str, Any]:
     }
 
 
-def finish_crash(document: Mapping[str, Any], scenario: Scenario) -> CrashResult:
+def _workload_request(scenario: Scenario) -> dict[str, Any]:
+    from durasim import toolchain  # noqa: PLC0415 - keeps the start-up of other commands short
+
+    ops = DEFAULT_OPS if scenario.ops is None else scenario.ops
+    request = dataclasses.replace(scenario, ops=ops).request()
+    program = toolchain.build(workload_info(scenario.workload or "").program, scenario.backend, history=True)
+    return request | {
+        "elf": os.fspath(program),
+        "history": True,
+        "recover_args": scenario.guest_command("recover", ops),
+        "check_args": [*scenario.guest_command("recover-and-check", ops), "--dump"],
+        "again_args": scenario.guest_command("run", min(ops, OPS_AFTER_A_CRASH)),
+    }
+
+
+def _program_request(scenario: Scenario, chosen: CrashOptions) -> dict[str, Any]:
+    """A program of others reports no history: its own check and the bytes of its transactions judge."""
+    if chosen.check_args is None:
+        raise refusal("check", "say with which arguments the program of --elf recovers and checks its pool")
+    request = scenario.request()
+    return request | {
+        "history": False,
+        "recover_args": list(chosen.check_args),
+        "check_args": list(chosen.check_args),
+        "again_args": list(scenario.args if chosen.again_args is None else chosen.again_args),
+    }
+
+
+def finish_crash(document: Mapping[str, Any], scenario: Scenario, chosen: CrashOptions | None = None) -> CrashResult:
     """Gives the typed result, each failure with the command that replays it."""
     failures = [
-        failure | {"command": replay_command(scenario, document["ops"], failure["id"])}
+        failure | {"command": replay_command(scenario, document["ops"], failure["id"], chosen)}
         for failure in document["failures"]
     ]
     return CrashResult.from_dict({"shrunk": None, **document, "failures": failures})
 
 
-def replay_command(scenario: Scenario, ops: int, replay: str) -> str:
+def replay_command(scenario: Scenario, ops: int | None, replay: str, chosen: CrashOptions | None = None) -> str:
     """Gives the command that crashes `scenario` at the failure `replay` alone."""
-    words = ["durasim", "crash", "--design", scenario.design, "--workload", scenario.workload or "", "--ops", str(ops)]
+    words = ["durasim", "crash", "--design", scenario.design]
+    if scenario.elf is None:
+        words += ["--workload", scenario.workload or "", "--ops", str(ops)]
+    else:
+        words += ["--elf", scenario.elf]
+        for name, arguments in (("--check", chosen and chosen.check_args), ("--again", chosen and chosen.again_args)):
+            words += [] if arguments is None else [name, shlex.join(arguments)]
+        for pair in scenario.env:
+            words += ["--env", pair]
     if scenario.machine != DEFAULT_MACHINE:
         words += ["--machine", scenario.machine]
     if scenario.domain is not None:
@@ -135,4 +163,5 @@ def replay_command(scenario: Scenario, ops: int, replay: str) -> str:
         words += ["--arg", f"{name}={value}"]
     if scenario.control:
         words.append("--control")
-    return shlex.join([*words, "--replay", replay])
+    words += ["--replay", replay]
+    return shlex.join([*words, "--", *scenario.args] if scenario.args else words)

@@ -64,12 +64,14 @@ class CampaignFile:
         name: Its name.
         marks: Whether a declared mark that is never hit makes it red.
         planted: Rows whose planted faults have to be caught.
+        trials: How many trials have to be judged, in rounds with new seeds; None for one round.
         tables: The file.
     """
 
     name: str
     marks: bool
     planted: tuple[str, ...]
+    trials: int | None
     tables: Mapping[str, Any]
 
     def units(self, round_number: int = 0) -> list[Unit]:
@@ -109,7 +111,9 @@ def read(path: str) -> CampaignFile:
         of_controls = {"control": _schema()["properties"]["control"]}
         _validate(controls, only | {"properties": of_controls, "$defs": _schema()["$defs"]}, f"{name}: ")
         tables["control"] = [*tables.get("control", []), *controls["control"]]
-    return CampaignFile(tables["name"], tables.get("marks", False), tuple(tables.get("planted", ())), tables)
+    return CampaignFile(
+        tables["name"], tables.get("marks", False), tuple(tables.get("planted", ())), tables.get("trials"), tables
+    )
 
 
 def _read_toml(path: Path) -> dict[str, Any]:

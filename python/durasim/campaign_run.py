@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import multiprocessing
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,7 +25,8 @@ from durasim.shrink import shrink
 from durasim.verdicts import Verdicts
 
 Progress = Callable[[int, int | None, str], None]
-"""Takes units done, units in all (None if time decides), and what was done last."""
+"""Takes what is done, what there is in all (None if time decides), and what was done last. Runs are counted or, if the
+file says how many, trials."""
 _FAILURES_MAX = 50
 _SHRUNK_MAX = 8
 """Failures that are reduced: the first one of each row and workload."""
@@ -93,9 +95,10 @@ class Tally:
 
 
 def run(campaign: CampaignFile, verdicts: Verdicts | None, seconds: float | None, progress: Progress) -> dict[str, Any]:
-    """Runs a campaign: each of its runs once or, with `seconds`, rounds with new seeds until that time has passed.
+    """Runs a campaign: each of its runs once, or rounds with new seeds.
 
-    Verdicts that are kept already are not asked for again.
+    If the file wants a number of trials, rounds go on until so many are judged. With `seconds` they go on until that
+    time has passed, or until what the file wants is done. Verdicts that are kept already are not asked for again.
 
     Raises:
         ConfigError: A name or number in the file is not allowed.
@@ -103,41 +106,76 @@ def run(campaign: CampaignFile, verdicts: Verdicts | None, seconds: float | None
     """
     began = time.monotonic()
     tally = Tally()
-    units = _units(campaign, seconds, began)
-    total = None if seconds is not None else len(campaign.units())
+    total = campaign.trials if seconds is None else None
+    if total is None and seconds is None:
+        total = len(campaign.units())
+
+    def tell(what: str) -> None:
+        done = tally.units if campaign.trials is None else tally.sums["trials"]
+        progress(done if total is None else min(done, total), total, what)
+
     workers = os.cpu_count() or 1
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context) as pool:
-        running: dict[Future[str], tuple[Unit, dict[str, Any]]] = {}
         try:
-            exhausted = False
-            while running or not exhausted:
-                while not exhausted and len(running) < 2 * workers:
-                    unit = next(units, None)
-                    if unit is None:
-                        exhausted = True
-                        break
-                    request = unit.request()
-                    kept = None if verdicts is None else verdicts.get(request)
-                    if kept is not None:
-                        tally.resumed += 1
-                        tally.add(unit, kept)
-                        progress(tally.units, total, unit.scenario.design)
-                    else:
-                        running[pool.submit(crash_unit, json.dumps(request))] = (unit, request)
-                done, _ = wait(running, return_when=FIRST_COMPLETED)
-                for future in done:
-                    unit, request = running.pop(future)
-                    document = json.loads(future.result())
-                    if verdicts is not None:
-                        verdicts.put(request, document)
-                    tally.add(unit, document)
-                    progress(tally.units, total, unit.scenario.design)
+            for batch in _batches(campaign, tally, seconds, began):
+                _judge(pool, 2 * workers, batch, verdicts, tally, tell)
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
-    shrunk = list(_shrunk(tally, lambda what: progress(tally.units, total, what)))
+    shrunk = list(_shrunk(tally, tell))
     kills = planting.run_planted([fault for row in campaign.planted_rows() for fault in planting.chosen_faults(row)])
     return _document(campaign, tally, kills, time.monotonic() - began) | {"shrunk": shrunk}
+
+
+def _judge(
+    pool: ProcessPoolExecutor,
+    running_max: int,
+    units: Iterator[Unit],
+    verdicts: Verdicts | None,
+    tally: Tally,
+    tell: Callable[[str], None],
+) -> None:
+    """Asks for the verdicts on all these runs, so many at a time, and waits for the last one."""
+    running: dict[Future[str], tuple[Unit, dict[str, Any]]] = {}
+    exhausted = False
+    while running or not exhausted:
+        while not exhausted and len(running) < running_max:
+            unit = next(units, None)
+            if unit is None:
+                exhausted = True
+                break
+            request = unit.request()
+            kept = None if verdicts is None else verdicts.get(request)
+            if kept is not None:
+                tally.resumed += 1
+                tally.add(unit, kept)
+                tell(unit.scenario.design)
+            else:
+                running[pool.submit(crash_unit, json.dumps(request))] = (unit, request)
+        done, _ = wait(running, return_when=FIRST_COMPLETED)
+        for future in done:
+            unit, request = running.pop(future)
+            document = json.loads(future.result())
+            if verdicts is not None:
+                verdicts.put(request, document)
+            tally.add(unit, document)
+            tell(unit.scenario.design)
+
+
+def _batches(campaign: CampaignFile, tally: Tally, seconds: float | None, began: float) -> Iterator[Iterator[Unit]]:
+    """Gives runs that are judged to the last before the next ones are chosen."""
+    if campaign.trials is None:
+        rounds = itertools.count() if seconds is not None else range(1)
+        yield _units(campaign, rounds, seconds, began)
+        return
+    # Whole rounds: which runs there are depends on the file and on nothing that is faster one day and slower another.
+    for round_number in itertools.count():
+        yield _units(campaign, [round_number], seconds, began)
+        is_late = seconds is not None and time.monotonic() - began >= seconds
+        # More of what fails by itself, or has nothing to crash at, would never be enough.
+        is_futile = bool(tally.errors) or not tally.sums["trials"]
+        if is_late or is_futile or tally.sums["trials"] >= campaign.trials:
+            return
 
 
 def _shrunk(tally: Tally, progress: Callable[[str], None]) -> Iterator[dict[str, Any]]:
@@ -149,16 +187,12 @@ def _shrunk(tally: Tally, progress: Callable[[str], None]) -> Iterator[dict[str,
         yield {"design": design, "workload": workload, **reduced}
 
 
-def _units(campaign: CampaignFile, seconds: float | None, began: float) -> Iterator[Unit]:
-    round_number = 0
-    while True:
+def _units(campaign: CampaignFile, rounds: Iterable[int], seconds: float | None, began: float) -> Iterator[Unit]:
+    for round_number in rounds:
         for unit in campaign.units(round_number):
             if seconds is not None and unit.control is None and time.monotonic() - began >= seconds:
                 return
             yield unit
-        round_number += 1
-        if seconds is None:
-            return
 
 
 def crash_unit(request: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Annotated, Any
 
 import typer
@@ -41,9 +42,7 @@ def _program(
 
 @app.command()
 def run(
-    args: Annotated[
-        list[str] | None, typer.Argument(metavar="[ARGS]...", help="Arguments of the program of --elf, after --.")
-    ] = None,
+    args: options.ProgramArgs = None,
     design: options.Design = DEFAULT_DESIGN,
     workload: options.Workload = None,
     machine: options.Machine = DEFAULT_MACHINE,
@@ -54,10 +53,8 @@ def run(
     domain: options.Domain = None,
     control: options.Control = False,
     arg: options.WorkloadArgs = None,
-    elf: Annotated[str | None, typer.Option("--elf", metavar="PROG", help="A static RV64GC Linux program.")] = None,
-    env: Annotated[
-        list[str] | None, typer.Option("--env", metavar="NAME=VALUE", help="Environment of the guest; repeatable.")
-    ] = None,
+    elf: options.Elf = None,
+    env: options.Env = None,
     root: Annotated[
         str | None, typer.Option("--root", metavar="DIR", help="The folder that the guest sees as its files.")
     ] = None,
@@ -143,6 +140,7 @@ def compare(
 
 @app.command()
 def crash(
+    args: options.ProgramArgs = None,
     design: options.MaybeDesign = None,
     workload: options.Workload = None,
     machine: options.Machine = DEFAULT_MACHINE,
@@ -172,11 +170,20 @@ def crash(
     domain: options.Domain = None,
     control: options.Control = False,
     arg: options.WorkloadArgs = None,
+    elf: options.Elf = None,
+    env: options.Env = None,
+    check: Annotated[
+        str | None,
+        typer.Option("--check", metavar="ARGS", help="How the program of --elf recovers and checks its pool."),
+    ] = None,
+    again: Annotated[
+        str | None, typer.Option("--again", metavar="ARGS", help="How it works on between two crashes; as it runs.")
+    ] = None,
     campaign: Annotated[
         str | None, typer.Option("--campaign", metavar="FILE.toml", help="Crash all runs that this file describes.")
     ] = None,
     seconds: Annotated[
-        float | None, typer.Option("--seconds", help="Repeat the campaign with new seeds for so long.")
+        float | None, typer.Option("--seconds", help="Repeat the campaign with new seeds for so long at most.")
     ] = None,
     verdicts: Annotated[
         str | None,
@@ -186,14 +193,29 @@ def crash(
     ] = None,
     json: options.JsonFile = None,
 ) -> None:
-    """Crash a workload at persist events, recover every image and check it; or run a whole campaign.
+    """Crash a workload or a program at persist events, recover every image and check it; or run a whole campaign.
 
     With `--planted` every durable design, or the one of --design, is built with one planted fault at a time, or with
     those that --fault names; short campaigns have to catch each.
     """
     _check_json(json)
     if planted:
-        given = (workload, ops, replay, shrink, set_, domain, control, arg, campaign, seconds, verdicts)
+        given = (
+            workload,
+            ops,
+            replay,
+            shrink,
+            set_,
+            domain,
+            control,
+            arg,
+            elf,
+            check,
+            again,
+            campaign,
+            seconds,
+            verdicts,
+        )
         changed = (machine, points, variants, threads, seed)
         usual = (DEFAULT_MACHINE, str(DEFAULT_POINTS), DEFAULT_VARIANTS, 1, DEFAULT_SEED)
         if any(given) or changed != usual:
@@ -201,9 +223,9 @@ def crash(
         _crash_planted(design, fault, json)
         return
     if campaign is not None:
-        if design is not None or workload is not None or replay is not None:
+        if any(value is not None for value in (design, workload, elf, replay)):
             raise refusal(
-                "campaign", "the file says what is crashed; --design, --workload and --replay do not go with it"
+                "campaign", "the file says what is crashed; --design, --workload, --elf and --replay do not go with it"
             )
         if shrink:
             raise refusal("shrink", "a campaign reduces the first failure of each row and workload by itself")
@@ -214,11 +236,22 @@ def crash(
             raise refusal(name, "goes with --campaign")
     if design is None:
         raise refusal("design", "give a row with --design, or a file with --campaign")
-    chosen = CrashOptions(points_of(points), faults_of(fault), variants, replay)
+    if elf is None and (check is not None or again is not None):
+        raise refusal("check" if check is not None else "again", "goes with --elf: a workload knows its own commands")
+    if elf is not None and shrink:
+        raise refusal("shrink", "only workloads can be reduced: what the arguments of a program mean is its own affair")
+    chosen = CrashOptions(
+        points_of(points),
+        faults_of(fault),
+        variants,
+        replay,
+        check_args=None if check is None else tuple(shlex.split(check)),
+        again_args=None if again is None else tuple(shlex.split(again)),
+    )
     chosen.check()
     scenario: Scenario = options.scenario_of(
         design=design, workload=workload, machine=machine, ops=ops, threads=threads, seed=seed, set_=set_,
-        domain=domain, control=control, arg=arg,
+        domain=domain, control=control, arg=arg, elf=elf, args=tuple(args or ()), env=tuple(env or ()),
     )  # fmt: skip
     with render.progress_bar() as bar:
         task = bar.add_task(f"crashing {design}", total=None)
@@ -275,11 +308,37 @@ def diff(
 
 
 @app.command()
-def designs(json: options.JsonFile = None) -> None:
-    """List the rows of the registry."""
+def designs(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Rows whose pages --check looks at.")
+    ] = None,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Verify the tables of docs/designs/: every function is there, every test passes."),
+    ] = False,
+    json: options.JsonFile = None,
+) -> None:
+    """List the rows of the registry, or verify what their pages say of them."""
+    _check_json(json)
+    if check:
+        _check_designs(names, json)
+        return
+    if names:
+        raise refusal("designs", "names go with --check")
     rows = api.designs()
     columns = ("name", "hardware", "backend", "domains", "promise", "control", "summary")
     _finish(json, rows, render.rows_table("designs", rows, columns))
+
+
+def _check_designs(names: list[str] | None, json: str | None) -> None:
+    from durasim import design_tables  # noqa: PLC0415 - keeps the start-up of other commands short
+
+    with render.progress_bar() as bar:
+        task = bar.add_task("reading the tables", total=None)
+        rows = api.check_designs(names, progress=lambda what: bar.update(task, description=what))
+    _finish(json, design_tables.document(rows), render.lines_text(design_tables.verdict_lines(rows)))
+    if any(row.problems for row in rows):
+        raise typer.Exit(EXIT_NEGATIVE)
 
 
 @app.command()

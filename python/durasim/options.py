@@ -37,6 +37,13 @@ Domain = Annotated[
 WorkloadArgs = Annotated[
     list[str] | None, typer.Option("--arg", metavar="NAME=VALUE", help="Argument of the workload; repeatable.")
 ]
+ProgramArgs = Annotated[
+    list[str] | None, typer.Argument(metavar="[ARGS]...", help="Arguments of the program of --elf, after --.")
+]
+Elf = Annotated[str | None, typer.Option("--elf", metavar="PROG", help="A static RV64GC Linux program.")]
+Env = Annotated[
+    list[str] | None, typer.Option("--env", metavar="NAME=VALUE", help="Environment of the guest; repeatable.")
+]
 Designs = Annotated[str, typer.Option("--designs", metavar="A,B", help="Rows of the registry, separated by commas.")]
 Workloads = Annotated[
     str,

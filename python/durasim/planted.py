@@ -219,6 +219,7 @@ def request_of(design: str, fault: PlantedFault | None, trap: Trap) -> dict[str,
         threads=trap.threads,
         seed=trap.seed,
         settings=trap.settings,
+        domain=trap.domain,
         workload_args=trap.arguments,
         # What goes wrong may go on for ever.
         max_instructions=trap.instructions_max,

@@ -23,6 +23,7 @@ class Trap:
         points: Persist events to crash at.
         faults: What goes wrong there.
         settings: Parameters that differ from those of `tiny`.
+        domain: Persistence domain, the row's usual one if None.
         seed: Seed of everything random.
         rehearsals: Whether every transaction is taken back once before it commits.
         instructions_max: Instructions after which the program counts as stuck.
@@ -35,6 +36,7 @@ class Trap:
     points: int = 100
     faults: tuple[str, ...] = DEFAULT_FAULTS
     settings: tuple[str, ...] = ()
+    domain: str | None = None
     seed: int = 1
     rehearsals: bool = False
     instructions_max: int = 20_000_000
@@ -133,6 +135,33 @@ def _undo(domain_settings: tuple[str, ...] = ()) -> tuple[Trap, ...]:
     )
 
 
+_RING_OF_20 = (("log-bytes", "1344"),)
+_FOUR_CONTROLLERS = ("pmem.controllers=4", "pmem.interleave_bytes=64", "pmem.controller.write_queue_entries=1")
+# Caches that write nothing back by themselves.
+_ROOMY = ("l1d.size_bytes=32768", "l2.size_bytes=65536", "llc.size_bytes=1048576")
+_TWO_PLACES = _pairs(populate=2, element_bytes=64)
+_REDO = (
+    Trap("btree", _BTREE),
+    # A ring of 20 lines, so that transactions come to lie across its end.
+    Trap("array-swap", _SWAP + _RING_OF_20, ops=30),
+    Trap("array-swap", _SWAP, threads=2, ops=30),
+    Trap("btree", _BTREE, settings=_FOUR_CONTROLLERS, ops=20, faults=("reorder",)),
+    Trap("btree", _BTREE, rehearsals=True),
+    # Threads write to the same words in turn: what a log still holds is no longer the newest.
+    Trap("array-swap", _TWO_PLACES, settings=_ROOMY, threads=4, ops=60),
+    Trap(
+        "array-swap",
+        _TWO_PLACES,
+        settings=(*_ROOMY, *_FOUR_CONTROLLERS),
+        threads=4,
+        ops=60,
+        points=300,
+        faults=("reorder",),
+    ),
+    # Where no queue survives, a commit record is torn; another core has to do something meanwhile.
+    Trap("false-sharing", _APART, domain="media", threads=4, ops=40, points=300, faults=("torn",)),
+)
+
 _ANY = (
     Trap("btree", _BTREE, settings=_SMALL),
     Trap("array-swap", _SWAP, settings=_SMALL),
@@ -140,7 +169,13 @@ _ANY = (
     Trap("array-swap", _SWAP, settings=_TURNS, threads=4, ops=30),
     Trap("false-sharing", _APART, threads=4, ops=40),
 )
-_TRAPS: dict[str, Sequence[Trap]] = {"hercules": _HERCULES, "tc": _TC, "swl-flush": _undo(), "swl-eadr": _undo()}
+_TRAPS: dict[str, Sequence[Trap]] = {
+    "hercules": _HERCULES,
+    "tc": _TC,
+    "swl-flush": _undo(),
+    "swl-eadr": _undo(),
+    "sp": _REDO,
+}
 
 
 def traps_of(design: str) -> Sequence[Trap]:

@@ -117,7 +117,9 @@ def comparison_table(results: Sequence[RunResult]) -> Table:
 def crash_text(result: CrashResult) -> Text:
     """Gives the verdict of a campaign."""
     text = _unwrapped()
-    case = f"{result.design} on {result.machine} ({result.domain}), {result.workload}, {result.ops} operations"
+    case = f"{result.design} on {result.machine} ({result.domain}), {result.workload}"
+    if result.ops is not None:
+        case += f", {result.ops} operations"
     text.append(f"{case}: {result.trials} crashes at {result.points} persist events, ")
     if result.violations:
         text.append(f"{result.violations} of them violate the promise", style="bold red")
@@ -247,6 +249,11 @@ def _profiles_table(entries: Sequence[Member], profiles: Mapping[str, TxProfile]
             "-" if profile.instructions_per_tx is None else f"{profile.instructions_per_tx:,.0f}",
         )
     return table
+
+
+def lines_text(lines: Iterable[str]) -> Text:
+    """Gives lines that no terminal wraps."""
+    return _unwrapped().append("\n".join(lines))
 
 
 def rows_table(title: str, rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> Table:

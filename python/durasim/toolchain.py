@@ -300,6 +300,29 @@ def compile_program(source: str | Path, output: str | Path, flags: Sequence[str]
     return output
 
 
+def build_stamp(sources: Sequence[str | Path], backend: str, output: str | Path, flags: Sequence[str] = ()) -> Path:
+    """Builds C sources written with the names of STAMP (``durasim/stamp/tm.h``) with a transaction runtime.
+
+    ``flags`` are further ones for the C compiler, such as ``-I`` and ``-D``. Returns ``output``, a static RV64GC
+    executable. Raises ToolchainError if there is no such runtime, a source is missing, or the compiler refuses one.
+    """
+    define = f"-D{_find(backends(), backend, 'backend').define}"
+    folder = guest_folder()
+    # The headers of STAMP's own names come first: they replace those of the same names in its lib/.
+    of_c = (f"-I{folder / 'include' / 'durasim' / 'stamp'}", *_include_flags(), define, *flags)
+    with tempfile.TemporaryDirectory(prefix="durasim-") as place:
+        objects = []
+        for number, source in enumerate(map(Path, sources)):
+            if source.suffix != ".c":
+                raise ToolchainError(f"{source} is no C source: its name does not end in .c")
+            if not source.is_file():
+                raise ToolchainError(f"there is no source file {source}")
+            made = Path(place) / f"{number}-{source.stem}.o"
+            objects.append(str(_compile(source, made, ("-x", "c", "-std=gnu17", "-c", *of_c))))
+        linked = (*_include_flags(), define, *objects, "-Wl,--wrap=free")
+        return _compile(folder / "stamp" / "stamp.cpp", Path(output), linked)
+
+
 # Only the first compilation with an empty cache of the compiler is slow; running two of those at once gains nothing.
 _first_build = threading.Lock()
 
@@ -330,8 +353,8 @@ def _compile_with_header(source: Path, program: Path, header: str, defines: tupl
         _compile(source, program, (*_include_flags(), f"-I{folder}", *defines))
 
 
-def _compile(source: Path, output: Path, flags: tuple[str, ...]) -> None:
-    """Compiles to a temporary file first: whoever looks sees a whole program or none."""
+def _compile(source: Path, output: Path, flags: tuple[str, ...]) -> Path:
+    """Compiles to a temporary file first: whoever looks sees a whole program or none. Returns the output."""
     using = compiler()
     environment = dict(os.environ)
     if using.is_zig:
@@ -352,6 +375,7 @@ def _compile(source: Path, output: Path, flags: tuple[str, ...]) -> None:
         Path(partial).replace(output)
     finally:
         Path(partial).unlink(missing_ok=True)
+    return output
 
 
 def _include_flags() -> tuple[str, ...]:

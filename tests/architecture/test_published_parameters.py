@@ -36,6 +36,8 @@ CONVERSIONS = {
     "entries_of_id_bits": lambda value, _: 2**value,
     # Sets that lack a way are as far apart as there are sets for each line that is missing.
     "kib_of_32_kib_with_128_sets": lambda value, _: 128 / ((32 - value) * KIB / 64),
+    "bytes_of_4_kib_with_16_sets": lambda value, _: 16 / ((4 * KIB - value) / 64),
+    "part_of_32_kib": lambda value, _: 32 * KIB / value,
 }
 WORDS = ("text", "default")
 RANGES = ("settable", "allowed", "option")
@@ -130,4 +132,4 @@ def test_what_an_experiment_gives_is_allowed():
 
 def test_no_parameter_stands_twice():
     assert len(set(NAMES)) == len(NAMES)
-    assert {row["machine"] for row in ROWS} == {"hercules-tecs23", "tc-dac17"}
+    assert {row["machine"] for row in ROWS} == {"hercules-tecs23", "hercules-tecs23-eighth", "tc-dac17"}

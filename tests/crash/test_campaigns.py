@@ -176,6 +176,35 @@ def test_time_decides_how_many_rounds_there_are(file):
     assert document["red"] == []
 
 
+def test_trials_decide_how_many_rounds_there_are(file, tmp_path):
+    one = SWEEP.replace('"tc", "swl-eadr"', '"tc"').replace("threads = [1, 2]\nseeds = 3\n", "")
+    once = ds.crash_campaign(file(one))["trials"]
+    wanted = 3 * once + 1
+    path, told = file(one + CONTROL, f'name = "test"\ntrials = {wanted}\n'), []
+    document = ds.crash_campaign(path, progress=lambda *said: told.append(said), verdicts=tmp_path / "kept.sqlite")
+    conforms(document)
+    assert document["red"] == []
+    assert document["trials"] >= wanted
+    rounds = document["units"] - 1
+    assert document["trials"] - document["trials"] // rounds < wanted, "no round more than it takes"
+    assert told[-1][:2] == (wanted, wanted)
+    assert told[0][0] < wanted
+    # What there is to judge does not depend on how fast that goes.
+    again = ds.crash_campaign(path, verdicts=tmp_path / "kept.sqlite")
+    assert again["units_resumed"] == again["units"] == document["units"]
+    # Time may end it earlier.
+    short = ds.crash_campaign(file(one, 'name = "test"\ntrials = 1000000000\n'), seconds=1)
+    assert 0 < short["trials"] < 1_000_000_000
+
+
+def test_trials_of_runs_that_fail_by_themselves_are_not_waited_for(file):
+    refused = SWEEP.replace("populate = 6", "populate = 100000000")
+    document = ds.crash_campaign(file(refused, 'name = "test"\ntrials = 1000\n'))
+    assert document["trials"] == 0
+    assert document["units"] == 12
+    assert len(document["red"]) == 12
+
+
 @pytest.mark.parametrize(
     ("text", "field", "words"),
     [

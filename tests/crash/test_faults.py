@@ -1,9 +1,13 @@
 """What can go wrong when the power fails: each kind occurs, durable rows survive it, and each has a failing control."""
 
+import json
+
 import pytest
 
 import durasim as ds
-from durasim.campaign import FAULTS
+from durasim import _core, toolchain
+from durasim.campaign import FAULTS, CrashOptions, crash_request
+from durasim.scenario import Scenario
 
 SMALL = {"workload": "array-swap", "machine": "tiny", "ops": 12, "points": 80}
 DURABLE = [row["name"] for row in ds.designs() if not row["control"]]
@@ -95,3 +99,14 @@ def test_oracles_agree_on_what_is_lost():
     assert result.violations > 0
     for failure in result.failures:
         assert {"bytes", "history"} <= set(failure.oracle.split("+")), failure
+
+
+@pytest.mark.parametrize("workload", ["array-swap", "btree"])
+def test_a_program_that_knows_nothing_of_persistence_is_caught(workload):
+    """The runtime `plain` marks no transactions: none is acknowledged, and only the program's own check can object."""
+    scenario = Scenario(design="opt", workload=workload, machine="tiny", ops=12, workload_args=(("populate", "12"),))
+    request = crash_request(scenario, CrashOptions(60, ("clean",)))
+    request |= {"elf": str(toolchain.build(workload, "plain", history=True)), "history": False}
+    result = json.loads(_core.crash(json.dumps(request), None))
+    assert result["violations"] > 0
+    assert {failure["oracle"] for failure in result["failures"]} == {"guest"}

@@ -24,12 +24,14 @@ QUICK = {
     "tc": ["freed-at-issue", "copy-not-awaited", "recovery-newest-first"],
     "swl-flush": ["entry-not-cleaned", "record-skipped", "recovery-skips-oldest"],
     "swl-eadr": ["checksum-after-store", "acknowledged-first", "recovery-skips-newest"],
+    "sp": ["record-before-entries", "truncated-before-home", "recovery-stops-after-first"],
 }
 CANARIES = [
     ("hercules", "recovery-drops-log-entry"),
     ("tc", "recovery-drops-entry"),
     ("swl-flush", "recovery-skips-newest"),
     ("swl-eadr", "recovery-skips-newest"),
+    ("sp", "recovery-skips-last"),
 ]
 
 
@@ -68,7 +70,7 @@ def test_every_durable_design_has_enough_faults(design):
     assert len({fault.name for fault in faults}) == len(faults)
 
 
-def test_the_lists_of_the_undo_log_agree():
+def test_the_lists_of_the_logs_agree():
     header = (toolchain.guest_folder() / "runtimes" / "planted.h").read_text()
     known = {name.replace("_", "-") for name in re.findall(r"X\(([a-z_]+)\)", header)} - {"name", "none", "fault"}
     assert known == {fault.name for fault in planted_faults() if fault.in_guest}

@@ -11,13 +11,21 @@ from durasim import toolchain
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("workload", ["array-swap", "btree"])
-def test_mutated_pools_are_recovered_or_refused(workload):
-    program = toolchain.build(workload, "undo-flush")
+@pytest.mark.parametrize(
+    ("workload", "backend", "target"),
+    [
+        ("array-swap", "undo-flush", "guest_recovery"),
+        ("btree", "undo-flush", "guest_recovery"),
+        ("array-swap", "redo-flush", "guest_redo_recovery"),
+        ("btree", "redo-flush", "guest_redo_recovery"),
+    ],
+)
+def test_mutated_pools_are_recovered_or_refused(workload, backend, target):
+    program = toolchain.build(workload, backend)
     # The whole workspace, as `make test` has built it: a package by itself may want other features of its libraries.
     command = ["cargo", "test", "--quiet", "--locked", "--workspace", "--test", "targets"]
     done = subprocess.run(
-        [*command, "--", "--ignored", "--exact", "guest_recovery"],
+        [*command, "--", "--ignored", "--exact", target],
         cwd=ROOT,
         env=os.environ | {"DURASIM_FUZZ_GUEST": str(program)},
         capture_output=True,

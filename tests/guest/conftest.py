@@ -12,7 +12,7 @@ from guest_programs import HERE, ROOT, TOOLCHAIN, NativeBuild, execute
 @pytest.fixture(scope="session")
 def native(tmp_path_factory: pytest.TempPathFactory) -> NativeBuild:
     """native(workload, backend, hooks="", history=False) builds a workload, native("api_test", backend) the test of the
-    API."""
+    API; `structures_test` likewise."""
     if shutil.which("g++") is None:
         pytest.skip("skipped: there is no g++ for the host")
     folder = tmp_path_factory.mktemp("native")
@@ -26,8 +26,8 @@ def native(tmp_path_factory: pytest.TempPathFactory) -> NativeBuild:
         place.mkdir()
         guest = ROOT / "guest"
         define = next(info.define for info in TOOLCHAIN.backends() if info.name == backend)
-        source = HERE / "api_test.cpp"
-        if name != "api_test":
+        source = HERE / f"{name}.cpp"
+        if not source.is_file():
             source = guest / "workloads" / f"{name}.cpp"
             (place / "durasim_arguments.h").write_text(TOOLCHAIN.arguments_header(name, backend, history=history))
         program = place / "program"

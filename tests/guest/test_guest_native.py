@@ -11,6 +11,7 @@ import pytest
 from guest_programs import (
     BACKENDS,
     CROSSED,
+    LOG_BACKENDS,
     QEMU,
     SMALL,
     SMALL_POPULATE,
@@ -33,7 +34,7 @@ def words_for(workload: str, backend: str) -> list[str]:
 
 
 # The persistence domain that a runtime is made for.
-DOMAINS = {"undo-flush": "adr", "undo-fence": "eadr"}
+DOMAINS = {"undo-flush": "adr", "undo-fence": "eadr", "redo-flush": "adr"}
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -42,7 +43,7 @@ def test_api(native: NativeBuild, tmp_path: Path, backend: str, case: str) -> No
     assert execute([native("api_test", backend), tmp_path / "pool", case]) == Outcome(0, "ok\n")
 
 
-@pytest.mark.parametrize("backend", UNDO_BACKENDS)
+@pytest.mark.parametrize("backend", LOG_BACKENDS)
 def test_taking_a_transaction_back(native: NativeBuild, tmp_path: Path, backend: str) -> None:
     assert execute([native("api_test", backend), tmp_path / "pool", "take-back"]) == Outcome(0, "ok\n")
 
@@ -55,6 +56,10 @@ def test_taking_a_transaction_back(native: NativeBuild, tmp_path: Path, backend:
         ("undo-flush", "nested", 70, "do not nest"),
         ("undo-flush", "full-pool", 70, "the pool is full"),
         ("undo-fence", "full-log", 70, "the undo log is full"),
+        ("redo-flush", "full-log", 70, "the redo log is full"),
+        ("redo-flush", "nested", 70, "do not nest"),
+        ("plain", "take-back", 70, "the runtime plain cannot abort a transaction"),
+        ("plain", "nested", 70, "do not nest"),
         ("markers", "second-pool", 2, "one pool only"),
     ],
 )
@@ -69,7 +74,7 @@ def test_api_refuses(native: NativeBuild, tmp_path: Path, backend: str, case: st
 def test_run_and_check(native: NativeBuild, tmp_path: Path, workload: str, backend: str) -> None:
     program, pool = native(workload, backend), ["--pool-path", tmp_path / "pool"]
     sizes = ["--populate", "300", "--seed", "7"]
-    first = execute([program, "run", *pool, *sizes, "--ops", "5000", "--pool-bytes", "4194304"])
+    first = execute([program, "run", *pool, *sizes, "--ops", "5000", "--pool-bytes", "67108864"])
     assert first.code == 0
     assert first.text.startswith(f"{workload}: ops=5000 ")
     assert first.text.endswith(" ok\n")
@@ -94,7 +99,7 @@ def test_threads(native: NativeBuild, tmp_path: Path, workload: str, backend: st
     """What each thread did is there, also after a second run; the check can tell how many operations there were."""
     program, pool = native(workload, backend), ["--pool-path", tmp_path / "pool"]
     sizes = ["--populate", "50", "--seed", "7", "--threads", threads, *words_for(workload, backend)]
-    roomy = ["--pool-bytes", str(16 << 20)]
+    roomy = ["--pool-bytes", str(64 << 20)]
     first = execute([program, "run", *pool, *sizes, *roomy, "--ops", "4003"])
     assert first.code == 0, first
     assert first.text.endswith(" ok\n")
@@ -200,7 +205,7 @@ def test_same_data_with_every_backend(native: NativeBuild, tmp_path: Path) -> No
         for backend in BACKENDS:
             pool = tmp_path / f"{workload}-{backend}"
             assert execute([native(workload, backend), "run", "--pool-path", pool, "--ops", "500"]).code == 0
-            log_bytes = 0 if backend == "markers" else 65536
+            log_bytes = 65536 if backend in LOG_BACKENDS else 0
             images.add(pool.read_bytes()[4096 : pool.stat().st_size - log_bytes])
         assert len(images) == 1
 
@@ -359,8 +364,8 @@ class PowerFailures:
     ("workload", "backend", "granularity"),
     [
         (workload, backend, granularity)
-        for workload, backend in pairs(UNDO_BACKENDS, "undo-flush")
-        for granularity in ("line", "word")
+        for workload, backend in pairs(LOG_BACKENDS, "undo-flush")
+        for granularity in (("line", "word") if backend in UNDO_BACKENDS else ("",))
         if workload in CROSSED or granularity == "line"
     ],
 )
@@ -370,14 +375,15 @@ def test_survives_power_failure(
     """Whatever survives, recovery finds all acknowledged operations and no half of another; also if it is cut short."""
     domain = DOMAINS[backend]
     # A log this small goes round many times.
-    arguments = [*SMALL[workload], "--log-granularity", granularity, "--log-bytes", "4096"]
+    arguments = [*SMALL[workload], "--log-bytes", "4096"]
+    arguments += ["--log-granularity", granularity] if granularity else []
     failures = PowerFailures(native(workload, backend, hooks="power_failure"), tmp_path, domain, arguments)
     for nested in (False, True):
         for step, verdict in failures.outcomes(70, transactions_before=1, nested=nested):
             assert verdict.code == 0, (step, nested, verdict)
 
 
-@pytest.mark.parametrize(("workload", "backend"), pairs(UNDO_BACKENDS, "undo-flush"))
+@pytest.mark.parametrize(("workload", "backend"), pairs(LOG_BACKENDS, "undo-flush"))
 def test_threads_survive_power_failure(native: NativeBuild, tmp_path: Path, workload: str, backend: str) -> None:
     """Several transactions are open when power fails; each thread's log takes back its own."""
     domain = DOMAINS[backend]
@@ -398,7 +404,7 @@ def test_false_sharing_needs_isolated_words(native: NativeBuild, tmp_path: Path,
     assert codes == ({0, 1} if (granularity, shared) == ("line", "true") else {0})
 
 
-@pytest.mark.parametrize(("backend", "domain"), [("undo-flush", "adr"), ("undo-fence", "eadr")])
+@pytest.mark.parametrize(("backend", "domain"), DOMAINS.items())
 def test_recovery_may_be_cut_anywhere(native: NativeBuild, tmp_path: Path, backend: str, domain: str) -> None:
     failures = PowerFailures(native("btree", backend, hooks="power_failure"), tmp_path, domain, SMALL["btree"])
     cuts = 0
@@ -409,10 +415,46 @@ def test_recovery_may_be_cut_anywhere(native: NativeBuild, tmp_path: Path, backe
     assert cuts > 100
 
 
+def test_a_damaged_redo_log_is_not_believed(native: NativeBuild, tmp_path: Path) -> None:
+    """Of a pool with a committed transaction that is not home: recovery does all of it, nothing, or refuses the pool."""
+    program = native("array-swap", "redo-flush", hooks="power_failure")
+    arguments = [*SMALL["array-swap"], "--log-bytes", "1024"]
+    failures = PowerFailures(program, tmp_path, "adr", arguments)
+    recover, applied = [program, "recover", "--pool-path", failures.pool], 0
+    for kill_at in range(failures.steps // 2, failures.steps):
+        failures.pool.unlink(missing_ok=True)
+        failures._execute(failures.run, kill_at)
+        image = failures.pool.read_bytes()
+        applied = int(execute(recover).text.split()[2])
+        if applied > 16:
+            break
+    assert applied > 16
+    whole, log = failures.pool.read_bytes(), len(image) - 1024
+    data = slice(4096, log)
+    ends = {"carried through": 0, "left out": 0, "refused": 0}
+    for offset in range(log, len(image), 8):
+        failures.pool.write_bytes(image)
+        _damage(failures.pool, offset)
+        outcome = execute(recover)
+        recovered = failures.pool.read_bytes()
+        if outcome.code == 1:
+            assert "violation: the redo log of thread 0 is damaged" in outcome.text
+            assert recovered[data] == image[data]
+            ends["refused"] += 1
+        else:
+            entries = int(outcome.text.split()[2])
+            assert (entries, recovered[data]) in [(applied, whole[data]), (0, image[data])]
+            ends["carried through" if entries else "left out"] += 1
+    # The entries that were committed; the record; what the ring holds besides, and the rest of the first line.
+    assert ends == {"refused": 2 * applied, "left out": 4, "carried through": 1024 // 8 - 2 * applied - 4}
+
+
 CONTROLS = [
     ("undo-flush", "adr", ["--no-flush"]),
     ("undo-flush", "adr", ["--no-fence"]),
     ("undo-fence", "adr", []),
+    ("redo-flush", "adr", ["--no-flush"]),
+    ("redo-flush", "adr", ["--no-fence"]),
     ("markers", "adr", []),
     ("markers", "eadr", []),
 ]

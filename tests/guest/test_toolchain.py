@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from guest_programs import TOOLCHAIN
+from guest_programs import BACKENDS, ROOT, TOOLCHAIN, WORKLOADS
 
 ToolchainError = TOOLCHAIN.ToolchainError
 
@@ -16,8 +16,11 @@ def forget_compiler() -> None:
 
 
 def test_lists() -> None:
-    assert [info.name for info in TOOLCHAIN.workloads()] == ["array-swap", "btree", "false-sharing"]
-    assert [info.name for info in TOOLCHAIN.backends()] == ["markers", "undo-fence", "undo-flush"]
+    folder = ROOT / "guest"
+    assert {"array-swap", "btree", "false-sharing"} <= set(WORKLOADS)
+    assert sorted(path.stem for path in (folder / "workloads").glob("*.cpp")) == WORKLOADS
+    assert {"markers", "undo-fence", "undo-flush"} <= set(BACKENDS)
+    assert sorted(path.stem for path in (folder / "runtimes").glob("*.toml")) == BACKENDS
 
 
 @pytest.mark.parametrize(("workload", "backend"), [("nothing", "markers"), ("btree", "nothing")])
@@ -41,7 +44,7 @@ def test_no_compiler_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _fake_compiler(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A compiler that counts its calls and writes the source into the output; refuses a source with the word bad."""
+    """A compiler that counts its calls and writes the source into the output; refuses a source with the word BAD."""
     calls = folder / "calls"
     script = folder / "compiler"
     script.write_text(
@@ -52,7 +55,7 @@ while [ $# -gt 1 ]; do
   case "$1" in -o) output=$2 ;; *.cpp) source=$1 ;; esac
   shift
 done
-if grep -q bad "$source"; then echo "error: bad" >&2; exit 1; fi
+if grep -q BAD "$source"; then echo "error: bad" >&2; exit 1; fi
 cp "$source" "$2$output"
 """
     )
@@ -66,12 +69,12 @@ def test_results_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     calls = _fake_compiler(tmp_path, monkeypatch)
     lines: list[str] = []
     first = TOOLCHAIN.build_all(lines.append)
-    assert len(first) == 9
-    assert sum(line.startswith("building ") for line in lines) == 9
+    assert first.keys() == {(workload, backend) for workload in WORKLOADS for backend in BACKENDS}
+    assert sum(line.startswith("building ") for line in lines) == len(first)
     assert TOOLCHAIN.build_all(lines.append) == first
-    assert len(lines) == 18
-    assert calls.read_text().count("x") == 9
-    assert len({path.name for path in first.values()}) == 9
+    assert len(lines) == 2 * len(first)
+    assert calls.read_text().count("x") == len(first)
+    assert len({path.name for path in first.values()}) == len(first)
     assert sorted(path.name for path in (tmp_path / "build" / "guest").iterdir()) == sorted(
         path.name for path in first.values()
     )
@@ -92,7 +95,7 @@ def test_compile_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     _fake_compiler(tmp_path, monkeypatch)
     good, bad = tmp_path / "good.cpp", tmp_path / "bad.cpp"
     good.write_text("fine\n")
-    bad.write_text("bad\n")
+    bad.write_text("BAD\n")
     output = tmp_path / "made" / "program"
     assert TOOLCHAIN.compile_program(good, output) == output
     assert output.read_text() == "fine\n"

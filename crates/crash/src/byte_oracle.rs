@@ -112,6 +112,19 @@ impl ByteOracle {
         }
     }
 
+    /// A transaction that is inside commit here has made this store later, with this number: what it brings, if it is
+    /// carried through.
+    pub fn foresee(&mut self, tx: TxId, number: u64, write: &Write) {
+        if let Some(bytes) = self.committing.get_mut(&tx) {
+            Arc::make_mut(bytes).extend(bytes_of(write).map(|(addr, byte)| (addr, (number, byte))));
+        }
+    }
+
+    /// Whether some transaction is inside commit both here and in `later`.
+    pub fn awaits(&self, later: &ByteOracle) -> bool {
+        self.committing.keys().any(|tx| later.committing.contains_key(tx))
+    }
+
     /// Judges a recovered image.
     pub fn judge(&self, image: &Pages) -> Verdict {
         let Some(range) = self.range else { return Verdict::Right };
@@ -394,6 +407,24 @@ mod tests {
         assert!(is_right(&o, &[]) && is_right(&o, &[(0, 7), (64, 8)]) && !is_right(&o, &[(0, 7)]));
         o.acknowledged(TxId(1));
         assert!(!is_right(&o, &[]) && is_right(&o, &[(0, 7), (64, 8)]) && !is_right(&o, &[(64, 8)]));
+    }
+
+    #[test]
+    fn what_a_commit_stores_after_the_image_is_allowed_as_a_whole() {
+        let mut o = oracle();
+        run(&mut o, 1, &[]);
+        o.committing(TxId(1));
+        let mut then = o.clone();
+        assert!(then.awaits(&o) && !is_right(&then, &[(0, 7), (64, 8)]));
+        for write in [word(0, 7), word(64, 8)] {
+            o.store(Some(TxId(1)), write);
+            then.foresee(TxId(1), o.last_store(), &write);
+            then.foresee(TxId(2), o.last_store(), &word(128, 9));
+        }
+        o.acknowledged(TxId(1));
+        assert!(!then.awaits(&o));
+        assert!(is_right(&then, &[]) && is_right(&then, &[(0, 7), (64, 8)]));
+        assert!(!is_right(&then, &[(0, 7)]) && !is_right(&then, &[(128, 9)]));
     }
 
     #[test]

@@ -13,8 +13,9 @@ use durasim_types::{
     Cause, ConfigError, CoreId, Cycle, DataRange, Error, EventKind, GuestFault, Journal, Pages, PersistEvent, Rng,
     Stats, TxId, Write,
 };
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A life as it is without a failure.
 #[derive(Clone, Debug, Default)]
@@ -112,13 +113,35 @@ pub(crate) fn survey(prepared: &Prepared, max_instructions: Option<u64>, stop: &
     })
 }
 
+/// What the program asked for so far, and images that wait for the end of a commit.
+struct Told {
+    oracle: ByteOracle,
+    /// As of the event whose images have been taken last, if that matters.
+    then: Option<ByteOracle>,
+    /// Shots with transactions inside commit that have not made all their stores yet, in the order of their events.
+    waiting: VecDeque<Vec<Shot>>,
+    /// The scribe has heard all that it is to hear.
+    is_told: bool,
+}
+
+impl Told {
+    /// The next shots whose transactions have all left their commits. Those of a later event never come first: what is
+    /// inside commit at both of them keeps both waiting.
+    fn next_ready(&mut self) -> Option<Vec<Shot>> {
+        let first = self.waiting.front()?;
+        let is_ready = !first.iter().any(|shot| shot.oracle.awaits(&self.oracle));
+        if is_ready { self.waiting.pop_front() } else { None }
+    }
+}
+
 /// A journal that the observer can look into, and that a scribe hears too.
-struct Shared(Arc<Mutex<ByteOracle>>, Option<Scribe>);
+struct Shared(Arc<Mutex<Told>>, Option<Scribe>);
 
 impl Shared {
     fn with(&mut self, act: impl Fn(&mut dyn Journal)) {
-        act(&mut *self.0.lock().expect("nobody panics with the oracle"));
-        if let Some(scribe) = &mut self.1 {
+        let mut told = self.0.lock().expect("nobody panics with the oracle");
+        act(&mut told.oracle);
+        if let Some(scribe) = self.1.as_mut().filter(|_| !told.is_told) {
             act(scribe);
         }
     }
@@ -136,6 +159,11 @@ impl Journal for Shared {
     }
     fn store(&mut self, tx: Option<TxId>, write: Write) {
         self.with(|o| o.store(tx, write));
+        let Some(tx) = tx else { return };
+        let told = &mut *self.0.lock().expect("nobody panics with the oracle");
+        let number = told.oracle.last_store();
+        let waiting = told.waiting.iter_mut().flatten().map(|shot| &mut shot.oracle);
+        waiting.chain(&mut told.then).for_each(|oracle| oracle.foresee(tx, number, &write));
     }
     fn committing(&mut self, tx: TxId) {
         self.with(|o| o.committing(tx));
@@ -169,40 +197,70 @@ pub(crate) trait Marksman: Send + 'static {
 struct Pending {
     event: u64,
     images: Vec<(Blow, CrashImage)>,
-    /// What had been acknowledged by then, if that matters.
-    oracle: Option<ByteOracle>,
 }
 
 /// An image is judged against what is acknowledged just before the next event, so it waits until that event comes. Where
 /// cleans are taken back that no fence has waited for, one may before the next event: these are judged as of their own.
+/// A commit in software may write its data when it is already decided: what it is going to write is allowed to be left, so
+/// such an image waits further, until the commit is over.
 struct Gallery<M> {
     marksman: M,
-    oracle: Arc<Mutex<ByteOracle>>,
+    told: Arc<Mutex<Told>>,
     pending: Option<Pending>,
+    awaits_commits: bool,
     over: bool,
     scribe: Option<Scribe>,
 }
 
 impl<M: Marksman> Gallery<M> {
+    /// Hands out the images of the last event, and those before it, as far as they need not wait.
     fn release(&mut self) -> bool {
-        let Some(Pending { event, images, oracle: then }) = self.pending.take() else { return true };
-        let now = self.now();
-        let shot = |(blow, image): (Blow, CrashImage)| {
-            let oracle = then.as_ref().filter(|_| blow.takes_back()).unwrap_or(&now).clone();
-            Shot { event, blow, image, oracle }
-        };
-        self.marksman.hit(images.into_iter().map(shot).collect())
+        if let Some(Pending { event, images }) = self.pending.take() {
+            let then = self.told().then.take();
+            let now = self.now();
+            let shot = |(blow, image): (Blow, CrashImage)| {
+                let oracle = then.as_ref().filter(|_| blow.takes_back()).unwrap_or(&now).clone();
+                Shot { event, blow, image, oracle }
+            };
+            let shots = images.into_iter().map(shot).collect();
+            if !self.awaits_commits {
+                return self.marksman.hit(shots);
+            }
+            self.told().waiting.push_back(shots);
+        }
+        loop {
+            let next = self.told().next_ready();
+            let Some(shots) = next else { return true };
+            if !self.marksman.hit(shots) {
+                return false;
+            }
+        }
+    }
+
+    /// Hands out all images: the life is over.
+    fn close(&mut self) {
+        self.release();
+        let rest = std::mem::take(&mut self.told().waiting);
+        for shots in rest {
+            if !self.marksman.hit(shots) {
+                return;
+            }
+        }
+    }
+
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().expect("nobody panics with the oracle")
     }
 
     fn now(&self) -> ByteOracle {
-        self.oracle.lock().expect("nobody panics with the oracle").clone()
+        self.told().oracle.clone()
     }
 
     fn event(&mut self, event: &PersistEvent, system: &System) -> bool {
         if !self.release() {
             return false;
         }
-        if let Some(scribe) = &self.scribe {
+        if let Some(scribe) = self.scribe.as_ref().filter(|_| !self.over) {
             scribe.event(event, system);
         }
         if !self.over {
@@ -212,14 +270,18 @@ impl<M: Marksman> Gallery<M> {
                     if let (Some(scribe), [(blow, image), ..]) = (&self.scribe, images.as_slice()) {
                         scribe.power_fails(event, *blow, image, system);
                     }
-                    let oracle = images.iter().any(|(blow, _)| blow.takes_back()).then(|| self.now());
-                    self.pending = Some(Pending { event: event.number, images, oracle });
+                    let then = images.iter().any(|(blow, _)| blow.takes_back()).then(|| self.now());
+                    self.told().then = then;
+                    self.pending = Some(Pending { event: event.number, images });
                 }
-                None => self.over = true,
+                None => {
+                    self.over = true;
+                    self.told().is_told = true;
+                }
             }
         }
-        // Behind the last point only the acknowledgements up to the next event are of interest.
-        !self.over || self.pending.is_some()
+        // Behind the last point only the acknowledgements up to the next event are of interest, and commits under way.
+        !self.over || self.pending.is_some() || !self.told().waiting.is_empty()
     }
 }
 
@@ -250,12 +312,15 @@ pub(crate) fn shoot<M: Marksman>(
         Some(pool) => pool.pages.clone(),
         None => Pages::new(durasim_machine::PMEM_BASE, prepared.config.pmem.capacity_mib << 20),
     };
-    let oracle = Arc::new(Mutex::new(ByteOracle::new(initial)));
+    let told = Told { oracle: ByteOracle::new(initial), then: None, waiting: VecDeque::new(), is_told: false };
+    let told = Arc::new(Mutex::new(told));
     let scribe = scribe.cloned();
-    let gallery = Gallery { marksman, oracle: oracle.clone(), pending: None, over: false, scribe: scribe.clone() };
+    let awaits_commits = prepared.plan.row.backend.stores_inside_commit();
+    let gallery =
+        Gallery { marksman, told: told.clone(), pending: None, awaits_commits, over: false, scribe: scribe.clone() };
     let gallery = Arc::new(Mutex::new(gallery));
     let system = machine.system_mut();
-    system.keep_journal(Box::new(Shared(oracle, scribe.clone())));
+    system.keep_journal(Box::new(Shared(told, scribe.clone())));
     system.track_unfenced_cleans();
     if let Some(history) = history {
         system.keep_history(history.for_machine());
@@ -266,7 +331,7 @@ pub(crate) fn shoot<M: Marksman>(
     drop(machine);
     let gallery = Arc::into_inner(gallery).expect("the machine is gone");
     let mut gallery = gallery.into_inner().expect("nobody panics with the gallery");
-    gallery.release();
+    gallery.close();
     if let Some(scribe) = scribe {
         scribe.life_ends();
     }

@@ -20,6 +20,11 @@ pub struct HardwareCost {
     pub structures: Vec<Structure>,
     /// Energy that a power failure needs beyond what the domain itself needs, in millijoules, at worst.
     pub crash_energy_mj: f64,
+    /// The part of it that comparisons need, in nanojoules.
+    pub crash_comparison_energy_nj: f64,
+    /// Energy that the domain itself needs on this machine to flush all caches, in millijoules, by the numbers of the same
+    /// source; 0 if the design's source does not say.
+    pub crash_base_energy_mj: f64,
 }
 
 impl HardwareCost {

@@ -113,6 +113,8 @@ pub enum Backend {
     UndoFlush,
     /// Software undo log with fences alone.
     UndoFence,
+    /// Software redo log with `cbo.clean` and fences.
+    RedoFlush,
 }
 
 impl Backend {
@@ -122,7 +124,14 @@ impl Backend {
             Backend::Markers => "markers",
             Backend::UndoFlush => "undo-flush",
             Backend::UndoFence => "undo-fence",
+            Backend::RedoFlush => "redo-flush",
         }
+    }
+
+    /// Whether a commit makes its stores to the data when it can no longer be taken back: what it writes is then known
+    /// only when it has ended.
+    pub const fn stores_inside_commit(self) -> bool {
+        matches!(self, Backend::RedoFlush)
     }
 }
 

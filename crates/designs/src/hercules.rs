@@ -33,6 +33,8 @@ mod state;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod tests_caches;
+#[cfg(test)]
 mod tests_log;
 mod zone;
 
@@ -83,6 +85,11 @@ impl Design for Hercules {
         "log_extended",
         "gc_copying",
         "gc_before_log_head",
+        // Named by the machine, which has the caches.
+        "committing",
+        "tagged_line_in_l1d",
+        "tagged_line_in_l2",
+        "tagged_line_in_llc",
     ];
     type Spec = HerculesSpec;
 

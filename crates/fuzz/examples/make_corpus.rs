@@ -1,7 +1,7 @@
 //! Makes the files of `corpus/` from real ones: programs, machine files, pools, snapshots, and what power failures left.
 //!
-//! `cargo run --release -p durasim-fuzz --example make_corpus -- MARKERS UNDO [ELF...]`: a workload built for markers, the
-//! same with an undo log (`durasim.toolchain.build`), and small programs for the loader.
+//! `cargo run --release -p durasim-fuzz --example make_corpus -- MARKERS UNDO REDO [ELF...]`: a workload built for
+//! markers, the same with an undo and with a redo log (`durasim.toolchain.build`), and small programs for the loader.
 
 use durasim_design::{Backend, CrashImage};
 use durasim_designs::ROWS;
@@ -126,9 +126,9 @@ fn canaries() {
 
 fn main() {
     let files: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
-    let [markers, undo, programs @ ..] = files.as_slice() else { panic!("two workloads are needed") };
+    let [markers, undo, redo, programs @ ..] = files.as_slice() else { panic!("three workloads are needed") };
     let read = |path: &PathBuf| std::fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    let (markers, undo) = (read(markers), read(undo));
+    let (markers, undo, redo) = (read(markers), read(undo), read(redo));
     let run = ["run", "--populate", "12", "--ops", "16"];
 
     // What recovery reads: of each row a few images, the richest.
@@ -143,11 +143,15 @@ fn main() {
             put("recovery", &format!("{}-{n}", row.name), input);
         }
     }
-    let row = ROWS.iter().position(|row| row.name == "swl-flush").expect("a row");
     let pool = [&run[..], &["--pool-bytes", "65536", "--log-bytes", "4096"]].concat();
-    let taken = images(row, &undo, &pool, 97);
-    for (n, image) in taken.iter().enumerate().take(18).filter(|(n, _)| n % 3 == 1) {
-        put("guest_recovery", &format!("undo-{n}"), &guest_image(&image.pmem));
+    for (name, target, kind, elf) in
+        [("swl-flush", "guest_recovery", "undo", &undo), ("sp", "guest_redo_recovery", "redo", &redo)]
+    {
+        let row = ROWS.iter().position(|row| row.name == name).expect("a row");
+        let taken = images(row, elf, &pool, 97);
+        for (n, image) in taken.iter().enumerate().take(18).filter(|(n, _)| n % 3 == 1) {
+            put(target, &format!("{kind}-{n}"), &guest_image(&image.pmem));
+        }
     }
 
     for (name, text) in presets::PRESETS {

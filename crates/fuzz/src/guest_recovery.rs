@@ -1,4 +1,4 @@
-//! Any bytes as a pool that a crash left to a software undo log: the program's own recovery ends with one of its exit codes
+//! Any bytes as a pool that a crash left to a log in software, undo or redo: the program's own recovery ends with one of its exit codes
 //! within a bound of instructions, without a fault, and without touching what is not its pool.
 
 use crate::bytes::Bytes;
@@ -12,7 +12,7 @@ use durasim_machine::{
 use durasim_types::{LINE_BYTES, PAGE_BYTES, Pages};
 use std::sync::OnceLock;
 
-/// The environment variable with the path of the program: a workload with an undo log.
+/// The environment variable with the path of the program: a workload with a log of its own.
 pub const GUEST_PROGRAM: &str = "DURASIM_FUZZ_GUEST";
 
 /// Size of the pool.
@@ -30,7 +30,7 @@ struct Programs {
     capacity_bytes: u64,
 }
 
-/// The row whose programs keep such a log.
+/// A row whose programs keep such a log; all of them have the same hardware.
 const ROW: &str = "swl-flush";
 
 impl Programs {
@@ -92,7 +92,7 @@ fn settled(programs: &Programs, mut pmem: Pages) -> Pages {
     panic!("recovery never comes to an end");
 }
 
-/// Recovery of a software undo log, by the program that [`GUEST_PROGRAM`] names. The input is records of the pool.
+/// Recovery of a log in software, by the program that [`GUEST_PROGRAM`] names. The input is records of the pool.
 ///
 /// # Panics
 /// If a bug is found, and without a program.
@@ -107,6 +107,7 @@ pub fn guest_recovery(data: &[u8]) {
     reach(match code {
         0 if said.contains(" 0 log entries") => "nothing to apply",
         0 => "log entries applied",
+        _ if said.contains("log of thread") => "damaged log refused",
         _ => "pool refused by its program",
     });
     assert_eq!(recovered.line(PMEM_BASE.line()), header, "recovery changed the header of the pool");

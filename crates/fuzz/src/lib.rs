@@ -96,6 +96,21 @@ pub const GUEST_TARGET: Target = Target {
     ],
 };
 
+/// The same with a program that keeps a redo log: each of its logs holds one transaction at most.
+pub const GUEST_REDO_TARGET: Target = Target {
+    name: "guest_redo_recovery",
+    body: guest_recovery,
+    cases: 300,
+    marks: &[
+        "log entries applied",
+        "nothing to apply",
+        "damaged log refused",
+        "violation found",
+        "pool refused by its program",
+        "pool is sound",
+    ],
+};
+
 /// Bodies with a planted bug. Whoever makes inputs has to find it, or finds nothing elsewhere either.
 pub const CANARIES: [Target; 3] = [
     Target { name: "parser_with_a_bug", body: parser_with_a_bug, cases: 2000, marks: &[] },

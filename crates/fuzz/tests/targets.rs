@@ -4,7 +4,7 @@
 mod driver;
 
 use driver::{Settings, corpus, drive};
-use durasim_fuzz::{CANARIES, GUEST_TARGET, TARGETS, Target, reached};
+use durasim_fuzz::{CANARIES, GUEST_REDO_TARGET, GUEST_TARGET, TARGETS, Target, reached};
 use durasim_isa::{decode, disassemble};
 
 /// The settings that the environment asks for.
@@ -57,6 +57,12 @@ targets! { elf_loader configuration pool_file recovery decoder snapshot_file sys
 #[ignore = "needs a guest program: tests/fuzz builds one and runs this"]
 fn guest_recovery() {
     fuzz(&GUEST_TARGET);
+}
+
+#[test]
+#[ignore = "needs a guest program: tests/fuzz builds one and runs this"]
+fn guest_redo_recovery() {
+    fuzz(&GUEST_REDO_TARGET);
 }
 
 /// Whoever finds nothing where there is something finds nothing anywhere.

@@ -1,8 +1,9 @@
 //! The machines that come with durasim: one TOML file each in `machines/`.
 
 /// Names and texts of the presets, in the order in which they are listed.
-pub const PRESETS: [(&str, &str); 3] = [
+pub const PRESETS: [(&str, &str); 4] = [
     ("hercules-tecs23", include_str!("../../../machines/hercules-tecs23.toml")),
+    ("hercules-tecs23-eighth", include_str!("../../../machines/hercules-tecs23-eighth.toml")),
     ("tc-dac17", include_str!("../../../machines/tc-dac17.toml")),
     ("tiny", include_str!("../../../machines/tiny.toml")),
 ];
@@ -21,5 +22,17 @@ mod tests {
         for (name, text) in super::PRESETS {
             assert_eq!(MachineConfig::parse(name, text, &[]).unwrap().name, name);
         }
+    }
+
+    /// Section 5.2 of Hercules scales the data caches and nothing else.
+    #[test]
+    fn the_eighth_is_the_whole_machine_with_smaller_data_caches() {
+        let read = |name| MachineConfig::parse(name, super::text(name).unwrap(), &[]).unwrap();
+        let (whole, mut eighth) = (read("hercules-tecs23"), read("hercules-tecs23-eighth"));
+        for cache in [&mut eighth.l1d, &mut eighth.l2, &mut eighth.llc] {
+            cache.size_bytes *= 8;
+        }
+        (eighth.name, eighth.description) = (whole.name.clone(), whole.description.clone());
+        assert_eq!(eighth, whole);
     }
 }

@@ -5,7 +5,7 @@
 //     });
 //
 // Everything in the pool is changed through `t`. The backend chosen when the program is built (one of DURASIM_BACKEND_*)
-// decides what happens: markers around plain stores for hardware designs, an undo log in software, and so on.
+// decides what happens: markers around plain stores for hardware designs, an undo or redo log in software, and so on.
 //
 // A body must be re-executable: hardware may abort and repeat it, and rolls back the pool and the registers but no
 // ordinary memory. Assigning to captured variables is fine, `count += 1` on one is not. A body that returns bool takes
@@ -28,14 +28,19 @@
 #include "runtimes/markers.h"
 #elif defined(DURASIM_BACKEND_UNDO_FLUSH) || defined(DURASIM_BACKEND_UNDO_FENCE)
 #include "runtimes/undo.h"
+#elif defined(DURASIM_BACKEND_REDO_FLUSH)
+#include "runtimes/redo.h"
+#elif defined(DURASIM_BACKEND_PLAIN)
+#include "runtimes/plain.h"
 #else
-#error "choose a transaction backend: define DURASIM_BACKEND_MARKERS, _UNDO_FLUSH or _UNDO_FENCE"
+#error "choose a transaction backend: define DURASIM_BACKEND_MARKERS, _UNDO_FLUSH, _UNDO_FENCE, _REDO_FLUSH or _PLAIN"
 #endif
 
 namespace durasim {
 
 // What a backend has to offer; `runtime` is the one instance of it.
 //   name, log_kind             for messages and the pool header
+//   marks                      whether it tells the machine where transactions begin and end
 //   attach(header)             the pool is mapped; called before anything else
 //   format(header, contents)   makes `contents` the header of a fresh pool, all of it or nothing
 //   needs_recovery(), recover()
@@ -61,19 +66,26 @@ public:
         runtime.store(&place, value);
     }
 
-    // Writes `size_bytes` from `source` (ordinary memory) to `place` (in the pool). Both are aligned to 8 bytes, and the
-    // size is a multiple of 8.
+    // Writes `size_bytes` from `source` (ordinary memory, any object) to `place` (in the pool, aligned to 8 bytes). The size
+    // is a multiple of 8.
     void write_words(void* place, const void* source, std::uint64_t size_bytes) {
         auto* to = static_cast<std::uint64_t*>(place);
-        auto* from = static_cast<const std::uint64_t*>(source);
-        for (std::uint64_t i = 0; i < size_bytes / 8; ++i) runtime.store(to + i, from[i]);
+        auto* from = static_cast<const unsigned char*>(source);
+        for (std::uint64_t i = 0; i < size_bytes / 8; ++i) {
+            std::uint64_t word;
+            __builtin_memcpy(&word, from + 8 * i, 8);  // not a load of a word: the object there is of another type
+            runtime.store(to + i, word);
+        }
     }
 
     // Reads `size_bytes` from `place` into `target`; alignment as for write_words.
     void read_words(void* target, const void* place, std::uint64_t size_bytes) {
-        auto* to = static_cast<std::uint64_t*>(target);
+        auto* to = static_cast<unsigned char*>(target);
         auto* from = static_cast<const std::uint64_t*>(place);
-        for (std::uint64_t i = 0; i < size_bytes / 8; ++i) to[i] = runtime.load(from + i);
+        for (std::uint64_t i = 0; i < size_bytes / 8; ++i) {
+            const std::uint64_t word = runtime.load(from + i);
+            __builtin_memcpy(to + 8 * i, &word, 8);
+        }
     }
 
     // A block of at least `size_bytes` that starts on a line and shares no line with another block; its content is
@@ -111,14 +123,16 @@ inline constinit thread_local TxState tx_state;
     if (tx_state.open) fail(exit_runtime, "durasim: a transaction was begun inside a transaction; transactions do not nest");
     tx_state.abort_requested = false;
     tx_state.retry.start();
-    while (const std::uint64_t cause = durasim_tx_begin()) {
-        tx_state.open = false;
-        if (tx_state.abort_requested) return false;
-        if (Runtime::log_kind != LogKind::none) {
-            fail(exit_runtime, "durasim: the machine aborted a transaction that is kept by software (cause %llu)",
-                 static_cast<unsigned long long>(cause));
+    if constexpr (Runtime::marks) {
+        while (const std::uint64_t cause = durasim_tx_begin()) {
+            tx_state.open = false;
+            if (tx_state.abort_requested) return false;
+            if (Runtime::log_kind != LogKind::none) {
+                fail(exit_runtime, "durasim: the machine aborted a transaction that is kept by software (cause %llu)",
+                     static_cast<unsigned long long>(cause));
+            }
+            tx_state.retry.again(cause);
         }
-        tx_state.retry.again(cause);
     }
     tx_state.open = true;
     runtime.begin();

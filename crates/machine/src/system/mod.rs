@@ -14,6 +14,7 @@ mod gates;
 mod hierarchy;
 mod interconnect;
 mod invariants;
+mod marks;
 mod nonvolatile_llc;
 mod persist_buffers;
 mod requests;
@@ -406,18 +407,6 @@ impl System {
     /// Persist events so far, by kind in the order of `EventKind::ALL`.
     pub fn event_kinds(&self) -> [u64; EventKind::COUNT] {
         self.event_kinds
-    }
-
-    /// Names the rare situations that the memory system and the design are in right now.
-    pub fn marks(&self, mark: &mut dyn FnMut(&'static str)) {
-        if self.pmem.inbound_len() > 0 {
-            mark("write_queue_full");
-        }
-        if self.cleans.iter().any(|outstanding| *outstanding > 0) {
-            mark("clean_outstanding");
-        }
-        self.persist_buffers.marks(mark);
-        self.design.marks(mark);
     }
 
     /// What went wrong in the memory system, if anything did.

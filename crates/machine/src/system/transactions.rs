@@ -27,10 +27,18 @@ pub(super) struct OpenTx {
     core: CoreId,
     /// Its thread has left a core in the middle of it: lines of it may lie in caches of cores that it does not run on.
     moved: bool,
+    /// Its commit has left the store buffer.
+    pub committing: bool,
     /// Lines that its stores have tagged.
     pub lines: Vec<LineAddr>,
     /// When it was aborted, and the value for a0.
     aborted: Option<(Cycle, u64)>,
+}
+
+impl OpenTx {
+    fn new(core: CoreId, begun_at: Cycle) -> Self {
+        OpenTx { begun_at, core, moved: false, committing: false, lines: Vec::new(), aborted: None }
+    }
 }
 
 impl System {
@@ -50,7 +58,7 @@ impl System {
         self.advance(at);
         if !self.open.contains_key(&tx) {
             self.tx_stats.begun += 1;
-            self.open.insert(tx, OpenTx { begun_at: at, core, moved: false, lines: Vec::new(), aborted: None });
+            self.open.insert(tx, OpenTx::new(core, at));
             self.running[core.0 as usize] = Some(tx);
             if let Some(journal) = &mut self.journal {
                 journal.moment(core, at);
@@ -81,6 +89,9 @@ impl System {
                 journal.committing(tx);
             }
             self.note(HistoryStep::Committing(tx));
+            if let Some(open) = self.open.get_mut(&tx) {
+                open.committing = true;
+            }
         }
         let outcome = self.gate(core, at, |s, cx, out| s.design.tx_commit(cx, tx, out));
         if let Outcome::Done(done) = outcome

@@ -1,0 +1,42 @@
+//! Rare situations, by name. They are looked for at crash points alone, so looking may take its time.
+
+use super::System;
+use durasim_design::LevelId;
+
+impl System {
+    /// Names the rare situations that the memory system and the design are in right now.
+    pub fn marks(&self, mark: &mut dyn FnMut(&'static str)) {
+        if self.pmem.inbound_len() > 0 {
+            mark("write_queue_full");
+        }
+        if self.cleans.iter().any(|outstanding| *outstanding > 0) {
+            mark("clean_outstanding");
+        }
+        if self.open.values().any(|open| open.committing) {
+            mark("committing");
+        }
+        for (level, name) in [
+            (LevelId::L1d, "tagged_line_in_l1d"),
+            (LevelId::L2, "tagged_line_in_l2"),
+            (LevelId::Llc, "tagged_line_in_llc"),
+        ] {
+            if self.has_tagged_line(level) {
+                mark(name);
+            }
+        }
+        self.persist_buffers.marks(mark);
+        self.design.marks(mark);
+    }
+
+    /// Whether a line of an open transaction carries its tag in a cache of this level.
+    fn has_tagged_line(&self, level: LevelId) -> bool {
+        let caches = || self.cores().filter(|core| level != LevelId::Llc || core.0 == 0);
+        let mut lines = self.open.values().flat_map(|open| &open.lines);
+        lines.any(|line| {
+            caches().any(|core| {
+                let array = self.array(level, core);
+                array.find(*line).is_some_and(|slot| self.live(array.version(slot).tag).is_some())
+            })
+        })
+    }
+}

@@ -1,0 +1,53 @@
+// How a software runtime makes something durable, and the header of a fresh pool as the first thing.
+#ifndef DURASIM_RUNTIMES_FENCES_H
+#define DURASIM_RUNTIMES_FENCES_H
+
+#include <cstdint>
+
+#include "durasim/layout.h"
+#include "durasim/persist.h"
+#include "runtimes/store.h"
+
+namespace durasim {
+
+// By cbo.clean and a fence, or where the caches are durable (DURASIM_BACKEND_UNDO_FENCE) by a full fence alone.
+struct Fences {
+#if defined(DURASIM_BACKEND_UNDO_FENCE)
+    static constexpr bool flushes = false;
+#else
+    static constexpr bool flushes = true;
+#endif
+
+    static void clean([[maybe_unused]] const void* place) {
+        if constexpr (flushes) durasim_clean(place);
+    }
+    static void fence() {
+        if constexpr (flushes) {
+            durasim_persist_fence();
+        } else {
+            durasim_full_fence();
+        }
+    }
+
+    // The magic number comes last: without it there is no pool.
+    static void format(PoolHeader* header, const PoolHeader& contents) {
+        auto* to = reinterpret_cast<std::uint64_t*>(header);
+        auto* from = reinterpret_cast<const std::uint64_t*>(&contents);
+        for (unsigned i = 1; i < sizeof(PoolHeader) / 8; ++i) put(to + i, from[i]);
+        clean(header);
+        fence();
+        put(to, from[0]);
+        clean(header);
+        fence();
+    }
+};
+
+// The checksum of what recovery relies on, word by word.
+struct Checksum {
+    std::uint64_t sum;
+    void take(std::uint64_t word) { sum = (sum ^ word) * 0x9E3779B97F4A7C15u + (sum >> 29); }
+};
+
+}  // namespace durasim
+
+#endif

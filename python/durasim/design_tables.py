@@ -1,0 +1,282 @@
+"""Tables in docs/designs/ that say, mechanism by mechanism, which function has it and which test proves it.
+
+A page is named after its row of the registry. A table of it counts if its columns are `paper`, `mechanism`, `function`
+and `test`. Functions and tests stand in backticks as `path::name`, the path seen from the checkout: `src/a.rs::f`,
+`src/a.rs::Type::f`, `include/a.h::f`, `tests/a.py::test_f`, `tests/a.py::test_f[parameter]`. `check_names` looks them
+up in the sources; `check` runs the tests too.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from durasim._core import __version__
+from durasim.errors import host_io, refusal, unknown_name
+from durasim.scenario import design_rows
+
+COLUMNS = ("paper", "mechanism", "function", "test")
+Progress = Callable[[str], None]
+"""Takes what is run next."""
+_CELL_END = re.compile(r"(?<!\\)\|")
+_REFERENCE = re.compile(r"`([^`]+)`")
+_CARGO_TEST = re.compile(r"^test (\S+)(?: - should panic)? \.\.\. (\w+)", re.MULTILINE)
+_HEADER_SUFFIXES = (".h", ".cpp")
+
+
+@dataclass(slots=True)
+class Row:
+    """A mechanism, where it is, and what proves it.
+
+    Attributes:
+        design: The row of the registry.
+        file: The page, seen from the checkout.
+        line: Its line there, from 1.
+        paper: Section, listing, figure.
+        mechanism: What it is.
+        functions: Where it is, as `path::name`.
+        tests: What proves it.
+        problems: Why the row cannot be believed; empty if it can.
+    """
+
+    design: str
+    file: str
+    line: int
+    paper: str
+    mechanism: str
+    functions: tuple[str, ...]
+    tests: tuple[str, ...]
+    problems: list[str] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Gives the row as it stands in the document."""
+        return {
+            "design": self.design,
+            "file": self.file,
+            "line": self.line,
+            "paper": self.paper,
+            "mechanism": self.mechanism,
+            "functions": list(self.functions),
+            "tests": list(self.tests),
+            "problems": self.problems,
+        }
+
+
+def checkout() -> Path:
+    """Gives the folder of the sources.
+
+    Raises:
+        ConfigError: This installation has none.
+    """
+    root = Path(__file__).resolve().parents[2]
+    if not (root / "Cargo.toml").is_file() or not (root / "docs/designs").is_dir():
+        raise refusal("check", "it reads docs/designs/ and runs tests: only a checkout of the sources has them")
+    return root
+
+
+def read_tables(root: Path, designs: Sequence[str] | None = None) -> list[Row]:
+    """Reads the tables of all pages, or of those of the named designs.
+
+    Raises:
+        ConfigError: A page belongs to no row of the registry, a named design has no page, or a page has no table.
+    """
+    pages = {path.stem: path for path in sorted((root / "docs/designs").glob("*.md"))}
+    for name in pages:
+        if name not in design_rows():
+            raise unknown_name(f"docs/designs/{name}.md", name, design_rows())
+    for name in designs or ():
+        if name not in design_rows():
+            raise unknown_name("design", name, design_rows())
+        if name not in pages:
+            raise refusal("check", f"there is no docs/designs/{name}.md (pages: {', '.join(pages) or 'none'})")
+    rows = []
+    for name in designs or pages:
+        file = pages[name].relative_to(root).as_posix()
+        found = list(_rows(name, file, pages[name].read_text(encoding="utf-8")))
+        if not found:
+            raise refusal(file, f"it has no table with the columns {', '.join(COLUMNS)}")
+        rows += found
+    return rows
+
+
+def _rows(design: str, file: str, text: str) -> Iterator[Row]:
+    is_ours = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.startswith("|"):
+            is_ours = False
+            continue
+        cells = [cell.strip() for cell in _CELL_END.split(line)[1:-1]]
+        if tuple(cell.lower() for cell in cells) == COLUMNS:
+            is_ours = True
+        elif is_ours and len(cells) != len(COLUMNS):
+            yield Row(design, file, number, "", line, (), (), [f"{len(cells)} cells instead of {len(COLUMNS)}"])
+        elif is_ours and not all(set(cell) <= set("-: ") for cell in cells):
+            functions, tests = (tuple(_REFERENCE.findall(cell)) for cell in cells[2:])
+            yield Row(design, file, number, cells[0], cells[1], functions, tests)
+
+
+def check_names(root: Path, rows: Iterable[Row]) -> None:
+    """Looks up every function and test in the sources, and notes in the rows what is not there."""
+    for row in rows:
+        if not row.mechanism and not row.problems:
+            row.problems.append("it names no mechanism")
+        for kind, names in (("function", row.functions), ("test", row.tests)):
+            if not names and not row.problems:
+                row.problems.append(f"it names no {kind}")
+            for name in names:
+                problem = _problem_of_name(root, name, kind == "test")
+                if problem is not None:
+                    row.problems.append(problem)
+
+
+def _problem_of_name(root: Path, reference: str, is_test: bool) -> str | None:
+    path, _, name = reference.partition("::")
+    file = root / path
+    if not name or not file.is_file():
+        return f"{reference}: {'there is no such file' if name else 'is not of the form path::name'}"
+    text = file.read_text(encoding="utf-8")
+    kind = "test" if is_test else "function"
+    if file.suffix == ".rs":
+        owner, _, bare = name.rpartition("::")
+        is_there = any(
+            re.search(_rust_pattern(bare, is_test), part, re.MULTILINE) for part in _implementations(text, owner)
+        )
+    elif file.suffix == ".py":
+        bare = re.escape(name.partition("[")[0].rpartition("::")[2])
+        is_there = re.search(rf"^\s*def {bare}\(", text, re.MULTILINE) is not None
+        is_there = is_there and (not is_test or (bare.startswith("test_") and file.name.startswith("test_")))
+    elif file.suffix in _HEADER_SUFFIXES and not is_test:
+        is_there = re.search(rf"\b{re.escape(name.rpartition('::')[2])}\s*\(", text) is not None
+    else:
+        return f"{reference}: {kind}s are not looked for in such files"
+    return None if is_there else f"{reference}: there is no such {kind}"
+
+
+def _rust_pattern(name: str, is_test: bool) -> str:
+    attributes = r"^\s*#\[test\]\n(?:\s*#\[.*\]\n|\s*//.*\n)*" if is_test else r"^"
+    return rf"{attributes}\s*(?:pub(?:\([a-z ]+\))? )?(?:const )?fn {re.escape(name)}\b"
+
+
+def _implementations(text: str, owner: str) -> list[str]:
+    """Gives what may have functions of a type: its `impl` blocks, or the whole file if no type is named."""
+    if not owner:
+        return [text]
+    blocks = re.finditer(rf"^(?:impl|pub trait|trait)\b[^{{;]*\b{re.escape(owner)}\b[^{{;]*\{{", text, re.MULTILINE)
+    return [text[block.end() :].partition("\n}")[0] for block in blocks]
+
+
+def check(root: Path, rows: Sequence[Row], progress: Progress = lambda _: None) -> None:
+    """Looks up all names, runs the tests of the rows that are sound so far, and notes what does not pass.
+
+    Raises:
+        HostIoError: cargo cannot be started.
+    """
+    check_names(root, rows)
+    tests = dict.fromkeys(name for row in rows if not row.problems for name in row.tests)
+    by_rust = [name for name in tests if name.partition("::")[0].endswith(".rs")]
+    by_python = [name for name in tests if name not in by_rust]
+    problems: dict[str, str | None] = {}
+    batches: dict[tuple[str, ...], list[str]] = {}
+    for name in by_rust:
+        batches.setdefault(_target_of(root, name), []).append(name)
+    for target, names in batches.items():
+        progress(f"cargo test {' '.join(target)}")
+        problems |= _cargo(root, target, names)
+    if by_python:
+        progress("pytest")
+        problems |= _pytest(root, by_python)
+    for row in rows:
+        row.problems += [f"{name}: {problems[name]}" for name in row.tests if problems.get(name) is not None]
+
+
+def _target_of(root: Path, reference: str) -> tuple[str, ...]:
+    """Gives the words with which cargo builds the tests of a file."""
+    path = Path(reference.partition("::")[0])
+    crate = next(folder for folder in path.parents if (root / folder / "Cargo.toml").is_file())
+    package = tomllib.loads((root / crate / "Cargo.toml").read_text(encoding="utf-8"))["package"]["name"]
+    within = path.relative_to(crate)
+    return ("-p", package, "--lib") if within.parts[0] == "src" else ("-p", package, "--test", within.stem)
+
+
+def _module_of(root: Path, reference: str) -> str:
+    """Gives the module of a source file as the test harness calls it, with `::` behind it."""
+    path = Path(reference.partition("::")[0])
+    crate = next(folder for folder in path.parents if (root / folder / "Cargo.toml").is_file())
+    within = path.relative_to(crate).with_suffix("").parts
+    names = [part for part in within[1:] if part not in {"lib", "mod"}] if within[0] == "src" else []
+    return "".join(f"{name}::" for name in names)
+
+
+def _cargo(root: Path, target: tuple[str, ...], references: Sequence[str]) -> dict[str, str | None]:
+    names = {reference: reference.rpartition("::")[2] for reference in references}
+    command = ["cargo", "test", "--locked", *target, "--", *dict.fromkeys(names.values())]
+    try:
+        done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise host_io("cargo", error) from None
+    outcomes = _CARGO_TEST.findall(done.stdout)
+    complaints = [line for line in done.stderr.splitlines() if line.startswith("error")]
+    nothing = "is not run" if outcomes or not complaints else f"is not built ({complaints[0]})"
+    verdicts = {}
+    for reference, name in names.items():
+        module = _module_of(root, reference)
+        found = {end for path, end in outcomes if path.startswith(module) and path.rpartition("::")[2] == name}
+        verdicts[reference] = None if found == {"ok"} else f"is {', '.join(sorted(found))}" if found else nothing
+    return verdicts
+
+
+def _pytest(root: Path, references: Sequence[str]) -> dict[str, str | None]:
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        options = ["-q", "-p", "no:cacheprovider", f"--rootdir={root}", f"--junitxml={report}"]
+        command = [sys.executable, "-m", "pytest", *options, *references]
+        done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+        if not report.is_file():
+            lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+            return dict.fromkeys(references, f"is not run ({lines[-1] if lines else 'pytest says nothing'})")
+        cases = list(ElementTree.parse(report).iter("testcase"))  # noqa: S314 - written by pytest just now
+    verdicts = {}
+    for reference in references:
+        path, *classes, name = reference.split("::")
+        module = ".".join([*Path(path).with_suffix("").parts, *classes])
+        # Without a parameter all of them have to pass.
+        ends = [
+            _end_of(case)
+            for case in cases
+            if case.get("classname") == module and name in {case.get("name"), str(case.get("name")).partition("[")[0]}
+        ]
+        bad = sorted({end for end in ends if end != "passed"})
+        verdicts[reference] = f"is {', '.join(bad)}" if bad else None if ends else "is not run"
+    return verdicts
+
+
+def _end_of(case: ElementTree.Element) -> str:
+    tags = {child.tag for child in case}
+    return "failed" if tags & {"failure", "error"} else "skipped" if "skipped" in tags else "passed"
+
+
+def document(rows: Sequence[Row]) -> dict[str, Any]:
+    """Gives the document of `durasim designs --check --json`."""
+    return {
+        "schema": "durasim-designs-check/1",
+        "durasim_version": __version__,
+        "refused": sum(bool(row.problems) for row in rows),
+        "rows": [row.to_dict() for row in rows],
+    }
+
+
+def verdict_lines(rows: Sequence[Row]) -> list[str]:
+    """Gives a line for each row that is refused, and one for all."""
+    refused = [row for row in rows if row.problems]
+    lines = [f"{row.file}:{row.line}: {row.mechanism or row.paper}: {'; '.join(row.problems)}" for row in refused]
+    pages, tests = {row.file for row in rows}, {name for row in rows for name in row.tests}
+    counted = f"{len(rows)} rows on {len(pages)} pages, {len(tests)} tests"
+    return [*lines, f"{counted}: {f'{len(refused)} rows are refused' if refused else 'all pass'}"]

@@ -1,0 +1,36 @@
+"""Builds C programs that are written with the names of the STAMP benchmarks, for any transaction runtime.
+
+    python -m durasim.stamp --backend undo-flush --output bank-undo-flush guest/examples/stamp/bank.c
+
+docs/programs-of-others.md says what such a program can rely on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from durasim import toolchain
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Builds one program; the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m durasim.stamp", description="Build a STAMP program for durasim.")
+    parser.add_argument("sources", nargs="+", metavar="SOURCE.c")
+    parser.add_argument("--backend", required=True, help="runtime: " + ", ".join(b.name for b in toolchain.backends()))
+    parser.add_argument("--output", required=True, metavar="PROG", help="the executable to make")
+    parser.add_argument("-I", dest="folders", action="append", default=[], metavar="DIR", help="folder of headers")
+    parser.add_argument("-D", dest="macros", action="append", default=[], metavar="NAME[=VALUE]", help="macro")
+    chosen = parser.parse_args(arguments)
+    flags = [*(f"-I{folder}" for folder in chosen.folders), *(f"-D{macro}" for macro in chosen.macros)]
+    try:
+        toolchain.build_stamp(chosen.sources, chosen.backend, chosen.output, flags)
+    except toolchain.ToolchainError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,128 @@
+"""C programs with the names of STAMP, as users build, run and crash them."""
+
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import durasim as ds
+from durasim import toolchain
+
+ROOT = Path(__file__).resolve().parents[2]
+BANK = ROOT / "guest" / "examples" / "stamp" / "bank.c"
+INTERFACE = ROOT / "tests" / "guest" / "stamp_test.c"
+ROWS = {row["name"]: row["backend"] for row in ds.designs() if not row["control"]}
+CRASH = ("crash", "--machine", "tiny", "--points", "60", "--check", "check")
+
+
+@pytest.fixture(scope="session")
+def stamp(tmp_path_factory):
+    """stamp(source, backend) builds a program for the simulated machine, once."""
+    folder = tmp_path_factory.mktemp("stamp")
+
+    def build(source, backend):
+        program = folder / f"{source.stem}-{backend}"
+        return program if program.exists() else toolchain.build_stamp([source], backend, program)
+
+    return build
+
+
+def _case(design, program, case):
+    """Runs one case of the interface, which says ok."""
+    said = []
+    result = ds.run(design=design, machine="tiny", elf=program, args=[case], guest_output=lambda _, b: said.append(b))
+    assert (result.guest_exit_code, b"".join(said)) == (0, b"ok\n"), case
+    return result
+
+
+@pytest.mark.parametrize(("design", "backend"), [*ROWS.items(), ("opt", "plain")])
+def test_the_interface_on_each_row(stamp, design, backend):
+    """Registers and calls are those of the machine here, not of the host."""
+    for case in ("values", "blocks", "threads"):
+        _case(design, stamp(INTERFACE, backend), case)
+
+
+@pytest.mark.parametrize(("design", "backend"), ROWS.items())
+def test_a_transaction_starts_again_on_each_row(stamp, design, backend):
+    """Hardware restores its checkpoint, software jumps back."""
+    result = _case(design, stamp(INTERFACE, backend), "restart")
+    if backend == "markers":
+        assert result.tx.aborted == 9
+
+
+@pytest.mark.parametrize(("design", "backend"), ROWS.items())
+def test_the_example_survives(program, stamp, conforms, design, backend):
+    arguments = ["--design", design, "--elf", stamp(BANK, backend), "--fault", "all", "--json", "-"]
+    result = program(*CRASH, *arguments, "--", "run", "-n", "16", "-t", "2", "-a", "4")
+    assert result.returncode == 0, result.stdout + result.stderr
+    document = json.loads(result.stdout)
+    conforms("crash", document)
+    assert document["failures"] == []
+    assert document["judged_by"]["bytes"] == document["judged_by"]["guest"] > 30
+    assert document["trials_by_fault"]["twice"] > 0
+
+
+@pytest.mark.parametrize(("backend", "oracle"), [("plain", "guest"), ("markers", "bytes")])
+def test_without_durability_it_is_caught_and_replays(program, stamp, tmp_path, backend, oracle):
+    path = tmp_path / "verdict.json"
+    arguments = [
+        "--design",
+        "opt",
+        "--elf",
+        stamp(BANK, backend),
+        "--env",
+        "X=1",
+        "--again",
+        "run -n 3",
+        "--json",
+        path,
+    ]
+    result = program(*CRASH, *arguments, "--", "run", "-n", "16")
+    assert result.returncode == 1, result.stderr
+    failure = json.loads(path.read_text())["failures"][0]
+    assert oracle in failure["oracle"]
+    assert "None" not in result.stdout
+    again = program(*shlex.split(failure["command"])[1:])
+    assert again.returncode == 1 and failure["message"].split(":")[0] in again.stdout
+
+
+def test_a_program_without_any_runtime_runs(program, stamp):
+    result = program("run", "--elf", stamp(BANK, "plain"), "--machine", "tiny", "--json", "-", "--", "run", "-n", "50")
+    document = json.loads(result.stdout)
+    assert (document["guest_exit_code"], document["ops"], document["tx"]["begun"]) == (0, 50, 0)
+
+
+def _build(*arguments):
+    command = [sys.executable, "-m", "durasim.stamp", *map(str, arguments)]
+    return subprocess.run(command, check=False, capture_output=True, text=True)
+
+
+def test_the_command_that_builds(tmp_path, program):
+    """Several sources, a folder of headers and a macro."""
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "part.h").write_text("long part(void);\n")
+    (tmp_path / "part.c").write_text('#include "tm.h"\n#include "part.h"\nlong part(void) { return PART; }\n')
+    main = '#include "tm.h"\n#include "part.h"\nMAIN(argc, argv) { printf("%ld\\n", part()); MAIN_RETURN(argc - 1); }\n'
+    (tmp_path / "main.c").write_text(main)
+    output = tmp_path / "made" / "program"
+    built = _build("--backend", "markers", "--output", output, "-I", tmp_path / "parts", "-D", "PART=7",
+                   tmp_path / "main.c", tmp_path / "part.c")  # fmt: skip
+    assert (built.returncode, built.stdout, built.stderr) == (0, "", "")
+    assert program("run", "--machine", "tiny", "--quiet", "--elf", output).stdout == "7\n"
+
+
+@pytest.mark.parametrize(
+    ("backend", "source", "words"),
+    [("nothing", "a.c", "there is no backend 'nothing'"), ("markers", "a.cpp", "no C source"),
+     ("markers", "missing.c", "no source file"), ("markers", "a.c", "could not compile")],
+)  # fmt: skip
+def test_what_is_not_built(tmp_path, backend, source, words):
+    for name in ("a.c", "a.cpp"):
+        (tmp_path / name).write_text("int main(void) { return nothing; }\n")
+    refused = _build("--backend", backend, "--output", tmp_path / "program", tmp_path / source)
+    assert refused.returncode == 2
+    assert words in refused.stderr.splitlines()[0]
+    assert not (tmp_path / "program").exists()

@@ -1,0 +1,150 @@
+"""What Hercules does end to end: aborts, identifiers, threads that change cores, hierarchies that are not inclusive,
+and threads without transactions. Its hooks one by one are tested beside its code."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import durasim as ds
+from durasim import toolchain
+from durasim.campaign import FAULTS
+
+# What programs end with that the machine cannot go on with (guest/include/durasim/error.h).
+RUNTIME_ERROR = 70
+MARKS = next(row["marks"] for row in ds.designs() if row["name"] == "hercules")
+# Six threads or more take turns on few cores, in slices much shorter than a transaction.
+TURNS = ["core.time_slice_cycles=1500", "core.context_switch_cycles=300"]
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    output = tmp_path_factory.mktemp("hercules") / "hercules"
+    return toolchain.compile_program(
+        Path(__file__).with_suffix(".cpp").with_name("hercules.cpp"), output, ["-DDURASIM_BACKEND_MARKERS"]
+    )
+
+
+class Run:
+    """A run of `hercules.cpp` on `tiny`."""
+
+    def __init__(self, program, pool, arguments, settings):
+        said = []
+        self.result = ds.run(
+            design="hercules",
+            machine="tiny",
+            elf=program,
+            args=["/pmem/words", *map(str, arguments)],
+            pool=pool,
+            set=settings,
+            guest_output=lambda _, data: said.append(data.decode()),
+        )
+        self.text = "".join(said)
+        self.tx = self.result.tx
+
+    def counter(self, name):
+        return self.result.stats[f"hercules.{name}"].value
+
+    def number(self, name):
+        """What the program counted."""
+        return int(dict(pair.split("=") for pair in self.text.split())[name])
+
+
+@pytest.fixture
+def run(program, tmp_path):
+    def start(*arguments, settings=()):
+        return Run(program, tmp_path / "pool", arguments, list(settings))
+
+    return start
+
+
+@pytest.mark.parametrize("lines", [10, 200], ids=("in the caches", "in the log"))
+def test_a_transaction_that_aborts_itself_leaves_nothing_and_is_told_its_cause(run, lines):
+    """Section 4.2, Listing 1, tx_abort: lines in caches and entries in the log are discarded."""
+    done = run("abort", lines, 5)
+    assert done.result.guest_exit_code == 0, done.text
+    assert done.number("aborted") == done.tx.aborted == 5
+    assert done.tx.committed == lines
+    assert (done.counter("premature_flushes") > 0) == (lines == 200)
+
+
+def test_a_transaction_without_room_ends_the_program_and_leaves_nothing(run):
+    """Section 4.2, abortion by exhaustion: here of the extension area of the eWPQ."""
+    lines, settings = 600, ["design.hercules.ewpq_extension_factor=10"]
+    done = run("long", lines, settings=settings)
+    assert done.result.guest_exit_code == RUNTIME_ERROR
+    assert "too large for the machine" in done.text
+    assert (done.tx.committed, done.tx.aborted) == (1, 1)
+    assert done.counter("ewpq_spills") > 0
+    after = run("nothing", lines, settings=settings)
+    assert after.result.guest_exit_code == 0, after.text
+
+
+def test_few_identifiers_are_enough_for_many_threads(run):
+    """Section 4.1: identifiers come round; none is borne twice, and who finds none begins again."""
+    # 16 identifiers, 20 threads that are inside transactions nearly always.
+    settings = ["cores=2", "design.hercules.tx_id_bits=4", *TURNS]
+    done = run("many", 20, 5, 30, settings=settings)
+    assert done.result.guest_exit_code == 0, done.text
+    assert done.tx.committed == 100
+    assert done.tx.aborted > 0
+
+
+def test_a_thread_that_changes_cores_inside_a_transaction_keeps_it(run):
+    """Section 4.1: an equal TxID on another core is no conflict, and no line is counted or lost twice."""
+    done = run("many", 3, 10, 64, settings=["cores=2", *TURNS])
+    assert done.result.guest_exit_code == 0, done.text
+    assert done.number("moved") > 5
+    assert (done.tx.committed, done.tx.aborted) == (30, 0)
+    assert done.counter("tagged_lines") == 30 * 64
+
+
+def test_threads_without_transactions_share_a_core_with_one_that_has_them(run):
+    """Section 5.3, Table 5: stores outside of transactions are as on any machine, between those of a transaction."""
+    done = run("mixed", 10, settings=["cores=1", *TURNS])
+    assert done.result.guest_exit_code == 0, done.text
+    assert done.number("rounds") > 10
+    assert done.result.stats["core.context_switches"].value > 100
+    assert (done.tx.committed, done.tx.aborted) == (10, 0)
+    assert done.counter("tagged_lines") == 10 * 64
+
+
+def test_crashes_find_transactions_whose_thread_has_no_core():
+    result = ds.crash(
+        design="hercules", workload="btree", machine="tiny", ops=36, threads=6, points=300,
+        set=["cores=2", "design.hercules.tx_id_bits=4", *TURNS], workload_args={"populate": 40},
+    )  # fmt: skip
+    assert result.failures == ()
+    assert result.marks["transaction_off_its_core"] > 0
+
+
+def test_crashes_fall_into_every_situation():
+    """Lines of transactions at each level and in the log, migrations, inside of commits: no mark is missed."""
+    marks = Counter()
+    store = ["design.hercules.tx_len_store=controller"]
+    collected = ["design.hercules.log_gc_trigger_entries=8", "design.hercules.log_gc_chunk_entries=4"]
+    for threads, settings in ((1, []), (1, store), (4, collected), (6, ["cores=2", *TURNS])):
+        result = ds.crash(
+            design="hercules", workload="btree", machine="tiny", ops=40, threads=threads, points=400,
+            set=settings, workload_args={"populate": 400},
+        )  # fmt: skip
+        assert result.failures == ()
+        marks.update(result.marks)
+    assert [mark for mark in MARKS if not marks[mark]] == []
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+@pytest.mark.parametrize("workload", ["btree", "array-swap"])
+def test_a_hierarchy_that_is_not_inclusive(workload, threads):
+    """Section 4.5.1: non-inclusive caches keep TransTags as inclusive ones do."""
+    options = {
+        "design": "hercules", "workload": workload, "machine": "tiny", "ops": 12 * threads, "threads": threads,
+        "set": ["interconnect.inclusion=non-inclusive"], "workload_args": {"populate": 200},
+    }  # fmt: skip
+    result = ds.crash(**options, points=300, faults=FAULTS)
+    assert result.failures == ()
+    assert result.marks["transaction_open"] > 0
+    assert workload != "btree" or result.marks["premature_flush_open"] > 0
+    inclusive = ds.run(**(options | {"set": []}), guest_output=lambda *_: None)
+    other = ds.run(**options, guest_output=lambda *_: None)
+    assert other.digest != inclusive.digest, "it is another machine"
