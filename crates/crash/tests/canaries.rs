@@ -24,8 +24,9 @@ const SEEN_HERE_ALONE: &[(&str, &str)] = &[
     ("tc", "order-between-cores-ignored"),
     ("tc", "fill-asks-own-cache"),
 ];
-/// Faults that show themselves in one run of a thousand, and the runs they get.
-const RARE: (&str, u64) = ("eviction-overtakes-migration", 8000);
+/// Faults that show themselves in few runs, and the runs they get.
+const RARE: &[(&str, u64)] =
+    &[("eviction-overtakes-migration", 8000), ("gc-slides-over-committed", 3000), ("recovery-newest-first", 1500)];
 
 fn is_to_be_caught(row: &Row, planted: &Planted) -> bool {
     let is_among = |list: &[(&str, &str)]| list.contains(&(row.name, planted.name));
@@ -46,7 +47,7 @@ fn settings(row: Row, planted: Option<Planted>, seed: u64) -> [Setting; 2] {
 
 /// The first seed whose run shows the fault, and what it showed.
 fn caught(row: Row, planted: Planted) -> Option<(u64, String)> {
-    let seeds = if planted.name == RARE.0 { RARE.1 } else { SEEDS };
+    let seeds = RARE.iter().find(|(name, _)| *name == planted.name).map_or(SEEDS, |(_, seeds)| *seeds);
     (0..seeds).find_map(|seed| {
         let shown = settings(row, Some(planted), seed).iter().find_map(|setting| run(setting, seed, EFFORT).err());
         shown.map(|what| (seed, what))

@@ -9,7 +9,7 @@
 //!
 //! Where a mechanism is: registers and context switches in `registers.rs`, what there is once for each controller in
 //! `controller.rs`, eWPQ and extension area in `ewpq.rs`, migration of committed log entries in `migration.rs`, garbage
-//! collection of the log in `gc.rs`, who aborts when cores ask for each other's lines in `conflict.rs`, the log zone in `zone.rs` and `record.rs`, the flush
+//! collection of the log in `gc.rs`, its extension in `log_extension.rs`, who aborts when cores ask for each other's lines in `conflict.rs`, the log zone in `zone.rs` and `record.rs`, the flush
 //! at a power failure in `crash_flush.rs`, section 4.3 in `recovery.rs` and `read_mappings.rs`, parameters in `spec.rs`,
 //! Table 6 and section 5.4 in `cost.rs`.
 
@@ -20,6 +20,7 @@ mod crash_flush;
 mod ewpq;
 mod ewpq_index;
 mod gc;
+mod log_extension;
 mod migration;
 mod observe;
 mod planted;
@@ -47,6 +48,8 @@ use durasim_design::{
     RegionRequest, Request, SpecError, Store, Token, Wait,
 };
 use durasim_types::{Cause, Cycle, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
+use ewpq::Mapping;
+use log_extension::Room;
 use observe::Counters;
 use registers::Phase;
 use spec::ConflictLoser;
@@ -79,6 +82,7 @@ impl Design for Hercules {
         "entry_reloaded_while_migrating",
         "committed_off_chip",
         "tx_len_in_flight",
+        "log_extended",
         "gc_copying",
         "gc_before_log_head",
         // Named by the machine, which has the caches.
@@ -95,7 +99,12 @@ impl Design for Hercules {
     }
 
     fn reserve(spec: &HerculesSpec, _: &Geometry) -> Vec<RegionRequest> {
-        vec![RegionRequest { name: "log_zone", size_bytes: spec.log_zone_bytes }]
+        let mut regions = vec![RegionRequest { name: "log_zone", size_bytes: spec.log_zone_bytes }];
+        if spec.log_extension_bytes > 0 {
+            // Before the log zone, which lies at the end with and without it.
+            regions.insert(0, RegionRequest { name: "log_extension", size_bytes: spec.log_extension_bytes });
+        }
+        regions
     }
 
     fn build(spec: &HerculesSpec, geometry: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
@@ -273,12 +282,17 @@ impl Durability for State {
             let part = &state.parts[controller];
             part.ewpq.log_is_full(&part.zone) && !state.fault.is(planted::LOG_OVERTAKES_TAIL)
         };
+        let mut indirect = None;
         if is_full(self) {
             if let Some(token) = self.make_room_in_the_log(controller, out) {
                 return Evict::After(Wait::Acked(token));
             }
             if is_full(self) {
-                return self.no_place_in_the_log(controller, tx, AbortCause::OutOfMemory, out);
+                indirect = match self.extend_log(controller, out) {
+                    Room::Entry(entry) => Some(entry),
+                    Room::After(wait) => return Evict::After(wait),
+                    Room::None => return self.no_place_in_the_log(controller, tx, AbortCause::OutOfMemory, out),
+                };
             }
         }
         let part = &mut self.parts[controller];
@@ -296,14 +310,20 @@ impl Durability for State {
         self.counters.premature_flushes += 1;
         let part = &mut self.parts[controller];
         let may_migrate = self.fault.is(planted::MIGRATES_UNCOMMITTED);
-        let log = part.ewpq.insert(tx, open.hardware_id, line, may_migrate);
+        let mapping = part.ewpq.insert(tx, open.hardware_id, line, indirect, may_migrate);
+        if let Some(entry) = indirect {
+            part.extension.take(entry);
+            self.counters.indirect_flushes += 1;
+        }
+        let (header_at, at) = mapping.entry(&part.zone);
         let header = record::entry_header(line, open.hardware_id);
         if !self.fault.is(planted::ENTRY_HEADER_SKIPPED) {
-            out.append(part.zone.entry_header_at(log), &header, Cause::Metadata, None);
+            out.append(header_at, &header, Cause::Metadata, None);
         }
         out.event(EventKind::DesignStep, line.base());
-        let at = part.zone.entry_data(log);
-        self.collect_if_wide(controller, log, out);
+        if !mapping.indirect {
+            self.collect_if_wide(controller, mapping.log, out);
+        }
         Evict::To { at, cause: Cause::Log, token: None }
     }
 
@@ -327,14 +347,17 @@ impl Durability for State {
         }
         // The extension area is searched only if the eWPQ does not have the line (section 4.2).
         let search_cycles = if in_ewpq { self.spec.ewpq_search_cycles } else { search_cycles };
+        let search_cycles = search_cycles + if found.indirect { self.spec.log_indirect_cycles } else { 0 };
         if in_ewpq {
             self.counters.ewpq_hits += 1;
         } else {
             self.counters.extension_hits += 1;
         }
         let keeps = self.fault.is(planted::RELOAD_KEEPS_ENTRY);
+        let misled = self.fault.is(planted::INDIRECT_READS_LOG);
         let part = self.part_mut(line);
-        let at = part.zone.entry_data(found.log);
+        let found_at = Mapping { indirect: found.indirect && !misled, ..found };
+        let at = found_at.entry(&part.zone).1;
         if !keeps {
             part.take(line, out);
             part.migration.departed.extend(found.migration.map(|token| (line, token)));

@@ -144,7 +144,15 @@ fn hercules(rng: &mut Rng, sets: &mut Vec<String>) {
         let block_bytes = set(sets, "pmem.interleave_bytes").unwrap_or(4096);
         let blocks = if controllers > 1 { 5 * controllers + 3 } else { 0 };
         let bytes = bytes + (controllers - 1) * 90 * 80 + blocks * block_bytes;
-        sets.push(format!("design.hercules.log_zone_bytes={bytes}"));
+        // Room for the index of the extension.
+        sets.push(format!("design.hercules.log_zone_bytes={}", bytes + 1600));
+        let extension = [
+            &["log_extension_bytes=0"][..],
+            &["log_extension_bytes=40000", "log_extension_chunk_entries=4", "log_extension_cycles=0"],
+            &["log_extension_bytes=150000", "log_extension_chunk_entries=40"],
+        ];
+        let extension = extension[rng.below(3) as usize].iter();
+        sets.extend(extension.map(|parameter| format!("design.hercules.{parameter}")));
     }
 }
 

@@ -4,6 +4,7 @@
 
 use super::ewpq::{Ewpq, Mapping};
 use super::gc::Gc;
+use super::log_extension::LogExtension;
 use super::migration::Migration;
 use super::spec::HerculesSpec;
 use super::zone::PartZone;
@@ -19,6 +20,7 @@ pub(super) struct Part {
     pub ewpq: Ewpq,
     pub migration: Migration,
     pub gc: Gc,
+    pub extension: LogExtension,
 }
 
 /// What of it changes while it is at work.
@@ -27,22 +29,31 @@ pub(super) struct PartContents {
     pub ewpq: Ewpq,
     pub migration: Migration,
     pub gc: Gc,
+    pub extension: LogExtension,
 }
 
 impl Part {
     pub fn new(spec: &HerculesSpec, zone: &PartZone) -> Self {
         let (ewpq, migration, gc) = (Ewpq::new(spec, zone), Migration::default(), Gc::default());
-        Part { zone: zone.clone(), ewpq, migration, gc }
+        Part { zone: zone.clone(), ewpq, migration, gc, extension: LogExtension::default() }
     }
 
     /// For snapshots.
     pub fn contents(&self) -> PartContents {
-        PartContents { ewpq: self.ewpq.clone(), migration: self.migration.clone(), gc: self.gc.clone() }
+        PartContents {
+            ewpq: self.ewpq.clone(),
+            migration: self.migration.clone(),
+            gc: self.gc.clone(),
+            extension: self.extension.clone(),
+        }
     }
 
     /// Takes the entry of a line out. LogTail may move, unless garbage collection moves it at the end of its chunk.
     pub fn take(&mut self, home: LineAddr, out: &mut Actions) -> Option<Mapping> {
         let taken = self.ewpq.take(home, &self.zone, out);
+        if let Some(mapping) = taken.filter(|mapping| mapping.indirect) {
+            self.extension.release(mapping.log);
+        }
         if !self.gc.is_at_work() {
             self.ewpq.slide();
         }

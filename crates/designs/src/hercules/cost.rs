@@ -46,6 +46,10 @@ impl HerculesSpec {
         // Section 4.2: TxState and three fields of 21 bits.
         cost.add("eWPQ entries", entries * 64, u64::from(g.controllers));
         cost.add("eWPQ validity bitmap", entries, u64::from(g.controllers));
+        if self.log_extension_bytes > 0 {
+            // Section 4.4 extends an entry "with one more bit", which Table 6 does not count.
+            cost.add("eWPQ indirect bits", entries, u64::from(g.controllers));
+        }
         cost.add("LogHead and LogTail", 128, u64::from(g.controllers));
         cost.add("GlobalTxID", 64, 1);
         cost.add("PerCoreTxID and PerCoreTxLen", 128, cores);

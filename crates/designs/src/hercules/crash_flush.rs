@@ -39,8 +39,7 @@ impl Part {
         let mut saved = 0u64;
         for mapping in self.ewpq.saved(fault) {
             assert!(saved < self.zone.ewpq_entries, "the eWPQ holds more entries than it has");
-            let record = self.zone.mapping_record(mapping.hardware_id, mapping.log);
-            sink.write(self.zone.ewpq_slot(saved), &record)?;
+            sink.write(self.zone.ewpq_slot(saved), &mapping.record(&self.zone, fault))?;
             saved += 1;
         }
         sink.write(self.zone.ewpq_saved(), &saved.to_le_bytes())

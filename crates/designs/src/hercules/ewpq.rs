@@ -6,7 +6,7 @@ use super::planted;
 use super::spec::HerculesSpec;
 use super::zone::PartZone;
 use durasim_design::{Actions, Fault, Token};
-use durasim_types::{Cause, Cycle, LineAddr, TxId};
+use durasim_types::{Cause, Cycle, LineAddr, PhysAddr, TxId};
 use serde::{Deserialize, Serialize};
 
 /// An entry of the eWPQ or of its extension. Its TxState is '1' as long as its transaction is open.
@@ -17,10 +17,28 @@ pub(super) struct Mapping {
     pub home: LineAddr,
     /// Number of the log entry, counted without wrap-around.
     pub log: u64,
+    /// Whether that is an entry of the log extension, which is counted by itself (section 4.4: "one more bit").
+    pub indirect: bool,
     /// For LRU spilling.
     pub used: u64,
     /// The migration that is carrying it home.
     pub migration: Option<Token>,
+}
+
+impl Mapping {
+    /// Its compact form in persistent memory.
+    pub fn record(&self, zone: &PartZone, fault: Fault) -> [u8; 8] {
+        zone.mapping_record(self.hardware_id, self.log, self.indirect && !fault.is(planted::INDIRECT_BIT_LOST))
+    }
+
+    /// Header and data of its log entry.
+    pub fn entry(&self, zone: &PartZone) -> (PhysAddr, PhysAddr) {
+        if self.indirect {
+            zone.indirect_entry(zone.chunk(self.log / zone.chunk_entries), self.log)
+        } else {
+            (zone.entry_header_at(self.log), zone.entry_data(self.log))
+        }
+    }
 }
 
 /// The queue, the extension area and LogHead.
@@ -81,7 +99,7 @@ impl Ewpq {
         let window = self.log_tail..self.log_head;
         self.log_tail <= self.log_head
             && self.log_head - self.log_tail <= zone.log_entries
-            && self.mappings().all(|m| window.contains(&m.log))
+            && self.mappings().all(|m| m.indirect || window.contains(&m.log))
     }
 
     /// All entries, those of the extension area last.
@@ -136,9 +154,9 @@ impl Ewpq {
         self.log_head += 1;
     }
 
-    /// Entries, those of the extension area included.
-    pub fn len(&self) -> u64 {
-        (self.entries.len() + self.extended) as u64
+    /// Entries of the log in use, without those of the log extension.
+    pub fn log_entries(&self) -> u64 {
+        self.index.log_entries()
     }
 
     /// The entry with the oldest log entry from `first` on and before `end`.
@@ -162,7 +180,7 @@ impl Ewpq {
         if let Place::Extension(slot) = place
             && !fault.is(planted::GC_FORGETS_EXTENSION)
         {
-            let record = zone.mapping_record(after.hardware_id, log);
+            let record = after.record(zone, fault);
             out.append(zone.extension_slot(slot as u64), &record, Cause::Metadata, None);
         }
     }
@@ -200,15 +218,24 @@ impl Ewpq {
         }
     }
 
-    /// Takes the next log entry for a line that leaves the LLC (Listing 2, "write victim to pmem"); its number.
-    pub fn insert(&mut self, tx: TxId, hardware_id: u64, home: LineAddr, may_migrate: bool) -> u64 {
-        let log = self.log_head;
-        self.log_head += 1;
+    /// A line that leaves the LLC takes this entry of the log extension or, if it is given none, the next log entry
+    /// (Listing 2, "write victim to pmem").
+    pub fn insert(
+        &mut self,
+        tx: TxId,
+        hardware_id: u64,
+        home: LineAddr,
+        indirect: Option<u64>,
+        may_migrate: bool,
+    ) -> Mapping {
+        let log = indirect.unwrap_or(self.log_head);
+        self.log_head += u64::from(indirect.is_none());
         self.used += 1;
-        let mapping = Mapping { tx, hardware_id, home, log, used: self.used, migration: None };
+        let indirect = indirect.is_some();
+        let mapping = Mapping { tx, hardware_id, home, log, indirect, used: self.used, migration: None };
         self.index.link(Place::Queue(self.entries.len()), &mapping, may_migrate);
         self.entries.push(mapping);
-        log
+        mapping
     }
 
     /// Takes an entry of the queue out; the last one takes its place.
@@ -231,7 +258,7 @@ impl Ewpq {
         // An entry on its way home stays where its acknowledgement will look for it.
         let Some(victim) = self.index.by_use().find(|n| self.entries[*n].migration.is_none()) else { return false };
         let (mapping, may_migrate) = self.take_from_queue(victim);
-        let record = zone.mapping_record(mapping.hardware_id, mapping.log);
+        let record = mapping.record(zone, fault);
         if !fault.is(planted::SPILL_NOT_WRITTEN) {
             out.append(zone.extension_slot(slot as u64), &record, Cause::Metadata, None);
         }

@@ -40,7 +40,9 @@ impl Index {
     pub fn link(&mut self, place: Place, mapping: &Mapping, may_migrate: bool) {
         self.homes.insert((mapping.home, place));
         self.transactions.insert((mapping.tx, place));
-        self.logs.insert((mapping.log, place));
+        if !mapping.indirect {
+            self.logs.insert((mapping.log, place));
+        }
         *self.identifiers.entry(mapping.hardware_id).or_default() += 1;
         match place {
             Place::Queue(n) => {
@@ -63,7 +65,9 @@ impl Index {
     pub fn unlink(&mut self, place: Place, mapping: &Mapping) -> bool {
         self.homes.remove(&(mapping.home, place));
         self.transactions.remove(&(mapping.tx, place));
-        self.logs.remove(&(mapping.log, place));
+        if !mapping.indirect {
+            self.logs.remove(&(mapping.log, place));
+        }
         if let Some(entries) = self.identifiers.get_mut(&mapping.hardware_id) {
             *entries -= 1;
             if *entries == 0 {
@@ -105,6 +109,11 @@ impl Index {
     /// The entry with the oldest log entry from `first` on and before `end`.
     pub fn oldest_in(&self, first: u64, end: u64) -> Option<Place> {
         self.logs.range((first, FIRST)..(end.max(first), FIRST)).next().map(|(_, place)| *place)
+    }
+
+    /// Log entries in use.
+    pub fn log_entries(&self) -> u64 {
+        self.logs.len() as u64
     }
 
     /// The number of the oldest log entry in use.

@@ -86,7 +86,7 @@ impl State {
         if let Some(token) = part.gc.copying() {
             return Some(token);
         }
-        if part.ewpq.len() + u64::from(self.spec.log_gc_chunk_entries) > part.zone.log_entries {
+        if part.ewpq.log_entries() + u64::from(self.spec.log_gc_chunk_entries) > part.zone.log_entries {
             return None;
         }
         self.collect(controller, part.ewpq.log_head(), out);
@@ -169,7 +169,10 @@ impl State {
     pub(super) fn collected(&mut self, controller: usize, token: Token, out: &mut Actions) -> bool {
         let part = &self.parts[controller];
         let Some(moving) = part.gc.moving().filter(|moving| moving.token == token) else { return false };
-        let entry = part.ewpq.entry(moving.home).filter(|m| m.log == moving.from && m.migration.is_none());
+        let entry = part
+            .ewpq
+            .entry(moving.home)
+            .filter(|m| (m.log, m.indirect) == (moving.from, false) && m.migration.is_none());
         let stays = entry.is_some_and(|entry| self.is_running(entry.tx)) || self.fault.is(planted::GC_NAMES_FIRST);
         let part = &mut self.parts[controller];
         let chunk = part.gc.chunk.as_mut().expect("something moves");

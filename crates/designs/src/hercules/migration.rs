@@ -31,7 +31,7 @@ impl Part {
     fn carry_home(&mut self, mapping: &Mapping, token: Token, out: &mut Actions) {
         self.migration.in_flight += 1;
         out.push(Action::Copy {
-            from: self.zone.entry_data(mapping.log),
+            from: mapping.entry(&self.zone).1,
             to: mapping.home.base(),
             len: 64,
             cause: Cause::Migration,

@@ -20,6 +20,8 @@ pub(super) struct Counters {
     pub tagged_lines: u64,
     pub gc_chunks: u64,
     pub gc_moved_entries: u64,
+    pub log_chunks: u64,
+    pub indirect_flushes: u64,
     pub conflicts_in_caches: u64,
     pub conflicts_in_the_log: u64,
 }
@@ -54,6 +56,9 @@ impl State {
         if self.parts.iter().any(|part| part.ewpq.mappings().any(|m| !self.is_open(m.tx))) {
             mark("committed_off_chip");
         }
+        if self.parts.iter().any(|part| part.extension.is_in_use()) {
+            mark("log_extended");
+        }
         if self.parts.iter().any(|part| part.gc.copying().is_some()) {
             mark("gc_copying");
         }
@@ -73,10 +78,12 @@ impl State {
                 hasher.write_u64(mapping.tx.0);
                 hasher.write_u64(mapping.home.0);
                 hasher.write_u64(mapping.log);
+                hasher.write_u8(u8::from(mapping.indirect));
             }
             part.migration.departed.iter().for_each(|(home, _)| hasher.write_u64(home.0));
             hasher.write_u64(part.ewpq.log_head());
             hasher.write_u64(part.ewpq.log_tail());
+            hasher.write_u64(part.extension.chunks());
         }
     }
 }
@@ -96,6 +103,8 @@ impl Counters {
         count("off_chip_commits", c.off_chip_commits, "Commits with lines in the log");
         count("gc_chunks", c.gc_chunks, "Chunks of the log that were garbage-collected");
         count("gc_moved_entries", c.gc_moved_entries, "Log entries of open transactions that were moved to LogHead");
+        count("log_chunks", c.log_chunks, "Chunks that were added to the log");
+        count("indirect_flushes", c.indirect_flushes, "Premature flushes into the log extension");
         count("tagged_lines", c.tagged_lines, "Lines covered by transactions, each once per transaction");
         if cores > 1 {
             count("conflicts_in_caches", c.conflicts_in_caches, "Aborts for a line of a transaction in a cache");

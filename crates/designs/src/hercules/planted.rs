@@ -45,6 +45,10 @@ durasim_design::planted! {
     GC_SLIDES_OVER_COMMITTED = "gc-slides-over-committed", "LogTail slides over committed entries of a chunk that are not home";
     GC_FORGETS_EXTENSION = "gc-forgets-extension", "A moved log entry stays under its old number in the extension area";
     GC_COPIES_NO_HEADER = "gc-copies-no-header", "Garbage collection moves the data of a log entry without its header";
+    // Log extension.
+    LOG_INDEX_NOT_WRITTEN = "log-index-not-written", "The address of a chunk of the log extension is not written to the index";
+    INDIRECT_BIT_LOST = "indirect-bit-lost", "What is written of an eWPQ entry does not tell that its log entry is in the log extension";
+    INDIRECT_READS_LOG = "indirect-reads-log", "A line in the log extension is loaded from the log entry of that number";
     // Power failure.
     FLUSH_DROPS_LINE = "flush-drops-line", "The crash flush leaves out the last line";
     FLUSH_ORDER_REVERSED = "flush-order-reversed", "The crash flush starts with the L1D: older versions come last";

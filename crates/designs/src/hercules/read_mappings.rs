@@ -10,6 +10,8 @@ pub(super) struct SavedMapping {
     pub hardware_id: u64,
     /// The log entry, as it stands in the record.
     pub log: u64,
+    /// Whether it is one of the log extension.
+    pub indirect: bool,
 }
 
 /// What was found.
@@ -25,9 +27,26 @@ pub(super) struct Mappings {
 impl Mappings {
     /// Whether LogTail and LogHead frame this log entry. Outside there is nothing in use, but for what garbage
     /// collection had just appended at LogHead: that belongs to an uncommitted transaction (section 4.4).
-    pub fn frame(&self, log: u64, part: &PartZone) -> bool {
+    fn frame(&self, log: u64, part: &PartZone) -> bool {
         let (tail, head) = self.window;
         log < part.log_entries && (log + part.log_entries - tail % part.log_entries) % part.log_entries < head - tail
+    }
+}
+
+impl SavedMapping {
+    /// Header and data of the log entry that it names, if there is one: in the window of the log, or by way of the index
+    /// in a chunk of the extension.
+    pub fn entry(&self, mappings: &Mappings, part: &PartZone, image: &CrashImage) -> Option<(PhysAddr, PhysAddr)> {
+        if !self.indirect {
+            let framed = mappings.frame(self.log, part);
+            return framed.then(|| (part.entry_header_at(self.log), part.entry_data(self.log)));
+        }
+        let chunk = self.log / part.chunk_entries;
+        if chunk >= part.chunks {
+            return None;
+        }
+        let address = PhysAddr(image.read_u64(part.index_slot(chunk)));
+        part.is_chunk(address).then(|| part.indirect_entry(address, self.log))
     }
 }
 
@@ -39,8 +58,8 @@ pub(super) fn read_mappings(part: &PartZone, image: &CrashImage, fault: Fault) -
         return None;
     }
     let mapping = |at: PhysAddr| {
-        let (hardware_id, log) = part.mapping_of(image.read_u64(at))?;
-        Some(SavedMapping { hardware_id, log })
+        let (hardware_id, log, indirect) = part.mapping_of(image.read_u64(at))?;
+        Some(SavedMapping { hardware_id, log, indirect })
     };
     let mut mappings = Mappings { window: (tail, head), ..Mappings::default() };
     mappings.all.extend((0..saved).filter_map(|slot| mapping(part.ewpq_slot(slot))));

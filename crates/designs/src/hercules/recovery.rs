@@ -5,8 +5,8 @@
 //! extension area, then the zone is marked recovered. Cut anywhere and run again, it comes to the same end.
 
 use super::planted;
-use super::read_mappings::{Mappings, SavedMapping, read_mappings};
-use super::record::emergency_owner;
+use super::read_mappings::{Mappings, read_mappings};
+use super::record::{emergency_owner, is_entry_of};
 use super::zone::{FLUSHED, LogZone, RECOVERED};
 use durasim_design::{CrashImage, Cut, Geometry, RecoveryReport};
 use durasim_types::PhysAddr;
@@ -16,7 +16,7 @@ struct Found {
     hardware_id: u64,
     home: PhysAddr,
     data: PhysAddr,
-    /// Whether its header contradicts itself, its mapping or the machine.
+    /// Whether it is not there, or its header contradicts itself, its mapping or the machine.
     damaged: bool,
 }
 
@@ -46,12 +46,17 @@ pub(super) fn recover(zone: &LogZone, geometry: &Geometry, image: &mut CrashImag
     let header = |image: &CrashImage, at: PhysAddr| [image.read_u64(at), image.read_u64(at.plus(8))];
     let mut found = Vec::new();
     for (part, mappings) in zone.parts.iter().zip(&mappings) {
-        for &SavedMapping { hardware_id, log } in &mappings.all {
-            let header = header(image, part.entry_header_at(log));
-            let home = PhysAddr(header[0]);
-            let sound = mappings.frame(log, part) && part.is_entry_of(log, header, hardware_id);
-            let damaged = !sound || !geometry.is_home(home);
-            found.push(Found { hardware_id, home, data: part.entry_data(log), damaged });
+        for mapping in &mappings.all {
+            let hardware_id = mapping.hardware_id;
+            let entry = mapping.entry(mappings, part, image);
+            let entry = entry.map(|(at, data)| (header(image, at), data));
+            let sound = |&([home, owner], _): &([u64; 2], PhysAddr)| {
+                geometry.is_home(PhysAddr(home)) && is_entry_of([home, owner], hardware_id)
+            };
+            found.push(match entry.filter(sound) {
+                Some(([home, _], data)) => Found { hardware_id, home: PhysAddr(home), data, damaged: false },
+                None => Found { hardware_id, home: geometry.pmem_base, data: geometry.pmem_base, damaged: true },
+            });
         }
     }
     for slot in (0..emergency_saved).filter(|_| !fault.is(planted::RECOVERY_SKIPS_EMERGENCY)) {

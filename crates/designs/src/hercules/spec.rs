@@ -83,6 +83,18 @@ pub struct HerculesSpec {
     pub log_gc_trigger_entries: u64,
     /// Successive log entries that are garbage-collected together (section 4.4: 32).
     pub log_gc_chunk_entries: u32,
+    /// Persistent memory beside the log zone that the log may extend into, in bytes; 0 for none (section 4.4, "log
+    /// extension"; the size is not in the paper; DEVIATIONS.md, hercules-log-extension).
+    pub log_extension_bytes: u64,
+    /// Log entries that are added to the log at a time (not in the paper; likewise).
+    pub log_extension_chunk_entries: u32,
+    /// Cycles until they have been allocated (not in the paper; likewise).
+    pub log_extension_cycles: Cycle,
+    /// Cycles to look up where an added log entry lies, before it is loaded (not in the paper; likewise).
+    pub log_indirect_cycles: Cycle,
+    /// Share of persistent memory in percent that log zone and extension may take: a transaction that needs more aborts
+    /// (section 4.2: 80).
+    pub abort_threshold_percent: u32,
 }
 
 impl Default for HerculesSpec {
@@ -108,6 +120,11 @@ impl Default for HerculesSpec {
             log_zone_bytes: 256 << 20,
             log_gc_trigger_entries: 1 << 20,
             log_gc_chunk_entries: 32,
+            log_extension_bytes: 256 << 20,
+            log_extension_chunk_entries: 1024,
+            log_extension_cycles: 3000,
+            log_indirect_cycles: 450,
+            abort_threshold_percent: 80,
         }
     }
 }
@@ -144,6 +161,11 @@ impl HerculesSpec {
         range("extension_search_line_cycles", self.extension_search_line_cycles, 0, 1_000_000)?;
         range("log_gc_trigger_entries", self.log_gc_trigger_entries, 1, 1 << 40)?;
         range("log_gc_chunk_entries", self.log_gc_chunk_entries.into(), 1, 1 << 20)?;
+        range("log_extension_bytes", self.log_extension_bytes, 0, 1 << 40)?;
+        range("log_extension_chunk_entries", self.log_extension_chunk_entries.into(), 1, 1 << 20)?;
+        range("log_extension_cycles", self.log_extension_cycles, 0, 1_000_000_000)?;
+        range("log_indirect_cycles", self.log_indirect_cycles, 0, 1_000_000)?;
+        range("abort_threshold_percent", self.abort_threshold_percent.into(), 1, 100)?;
         range("migrations_in_flight", self.migrations_in_flight.into(), 1, 1024)?;
         range("migration_period_instructions", self.migration_period_instructions, 1, 1 << 40)
     }

@@ -17,6 +17,7 @@ pub(super) struct State {
     pub zone: LogZone,
     pub cores: u16,
     interleave: Interleave,
+    pub pmem_bytes: u64,
     pub extra_cycles: [Cycle; 3],
     pub limits: [u32; 3],
     pub registers: Registers,
@@ -39,6 +40,7 @@ impl State {
         Ok(State {
             cores: geometry.cores,
             interleave: geometry.interleave(),
+            pmem_bytes: geometry.pmem_bytes,
             extra_cycles: LevelId::ALL.map(|level| spec.tag_cycles(geometry.level(level).latency_cycles)),
             limits: LevelId::ALL.map(|level| (geometry.level(level).ways * spec.trans_tag_percent(level) / 100).max(1)),
             registers: Registers::new(),
@@ -60,15 +62,18 @@ impl State {
             return Err(snapshot::refuse("another number of controllers"));
         }
         let mut parts = Vec::new();
-        for (PartContents { mut ewpq, migration, gc }, zone) in contents.into_iter().zip(&fresh.zone.parts) {
+        for (PartContents { mut ewpq, migration, gc, extension }, zone) in contents.into_iter().zip(&fresh.zone.parts) {
             if let Some(misfit) = ewpq.misfit(spec, zone) {
                 return Err(snapshot::refuse(misfit));
             }
             if gc.contradicts(ewpq.log_head()) {
                 return Err(snapshot::refuse("a collection beyond LogHead"));
             }
+            if extension.contradicts(zone, ewpq.mappings().filter(|m| m.indirect).map(|m| m.log)) {
+                return Err(snapshot::refuse("a log extension that contradicts the eWPQ"));
+            }
             ewpq.reindex(|tx| !registers.is_open(tx) || fresh.fault.is(planted::MIGRATES_UNCOMMITTED));
-            parts.push(Part { zone: zone.clone(), ewpq, migration, gc });
+            parts.push(Part { zone: zone.clone(), ewpq, migration, gc, extension });
         }
         Ok(State { registers, parts, tokens, running, counters, ..fresh })
     }

@@ -1,9 +1,9 @@
-//! Garbage collection of the log, hook by hook.
+//! Garbage collection and extension of the log, hook by hook.
 
 use super::tests::{bench, small, writer, writer_line, zone};
 use super::{Hercules, HerculesSpec};
 use crate::testing::{Bench, cached, geometry, word};
-use durasim_design::{CrashImage, Design, Evict, Fill, Gate, LineTag, RecoveryReport, Wait};
+use durasim_design::{AbortCause, CrashImage, Design, Evict, Fill, Gate, LineTag, RecoveryReport, Wait};
 use durasim_types::{PhysAddr, TxId};
 
 /// A log that is collected in chunks of three when more than four entries lie between LogTail and LogHead.
@@ -27,6 +27,7 @@ fn evict(bench: &mut Bench<Hercules>, number: u64, tag: LineTag, data: u64) -> P
                     bench.deliver();
                 }
             }
+            Evict::After(Wait::Cycles(_)) => {}
             verdict => panic!("{verdict:?}"),
         }
     }
@@ -136,8 +137,9 @@ fn the_step_before_log_head_moves_is_seen() {
     let part = &zone(&bench).parts[0];
     let heads: Vec<u64> = bench.steps.iter().map(|image| image.read_u64(part.log_head())).collect();
     assert_eq!(heads, [5, 6], "the eWPQ names the place, LogHead is still before it");
-    let named = |slot| part.mapping_of(bench.steps[0].read_u64(part.ewpq_slot(slot)));
-    assert!((0..4).any(|slot| named(slot).is_some_and(|(_, log)| log == 5)));
+    // Its eWPQ entry was spilled by then.
+    let named = part.mapping_of(bench.steps[0].read_u64(part.extension_slot(0)));
+    assert_eq!(named.map(|(_, log, _)| log), Some(5));
 }
 
 /// What happens to an entry while it is copied decides; the copy is dropped and LogHead stays.
@@ -231,5 +233,148 @@ fn registers_that_contradict_the_entries_are_losses() {
         let (losses, homes) = report(at, value);
         assert!(losses.contains("the log zone is damaged"), "{losses}");
         assert_eq!(homes, [0, 0, 12, 0, 0]);
+    }
+}
+
+/// The smallest log, with an extension in chunks of four entries and an eWPQ for all of it.
+fn extended() -> HerculesSpec {
+    smallest(HerculesSpec {
+        ewpq_entries: 6,
+        ewpq_extension_factor: 10,
+        log_extension_bytes: 3000,
+        log_extension_chunk_entries: 4,
+        ..small()
+    })
+}
+
+/// Lines that the log itself has room for.
+fn log_entries(bench: &Bench<Hercules>) -> u64 {
+    zone(bench).parts[0].log_entries - 1
+}
+
+/// A transaction that has filled the log and so many entries of the extension, line by line.
+fn overfull(bench: &mut Bench<Hercules>, more: u64) -> u64 {
+    let lines = log_entries(bench) + more;
+    writer(bench, 0, 1, 0);
+    for number in 0..lines {
+        writer_line(bench, 0, 1, number);
+        evict(bench, number, LineTag(1), 100 + number);
+    }
+    lines
+}
+
+fn is_in_extension(bench: &Bench<Hercules>, at: PhysAddr) -> bool {
+    let region = bench.geometry.region("log_extension");
+    at >= region.base && at.0 < region.base.0 + region.size_bytes
+}
+
+#[test]
+fn a_full_log_is_extended_by_chunks() {
+    let mut bench = bench(extended());
+    let lines = overfull(&mut bench, 0);
+    assert_eq!(bench.counter("hercules.log_chunks"), 0.0);
+    writer_line(&mut bench, 0, 1, lines);
+    assert_eq!(bench.evict(lines, LineTag(1), 1), Evict::After(Wait::Cycles(3000)), "a chunk has to be allocated");
+    for number in lines..lines + 5 {
+        writer_line(&mut bench, 0, 1, number);
+        let at = evict(&mut bench, number, LineTag(1), 100 + number);
+        assert!(is_in_extension(&bench, at), "{at}");
+    }
+    assert_eq!(["hercules.log_chunks", "hercules.indirect_flushes"].map(|name| bench.counter(name)), [2.0, 5.0]);
+    bench.save_and_load();
+    // A line is found there, after a look at the index; its entry is used again.
+    let Fill::From { at, search_cycles, tag } = bench.fill(0, lines + 1, Some(1)) else { panic!() };
+    assert!(is_in_extension(&bench, at) && tag == LineTag(1) && search_cycles >= 460, "{search_cycles}");
+    assert_eq!(bench.newest(at.line())[..8], (101 + lines).to_le_bytes());
+    assert_eq!(evict(&mut bench, lines + 1, LineTag(1), 101 + lines), at);
+    assert_eq!(bench.counter("hercules.log_chunks"), 2.0);
+    let found = |bench: &Bench<Hercules>| {
+        let pmem = bench.recovered(&[], true);
+        (0..lines + 5).map(|number| pmem.read_u64(word(number, 0))).collect::<Vec<_>>()
+    };
+    assert_eq!(found(&bench), vec![0; lines as usize + 5]);
+    bench.commit(0, 1);
+    let expected: Vec<u64> = (0..lines + 5).map(|number| 100 + number).collect();
+    assert_eq!(found(&bench), expected);
+    bench.call(0, |design, cx, out| design.woken(cx, super::MIGRATE, out));
+    bench.deliver_all();
+    assert_eq!((0..lines + 5).map(|number| bench.pmem.read_u64(word(number, 0))).collect::<Vec<_>>(), expected);
+    let mut in_use = false;
+    bench.design.marks(&mut |mark| in_use |= mark == "log_extended");
+    assert!(!in_use, "all entries of the extension are free again");
+}
+
+#[test]
+fn an_aborted_transaction_gives_the_extension_back() {
+    let mut bench = bench(extended());
+    let lines = overfull(&mut bench, 6);
+    bench.abort(0, 1);
+    let pmem = bench.recovered(&[], true);
+    assert!((0..lines).all(|number| pmem.read_u64(word(number, 0)) == 0));
+    bench.begin(0, 2);
+    for number in 0..lines {
+        writer_line(&mut bench, 0, 2, number);
+        evict(&mut bench, number, LineTag(2), number);
+    }
+    assert_eq!(["hercules.log_chunks", "hercules.indirect_flushes"].map(|name| bench.counter(name)), [2.0, 12.0]);
+}
+
+#[test]
+fn without_room_to_extend_the_transaction_aborts() {
+    let out_of_memory = Evict::Abort(TxId(1), AbortCause::OutOfMemory);
+    let refused = |bench: &mut Bench<Hercules>, number: u64| {
+        writer_line(bench, 0, 1, number);
+        bench.evict(number, LineTag(1), 1)
+    };
+    // There is no extension.
+    let mut bench_without = bench(smallest(HerculesSpec { log_extension_bytes: 0, ..extended() }));
+    let lines = overfull(&mut bench_without, 0);
+    assert_eq!(refused(&mut bench_without, lines), out_of_memory);
+    // It is used up.
+    let mut full = bench(extended());
+    let chunks = zone(&full).parts[0].chunks;
+    let lines = overfull(&mut full, 4 * chunks);
+    assert_eq!(refused(&mut full, lines), out_of_memory);
+    // The threshold lies at the first, at the second chunk and at none.
+    for allowed in [0, 1, 2] {
+        let mut bench = bench(HerculesSpec { abort_threshold_percent: 80, ..extended() });
+        let used = bench.spec.log_zone_bytes + allowed * zone(&bench).parts[0].chunk_bytes;
+        bench.geometry.pmem_bytes = (used * 100).div_ceil(80);
+        bench.design = Hercules::build(&bench.spec, &bench.geometry).unwrap();
+        let lines = overfull(&mut bench, 4 * allowed);
+        assert_eq!(refused(&mut bench, lines), out_of_memory, "{allowed} chunks are below the threshold");
+        bench.abort(0, 1);
+        let tag = writer(&mut bench, 0, 2, 0);
+        evict(&mut bench, 0, tag, 7);
+        bench.commit(0, 2);
+        assert_eq!(bench.recovered(&[], true).read_u64(word(0, 0)), 7, "others go on");
+    }
+}
+
+/// The index is part of what recovery needs: what it says is checked.
+#[test]
+fn a_damaged_index_is_a_loss() {
+    let mut bench = bench(extended());
+    overfull(&mut bench, 2);
+    bench.commit(0, 1);
+    let tag = writer(&mut bench, 1, 2, 60);
+    evict(&mut bench, 60, tag, 5);
+    bench.commit(1, 2);
+    let (crashed, zone) = (bench.crashed(&[], true), zone(&bench));
+    let part = &zone.parts[0];
+    let recovered = |address: Option<u64>| {
+        let mut image = crashed.clone();
+        if let Some(address) = address {
+            image.write_u64(part.index_slot(0), address).unwrap();
+        }
+        let report = Hercules::recover(&bench.spec, &bench.geometry, &mut image).unwrap();
+        (report.losses.len(), [0, log_entries(&bench)].map(|number| image.read_u64(word(number, 0))))
+    };
+    let sound = recovered(None);
+    assert_eq!(sound, (0, [100, 100 + log_entries(&bench)]));
+    let chunk = part.chunk(0).0;
+    for address in [0, chunk + 64, chunk - part.chunk_bytes, part.chunk(part.chunks).0, word(0, 0).0, u64::MAX] {
+        let (losses, homes) = recovered(Some(address));
+        assert!(losses > 0 && homes == [0, 0], "{address:#x}: {losses} {homes:?}");
     }
 }

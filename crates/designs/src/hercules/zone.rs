@@ -4,6 +4,9 @@
 //!
 //! Profiles and emergency area are shared; everything else is there once for each controller, in blocks that are that
 //! controller's own.
+//!
+//! The log may be extended beyond the zone (section 4.4): the end of each controller's log holds the addresses of chunks
+//! of further log entries, which lie in a region of their own.
 
 use super::spec::HerculesSpec;
 use durasim_design::{Geometry, Interleave, LevelId, SpecError};
@@ -100,6 +103,44 @@ pub(super) struct PartZone {
     extension: Stripe,
     log_headers: Stripe,
     log_data: Stripe,
+    /// Log entries of a chunk of the extension.
+    pub chunk_entries: u64,
+    pub chunk_bytes: u64,
+    /// Chunks that the extension has room for.
+    pub chunks: u64,
+    /// Where they lie.
+    extension_chunks: Option<Stripe>,
+}
+
+/// The chunks of the log extension.
+struct Chunks {
+    entries: u64,
+    bytes: u64,
+    /// At each controller.
+    number: u64,
+    stripes: Vec<Stripe>,
+}
+
+impl Chunks {
+    fn new(spec: &HerculesSpec, geometry: &Geometry) -> Result<Self, SpecError> {
+        let entries = u64::from(spec.log_extension_chunk_entries);
+        let controllers = u64::from(geometry.controllers);
+        let block_bytes = if controllers == 1 { 64 } else { geometry.interleave_bytes };
+        let bytes = (line_up(entries * 16) + entries * 64).next_multiple_of(block_bytes);
+        if spec.log_extension_bytes == 0 {
+            return Ok(Chunks { entries, bytes, number: 0, stripes: Vec::new() });
+        }
+        // The first block may have to be one of another controller.
+        let number = spec.log_extension_bytes.saturating_sub(block_bytes) / (bytes * controllers);
+        if number == 0 {
+            let each = if controllers == 1 { "" } else { " at each controller" };
+            let problem = format!("{} bytes hold no chunk of {entries} log entries{each}", spec.log_extension_bytes);
+            return Err(SpecError::new("log_extension_bytes", problem));
+        }
+        let base = geometry.region("log_extension").base;
+        let stripes = Surveyor::new(base, geometry.interleave()).of_each(number * bytes);
+        Ok(Chunks { entries, bytes, number, stripes })
+    }
 }
 
 impl LogZone {
@@ -128,9 +169,13 @@ impl LogZone {
         // Headers and data end in blocks of their own at each controller, and begin with one.
         let rounding_bytes = if controllers == 1 { 64 } else { (2 * controllers + 1) * geometry.interleave_bytes };
         let log_entries = spec.log_zone_bytes.saturating_sub(fixed_bytes + rounding_bytes) / (80 * controllers);
-        if log_entries < LOG_ENTRIES_MIN {
+        let chunks = Chunks::new(spec, geometry)?;
+        let index_entries = (chunks.number * 8).div_ceil(64);
+        if log_entries < LOG_ENTRIES_MIN + index_entries {
             let each = if controllers == 1 { "" } else { " for each controller" };
-            let problem = format!("{} bytes hold fewer than {LOG_ENTRIES_MIN} log entries{each}", spec.log_zone_bytes);
+            let index = if index_entries == 0 { "" } else { " beside the index of the log extension" };
+            let bytes = spec.log_zone_bytes;
+            let problem = format!("{bytes} bytes hold fewer than {LOG_ENTRIES_MIN} log entries{each}{index}");
             return Err(SpecError::new("log_zone_bytes", problem));
         }
         let log_headers = surveyor.of_each(log_entries * 16);
@@ -138,12 +183,16 @@ impl LogZone {
         let part = |n: usize| PartZone {
             ewpq_entries,
             extension_entries,
-            log_entries: log_entries - 3,
+            log_entries: log_entries - 3 - index_entries,
             registers: registers[n],
             ewpq: ewpq[n],
             extension: extension[n],
             log_headers: log_headers[n],
             log_data: log_data[n],
+            chunk_entries: chunks.entries,
+            chunk_bytes: chunks.bytes,
+            chunks: chunks.number,
+            extension_chunks: chunks.stripes.get(n).copied(),
         };
         let parts = (0..usize::from(geometry.controllers)).map(part).collect();
         let registers = registers[0].at(0);
@@ -202,6 +251,31 @@ impl PartZone {
         self.log_data.at(log % self.log_entries * 64)
     }
 
+    /// Where the index of the extension, at the end of the log, keeps the address of a chunk.
+    pub fn index_slot(&self, chunk: u64) -> PhysAddr {
+        self.log_data.at(self.log_entries * 64 + chunk * 8)
+    }
+
+    /// A chunk of the extension.
+    ///
+    /// # Panics
+    /// If there is no extension.
+    pub fn chunk(&self, chunk: u64) -> PhysAddr {
+        self.extension_chunks.expect("the log has an extension").at(chunk * self.chunk_bytes)
+    }
+
+    /// Whether a chunk of the extension begins here.
+    pub fn is_chunk(&self, address: PhysAddr) -> bool {
+        (0..self.chunks).any(|chunk| self.chunk(chunk) == address)
+    }
+
+    /// Header and data of an entry of the extension, in the chunk that begins at this address.
+    pub fn indirect_entry(&self, chunk: PhysAddr, entry: u64) -> (PhysAddr, PhysAddr) {
+        let stripe = Stripe { first: chunk, ..self.log_data };
+        let entry = entry % self.chunk_entries;
+        (stripe.at(entry * 16), stripe.at(line_up(self.chunk_entries * 16) + entry * 64))
+    }
+
     /// The header of a log entry.
     pub fn entry_header_at(&self, log: u64) -> PhysAddr {
         self.log_headers.at(log % self.log_entries * 16)
@@ -228,6 +302,7 @@ mod tests {
             of_it.extend((0..part.extension_entries).step_by(8).map(|slot| part.extension_slot(slot)));
             of_it.extend((0..part.log_entries).step_by(4).map(|log| part.entry_header_at(log)));
             of_it.extend((0..part.log_entries).map(|log| part.entry_data(log)));
+            of_it.extend((0..part.chunks).step_by(8).map(|chunk| part.index_slot(chunk)));
             lines.extend(of_it.into_iter().map(|at| (Some(controller), at)));
         }
         lines
@@ -239,6 +314,7 @@ mod tests {
             for interleave_bytes in [64, 256, 4096] {
                 let spec =
                     HerculesSpec { tx_id_bits: 4, ewpq_entries: 20, log_zone_bytes: 1 << 20, ..Default::default() };
+                let spec = HerculesSpec { log_extension_bytes: 100_000, log_extension_chunk_entries: 9, ..spec };
                 let mut geometry = geometry_of::<Hercules>(&spec, 2, controllers);
                 geometry.interleave_bytes = interleave_bytes;
                 let zone = LogZone::new(&spec, &geometry).unwrap();
@@ -251,6 +327,18 @@ mod tests {
                 }
                 assert_eq!(geometry.controller_of(zone.flag().line()), 0);
                 assert!(controllers > 1 || zone.flag() == region.base);
+                let region = geometry.region("log_extension");
+                let mut taken = BTreeSet::new();
+                for (controller, part) in (0..).zip(&zone.parts) {
+                    for entry in 0..part.chunks * part.chunk_entries {
+                        let (header, data) = part.indirect_entry(part.chunk(entry / part.chunk_entries), entry);
+                        for (at, bytes) in [(header, 16), (data, 64)] {
+                            assert!(at >= region.base && at.0 + bytes <= region.base.0 + region.size_bytes);
+                            assert_eq!(geometry.controller_of(at.line()), controller);
+                            assert!((0..bytes).step_by(16).all(|n| taken.insert(at.plus(n))), "{at} is used twice");
+                        }
+                    }
+                }
                 // Neither records nor headers cross a line.
                 let part = &zone.parts[0];
                 for n in 0..part.extension_entries {
@@ -264,6 +352,13 @@ mod tests {
     #[test]
     fn a_zone_without_room_for_every_controller_is_refused() {
         let spec = HerculesSpec { tx_id_bits: 4, ewpq_entries: 2, log_zone_bytes: 20_000, ..Default::default() };
+        let refusal = LogZone::new(&spec, &geometry_of::<Hercules>(&spec, 1, 1)).unwrap_err();
+        assert!(refusal.problem.ends_with("log entries beside the index of the log extension"), "{}", refusal.problem);
+        let small = HerculesSpec { log_extension_bytes: 50_000, ..spec.clone() };
+        let refusal = LogZone::new(&small, &geometry_of::<Hercules>(&small, 1, 1)).unwrap_err();
+        assert_eq!(refusal.field, "log_extension_bytes");
+        assert!(refusal.problem.ends_with("hold no chunk of 1024 log entries"), "{}", refusal.problem);
+        let spec = HerculesSpec { log_extension_bytes: 0, ..spec };
         assert!(LogZone::new(&spec, &geometry_of::<Hercules>(&spec, 1, 1)).is_ok());
         let refusal = LogZone::new(&spec, &geometry_of::<Hercules>(&spec, 1, 8)).unwrap_err();
         assert_eq!(refusal.field, "log_zone_bytes");

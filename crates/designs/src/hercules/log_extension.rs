@@ -1,0 +1,129 @@
+//! Log extension (section 4.4): "In case that such a large space is still to be used up, we extend the log zone by using
+//! the end part of default log zone to store indirect indexes to the space in a new log zone allocated on-demand
+//! elsewhere."
+//!
+//! The new space is handed out in chunks of log entries. The address of a chunk goes into the index at the end of the log
+//! before the first of its entries is used; an eWPQ entry has one more bit that tells whether its log entry has to be
+//! looked up there. Garbage collection, LogHead and LogTail know the default log alone: entries of the extension are
+//! used again as they become free [D:hercules-log-extension].
+//!
+//! "Hercules could set a threshold (e.g., 80% of overall pmem capacity)" (section 4.2, transaction abortion): a chunk
+//! that would exceed it is not handed out, and the transaction that needs it aborts.
+
+use super::controller::Part;
+use super::zone::PartZone;
+use super::{State, planted};
+use durasim_design::{Actions, Fault, Wait};
+use durasim_types::Cause;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// The extension of the log of a controller.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct LogExtension {
+    /// Chunks that have been handed out.
+    chunks: u64,
+    /// Entries from here on were never in use.
+    next: u64,
+    /// Free entries before that one.
+    free: BTreeSet<u64>,
+    /// A chunk is being handed out: the line that needs it waits.
+    asked: bool,
+}
+
+/// Where a line that finds the log full goes.
+pub(super) enum Room {
+    /// To this entry of the extension.
+    Entry(u64),
+    /// Nowhere yet.
+    After(Wait),
+    /// Nowhere.
+    None,
+}
+
+impl LogExtension {
+    /// The free entry that is used next, if there is one.
+    fn free_entry(&self, zone: &PartZone) -> Option<u64> {
+        let fresh = Some(self.next).filter(|next| *next < self.chunks * zone.chunk_entries);
+        self.free.first().copied().or(fresh)
+    }
+
+    /// An entry is in use from now on.
+    pub fn take(&mut self, entry: u64) {
+        if !self.free.remove(&entry) {
+            self.next = entry + 1;
+        }
+    }
+
+    /// An entry is free again.
+    pub fn release(&mut self, entry: u64) {
+        self.free.insert(entry);
+    }
+
+    /// Chunks that have been handed out.
+    pub fn chunks(&self) -> u64 {
+        self.chunks
+    }
+
+    /// Whether entries are in use.
+    pub fn is_in_use(&self) -> bool {
+        self.next > self.free.len() as u64
+    }
+
+    /// Why a state that was read from outside cannot be, if it cannot: `used` are the entries that the eWPQ names.
+    pub fn contradicts(&self, zone: &PartZone, used: impl Iterator<Item = u64>) -> bool {
+        let used: Vec<u64> = used.collect();
+        self.chunks > zone.chunks
+            || self.next > self.chunks * zone.chunk_entries
+            || self.free.last().is_some_and(|entry| *entry >= self.next)
+            || used.len() as u64 + self.free.len() as u64 != self.next
+            || used.iter().any(|entry| *entry >= self.next || self.free.contains(entry))
+    }
+}
+
+impl Part {
+    /// Hands out a chunk: its address is in the index before anything is in the chunk.
+    fn add_chunk(&mut self, fault: Fault, out: &mut Actions) {
+        let chunk = self.extension.chunks;
+        let address = self.zone.chunk(chunk).0.to_le_bytes();
+        if !fault.is(planted::LOG_INDEX_NOT_WRITTEN) {
+            out.append(self.zone.index_slot(chunk), &address, Cause::Metadata, None);
+        }
+        self.extension.chunks += 1;
+    }
+}
+
+impl State {
+    /// Bytes of persistent memory that the design uses: the log zone and what was handed out beside it.
+    fn used_bytes(&self) -> u64 {
+        let chunks: u64 = self.parts.iter().map(|part| part.extension.chunks * part.zone.chunk_bytes).sum();
+        self.spec.log_zone_bytes + chunks
+    }
+
+    /// Whether so many bytes more would be too many.
+    fn exceeds_threshold(&self, bytes: u64) -> bool {
+        let used = u128::from(self.used_bytes() + bytes);
+        used * 100 > u128::from(self.pmem_bytes) * u128::from(self.spec.abort_threshold_percent)
+    }
+
+    /// The log is full: an entry of the extension, which may have to grow first.
+    pub(super) fn extend_log(&mut self, controller: usize, out: &mut Actions) -> Room {
+        let part = &self.parts[controller];
+        if let Some(entry) = part.extension.free_entry(&part.zone) {
+            return Room::Entry(entry);
+        }
+        if part.extension.chunks >= part.zone.chunks || self.exceeds_threshold(part.zone.chunk_bytes) {
+            return Room::None;
+        }
+        let part = &mut self.parts[controller];
+        if !part.extension.asked {
+            part.extension.asked = true;
+            return Room::After(Wait::Cycles(self.spec.log_extension_cycles));
+        }
+        part.extension.asked = false;
+        part.add_chunk(self.fault, out);
+        self.counters.log_chunks += 1;
+        let part = &self.parts[controller];
+        part.extension.free_entry(&part.zone).map_or(Room::None, Room::Entry)
+    }
+}
