@@ -1,12 +1,15 @@
-// What transactions of Hercules do end to end, on words of a file of persistent memory. The file has to be
-// new, but for `nothing`.
+// What transactions of Hercules do end to end, on words of a file of persistent memory, which has to be new.
 //
 //   abort LINES TIMES       a transaction of that many lines that aborts itself with another cause each time
 //   long LINES              one transaction of that many lines
 //   many THREADS OPS LINES  that many threads, bound to no core, each with lines of its own; says how many transactions
 //                           changed cores while they were open
 //   mixed OPS               a thread in transactions and one that stores without them
-//   nothing LINES           looks whether `long LINES`, in an earlier run, has left nothing but what was before it
+//
+// What an earlier run has left, be it that the power failed in it:
+//   nothing LINES           nothing of `long LINES` but what was before it
+//   prefix LINES            of `abort LINES`: the transactions before the one that aborts itself, in their order
+//   whole                   of `mixed`: all lines of the transactions as old, the others as old as their order allows
 //
 // It exits with 0 if the words are what they have to be, and prints one line of what it counted.
 #include <fcntl.h>
@@ -95,6 +98,23 @@ void nothing_of_a_long_transaction(std::uint64_t lines) {
     std::printf("lines=0\n");
 }
 
+void prefix(std::uint64_t lines) {
+    std::uint64_t there = 0;
+    while (there < lines && word_of(there) != 0) ++there;
+    for (std::uint64_t line = 0; line < lines; ++line) expect(line, line < there ? line + 1 : 0);
+    std::printf("lines=%llu\n", static_cast<unsigned long long>(there));
+}
+
+// Plain stores become visible and, on a machine whose caches survive, durable in their order.
+void whole() {
+    for (std::uint64_t line = 0; line < lines_of_thread; ++line) expect(line, word_of(0));
+    const std::uint64_t newest = word_of(lines_of_thread);
+    std::uint64_t there = 0;
+    while (there < lines_of_thread && word_of(lines_of_thread + there) == newest) ++there;
+    for (std::uint64_t line = there; line < lines_of_thread; ++line) expect(lines_of_thread + line, newest - 1);
+    std::printf("transactions=%llu\n", static_cast<unsigned long long>(word_of(0)));
+}
+
 struct Worker {
     std::uint64_t number, ops, lines;
     pthread_barrier_t* start;
@@ -172,7 +192,7 @@ void mixed(std::uint64_t ops) {
 
 int main(int count, char** arguments) {
     const auto number = [&](int n) { return n < count ? std::strtoull(arguments[n], nullptr, 10) : 0; };
-    if (count < 4) fail(durasim::exit_usage, "usage: hercules FILE abort|long|nothing|many|mixed NUMBER...");
+    if (count < 3) fail(durasim::exit_usage, "usage: hercules FILE abort|long|many|mixed|nothing|prefix|whole NUMBER...");
     open_words(arguments[1]);
     const char* what = arguments[2];
     if (std::strcmp(what, "abort") == 0) {
@@ -181,6 +201,10 @@ int main(int count, char** arguments) {
         one_long_transaction(number(3));
     } else if (std::strcmp(what, "nothing") == 0) {
         nothing_of_a_long_transaction(number(3));
+    } else if (std::strcmp(what, "prefix") == 0) {
+        prefix(number(3));
+    } else if (std::strcmp(what, "whole") == 0) {
+        whole();
     } else if (std::strcmp(what, "many") == 0) {
         many(number(3), number(4), number(5));
     } else if (std::strcmp(what, "mixed") == 0) {

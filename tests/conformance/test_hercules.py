@@ -82,9 +82,9 @@ def test_a_transaction_without_room_ends_the_program_and_leaves_nothing(run):
 
 def test_few_identifiers_are_enough_for_many_threads(run):
     """Section 4.1: identifiers come round; none is borne twice, and who finds none begins again."""
-    # 16 identifiers, 20 threads that are inside transactions nearly always.
+    # 16 identifiers, 20 threads that are inside transactions nearly always. The log has room for the lines of all.
     settings = ["cores=2", "design.hercules.tx_id_bits=4", *TURNS]
-    done = run("many", 20, 5, 30, settings=settings)
+    done = run("many", 20, 5, 20, settings=settings)
     assert done.result.guest_exit_code == 0, done.text
     assert done.tx.committed == 100
     assert done.tx.aborted > 0
@@ -107,6 +107,28 @@ def test_threads_without_transactions_share_a_core_with_one_that_has_them(run):
     assert done.result.stats["core.context_switches"].value > 100
     assert (done.tx.committed, done.tx.aborted) == (10, 0)
     assert done.counter("tagged_lines") == 10 * 64
+
+
+def _crash(program, run, check, settings, points):
+    result = ds.crash(
+        design="hercules", machine="tiny", elf=program, args=["/pmem/words", *run], points=points,
+        check_args=["/pmem/words", *check], set=settings,
+    )  # fmt: skip
+    assert result.failures == ()
+    assert result.trials_by_fault["clean"] > points // 2
+    return result
+
+
+def test_crashes_beside_threads_without_transactions(program):
+    """Table 5: what transactions stored is there as a whole, what was stored beside them in its order."""
+    result = _crash(program, ["mixed", "6"], ["whole"], ["cores=1", *TURNS], 400)
+    assert result.marks["transaction_off_its_core"] > 0
+    assert result.marks["premature_flush_open"] > 0
+
+
+def test_nothing_of_a_transaction_that_aborts_itself_survives_a_crash(program):
+    result = _crash(program, ["abort", "60", "4"], ["prefix", "60"], [], 400)
+    assert result.marks["premature_flush_open"] > 0
 
 
 def test_crashes_find_transactions_whose_thread_has_no_core():
