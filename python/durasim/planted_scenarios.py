@@ -108,6 +108,8 @@ _HERCULES = (
     Trap("array-swap", _BIG_SWAP, settings=(*_COLLECTED, *_SMALL), ops=20, points=150),
     Trap("btree", _BIG_BTREE, settings=(*_COLLECTED, *_SMALL), ops=40, points=200),
     Trap("array-swap", _SWAP, settings=(*_FEW, *_SMALL), rehearsals=True),
+    # TxLens that wait for the controller, and entries that stay in the log.
+    Trap("btree", _BIG_BTREE, settings=(*_CONTROLLER, *_SLOW_MIGRATION), threads=2, ops=40, points=300),
     Trap("array-swap", _SWAP, settings=(*_EAGER_GC, *_SMALL), ops=30),
     Trap("btree", _BTREE, settings=(*_EAGER_GC, *_SMALL), ops=40),
     Trap("btree", _BTREE, settings=(*_EAGER_GC, *_CROWDED, *_SLOW), threads=4, ops=40),
