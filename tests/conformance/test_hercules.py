@@ -80,39 +80,24 @@ def test_a_transaction_without_room_ends_the_program_and_leaves_nothing(run):
     assert after.result.guest_exit_code == 0, after.text
 
 
-# Two megabytes of persistent memory, of which the log may use 300 thousand bytes: its zone and one chunk more. An eWPQ
-# that has room for all of it.
-SHORT_OF_MEMORY = [
-    "pmem.capacity_mib=2",
-    "design.hercules.abort_threshold_percent=14",
-    "design.hercules.ewpq_entries=4096",
-    "design.hercules.ewpq_extension_factor=1",
-]
-
-
-def test_a_transaction_that_outgrows_the_log_goes_on_in_its_extension(run):
-    """Section 4.4, log extension: all of a transaction with more lines than the log has entries, or nothing of it."""
-    settings = [*SHORT_OF_MEMORY, "design.hercules.abort_threshold_percent=80"]
-    done = run("long", 3000, settings=settings)
-    assert done.result.guest_exit_code == 0, done.text
-    assert (done.tx.committed, done.tx.aborted) == (2, 0)
-    assert done.counter("log_chunks") > 1
-    assert done.counter("indirect_flushes") > 256
-    again = run("prefix", 3000, settings=settings)
-    assert again.result.guest_exit_code == 0, again.text
-    assert again.number("lines") == 3000
-
-
-def test_a_transaction_that_takes_too_much_memory_ends_the_program_and_leaves_nothing(run):
-    """Section 4.2: beyond a share of persistent memory "Hercules aborts the transaction and terminates the program"."""
-    done = run("long", 3000, settings=SHORT_OF_MEMORY)
+def test_a_log_above_its_share_of_memory_ends_the_program_and_leaves_nothing(run, program, tmp_path):
+    """Sections 4.2 and 4.4: the log grows on demand, up to a share of persistent memory (80 % unless set)."""
+    lines = 3000
+    room = ["design.hercules.ewpq_extension_factor=1000", "design.hercules.log_zone_bytes=131072",
+            "design.hercules.log_extension_bytes=524288", "design.hercules.log_extension_chunk_entries=64",
+            "pmem.capacity_mib=2"]  # fmt: skip
+    small = [*room, "design.hercules.abort_threshold_percent=10"]
+    done = run("long", lines, settings=small)
     assert done.result.guest_exit_code == RUNTIME_ERROR
-    assert "no persistent memory left to keep a transaction in" in done.text
-    # What was committed before stays.
+    assert "no persistent memory left" in done.text
     assert (done.tx.committed, done.tx.aborted) == (1, 1)
-    assert done.counter("log_chunks") == 1
-    after = run("nothing", 3000, settings=SHORT_OF_MEMORY)
+    assert done.counter("log_chunks") > 0
+    after = run("nothing", lines, settings=small)
     assert after.result.guest_exit_code == 0, after.text
+    whole = Run(program, tmp_path / "another", ["long", lines], room)
+    assert whole.result.guest_exit_code == 0, whole.text
+    assert whole.counter("log_chunks") > done.counter("log_chunks")
+    assert whole.counter("indirect_flushes") > 0
 
 
 @pytest.mark.parametrize("interleave_bytes", [64, 4096])
@@ -196,12 +181,10 @@ def test_crashes_fall_into_every_situation():
     marks = Counter()
     store = ["design.hercules.tx_len_store=controller"]
     collected = ["design.hercules.log_gc_trigger_entries=8", "design.hercules.log_gc_chunk_entries=4"]
-    extended = [
-        "cores=1", "llc.size_bytes=512", "l2.size_bytes=256", "l1d.size_bytes=256",
-        "design.hercules.tx_id_bits=4", "design.hercules.migration_period_instructions=1000000",
-        "design.hercules.log_zone_bytes=6500",
-    ]  # fmt: skip
-    for threads, settings in ((1, []), (1, store), (4, collected), (1, extended), (6, ["cores=2", *TURNS])):
+    room = {"tx_id_bits": 4, "log_zone_bytes": 8000, "log_extension_bytes": 32768, "log_extension_chunk_entries": 8}
+    small_caches = ["l1d.size_bytes=256", "l2.size_bytes=256", "llc.size_bytes=512"]
+    extended = [*small_caches, *(f"design.hercules.{name}={value}" for name, value in room.items())]
+    for threads, settings in ((1, []), (1, store), (2, extended), (4, collected), (6, ["cores=2", *TURNS])):
         result = ds.crash(
             design="hercules", workload="btree", machine="tiny", ops=40, threads=threads, points=400,
             set=settings, workload_args={"populate": 400},

@@ -367,8 +367,8 @@ impl Durability for State {
         Fill::From { at, search_cycles, tag }
     }
 
-    /// Section 4.2, "transaction abortion": "Hercules also aborts a transaction if a transactional cache line is to be
-    /// fetched from another core, through a comparison against TxID and TxState in the TransTag". The LLC compares too:
+    /// Section 4.2, "transaction abortion": another core wants a transactional line, and TxID and TxState of its TransTag
+    /// say that the transaction is open: it aborts. The LLC compares too:
     /// Listing 3 lets any core take a line from there, which section 4.5.1 forbids.
     fn probe(&mut self, _: &Ctx, request: &Request, _: &mut Actions) -> Probe {
         if self.fault.is(planted::PROBES_GRANTED) {

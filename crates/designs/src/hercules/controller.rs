@@ -1,5 +1,4 @@
-//! Hercules at one controller. "The log zone can be partitioned to be managed by distributed MCs" (section 4.1): each
-//! controller of persistent memory has an eWPQ, a LogHead, a LogTail and a part of the log zone, all of it at its own
+//! Hercules at one controller. Several controllers share the log zone in parts (section 4.1): each controller of persistent memory has an eWPQ, a LogHead, a LogTail and a part of the log zone, all of it at its own
 //! lines, and keeps the log entries of the lines that are its own.
 
 use super::ewpq::{Ewpq, Mapping};

@@ -195,7 +195,7 @@ impl State {
         true
     }
 
-    /// "Only after updating each eWPQ entry will Hercules move LogHead by one."
+    /// LogHead moves by one, no sooner than the eWPQ entry names the new place (section 4.4).
     pub(super) fn move_log_head(&mut self, controller: usize, out: &mut Actions) {
         let part = &mut self.parts[controller];
         if !self.fault.is(planted::GC_KEEPS_LOG_HEAD) {
