@@ -86,6 +86,11 @@ _COLLECTED = _hercules(
     log_gc_trigger_entries=8,
     log_gc_chunk_entries=4,
 )
+# A log of some entries, which is extended by four at a time.
+_SHORT_LOG = (
+    *_SLOW_MIGRATION,
+    *_hercules(log_zone_bytes=6000, log_extension_bytes=4000, log_extension_chunk_entries=4),
+)
 # Writes that stay on their way for long.
 _SLOW = ("pmem.media.write_latency_ns=3000",)
 _CONTROLLER = (*_hercules(tx_len_store="controller", ewpq_entries=4), "pmem.controller.write_queue_entries=1")
@@ -113,6 +118,8 @@ _HERCULES = (
     Trap("array-swap", _SWAP, settings=(*_EAGER_GC, *_SMALL), ops=30),
     Trap("btree", _BTREE, settings=(*_EAGER_GC, *_SMALL), ops=40),
     Trap("btree", _BTREE, settings=(*_EAGER_GC, *_CROWDED, *_SLOW), threads=4, ops=40),
+    Trap("btree", _BTREE, settings=(*_SHORT_LOG, *_SMALL), ops=40),
+    Trap("array-swap", _BIG_SWAP, settings=(*_SHORT_LOG, *_SMALL)),
 )
 
 _TINY_TC = _tc(entries=4, overflow_percent=50)

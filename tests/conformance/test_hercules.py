@@ -100,6 +100,22 @@ def test_a_log_above_its_share_of_memory_ends_the_program_and_leaves_nothing(run
     assert whole.counter("indirect_flushes") > 0
 
 
+@pytest.mark.parametrize("interleave_bytes", [64, 4096])
+@pytest.mark.parametrize("controllers", [2, 4])
+def test_every_controller_has_an_ewpq_and_a_part_of_the_log(controllers, interleave_bytes):
+    """Section 4.1: "the log zone can be partitioned to be managed by distributed MCs"; a commit is one for all."""
+    result = ds.crash(
+        design="hercules", workload="btree", machine="tiny", ops=40, threads=2, points=300,
+        set=[
+            f"pmem.controllers={controllers}", f"pmem.interleave_bytes={interleave_bytes}",
+            "design.hercules.log_gc_trigger_entries=2", "design.hercules.log_gc_chunk_entries=2",
+        ],
+        workload_args={"populate": 400},
+    )  # fmt: skip
+    assert result.failures == ()
+    assert min(result.marks[mark] for mark in ("premature_flush_open", "migration_in_flight", "gc_copying")) > 0
+
+
 def test_few_identifiers_are_enough_for_many_threads(run):
     """Section 4.1: identifiers come round; none is borne twice, and who finds none begins again."""
     # 16 identifiers, 20 threads that are inside transactions nearly always. The log has room for the lines of all.

@@ -97,7 +97,9 @@ impl Ewpq {
 
     fn frames_its_entries(&self, zone: &PartZone) -> bool {
         let window = self.log_tail..self.log_head;
-        self.log_tail <= self.log_head
+        // Numbers of log entries never come round.
+        self.log_head < 1 << 62
+            && self.log_tail <= self.log_head
             && self.log_head - self.log_tail <= zone.log_entries
             && self.mappings().all(|m| m.indirect || window.contains(&m.log))
     }

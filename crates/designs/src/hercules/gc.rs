@@ -64,7 +64,8 @@ impl Gc {
 
     /// Why a state that was read from outside cannot be, if it cannot.
     pub fn contradicts(&self, log_head: u64) -> bool {
-        let moving = |chunk: &Chunk| chunk.moving.is_none_or(|m| m.to == log_head && m.from < log_head);
+        // A chunk in which nothing moves is at its end.
+        let moving = |chunk: &Chunk| chunk.moving.is_some_and(|m| m.to == log_head && m.from < log_head);
         self.chunk.as_ref().is_some_and(|chunk| chunk.end > log_head || !moving(chunk))
     }
 }
@@ -86,7 +87,9 @@ impl State {
         if let Some(token) = part.gc.copying() {
             return Some(token);
         }
-        if part.ewpq.log_entries() + u64::from(self.spec.log_gc_chunk_entries) > part.zone.log_entries {
+        // Entries that are all valid would go round for ever.
+        let invalid = part.ewpq.window().saturating_sub(part.ewpq.log_entries());
+        if invalid < u64::from(self.spec.log_gc_chunk_entries) {
             return None;
         }
         self.collect(controller, part.ewpq.log_head(), out);
