@@ -43,12 +43,18 @@ fn hardware_designs_survive_everything() {
         // The rare situations are not rare here.
         assert!(tally.aborted_by_hardware > 0, "no transaction ever found its structures full");
         let marks: &[&str] = match row.hardware.name {
-            "hercules" => &["premature_flush_open", "extension_populated", "migration_in_flight", "committed_off_chip"],
+            "hercules" => &[
+                "premature_flush_open",
+                "extension_populated",
+                "extension_chained",
+                "migration_in_flight",
+                "committed_off_chip",
+            ],
             "tc" => &["tc_full", "overflow_in_progress", "acknowledgement_in_flight"],
             _ => &[],
         };
         for mark in marks {
-            assert!(findings.marks.get(mark).is_some_and(|&n| n > seeds / 10), "{mark}: {:?}", findings.marks);
+            assert!(findings.marks.get(mark).is_some_and(|&n| n > seeds / 20), "{mark}: {:?}", findings.marks);
         }
     }
 }

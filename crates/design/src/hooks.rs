@@ -283,6 +283,12 @@ pub trait Durability: Send {
         Gate::Done
     }
 
+    /// Lines of a set that may carry live tags at a level, if there is a limit. The machine makes room for a tag that
+    /// would be one too many by asking for a [`victim`](Durability::victim) with that tag.
+    fn tag_limit(&self, level: LevelId) -> Option<u32> {
+        None
+    }
+
     /// Whether a line with a live tag is housed in exactly one level: brought up, it leaves the level below. If not,
     /// it is copied up like any other line, its tag with it.
     fn tags_are_exclusive(&self) -> bool {

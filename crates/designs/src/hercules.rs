@@ -8,7 +8,7 @@
 //! transaction profile is the commit point.
 //!
 //! Where a mechanism is: registers and context switches in `registers.rs`, what there is once for each controller in
-//! `controller.rs`, eWPQ and extension area in `ewpq.rs`, migration of committed log entries in `migration.rs`, garbage
+//! `controller.rs`, eWPQ and extension area in `ewpq.rs`, its growth in `extension_chain.rs`, migration of committed log entries in `migration.rs`, garbage
 //! collection of the log in `gc.rs`, its extension in `log_extension.rs`, who aborts when cores ask for each other's lines in `conflict.rs`, the log zone in `zone.rs` and `record.rs`, the flush
 //! at a power failure in `crash_flush.rs`, section 4.3 in `recovery.rs` and `read_mappings.rs`, parameters in `spec.rs`,
 //! Table 6 and section 5.4 in `cost.rs`.
@@ -19,6 +19,7 @@ mod cost;
 mod crash_flush;
 mod ewpq;
 mod ewpq_index;
+mod extension_chain;
 mod gc;
 mod log_extension;
 mod migration;
@@ -34,6 +35,8 @@ mod state;
 mod tests;
 #[cfg(test)]
 mod tests_caches;
+#[cfg(test)]
+mod tests_chain;
 #[cfg(test)]
 mod tests_log;
 mod zone;
@@ -78,6 +81,7 @@ impl Design for Hercules {
         "premature_flush_open",
         "ewpq_full",
         "extension_populated",
+        "extension_chained",
         "migration_in_flight",
         "entry_reloaded_while_migrating",
         "committed_off_chip",
@@ -103,6 +107,9 @@ impl Design for Hercules {
         if spec.log_extension_bytes > 0 {
             // Before the log zone, which lies at the end with and without it.
             regions.insert(0, RegionRequest { name: "log_extension", size_bytes: spec.log_extension_bytes });
+        }
+        if spec.extension_chain_bytes > 0 {
+            regions.insert(0, RegionRequest { name: "extension_chain", size_bytes: spec.extension_chain_bytes });
         }
         regions
     }
@@ -243,7 +250,8 @@ impl Durability for State {
         }
     }
 
-    /// Listing 4: L1 plain LRU; L2 and LLC keep transactional lines until the TransTags of the set are used up.
+    /// Listing 4: L1 plain LRU; L2 and LLC keep transactional lines until the TransTags of the set are used up. Where the
+    /// L1D has fewer TransTags than lines, the oldest transactional line gives up its own there too.
     fn victim(
         &mut self,
         level: LevelId,
@@ -252,7 +260,8 @@ impl Durability for State {
         tags: &[LineTag],
         ranks: &[u32],
     ) -> Option<usize> {
-        if level == LevelId::L1d {
+        let limit = self.limits[level as usize];
+        if level == LevelId::L1d && limit as usize >= tags.len() {
             return None;
         }
         let oldest = |tagged: bool| {
@@ -260,8 +269,11 @@ impl Durability for State {
             ways.min_by_key(|&w| ranks[w])
         };
         let used = tags.iter().filter(|t| t.is_some()).count() as u32;
-        if incoming.is_some() && used >= self.limits[level as usize] {
+        if incoming.is_some() && used >= limit {
             return oldest(true);
+        }
+        if level == LevelId::L1d {
+            return None;
         }
         if full { oldest(false).or_else(|| oldest(true)) } else { None }
     }
@@ -302,7 +314,14 @@ impl Durability for State {
         }
         if part.ewpq.is_full(&self.spec) {
             if !part.ewpq.spill(&part.zone, self.fault, out) {
-                return self.no_place_in_the_log(controller, tx, AbortCause::Capacity, out);
+                if let Some(token) = self.hurry_migration(controller, out) {
+                    return Evict::After(Wait::Acked(token));
+                }
+                if let Err(why) = self.chain_block(controller, out) {
+                    return self.no_place_in_the_log(controller, tx, why, out);
+                }
+                let part = &mut self.parts[controller];
+                assert!(part.ewpq.spill(&part.zone, self.fault, out), "the new block has free slots");
             }
             self.counters.spills += 1;
         }
@@ -330,9 +349,9 @@ impl Durability for State {
     /// Listing 3, "all cache miss, load data from pmem". The versions of other transactions in the log are as forbidden
     /// as those in the caches.
     fn fill(&mut self, _: &Ctx, line: LineAddr, tx: Option<TxId>, out: &mut Actions) -> Fill {
-        let ewpq = &self.part(line).ewpq;
-        let (search_cycles, extended) = ewpq.search_cycles(&self.spec);
-        let Some((found, in_ewpq)) = ewpq.find(line, self.fault) else {
+        let part = self.part(line);
+        let (search_cycles, extended) = part.ewpq.search_cycles(&self.spec);
+        let Some((found, in_ewpq)) = part.ewpq.find(line, &part.zone, self.fault) else {
             return Fill::Home { search_cycles, serial: extended };
         };
         // Section 4.2: "an access from an ongoing transaction may happen to an eWPQ entry with mismatched TxID and '1'
@@ -438,6 +457,11 @@ impl Durability for State {
         if !self.collected(self.controller_of(addr.line()), token, out) {
             self.migrated(token, addr, out);
         }
+    }
+
+    /// Section 4.1: a part of the lines of a set have TransTags.
+    fn tag_limit(&self, level: LevelId) -> Option<u32> {
+        Some(self.limits[level as usize])
     }
 
     /// Section 4.5.1: exclusive housing of a TransTag with its line.

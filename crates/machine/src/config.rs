@@ -34,6 +34,9 @@ pub enum Inclusion {
     Inclusive,
     /// Levels above keep their copies.
     NonInclusive,
+    /// A line is in one level only: refused, as no such hierarchy is built (LIMITS.md), by designs that could not work in
+    /// it with their reason.
+    Exclusive,
 }
 
 impl From<Inclusion> for durasim_design::Inclusion {
@@ -41,6 +44,7 @@ impl From<Inclusion> for durasim_design::Inclusion {
         match inclusion {
             Inclusion::Inclusive => durasim_design::Inclusion::Inclusive,
             Inclusion::NonInclusive => durasim_design::Inclusion::NonInclusive,
+            Inclusion::Exclusive => durasim_design::Inclusion::Exclusive,
         }
     }
 }

@@ -129,9 +129,11 @@ fn hercules(rng: &mut Rng, sets: &mut Vec<String>) {
     };
     maybe(rng, "tx_len_store", &["\"controller\""]);
     maybe(rng, "ewpq_entries", &["1", "2", "3"]);
-    maybe(rng, "ewpq_extension_factor", &["1", "2", "5"]);
+    maybe(rng, "ewpq_extension_factor", &["1", "1", "1", "2", "5"]);
+    maybe(rng, "extension_block_entries", &["1", "3", "20"]);
     maybe(rng, "migration_period_instructions", &["1", "20", "200"]);
     maybe(rng, "l1d_missing_way_period", &["0", "1", "2"]);
+    maybe(rng, "trans_tag_percent_l1d", &["1", "25", "50", "75"]);
     maybe(rng, "trans_tag_percent_l2", &["50", "100"]);
     maybe(rng, "trans_tag_percent_llc", &["25", "50", "100"]);
     maybe(rng, "log_gc_trigger_entries", &["1", "2", "5", "12"]);

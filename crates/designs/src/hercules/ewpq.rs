@@ -2,6 +2,7 @@
 //! where the log keeps the lines that were flushed prematurely.
 
 use super::ewpq_index::{Index, Place};
+use super::extension_chain::Occupancy;
 use super::planted;
 use super::spec::HerculesSpec;
 use super::zone::PartZone;
@@ -45,7 +46,7 @@ impl Mapping {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Ewpq {
     entries: Vec<Mapping>,
-    /// The extension area by slot; its contents are in persistent memory, this is what a search of it finds.
+    /// The extension area and its chained blocks by slot; its contents are in persistent memory, this is what a search of it finds.
     extension: Vec<Option<Mapping>>,
     /// Slots of the extension area in use.
     extended: usize,
@@ -56,6 +57,9 @@ pub(super) struct Ewpq {
     used: u64,
     #[serde(skip)]
     index: Index,
+    /// Follows from the entries, too.
+    #[serde(skip)]
+    occupancy: Occupancy,
 }
 
 impl Ewpq {
@@ -68,16 +72,20 @@ impl Ewpq {
             log_tail: 0,
             used: 0,
             index: Index::default(),
+            occupancy: Occupancy::default(),
         }
     }
 
     /// What was read from outside gets its index; `may_migrate` tells whose entries the migration may take.
-    pub fn reindex(&mut self, may_migrate: impl Fn(TxId) -> bool) {
-        self.index = Index::default();
+    pub fn reindex(&mut self, zone: &PartZone, may_migrate: impl Fn(TxId) -> bool) {
+        (self.index, self.occupancy) = (Index::default(), Occupancy::default());
         let queue = self.entries.iter().enumerate().map(|(n, m)| (Place::Queue(n), m));
         let extension = self.extension.iter().enumerate().filter_map(|(n, m)| Some((Place::Extension(n), m.as_ref()?)));
         for (place, mapping) in queue.chain(extension) {
             self.index.link(place, mapping, may_migrate(mapping.tx));
+            if let Place::Extension(slot) = place {
+                self.occupancy.add(slot, zone);
+            }
         }
     }
 
@@ -86,13 +94,19 @@ impl Ewpq {
         let in_use = self.extension.iter().flatten().count();
         if self.entries.len() > spec.ewpq_entries as usize {
             Some("more eWPQ entries than there are")
-        } else if self.extension.len() as u64 != zone.extension_entries {
+        } else if !self.has_whole_blocks(zone) {
             Some("an extension area of another size")
         } else if self.extended != in_use || !self.frames_its_entries(zone) {
             Some("an eWPQ that contradicts itself")
         } else {
             None
         }
+    }
+
+    fn has_whole_blocks(&self, zone: &PartZone) -> bool {
+        let chained = (self.extension.len() as u64).checked_sub(zone.extension_entries);
+        chained
+            .is_some_and(|slots| slots.is_multiple_of(zone.block_entries) && slots / zone.block_entries <= zone.blocks)
     }
 
     fn frames_its_entries(&self, zone: &PartZone) -> bool {
@@ -121,6 +135,21 @@ impl Ewpq {
     /// Entries in the extension area.
     pub fn extended(&self) -> usize {
         self.extended
+    }
+
+    /// Blocks that are chained to the extension area.
+    pub fn chained_blocks(&self, zone: &PartZone) -> u64 {
+        (self.extension.len() as u64 - zone.extension_entries) / zone.block_entries
+    }
+
+    /// Whether those hold entries.
+    pub fn is_chain_in_use(&self, zone: &PartZone) -> bool {
+        self.extension[zone.extension_entries as usize..].iter().any(Option::is_some)
+    }
+
+    /// A further block is chained to the extension area.
+    pub fn add_block(&mut self, zone: &PartZone) {
+        self.extension.resize(self.extension.len() + zone.block_entries as usize, None);
     }
 
     pub fn log_head(&self) -> u64 {
@@ -251,7 +280,8 @@ impl Ewpq {
         (self.entries.swap_remove(n), may_migrate)
     }
 
-    /// Evicts the least recently used entry to the extension area (section 4.2). False if that is full.
+    /// Evicts the least recently used entry to the extension area (section 4.2). False if that is full, or if all entries
+    /// are on their way home.
     pub fn spill(&mut self, zone: &PartZone, fault: Fault, out: &mut Actions) -> bool {
         let slot = self.index.free_slot();
         if slot >= self.extension.len() {
@@ -268,17 +298,19 @@ impl Ewpq {
             return true;
         }
         self.index.link(Place::Extension(slot), &mapping, may_migrate);
+        self.occupancy.add(slot, zone);
         self.extension[slot] = Some(mapping);
         self.extended += 1;
         true
     }
 
     /// The entry of a line, and whether it is in the eWPQ itself.
-    pub fn find(&self, home: LineAddr, fault: Fault) -> Option<(Mapping, bool)> {
+    pub fn find(&self, home: LineAddr, zone: &PartZone, fault: Fault) -> Option<(Mapping, bool)> {
         let place = self.index.of_home(home)?;
         let (mapping, in_ewpq) = (*self.at(place), matches!(place, Place::Queue(_)));
         let overlooked = fault.is(planted::FILL_IGNORES_LOG)
             || fault.is(planted::EXTENSION_NOT_SEARCHED) && !in_ewpq
+            || fault.is(planted::CHAIN_NOT_SEARCHED) && place >= Place::Extension(zone.extension_entries as usize)
             || fault.is(planted::MIGRATION_FREES_EARLY) && mapping.migration.is_some();
         (!overlooked).then_some((mapping, in_ewpq))
     }
@@ -292,6 +324,7 @@ impl Ewpq {
         };
         let mapping = *self.at(place);
         self.index.unlink(place, &mapping);
+        self.occupancy.remove(slot, zone);
         self.extended -= 1;
         out.append(zone.extension_slot(slot as u64), &[0; 8], Cause::Metadata, None);
         self.extension[slot].take()
@@ -340,8 +373,7 @@ impl Ewpq {
         if self.extended == 0 {
             return (spec.ewpq_search_cycles, false);
         }
-        let lines = (self.extended as u64).div_ceil(8);
-        let extension = spec.extension_search_first_cycles + (lines - 1) * spec.extension_search_line_cycles;
-        (spec.ewpq_search_cycles + extension, true)
+        let (first_cycles, line_cycles) = (spec.extension_search_first_cycles, spec.extension_search_line_cycles);
+        (spec.ewpq_search_cycles + self.occupancy.search_cycles(first_cycles, line_cycles), true)
     }
 }

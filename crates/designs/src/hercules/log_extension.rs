@@ -96,11 +96,12 @@ impl State {
     /// Bytes of persistent memory that the design uses: the log zone and what was handed out beside it.
     fn used_bytes(&self) -> u64 {
         let chunks: u64 = self.parts.iter().map(|part| part.extension.chunks * part.zone.chunk_bytes).sum();
-        self.spec.log_zone_bytes + chunks
+        let blocks = self.parts.iter().map(|part| part.ewpq.chained_blocks(&part.zone) * part.zone.block_bytes);
+        self.spec.log_zone_bytes + chunks + blocks.sum::<u64>()
     }
 
     /// Whether so many bytes more would be too many.
-    fn exceeds_threshold(&self, bytes: u64) -> bool {
+    pub(super) fn exceeds_threshold(&self, bytes: u64) -> bool {
         let used = u128::from(self.used_bytes() + bytes);
         used * 100 > u128::from(self.pmem_bytes) * u128::from(self.spec.abort_threshold_percent)
     }

@@ -11,6 +11,7 @@ use std::hash::Hasher;
 pub(super) struct Counters {
     pub premature_flushes: u64,
     pub spills: u64,
+    pub chained_blocks: u64,
     pub ewpq_hits: u64,
     pub extension_hits: u64,
     pub migrations: u64,
@@ -46,6 +47,9 @@ impl State {
         }
         if self.parts.iter().any(|part| part.ewpq.extended() > 0) {
             mark("extension_populated");
+        }
+        if self.parts.iter().any(|part| part.ewpq.is_chain_in_use(&part.zone)) {
+            mark("extension_chained");
         }
         if self.parts.iter().any(|part| part.migration.in_flight > 0) {
             mark("migration_in_flight");
@@ -84,6 +88,7 @@ impl State {
             hasher.write_u64(part.ewpq.log_head());
             hasher.write_u64(part.ewpq.log_tail());
             hasher.write_u64(part.extension.chunks());
+            hasher.write_u64(part.ewpq.chained_blocks(&part.zone));
         }
     }
 }
@@ -95,6 +100,7 @@ impl Counters {
         let mut count = |name: &str, value, text| stats.count(format!("hercules.{name}"), value, text);
         count("premature_flushes", c.premature_flushes, "Lines of open transactions that left the LLC for the log");
         count("ewpq_spills", c.spills, "eWPQ entries evicted to the extension area");
+        count("ewpq_chained_blocks", c.chained_blocks, "Blocks that were chained to the extension area");
         count("ewpq_hits", c.ewpq_hits, "Misses answered through the eWPQ");
         count("extension_hits", c.extension_hits, "Misses answered through the extension area");
         count("migrations", c.migrations, "Log entries carried home in the background");

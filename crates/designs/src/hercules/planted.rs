@@ -36,6 +36,8 @@ durasim_design::planted! {
     SPILL_NOT_WRITTEN = "spill-not-written", "An entry that the eWPQ evicts is not written to the extension area";
     SPILL_LOSES_ENTRY = "spill-loses-entry", "An entry that the eWPQ evicts is forgotten";
     EXTENSION_NOT_SEARCHED = "extension-not-searched", "Misses search the eWPQ but not its extension area";
+    CHAIN_POINTER_NOT_WRITTEN = "chain-pointer-not-written", "No pointer leads to a further block of the extension area";
+    CHAIN_NOT_SEARCHED = "chain-not-searched", "Misses search the extension area but not the blocks that are chained to it";
     MIGRATES_UNCOMMITTED = "migrates-uncommitted", "Entries of open transactions are migrated too";
     MIGRATION_FREES_EARLY = "migration-frees-early", "An entry is free as soon as its migration starts, not when it is home";
     // Garbage collection of the log.
@@ -57,6 +59,7 @@ durasim_design::planted! {
     // Recovery.
     RECOVERY_DROPS_LOG_ENTRY = "recovery-drops-log-entry", "Recovery overlooks the last log entry";
     RECOVERY_SKIPS_EXTENSION = "recovery-skips-extension", "Recovery does not read the extension area";
+    RECOVERY_SKIPS_CHAIN = "recovery-skips-chain", "Recovery reads the extension area but not the blocks that are chained to it";
     RECOVERY_SKIPS_EMERGENCY = "recovery-skips-emergency", "Recovery does not read the emergency area";
     RECOVERY_REPLAYS_UNCOMMITTED = "recovery-replays-uncommitted", "Recovery carries transactions through whose TxLen is zero";
     RECOVERY_MARKS_FIRST = "recovery-marks-first", "Recovery marks the zone as recovered before it is";

@@ -5,6 +5,9 @@ use super::zone::PartZone;
 use durasim_design::{CrashImage, Fault};
 use durasim_types::PhysAddr;
 
+/// A register or a count that was saved cannot be.
+pub(super) const TOO_MANY: &str = "it speaks of more entries than it has room for";
+
 /// A mapping that a power failure left.
 pub(super) struct SavedMapping {
     pub hardware_id: u64,
@@ -22,6 +25,8 @@ pub(super) struct Mappings {
     window: (u64, u64),
     /// Slots of the extension area in use, which recovery clears at its end.
     pub extension_slots: Vec<PhysAddr>,
+    /// Blocks that are chained to it.
+    pub chained_blocks: u64,
 }
 
 impl Mappings {
@@ -50,25 +55,30 @@ impl SavedMapping {
     }
 }
 
-/// Reads the mappings of a controller: those of the eWPQ first. `None` if what was saved contradicts itself.
-pub(super) fn read_mappings(part: &PartZone, image: &CrashImage, fault: Fault) -> Option<Mappings> {
+/// Reads the mappings of a controller: those of the eWPQ first. What contradicts itself is a loss.
+pub(super) fn read_mappings(part: &PartZone, image: &CrashImage, fault: Fault) -> Result<Mappings, &'static str> {
     let saved = image.read_u64(part.ewpq_saved());
     let (tail, head) = (image.read_u64(part.log_tail()), image.read_u64(part.log_head()));
     if saved > part.ewpq_entries || tail > head || head - tail > part.log_entries {
-        return None;
+        return Err(TOO_MANY);
     }
+    let Some(chained_blocks) = part.saved_chain(image) else {
+        return Err("the chain of its eWPQ extension leads nowhere");
+    };
     let mapping = |at: PhysAddr| {
         let (hardware_id, log, indirect) = part.mapping_of(image.read_u64(at))?;
         Some(SavedMapping { hardware_id, log, indirect })
     };
-    let mut mappings = Mappings { window: (tail, head), ..Mappings::default() };
+    let mut mappings = Mappings { window: (tail, head), chained_blocks, ..Mappings::default() };
     mappings.all.extend((0..saved).filter_map(|slot| mapping(part.ewpq_slot(slot))));
-    for slot in (0..part.extension_entries).filter(|_| !fault.is(planted::RECOVERY_SKIPS_EXTENSION)) {
+    let read_blocks = if fault.is(planted::RECOVERY_SKIPS_CHAIN) { 0 } else { chained_blocks };
+    let slots = part.extension_entries + read_blocks * part.block_entries;
+    for slot in (0..slots).filter(|_| !fault.is(planted::RECOVERY_SKIPS_EXTENSION)) {
         let at = part.extension_slot(slot);
         if let Some(found) = mapping(at) {
             mappings.all.push(found);
             mappings.extension_slots.push(at);
         }
     }
-    Some(mappings)
+    Ok(mappings)
 }

@@ -5,7 +5,7 @@
 //! extension area, then the zone is marked recovered. Cut anywhere and run again, it comes to the same end.
 
 use super::planted;
-use super::read_mappings::{Mappings, read_mappings};
+use super::read_mappings::{Mappings, TOO_MANY, read_mappings};
 use super::record::{emergency_owner, is_entry_of};
 use super::zone::{FLUSHED, LogZone, RECOVERED};
 use durasim_design::{CrashImage, Cut, Geometry, RecoveryReport};
@@ -33,10 +33,15 @@ pub(super) fn recover(zone: &LogZone, geometry: &Geometry, image: &mut CrashImag
     }
     let emergency_saved = image.read_u64(zone.emergency_saved());
     let read = |part| read_mappings(part, image, fault);
-    let mappings = zone.parts.iter().map(read).collect::<Option<Vec<Mappings>>>();
-    let Some(mut mappings) = mappings.filter(|_| emergency_saved <= zone.emergency_entries) else {
-        report.losses.push("the log zone is damaged: it speaks of more entries than it has room for".into());
-        return Ok(report);
+    let mappings = zone.parts.iter().map(read).collect::<Result<Vec<Mappings>, _>>();
+    let mappings =
+        mappings.and_then(|all| if emergency_saved <= zone.emergency_entries { Ok(all) } else { Err(TOO_MANY) });
+    let mut mappings = match mappings {
+        Ok(mappings) => mappings,
+        Err(why) => {
+            report.losses.push(format!("the log zone is damaged: {why}"));
+            return Ok(report);
+        }
     };
     if fault.is(planted::RECOVERY_DROPS_LOG_ENTRY)
         && let Some(last) = mappings.iter_mut().rfind(|part| !part.all.is_empty())
@@ -102,6 +107,12 @@ pub(super) fn recover(zone: &LogZone, geometry: &Geometry, image: &mut CrashImag
     }
     for slot in mappings.iter().flat_map(|part| &part.extension_slots) {
         image.write_u64(*slot, 0)?;
+    }
+    for (part, mappings) in zone.parts.iter().zip(&mappings) {
+        // From the last one on: cut short, what is left is a chain.
+        for block in (0..mappings.chained_blocks).rev() {
+            image.write_u64(part.block_pointer(block), 0)?;
+        }
     }
     image.write_u64(zone.flag(), RECOVERED)?;
     report.replayed = (committed.len() - lost.len()) as u64;

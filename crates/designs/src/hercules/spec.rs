@@ -66,10 +66,15 @@ pub struct HerculesSpec {
     pub ewpq_entries: u32,
     /// Size of the eWPQ extension area in multiples of the eWPQ (section 4.2: 10).
     pub ewpq_extension_factor: u32,
+    /// Persistent memory for further blocks of the extension area, in bytes; 0 for none (not in the paper; DEVIATIONS.md,
+    /// hercules-extension-chain).
+    pub extension_chain_bytes: u64,
+    /// Entries of such a block (likewise).
+    pub extension_block_entries: u32,
     /// Cycles of an eWPQ search (section 5: 10).
     pub ewpq_search_cycles: Cycle,
-    /// Cycles to the first line of a search of the extension area (not in the paper; DEVIATIONS.md,
-    /// hercules-extension-search).
+    /// Cycles to the first line of a search of the extension area, and of each block that is chained to it (not in the
+    /// paper; DEVIATIONS.md, hercules-extension-search).
     pub extension_search_first_cycles: Cycle,
     /// Cycles for each further line of such a search (likewise).
     pub extension_search_line_cycles: Cycle,
@@ -112,6 +117,8 @@ impl Default for HerculesSpec {
             conflict_loser: ConflictLoser::Owner,
             ewpq_entries: 512,
             ewpq_extension_factor: 10,
+            extension_chain_bytes: 64 << 20,
+            extension_block_entries: 4096,
             ewpq_search_cycles: 10,
             extension_search_first_cycles: 450,
             extension_search_line_cycles: 15,
@@ -148,7 +155,7 @@ impl HerculesSpec {
                 Err(SpecError::new(field, format!("{value} is not between {low} and {high}")))
             }
         };
-        range("trans_tag_percent_l1d", self.trans_tag_percent_l1d.into(), 100, 100)?;
+        range("trans_tag_percent_l1d", self.trans_tag_percent_l1d.into(), 1, 100)?;
         range("trans_tag_percent_l2", self.trans_tag_percent_l2.into(), 1, 100)?;
         range("trans_tag_percent_llc", self.trans_tag_percent_llc.into(), 1, 100)?;
         range("tx_id_bits", self.tx_id_bits.into(), 4, 32)?;
@@ -156,6 +163,8 @@ impl HerculesSpec {
         range("state_reset_cycles", self.state_reset_cycles, 0, 1_000_000)?;
         range("ewpq_entries", self.ewpq_entries.into(), 1, 1 << 20)?;
         range("ewpq_extension_factor", self.ewpq_extension_factor.into(), 1, 1000)?;
+        range("extension_chain_bytes", self.extension_chain_bytes, 0, 1 << 40)?;
+        range("extension_block_entries", self.extension_block_entries.into(), 1, 1 << 20)?;
         range("ewpq_search_cycles", self.ewpq_search_cycles, 0, 1_000_000)?;
         range("extension_search_first_cycles", self.extension_search_first_cycles, 0, 1_000_000)?;
         range("extension_search_line_cycles", self.extension_search_line_cycles, 0, 1_000_000)?;

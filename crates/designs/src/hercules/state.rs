@@ -7,7 +7,8 @@ use super::registers::{Phase, Registers};
 use super::spec::{HerculesSpec, TxLenStore};
 use super::zone::LogZone;
 use durasim_design::{
-    AbortCause, Action, Actions, Evict, Fault, Geometry, Interleave, LevelId, Payload, SpecError, Token, Wait, snapshot,
+    AbortCause, Action, Actions, Evict, Fault, Geometry, Inclusion, Interleave, LevelId, Payload, SpecError, Token,
+    Wait, snapshot,
 };
 use durasim_types::{Cause, Cycle, EventKind, LineAddr, TxId};
 
@@ -36,6 +37,12 @@ type Contents<R, P, C> = (R, P, u64, bool, C);
 impl State {
     pub fn new(spec: &HerculesSpec, geometry: &Geometry) -> Result<Self, SpecError> {
         spec.check()?;
+        if geometry.inclusion == Inclusion::Exclusive {
+            // Section 4.5.1: "except for exclusive cache".
+            let problem = "interconnect.inclusion is exclusive, but the older version of a line that a transaction writes has \
+                           to stay below the new one (section 4.5.1), in an inclusive or non-inclusive hierarchy";
+            return Err(SpecError::new("", problem));
+        }
         let zone = LogZone::new(spec, geometry)?;
         Ok(State {
             cores: geometry.cores,
@@ -72,7 +79,7 @@ impl State {
             if extension.contradicts(zone, ewpq.mappings().filter(|m| m.indirect).map(|m| m.log)) {
                 return Err(snapshot::refuse("a log extension that contradicts the eWPQ"));
             }
-            ewpq.reindex(|tx| !registers.is_open(tx) || fresh.fault.is(planted::MIGRATES_UNCOMMITTED));
+            ewpq.reindex(zone, |tx| !registers.is_open(tx) || fresh.fault.is(planted::MIGRATES_UNCOMMITTED));
             parts.push(Part { zone: zone.clone(), ewpq, migration, gc, extension });
         }
         Ok(State { registers, parts, tokens, running, counters, ..fresh })

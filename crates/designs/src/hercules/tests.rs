@@ -212,7 +212,7 @@ fn nobody_aborts_a_transaction_that_may_have_committed() {
 
 #[test]
 fn a_committing_transaction_is_not_aborted_for_want_of_room() {
-    let mut bench = bench(HerculesSpec { tx_len_store: TxLenStore::Controller, ..small() });
+    let mut bench = bench(HerculesSpec { tx_len_store: TxLenStore::Controller, extension_chain_bytes: 0, ..small() });
     let tag = writer(&mut bench, 0, 1, 0);
     for number in 1..5 {
         writer_line(&mut bench, 0, 1, number);

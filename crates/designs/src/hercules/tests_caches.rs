@@ -45,6 +45,23 @@ fn the_l1d_replaces_the_least_recently_used_line() {
     }
 }
 
+/// Section 4.1 has shares at all levels. An L1D with fewer TransTags than lines is still plain LRU but for the line that
+/// gives up its TransTag; of a line that brings none nothing is known.
+#[test]
+fn a_share_of_the_l1d_makes_the_oldest_tagged_line_leave() {
+    for (percent, tagged_max) in [(1, 1), (25, 1), (50, 2), (75, 3), (100, 4)] {
+        let mut bench = bench_of(HerculesSpec { trans_tag_percent_l1d: percent, ..HerculesSpec::default() });
+        assert_eq!(bench.design.tag_limit(LevelId::L1d), Some(tagged_max));
+        for tagged in 0..=4 {
+            // The oldest lines are those without tags, the oldest tagged one is in the way before them.
+            let set = [3, 2, 1, 0].map(|rank| (if rank >= 4 - tagged { ONE } else { NONE }, rank));
+            let expected = (percent < 100 && tagged >= tagged_max).then(|| tagged as usize - 1);
+            assert_eq!(victim(&mut bench, LevelId::L1d, TWO, set), expected, "{percent} %, {tagged} tagged");
+            assert_eq!(victim(&mut bench, LevelId::L1d, NONE, set), None, "{percent} %, {tagged} tagged, plain");
+        }
+    }
+}
+
 /// Listing 4: as long as TransTags are left, the oldest line without one goes, be older ones of transactions there or not.
 #[test]
 fn transactional_lines_stay_until_the_ratio_is_reached() {

@@ -110,36 +110,57 @@ pub(super) struct PartZone {
     pub chunks: u64,
     /// Where they lie.
     extension_chunks: Option<Stripe>,
+    /// Slots of a further block of the eWPQ extension.
+    pub block_entries: u64,
+    pub block_bytes: u64,
+    /// Blocks that there is room for.
+    pub blocks: u64,
+    /// Where they lie.
+    chained_blocks: Option<Stripe>,
 }
 
-/// The chunks of the log extension.
-struct Chunks {
-    entries: u64,
+/// Pieces of the same size in a region that grows by them: chunks of the log extension, blocks of the eWPQ extension.
+struct Pieces {
     bytes: u64,
     /// At each controller.
     number: u64,
     stripes: Vec<Stripe>,
 }
 
-impl Chunks {
-    fn new(spec: &HerculesSpec, geometry: &Geometry) -> Result<Self, SpecError> {
-        let entries = u64::from(spec.log_extension_chunk_entries);
+impl Pieces {
+    /// The pieces of this size that a region has room for; `what` is one of them.
+    fn new(region: &str, region_bytes: u64, bytes: u64, what: &str, geometry: &Geometry) -> Result<Self, SpecError> {
         let controllers = u64::from(geometry.controllers);
         let block_bytes = if controllers == 1 { 64 } else { geometry.interleave_bytes };
-        let bytes = (line_up(entries * 16) + entries * 64).next_multiple_of(block_bytes);
-        if spec.log_extension_bytes == 0 {
-            return Ok(Chunks { entries, bytes, number: 0, stripes: Vec::new() });
+        let bytes = bytes.next_multiple_of(block_bytes);
+        if region_bytes == 0 {
+            return Ok(Pieces { bytes, number: 0, stripes: Vec::new() });
         }
         // The first block may have to be one of another controller.
-        let number = spec.log_extension_bytes.saturating_sub(block_bytes) / (bytes * controllers);
+        let number = region_bytes.saturating_sub(block_bytes) / (bytes * controllers);
         if number == 0 {
             let each = if controllers == 1 { "" } else { " at each controller" };
-            let problem = format!("{} bytes hold no chunk of {entries} log entries{each}", spec.log_extension_bytes);
-            return Err(SpecError::new("log_extension_bytes", problem));
+            let problem = format!("{region_bytes} bytes hold no {what}{each}");
+            return Err(SpecError::new(&format!("{region}_bytes"), problem));
         }
-        let base = geometry.region("log_extension").base;
-        let stripes = Surveyor::new(base, geometry.interleave()).of_each(number * bytes);
-        Ok(Chunks { entries, bytes, number, stripes })
+        let stripes = Surveyor::new(geometry.region(region).base, geometry.interleave()).of_each(number * bytes);
+        Ok(Pieces { bytes, number, stripes })
+    }
+
+    /// The chunks of the log extension.
+    fn log_chunks(spec: &HerculesSpec, geometry: &Geometry) -> Result<Self, SpecError> {
+        let entries = u64::from(spec.log_extension_chunk_entries);
+        let what = format!("chunk of {entries} log entries");
+        let bytes = line_up(entries * 16) + entries * 64;
+        Pieces::new("log_extension", spec.log_extension_bytes, bytes, &what, geometry)
+    }
+
+    /// The blocks of the eWPQ extension: a line with the pointer to the next one, then slots.
+    fn extension_blocks(spec: &HerculesSpec, geometry: &Geometry) -> Result<Self, SpecError> {
+        let entries = u64::from(spec.extension_block_entries);
+        let what = format!("block of {entries} eWPQ entries");
+        let bytes = 64 + line_up(entries * 8);
+        Pieces::new("extension_chain", spec.extension_chain_bytes, bytes, &what, geometry)
     }
 }
 
@@ -155,7 +176,9 @@ impl LogZone {
         let tx_ids = 1u64 << spec.tx_id_bits;
         let ewpq_entries = u64::from(spec.ewpq_entries);
         let extension_entries = ewpq_entries * u64::from(spec.ewpq_extension_factor);
-        let emergency_entries = LevelId::ALL.iter().map(|&level| tags(level)).sum::<u64>();
+        // A line that comes from the log with its TransTag is in the L1D while the one that makes way for it leaves.
+        let coming = if spec.trans_tag_percent_l1d < 100 { u64::from(geometry.cores) } else { 0 };
+        let emergency_entries = LevelId::ALL.iter().map(|&level| tags(level)).sum::<u64>() + coming;
         let base = geometry.region("log_zone").base;
         let mut surveyor = Surveyor::new(base, geometry.interleave());
         let registers = surveyor.of_each(64);
@@ -169,7 +192,8 @@ impl LogZone {
         // Headers and data end in blocks of their own at each controller, and begin with one.
         let rounding_bytes = if controllers == 1 { 64 } else { (2 * controllers + 1) * geometry.interleave_bytes };
         let log_entries = spec.log_zone_bytes.saturating_sub(fixed_bytes + rounding_bytes) / (80 * controllers);
-        let chunks = Chunks::new(spec, geometry)?;
+        let chunks = Pieces::log_chunks(spec, geometry)?;
+        let blocks = Pieces::extension_blocks(spec, geometry)?;
         let index_entries = (chunks.number * 8).div_ceil(64);
         if log_entries < LOG_ENTRIES_MIN + index_entries {
             let each = if controllers == 1 { "" } else { " for each controller" };
@@ -189,10 +213,14 @@ impl LogZone {
             extension: extension[n],
             log_headers: log_headers[n],
             log_data: log_data[n],
-            chunk_entries: chunks.entries,
+            chunk_entries: spec.log_extension_chunk_entries.into(),
             chunk_bytes: chunks.bytes,
             chunks: chunks.number,
             extension_chunks: chunks.stripes.get(n).copied(),
+            block_entries: spec.extension_block_entries.into(),
+            block_bytes: blocks.bytes,
+            blocks: blocks.number,
+            chained_blocks: blocks.stripes.get(n).copied(),
         };
         let parts = (0..usize::from(geometry.controllers)).map(part).collect();
         let registers = registers[0].at(0);
@@ -241,9 +269,24 @@ impl PartZone {
         self.ewpq.at(slot * 8)
     }
 
-    /// A slot of the extension area.
+    /// The pointer to the first further block of the extension area.
+    pub fn chain_start(&self) -> PhysAddr {
+        self.registers.at(40)
+    }
+
+    /// A slot of the extension area, or of the blocks that are chained to it.
     pub fn extension_slot(&self, slot: u64) -> PhysAddr {
-        self.extension.at(slot * 8)
+        let Some(slot) = slot.checked_sub(self.extension_entries) else { return self.extension.at(slot * 8) };
+        let stripe = Stripe { first: self.block(slot / self.block_entries), ..self.extension };
+        stripe.at(64 + slot % self.block_entries * 8)
+    }
+
+    /// A further block of the extension area.
+    ///
+    /// # Panics
+    /// If there are none.
+    pub fn block(&self, block: u64) -> PhysAddr {
+        self.chained_blocks.expect("the extension area has blocks").at(block * self.block_bytes)
     }
 
     /// The data of a log entry.

@@ -209,6 +209,40 @@ impl System {
         }
     }
 
+    /// Lines of the set of `line` that have live tags.
+    pub(super) fn tagged_lines_of_set(&self, level: LevelId, core: CoreId, line: LineAddr) -> u32 {
+        let mut tags = Vec::new();
+        self.array(level, core).set_tags(line, &mut tags);
+        tags.iter().filter(|tag| self.live(**tag).is_some()).count() as u32
+    }
+
+    /// A line is about to be a tagged one of the L1D, or has just become one: if other lines have all tags of its set, one
+    /// of them leaves.
+    pub(super) fn obey_l1d_tag_limit(&mut self, core: CoreId, line: LineAddr, tag: LineTag, at: Cycle) -> Cycle {
+        let Some(limit) = self.tag_limits[LevelId::L1d as usize] else { return at };
+        let array = &self.l1d[core.0 as usize];
+        let own = array.find(line).is_some_and(|slot| self.live(array.tag(slot)).is_some());
+        if self.tagged_lines_of_set(LevelId::L1d, core, line) - u32::from(own) < limit {
+            return at;
+        }
+        self.obey_tag_limit(LevelId::L1d, core, line, tag, at)
+    }
+
+    /// The same for a line that will come up from the level that has it, with the tag that it has there.
+    pub(super) fn make_room_for_tag(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> Cycle {
+        if self.tag_limits[LevelId::L1d as usize].is_none() {
+            return at;
+        }
+        let tag = [LevelId::L2, LevelId::Llc].into_iter().find_map(|level| {
+            let array = self.array(level, core);
+            array.find(line).map(|slot| self.live(array.tag(slot)))
+        });
+        match tag {
+            Some(tag) if tag.is_some() => self.obey_l1d_tag_limit(core, line, tag, at),
+            _ => at,
+        }
+    }
+
     /// A line leaves the LLC: its versions, oldest first, go to memory; with inclusion those above leave too.
     fn leave_llc(&mut self, line: LineAddr, at: Cycle) -> Cycle {
         let mut at = at;

@@ -158,6 +158,7 @@ impl System {
         let up = self.response_cycles;
         let at = at + self.ask_others(core, line, tx, want, at)?;
         let at = self.make_room(LevelId::L1d, core, line, LineTag::NONE, at);
+        let at = self.make_room_for_tag(core, line, at);
 
         let after_l2 = at + self.l2[index].geometry().latency_cycles;
         self.l2[index].stats.accesses += 1;
@@ -217,7 +218,12 @@ impl System {
         let slot = self.l1d[index].insert(version, end);
         self.note_arrival(core, line, want);
         self.carry_out(core, start, out);
-        Ok((slot, end))
+        if !tag.is_some() || self.tag_limits[LevelId::L1d as usize].is_none() {
+            return Ok((slot, end));
+        }
+        // It is in place, so nothing is lost while another one leaves; that may abort the transaction of both.
+        let end = end.max(self.obey_l1d_tag_limit(core, line, tag, start));
+        self.l1d[index].find(line).map(|slot| (slot, end)).ok_or(end)
     }
 
     fn hit_below(&mut self, level: LevelId, core: CoreId, line: LineAddr, slot: Slot, at: Cycle) -> Cycle {

@@ -8,7 +8,7 @@ use durasim_types::{CoreId, LineAddr};
 impl System {
     /// Checks a line: one writer or many readers, a directory that knows them all, clean shared copies that are equal,
     /// no reservation but those that the writer leaves, clean copies that are copies of what lies below them, one house
-    /// for a tag, and no private copy without one below it where levels include each other.
+    /// for a tag, no more tags in a set than its limit, and no private copy without one below it where levels include each other.
     ///
     /// # Errors
     /// What does not hold.
@@ -42,6 +42,7 @@ impl System {
         if self.exclusive_tags {
             self.check_house(line, &private)?;
         }
+        self.check_tag_limits(line)?;
         self.check_persist_buffers(line)?;
         self.check_inclusion(line, &private)
     }
@@ -103,6 +104,23 @@ impl System {
             }
         }
         if tagged > 1 { Err(format!("{line}: {tagged} tagged versions")) } else { Ok(()) }
+    }
+
+    /// The sets of a line never have more live tags than they may.
+    fn check_tag_limits(&self, line: LineAddr) -> Result<(), String> {
+        for level in LevelId::ALL {
+            let Some(limit) = self.tag_limits[level as usize] else { continue };
+            for core in self.cores().filter(|core| level != LevelId::Llc || core.0 == 0) {
+                let tagged = self.tagged_lines_of_set(level, core, line);
+                if tagged > limit {
+                    let name = level.name();
+                    return Err(format!(
+                        "{line}: {tagged} lines of its set in the {name} of {core:?} have tags, not {limit}"
+                    ));
+                }
+            }
+        }
+        Ok(())
     }
 
     fn check_shared(&self, line: LineAddr, private: &[CoreId]) -> Result<(), String> {

@@ -123,6 +123,12 @@ impl Plan {
             geometry.regions.push(durasim_design::PmRegion { name: request.name, base, size_bytes });
             base = base.plus(size_bytes);
         }
+        if geometry.inclusion == durasim_design::Inclusion::Exclusive {
+            // A design that could not work in such a hierarchy says why.
+            (hardware.build)(&spec, &geometry).map_err(refuse)?;
+            let problem = "exclusive caches are not built; choose inclusive or non-inclusive";
+            return Err(ConfigError::new("interconnect.inclusion", problem));
+        }
         Ok(Plan { row: *row, domain, spec, geometry })
     }
 
@@ -205,6 +211,8 @@ pub struct System {
     design: Box<dyn Durability>,
     hooks: Hooks,
     exclusive_tags: bool,
+    /// By level, how many lines of a set may have live tags, if not all may.
+    tag_limits: [Option<u32>; 3],
     /// By level, what an access of a line with a live tag takes more.
     tagged_access_cycles: [Cycle; 3],
     /// Whether a transaction's accesses of lines that it has tagged need not be told to the design.
@@ -304,6 +312,7 @@ impl System {
                 _ => PersistBuffers::default(),
             },
             exclusive_tags: design.tags_are_exclusive(),
+            tag_limits: LevelId::ALL.map(|level| design.tag_limit(level).filter(|limit| *limit < g.level(level).ways)),
             tagged_access_cycles: LevelId::ALL.map(|level| design.tagged_access_cycles(level)),
             own_lines_are_silent: design.own_lines_are_silent(),
             design,

@@ -271,6 +271,7 @@ impl System {
                 let array = &self.l1d[core.0 as usize];
                 let dirty = array.is_dirty(slot);
                 let mut tag = self.live(array.tag(slot));
+                let had_tag = tag.is_some();
                 let mut out = self.actions();
                 let cx = self.cx(core, at);
                 let request = durasim_design::Store {
@@ -304,6 +305,9 @@ impl System {
                 }
                 if tag.is_some() {
                     self.note_tagged(store.tx, line);
+                    if !had_tag {
+                        at = self.obey_l1d_tag_limit(core, line, tag, at);
+                    }
                 }
                 new_tag = Some(tag);
             }

@@ -39,7 +39,7 @@ macro_rules! state {
                     // From the configuration.
                     clock: _, domain: _, geometry: _, inclusive: _, request_cycles: _, response_cycles: _, memory_request_cycles: _,
                     memory_response_cycles: _, hop_cycles: _, snoop_cycles: _,
-                    write_back_buffers: _, hooks: _, exclusive_tags: _,
+                    write_back_buffers: _, hooks: _, exclusive_tags: _, tag_limits: _,
                     tagged_access_cycles: _, own_lines_are_silent: _,
                     // Of use within a step only.
                     spare: _, view_tags: _, view_ranks: _, standing: _,
@@ -168,6 +168,7 @@ impl System {
             coherence_stats: self.coherence_stats,
             hooks: self.hooks,
             exclusive_tags: self.exclusive_tags,
+            tag_limits: self.tag_limits,
             tagged_access_cycles: self.tagged_access_cycles,
             own_lines_are_silent: self.own_lines_are_silent,
             later_count: self.later_count,

@@ -123,7 +123,8 @@ impl Recorder {
     fn spilled(action: &Action) -> Option<u32> {
         let Action::Append { payload, .. } = action else { return None };
         let record = u64::from_le_bytes(payload.bytes().try_into().ok()?);
-        (record != 0).then_some((record & ((1 << 31) - 1)) as u32)
+        // What chains a block to the extension area, or indexes a chunk of the log, is an address.
+        (record >> 63 == 1).then_some((record & ((1 << 31) - 1)) as u32)
     }
 
     /// What any hook may ask for: migrations, and the end of a commit.
@@ -383,6 +384,10 @@ impl Durability for Recorder {
             self.shared.push(Observed::Come { tx });
         }
         gate
+    }
+
+    fn tag_limit(&self, level: LevelId) -> Option<u32> {
+        self.inner.tag_limit(level)
     }
 
     fn tags_are_exclusive(&self) -> bool {

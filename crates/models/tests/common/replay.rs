@@ -47,7 +47,11 @@ pub fn replay(run: &Run, with: impl Fn(Bounds) -> Hercules) -> Result<Tally, Str
         versions_on_chip: usize::MAX,
         tx_ids: 1 << parameter("tx_id_bits"),
         ewpq_entries,
-        extension_entries: ewpq_entries * parameter("ewpq_extension_factor") as usize,
+        // Blocks that are chained to it make the extension area as large as it has to be.
+        extension_entries: match parameter("extension_chain_bytes") {
+            0 => ewpq_entries * parameter("ewpq_extension_factor") as usize,
+            _ => usize::MAX,
+        },
         log_entries: log_entries(&run.observed),
         context_switches: true,
         lives: 1,

@@ -1,0 +1,104 @@
+//! Further blocks of the eWPQ extension area. "Excessive transactional data might occasionally overfill the entire CPU
+//! cache" (section 4.4), and then the extension area, which is "ten times larger than the eWPQ" (section 4.2): a
+//! transaction of 60,000 lines (section 5.2) needs more than both hold.
+//!
+//! An extension area that is full and has nothing on its way home grows by a block, which is chained to what there was: the
+//! saved registers point to the first block, the header of each block to the next. The header of a new block ends the
+//! chain before the pointer to it is written, and that before the first of its slots is used. Slots that are not in use
+//! are zero at all times, in every life: recovery clears those in use, then the pointers from the last one on. So blocks
+//! lie in a region that nothing else uses, and stay in the chain until then [D:hercules-extension-chain].
+
+use super::zone::PartZone;
+use super::{State, planted};
+use durasim_design::{AbortCause, Actions, CrashImage, Fault};
+use durasim_types::{Cause, Cycle, PhysAddr};
+
+/// How many entries lie in the extension area itself and in each block, which is what a search reads.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Occupancy {
+    entries: Vec<u64>,
+    /// Lines of eight slots that hold them.
+    lines: u64,
+    /// Areas that hold any.
+    areas: u64,
+}
+
+impl Occupancy {
+    fn change(&mut self, area: usize, change: impl FnOnce(&mut u64)) {
+        if self.entries.len() <= area {
+            self.entries.resize(area + 1, 0);
+        }
+        let entries = &mut self.entries[area];
+        self.lines -= entries.div_ceil(8);
+        self.areas -= u64::from(*entries > 0);
+        change(entries);
+        self.lines += entries.div_ceil(8);
+        self.areas += u64::from(*entries > 0);
+    }
+
+    /// A slot is in use.
+    pub fn add(&mut self, slot: usize, zone: &PartZone) {
+        self.change(zone.area_of(slot as u64), |entries| *entries += 1);
+    }
+
+    /// A slot is free again.
+    pub fn remove(&mut self, slot: usize, zone: &PartZone) {
+        self.change(zone.area_of(slot as u64), |entries| *entries -= 1);
+    }
+
+    /// Cycles of a search, of which the first line of each area takes longer: it is where the one before points to.
+    pub fn search_cycles(&self, first_cycles: Cycle, line_cycles: Cycle) -> Cycle {
+        self.areas * first_cycles + (self.lines - self.areas) * line_cycles
+    }
+}
+
+impl PartZone {
+    /// The number of the area that a slot lies in: 0 for the extension area itself, then the blocks.
+    fn area_of(&self, slot: u64) -> usize {
+        slot.checked_sub(self.extension_entries).map_or(0, |slot| 1 + slot / self.block_entries) as usize
+    }
+
+    /// The pointer to the block of that number, which the one before it holds.
+    pub fn block_pointer(&self, block: u64) -> PhysAddr {
+        if block == 0 { self.chain_start() } else { self.block(block - 1) }
+    }
+
+    /// The blocks of the chain that a power failure left, `None` if a pointer leads nowhere.
+    pub fn saved_chain(&self, image: &CrashImage) -> Option<u64> {
+        for block in 0..=self.blocks {
+            match image.read_u64(self.block_pointer(block)) {
+                0 => return Some(block),
+                next if block < self.blocks && next == self.block(block).0 => {}
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    /// The chain grows by a block.
+    fn chain(&self, block: u64, fault: Fault, out: &mut Actions) {
+        out.append(self.block(block), &[0; 8], Cause::Metadata, None);
+        if !fault.is(planted::CHAIN_POINTER_NOT_WRITTEN) {
+            out.append(self.block_pointer(block), &self.block(block).0.to_le_bytes(), Cause::Metadata, None);
+        }
+    }
+}
+
+impl State {
+    /// A full eWPQ evicts an entry to its extension area, which grows by a block if it has to; otherwise why it cannot.
+    pub(super) fn chain_block(&mut self, controller: usize, out: &mut Actions) -> Result<(), AbortCause> {
+        let zone = &self.parts[controller].zone;
+        let block = self.parts[controller].ewpq.chained_blocks(zone);
+        if block >= zone.blocks {
+            return Err(AbortCause::Capacity);
+        }
+        if self.exceeds_threshold(zone.block_bytes) {
+            return Err(AbortCause::OutOfMemory);
+        }
+        let part = &mut self.parts[controller];
+        part.zone.chain(block, self.fault, out);
+        part.ewpq.add_block(&part.zone);
+        self.counters.chained_blocks += 1;
+        Ok(())
+    }
+}

@@ -1,0 +1,253 @@
+//! The extension area of the eWPQ grows by chained blocks, hook by hook.
+
+use super::tests::{bench, small, writer, writer_line, zone};
+use super::{Hercules, HerculesSpec, planted};
+use crate::testing::{Bench, word};
+use durasim_design::{AbortCause, Design, Evict, Fault, Fill, LineTag, RecoveryReport, Wait};
+use durasim_types::{Pages, PhysAddr, TxId};
+
+/// Two entries in the eWPQ, two in its extension area, three in each further block.
+fn chained() -> HerculesSpec {
+    HerculesSpec { extension_chain_bytes: 1000, extension_block_entries: 3, ..small() }
+}
+
+const LINES: u64 = 12;
+
+/// Transaction 1 is open with so many lines in the log, line by line.
+fn filled(bench: &mut Bench<Hercules>, lines: u64) {
+    writer(bench, 0, 1, 0);
+    for number in 0..lines {
+        writer_line(bench, 0, 1, number);
+        let verdict = bench.evict(number, LineTag(1), 100 + number);
+        assert!(matches!(verdict, Evict::To { .. }), "{number}: {verdict:?}");
+    }
+}
+
+fn homes(pmem: &Pages, lines: u64) -> Vec<u64> {
+    (0..lines).map(|number| pmem.read_u64(word(number, 0))).collect()
+}
+
+fn values(lines: u64) -> Vec<u64> {
+    (100..100 + lines).collect()
+}
+
+fn is_marked(bench: &Bench<Hercules>) -> bool {
+    let mut marked = false;
+    bench.design.marks(&mut |mark| marked |= mark == "extension_chained");
+    marked
+}
+
+#[test]
+fn three_blocks_are_found_after_a_crash() {
+    let mut bench = bench(chained());
+    filled(&mut bench, 4);
+    assert_eq!((bench.counter("hercules.ewpq_chained_blocks"), is_marked(&bench)), (0.0, false));
+    bench.abort(0, 1);
+    bench.begin(0, 2);
+    bench.commit(0, 2);
+    let mut bench = self::bench(chained());
+    filled(&mut bench, LINES);
+    assert_eq!((bench.counter("hercules.ewpq_chained_blocks"), is_marked(&bench)), (3.0, true));
+    bench.refuses_other_snapshots();
+    bench.save_and_load();
+    assert_eq!(homes(&bench.recovered(&[], true), LINES), vec![0; LINES as usize]);
+    bench.commit(0, 1);
+    assert_eq!(homes(&bench.recovered(&[], true), LINES), values(LINES));
+    bench.call(0, |design, cx, out| design.woken(cx, super::MIGRATE, out));
+    bench.deliver_all();
+    assert_eq!(homes(&bench.pmem, LINES), values(LINES));
+    assert!(!is_marked(&bench), "everything is home");
+}
+
+/// Each controller chains its own blocks.
+#[test]
+fn every_controller_has_a_chain() {
+    let spec = HerculesSpec { extension_chain_bytes: 8000, ..chained() };
+    let mut bench = Bench::<Hercules>::with_controllers(spec, 2, 2);
+    // Two lines in turn are one controller's.
+    filled(&mut bench, 2 * LINES);
+    assert_eq!(bench.counter("hercules.ewpq_chained_blocks"), 6.0);
+    let zone = zone(&bench);
+    for (controller, part) in (0..).zip(&zone.parts) {
+        for block in 0..part.blocks {
+            let lines = (0..part.block_entries).map(|slot| part.extension_entries + block * part.block_entries + slot);
+            for at in lines.map(|slot| part.extension_slot(slot)).chain([part.block(block)]) {
+                assert_eq!(bench.geometry.controller_of(at.line()), controller);
+            }
+        }
+    }
+    bench.save_and_load();
+    bench.commit(0, 1);
+    assert_eq!(homes(&bench.recovered(&[], true), 2 * LINES), values(2 * LINES));
+}
+
+/// Power fails while blocks are chained and filled, whatever of the queue is delivered; every life after it starts with a
+/// chain of no blocks, all of whose slots are zero.
+#[test]
+fn a_later_life_finds_the_blocks_empty() {
+    let mut bench = bench(chained());
+    filled(&mut bench, LINES);
+    bench.commit(0, 1);
+    let (part, region) = (zone(&bench).parts[0].clone(), bench.geometry.region("extension_chain").clone());
+    let crashed = bench.crashed(&[], true);
+    assert_eq!(part.saved_chain(&crashed), Some(3));
+    let words =
+        |pmem: &Pages| (0..region.size_bytes / 8).filter(|n| pmem.read_u64(region.base.plus(n * 8)) != 0).count();
+    assert!(words(&crashed.pmem) > 8);
+    let mut whole = crashed.clone();
+    Hercules::recover(&bench.spec, &bench.geometry, &mut whole).unwrap();
+    assert_eq!((words(&whole.pmem), part.saved_chain(&whole)), (0, Some(0)));
+    // Cut after each write, it ends the same.
+    for cut in 0..whole.writes() {
+        let mut image = crashed.clone();
+        image.cut_at(Some(cut));
+        Hercules::recover(&bench.spec, &bench.geometry, &mut image).unwrap_err();
+        image.cut_at(None);
+        Hercules::recover(&bench.spec, &bench.geometry, &mut image).unwrap();
+        assert_eq!((words(&image.pmem), homes(&image.pmem, LINES)), (0, values(LINES)), "cut {cut}");
+    }
+}
+
+/// Slots that are free again are used before the chain grows; a block that was handed out stays.
+#[test]
+fn free_slots_are_used_again() {
+    let mut bench = bench(chained());
+    filled(&mut bench, LINES);
+    bench.abort(0, 1);
+    assert!(!is_marked(&bench));
+    writer(&mut bench, 0, 2, 0);
+    for number in 0..LINES {
+        writer_line(&mut bench, 0, 2, number);
+        assert!(matches!(bench.evict(number, LineTag(2), 100 + number), Evict::To { .. }));
+    }
+    assert_eq!(bench.counter("hercules.ewpq_chained_blocks"), 3.0);
+    bench.commit(0, 2);
+    assert_eq!(homes(&bench.recovered(&[], true), LINES), values(LINES));
+}
+
+/// An entry in a block is found; a search that has to look into more blocks takes longer, as each is where the one before
+/// points to.
+#[test]
+fn the_search_of_each_block_takes_its_time() {
+    let search = |bench: &mut Bench<Hercules>| match bench.fill(0, 60, None) {
+        Fill::Home { search_cycles, serial } => (search_cycles, serial),
+        fill => panic!("{fill:?}"),
+    };
+    let cycles = |lines: u64| {
+        let mut bench = bench(chained());
+        filled(&mut bench, lines);
+        search(&mut bench)
+    };
+    let spec = chained();
+    let (queue, first) = (spec.ewpq_search_cycles, spec.extension_search_first_cycles);
+    assert_eq!(cycles(2), (queue, false));
+    assert_eq!([3, 4].map(cycles), [(queue + first, true); 2]);
+    assert_eq!([5, 7].map(cycles), [(queue + 2 * first, true); 2]);
+    assert_eq!([8, 11].map(cycles), [(queue + [3, 4][0] * first, true), (queue + 4 * first, true)]);
+    // Within a block further lines are read.
+    let wide = HerculesSpec { extension_block_entries: 30, extension_chain_bytes: 4000, ..chained() };
+    let mut bench = bench(wide);
+    filled(&mut bench, 2 + 2 + 17);
+    assert_eq!(search(&mut bench).0, queue + 2 * first + 2 * spec.extension_search_line_cycles);
+    // The oldest entries are in the extension area, then come the blocks; a hit frees its slot.
+    let Fill::From { search_cycles, tag: LineTag(1), .. } = bench.fill(0, 10, Some(1)) else { panic!() };
+    assert!(search_cycles > queue + 2 * first);
+    assert_eq!(search(&mut bench).0, queue + 2 * first + spec.extension_search_line_cycles);
+}
+
+/// What is on its way home makes room without a block.
+#[test]
+fn migration_goes_before_growth() {
+    let mut bench = bench(chained());
+    filled(&mut bench, 4);
+    bench.commit(0, 1);
+    writer(&mut bench, 0, 2, 9);
+    let Evict::After(Wait::Acked(token)) = bench.evict(9, LineTag(2), 7) else { panic!("it waits for room") };
+    assert!(bench.outstanding(token));
+    bench.deliver_all();
+    assert!(matches!(bench.evict(9, LineTag(2), 7), Evict::To { .. }));
+    assert_eq!(bench.counter("hercules.ewpq_chained_blocks"), 0.0);
+}
+
+/// No block is left, or the threshold of section 4.2 is reached: the transaction aborts, others go on.
+#[test]
+fn without_a_block_the_transaction_aborts() {
+    let refused = |bench: &mut Bench<Hercules>, lines: u64| {
+        filled(bench, lines);
+        writer_line(bench, 0, 1, lines);
+        let verdict = bench.evict(lines, LineTag(1), 1);
+        bench.abort(0, 1);
+        let tag = writer(bench, 0, 2, 0);
+        assert!(matches!(bench.evict(0, tag, 7), Evict::To { .. }));
+        bench.commit(0, 2);
+        assert_eq!(bench.recovered(&[], true).read_u64(word(0, 0)), 7, "others go on");
+        verdict
+    };
+    for (chain_bytes, blocks) in [(0, 0), (192, 1), (320, 2)] {
+        let mut bench = bench(HerculesSpec { extension_chain_bytes: chain_bytes, ..chained() });
+        assert_eq!(zone(&bench).parts[0].blocks, blocks);
+        assert_eq!(refused(&mut bench, 4 + 3 * blocks), Evict::Abort(TxId(1), AbortCause::Capacity));
+    }
+    for allowed in [0, 1, 2] {
+        let mut bench = bench(chained());
+        let used = bench.spec.log_zone_bytes + allowed * zone(&bench).parts[0].block_bytes;
+        bench.geometry.pmem_bytes = (used * 100).div_ceil(80);
+        bench.design = Hercules::build(&bench.spec, &bench.geometry).unwrap();
+        assert_eq!(refused(&mut bench, 4 + 3 * allowed), Evict::Abort(TxId(1), AbortCause::OutOfMemory));
+    }
+}
+
+/// Pointers are part of what recovery needs: it follows them no further than there are blocks, and to no other place.
+#[test]
+fn a_damaged_pointer_is_a_loss() {
+    let mut bench = bench(chained());
+    filled(&mut bench, LINES);
+    bench.commit(0, 1);
+    let (crashed, part) = (bench.crashed(&[], true), zone(&bench).parts[0].clone());
+    let recovered = |at: PhysAddr, value: u64| {
+        let mut image = crashed.clone();
+        image.write_u64(at, value).unwrap();
+        let report: RecoveryReport = Hercules::recover(&bench.spec, &bench.geometry, &mut image).unwrap();
+        (report.losses.join(", "), report.lines_written)
+    };
+    assert_eq!(recovered(part.chain_start(), part.block(0).0), (String::new(), LINES));
+    for pointer in 0..4 {
+        let at = part.block_pointer(pointer);
+        let elsewhere = [part.block(pointer).0 + 64, part.block(pointer + 1).0, part.chain_start().0, 1, u64::MAX];
+        for value in elsewhere.into_iter().chain((pointer > 0).then(|| part.block(0).0)) {
+            let (losses, written) = recovered(at, value);
+            assert!(losses.contains("the chain of its eWPQ extension leads nowhere"), "{value:#x}: {losses}");
+            assert_eq!(written, 0);
+        }
+    }
+}
+
+/// A region that holds no block is refused.
+#[test]
+fn a_region_without_room_for_a_block_is_refused() {
+    let spec = HerculesSpec { extension_chain_bytes: 100, ..chained() };
+    let refusal = super::LogZone::new(&spec, &crate::testing::geometry::<Hercules>(&spec, 1)).unwrap_err();
+    assert_eq!(refusal.field, "extension_chain_bytes");
+    assert_eq!(refusal.problem, "100 bytes hold no block of 3 eWPQ entries");
+}
+
+/// The planted faults of the chain are seen here as well as in campaigns.
+#[test]
+fn a_broken_chain_loses_lines() {
+    let build = |fault: Option<durasim_design::Planted>| {
+        let mut bench = bench(chained());
+        bench.geometry.planted = fault.map_or(Fault::NONE, |fault| fault.fault());
+        bench.design = Hercules::build(&bench.spec, &bench.geometry).unwrap();
+        filled(&mut bench, LINES);
+        bench
+    };
+    assert!(matches!(build(None).fill(0, 8, Some(1)), Fill::From { .. }));
+    assert!(matches!(build(Some(planted::CHAIN_NOT_SEARCHED)).fill(0, 8, Some(1)), Fill::Home { .. }));
+    for fault in [planted::CHAIN_POINTER_NOT_WRITTEN, planted::RECOVERY_SKIPS_CHAIN] {
+        let mut bench = build(Some(fault));
+        bench.commit(0, 1);
+        let mut image = bench.crashed(&[], true);
+        Hercules::recover(&bench.spec, &bench.geometry, &mut image).unwrap();
+        assert_ne!(homes(&image.pmem, LINES), values(LINES), "{}", fault.name);
+    }
+}
