@@ -340,6 +340,11 @@ impl Ewpq {
         }
     }
 
+    /// Whether a record in the extension area names the entry of this line.
+    pub fn is_in_extension(&self, home: LineAddr) -> bool {
+        matches!(self.index.of_home(home), Some(Place::Extension(_)))
+    }
+
     /// A migration takes the entry of this line, if it may migrate.
     pub fn start_migration_of(&mut self, home: LineAddr, token: Token) -> Option<Mapping> {
         let place = self.index.of_home(home).filter(|place| self.index.is_ready(*place))?;

@@ -164,7 +164,7 @@ impl State {
         if self.fault.is(planted::GC_SLIDES_OVER_COMMITTED) {
             part.ewpq.slide_to(chunk.next);
         }
-        part.ewpq.slide();
+        part.slide();
     }
 
     /// A write under this token has arrived: was it the copy of an entry? Then the eWPQ names the new place. An entry

@@ -107,8 +107,9 @@ fn a_collection_may_be_cut_anywhere() {
                 bench.save_and_load();
             }
             for mut image in std::mem::take(&mut bench.steps) {
-                Hercules::recover(&bench.spec, &bench.geometry, &mut image).unwrap();
-                assert_eq!(homes(&image.pmem), expected, "between an eWPQ entry and LogHead");
+                let report = Hercules::recover(&bench.spec, &bench.geometry, &mut image).unwrap();
+                assert_eq!(report.losses, Vec::<String>::new());
+                assert_eq!(homes(&image.pmem), expected, "between the steps of a collection or of a write");
                 cuts += 1;
             }
             assert!(cuts > 6, "{cuts}");
@@ -135,10 +136,12 @@ fn the_step_before_log_head_moves_is_seen() {
     bench.deliver_all();
     assert!(!marks(&bench).contains(&"gc_copying"));
     let part = &zone(&bench).parts[0];
-    let heads: Vec<u64> = bench.steps.iter().map(|image| image.read_u64(part.log_head())).collect();
+    let mut heads: Vec<u64> = bench.steps.iter().map(|image| image.read_u64(part.log_head())).collect();
+    heads.dedup();
     assert_eq!(heads, [5, 6], "the eWPQ names the place, LogHead is still before it");
     // Its eWPQ entry was spilled by then.
-    let named = part.mapping_of(bench.steps[0].read_u64(part.extension_slot(0)));
+    let at_five = bench.steps.iter().rfind(|image| image.read_u64(part.log_head()) == 5).unwrap();
+    let named = part.mapping_of(at_five.read_u64(part.extension_slot(0)));
     assert_eq!(named.map(|(_, log, _)| log), Some(5));
 }
 
