@@ -76,7 +76,11 @@ _SMALL = ("cores=1", "l1d.size_bytes=256", "l2.size_bytes=256", "llc.size_bytes=
 _FEW = _hercules(ewpq_entries=2, tx_id_bits=4, migration_period_instructions=300)
 _SLOW_MIGRATION = _hercules(ewpq_entries=4, tx_id_bits=4, migration_period_instructions=1_000_000)
 # A log that is collected all the time, in chunks of two entries.
-_EAGER_GC = _hercules(ewpq_entries=2, migration_period_instructions=3000, log_gc_trigger_entries=2, log_gc_chunk_entries=2)
+_EAGER_GC = _hercules(
+    ewpq_entries=2, migration_period_instructions=3000, log_gc_trigger_entries=2, log_gc_chunk_entries=2
+)
+# An extension area that soon grows by chained blocks.
+_CHAINED = _hercules(ewpq_entries=2, ewpq_extension_factor=1, extension_block_entries=8)
 # Writes that stay on their way for long.
 _SLOW = ("pmem.media.write_latency_ns=3000",)
 _CONTROLLER = (*_hercules(tx_len_store="controller", ewpq_entries=4), "pmem.controller.write_queue_entries=1")
@@ -98,6 +102,7 @@ _HERCULES = (
     Trap("array-swap", _SWAP, settings=(*_EAGER_GC, *_SMALL), ops=30),
     Trap("btree", _BTREE, settings=(*_EAGER_GC, *_SMALL), ops=40),
     Trap("btree", _BTREE, settings=(*_EAGER_GC, *_CROWDED, *_SLOW), threads=4, ops=40),
+    Trap("huge", _pairs(populate=60, lines_per_tx=60), settings=(*_CHAINED, *_SMALL), ops=3),
 )
 
 _TINY_TC = _tc(entries=4, overflow_percent=50)

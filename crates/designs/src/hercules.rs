@@ -138,6 +138,8 @@ const FORGET: u64 = 2 << 61;
 const MIGRATE: u64 = 3 << 61;
 /// The lower bits are the number of a controller.
 const COLLECT: u64 = 4 << 61;
+/// Likewise.
+const CLEARED: u64 = 5 << 61;
 const STEP: u64 = 7 << 61;
 
 impl Durability for State {
@@ -441,6 +443,7 @@ impl Durability for State {
                     self.migrate(controller, out);
                 }
             }
+            CLEARED => self.parts[(id & !STEP) as usize].slot_cleared(),
             COLLECT => self.move_log_head((id & !STEP) as usize, out),
             _ => unreachable!("no step has the number {id:#x}"),
         }

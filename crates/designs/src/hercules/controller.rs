@@ -54,9 +54,19 @@ impl Part {
         if let Some(mapping) = taken.filter(|mapping| mapping.indirect) {
             self.extension.release(mapping.log);
         }
+        self.slide();
+        taken
+    }
+
+    /// A slot of the extension area has been cleared, for which LogTail has waited.
+    pub fn slot_cleared(&mut self) {
+        self.ewpq.cleared();
+        self.slide();
+    }
+
+    fn slide(&mut self) {
         if !self.gc.is_at_work() {
             self.ewpq.slide();
         }
-        taken
     }
 }

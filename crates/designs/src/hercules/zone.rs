@@ -95,6 +95,8 @@ pub(super) struct LogZone {
 /// Where everything of one controller lies.
 #[derive(Clone, Debug)]
 pub(super) struct PartZone {
+    /// The number of the controller.
+    pub controller: usize,
     pub ewpq_entries: u64,
     pub extension_entries: u64,
     pub log_entries: u64,
@@ -205,6 +207,7 @@ impl LogZone {
         let log_headers = surveyor.of_each(log_entries * 16);
         let log_data = surveyor.of_each(log_entries * 64);
         let part = |n: usize| PartZone {
+            controller: n,
             ewpq_entries,
             extension_entries,
             log_entries: log_entries - 3 - index_entries,
