@@ -54,7 +54,7 @@ test: $(CORE) ## Formatters, linters and every test
 	cargo test --workspace --locked
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto
 
 campaign: $(CORE) ## Crash every row in every way for SECONDS (600); goes on where an earlier campaign ended
 	@$(BIN)/durasim crash --campaign campaigns/all.toml --seconds $(SECONDS) --verdicts build/campaigns/all.sqlite

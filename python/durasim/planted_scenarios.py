@@ -79,6 +79,18 @@ _SLOW_MIGRATION = _hercules(ewpq_entries=4, tx_id_bits=4, migration_period_instr
 _EAGER_GC = _hercules(
     ewpq_entries=2, migration_period_instructions=3000, log_gc_trigger_entries=2, log_gc_chunk_entries=2
 )
+_COLLECTED = _hercules(
+    ewpq_entries=4,
+    tx_id_bits=4,
+    migration_period_instructions=3000,
+    log_gc_trigger_entries=8,
+    log_gc_chunk_entries=4,
+)
+# A log of some entries, which is extended by four at a time.
+_SHORT_LOG = (
+    *_SLOW_MIGRATION,
+    *_hercules(log_zone_bytes=6000, log_extension_bytes=4000, log_extension_chunk_entries=4),
+)
 # An extension area that soon grows by chained blocks.
 _CHAINED = _hercules(ewpq_entries=2, ewpq_extension_factor=1, extension_block_entries=8)
 # Writes that stay on their way for long.
@@ -99,9 +111,17 @@ _HERCULES = (
     Trap("btree", _BTREE, settings=(*_FEW, *_TURNS), threads=4, ops=30),
     Trap("array-swap", _SWAP, settings=(*_FEW, *_TURNS), threads=4, ops=30),
     Trap("array-swap", _BIG_SWAP, settings=_hercules(ewpq_entries=16, migration_period_instructions=300)),
+    # The log is collected again and again.
+    Trap("array-swap", _BIG_SWAP, settings=(*_COLLECTED, *_SMALL), ops=20, points=150),
+    Trap("btree", _BIG_BTREE, settings=(*_COLLECTED, *_SMALL), ops=40, points=200),
+    Trap("array-swap", _SWAP, settings=(*_FEW, *_SMALL), rehearsals=True),
+    # TxLens that wait for the controller, and entries that stay in the log.
+    Trap("btree", _BIG_BTREE, settings=(*_CONTROLLER, *_SLOW_MIGRATION), threads=2, ops=40, points=300),
     Trap("array-swap", _SWAP, settings=(*_EAGER_GC, *_SMALL), ops=30),
     Trap("btree", _BTREE, settings=(*_EAGER_GC, *_SMALL), ops=40),
     Trap("btree", _BTREE, settings=(*_EAGER_GC, *_CROWDED, *_SLOW), threads=4, ops=40),
+    Trap("btree", _BTREE, settings=(*_SHORT_LOG, *_SMALL), ops=40),
+    Trap("array-swap", _BIG_SWAP, settings=(*_SHORT_LOG, *_SMALL)),
     Trap("huge", _pairs(populate=60, lines_per_tx=60), settings=(*_CHAINED, *_SMALL), ops=3),
 )
 

@@ -84,7 +84,7 @@ def test_the_line_the_store_and_the_copy_that_was_lost_are_named():
     """Software logging that cleans nothing on a machine that loses its caches: acknowledged stores stay in them."""
     scenario = scenario_of("swl-eadr", "adr", {})
     told = []
-    for failure in crash(scenario, CrashOptions(40, ("clean",))).failures:
+    for failure in crash(scenario, CrashOptions(120, ("clean",))).failures:
         timeline_of = crash(scenario, CrashOptions(replay=failure.id)).to_dict()["timeline"]
         life = timeline_of["chapters"][0]
         assert life["kind"] == "life"

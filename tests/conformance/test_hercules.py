@@ -124,6 +124,42 @@ def test_crashes_with_fewer_tags_than_lines_in_the_l1d():
     assert result.marks["tagged_line_in_l1d"] > 0 and result.marks["tagged_line_in_l2"] > 0
 
 
+def test_a_log_above_its_share_of_memory_ends_the_program_and_leaves_nothing(run, program, tmp_path):
+    """Sections 4.2 and 4.4: the log grows on demand, up to a share of persistent memory (80 % unless set)."""
+    lines = 3000
+    room = ["design.hercules.ewpq_extension_factor=1000", "design.hercules.log_zone_bytes=131072",
+            "design.hercules.log_extension_bytes=524288", "design.hercules.log_extension_chunk_entries=64",
+            "pmem.capacity_mib=2"]  # fmt: skip
+    small = [*room, "design.hercules.abort_threshold_percent=10"]
+    done = run("long", lines, settings=small)
+    assert done.result.guest_exit_code == RUNTIME_ERROR
+    assert "no persistent memory left" in done.text
+    assert (done.tx.committed, done.tx.aborted) == (1, 1)
+    assert done.counter("log_chunks") > 0
+    after = run("nothing", lines, settings=small)
+    assert after.result.guest_exit_code == 0, after.text
+    whole = Run(program, tmp_path / "another", ["long", lines], room)
+    assert whole.result.guest_exit_code == 0, whole.text
+    assert whole.counter("log_chunks") > done.counter("log_chunks")
+    assert whole.counter("indirect_flushes") > 0
+
+
+@pytest.mark.parametrize("interleave_bytes", [64, 4096])
+@pytest.mark.parametrize("controllers", [2, 4])
+def test_every_controller_has_an_ewpq_and_a_part_of_the_log(controllers, interleave_bytes):
+    """Section 4.1: "the log zone can be partitioned to be managed by distributed MCs"; a commit is one for all."""
+    result = ds.crash(
+        design="hercules", workload="btree", machine="tiny", ops=40, threads=2, points=300,
+        set=[
+            f"pmem.controllers={controllers}", f"pmem.interleave_bytes={interleave_bytes}",
+            "design.hercules.log_gc_trigger_entries=2", "design.hercules.log_gc_chunk_entries=2",
+        ],
+        workload_args={"populate": 400},
+    )  # fmt: skip
+    assert result.failures == ()
+    assert min(result.marks[mark] for mark in ("premature_flush_open", "migration_in_flight", "gc_copying")) > 0
+
+
 def test_few_identifiers_are_enough_for_many_threads(run):
     """Section 4.1: identifiers come round; none is borne twice, and who finds none begins again."""
     # 16 identifiers, 20 threads that are inside transactions nearly always. The log has room for the lines of all.
@@ -190,6 +226,12 @@ def test_crashes_fall_into_every_situation():
     store = ["design.hercules.tx_len_store=controller"]
     collected = ["design.hercules.log_gc_trigger_entries=8", "design.hercules.log_gc_chunk_entries=4"]
     for threads, settings in ((1, []), (1, store), (4, collected), (6, ["cores=2", *TURNS]), (1, CHAINED)):
+
+
+    room = {"tx_id_bits": 4, "log_zone_bytes": 8000, "log_extension_bytes": 32768, "log_extension_chunk_entries": 8}
+    small_caches = ["l1d.size_bytes=256", "l2.size_bytes=256", "llc.size_bytes=512"]
+    extended = [*small_caches, *(f"design.hercules.{name}={value}" for name, value in room.items())]
+    for threads, settings in ((1, []), (1, store), (2, extended), (4, collected), (6, ["cores=2", *TURNS])):
         result = ds.crash(
             design="hercules", workload="btree", machine="tiny", ops=40, threads=threads, points=400,
             set=settings, workload_args={"populate": 400},

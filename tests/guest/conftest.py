@@ -1,48 +1,61 @@
-"""Builds the guest programs for the host, once per test session."""
+"""Builds the guest programs for the host, unless that has been done before."""
 
 from __future__ import annotations
 
+import hashlib
 import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
 from guest_programs import HERE, ROOT, TOOLCHAIN, NativeBuild, execute
 
+FLAGS = ["-std=c++20", "-O1", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror", "-pthread"]
+
 
 @pytest.fixture(scope="session")
-def native(tmp_path_factory: pytest.TempPathFactory) -> NativeBuild:
+def native() -> NativeBuild:
     """native(workload, backend, hooks="", history=False) builds a workload, native("api_test", backend) the test of the
     API; `structures_test` likewise."""
     if shutil.which("g++") is None:
         pytest.skip("skipped: there is no g++ for the host")
-    folder = tmp_path_factory.mktemp("native")
+    guest = ROOT / "guest"
+    sources = [path.read_bytes() for path in (*sorted(guest.rglob("*.h")), *sorted(HERE.glob("*.cpp")))]
+    version = execute(["g++", "--version"]).text
+    common = hashlib.blake2b(b"\0".join([version.encode(), *sources]), digest_size=16)
     built: dict[tuple[str, str, str, bool], Path] = {}
 
     def build(name: str, backend: str, hooks: str = "", *, history: bool = False) -> Path:
         key = (name, backend, hooks, history)
         if key in built:
             return built[key]
-        place = folder / "-".join((name, backend, hooks or "plain", "history" if history else ""))
-        place.mkdir()
-        guest = ROOT / "guest"
         define = next(info.define for info in TOOLCHAIN.backends() if info.name == backend)
-        source = HERE / f"{name}.cpp"
+        source, header = HERE / f"{name}.cpp", ""
         if not source.is_file():
             source = guest / "workloads" / f"{name}.cpp"
-            (place / "durasim_arguments.h").write_text(TOOLCHAIN.arguments_header(name, backend, history=history))
-        program = place / "program"
-        command: list[str | Path] = [
-            "g++",
-            *["-std=c++20", "-O1", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror", "-pthread"],
-        ]
-        command += [f"-I{guest / 'include'}", f"-I{guest}", f"-I{place}", f"-D{define}", source, "-o", program]
+            header = TOOLCHAIN.arguments_header(name, backend, history=history)
+        flags: list[str | Path] = [*FLAGS, f"-I{guest / 'include'}", f"-I{guest}", f"-D{define}", source]
         if history:
-            command.append("-DDURASIM_HISTORY")
+            flags.append("-DDURASIM_HISTORY")
         if hooks:
-            command += ["-DDURASIM_TEST_HOOKS", HERE / f"{hooks}.cpp"]
-        outcome = execute(command)
-        assert outcome.code == 0, outcome.text
+            flags += ["-DDURASIM_TEST_HOOKS", HERE / f"{hooks}.cpp"]
+        digest = common.copy()
+        digest.update("\0".join([*map(str, flags), header]).encode() + source.read_bytes())
+        program = ROOT / "build" / "native" / f"{name}-{digest.hexdigest()}"
+        if not program.is_file():
+            compile_native(flags, header, program)
         built[key] = program
         return program
 
     return build
+
+
+def compile_native(flags: list[str | Path], header: str, program: Path) -> None:
+    """Whoever looks sees a whole program or none: tests run in several processes."""
+    program.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=program.parent) as folder:
+        (Path(folder) / "durasim_arguments.h").write_text(header)
+        partial = Path(folder) / "program"
+        outcome = execute(["g++", *flags, f"-I{folder}", "-o", partial])
+        assert outcome.code == 0, outcome.text
+        partial.replace(program)

@@ -138,7 +138,7 @@ const FORGET: u64 = 2 << 61;
 const MIGRATE: u64 = 3 << 61;
 /// The lower bits are the number of a controller.
 const COLLECT: u64 = 4 << 61;
-/// Likewise.
+/// As in [`COLLECT`].
 const CLEARED: u64 = 5 << 61;
 const STEP: u64 = 7 << 61;
 
@@ -388,8 +388,8 @@ impl Durability for State {
         Fill::From { at, search_cycles, tag }
     }
 
-    /// Section 4.2, "transaction abortion": "Hercules also aborts a transaction if a transactional cache line is to be
-    /// fetched from another core, through a comparison against TxID and TxState in the TransTag". The LLC compares too:
+    /// Section 4.2, "transaction abortion": another core wants a transactional line, and TxID and TxState of its TransTag
+    /// say that the transaction is open: it aborts. The LLC compares too:
     /// Listing 3 lets any core take a line from there, which section 4.5.1 forbids.
     fn probe(&mut self, _: &Ctx, request: &Request, _: &mut Actions) -> Probe {
         if self.fault.is(planted::PROBES_GRANTED) {
@@ -443,8 +443,8 @@ impl Durability for State {
                     self.migrate(controller, out);
                 }
             }
-            CLEARED => self.parts[(id & !STEP) as usize].slot_cleared(),
             COLLECT => self.move_log_head((id & !STEP) as usize, out),
+            CLEARED => self.parts[(id & !STEP) as usize].cleared(),
             _ => unreachable!("no step has the number {id:#x}"),
         }
     }

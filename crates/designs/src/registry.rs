@@ -67,6 +67,7 @@ pub const ROWS: &[Row] = &[
             "hercules-recovery",
             "hercules-controllers",
             "hercules-gc",
+            "hercules-log-extension",
             "hercules-txlen-store",
             "hercules-tag-rounding",
             "hercules-extension-search",

@@ -77,7 +77,8 @@ pub(crate) struct Bench<D: Design> {
     pub put: Vec<(PhysAddr, u64)>,
     /// Commit events.
     pub commits: u64,
-    /// Whether to keep what a power failure would leave at each step that the design tells of.
+    /// Whether to keep what a power failure would leave at each step that the design tells of, and before each of its
+    /// writes.
     pub keep_steps: bool,
     /// What was kept.
     pub steps: Vec<CrashImage>,
@@ -124,10 +125,18 @@ impl<D: Design> Bench<D> {
         self.inbound.push_back(Inbound { line: at.line(), mask: mask << at.offset(), data, token, reading: false });
     }
 
+    fn keep_step(&mut self) {
+        if self.keep_steps {
+            self.steps.push(self.crashed(&[], true));
+        }
+    }
+
     fn carry_out(&mut self, core: u16, actions: Actions) {
         for action in actions.as_slice() {
             match *action {
                 Action::Append { at, payload, token, .. } => {
+                    // The machine tells of what has arrived until then: power may fail before the write is on its way.
+                    self.keep_step();
                     self.hand_over(at, payload.bytes(), payload.mask(), token);
                 }
                 Action::Copy { from, to, len, token, .. } => {
@@ -146,7 +155,7 @@ impl<D: Design> Bench<D> {
                     self.pmem.write(addr, payload.bytes());
                 }
                 Action::Event(EventKind::Commit, _) => self.commits += 1,
-                Action::Event(EventKind::DesignStep, _) if self.keep_steps => self.steps.push(self.crashed(&[], true)),
+                Action::Event(EventKind::DesignStep, _) => self.keep_step(),
                 _ => {}
             }
         }

@@ -2,6 +2,7 @@
 
 use super::model::Locking;
 use durasim_design::{Hooks, Planted, Row};
+use durasim_machine::{MachineConfig, Plan, presets};
 use durasim_types::{Domain, Rng};
 
 /// A row on a domain with overrides of the machine `tiny`.
@@ -139,15 +140,6 @@ fn hercules(rng: &mut Rng, sets: &mut Vec<String>) {
     maybe(rng, "log_gc_chunk_entries", &["1", "2", "4"]);
     if rng.below(2) == 0 {
         sets.push("design.hercules.tx_id_bits=4".into());
-        // Little more than the fixed parts: the log holds some dozens of entries and comes round.
-        let bytes = [24000, 18000, 14000][rng.below(3) as usize];
-        // As many entries at each controller, and what its blocks leave unused.
-        let controllers = set(sets, "pmem.controllers").unwrap_or(1);
-        let block_bytes = set(sets, "pmem.interleave_bytes").unwrap_or(4096);
-        let blocks = if controllers > 1 { 5 * controllers + 3 } else { 0 };
-        let bytes = bytes + (controllers - 1) * 90 * 80 + blocks * block_bytes;
-        // Room for the index of the extension.
-        sets.push(format!("design.hercules.log_zone_bytes={}", bytes + 1600));
         let extension = [
             &["log_extension_bytes=0"][..],
             &["log_extension_bytes=40000", "log_extension_chunk_entries=4", "log_extension_cycles=0"],
@@ -170,23 +162,35 @@ fn tc(rng: &mut Rng, sets: &mut Vec<String>) {
     sets.push(format!("design.tc.entries={}", 2 + rng.below(7)));
 }
 
-/// The number that a parameter was set to.
-fn set(sets: &[String], path: &str) -> Option<u64> {
-    let value = sets.iter().rev().find_map(|text| text.strip_prefix(path)?.strip_prefix('='));
-    value.map(|text| text.parse().expect("the parameter is a number"))
+/// Whether a log zone has to be as small as the machine accepts: its extension was chosen.
+fn has_a_short_log(sets: &[String]) -> bool {
+    sets.iter().any(|set| set.starts_with("design.hercules.log_extension_bytes="))
+}
+
+/// The log holds a dozen entries, or some dozens, and comes round. The rest of its zone depends on all other settings.
+fn shorten_log(rng: &mut Rng, row: &Row, domain: Domain, sets: &mut Vec<String>) {
+    let size = |bytes: u64| format!("design.hercules.log_zone_bytes={bytes}");
+    let text = presets::text("tiny").expect("tiny is a preset");
+    let is_accepted = |bytes: u64| {
+        let sets: Vec<String> = sets.iter().cloned().chain([size(bytes)]).collect();
+        let config = MachineConfig::parse("tiny", text, &sets).expect("the settings are sound");
+        let plan = Plan::new(&config, row, domain);
+        plan.is_ok_and(|plan| (row.hardware.build)(&plan.spec, &plan.geometry).is_ok())
+    };
+    let (mut refused, mut accepted) = (0, 1 << 20);
+    while accepted - refused > 64 {
+        let between = (accepted + refused) / 2;
+        if is_accepted(between) { accepted = between } else { refused = between }
+    }
+    let controllers = sets.iter().filter_map(|set| set.strip_prefix("pmem.controllers=")).next_back();
+    let controllers: u64 = controllers.map_or(1, |text| text.parse().expect("a number"));
+    let spare_entries = [0, 0, 10, 60][rng.below(4) as usize];
+    sets.push(size(accepted + spare_entries * 80 * controllers));
 }
 
 /// Shapes that only matter to several cores: caches of one or two sets, whose lines all are in each other's way.
 fn sharing(rng: &mut Rng, sets: &mut Vec<String>) {
     let cores = [2, 2, 2, 3, 4, 4, 8, 16][rng.below(8) as usize];
-    if let Some(bytes) = set(sets, "design.hercules.log_zone_bytes") {
-        // The log stays as small as on one core: what the zone saves of each core comes on top.
-        let l1d_lines = set(sets, "l1d.size_bytes").unwrap_or(1024) / 64;
-        let l2_sets = set(sets, "l2.size_bytes").unwrap_or(2048) / 256;
-        let tags_of_set = (set(sets, "design.hercules.trans_tag_percent_l2").unwrap_or(25) * 4 / 100).max(1);
-        let bytes = bytes + (cores - 1) * (l1d_lines + l2_sets * tags_of_set) * 80;
-        sets.push(format!("design.hercules.log_zone_bytes={bytes}"));
-    }
     sets.push(format!("cores={cores}"));
     if rng.below(2) == 0 {
         sets.push(format!("interconnect.snoop_cycles={}", one_of(rng, &["0", "1", "100"])));
@@ -211,7 +215,12 @@ impl Setting {
         }
         controllers(&mut rng, &mut sets);
         match row.hardware.name {
-            "hercules" => hercules(&mut rng, &mut sets),
+            "hercules" => {
+                hercules(&mut rng, &mut sets);
+                if has_a_short_log(&sets) {
+                    shorten_log(&mut rng, &row, domain, &mut sets);
+                }
+            }
             "tc" => tc(&mut rng, &mut sets),
             _ => {}
         }
@@ -228,6 +237,9 @@ impl Setting {
         let mut setting = Setting::drawn(row, seed);
         let mut rng = Rng::new(seed ^ 0x0d15_0e27);
         sharing(&mut rng, &mut setting.sets);
+        if has_a_short_log(&setting.sets) {
+            shorten_log(&mut rng, &row, setting.domain, &mut setting.sets);
+        }
         setting.locking = match row.hardware.name {
             "hercules" => {
                 let loser = one_of(&mut rng, &["\"owner\"", "\"requester\""]);

@@ -1,13 +1,12 @@
 //! Conflicts: somebody asks for a line of another transaction whose TxState is '1' (sections 4.2, "transaction
-//! abortion", 4.5.1 and 4.5.2, "isolation"). Hercules prevents "other cores from modifying or fetching uncommitted
-//! versions"; false sharing counts like any other access, because a line is the unit.
+//! abortion", 4.5.1 and 4.5.2, "isolation"). No other core may read or change an uncommitted version; false sharing counts like any other access, because a line is the unit.
 //!
 //! In a cache the transaction that owns the line aborts, as in Intel's RTM, which the paper compares itself with
 //! [D:hercules-conflict]. In the log, found through the eWPQ, the asking transaction aborts "with an exception"; a
 //! request outside of transactions has nothing to abort, so there too the owner does.
 //!
-//! Hardware guarantees no progress: two transactions may abort each other for ever. "Developers shall be responsible for
-//! handling recurrent aborts" (section 4.5.2): the program retries, and backs off if it has to.
+//! Hardware guarantees no progress: two transactions may abort each other for ever. Aborts that come again and again are
+//! the program's business (section 4.5.2): it retries, and backs off if it has to.
 
 use super::registers::Phase;
 use super::spec::ConflictLoser;

@@ -1,20 +1,24 @@
-//! Hercules at one controller. "The log zone can be partitioned to be managed by distributed MCs" (section 4.1): each
-//! controller of persistent memory has an eWPQ, a LogHead, a LogTail and a part of the log zone, all of it at its own
+//! Hercules at one controller. Several controllers share the log zone in parts (section 4.1): each controller of persistent memory has an eWPQ, a LogHead, a LogTail and a part of the log zone, all of it at its own
 //! lines, and keeps the log entries of the lines that are its own.
 
+use super::CLEARED;
 use super::ewpq::{Ewpq, Mapping};
 use super::gc::Gc;
 use super::log_extension::LogExtension;
 use super::migration::Migration;
 use super::spec::HerculesSpec;
 use super::zone::PartZone;
-use durasim_design::Actions;
+use durasim_design::{Action, Actions};
 use durasim_types::LineAddr;
 use serde::{Deserialize, Serialize};
 
 /// What a controller has.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
+    /// The number of the controller.
+    pub number: u64,
+    /// Records in the extension area that are being cleared: LogTail stays until that is done.
+    pub clearing: u64,
     /// Its part of the log zone.
     pub zone: PartZone,
     pub ewpq: Ewpq,
@@ -33,9 +37,19 @@ pub(super) struct PartContents {
 }
 
 impl Part {
-    pub fn new(spec: &HerculesSpec, zone: &PartZone) -> Self {
-        let (ewpq, migration, gc) = (Ewpq::new(spec, zone), Migration::default(), Gc::default());
-        Part { zone: zone.clone(), ewpq, migration, gc, extension: LogExtension::default() }
+    pub fn new(spec: &HerculesSpec, zone: &PartZone, number: u64) -> Self {
+        let contents = PartContents {
+            ewpq: Ewpq::new(spec, zone),
+            migration: Migration::default(),
+            gc: Gc::default(),
+            extension: LogExtension::default(),
+        };
+        Part::with(contents, zone, number)
+    }
+
+    pub fn with(contents: PartContents, zone: &PartZone, number: u64) -> Self {
+        let PartContents { ewpq, migration, gc, extension } = contents;
+        Part { number, clearing: 0, zone: zone.clone(), ewpq, migration, gc, extension }
     }
 
     /// For snapshots.
@@ -48,9 +62,15 @@ impl Part {
         }
     }
 
-    /// Takes the entry of a line out. LogTail may move, unless garbage collection moves it at the end of its chunk.
+    /// Takes the entry of a line out. LogTail may move, unless garbage collection moves it at the end of its chunk. If a
+    /// record in the extension area named the entry, that is cleared first: no record may name an entry behind LogTail.
     pub fn take(&mut self, home: LineAddr, out: &mut Actions) -> Option<Mapping> {
+        let cleared = self.ewpq.is_in_extension(home);
         let taken = self.ewpq.take(home, &self.zone, out);
+        if cleared {
+            self.clearing += 1;
+            out.push(Action::Resume { id: CLEARED | self.number });
+        }
         if let Some(mapping) = taken.filter(|mapping| mapping.indirect) {
             self.extension.release(mapping.log);
         }
@@ -58,14 +78,15 @@ impl Part {
         taken
     }
 
-    /// A slot of the extension area has been cleared, for which LogTail has waited.
-    pub fn slot_cleared(&mut self) {
-        self.ewpq.cleared();
+    /// A record in the extension area is cleared.
+    pub fn cleared(&mut self) {
+        self.clearing -= 1;
         self.slide();
     }
 
-    fn slide(&mut self) {
-        if !self.gc.is_at_work() {
+    /// LogTail slides to the oldest entry in use, if nothing keeps it.
+    pub fn slide(&mut self) {
+        if self.clearing == 0 && !self.gc.is_at_work() {
             self.ewpq.slide();
         }
     }

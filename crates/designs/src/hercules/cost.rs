@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(format!("{:.2}", extra_percent(&cost)), "4.49");
     }
 
-    /// Section 5.4: more bits in a TxID "may increase such extra cost to be beyond 5.0%".
+    /// Section 5.4: with more bits in a TxID the extra cost may exceed 5 %.
     #[test]
     fn longer_identifiers_cost_more_than_five_percent() {
         let with = |tx_id_bits| HerculesSpec { tx_id_bits, ..HerculesSpec::default() }.cost(&paper());

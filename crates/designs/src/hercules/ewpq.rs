@@ -3,10 +3,10 @@
 
 use super::ewpq_index::{Index, Place};
 use super::extension_chain::Occupancy;
+use super::planted;
 use super::spec::HerculesSpec;
 use super::zone::PartZone;
-use super::{CLEARED, planted};
-use durasim_design::{Action, Actions, Fault, Token};
+use durasim_design::{Actions, Fault, Token};
 use durasim_types::{Cause, Cycle, LineAddr, PhysAddr, TxId};
 use serde::{Deserialize, Serialize};
 
@@ -54,9 +54,6 @@ pub(super) struct Ewpq {
     log_head: u64,
     /// LogTail: no older log entry is in use.
     log_tail: u64,
-    /// Slots of the extension area that are free here, but have not been cleared there yet: a moment within a step.
-    #[serde(skip)]
-    clearing: u32,
     used: u64,
     #[serde(skip)]
     index: Index,
@@ -73,7 +70,6 @@ impl Ewpq {
             extended: 0,
             log_head: 0,
             log_tail: 0,
-            clearing: 0,
             used: 0,
             index: Index::default(),
             occupancy: Occupancy::default(),
@@ -115,7 +111,9 @@ impl Ewpq {
 
     fn frames_its_entries(&self, zone: &PartZone) -> bool {
         let window = self.log_tail..self.log_head;
-        self.log_tail <= self.log_head
+        // Numbers of log entries never come round.
+        self.log_head < 1 << 62
+            && self.log_tail <= self.log_head
             && self.log_head - self.log_tail <= zone.log_entries
             && self.mappings().all(|m| m.indirect || window.contains(&m.log))
     }
@@ -172,17 +170,8 @@ impl Ewpq {
         self.window() + 1 >= zone.log_entries
     }
 
-    /// A slot of the extension area has been cleared.
-    pub fn cleared(&mut self) {
-        self.clearing -= 1;
-    }
-
-    /// LogTail slides to the oldest log entry in use. It never passes an entry that a slot of the extension area still
-    /// names: recovery would take that for damage.
+    /// LogTail slides to the oldest log entry in use.
     pub fn slide(&mut self) {
-        if self.clearing > 0 {
-            return;
-        }
         self.log_tail = self.log_tail.max(self.index.oldest_log().unwrap_or(self.log_head));
     }
 
@@ -338,9 +327,6 @@ impl Ewpq {
         self.occupancy.remove(slot, zone);
         self.extended -= 1;
         out.append(zone.extension_slot(slot as u64), &[0; 8], Cause::Metadata, None);
-        // Before that other controllers may do what is due at the same time.
-        self.clearing += 1;
-        out.push(Action::Resume { id: CLEARED | zone.controller as u64 });
         self.extension[slot].take()
     }
 
@@ -352,6 +338,11 @@ impl Ewpq {
                 self.index.may_migrate(place);
             }
         }
+    }
+
+    /// Whether a record in the extension area names the entry of this line.
+    pub fn is_in_extension(&self, home: LineAddr) -> bool {
+        matches!(self.index.of_home(home), Some(Place::Extension(_)))
     }
 
     /// A migration takes the entry of this line, if it may migrate.

@@ -64,7 +64,8 @@ impl Gc {
 
     /// Why a state that was read from outside cannot be, if it cannot.
     pub fn contradicts(&self, log_head: u64) -> bool {
-        let moving = |chunk: &Chunk| chunk.moving.is_none_or(|m| m.to == log_head && m.from < log_head);
+        // A chunk in which nothing moves is at its end.
+        let moving = |chunk: &Chunk| chunk.moving.is_some_and(|m| m.to == log_head && m.from < log_head);
         self.chunk.as_ref().is_some_and(|chunk| chunk.end > log_head || !moving(chunk))
     }
 }
@@ -86,7 +87,9 @@ impl State {
         if let Some(token) = part.gc.copying() {
             return Some(token);
         }
-        if part.ewpq.log_entries() + u64::from(self.spec.log_gc_chunk_entries) > part.zone.log_entries {
+        // Entries that are all valid would go round for ever.
+        let invalid = part.ewpq.window().saturating_sub(part.ewpq.log_entries());
+        if invalid < u64::from(self.spec.log_gc_chunk_entries) {
             return None;
         }
         self.collect(controller, part.ewpq.log_head(), out);
@@ -161,7 +164,7 @@ impl State {
         if self.fault.is(planted::GC_SLIDES_OVER_COMMITTED) {
             part.ewpq.slide_to(chunk.next);
         }
-        part.ewpq.slide();
+        part.slide();
     }
 
     /// A write under this token has arrived: was it the copy of an entry? Then the eWPQ names the new place. An entry
@@ -192,7 +195,7 @@ impl State {
         true
     }
 
-    /// "Only after updating each eWPQ entry will Hercules move LogHead by one."
+    /// LogHead moves by one, no sooner than the eWPQ entry names the new place (section 4.4).
     pub(super) fn move_log_head(&mut self, controller: usize, out: &mut Actions) {
         let part = &mut self.parts[controller];
         if !self.fault.is(planted::GC_KEEPS_LOG_HEAD) {

@@ -1,14 +1,13 @@
-//! Log extension (section 4.4): "In case that such a large space is still to be used up, we extend the log zone by using
-//! the end part of default log zone to store indirect indexes to the space in a new log zone allocated on-demand
-//! elsewhere."
+//! Log extension (section 4.4): a log zone that is used up grows by space elsewhere, taken when it is needed; the end of
+//! the default log zone holds the indirect indexes to it.
 //!
 //! The new space is handed out in chunks of log entries. The address of a chunk goes into the index at the end of the log
 //! before the first of its entries is used; an eWPQ entry has one more bit that tells whether its log entry has to be
 //! looked up there. Garbage collection, LogHead and LogTail know the default log alone: entries of the extension are
 //! used again as they become free [D:hercules-log-extension].
 //!
-//! "Hercules could set a threshold (e.g., 80% of overall pmem capacity)" (section 4.2, transaction abortion): a chunk
-//! that would exceed it is not handed out, and the transaction that needs it aborts.
+//! Section 4.2 (transaction abortion) proposes a threshold, 80 % of persistent memory for example: a chunk that would
+//! exceed it is not handed out, and the transaction that needs it aborts.
 
 use super::controller::Part;
 use super::zone::PartZone;

@@ -47,7 +47,7 @@ impl State {
         migration.filter(|_| !self.fault.is(planted::EVICTION_OVERTAKES_MIGRATION))
     }
 
-    /// A controller carries committed entries home, a few at a time (section 4.2: "migrated via non-temporal stores").
+    /// A controller carries committed entries home, a few at a time (section 4.2, by non-temporal stores).
     pub(super) fn migrate(&mut self, controller: usize, out: &mut Actions) {
         let part = &mut self.parts[controller];
         while part.migration.in_flight < self.spec.migrations_in_flight as usize {

@@ -38,7 +38,6 @@ impl State {
     pub fn new(spec: &HerculesSpec, geometry: &Geometry) -> Result<Self, SpecError> {
         spec.check()?;
         if geometry.inclusion == Inclusion::Exclusive {
-            // Section 4.5.1: "except for exclusive cache".
             let problem = "interconnect.inclusion is exclusive, but the older version of a line that a transaction writes has \
                            to stay below the new one (section 4.5.1), in an inclusive or non-inclusive hierarchy";
             return Err(SpecError::new("", problem));
@@ -51,7 +50,7 @@ impl State {
             extra_cycles: LevelId::ALL.map(|level| spec.tag_cycles(geometry.level(level).latency_cycles)),
             limits: LevelId::ALL.map(|level| (geometry.level(level).ways * spec.trans_tag_percent(level) / 100).max(1)),
             registers: Registers::new(),
-            parts: zone.parts.iter().map(|part| Part::new(spec, part)).collect(),
+            parts: zone.parts.iter().zip(0..).map(|(part, number)| Part::new(spec, part, number)).collect(),
             tokens: 0,
             running: false,
             counters: Counters::default(),
@@ -69,7 +68,8 @@ impl State {
             return Err(snapshot::refuse("another number of controllers"));
         }
         let mut parts = Vec::new();
-        for (PartContents { mut ewpq, migration, gc, extension }, zone) in contents.into_iter().zip(&fresh.zone.parts) {
+        for (number, (contents, zone)) in (0..).zip(contents.into_iter().zip(&fresh.zone.parts)) {
+            let PartContents { mut ewpq, migration, gc, extension } = contents;
             if let Some(misfit) = ewpq.misfit(spec, zone) {
                 return Err(snapshot::refuse(misfit));
             }
@@ -80,7 +80,7 @@ impl State {
                 return Err(snapshot::refuse("a log extension that contradicts the eWPQ"));
             }
             ewpq.reindex(zone, |tx| !registers.is_open(tx) || fresh.fault.is(planted::MIGRATES_UNCOMMITTED));
-            parts.push(Part { zone: zone.clone(), ewpq, migration, gc, extension });
+            parts.push(Part::with(PartContents { ewpq, migration, gc, extension }, zone, number));
         }
         Ok(State { registers, parts, tokens, running, counters, ..fresh })
     }

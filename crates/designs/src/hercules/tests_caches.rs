@@ -34,7 +34,7 @@ fn victim(bench: &mut Bench<Hercules>, level: LevelId, incoming: LineTag, set: [
     bench.design.victim(level, incoming, true, &tags, &ranks)
 }
 
-/// Listing 4: "L1 plain LRU" is what the machine does by itself.
+/// Listing 4: the normal LRU of the L1 is what the machine does by itself.
 #[test]
 fn the_l1d_replaces_the_least_recently_used_line() {
     let mut bench = bench(50, 25);
@@ -105,7 +105,7 @@ fn what_is_pinned_stays() {
     assert_eq!(victim(&mut bench, LevelId::L2, TWO, set), Some(1));
 }
 
-/// Section 4.2: "evict the LRU entry" to the extension area. A hit takes its entry out, so an entry that comes again is
+/// Section 4.2: the least recently used entry goes to the extension area. A hit takes its entry out, so an entry that comes again is
 /// the youngest.
 #[test]
 fn the_oldest_entry_of_the_ewpq_is_spilled() {

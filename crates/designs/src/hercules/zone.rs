@@ -20,7 +20,7 @@ pub(super) const FLUSHED: u64 = 0x4845_5243_464c_5348;
 pub(super) const RECOVERED: u64 = 0x4845_5243_5245_4356;
 
 /// Fewer log entries than this at a controller are refused.
-const LOG_ENTRIES_MIN: u64 = 16;
+const LOG_ENTRIES_MIN: u64 = 6;
 
 /// A stretch of the zone that lies at one controller: its bytes are in every so-manieth block. Neither a line nor a
 /// record crosses the end of a block.
@@ -95,8 +95,6 @@ pub(super) struct LogZone {
 /// Where everything of one controller lies.
 #[derive(Clone, Debug)]
 pub(super) struct PartZone {
-    /// The number of the controller.
-    pub controller: usize,
     pub ewpq_entries: u64,
     pub extension_entries: u64,
     pub log_entries: u64,
@@ -207,7 +205,6 @@ impl LogZone {
         let log_headers = surveyor.of_each(log_entries * 16);
         let log_data = surveyor.of_each(log_entries * 64);
         let part = |n: usize| PartZone {
-            controller: n,
             ewpq_entries,
             extension_entries,
             log_entries: log_entries - 3 - index_entries,
@@ -397,7 +394,7 @@ mod tests {
 
     #[test]
     fn a_zone_without_room_for_every_controller_is_refused() {
-        let spec = HerculesSpec { tx_id_bits: 4, ewpq_entries: 2, log_zone_bytes: 20_000, ..Default::default() };
+        let spec = HerculesSpec { tx_id_bits: 4, ewpq_entries: 2, log_zone_bytes: 13_000, ..Default::default() };
         let refusal = LogZone::new(&spec, &geometry_of::<Hercules>(&spec, 1, 1)).unwrap_err();
         assert!(refusal.problem.ends_with("log entries beside the index of the log extension"), "{}", refusal.problem);
         let small = HerculesSpec { log_extension_bytes: 50_000, ..spec.clone() };

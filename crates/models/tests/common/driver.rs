@@ -57,6 +57,9 @@ fn overrides(rng: &mut Rng, cores: u16) -> Vec<String> {
     let mut sets = vec![
         format!("cores={cores}"),
         "design.hercules.tx_id_bits=4".to_owned(),
+        // The model's log is neither extended nor collected: with a chunk as large as that, a full one waits.
+        "design.hercules.log_extension_bytes=0".to_owned(),
+        "design.hercules.log_gc_chunk_entries=1048576".to_owned(),
         format!("design.hercules.ewpq_entries={}", 1 + rng.below(3)),
         format!("design.hercules.ewpq_extension_factor={}", 1 + rng.below(5)),
         // The model has one log.
