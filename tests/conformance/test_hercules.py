@@ -225,13 +225,11 @@ def test_crashes_fall_into_every_situation():
     marks = Counter()
     store = ["design.hercules.tx_len_store=controller"]
     collected = ["design.hercules.log_gc_trigger_entries=8", "design.hercules.log_gc_chunk_entries=4"]
-    for threads, settings in ((1, []), (1, store), (4, collected), (6, ["cores=2", *TURNS]), (1, CHAINED)):
-
-
     room = {"tx_id_bits": 4, "log_zone_bytes": 8000, "log_extension_bytes": 32768, "log_extension_chunk_entries": 8}
     small_caches = ["l1d.size_bytes=256", "l2.size_bytes=256", "llc.size_bytes=512"]
     extended = [*small_caches, *(f"design.hercules.{name}={value}" for name, value in room.items())]
-    for threads, settings in ((1, []), (1, store), (2, extended), (4, collected), (6, ["cores=2", *TURNS])):
+    turns = ["cores=2", *TURNS]
+    for threads, settings in ((1, []), (1, store), (1, CHAINED), (2, extended), (4, collected), (6, turns)):
         result = ds.crash(
             design="hercules", workload="btree", machine="tiny", ops=40, threads=threads, points=400,
             set=settings, workload_args={"populate": 400},
