@@ -141,7 +141,7 @@ impl Pieces {
         if number == 0 {
             let each = if controllers == 1 { "" } else { " at each controller" };
             let problem = format!("{region_bytes} bytes hold no {what}{each}");
-            return Err(SpecError::new(&format!("{region}_bytes"), problem));
+            return Err(SpecError::new(format!("{region}_bytes"), problem));
         }
         let stripes = Surveyor::new(geometry.region(region).base, geometry.interleave()).of_each(number * bytes);
         Ok(Pieces { bytes, number, stripes })
