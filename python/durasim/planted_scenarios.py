@@ -91,6 +91,8 @@ _SHORT_LOG = (
     *_SLOW_MIGRATION,
     *_hercules(log_zone_bytes=6000, log_extension_bytes=4000, log_extension_chunk_entries=4),
 )
+# An extension area that soon grows by chained blocks.
+_CHAINED = _hercules(ewpq_entries=2, ewpq_extension_factor=1, extension_block_entries=8)
 # Writes that stay on their way for long.
 _SLOW = ("pmem.media.write_latency_ns=3000",)
 _CONTROLLER = (*_hercules(tx_len_store="controller", ewpq_entries=4), "pmem.controller.write_queue_entries=1")
@@ -120,6 +122,7 @@ _HERCULES = (
     Trap("btree", _BTREE, settings=(*_EAGER_GC, *_CROWDED, *_SLOW), threads=4, ops=40),
     Trap("btree", _BTREE, settings=(*_SHORT_LOG, *_SMALL), ops=40),
     Trap("array-swap", _BIG_SWAP, settings=(*_SHORT_LOG, *_SMALL)),
+    Trap("huge", _pairs(populate=60, lines_per_tx=60), settings=(*_CHAINED, *_SMALL), ops=3),
 )
 
 _TINY_TC = _tc(entries=4, overflow_percent=50)

@@ -45,6 +45,16 @@ def test_options_of_run(refused, option, value, words):
 
 
 @pytest.mark.parametrize(
+    ("design", "words"),
+    [("hercules", ["the older version of a line", "section 4.5.1"]), ("opt", ["exclusive caches are not built"])],
+)
+def test_an_exclusive_hierarchy_is_refused(refused, design, words):
+    refused(
+        [*RUN, "--design", design, "--set", "interconnect.inclusion=exclusive"], 2, "interconnect.inclusion", *words
+    )
+
+
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["frobnicate"], ["frobnicate"]),

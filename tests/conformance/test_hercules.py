@@ -70,7 +70,8 @@ def test_a_transaction_that_aborts_itself_leaves_nothing_and_is_told_its_cause(r
 
 def test_a_transaction_without_room_ends_the_program_and_leaves_nothing(run):
     """Section 4.2, abortion by exhaustion: here of the extension area of the eWPQ."""
-    lines, settings = 600, ["design.hercules.ewpq_extension_factor=10"]
+    lines = 600
+    settings = ["design.hercules.ewpq_extension_factor=10", "design.hercules.extension_chain_bytes=0"]
     done = run("long", lines, settings=settings)
     assert done.result.guest_exit_code == RUNTIME_ERROR
     assert "too large for the machine" in done.text
@@ -78,6 +79,49 @@ def test_a_transaction_without_room_ends_the_program_and_leaves_nothing(run):
     assert done.counter("ewpq_spills") > 0
     after = run("nothing", lines, settings=settings)
     assert after.result.guest_exit_code == 0, after.text
+
+
+# Two entries in the eWPQ, two in its extension area, eight in each block that is chained to it.
+CHAINED = [
+    "design.hercules.ewpq_entries=2", "design.hercules.ewpq_extension_factor=1",
+    "design.hercules.extension_block_entries=8",
+]  # fmt: skip
+
+
+def test_a_transaction_of_60000_lines_commits():
+    """Section 5.2: caches, eWPQ and extension area do not hold it, so the extension area grows."""
+    result = ds.run(
+        design="hercules", workload="huge", machine="hercules-tecs23-eighth", ops=2,
+        workload_args={"lines-per-tx": 60000, "populate": 60000}, guest_output=lambda *_: None,
+    )  # fmt: skip
+    assert result.guest_exit_code == 0
+    assert result.tx.aborted == 0
+    count = {name: result.stats[f"hercules.{name}"].value for name in ("ewpq_chained_blocks", "ewpq_spills")}
+    # 60 lines of the L1D, 256 of the L2, 8192 of the LLC, 512 entries and their extension of 5120.
+    assert count["ewpq_spills"] > 60000 - 60 - 256 - 8192 - 512
+    assert count["ewpq_chained_blocks"] * 4096 > 60000 - 60 - 256 - 8192 - 512 - 5120
+
+
+@pytest.mark.parametrize(
+    ("settings", "threads"), [([], 1), ([], 3), (["pmem.controllers=2", "pmem.interleave_bytes=64"], 1)]
+)
+def test_crashes_of_transactions_with_chained_blocks(settings, threads):
+    result = ds.crash(
+        design="hercules", workload="huge", machine="tiny", ops=2 * threads, threads=threads, points=200,
+        set=[*CHAINED, *settings], workload_args={"lines-per-tx": 120, "populate": 120}, faults=FAULTS,
+    )  # fmt: skip
+    assert result.failures == ()
+    assert result.marks["extension_chained"] > 0
+
+
+def test_crashes_with_fewer_tags_than_lines_in_the_l1d():
+    """Section 4.1 has a share of TransTags at every level."""
+    result = ds.crash(
+        design="hercules", workload="btree", machine="tiny", ops=24, threads=2, points=300,
+        set=["design.hercules.trans_tag_percent_l1d=50"], workload_args={"populate": 200}, faults=FAULTS,
+    )  # fmt: skip
+    assert result.failures == ()
+    assert result.marks["tagged_line_in_l1d"] > 0 and result.marks["tagged_line_in_l2"] > 0
 
 
 def test_a_log_above_its_share_of_memory_ends_the_program_and_leaves_nothing(run, program, tmp_path):
@@ -184,7 +228,8 @@ def test_crashes_fall_into_every_situation():
     room = {"tx_id_bits": 4, "log_zone_bytes": 8000, "log_extension_bytes": 32768, "log_extension_chunk_entries": 8}
     small_caches = ["l1d.size_bytes=256", "l2.size_bytes=256", "llc.size_bytes=512"]
     extended = [*small_caches, *(f"design.hercules.{name}={value}" for name, value in room.items())]
-    for threads, settings in ((1, []), (1, store), (2, extended), (4, collected), (6, ["cores=2", *TURNS])):
+    turns = ["cores=2", *TURNS]
+    for threads, settings in ((1, []), (1, store), (1, CHAINED), (2, extended), (4, collected), (6, turns)):
         result = ds.crash(
             design="hercules", workload="btree", machine="tiny", ops=40, threads=threads, points=400,
             set=settings, workload_args={"populate": 400},

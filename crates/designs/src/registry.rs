@@ -68,6 +68,7 @@ pub const ROWS: &[Row] = &[
             "hercules-controllers",
             "hercules-gc",
             "hercules-log-extension",
+            "hercules-extension-chain",
             "hercules-txlen-store",
             "hercules-tag-rounding",
             "hercules-extension-search",

@@ -88,7 +88,7 @@ fn a_later_life_finds_the_blocks_empty() {
     let mut bench = bench(chained());
     filled(&mut bench, LINES);
     bench.commit(0, 1);
-    let (part, region) = (zone(&bench).parts[0].clone(), bench.geometry.region("extension_chain").clone());
+    let (part, region) = (zone(&bench).parts[0].clone(), bench.geometry.region("extension_chain"));
     let crashed = bench.crashed(&[], true);
     assert_eq!(part.saved_chain(&crashed), Some(3));
     let words =

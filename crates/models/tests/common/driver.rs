@@ -62,6 +62,8 @@ fn overrides(rng: &mut Rng, cores: u16) -> Vec<String> {
         "design.hercules.log_gc_chunk_entries=1048576".to_owned(),
         format!("design.hercules.ewpq_entries={}", 1 + rng.below(3)),
         format!("design.hercules.ewpq_extension_factor={}", 1 + rng.below(5)),
+        // The model has one log.
+        "design.hercules.log_extension_bytes=0".to_owned(),
         format!("design.hercules.extension_block_entries={}", 1 + rng.below(3)),
         format!("design.hercules.extension_chain_bytes={}", [0, 65536][rng.below(2) as usize]),
         format!("design.hercules.migration_period_instructions={}", [1, 20, 200][rng.below(3) as usize]),
