@@ -42,9 +42,11 @@ struct Fences {
     }
 };
 
-// The checksum of what recovery relies on, word by word.
+// The checksum of what recovery relies on, word by word. The first word is mixed like the others: if it were where the sum
+// begins, a number and a place that count up together would cancel out.
 struct Checksum {
-    std::uint64_t sum;
+    std::uint64_t sum = 0;
+    explicit Checksum(std::uint64_t first) { take(first); }
     void take(std::uint64_t word) { sum = (sum ^ word) * 0x9E3779B97F4A7C15u + (sum >> 29); }
 };
 

@@ -69,7 +69,7 @@ public:
         const std::uint64_t first = ring(get(head_ + record_place) & place_mask);
         const std::uint64_t count = get(head_ + record_place) >> place_bits;
         if (count == 0 || count > capacity()) refuse("its commit record names more entries than there are");
-        Checksum check{get(head_ + record_sequence)};
+        Checksum check(get(head_ + record_sequence));
         for (std::uint64_t i = 0; i < count; ++i) {
             const Entry& entry = entry_at(first, i);
             if (!is_home(entry.home)) refuse("an entry names an address outside the data of the pool");
@@ -199,7 +199,7 @@ private:
     }
 
     std::uint64_t checksum_of_record() const {
-        Checksum check{get(head_ + record_sequence)};
+        Checksum check(get(head_ + record_sequence));
         check.take(get(head_ + record_place));
         check.take(get(head_ + record_entries));
         return check.sum;
@@ -249,7 +249,7 @@ private:
 
     // Line by line. Returns their checksum.
     std::uint64_t write_entries() {
-        Checksum check{sequence_};
+        Checksum check(sequence_);
         std::uint64_t at = first_line_, written = 0;
         Entry* entry = lines_[at].entry;
         for_each_word([&](std::uint64_t* place, std::uint64_t value) {
@@ -272,7 +272,7 @@ private:
 
     void write_record(std::uint64_t entries_sum) {
         const std::uint64_t place = pack(logged(), first_line_);
-        Checksum check{sequence_};
+        Checksum check(sequence_);
         check.take(place);
         check.take(entries_sum);
         put(head_ + record_sequence, sequence_);
@@ -284,7 +284,7 @@ private:
 
     // For the planted fault that writes the record first.
     std::uint64_t sum_of_entries() const {
-        Checksum check{sequence_};
+        Checksum check(sequence_);
         for_each_word([&](std::uint64_t* home, std::uint64_t value) {
             check.take(reinterpret_cast<std::uint64_t>(home));
             check.take(value);

@@ -165,7 +165,7 @@ private:
     // Over everything recovery relies on: home and kind, sequence, index, then the old content.
     std::uint64_t checksum_of(std::uint64_t slot) const {
         const std::uint64_t* head = slots_[slot].word;
-        Checksum check{head[home_and_kind]};
+        Checksum check(head[home_and_kind]);
         check.take(head[sequence]);
         check.take(head[index]);
         if ((head[home_and_kind] & 7) == kind_line) {
@@ -227,7 +227,7 @@ private:
         put(head + home_and_kind, tagged_home);
         put(head + sequence, sequence_);
         put(head + index, entries_);
-        Checksum check{tagged_home};
+        Checksum check(tagged_home);
         check.take(sequence_);
         check.take(entries_);
         auto save = [&check](std::uint64_t* to, const std::uint64_t* from) {
