@@ -22,6 +22,7 @@ mod ewpq_index;
 mod extension_chain;
 mod gc;
 mod log_extension;
+mod mapping;
 mod migration;
 mod observe;
 mod planted;
@@ -51,8 +52,8 @@ use durasim_design::{
     RegionRequest, Request, SpecError, Store, Token, Wait,
 };
 use durasim_types::{Cause, Cycle, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
-use ewpq::Mapping;
 use log_extension::Room;
+use mapping::Mapping;
 use observe::Counters;
 use registers::Phase;
 use spec::ConflictLoser;

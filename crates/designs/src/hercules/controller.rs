@@ -2,9 +2,10 @@
 //! lines, and keeps the log entries of the lines that are its own.
 
 use super::CLEARED;
-use super::ewpq::{Ewpq, Mapping};
+use super::ewpq::Ewpq;
 use super::gc::Gc;
 use super::log_extension::LogExtension;
+use super::mapping::Mapping;
 use super::migration::Migration;
 use super::spec::HerculesSpec;
 use super::zone::PartZone;

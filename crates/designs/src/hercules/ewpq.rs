@@ -3,44 +3,13 @@
 
 use super::ewpq_index::{Index, Place};
 use super::extension_chain::Occupancy;
+use super::mapping::Mapping;
 use super::planted;
 use super::spec::HerculesSpec;
 use super::zone::PartZone;
 use durasim_design::{Actions, Fault, Token};
-use durasim_types::{Cause, Cycle, LineAddr, PhysAddr, TxId};
+use durasim_types::{Cause, Cycle, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
-
-/// An entry of the eWPQ or of its extension. Its TxState is '1' as long as its transaction is open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Mapping {
-    pub tx: TxId,
-    pub hardware_id: u64,
-    pub home: LineAddr,
-    /// Number of the log entry, counted without wrap-around.
-    pub log: u64,
-    /// Whether that is an entry of the log extension, which is counted by itself (section 4.4: "one more bit").
-    pub indirect: bool,
-    /// For LRU spilling.
-    pub used: u64,
-    /// The migration that is carrying it home.
-    pub migration: Option<Token>,
-}
-
-impl Mapping {
-    /// Its compact form in persistent memory.
-    pub fn record(&self, zone: &PartZone, fault: Fault) -> [u8; 8] {
-        zone.mapping_record(self.hardware_id, self.log, self.indirect && !fault.is(planted::INDIRECT_BIT_LOST))
-    }
-
-    /// Header and data of its log entry.
-    pub fn entry(&self, zone: &PartZone) -> (PhysAddr, PhysAddr) {
-        if self.indirect {
-            zone.indirect_entry(zone.chunk(self.log / zone.chunk_entries), self.log)
-        } else {
-            (zone.entry_header_at(self.log), zone.entry_data(self.log))
-        }
-    }
-}
 
 /// The queue, the extension area and LogHead.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -9,7 +9,6 @@
 //! Section 4.2 (transaction abortion) proposes a threshold, 80 % of persistent memory for example: a chunk that would
 //! exceed it is not handed out, and the transaction that needs it aborts.
 
-use super::controller::Part;
 use super::zone::PartZone;
 use super::{State, planted};
 use durasim_design::{Actions, Fault, Wait};
@@ -41,6 +40,15 @@ pub(super) enum Room {
 }
 
 impl LogExtension {
+    /// Hands out a chunk: its address is in the index before anything is in the chunk.
+    fn add_chunk(&mut self, zone: &PartZone, fault: Fault, out: &mut Actions) {
+        let address = zone.chunk(self.chunks).0.to_le_bytes();
+        if !fault.is(planted::LOG_INDEX_NOT_WRITTEN) {
+            out.append(zone.index_slot(self.chunks), &address, Cause::Metadata, None);
+        }
+        self.chunks += 1;
+    }
+
     /// The free entry that is used next, if there is one.
     fn free_entry(&self, zone: &PartZone) -> Option<u64> {
         let fresh = Some(self.next).filter(|next| *next < self.chunks * zone.chunk_entries);
@@ -80,18 +88,6 @@ impl LogExtension {
     }
 }
 
-impl Part {
-    /// Hands out a chunk: its address is in the index before anything is in the chunk.
-    fn add_chunk(&mut self, fault: Fault, out: &mut Actions) {
-        let chunk = self.extension.chunks;
-        let address = self.zone.chunk(chunk).0.to_le_bytes();
-        if !fault.is(planted::LOG_INDEX_NOT_WRITTEN) {
-            out.append(self.zone.index_slot(chunk), &address, Cause::Metadata, None);
-        }
-        self.extension.chunks += 1;
-    }
-}
-
 impl State {
     /// Bytes of persistent memory that the design uses: the log zone and what was handed out beside it.
     fn used_bytes(&self) -> u64 {
@@ -121,7 +117,7 @@ impl State {
             return Room::After(Wait::Cycles(self.spec.log_extension_cycles));
         }
         part.extension.asked = false;
-        part.add_chunk(self.fault, out);
+        part.extension.add_chunk(&part.zone, self.fault, out);
         self.counters.log_chunks += 1;
         let part = &self.parts[controller];
         part.extension.free_entry(&part.zone).map_or(Room::None, Room::Entry)

@@ -1,8 +1,8 @@
 //! Commit off-chip (section 4.2): a background engine carries log entries of committed transactions to their home
 //! addresses.
 
-use super::controller::Part;
-use super::ewpq::Mapping;
+use super::mapping::Mapping;
+use super::zone::PartZone;
 use super::{State, planted};
 use durasim_design::{Action, Actions, Token};
 use durasim_types::{Cause, EventKind, LineAddr, PhysAddr};
@@ -25,13 +25,11 @@ impl Migration {
     pub fn on_its_way_home(&self, line: LineAddr) -> Option<Token> {
         self.departed.iter().find(|(home, _)| *home == line).map(|(_, token)| *token)
     }
-}
 
-impl Part {
-    fn carry_home(&mut self, mapping: &Mapping, token: Token, out: &mut Actions) {
-        self.migration.in_flight += 1;
+    fn carry_home(&mut self, mapping: &Mapping, zone: &PartZone, token: Token, out: &mut Actions) {
+        self.in_flight += 1;
         out.push(Action::Copy {
-            from: mapping.entry(&self.zone).1,
+            from: mapping.entry(zone).1,
             to: mapping.home.base(),
             len: 64,
             cause: Cause::Migration,
@@ -54,7 +52,7 @@ impl State {
             let token = Token(self.tokens + 1);
             let Some(mapping) = part.ewpq.start_migration(token) else { break };
             self.tokens += 1;
-            part.carry_home(&mapping, token, out);
+            part.migration.carry_home(&mapping, &part.zone, token, out);
         }
         if part.migration.in_flight == 0 {
             part.migration.scanning = false;
@@ -69,7 +67,7 @@ impl State {
             && let Some(mapping) = part.ewpq.start_migration_of(home, token)
         {
             self.tokens += 1;
-            part.carry_home(&mapping, token, out);
+            part.migration.carry_home(&mapping, &part.zone, token, out);
         }
     }
 
