@@ -16,6 +16,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use syscalls::riscv64::Sysno;
 
+/// Where the header of a pool says where its logs lie (guest/include/durasim/layout.h).
+const LOG_OFFSET: u64 = 48;
+
 fn put(target: &str, name: &str, bytes: &[u8]) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
     std::fs::create_dir_all(&folder).expect("the corpus can be written");
@@ -54,6 +57,15 @@ fn images(row: usize, elf: &[u8], arguments: &[&str], every: u64) -> Vec<CrashIm
     println!("{}: {}", ROWS[row].name, output.text().trim());
     drop(machine);
     std::mem::take(&mut *images.lock().expect("nobody panics with the images"))
+}
+
+/// The last of these pools with the state of its log, the word it begins with, of the pool before.
+fn set_back(pools: &[CrashImage]) -> CrashImage {
+    let state = |pool: &CrashImage| PMEM_BASE.plus(pool.read_u64(PMEM_BASE.plus(LOG_OFFSET)));
+    let (earlier, last) = (&pools[pools.len() - 2], &pools[pools.len() - 1]);
+    let mut changed = last.clone();
+    changed.pmem.write(state(last), &earlier.read_u64(state(earlier)).to_le_bytes());
+    changed
 }
 
 /// Programs of system calls. The bytes behind a call are those that `system_calls` reads: paths, then what else varies.
@@ -151,6 +163,9 @@ fn main() {
         let taken = images(row, elf, &pool, 97);
         for (n, image) in taken.iter().enumerate().take(18).filter(|(n, _)| n % 3 == 1) {
             put(target, &format!("{kind}-{n}"), &guest_image(&image.pmem));
+        }
+        if kind == "undo" {
+            put(target, "state-set-back", &guest_image(&set_back(&taken).pmem));
         }
     }
 
