@@ -85,7 +85,8 @@ def test_reports_lead_to_the_dump(
         dumped, rest = dump([program, *command, *pool])
         assert dumped == state
         assert rest.endswith(said) and (said or not rest)
-    assert len(state) > 20
+    # A queue gives back what it is given.
+    assert len(state) > (20 if workload == "queue" else 50)
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)
