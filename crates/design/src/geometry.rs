@@ -1,7 +1,7 @@
 //! What a design is told of the machine it is built into.
 
 use crate::Fault;
-use durasim_types::{Clock, Cycle, LINE_BYTES, LineAddr, PhysAddr};
+use durasim_types::{Clock, Cycle, Domain, LINE_BYTES, LineAddr, PhysAddr};
 use serde::{Deserialize, Serialize};
 
 /// A level of the cache hierarchy.
@@ -134,6 +134,9 @@ pub struct Geometry {
     pub cores: u16,
     /// Number of persistent-memory controllers.
     pub controllers: u16,
+    /// What the machine keeps when power fails, without the design. Results name it by itself.
+    #[serde(skip)]
+    pub domain: Domain,
     /// The clock of the cores.
     pub clock: Clock,
     /// L1D of each core.

@@ -18,6 +18,9 @@ pub trait Design: 'static {
     const PLANTED: &'static [Planted] = &[];
     /// The rare situations that [`Durability::marks`] names. A long campaign that never meets one of them is red.
     const MARKS: &'static [&'static str] = &[];
+    /// The parameters that shrink with the machine where a run is made smaller by one factor: sizes of what holds data of
+    /// many transactions, and periods of background engines. What one transaction fills keeps its size, as transactions do.
+    const SCALED: &'static [&'static str] = &[];
     /// Its parameters: every field with a default and a source, unknown fields refused.
     type Spec: Serialize + DeserializeOwned + JsonSchema + Default + Clone;
 
@@ -56,6 +59,7 @@ pub struct ErasedDesign {
     pub hooks: Hooks,
     pub planted: &'static [Planted],
     pub marks: &'static [&'static str],
+    pub scaled: &'static [&'static str],
     pub default_spec: fn() -> Value,
     pub schema: fn() -> Schema,
     /// Refuses unknown fields and wrong types, without building.
@@ -86,6 +90,7 @@ impl ErasedDesign {
             hooks: D::HOOKS,
             planted: D::PLANTED,
             marks: D::MARKS,
+            scaled: D::SCALED,
             default_spec: || serde_json::to_value(D::Spec::default()).expect("parameters are plain data"),
             schema: || schemars::schema_for!(D::Spec),
             check: |v| spec_of::<D>(v).map(drop),
@@ -149,6 +154,8 @@ pub enum Promise {
 pub struct Row {
     /// Its name.
     pub name: &'static str,
+    /// What papers call it too: names that stand for it wherever a row is named.
+    pub aliases: &'static [&'static str],
     /// The hardware.
     pub hardware: ErasedDesign,
     /// How its guest programs are built.

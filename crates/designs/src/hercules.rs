@@ -96,6 +96,14 @@ impl Design for Hercules {
         "tagged_line_in_l2",
         "tagged_line_in_llc",
     ];
+    const SCALED: &'static [&'static str] = &[
+        "ewpq_entries",
+        "extension_chain_bytes",
+        "migration_period_instructions",
+        "log_zone_bytes",
+        "log_gc_trigger_entries",
+        "log_extension_bytes",
+    ];
     type Spec = HerculesSpec;
 
     fn adapt(spec: &HerculesSpec, geometry: &mut Geometry) {

@@ -8,17 +8,19 @@ use durasim_types::Domain;
 pub const ROWS: &[Row] = &[
     Row {
         name: "opt",
+        aliases: &["optimal", "volatile"],
         hardware: ErasedDesign::of::<Opt>(),
         backend: Backend::Markers,
         domains: &[Domain::Adr, Domain::Eadr, Domain::Media, Domain::Bbb, Domain::NvLlc],
         promise: Promise::Immediate,
         control: true,
         summary: "Plain write-back caches, no logging, no flush, no fence: the optimum, which loses data",
-        paper: "Hercules (TECS 2023) OPT; TC (DAC 2017) Optimal",
+        paper: "Hercules (TECS 2023) OPT; TC (DAC 2017) Optimal; LAD (MICRO 2019) Volatile",
         assumptions: &[],
     },
     Row {
         name: "swl-flush",
+        aliases: &[],
         hardware: ErasedDesign::of::<Opt>(),
         backend: Backend::UndoFlush,
         domains: &[Domain::Adr, Domain::Eadr, Domain::Media, Domain::Bbb, Domain::NvLlc],
@@ -30,6 +32,7 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         name: "swl-eadr",
+        aliases: &[],
         hardware: ErasedDesign::of::<Opt>(),
         backend: Backend::UndoFence,
         domains: &[Domain::Eadr, Domain::Bbb],
@@ -43,6 +46,7 @@ pub const ROWS: &[Row] = &[
     // machine has acknowledgements of the media alone, which is the domain `media`.
     Row {
         name: "sp",
+        aliases: &[],
         hardware: ErasedDesign::of::<Opt>(),
         backend: Backend::RedoFlush,
         domains: &[Domain::Adr, Domain::Eadr, Domain::Media, Domain::Bbb, Domain::NvLlc],
@@ -54,6 +58,7 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         name: "hercules",
+        aliases: &[],
         hardware: ErasedDesign::of::<Hercules>(),
         backend: Backend::Markers,
         domains: &[Domain::Eadr],
@@ -78,6 +83,7 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         name: "tc",
+        aliases: &[],
         hardware: ErasedDesign::of::<Tc>(),
         backend: Backend::Markers,
         domains: &[Domain::NvTc],
@@ -97,7 +103,7 @@ pub const ROWS: &[Row] = &[
     },
 ];
 
-/// The row of that name.
+/// The row of that name, or of that alias.
 pub fn row(name: &str) -> Option<&'static Row> {
-    ROWS.iter().find(|row| row.name == name)
+    ROWS.iter().find(|row| row.name == name || row.aliases.contains(&name))
 }

@@ -24,6 +24,7 @@ pub(crate) fn geometry_of<D: Design>(spec: &D::Spec, cores: u16, controllers: u1
     let mut geometry = Geometry {
         cores,
         controllers,
+        domain: durasim_types::Domain::Adr,
         clock: Clock { frequency_mhz: 1000 },
         l1d: level(4, 2),
         l2: level(8, 8),

@@ -67,6 +67,7 @@ impl Design for Careless {
 
 const CARELESS: Row = Row {
     name: "careless",
+    aliases: &[],
     hardware: ErasedDesign::of::<Careless>(),
     backend: Backend::Markers,
     domains: &[Domain::Adr],

@@ -15,6 +15,7 @@ const CORE: CoreId = CoreId(0);
 fn row() -> Row {
     Row {
         name: "lad",
+        aliases: &[],
         hardware: ErasedDesign::of::<Lad>(),
         backend: Backend::Markers,
         domains: &[Domain::Adr],

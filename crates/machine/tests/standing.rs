@@ -55,6 +55,7 @@ fn a_design_that_waits_for_what_has_come_is_stuck() {
     let config = MachineConfig::parse("tiny", presets::text("tiny").unwrap(), &[]).unwrap();
     let row = Row {
         name: "stubborn",
+        aliases: &[],
         hardware: ErasedDesign::of::<Stubborn>(),
         backend: Backend::Markers,
         domains: &[Domain::Adr],

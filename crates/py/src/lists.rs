@@ -27,6 +27,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[derive(Serialize)]
 struct DesignRow {
     name: &'static str,
+    aliases: &'static [&'static str],
     hardware: &'static str,
     backend: &'static str,
     domains: Vec<&'static str>,
@@ -37,6 +38,7 @@ struct DesignRow {
     paper: &'static str,
     assumptions: &'static [&'static str],
     marks: &'static [&'static str],
+    scaled: &'static [&'static str],
     cost: HardwareCost,
 }
 
@@ -64,6 +66,7 @@ fn describe(row: &Row, machine: &MachineConfig) -> Result<DesignRow, Error> {
         .map_err(|e| ConfigError::new(format!("design.{}.{}", hardware.name, e.field), e.problem))?;
     Ok(DesignRow {
         name: row.name,
+        aliases: row.aliases,
         hardware: hardware.name,
         backend: row.backend.name(),
         domains: row.domains.iter().map(|domain| domain.name()).collect(),
@@ -77,6 +80,7 @@ fn describe(row: &Row, machine: &MachineConfig) -> Result<DesignRow, Error> {
         paper: row.paper,
         assumptions: row.assumptions,
         marks: hardware.marks,
+        scaled: hardware.scaled,
         cost,
     })
 }

@@ -73,6 +73,7 @@ mod tests {
         Geometry {
             cores: 8,
             controllers: 1,
+            domain: durasim_types::Domain::Eadr,
             clock: Clock { frequency_mhz: 3000 },
             l1d: level(128, 4, 4, 2),
             l2: level(512, 8, 0, 8),

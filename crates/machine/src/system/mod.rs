@@ -97,6 +97,7 @@ impl Plan {
         let mut geometry = Geometry {
             cores: config.cores,
             controllers: config.pmem.controllers,
+            domain,
             clock: Clock { frequency_mhz: config.frequency_mhz },
             l1d: config.l1d.geometry(),
             l2: config.l2.geometry(),
