@@ -104,6 +104,7 @@ impl Design for Hercules {
         "log_gc_trigger_entries",
         "log_extension_bytes",
     ];
+    const ENGINES: &'static [&'static str] = &["migration_rounds"];
     type Spec = HerculesSpec;
 
     fn adapt(spec: &HerculesSpec, geometry: &mut Geometry) {
@@ -447,6 +448,7 @@ impl Durability for State {
             MIGRATE => {
                 let period = self.spec.migration_period_instructions;
                 out.push(Action::InstructionTimer { id: MIGRATE, after_instructions: period });
+                self.counters.migration_rounds += 1;
                 for controller in 0..self.parts.len() {
                     self.parts[controller].migration.scanning = true;
                     self.migrate(controller, out);

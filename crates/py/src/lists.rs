@@ -39,6 +39,7 @@ struct DesignRow {
     assumptions: &'static [&'static str],
     marks: &'static [&'static str],
     scaled: &'static [&'static str],
+    engines: &'static [&'static str],
     cost: HardwareCost,
 }
 
@@ -81,6 +82,7 @@ fn describe(row: &Row, machine: &MachineConfig) -> Result<DesignRow, Error> {
         assumptions: row.assumptions,
         marks: hardware.marks,
         scaled: hardware.scaled,
+        engines: hardware.engines,
         cost,
     })
 }

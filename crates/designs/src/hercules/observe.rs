@@ -15,6 +15,7 @@ pub(super) struct Counters {
     pub ewpq_hits: u64,
     pub extension_hits: u64,
     pub migrations: u64,
+    pub migration_rounds: u64,
     pub copy_downs: u64,
     pub on_chip_commits: u64,
     pub off_chip_commits: u64,
@@ -104,6 +105,7 @@ impl Counters {
         count("ewpq_hits", c.ewpq_hits, "Misses answered through the eWPQ");
         count("extension_hits", c.extension_hits, "Misses answered through the extension area");
         count("migrations", c.migrations, "Log entries carried home in the background");
+        count("migration_rounds", c.migration_rounds, "Periods after which committed log entries were looked for");
         count("copy_downs", c.copy_downs, "Older dirty versions sent down before a transactional write");
         count("on_chip_commits", c.on_chip_commits, "Commits with all lines in the caches");
         count("off_chip_commits", c.off_chip_commits, "Commits with lines in the log");
