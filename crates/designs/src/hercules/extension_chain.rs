@@ -81,7 +81,7 @@ impl PartZone {
         };
         // Lines that follow each other, and those at any distance, are spread evenly.
         let spread = self.partial_home(home).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        let start = (spread * slots.div_ceil(8) >> 32) * 8;
+        let start = ((spread * slots.div_ceil(8)) >> 32) * 8;
         (first + start) as usize..(first + slots.min(start + 8)) as usize
     }
 

@@ -50,7 +50,7 @@ impl CompactEntry {
 /// Reads the mappings of a controller: those of the eWPQ first. What contradicts itself is a loss.
 pub(super) fn read_mappings(part: &PartZone, image: &CrashImage, fault: Fault) -> Result<Mappings, &'static str> {
     let validity: Vec<u64> = (0..part.validity_words()).map(|word| image.read_u64(part.validity(word))).collect();
-    let is_valid = |slot: u64| validity[(slot / 64) as usize] >> (slot % 64) & 1 == 1;
+    let is_valid = |slot: u64| (validity[(slot / 64) as usize] >> (slot % 64)) & 1 == 1;
     let beyond = (part.ewpq_entries..part.validity_words() * 64).any(is_valid);
     let (tail, head) = (image.read_u64(part.log_tail()), image.read_u64(part.log_head()));
     if beyond || tail > head || head - tail > part.log_entries {
