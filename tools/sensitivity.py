@@ -23,6 +23,8 @@ Alternative = tuple[str, ...]
 """Settings as for `--set`; `--arg NAME=VALUE` for an argument of the workload."""
 
 PLAIN: Alternative = ()
+# The log of `tiny` with room for some dozen lines.
+_SHORT_LOG = "design.hercules.log_zone_bytes=30400"
 TABLES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
     "core-queues": (
         ALL,
@@ -127,6 +129,27 @@ TABLES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
         [
             ("design.hercules.extension_search_first_cycles=0", "design.hercules.extension_search_line_cycles=0"),
             ("design.hercules.extension_search_first_cycles=900", "design.hercules.extension_search_line_cycles=30"),
+            ("design.hercules.extension_lookup=scan",),
+        ],
+    ),
+    "hercules-partial-match": (
+        ("hercules",),
+        [
+            ("design.hercules.ewpq_home_bits=8",),
+            ("design.hercules.ewpq_home_bits=4",),
+            ("design.hercules.ewpq_home_bits=4", "design.hercules.false_match_cycles=0"),
+            ("design.hercules.ewpq_home_bits=4", "design.hercules.false_match_cycles=900"),
+        ],
+    ),
+    "hercules-log-extension": (
+        ("hercules",),
+        [
+            (_SHORT_LOG,),
+            (_SHORT_LOG, "design.hercules.log_extension_bytes=0"),
+            (_SHORT_LOG, "design.hercules.log_extension_chunk_entries=64"),
+            (_SHORT_LOG, "design.hercules.log_extension_cycles=300000"),
+            (_SHORT_LOG, "design.hercules.log_indirect_cycles=0"),
+            (_SHORT_LOG, "design.hercules.log_indirect_cycles=900"),
         ],
     ),
     "hercules-log-entry": (
@@ -157,6 +180,8 @@ SHARED = {
     "skew": ("btree", 4),
     "hercules-conflict": ("false-sharing", 4),
 }
+# What one machine alone has room for.
+MACHINES = {"hercules-log-extension": ("tiny",)}
 
 
 @cache
@@ -177,6 +202,8 @@ def cell(design: str, machine: str, alternative: Alternative, workload: str, thr
         )
     except durasim.DurasimError as error:
         return f"refused: {error}"
+    if result.guest_exit_code != 0:
+        return f"the program ends with exit code {result.guest_exit_code}"
     return f"{result.throughput_ops_per_us:.5f} / {result.pmem_write_bytes.total}"
 
 
@@ -188,7 +215,7 @@ def table(key: str) -> str:
         "| machine | setting | " + " | ".join(f"`{design}`" for design in designs) + " |",
         "| --- | --- |" + " --- |" * len(designs),
     ]
-    for machine in OPERATIONS:
+    for machine in MACHINES.get(key, tuple(OPERATIONS)):
         for alternative in [PLAIN, *alternatives]:
             name = "<br>".join(f"`{item}`" for item in alternative) or "as it is"
             cells = " | ".join(cell(design, machine, alternative, workload, threads) for design in designs)

@@ -123,6 +123,8 @@ _HERCULES = (
     Trap("btree", _BTREE, settings=(*_SHORT_LOG, *_SMALL), ops=40),
     Trap("array-swap", _BIG_SWAP, settings=(*_SHORT_LOG, *_SMALL)),
     Trap("huge", _pairs(populate=60, lines_per_tx=60), settings=(*_CHAINED, *_SMALL), ops=3),
+    # Entries that hold two bits of an address: every fourth line looks the same.
+    Trap("btree", _BTREE, settings=(*_FEW, *_SMALL, *_hercules(ewpq_home_bits=2))),
 )
 
 _TINY_TC = _tc(entries=4, overflow_percent=50)

@@ -68,6 +68,7 @@ pub const ROWS: &[Row] = &[
         paper: "Ye, Chen, Jiang, Wang: Hercules, ACM TECS 2023",
         assumptions: &[
             "hercules-log-entry",
+            "hercules-partial-match",
             "hercules-victim",
             "hercules-recovery",
             "hercules-controllers",

@@ -131,6 +131,8 @@ fn hercules(rng: &mut Rng, sets: &mut Vec<String>) {
     maybe(rng, "ewpq_entries", &["1", "2", "3"]);
     maybe(rng, "ewpq_extension_factor", &["1", "1", "1", "2", "5"]);
     maybe(rng, "extension_block_entries", &["1", "3", "20"]);
+    maybe(rng, "ewpq_home_bits", &["1", "2", "3"]);
+    maybe(rng, "extension_lookup", &["\"scan\""]);
     maybe(rng, "migration_period_instructions", &["1", "20", "200"]);
     maybe(rng, "l1d_missing_way_period", &["0", "1", "2"]);
     maybe(rng, "trans_tag_percent_l1d", &["1", "25", "50", "75"]);
