@@ -326,7 +326,7 @@ def designs(
     if names:
         raise refusal("designs", "names go with --check")
     rows = api.designs()
-    columns = ("name", "hardware", "backend", "domains", "promise", "control", "summary")
+    columns = ("name", "hardware", "backend", "domains", "promise", "commits_retire", "control", "summary")
     _finish(json, rows, render.rows_table("designs", rows, columns))
 
 

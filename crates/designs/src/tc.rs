@@ -46,6 +46,8 @@ impl Design for Tc {
     const PLANTED: &'static [Planted] = planted::ALL;
     const MARKS: &'static [&'static str] =
         &["transaction_open", "acknowledgement_in_flight", "tc_full", "overflow_in_progress", "identifier_came_round"];
+    /// Nothing: the transaction cache and the shadow area hold what one transaction writes.
+    const SCALED: &'static [&'static str] = &[];
     type Spec = TcSpec;
 
     fn reserve(spec: &TcSpec, geometry: &Geometry) -> Vec<RegionRequest> {

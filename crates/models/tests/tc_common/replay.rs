@@ -103,6 +103,10 @@ impl Replay {
             }
             Observed::Store { tx, line, stamp } => {
                 let thread = self.thread(tx)?;
+                if self.machine().cached[usize::from(line)].is_none() {
+                    // The LLC has dropped it, and the levels above have a copy.
+                    self.step(Action::Fetch(line))?;
+                }
                 self.step(Action::Store(thread, line))?;
                 let version = self.machine().written(thread, line).expect("just written");
                 self.versions.insert(stamp, version);
