@@ -88,7 +88,10 @@ fn without_the_fall_back_path() {
 
 #[test]
 fn deep_one_identifier_on_each_core() {
-    holds_deeper("one identifier on each core", Bounds { lines: 1, transactions_per_thread: 2, ..TWO_CORES });
+    holds_deeper(
+        "one identifier on each core",
+        Bounds { lines: 1, entries: 1, transactions_per_thread: 2, ..TWO_CORES },
+    );
 }
 
 #[test]
