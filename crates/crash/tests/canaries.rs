@@ -25,7 +25,6 @@ const SEEN_HERE_ALONE: &[(&str, &str)] = &[
     ("tc", "fill-asks-own-cache"),
     ("tc", "plain-store-not-routed"),
     ("tc", "dirty-line-not-cleaned"),
-    ("tc", "ack-frees-nearest-tail"),
 ];
 /// Faults that show themselves in few runs, and the runs they get.
 const RARE: &[(&str, u64)] = &[

@@ -81,7 +81,8 @@ pub(super) const DIRTY_LINE_NOT_CLEANED: Planted = Planted {
     equivalent: None,
 };
 
-/// An acknowledgement frees the matching entry nearest the tail, which may not be the one that was issued first.
+/// An acknowledgement frees the matching entry nearest the tail, which may not be the one that was issued first: a unit test
+/// of `tests.rs` shows what is lost.
 pub(super) const ACK_FREES_NEAREST_TAIL: Planted = Planted {
     name: "ack-frees-nearest-tail",
     summary: "An acknowledgement frees the matching entry nearest the tail, whichever was issued first",

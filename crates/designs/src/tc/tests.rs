@@ -1,9 +1,11 @@
 //! TC on several cores, hook by hook, and with random runs.
 
 use super::spec::{Coalesce, TcSpec};
-use super::{SHARED, Tc};
+use super::{SHARED, Tc, planted};
 use crate::testing::{Bench, line, word};
-use durasim_design::{AbortCause, Action, Actions, CommitRule, Ctx, Evict, Fill, Gate, LineTag, Token, Wait};
+use durasim_design::{
+    AbortCause, Action, Actions, CommitRule, Ctx, Design, Evict, Fault, Fill, Gate, LineTag, Token, Wait,
+};
 use durasim_types::{CoreId, Pages, Rng, TxId};
 
 /// Entries are issued at their commit.
@@ -319,6 +321,25 @@ fn an_entry_in_the_middle_that_is_available_makes_no_room() {
     assert_eq!(bench.offer(0, word(3, 0), 3, Some(3), &mut LineTag(0)), Gate::Done);
     assert_eq!((bench.counter("tc.full_stalls"), bench.counter("tc.overflows")), (1.0, 1.0));
     assert_eq!(words(&bench.recovered(&[], false), &[(0, 0), (1, 0), (2, 0)]), [0, 2, 2]);
+}
+
+/// Section 4.1 frees the matching entry nearest the tail. The younger of two entries of a line was issued first here, for
+/// its transaction has committed first.
+#[test]
+fn the_published_rule_frees_the_wrong_entry_where_threads_take_turns() {
+    for (fault, kept) in [(Fault::NONE, 1), (planted::ACK_FREES_NEAREST_TAIL.fault(), 0)] {
+        let mut bench = Bench::<Tc>::new(small(8), 1);
+        bench.geometry.planted = fault;
+        bench.design = Tc::build(&bench.spec, &bench.geometry).unwrap();
+        bench.begin(0, 1);
+        put(&mut bench, 0, 1, (0, 0), 1);
+        bench.begin(0, 2);
+        put(&mut bench, 0, 2, (0, 1), 2);
+        bench.commit(0, 2);
+        bench.commit(0, 1);
+        assert!(bench.deliver(), "the write of the second is acknowledged");
+        assert_eq!(words(&bench.recovered(&[], false), &[(0, 0), (0, 1)]), [kept, 2]);
+    }
 }
 
 /// A commit is durable at once, acknowledged when the array has been written, and issued when it has been read.
