@@ -45,8 +45,15 @@ def test_crashes_where_identifiers_come_round():
         "design.tc.tx_id_bits=2", "design.tc.entries=8",
     ]  # fmt: skip
     result = ds.crash(
-        design="tc", workload="array-swap", machine="tiny", ops=60, threads=4, points=300, set=settings,
-        workload_args={"populate": 12}, faults=FAULTS,
+        design="tc",
+        workload="array-swap",
+        machine="tiny",
+        ops=60,
+        threads=4,
+        points=300,
+        set=settings,
+        workload_args={"populate": 12},
+        faults=FAULTS,
     )
     assert result.failures == ()
     assert result.marks["identifier_came_round"] > 0
