@@ -172,6 +172,14 @@ TABLES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
             ("design.tc.shadow_lines=65536",),
         ],
     ),
+    "tc-identifiers": (("tc",), [("design.tc.tx_id_bits=1",), ("design.tc.tx_id_bits=2",)]),
+    "tc-latency": (
+        ("tc",),
+        [
+            ("design.tc.latency_read_cycles=0", "design.tc.latency_write_cycles=0"),
+            ("design.tc.latency_read_cycles=400", "design.tc.latency_write_cycles=500"),
+        ],
+    ),
 }
 
 # What concerns several cores only: workload and threads of the table.

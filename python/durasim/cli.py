@@ -339,7 +339,7 @@ def designs(
         raise refusal("designs", "names go with --check")
     rows = api.designs()
     shown = [row | {"name": with_dagger(row["name"])} for row in rows]
-    columns = ("name", "aliases", "hardware", "backend", "domains", "promise", "control", "summary")
+    columns = ("name", "aliases", "hardware", "backend", "domains", "promise", "commits_retire", "control", "summary")
     _finish(json, rows, render.rows_table("designs", shown, columns))
 
 

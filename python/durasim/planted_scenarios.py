@@ -139,6 +139,12 @@ _TC = (
     Trap("array-swap", _SWAP, settings=(*_TINY_TC, *_TURNS), threads=3, ops=60),
     Trap("btree", _BTREE, settings=_tc(entries=16, overflow_percent=25)),
     Trap("btree", _pairs(populate=30, node_bytes=128), settings=(*_tc(entries=256), *_SMALL, *_SLOW), ops=60),
+    # Entries of the last transaction that wait long for the media, while the next one writes the same lines.
+    Trap(
+        "array-swap", _pairs(populate=2, element_bytes=64), settings=(*_tc(entries=64, coalesce="line"), *_SLOW), ops=40
+    ),
+    # One identifier for the threads of a core.
+    Trap("array-swap", _SWAP, settings=(*_tc(entries=64, tx_id_bits=1), *_TURNS), threads=4, ops=60),
     Trap("btree", (*_BTREE, ("trees", "1")), settings=(*_tc(entries=64), *_CROWDED, *_SLOW), threads=4, ops=60),
 )
 

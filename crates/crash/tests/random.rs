@@ -50,7 +50,7 @@ fn hardware_designs_survive_everything() {
                 "migration_in_flight",
                 "committed_off_chip",
             ],
-            "tc" => &["tc_full", "overflow_in_progress", "acknowledgement_in_flight"],
+            "tc" => &["tc_full", "overflow_in_progress", "acknowledgement_in_flight", "identifier_came_round"],
             _ => &[],
         };
         for mark in marks {

@@ -78,6 +78,8 @@ pub(crate) struct Bench<D: Design> {
     pub put: Vec<(PhysAddr, u64)>,
     /// Commit events.
     pub commits: u64,
+    /// Lines that the design had written home from the caches, if they were dirty.
+    pub cleaned: u64,
     /// Whether to keep what a power failure would leave at each step that the design tells of, and before each of its
     /// writes.
     pub keep_steps: bool,
@@ -105,6 +107,7 @@ impl<D: Design> Bench<D> {
             invalidated,
             put,
             commits: 0,
+            cleaned: 0,
             keep_steps: false,
             steps: Vec::new(),
         }
@@ -155,6 +158,7 @@ impl<D: Design> Bench<D> {
                     self.put.push((addr, u64::from_le_bytes(value)));
                     self.pmem.write(addr, payload.bytes());
                 }
+                Action::CleanTo { .. } => self.cleaned += 1,
                 Action::Event(EventKind::Commit, _) => self.commits += 1,
                 Action::Event(EventKind::DesignStep, _) => self.keep_step(),
                 _ => {}

@@ -161,6 +161,9 @@ fn tc(rng: &mut Rng, sets: &mut Vec<String>) {
     maybe(rng, "coalesce", &["\"line\""]);
     maybe(rng, "overflow_percent", &["1", "50", "100"]);
     maybe(rng, "shadow_lines", &["1", "2", "5"]);
+    maybe(rng, "tx_id_bits", &["1", "2", "3"]);
+    maybe(rng, "latency_read_cycles", &["0", "1", "400"]);
+    maybe(rng, "latency_write_cycles", &["0", "1", "400"]);
     sets.push(format!("design.tc.entries={}", 2 + rng.below(7)));
 }
 
