@@ -53,6 +53,7 @@ impl System {
                 self.submit(core, write, at);
                 self.clean_copies(line, data);
             }
+            Action::PushToLlc { line, token } => self.push_for_design(line, token, at),
             Action::PutCached { addr, payload } => {
                 let mut word = [0; 8];
                 word[..payload.bytes().len()].copy_from_slice(payload.bytes());
@@ -131,6 +132,7 @@ impl System {
                     self.forget_outstanding(token.0, at);
                 }
             }
+            Later::Pushed { line, token } => self.acknowledge_design(token, line, at),
             Later::Scan { id, position, lines_per_cycle } => self.scan(id, position, lines_per_cycle, at),
         }
     }
