@@ -7,7 +7,7 @@
 mod common;
 
 use common::settings::Setting;
-use common::{Effort, Tally, seeds, sweep};
+use common::{Effort, Tally, is_wanted, seeds, sweep};
 use durasim_design::{Hooks, Row};
 use durasim_designs::ROWS;
 use durasim_types::Domain;
@@ -24,9 +24,7 @@ fn report(row: &Row, tally: &Tally) {
 }
 
 fn hardware_rows() -> impl Iterator<Item = &'static Row> {
-    let only = std::env::var("DURASIM_ROW").ok();
-    let wanted = move |row: &&Row| only.as_ref().is_none_or(|name| name == row.name);
-    ROWS.iter().filter(|row| row.hardware.hooks != Hooks::NONE).filter(wanted)
+    ROWS.iter().filter(|row| row.hardware.hooks != Hooks::NONE && is_wanted(row))
 }
 
 fn plain_rows() -> impl Iterator<Item = &'static Row> {
@@ -54,7 +52,8 @@ fn hardware_designs_survive_everything() {
                 "committed_off_chip",
             ],
             "tc" => &["tc_full", "overflow_in_progress", "acknowledgement_in_flight"],
-            "kiln" => row.hardware.marks,
+            "kiln" if row.domains.contains(&Domain::NvLlc) => row.hardware.marks,
+            "kiln" => &["copy_in_flight", "old_line_kept", "register_written"],
             _ => &[],
         };
         for mark in marks {

@@ -205,7 +205,7 @@ impl Durability for State {
     }
 
     fn llc_keeps_tagged(&self) -> bool {
-        self.spec.pinned_lines
+        true
     }
 
     fn evict(&mut self, _: &Ctx, line: LineAddr, tag: LineTag, _: &Line, out: &mut Actions) -> Evict {

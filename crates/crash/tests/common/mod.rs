@@ -135,6 +135,11 @@ pub fn trace(what: impl FnOnce() -> String) {
     }
 }
 
+/// Whether a row with hardware of its own is to be tried: all are, unless `DURASIM_ROW` names one.
+pub fn is_wanted(row: &Row) -> bool {
+    std::env::var("DURASIM_ROW").map_or(true, |name| name == row.name)
+}
+
 /// Seeds to try: the usual ones, or as many as `DURASIM_SEEDS` says, from `DURASIM_FIRST_SEED` on.
 pub fn seeds(usual: u64) -> u64 {
     std::env::var("DURASIM_SEEDS").ok().and_then(|s| s.parse().ok()).unwrap_or(usual)

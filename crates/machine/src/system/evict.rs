@@ -182,12 +182,11 @@ impl System {
         }
         let mut version = Version { tag: self.live(version.tag), ..version };
         let arrives = level == LevelId::Llc && version.dirty;
-        let keeps_tagged = self.llc_keeps_tagged;
+        // A clean copy of what lies here already makes nothing clean.
+        version.dirty |= self.llc_keeps_tagged && self.is_dirty_below(level, core, version);
         let array = self.array_mut(level, core);
         match array.find(line) {
             Some(slot) => {
-                // A clean copy of what lies here already makes nothing clean.
-                version.dirty |= keeps_tagged && array.is_dirty(slot) && array.tag(slot) == version.tag;
                 array.replace(slot, version);
                 array.touch(slot);
             }

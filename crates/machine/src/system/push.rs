@@ -67,6 +67,13 @@ impl System {
         above.is_some_and(|slot| self.live(l1d.tag(slot)) == below.tag)
     }
 
+    /// Whether a level has a dirty version of the same transaction as one that comes down on it.
+    pub(super) fn is_dirty_below(&self, level: LevelId, core: CoreId, incoming: Version) -> bool {
+        let array = self.array(level, core);
+        let resident = array.find(incoming.line).filter(|&slot| array.is_dirty(slot));
+        resident.is_some_and(|slot| self.live(array.tag(slot)) == incoming.tag)
+    }
+
     fn is_dirty_in(&self, core: CoreId, line: LineAddr) -> bool {
         [LevelId::L1d, LevelId::L2].into_iter().any(|level| {
             let array = self.array(level, core);
