@@ -23,8 +23,10 @@ const SEEN_HERE_ALONE: &[(&str, &str)] = &[
     ("tc", "thread-follows-core"),
     ("tc", "order-between-cores-ignored"),
     ("tc", "fill-asks-own-cache"),
+    ("kiln", "fill-untagged"),
     ("kiln", "pre-image-forgotten"),
     ("kiln", "flush-misses-other-cores"),
+    ("kiln-eadr", "fill-untagged"),
 ];
 /// Faults that show themselves in few runs, and the runs they get.
 const RARE: &[(&str, u64)] = &[
@@ -80,9 +82,9 @@ fn every_planted_fault_is_caught() {
 /// The canary: if this one comes through, nothing is checked at all.
 #[test]
 fn a_design_that_drops_one_log_entry_is_caught() {
-    for (name, fault) in 
+    for (name, fault) in
         [("hercules", "recovery-drops-log-entry"), ("tc", "recovery-drops-entry"), ("kiln", "recovery-drops-line")]
-     {
+    {
         let row = row(name).expect("it is registered");
         let planted = row.hardware.planted.iter().find(|planted| planted.name == fault);
         assert!(caught(*row, *planted.expect("the design has a canary")).is_some(), "{name}");

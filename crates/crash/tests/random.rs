@@ -107,8 +107,12 @@ fn hardware_designs_of_many_cores_survive_everything() {
         let tally = sweep(seeds, |seed| Setting::drawn_for_many(*row, seed), effort);
         report(row, &tally);
         assert!(tally.findings.images > 5 * seeds && tally.findings.cuts > seeds && tally.committed > seeds);
+        // Where all caches survive, nothing of Kiln waits without the whole memory system.
+        let never_waits = row.name == "kiln-eadr";
         assert!(
-            tally.pending > seeds && tally.switches[1] > seeds && tally.conditionals.iter().all(|n| *n > seeds / 4)
+            (tally.pending > seeds || never_waits)
+                && tally.switches[1] > seeds
+                && tally.conditionals.iter().all(|n| *n > seeds / 4)
         );
         if row.hardware.hooks.has(Hooks::PROBE) {
             assert!(tally.aborted_by_others > seeds, "hardly a transaction lost a line to another core");

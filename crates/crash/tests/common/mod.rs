@@ -14,6 +14,7 @@ pub mod model;
 pub mod requests;
 pub mod settings;
 
+use durasim_design::Row;
 use durasim_machine::{MachineConfig, PMEM_BASE, Plan, presets};
 use durasim_types::{PAGE_BYTES, Pages, Rng};
 use judge::Findings;
