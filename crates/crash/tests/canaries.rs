@@ -27,6 +27,7 @@ const SEEN_HERE_ALONE: &[(&str, &str)] = &[
     ("kiln", "pre-image-forgotten"),
     ("kiln", "flush-misses-other-cores"),
     ("kiln-eadr", "fill-untagged"),
+    ("kiln-eadr", "pre-image-forgotten"),
 ];
 /// Faults that show themselves in few runs, and the runs they get.
 const RARE: &[(&str, u64)] = &[

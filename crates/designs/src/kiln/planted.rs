@@ -61,7 +61,6 @@ pub(super) const FLUSH_MISSES_OTHER_CORES: Planted = Planted {
 
 /// Those that matter where all caches survive: nothing is flushed there, and the FIFOs do not exist.
 pub(crate) const EADR: &[Planted] = &[
-    PRE_IMAGE_FORGOTTEN,
     COMMITTED_OVERWRITTEN,
     EVICTED_WITHOUT_COPY,
     REGISTER_NOT_WRITTEN,
