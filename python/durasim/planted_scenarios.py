@@ -144,7 +144,7 @@ _TC = (
     Trap("btree", (*_BTREE, ("trees", "1")), settings=(*_tc(entries=64), *_CROWDED, *_SLOW), threads=4, ops=60),
 )
 
-# A last level that every transaction overflows, behind FIFOs that are large enough, or of which it overflows two entries.
+# A last level that every transaction overflows, behind FIFOs that are large enough; FIFOs of two entries.
 _KILN_LLC = (*_kiln(fifo_entries=64), *_SMALL)
 _KILN_FIFO = _kiln(fifo_entries=1)
 _KILN_SLOW = ("pmem.controller.write_queue_entries=1", *_SLOW)
