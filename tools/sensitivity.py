@@ -163,6 +163,45 @@ TABLES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
             ("design.hercules.migrations_in_flight=64", "design.tc.copies_in_flight=64"),
         ],
     ),
+    "kiln-llc": (
+        ("kiln", "kiln-eadr"),
+        [
+            ("design.kiln.llc_size_factor=1",),
+            ("design.kiln.llc_read_latency_cycles=30", "design.kiln.llc_write_latency_cycles=30"),
+            (
+                "design.kiln.llc_size_factor=1",
+                "design.kiln.llc_read_latency_cycles=30",
+                "design.kiln.llc_write_latency_cycles=30",
+            ),
+            ("design.kiln.pinned_lines=false",),
+        ],
+    ),
+    "kiln-commit": (
+        ("kiln",),
+        [("design.kiln.llc_write_ports=4",), ("design.kiln.llc_write_ports=16",)],
+    ),
+    "kiln-fifo": (
+        ("kiln",),
+        [
+            ("design.kiln.fifo_entries=8",),
+            ("design.kiln.fifo_entries=16",),
+            ("design.kiln.fifo_entries=1024",),
+            ("design.kiln.fifo_walk_cycles=0",),
+        ],
+    ),
+    "kiln-overflow": (
+        ("kiln",),
+        [
+            ("design.kiln.fifo_entries=8", "design.kiln.overflow_percent=50"),
+            ("design.kiln.fifo_entries=8", "design.kiln.overflow_percent=100"),
+            ("design.kiln.copy_area_lines=65536",),
+        ],
+    ),
+    "kiln-blocking": (
+        ("kiln",),
+        [("design.kiln.blocked_requests=lines",), ("design.kiln.blocked_requests=none",)],
+    ),
+    "kiln-txid": (("kiln",), [("design.kiln.tx_id_bits=3",)]),
     "tc-coalescing": (("tc",), [("design.tc.coalesce=none",), ("design.tc.coalesce=line",)]),
     "tc-overflow": (
         ("tc",),
@@ -187,6 +226,8 @@ SHARED = {
     "snoop": ("btree", 4),
     "skew": ("btree", 4),
     "hercules-conflict": ("false-sharing", 4),
+    "kiln-blocking": ("btree", 4),
+    "kiln-txid": ("btree", 4),
 }
 # What one machine alone has room for.
 MACHINES = {"hercules-log-extension": ("tiny",)}

@@ -70,6 +70,10 @@ def _tc(**values: object) -> tuple[str, ...]:
     return tuple(f"design.tc.{key}={value}" for key, value in values.items())
 
 
+def _kiln(**values: object) -> tuple[str, ...]:
+    return tuple(f"design.kiln.{key}={value}" for key, value in {"llc_size_factor": 1, **values}.items())
+
+
 # Caches of one set of each level, which every transaction overflows.
 _SMALL = ("cores=1", "l1d.size_bytes=256", "l2.size_bytes=256", "llc.size_bytes=512")
 
@@ -148,6 +152,35 @@ _TC = (
     Trap("btree", (*_BTREE, ("trees", "1")), settings=(*_tc(entries=64), *_CROWDED, *_SLOW), threads=4, ops=60),
 )
 
+# A last level that every transaction overflows, behind FIFOs that are large enough; FIFOs of two entries.
+_KILN_LLC = (*_kiln(fifo_entries=64), *_SMALL)
+_KILN_FIFO = _kiln(fifo_entries=1)
+_KILN_SLOW = ("pmem.controller.write_queue_entries=1", *_SLOW)
+_KILN_EADR = (
+    Trap("btree", _BTREE, settings=_KILN_LLC),
+    Trap("array-swap", _SWAP, settings=_KILN_LLC),
+    Trap("array-swap", _SWAP, settings=_KILN_LLC, rehearsals=True),
+    Trap("btree", _BTREE, settings=_KILN_LLC, rehearsals=True, ops=20),
+    Trap("array-swap", _SWAP, settings=_kiln()),
+    Trap("btree", _BTREE, settings=_kiln(), rehearsals=True),
+    Trap("array-swap", _BIG_SWAP, settings=(*_KILN_LLC, *_KILN_SLOW), points=200),
+    Trap("array-swap", _BIG_SWAP, settings=(*_KILN_LLC, *_KILN_SLOW), rehearsals=True, points=200),
+    Trap("array-swap", _SWAP, settings=_KILN_LLC, faults=("nested",), points=200),
+    Trap("btree", _BTREE, settings=(*_kiln(), *_CROWDED, *_SLOW), threads=4, ops=40),
+    Trap("array-swap", _SWAP, settings=(*_kiln(), *_TURNS), threads=4, ops=30),
+)
+_KILN = (
+    *_KILN_EADR,
+    Trap("array-swap", _SWAP, settings=_KILN_FIFO),
+    Trap("btree", _BTREE, settings=_KILN_FIFO),
+    Trap("array-swap", _SWAP, settings=_KILN_FIFO, rehearsals=True),
+    Trap("btree", _BTREE, settings=(*_KILN_FIFO, *_KILN_SLOW), rehearsals=True),
+    Trap("btree", _BTREE, settings=(*_KILN_FIFO, *_KILN_SLOW), points=200),
+    Trap("array-swap", _SWAP, settings=_KILN_FIFO, faults=("nested",), points=200),
+    Trap("array-swap", _SWAP, settings=(*_KILN_FIFO, *_TURNS), threads=3, ops=60),
+    Trap("btree", _BTREE, settings=(*_KILN_FIFO, *_CROWDED, *_SLOW), threads=4, ops=40),
+)
+
 
 def _undo(domain_settings: tuple[str, ...] = ()) -> tuple[Trap, ...]:
     # A ring of 41 slots, so that an entry of two comes to lie across its end.
@@ -205,6 +238,8 @@ _ANY = (
 _TRAPS: dict[str, Sequence[Trap]] = {
     "hercules": _HERCULES,
     "tc": _TC,
+    "kiln": _KILN,
+    "kiln-eadr": _KILN_EADR,
     "swl-flush": _undo(),
     "swl-eadr": _undo(),
     "sp": _REDO,

@@ -29,6 +29,7 @@ CONVERSIONS = {
     "gib_to_mib": lambda value, _: value * KIB,
     "ns": lambda value, mhz: math.ceil(value * mhz / 1000),
     "one_less": lambda value, _: value - 1,
+    "mib_of_16_mib": lambda value, _: value / 16,
     "kib_of_lines": lambda value, _: value * KIB / 64,
     "kib_of_lines_of_4_cores": lambda value, _: value * KIB / 64 / 4,
     # TxState beside three fields of the same size.

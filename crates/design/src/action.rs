@@ -83,6 +83,15 @@ pub enum Action {
         /// Acknowledgement wanted under this token.
         token: Option<Token>,
     },
+    /// The newest version of the line in private caches, if it is dirty, is written into the last level with its tag, and
+    /// pre-images below it before it; the copies above stay, clean. With a token [`crate::Durability::acked`] is told when
+    /// the last level has it, or at once if there was nothing to write.
+    PushToLlc {
+        /// Which line.
+        line: LineAddr,
+        /// Acknowledgement wanted under this token.
+        token: Option<Token>,
+    },
     /// A store made by the hardware itself, through the caches of the requesting core: at most eight bytes.
     PutCached {
         /// Where.

@@ -130,6 +130,7 @@ hooks! {
     FENCE = 11, "Fences.";
     FLUSH = 12, "Cache-block operations on persistent memory.";
     CONTEXT_SWITCH = 13, "Threads that change on a core.";
+    LLC_REQUEST = 14, "Requests of cores that reach the last level, whatever their line.";
 }
 
 impl Hooks {
@@ -202,6 +203,12 @@ pub trait Durability: Send {
 
     /// An access finds a line with a live tag in a level. The answer delays the access.
     fn access(&mut self, cx: &Ctx, level: LevelId, line: LineAddr, tag: LineTag) -> Gate {
+        Gate::Done
+    }
+
+    /// A request of a core arrives at the last level: for a line that its private caches lack, or for the right to write
+    /// one. Nothing has been moved for it. The answer delays it; an abort is no answer.
+    fn llc_request(&mut self, cx: &Ctx, line: LineAddr) -> Gate {
         Gate::Done
     }
 
@@ -292,6 +299,13 @@ pub trait Durability: Send {
     /// Whether a line with a live tag is housed in exactly one level: brought up, it leaves the level below. If not,
     /// it is copied up like any other line, its tag with it.
     fn tags_are_exclusive(&self) -> bool {
+        false
+    }
+
+    /// Whether tagged versions are kept by the last level while it can: one that an inclusive last level would lose from
+    /// the levels above it comes down to it instead, and another victim is chosen; a clean copy that comes down leaves a
+    /// version of its own tag dirty. Only where tags are not exclusive. Asked when the machine is built.
+    fn llc_keeps_tagged(&self) -> bool {
         false
     }
 

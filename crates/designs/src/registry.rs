@@ -1,8 +1,20 @@
 //! The registry: one line of facts per row. Tests, campaigns, reports and pages iterate over it.
 
-use crate::{Hercules, Opt, Tc};
+use crate::{Hercules, Kiln, Opt, Tc};
 use durasim_design::{Backend, ErasedDesign, Promise, Row};
 use durasim_types::Domain;
+
+const KILN_ASSUMPTIONS: &[&str] = &[
+    "kiln-commit",
+    "kiln-fifo",
+    "kiln-overflow",
+    "kiln-blocking",
+    "kiln-txid",
+    "kiln-isolation",
+    "kiln-llc",
+    "nv-llc",
+    "background-concurrency",
+];
 
 /// All rows, in the order in which they are listed.
 pub const ROWS: &[Row] = &[
@@ -104,6 +116,31 @@ pub const ROWS: &[Row] = &[
             "tc-acknowledgement",
             "background-concurrency",
         ],
+    },
+    Row {
+        name: "kiln",
+        aliases: &[],
+        hardware: ErasedDesign::of::<Kiln>(),
+        backend: Backend::Markers,
+        domains: &[Domain::NvLlc],
+        promise: Promise::Immediate,
+        control: false,
+        summary: "A nonvolatile last level: commits flush the lines of their transaction into it and turn them committed",
+        paper: "Zhao, Li, Yoon, Xie, Jouppi: Kiln, MICRO 2013",
+        assumptions: KILN_ASSUMPTIONS,
+    },
+    // What a machine whose upper caches survive too would give it; no paper shows it.
+    Row {
+        name: "kiln-eadr",
+        aliases: &[],
+        hardware: ErasedDesign { planted: Kiln::PLANTED_EADR, marks: Kiln::MARKS_EADR, ..ErasedDesign::of::<Kiln>() },
+        backend: Backend::Markers,
+        domains: &[Domain::Eadr],
+        promise: Promise::Immediate,
+        control: false,
+        summary: "Kiln where all caches survive: commits flush nothing, the states of their lines change",
+        paper: "Zhao, Li, Yoon, Xie, Jouppi: Kiln, MICRO 2013, on an eADR machine",
+        assumptions: KILN_ASSUMPTIONS,
     },
 ];
 

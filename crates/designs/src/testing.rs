@@ -29,6 +29,7 @@ pub(crate) fn geometry_of<D: Design>(spec: &D::Spec, cores: u16, controllers: u1
         l1d: level(4, 2),
         l2: level(8, 8),
         llc: level(16, 30),
+        llc_write_ports: None,
         interleave_bytes: INTERLEAVE_BYTES,
         inclusion: Inclusion::Inclusive,
         pmem_base: BASE,
@@ -80,6 +81,8 @@ pub(crate) struct Bench<D: Design> {
     pub commits: u64,
     /// Lines that the design had written home from the caches, if they were dirty.
     pub cleaned: u64,
+    /// Lines that the design had pushed into the last level, in order.
+    pub pushed: Vec<LineAddr>,
     /// Whether to keep what a power failure would leave at each step that the design tells of, and before each of its
     /// writes.
     pub keep_steps: bool,
@@ -108,6 +111,7 @@ impl<D: Design> Bench<D> {
             put,
             commits: 0,
             cleaned: 0,
+            pushed: Vec::new(),
             keep_steps: false,
             steps: Vec::new(),
         }
@@ -151,6 +155,14 @@ impl<D: Design> Bench<D> {
                     self.inbound.back_mut().expect("it was just pushed").reading = true;
                 }
                 Action::Resume { id } => self.call(core, |design, cx, out| design.woken(cx, id, out)),
+                Action::PushToLlc { line, token } => {
+                    self.keep_step();
+                    self.pushed.push(line);
+                    // An empty write: it is there in its turn.
+                    if token.is_some() {
+                        self.hand_over(line.base(), &[], 0, token);
+                    }
+                }
                 Action::InvalidateTagged(tx) => self.invalidated.push(tx),
                 Action::PutCached { addr, payload } => {
                     let mut value = [0; 8];
@@ -211,6 +223,7 @@ impl<D: Design> Bench<D> {
                         self.deliver();
                     }
                 }
+                Gate::Retry(Wait::Cycles(_)) => {}
                 Gate::Retry(wait) => panic!("nobody delivers {wait:?}"),
                 Gate::Abort(tx, why) => return Some((tx, why)),
                 Gate::Done | Gate::After(_) => return None,
@@ -253,6 +266,7 @@ impl<D: Design> Bench<D> {
                     }
                 }
                 Gate::Done => return,
+                Gate::Retry(Wait::Cycles(_)) => {}
                 gate => panic!("{gate:?}"),
             }
         }

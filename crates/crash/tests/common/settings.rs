@@ -167,6 +167,25 @@ fn tc(rng: &mut Rng, sets: &mut Vec<String>) {
     sets.push(format!("design.tc.entries={}", 2 + rng.below(7)));
 }
 
+fn kiln(rng: &mut Rng, sets: &mut Vec<String>) {
+    let mut maybe = |rng: &mut Rng, path: &str, values: &[&str]| {
+        if rng.below(2) == 0 {
+            sets.push(format!("design.kiln.{path}={}", one_of(rng, values)));
+        }
+    };
+    maybe(rng, "overflow_percent", &["1", "50", "100"]);
+    maybe(rng, "copies_in_flight", &["1", "2"]);
+    maybe(rng, "llc_write_ports", &["2", "16"]);
+    maybe(rng, "llc_write_latency_cycles", &["1", "500"]);
+    maybe(rng, "fifo_walk_cycles", &["0", "100"]);
+    maybe(rng, "blocked_requests", &["\"lines\"", "\"none\""]);
+    maybe(rng, "pinned_lines", &["false"]);
+    maybe(rng, "copy_area_lines", &["1", "2", "5", "40"]);
+    maybe(rng, "tx_id_bits", &["1", "2"]);
+    sets.push(format!("design.kiln.llc_size_factor={}", one_of(rng, &["1", "1", "1", "2", "4"])));
+    sets.push(format!("design.kiln.fifo_entries={}", 1 + rng.below(5)));
+}
+
 /// Whether a log zone has to be as small as the machine accepts: its extension was chosen.
 fn has_a_short_log(sets: &[String]) -> bool {
     sets.iter().any(|set| set.starts_with("design.hercules.log_extension_bytes="))
@@ -227,13 +246,18 @@ impl Setting {
                 }
             }
             "tc" => tc(&mut rng, &mut sets),
+            "kiln" => kiln(&mut rng, &mut sets),
             _ => {}
         }
         let hooked = row.hardware.hooks != Hooks::NONE;
         // Without hardware nothing holds transactions together, but stores outside of them keep their promises.
         let transactions = hooked || rng.below(2) == 0;
         let crashes = if hooked { !row.control } else { !transactions };
-        let locking = if row.hardware.name == "tc" { Locking::Words } else { Locking::Nothing };
+        let locking = match row.hardware.name {
+            "tc" => Locking::Words,
+            "kiln" => Locking::Lines,
+            _ => Locking::Nothing,
+        };
         Setting { row, domain, sets, crashes, transactions, aborts: hooked, locking, planted: None }
     }
 
@@ -258,6 +282,7 @@ impl Setting {
                 [Locking::Nothing, Locking::Words, Locking::Lines][rng.below(3) as usize]
             }
             "tc" => [Locking::Words, Locking::Words, Locking::Lines][rng.below(3) as usize],
+            "kiln" => Locking::Lines,
             _ => Locking::Nothing,
         };
         setting
