@@ -106,7 +106,9 @@ fn the_register_makes_the_change_of_many_states_one_step() {
     let mut bench = kiln(8);
     bench.begin(0, 1);
     let numbers = [0, 1, 2, 3];
-    numbers.map(|number| put(&mut bench, 0, 1, number));
+    for number in numbers {
+        put(&mut bench, 0, 1, number);
+    }
     let lines = numbers.map(|number| in_llc(number, 1, 10 + number));
     assert_eq!(words(&bench.survived(&lines), &numbers), [0; 4], "uncommitted lines are dropped");
     bench.try_commit(0, 1);
@@ -324,7 +326,9 @@ fn where_upper_caches_survive_a_commit_flushes_nothing() {
     let mut bench = bench(small(1), Domain::Eadr);
     bench.begin(0, 1);
     let numbers = [0, 1, 2, 3, 4, 5];
-    numbers.map(|number| put(&mut bench, 0, 1, number));
+    for number in numbers {
+        put(&mut bench, 0, 1, number);
+    }
     let lines = numbers.map(|number| cached(0, number, LineTag(1), 10 + number));
     assert_eq!(words(&bench.survived(&lines), &numbers), [0; 6]);
     assert_eq!(bench.try_commit(0, 1), Gate::After(Wait::Cycles(50)));
