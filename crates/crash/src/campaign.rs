@@ -109,7 +109,7 @@ struct Campaign<'a> {
 
 impl Campaign<'_> {
     fn shared(&self) -> Shared<'_> {
-        let has_guest_recovery = self.prepared.plan.row.backend != Backend::Markers;
+        let has_guest_recovery = !self.prepared.plan.row.backend.hardware_recovers();
         Shared {
             prepared: self.prepared,
             recover_args: has_guest_recovery.then_some(self.request.recover_args.as_slice()),

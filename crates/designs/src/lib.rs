@@ -3,6 +3,7 @@
 mod hercules;
 pub mod lad;
 mod opt;
+mod proteus;
 mod registry;
 mod tc;
 #[cfg(test)]
@@ -10,5 +11,6 @@ mod testing;
 
 pub use hercules::{Hercules, HerculesSpec};
 pub use opt::{Opt, OptSpec};
+pub use proteus::{PROTEUS_EADR, Proteus, ProteusSpec};
 pub use registry::{ROWS, row};
 pub use tc::{Coalesce, Tc, TcSpec};
