@@ -70,6 +70,10 @@ def _tc(**values: object) -> tuple[str, ...]:
     return tuple(f"design.tc.{key}={value}" for key, value in values.items())
 
 
+def _proteus(**values: object) -> tuple[str, ...]:
+    return tuple(f"design.proteus.{key}={value}" for key, value in values.items())
+
+
 # Caches of one set of each level, which every transaction overflows.
 _SMALL = ("cores=1", "l1d.size_bytes=256", "l2.size_bytes=256", "llc.size_bytes=512")
 
@@ -140,6 +144,28 @@ _TC = (
     Trap("btree", (*_BTREE, ("trees", "1")), settings=(*_tc(entries=64), *_CROWDED, *_SLOW), threads=4, ops=60),
 )
 
+# A log pending queue of two entries, so that most go to the log; a table that soon forgets blocks, which are logged again.
+_SPILLING = _proteus(lpq_entries=2, llt_entries=4, llt_ways=2)
+# A log that comes round.
+_SHORT = _proteus(lpq_entries=1, log_entries=64)
+# Acknowledgements that take long, and a queue that takes one write at a time.
+_FAR = ("interconnect.hop_cycles=3000", "pmem.controller.write_queue_entries=1", *_SLOW)
+_CONTROLLERS = ("pmem.controllers=4", "pmem.interleave_bytes=64")
+_PROTEUS = (
+    Trap("btree", _BTREE, settings=(*_SPILLING, *_SMALL)),
+    Trap("array-swap", _SWAP, settings=(*_SPILLING, *_SMALL)),
+    Trap("btree", _BTREE),
+    Trap("array-swap", _SWAP, settings=(*_SPILLING, *_SMALL), rehearsals=True),
+    Trap("btree", _BTREE, settings=(*_SPILLING, *_CROWDED), rehearsals=True, threads=3, ops=40),
+    Trap("array-swap", _SWAP, settings=(*_SPILLING, *_SMALL, *_FAR)),
+    Trap("btree", _BTREE, settings=(*_SPILLING, *_CROWDED, *_SLOW), threads=4, ops=40),
+    Trap("array-swap", _SWAP, settings=(*_SPILLING, *_TURNS), threads=4, ops=30),
+    Trap("array-swap", _SWAP, settings=(*_SHORT, *_CROWDED, *_CONTROLLERS, *_SLOW), threads=4, ops=60, points=300),
+    Trap("false-sharing", _APART, settings=_SPILLING, threads=4, ops=40),
+    # What one thread has taken back another one changes.
+    Trap("array-swap", _SWAP, settings=(*_SPILLING, *_CROWDED), rehearsals=True, threads=4, ops=80, points=500),
+)
+
 
 def _undo(domain_settings: tuple[str, ...] = ()) -> tuple[Trap, ...]:
     # A ring of 41 slots, so that an entry of two comes to lie across its end.
@@ -197,6 +223,8 @@ _ANY = (
 _TRAPS: dict[str, Sequence[Trap]] = {
     "hercules": _HERCULES,
     "tc": _TC,
+    "proteus": _PROTEUS,
+    "proteus-eadr": _PROTEUS,
     "swl-flush": _undo(),
     "swl-eadr": _undo(),
     "sp": _REDO,

@@ -8,7 +8,7 @@ use crate::result::{CrashResult, Failure};
 use crate::schedule::{All, Attempt, Fault, Points, schedule};
 use crate::timeline::timeline;
 use crate::trial::{Judge, Outcome, Shared};
-use durasim_design::{Backend, CrashImage, Row};
+use durasim_design::{CrashImage, Row};
 use durasim_machine::{Host, Prepared, RunRequest, System, prepare};
 use durasim_types::{ConfigError, Error, EventKind, PersistEvent, Rng};
 use serde::{Deserialize, Serialize};

@@ -51,6 +51,7 @@ fn hardware_designs_survive_everything() {
                 "committed_off_chip",
             ],
             "tc" => &["tc_full", "overflow_in_progress", "acknowledgement_in_flight"],
+            "proteus" => &["flush_in_flight", "lpq_full", "log_populated"],
             _ => &[],
         };
         for mark in marks {

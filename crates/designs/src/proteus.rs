@@ -14,7 +14,7 @@
 mod entry;
 mod lookup_table;
 mod planted;
-mod planted_cleans;
+mod planted_volatile_caches;
 mod recovery;
 mod spec;
 mod state;
@@ -52,9 +52,9 @@ impl Design for Proteus {
     const NAME: &'static str = "proteus";
     const HOOKS: Hooks =
         Hooks::TX.with(Hooks::STORE).with(Hooks::LOG).with(Hooks::EVICT).with(Hooks::FLUSH).with(Hooks::CONTEXT_SWITCH);
-    const PLANTED: &'static [Planted] = planted::WITH_CLEANS;
+    const PLANTED: &'static [Planted] = planted::WITH_VOLATILE_CACHES;
     const MARKS: &'static [&'static str] =
-        &["transaction_open", "flush_in_flight", "lpq_full", "log_populated", "commit_cleaning"];
+        &["transaction_open", "flush_in_flight", "lpq_full", "log_populated", "cleaning_lines"];
     type Spec = ProteusSpec;
 
     /// Section 4: a log in persistent memory for each thread. The tx-end records lie beside, a line for each log.
@@ -145,9 +145,9 @@ impl Durability for State {
             let next = match phase {
                 Phase::Open if self.has_flights(cx) => return self.wait_for_logq(cx),
                 Phase::Open if self.caches_are_durable || open.lines.is_empty() => Phase::Ready,
-                Phase::Open if self.fault.is(planted_cleans::NOT_CLEANED) => Phase::Ready,
+                Phase::Open if self.fault.is(planted_volatile_caches::NOT_CLEANED) => Phase::Ready,
                 Phase::Open => {
-                    if self.fault.is(planted_cleans::ENDED_BEFORE_CLEANS) {
+                    if self.fault.is(planted_volatile_caches::ENDED_BEFORE_CLEANS) {
                         self.write_end(tx, out);
                     }
                     self.set_phase(tx, Phase::Leaving);
@@ -156,7 +156,7 @@ impl Durability for State {
                 Phase::Leaving => {
                     self.clean_lines(tx, true, out);
                     self.set_phase(tx, Phase::Cleaning);
-                    if !self.fault.is(planted_cleans::CLEANS_NOT_AWAITED) {
+                    if !self.fault.is(planted_volatile_caches::CLEANS_NOT_AWAITED) {
                         return Gate::Retry(Wait::Acked(token));
                     }
                     Phase::Ready
@@ -166,7 +166,7 @@ impl Durability for State {
                 Phase::Ready => {
                     self.write_end(tx, out);
                     self.set_phase(tx, Phase::Ending);
-                    if !self.fault.is(planted::END_NOT_AWAITED) {
+                    if !self.fault.is(planted_volatile_caches::END_NOT_AWAITED) {
                         return Gate::Retry(Wait::Acked(token));
                     }
                     break;
@@ -242,7 +242,7 @@ impl Durability for State {
         mark_if(self.cores.iter().any(|core| !core.logq.is_empty()), "flush_in_flight");
         mark_if(self.queues.iter().any(|queue| !queue.waiting.is_empty()), "lpq_full");
         mark_if(self.open.values().any(|open| !open.spilled.is_empty()), "log_populated");
-        mark_if(self.open.values().any(|open| open.phase == Phase::Cleaning), "commit_cleaning");
+        mark_if(self.open.values().any(|open| open.phase == Phase::Cleaning), "cleaning_lines");
     }
 
     fn digest(&self, hasher: &mut dyn Hasher) {

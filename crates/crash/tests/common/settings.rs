@@ -162,6 +162,26 @@ fn tc(rng: &mut Rng, sets: &mut Vec<String>) {
     sets.push(format!("design.tc.entries={}", 2 + rng.below(7)));
 }
 
+fn proteus(rng: &mut Rng, sets: &mut Vec<String>) {
+    let mut maybe = |rng: &mut Rng, path: &str, values: &[&str]| {
+        if rng.below(2) == 0 {
+            sets.push(format!("design.proteus.{path}={}", one_of(rng, values)));
+        }
+    };
+    maybe(rng, "logq_entries", &["1", "2", "4"]);
+    maybe(rng, "spills_in_flight", &["1", "2", "16"]);
+    maybe(rng, "log_entries", &["6", "12", "40"]);
+    maybe(rng, "logs_per_core", &["1", "4"]);
+    maybe(rng, "clean_issue_cycles", &["0", "50"]);
+    sets.push(format!("design.proteus.lpq_entries={}", one_of(rng, &["1", "2", "5", "12", "64"])));
+    let (entries, ways) = [(1, 1), (2, 1), (4, 4), (64, 8)][rng.below(4) as usize];
+    sets.push(format!("design.proteus.llt_entries={entries}"));
+    sets.push(format!("design.proteus.llt_ways={ways}"));
+    if rng.below(2) == 0 {
+        sets.push(format!("interconnect.hop_cycles={}", one_of(rng, &["0", "1", "100", "3000"])));
+    }
+}
+
 /// Whether a log zone has to be as small as the machine accepts: its extension was chosen.
 fn has_a_short_log(sets: &[String]) -> bool {
     sets.iter().any(|set| set.starts_with("design.hercules.log_extension_bytes="))
@@ -222,13 +242,18 @@ impl Setting {
                 }
             }
             "tc" => tc(&mut rng, &mut sets),
+            "proteus" => proteus(&mut rng, &mut sets),
             _ => {}
         }
         let hooked = row.hardware.hooks != Hooks::NONE;
         // Without hardware nothing holds transactions together, but stores outside of them keep their promises.
         let transactions = hooked || rng.below(2) == 0;
         let crashes = if hooked { !row.control } else { !transactions };
-        let locking = if row.hardware.name == "tc" { Locking::Words } else { Locking::Nothing };
+        let locking = match row.hardware.name {
+            "tc" => Locking::Words,
+            "proteus" => Locking::Blocks,
+            _ => Locking::Nothing,
+        };
         Setting { row, domain, sets, crashes, transactions, aborts: hooked, locking, planted: None }
     }
 
@@ -253,6 +278,7 @@ impl Setting {
                 [Locking::Nothing, Locking::Words, Locking::Lines][rng.below(3) as usize]
             }
             "tc" => [Locking::Words, Locking::Words, Locking::Lines][rng.below(3) as usize],
+            "proteus" => [Locking::Blocks, Locking::Blocks, Locking::Lines][rng.below(3) as usize],
             _ => Locking::Nothing,
         };
         setting

@@ -1,6 +1,6 @@
 //! Faults that Proteus can be built with; see [`durasim_design::Planted`].
 
-use super::planted_cleans;
+use super::planted_volatile_caches;
 use durasim_design::Planted;
 
 durasim_design::planted! {
@@ -12,7 +12,6 @@ durasim_design::planted! {
     LOGS_SHARED = "logs-shared", "All transactions write to the first log";
     // Commits.
     END_SKIPPED = "end-skipped", "Commits write no tx-end record";
-    END_NOT_AWAITED = "end-not-awaited", "A commit is acknowledged when its tx-end record is handed over";
     REMOVED_AT_STORE = "removed-at-store", "Each store removes the entries of its transaction from the log pending queues";
     // Spilling.
     SPILL_NOT_WRITTEN = "spill-not-written", "A full log pending queue drops its oldest entry";
@@ -37,17 +36,17 @@ durasim_design::planted! {
         equivalent: "The second round ends with the same oldest content of each block as the first";
 }
 
-const COUNT: usize = ALL.len() + planted_cleans::ALL.len();
+const COUNT: usize = ALL.len() + planted_volatile_caches::ALL.len();
 
 const fn all() -> [Planted; COUNT] {
     let mut all = [ALL[0]; COUNT];
     let mut at = 0;
     while at < COUNT {
-        all[at] = if at < ALL.len() { ALL[at] } else { planted_cleans::ALL[at - ALL.len()] };
+        all[at] = if at < ALL.len() { ALL[at] } else { planted_volatile_caches::ALL[at - ALL.len()] };
         at += 1;
     }
     all
 }
 
-/// With those of the cleans of a commit, which a machine with durable caches does not make.
-pub(super) const WITH_CLEANS: &[Planted] = &all();
+/// With those that only a machine whose caches are lost can show.
+pub(super) const WITH_VOLATILE_CACHES: &[Planted] = &all();

@@ -3,7 +3,7 @@
 use super::entry::{BLOCK_BYTES, ENTRY_BYTES, LogEntry, block_of};
 use super::lookup_table::LookupTable;
 use super::structures::{CoreUnit, Flight, LogPointer, OpenTx, Pending, PendingQueue, Phase};
-use super::{ProteusSpec, planted, planted_cleans};
+use super::{ProteusSpec, planted, planted_volatile_caches};
 use durasim_design::{
     Action, Actions, Ctx, Fault, Gate, Geometry, Interleave, LevelId, LogBlock, Message, Node, Payload, PmRegion,
     Signal, SpecError, Token, Wait, snapshot,
@@ -297,10 +297,10 @@ impl State {
     pub fn clean_lines(&mut self, tx: TxId, of_commit: bool, out: &mut Actions) {
         let open = &self.open[&tx];
         let token = Some(open.token);
-        let forgotten = of_commit && self.fault.is(planted_cleans::LAST_LINE_NOT_CLEANED);
+        let forgotten = of_commit && self.fault.is(planted_volatile_caches::LAST_LINE_NOT_CLEANED);
         let lines: Vec<(LineAddr, bool)> = open.lines.iter().map(|(line, left)| (*line, *left)).collect();
         for &(line, left) in &lines[..lines.len() - usize::from(forgotten && !lines.is_empty())] {
-            if left && !(of_commit && self.fault.is(planted_cleans::LEFT_LINES_NOT_AWAITED)) {
+            if left && !(of_commit && self.fault.is(planted_volatile_caches::LEFT_LINES_NOT_AWAITED)) {
                 let payload = Payload::masked(&[0; 64], 0);
                 out.push(Action::Append { at: line.base(), payload, cause: Cause::Data, token });
             }
