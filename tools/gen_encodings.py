@@ -50,7 +50,9 @@ def validate(table: dict) -> None:
     places = [(instruction["opcode"], instruction["funct3"]) for instruction in table["instruction"]]
     known = {opcode["name"] for opcode in table["reserved_opcode"]}
     if len(set(places)) != len(places) or not all(o in known and 0 <= f <= FUNCT3_MAX for o, f in places):
-        sys.exit(f"{TABLE}: every instruction needs a major opcode of the table and its own funct3 of 0 to {FUNCT3_MAX}")
+        sys.exit(
+            f"{TABLE}: every instruction needs a major opcode of the table and its own funct3 of 0 to {FUNCT3_MAX}"
+        )
 
 
 def rust(table: dict) -> str:

@@ -144,7 +144,8 @@ _TC = (
     Trap("btree", (*_BTREE, ("trees", "1")), settings=(*_tc(entries=64), *_CROWDED, *_SLOW), threads=4, ops=60),
 )
 
-# A log pending queue of two entries, so that most go to the log; a table that soon forgets blocks, which are logged again.
+# A log pending queue of two entries, so that most go to the log; a table that soon forgets blocks, which are logged
+# again.
 _SPILLING = _proteus(lpq_entries=2, llt_entries=4, llt_ways=2)
 # A log that comes round.
 _SHORT = _proteus(lpq_entries=1, log_entries=64)
@@ -162,8 +163,6 @@ _PROTEUS = (
     Trap("array-swap", _SWAP, settings=(*_SPILLING, *_TURNS), threads=4, ops=30),
     Trap("array-swap", _SWAP, settings=(*_SHORT, *_CROWDED, *_CONTROLLERS, *_SLOW), threads=4, ops=60, points=300),
     Trap("false-sharing", _APART, settings=_SPILLING, threads=4, ops=40),
-    # What one thread has taken back another one changes.
-    Trap("array-swap", _SWAP, settings=(*_SPILLING, *_CROWDED), rehearsals=True, threads=4, ops=80, points=500),
 )
 
 

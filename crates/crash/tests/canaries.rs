@@ -23,6 +23,8 @@ const SEEN_HERE_ALONE: &[(&str, &str)] = &[
     ("tc", "thread-follows-core"),
     ("tc", "order-between-cores-ignored"),
     ("tc", "fill-asks-own-cache"),
+    ("proteus", "abort-not-ended"),
+    ("proteus-eadr", "abort-not-ended"),
 ];
 /// Faults that show themselves in few runs, and the runs they get.
 const RARE: &[(&str, u64)] = &[

@@ -22,7 +22,6 @@ durasim_design::planted! {
     ABORT_KEEPS_LINES = "abort-keeps-lines", "Aborts restore memory below caches that keep the lines";
     ABORT_FORGETS_LOG = "abort-forgets-log", "Aborts take back what the log pending queues hold, not what is in the log";
     ABORT_NEWEST_WINS = "abort-newest-wins", "Of several entries for a block an abort takes the newest";
-    ABORT_NOT_ENDED = "abort-not-ended", "Aborts write no tx-end record";
     // Power failure and recovery.
     QUEUE_NOT_KEPT = "queue-not-kept", "The log pending queues do not survive";
     RECOVERY_FORGETS_LOG = "recovery-forgets-log", "Recovery looks at the log pending queues alone";
@@ -35,6 +34,10 @@ durasim_design::planted! {
     RECOVERY_RESTORES_TWICE = "recovery-restores-twice", "Recovery applies all entries twice",
         equivalent: "The second round ends with the same oldest content of each block as the first";
 }
+
+/// Aborts write no tx-end record. No campaign with programs has shown it so far; the random tester catches it.
+pub(super) const ABORT_NOT_ENDED: Planted =
+    Planted { name: "abort-not-ended", summary: "Aborts write no tx-end record", equivalent: None };
 
 const COUNT: usize = ALL.len() + planted_volatile_caches::ALL.len();
 
