@@ -34,7 +34,7 @@ fn block(words: [u64; 4]) -> LogFlush {
 
 #[test]
 fn a_block_is_loaded_and_flushed_in_order_with_stores() {
-    let code = vec![store(64), log_load(3), log_flush(3), store(0), store(8), ECALL];
+    let code = vec![store(24), log_load(3), log_flush(3), store(0), store(8), ECALL];
     let (memory, exit, core) = run(code, false);
     assert_eq!(exit, Exit::SystemCall);
     assert_eq!(memory.flushes.len(), 1);
