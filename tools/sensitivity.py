@@ -18,6 +18,7 @@ PAGE = Path(__file__).resolve().parents[1] / "DEVIATIONS.md"
 OPERATIONS = {"tiny": 300, "hercules-tecs23": 2000}
 ALL = ("opt", "swl-flush", "swl-eadr", "tc", "hercules")
 LOGGING = ("swl-flush", "swl-eadr")
+PROTEUS = ("proteus", "proteus-eadr")
 
 Alternative = tuple[str, ...]
 """Settings as for `--set`; `--arg NAME=VALUE` for an argument of the workload."""
@@ -218,6 +219,28 @@ TABLES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
             ("design.tc.latency_read_cycles=0", "design.tc.latency_write_cycles=0"),
             ("design.tc.latency_read_cycles=400", "design.tc.latency_write_cycles=500"),
         ],
+    ),
+    "proteus-sizes": (
+        PROTEUS,
+        [
+            ("design.proteus.logq_entries=4",),
+            ("design.proteus.logq_entries=64",),
+            ("design.proteus.llt_entries=8",),
+            ("design.proteus.llt_entries=1024",),
+        ],
+    ),
+    "proteus-lpq": (
+        PROTEUS,
+        [
+            ("design.proteus.lpq_entries=32", "pmem.controller.write_queue_entries=32"),
+            ("design.proteus.lpq_entries=16", "pmem.controller.write_queue_entries=48"),
+            ("design.proteus.lpq_entries=8",),
+        ],
+    ),
+    "proteus-logs": (PROTEUS, [("design.proteus.log_entries=1024",), ("design.proteus.logs_per_core=4",)]),
+    "proteus-clean": (
+        ("proteus",),
+        [("design.proteus.clean_issue_cycles=0",), ("design.proteus.clean_issue_cycles=10",)],
     ),
 }
 

@@ -74,6 +74,10 @@ def _kiln(**values: object) -> tuple[str, ...]:
     return tuple(f"design.kiln.{key}={value}" for key, value in {"llc_size_factor": 1, **values}.items())
 
 
+def _proteus(**values: object) -> tuple[str, ...]:
+    return tuple(f"design.proteus.{key}={value}" for key, value in values.items())
+
+
 # Caches of one set of each level, which every transaction overflows.
 _SMALL = ("cores=1", "l1d.size_bytes=256", "l2.size_bytes=256", "llc.size_bytes=512")
 
@@ -180,6 +184,26 @@ _KILN = (
     Trap("array-swap", _SWAP, settings=(*_KILN_FIFO, *_TURNS), threads=3, ops=60),
     Trap("btree", _BTREE, settings=(*_KILN_FIFO, *_CROWDED, *_SLOW), threads=4, ops=40),
 )
+# A log pending queue of two entries, so that most go to the log; a table that soon forgets blocks, which are logged
+# again.
+_SPILLING = _proteus(lpq_entries=2, llt_entries=4, llt_ways=2)
+# A log that comes round.
+_SHORT = _proteus(lpq_entries=1, log_entries=64)
+# Acknowledgements that take long, and a queue that takes one write at a time.
+_FAR = ("interconnect.hop_cycles=3000", "pmem.controller.write_queue_entries=1", *_SLOW)
+_CONTROLLERS = ("pmem.controllers=4", "pmem.interleave_bytes=64")
+_PROTEUS = (
+    Trap("btree", _BTREE, settings=(*_SPILLING, *_SMALL)),
+    Trap("array-swap", _SWAP, settings=(*_SPILLING, *_SMALL)),
+    Trap("btree", _BTREE),
+    Trap("array-swap", _SWAP, settings=(*_SPILLING, *_SMALL), rehearsals=True),
+    Trap("btree", _BTREE, settings=(*_SPILLING, *_CROWDED), rehearsals=True, threads=3, ops=40),
+    Trap("array-swap", _SWAP, settings=(*_SPILLING, *_SMALL, *_FAR)),
+    Trap("btree", _BTREE, settings=(*_SPILLING, *_CROWDED, *_SLOW), threads=4, ops=40),
+    Trap("array-swap", _SWAP, settings=(*_SPILLING, *_TURNS), threads=4, ops=30),
+    Trap("array-swap", _SWAP, settings=(*_SHORT, *_CROWDED, *_CONTROLLERS, *_SLOW), threads=4, ops=60, points=300),
+    Trap("false-sharing", _APART, settings=_SPILLING, threads=4, ops=40),
+)
 
 
 def _undo(domain_settings: tuple[str, ...] = ()) -> tuple[Trap, ...]:
@@ -240,6 +264,8 @@ _TRAPS: dict[str, Sequence[Trap]] = {
     "tc": _TC,
     "kiln": _KILN,
     "kiln-eadr": _KILN_EADR,
+    "proteus": _PROTEUS,
+    "proteus-eadr": _PROTEUS,
     "swl-flush": _undo(),
     "swl-eadr": _undo(),
     "sp": _REDO,

@@ -30,6 +30,8 @@ const SEEN_HERE_ALONE: &[(&str, &str)] = &[
     ("kiln", "flush-misses-other-cores"),
     ("kiln-eadr", "fill-untagged"),
     ("kiln-eadr", "pre-image-forgotten"),
+    ("proteus", "abort-not-ended"),
+    ("proteus-eadr", "abort-not-ended"),
 ];
 /// Faults that show themselves in few runs, and the runs they get.
 const RARE: &[(&str, u64)] = &[

@@ -54,6 +54,7 @@ fn hardware_designs_survive_everything() {
             "tc" => &["tc_full", "overflow_in_progress", "acknowledgement_in_flight", "identifier_came_round"],
             "kiln" if row.domains.contains(&Domain::NvLlc) => row.hardware.marks,
             "kiln" => &["copy_in_flight", "old_line_kept", "register_written"],
+            "proteus" => &["flush_in_flight", "lpq_full", "log_populated"],
             _ => &[],
         };
         for mark in marks {

@@ -171,6 +171,8 @@ pub enum Action {
         /// Which group.
         group: u64,
     },
+    /// Every cached copy of the line is invalidated. What of it is dirty is lost: the design has had it cleaned.
+    Invalidate(LineAddr),
     /// Every cached line whose tag the design calls a line of this transaction is invalidated.
     InvalidateTagged(TxId),
     /// The registers saved at the transaction's begin come back, with the cause in a0.

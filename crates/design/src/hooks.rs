@@ -89,6 +89,18 @@ impl Store<'_> {
     }
 }
 
+/// The old content of a block of persistent memory that a program hands over to the log by an instruction, before it
+/// stores there; see [`Durability::log_flush`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogBlock {
+    /// Where the block begins: a multiple of its length.
+    pub addr: PhysAddr,
+    /// What it held when the program loaded it.
+    pub old: [u8; 32],
+    /// The transaction, if it is flushed inside one.
+    pub tx: Option<TxId>,
+}
+
 /// A request of a core for a tagged line that is not its own; see [`Durability::probe`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
@@ -131,6 +143,7 @@ hooks! {
     FLUSH = 12, "Cache-block operations on persistent memory.";
     CONTEXT_SWITCH = 13, "Threads that change on a core.";
     LLC_REQUEST = 14, "Requests of cores that reach the last level, whatever their line.";
+    LOG = 15, "Log operations of custom-1: without, they are illegal instructions.";
 }
 
 impl Hooks {
@@ -160,6 +173,12 @@ pub trait Durability: Send {
 
     /// A store to persistent memory leaves the store buffer; `tag` is the tag of its line in L1D and may be changed.
     fn store(&mut self, cx: &Ctx, store: &Store<'_>, tag: &mut LineTag, out: &mut Actions) -> Gate {
+        Gate::Done
+    }
+
+    /// A log register is flushed: a block of persistent memory leaves the store buffer for the log, in order with the
+    /// stores, of which those to the block come behind it.
+    fn log_flush(&mut self, cx: &Ctx, block: &LogBlock, out: &mut Actions) -> Gate {
         Gate::Done
     }
 

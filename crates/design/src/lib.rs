@@ -22,7 +22,7 @@ pub use crash::{
 pub use geometry::{
     Geometry, Inclusion, Interleave, LevelGeometry, LevelId, PmRegion, RegionRequest, SpecError, WritePorts,
 };
-pub use hooks::{AbortCause, Ctx, Durability, Hooks, LineTag, Request, Store};
+pub use hooks::{AbortCause, Ctx, Durability, Hooks, LineTag, LogBlock, Request, Store};
 pub use planted::{Fault, Planted};
 pub use registry::{Backend, Built, Design, ErasedDesign, Promise, Row};
 pub use verdict::{

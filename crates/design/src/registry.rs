@@ -125,6 +125,8 @@ pub enum Backend {
     UndoFence,
     /// Software redo log with `cbo.clean` and fences.
     RedoFlush,
+    /// Markers, and log operations before each store to persistent memory: for hardware that logs what programs hand over.
+    LogOperations,
 }
 
 impl Backend {
@@ -135,7 +137,13 @@ impl Backend {
             Backend::UndoFlush => "undo-flush",
             Backend::UndoFence => "undo-fence",
             Backend::RedoFlush => "redo-flush",
+            Backend::LogOperations => "log-operations",
         }
+    }
+
+    /// Whether the hardware alone recovers: no log lies in the pool, and the program has nothing to take back.
+    pub const fn hardware_recovers(self) -> bool {
+        matches!(self, Backend::Markers | Backend::LogOperations)
     }
 
     /// Whether a commit makes its stores to the data when it can no longer be taken back: what it writes is then known

@@ -4,6 +4,7 @@ mod hercules;
 mod kiln;
 pub mod lad;
 mod opt;
+mod proteus;
 mod registry;
 mod tc;
 #[cfg(test)]
@@ -12,5 +13,6 @@ mod testing;
 pub use hercules::{Hercules, HerculesSpec};
 pub use kiln::{Blocking, Kiln, KilnSpec};
 pub use opt::{Opt, OptSpec};
+pub use proteus::{PROTEUS_EADR, Proteus, ProteusSpec};
 pub use registry::{ROWS, row};
 pub use tc::{Coalesce, Tc, TcSpec};

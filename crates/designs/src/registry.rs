@@ -1,6 +1,6 @@
 //! The registry: one line of facts per row. Tests, campaigns, reports and pages iterate over it.
 
-use crate::{Hercules, Kiln, Opt, Tc};
+use crate::{Hercules, Kiln, Opt, PROTEUS_EADR, Proteus, Tc};
 use durasim_design::{Backend, ErasedDesign, Promise, Row};
 use durasim_types::Domain;
 
@@ -141,6 +141,46 @@ pub const ROWS: &[Row] = &[
         summary: "Kiln where all caches survive: commits flush nothing, the states of their lines change",
         paper: "Zhao, Li, Yoon, Xie, Jouppi: Kiln, MICRO 2013, on an eADR machine",
         assumptions: KILN_ASSUMPTIONS,
+    },
+    Row {
+        name: "proteus",
+        aliases: &[],
+        hardware: ErasedDesign::of::<Proteus>(),
+        backend: Backend::LogOperations,
+        domains: &[Domain::Adr],
+        promise: Promise::Immediate,
+        control: false,
+        summary: "Programs send pre-images of 32 bytes to a log pending queue under ADR; commits remove what is left of them",
+        paper: "Shin, Tirukkovalluri, Tuck, Solihin: Proteus, MICRO 2017",
+        assumptions: &[
+            "proteus-sizes",
+            "proteus-lpq",
+            "proteus-instructions",
+            "proteus-logs",
+            "proteus-clean",
+            "proteus-abort",
+            "background-concurrency",
+        ],
+    },
+    Row {
+        name: "proteus-eadr",
+        aliases: &[],
+        hardware: PROTEUS_EADR,
+        backend: Backend::LogOperations,
+        domains: &[Domain::Eadr],
+        promise: Promise::Immediate,
+        control: false,
+        summary: "Proteus where caches are durable: commits clean nothing",
+        paper: "Shin, Tirukkovalluri, Tuck, Solihin: Proteus, MICRO 2017, on a machine with eADR",
+        assumptions: &[
+            "proteus-sizes",
+            "proteus-lpq",
+            "proteus-instructions",
+            "proteus-logs",
+            "proteus-eadr",
+            "proteus-abort",
+            "background-concurrency",
+        ],
     },
 ];
 

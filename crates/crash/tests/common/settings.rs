@@ -186,6 +186,26 @@ fn kiln(rng: &mut Rng, sets: &mut Vec<String>) {
     sets.push(format!("design.kiln.fifo_entries={}", 1 + rng.below(5)));
 }
 
+fn proteus(rng: &mut Rng, sets: &mut Vec<String>) {
+    let mut maybe = |rng: &mut Rng, path: &str, values: &[&str]| {
+        if rng.below(2) == 0 {
+            sets.push(format!("design.proteus.{path}={}", one_of(rng, values)));
+        }
+    };
+    maybe(rng, "logq_entries", &["1", "2", "4"]);
+    maybe(rng, "spills_in_flight", &["1", "2", "16"]);
+    maybe(rng, "log_entries", &["6", "12", "40"]);
+    maybe(rng, "logs_per_core", &["1", "4"]);
+    maybe(rng, "clean_issue_cycles", &["0", "50"]);
+    sets.push(format!("design.proteus.lpq_entries={}", one_of(rng, &["1", "2", "5", "12", "64"])));
+    let (entries, ways) = [(1, 1), (2, 1), (4, 4), (64, 8)][rng.below(4) as usize];
+    sets.push(format!("design.proteus.llt_entries={entries}"));
+    sets.push(format!("design.proteus.llt_ways={ways}"));
+    if rng.below(2) == 0 {
+        sets.push(format!("interconnect.hop_cycles={}", one_of(rng, &["0", "1", "100", "3000"])));
+    }
+}
+
 /// Whether a log zone has to be as small as the machine accepts: its extension was chosen.
 fn has_a_short_log(sets: &[String]) -> bool {
     sets.iter().any(|set| set.starts_with("design.hercules.log_extension_bytes="))
@@ -247,6 +267,7 @@ impl Setting {
             }
             "tc" => tc(&mut rng, &mut sets),
             "kiln" => kiln(&mut rng, &mut sets),
+            "proteus" => proteus(&mut rng, &mut sets),
             _ => {}
         }
         let hooked = row.hardware.hooks != Hooks::NONE;
@@ -256,6 +277,7 @@ impl Setting {
         let locking = match row.hardware.name {
             "tc" => Locking::Words,
             "kiln" => Locking::Lines,
+            "proteus" => Locking::Blocks,
             _ => Locking::Nothing,
         };
         Setting { row, domain, sets, crashes, transactions, aborts: hooked, locking, planted: None }
@@ -283,6 +305,7 @@ impl Setting {
             }
             "tc" => [Locking::Words, Locking::Words, Locking::Lines][rng.below(3) as usize],
             "kiln" => Locking::Lines,
+            "proteus" => [Locking::Blocks, Locking::Blocks, Locking::Lines][rng.below(3) as usize],
             _ => Locking::Nothing,
         };
         setting

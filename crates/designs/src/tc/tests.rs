@@ -376,11 +376,11 @@ fn mixed_lines_lose_nothing_when_they_are_dropped() {
     assert_eq!(tag, LineTag::NONE, "V: the caches alone");
     assert!(matches!(bench.evict(0, tag, 0), Evict::Proceed), "and home from there");
     bench.begin(0, 1);
-    bench.cleaned = 0;
+    bench.cleaned.clear();
     put(&mut bench, 0, 1, (0, 0), 1);
-    assert_eq!(bench.cleaned, 1, "the flag changes from V to P: what was dirty goes home first");
+    assert_eq!(bench.cleaned.len(), 1, "the flag changes from V to P: what was dirty goes home first");
     bench.store(0, word(0, 0), 2, Some(1), &mut LineTag(1));
-    assert_eq!(bench.cleaned, 1, "once");
+    assert_eq!(bench.cleaned.len(), 1, "once");
     bench.commit(0, 1);
     let mut tag = LineTag(1);
     bench.store(0, word(0, 2), 7, None, &mut tag);

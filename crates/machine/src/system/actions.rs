@@ -96,6 +96,7 @@ impl System {
                     self.forget_outstanding(token.0, at);
                 }
             }
+            Action::Invalidate(line) => self.invalidate(line),
             Action::InvalidateTagged(tx) => self.invalidate_tagged(tx),
             Action::RestoreRegisters(tx, why) => {
                 self.abort(tx, why, at);
@@ -179,6 +180,14 @@ impl System {
         } else {
             self.wake(CoreId(0), id, at);
         }
+    }
+
+    /// No cache holds the line any more.
+    fn invalidate(&mut self, line: LineAddr) {
+        for core in self.holders(line).collect::<Vec<_>>() {
+            self.drop_private(core, line);
+        }
+        self.take_out(LevelId::Llc, CoreId(0), line);
     }
 
     /// The versions that a transaction has tagged are discarded, wherever they are.

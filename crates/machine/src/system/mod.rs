@@ -15,6 +15,7 @@ mod gates;
 mod hierarchy;
 mod interconnect;
 mod invariants;
+mod log;
 mod marks;
 mod nonvolatile_llc;
 mod persist_buffers;
