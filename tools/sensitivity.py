@@ -116,6 +116,7 @@ TABLES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
         [("pmem.controllers=2",), ("pmem.controllers=4", "pmem.interleave_bytes=64")],
     ),
     "hercules-txlen-store": (("hercules",), [("design.hercules.tx_len_store=controller",)]),
+    "hercules-commit-wait": (("opt", "hercules"), [("design.hercules.commit_wait=none",)]),
     "hercules-conflict": (("hercules",), [("design.hercules.conflict_loser=requester",)]),
     "hercules-tag-rounding": (
         ("hercules",),

@@ -51,16 +51,16 @@ pub use spec::HerculesSpec;
 use conflict::Judgement;
 
 use durasim_design::{
-    AbortCause, Action, Actions, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Cut, Design, Durability, Evict,
-    Fill, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge, Planted, Probe, RecoveryReport,
-    RegionRequest, Request, SpecError, Store, Token, Wait,
+    AbortCause, Action, Actions, BudgetSpent, CommitRule, CrashImage, CrashSink, CrashView, Ctx, Cut, Design,
+    Durability, Evict, Fill, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge, Planted,
+    Probe, RecoveryReport, RegionRequest, Request, SpecError, Store, Token, Wait,
 };
 use durasim_types::{Cause, Cycle, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
 use log_extension::Room;
 use mapping::Mapping;
 use observe::Counters;
 use registers::Phase;
-use spec::ConflictLoser;
+use spec::{CommitWait, ConflictLoser};
 use state::State;
 use std::hash::Hasher;
 use zone::LogZone;
@@ -236,6 +236,13 @@ impl Durability for State {
             }
         }
         Gate::After(Wait::Cycles(self.spec.state_reset_cycles))
+    }
+
+    fn commit_rule(&self) -> CommitRule {
+        match self.spec.commit_wait {
+            CommitWait::Reset => CommitRule::AtGate,
+            CommitWait::None => CommitRule::Early,
+        }
     }
 
     /// Listing 1, tx_abort.

@@ -88,6 +88,7 @@ pub const ROWS: &[Row] = &[
             "hercules-log-extension",
             "hercules-extension-chain",
             "hercules-txlen-store",
+            "hercules-commit-wait",
             "hercules-tag-rounding",
             "hercules-extension-search",
             "hercules-conflict",

@@ -128,6 +128,7 @@ fn hercules(rng: &mut Rng, sets: &mut Vec<String>) {
         }
     };
     maybe(rng, "tx_len_store", &["\"controller\""]);
+    maybe(rng, "commit_wait", &["\"none\""]);
     maybe(rng, "ewpq_entries", &["1", "2", "3"]);
     maybe(rng, "ewpq_extension_factor", &["1", "1", "1", "2", "5"]);
     maybe(rng, "extension_block_entries", &["1", "3", "20"]);

@@ -27,6 +27,16 @@ pub enum TxLenStore {
     Controller,
 }
 
+/// When the core goes on behind a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CommitWait {
+    /// When TxLen is stored and the states are reset.
+    Reset,
+    /// At once; the commit follows the stores before it, and only system calls wait for it.
+    None,
+}
+
 /// Which of two transactions aborts when one asks for a line of the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -75,6 +85,9 @@ pub struct HerculesSpec {
     pub state_reset_cycles: Cycle,
     /// How TxLen is stored (not in the paper; DEVIATIONS.md, hercules-txlen-store).
     pub tx_len_store: TxLenStore,
+    /// What the core waits for at a commit (not said in the paper, whose Figure 11 shows that throughput falls with the
+    /// latency of the state reset; DEVIATIONS.md, hercules-commit-wait).
+    pub commit_wait: CommitWait,
     /// Who aborts when a transaction asks for a line of another one in a cache (not clear in the paper; DEVIATIONS.md,
     /// hercules-conflict).
     pub conflict_loser: ConflictLoser,
@@ -138,6 +151,7 @@ impl Default for HerculesSpec {
             tag_latency_rounding: Rounding::Up,
             state_reset_cycles: 10,
             tx_len_store: TxLenStore::Cached,
+            commit_wait: CommitWait::Reset,
             conflict_loser: ConflictLoser::Owner,
             ewpq_entries: 512,
             ewpq_home_bits: 21,
