@@ -369,6 +369,9 @@ fn numbers_of_transactions_run_out_as_conflicts() {
     bench.begin(1, 3);
 }
 
+/// Contents of the level, those of the register, records, losses, and the words that are found.
+type Damage = (Vec<u8>, Vec<u8>, u64, usize, [u64; 2]);
+
 /// What cannot be believed is a loss, and the rest is recovered.
 #[test]
 fn damaged_contents_are_losses_and_not_written() {
@@ -380,7 +383,7 @@ fn damaged_contents_are_losses_and_not_written() {
     let survivor = |number: u64, tx| Survivor { line: line(number), tx: TxId(tx), data: [7; 64] };
     let good = save_lines(&[survivor(0, 1), survivor(1, 2)]);
     let outside = Survivor { line: durasim_types::LineAddr(u64::MAX), tx: TxId(1), data: [7; 64] };
-    let cases: [(Vec<u8>, Vec<u8>, u64, usize, [u64; 2]); 6] = [
+    let cases: [Damage; 6] = [
         (good.clone(), registers.clone(), 0, 0, [7, 0]),
         (good[1..].to_vec(), registers.clone(), 0, 1, [0, 0]),
         (good.clone(), registers[..8].to_vec(), 0, 1, [0, 0]),
