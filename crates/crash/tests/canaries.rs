@@ -39,6 +39,7 @@ const RARE: &[(&str, u64)] = &[
     ("gc-slides-over-committed", 3000),
     ("gc-forgets-extension", 3000),
     ("recovery-newest-first", 1500),
+    ("block-twice-in-logq", 8000),
 ];
 
 fn is_to_be_caught(row: &Row, planted: &Planted) -> bool {
