@@ -40,6 +40,7 @@ const RARE: &[(&str, u64)] = &[
     ("gc-forgets-extension", 3000),
     ("recovery-newest-first", 1500),
     ("block-twice-in-logq", 8000),
+    ("spill-freed-at-issue", 1500),
 ];
 
 fn is_to_be_caught(row: &Row, planted: &Planted) -> bool {
