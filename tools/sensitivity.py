@@ -224,6 +224,7 @@ TABLES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
     "proteus-sizes": (
         PROTEUS,
         [
+            ("design.proteus.logq_entries=1",),
             ("design.proteus.logq_entries=4",),
             ("design.proteus.logq_entries=64",),
             ("design.proteus.llt_entries=8",),

@@ -189,6 +189,7 @@ _KILN = (
 _SPILLING = _proteus(lpq_entries=2, llt_entries=4, llt_ways=2)
 # A log that comes round.
 _SHORT = _proteus(lpq_entries=1, log_entries=64)
+_OVERTAKING = _proteus(lpq_entries=1, llt_entries=1, llt_ways=1)
 # Acknowledgements that take long, and a queue that takes one write at a time.
 _FAR = ("interconnect.hop_cycles=3000", "pmem.controller.write_queue_entries=1", *_SLOW)
 _CONTROLLERS = ("pmem.controllers=4", "pmem.interleave_bytes=64")
@@ -203,6 +204,8 @@ _PROTEUS = (
     Trap("array-swap", _SWAP, settings=(*_SPILLING, *_TURNS), threads=4, ops=30),
     Trap("array-swap", _SWAP, settings=(*_SHORT, *_CROWDED, *_CONTROLLERS, *_SLOW), threads=4, ops=60, points=300),
     Trap("false-sharing", _APART, settings=_SPILLING, threads=4, ops=40),
+    # A table of one block, so that blocks are logged again soon, and entries that overtake each other at full queues.
+    Trap("btree", _BTREE, settings=(*_OVERTAKING, *_CROWDED, *_CONTROLLERS, *_FAR), threads=4, ops=40, points=400),
 )
 
 

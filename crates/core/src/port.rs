@@ -40,6 +40,20 @@ pub enum Outcome {
     Pending,
 }
 
+/// What became of a flush that was offered ahead of what stands in front of it in the store buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offer {
+    /// It has left in this cycle.
+    Taken(Cycle),
+    /// The open transaction was aborted in this cycle; the program finds this value in a0.
+    Aborted(Cycle, u64),
+    /// It stays, and may be offered again.
+    Refused {
+        /// Before this cycle the answer will be the same.
+        again_at: Cycle,
+    },
+}
+
 /// Whether a core goes on behind a marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
@@ -91,6 +105,9 @@ pub trait Port {
     fn load_block(&mut self, core: CoreId, addr: PhysAddr, tx: Option<TxId>, at: Cycle) -> ([u64; 4], Cycle);
     /// A flush of a log register leaves the store buffer.
     fn log_flush(&mut self, core: CoreId, flush: &LogFlush, at: Cycle) -> Outcome;
+    /// A flush of a log register may leave the store buffer ahead of stores in front of it. The port takes it at once or
+    /// refuses it; one that comes to the front leaves by [`Port::log_flush`] in any case.
+    fn offer_log_flush(&mut self, core: CoreId, flush: &LogFlush, at: Cycle) -> Offer;
     /// A fence whose earlier stores have left the store buffer.
     fn fence(&mut self, core: CoreId, set: FenceSet, at: Cycle) -> Outcome;
     /// Whether acknowledgements of this core's cache-block operations are outstanding.

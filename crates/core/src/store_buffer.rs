@@ -1,7 +1,10 @@
 //! The store buffer: stores, cache-block operations and transaction boundaries between their commit and their effect
 //! on the L1D, in program order (the strength of TSO). It holds data, and loads take it from here first.
+//!
+//! Flushes of log registers may leave ahead of what stands in front of them, in order among themselves, and never ahead of
+//! the begin or end of a transaction: the store buffer offers them to the port (DEVIATIONS.md, proteus-instructions).
 
-use crate::{CoreConfig, LogFlush, Outcome, PendingStore, Port};
+use crate::{CoreConfig, LogFlush, Offer, Outcome, PendingStore, Port};
 use durasim_isa::CacheBlockOp;
 use durasim_types::{CoreId, Cycle, LineAddr, PhysAddr, TxId};
 use serde::{Deserialize, Serialize};
@@ -61,6 +64,8 @@ pub struct StoreBuffer {
     entries: usize,
     /// What the flushes among the entries hand over, in their order: entries stay as small as they are.
     log_blocks: VecDeque<[u64; 4]>,
+    /// Before this cycle no flush is offered to the port.
+    offer_from: Cycle,
     /// The filter's blocks have two to the power of this many bytes: at least those in which a load that passes a store is
     /// compared with it.
     block_bits: u32,
@@ -105,6 +110,7 @@ impl StoreBuffer {
         StoreBuffer {
             slots: VecDeque::new(),
             log_blocks: VecDeque::new(),
+            offer_from: 0,
             entries: config.store_queue_entries as usize,
             next_from: 0,
             all_executed: 0,
@@ -256,17 +262,67 @@ impl StoreBuffer {
     fn refresh_attention(&mut self) {
         let unasked = self.slots.get(self.asked).map_or(Cycle::MAX, |slot| slot.from);
         self.attention = self.due().unwrap_or(Cycle::MAX).min(unasked);
+        if !self.log_blocks.is_empty() {
+            self.attention = self.attention.min(self.to_offer().map_or(Cycle::MAX, |(_, at)| at));
+        }
+    }
+
+    /// Where the flush stands that may leave ahead of what is in front of it, and when it is to be offered. It is the first
+    /// one, and belongs to the transaction of the entries in front of it.
+    fn to_offer(&self) -> Option<(usize, Cycle)> {
+        let at_boundary = |entry| matches!(entry, Entry::Begin(_) | Entry::Commit(_) | Entry::Committing(_));
+        let (position, slot) = self.slots.iter().enumerate().find_map(|(position, slot)| match slot.entry {
+            Entry::Log(..) => Some(Some((position, slot))),
+            entry => at_boundary(entry).then_some(None),
+        })??;
+        Some((position, slot.from.max(self.offer_from)))
     }
 
     /// Does what is due by `horizon`: asks for lines, and lets one entry leave.
     pub fn serve<P: Port>(&mut self, core: CoreId, port: &mut P, horizon: Cycle) -> Leave {
         self.ask(core, port, horizon);
+        if !self.log_blocks.is_empty()
+            && let Some(leave) = self.offer_first(core, port, horizon)
+        {
+            return leave;
+        }
         let leave = match self.due() {
             Some(due) if due <= horizon => self.leave_now(core, port, due),
             _ => Leave::Nothing,
         };
         self.refresh_attention();
         leave
+    }
+
+    /// Offers a flush that is due by `horizon`, and before the front entry, to the port; `None`: there is none.
+    #[inline(never)]
+    fn offer_first<P: Port>(&mut self, core: CoreId, port: &mut P, horizon: Cycle) -> Option<Leave> {
+        let (position, at) = self.to_offer()?;
+        if at > horizon || self.due().is_some_and(|due| due < at) {
+            return None;
+        }
+        let Entry::Log(addr, tx) = self.slots[position].entry else { unreachable!("a flush stands there") };
+        let old = *self.log_blocks.front().expect("every flush has its block");
+        let leave = match port.offer_log_flush(core, &LogFlush { addr, old, tx }, at) {
+            Offer::Taken(cycle) => {
+                self.log_blocks.pop_front();
+                self.slots.remove(position);
+                self.asked -= usize::from(position < self.asked);
+                self.offer_from = cycle + 1;
+                self.left = self.left.max(cycle);
+                Leave::Left
+            }
+            Offer::Aborted(cycle, code) => {
+                self.abort(cycle, code);
+                Leave::Left
+            }
+            Offer::Refused { again_at } => {
+                self.offer_from = again_at.max(at + 1);
+                Leave::Nothing
+            }
+        };
+        self.refresh_attention();
+        Some(leave)
     }
 
     /// The front entry, which was pending, tries again in cycle `at`.
@@ -312,8 +368,9 @@ impl StoreBuffer {
             Entry::Log(addr, tx) => {
                 let old = *self.log_blocks.front().expect("every flush has its block");
                 let outcome = port.log_flush(core, &LogFlush { addr, old, tx }, at);
-                if matches!(outcome, Outcome::Done(_)) {
+                if let Outcome::Done(cycle) = outcome {
                     self.log_blocks.pop_front();
+                    self.offer_from = cycle + 1;
                 }
                 outcome
             }
@@ -322,7 +379,13 @@ impl StoreBuffer {
             Entry::Committing(tx) => Outcome::Done(port.tx_committing(core, tx, at)),
         };
         match outcome {
-            Outcome::Done(cycle) => self.front_left(at, cycle),
+            Outcome::Done(cycle) => {
+                // A flush behind a boundary or another flush is not offered before that has left.
+                if !matches!(slot.entry, Entry::Block(..)) {
+                    self.offer_from = self.offer_from.max(cycle);
+                }
+                self.front_left(at, cycle)
+            }
             Outcome::Aborted(cycle, code) => {
                 // The entry at hand may be the commit itself.
                 if !matches!(slot.entry, Entry::Commit(_)) {
@@ -359,6 +422,7 @@ impl StoreBuffer {
     pub fn discard(&mut self) {
         self.slots.clear();
         self.log_blocks.clear();
+        self.offer_from = 0;
         self.filter = [0; FILTER];
         self.asked = 0;
         self.attention = Cycle::MAX;

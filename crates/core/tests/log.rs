@@ -2,10 +2,10 @@
 
 mod common;
 
-use common::{CODE, DATA, ECALL, Memory, store};
+use common::{CODE, DATA, ECALL, Memory, branch_if_aborted, load, marker, store};
 use durasim_core::{Core, CoreConfig, Exit, LogFlush};
-use durasim_isa::{Hart, Stop};
-use durasim_types::{CoreId, PhysAddr};
+use durasim_isa::{Hart, Marker, Stop};
+use durasim_types::{CoreId, PhysAddr, TxId};
 
 /// `log.load lr, (t1)`
 const fn log_load(register: u32) -> u32 {
@@ -64,4 +64,64 @@ fn without_a_log_the_operations_are_illegal() {
         assert_eq!(exit, Exit::Fault(Stop::NoLogOperations));
         assert!(memory.flushes.is_empty());
     }
+}
+
+const fn begin() -> u32 {
+    marker(Marker::TxBegin)
+}
+
+fn run_with(memory: Memory) -> Memory {
+    let mut memory = memory;
+    let mut hart = Hart { pc: CODE, ..Hart::default() };
+    hart.x[5] = 0x77;
+    hart.x[6] = DATA;
+    let mut core = Core::new(CoreId(0), &CoreConfig::default(), 2, hart);
+    assert_eq!(core.run(&mut memory, u64::MAX, 1000), Exit::SystemCall);
+    memory
+}
+
+#[test]
+fn a_flush_leaves_ahead_of_stores_with_the_bytes_they_will_write() {
+    let code = vec![store(24), log_load(0), log_flush(0), store(0), log_load(1), log_flush(1), ECALL];
+    let memory = run_with(Memory { code, takes_early_from: Some(0), ..Memory::default() });
+    // The line of the first store is a thousand cycles away.
+    let before: Vec<usize> = memory.flushes.iter().map(|(_, stores, _)| *stores).collect();
+    assert_eq!(before, [0, 0]);
+    assert_eq!(
+        [memory.flushes[0].0, memory.flushes[1].0],
+        [block([1, 2, 3, 0x77]), block([0x77, 2, 3, 0x77])],
+        "in order"
+    );
+    assert!(memory.flushes[0].2 < memory.flushes[1].2 && memory.flushes[1].2 < 200);
+    assert_eq!(memory.stores.iter().map(|store| store.addr.0).collect::<Vec<_>>(), [DATA + 24, DATA]);
+    assert!(memory.store_cycles[0] >= 1000);
+}
+
+#[test]
+fn a_flush_that_is_refused_is_offered_again_and_leaves_in_order_at_the_latest() {
+    let code = vec![store(24), log_load(0), log_flush(0), log_load(1), log_flush(1), store(0), ECALL];
+    let memory = run_with(Memory { code: code.clone(), takes_early_from: Some(500), ..Memory::default() });
+    let left: Vec<(usize, u64)> = memory.flushes.iter().map(|(_, stores, at)| (*stores, *at)).collect();
+    assert_eq!(left, [(0, 500), (0, 501)]);
+    let memory = run_with(Memory { code, ..Memory::default() });
+    let before: Vec<usize> = memory.flushes.iter().map(|(_, stores, _)| *stores).collect();
+    assert_eq!(before, [1, 1]);
+}
+
+#[test]
+fn a_flush_never_passes_the_begin_of_its_transaction() {
+    let code = vec![store(24), begin(), log_load(0), log_flush(0), store(0), store(8), ECALL];
+    let memory = run_with(Memory { code, takes_early_from: Some(0), ..Memory::default() });
+    assert_eq!(memory.flushes_at_begin, [0]);
+    let (flush, stores, left) = memory.flushes[0];
+    assert_eq!((flush.tx, stores), (Some(TxId(1)), 1));
+    assert!(left > memory.store_cycles[0]);
+}
+
+#[test]
+fn flushes_of_a_transaction_that_is_aborted_do_not_leave() {
+    let code = vec![begin(), branch_if_aborted(5), store(24), log_load(0), log_flush(0), load(128), ECALL, ECALL];
+    let aborting = Some(PhysAddr(DATA + 128));
+    let memory = run_with(Memory { code, aborting, takes_early_from: Some(500), ..Memory::default() });
+    assert!(memory.flushes.is_empty() && memory.stores.is_empty());
 }

@@ -39,7 +39,9 @@ const RARE: &[(&str, u64)] = &[
     ("gc-slides-over-committed", 3000),
     ("gc-forgets-extension", 3000),
     ("recovery-newest-first", 1500),
-    ("left-lines-not-awaited", 3000),
+    ("left-lines-not-awaited", 1500),
+    ("block-twice-in-logq", 8000),
+    ("spill-freed-at-issue", 1500),
 ];
 
 fn is_to_be_caught(row: &Row, planted: &Planted) -> bool {

@@ -115,6 +115,9 @@ fn hardware_designs_of_many_cores_survive_everything() {
                 && tally.switches[1] > seeds
                 && tally.conditionals.iter().all(|n| *n > seeds / 4)
         );
+        if row.hardware.hooks.has(Hooks::LOG) {
+            assert!(tally.logged_ahead > seeds, "hardly a flush left ahead of a store");
+        }
         if row.hardware.hooks.has(Hooks::PROBE) {
             assert!(tally.aborted_by_others > seeds, "hardly a transaction lost a line to another core");
         }

@@ -177,9 +177,17 @@ pub trait Durability: Send {
     }
 
     /// A log register is flushed: a block of persistent memory leaves the store buffer for the log, in order with the
-    /// stores, of which those to the block come behind it.
+    /// stores, of which those to the block come behind it. See also [`Durability::log_flush_early`].
     fn log_flush(&mut self, cx: &Ctx, block: &LogBlock, out: &mut Actions) -> Gate {
         Gate::Done
+    }
+
+    /// A log register that was flushed may leave the store buffer ahead of stores in front of it, though not of other
+    /// flushes or of the begin of its transaction: its block may hold what stores in front of it have yet to write. Whether
+    /// the design takes it; by default flushes leave in order with stores. What it refuses is offered again, and comes by
+    /// [`Durability::log_flush`] at the latest.
+    fn log_flush_early(&mut self, cx: &Ctx, block: &LogBlock, out: &mut Actions) -> bool {
+        false
     }
 
     /// The transaction commits; all its stores have left the store buffer.

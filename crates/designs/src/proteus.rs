@@ -94,19 +94,25 @@ impl Durability for State {
         if self.open(tx) { Gate::Done } else { Gate::Abort(tx, AbortCause::Conflict) }
     }
 
-    /// Section 4.2: log-flush looks its block up in the LLT. A miss takes an entry of the LogQ, which goes to the LPQ.
+    /// Section 4.2: log-flush looks its block up in the LLT. A miss takes an entry of the LogQ, which goes to the LPQ. No
+    /// block is in the LogQ twice: its entries may go to different controllers, and a later one may hold what a store wrote
+    /// that only the earlier one takes back.
     fn log_flush(&mut self, cx: &Ctx, block: &LogBlock, out: &mut Actions) -> Gate {
         let Some(tx) = block.tx.filter(|tx| self.open.contains_key(tx)) else {
             self.counters.plain_flushes += 1;
             return Gate::Done;
         };
-        let known = if self.fault.is(planted::TABLE_BY_LINE) { block.addr.line().base() } else { block.addr };
+        let known = self.name_in_table(block.addr);
         if self.core(cx).table.hit(known) {
             self.counters.flushes += 1;
             self.counters.elided_flushes += 1;
             return Gate::Done;
         }
-        if self.core(cx).logq.len() >= self.spec.logq_entries as usize {
+        if self.is_on_its_way(cx, block.addr) {
+            self.counters.held_flushes += 1;
+            return self.wait_for_logq(cx);
+        }
+        if self.logq_is_full(cx) {
             self.counters.logq_full_stalls += 1;
             return self.wait_for_logq(cx);
         }
@@ -117,6 +123,22 @@ impl Durability for State {
         self.counters.table_replacements += u64::from(self.core(cx).table.insert(known));
         self.send_entry(cx, tx, block, out);
         Gate::Done
+    }
+
+    /// Section 4.2: flushes go to the LogQ beside the store buffer, so that the ways of several to the controller overlap.
+    /// What cannot go at once waits in the store buffer [D:proteus-instructions].
+    fn log_flush_early(&mut self, cx: &Ctx, block: &LogBlock, out: &mut Actions) -> bool {
+        if let Some(open) = block.tx.and_then(|tx| self.open.get(&tx)) {
+            let log_is_full = open.entries == self.spec.log_entries;
+            let blocked = log_is_full || self.is_on_its_way(cx, block.addr) || self.logq_is_full(cx);
+            if blocked && !self.unit(cx).table.knows(self.name_in_table(block.addr)) {
+                return false;
+            }
+        }
+        let gate = self.log_flush(cx, block, out);
+        assert_eq!(gate, Gate::Done, "nothing stands in the way of a flush");
+        self.counters.early_flushes += 1;
+        true
     }
 
     /// Section 4.2: a store whose block has an entry in the LogQ stays in the store buffer until the entry is acknowledged.

@@ -252,7 +252,15 @@ impl<D: Design> Bench<D> {
         self.call(core, |design, cx, out| design.log_flush(cx, &block, out))
     }
 
-    /// The same with all the waiting it takes.
+    /// Offers it ahead of stores in front of it; whether it was taken.
+    pub fn offer_block_early(&mut self, core: u16, addr: PhysAddr, old: u64, tx: Option<u64>) -> bool {
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&old.to_le_bytes());
+        let block = LogBlock { addr, old: bytes, tx: tx.map(TxId) };
+        self.call(core, |design, cx, out| design.log_flush_early(cx, &block, out))
+    }
+
+    /// Offers it to the log with all the waiting it takes.
     pub fn log_block(&mut self, core: u16, addr: PhysAddr, old: u64, tx: u64) {
         loop {
             match self.offer_block(core, addr, old, Some(tx)) {

@@ -2,7 +2,7 @@
 
 use crate::measure::Measurements;
 use crate::system::System;
-use durasim_core::{Control, LogFlush, Outcome, PendingStore, Port};
+use durasim_core::{Control, LogFlush, Offer, Outcome, PendingStore, Port};
 use durasim_guest::Process;
 use durasim_isa::{Access, CacheBlockOp, Fault, FenceSet, Marker};
 use durasim_types::{CoreId, Cycle, DataRange, HistoryStep, LineAddr, PhysAddr, TxId};
@@ -83,6 +83,10 @@ impl Port for MachinePort<'_> {
 
     fn log_flush(&mut self, core: CoreId, flush: &LogFlush, at: Cycle) -> Outcome {
         self.system.log_flush(core, flush, at)
+    }
+
+    fn offer_log_flush(&mut self, core: CoreId, flush: &LogFlush, at: Cycle) -> Offer {
+        self.system.offer_log_flush(core, flush, at)
     }
 
     fn cache_block(&mut self, core: CoreId, op: CacheBlockOp, line: LineAddr, at: Cycle) -> Cycle {

@@ -1,7 +1,7 @@
 //! A memory for cores, and instructions for them.
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use durasim_core::{Control, LogFlush, Outcome, PendingStore, Port};
+use durasim_core::{Control, LogFlush, Offer, Outcome, PendingStore, Port};
 use durasim_isa::{Access, CacheBlockOp, Fault, FenceSet, Marker};
 use durasim_types::{CoreId, Cycle, LineAddr, PhysAddr, TxId};
 
@@ -30,6 +30,10 @@ pub struct Memory {
     pub committed: u64,
     /// Flushes of log registers, with the number of stores that had left before them and the cycle.
     pub flushes: Vec<(LogFlush, usize, Cycle)>,
+    /// Flushes that are offered ahead of stores before this cycle are refused; `None`: all are.
+    pub takes_early_from: Option<Cycle>,
+    /// How many flushes had left when transactions began.
+    pub flushes_at_begin: Vec<usize>,
     /// Log operations are illegal.
     pub without_log: bool,
 }
@@ -89,6 +93,16 @@ impl Port for Memory {
         self.flushes.push((*flush, self.stores.len(), at));
         Outcome::Done(at)
     }
+    fn offer_log_flush(&mut self, core: CoreId, flush: &LogFlush, at: Cycle) -> Offer {
+        match self.takes_early_from {
+            Some(from) if at < from => Offer::Refused { again_at: from },
+            Some(_) => {
+                self.log_flush(core, flush, at);
+                Offer::Taken(at)
+            }
+            None => Offer::Refused { again_at: Cycle::MAX },
+        }
+    }
     fn cache_block(&mut self, _: CoreId, _: CacheBlockOp, _: LineAddr, at: Cycle) -> Cycle {
         at
     }
@@ -114,6 +128,7 @@ impl Port for Memory {
         TxId(self.begun)
     }
     fn tx_begin(&mut self, _: CoreId, _: TxId, at: Cycle) -> Outcome {
+        self.flushes_at_begin.push(self.flushes.len());
         Outcome::Done(at)
     }
     fn tx_committing(&mut self, _: CoreId, _: TxId, at: Cycle) -> Cycle {

@@ -52,6 +52,8 @@ pub struct Tally {
     pub aborted_by_others: u64,
     /// Requests that were pending at least once.
     pub pending: u64,
+    /// Stores whose log operations had left ahead of a store in front of them.
+    pub logged_ahead: u64,
     /// Store-conditionals that were done, and those that had lost their reservation.
     pub conditionals: [u64; 2],
     /// Times a thread left its port, and times it left inside a transaction.
@@ -71,6 +73,7 @@ impl Tally {
         self.aborted_by_hardware += other.aborted_by_hardware;
         self.aborted_by_others += other.aborted_by_others;
         self.pending += other.pending;
+        self.logged_ahead += other.logged_ahead;
         self.commands += other.commands;
         for i in 0..2 {
             self.conditionals[i] += other.conditionals[i];

@@ -3,10 +3,25 @@
 use super::life::{Life, core};
 use super::model::{DRAM_REGION, Place, Request, Reserved};
 use super::trace;
-use durasim_core::{LogFlush, Outcome, PendingStore};
+use durasim_core::{LogFlush, Offer, Outcome, PendingStore};
 use durasim_isa::{CacheBlockOp, LOG_BLOCK_BYTES};
 use durasim_machine::{DRAM_BASE, PMEM_BASE};
-use durasim_types::{Cycle, LineAddr, PhysAddr};
+use durasim_types::{Cycle, LineAddr, PhysAddr, TxId};
+
+/// What became of the log operations for a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Logged {
+    Yes,
+    /// The flush cannot leave ahead of the store in front of it.
+    Refused,
+    Aborted,
+}
+
+/// Where the blocks begin that a place lies in.
+fn blocks_of(place: Place) -> impl Iterator<Item = PhysAddr> {
+    let blocks = place.offset / LOG_BLOCK_BYTES..=(place.offset + place.len - 1) / LOG_BLOCK_BYTES;
+    blocks.map(move |block| place.base.plus(block * LOG_BLOCK_BYTES))
+}
 
 const CODE_REGION: PhysAddr = DRAM_BASE.plus(2 << 20);
 
@@ -226,47 +241,127 @@ impl Life {
         if !self.locked(port, place) {
             return self.load(port, place);
         }
+        if self.logs(port, place).is_some() && self.rng.below(4) == 0 {
+            return self.store_two(port, place);
+        }
         if !self.log_blocks(port, place)? {
             return Ok(());
         }
+        let data = self.data_for(place);
+        self.request(port, Request::Store(place, data))
+    }
+
+    fn data_for(&mut self, place: Place) -> u64 {
         let mut data = [0; 8];
         self.rng.fill(&mut data[..place.len as usize]);
-        self.request(port, Request::Store(place, u64::from_le_bytes(data)))
+        u64::from_le_bytes(data)
+    }
+
+    /// The transaction for which the log operations of programs come before a store to this place.
+    fn logs(&self, port: usize, place: Place) -> Option<TxId> {
+        self.tx(port).filter(|_| place.is_pmem() && self.system.has_log_operations())
+    }
+
+    /// A store that is in the store buffer while the log operations of another one, often to the same blocks, leave ahead
+    /// of it.
+    fn store_two(&mut self, port: usize, first: Place) -> Result<(), String> {
+        let mut second = self.place();
+        if self.rng.below(3) > 0 {
+            let offset = first.offset / 64 * 64 + self.rng.below(64 - second.len + 1);
+            second = Place { base: first.base, offset, len: second.len };
+        }
+        if !self.log_blocks(port, first)? {
+            return Ok(());
+        }
+        let (tx, data) = (self.tx(port), self.data_for(first));
+        // The other block of the line, which is logged only, so that a small table forgets those of the first store.
+        let other = Place { base: first.base, offset: (first.offset ^ LOG_BLOCK_BYTES) / 8 * 8, len: 8 };
+        let places = [(self.rng.below(2) == 0).then_some(other), Some(second)];
+        let mut ahead = true;
+        for place in places.into_iter().flatten() {
+            ahead = ahead && self.locked(port, place) && self.logs(port, place).is_some();
+            let mut blocks = blocks_of(place);
+            while ahead && let Some(addr) = blocks.next() {
+                match self.log_block(port, addr, Some((first, data)))? {
+                    Logged::Yes => {}
+                    Logged::Refused => ahead = false,
+                    Logged::Aborted => return Ok(()),
+                }
+            }
+        }
+        self.request(port, Request::Store(first, data))?;
+        let left = self.tx(port) == tx && !self.is_aborted(port) && self.thread(port).pending.is_none();
+        if !ahead || !left || self.system.halted() {
+            return Ok(());
+        }
+        self.tally.logged_ahead += 1;
+        let data = self.data_for(second);
+        self.request(port, Request::Store(second, data))
     }
 
     /// Where the hardware logs what programs hand over: the log operations before a store, for each block that it touches.
     /// The answer false: the transaction was aborted.
     fn log_blocks(&mut self, port: usize, place: Place) -> Result<bool, String> {
-        let Some(tx) = self.tx(port).filter(|_| place.is_pmem() && self.system.has_log_operations()) else {
-            return Ok(true);
-        };
-        let blocks = place.offset / LOG_BLOCK_BYTES..=(place.offset + place.len - 1) / LOG_BLOCK_BYTES;
-        for block in blocks {
-            let addr = place.base.plus(block * LOG_BLOCK_BYTES);
-            let (old, done) = self.system.load_block(core(port), addr, Some(tx), self.ports[port].now);
-            self.ports[port].now = self.ports[port].now.max(done);
-            self.after_request(Some(port))?;
-            if self.is_aborted(port) {
-                self.take_notice(port)?;
-                return Ok(false);
-            }
-            let flush = LogFlush { addr, old, tx: Some(tx) };
-            let outcome = loop {
-                let outcome = self.system.log_flush(core(port), &flush, self.ports[port].now);
-                self.after_request(Some(port))?;
-                if outcome != Outcome::Pending {
-                    break outcome;
+        if self.logs(port, place).is_some() {
+            for addr in blocks_of(place) {
+                if self.log_block(port, addr, None)? == Logged::Aborted {
+                    return Ok(false);
                 }
-                self.ports[port].now = self.system.wait_alone(core(port));
-                self.after_request(Some(port))?;
-                self.check_health()?;
-            };
-            trace(|| format!("port {port}: {tx:?} logs {addr} {outcome:?}"));
-            if !self.ended(port, outcome)? {
-                return Ok(false);
             }
         }
         Ok(true)
+    }
+
+    /// The log operations for one block. With a store in front of them, which will write these bytes, the flush leaves
+    /// ahead of it or not at all.
+    fn log_block(&mut self, port: usize, addr: PhysAddr, in_front: Option<(Place, u64)>) -> Result<Logged, String> {
+        let tx = self.tx(port);
+        let (words, done) = self.system.load_block(core(port), addr, tx, self.ports[port].now);
+        self.ports[port].now = self.ports[port].now.max(done);
+        self.after_request(Some(port))?;
+        if self.is_aborted(port) {
+            self.take_notice(port)?;
+            return Ok(Logged::Aborted);
+        }
+        let mut old = words;
+        if let Some((place, data)) = in_front {
+            for (n, byte) in data.to_le_bytes()[..place.len as usize].iter().enumerate() {
+                let at = place.addr().0 + n as u64;
+                if (addr.0..addr.0 + LOG_BLOCK_BYTES).contains(&at) {
+                    let (word, shift) = ((at - addr.0) / 8, 8 * ((at - addr.0) % 8));
+                    let word = &mut old[word as usize];
+                    *word = *word & !(0xff << shift) | u64::from(*byte) << shift;
+                }
+            }
+        }
+        let flush = LogFlush { addr, old, tx };
+        if in_front.is_some() || self.rng.below(2) == 0 {
+            let offer = self.system.offer_log_flush(core(port), &flush, self.ports[port].now);
+            self.after_request(Some(port))?;
+            trace(|| format!("port {port}: {tx:?} logs {addr} early {offer:?}"));
+            match offer {
+                Offer::Taken(cycle) => return self.logged(port, Outcome::Done(cycle)),
+                Offer::Aborted(cycle, code) => return self.logged(port, Outcome::Aborted(cycle, code)),
+                Offer::Refused { .. } if in_front.is_some() => return Ok(Logged::Refused),
+                Offer::Refused { .. } => {}
+            }
+        }
+        let outcome = loop {
+            let outcome = self.system.log_flush(core(port), &flush, self.ports[port].now);
+            self.after_request(Some(port))?;
+            if outcome != Outcome::Pending {
+                break outcome;
+            }
+            self.ports[port].now = self.system.wait_alone(core(port));
+            self.after_request(Some(port))?;
+            self.check_health()?;
+        };
+        trace(|| format!("port {port}: {tx:?} logs {addr} {outcome:?}"));
+        self.logged(port, outcome)
+    }
+
+    fn logged(&mut self, port: usize, outcome: Outcome) -> Result<Logged, String> {
+        Ok(if self.ended(port, outcome)? { Logged::Yes } else { Logged::Aborted })
     }
 
     /// An atomic operation that returns what it finds and, with `new`, puts that there.

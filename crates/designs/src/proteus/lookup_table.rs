@@ -25,9 +25,18 @@ impl LookupTable {
             && self.sets.iter().all(|set| set.len() <= self.ways)
     }
 
+    fn index(&self, block: PhysAddr) -> usize {
+        (block.0 / BLOCK_BYTES) as usize % self.sets.len()
+    }
+
     fn set(&mut self, block: PhysAddr) -> &mut Vec<PhysAddr> {
-        let index = (block.0 / BLOCK_BYTES) as usize % self.sets.len();
+        let index = self.index(block);
         &mut self.sets[index]
+    }
+
+    /// Whether it remembers the block.
+    pub fn knows(&self, block: PhysAddr) -> bool {
+        self.sets[self.index(block)].contains(&block)
     }
 
     /// Whether it remembers the block, which is then the last one used.
@@ -71,7 +80,7 @@ mod tests {
         let mut table = LookupTable::new(&spec);
         let block = |n: u64| PhysAddr(n * BLOCK_BYTES);
         assert!(!table.insert(block(0)) && !table.insert(block(2)) && !table.insert(block(1)));
-        assert!(table.hit(block(0)) && !table.hit(block(4)));
+        assert!(table.knows(block(2)) && table.hit(block(0)) && !table.hit(block(4)) && !table.knows(block(4)));
         assert!(table.insert(block(4)));
         assert!(table.hit(block(0)) && !table.hit(block(2)) && table.hit(block(1)));
         table.clear();

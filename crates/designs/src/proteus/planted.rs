@@ -6,6 +6,7 @@ use durasim_design::Planted;
 durasim_design::planted! {
     // Flushes and stores.
     STORE_NOT_HELD = "store-not-held", "A store does not wait for the acknowledgement of its block";
+    BLOCK_TWICE_IN_LOGQ = "block-twice-in-logq", "A flush does not wait for the acknowledgement of an earlier entry of its block";
     ACK_WITHOUT_ROOM = "ack-without-room", "A full log pending queue acknowledges entries and forgets them";
     TABLE_NOT_CLEARED = "table-not-cleared", "The log lookup table keeps its blocks when a transaction begins";
     TABLE_BY_LINE = "table-by-line", "The log lookup table takes both blocks of a line for one";

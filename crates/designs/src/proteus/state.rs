@@ -29,9 +29,11 @@ pub(super) fn signal_of(core: CoreId) -> Signal {
 pub(super) struct Counters {
     pub flushes: u64,
     pub elided_flushes: u64,
+    pub early_flushes: u64,
     pub plain_flushes: u64,
     pub table_replacements: u64,
     pub logq_full_stalls: u64,
+    pub held_flushes: u64,
     pub held_stores: u64,
     pub lpq_full_waits: u64,
     pub spilled_entries: u64,
@@ -45,9 +47,11 @@ impl Counters {
         let mut count = |name: &str, value, text| stats.count(format!("proteus.{name}"), value, text);
         count("flushes", self.flushes, "Log registers flushed in transactions");
         count("elided_flushes", self.elided_flushes, "Of these, those that the log lookup table dropped");
+        count("early_flushes", self.early_flushes, "Log registers that left ahead of stores in front of them");
         count("plain_flushes", self.plain_flushes, "Log registers flushed outside of transactions, which does nothing");
         count("table_replacements", self.table_replacements, "Blocks that the log lookup table forgot for others");
         count("logq_full_stalls", self.logq_full_stalls, "Flushes that found the LogQ full");
+        count("held_flushes", self.held_flushes, "Flushes that waited for an earlier entry of their block");
         count("held_stores", self.held_stores, "Stores that waited for the acknowledgement of their block");
         count("lpq_full_waits", self.lpq_full_waits, "Entries that found a log pending queue full");
         count("spilled_entries", self.spilled_entries, "Entries that went from a log pending queue to the log");
@@ -124,9 +128,28 @@ impl State {
         &mut self.cores[usize::from(cx.core.0)]
     }
 
+    pub fn unit(&self, cx: &Ctx) -> &CoreUnit {
+        &self.cores[usize::from(cx.core.0)]
+    }
+
     /// Whether the LogQ of the core holds entries.
     pub fn has_flights(&self, cx: &Ctx) -> bool {
-        !self.cores[usize::from(cx.core.0)].logq.is_empty()
+        !self.unit(cx).logq.is_empty()
+    }
+
+    /// Whether it has no room.
+    pub fn logq_is_full(&self, cx: &Ctx) -> bool {
+        self.unit(cx).logq.len() >= self.spec.logq_entries as usize
+    }
+
+    /// Whether it holds an entry of the block.
+    pub fn is_on_its_way(&self, cx: &Ctx, block: PhysAddr) -> bool {
+        self.unit(cx).logs(block, block) && !self.fault.is(planted::BLOCK_TWICE_IN_LOGQ)
+    }
+
+    /// What the LLT knows a block by.
+    pub fn name_in_table(&self, block: PhysAddr) -> PhysAddr {
+        if self.fault.is(planted::TABLE_BY_LINE) { block.line().base() } else { block }
     }
 
     pub fn number(&mut self) -> u64 {

@@ -292,3 +292,54 @@ fn a_transaction_that_logged_nothing_leaves_no_record() {
     assert_eq!(bench.pmem.read_u64(ends), 0);
     assert_eq!(bench.commits, 1);
 }
+
+#[test]
+fn flushes_go_early_unless_the_logq_is_full() {
+    let mut bench = bench(small());
+    bench.begin(0, 1);
+    assert!(bench.offer_block_early(0, word(0, 0), 5, Some(1)));
+    assert!(bench.offer_block_early(0, word(1, 0), 5, Some(1)));
+    assert!(!bench.offer_block_early(0, word(2, 0), 5, Some(1)));
+    // A block in the table needs no room, and neither does what is flushed outside of transactions.
+    assert!(bench.offer_block_early(0, word(1, 0), 6, Some(1)));
+    assert!(bench.offer_block_early(0, word(3, 0), 6, None));
+    bench.deliver_all();
+    while bench.deliver_message() {}
+    assert!(bench.offer_block_early(0, word(2, 0), 5, Some(1)));
+    assert_eq!(bench.counter("proteus.early_flushes"), 5.0);
+    assert_eq!([bench.counter("proteus.flushes"), bench.counter("proteus.elided_flushes")], [4.0, 1.0]);
+    assert_eq!(bench.counter("proteus.logq_full_stalls"), 0.0, "nobody waits");
+}
+
+#[test]
+fn a_block_whose_earlier_entry_is_on_its_way_is_not_logged_again() {
+    let spec = ProteusSpec { logq_entries: 8, llt_entries: 1, llt_ways: 1, ..small() };
+    let mut bench = bench(spec);
+    bench.begin(0, 1);
+    assert!(bench.offer_block_early(0, word(0, 0), 5, Some(1)));
+    assert!(bench.offer_block_early(0, word(1, 0), 5, Some(1)));
+    // The table has forgotten it; what a store in front will write is in this content.
+    assert!(!bench.offer_block_early(0, word(0, 0), 6, Some(1)));
+    assert!(waits_for_logq(bench.offer_block(0, word(0, 0), 6, Some(1))));
+    assert!(bench.offer_block_early(0, word(0, 4), 5, Some(1)), "another block");
+    while bench.deliver_message() {}
+    assert!(bench.offer_block_early(0, word(0, 0), 6, Some(1)));
+    while bench.deliver_message() {}
+    assert_eq!(bench.counter("proteus.held_flushes"), 1.0);
+    // The power fails before any store has left: nothing of them is seen, the oldest entry counts.
+    assert_eq!(bench.recovered(&[], true).read_u64(word(0, 0)), 5);
+}
+
+#[test]
+fn an_early_flush_leaves_a_full_log_to_the_one_in_order() {
+    let mut bench = bench(ProteusSpec { log_entries: 1, ..small() });
+    bench.begin(0, 1);
+    assert!(bench.offer_block_early(0, word(0, 0), 5, Some(1)));
+    while bench.deliver_message() {}
+    assert!(!bench.offer_block_early(0, word(1, 0), 5, Some(1)));
+    assert_eq!(bench.offer_block(0, word(1, 0), 5, Some(1)), Gate::Abort(TxId(1), AbortCause::OutOfMemory));
+    // What left ahead of stores that never will is taken back with the rest.
+    bench.abort(0, 1);
+    bench.deliver_all();
+    assert_eq!(bench.recovered(&[], true).read_u64(word(0, 0)), 5);
+}

@@ -2,7 +2,7 @@
 
 use super::System;
 use super::gates::Patience;
-use durasim_core::{LogFlush, Outcome};
+use durasim_core::{LogFlush, Offer, Outcome};
 use durasim_design::{Hooks, LogBlock};
 use durasim_isa::LOG_BLOCK_BYTES;
 use durasim_types::{CoreId, Cycle, PhysAddr, TxId};
@@ -38,6 +38,27 @@ impl System {
         }
         let block = block_of(flush);
         self.through(core, at, Patience::Core, |s, cx, out| s.design.log_flush(cx, &block, out))
+    }
+
+    /// A flush of a log register may leave ahead of stores in front of it. What was refused may be taken after the next
+    /// thing that happens by itself.
+    pub fn offer_log_flush(&mut self, core: CoreId, flush: &LogFlush, at: Cycle) -> Offer {
+        self.advance(at);
+        if flush.tx.is_some()
+            && let Some((cycle, code)) = self.take_abort(core)
+        {
+            return Offer::Aborted(cycle, code);
+        }
+        if !self.is_pmem(flush.addr.line()) || !self.has_log_operations() {
+            return Offer::Taken(at);
+        }
+        let block = block_of(flush);
+        let mut out = self.actions();
+        let cx = self.cx(core, at);
+        let taken = self.design.log_flush_early(&cx, &block, &mut out);
+        // No design aborts where it only takes something.
+        let done = self.carry_out(core, at, out);
+        if taken { Offer::Taken(done) } else { Offer::Refused { again_at: self.due().max(at + 1) } }
     }
 
     /// The kernel, about to store to `addr` in a transaction, logs the block as programs do: its code is built as theirs. An
