@@ -50,6 +50,10 @@ fn hardware_designs_survive_everything() {
                 "migration_in_flight",
                 "committed_off_chip",
             ],
+            "fwb" if row.default_domain() == Domain::Adr => {
+                &["record_buffered", "log_wrapped", "log_full", "scan_in_progress", "head_on_its_way"]
+            }
+            "fwb" => &["log_wrapped"],
             "tc" => &["tc_full", "overflow_in_progress", "acknowledgement_in_flight"],
             _ => &[],
         };

@@ -262,7 +262,9 @@ pub trait Durability: Send {
     /// A timer or a [`crate::Action::Resume`] of the design is due.
     fn woken(&mut self, cx: &Ctx, id: u64, out: &mut Actions) {}
 
-    /// A scan of the design visits a dirty line of persistent memory.
+    /// A scan of the design visits a line of persistent memory of which some cached version is dirty; `tag` is that of
+    /// the newest one. Each such line is shown once in a scan. One that is dirty all the time from before the scan until
+    /// its end is shown for certain: the upper levels come first, and what is dirty only moves down.
     fn scanned(&mut self, cx: &Ctx, id: u64, line: LineAddr, tag: &mut LineTag) -> Scanned {
         Scanned::Leave
     }
@@ -292,6 +294,13 @@ pub trait Durability: Send {
     /// Whether a line with a live tag is housed in exactly one level: brought up, it leaves the level below. If not,
     /// it is copied up like any other line, its tag with it.
     fn tags_are_exclusive(&self) -> bool {
+        false
+    }
+
+    /// Whether a tag is only a note on its line: an epoch, a bit for the next scan. It goes where the newest data of the
+    /// line goes, and otherwise the machine treats the line as one without a tag: a clean line with a note is a copy like
+    /// any other, a dirty one no version to be kept apart. Asked when the machine is built.
+    fn tags_are_notes(&self) -> bool {
         false
     }
 

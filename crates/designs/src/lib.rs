@@ -1,5 +1,6 @@
 //! The durability designs, one file each beside its paper, and the registry that everything else iterates over.
 
+mod fwb;
 mod hercules;
 pub mod lad;
 mod opt;
@@ -8,6 +9,7 @@ mod tc;
 #[cfg(test)]
 mod testing;
 
+pub use fwb::{Fwb, FwbSpec};
 pub use hercules::{Hercules, HerculesSpec};
 pub use opt::{Opt, OptSpec};
 pub use registry::{ROWS, row};

@@ -1,6 +1,6 @@
 //! The registry: one line of facts per row. Tests, campaigns, reports and pages iterate over it.
 
-use crate::{Hercules, Opt, Tc};
+use crate::{Fwb, Hercules, Opt, Tc};
 use durasim_design::{Backend, ErasedDesign, Promise, Row};
 use durasim_types::Domain;
 
@@ -100,6 +100,38 @@ pub const ROWS: &[Row] = &[
             "tc-home",
             "background-concurrency",
         ],
+    },
+    Row {
+        name: "fwb",
+        aliases: &["steal-but-no-force"],
+        hardware: ErasedDesign::of::<Fwb>(),
+        backend: Backend::Markers,
+        domains: &[Domain::Adr],
+        promise: Promise::Immediate,
+        control: false,
+        summary: "Undo and redo words through a volatile log buffer to a circular log; scans force old lines home",
+        paper: "Ogleari, Miller, Zhao: Steal but No Force, HPCA 2018",
+        assumptions: &[
+            "fwb-sizes",
+            "fwb-combining",
+            "fwb-ordering",
+            "fwb-plain-stores",
+            "fwb-scan",
+            "fwb-full-log",
+            "fwb-abort",
+        ],
+    },
+    Row {
+        name: "fwb-eadr",
+        aliases: &[],
+        hardware: ErasedDesign::of::<Fwb>(),
+        backend: Backend::Markers,
+        domains: &[Domain::Eadr],
+        promise: Promise::Immediate,
+        control: false,
+        summary: "The log of FWB where caches survive: undo words that are durable before their stores, no redo, no scan",
+        paper: "Ogleari, Miller, Zhao: Steal but No Force, HPCA 2018, on a machine with eADR",
+        assumptions: &["fwb-sizes", "fwb-eadr", "fwb-full-log", "fwb-abort"],
     },
 ];
 

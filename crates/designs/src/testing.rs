@@ -76,6 +76,8 @@ pub(crate) struct Bench<D: Design> {
     pub invalidated: Vec<TxId>,
     /// Hardware stores through the caches: address and value.
     pub put: Vec<(PhysAddr, u64)>,
+    /// Scans that the design has begun.
+    pub scans: Vec<u64>,
     /// Commit events.
     pub commits: u64,
     /// Whether to keep what a power failure would leave at each step that the design tells of, and before each of its
@@ -93,6 +95,11 @@ impl<D: Design> Bench<D> {
     /// A bench whose lines are dealt out among so many controllers.
     pub fn with_controllers(spec: D::Spec, cores: u16, controllers: u16) -> Self {
         let geometry = geometry_of::<D>(&spec, cores, controllers);
+        Bench::on(spec, geometry)
+    }
+
+    /// A bench on such a machine.
+    pub fn on(spec: D::Spec, geometry: Geometry) -> Self {
         let design = D::build(&spec, &geometry).expect("the parameters are valid");
         let pmem = Pages::new(BASE, PMEM_BYTES);
         let (inbound, invalidated, put) = (VecDeque::new(), Vec::new(), Vec::new());
@@ -104,6 +111,7 @@ impl<D: Design> Bench<D> {
             inbound,
             invalidated,
             put,
+            scans: Vec::new(),
             commits: 0,
             keep_steps: false,
             steps: Vec::new(),
@@ -147,6 +155,10 @@ impl<D: Design> Bench<D> {
                     self.hand_over(to, bytes, mask, token);
                     self.inbound.back_mut().expect("it was just pushed").reading = true;
                 }
+                Action::Restore { addr, payload, token } => {
+                    self.hand_over(addr, payload.bytes(), payload.mask(), token);
+                }
+                Action::Scan { id, .. } => self.scans.push(id),
                 Action::Resume { id } => self.call(core, |design, cx, out| design.woken(cx, id, out)),
                 Action::InvalidateTagged(tx) => self.invalidated.push(tx),
                 Action::PutCached { addr, payload } => {
@@ -207,7 +219,11 @@ impl<D: Design> Bench<D> {
                         self.deliver();
                     }
                 }
-                Gate::Retry(wait) => panic!("nobody delivers {wait:?}"),
+                Gate::Retry(Wait::Cycles(_)) => {}
+                Gate::Retry(wait) => {
+                    assert!(self.deliver(), "nobody delivers {wait:?}");
+                    self.deliver_all();
+                }
                 Gate::Abort(tx, why) => return Some((tx, why)),
                 Gate::Done | Gate::After(_) => return None,
             }

@@ -23,6 +23,9 @@ pub struct Setting {
     pub planted: Option<Planted>,
 }
 
+/// Hardware whose programs keep transactions apart that touch the same bytes.
+const ISOLATE_NOTHING: &[&str] = &["tc", "fwb"];
+
 fn one_of<'a>(rng: &mut Rng, from: &[&'a str]) -> &'a str {
     from[rng.below(from.len() as u64) as usize]
 }
@@ -162,6 +165,21 @@ fn tc(rng: &mut Rng, sets: &mut Vec<String>) {
     sets.push(format!("design.tc.entries={}", 2 + rng.below(7)));
 }
 
+/// A log that comes round all the time, and a buffer of a handful of records.
+fn fwb(rng: &mut Rng, sets: &mut Vec<String>) {
+    let mut maybe = |rng: &mut Rng, path: &str, values: &[&str]| {
+        if rng.below(2) == 0 {
+            sets.push(format!("design.fwb.{path}={}", one_of(rng, values)));
+        }
+    };
+    maybe(rng, "write_combining", &["false"]);
+    maybe(rng, "scan_lines_per_cycle", &["2", "64"]);
+    maybe(rng, "undo_cycles_per_record", &["0", "1"]);
+    sets.push(format!("design.fwb.log_buffer_entries={}", one_of(rng, &["2", "3", "4", "15"])));
+    sets.push(format!("design.fwb.log_bytes={}", one_of(rng, &["1024", "1600", "4096", "16384"])));
+    sets.push(format!("design.fwb.scan_period_cycles={}", one_of(rng, &["200", "2000", "20000", "1000000"])));
+}
+
 /// Whether a log zone has to be as small as the machine accepts: its extension was chosen.
 fn has_a_short_log(sets: &[String]) -> bool {
     sets.iter().any(|set| set.starts_with("design.hercules.log_extension_bytes="))
@@ -222,13 +240,14 @@ impl Setting {
                 }
             }
             "tc" => tc(&mut rng, &mut sets),
+            "fwb" => fwb(&mut rng, &mut sets),
             _ => {}
         }
         let hooked = row.hardware.hooks != Hooks::NONE;
         // Without hardware nothing holds transactions together, but stores outside of them keep their promises.
         let transactions = hooked || rng.below(2) == 0;
         let crashes = if hooked { !row.control } else { !transactions };
-        let locking = if row.hardware.name == "tc" { Locking::Words } else { Locking::Nothing };
+        let locking = if ISOLATE_NOTHING.contains(&row.hardware.name) { Locking::Words } else { Locking::Nothing };
         Setting { row, domain, sets, crashes, transactions, aborts: hooked, locking, planted: None }
     }
 
@@ -252,7 +271,9 @@ impl Setting {
                 }
                 [Locking::Nothing, Locking::Words, Locking::Lines][rng.below(3) as usize]
             }
-            "tc" => [Locking::Words, Locking::Words, Locking::Lines][rng.below(3) as usize],
+            name if ISOLATE_NOTHING.contains(&name) => {
+                [Locking::Words, Locking::Words, Locking::Lines][rng.below(3) as usize]
+            }
             _ => Locking::Nothing,
         };
         setting

@@ -131,7 +131,7 @@ impl System {
     /// failure would lose. Tagged lines are the design's affair: it has them elsewhere.
     pub fn write_caches_home(&self, image: &mut CrashImage) {
         if !self.domain.caches_are_durable() {
-            for line in self.cached_pmem_lines().iter().filter(|l| l.dirty && !l.tag.is_some()) {
+            for line in self.cached_pmem_lines().iter().filter(|l| l.dirty && !self.is_version(l.tag)) {
                 image.pmem.write(line.line.base(), &line.data);
             }
         }

@@ -86,7 +86,7 @@ impl System {
     /// Evicts what lies in a slot; the cycle in which the slot is free.
     fn evict(&mut self, level: LevelId, core: CoreId, slot: Slot, at: Cycle) -> Cycle {
         let version = self.array(level, core).version(slot);
-        let important = version.dirty || self.live(version.tag).is_some();
+        let important = version.dirty || self.is_version(self.live(version.tag));
         let stats = &mut self.array_mut(level, core).stats;
         stats.evictions += 1;
         stats.write_backs += u64::from(important);
@@ -130,8 +130,11 @@ impl System {
         let Some(slot) = self.l1d[index].find(line) else { return at };
         let mut version = self.l1d[index].version(slot);
         version.tag = self.live(version.tag);
-        let at =
-            if version.dirty || version.tag.is_some() { self.put_below(LevelId::Llc, core, version, at) } else { at };
+        let at = if version.dirty || self.is_version(version.tag) {
+            self.put_below(LevelId::Llc, core, version, at)
+        } else {
+            at
+        };
         self.take_out(LevelId::L1d, core, line);
         at
     }
@@ -142,7 +145,8 @@ impl System {
         let mut version = self.array(level, core).version(slot);
         version.tag = self.live(version.tag);
         let below = level.below().expect("the LLC is not moved down");
-        let at = if version.dirty || version.tag.is_some() { self.put_below(below, core, version, at) } else { at };
+        let at =
+            if version.dirty || self.is_version(version.tag) { self.put_below(below, core, version, at) } else { at };
         self.take_out(level, core, line);
         at
     }
@@ -269,11 +273,15 @@ impl System {
         for index in 0..versions.len() {
             let (level, core, version) = versions[index];
             // An untagged version below a newer untagged one is nobody's pre-image: only the newer one is written.
-            let superseded = !version.tag.is_some()
-                && versions[index + 1..].iter().any(|(_, _, above)| above.dirty && !above.tag.is_some());
+            let superseded = !self.is_version(version.tag)
+                && versions[index + 1..].iter().any(|(_, _, above)| above.dirty && !self.is_version(above.tag));
             // What cores share is a copy of what the last level had.
             let copy = level != LevelId::Llc && !version.dirty && !self.owns(core, line);
-            if (version.dirty || version.tag.is_some()) && !copy && !superseded && !self.was_discarded(version.tag) {
+            if (version.dirty || self.is_version(version.tag))
+                && !copy
+                && !superseded
+                && !self.was_discarded(version.tag)
+            {
                 if level != LevelId::Llc {
                     at = self.send_to_llc(line, Load::Line, at);
                 }

@@ -1,0 +1,44 @@
+//! Faults that FWB can be built with; see [`durasim_design::Planted`].
+
+durasim_design::planted! {
+    // Records.
+    STORE_NOT_LOGGED = "store-not-logged", "The second store of a transaction to a line is not logged";
+    PLAIN_STORE_NOT_LOGGED = "plain-store-not-logged", "Stores outside of transactions are not logged";
+    UNDO_TAKES_NEW = "undo-takes-new", "The undo word of a record is the new one";
+    REDO_TAKES_OLD = "redo-takes-old", "The redo word of a record is the old one";
+    SECOND_WORD_FORGOTTEN = "second-word-forgotten", "A store that crosses a word is logged for its first word alone";
+    IDENTIFIER_SHARED = "identifier-shared", "All transactions bear the same identifier";
+    // The log.
+    TORN_BIT_KEPT = "torn-bit-kept", "The torn bit is the same in all rounds of the log";
+    DURABLE_OUT_OF_ORDER = "durable-out-of-order", "An accepted record stands for all older ones";
+    LOG_OVERRUN = "log-overrun", "Records overwrite those that are still needed";
+    // Ordering.
+    EVICTION_NOT_HELD = "eviction-not-held", "A line leaves the caches while its record is in the log buffer";
+    CLEAN_NOT_HELD = "clean-not-held", "A clean writes a line while its record is in the log buffer";
+    SCAN_NOT_HELD = "scan-not-held", "The scan writes a line while its record is in the log buffer";
+    STORE_NOT_HELD = "store-not-held", "Where caches survive, a store does not wait for its record";
+    COMMIT_NOT_AWAITED = "commit-not-awaited", "A commit does not wait until its records are durable";
+    COMMIT_RECORD_FORGOTTEN = "commit-record-forgotten", "A commit appends no record";
+    // Space of the log.
+    HEAD_AFTER_ONE_SCAN = "head-after-one-scan", "One scan is enough for records before it to be given up";
+    HEAD_PASSES_OPEN = "head-passes-open", "Records of open transactions are given up";
+    HEAD_PASSES_ABORTED = "head-passes-aborted", "Records of a transaction are given up as soon as it has aborted";
+    HEAD_NOT_AWAITED = "head-not-awaited", "Records are overwritten before persistent memory knows the new head";
+    SCAN_WRITES_NOTHING = "scan-writes-nothing", "The scan clears the bits of lines without writing them";
+    // Aborts.
+    ABORT_NOT_UNDONE = "abort-not-undone", "Aborts leave what the transaction stored";
+    ABORT_OLDEST_FIRST = "abort-oldest-first", "Aborts undo the oldest store first";
+    ABORT_RECORD_FORGOTTEN = "abort-record-forgotten", "Aborts append no record";
+    // Recovery.
+    RECOVERY_REDOES_NOTHING = "recovery-redoes-nothing", "Recovery does not redo committed transactions";
+    RECOVERY_REDOES_OPEN = "recovery-redoes-open", "Recovery redoes transactions that never committed";
+    RECOVERY_UNDOES_NOTHING = "recovery-undoes-nothing", "Recovery does not undo transactions that never committed";
+    RECOVERY_UNDOES_OLDEST_FIRST = "recovery-undoes-oldest-first", "Recovery undoes the oldest store first";
+    RECOVERY_IGNORES_MASK = "recovery-ignores-mask", "Recovery writes whole words of stores that were shorter";
+    RECOVERY_IGNORES_HEAD = "recovery-ignores-head", "Recovery reads the log from its first byte";
+    RECOVERY_ERASES_FIRST = "recovery-erases-first", "Recovery erases the log before the data is home";
+    RECOVERY_KEEPS_LOG = "recovery-keeps-log", "Recovery leaves the records of the log behind its head";
+    RECOVERY_FORGETS_ERASING = "recovery-forgets-erasing", "Recovery does not note that it has begun to erase the log";
+    RECOVERY_WRITES_TWICE = "recovery-writes-twice", "Recovery writes each line home twice",
+        equivalent: "The second write has the same bytes as the first";
+}
