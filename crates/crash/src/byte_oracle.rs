@@ -4,7 +4,7 @@
 //! It sees the journal of the program and the bytes of an image, and nothing of the machine or the design.
 
 use durasim_types::{DataRange, Journal, Line, LineAddr, PAGE_BYTES, Pages, PhysAddr, TxId, Write};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// The number of a store in the order of the journal. Stores of several cores to one byte come in the order in which the
@@ -28,6 +28,17 @@ pub struct ByteOracle {
     committing: BTreeMap<TxId, Arc<Bytes>>,
     stores: Number,
     acknowledged: u64,
+    epochs: Option<Epochs>,
+}
+
+/// What was there at the ends of epochs, where a design promises no more than to come back to one of them.
+#[derive(Clone, Debug)]
+struct Epochs {
+    /// After so many further epochs an epoch may not be lost.
+    further: usize,
+    /// Persistent memory at the last ends of epochs, the newest last. The first is from before the first epoch.
+    ends: VecDeque<Pages>,
+    ended: u64,
 }
 
 /// The judgement of an image.
@@ -64,10 +75,49 @@ fn overwrites(later: &Bytes, earlier: &Bytes) -> bool {
     later.iter().any(|(addr, (number, _))| earlier.get(addr).is_some_and(|(before, _)| before < number))
 }
 
+/// Bytes of the range in which an image is not as expected, with what was found there.
+fn differing_from(reference: &Pages, range: DataRange, image: &Pages) -> Vec<(PhysAddr, u8)> {
+    let mut pages = BTreeSet::new();
+    for (addr, _) in reference.touched().chain(image.touched()) {
+        pages.insert(addr);
+    }
+    let mut differing = Vec::new();
+    let (mut expected, mut found) = ([0u8; PAGE_BYTES as usize], [0u8; PAGE_BYTES as usize]);
+    for page in pages {
+        if page.0 + PAGE_BYTES <= range.base.0 || page.0 >= range.base.0 + range.size_bytes {
+            continue;
+        }
+        if reference.shares_page(image, page) {
+            continue;
+        }
+        reference.read(page, &mut expected);
+        image.read(page, &mut found);
+        if expected == found {
+            continue;
+        }
+        for offset in 0..PAGE_BYTES as usize {
+            let addr = page.plus(offset as u64);
+            if expected[offset] != found[offset] && range.contains(addr) {
+                differing.push((addr, found[offset]));
+            }
+        }
+    }
+    differing
+}
+
 impl ByteOracle {
+    /// An oracle that holds a design to a promise by epochs: recovery comes exactly to the end of an epoch, and an epoch is
+    /// not lost any more when so many further ones have ended.
+    pub fn of_epochs(initial: Pages, further: u32) -> Self {
+        let ends = VecDeque::from([initial.clone()]);
+        let epochs = Some(Epochs { further: further as usize, ends, ended: 0 });
+        ByteOracle { epochs, ..ByteOracle::new(initial) }
+    }
+
     /// An oracle over persistent memory that starts as `initial`.
     pub fn new(initial: Pages) -> Self {
         ByteOracle {
+            epochs: None,
             range: None,
             settled: initial,
             loose: BTreeMap::new(),
@@ -128,6 +178,9 @@ impl ByteOracle {
     /// Judges a recovered image.
     pub fn judge(&self, image: &Pages) -> Verdict {
         let Some(range) = self.range else { return Verdict::Right };
+        if let Some(epochs) = &self.epochs {
+            return self.judge_epochs(epochs, range, image);
+        }
         let differing = self.differing(range, image);
         if differing.is_empty() {
             return Verdict::Right;
@@ -151,9 +204,35 @@ impl ByteOracle {
         if unexplained.is_empty() { Verdict::Right } else { Verdict::Wrong(self.explain(range, &differing, image)) }
     }
 
+    /// The end of an epoch that an image is most like, by its age in epochs, with the bytes that differ.
+    fn nearest_end(epochs: &Epochs, range: DataRange, image: &Pages) -> (usize, Vec<(PhysAddr, u8)>) {
+        let ends = epochs.ends.iter().rev().enumerate();
+        let differing = ends.map(|(age, end)| (age, differing_from(end, range, image)));
+        differing.min_by_key(|(_, bytes)| bytes.len()).expect("there is always a beginning")
+    }
+
+    fn judge_epochs(&self, epochs: &Epochs, range: DataRange, image: &Pages) -> Verdict {
+        let (age, differing) = Self::nearest_end(epochs, range, image);
+        let Some(&(addr, found)) = differing.first() else { return Verdict::Right };
+        let expected = byte_of(&epochs.ends[epochs.ends.len() - 1 - age], addr);
+        Verdict::Wrong(format!(
+            "the state is not that at the end of any of the last {} of {} epochs; {} bytes differ from the end {age} epochs \
+             ago, first at data offset {:#x}: expected {expected:#04x}, found {found:#04x}",
+            epochs.ends.len(),
+            epochs.ended,
+            differing.len(),
+            addr.0 - range.base.0
+        ))
+    }
+
     /// The lines with bytes that keep an image from being right, in their order; none if it is right.
     pub(crate) fn lines_in_question(&self, image: &Pages) -> Vec<LineAddr> {
         let Some(range) = self.range else { return Vec::new() };
+        if let Some(epochs) = &self.epochs {
+            let (_, differing) = Self::nearest_end(epochs, range, image);
+            let lines: BTreeSet<LineAddr> = differing.iter().map(|(addr, _)| addr.line()).collect();
+            return lines.into_iter().collect();
+        }
         let mut bytes: BTreeSet<PhysAddr> = self.differing(range, image).iter().map(|(addr, _)| *addr).collect();
         for group in self.groups() {
             let tried = |subset: &u32| self.is_closed(&group, *subset) && self.shows(&group, *subset, range, image);
@@ -170,6 +249,11 @@ impl ByteOracle {
 
     /// What a line has to be after recovery: without the transactions that are inside commit, and with all of them.
     pub(crate) fn allowed(&self, line: LineAddr) -> Vec<Line> {
+        if let Some(epochs) = &self.epochs {
+            let mut lines: Vec<Line> = epochs.ends.iter().map(|end| end.line(line)).collect();
+            lines.dedup();
+            return lines;
+        }
         let without = self.settled.line(line);
         let (mut with, mut newest) = (without, [0; size_of::<Line>()]);
         for bytes in self.committing.values() {
@@ -237,37 +321,10 @@ impl ByteOracle {
 
     /// Bytes of the range whose value is not the settled one, with what was found there.
     fn differing(&self, range: DataRange, image: &Pages) -> Vec<(PhysAddr, u8)> {
-        let mut pages = BTreeSet::new();
-        for (addr, _) in self.settled.touched().chain(image.touched()) {
-            pages.insert(addr);
-        }
-        let mut differing = Vec::new();
-        let (mut expected, mut found) = ([0u8; PAGE_BYTES as usize], [0u8; PAGE_BYTES as usize]);
-        for page in pages {
-            if page.0 + PAGE_BYTES <= range.base.0 || page.0 >= range.base.0 + range.size_bytes {
-                continue;
-            }
-            if self.settled.shares_page(image, page) {
-                continue;
-            }
-            self.settled.read(page, &mut expected);
-            image.read(page, &mut found);
-            if expected == found {
-                continue;
-            }
-            for offset in 0..PAGE_BYTES as usize {
-                let addr = page.plus(offset as u64);
-                if expected[offset] != found[offset]
-                    && range.contains(addr)
-                    && !self
-                        .loose
-                        .get(&addr)
-                        .is_some_and(|values| values.iter().any(|(_, value)| *value == found[offset]))
-                {
-                    differing.push((addr, found[offset]));
-                }
-            }
-        }
+        let mut differing = differing_from(&self.settled, range, image);
+        differing.retain(|(addr, found)| {
+            !self.loose.get(addr).is_some_and(|values| values.iter().any(|(_, value)| value == found))
+        });
         differing
     }
 
@@ -361,6 +418,17 @@ impl Journal for ByteOracle {
         self.acknowledged += 1;
     }
 
+    fn epoch_ends(&mut self) {
+        let settled = self.settled.clone();
+        if let Some(epochs) = &mut self.epochs {
+            epochs.ended += 1;
+            epochs.ends.push_back(settled);
+            if epochs.ends.len() > epochs.further + 1 {
+                epochs.ends.pop_front();
+            }
+        }
+    }
+
     fn aborted(&mut self, tx: TxId) {
         self.open.remove(&tx);
         self.committing.remove(&tx);
@@ -396,6 +464,31 @@ mod tests {
 
     fn is_right(oracle: &ByteOracle, words: &[(u64, u64)]) -> bool {
         oracle.judge(&image(words)) == Verdict::Right
+    }
+
+    #[test]
+    fn a_promise_by_epochs_is_kept_by_the_ends_of_the_last_epochs_alone() {
+        let mut o = ByteOracle::of_epochs(Pages::new(BASE, 1 << 16), 1);
+        o.data_range(DataRange { base: BASE, size_bytes: 0x2000 });
+        let commit = |o: &mut ByteOracle, tx: u64, writes: &[(u64, u64)]| {
+            run(o, tx, writes);
+            o.committing(TxId(tx));
+            o.acknowledged(TxId(tx));
+        };
+        commit(&mut o, 1, &[(0, 7)]);
+        commit(&mut o, 2, &[(64, 8)]);
+        assert!(is_right(&o, &[]) && !is_right(&o, &[(0, 7)]) && !is_right(&o, &[(0, 7), (64, 8)]));
+        o.epoch_ends();
+        o.store(None, word(128, 9));
+        assert!(is_right(&o, &[]) && is_right(&o, &[(0, 7), (64, 8)]) && !is_right(&o, &[(0, 7)]));
+        assert!(!is_right(&o, &[(0, 7), (64, 8), (128, 9)]), "the epoch has not ended");
+        o.epoch_ends();
+        assert!(!is_right(&o, &[]), "one further epoch has ended");
+        assert!(is_right(&o, &[(0, 7), (64, 8)]) && is_right(&o, &[(0, 7), (64, 8), (128, 9)]));
+        assert_eq!(o.lines_in_question(&image(&[(0, 7), (64, 5)])), [BASE.plus(64).line()]);
+        assert_eq!(o.allowed(BASE.plus(128).line()).len(), 2);
+        let Verdict::Wrong(message) = o.judge(&image(&[(0, 7), (64, 5)])) else { panic!("it is no end of an epoch") };
+        assert!(message.contains("0x40") && message.contains("of 2 epochs"), "{message}");
     }
 
     #[test]

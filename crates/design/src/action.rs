@@ -179,6 +179,9 @@ pub enum Action {
     RestoreRegisters(TxId, AbortCause),
     /// Requests waiting for this signal go on.
     Raise(Signal),
+    /// An epoch of the design ends here: what is acknowledged by now belongs to it, and the program's stores so far. No
+    /// transaction is open. Oracles of rows that promise durability by epochs count these.
+    EpochEnds,
     /// A nonvolatile structure of the design changed: a persist event.
     Event(EventKind, PhysAddr),
 }

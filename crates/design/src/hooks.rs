@@ -1,7 +1,7 @@
 //! The points at which the machine asks a design.
 
 use crate::{
-    Accept, Actions, CommitRule, CrashSink, CrashView, Evict, Fill, FlushVerdict, Gate, LevelId, Merge, Message, Node,
+    Accept, Actions, CommitRule, CrashImage, CrashSink, CrashView, Evict, Fill, FlushVerdict, Gate, LevelId, Merge, Message, Node,
     Probe, Scanned, Token, crash::BudgetSpent,
 };
 use durasim_types::{CoreId, Cycle, Line, LineAddr, PhysAddr, Stats, TxId};
@@ -262,10 +262,10 @@ pub trait Durability: Send {
     /// A timer or a [`crate::Action::Resume`] of the design is due.
     fn woken(&mut self, cx: &Ctx, id: u64, out: &mut Actions) {}
 
-    /// A scan of the design visits a line of persistent memory of which some cached version is dirty; `tag` is that of
-    /// the newest one. Each such line is shown once in a scan. One that is dirty all the time from before the scan until
+    /// A scan of the design visits a line of persistent memory of which some cached version is `dirty`, or that carries a
+    /// note ([`Durability::tags_are_notes`]); `tag` is that of the newest version. Each such line is shown once in a scan. One that is dirty all the time from before the scan until
     /// its end is shown for certain: the upper levels come first, and what is dirty only moves down.
-    fn scanned(&mut self, cx: &Ctx, id: u64, line: LineAddr, tag: &mut LineTag) -> Scanned {
+    fn scanned(&mut self, cx: &Ctx, id: u64, line: LineAddr, dirty: bool, tag: &mut LineTag) -> Scanned {
         Scanned::Leave
     }
 
@@ -320,6 +320,10 @@ pub trait Durability: Send {
     fn crash(&self, view: &CrashView<'_>, sink: &mut CrashSink<'_>) -> Result<(), BudgetSpent> {
         view.flush_caches_home(sink)
     }
+
+    /// The machine is shut down in order: nothing is on its way, and all untagged lines have been written home into this
+    /// image. What of the design's volatile state recovery would miss is put into its regions.
+    fn shut_down(&self, image: &mut CrashImage) {}
 
     /// Names the rare situations the design is in right now, for the report of where crash points fell.
     fn marks(&self, mark: &mut dyn FnMut(&'static str)) {}

@@ -459,8 +459,8 @@ impl Durability for State {
         self.hold_back(line, out).map_or(FlushVerdict::Proceed, FlushVerdict::After)
     }
 
-    fn scanned(&mut self, _: &Ctx, _: u64, line: LineAddr, tag: &mut LineTag) -> Scanned {
-        self.visit(line, tag)
+    fn scanned(&mut self, _: &Ctx, _: u64, line: LineAddr, dirty: bool, tag: &mut LineTag) -> Scanned {
+        self.visit(line, dirty, tag)
     }
 
     fn woken(&mut self, _: &Ctx, id: u64, out: &mut Actions) {
@@ -478,6 +478,13 @@ impl Durability for State {
 
     fn tags_are_notes(&self) -> bool {
         true
+    }
+
+    /// Records that wait in the buffer reach the log.
+    fn shut_down(&self, image: &mut CrashImage) {
+        for (at, bytes) in self.work.log.waiting(self.fault) {
+            image.pmem.write(at, &bytes);
+        }
     }
 
     fn marks(&self, mark: &mut dyn FnMut(&'static str)) {

@@ -4,6 +4,7 @@ mod fwb;
 mod hercules;
 pub mod lad;
 mod opt;
+mod picl;
 mod registry;
 mod tc;
 #[cfg(test)]
@@ -12,5 +13,6 @@ mod testing;
 pub use fwb::{Fwb, FwbSpec};
 pub use hercules::{Hercules, HerculesSpec};
 pub use opt::{Opt, OptSpec};
+pub use picl::{Picl, PiclSpec};
 pub use registry::{ROWS, row};
 pub use tc::{Coalesce, Tc, TcSpec};

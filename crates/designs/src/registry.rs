@@ -1,6 +1,6 @@
 //! The registry: one line of facts per row. Tests, campaigns, reports and pages iterate over it.
 
-use crate::{Fwb, Hercules, Opt, Tc};
+use crate::{Fwb, Hercules, Opt, Picl, Tc, picl};
 use durasim_design::{Backend, ErasedDesign, Promise, Row};
 use durasim_types::Domain;
 
@@ -132,6 +132,18 @@ pub const ROWS: &[Row] = &[
         summary: "The log of FWB where caches survive: undo words that are durable before their stores, no redo, no scan",
         paper: "Ogleari, Miller, Zhao: Steal but No Force, HPCA 2018, on a machine with eADR",
         assumptions: &["fwb-sizes", "fwb-eadr", "fwb-full-log", "fwb-abort"],
+    },
+    Row {
+        name: "picl",
+        aliases: &[],
+        hardware: ErasedDesign::of::<Picl>(),
+        backend: Backend::Markers,
+        domains: &[Domain::Adr],
+        promise: Promise::Epoch(picl::PROMISED_EPOCHS),
+        control: false,
+        summary: "Checkpoints in epochs: pre-images of lines in an undo log, lines home by a scan some epochs later",
+        paper: "Nguyen, Wentzlaff: PiCL, MICRO 2018",
+        assumptions: &["picl-sizes", "picl-epoch-boundary", "picl-scan", "picl-log", "picl-abort"],
     },
 ];
 

@@ -24,7 +24,7 @@ pub struct Setting {
 }
 
 /// Hardware whose programs keep transactions apart that touch the same bytes.
-const ISOLATE_NOTHING: &[&str] = &["tc", "fwb"];
+const ISOLATE_NOTHING: &[&str] = &["tc", "fwb", "picl"];
 
 fn one_of<'a>(rng: &mut Rng, from: &[&'a str]) -> &'a str {
     from[rng.below(from.len() as u64) as usize]
@@ -180,6 +180,24 @@ fn fwb(rng: &mut Rng, sets: &mut Vec<String>) {
     sets.push(format!("design.fwb.scan_period_cycles={}", one_of(rng, &["200", "2000", "20000", "1000000"])));
 }
 
+/// Epochs of some hundred instructions, whose identifiers come round, and a buffer of a handful of lines.
+fn picl(rng: &mut Rng, sets: &mut Vec<String>) {
+    let mut maybe = |rng: &mut Rng, path: &str, values: &[&str]| {
+        if rng.below(2) == 0 {
+            sets.push(format!("design.picl.{path}={}", one_of(rng, values)));
+        }
+    };
+    maybe(rng, "scan_lines_per_cycle", &["4", "64"]);
+    maybe(rng, "scan_gap_epochs", &["0", "1", "2"]);
+    maybe(rng, "undo_cycles_per_store", &["0", "1"]);
+    maybe(rng, "eid_bits", &["3"]);
+    maybe(rng, "bloom_bits", &["8", "64"]);
+    maybe(rng, "bloom_hashes", &["1", "4"]);
+    sets.push(format!("design.picl.undo_buffer_entries={}", one_of(rng, &["1", "2", "5", "32"])));
+    sets.push(format!("design.picl.log_bytes={}", one_of(rng, &["12000", "30000", "200000"])));
+    sets.push(format!("design.picl.epoch_instructions={}", one_of(rng, &["1", "5", "20", "100"])));
+}
+
 /// Whether a log zone has to be as small as the machine accepts: its extension was chosen.
 fn has_a_short_log(sets: &[String]) -> bool {
     sets.iter().any(|set| set.starts_with("design.hercules.log_extension_bytes="))
@@ -241,6 +259,7 @@ impl Setting {
             }
             "tc" => tc(&mut rng, &mut sets),
             "fwb" => fwb(&mut rng, &mut sets),
+            "picl" => picl(&mut rng, &mut sets),
             _ => {}
         }
         let hooked = row.hardware.hooks != Hooks::NONE;

@@ -134,6 +134,14 @@ impl Log {
         }
     }
 
+    /// The records that were not handed over, with their places in the log.
+    pub fn waiting(&self, fault: Fault) -> impl Iterator<Item = (PhysAddr, [u8; RECORD_BYTES as usize])> {
+        (self.handed..self.tail).zip(&self.waiting).map(move |(number, record)| {
+            let at = self.base.plus(number % self.capacity * RECORD_BYTES);
+            (at, record.encode(torn_bit(number, self.capacity, fault)))
+        })
+    }
+
     /// A write under this token is accepted.
     pub fn acked(&mut self, token: Token, fault: Fault) {
         let Some(flight) = self.flights.iter_mut().find(|flight| flight.token == token) else { return };

@@ -102,8 +102,13 @@ impl State {
         }
     }
 
-    /// The scan has come to a dirty line.
-    pub(super) fn visit(&mut self, line: LineAddr, tag: &mut LineTag) -> Scanned {
+    /// The scan has come to a line that is dirty or has its bit set.
+    pub(super) fn visit(&mut self, line: LineAddr, dirty: bool, tag: &mut LineTag) -> Scanned {
+        if !dirty {
+            // It went home by another way since it was marked.
+            *tag = LineTag::NONE;
+            return Scanned::Leave;
+        }
         if *tag != FWB {
             *tag = FWB;
             return Scanned::Leave;

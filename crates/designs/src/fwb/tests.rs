@@ -135,7 +135,7 @@ fn a_scan_marks_first_and_writes_the_next_time() {
     let mut tag = LineTag::NONE;
     let visit = |bench: &mut Bench<Fwb>, tag: &mut LineTag| {
         let mut seen = *tag;
-        let verdict = bench.call(0, |d, cx, _| d.scanned(cx, SCAN, line(0), &mut seen));
+        let verdict = bench.call(0, |d, cx, _| d.scanned(cx, SCAN, line(0), true, &mut seen));
         *tag = seen;
         verdict
     };

@@ -101,6 +101,7 @@ impl System {
                 self.abort(tx, why, at);
             }
             Action::Raise(signal) => self.raise(signal, at),
+            Action::EpochEnds => self.end_epoch(),
             Action::Event(kind, addr) => self.event(kind, at, addr, Some(core)),
         }
         at
@@ -163,7 +164,7 @@ impl System {
         }
         if kept {
             if self.domain.caches_are_durable() {
-                self.event(EventKind::CacheStore, at, addr, Some(core));
+                self.event(EventKind::DesignStep, at, addr, Some(core));
             }
             return;
         }

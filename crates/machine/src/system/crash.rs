@@ -137,6 +137,11 @@ impl System {
         }
     }
 
+    /// What the design adds to an orderly shutdown.
+    pub fn shut_down_design(&self, image: &mut CrashImage) {
+        self.design.shut_down(image);
+    }
+
     /// Dirty or tagged lines of persistent memory: LLC, then L2, then L1D, so that newer versions come later.
     fn cached_pmem_lines(&self) -> Vec<CachedLine> {
         let mut lines = Vec::new();

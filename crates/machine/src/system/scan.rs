@@ -4,6 +4,7 @@
 //! at first: what was dirty before the scan and moves meanwhile comes to where the scan has not been yet.
 
 use super::{Later, System};
+use durasim_cache::{CacheArray, Slot};
 use durasim_design::{LevelId, LineTag, Scanned};
 use durasim_memory::Write;
 use durasim_types::{CoreId, Cycle, LineAddr};
@@ -39,7 +40,7 @@ impl System {
             let array = self.array(level, core);
             let slots = array.geometry().sets as usize * array.geometry().ways as usize;
             for place in position.max(first)..next.min(first + slots) {
-                if let Some(slot) = array.slot_at(place - first).filter(|slot| array.is_dirty(*slot)) {
+                if let Some(slot) = array.slot_at(place - first).filter(|slot| self.is_shown(array, *slot)) {
                     dirty.push((core, array.version(slot).line));
                 }
             }
@@ -58,16 +59,21 @@ impl System {
         }
     }
 
+    /// Whether a copy is a reason to show its line.
+    fn is_shown(&self, array: &CacheArray, slot: Slot) -> bool {
+        array.is_dirty(slot) || self.tags_are_notes && array.tag(slot).is_some()
+    }
+
     /// Shows a line to the design, and writes its newest version home if that is wanted.
     fn show(&mut self, id: u64, core: CoreId, line: LineAddr, at: Cycle) {
-        let Some(newest) = self.newest_cached(line).filter(|version| version.dirty) else { return };
+        let Some(newest) = self.newest_cached(line) else { return };
         let mut tag = newest.tag;
         let cx = self.cx(core, at);
-        let verdict = self.design.scanned(&cx, id, line, &mut tag);
+        let verdict = self.design.scanned(&cx, id, line, newest.dirty, &mut tag);
         if tag != newest.tag {
             self.tag_newest(line, tag);
         }
-        if verdict == Scanned::Clean {
+        if verdict == Scanned::Clean && newest.dirty {
             // All copies are clean then: an older one must not outlive the newest.
             self.submit(core, Write::line(line, newest.data, self.home_cause(line)), at);
             self.clean_copies(line, newest.data);
