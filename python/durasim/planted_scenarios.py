@@ -214,6 +214,15 @@ _FWB = (
     Trap("array-swap", _SWAP, settings=(*_SHORT_RING, *_FULL_QUEUE, *_ROOMY), threads=4, ops=80, points=300),
     Trap("queue", _pairs(populate=8), settings=(*_SHORT_RING, *_TURNS), threads=4, ops=60, points=200),
     Trap("btree", _BTREE, settings=(*_SHORT_RING, *_ROOMY), ops=60, points=200, rehearsals=True),
+    # What a recovery leaves in the log meets the next life; a head and records at controllers of their own.
+    Trap("array-swap", _SWAP, settings=(*_SHORTER_RING, *_ROOMY), ops=60, points=300, faults=("clean", "twice")),
+    Trap(
+        "array-swap",
+        _SWAP,
+        settings=(*_SHORTER_RING, *_FULL_QUEUE, *_FOUR_CONTROLLERS, *_ROOMY),
+        ops=100,
+        points=400,
+    ),
 )
 
 # Epochs of a few transactions, whose identifiers come round.
@@ -232,6 +241,7 @@ _PICL = (
     Trap("hash-table", _pairs(populate=20), settings=(*_SHORT_EPOCHS, *_ROOMY), threads=4, ops=100, points=200),
     Trap("array-swap", _SWAP, settings=(*_SHORT_EPOCHS, *_FULL_QUEUE, *_ROOMY), threads=4, ops=200, points=300),
     Trap("queue", _pairs(populate=8), settings=(*_SHORT_EPOCHS, *_FEW_PRE_IMAGES, *_TURNS), threads=4, ops=100),
+    Trap("btree", _BTREE, settings=(*_SHORT_EPOCHS, *_ROOMY), ops=100, points=300, faults=("clean", "twice")),
 )
 
 _ANY = (

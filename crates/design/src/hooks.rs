@@ -1,8 +1,8 @@
 //! The points at which the machine asks a design.
 
 use crate::{
-    Accept, Actions, CommitRule, CrashImage, CrashSink, CrashView, Evict, Fill, FlushVerdict, Gate, LevelId, Merge, Message, Node,
-    Probe, Scanned, Token, crash::BudgetSpent,
+    Accept, Actions, CommitRule, CrashImage, CrashSink, CrashView, Evict, Fill, FlushVerdict, Gate, LevelId, Merge,
+    Message, Node, Probe, Scanned, Token, crash::BudgetSpent,
 };
 use durasim_types::{CoreId, Cycle, Line, LineAddr, PhysAddr, Stats, TxId};
 use serde::{Deserialize, Serialize};

@@ -44,6 +44,8 @@ const ARMED: u64 = 0;
 const END: u64 = 1;
 /// The asynchronous cache scan.
 const SCAN: u64 = 2;
+/// Begins have been held back for long enough.
+const HOLD: u64 = 3;
 
 /// The design.
 pub struct Picl;
@@ -220,7 +222,7 @@ impl Durability for State {
     /// While an epoch is about to end no transaction begins.
     fn tx_begin(&mut self, _: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
         self.arm(out);
-        self.work.begin_held = self.is_ending() && !self.fault.is(planted::EPOCH_INSIDE_TRANSACTION);
+        self.work.begin_held = self.holds_begins(out);
         if self.work.begin_held {
             self.counters.held_begins += 1;
             self.end_soon(out);
@@ -254,7 +256,7 @@ impl Durability for State {
     /// Nothing becomes durable by a commit: that is what epochs are for.
     fn tx_commit(&mut self, _: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
         self.work.open.remove(&tx);
-        self.end_soon(out);
+        self.transaction_is_over(out);
         Gate::Done
     }
 
@@ -269,7 +271,7 @@ impl Durability for State {
                 return Gate::Retry(Wait::Acked(token));
             }
             self.work.open.remove(&tx);
-            self.end_soon(out);
+            self.transaction_is_over(out);
             return Gate::Done;
         }
         open.undoing = Some(token);
@@ -312,6 +314,7 @@ impl Durability for State {
         match id {
             ARMED => self.make_due(out),
             END => self.end_epoch(out),
+            HOLD => self.held_for_long(out),
             SCAN => {
                 if let Some(scan) = &mut self.work.epochs.scan {
                     scan.phase = Phase::FlushAfter;

@@ -176,7 +176,7 @@ fn fwb(rng: &mut Rng, sets: &mut Vec<String>) {
     maybe(rng, "scan_lines_per_cycle", &["2", "64"]);
     maybe(rng, "undo_cycles_per_record", &["0", "1"]);
     sets.push(format!("design.fwb.log_buffer_entries={}", one_of(rng, &["2", "3", "4", "15"])));
-    sets.push(format!("design.fwb.log_bytes={}", one_of(rng, &["1024", "1600", "4096", "16384"])));
+    sets.push(format!("design.fwb.log_bytes={}", one_of(rng, &["512", "1024", "1600", "4096", "16384"])));
     sets.push(format!("design.fwb.scan_period_cycles={}", one_of(rng, &["200", "2000", "20000", "1000000"])));
 }
 
@@ -193,6 +193,7 @@ fn picl(rng: &mut Rng, sets: &mut Vec<String>) {
     maybe(rng, "eid_bits", &["3"]);
     maybe(rng, "bloom_bits", &["8", "64"]);
     maybe(rng, "bloom_hashes", &["1", "4"]);
+    sets.push(format!("design.picl.hold_cycles={}", one_of(rng, &["1", "100", "5000"])));
     sets.push(format!("design.picl.undo_buffer_entries={}", one_of(rng, &["1", "2", "5", "32"])));
     sets.push(format!("design.picl.log_bytes={}", one_of(rng, &["12000", "30000", "200000"])));
     sets.push(format!("design.picl.epoch_instructions={}", one_of(rng, &["1", "5", "20", "100"])));

@@ -7,8 +7,8 @@
 //! the scan that its end would start cannot start yet.
 
 use super::undo_log::PreImage;
-use super::{ARMED, END, EPOCH_ENDS, LOG_HAS_ROOM, SCAN, State, planted};
-use durasim_design::{Action, Actions, AbortCause, Gate, LineTag, Payload, Scanned, Store, Token, Wait};
+use super::{ARMED, END, EPOCH_ENDS, HOLD, LOG_HAS_ROOM, SCAN, State, planted};
+use durasim_design::{AbortCause, Action, Actions, Gate, LineTag, Payload, Scanned, Store, Token, Wait};
 use durasim_types::{Cause, EventKind, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
 
@@ -46,13 +46,26 @@ pub(super) struct Epochs {
     /// The epoch is as long as it should be, or the log is full.
     pub due: bool,
     pub scan: Option<Scan>,
+    /// A timer runs that lets begins go.
+    pub holding: bool,
+    /// Begins go on although the epoch is due: whoever has a transaction open may wait for one of them.
+    pub let_go: bool,
     /// Somebody waits for room in the log: scans follow each other whatever the gap is.
     pub room_wanted: bool,
 }
 
 impl Default for Epochs {
     fn default() -> Self {
-        Epochs { system: 1, persisted: 0, armed: false, due: false, scan: None, room_wanted: false }
+        Epochs {
+            system: 1,
+            persisted: 0,
+            armed: false,
+            due: false,
+            scan: None,
+            holding: false,
+            let_go: false,
+            room_wanted: false,
+        }
     }
 }
 
@@ -86,9 +99,35 @@ impl State {
         persisted + u64::from(self.spec.scan_gap_epochs) + 1 >= system || self.fault.is(planted::EPOCH_OVERTAKES_SCAN)
     }
 
-    /// Whether begins are held back.
-    pub(super) fn is_ending(&self) -> bool {
+    /// Whether the epoch ends as soon as no transaction is open.
+    fn is_ending(&self) -> bool {
         self.work.epochs.due && self.may_end()
+    }
+
+    /// Whether begins are held back. A thread that has lost its core inside a transaction, or that waits there for one
+    /// that would begin, cannot end it: after a while begins go on until a transaction ends.
+    pub(super) fn holds_begins(&mut self, out: &mut Actions) -> bool {
+        let holds = self.is_ending() && !self.work.epochs.let_go && !self.fault.is(planted::EPOCH_INSIDE_TRANSACTION);
+        if holds && !self.work.epochs.holding {
+            self.work.epochs.holding = true;
+            out.push(Action::Timer { id: HOLD, after_cycles: self.spec.hold_cycles });
+        }
+        holds
+    }
+
+    /// Begins have been held back for long.
+    pub(super) fn held_for_long(&mut self, out: &mut Actions) {
+        self.work.epochs.holding = false;
+        if self.is_ending() {
+            self.work.epochs.let_go = true;
+            out.push(Action::Raise(EPOCH_ENDS));
+        }
+    }
+
+    /// A transaction is over: begins may be held back again, or the epoch ends.
+    pub(super) fn transaction_is_over(&mut self, out: &mut Actions) {
+        self.work.epochs.let_go = false;
+        self.end_soon(out);
     }
 
     /// The epoch ends in the next cycle, if it can: what is acknowledged in this one belongs to it.
@@ -107,6 +146,7 @@ impl State {
         }
         self.work.epochs.due = false;
         self.work.epochs.armed = false;
+        self.work.epochs.let_go = false;
         self.work.epochs.system += 1;
         self.counters.epochs += 1;
         out.push(Action::EpochEnds);
@@ -262,7 +302,8 @@ impl State {
         }
         let valid_from = self.epoch_of(note).unwrap_or(persisted);
         let valid_from = if self.fault.is(planted::VALID_FROM_ZERO) { 0 } else { valid_from };
-        let valid_till = if self.fault.is(planted::VALID_TILL_EARLY) && system > valid_from + 1 { system - 1 } else { system };
+        let valid_till =
+            if self.fault.is(planted::VALID_TILL_EARLY) && system > valid_from + 1 { system - 1 } else { system };
         PreImage { line: store.line(), data, valid_from, valid_till }
     }
 }

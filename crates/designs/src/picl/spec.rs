@@ -12,6 +12,9 @@ use serde::{Deserialize, Serialize};
 pub struct PiclSpec {
     /// Instructions of all cores in an epoch (DEVIATIONS.md, picl-sizes: 30 million).
     pub epoch_instructions: u64,
+    /// Cycles for which begins of transactions are held back at the end of an epoch, before open transactions get more time
+    /// (DEVIATIONS.md, picl-epoch-boundary).
+    pub hold_cycles: Cycle,
     /// How many epochs the asynchronous cache scan is behind (DEVIATIONS.md, picl-sizes: 3). The row promises 4 epochs.
     pub scan_gap_epochs: u32,
     /// Lines that a scan looks at in a cycle (not known; DEVIATIONS.md, picl-scan).
@@ -34,6 +37,7 @@ impl Default for PiclSpec {
     fn default() -> Self {
         PiclSpec {
             epoch_instructions: 30_000_000,
+            hold_cycles: 100_000,
             scan_gap_epochs: 3,
             scan_lines_per_cycle: 1,
             eid_bits: 4,
@@ -62,6 +66,7 @@ impl PiclSpec {
             }
         };
         range("epoch_instructions", self.epoch_instructions, 1, 1 << 50)?;
+        range("hold_cycles", self.hold_cycles, 1, 1 << 40)?;
         range("scan_gap_epochs", self.scan_gap_epochs.into(), 0, u64::from(PROMISED_EPOCHS) - 1)?;
         range("scan_lines_per_cycle", self.scan_lines_per_cycle.into(), 1, 1 << 20)?;
         range("eid_bits", self.eid_bits.into(), 3, 16)?;

@@ -139,6 +139,11 @@ fn no_epoch_ends_inside_a_transaction_and_none_begins_before_it_has() {
     assert_eq!(bench.counter("picl.epochs"), 0.0);
     let begin = |bench: &mut Bench<Picl>, tx| bench.call(0, |design, cx, out| design.tx_begin(cx, TxId(tx), out));
     assert_eq!(begin(&mut bench, 2), Gate::Retry(Wait::Signal(EPOCH_ENDS)));
+    // A transaction that does not end lets others begin after a while, until one of them ends.
+    woken(&mut bench, HOLD);
+    assert_eq!(begin(&mut bench, 3), Gate::Done);
+    bench.commit(0, 3);
+    assert_eq!(begin(&mut bench, 2), Gate::Retry(Wait::Signal(EPOCH_ENDS)));
     bench.commit(0, 1);
     woken(&mut bench, END);
     assert_eq!((begin(&mut bench, 2), bench.counter("picl.epochs")), (Gate::Done, 1.0));

@@ -158,14 +158,7 @@ impl UndoLog {
     }
 
     /// A write of a burst is accepted; whether the burst is over.
-    pub fn acked(
-        &mut self,
-        token: Token,
-        spec: &PiclSpec,
-        log: PhysAddr,
-        tokens: &mut u64,
-        out: &mut Actions,
-    ) -> bool {
+    pub fn acked(&mut self, token: Token, spec: &PiclSpec, log: PhysAddr, tokens: &mut u64, out: &mut Actions) -> bool {
         let Some(burst) = self.burst.as_mut().filter(|burst| burst.token == token) else { return false };
         burst.left -= 1;
         if burst.left > 0 {
