@@ -226,8 +226,8 @@ _FWB = (
 )
 
 # Epochs of a few transactions, whose identifiers come round.
-_SHORT_EPOCHS = _picl(epoch_instructions=3000, eid_bits=3, scan_lines_per_cycle=64, scan_gap_epochs=1)
-_LONG_EPOCHS = _picl(epoch_instructions=20000, scan_lines_per_cycle=16)
+_SHORT_EPOCHS = _picl(log_bytes=1048576, epoch_instructions=3000, eid_bits=3, scan_lines_per_cycle=64, scan_gap_epochs=1)
+_LONG_EPOCHS = _picl(log_bytes=1048576, epoch_instructions=20000, scan_lines_per_cycle=16)
 _FEW_PRE_IMAGES = _picl(undo_buffer_entries=2, log_bytes=16384)
 _PICL = (
     Trap("btree", _BTREE, settings=(*_SHORT_EPOCHS, *_SMALL), ops=60, points=200),

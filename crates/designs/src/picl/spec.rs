@@ -44,7 +44,7 @@ impl Default for PiclSpec {
             undo_buffer_entries: 32,
             bloom_bits: 4096,
             bloom_hashes: 2,
-            log_bytes: 64 << 20,
+            log_bytes: 16 << 20,
             undo_cycles_per_store: 100,
         }
     }
