@@ -25,11 +25,11 @@ pub use spec::FwbSpec;
 
 use durasim_design::{
     AbortCause, Action, Actions, Ctx, Cut, Design, Durability, Evict, Fault, FlushVerdict, Gate, Geometry,
-    HardwareCost, Hooks, LineTag, Payload, Planted, RecoveryReport, RegionRequest, Scanned, Signal, SpecError, Store,
-    Token, Wait, snapshot,
+    HardwareCost, Hooks, LineTag, Payload, Planted, RecoveryReport, RegionRequest, Scanned, SpecError, Store, Token,
+    Wait, snapshot,
 };
 use durasim_design::{CrashImage, Interleave};
-use durasim_types::{CoreId, Domain, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
+use durasim_types::{CoreId, Cycle, Domain, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
 use log::Log;
 use record::{Kind, NO_TX, RECORD_BYTES, Record, word_in, words_of};
 use scan::{Keeper, SCAN, TIMER};
@@ -37,8 +37,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::hash::Hasher;
 
-/// Raised when the head of the log has moved.
-const LOG_HAS_ROOM: Signal = Signal(1);
+/// Who needs room in the log looks again after so many cycles. Requests wait in two ways, of which a signal would wake one.
+const LOOK_AGAIN_CYCLES: Cycle = 100;
 
 /// The design.
 pub struct Fwb;
@@ -226,7 +226,7 @@ impl State {
             };
         }
         self.make_room(out);
-        Gate::Retry(Wait::Signal(LOG_HAS_ROOM))
+        Gate::Retry(Wait::Cycles(LOOK_AGAIN_CYCLES))
     }
 
     /// A place in the buffer for so many records, or what to wait for.

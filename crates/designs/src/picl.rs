@@ -27,7 +27,7 @@ use durasim_design::{
     HardwareCost, Hooks, Interleave, LineTag, Payload, Planted, RecoveryReport, RegionRequest, Scanned, Signal,
     SpecError, Store, Token, Wait, snapshot,
 };
-use durasim_types::{Line, LineAddr, PhysAddr, Stats, TxId};
+use durasim_types::{Cycle, Line, LineAddr, PhysAddr, Stats, TxId};
 use epochs::{Epochs, Phase};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -36,8 +36,8 @@ use undo_log::UndoLog;
 
 /// Raised when an epoch has ended.
 const EPOCH_ENDS: Signal = Signal(1);
-/// Raised when the log has room again.
-const LOG_HAS_ROOM: Signal = Signal(2);
+/// Who needs room in the log looks again after so many cycles. Requests wait in two ways, of which a signal would wake one.
+const LOOK_AGAIN_CYCLES: Cycle = 100;
 /// The epoch is as long as it should be.
 const ARMED: u64 = 0;
 /// The end of an epoch.

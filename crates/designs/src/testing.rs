@@ -219,7 +219,7 @@ impl<D: Design> Bench<D> {
                         self.deliver();
                     }
                 }
-                Gate::Retry(Wait::Cycles(_)) => {}
+                Gate::Retry(Wait::Cycles(_)) => self.deliver_all(),
                 Gate::Retry(wait) => {
                     assert!(self.deliver(), "nobody delivers {wait:?}");
                     self.deliver_all();

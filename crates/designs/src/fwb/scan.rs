@@ -8,7 +8,7 @@
 //! The head moves in persistent memory first. Before that, all that the caches gave away up to the scan's end has to be
 //! accepted: an empty write to each controller comes behind it.
 
-use super::{LOG_HAS_ROOM, State, planted};
+use super::{State, planted};
 use durasim_design::{Action, Actions, LineTag, Payload, Scanned, Token};
 use durasim_types::{Cause, EventKind, LineAddr};
 use serde::{Deserialize, Serialize};
@@ -193,9 +193,7 @@ impl State {
         self.counters.head_moves += 1;
         self.work.log.head = to;
         self.work.keeper.aborted.retain(|(_, record)| *record >= to);
-        if std::mem::take(&mut self.work.keeper.wanted) {
-            out.push(Action::Raise(LOG_HAS_ROOM));
-        }
+        self.work.keeper.wanted = false;
         out.event(EventKind::Background, self.head_register);
     }
 }

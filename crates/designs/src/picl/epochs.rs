@@ -7,7 +7,7 @@
 //! the scan that its end would start cannot start yet.
 
 use super::undo_log::PreImage;
-use super::{ARMED, END, EPOCH_ENDS, HOLD, LOG_HAS_ROOM, SCAN, State, planted};
+use super::{ARMED, END, EPOCH_ENDS, HOLD, LOOK_AGAIN_CYCLES, SCAN, State, planted};
 use durasim_design::{AbortCause, Action, Actions, Gate, LineTag, Payload, Scanned, Store, Token, Wait};
 use durasim_types::{Cause, EventKind, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
@@ -245,7 +245,6 @@ impl State {
                 out.event(EventKind::Background, self.registers);
                 if self.work.epochs.room_wanted && self.has_room() {
                     self.work.epochs.room_wanted = false;
-                    out.push(Action::Raise(LOG_HAS_ROOM));
                 }
                 self.start_scan(out);
                 self.end_soon(out);
@@ -289,7 +288,7 @@ impl State {
         self.work.epochs.room_wanted = true;
         self.make_due(out);
         self.start_scan(out);
-        Gate::Retry(Wait::Signal(LOG_HAS_ROOM))
+        Gate::Retry(Wait::Cycles(LOOK_AGAIN_CYCLES))
     }
 
     /// The pre-image of the first store of an epoch to a line.

@@ -187,7 +187,7 @@ fn a_full_log_ends_the_epoch_and_scans_or_aborts_who_fills_it() {
         bench.deliver_all();
         number += 1;
     }
-    assert_eq!(full, Gate::Retry(Wait::Signal(LOG_HAS_ROOM)));
+    assert_eq!(full, Gate::Retry(Wait::Cycles(LOOK_AGAIN_CYCLES)));
     woken(&mut bench, END);
     scan(&mut bench);
     assert_eq!(persisted(&bench), 1);
