@@ -180,6 +180,7 @@ impl System {
         if self.halted || self.was_discarded(version.tag) {
             return at;
         }
+        let version = self.as_it_is_now(version);
         let version = Version { tag: self.live(version.tag), ..version };
         let arrives = level == LevelId::Llc && version.dirty;
         let array = self.array_mut(level, core);
@@ -196,6 +197,15 @@ impl System {
             self.arrived_in_llc(core, line, at);
         }
         at
+    }
+
+    /// What is on its way stays in its place until it has arrived: a scan may mark it there meanwhile, and an abort restore
+    /// its bytes. Where tags are notes there are no other versions that it could be mixed up with.
+    fn as_it_is_now(&self, version: Version) -> Version {
+        match self.newest_cached(version.line) {
+            Some(newest) if self.tags_are_notes => Version { data: newest.data, tag: newest.tag, ..version },
+            _ => version,
+        }
     }
 
     /// Whether a version that carried this live tag has been discarded by an abort since. That the tag is dead by now is
@@ -352,7 +362,8 @@ impl System {
             }
         }
         if version.dirty {
-            self.submit(core, Write::line(line, version.data, self.home_cause(line)), at);
+            let data = self.as_it_is_now(version).data;
+            self.submit(core, Write::line(line, data, self.home_cause(line)), at);
         }
         self.carry_out(core, at, out);
         at
