@@ -2,9 +2,11 @@
 
 mod fwb;
 mod hercules;
+mod kiln;
 pub mod lad;
 mod opt;
 mod picl;
+mod proteus;
 mod registry;
 mod tc;
 #[cfg(test)]
@@ -12,7 +14,9 @@ mod testing;
 
 pub use fwb::{Fwb, FwbSpec};
 pub use hercules::{Hercules, HerculesSpec};
+pub use kiln::{Blocking, Kiln, KilnSpec};
 pub use opt::{Opt, OptSpec};
 pub use picl::{Picl, PiclSpec};
+pub use proteus::{PROTEUS_EADR, Proteus, ProteusSpec};
 pub use registry::{ROWS, row};
 pub use tc::{Coalesce, Tc, TcSpec};
