@@ -381,17 +381,17 @@ impl Durability for State {
     fn tx_commit(&mut self, cx: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
         let Some(open) = self.work.open.get(&tx) else { return Gate::Done };
         let (id, first, commit) = (open.id, open.first, open.commit);
-        if first.is_none() || self.fault.is(planted::COMMIT_RECORD_FORGOTTEN) {
+        let Some(first) = first.filter(|_| !self.fault.is(planted::COMMIT_RECORD_FORGOTTEN)) else {
             self.work.open.remove(&tx);
             return Gate::Done;
-        }
+        };
         let number = match commit {
             Some(number) => number,
             None => {
                 if let Some(gate) = self.place(1, out) {
                     return gate;
                 }
-                let number = self.push(Record::end(Kind::Commit, id, cx.core.0 as u8));
+                let number = self.push(Record::end(Kind::Commit, id, cx.core.0 as u8, first));
                 self.work.open.get_mut(&tx).expect("it was just found").commit = Some(number);
                 number
             }
@@ -437,7 +437,7 @@ impl Durability for State {
         }
         let open = self.work.open.remove(&tx).expect("it was just found");
         if let Some(first) = open.first.filter(|_| !self.fault.is(planted::ABORT_RECORD_FORGOTTEN)) {
-            let number = self.push(Record::end(Kind::Abort, open.id, cx.core.0 as u8));
+            let number = self.push(Record::end(Kind::Abort, open.id, cx.core.0 as u8, first));
             self.work.keeper.note_abort(first, number);
             self.drain(true, out);
         }

@@ -34,6 +34,7 @@ durasim_design::planted! {
     RECOVERY_REDOES_OPEN = "recovery-redoes-open", "Recovery redoes transactions that never committed";
     RECOVERY_UNDOES_NOTHING = "recovery-undoes-nothing", "Recovery does not undo transactions that never committed";
     RECOVERY_UNDOES_OLDEST_FIRST = "recovery-undoes-oldest-first", "Recovery undoes the oldest store first";
+    RECOVERY_UNDOES_PARTS = "recovery-undoes-parts", "Recovery undoes those records of an aborted transaction that the head has not passed";
     RECOVERY_IGNORES_MASK = "recovery-ignores-mask", "Recovery writes whole words of stores that were shorter";
     RECOVERY_IGNORES_HEAD = "recovery-ignores-head", "Recovery reads the log from its first byte";
     RECOVERY_ERASES_FIRST = "recovery-erases-first", "Recovery erases the log before the data is home";

@@ -37,9 +37,15 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// A record that ends a transaction.
-    pub fn end(kind: Kind, id: u16, thread: u8) -> Self {
-        Record { kind, mask: 0, id, thread, addr: PhysAddr(0), undo: 0, redo: 0 }
+    /// A record that ends a transaction. It has no words; where the undo word would be stands the number of the first
+    /// record of the transaction.
+    pub fn end(kind: Kind, id: u16, thread: u8, first: u64) -> Self {
+        Record { kind, mask: 0, id, thread, addr: PhysAddr(0), undo: first, redo: 0 }
+    }
+
+    /// The number of the first record of the transaction that this record ends.
+    pub fn first(&self) -> u64 {
+        self.undo
     }
 
     /// The bytes in the log.
@@ -123,7 +129,7 @@ mod tests {
             undo: 1,
             redo: u64::MAX,
         };
-        for record in [update, Record::end(Kind::Commit, 3, 1), Record::end(Kind::Abort, 0xffff, 255)] {
+        for record in [update, Record::end(Kind::Commit, 3, 1, 9), Record::end(Kind::Abort, 0xffff, 255, 1 << 40)] {
             for torn in [false, true] {
                 let bytes = record.encode(torn);
                 assert_eq!((Record::decode(&bytes), Record::torn_bit(&bytes)), (Some(record), torn));

@@ -67,7 +67,10 @@ fn read(spec: &FwbSpec, geometry: &Geometry, image: &CrashImage, head: u64) -> C
             }
             Kind::Abort => {
                 let records = open.remove(&record.id).unwrap_or_default();
-                for (_, record) in records.iter().rev().filter(|_| redo) {
+                // The head passes the first of its records when all of its undoing is home; undoing the others alone would
+                // bring back what it had stored first.
+                let is_whole = record.first() >= head || fault.is(planted::RECOVERY_UNDOES_PARTS);
+                for (_, record) in records.iter().rev().filter(|_| redo && is_whole) {
                     put(words, record, record.undo, whole);
                 }
             }

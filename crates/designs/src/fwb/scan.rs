@@ -3,7 +3,8 @@
 //! A scan sets the fwb bit of dirty lines that do not have it and writes those home that do. What was stored before a scan
 //! began is home when the next one has ended: its lines were marked by the first, and were written by then or by the second.
 //! So the head of the log follows the beginning of the scan before the last. It stops at the first record of a transaction
-//! that may have to be undone, and at those of one whose undoing is younger than that scan.
+//! that may have to be undone, and at those of one whose undoing is younger than that scan. It may come to lie between the
+//! records of a transaction whose undoing is home: the abort record tells recovery where they began.
 //!
 //! The head moves in persistent memory first. Before that, all that the caches gave away up to the scan's end has to be
 //! accepted: an empty write to each controller comes behind it.
@@ -192,7 +193,7 @@ impl State {
         let Some(Move { to, .. }) = self.work.keeper.moving.take() else { return };
         self.counters.head_moves += 1;
         self.work.log.head = to;
-        self.work.keeper.aborted.retain(|(_, record)| *record >= to);
+        self.work.keeper.aborted.retain(|(first, _)| *first >= to);
         self.work.keeper.wanted = false;
         out.event(EventKind::Background, self.head_register);
     }

@@ -212,6 +212,23 @@ fn what_was_rolled_back_stays_so_when_others_have_written_since() {
 }
 
 #[test]
+fn the_head_may_lie_between_the_records_of_what_was_rolled_back() {
+    let mut bench = Bench::<Fwb>::new(small(1024), 1);
+    bench.begin(0, 1);
+    store_over(&mut bench, word(0, 0), 8, 1, 5, Some(1));
+    bench.begin(0, 2);
+    store_over(&mut bench, word(1, 0), 8, 9, 0, Some(2));
+    store_over(&mut bench, word(0, 0), 8, 2, 1, Some(1));
+    bench.deliver_all();
+    bench.abort(0, 1);
+    bench.deliver_all();
+    (0..3).for_each(|_| scan(&mut bench));
+    let head = word_of(&bench.pmem, bench.geometry.region("log_head").base);
+    assert_eq!(head, 1, "the other transaction is open");
+    assert_eq!(word_of(&bench.recovered(&[], true), word(0, 0)), 5, "the younger record alone would bring back 1");
+}
+
+#[test]
 fn stores_outside_of_transactions_are_not_overwritten_by_older_ones() {
     let mut bench = Bench::<Fwb>::new(small(1024), 1);
     bench.begin(0, 1);
