@@ -32,6 +32,12 @@ const SEEN_HERE_ALONE: &[(&str, &str)] = &[
     ("kiln-eadr", "pre-image-forgotten"),
     ("proteus", "abort-not-ended"),
     ("proteus-eadr", "abort-not-ended"),
+    ("fwb", "plain-store-not-logged"),
+    ("fwb", "second-word-forgotten"),
+    ("fwb", "clean-not-held"),
+    ("fwb-eadr", "second-word-forgotten"),
+    ("picl", "plain-store-not-logged"),
+    ("picl", "clean-not-held"),
 ];
 /// Faults that show themselves in few runs, and the runs they get.
 const RARE: &[(&str, u64)] = &[

@@ -24,9 +24,9 @@ mod tests;
 pub use spec::FwbSpec;
 
 use durasim_design::{
-    AbortCause, Action, Actions, Ctx, Cut, Design, Durability, Evict, Fault, FlushVerdict, Gate, Geometry,
-    HardwareCost, Hooks, LineTag, Payload, Planted, RecoveryReport, RegionRequest, Scanned, SpecError, Store, Token,
-    Wait, snapshot,
+    AbortCause, Action, Actions, Ctx, Cut, Design, Durability, ErasedDesign, Evict, Fault, FlushVerdict, Gate,
+    Geometry, HardwareCost, Hooks, LineTag, Payload, Planted, RecoveryReport, RegionRequest, Scanned, SpecError, Store,
+    Token, Wait, snapshot,
 };
 use durasim_design::{CrashImage, Interleave};
 use durasim_types::{CoreId, Cycle, Domain, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
@@ -43,6 +43,13 @@ const LOOK_AGAIN_CYCLES: Cycle = 100;
 /// The design.
 pub struct Fwb;
 
+/// FWB where caches survive: nothing is redone and nothing is scanned, so nothing can be wrong with that.
+pub const FWB_EADR: ErasedDesign =
+    ErasedDesign { planted: planted::EADR, marks: MARKS_OF_EADR, engines: &[], ..ErasedDesign::of::<Fwb>() };
+
+/// Rare situations of a machine whose caches survive.
+const MARKS_OF_EADR: &[&str] = &["transaction_open", "records_out_of_order", "log_wrapped", "abort_in_progress"];
+
 impl Design for Fwb {
     const NAME: &'static str = "fwb";
     const HOOKS: Hooks = Hooks::TX.with(Hooks::STORE).with(Hooks::EVICT).with(Hooks::FLUSH);
@@ -58,6 +65,7 @@ impl Design for Fwb {
         "abort_in_progress",
     ];
     const SCALED: &'static [&'static str] = &["log_bytes", "scan_period_cycles"];
+    const ENGINES: &'static [&'static str] = &["scans"];
     type Spec = FwbSpec;
 
     fn reserve(spec: &FwbSpec, _: &Geometry) -> Vec<RegionRequest> {
@@ -514,7 +522,7 @@ impl Durability for State {
         count("buffer_full", c.buffer_full, "Requests that found no place in the log buffer");
         count("log_full", c.log_full, "Requests that found the log full");
         count("held_write_backs", c.held_write_backs, "Write-backs that waited for a record of their line");
-        count("scans", c.scans, "Scans of the caches");
+        count("scans", c.scans, "Scans of the caches that have ended");
         count("forced_write_backs", c.forced_write_backs, "Lines that a scan wrote home");
         count("head_moves", c.head_moves, "Times at which the head of the log moved");
         count("undone_words", c.undone_words, "Stores that aborts took back");

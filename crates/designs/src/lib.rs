@@ -12,7 +12,7 @@ mod tc;
 #[cfg(test)]
 mod testing;
 
-pub use fwb::{Fwb, FwbSpec};
+pub use fwb::{FWB_EADR, Fwb, FwbSpec};
 pub use hercules::{Hercules, HerculesSpec};
 pub use kiln::{Blocking, Kiln, KilnSpec};
 pub use opt::{Opt, OptSpec};

@@ -64,6 +64,7 @@ impl Design for Picl {
         "undo_log_wrapped",
     ];
     const SCALED: &'static [&'static str] = &["epoch_instructions", "log_bytes"];
+    const ENGINES: &'static [&'static str] = &["epochs", "scans"];
     type Spec = PiclSpec;
 
     fn reserve(spec: &PiclSpec, _: &Geometry) -> Vec<RegionRequest> {

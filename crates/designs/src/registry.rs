@@ -1,6 +1,6 @@
 //! The registry: one line of facts per row. Tests, campaigns, reports and pages iterate over it.
 
-use crate::{Fwb, Hercules, Kiln, Opt, PROTEUS_EADR, Picl, Proteus, Tc, picl};
+use crate::{FWB_EADR, Fwb, Hercules, Kiln, Opt, PROTEUS_EADR, Picl, Proteus, Tc, picl};
 use durasim_design::{Backend, ErasedDesign, Promise, Row};
 use durasim_types::Domain;
 
@@ -205,7 +205,7 @@ pub const ROWS: &[Row] = &[
     Row {
         name: "fwb-eadr",
         aliases: &[],
-        hardware: ErasedDesign::of::<Fwb>(),
+        hardware: FWB_EADR,
         backend: Backend::Markers,
         domains: &[Domain::Eadr],
         promise: Promise::Immediate,

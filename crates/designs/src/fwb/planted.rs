@@ -1,12 +1,12 @@
-//! Faults that FWB can be built with; see [`durasim_design::Planted`].
+//! Faults that FWB can be built with; see [`Planted`].
+
+use durasim_design::Planted;
 
 durasim_design::planted! {
     // Records.
     STORE_NOT_LOGGED = "store-not-logged", "The second store of a transaction to a line is not logged";
-    PLAIN_STORE_NOT_LOGGED = "plain-store-not-logged", "Stores outside of transactions are not logged";
     UNDO_TAKES_NEW = "undo-takes-new", "The undo word of a record is the new one";
     REDO_TAKES_OLD = "redo-takes-old", "The redo word of a record is the old one";
-    SECOND_WORD_FORGOTTEN = "second-word-forgotten", "A store that crosses a word is logged for its first word alone";
     IDENTIFIER_SHARED = "identifier-shared", "All transactions bear the same identifier";
     // The log.
     TORN_BIT_KEPT = "torn-bit-kept", "The torn bit is the same in all rounds of the log";
@@ -14,9 +14,7 @@ durasim_design::planted! {
     LOG_OVERRUN = "log-overrun", "Records overwrite those that are still needed";
     // Ordering.
     EVICTION_NOT_HELD = "eviction-not-held", "A line leaves the caches while its record is in the log buffer";
-    CLEAN_NOT_HELD = "clean-not-held", "A clean writes a line while its record is in the log buffer";
     SCAN_NOT_HELD = "scan-not-held", "The scan writes a line while its record is in the log buffer";
-    STORE_NOT_HELD = "store-not-held", "Where caches survive, a store does not wait for its record";
     COMMIT_NOT_AWAITED = "commit-not-awaited", "A commit does not wait until its records are durable";
     COMMIT_RECORD_FORGOTTEN = "commit-record-forgotten", "A commit appends no record";
     // Space of the log.
@@ -43,3 +41,58 @@ durasim_design::planted! {
     RECOVERY_WRITES_TWICE = "recovery-writes-twice", "Recovery writes each line home twice",
         equivalent: "The second write has the same bytes as the first";
 }
+
+/// Stores outside of transactions are not logged.
+pub(super) const PLAIN_STORE_NOT_LOGGED: Planted = Planted {
+    name: "plain-store-not-logged",
+    summary: "Stores outside of transactions are not logged",
+    equivalent: None,
+};
+
+/// A store that crosses a word is logged for its first word alone.
+pub(super) const SECOND_WORD_FORGOTTEN: Planted = Planted {
+    name: "second-word-forgotten",
+    summary: "A store that crosses a word is logged for its first word alone",
+    equivalent: None,
+};
+
+/// A clean writes a line while its record is in the log buffer.
+pub(super) const CLEAN_NOT_HELD: Planted = Planted {
+    name: "clean-not-held",
+    summary: "A clean writes a line while its record is in the log buffer",
+    equivalent: None,
+};
+
+/// Where caches survive, a store does not wait for its record.
+pub(super) const STORE_NOT_HELD: Planted = Planted {
+    name: "store-not-held",
+    summary: "Where caches survive, a store does not wait for its record",
+    equivalent: None,
+};
+
+/// Those that matter where caches survive: nothing is redone there, and no line is held back or scanned.
+pub(super) const EADR: &[Planted] = &[
+    STORE_NOT_LOGGED,
+    UNDO_TAKES_NEW,
+    IDENTIFIER_SHARED,
+    TORN_BIT_KEPT,
+    DURABLE_OUT_OF_ORDER,
+    LOG_OVERRUN,
+    STORE_NOT_HELD,
+    COMMIT_NOT_AWAITED,
+    COMMIT_RECORD_FORGOTTEN,
+    HEAD_PASSES_OPEN,
+    HEAD_NOT_AWAITED,
+    ABORT_NOT_UNDONE,
+    ABORT_OLDEST_FIRST,
+    ABORT_RECORD_FORGOTTEN,
+    RECOVERY_REDOES_OPEN,
+    RECOVERY_UNDOES_NOTHING,
+    RECOVERY_UNDOES_OLDEST_FIRST,
+    RECOVERY_IGNORES_MASK,
+    RECOVERY_IGNORES_HEAD,
+    RECOVERY_ERASES_FIRST,
+    RECOVERY_KEEPS_LOG,
+    RECOVERY_FORGETS_ERASING,
+    RECOVERY_WRITES_TWICE,
+];

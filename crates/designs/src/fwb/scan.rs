@@ -3,8 +3,9 @@
 //! A scan sets the fwb bit of dirty lines that do not have it and writes those home that do. What was stored before a scan
 //! began is home when the next one has ended: its lines were marked by the first, and were written by then or by the second.
 //! So the head of the log follows the beginning of the scan before the last. It stops at the first record of a transaction
-//! that may have to be undone, and at those of one whose undoing is younger than that scan. It may come to lie between the
-//! records of a transaction whose undoing is home: the abort record tells recovery where they began.
+//! that may have to be undone, and of one whose undoing is younger than that scan or whose abort record is not durable. It
+//! may come to lie between the records of a transaction whose undoing is home: the abort record tells recovery where they
+//! began.
 //!
 //! The head moves in persistent memory first. Before that, all that the caches gave away up to the scan's end has to be
 //! accepted: an empty write to each controller comes behind it.
@@ -85,7 +86,6 @@ impl State {
     fn start_scan(&mut self, out: &mut Actions) {
         if self.work.keeper.scanning.is_none() {
             self.drain(true, out);
-            self.counters.scans += 1;
             self.work.keeper.scanning = Some(self.work.log.tail);
             self.work.keeper.left_behind = false;
             out.push(Action::Scan { id: SCAN, lines_per_cycle: self.spec.scan_lines_per_cycle });
@@ -128,6 +128,7 @@ impl State {
 
     pub(super) fn scan_is_over(&mut self, out: &mut Actions) {
         let Some(began) = self.work.keeper.scanning.take() else { return };
+        self.counters.scans += 1;
         let before = self.work.keeper.last_scan.replace(began);
         let before = if self.fault.is(planted::HEAD_AFTER_ONE_SCAN) { Some(began) } else { before };
         if let Some(home) = before
@@ -145,12 +146,14 @@ impl State {
         if self.work.keeper.moving.is_some() {
             return;
         }
-        let mut to = home.min(self.work.log.durable);
+        let safe = home.min(self.work.log.durable);
+        let mut to = safe;
         if let Some((first, _)) = self.oldest_needed().filter(|_| !self.fault.is(planted::HEAD_PASSES_OPEN)) {
             to = to.min(first);
         }
         if !self.undo_only && !self.fault.is(planted::HEAD_PASSES_ABORTED) {
-            let recent = self.work.keeper.aborted.iter().filter(|(_, record)| *record >= home);
+            // Without its abort record, which may still be on its way, it would be undone again, and only in part.
+            let recent = self.work.keeper.aborted.iter().filter(|(_, record)| *record >= safe);
             to = recent.map(|(first, _)| *first).fold(to, u64::min);
         }
         if to <= self.work.log.head {

@@ -1,9 +1,10 @@
-//! Faults that PiCL can be built with; see [`durasim_design::Planted`].
+//! Faults that PiCL can be built with; see [`Planted`].
+
+use durasim_design::Planted;
 
 durasim_design::planted! {
     // Pre-images.
     LINE_NOT_LOGGED = "line-not-logged", "Every fourth line has no pre-images";
-    PLAIN_STORE_NOT_LOGGED = "plain-store-not-logged", "Stores outside of transactions make no pre-images";
     PRE_IMAGE_TAKES_NEW = "pre-image-takes-new", "A pre-image has the bytes of the store already";
     VALID_FROM_ZERO = "valid-from-zero", "ValidFrom is always 0",
         equivalent: "Recovery goes backwards through the log: an older pre-image of the line, which is there while the \
@@ -12,7 +13,6 @@ durasim_design::planted! {
     STALE_EID_KEPT = "stale-eid-kept", "Clean lines keep their EID until it comes round";
     // The undo buffer.
     EVICTION_NOT_HELD = "eviction-not-held", "A line leaves the caches while its pre-image is in the undo buffer";
-    CLEAN_NOT_HELD = "clean-not-held", "A clean writes a line while its pre-image is in the undo buffer";
     FILTER_CLEARED_EARLY = "filter-cleared-early", "The Bloom filter is cleared before the buffer's contents are durable";
     HEADER_TOO_EARLY = "header-too-early", "A superblock is declared valid together with its contents";
     // Epochs.
@@ -40,3 +40,17 @@ durasim_design::planted! {
     RECOVERY_WRITES_TWICE = "recovery-writes-twice", "Recovery writes each line home twice",
         equivalent: "The second write has the same bytes as the first";
 }
+
+/// Stores outside of transactions make no pre-images.
+pub(super) const PLAIN_STORE_NOT_LOGGED: Planted = Planted {
+    name: "plain-store-not-logged",
+    summary: "Stores outside of transactions make no pre-images",
+    equivalent: None,
+};
+
+/// A clean writes a line while its pre-image is in the undo buffer.
+pub(super) const CLEAN_NOT_HELD: Planted = Planted {
+    name: "clean-not-held",
+    summary: "A clean writes a line while its pre-image is in the undo buffer",
+    equivalent: None,
+};
