@@ -35,9 +35,18 @@ const SEEN_HERE_ALONE: &[(&str, &str)] = &[
     ("fwb", "plain-store-not-logged"),
     ("fwb", "second-word-forgotten"),
     ("fwb", "clean-not-held"),
+    ("fwb", "head-not-awaited"),
+    ("fwb", "recovery-undoes-parts"),
     ("fwb-eadr", "second-word-forgotten"),
+    ("fwb-eadr", "durable-out-of-order"),
+    ("fwb-eadr", "head-not-awaited"),
+    ("fwb-eadr", "recovery-ignores-mask"),
     ("picl", "plain-store-not-logged"),
     ("picl", "clean-not-held"),
+    ("picl", "stale-eid-kept"),
+    ("picl", "scan-not-awaited"),
+    ("picl", "log-overrun"),
+    ("picl", "recovery-ignores-valid-till"),
 ];
 /// Faults that show themselves in few runs, and the runs they get.
 const RARE: &[(&str, u64)] = &[

@@ -371,7 +371,7 @@ impl Durability for State {
         count("buffer_full", c.buffer_full, "Bursts because the undo buffer was full");
         count("log_full", c.log_full, "Requests that found the undo log full");
         count("epochs", c.epochs, "Epochs that ended");
-        count("scans", c.scans, "Scans of the caches");
+        count("scans", c.scans, "Scans of the caches that have ended");
         count("scanned_lines", c.scanned_lines, "Lines that a scan wrote home");
         count("held_begins", c.held_begins, "Begins of transactions that waited for the end of an epoch");
         count("undone_stores", c.undone_stores, "Stores that aborts took back");

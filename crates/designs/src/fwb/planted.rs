@@ -21,7 +21,6 @@ durasim_design::planted! {
     HEAD_AFTER_ONE_SCAN = "head-after-one-scan", "One scan is enough for records before it to be given up";
     HEAD_PASSES_OPEN = "head-passes-open", "Records of open transactions are given up";
     HEAD_PASSES_ABORTED = "head-passes-aborted", "Records of a transaction are given up as soon as it has aborted";
-    HEAD_NOT_AWAITED = "head-not-awaited", "Records are overwritten before persistent memory knows the new head";
     SCAN_WRITES_NOTHING = "scan-writes-nothing", "The scan clears the bits of lines without writing them";
     // Aborts.
     ABORT_NOT_UNDONE = "abort-not-undone", "Aborts leave what the transaction stored";
@@ -32,7 +31,6 @@ durasim_design::planted! {
     RECOVERY_REDOES_OPEN = "recovery-redoes-open", "Recovery redoes transactions that never committed";
     RECOVERY_UNDOES_NOTHING = "recovery-undoes-nothing", "Recovery does not undo transactions that never committed";
     RECOVERY_UNDOES_OLDEST_FIRST = "recovery-undoes-oldest-first", "Recovery undoes the oldest store first";
-    RECOVERY_UNDOES_PARTS = "recovery-undoes-parts", "Recovery undoes those records of an aborted transaction that the head has not passed";
     RECOVERY_IGNORES_MASK = "recovery-ignores-mask", "Recovery writes whole words of stores that were shorter";
     RECOVERY_IGNORES_HEAD = "recovery-ignores-head", "Recovery reads the log from its first byte";
     RECOVERY_ERASES_FIRST = "recovery-erases-first", "Recovery erases the log before the data is home";
@@ -70,26 +68,37 @@ pub(super) const STORE_NOT_HELD: Planted = Planted {
     equivalent: None,
 };
 
+/// Records are overwritten before persistent memory knows the new head.
+pub(super) const HEAD_NOT_AWAITED: Planted = Planted {
+    name: "head-not-awaited",
+    summary: "Records are overwritten before persistent memory knows the new head",
+    equivalent: None,
+};
+
+/// Recovery undoes those records of an aborted transaction that the head has not passed.
+pub(super) const RECOVERY_UNDOES_PARTS: Planted = Planted {
+    name: "recovery-undoes-parts",
+    summary: "Recovery undoes those records of an aborted transaction that the head has not passed",
+    equivalent: None,
+};
+
 /// Those that matter where caches survive: nothing is redone there, and no line is held back or scanned.
 pub(super) const EADR: &[Planted] = &[
     STORE_NOT_LOGGED,
     UNDO_TAKES_NEW,
     IDENTIFIER_SHARED,
     TORN_BIT_KEPT,
-    DURABLE_OUT_OF_ORDER,
     LOG_OVERRUN,
     STORE_NOT_HELD,
     COMMIT_NOT_AWAITED,
     COMMIT_RECORD_FORGOTTEN,
     HEAD_PASSES_OPEN,
-    HEAD_NOT_AWAITED,
     ABORT_NOT_UNDONE,
     ABORT_OLDEST_FIRST,
     ABORT_RECORD_FORGOTTEN,
     RECOVERY_REDOES_OPEN,
     RECOVERY_UNDOES_NOTHING,
     RECOVERY_UNDOES_OLDEST_FIRST,
-    RECOVERY_IGNORES_MASK,
     RECOVERY_IGNORES_HEAD,
     RECOVERY_ERASES_FIRST,
     RECOVERY_KEEPS_LOG,

@@ -167,7 +167,6 @@ impl State {
         let gap = if room_wanted { 0 } else { u64::from(self.spec.scan_gap_epochs) };
         let epoch = persisted + 1;
         if scan.is_none() && epoch + gap < system {
-            self.counters.scans += 1;
             self.work.epochs.scan = Some(Scan { epoch, phase: Phase::FlushBefore });
             self.go_on(out);
         }
@@ -237,6 +236,7 @@ impl State {
                 self.go_on(out);
             }
             Some(Scan { epoch, phase: Phase::Registers(of) }) if of == token => {
+                self.counters.scans += 1;
                 self.work.epochs.persisted = epoch;
                 self.work.epochs.scan = None;
                 let garbage = if self.fault.is(planted::GARBAGE_TOO_EARLY) { epoch + 1 } else { epoch };
