@@ -244,6 +244,34 @@ TABLES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
         ("proteus",),
         [("design.proteus.clean_issue_cycles=0",), ("design.proteus.clean_issue_cycles=10",)],
     ),
+    "fwb-sizes": (
+        ("fwb", "fwb-eadr"),
+        [
+            ("design.fwb.log_buffer_entries=4",),
+            ("design.fwb.log_buffer_entries=64",),
+            ("design.fwb.log_bytes=65536",),
+            ("design.fwb.scan_period_cycles=300000",),
+        ],
+    ),
+    "fwb-combining": (("fwb",), [("design.fwb.write_combining=false",)]),
+    "fwb-scan": (("fwb",), [("design.fwb.scan_lines_per_cycle=16",)]),
+    "picl-sizes": (
+        ("picl",),
+        [
+            ("design.picl.epoch_instructions=300000",),
+            ("design.picl.epoch_instructions=300000", "design.picl.scan_gap_epochs=0"),
+            ("design.picl.epoch_instructions=300000", "design.picl.undo_buffer_entries=8"),
+            ("design.picl.epoch_instructions=300000", "design.picl.bloom_bits=256"),
+        ],
+    ),
+    "picl-scan": (
+        ("picl",),
+        [
+            ("design.picl.epoch_instructions=300000",),
+            ("design.picl.epoch_instructions=300000", "design.picl.scan_lines_per_cycle=16"),
+        ],
+    ),
+    "picl-log": (("picl",), [("design.picl.log_bytes=1048576",)]),
 }
 
 # What concerns several cores only: workload and threads of the table.

@@ -78,6 +78,14 @@ def _proteus(**values: object) -> tuple[str, ...]:
     return tuple(f"design.proteus.{key}={value}" for key, value in values.items())
 
 
+def _fwb(**values: object) -> tuple[str, ...]:
+    return tuple(f"design.fwb.{key}={value}" for key, value in values.items())
+
+
+def _picl(**values: object) -> tuple[str, ...]:
+    return tuple(f"design.picl.{key}={value}" for key, value in values.items())
+
+
 # Caches of one set of each level, which every transaction overflows.
 _SMALL = ("cores=1", "l1d.size_bytes=256", "l2.size_bytes=256", "llc.size_bytes=512")
 
@@ -255,6 +263,57 @@ _REDO = (
     Trap("false-sharing", _APART, domain="media", threads=4, ops=40, points=300, faults=("torn",)),
 )
 
+# A log that comes round all the time, scanned in a few cycles.
+_SHORT_RING = _fwb(log_bytes=16384, scan_period_cycles=3000, scan_lines_per_cycle=64)
+_SHORTER_RING = _fwb(log_bytes=6144, scan_period_cycles=1000, scan_lines_per_cycle=64)
+_TINY_BUFFER = _fwb(log_buffer_entries=2)
+_FULL_QUEUE = ("pmem.controller.write_queue_entries=1", "pmem.media.write_latency_ns=3000")
+_FWB = (
+    Trap("btree", _BTREE, settings=_SMALL),
+    Trap("array-swap", _SWAP, settings=(*_SHORT_RING, *_SMALL), ops=40),
+    Trap("btree", _BTREE, settings=(*_SMALL, *_FULL_QUEUE)),
+    Trap("array-swap", _SWAP, settings=(*_SHORTER_RING, *_ROOMY), ops=60, points=200),
+    Trap("array-swap", _SWAP, settings=(*_SHORTER_RING, *_SMALL), ops=60, rehearsals=True, points=200),
+    Trap("btree", _BTREE, settings=(*_SHORT_RING, *_TINY_BUFFER, *_SMALL), ops=40, points=200),
+    Trap("btree", _BTREE, settings=(*_SMALL, *_FULL_QUEUE, *_FOUR_CONTROLLERS), ops=30, points=200),
+    Trap("btree", _BTREE, rehearsals=True),
+    Trap("false-sharing", _SHARED, settings=(*_SHORT_RING, *_SMALL[1:]), threads=4, ops=60, points=200),
+    Trap("hash-table", _pairs(populate=20), settings=(*_SHORT_RING, *_SMALL[1:]), threads=4, ops=60, points=200),
+    Trap("array-swap", _SWAP, settings=(*_SHORT_RING, *_FULL_QUEUE, *_ROOMY), threads=4, ops=80, points=300),
+    Trap("queue", _pairs(populate=8), settings=(*_SHORT_RING, *_TURNS), threads=4, ops=60, points=200),
+    Trap("btree", _BTREE, settings=(*_SHORT_RING, *_ROOMY), ops=60, points=200, rehearsals=True),
+    # What a recovery leaves in the log meets the next life; a head and records at controllers of their own.
+    Trap("array-swap", _SWAP, settings=(*_SHORTER_RING, *_ROOMY), ops=60, points=300, faults=("clean", "twice")),
+    Trap(
+        "array-swap",
+        _SWAP,
+        settings=(*_SHORTER_RING, *_FULL_QUEUE, *_FOUR_CONTROLLERS, *_ROOMY),
+        ops=100,
+        points=400,
+    ),
+)
+
+# Epochs of a few transactions, whose identifiers come round.
+_SHORT_EPOCHS = _picl(
+    log_bytes=1048576, epoch_instructions=3000, eid_bits=3, scan_lines_per_cycle=64, scan_gap_epochs=1
+)
+_LONG_EPOCHS = _picl(log_bytes=1048576, epoch_instructions=20000, scan_lines_per_cycle=16)
+_FEW_PRE_IMAGES = _picl(undo_buffer_entries=2, log_bytes=16384)
+_PICL = (
+    Trap("btree", _BTREE, settings=(*_SHORT_EPOCHS, *_SMALL), ops=60, points=200),
+    Trap("array-swap", _SWAP, settings=(*_SHORT_EPOCHS, *_ROOMY), ops=100, points=200),
+    Trap("btree", _BTREE, settings=(*_SHORT_EPOCHS, *_FEW_PRE_IMAGES, *_SMALL), ops=60, points=200),
+    Trap("btree", _BTREE, settings=(*_SHORT_EPOCHS, *_SMALL, *_FULL_QUEUE), ops=60, points=200),
+    Trap("btree", _BTREE, settings=(*_SHORT_EPOCHS, *_SMALL, *_FULL_QUEUE, *_FOUR_CONTROLLERS), ops=60, points=200),
+    Trap("btree", _BTREE, settings=(*_SHORT_EPOCHS, *_SMALL), ops=40, points=200, rehearsals=True),
+    Trap("array-swap", _SWAP, settings=(*_LONG_EPOCHS, *_SMALL), ops=100, points=200),
+    Trap("false-sharing", _SHARED, settings=(*_SHORT_EPOCHS, *_SMALL[1:]), threads=4, ops=100, points=200),
+    Trap("hash-table", _pairs(populate=20), settings=(*_SHORT_EPOCHS, *_ROOMY), threads=4, ops=100, points=200),
+    Trap("array-swap", _SWAP, settings=(*_SHORT_EPOCHS, *_FULL_QUEUE, *_ROOMY), threads=4, ops=200, points=300),
+    Trap("queue", _pairs(populate=8), settings=(*_SHORT_EPOCHS, *_FEW_PRE_IMAGES, *_TURNS), threads=4, ops=100),
+    Trap("btree", _BTREE, settings=(*_SHORT_EPOCHS, *_ROOMY), ops=100, points=300, faults=("clean", "twice")),
+)
+
 _ANY = (
     Trap("btree", _BTREE, settings=_SMALL),
     Trap("array-swap", _SWAP, settings=_SMALL),
@@ -272,6 +331,9 @@ _TRAPS: dict[str, Sequence[Trap]] = {
     "swl-flush": _undo(),
     "swl-eadr": _undo(),
     "sp": _REDO,
+    "fwb": _FWB,
+    "fwb-eadr": _FWB,
+    "picl": _PICL,
 }
 
 

@@ -3,8 +3,11 @@
 //!
 //! It sees the journal of the program and the bytes of an image, and nothing of the machine or the design.
 
+#[cfg(test)]
+mod tests;
+
 use durasim_types::{DataRange, Journal, Line, LineAddr, PAGE_BYTES, Pages, PhysAddr, TxId, Write};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// The number of a store in the order of the journal. Stores of several cores to one byte come in the order in which the
@@ -28,6 +31,17 @@ pub struct ByteOracle {
     committing: BTreeMap<TxId, Arc<Bytes>>,
     stores: Number,
     acknowledged: u64,
+    epochs: Option<Epochs>,
+}
+
+/// What was there at the ends of epochs, where a design promises no more than to come back to one of them.
+#[derive(Clone, Debug)]
+struct Epochs {
+    /// After so many further epochs an epoch may not be lost.
+    further: usize,
+    /// Persistent memory at the last ends of epochs, the newest last. The first is from before the first epoch.
+    ends: VecDeque<Pages>,
+    ended: u64,
 }
 
 /// The judgement of an image.
@@ -64,10 +78,49 @@ fn overwrites(later: &Bytes, earlier: &Bytes) -> bool {
     later.iter().any(|(addr, (number, _))| earlier.get(addr).is_some_and(|(before, _)| before < number))
 }
 
+/// Bytes of the range in which an image is not as expected, with what was found there.
+fn differing_from(reference: &Pages, range: DataRange, image: &Pages) -> Vec<(PhysAddr, u8)> {
+    let mut pages = BTreeSet::new();
+    for (addr, _) in reference.touched().chain(image.touched()) {
+        pages.insert(addr);
+    }
+    let mut differing = Vec::new();
+    let (mut expected, mut found) = ([0u8; PAGE_BYTES as usize], [0u8; PAGE_BYTES as usize]);
+    for page in pages {
+        if page.0 + PAGE_BYTES <= range.base.0 || page.0 >= range.base.0 + range.size_bytes {
+            continue;
+        }
+        if reference.shares_page(image, page) {
+            continue;
+        }
+        reference.read(page, &mut expected);
+        image.read(page, &mut found);
+        if expected == found {
+            continue;
+        }
+        for offset in 0..PAGE_BYTES as usize {
+            let addr = page.plus(offset as u64);
+            if expected[offset] != found[offset] && range.contains(addr) {
+                differing.push((addr, found[offset]));
+            }
+        }
+    }
+    differing
+}
+
 impl ByteOracle {
+    /// An oracle that holds a design to a promise by epochs: recovery comes exactly to the end of an epoch, and an epoch is
+    /// not lost any more when so many further ones have ended.
+    pub fn of_epochs(initial: Pages, further: u32) -> Self {
+        let ends = VecDeque::from([initial.clone()]);
+        let epochs = Some(Epochs { further: further as usize, ends, ended: 0 });
+        ByteOracle { epochs, ..ByteOracle::new(initial) }
+    }
+
     /// An oracle over persistent memory that starts as `initial`.
     pub fn new(initial: Pages) -> Self {
         ByteOracle {
+            epochs: None,
             range: None,
             settled: initial,
             loose: BTreeMap::new(),
@@ -128,6 +181,9 @@ impl ByteOracle {
     /// Judges a recovered image.
     pub fn judge(&self, image: &Pages) -> Verdict {
         let Some(range) = self.range else { return Verdict::Right };
+        if let Some(epochs) = &self.epochs {
+            return self.judge_epochs(epochs, range, image);
+        }
         let differing = self.differing(range, image);
         if differing.is_empty() {
             return Verdict::Right;
@@ -151,9 +207,35 @@ impl ByteOracle {
         if unexplained.is_empty() { Verdict::Right } else { Verdict::Wrong(self.explain(range, &differing, image)) }
     }
 
+    /// The end of an epoch that an image is most like, by its age in epochs, with the bytes that differ.
+    fn nearest_end(epochs: &Epochs, range: DataRange, image: &Pages) -> (usize, Vec<(PhysAddr, u8)>) {
+        let ends = epochs.ends.iter().rev().enumerate();
+        let differing = ends.map(|(age, end)| (age, differing_from(end, range, image)));
+        differing.min_by_key(|(_, bytes)| bytes.len()).expect("there is always a beginning")
+    }
+
+    fn judge_epochs(&self, epochs: &Epochs, range: DataRange, image: &Pages) -> Verdict {
+        let (age, differing) = Self::nearest_end(epochs, range, image);
+        let Some(&(addr, found)) = differing.first() else { return Verdict::Right };
+        let expected = byte_of(&epochs.ends[epochs.ends.len() - 1 - age], addr);
+        Verdict::Wrong(format!(
+            "the state is not that at the end of any of the last {} of {} epochs; {} bytes differ from the end {age} epochs \
+             ago, first at data offset {:#x}: expected {expected:#04x}, found {found:#04x}",
+            epochs.ends.len(),
+            epochs.ended,
+            differing.len(),
+            addr.0 - range.base.0
+        ))
+    }
+
     /// The lines with bytes that keep an image from being right, in their order; none if it is right.
     pub(crate) fn lines_in_question(&self, image: &Pages) -> Vec<LineAddr> {
         let Some(range) = self.range else { return Vec::new() };
+        if let Some(epochs) = &self.epochs {
+            let (_, differing) = Self::nearest_end(epochs, range, image);
+            let lines: BTreeSet<LineAddr> = differing.iter().map(|(addr, _)| addr.line()).collect();
+            return lines.into_iter().collect();
+        }
         let mut bytes: BTreeSet<PhysAddr> = self.differing(range, image).iter().map(|(addr, _)| *addr).collect();
         for group in self.groups() {
             let tried = |subset: &u32| self.is_closed(&group, *subset) && self.shows(&group, *subset, range, image);
@@ -170,6 +252,11 @@ impl ByteOracle {
 
     /// What a line has to be after recovery: without the transactions that are inside commit, and with all of them.
     pub(crate) fn allowed(&self, line: LineAddr) -> Vec<Line> {
+        if let Some(epochs) = &self.epochs {
+            let mut lines: Vec<Line> = epochs.ends.iter().map(|end| end.line(line)).collect();
+            lines.dedup();
+            return lines;
+        }
         let without = self.settled.line(line);
         let (mut with, mut newest) = (without, [0; size_of::<Line>()]);
         for bytes in self.committing.values() {
@@ -237,37 +324,10 @@ impl ByteOracle {
 
     /// Bytes of the range whose value is not the settled one, with what was found there.
     fn differing(&self, range: DataRange, image: &Pages) -> Vec<(PhysAddr, u8)> {
-        let mut pages = BTreeSet::new();
-        for (addr, _) in self.settled.touched().chain(image.touched()) {
-            pages.insert(addr);
-        }
-        let mut differing = Vec::new();
-        let (mut expected, mut found) = ([0u8; PAGE_BYTES as usize], [0u8; PAGE_BYTES as usize]);
-        for page in pages {
-            if page.0 + PAGE_BYTES <= range.base.0 || page.0 >= range.base.0 + range.size_bytes {
-                continue;
-            }
-            if self.settled.shares_page(image, page) {
-                continue;
-            }
-            self.settled.read(page, &mut expected);
-            image.read(page, &mut found);
-            if expected == found {
-                continue;
-            }
-            for offset in 0..PAGE_BYTES as usize {
-                let addr = page.plus(offset as u64);
-                if expected[offset] != found[offset]
-                    && range.contains(addr)
-                    && !self
-                        .loose
-                        .get(&addr)
-                        .is_some_and(|values| values.iter().any(|(_, value)| *value == found[offset]))
-                {
-                    differing.push((addr, found[offset]));
-                }
-            }
-        }
+        let mut differing = differing_from(&self.settled, range, image);
+        differing.retain(|(addr, found)| {
+            !self.loose.get(addr).is_some_and(|values| values.iter().any(|(_, value)| value == found))
+        });
         differing
     }
 
@@ -361,194 +421,19 @@ impl Journal for ByteOracle {
         self.acknowledged += 1;
     }
 
+    fn epoch_ends(&mut self) {
+        let settled = self.settled.clone();
+        if let Some(epochs) = &mut self.epochs {
+            epochs.ended += 1;
+            epochs.ends.push_back(settled);
+            if epochs.ends.len() > epochs.further + 1 {
+                epochs.ends.pop_front();
+            }
+        }
+    }
+
     fn aborted(&mut self, tx: TxId) {
         self.open.remove(&tx);
         self.committing.remove(&tx);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const BASE: PhysAddr = PhysAddr(0x1000);
-
-    fn oracle() -> ByteOracle {
-        let mut oracle = ByteOracle::new(Pages::new(BASE, 1 << 16));
-        oracle.data_range(DataRange { base: BASE, size_bytes: 0x2000 });
-        oracle
-    }
-
-    fn word(offset: u64, data: u64) -> Write {
-        Write { addr: BASE.plus(offset), len: 8, data }
-    }
-
-    fn image(words: &[(u64, u64)]) -> Pages {
-        let mut pages = Pages::new(BASE, 1 << 16);
-        words.iter().for_each(|&(offset, data)| pages.write(BASE.plus(offset), &data.to_le_bytes()));
-        pages
-    }
-
-    fn run(oracle: &mut ByteOracle, tx: u64, writes: &[(u64, u64)]) {
-        oracle.begin(TxId(tx));
-        writes.iter().for_each(|&(offset, data)| oracle.store(Some(TxId(tx)), word(offset, data)));
-    }
-
-    fn is_right(oracle: &ByteOracle, words: &[(u64, u64)]) -> bool {
-        oracle.judge(&image(words)) == Verdict::Right
-    }
-
-    #[test]
-    fn acknowledged_means_kept_and_open_means_unseen() {
-        let mut o = oracle();
-        run(&mut o, 1, &[(0, 7), (64, 8)]);
-        assert!(is_right(&o, &[]) && !is_right(&o, &[(0, 7), (64, 8)]) && !is_right(&o, &[(0, 7)]));
-        o.committing(TxId(1));
-        assert!(is_right(&o, &[]) && is_right(&o, &[(0, 7), (64, 8)]) && !is_right(&o, &[(0, 7)]));
-        o.acknowledged(TxId(1));
-        assert!(!is_right(&o, &[]) && is_right(&o, &[(0, 7), (64, 8)]) && !is_right(&o, &[(64, 8)]));
-    }
-
-    #[test]
-    fn what_a_commit_stores_after_the_image_is_allowed_as_a_whole() {
-        let mut o = oracle();
-        run(&mut o, 1, &[]);
-        o.committing(TxId(1));
-        let mut then = o.clone();
-        assert!(then.awaits(&o) && !is_right(&then, &[(0, 7), (64, 8)]));
-        for write in [word(0, 7), word(64, 8)] {
-            o.store(Some(TxId(1)), write);
-            then.foresee(TxId(1), o.last_store(), &write);
-            then.foresee(TxId(2), o.last_store(), &word(128, 9));
-        }
-        o.acknowledged(TxId(1));
-        assert!(!then.awaits(&o));
-        assert!(is_right(&then, &[]) && is_right(&then, &[(0, 7), (64, 8)]));
-        assert!(!is_right(&then, &[(0, 7)]) && !is_right(&then, &[(128, 9)]));
-    }
-
-    #[test]
-    fn an_aborted_transaction_is_unseen_and_bytes_outside_the_range_do_not_count() {
-        let mut o = oracle();
-        run(&mut o, 1, &[(0, 7)]);
-        o.aborted(TxId(1));
-        assert!(!is_right(&o, &[(0, 7)]) && is_right(&o, &[(0x3000, 9)]));
-    }
-
-    #[test]
-    fn stores_outside_of_transactions_may_be_old_or_new() {
-        let mut o = oracle();
-        o.store(None, word(8, 1));
-        o.store(None, word(8, 2));
-        assert!(is_right(&o, &[]) && is_right(&o, &[(8, 1)]) && is_right(&o, &[(8, 2)]) && !is_right(&o, &[(8, 3)]));
-        run(&mut o, 1, &[(8, 4)]);
-        o.committing(TxId(1));
-        o.acknowledged(TxId(1));
-        assert!(is_right(&o, &[(8, 4)]) && !is_right(&o, &[(8, 2)]));
-    }
-
-    #[test]
-    fn lines_in_question_are_those_of_lost_and_of_torn_transactions() {
-        let mut o = oracle();
-        run(&mut o, 1, &[(0, 7)]);
-        o.committing(TxId(1));
-        o.acknowledged(TxId(1));
-        run(&mut o, 2, &[(64, 8), (128, 9)]);
-        o.committing(TxId(2));
-        let lines = |words: &[(u64, u64)]| -> Vec<u64> {
-            o.lines_in_question(&image(words)).iter().map(|line| line.base().0 - BASE.0).collect()
-        };
-        assert!(lines(&[(0, 7)]).is_empty() && lines(&[(0, 7), (64, 8), (128, 9)]).is_empty());
-        assert_eq!(lines(&[(64, 8), (128, 9)]), [0]);
-        assert_eq!(lines(&[(0, 7), (64, 8)]), [64, 128]);
-        let allowed = o.allowed(BASE.plus(64).line());
-        assert_eq!(allowed.iter().map(|line| line[0]).collect::<Vec<_>>(), [0, 8]);
-    }
-
-    #[test]
-    fn any_subset_inside_commit_is_allowed() {
-        let mut o = oracle();
-        for tx in 1..=2 {
-            run(&mut o, tx, &[(64 * tx, tx)]);
-            o.committing(TxId(tx));
-        }
-        for words in [&[][..], &[(64, 1)], &[(128, 2)], &[(64, 1), (128, 2)]] {
-            assert!(is_right(&o, words), "{words:?}");
-        }
-    }
-
-    #[test]
-    fn the_message_names_the_place_and_the_culprit() {
-        let mut o = oracle();
-        run(&mut o, 5, &[(0x40, 0xab)]);
-        let Verdict::Wrong(message) = o.judge(&image(&[(0x40, 0xab)])) else { panic!("an open store was seen") };
-        assert!(message.contains("0x40") && message.contains("0xab") && message.contains("transaction 5"), "{message}");
-    }
-
-    #[test]
-    fn of_bytes_that_several_wrote_the_newest_counts_whoever_is_acknowledged_last() {
-        let mut o = oracle();
-        o.begin(TxId(1));
-        run(&mut o, 2, &[(8, 2)]);
-        o.committing(TxId(2));
-        // The machine has committed 2, whose core does not know yet: 1 gets the line.
-        o.store(Some(TxId(1)), word(8, 1));
-        o.committing(TxId(1));
-        assert!(is_right(&o, &[]) && is_right(&o, &[(8, 2)]) && is_right(&o, &[(8, 1)]));
-        let mut other = o.clone();
-        o.acknowledged(TxId(2));
-        assert!(is_right(&o, &[(8, 2)]) && is_right(&o, &[(8, 1)]) && !is_right(&o, &[]));
-        o.acknowledged(TxId(1));
-        other.acknowledged(TxId(1));
-        assert!(is_right(&other, &[(8, 1)]) && !is_right(&other, &[(8, 2)]));
-        other.acknowledged(TxId(2));
-        for o in [o, other] {
-            assert!(is_right(&o, &[(8, 1)]) && !is_right(&o, &[(8, 2)]) && !is_right(&o, &[]));
-        }
-    }
-
-    #[test]
-    fn a_transaction_that_overwrote_another_brings_it_along() {
-        let mut o = oracle();
-        run(&mut o, 2, &[(8, 2), (64, 2)]);
-        o.committing(TxId(2));
-        run(&mut o, 1, &[(8, 1), (128, 1)]);
-        o.committing(TxId(1));
-        assert!(is_right(&o, &[(8, 2), (64, 2)]) && is_right(&o, &[(8, 1), (64, 2), (128, 1)]));
-        assert!(!is_right(&o, &[(8, 1), (128, 1)]) && !is_right(&o, &[(8, 2), (64, 2), (128, 1)]));
-    }
-
-    #[test]
-    fn a_plain_store_over_a_commit_that_is_not_acknowledged_may_be_lost_alone() {
-        let mut o = oracle();
-        run(&mut o, 1, &[(8, 1)]);
-        o.committing(TxId(1));
-        o.store(None, word(8, 2));
-        assert!(is_right(&o, &[]) && is_right(&o, &[(8, 1)]) && is_right(&o, &[(8, 2)]));
-        o.acknowledged(TxId(1));
-        assert!(!is_right(&o, &[]) && is_right(&o, &[(8, 1)]) && is_right(&o, &[(8, 2)]));
-        o.made_durable(BASE.plus(8), 8, o.last_store());
-        assert!(!is_right(&o, &[(8, 1)]) && is_right(&o, &[(8, 2)]));
-    }
-
-    #[test]
-    fn a_durable_store_may_not_be_lost_and_newer_ones_may() {
-        let mut o = oracle();
-        o.store(None, word(8, 1));
-        let first = o.last_store();
-        o.store(None, word(8, 2));
-        o.made_durable(BASE.plus(8), 8, first);
-        assert!(!is_right(&o, &[]) && is_right(&o, &[(8, 1)]) && is_right(&o, &[(8, 2)]));
-    }
-
-    #[test]
-    fn many_commits_that_share_nothing_are_judged_one_by_one() {
-        let mut o = oracle();
-        for tx in 1..=16 {
-            run(&mut o, tx, &[(64 * tx, tx), (64 * tx + 8, tx)]);
-            o.committing(TxId(tx));
-        }
-        assert!(is_right(&o, &[(64, 1), (72, 1), (1024, 16), (1032, 16)]));
-        assert!(!is_right(&o, &[(64, 1), (72, 1), (1024, 16)]) && !is_right(&o, &[(2048, 1)]));
     }
 }

@@ -5,7 +5,7 @@ use crate::case::Blow;
 use crate::history::HistoryRecorder;
 use crate::order::{Checking, OrderChecker};
 use crate::scribe::Scribe;
-use durasim_design::CrashImage;
+use durasim_design::{CrashImage, Promise};
 use durasim_machine::{
     Captured, Ending, Machine, Observer, Output, PmemPool, PoolContents, Prepared, Program, Stream, System,
 };
@@ -171,6 +171,9 @@ impl Journal for Shared {
     fn acknowledged(&mut self, tx: TxId) {
         self.with(|o| o.acknowledged(tx));
     }
+    fn epoch_ends(&mut self) {
+        self.with(|o| o.epoch_ends());
+    }
     fn aborted(&mut self, tx: TxId) {
         self.with(|o| o.aborted(tx));
     }
@@ -312,7 +315,11 @@ pub(crate) fn shoot<M: Marksman>(
         Some(pool) => pool.pages.clone(),
         None => Pages::new(durasim_machine::PMEM_BASE, prepared.config.pmem.capacity_mib << 20),
     };
-    let told = Told { oracle: ByteOracle::new(initial), then: None, waiting: VecDeque::new(), is_told: false };
+    let oracle = match prepared.plan.row.promise {
+        Promise::Immediate => ByteOracle::new(initial),
+        Promise::Epoch(further) => ByteOracle::of_epochs(initial, further),
+    };
+    let told = Told { oracle, then: None, waiting: VecDeque::new(), is_told: false };
     let told = Arc::new(Mutex::new(told));
     let scribe = scribe.cloned();
     let awaits_commits = prepared.plan.row.backend.stores_inside_commit();

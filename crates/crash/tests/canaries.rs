@@ -15,8 +15,12 @@ const SEEDS: u64 = 150;
 /// Faults that nobody can see in a program whose threads guard their words by locks. This tester takes no locks.
 const SEEN_WITHOUT_LOCKS: &[(&str, &str)] = &[("hercules", "probes-granted")];
 /// Faults that need more transactions, or larger ones, than the tester makes.
-const OUT_OF_REACH: &[(&str, &str)] =
-    &[("hercules", "identifier-shared"), ("hercules", "identifier-with-entries"), ("hercules", "log-overtakes-tail")];
+const OUT_OF_REACH: &[(&str, &str)] = &[
+    ("hercules", "identifier-shared"),
+    ("hercules", "identifier-with-entries"),
+    ("hercules", "log-overtakes-tail"),
+    ("fwb-eadr", "store-not-held"),
+];
 /// Faults that no campaign with programs has shown so far; they are in no list of a design.
 const SEEN_HERE_ALONE: &[(&str, &str)] = &[
     ("hercules", "eviction-overtakes-migration"),
@@ -32,6 +36,18 @@ const SEEN_HERE_ALONE: &[(&str, &str)] = &[
     ("kiln-eadr", "pre-image-forgotten"),
     ("proteus", "abort-not-ended"),
     ("proteus-eadr", "abort-not-ended"),
+    ("fwb", "plain-store-not-logged"),
+    ("fwb", "second-word-forgotten"),
+    ("fwb", "clean-not-held"),
+    ("fwb", "head-not-awaited"),
+    ("fwb", "recovery-undoes-parts"),
+    ("fwb-eadr", "second-word-forgotten"),
+    ("picl", "plain-store-not-logged"),
+    ("picl", "clean-not-held"),
+    ("picl", "stale-eid-kept"),
+    ("picl", "scan-not-awaited"),
+    ("picl", "log-overrun"),
+    ("picl", "recovery-ignores-valid-till"),
 ];
 /// Faults that show themselves in few runs, and the runs they get.
 const RARE: &[(&str, u64)] = &[
@@ -42,6 +58,7 @@ const RARE: &[(&str, u64)] = &[
     ("left-lines-not-awaited", 1500),
     ("block-twice-in-logq", 8000),
     ("spill-freed-at-issue", 1500),
+    ("stale-eid-kept", 3000),
 ];
 
 fn is_to_be_caught(row: &Row, planted: &Planted) -> bool {

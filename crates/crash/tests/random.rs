@@ -23,6 +23,7 @@ fn report(row: &Row, tally: &Tally) {
     println!("{}: {findings:?}", row.name);
 }
 
+/// The rows with hardware of their own; `DURASIM_ROW` names the one that is wanted.
 fn hardware_rows() -> impl Iterator<Item = &'static Row> {
     ROWS.iter().filter(|row| row.hardware.hooks != Hooks::NONE && is_wanted(row))
 }
@@ -51,6 +52,11 @@ fn hardware_designs_survive_everything() {
                 "migration_in_flight",
                 "committed_off_chip",
             ],
+            "fwb" if row.default_domain() == Domain::Adr => {
+                &["record_buffered", "log_wrapped", "log_full", "scan_in_progress", "head_on_its_way"]
+            }
+            "fwb" => &["log_wrapped"],
+            "picl" => &["burst_on_its_way", "two_epochs_persisted", "eid_wrapped", "undo_log_wrapped"],
             "tc" => &["tc_full", "overflow_in_progress", "acknowledgement_in_flight", "identifier_came_round"],
             "kiln" if row.domains.contains(&Domain::NvLlc) => row.hardware.marks,
             "kiln" => &["copy_in_flight", "old_line_kept", "register_written"],

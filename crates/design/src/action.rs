@@ -99,6 +99,16 @@ pub enum Action {
         /// The bytes, at most eight, inside one line.
         payload: Payload,
     },
+    /// Bytes that an aborted transaction has changed change back where the newest copy of their line is: in all caches that
+    /// have it, which then owe it, or in persistent memory, under the token.
+    Restore {
+        /// Where.
+        addr: PhysAddr,
+        /// The bytes, at most eight, inside one line.
+        payload: Payload,
+        /// Acknowledgement wanted, if it is written to persistent memory.
+        token: Option<Token>,
+    },
     /// A write handed to the controller of `at`, bypassing the caches: at most a line, inside one line.
     Append {
         /// Where.
@@ -150,7 +160,8 @@ pub enum Action {
         /// The design's own number.
         id: u64,
     },
-    /// Every line of a cache level is shown to `Durability::scanned`, so many lines per cycle, in the background.
+    /// The lines of all caches are looked at, so many per cycle, in the background, L1D and L2 of each core first, and
+    /// those of persistent memory that are dirty are shown to [`crate::Durability::scanned`]; at the end `woken` is called.
     Scan {
         /// The design's own number.
         id: u64,
@@ -179,6 +190,9 @@ pub enum Action {
     RestoreRegisters(TxId, AbortCause),
     /// Requests waiting for this signal go on.
     Raise(Signal),
+    /// An epoch of the design ends here: what is acknowledged by now belongs to it, and the program's stores so far. No
+    /// transaction is open. Oracles of rows that promise durability by epochs count these.
+    EpochEnds,
     /// A nonvolatile structure of the design changed: a persist event.
     Event(EventKind, PhysAddr),
 }

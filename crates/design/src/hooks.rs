@@ -1,8 +1,8 @@
 //! The points at which the machine asks a design.
 
 use crate::{
-    Accept, Actions, CommitRule, CrashSink, CrashView, Evict, Fill, FlushVerdict, Gate, LevelId, Merge, Message, Node,
-    Probe, Scanned, Token, crash::BudgetSpent,
+    Accept, Actions, CommitRule, CrashImage, CrashSink, CrashView, Evict, Fill, FlushVerdict, Gate, LevelId, Merge,
+    Message, Node, Probe, Scanned, Token, crash::BudgetSpent,
 };
 use durasim_types::{CoreId, Cycle, Line, LineAddr, PhysAddr, Stats, TxId};
 use serde::{Deserialize, Serialize};
@@ -296,8 +296,10 @@ pub trait Durability: Send {
     /// A timer or a [`crate::Action::Resume`] of the design is due.
     fn woken(&mut self, cx: &Ctx, id: u64, out: &mut Actions) {}
 
-    /// A scan of the design visits a dirty line of persistent memory.
-    fn scanned(&mut self, cx: &Ctx, id: u64, line: LineAddr, tag: &mut LineTag) -> Scanned {
+    /// A scan of the design visits a line of persistent memory of which some cached version is `dirty`, or that carries a
+    /// note ([`Durability::tags_are_notes`]); `tag` is that of the newest version. Each such line is shown once in a scan. One that is dirty all the time from before the scan until
+    /// its end is shown for certain: the upper levels come first, and what is dirty only moves down.
+    fn scanned(&mut self, cx: &Ctx, id: u64, line: LineAddr, dirty: bool, tag: &mut LineTag) -> Scanned {
         Scanned::Leave
     }
 
@@ -329,6 +331,13 @@ pub trait Durability: Send {
         false
     }
 
+    /// Whether a tag is only a note on its line: an epoch, a bit for the next scan. It goes where the newest data of the
+    /// line goes, and otherwise the machine treats the line as one without a tag: a clean line with a note is a copy like
+    /// any other, a dirty one no version to be kept apart. Asked when the machine is built.
+    fn tags_are_notes(&self) -> bool {
+        false
+    }
+
     /// Whether tagged versions are kept by the last level while it can: one that an inclusive last level would lose from
     /// the levels above it comes down to it instead, and another victim is chosen; a clean copy that comes down leaves a
     /// version of its own tag dirty. Only where tags are not exclusive. Asked when the machine is built.
@@ -352,6 +361,10 @@ pub trait Durability: Send {
     fn crash(&self, view: &CrashView<'_>, sink: &mut CrashSink<'_>) -> Result<(), BudgetSpent> {
         view.flush_caches_home(sink)
     }
+
+    /// The machine is shut down in order: nothing is on its way, and all untagged lines have been written home into this
+    /// image. What of the design's volatile state recovery would miss is put into its regions.
+    fn shut_down(&self, image: &mut CrashImage) {}
 
     /// Names the rare situations the design is in right now, for the report of where crash points fell.
     fn marks(&self, mark: &mut dyn FnMut(&'static str)) {}

@@ -176,6 +176,8 @@ pub enum FlushVerdict {
     Proceed,
     /// Nothing is written: the design keeps the line durable elsewhere, or it must not reach home yet.
     Ignore,
+    /// It may not be written yet; ask again.
+    After(Wait),
 }
 
 /// When a commit instruction may retire.

@@ -1,6 +1,6 @@
 //! The registry: one line of facts per row. Tests, campaigns, reports and pages iterate over it.
 
-use crate::{Hercules, Kiln, Opt, PROTEUS_EADR, Proteus, Tc};
+use crate::{FWB_EADR, Fwb, Hercules, Kiln, Opt, PROTEUS_EADR, Picl, Proteus, Tc, picl};
 use durasim_design::{Backend, ErasedDesign, Promise, Row};
 use durasim_types::Domain;
 
@@ -182,6 +182,50 @@ pub const ROWS: &[Row] = &[
             "proteus-abort",
             "background-concurrency",
         ],
+    },
+    Row {
+        name: "fwb",
+        aliases: &["steal-but-no-force"],
+        hardware: ErasedDesign::of::<Fwb>(),
+        backend: Backend::Markers,
+        domains: &[Domain::Adr],
+        promise: Promise::Immediate,
+        control: false,
+        summary: "Undo and redo words through a volatile log buffer to a circular log; scans force old lines home",
+        paper: "Ogleari, Miller, Zhao: Steal but No Force, HPCA 2018",
+        assumptions: &[
+            "fwb-sizes",
+            "fwb-combining",
+            "fwb-ordering",
+            "fwb-plain-stores",
+            "fwb-scan",
+            "fwb-full-log",
+            "fwb-abort",
+        ],
+    },
+    Row {
+        name: "fwb-eadr",
+        aliases: &[],
+        hardware: FWB_EADR,
+        backend: Backend::Markers,
+        domains: &[Domain::Eadr],
+        promise: Promise::Immediate,
+        control: false,
+        summary: "The log of FWB where caches survive: undo words that are durable before their stores, no redo, no scan",
+        paper: "Ogleari, Miller, Zhao: Steal but No Force, HPCA 2018, on a machine with eADR",
+        assumptions: &["fwb-sizes", "fwb-eadr", "fwb-full-log", "fwb-abort"],
+    },
+    Row {
+        name: "picl",
+        aliases: &[],
+        hardware: ErasedDesign::of::<Picl>(),
+        backend: Backend::Markers,
+        domains: &[Domain::Adr],
+        promise: Promise::Epoch(picl::PROMISED_EPOCHS),
+        control: false,
+        summary: "Checkpoints in epochs: pre-images of lines in an undo log, lines home by a scan some epochs later",
+        paper: "Nguyen, Wentzlaff: PiCL, MICRO 2018",
+        assumptions: &["picl-sizes", "picl-epoch-boundary", "picl-scan", "picl-log", "picl-abort"],
     },
 ];
 

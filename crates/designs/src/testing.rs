@@ -86,6 +86,8 @@ pub(crate) struct Bench<D: Design> {
     pub invalidated: Vec<TxId>,
     /// Hardware stores through the caches: address and value.
     pub put: Vec<(PhysAddr, u64)>,
+    /// Scans that the design has begun.
+    pub scans: Vec<u64>,
     /// Commit events.
     pub commits: u64,
     /// Lines that the design had pushed into the last level, in order.
@@ -105,6 +107,11 @@ impl<D: Design> Bench<D> {
     /// A bench whose lines are dealt out among so many controllers.
     pub fn with_controllers(spec: D::Spec, cores: u16, controllers: u16) -> Self {
         let geometry = geometry_of::<D>(&spec, cores, controllers);
+        Bench::on(spec, geometry)
+    }
+
+    /// A bench on such a machine.
+    pub fn on(spec: D::Spec, geometry: Geometry) -> Self {
         let design = D::build(&spec, &geometry).expect("the parameters are valid");
         let pmem = Pages::new(BASE, PMEM_BYTES);
         let (inbound, invalidated, put) = (VecDeque::new(), Vec::new(), Vec::new());
@@ -120,6 +127,7 @@ impl<D: Design> Bench<D> {
             cleaned: Vec::new(),
             invalidated,
             put,
+            scans: Vec::new(),
             commits: 0,
             pushed: Vec::new(),
             keep_steps: false,
@@ -164,6 +172,10 @@ impl<D: Design> Bench<D> {
                     self.hand_over(to, bytes, mask, token);
                     self.inbound.back_mut().expect("it was just pushed").reading = true;
                 }
+                Action::Restore { addr, payload, token } => {
+                    self.hand_over(addr, payload.bytes(), payload.mask(), token);
+                }
+                Action::Scan { id, .. } => self.scans.push(id),
                 Action::Resume { id } => self.call(core, |design, cx, out| design.woken(cx, id, out)),
                 Action::PushToLlc { line, token } => {
                     self.keep_step();
@@ -240,7 +252,7 @@ impl<D: Design> Bench<D> {
                 }
                 self.raised.retain(|raised| *raised != signal);
             }
-            Wait::Cycles(_) => {}
+            Wait::Cycles(_) => self.deliver_all(),
         }
     }
 

@@ -247,6 +247,7 @@ impl Machine {
         self.system.drain_queues(at);
         let (mut image, _) = self.system.crash_image(u64::MAX);
         self.system.write_caches_home(&mut image);
+        self.system.shut_down_design(&mut image);
         let report = (plan.row.hardware.recover)(&plan.spec, &plan.geometry, &mut image)
             .expect("recovery is not cut in an orderly shutdown");
         if let Some(loss) = report.losses.first() {

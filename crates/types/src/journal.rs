@@ -45,6 +45,8 @@ pub trait Journal: Send {
     fn committing(&mut self, tx: TxId);
     /// `tx` is acknowledged.
     fn acknowledged(&mut self, tx: TxId);
+    /// An epoch of the design ended.
+    fn epoch_ends(&mut self) {}
     /// `tx` aborted.
     fn aborted(&mut self, tx: TxId);
 }

@@ -243,6 +243,10 @@ impl Journal for Watcher {
         self.with_oracle(|oracle| oracle.acknowledged(tx));
     }
 
+    fn epoch_ends(&mut self) {
+        self.with_oracle(|oracle| oracle.epoch_ends());
+    }
+
     fn aborted(&mut self, tx: TxId) {
         self.with_oracle(|oracle| oracle.aborted(tx));
         self.0.lock().expect("nobody panics with it").aborted.push(tx);

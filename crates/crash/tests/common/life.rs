@@ -6,7 +6,7 @@ use super::settings::Setting;
 use super::{Effort, REGION_BYTES, Tally, trace};
 use durasim_core::Outcome;
 use durasim_crash::ByteOracle;
-use durasim_design::Hooks;
+use durasim_design::{Hooks, Promise};
 use durasim_machine::{MachineConfig, PMEM_BASE, Plan, System};
 use durasim_memory::MediaConfig;
 use durasim_types::{CoreId, Cycle, DataRange, Pages, Rng, TxId};
@@ -58,7 +58,10 @@ impl Life {
         }
         let mut pmem = vec![0; REGION_BYTES as usize];
         pages.read(PMEM_BASE, &mut pmem);
-        let oracle = setting.crashes.then(|| ByteOracle::new(pages));
+        let oracle = setting.crashes.then(|| match setting.row.promise {
+            Promise::Immediate => ByteOracle::new(pages),
+            Promise::Epoch(further) => ByteOracle::of_epochs(pages, further),
+        });
         let shared = Shared::new(plan, oracle, effort, rng.next_u64());
         let shared = Arc::new(Mutex::new(shared));
         system.keep_journal(Box::new(Watcher(shared.clone())));

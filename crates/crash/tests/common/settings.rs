@@ -23,6 +23,9 @@ pub struct Setting {
     pub planted: Option<Planted>,
 }
 
+/// Hardware whose programs keep transactions apart that touch the same bytes.
+const ISOLATE_NOTHING: &[&str] = &["tc", "fwb", "picl"];
+
 fn one_of<'a>(rng: &mut Rng, from: &[&'a str]) -> &'a str {
     from[rng.below(from.len() as u64) as usize]
 }
@@ -168,6 +171,40 @@ fn tc(rng: &mut Rng, sets: &mut Vec<String>) {
     sets.push(format!("design.tc.entries={}", 2 + rng.below(7)));
 }
 
+/// A log that comes round all the time, and a buffer of a handful of records.
+fn fwb(rng: &mut Rng, sets: &mut Vec<String>) {
+    let mut maybe = |rng: &mut Rng, path: &str, values: &[&str]| {
+        if rng.below(2) == 0 {
+            sets.push(format!("design.fwb.{path}={}", one_of(rng, values)));
+        }
+    };
+    maybe(rng, "write_combining", &["false"]);
+    maybe(rng, "scan_lines_per_cycle", &["2", "64"]);
+    maybe(rng, "undo_cycles_per_record", &["0", "1"]);
+    sets.push(format!("design.fwb.log_buffer_entries={}", one_of(rng, &["2", "3", "4", "15"])));
+    sets.push(format!("design.fwb.log_bytes={}", one_of(rng, &["512", "1024", "1600", "4096", "16384"])));
+    sets.push(format!("design.fwb.scan_period_cycles={}", one_of(rng, &["200", "2000", "20000", "1000000"])));
+}
+
+/// Epochs of some hundred instructions, whose identifiers come round, and a buffer of a handful of lines.
+fn picl(rng: &mut Rng, sets: &mut Vec<String>) {
+    let mut maybe = |rng: &mut Rng, path: &str, values: &[&str]| {
+        if rng.below(2) == 0 {
+            sets.push(format!("design.picl.{path}={}", one_of(rng, values)));
+        }
+    };
+    maybe(rng, "scan_lines_per_cycle", &["4", "64"]);
+    maybe(rng, "scan_gap_epochs", &["0", "1", "2"]);
+    maybe(rng, "undo_cycles_per_store", &["0", "1"]);
+    maybe(rng, "eid_bits", &["3"]);
+    maybe(rng, "bloom_bits", &["8", "64"]);
+    maybe(rng, "bloom_hashes", &["1", "4"]);
+    sets.push(format!("design.picl.hold_cycles={}", one_of(rng, &["1", "100", "5000"])));
+    sets.push(format!("design.picl.undo_buffer_entries={}", one_of(rng, &["1", "2", "5", "32"])));
+    sets.push(format!("design.picl.log_bytes={}", one_of(rng, &["12000", "30000", "200000"])));
+    sets.push(format!("design.picl.epoch_instructions={}", one_of(rng, &["1", "5", "20", "100"])));
+}
+
 fn kiln(rng: &mut Rng, sets: &mut Vec<String>) {
     let mut maybe = |rng: &mut Rng, path: &str, values: &[&str]| {
         if rng.below(2) == 0 {
@@ -267,6 +304,8 @@ impl Setting {
                 }
             }
             "tc" => tc(&mut rng, &mut sets),
+            "fwb" => fwb(&mut rng, &mut sets),
+            "picl" => picl(&mut rng, &mut sets),
             "kiln" => kiln(&mut rng, &mut sets),
             "proteus" => proteus(&mut rng, &mut sets),
             _ => {}
@@ -276,7 +315,7 @@ impl Setting {
         let transactions = hooked || rng.below(2) == 0;
         let crashes = if hooked { !row.control } else { !transactions };
         let locking = match row.hardware.name {
-            "tc" => Locking::Words,
+            "tc" | "fwb" | "picl" => Locking::Words,
             "kiln" => Locking::Lines,
             "proteus" => Locking::Blocks,
             _ => Locking::Nothing,
@@ -304,7 +343,9 @@ impl Setting {
                 }
                 [Locking::Nothing, Locking::Words, Locking::Lines][rng.below(3) as usize]
             }
-            "tc" => [Locking::Words, Locking::Words, Locking::Lines][rng.below(3) as usize],
+            name if ISOLATE_NOTHING.contains(&name) => {
+                [Locking::Words, Locking::Words, Locking::Lines][rng.below(3) as usize]
+            }
             "kiln" => Locking::Lines,
             "proteus" => [Locking::Blocks, Locking::Blocks, Locking::Lines][rng.below(3) as usize],
             _ => Locking::Nothing,

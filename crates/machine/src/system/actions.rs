@@ -4,7 +4,7 @@ use super::coherence::Want;
 use super::requests::write_word;
 use super::{Later, System};
 use durasim_cache::Version;
-use durasim_design::{Action, Actions, LevelId, LineTag, Node, Payload, Scanned};
+use durasim_design::{Action, Actions, LevelId, LineTag, Node, Payload, Token};
 use durasim_memory::{Write, WriteToken};
 use durasim_types::{Cause, CoreId, Cycle, EventKind, Line, LineAddr, PhysAddr, TxId};
 
@@ -59,6 +59,7 @@ impl System {
                 word[..payload.bytes().len()].copy_from_slice(payload.bytes());
                 return self.put_cached(core, addr, payload.bytes().len() as u8, u64::from_le_bytes(word), at);
             }
+            Action::Restore { addr, payload, token } => self.restore(core, addr, payload, token, at),
             Action::Append { at: place, payload, cause, token } => {
                 let mut write = write_of(place, payload.bytes(), payload.mask(), cause);
                 write.token = token.map(|t| WriteToken(t.0));
@@ -85,7 +86,7 @@ impl System {
             }
             Action::Resume { id } => self.wake(core, id, at),
             Action::Scan { id, lines_per_cycle } => {
-                self.schedule(at + 1, Later::Scan { id, position: 0, lines_per_cycle: lines_per_cycle.max(1) });
+                self.begin_scan(id, lines_per_cycle, at);
             }
             Action::ReleaseHeld { controller, group } => {
                 self.pmem.release(controller, group);
@@ -102,12 +103,13 @@ impl System {
                 self.abort(tx, why, at);
             }
             Action::Raise(signal) => self.raise(signal, at),
+            Action::EpochEnds => self.end_epoch(),
             Action::Event(kind, addr) => self.event(kind, at, addr, Some(core)),
         }
         at
     }
 
-    fn wake(&mut self, core: CoreId, id: u64, at: Cycle) {
+    pub(super) fn wake(&mut self, core: CoreId, id: u64, at: Cycle) {
         let mut out = self.actions();
         let cx = self.cx(core, at);
         self.design.woken(&cx, id, &mut out);
@@ -134,52 +136,44 @@ impl System {
                 }
             }
             Later::Pushed { line, token } => self.acknowledge_design(token, line, at),
-            Later::Scan { id, position, lines_per_cycle } => self.scan(id, position, lines_per_cycle, at),
+            Later::Scan(scan) => self.scan(scan, at),
         }
     }
 
-    /// Visits the next lines of a scan: the LLC first, then L2 and L1D of each core.
-    fn scan(&mut self, id: u64, position: usize, lines_per_cycle: u32, at: Cycle) {
-        let arrays: Vec<(LevelId, CoreId)> = std::iter::once((LevelId::Llc, CoreId(0)))
-            .chain(self.cores().flat_map(|c| [(LevelId::L2, c), (LevelId::L1d, c)]))
-            .collect();
-        let mut first = 0;
-        let mut visited = Vec::new();
-        for &(level, core) in &arrays {
-            let array = self.array(level, core);
-            let slots = array.geometry().sets as usize * array.geometry().ways as usize;
-            let last = position + lines_per_cycle as usize;
-            let range = position.max(first)..last.min(first + slots);
-            for at_slot in range {
-                if let Some(slot) = array.slot_at(at_slot - first) {
-                    visited.push((level, core, array.version(slot)));
-                }
-            }
-            first += slots;
-        }
-        for (level, core, version) in visited {
-            if !version.dirty || !self.is_pmem(version.line) {
-                continue;
-            }
-            let mut tag = self.live(version.tag);
-            let cx = self.cx(core, at);
-            let verdict = self.design.scanned(&cx, id, version.line, &mut tag);
-            let Some(slot) = self.array(level, core).find(version.line) else { continue };
-            self.array_mut(level, core).set_tag(slot, tag);
-            if verdict == Scanned::Clean {
-                // The newest version, and all copies clean: an older one must not outlive it.
-                if let Some(data) = self.newest_if_dirty(version.line) {
-                    self.submit(core, Write::line(version.line, data, self.home_cause(version.line)), at);
-                    self.clean_copies(version.line, data);
+    /// Restores bytes in all cached copies of their line, of which one keeps the change, or else in persistent memory.
+    fn restore(&mut self, core: CoreId, addr: PhysAddr, payload: Payload, token: Option<Token>, at: Cycle) {
+        let line = addr.line();
+        let range = addr.offset()..addr.offset() + payload.bytes().len();
+        let mut kept = false;
+        for holder in self.holders(line).collect::<Vec<_>>() {
+            let owns = self.owns(holder, line);
+            for level in [LevelId::L1d, LevelId::L2] {
+                let array = self.array_mut(level, holder);
+                if let Some(slot) = array.find(line) {
+                    array.data_mut(slot)[range.clone()].copy_from_slice(payload.bytes());
+                    if owns && !kept {
+                        array.set_dirty(slot, true);
+                        kept = true;
+                    }
                 }
             }
         }
-        let next = position + lines_per_cycle as usize;
-        if next < first {
-            self.schedule(at + 1, Later::Scan { id, position: next, lines_per_cycle });
-        } else {
-            self.wake(CoreId(0), id, at);
+        if let Some(slot) = self.llc.find(line) {
+            self.llc.data_mut(slot)[range].copy_from_slice(payload.bytes());
+            if !kept {
+                self.llc.set_dirty(slot, true);
+                kept = true;
+            }
         }
+        if kept {
+            if self.domain.caches_are_durable() {
+                self.event(EventKind::DesignStep, at, addr, Some(core));
+            }
+            return;
+        }
+        let mut write = write_of(addr, payload.bytes(), payload.mask(), self.home_cause(line));
+        write.token = token.map(|t| WriteToken(t.0));
+        self.submit(core, write, at);
     }
 
     /// No cache holds the line any more.

@@ -19,21 +19,32 @@ impl System {
         if self.holders(line).any(|holder| holder != core) {
             path += self.snoop_cycles;
         }
-        let newest = self.newest_cached(line);
+        let mut at = at;
+        let mut newest = self.newest_cached(line);
         let pmem = self.is_pmem(line);
         let in_domain = self.domain.stores_are_durable() || self.llc_alone_is_durable();
-        if pmem && self.hooks.has(Hooks::FLUSH) {
+        while pmem && self.hooks.has(Hooks::FLUSH) {
             let tag = newest.map_or(LineTag::NONE, |v| v.tag);
             let mut out = self.actions();
             let cx = self.cx(core, at);
             let verdict = self.design.flush(&cx, line, tag, &mut out);
             self.carry_out(core, at, out);
-            if verdict == FlushVerdict::Ignore {
-                // Nothing is written for it, but what was written before is waited for.
-                if !in_domain && self.pmem_write_pending(line) {
-                    self.await_pending(core, line, at + path + self.memory_request_cycles);
+            match verdict {
+                FlushVerdict::Proceed => break,
+                FlushVerdict::After(wait) => {
+                    at = self.resolve(wait, at);
+                    newest = self.newest_cached(line);
+                    if self.halted {
+                        return at;
+                    }
                 }
-                return at;
+                FlushVerdict::Ignore => {
+                    // Nothing is written for it, but what was written before is waited for.
+                    if !in_domain && self.pmem_write_pending(line) {
+                        self.await_pending(core, line, at + path + self.memory_request_cycles);
+                    }
+                    return at;
+                }
             }
         }
         if pmem && self.persist_buffers.exist() {

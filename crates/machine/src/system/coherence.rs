@@ -170,13 +170,13 @@ impl System {
             version.tag = self.live(version.tag);
             let above = self.l1d[owner.0 as usize].find(line);
             let superseded = level == LevelId::L2
-                && !version.tag.is_some()
+                && !self.is_version(version.tag)
                 && above.is_some_and(|slot| {
                     let newer = &self.l1d[owner.0 as usize];
-                    newer.is_dirty(slot) && !self.live(newer.tag(slot)).is_some()
+                    newer.is_dirty(slot) && !self.is_version(self.live(newer.tag(slot)))
                 });
             tagged |= version.tag.is_some();
-            if (version.dirty || version.tag.is_some()) && !superseded {
+            if (version.dirty || self.is_version(version.tag)) && !superseded {
                 done = done.max(self.put_below(LevelId::Llc, owner, version, done));
                 sent = true;
             }

@@ -131,10 +131,15 @@ impl System {
     /// failure would lose. Tagged lines are the design's affair: it has them elsewhere.
     pub fn write_caches_home(&self, image: &mut CrashImage) {
         if !self.domain.caches_are_durable() {
-            for line in self.cached_pmem_lines().iter().filter(|l| l.dirty && !l.tag.is_some()) {
+            for line in self.cached_pmem_lines().iter().filter(|l| l.dirty && !self.is_version(l.tag)) {
                 image.pmem.write(line.line.base(), &line.data);
             }
         }
+    }
+
+    /// What the design adds to an orderly shutdown.
+    pub fn shut_down_design(&self, image: &mut CrashImage) {
+        self.design.shut_down(image);
     }
 
     /// Dirty or tagged lines of persistent memory: LLC, then L2, then L1D, so that newer versions come later.

@@ -89,7 +89,7 @@ impl System {
         if level == LevelId::Llc && self.llc_keeps_tagged && self.is_tagged_above(version) {
             return self.push_to_llc(version.line, at);
         }
-        let important = version.dirty || self.live(version.tag).is_some();
+        let important = version.dirty || self.is_version(self.live(version.tag));
         let stats = &mut self.array_mut(level, core).stats;
         stats.evictions += 1;
         stats.write_backs += u64::from(important);
@@ -134,8 +134,11 @@ impl System {
         let Some(slot) = self.l1d[index].find(line) else { return at };
         let mut version = self.l1d[index].version(slot);
         version.tag = self.live(version.tag);
-        let at =
-            if version.dirty || version.tag.is_some() { self.put_below(LevelId::Llc, core, version, at) } else { at };
+        let at = if version.dirty || self.is_version(version.tag) {
+            self.put_below(LevelId::Llc, core, version, at)
+        } else {
+            at
+        };
         self.take_out(LevelId::L1d, core, line);
         at
     }
@@ -146,7 +149,8 @@ impl System {
         let mut version = self.array(level, core).version(slot);
         version.tag = self.live(version.tag);
         let below = level.below().expect("the LLC is not moved down");
-        let at = if version.dirty || version.tag.is_some() { self.put_below(below, core, version, at) } else { at };
+        let at =
+            if version.dirty || self.is_version(version.tag) { self.put_below(below, core, version, at) } else { at };
         self.take_out(level, core, line);
         at
     }
@@ -180,6 +184,7 @@ impl System {
         if self.halted || self.was_discarded(version.tag) {
             return at;
         }
+        let version = self.as_it_is_now(version);
         let mut version = Version { tag: self.live(version.tag), ..version };
         let arrives = level == LevelId::Llc && version.dirty;
         // A clean copy of what lies here already makes nothing clean.
@@ -198,6 +203,15 @@ impl System {
             self.arrived_in_llc(core, line, at);
         }
         at
+    }
+
+    /// What is on its way stays in its place until it has arrived: a scan may mark it there meanwhile, and an abort restore
+    /// its bytes. Where tags are notes there are no other versions that it could be mixed up with.
+    fn as_it_is_now(&self, version: Version) -> Version {
+        match self.newest_cached(version.line) {
+            Some(newest) if self.tags_are_notes => Version { data: newest.data, tag: newest.tag, ..version },
+            _ => version,
+        }
     }
 
     /// Whether a version that carried this live tag has been discarded by an abort since. That the tag is dead by now is
@@ -275,11 +289,15 @@ impl System {
         for index in 0..versions.len() {
             let (level, core, version) = versions[index];
             // An untagged version below a newer untagged one is nobody's pre-image: only the newer one is written.
-            let superseded = !version.tag.is_some()
-                && versions[index + 1..].iter().any(|(_, _, above)| above.dirty && !above.tag.is_some());
+            let superseded = !self.is_version(version.tag)
+                && versions[index + 1..].iter().any(|(_, _, above)| above.dirty && !self.is_version(above.tag));
             // What cores share is a copy of what the last level had.
             let copy = level != LevelId::Llc && !version.dirty && !self.owns(core, line);
-            if (version.dirty || version.tag.is_some()) && !copy && !superseded && !self.was_discarded(version.tag) {
+            if (version.dirty || self.is_version(version.tag))
+                && !copy
+                && !superseded
+                && !self.was_discarded(version.tag)
+            {
                 if level != LevelId::Llc {
                     at = self.send_to_llc(line, Load::Line, at);
                 }
@@ -350,7 +368,8 @@ impl System {
             }
         }
         if version.dirty {
-            self.submit(core, Write::line(line, version.data, self.home_cause(line)), at);
+            let data = self.as_it_is_now(version).data;
+            self.submit(core, Write::line(line, data, self.home_cause(line)), at);
         }
         self.carry_out(core, at, out);
         at

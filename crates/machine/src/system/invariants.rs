@@ -60,7 +60,7 @@ impl System {
     fn check_copies(&self, core: CoreId, line: LineAddr) -> Result<(), String> {
         let mut copies = self.copies_of(core, line).peekable();
         while let Some((level, version)) = copies.next() {
-            match self.live(version.tag).is_some() {
+            match self.is_version(self.live(version.tag)) {
                 // An abort uncovers what lies below it.
                 true => continue,
                 // It will cover what lies below it.

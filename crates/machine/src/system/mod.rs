@@ -22,6 +22,7 @@ mod persist_buffers;
 mod push;
 mod requests;
 mod rest;
+mod scan;
 mod state;
 mod transactions;
 mod unfenced;
@@ -179,11 +180,7 @@ enum Later {
         line: LineAddr,
         token: durasim_design::Token,
     },
-    Scan {
-        id: u64,
-        position: usize,
-        lines_per_cycle: u32,
-    },
+    Scan(scan::Scan),
 }
 
 /// The memory system.
@@ -224,6 +221,8 @@ pub struct System {
     design: Box<dyn Durability>,
     hooks: Hooks,
     exclusive_tags: bool,
+    /// Whether tags make no versions.
+    tags_are_notes: bool,
     /// By level, how many lines of a set may have live tags, if not all may.
     tag_limits: [Option<u32>; 3],
     /// By level, what an access of a line with a live tag takes more.
@@ -328,6 +327,7 @@ impl System {
                 _ => PersistBuffers::default(),
             },
             exclusive_tags: design.tags_are_exclusive(),
+            tags_are_notes: design.tags_are_notes(),
             tag_limits: LevelId::ALL.map(|level| design.tag_limit(level).filter(|limit| *limit < g.level(level).ways)),
             tagged_access_cycles: LevelId::ALL.map(|level| design.tagged_access_cycles(level)),
             own_lines_are_silent: design.own_lines_are_silent(),
@@ -481,6 +481,12 @@ impl System {
     #[inline]
     fn live(&self, tag: LineTag) -> LineTag {
         if tag.is_some() && self.design.live(tag) { tag } else { LineTag::NONE }
+    }
+
+    /// Whether a line with this live tag is a version of its own, not to be mixed with what lies below it.
+    #[inline]
+    fn is_version(&self, tag: LineTag) -> bool {
+        tag.is_some() && !self.tags_are_notes
     }
 
     fn actions(&mut self) -> Actions {

@@ -39,7 +39,7 @@ macro_rules! state {
                     // From the configuration.
                     clock: _, domain: _, geometry: _, inclusive: _, request_cycles: _, response_cycles: _, memory_request_cycles: _,
                     memory_response_cycles: _, hop_cycles: _, snoop_cycles: _,
-                    write_back_buffers: _, hooks: _, exclusive_tags: _, tag_limits: _,
+                    write_back_buffers: _, hooks: _, exclusive_tags: _, tags_are_notes: _, tag_limits: _,
                     tagged_access_cycles: _, own_lines_are_silent: _, llc_keeps_tagged: _,
                     // Of use within a step only.
                     spare: _, view_tags: _, view_ranks: _, standing: _,
@@ -159,6 +159,7 @@ impl System {
             error: self.error.clone(),
             clock: self.clock,
             domain: self.domain,
+            tags_are_notes: self.tags_are_notes,
             inclusive: self.inclusive,
             request_cycles: self.request_cycles,
             response_cycles: self.response_cycles,

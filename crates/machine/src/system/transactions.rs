@@ -248,6 +248,14 @@ impl System {
         self.moved_tx = self.open.values().any(|open| open.moved);
     }
 
+    /// An epoch of the design ends.
+    pub(super) fn end_epoch(&mut self) {
+        if let Some(journal) = &mut self.journal {
+            journal.epoch_ends();
+        }
+        self.note(HistoryStep::EpochEnds);
+    }
+
     /// The program declares its data range.
     pub fn declare_data(&mut self, range: DataRange) {
         self.data_range = Some(range);

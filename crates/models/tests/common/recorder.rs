@@ -365,8 +365,8 @@ impl Durability for Recorder {
         self.note(out);
     }
 
-    fn scanned(&mut self, cx: &Ctx, id: u64, line: LineAddr, tag: &mut LineTag) -> Scanned {
-        self.inner.scanned(cx, id, line, tag)
+    fn scanned(&mut self, cx: &Ctx, id: u64, line: LineAddr, dirty: bool, tag: &mut LineTag) -> Scanned {
+        self.inner.scanned(cx, id, line, dirty, tag)
     }
 
     fn fence(&mut self, cx: &Ctx, out: &mut Actions) -> Gate {

@@ -1,0 +1,209 @@
+//! Unit tests of the byte oracle.
+
+use super::*;
+
+const BASE: PhysAddr = PhysAddr(0x1000);
+
+fn oracle() -> ByteOracle {
+    let mut oracle = ByteOracle::new(Pages::new(BASE, 1 << 16));
+    oracle.data_range(DataRange { base: BASE, size_bytes: 0x2000 });
+    oracle
+}
+
+fn word(offset: u64, data: u64) -> Write {
+    Write { addr: BASE.plus(offset), len: 8, data }
+}
+
+fn image(words: &[(u64, u64)]) -> Pages {
+    let mut pages = Pages::new(BASE, 1 << 16);
+    words.iter().for_each(|&(offset, data)| pages.write(BASE.plus(offset), &data.to_le_bytes()));
+    pages
+}
+
+fn run(oracle: &mut ByteOracle, tx: u64, writes: &[(u64, u64)]) {
+    oracle.begin(TxId(tx));
+    writes.iter().for_each(|&(offset, data)| oracle.store(Some(TxId(tx)), word(offset, data)));
+}
+
+fn is_right(oracle: &ByteOracle, words: &[(u64, u64)]) -> bool {
+    oracle.judge(&image(words)) == Verdict::Right
+}
+
+#[test]
+fn a_promise_by_epochs_is_kept_by_the_ends_of_the_last_epochs_alone() {
+    let mut o = ByteOracle::of_epochs(Pages::new(BASE, 1 << 16), 1);
+    o.data_range(DataRange { base: BASE, size_bytes: 0x2000 });
+    let commit = |o: &mut ByteOracle, tx: u64, writes: &[(u64, u64)]| {
+        run(o, tx, writes);
+        o.committing(TxId(tx));
+        o.acknowledged(TxId(tx));
+    };
+    commit(&mut o, 1, &[(0, 7)]);
+    commit(&mut o, 2, &[(64, 8)]);
+    assert!(is_right(&o, &[]) && !is_right(&o, &[(0, 7)]) && !is_right(&o, &[(0, 7), (64, 8)]));
+    o.epoch_ends();
+    o.store(None, word(128, 9));
+    assert!(is_right(&o, &[]) && is_right(&o, &[(0, 7), (64, 8)]) && !is_right(&o, &[(0, 7)]));
+    assert!(!is_right(&o, &[(0, 7), (64, 8), (128, 9)]), "the epoch has not ended");
+    o.epoch_ends();
+    assert!(!is_right(&o, &[]), "one further epoch has ended");
+    assert!(is_right(&o, &[(0, 7), (64, 8)]) && is_right(&o, &[(0, 7), (64, 8), (128, 9)]));
+    assert_eq!(o.lines_in_question(&image(&[(0, 7), (64, 5)])), [BASE.plus(64).line()]);
+    assert_eq!(o.allowed(BASE.plus(128).line()).len(), 2);
+    let Verdict::Wrong(message) = o.judge(&image(&[(0, 7), (64, 5)])) else { panic!("it is no end of an epoch") };
+    assert!(message.contains("0x40") && message.contains("of 2 epochs"), "{message}");
+}
+
+#[test]
+fn acknowledged_means_kept_and_open_means_unseen() {
+    let mut o = oracle();
+    run(&mut o, 1, &[(0, 7), (64, 8)]);
+    assert!(is_right(&o, &[]) && !is_right(&o, &[(0, 7), (64, 8)]) && !is_right(&o, &[(0, 7)]));
+    o.committing(TxId(1));
+    assert!(is_right(&o, &[]) && is_right(&o, &[(0, 7), (64, 8)]) && !is_right(&o, &[(0, 7)]));
+    o.acknowledged(TxId(1));
+    assert!(!is_right(&o, &[]) && is_right(&o, &[(0, 7), (64, 8)]) && !is_right(&o, &[(64, 8)]));
+}
+
+#[test]
+fn what_a_commit_stores_after_the_image_is_allowed_as_a_whole() {
+    let mut o = oracle();
+    run(&mut o, 1, &[]);
+    o.committing(TxId(1));
+    let mut then = o.clone();
+    assert!(then.awaits(&o) && !is_right(&then, &[(0, 7), (64, 8)]));
+    for write in [word(0, 7), word(64, 8)] {
+        o.store(Some(TxId(1)), write);
+        then.foresee(TxId(1), o.last_store(), &write);
+        then.foresee(TxId(2), o.last_store(), &word(128, 9));
+    }
+    o.acknowledged(TxId(1));
+    assert!(!then.awaits(&o));
+    assert!(is_right(&then, &[]) && is_right(&then, &[(0, 7), (64, 8)]));
+    assert!(!is_right(&then, &[(0, 7)]) && !is_right(&then, &[(128, 9)]));
+}
+
+#[test]
+fn an_aborted_transaction_is_unseen_and_bytes_outside_the_range_do_not_count() {
+    let mut o = oracle();
+    run(&mut o, 1, &[(0, 7)]);
+    o.aborted(TxId(1));
+    assert!(!is_right(&o, &[(0, 7)]) && is_right(&o, &[(0x3000, 9)]));
+}
+
+#[test]
+fn stores_outside_of_transactions_may_be_old_or_new() {
+    let mut o = oracle();
+    o.store(None, word(8, 1));
+    o.store(None, word(8, 2));
+    assert!(is_right(&o, &[]) && is_right(&o, &[(8, 1)]) && is_right(&o, &[(8, 2)]) && !is_right(&o, &[(8, 3)]));
+    run(&mut o, 1, &[(8, 4)]);
+    o.committing(TxId(1));
+    o.acknowledged(TxId(1));
+    assert!(is_right(&o, &[(8, 4)]) && !is_right(&o, &[(8, 2)]));
+}
+
+#[test]
+fn lines_in_question_are_those_of_lost_and_of_torn_transactions() {
+    let mut o = oracle();
+    run(&mut o, 1, &[(0, 7)]);
+    o.committing(TxId(1));
+    o.acknowledged(TxId(1));
+    run(&mut o, 2, &[(64, 8), (128, 9)]);
+    o.committing(TxId(2));
+    let lines = |words: &[(u64, u64)]| -> Vec<u64> {
+        o.lines_in_question(&image(words)).iter().map(|line| line.base().0 - BASE.0).collect()
+    };
+    assert!(lines(&[(0, 7)]).is_empty() && lines(&[(0, 7), (64, 8), (128, 9)]).is_empty());
+    assert_eq!(lines(&[(64, 8), (128, 9)]), [0]);
+    assert_eq!(lines(&[(0, 7), (64, 8)]), [64, 128]);
+    let allowed = o.allowed(BASE.plus(64).line());
+    assert_eq!(allowed.iter().map(|line| line[0]).collect::<Vec<_>>(), [0, 8]);
+}
+
+#[test]
+fn any_subset_inside_commit_is_allowed() {
+    let mut o = oracle();
+    for tx in 1..=2 {
+        run(&mut o, tx, &[(64 * tx, tx)]);
+        o.committing(TxId(tx));
+    }
+    for words in [&[][..], &[(64, 1)], &[(128, 2)], &[(64, 1), (128, 2)]] {
+        assert!(is_right(&o, words), "{words:?}");
+    }
+}
+
+#[test]
+fn the_message_names_the_place_and_the_culprit() {
+    let mut o = oracle();
+    run(&mut o, 5, &[(0x40, 0xab)]);
+    let Verdict::Wrong(message) = o.judge(&image(&[(0x40, 0xab)])) else { panic!("an open store was seen") };
+    assert!(message.contains("0x40") && message.contains("0xab") && message.contains("transaction 5"), "{message}");
+}
+
+#[test]
+fn of_bytes_that_several_wrote_the_newest_counts_whoever_is_acknowledged_last() {
+    let mut o = oracle();
+    o.begin(TxId(1));
+    run(&mut o, 2, &[(8, 2)]);
+    o.committing(TxId(2));
+    // The machine has committed 2, whose core does not know yet: 1 gets the line.
+    o.store(Some(TxId(1)), word(8, 1));
+    o.committing(TxId(1));
+    assert!(is_right(&o, &[]) && is_right(&o, &[(8, 2)]) && is_right(&o, &[(8, 1)]));
+    let mut other = o.clone();
+    o.acknowledged(TxId(2));
+    assert!(is_right(&o, &[(8, 2)]) && is_right(&o, &[(8, 1)]) && !is_right(&o, &[]));
+    o.acknowledged(TxId(1));
+    other.acknowledged(TxId(1));
+    assert!(is_right(&other, &[(8, 1)]) && !is_right(&other, &[(8, 2)]));
+    other.acknowledged(TxId(2));
+    for o in [o, other] {
+        assert!(is_right(&o, &[(8, 1)]) && !is_right(&o, &[(8, 2)]) && !is_right(&o, &[]));
+    }
+}
+
+#[test]
+fn a_transaction_that_overwrote_another_brings_it_along() {
+    let mut o = oracle();
+    run(&mut o, 2, &[(8, 2), (64, 2)]);
+    o.committing(TxId(2));
+    run(&mut o, 1, &[(8, 1), (128, 1)]);
+    o.committing(TxId(1));
+    assert!(is_right(&o, &[(8, 2), (64, 2)]) && is_right(&o, &[(8, 1), (64, 2), (128, 1)]));
+    assert!(!is_right(&o, &[(8, 1), (128, 1)]) && !is_right(&o, &[(8, 2), (64, 2), (128, 1)]));
+}
+
+#[test]
+fn a_plain_store_over_a_commit_that_is_not_acknowledged_may_be_lost_alone() {
+    let mut o = oracle();
+    run(&mut o, 1, &[(8, 1)]);
+    o.committing(TxId(1));
+    o.store(None, word(8, 2));
+    assert!(is_right(&o, &[]) && is_right(&o, &[(8, 1)]) && is_right(&o, &[(8, 2)]));
+    o.acknowledged(TxId(1));
+    assert!(!is_right(&o, &[]) && is_right(&o, &[(8, 1)]) && is_right(&o, &[(8, 2)]));
+    o.made_durable(BASE.plus(8), 8, o.last_store());
+    assert!(!is_right(&o, &[(8, 1)]) && is_right(&o, &[(8, 2)]));
+}
+
+#[test]
+fn a_durable_store_may_not_be_lost_and_newer_ones_may() {
+    let mut o = oracle();
+    o.store(None, word(8, 1));
+    let first = o.last_store();
+    o.store(None, word(8, 2));
+    o.made_durable(BASE.plus(8), 8, first);
+    assert!(!is_right(&o, &[]) && is_right(&o, &[(8, 1)]) && is_right(&o, &[(8, 2)]));
+}
+
+#[test]
+fn many_commits_that_share_nothing_are_judged_one_by_one() {
+    let mut o = oracle();
+    for tx in 1..=16 {
+        run(&mut o, tx, &[(64 * tx, tx), (64 * tx + 8, tx)]);
+        o.committing(TxId(tx));
+    }
+    assert!(is_right(&o, &[(64, 1), (72, 1), (1024, 16), (1032, 16)]));
+    assert!(!is_right(&o, &[(64, 1), (72, 1), (1024, 16)]) && !is_right(&o, &[(2048, 1)]));
+}

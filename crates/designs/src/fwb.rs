@@ -1,0 +1,542 @@
+//! FWB: Ogleari, Miller and Zhao, "Steal but No Force: Efficient Hardware Undo+Redo Logging for Persistent Memory
+//! Systems", HPCA 2018. The paper is not at hand: [D:key] marks what stands in DEVIATIONS.md.
+//!
+//! Each word that is stored makes a record with its old and its new value. Records pass a small volatile buffer and go,
+//! in order and around the caches, to a circular log in persistent memory. Lines may leave the caches at any time once
+//! their records are durable (steal), a commit waits for its records and for no data (no force). Before the log comes
+//! round over a record its data has to be home: a scan of the caches sets a bit on dirty lines and writes those home that
+//! have it from the scan before. A torn bit that changes with each round of the log tells recovery where it ends.
+//!
+//! On a machine whose caches survive (the row `fwb-eadr`) nothing is redone, so nothing is scanned; undo records are
+//! durable before their stores reach a cache [D:fwb-eadr].
+//!
+//! FWB isolates nothing: programs keep transactions that touch the same bytes apart.
+
+mod log;
+mod planted;
+mod record;
+mod recovery;
+mod scan;
+mod spec;
+#[cfg(test)]
+mod tests;
+
+pub use spec::FwbSpec;
+
+use durasim_design::{
+    AbortCause, Action, Actions, Ctx, Cut, Design, Durability, ErasedDesign, Evict, Fault, FlushVerdict, Gate,
+    Geometry, HardwareCost, Hooks, LineTag, Payload, Planted, RecoveryReport, RegionRequest, Scanned, SpecError, Store,
+    Token, Wait, snapshot,
+};
+use durasim_design::{CrashImage, Interleave};
+use durasim_types::{CoreId, Cycle, Domain, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
+use log::Log;
+use record::{Kind, NO_TX, RECORD_BYTES, Record, word_in, words_of};
+use scan::{Keeper, SCAN, TIMER};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::hash::Hasher;
+
+/// Who needs room in the log looks again after so many cycles. Requests wait in two ways, of which a signal would wake one.
+const LOOK_AGAIN_CYCLES: Cycle = 100;
+
+/// The design.
+pub struct Fwb;
+
+/// FWB where caches survive: nothing is redone and nothing is scanned, so nothing can be wrong with that.
+pub const FWB_EADR: ErasedDesign =
+    ErasedDesign { planted: planted::EADR, marks: MARKS_OF_EADR, engines: &[], ..ErasedDesign::of::<Fwb>() };
+
+/// Rare situations of a machine whose caches survive.
+const MARKS_OF_EADR: &[&str] = &["transaction_open", "records_out_of_order", "log_wrapped", "abort_in_progress"];
+
+impl Design for Fwb {
+    const NAME: &'static str = "fwb";
+    const HOOKS: Hooks = Hooks::TX.with(Hooks::STORE).with(Hooks::EVICT).with(Hooks::FLUSH);
+    const PLANTED: &'static [Planted] = planted::ALL;
+    const MARKS: &'static [&'static str] = &[
+        "transaction_open",
+        "record_buffered",
+        "records_out_of_order",
+        "log_wrapped",
+        "log_full",
+        "scan_in_progress",
+        "head_on_its_way",
+        "abort_in_progress",
+    ];
+    const SCALED: &'static [&'static str] = &["log_bytes", "scan_period_cycles"];
+    const ENGINES: &'static [&'static str] = &["scans"];
+    type Spec = FwbSpec;
+
+    fn reserve(spec: &FwbSpec, _: &Geometry) -> Vec<RegionRequest> {
+        vec![
+            RegionRequest { name: "log", size_bytes: spec.capacity() * RECORD_BYTES },
+            RegionRequest { name: "log_head", size_bytes: recovery::HEAD_BYTES },
+        ]
+    }
+
+    fn build(spec: &FwbSpec, geometry: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
+        Ok(Box::new(State::new(spec, geometry)?))
+    }
+
+    fn load(spec: &FwbSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
+        let fresh = State::new(spec, geometry)?;
+        let (work, counters): (Work, Counters) = snapshot::from_bytes(bytes)?;
+        if !work.log.is_sound(geometry.region("log").base, spec.capacity()) {
+            return Err(snapshot::refuse("a log of another size or place"));
+        }
+        Ok(Box::new(State { work, counters, ..fresh }))
+    }
+
+    fn recover(spec: &FwbSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+        recovery::recover(spec, geometry, image)
+    }
+
+    fn cost(spec: &FwbSpec, geometry: &Geometry) -> HardwareCost {
+        spec.cost(geometry)
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Counters {
+    stores: u64,
+    records: u64,
+    buffer_full: u64,
+    log_full: u64,
+    held_write_backs: u64,
+    scans: u64,
+    forced_write_backs: u64,
+    head_moves: u64,
+    undone_words: u64,
+}
+
+/// A store that was made, for the case that its transaction aborts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Undo {
+    addr: PhysAddr,
+    len: u8,
+    old: u64,
+}
+
+/// The undoing of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Undoing {
+    token: Token,
+    /// What had to be restored in persistent memory has been waited for.
+    awaited: bool,
+}
+
+/// A transaction that has begun and is not over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct OpenTx {
+    /// Its TxID register.
+    id: u16,
+    /// The number of its first record.
+    first: Option<u64>,
+    /// Its stores. The hardware finds them in the log.
+    undo: Vec<Undo>,
+    /// The number of its commit record.
+    commit: Option<u64>,
+    /// Its stores are being undone.
+    undoing: Option<Undoing>,
+}
+
+/// A store that waits for its record, where caches survive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Held {
+    undo: Undo,
+    tx: TxId,
+    number: u64,
+}
+
+/// All that changes while the design is at work, but for the counters.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Work {
+    log: Log,
+    open: BTreeMap<TxId, OpenTx>,
+    last_id: u16,
+    keeper: Keeper,
+    /// By core, the store that its record holds back.
+    held: BTreeMap<CoreId, Held>,
+    tokens: u64,
+}
+
+#[derive(Clone)]
+struct State {
+    spec: FwbSpec,
+    /// Whether caches survive.
+    undo_only: bool,
+    interleave: Interleave,
+    head_register: PhysAddr,
+    fault: Fault,
+    work: Work,
+    counters: Counters,
+}
+
+impl State {
+    fn new(spec: &FwbSpec, geometry: &Geometry) -> Result<Self, SpecError> {
+        spec.check()?;
+        let log = Log::new(geometry.region("log").base, spec.capacity());
+        let work = Work {
+            log,
+            open: BTreeMap::new(),
+            last_id: NO_TX,
+            keeper: Keeper::default(),
+            held: BTreeMap::new(),
+            tokens: 0,
+        };
+        Ok(State {
+            spec: spec.clone(),
+            undo_only: geometry.domain == Domain::Eadr,
+            interleave: geometry.interleave(),
+            head_register: geometry.region("log_head").base,
+            fault: geometry.planted,
+            work,
+            counters: Counters::default(),
+        })
+    }
+
+    /// Hands records to the controller.
+    fn drain(&mut self, all: bool, out: &mut Actions) {
+        let Work { log, tokens, .. } = &mut self.work;
+        log.drain(self.spec.write_combining && !self.undo_only, all, tokens, self.fault, out);
+    }
+
+    /// Hands all records to the controller; what to wait for until the oldest is durable.
+    fn wait_for_records(&mut self, out: &mut Actions) -> Wait {
+        self.drain(true, out);
+        Wait::Acked(self.work.log.oldest_write().expect("a record that is not durable is on its way"))
+    }
+
+    /// Whether the log has room for more records. Each transaction that may still end has one set aside.
+    fn has_room(&self, more: u64) -> bool {
+        let set_aside = self.work.open.values().filter(|open| open.commit.is_none()).count() as u64;
+        self.work.log.used() + set_aside + more <= self.spec.capacity() || self.fault.is(planted::LOG_OVERRUN)
+    }
+
+    /// The number of the oldest record of a transaction that may have to be undone, with the transaction.
+    fn oldest_needed(&self) -> Option<(u64, TxId)> {
+        let durable = self.work.log.durable;
+        let needed = self.work.open.iter().filter(|(_, open)| open.commit.is_none_or(|commit| commit >= durable));
+        needed.filter_map(|(tx, open)| open.first.map(|first| (first, *tx))).min()
+    }
+
+    /// The log is full: what the request does instead [D:fwb-full-log].
+    fn full(&mut self, out: &mut Actions) -> Gate {
+        self.counters.log_full += 1;
+        if let Some((first, tx)) = self.oldest_needed()
+            && first <= self.work.log.head
+        {
+            return match self.work.open[&tx].commit {
+                Some(_) => Gate::Retry(self.wait_for_records(out)),
+                // Nothing behind its records can be given up before it ends, and it may wait for whoever asks here.
+                None => Gate::Abort(tx, AbortCause::Capacity),
+            };
+        }
+        self.make_room(out);
+        Gate::Retry(Wait::Cycles(LOOK_AGAIN_CYCLES))
+    }
+
+    /// A place in the buffer for so many records, or what to wait for.
+    fn place(&mut self, records: u64, out: &mut Actions) -> Option<Gate> {
+        if self.work.log.buffered() + records <= self.spec.log_buffer_entries.into() {
+            return None;
+        }
+        self.counters.buffer_full += 1;
+        Some(Gate::Retry(self.wait_for_records(out)))
+    }
+
+    fn push(&mut self, record: Record) -> u64 {
+        self.counters.records += 1;
+        self.work.log.push(record)
+    }
+
+    /// Records of a store with the old and the new value of each word; the number of the last.
+    fn log_store(&mut self, core: CoreId, store: &Store<'_>) -> Option<u64> {
+        let open = store.tx.and_then(|tx| self.work.open.get(&tx));
+        let id = open.map_or(NO_TX, |open| open.id);
+        let words = if self.fault.is(planted::SECOND_WORD_FORGOTTEN) { 1 } else { 2 };
+        let line = store.line();
+        let again = open.is_some_and(|open| open.undo.iter().any(|undo| undo.addr.line() == line));
+        let mut last = None;
+        for (addr, mask, shift) in words_of(store.addr, store.len).take(words) {
+            if self.fault.is(planted::STORE_NOT_LOGGED) && again {
+                continue;
+            }
+            let old = word_in(store.before, addr);
+            let new = if shift >= 0 { store.data << shift } else { store.data >> -shift };
+            let undo = if self.fault.is(planted::UNDO_TAKES_NEW) { new } else { old };
+            let redo = if self.fault.is(planted::REDO_TAKES_OLD) { old } else { new };
+            let redo = if self.undo_only { 0 } else { redo };
+            let record = Record { kind: Kind::Update, mask, id, thread: core.0 as u8, addr, undo, redo };
+            last = Some(self.push(record));
+        }
+        last
+    }
+
+    /// Notes what a store of a transaction overwrites.
+    fn note_undo(&mut self, store: &Store<'_>, records_from: u64) {
+        let undo = undo_of(store);
+        if let Some(open) = store.tx.and_then(|tx| self.work.open.get_mut(&tx)) {
+            open.first.get_or_insert(records_from);
+            open.undo.push(undo);
+        }
+    }
+
+    /// Where caches survive, a store waits until its undo record is durable [D:fwb-eadr].
+    fn store_behind_record(&mut self, cx: &Ctx, store: &Store<'_>, out: &mut Actions) -> Gate {
+        let Some(tx) = store.tx else { return Gate::Done };
+        let undo = undo_of(store);
+        let held = self.work.held.get(&cx.core).copied().filter(|held| held.tx == tx && held.undo == undo);
+        if let Some(held) = held {
+            if held.number >= self.work.log.durable && !self.fault.is(planted::STORE_NOT_HELD) {
+                return Gate::Retry(self.wait_for_records(out));
+            }
+            self.work.held.remove(&cx.core);
+            return Gate::Done;
+        }
+        let records = words_of(store.addr, store.len).count() as u64;
+        if !self.has_room(records) {
+            return self.full(out);
+        }
+        if let Some(gate) = self.place(records, out) {
+            return gate;
+        }
+        self.counters.stores += 1;
+        let first = self.work.log.tail;
+        let Some(number) = self.log_store(cx.core, store) else { return Gate::Done };
+        self.note_undo(store, first);
+        self.drain(true, out);
+        if self.fault.is(planted::STORE_NOT_HELD) {
+            return Gate::Done;
+        }
+        self.work.held.insert(cx.core, Held { undo, tx, number });
+        Gate::Retry(self.wait_for_records(out))
+    }
+
+    /// Whether a line has to stay because a record of it is not durable; what to wait for.
+    fn hold_back(&mut self, line: LineAddr, out: &mut Actions) -> Option<Wait> {
+        if !self.work.log.is_pending(line) {
+            return None;
+        }
+        self.counters.held_write_backs += 1;
+        Some(self.wait_for_records(out))
+    }
+}
+
+/// What a store overwrites.
+fn undo_of(store: &Store<'_>) -> Undo {
+    let mut old = [0; 8];
+    let offset = store.addr.offset();
+    old[..usize::from(store.len)].copy_from_slice(&store.before[offset..offset + usize::from(store.len)]);
+    Undo { addr: store.addr, len: store.len, old: u64::from_le_bytes(old) }
+}
+
+impl Durability for State {
+    /// A transaction gets an identifier that no other open one bears.
+    fn tx_begin(&mut self, _: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
+        if self.work.open.contains_key(&tx) {
+            return Gate::Done;
+        }
+        let open = self.work.open.len() as u64;
+        if open + 4 > self.spec.capacity() || open + 1 >= u64::from(u16::MAX) {
+            return Gate::Abort(tx, AbortCause::Capacity);
+        }
+        if !self.has_room(1) {
+            return self.full(out);
+        }
+        let mut id = self.work.last_id;
+        loop {
+            id = if id == u16::MAX { NO_TX + 1 } else { id + 1 };
+            if !self.work.open.values().any(|open| open.id == id) {
+                break;
+            }
+        }
+        self.work.last_id = id;
+        let id = if self.fault.is(planted::IDENTIFIER_SHARED) { 1 } else { id };
+        let open = OpenTx { id, first: None, undo: Vec::new(), commit: None, undoing: None };
+        self.work.open.insert(tx, open);
+        Gate::Done
+    }
+
+    /// Each word that is stored to makes a record: its old value from the line, its new one from the store. Stores outside of
+    /// transactions are redone like others [D:fwb-plain-stores].
+    fn store(&mut self, cx: &Ctx, store: &Store<'_>, _: &mut LineTag, out: &mut Actions) -> Gate {
+        if self.undo_only {
+            return self.store_behind_record(cx, store, out);
+        }
+        if store.tx.is_none() && self.fault.is(planted::PLAIN_STORE_NOT_LOGGED) {
+            return Gate::Done;
+        }
+        let records = words_of(store.addr, store.len).count() as u64;
+        if !self.has_room(records) {
+            return self.full(out);
+        }
+        if let Some(gate) = self.place(records, out) {
+            return gate;
+        }
+        self.counters.stores += 1;
+        let first = self.work.log.tail;
+        self.log_store(cx.core, store);
+        self.note_undo(store, first);
+        // Nobody else would hand over the last record of a store outside of transactions.
+        self.drain(store.tx.is_none(), out);
+        self.start_timer(out);
+        Gate::Done
+    }
+
+    /// The commit record goes behind all others; the commit waits until it is durable, and for no data.
+    fn tx_commit(&mut self, cx: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
+        let Some(open) = self.work.open.get(&tx) else { return Gate::Done };
+        let (id, first, commit) = (open.id, open.first, open.commit);
+        let Some(first) = first.filter(|_| !self.fault.is(planted::COMMIT_RECORD_FORGOTTEN)) else {
+            self.work.open.remove(&tx);
+            return Gate::Done;
+        };
+        let number = match commit {
+            Some(number) => number,
+            None => {
+                if let Some(gate) = self.place(1, out) {
+                    return gate;
+                }
+                let number = self.push(Record::end(Kind::Commit, id, cx.core.0 as u8, first));
+                self.work.open.get_mut(&tx).expect("it was just found").commit = Some(number);
+                number
+            }
+        };
+        if number >= self.work.log.durable && !self.fault.is(planted::COMMIT_NOT_AWAITED) {
+            return Gate::Retry(self.wait_for_records(out));
+        }
+        self.work.open.remove(&tx);
+        out.event(EventKind::Commit, self.head_register);
+        Gate::Done
+    }
+
+    /// The undo words go back to where the newest data is, youngest first; then the log is told [D:fwb-abort].
+    fn tx_abort(&mut self, cx: &Ctx, tx: TxId, _: AbortCause, out: &mut Actions) -> Gate {
+        let Some(open) = self.work.open.get_mut(&tx) else { return Gate::Done };
+        let Some(undoing) = open.undoing.as_mut() else {
+            self.work.tokens += 1;
+            let token = Token(self.work.tokens);
+            open.undoing = Some(Undoing { token, awaited: false });
+            let mut undo = open.undo.clone();
+            if !self.fault.is(planted::ABORT_OLDEST_FIRST) {
+                undo.reverse();
+            }
+            if self.fault.is(planted::ABORT_NOT_UNDONE) {
+                undo.clear();
+            }
+            self.counters.undone_words += undo.len() as u64;
+            let cycles = self.spec.undo_cycles_per_record * undo.len() as u64;
+            for Undo { addr, len, old } in undo {
+                let payload = Payload::new(&old.to_le_bytes()[..usize::from(len)]);
+                out.push(Action::Restore { addr, payload, token: Some(token) });
+            }
+            return Gate::Retry(Wait::Cycles(cycles));
+        };
+        if !undoing.awaited {
+            // What went to persistent memory is there before the log says that all is undone.
+            undoing.awaited = true;
+            return Gate::Retry(Wait::Acked(undoing.token));
+        }
+        self.work.held.retain(|_, held| held.tx != tx);
+        if let Some(gate) = self.place(1, out) {
+            return gate;
+        }
+        let open = self.work.open.remove(&tx).expect("it was just found");
+        if let Some(first) = open.first.filter(|_| !self.fault.is(planted::ABORT_RECORD_FORGOTTEN)) {
+            let number = self.push(Record::end(Kind::Abort, open.id, cx.core.0 as u8, first));
+            self.work.keeper.note_abort(first, number);
+            self.drain(true, out);
+        }
+        Gate::Done
+    }
+
+    /// Steal: a line may leave at any time, once its records are durable.
+    fn evict(&mut self, _: &Ctx, line: LineAddr, _: LineTag, _: &Line, out: &mut Actions) -> Evict {
+        if self.fault.is(planted::EVICTION_NOT_HELD) {
+            return Evict::Proceed;
+        }
+        self.hold_back(line, out).map_or(Evict::Proceed, Evict::After)
+    }
+
+    fn flush(&mut self, _: &Ctx, line: LineAddr, _: LineTag, out: &mut Actions) -> FlushVerdict {
+        if self.fault.is(planted::CLEAN_NOT_HELD) {
+            return FlushVerdict::Proceed;
+        }
+        self.hold_back(line, out).map_or(FlushVerdict::Proceed, FlushVerdict::After)
+    }
+
+    fn scanned(&mut self, _: &Ctx, _: u64, line: LineAddr, dirty: bool, tag: &mut LineTag) -> Scanned {
+        self.visit(line, dirty, tag)
+    }
+
+    fn woken(&mut self, _: &Ctx, id: u64, out: &mut Actions) {
+        match id {
+            TIMER => self.timer_is_due(out),
+            SCAN => self.scan_is_over(out),
+            _ => {}
+        }
+    }
+
+    fn acked(&mut self, _: &Ctx, token: Token, _: PhysAddr, out: &mut Actions) {
+        self.work.log.acked(token, self.fault);
+        self.head_acked(token, out);
+    }
+
+    fn tags_are_notes(&self) -> bool {
+        true
+    }
+
+    /// Records that wait in the buffer reach the log.
+    fn shut_down(&self, image: &mut CrashImage) {
+        for (at, bytes) in self.work.log.waiting(self.fault) {
+            image.pmem.write(at, &bytes);
+        }
+    }
+
+    fn marks(&self, mark: &mut dyn FnMut(&'static str)) {
+        let Work { log, open, keeper, .. } = &self.work;
+        let marks = [
+            ("transaction_open", !open.is_empty()),
+            ("record_buffered", log.buffered() > 0),
+            ("records_out_of_order", log.is_out_of_order()),
+            ("log_wrapped", log.has_wrapped()),
+            ("log_full", keeper.is_room_wanted()),
+            ("scan_in_progress", keeper.is_scanning()),
+            ("head_on_its_way", keeper.is_moving_head()),
+            ("abort_in_progress", open.values().any(|open| open.undoing.is_some())),
+        ];
+        marks.into_iter().filter(|(_, there)| *there).for_each(|(name, _)| mark(name));
+    }
+
+    fn digest(&self, hasher: &mut dyn Hasher) {
+        hasher.write(&snapshot::to_bytes(&self.work));
+    }
+
+    fn stats(&self, stats: &mut Stats) {
+        let c = &self.counters;
+        let mut count = |name: &str, value, text| stats.count(format!("fwb.{name}"), value, text);
+        count("stores", c.stores, "Stores that were logged");
+        count("records", c.records, "Records that entered the log buffer, of 32 bytes each");
+        count("buffer_full", c.buffer_full, "Requests that found no place in the log buffer");
+        count("log_full", c.log_full, "Requests that found the log full");
+        count("held_write_backs", c.held_write_backs, "Write-backs that waited for a record of their line");
+        count("scans", c.scans, "Scans of the caches that have ended");
+        count("forced_write_backs", c.forced_write_backs, "Lines that a scan wrote home");
+        count("head_moves", c.head_moves, "Times at which the head of the log moved");
+        count("undone_words", c.undone_words, "Stores that aborts took back");
+    }
+
+    fn reset_stats(&mut self) {
+        self.counters = Counters::default();
+    }
+
+    fn fork(&self) -> Box<dyn Durability> {
+        Box::new(self.clone())
+    }
+
+    fn save(&self) -> Vec<u8> {
+        snapshot::to_bytes(&(&self.work, &self.counters))
+    }
+}

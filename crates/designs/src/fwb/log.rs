@@ -1,0 +1,165 @@
+//! The log buffer and the circular log behind it. Records are numbered from 0 in the order in which they enter the buffer,
+//! whatever core they come from; the number decides the place in the log and the torn bit.
+//!
+//! A record counts as durable when it and all older ones are accepted: recovery reads up to the first gap. With several
+//! controllers a younger line may be accepted first.
+
+use super::planted;
+use super::record::{Kind, RECORD_BYTES, Record};
+use durasim_design::{Actions, Fault, Token};
+use durasim_types::{Cause, LineAddr, PhysAddr};
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+/// Records on their way to the log, in one write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Flight {
+    /// The number behind the last of them.
+    end: u64,
+    token: Token,
+    acked: bool,
+}
+
+/// Log buffer, log and the registers of its ends.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Log {
+    /// Records that the log holds.
+    capacity: u64,
+    base: PhysAddr,
+    /// Head register: records before this one are not needed, and persistent memory knows that.
+    pub head: u64,
+    /// Tail register: the number of the next record.
+    pub tail: u64,
+    /// All records before this one are durable.
+    pub durable: u64,
+    /// All records before this one have been handed to the controller.
+    handed: u64,
+    /// Records that wait in the buffer.
+    waiting: VecDeque<Record>,
+    flights: VecDeque<Flight>,
+    /// The line of each record that is not durable.
+    lines: VecDeque<LineAddr>,
+}
+
+/// The torn bit of a record: it changes each time the log comes round, and is set in the first round, as fresh memory
+/// holds zeros.
+pub(super) fn torn_bit(number: u64, capacity: u64, fault: Fault) -> bool {
+    (number / capacity).is_multiple_of(2) || fault.is(planted::TORN_BIT_KEPT)
+}
+
+impl Log {
+    pub fn new(base: PhysAddr, capacity: u64) -> Self {
+        Log {
+            capacity,
+            base,
+            head: 0,
+            tail: 0,
+            durable: 0,
+            handed: 0,
+            waiting: VecDeque::new(),
+            flights: VecDeque::new(),
+            lines: VecDeque::new(),
+        }
+    }
+
+    /// Whether what was loaded can be the state of a log of this size.
+    pub fn is_sound(&self, base: PhysAddr, capacity: u64) -> bool {
+        self.capacity == capacity
+            && self.base == base
+            && self.head <= self.durable
+            && self.durable <= self.handed
+            && self.handed <= self.tail
+            && self.tail - self.head <= capacity
+            && self.waiting.len() as u64 == self.tail - self.handed
+            && self.lines.len() as u64 == self.tail - self.durable
+    }
+
+    /// Records in the log that may still be needed.
+    pub fn used(&self) -> u64 {
+        self.tail - self.head
+    }
+
+    /// Records in the buffer: those that are not durable.
+    pub fn buffered(&self) -> u64 {
+        self.tail - self.durable
+    }
+
+    /// Whether the log has come round.
+    pub fn has_wrapped(&self) -> bool {
+        self.tail > self.capacity
+    }
+
+    /// Whether a younger record was accepted before an older one.
+    pub fn is_out_of_order(&self) -> bool {
+        self.flights.iter().any(|flight| flight.acked)
+    }
+
+    /// Whether a record of the line is not durable.
+    pub fn is_pending(&self, line: LineAddr) -> bool {
+        self.lines.contains(&line)
+    }
+
+    /// A record enters the buffer; its number.
+    pub fn push(&mut self, record: Record) -> u64 {
+        let number = self.tail;
+        self.tail += 1;
+        // A line that no program has stands for records that no line waits for.
+        let line = if record.kind == Kind::Update { record.addr.line() } else { LineAddr(u64::MAX) };
+        self.lines.push_back(line);
+        self.waiting.push_back(record);
+        number
+    }
+
+    /// Hands the oldest records to the controller, as lines of two where they are combined; a last half line only if all
+    /// are to go.
+    pub fn drain(&mut self, combine: bool, all: bool, tokens: &mut u64, fault: Fault, out: &mut Actions) {
+        while self.handed < self.tail {
+            let line_end = if combine { (self.handed / 2 + 1) * 2 } else { self.handed + 1 };
+            if line_end > self.tail && !all {
+                return;
+            }
+            let end = line_end.min(self.tail);
+            let count = (end - self.handed) as usize;
+            let mut bytes = [0; 2 * RECORD_BYTES as usize];
+            for (number, place) in (self.handed..end).zip(bytes.chunks_exact_mut(RECORD_BYTES as usize)) {
+                let record = self.waiting.pop_front().expect("records that were not handed over wait");
+                place.copy_from_slice(&record.encode(torn_bit(number, self.capacity, fault)));
+            }
+            *tokens += 1;
+            let token = Token(*tokens);
+            let at = self.base.plus(self.handed % self.capacity * RECORD_BYTES);
+            out.append(at, &bytes[..count * RECORD_BYTES as usize], Cause::Log, Some(token));
+            self.flights.push_back(Flight { end, token, acked: false });
+            self.handed = end;
+        }
+    }
+
+    /// The records that were not handed over, with their places in the log.
+    pub fn waiting(&self, fault: Fault) -> impl Iterator<Item = (PhysAddr, [u8; RECORD_BYTES as usize])> {
+        (self.handed..self.tail).zip(&self.waiting).map(move |(number, record)| {
+            let at = self.base.plus(number % self.capacity * RECORD_BYTES);
+            (at, record.encode(torn_bit(number, self.capacity, fault)))
+        })
+    }
+
+    /// A write under this token is accepted.
+    pub fn acked(&mut self, token: Token, fault: Fault) {
+        let Some(flight) = self.flights.iter_mut().find(|flight| flight.token == token) else { return };
+        flight.acked = true;
+        if fault.is(planted::DURABLE_OUT_OF_ORDER) {
+            // As if the youngest accepted record stood for all older ones.
+            let end = flight.end;
+            self.flights.iter_mut().filter(|older| older.end <= end).for_each(|older| older.acked = true);
+        }
+        while let Some(flight) = self.flights.front().filter(|flight| flight.acked) {
+            self.lines.drain(..(flight.end - self.durable) as usize);
+            self.durable = flight.end;
+            self.flights.pop_front();
+        }
+    }
+
+    /// What to wait for until the oldest record in the buffer is durable; all must have been handed over.
+    pub fn oldest_write(&self) -> Option<Token> {
+        self.flights.iter().find(|flight| !flight.acked).map(|flight| flight.token)
+    }
+}

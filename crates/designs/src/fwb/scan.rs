@@ -1,0 +1,203 @@
+//! Force write-back and the room in the log.
+//!
+//! A scan sets the fwb bit of dirty lines that do not have it and writes those home that do. What was stored before a scan
+//! began is home when the next one has ended: its lines were marked by the first, and were written by then or by the second.
+//! So the head of the log follows the beginning of the scan before the last. It stops at the first record of a transaction
+//! that may have to be undone, and of one whose undoing is younger than that scan or whose abort record is not durable. It
+//! may come to lie between the records of a transaction whose undoing is home: the abort record tells recovery where they
+//! began.
+//!
+//! The head moves in persistent memory first. Before that, all that the caches gave away up to the scan's end has to be
+//! accepted: an empty write to each controller comes behind it.
+
+use super::{State, planted};
+use durasim_design::{Action, Actions, LineTag, Payload, Scanned, Token};
+use durasim_types::{Cause, EventKind, LineAddr};
+use serde::{Deserialize, Serialize};
+
+/// Timer of the scans.
+pub(super) const TIMER: u64 = 0;
+/// The scan.
+pub(super) const SCAN: u64 = 1;
+/// The tag of a line with its fwb bit set.
+const FWB: LineTag = LineTag(1);
+
+/// The head on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Move {
+    to: u64,
+    token: Token,
+    /// Controllers that have not accepted all that was before; none: the head itself is being written.
+    behind: u16,
+}
+
+/// Who keeps room in the log.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Keeper {
+    timer_runs: bool,
+    /// The tail when the scan began that is under way.
+    scanning: Option<u64>,
+    /// Some line could not be written in this scan.
+    left_behind: bool,
+    /// The tail when the last scan began.
+    last_scan: Option<u64>,
+    /// Somebody waits for room.
+    wanted: bool,
+    moving: Option<Move>,
+    /// First record and abort record of transactions whose undoing may not be home yet.
+    aborted: Vec<(u64, u64)>,
+}
+
+impl Keeper {
+    pub fn note_abort(&mut self, first: u64, record: u64) {
+        self.aborted.push((first, record));
+    }
+
+    pub fn is_room_wanted(&self) -> bool {
+        self.wanted
+    }
+
+    pub fn is_scanning(&self) -> bool {
+        self.scanning.is_some()
+    }
+
+    pub fn is_moving_head(&self) -> bool {
+        self.moving.is_some()
+    }
+}
+
+impl State {
+    /// Scans come in periods while there is something in the log.
+    pub(super) fn start_timer(&mut self, out: &mut Actions) {
+        if !self.work.keeper.timer_runs {
+            self.work.keeper.timer_runs = true;
+            out.push(Action::Timer { id: TIMER, after_cycles: self.spec.scan_period_cycles });
+        }
+    }
+
+    pub(super) fn timer_is_due(&mut self, out: &mut Actions) {
+        self.work.keeper.timer_runs = false;
+        if self.work.log.used() > 0 {
+            self.start_timer(out);
+            self.start_scan(out);
+        }
+    }
+
+    fn start_scan(&mut self, out: &mut Actions) {
+        if self.work.keeper.scanning.is_none() {
+            self.drain(true, out);
+            self.work.keeper.scanning = Some(self.work.log.tail);
+            self.work.keeper.left_behind = false;
+            out.push(Action::Scan { id: SCAN, lines_per_cycle: self.spec.scan_lines_per_cycle });
+        }
+    }
+
+    /// Somebody waits for room: a scan at once, or where caches survive just a new head.
+    pub(super) fn make_room(&mut self, out: &mut Actions) {
+        self.work.keeper.wanted = true;
+        if self.undo_only {
+            self.drain(true, out);
+            self.move_head(self.work.log.durable, out);
+        } else {
+            self.start_scan(out);
+        }
+    }
+
+    /// The scan has come to a line that is dirty or has its bit set.
+    pub(super) fn visit(&mut self, line: LineAddr, dirty: bool, tag: &mut LineTag) -> Scanned {
+        if !dirty {
+            // It went home by another way since it was marked.
+            *tag = LineTag::NONE;
+            return Scanned::Leave;
+        }
+        if *tag != FWB {
+            *tag = FWB;
+            return Scanned::Leave;
+        }
+        if self.work.log.is_pending(line) && !self.fault.is(planted::SCAN_NOT_HELD) {
+            self.work.keeper.left_behind = true;
+            return Scanned::Leave;
+        }
+        *tag = LineTag::NONE;
+        if self.fault.is(planted::SCAN_WRITES_NOTHING) {
+            return Scanned::Leave;
+        }
+        self.counters.forced_write_backs += 1;
+        Scanned::Clean
+    }
+
+    pub(super) fn scan_is_over(&mut self, out: &mut Actions) {
+        let Some(began) = self.work.keeper.scanning.take() else { return };
+        self.counters.scans += 1;
+        let before = self.work.keeper.last_scan.replace(began);
+        let before = if self.fault.is(planted::HEAD_AFTER_ONE_SCAN) { Some(began) } else { before };
+        if let Some(home) = before
+            && !self.work.keeper.left_behind
+        {
+            self.move_head(home, out);
+        }
+        if self.work.keeper.wanted {
+            self.start_scan(out);
+        }
+    }
+
+    /// Begins to move the head to where all data of older records is home.
+    fn move_head(&mut self, home: u64, out: &mut Actions) {
+        if self.work.keeper.moving.is_some() {
+            return;
+        }
+        let safe = home.min(self.work.log.durable);
+        let mut to = safe;
+        if let Some((first, _)) = self.oldest_needed().filter(|_| !self.fault.is(planted::HEAD_PASSES_OPEN)) {
+            to = to.min(first);
+        }
+        if !self.undo_only && !self.fault.is(planted::HEAD_PASSES_ABORTED) {
+            // Without its abort record, which may still be on its way, it would be undone again, and only in part.
+            let recent = self.work.keeper.aborted.iter().filter(|(_, record)| *record >= safe);
+            to = recent.map(|(first, _)| *first).fold(to, u64::min);
+        }
+        if to <= self.work.log.head {
+            return;
+        }
+        self.work.tokens += 1;
+        let token = Token(self.work.tokens);
+        let controllers = if self.undo_only { 0 } else { self.interleave.controllers };
+        self.work.keeper.moving = Some(Move { to, token, behind: controllers });
+        for controller in 0..u64::from(controllers) {
+            let at = self.interleave.base.plus(controller * self.interleave.block_bytes);
+            out.push(Action::Append { at, payload: Payload::new(&[]), cause: Cause::Metadata, token: Some(token) });
+        }
+        if controllers == 0 {
+            self.write_head(out);
+        }
+    }
+
+    fn write_head(&mut self, out: &mut Actions) {
+        let Some(Move { to, token, .. }) = self.work.keeper.moving else { return };
+        out.append(self.head_register, &to.to_le_bytes(), Cause::Metadata, Some(token));
+        if self.fault.is(planted::HEAD_NOT_AWAITED) {
+            self.give_room(out);
+        }
+    }
+
+    /// A write on the way of the head is accepted.
+    pub(super) fn head_acked(&mut self, token: Token, out: &mut Actions) {
+        let Some(moving) = self.work.keeper.moving.as_mut().filter(|moving| moving.token == token) else { return };
+        if moving.behind == 0 {
+            return self.give_room(out);
+        }
+        moving.behind -= 1;
+        if moving.behind == 0 {
+            self.write_head(out);
+        }
+    }
+
+    fn give_room(&mut self, out: &mut Actions) {
+        let Some(Move { to, .. }) = self.work.keeper.moving.take() else { return };
+        self.counters.head_moves += 1;
+        self.work.log.head = to;
+        self.work.keeper.aborted.retain(|(first, _)| *first >= to);
+        self.work.keeper.wanted = false;
+        out.event(EventKind::Background, self.head_register);
+    }
+}

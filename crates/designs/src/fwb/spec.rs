@@ -1,0 +1,81 @@
+//! Parameters and cost of FWB. Sizes marked [D:fwb-sizes] are from memory of the paper, which is not at hand.
+
+use super::record::RECORD_BYTES;
+use durasim_design::{Geometry, HardwareCost, LevelId, SpecError};
+use durasim_types::{Cycle, Domain};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Parameters of FWB.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct FwbSpec {
+    /// Records of the volatile log buffer (DEVIATIONS.md, fwb-sizes: 15).
+    pub log_buffer_entries: u32,
+    /// Bytes of the circular log; a record takes 32 (DEVIATIONS.md, fwb-sizes: 4 MB).
+    pub log_bytes: u64,
+    /// Whether two records that share a line of the log leave the buffer in one write (DEVIATIONS.md, fwb-combining).
+    pub write_combining: bool,
+    /// Cycles between the beginnings of two scans (DEVIATIONS.md, fwb-sizes: 3 million for a log of 4 MB).
+    pub scan_period_cycles: Cycle,
+    /// Lines that a scan looks at in a cycle (not in the paper; DEVIATIONS.md, fwb-scan).
+    pub scan_lines_per_cycle: u32,
+    /// Cycles that an abort takes for each record that it undoes (not in the paper; DEVIATIONS.md, fwb-abort).
+    pub undo_cycles_per_record: Cycle,
+}
+
+impl Default for FwbSpec {
+    fn default() -> Self {
+        FwbSpec {
+            log_buffer_entries: 15,
+            log_bytes: 4 << 20,
+            write_combining: true,
+            scan_period_cycles: 3_000_000,
+            scan_lines_per_cycle: 1,
+            undo_cycles_per_record: 100,
+        }
+    }
+}
+
+impl FwbSpec {
+    /// Refuses what cannot be built.
+    pub fn check(&self) -> Result<(), SpecError> {
+        let range = |field: &str, value: u64, low: u64, high: u64| {
+            if (low..=high).contains(&value) {
+                Ok(())
+            } else {
+                Err(SpecError::new(field, format!("{value} is not between {low} and {high}")))
+            }
+        };
+        // A store may touch two words.
+        range("log_buffer_entries", self.log_buffer_entries.into(), 2, 1 << 16)?;
+        range("log_bytes", self.log_bytes, 512, 1 << 32)?;
+        range("scan_period_cycles", self.scan_period_cycles, 1, 1 << 40)?;
+        range("scan_lines_per_cycle", self.scan_lines_per_cycle.into(), 1, 1 << 20)?;
+        range("undo_cycles_per_record", self.undo_cycles_per_record, 0, 1_000_000)
+    }
+
+    /// Records that the log holds: whole lines.
+    pub fn capacity(&self) -> u64 {
+        self.log_bytes / (2 * RECORD_BYTES) * 2
+    }
+
+    /// What it adds. Where caches survive nothing is scanned, so lines need no bit.
+    pub fn cost(&self, g: &Geometry) -> HardwareCost {
+        let mut cost = HardwareCost::default();
+        let cores = u64::from(g.cores);
+        // Torn bit, TxID, thread, address, undo and redo word, byte mask.
+        let redo_bits = if g.domain == Domain::Eadr { 0 } else { 64 };
+        cost.add("log buffer", (1 + 16 + 8 + 48 + 64 + redo_bits + 8) * u64::from(self.log_buffer_entries), 1);
+        cost.add("log head register", 64, 1);
+        cost.add("log tail register", 64, 1);
+        cost.add("TxID register", 16, cores);
+        if g.domain != Domain::Eadr {
+            for level in LevelId::ALL {
+                let instances = if level == LevelId::Llc { 1 } else { cores };
+                cost.add(&format!("fwb bits {}", level.name()), g.level(level).lines(), instances);
+            }
+        }
+        cost
+    }
+}

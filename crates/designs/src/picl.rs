@@ -1,0 +1,391 @@
+//! PiCL: Nguyen and Wentzlaff, "PiCL: A Software-Transparent, Persistent Cache Log for Nonvolatile Main Memory",
+//! MICRO 2018. The paper is not at hand: [D:key] marks what stands in DEVIATIONS.md.
+//!
+//! The machine checkpoints itself in epochs, and recovers to the end of an earlier one; it knows no transactions. The
+//! first store of an epoch to a line sends the line as it was to an undo buffer on the chip, which goes to an undo log in
+//! persistent memory in bursts. A line may leave the caches once its pre-image is in the log: a Bloom filter over the
+//! buffer tells whether it may not be. An asynchronous scan writes the lines of an epoch home some epochs later, and
+//! then the epoch is persisted.
+//!
+//! The real system resumes the program in the middle of whatever it did, with its registers, which are not modelled here:
+//! only memory is recovered. So an epoch ends where no transaction is open [D:picl-epoch-boundary].
+
+mod bloom;
+mod epochs;
+mod planted;
+mod recovery;
+mod spec;
+#[cfg(test)]
+mod tests;
+mod undo_log;
+
+pub(crate) use spec::PROMISED_EPOCHS;
+pub use spec::PiclSpec;
+
+use durasim_design::{
+    AbortCause, Action, Actions, CrashImage, Ctx, Cut, Design, Durability, Evict, Fault, FlushVerdict, Gate, Geometry,
+    HardwareCost, Hooks, Interleave, LineTag, Payload, Planted, RecoveryReport, RegionRequest, Scanned, Signal,
+    SpecError, Store, Token, Wait, snapshot,
+};
+use durasim_types::{Cycle, Line, LineAddr, PhysAddr, Stats, TxId};
+use epochs::{Epochs, Phase};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::hash::Hasher;
+use undo_log::UndoLog;
+
+/// Raised when an epoch has ended.
+const EPOCH_ENDS: Signal = Signal(1);
+/// Who needs room in the log looks again after so many cycles. Requests wait in two ways, of which a signal would wake one.
+const LOOK_AGAIN_CYCLES: Cycle = 100;
+/// The epoch is as long as it should be.
+const ARMED: u64 = 0;
+/// The end of an epoch.
+const END: u64 = 1;
+/// The asynchronous cache scan.
+const SCAN: u64 = 2;
+/// Begins have been held back for long enough.
+const HOLD: u64 = 3;
+
+/// The design.
+pub struct Picl;
+
+impl Design for Picl {
+    const NAME: &'static str = "picl";
+    const HOOKS: Hooks = Hooks::TX.with(Hooks::STORE).with(Hooks::EVICT).with(Hooks::FLUSH);
+    const PLANTED: &'static [Planted] = planted::ALL;
+    const MARKS: &'static [&'static str] = &[
+        "pre_image_buffered",
+        "burst_on_its_way",
+        "scan_in_progress",
+        "two_epochs_persisted",
+        "eid_wrapped",
+        "begin_held_back",
+        "undo_log_wrapped",
+    ];
+    const SCALED: &'static [&'static str] = &["epoch_instructions", "log_bytes"];
+    const ENGINES: &'static [&'static str] = &["epochs", "scans"];
+    type Spec = PiclSpec;
+
+    fn reserve(spec: &PiclSpec, _: &Geometry) -> Vec<RegionRequest> {
+        vec![
+            RegionRequest { name: "log", size_bytes: spec.superblocks() * spec.superblock_bytes() },
+            RegionRequest { name: "registers", size_bytes: recovery::REGISTER_BYTES },
+        ]
+    }
+
+    fn build(spec: &PiclSpec, geometry: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
+        Ok(Box::new(State::new(spec, geometry)?))
+    }
+
+    fn load(spec: &PiclSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
+        let fresh = State::new(spec, geometry)?;
+        let (work, counters): (Work, Counters) = snapshot::from_bytes(bytes)?;
+        if !work.log.is_sound(spec) {
+            return Err(snapshot::refuse("an undo log of another size"));
+        }
+        if work.epochs.persisted >= work.epochs.system {
+            return Err(snapshot::refuse("an epoch is persisted that has not ended"));
+        }
+        Ok(Box::new(State { work, counters, ..fresh }))
+    }
+
+    fn recover(spec: &PiclSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+        recovery::recover(spec, geometry, image)
+    }
+
+    fn cost(spec: &PiclSpec, geometry: &Geometry) -> HardwareCost {
+        spec.cost(geometry)
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Counters {
+    pre_images: u64,
+    bursts: u64,
+    filter_hits: u64,
+    false_positives: u64,
+    buffer_full: u64,
+    log_full: u64,
+    epochs: u64,
+    scans: u64,
+    scanned_lines: u64,
+    held_begins: u64,
+    undone_stores: u64,
+}
+
+/// A store that was made inside a transaction, for the case that it aborts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Undo {
+    addr: PhysAddr,
+    len: u8,
+    old: u64,
+}
+
+/// An open transaction. The hardware knows nothing of it: it keeps epochs from ending, and what it overwrote is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct OpenTx {
+    undo: Vec<Undo>,
+    /// Its stores are being undone.
+    undoing: Option<Token>,
+    awaited: bool,
+}
+
+/// All that changes while the design is at work, but for the counters.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Work {
+    epochs: Epochs,
+    log: UndoLog,
+    open: BTreeMap<TxId, OpenTx>,
+    begin_held: bool,
+    tokens: u64,
+}
+
+#[derive(Clone)]
+struct State {
+    spec: PiclSpec,
+    interleave: Interleave,
+    log: PhysAddr,
+    registers: PhysAddr,
+    fault: Fault,
+    work: Work,
+    counters: Counters,
+}
+
+impl State {
+    fn new(spec: &PiclSpec, geometry: &Geometry) -> Result<Self, SpecError> {
+        spec.check()?;
+        let work = Work {
+            epochs: Epochs::default(),
+            log: UndoLog::new(spec),
+            open: BTreeMap::new(),
+            begin_held: false,
+            tokens: 0,
+        };
+        Ok(State {
+            spec: spec.clone(),
+            interleave: geometry.interleave(),
+            log: geometry.region("log").base,
+            registers: geometry.region("registers").base,
+            fault: geometry.planted,
+            work,
+            counters: Counters::default(),
+        })
+    }
+
+    fn token(&mut self) -> Token {
+        self.work.tokens += 1;
+        Token(self.work.tokens)
+    }
+
+    /// Sends the undo buffer to the log in one burst; what to wait for, if there is anything.
+    fn flush(&mut self, out: &mut Actions) -> Option<Token> {
+        let Work { log, tokens, .. } = &mut self.work;
+        if log.bursting().is_none() && !log.is_empty() {
+            self.counters.bursts += 1;
+        }
+        log.flush(&self.spec, self.log, tokens, self.fault, out)
+    }
+
+    /// A line that may have its pre-image in the buffer has to stay until that is durable.
+    fn hold_back(&mut self, line: LineAddr, out: &mut Actions) -> Option<Wait> {
+        if !self.work.log.may_hold(line) {
+            return None;
+        }
+        self.counters.filter_hits += 1;
+        self.counters.false_positives += u64::from(!self.work.log.holds(line));
+        self.flush(out).map(Wait::Acked)
+    }
+
+    /// The pre-image of a store goes to the buffer, or what to wait for.
+    fn log_pre_image(&mut self, store: &Store<'_>, note: LineTag, out: &mut Actions) -> Option<Gate> {
+        if let Some(token) = self.work.log.bursting() {
+            return Some(Gate::Retry(Wait::Acked(token)));
+        }
+        if !self.has_room() {
+            return Some(self.full(store.tx, out));
+        }
+        let entries = self.spec.undo_buffer_entries as usize;
+        if self.work.log.len() < entries {
+            let pre_image = self.pre_image(store, note);
+            self.work.log.push(pre_image);
+            self.counters.pre_images += 1;
+        }
+        if self.work.log.len() >= entries {
+            self.counters.buffer_full += 1;
+            self.flush(out);
+        }
+        None
+    }
+}
+
+impl Durability for State {
+    /// While an epoch is about to end no transaction begins.
+    fn tx_begin(&mut self, _: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
+        self.arm(out);
+        self.work.begin_held = self.holds_begins(out);
+        if self.work.begin_held {
+            self.counters.held_begins += 1;
+            self.end_soon(out);
+            return Gate::Retry(Wait::Signal(EPOCH_ENDS));
+        }
+        self.work.open.entry(tx).or_default();
+        Gate::Done
+    }
+
+    /// The first store of an epoch to a line sends the line to the undo buffer.
+    fn store(&mut self, _: &Ctx, store: &Store<'_>, note: &mut LineTag, out: &mut Actions) -> Gate {
+        self.arm(out);
+        let current = self.note_of(self.work.epochs.system);
+        let skipped = self.fault.is(planted::LINE_NOT_LOGGED) && store.line().0.is_multiple_of(4)
+            || self.fault.is(planted::PLAIN_STORE_NOT_LOGGED) && store.tx.is_none();
+        if *note != current && !skipped {
+            if let Some(gate) = self.log_pre_image(store, *note, out) {
+                return gate;
+            }
+        }
+        *note = current;
+        if let Some(open) = store.tx.and_then(|tx| self.work.open.get_mut(&tx)) {
+            let mut old = [0; 8];
+            let bytes = &store.before[store.addr.offset()..][..usize::from(store.len)];
+            old[..bytes.len()].copy_from_slice(bytes);
+            open.undo.push(Undo { addr: store.addr, len: store.len, old: u64::from_le_bytes(old) });
+        }
+        Gate::Done
+    }
+
+    /// Nothing becomes durable by a commit: that is what epochs are for.
+    fn tx_commit(&mut self, _: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
+        self.work.open.remove(&tx);
+        self.transaction_is_over(out);
+        Gate::Done
+    }
+
+    /// The stores of the transaction are taken back, youngest first. The epoch has not ended since, so the lines have their
+    /// pre-images already [D:picl-abort].
+    fn tx_abort(&mut self, _: &Ctx, tx: TxId, _: AbortCause, out: &mut Actions) -> Gate {
+        let token = self.token();
+        let Some(open) = self.work.open.get_mut(&tx) else { return Gate::Done };
+        if let Some(token) = open.undoing {
+            if !open.awaited {
+                open.awaited = true;
+                return Gate::Retry(Wait::Acked(token));
+            }
+            self.work.open.remove(&tx);
+            self.transaction_is_over(out);
+            return Gate::Done;
+        }
+        open.undoing = Some(token);
+        let mut undo = open.undo.clone();
+        if !self.fault.is(planted::ABORT_OLDEST_FIRST) {
+            undo.reverse();
+        }
+        if self.fault.is(planted::ABORT_NOT_UNDONE) {
+            undo.clear();
+        }
+        self.counters.undone_stores += undo.len() as u64;
+        let cycles = self.spec.undo_cycles_per_store * undo.len() as u64;
+        for Undo { addr, len, old } in undo {
+            let payload = Payload::new(&old.to_le_bytes()[..usize::from(len)]);
+            out.push(Action::Restore { addr, payload, token: Some(token) });
+        }
+        Gate::Retry(Wait::Cycles(cycles))
+    }
+
+    /// A line whose pre-image may be in the buffer leaves after a burst.
+    fn evict(&mut self, _: &Ctx, line: LineAddr, _: LineTag, _: &Line, out: &mut Actions) -> Evict {
+        if self.fault.is(planted::EVICTION_NOT_HELD) {
+            return Evict::Proceed;
+        }
+        self.hold_back(line, out).map_or(Evict::Proceed, Evict::After)
+    }
+
+    fn flush(&mut self, _: &Ctx, line: LineAddr, _: LineTag, out: &mut Actions) -> FlushVerdict {
+        if self.fault.is(planted::CLEAN_NOT_HELD) {
+            return FlushVerdict::Proceed;
+        }
+        self.hold_back(line, out).map_or(FlushVerdict::Proceed, FlushVerdict::After)
+    }
+
+    fn scanned(&mut self, _: &Ctx, _: u64, line: LineAddr, dirty: bool, note: &mut LineTag) -> Scanned {
+        self.visit(line, dirty, note)
+    }
+
+    fn woken(&mut self, _: &Ctx, id: u64, out: &mut Actions) {
+        match id {
+            ARMED => self.make_due(out),
+            END => self.end_epoch(out),
+            HOLD => self.held_for_long(out),
+            SCAN => {
+                if let Some(scan) = &mut self.work.epochs.scan {
+                    scan.phase = Phase::FlushAfter;
+                    self.go_on(out);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn acked(&mut self, _: &Ctx, token: Token, _: PhysAddr, out: &mut Actions) {
+        let Work { log, tokens, .. } = &mut self.work;
+        if log.acked(token, &self.spec, self.log, tokens, out) {
+            self.go_on(out);
+        }
+        self.scan_acked(token, out);
+    }
+
+    fn tags_are_notes(&self) -> bool {
+        true
+    }
+
+    /// An orderly shutdown writes all lines home: no epoch has to be taken back.
+    fn shut_down(&self, image: &mut CrashImage) {
+        image.pmem.write(self.registers, &u64::from(u32::MAX).to_le_bytes());
+    }
+
+    fn marks(&self, mark: &mut dyn FnMut(&'static str)) {
+        let Work { epochs, log, begin_held, .. } = &self.work;
+        let marks = [
+            ("pre_image_buffered", !log.is_empty()),
+            ("burst_on_its_way", log.bursting().is_some()),
+            ("scan_in_progress", epochs.scan.is_some()),
+            ("two_epochs_persisted", epochs.persisted >= 2),
+            ("eid_wrapped", epochs.system >= 1 << self.spec.eid_bits),
+            ("begin_held_back", *begin_held && epochs.due),
+            ("undo_log_wrapped", log.tail > self.spec.superblocks()),
+        ];
+        marks.into_iter().filter(|(_, there)| *there).for_each(|(name, _)| mark(name));
+    }
+
+    fn digest(&self, hasher: &mut dyn Hasher) {
+        hasher.write(&snapshot::to_bytes(&self.work));
+    }
+
+    fn stats(&self, stats: &mut Stats) {
+        let c = &self.counters;
+        let mut count = |name: &str, value, text| stats.count(format!("picl.{name}"), value, text);
+        count("pre_images", c.pre_images, "Lines that went to the undo buffer");
+        count("bursts", c.bursts, "Bursts of the undo buffer to the log");
+        count("filter_hits", c.filter_hits, "Write-backs that the Bloom filter held up");
+        count("false_positives", c.false_positives, "Those of them whose line had no pre-image in the buffer");
+        count("buffer_full", c.buffer_full, "Bursts because the undo buffer was full");
+        count("log_full", c.log_full, "Requests that found the undo log full");
+        count("epochs", c.epochs, "Epochs that ended");
+        count("scans", c.scans, "Scans of the caches that have ended");
+        count("scanned_lines", c.scanned_lines, "Lines that a scan wrote home");
+        count("held_begins", c.held_begins, "Begins of transactions that waited for the end of an epoch");
+        count("undone_stores", c.undone_stores, "Stores that aborts took back");
+    }
+
+    fn reset_stats(&mut self) {
+        self.counters = Counters::default();
+    }
+
+    fn fork(&self) -> Box<dyn Durability> {
+        Box::new(self.clone())
+    }
+
+    fn save(&self) -> Vec<u8> {
+        snapshot::to_bytes(&(&self.work, &self.counters))
+    }
+}

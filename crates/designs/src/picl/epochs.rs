@@ -1,0 +1,308 @@
+//! Epochs and the asynchronous cache scan.
+//!
+//! An epoch is due after so many instructions and ends at the first moment at which no transaction is open; begins are held
+//! back until then [D:picl-epoch-boundary]. Ending costs nothing: SystemEID goes on by one. The scan is `scan_gap_epochs`
+//! behind: it writes home the lines that were last stored to in its epoch, the undo buffer is flushed, and when all of
+//! that is accepted PersistedEID advances in persistent memory, together with the head of the log. No epoch ends while
+//! the scan that its end would start cannot start yet.
+
+use super::undo_log::PreImage;
+use super::{ARMED, END, EPOCH_ENDS, HOLD, LOOK_AGAIN_CYCLES, SCAN, State, planted};
+use durasim_design::{AbortCause, Action, Actions, Gate, LineTag, Payload, Scanned, Store, Token, Wait};
+use durasim_types::{Cause, EventKind, LineAddr, TxId};
+use serde::{Deserialize, Serialize};
+
+/// What the scan of an epoch is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Phase {
+    /// What the undo buffer holds of earlier epochs becomes durable.
+    FlushBefore,
+    /// The caches are looked at.
+    Lines,
+    /// The pre-images of lines that were stored to meanwhile become durable.
+    FlushAfter,
+    /// Every controller accepts what was written before; so many have not.
+    Barrier(Token, u16),
+    /// The registers in persistent memory.
+    Registers(Token),
+}
+
+/// The scan of an epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Scan {
+    pub epoch: u64,
+    pub phase: Phase,
+}
+
+/// Epochs: SystemEID, PersistedEID, and the scan between them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Epochs {
+    /// SystemEID: the epoch that is under way, from 1.
+    pub system: u64,
+    /// PersistedEID: the last epoch that recovery can come to.
+    pub persisted: u64,
+    /// The timer of the epoch is running.
+    pub armed: bool,
+    /// The epoch is as long as it should be, or the log is full.
+    pub due: bool,
+    pub scan: Option<Scan>,
+    /// A timer runs that lets begins go.
+    pub holding: bool,
+    /// Begins go on although the epoch is due: whoever has a transaction open may wait for one of them.
+    pub let_go: bool,
+    /// Somebody waits for room in the log: scans follow each other whatever the gap is.
+    pub room_wanted: bool,
+}
+
+impl Default for Epochs {
+    fn default() -> Self {
+        Epochs {
+            system: 1,
+            persisted: 0,
+            armed: false,
+            due: false,
+            scan: None,
+            holding: false,
+            let_go: false,
+            room_wanted: false,
+        }
+    }
+}
+
+impl State {
+    /// The note on a line that was last stored to in this epoch: the low bits of its number, and that there is one.
+    pub(super) fn note_of(&self, epoch: u64) -> LineTag {
+        LineTag(1 << 63 | epoch & ((1 << self.spec.eid_bits) - 1))
+    }
+
+    /// The epoch that a note stands for, if it is one that is not persisted: identifiers come round.
+    pub(super) fn epoch_of(&self, note: LineTag) -> Option<u64> {
+        if !note.is_some() {
+            return None;
+        }
+        let (system, size) = (self.work.epochs.system, 1u64 << self.spec.eid_bits);
+        let behind = system.wrapping_sub(note.0 & (size - 1)) % size;
+        system.checked_sub(behind).filter(|epoch| *epoch > self.work.epochs.persisted)
+    }
+
+    /// The instructions of the epoch are counted from the first store or transaction on.
+    pub(super) fn arm(&mut self, out: &mut Actions) {
+        if !self.work.epochs.armed {
+            self.work.epochs.armed = true;
+            out.push(Action::InstructionTimer { id: ARMED, after_instructions: self.spec.epoch_instructions });
+        }
+    }
+
+    /// Whether the scan is far enough for another epoch to end.
+    fn may_end(&self) -> bool {
+        let Epochs { system, persisted, .. } = self.work.epochs;
+        persisted + u64::from(self.spec.scan_gap_epochs) + 1 >= system || self.fault.is(planted::EPOCH_OVERTAKES_SCAN)
+    }
+
+    /// Whether the epoch ends as soon as no transaction is open.
+    fn is_ending(&self) -> bool {
+        self.work.epochs.due && self.may_end()
+    }
+
+    /// Whether begins are held back. A thread that has lost its core inside a transaction, or that waits there for one
+    /// that would begin, cannot end it: after a while begins go on until a transaction ends.
+    pub(super) fn holds_begins(&mut self, out: &mut Actions) -> bool {
+        let holds = self.is_ending() && !self.work.epochs.let_go && !self.fault.is(planted::EPOCH_INSIDE_TRANSACTION);
+        if holds && !self.work.epochs.holding {
+            self.work.epochs.holding = true;
+            out.push(Action::Timer { id: HOLD, after_cycles: self.spec.hold_cycles });
+        }
+        holds
+    }
+
+    /// Begins have been held back for long.
+    pub(super) fn held_for_long(&mut self, out: &mut Actions) {
+        self.work.epochs.holding = false;
+        if self.is_ending() {
+            self.work.epochs.let_go = true;
+            out.push(Action::Raise(EPOCH_ENDS));
+        }
+    }
+
+    /// A transaction is over: begins may be held back again, or the epoch ends.
+    pub(super) fn transaction_is_over(&mut self, out: &mut Actions) {
+        self.work.epochs.let_go = false;
+        self.end_soon(out);
+    }
+
+    /// The epoch ends in the next cycle, if it can: what is acknowledged in this one belongs to it.
+    pub(super) fn end_soon(&mut self, out: &mut Actions) {
+        let alone = self.work.open.is_empty() || self.fault.is(planted::EPOCH_INSIDE_TRANSACTION);
+        if self.is_ending() && alone {
+            out.push(Action::Timer { id: END, after_cycles: 1 });
+        }
+    }
+
+    /// The end of the epoch.
+    pub(super) fn end_epoch(&mut self, out: &mut Actions) {
+        let alone = self.work.open.is_empty() || self.fault.is(planted::EPOCH_INSIDE_TRANSACTION);
+        if !self.is_ending() || !alone {
+            return;
+        }
+        self.work.epochs.due = false;
+        self.work.epochs.armed = false;
+        self.work.epochs.let_go = false;
+        self.work.epochs.system += 1;
+        self.counters.epochs += 1;
+        out.push(Action::EpochEnds);
+        out.push(Action::Raise(EPOCH_ENDS));
+        self.arm(out);
+        self.start_scan(out);
+    }
+
+    /// The epoch is due.
+    pub(super) fn make_due(&mut self, out: &mut Actions) {
+        self.work.epochs.due = true;
+        self.end_soon(out);
+    }
+
+    /// Starts the scan of the oldest epoch that is not persisted, if it is its turn.
+    fn start_scan(&mut self, out: &mut Actions) {
+        let Epochs { system, persisted, scan, room_wanted, .. } = self.work.epochs;
+        let gap = if room_wanted { 0 } else { u64::from(self.spec.scan_gap_epochs) };
+        let epoch = persisted + 1;
+        if scan.is_none() && epoch + gap < system {
+            self.work.epochs.scan = Some(Scan { epoch, phase: Phase::FlushBefore });
+            self.go_on(out);
+        }
+    }
+
+    fn enter(&mut self, phase: Phase) {
+        if let Some(scan) = &mut self.work.epochs.scan {
+            scan.phase = phase;
+        }
+    }
+
+    /// Takes the scan as far as it comes without waiting.
+    pub(super) fn go_on(&mut self, out: &mut Actions) {
+        loop {
+            let Some(Scan { phase, .. }) = self.work.epochs.scan else { return };
+            match phase {
+                Phase::FlushBefore => {
+                    if self.flush(out).is_some() {
+                        return;
+                    }
+                    self.enter(Phase::Lines);
+                    return out.push(Action::Scan { id: SCAN, lines_per_cycle: self.spec.scan_lines_per_cycle });
+                }
+                Phase::FlushAfter => {
+                    if !self.fault.is(planted::SCAN_FORGETS_BUFFER) && self.flush(out).is_some() {
+                        return;
+                    }
+                    let token = self.token();
+                    if self.fault.is(planted::SCAN_NOT_AWAITED) {
+                        self.enter(Phase::Barrier(token, 0));
+                        continue;
+                    }
+                    self.enter(Phase::Barrier(token, self.interleave.controllers));
+                    for controller in 0..u64::from(self.interleave.controllers) {
+                        let at = self.interleave.base.plus(controller * self.interleave.block_bytes);
+                        let payload = Payload::new(&[]);
+                        out.push(Action::Append { at, payload, cause: Cause::Checkpoint, token: Some(token) });
+                    }
+                    return;
+                }
+                Phase::Barrier(_, 0) => {
+                    let token = self.token();
+                    self.enter(Phase::Registers(token));
+                    return self.write_registers(token, out);
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// PersistedEID and the head of the log, in one write.
+    fn write_registers(&mut self, token: Token, out: &mut Actions) {
+        let Some(Scan { epoch, .. }) = self.work.epochs.scan else { return };
+        let persisted = if self.fault.is(planted::PERSISTED_TOO_FAR) { epoch + 1 } else { epoch };
+        let garbage = if self.fault.is(planted::GARBAGE_TOO_EARLY) { epoch + 1 } else { epoch };
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&persisted.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.work.log.first_needed(garbage).to_le_bytes());
+        out.append(self.registers, &bytes, Cause::Metadata, Some(token));
+    }
+
+    /// A write on the way of the scan is accepted.
+    pub(super) fn scan_acked(&mut self, token: Token, out: &mut Actions) {
+        match self.work.epochs.scan {
+            Some(Scan { phase: Phase::Barrier(of, left), .. }) if of == token => {
+                self.enter(Phase::Barrier(of, left - 1));
+                self.go_on(out);
+            }
+            Some(Scan { epoch, phase: Phase::Registers(of) }) if of == token => {
+                self.counters.scans += 1;
+                self.work.epochs.persisted = epoch;
+                self.work.epochs.scan = None;
+                let garbage = if self.fault.is(planted::GARBAGE_TOO_EARLY) { epoch + 1 } else { epoch };
+                let first = self.work.log.first_needed(garbage);
+                self.work.log.collect(first);
+                out.event(EventKind::Background, self.registers);
+                if self.work.epochs.room_wanted && self.has_room() {
+                    self.work.epochs.room_wanted = false;
+                }
+                self.start_scan(out);
+                self.end_soon(out);
+            }
+            _ => {}
+        }
+    }
+
+    /// The scan has come to a line.
+    pub(super) fn visit(&mut self, line: LineAddr, dirty: bool, note: &mut LineTag) -> Scanned {
+        let Some(Scan { epoch, .. }) = self.work.epochs.scan else { return Scanned::Leave };
+        let of_line = self.epoch_of(*note);
+        if of_line.is_some_and(|of_line| of_line > epoch) {
+            return Scanned::Leave;
+        }
+        // What a clean line was last stored to in does not matter any more, and its identifier will come again.
+        if !(self.fault.is(planted::STALE_EID_KEPT) && !dirty) {
+            *note = LineTag::NONE;
+        }
+        if !dirty || self.fault.is(planted::SCAN_SKIPS_LINES) && line.0 % 4 == 1 {
+            return Scanned::Leave;
+        }
+        self.counters.scanned_lines += 1;
+        Scanned::Clean
+    }
+
+    /// Whether stores may make more pre-images: a superblock for them, and spare ones for what is in the buffer.
+    pub(super) fn has_room(&self) -> bool {
+        let spare = super::spec::SPARE_SUPERBLOCKS;
+        self.work.log.used() + spare < self.spec.superblocks() || self.fault.is(planted::LOG_OVERRUN)
+    }
+
+    /// The log is full: the epoch ends as soon as possible, and all scans are made up for. A transaction that fills the
+    /// log aborts, for the epoch cannot end inside it.
+    pub(super) fn full(&mut self, tx: Option<TxId>, out: &mut Actions) -> Gate {
+        self.counters.log_full += 1;
+        let in_the_way = tx.or_else(|| self.work.open.keys().next().copied());
+        if let Some(tx) = in_the_way.filter(|tx| self.work.open.contains_key(tx)) {
+            return Gate::Abort(tx, AbortCause::Capacity);
+        }
+        self.work.epochs.room_wanted = true;
+        self.make_due(out);
+        self.start_scan(out);
+        Gate::Retry(Wait::Cycles(LOOK_AGAIN_CYCLES))
+    }
+
+    /// The pre-image of the first store of an epoch to a line.
+    pub(super) fn pre_image(&mut self, store: &Store<'_>, note: LineTag) -> PreImage {
+        let Epochs { system, persisted, .. } = self.work.epochs;
+        let mut data = *store.before;
+        if self.fault.is(planted::PRE_IMAGE_TAKES_NEW) {
+            let offset = store.addr.offset();
+            data[offset..][..usize::from(store.len)].copy_from_slice(&store.bytes()[..usize::from(store.len)]);
+        }
+        let valid_from = self.epoch_of(note).unwrap_or(persisted);
+        let valid_from = if self.fault.is(planted::VALID_FROM_ZERO) { 0 } else { valid_from };
+        let valid_till =
+            if self.fault.is(planted::VALID_TILL_EARLY) && system > valid_from + 1 { system - 1 } else { system };
+        PreImage { line: store.line(), data, valid_from, valid_till }
+    }
+}

@@ -1,0 +1,115 @@
+//! Recovery goes backwards through the undo log and applies each pre-image that is valid at the end of PersistedEID:
+//! ValidFrom <= PersistedEID < ValidTill. The oldest that is applied to a line is the one that stays.
+//!
+//! The result depends on the log alone, so it may be cut and run again. When all is home, the log is marked as being
+//! erased, its superblocks are made invalid, and epochs begin anew.
+
+use super::undo_log::{ENTRY_BYTES, HEADER_BYTES, superblock};
+use super::{PiclSpec, planted};
+use durasim_design::{CrashImage, Cut, Geometry, RecoveryReport};
+use durasim_types::{LINE_BYTES, Line, PhysAddr};
+use std::collections::BTreeMap;
+
+/// Bytes of the region of registers: PersistedEID, the first superblock that is needed, whether the log is being erased.
+pub(super) const REGISTER_BYTES: u64 = 24;
+const ERASING: u64 = 1;
+
+/// Applies the pre-images of a superblock to lines, youngest first. Err: something is damaged.
+fn apply(
+    geometry: &Geometry,
+    image: &CrashImage,
+    spec: &PiclSpec,
+    base: PhysAddr,
+    persisted: u64,
+    lines: &mut BTreeMap<PhysAddr, Line>,
+) -> Result<(), ()> {
+    let fault = geometry.planted;
+    let count = image.read_u64(base.plus(8));
+    if count > u64::from(spec.undo_buffer_entries) {
+        return Err(());
+    }
+    let data = base.plus(superblock_data(spec));
+    for entry in (0..count).rev() {
+        let at = base.plus(HEADER_BYTES + entry * ENTRY_BYTES);
+        let (home, epochs) = (PhysAddr(image.read_u64(at)), image.read_u64(at.plus(8)));
+        let (from, till) = (epochs & u64::from(u32::MAX), epochs >> 32);
+        if !geometry.is_home(home) || till <= from {
+            return Err(());
+        }
+        let valid = from <= persisted && (persisted < till || fault.is(planted::RECOVERY_IGNORES_VALID_TILL));
+        if valid && !fault.is(planted::RECOVERY_RESTORES_NOTHING) {
+            lines.insert(home, image.line(data.plus(entry * LINE_BYTES)));
+        }
+    }
+    Ok(())
+}
+
+/// Where the pre-images of a superblock begin.
+fn superblock_data(spec: &PiclSpec) -> u64 {
+    HEADER_BYTES + u64::from(spec.undo_buffer_entries).div_ceil(4) * LINE_BYTES
+}
+
+fn erase(spec: &PiclSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<(), Cut> {
+    let log = geometry.region("log").base;
+    let touched: Vec<(u64, u64)> =
+        image.pmem.touched().map(|(page, bytes)| (page.0, page.0 + bytes.len() as u64)).collect();
+    for (first, end) in touched {
+        let bytes = spec.superblock_bytes();
+        let (from, to) = (first.saturating_sub(log.0).div_ceil(bytes), end.saturating_sub(log.0).div_ceil(bytes));
+        for number in from..to.min(spec.superblocks()) {
+            let header = log.plus(number * bytes);
+            if image.line(header) != [0; 64] {
+                image.write(header, &[0; 64])?;
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn recover(spec: &PiclSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+    let register = geometry.region("registers").base;
+    let log = geometry.region("log").base;
+    let fault = geometry.planted;
+    let [persisted, head, state] = [0, 8, 16].map(|offset| image.read_u64(register.plus(offset)));
+    let persisted = if fault.is(planted::RECOVERY_IGNORES_PERSISTED) { 0 } else { persisted };
+    let mut report = RecoveryReport::default();
+    if state != ERASING {
+        let mut lines = BTreeMap::new();
+        if state != 0 || head > u64::MAX / 2 {
+            report.losses.push("the registers of the undo log are damaged".into());
+        } else {
+            let at = |number: u64| superblock(spec, log, number);
+            let valid = |number: &u64| image.read_u64(at(*number)) == number + 1;
+            let mut numbers: Vec<u64> = (head..head + spec.superblocks()).take_while(valid).collect();
+            if fault.is(planted::RECOVERY_OVERLOOKS_LAST) {
+                numbers.pop();
+            }
+            if !fault.is(planted::RECOVERY_GOES_FORWARDS) {
+                numbers.reverse();
+            }
+            for number in numbers {
+                if apply(geometry, image, spec, at(number), persisted, &mut lines).is_err() {
+                    report.losses.push(format!("superblock {number} of the undo log is damaged"));
+                }
+            }
+        }
+        if fault.is(planted::RECOVERY_ERASES_FIRST) {
+            erase(spec, geometry, image)?;
+        }
+        report.lines_written = lines.len() as u64;
+        let rounds = if fault.is(planted::RECOVERY_WRITES_TWICE) { 2 } else { 1 };
+        for (home, data) in (0..rounds).flat_map(|_| &lines) {
+            image.write(*home, data)?;
+        }
+        let mut bytes = [0; REGISTER_BYTES as usize];
+        if fault.is(planted::RECOVERY_KEEPS_LOG) {
+            image.write(register, &bytes)?;
+            return Ok(report);
+        }
+        bytes[16..].copy_from_slice(&ERASING.to_le_bytes());
+        image.write(register, &bytes)?;
+    }
+    erase(spec, geometry, image)?;
+    image.write(register, &[0; REGISTER_BYTES as usize])?;
+    Ok(report)
+}

@@ -1,0 +1,110 @@
+//! Parameters and cost of PiCL. What is marked [D:picl-sizes] is from memory of the paper, which is not at hand.
+
+use super::bloom::HASHES_MAX;
+use durasim_design::{Geometry, HardwareCost, LevelId, SpecError};
+use durasim_types::{Cycle, LINE_BYTES};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Parameters of PiCL.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct PiclSpec {
+    /// Instructions of all cores in an epoch (DEVIATIONS.md, picl-sizes: 30 million).
+    pub epoch_instructions: u64,
+    /// Cycles for which begins of transactions are held back at the end of an epoch, before open transactions get more time
+    /// (DEVIATIONS.md, picl-epoch-boundary).
+    pub hold_cycles: Cycle,
+    /// How many epochs the asynchronous cache scan is behind (DEVIATIONS.md, picl-sizes: 3). The row promises 4 epochs.
+    pub scan_gap_epochs: u32,
+    /// Lines that a scan looks at in a cycle (not known; DEVIATIONS.md, picl-scan).
+    pub scan_lines_per_cycle: u32,
+    /// Bits of the epoch identifier of a line (DEVIATIONS.md, picl-sizes: 4).
+    pub eid_bits: u32,
+    /// Pre-images in the undo buffer (DEVIATIONS.md, picl-sizes: 2 KB).
+    pub undo_buffer_entries: u32,
+    /// Bits of the Bloom filter, a power of two (DEVIATIONS.md, picl-sizes: 4096).
+    pub bloom_bits: u32,
+    /// Hash functions of the Bloom filter (not known; DEVIATIONS.md, picl-sizes).
+    pub bloom_hashes: u32,
+    /// Bytes of the undo log (not known; DEVIATIONS.md, picl-log).
+    pub log_bytes: u64,
+    /// Cycles that an abort takes for each store that it undoes (DEVIATIONS.md, picl-abort).
+    pub undo_cycles_per_store: Cycle,
+}
+
+impl Default for PiclSpec {
+    fn default() -> Self {
+        PiclSpec {
+            epoch_instructions: 30_000_000,
+            hold_cycles: 100_000,
+            scan_gap_epochs: 3,
+            scan_lines_per_cycle: 1,
+            eid_bits: 4,
+            undo_buffer_entries: 32,
+            bloom_bits: 4096,
+            bloom_hashes: 2,
+            log_bytes: 16 << 20,
+            undo_cycles_per_store: 100,
+        }
+    }
+}
+
+/// The epochs that the row promises: the scan's gap, and the epoch in which it is at work.
+pub(crate) const PROMISED_EPOCHS: u32 = 4;
+/// Superblocks that stores leave free, so that what is in the buffer can always be written.
+pub(super) const SPARE_SUPERBLOCKS: u64 = 2;
+
+impl PiclSpec {
+    /// Refuses what cannot be built.
+    pub fn check(&self) -> Result<(), SpecError> {
+        let range = |field: &str, value: u64, low: u64, high: u64| {
+            if (low..=high).contains(&value) {
+                Ok(())
+            } else {
+                Err(SpecError::new(field, format!("{value} is not between {low} and {high}")))
+            }
+        };
+        range("epoch_instructions", self.epoch_instructions, 1, 1 << 50)?;
+        range("hold_cycles", self.hold_cycles, 1, 1 << 40)?;
+        range("scan_gap_epochs", self.scan_gap_epochs.into(), 0, u64::from(PROMISED_EPOCHS) - 1)?;
+        range("scan_lines_per_cycle", self.scan_lines_per_cycle.into(), 1, 1 << 20)?;
+        range("eid_bits", self.eid_bits.into(), 3, 16)?;
+        range("undo_buffer_entries", self.undo_buffer_entries.into(), 1, 4096)?;
+        range("bloom_bits", self.bloom_bits.into(), 8, 1 << 24)?;
+        if !self.bloom_bits.is_power_of_two() {
+            return Err(SpecError::new("bloom_bits", format!("{} is not a power of two", self.bloom_bits)));
+        }
+        range("bloom_hashes", self.bloom_hashes.into(), 1, HASHES_MAX.into())?;
+        range("log_bytes", self.log_bytes, (2 + SPARE_SUPERBLOCKS) * self.superblock_bytes(), 1 << 40)?;
+        range("undo_cycles_per_store", self.undo_cycles_per_store, 0, 1_000_000)
+    }
+
+    /// Bytes of a superblock: a line of its own, four addresses with their epochs to a line, and the pre-images.
+    pub fn superblock_bytes(&self) -> u64 {
+        let entries = u64::from(self.undo_buffer_entries);
+        (1 + entries.div_ceil(4) + entries) * LINE_BYTES
+    }
+
+    /// Superblocks that the log holds.
+    pub fn superblocks(&self) -> u64 {
+        self.log_bytes / self.superblock_bytes()
+    }
+
+    /// What it adds.
+    pub fn cost(&self, g: &Geometry) -> HardwareCost {
+        let mut cost = HardwareCost::default();
+        let bits = u64::from(self.eid_bits);
+        for level in LevelId::ALL {
+            let instances = if level == LevelId::Llc { 1 } else { u64::from(g.cores) };
+            cost.add(&format!("EID {}", level.name()), bits * g.level(level).lines(), instances);
+        }
+        // Address of a line, ValidFrom, ValidTill, the line.
+        cost.add("undo buffer", (42 + 2 * bits + 512) * u64::from(self.undo_buffer_entries), 1);
+        cost.add("Bloom filter", self.bloom_bits.into(), 1);
+        cost.add("SystemEID register", 64, 1);
+        cost.add("PersistedEID register", 64, 1);
+        cost.add("log head and tail registers", 128, 1);
+        cost
+    }
+}
