@@ -51,6 +51,13 @@ fn hardware_designs_survive_everything() {
                 "committed_off_chip",
             ],
             "tc" => &["tc_full", "overflow_in_progress", "acknowledgement_in_flight"],
+            "hoop" => &[
+                "slices_in_flight",
+                "entry_in_flight",
+                "uncommitted_line_evicted",
+                "collector_reads",
+                "collector_writes",
+            ],
             _ => &[],
         };
         for mark in marks {

@@ -130,6 +130,7 @@ hooks! {
     FENCE = 11, "Fences.";
     FLUSH = 12, "Cache-block operations on persistent memory.";
     CONTEXT_SWITCH = 13, "Threads that change on a core.";
+    READ = 14, "Reads of persistent memory that the design itself asked for.";
 }
 
 impl Hooks {
@@ -258,6 +259,10 @@ pub trait Durability: Send {
 
     /// A write under `token` is acknowledged by the persistence domain. `addr` is the address of the write.
     fn acked(&mut self, cx: &Ctx, token: Token, addr: PhysAddr, out: &mut Actions) {}
+
+    /// A read that the design asked for ([`crate::Action::Read`]) is done: the line of `addr`, as it was when its
+    /// controller was asked. A power failure before that moment leaves nothing of the read.
+    fn read_done(&mut self, cx: &Ctx, token: Token, addr: PhysAddr, data: &Line, out: &mut Actions) {}
 
     /// A timer or a [`crate::Action::Resume`] of the design is due.
     fn woken(&mut self, cx: &Ctx, id: u64, out: &mut Actions) {}

@@ -1,6 +1,6 @@
 //! The registry: one line of facts per row. Tests, campaigns, reports and pages iterate over it.
 
-use crate::{Hercules, Opt, Tc};
+use crate::{Hercules, Hoop, Opt, Tc};
 use durasim_design::{Backend, ErasedDesign, Promise, Row};
 use durasim_types::Domain;
 
@@ -98,6 +98,47 @@ pub const ROWS: &[Row] = &[
             "tc-plain-stores",
             "tc-order",
             "tc-home",
+            "background-concurrency",
+        ],
+    },
+    Row {
+        name: "hoop",
+        aliases: &[],
+        hardware: ErasedDesign::of::<Hoop>(),
+        backend: Backend::Markers,
+        domains: &[Domain::Adr],
+        promise: Promise::Immediate,
+        control: false,
+        summary: "Out-of-place updates in the controller: word slices, mapping table, collection",
+        paper: "Cai, Coats, Huang: HOOP, ISCA 2020",
+        assumptions: &[
+            "hoop-word-masks",
+            "hoop-address-slices",
+            "hoop-mapping-table",
+            "hoop-plain-stores",
+            "hoop-aborts",
+            "hoop-home",
+            "background-concurrency",
+        ],
+    },
+    Row {
+        name: "hoop-eadr",
+        aliases: &[],
+        hardware: ErasedDesign::of::<Hoop>(),
+        backend: Backend::Markers,
+        domains: &[Domain::Eadr],
+        promise: Promise::Immediate,
+        control: false,
+        summary: "HOOP where caches and queues survive: commits wait for no acknowledgement",
+        paper: "Cai, Coats, Huang: HOOP, ISCA 2020",
+        assumptions: &[
+            "hoop-word-masks",
+            "hoop-address-slices",
+            "hoop-mapping-table",
+            "hoop-plain-stores",
+            "hoop-aborts",
+            "hoop-home",
+            "hoop-eadr",
             "background-concurrency",
         ],
     },

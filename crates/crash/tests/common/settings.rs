@@ -162,6 +162,27 @@ fn tc(rng: &mut Rng, sets: &mut Vec<String>) {
     sets.push(format!("design.tc.entries={}", 2 + rng.below(7)));
 }
 
+/// Buffers of a slice or two, a region of a few blocks, and collections all the time.
+fn hoop(rng: &mut Rng, sets: &mut Vec<String>) {
+    let mut maybe = |rng: &mut Rng, path: &str, values: &[&str]| {
+        if rng.below(2) == 0 {
+            sets.push(format!("design.hoop.{path}={}", one_of(rng, values)));
+        }
+    };
+    maybe(rng, "oop_buffer_bytes", &["256", "384"]);
+    maybe(rng, "mapping_table_bytes", &["8", "16", "40"]);
+    maybe(rng, "search_cycles", &["0", "200"]);
+    maybe(rng, "eviction_buffer_bytes", &["64", "128"]);
+    maybe(rng, "copies_in_flight", &["1", "2", "20"]);
+    maybe(rng, "recovery_threads", &["1", "2", "3"]);
+    sets.push(format!("design.hoop.gc_period_ns={}", one_of(rng, &["100", "2000", "100000", "10000000"])));
+    sets.push(format!("design.hoop.address_slices={}", one_of(rng, &["1", "1", "2", "20"])));
+    sets.push(format!("design.hoop.block_bytes={}", one_of(rng, &["256", "512", "1024"])));
+    // Sixteen cores need eighteen blocks.
+    let slices = [160, 200, 2000][rng.below(3) as usize];
+    sets.push(format!("design.hoop.region_bytes_max={}", 128 * slices));
+}
+
 /// Whether a log zone has to be as small as the machine accepts: its extension was chosen.
 fn has_a_short_log(sets: &[String]) -> bool {
     sets.iter().any(|set| set.starts_with("design.hercules.log_extension_bytes="))
@@ -222,13 +243,14 @@ impl Setting {
                 }
             }
             "tc" => tc(&mut rng, &mut sets),
+            "hoop" => hoop(&mut rng, &mut sets),
             _ => {}
         }
         let hooked = row.hardware.hooks != Hooks::NONE;
         // Without hardware nothing holds transactions together, but stores outside of them keep their promises.
         let transactions = hooked || rng.below(2) == 0;
         let crashes = if hooked { !row.control } else { !transactions };
-        let locking = if row.hardware.name == "tc" { Locking::Words } else { Locking::Nothing };
+        let locking = if matches!(row.hardware.name, "tc" | "hoop") { Locking::Words } else { Locking::Nothing };
         Setting { row, domain, sets, crashes, transactions, aborts: hooked, locking, planted: None }
     }
 
@@ -252,7 +274,7 @@ impl Setting {
                 }
                 [Locking::Nothing, Locking::Words, Locking::Lines][rng.below(3) as usize]
             }
-            "tc" => [Locking::Words, Locking::Words, Locking::Lines][rng.below(3) as usize],
+            "tc" | "hoop" => [Locking::Words, Locking::Words, Locking::Lines][rng.below(3) as usize],
             _ => Locking::Nothing,
         };
         setting
