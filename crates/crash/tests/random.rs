@@ -1,7 +1,8 @@
 //! Thousands of short random runs of every row on machines of many shapes: loads return the newest bytes, nothing
 //! panics or gets stuck, and every crash recovers to what was acknowledged.
 //!
-//! `DURASIM_SEEDS=100000 cargo test -p durasim-crash --test random` tries more seeds than the usual ones.
+//! `DURASIM_SEEDS=100000 cargo test -p durasim-crash --test random` tries more seeds than the usual ones, `DURASIM_ROW=tc`
+//! of hardware rows that one alone.
 
 mod common;
 
@@ -23,7 +24,9 @@ fn report(row: &Row, tally: &Tally) {
 }
 
 fn hardware_rows() -> impl Iterator<Item = &'static Row> {
-    ROWS.iter().filter(|row| row.hardware.hooks != Hooks::NONE)
+    let wanted = std::env::var("DURASIM_ROW").ok();
+    let is_wanted = move |row: &Row| wanted.as_ref().is_none_or(|name| name == row.name);
+    ROWS.iter().filter(move |row| row.hardware.hooks != Hooks::NONE && is_wanted(row))
 }
 
 fn plain_rows() -> impl Iterator<Item = &'static Row> {

@@ -23,6 +23,7 @@ mod recovery;
 mod region;
 mod slice;
 mod spec;
+mod tags;
 #[cfg(test)]
 mod tests;
 mod transaction;
@@ -44,6 +45,7 @@ use serde::{Deserialize, Serialize};
 use slice::{Patch, SLICE_BYTES};
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::Hasher;
+use tags::Tags;
 use transaction::{Awaited, Commit, OpenTx, PlainStore};
 
 /// The design.
@@ -102,12 +104,6 @@ const GC: u64 = 1;
 /// More lines of a collection go home.
 const HOMES: u64 = 2;
 
-/// The tag of a persistent line whose words are all committed.
-const COMMITTED: LineTag = LineTag(u64::MAX);
-/// The tag of a line that holds stores of more than one open transaction: the abort of any of them discards it, and the
-/// next miss assembles it anew.
-const SHARED: LineTag = LineTag(u64::MAX - 1);
-
 /// An entry of the mapping table: where a line is that is in no cache and not whole at home.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Mapped {
@@ -148,6 +144,7 @@ struct Work {
     mapping: BTreeMap<LineAddr, Mapped>,
     evicted: EvictionBuffer,
     open: BTreeMap<TxId, OpenTx>,
+    tags: Tags,
     /// Transactions whose commit has its entry, with its number, until the core has heard of it.
     recorded: BTreeMap<TxId, u64>,
     plain: BTreeMap<u16, PlainStore>,
@@ -192,6 +189,7 @@ impl State {
                 mapping: BTreeMap::new(),
                 evicted: EvictionBuffer::default(),
                 open: BTreeMap::new(),
+                tags: Tags::default(),
                 recorded: BTreeMap::new(),
                 plain: BTreeMap::new(),
                 commits: VecDeque::new(),
@@ -249,13 +247,8 @@ impl State {
     }
 
     /// The tag of a line by what the controller has of it.
-    fn tag_of(&self, line: LineAddr) -> LineTag {
-        match self.writers(line)[..] {
-            [] if self.work.index.has(line) => COMMITTED,
-            [] => LineTag::NONE,
-            [tx] => LineTag(tx.0),
-            _ => SHARED,
-        }
+    fn tag_of(&mut self, line: LineAddr) -> LineTag {
+        if self.has_words(line) { self.work.tags.of(&self.writers(line)) } else { LineTag::NONE }
     }
 
     /// A line that is dirty but not persistent goes home before its evictions stop to, and the store waits until it is
@@ -279,6 +272,7 @@ impl State {
 impl Durability for State {
     /// The controller hands out the TxID.
     fn tx_begin(&mut self, cx: &Ctx, tx: TxId, _: &mut Actions) -> Gate {
+        self.work.tags.forget_dead();
         self.work.open.entry(tx).or_insert_with(|| OpenTx::new(cx.core.0));
         Gate::Done
     }
@@ -326,6 +320,7 @@ impl Durability for State {
         let Some(open) = self.work.open.remove(&tx) else { return Gate::Done };
         open.slices.iter().for_each(|&slice| self.work.region.free(slice));
         self.work.index.abort(tx, &open.lines);
+        self.work.tags.abort(tx);
         for &line in &open.lines {
             if self.fault.is(planted::ABORT_KEEPS_MAPPINGS) && self.work.mapping.contains_key(&line) {
                 continue;
@@ -452,7 +447,11 @@ impl Durability for State {
     }
 
     fn belongs_to(&self, tag: LineTag, tx: TxId) -> bool {
-        tag.0 == tx.0 || tag == SHARED
+        self.work.tags.belongs_to(tag, tx)
+    }
+
+    fn live(&self, tag: LineTag) -> bool {
+        self.work.tags.is_live(tag)
     }
 
     /// Buffers and tables are lost. Where caches survive, lines without the persistent bit go home; what the others hold is

@@ -214,6 +214,8 @@ impl State {
         let number = self.write_entry(open.slices, out);
         self.work.index.commit(tx, number, &open.lines);
         self.work.recorded.insert(tx, number);
+        let Self { work, .. } = self;
+        work.tags.end(|tx| work.open.contains_key(&tx));
         self.set_timer(out);
         true
     }

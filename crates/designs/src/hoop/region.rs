@@ -85,11 +85,6 @@ impl Region {
             block.state = BlockState::Unused;
         }
     }
-
-    /// Whether the last free block is in use.
-    pub fn is_nearly_full(&self) -> bool {
-        self.blocks.iter().all(|block| block.state != BlockState::Unused)
-    }
 }
 
 #[cfg(test)]
@@ -107,9 +102,9 @@ mod tests {
         region.free(3);
         assert_eq!([region.append(), region.append(), region.append()], [Some(2), Some(3), None]);
         assert_eq!(region.rounds, 1);
-        assert!(region.is_nearly_full());
         region.free(0);
         region.free(1);
-        assert!(!region.is_nearly_full());
+        assert_eq!(region.append(), Some(0));
+        assert_eq!(region.rounds, 2);
     }
 }
