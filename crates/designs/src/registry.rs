@@ -118,7 +118,7 @@ pub const ROWS: &[Row] = &[
             "hoop-plain-stores",
             "hoop-aborts",
             "hoop-home",
-            "background-concurrency",
+            "hoop-collector",
         ],
     },
     Row {
@@ -139,7 +139,7 @@ pub const ROWS: &[Row] = &[
             "hoop-aborts",
             "hoop-home",
             "hoop-eadr",
-            "background-concurrency",
+            "hoop-collector",
         ],
     },
 ];

@@ -36,7 +36,7 @@ pub struct HoopSpec {
     /// Nanoseconds between two collections in the background (paper: 10 ms).
     pub gc_period_ns: u64,
     /// Transactions whose slices the collector reads at a time, and lines that it writes home at a time (not in the paper;
-    /// DEVIATIONS.md, background-concurrency).
+    /// DEVIATIONS.md, hoop-collector).
     pub copies_in_flight: u32,
     /// Threads of recovery (paper: recovery is shared out among the cores, of which its machine has 16).
     pub recovery_threads: u32,
