@@ -15,6 +15,7 @@ TABLE = "crates/isa/encodings.toml"
 # low two bits are set.
 IMM_MAX = 2047
 OPCODE_MAX = 0x7F
+FUNCT3_MAX = 7
 LOW_BITS = 3
 NOTICE = f"Generated from {TABLE} by tools/gen_encodings.py: edit the table, not this file."
 
@@ -26,7 +27,11 @@ def camel(name: str) -> str:
 
 def validate(table: dict) -> None:
     """Refuse a table with unknown keys, repeated names or values that do not fit their field."""
-    fields = {"marker": {"name", "imm", "meaning", "argument"}, "reserved_opcode": {"name", "opcode", "meaning"}}
+    fields = {
+        "marker": {"name", "imm", "meaning", "argument"},
+        "instruction": {"name", "opcode", "funct3", "meaning"},
+        "reserved_opcode": {"name", "opcode", "meaning"},
+    }
     if set(table) != set(fields):
         sys.exit(f"{TABLE}: expected exactly the tables {sorted(fields)}, found {sorted(table)}")
     for kind, expected in fields.items():
@@ -42,6 +47,12 @@ def validate(table: dict) -> None:
     for opcode in table["reserved_opcode"]:
         if opcode["opcode"] & LOW_BITS != LOW_BITS or opcode["opcode"] > OPCODE_MAX:
             sys.exit(f"{TABLE}: {opcode['name']} is not a 7-bit major opcode of a 32-bit encoding")
+    places = [(instruction["opcode"], instruction["funct3"]) for instruction in table["instruction"]]
+    known = {opcode["name"] for opcode in table["reserved_opcode"]}
+    if len(set(places)) != len(places) or not all(o in known and 0 <= f <= FUNCT3_MAX for o, f in places):
+        sys.exit(
+            f"{TABLE}: every instruction needs a major opcode of the table and its own funct3 of 0 to {FUNCT3_MAX}"
+        )
 
 
 def rust(table: dict) -> str:
@@ -76,6 +87,9 @@ def rust(table: dict) -> str:
     lines += ["        }", "    }", "}"]
     for opcode in opcodes:
         lines += ["", f"/// {opcode['meaning']}", f"pub const {opcode['name'].upper()}: u32 = {opcode['opcode']:#04x};"]
+    for instruction in table["instruction"]:
+        lines += ["", f"/// {instruction['meaning']}", "///", f"/// funct3 under {instruction['opcode'].upper()}."]
+        lines += [f"pub const {instruction['name'].upper()}: u32 = {instruction['funct3']};"]
     return "\n".join(lines) + "\n"
 
 
@@ -90,6 +104,12 @@ def header(table: dict) -> str:
     for opcode in table["reserved_opcode"]:
         lines += ["", f"/* {opcode['meaning']} */"]
         lines += [f"#define DURASIM_OPCODE_{opcode['name'].upper()} {opcode['opcode']:#04x}"]
+    lines += ["", "/* Instructions: I-type, each with its funct3 under its major opcode. */"]
+    for instruction in table["instruction"]:
+        name = instruction["name"].upper()
+        lines += ["", f"/* {instruction['meaning']} */"]
+        lines += [f"#define DURASIM_OPCODE_{name} DURASIM_OPCODE_{instruction['opcode'].upper()}"]
+        lines += [f"#define DURASIM_FUNCT3_{name} {instruction['funct3']}"]
     lines += ["", "#endif"]
     return "\n".join(lines) + "\n"
 

@@ -19,11 +19,14 @@ OPERATIONS = {"tiny": 300, "hercules-tecs23": 2000}
 ALL = ("opt", "swl-flush", "swl-eadr", "tc", "hercules")
 HOOP = ("hoop", "hoop-eadr")
 LOGGING = ("swl-flush", "swl-eadr")
+PROTEUS = ("proteus", "proteus-eadr")
 
 Alternative = tuple[str, ...]
 """Settings as for `--set`; `--arg NAME=VALUE` for an argument of the workload."""
 
 PLAIN: Alternative = ()
+# The log of `tiny` with room for some dozen lines.
+_SHORT_LOG = "design.hercules.log_zone_bytes=30400"
 TABLES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
     "core-queues": (
         ALL,
@@ -114,6 +117,7 @@ TABLES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
         [("pmem.controllers=2",), ("pmem.controllers=4", "pmem.interleave_bytes=64")],
     ),
     "hercules-txlen-store": (("hercules",), [("design.hercules.tx_len_store=controller",)]),
+    "hercules-commit-wait": (("opt", "hercules"), [("design.hercules.commit_wait=none",)]),
     "hercules-conflict": (("hercules",), [("design.hercules.conflict_loser=requester",)]),
     "hercules-tag-rounding": (
         ("hercules",),
@@ -128,6 +132,27 @@ TABLES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
         [
             ("design.hercules.extension_search_first_cycles=0", "design.hercules.extension_search_line_cycles=0"),
             ("design.hercules.extension_search_first_cycles=900", "design.hercules.extension_search_line_cycles=30"),
+            ("design.hercules.extension_lookup=scan",),
+        ],
+    ),
+    "hercules-partial-match": (
+        ("hercules",),
+        [
+            ("design.hercules.ewpq_home_bits=8",),
+            ("design.hercules.ewpq_home_bits=4",),
+            ("design.hercules.ewpq_home_bits=4", "design.hercules.false_match_cycles=0"),
+            ("design.hercules.ewpq_home_bits=4", "design.hercules.false_match_cycles=900"),
+        ],
+    ),
+    "hercules-log-extension": (
+        ("hercules",),
+        [
+            (_SHORT_LOG,),
+            (_SHORT_LOG, "design.hercules.log_extension_bytes=0"),
+            (_SHORT_LOG, "design.hercules.log_extension_chunk_entries=64"),
+            (_SHORT_LOG, "design.hercules.log_extension_cycles=300000"),
+            (_SHORT_LOG, "design.hercules.log_indirect_cycles=0"),
+            (_SHORT_LOG, "design.hercules.log_indirect_cycles=900"),
         ],
     ),
     "hercules-log-entry": (
@@ -141,6 +166,45 @@ TABLES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
             ("design.hercules.migrations_in_flight=64", "design.tc.copies_in_flight=64"),
         ],
     ),
+    "kiln-llc": (
+        ("kiln", "kiln-eadr"),
+        [
+            ("design.kiln.llc_size_factor=1",),
+            ("design.kiln.llc_read_latency_cycles=30", "design.kiln.llc_write_latency_cycles=30"),
+            (
+                "design.kiln.llc_size_factor=1",
+                "design.kiln.llc_read_latency_cycles=30",
+                "design.kiln.llc_write_latency_cycles=30",
+            ),
+            ("design.kiln.pinned_lines=false",),
+        ],
+    ),
+    "kiln-commit": (
+        ("kiln",),
+        [("design.kiln.llc_write_ports=4",), ("design.kiln.llc_write_ports=16",)],
+    ),
+    "kiln-fifo": (
+        ("kiln",),
+        [
+            ("design.kiln.fifo_entries=8",),
+            ("design.kiln.fifo_entries=16",),
+            ("design.kiln.fifo_entries=1024",),
+            ("design.kiln.fifo_walk_cycles=0",),
+        ],
+    ),
+    "kiln-overflow": (
+        ("kiln",),
+        [
+            ("design.kiln.fifo_entries=8", "design.kiln.overflow_percent=50"),
+            ("design.kiln.fifo_entries=8", "design.kiln.overflow_percent=100"),
+            ("design.kiln.copy_area_lines=65536",),
+        ],
+    ),
+    "kiln-blocking": (
+        ("kiln",),
+        [("design.kiln.blocked_requests=lines",), ("design.kiln.blocked_requests=none",)],
+    ),
+    "kiln-txid": (("kiln",), [("design.kiln.tx_id_bits=3",)]),
     "hoop-address-slices": (HOOP, [("design.hoop.address_slices=1",), ("design.hoop.address_slices=65536",)]),
     "hoop-mapping-table": (
         HOOP,
@@ -169,6 +233,36 @@ TABLES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
             ("design.tc.shadow_lines=65536",),
         ],
     ),
+    "tc-identifiers": (("tc",), [("design.tc.tx_id_bits=1",), ("design.tc.tx_id_bits=2",)]),
+    "tc-latency": (
+        ("tc",),
+        [
+            ("design.tc.latency_read_cycles=0", "design.tc.latency_write_cycles=0"),
+            ("design.tc.latency_read_cycles=400", "design.tc.latency_write_cycles=500"),
+        ],
+    ),
+    "proteus-sizes": (
+        PROTEUS,
+        [
+            ("design.proteus.logq_entries=4",),
+            ("design.proteus.logq_entries=64",),
+            ("design.proteus.llt_entries=8",),
+            ("design.proteus.llt_entries=1024",),
+        ],
+    ),
+    "proteus-lpq": (
+        PROTEUS,
+        [
+            ("design.proteus.lpq_entries=32", "pmem.controller.write_queue_entries=32"),
+            ("design.proteus.lpq_entries=16", "pmem.controller.write_queue_entries=48"),
+            ("design.proteus.lpq_entries=8",),
+        ],
+    ),
+    "proteus-logs": (PROTEUS, [("design.proteus.log_entries=1024",), ("design.proteus.logs_per_core=4",)]),
+    "proteus-clean": (
+        ("proteus",),
+        [("design.proteus.clean_issue_cycles=0",), ("design.proteus.clean_issue_cycles=10",)],
+    ),
 }
 
 # What concerns several cores only: workload and threads of the table.
@@ -176,7 +270,11 @@ SHARED = {
     "snoop": ("btree", 4),
     "skew": ("btree", 4),
     "hercules-conflict": ("false-sharing", 4),
+    "kiln-blocking": ("btree", 4),
+    "kiln-txid": ("btree", 4),
 }
+# What one machine alone has room for.
+MACHINES = {"hercules-log-extension": ("tiny",)}
 
 
 @cache
@@ -197,6 +295,8 @@ def cell(design: str, machine: str, alternative: Alternative, workload: str, thr
         )
     except durasim.DurasimError as error:
         return f"refused: {error}"
+    if result.guest_exit_code != 0:
+        return f"the program ends with exit code {result.guest_exit_code}"
     return f"{result.throughput_ops_per_us:.5f} / {result.pmem_write_bytes.total}"
 
 
@@ -208,7 +308,7 @@ def table(key: str) -> str:
         "| machine | setting | " + " | ".join(f"`{design}`" for design in designs) + " |",
         "| --- | --- |" + " --- |" * len(designs),
     ]
-    for machine in OPERATIONS:
+    for machine in MACHINES.get(key, tuple(OPERATIONS)):
         for alternative in [PLAIN, *alternatives]:
             name = "<br>".join(f"`{item}`" for item in alternative) or "as it is"
             cells = " | ".join(cell(design, machine, alternative, workload, threads) for design in designs)

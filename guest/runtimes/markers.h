@@ -1,5 +1,6 @@
 // The runtime for hardware designs: plain stores between a begin and a commit marker. The machine makes them atomic and
-// durable, or does not (`opt`).
+// durable, or does not (`opt`). With DURASIM_BACKEND_LOG_OPERATIONS a pair of log operations stands before each store, where
+// the compiler of Proteus puts it: repeats are the hardware's to drop.
 #ifndef DURASIM_RUNTIMES_MARKERS_H
 #define DURASIM_RUNTIMES_MARKERS_H
 
@@ -7,6 +8,7 @@
 
 #include "durasim/error.h"
 #include "durasim/layout.h"
+#include "durasim/log.h"
 #include "durasim/markers.h"
 #include "durasim/retry.h"
 #include "runtimes/store.h"
@@ -15,7 +17,11 @@ namespace durasim {
 
 class Runtime {
 public:
+#if defined(DURASIM_BACKEND_LOG_OPERATIONS)
+    static constexpr const char* name = "log-operations";
+#else
     static constexpr const char* name = "markers";
+#endif
     static constexpr LogKind log_kind = LogKind::none;
     static constexpr bool marks = true;
 
@@ -31,8 +37,8 @@ public:
         auto* from = reinterpret_cast<const std::uint64_t*>(&contents);
         format_retry_.start();
         while (const std::uint64_t cause = durasim_tx_begin()) format_retry_.again(cause);
-        for (unsigned i = 1; i < sizeof(PoolHeader) / 8; ++i) put(to + i, from[i]);
-        put(to, from[0]);
+        for (unsigned i = 1; i < sizeof(PoolHeader) / 8; ++i) store(to + i, from[i]);
+        store(to, from[0]);
         durasim_tx_commit();
     }
 
@@ -50,6 +56,9 @@ public:
     }
     template <class T>
     void store(T* place, T value) {
+#if defined(DURASIM_BACKEND_LOG_OPERATIONS)
+        durasim_log_block(place);
+#endif
         put(place, value);
     }
 

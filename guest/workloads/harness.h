@@ -126,15 +126,17 @@ void perform(Workload& workload, typename Workload::Thread& thread, std::uint64_
 // A commit may be on its way when the program goes on: the measured region holds all of its own and none from before.
 inline void finish_commits() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 
-// The measured region. All threads begin together, and it ends with the last.
+// The operations: `warm_ops` of them, then the measured region with all others. All threads begin together, and it ends
+// with the last.
 template <class Workload>
-void measure(Workload& workload, const Arguments& arguments, std::uint64_t& log_entries) {
+void measure(Workload& workload, const Arguments& arguments, std::uint64_t warm_ops, std::uint64_t& log_entries) {
     const std::uint64_t ops = arguments.ops, threads = arguments.threads;
     if (threads == 1) {
         typename Workload::Thread state = workload.enter(0);
+        perform(workload, state, 0, warm_ops);
         finish_commits();
         durasim_roi_begin();
-        perform(workload, state, 0, ops);
+        perform(workload, state, warm_ops, ops - warm_ops);
         finish_commits();
         durasim_roi_end();
         workload.leave(state);
@@ -145,11 +147,13 @@ void measure(Workload& workload, const Arguments& arguments, std::uint64_t& log_
     run_threads(static_cast<unsigned>(threads), [&](unsigned thread) {
         if (thread != 0) enter_thread(thread);
         typename Workload::Thread state = workload.enter(thread);
+        const std::uint64_t first = share_before(ops, threads, thread), warm = share_of(warm_ops, threads, thread);
+        perform(workload, state, first, warm);
         finish_commits();
         barrier.wait();
         if (thread == 0) durasim_roi_begin();
         barrier.wait();
-        perform(workload, state, share_before(ops, threads, thread), share_of(ops, threads, thread));
+        perform(workload, state, first + warm, share_of(ops, threads, thread) - warm);
         finish_commits();
         barrier.wait();
         if (thread == 0) durasim_roi_end();
@@ -159,7 +163,10 @@ void measure(Workload& workload, const Arguments& arguments, std::uint64_t& log_
 }
 
 template <class Workload>
-int run(const Arguments& arguments) {
+int run(const Arguments& given) {
+    // For the workload the unmeasured operations are operations like others.
+    Arguments arguments = given;
+    arguments.ops += given.warm_ops;
     configure(arguments, runtime);
     const std::uint64_t log = log_bytes(arguments);
     const bool exact = arguments.pool_bytes != 0;
@@ -174,7 +181,7 @@ int run(const Arguments& arguments) {
     durasim_snapshot_mark(0);
 
     std::uint64_t log_entries = 0;
-    measure(workload, arguments, log_entries);
+    measure(workload, arguments, given.warm_ops, log_entries);
 
     if (!arguments.no_check) {
         Workload::check(pool);

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from durasim import _core, output
+from durasim import _core, comparison, output
 from durasim.campaign import (
     DEFAULT_FAULTS,
     DEFAULT_POINTS,
@@ -20,6 +20,7 @@ from durasim.campaign import (
 )
 from durasim.errors import refusal, unknown_name
 from durasim.results import CrashResult, RunResult, TxProfile
+from durasim.scale import DEFAULT_SCALE
 from durasim.scenario import (
     DEFAULT_DESIGN,
     DEFAULT_MACHINE,
@@ -28,6 +29,7 @@ from durasim.scenario import (
     Settings,
     design_rows,
     machine_rows,
+    row_name,
     settings_of,
     workload_info,
 )
@@ -72,6 +74,7 @@ def run(
     from_: str | os.PathLike[str] | None = None,
     fast_forward: int | str | None = None,
     warm: bool = True,
+    scale: str = DEFAULT_SCALE,
     guest_output: GuestOutput = output.pass_through,
 ) -> RunResult:
     """Runs a workload or a program on a simulated machine.
@@ -101,6 +104,7 @@ def run(
         fast_forward: Runs functionally, without caches and time, up to the snapshot mark of this number or to the begin
             of the region of interest ("roi").
         warm: Whether caches and predictors of the new machine are warm after `fast_forward` or a move.
+        scale: `paper`, or `quick`: data caches, data, and what of the design shrinks with them, an eighth as large.
         guest_output: Takes what the guest writes; by default it goes to `sys.stdout` and `sys.stderr`.
 
     Raises:
@@ -132,6 +136,7 @@ def run(
         from_=_path(from_),
         fast_forward=fast_forward,
         warm=warm,
+        scale=scale,
     )
     return run_scenario(scenario, guest_output)
 
@@ -289,6 +294,7 @@ def compare(
     designs: Iterable[str],
     workloads: Iterable[str],
     progress: Callable[[RunResult], None] | None = None,
+    jobs: int | None = None,
     **options: Any,
 ) -> polars.DataFrame:
     """Runs every workload under every design and gives a data frame with one row for each pair.
@@ -297,9 +303,10 @@ def compare(
     designs. Units stand last in the names of the columns.
 
     Args:
-        designs: Rows of the registry.
+        designs: Rows of the registry; `all-SUITE` stands for those that the paper of a suite compares.
         workloads: Names of workloads; `all-SUITE` stands for those of a suite.
         progress: Takes each result as soon as it is there.
+        jobs: Runs at a time; all cores if None. Results do not depend on it.
         options: The other arguments of `run`.
 
     Raises:
@@ -308,19 +315,21 @@ def compare(
     """
     from durasim.frame import comparison_frame  # noqa: PLC0415 - polars takes a while to load
 
-    return comparison_frame(compare_runs(designs, workloads, progress, **options))
+    return comparison_frame(compare_runs(designs, workloads, progress, jobs=jobs, **options))
 
 
 def compare_runs(
     designs: Iterable[str],
     workloads: Iterable[str],
     progress: Callable[[RunResult], None] | None = None,
+    *,
+    jobs: int | None = None,
     **options: Any,
 ) -> list[RunResult]:
     """Gives the results behind `compare`, workload by workload in the given order of the designs."""
     from durasim import suites  # noqa: PLC0415 - keeps the start-up of other commands short
 
-    design_names = _distinct("designs", designs)
+    design_names = _distinct("designs", [row_name(name) for name in suites.designs_of(_distinct("designs", designs))])
     workload_names = _distinct("workloads", suites.expand(_distinct("workloads", workloads)))
     # Every name is looked up before the first run, which may take minutes.
     for name in design_names:
@@ -330,14 +339,8 @@ def compare_runs(
         workload_info(name)
     guest_output = options.pop("guest_output", output.discard)
     pairs = [(workload, design) for workload in workload_names for design in design_names]
-    # All programs are built from the same sources, even if somebody edits them meanwhile.
-    requests = [_scenario_of(design=design, workload=workload, **options).request() for workload, design in pairs]
-    results = []
-    for request in requests:
-        results.append(_run_request(request, guest_output))
-        if progress is not None:
-            progress(results[-1])
-    return results
+    scenarios = [_scenario_of(design=design, workload=workload, **options) for workload, design in pairs]
+    return comparison.run_all(scenarios, lambda request: _run_request(request, guest_output), progress, jobs)
 
 
 def designs() -> list[dict[str, Any]]:

@@ -9,11 +9,13 @@ import typer
 from rich.console import RenderableType
 
 import durasim
-from durasim import api, documents, options, output, render
+from durasim import api, comparison, documents, options, output, render
 from durasim.campaign import DEFAULT_POINTS, DEFAULT_VARIANTS, FAULTS, CrashOptions, faults_of, points_of
+from durasim.comparison_tables import comparison_tables, with_dagger
 from durasim.difference import diff as difference_of
 from durasim.errors import refusal
 from durasim.results import RunResult, TxProfile
+from durasim.scale import DEFAULT_SCALE
 from durasim.scenario import DEFAULT_DESIGN, DEFAULT_MACHINE, DEFAULT_SEED, Scenario
 from durasim.shell import EXIT_NEGATIVE, Program
 
@@ -81,6 +83,7 @@ def run(
     warm: Annotated[
         bool, typer.Option("--warm/--no-warm", help="Train caches and predictors for what starts behind a mark.")
     ] = True,
+    scale: options.ScaleName = DEFAULT_SCALE,
     json: options.JsonFile = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print what the guest prints and nothing else.")] = False,
 ) -> None:
@@ -92,7 +95,7 @@ def run(
         design=design, workload=workload, machine=machine, ops=ops, threads=threads, seed=seed, set_=set_,
         domain=domain, control=control, arg=arg, elf=elf, args=tuple(args or ()), env=tuple(env or ()), root=root,
         pool=pool, max_instructions=max_instructions, snapshot_at=snapshot_at, snapshot=snapshot, from_=from_,
-        fast_forward=fast_forward, warm=warm,
+        fast_forward=fast_forward, warm=warm, scale=scale,
     )  # fmt: skip
     _check_json(json)
     to_stdout = json == output.STANDARD_OUTPUT
@@ -112,14 +115,20 @@ def compare(
     ops: options.Ops = None,
     threads: options.Threads = 1,
     seed: options.Seed = DEFAULT_SEED,
+    scale: options.ScaleName = DEFAULT_SCALE,
     set_: options.Set = None,
     control: options.Control = False,
     arg: options.WorkloadArgs = None,
+    jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Runs at a time; all cores if not given.")] = None,
     json: options.JsonFile = None,
 ) -> None:
-    """Run every workload under every design and print one table."""
+    """Run every workload under every design and print one table.
+
+    At scale quick a run that was too short for three rounds of a background engine is not scored: it has no part in the
+    means.
+    """
     _check_json(json)
-    design_names, workload_names = options.names_of(designs), options.workloads_of(workloads)
+    design_names, workload_names = options.designs_of(designs), options.workloads_of(workloads)
     with render.progress_bar() as bar:
         task = bar.add_task("running", total=len(design_names) * len(workload_names))
         results = api.compare_runs(
@@ -129,12 +138,15 @@ def compare(
             machine=machine,
             ops=ops,
             threads=threads,
+            jobs=jobs,
             seed=seed,
+            scale=scale,
             set=set_,
             control=control,
             workload_args=dict(options.pairs_of(arg)),
         )
-    _finish(json, documents.comparison(results), render.comparison_table(results))
+    judged = comparison.judge(results, scale)
+    _finish(json, documents.comparison(judged, scale), comparison_tables(judged))
     _exit_with(results)
 
 
@@ -326,8 +338,9 @@ def designs(
     if names:
         raise refusal("designs", "names go with --check")
     rows = api.designs()
-    columns = ("name", "hardware", "backend", "domains", "promise", "control", "summary")
-    _finish(json, rows, render.rows_table("designs", rows, columns))
+    shown = [row | {"name": with_dagger(row["name"])} for row in rows]
+    columns = ("name", "aliases", "hardware", "backend", "domains", "promise", "commits_retire", "control", "summary")
+    _finish(json, rows, render.rows_table("designs", shown, columns))
 
 
 def _check_designs(names: list[str] | None, json: str | None) -> None:

@@ -7,7 +7,8 @@ import time
 
 import typer
 
-from durasim import api, output, render, toolchain
+from durasim import api, comparison, output, render, toolchain
+from durasim.comparison_tables import comparison_tables
 from durasim.results import CrashResult, RunResult
 from durasim.shell import EXIT_NEGATIVE, Program
 
@@ -34,7 +35,7 @@ def demo() -> None:
     _say("building the guest programs (a minute and a half when nothing is cached)")
     toolchain.build_all(_say, [WORKLOAD])
     results = _run_all()
-    render.show(render.comparison_table(results))
+    render.show(comparison_tables(comparison.judge(results)))
     verdicts = [_crash(design) for design in CRASHED]
     for verdict in verdicts:
         render.show(render.crash_text(verdict))

@@ -7,27 +7,29 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from durasim._core import __version__
+from durasim.comparison import Judged, means
 from durasim.errors import unknown_name
-from durasim.results import RunResult, TxProfile
-from durasim.scenario import DEFAULT_DESIGN
+from durasim.results import TxProfile
 
 if TYPE_CHECKING:
     from durasim.suites import Member
 
+_RATIOS = ("relative_to_opt", "pmem_relative_to_hercules", "pmem_drained_relative_to_hercules")
 
-def comparison(results: Sequence[RunResult]) -> dict[str, Any]:
-    """Gives the document of `durasim compare --json`: the runs and their throughput relative to `opt`."""
-    baseline = {result.workload: result.throughput_ops_per_us for result in results if result.design == DEFAULT_DESIGN}
+
+def comparison(judged: Sequence[Judged], scale: str) -> dict[str, Any]:
+    """Gives the document of `durasim compare --json`: the runs, what they are next to each other, and means."""
     rows = []
-    for result in results:
-        reference, throughput = baseline.get(result.workload), result.throughput_ops_per_us
-        relative = throughput / reference if throughput is not None and reference else None
-        rows.append({"design": result.design, "workload": result.workload, "relative_to_opt": relative})
+    for run in judged:
+        row = {name: getattr(run, name) for name in (*_RATIOS, "rounds", "scored")}
+        rows.append({"design": run.result.design, "workload": run.result.workload} | row)
     return {
         "schema": "durasim-compare/1",
         "durasim_version": __version__,
+        "scale": scale,
         "relative": rows,
-        "runs": [result.to_dict() for result in results],
+        "means": [dataclasses.asdict(mean) for mean in means(judged)],
+        "runs": [run.result.to_dict() for run in judged],
     }
 
 

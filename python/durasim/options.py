@@ -30,6 +30,14 @@ Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="PATH.TO.KEY=VALUE", help="Change a parameter of the machine or design; repeatable."),
 ]
+ScaleName = Annotated[
+    str,
+    typer.Option(
+        "--scale",
+        metavar="NAME",
+        help="paper, or quick: data caches, data, and what of the design shrinks with them, an eighth as large.",
+    ),
+]
 Control = Annotated[bool, typer.Option("--control", help="Run a case that is expected to fail.")]
 Domain = Annotated[
     str | None, typer.Option("--domain", metavar="NAME", help="Persistence domain; the design's default if not given.")
@@ -44,15 +52,29 @@ Elf = Annotated[str | None, typer.Option("--elf", metavar="PROG", help="A static
 Env = Annotated[
     list[str] | None, typer.Option("--env", metavar="NAME=VALUE", help="Environment of the guest; repeatable.")
 ]
-Designs = Annotated[str, typer.Option("--designs", metavar="A,B", help="Rows of the registry, separated by commas.")]
+Designs = Annotated[
+    str,
+    typer.Option(
+        "--designs",
+        metavar="A,B",
+        help="Rows of the registry, separated by commas; all-SUITE stands for those of its paper.",
+    ),
+]
 Workloads = Annotated[
     str,
     typer.Option("--workloads", metavar="X,Y", help="Workloads, separated by commas; all-SUITE stands for a suite."),
 ]
 
 
+def designs_of(text: str) -> list[str]:
+    """Splits the value of `--designs`, with the rows that a paper compares in the place of `all-SUITE`."""
+    from durasim import suites  # noqa: PLC0415 - keeps the start-up of other commands short
+
+    return suites.designs_of(names_of(text))
+
+
 def names_of(text: str) -> list[str]:
-    """Splits the value of `--designs`."""
+    """Splits a list of names."""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 

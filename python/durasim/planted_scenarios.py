@@ -73,6 +73,14 @@ def _tc(**values: object) -> tuple[str, ...]:
     return tuple(f"design.tc.{key}={value}" for key, value in values.items())
 
 
+def _kiln(**values: object) -> tuple[str, ...]:
+    return tuple(f"design.kiln.{key}={value}" for key, value in {"llc_size_factor": 1, **values}.items())
+
+
+def _proteus(**values: object) -> tuple[str, ...]:
+    return tuple(f"design.proteus.{key}={value}" for key, value in values.items())
+
+
 def _hoop(**values: object) -> tuple[str, ...]:
     return tuple(f"design.hoop.{key}={value}" for key, value in values.items())
 
@@ -130,6 +138,8 @@ _HERCULES = (
     Trap("btree", _BTREE, settings=(*_SHORT_LOG, *_SMALL), ops=40),
     Trap("array-swap", _BIG_SWAP, settings=(*_SHORT_LOG, *_SMALL)),
     Trap("huge", _pairs(populate=60, lines_per_tx=60), settings=(*_CHAINED, *_SMALL), ops=3),
+    # Entries that hold two bits of an address: every fourth line looks the same.
+    Trap("btree", _BTREE, settings=(*_FEW, *_SMALL, *_hercules(ewpq_home_bits=2))),
 )
 
 _TINY_TC = _tc(entries=4, overflow_percent=50)
@@ -144,9 +154,63 @@ _TC = (
     Trap("array-swap", _SWAP, settings=(*_TINY_TC, *_TURNS), threads=3, ops=60),
     Trap("btree", _BTREE, settings=_tc(entries=16, overflow_percent=25)),
     Trap("btree", _pairs(populate=30, node_bytes=128), settings=(*_tc(entries=256), *_SMALL, *_SLOW), ops=60),
+    # Entries of the last transaction that wait long for the media, while the next one writes the same lines.
+    Trap(
+        "array-swap", _pairs(populate=2, element_bytes=64), settings=(*_tc(entries=64, coalesce="line"), *_SLOW), ops=40
+    ),
+    # One identifier for the threads of a core.
+    Trap("array-swap", _SWAP, settings=(*_tc(entries=64, tx_id_bits=1), *_TURNS), threads=4, ops=60),
     Trap("btree", (*_BTREE, ("trees", "1")), settings=(*_tc(entries=64), *_CROWDED, *_SLOW), threads=4, ops=60),
 )
 
+# A last level that every transaction overflows, behind FIFOs that are large enough; FIFOs of two entries.
+_KILN_LLC = (*_kiln(fifo_entries=64), *_SMALL)
+_KILN_FIFO = _kiln(fifo_entries=1)
+_KILN_SLOW = ("pmem.controller.write_queue_entries=1", *_SLOW)
+_KILN_EADR = (
+    Trap("btree", _BTREE, settings=_KILN_LLC),
+    Trap("array-swap", _SWAP, settings=_KILN_LLC),
+    Trap("array-swap", _SWAP, settings=_KILN_LLC, rehearsals=True),
+    Trap("btree", _BTREE, settings=_KILN_LLC, rehearsals=True, ops=20),
+    Trap("array-swap", _SWAP, settings=_kiln()),
+    Trap("btree", _BTREE, settings=_kiln(), rehearsals=True),
+    Trap("array-swap", _BIG_SWAP, settings=(*_KILN_LLC, *_KILN_SLOW), points=200),
+    Trap("array-swap", _BIG_SWAP, settings=(*_KILN_LLC, *_KILN_SLOW), rehearsals=True, points=200),
+    Trap("array-swap", _SWAP, settings=_KILN_LLC, faults=("nested",), points=200),
+    Trap("btree", _BTREE, settings=(*_kiln(), *_CROWDED, *_SLOW), threads=4, ops=40),
+    Trap("array-swap", _SWAP, settings=(*_kiln(), *_TURNS), threads=4, ops=30),
+)
+_KILN = (
+    *_KILN_EADR,
+    Trap("array-swap", _SWAP, settings=_KILN_FIFO),
+    Trap("btree", _BTREE, settings=_KILN_FIFO),
+    Trap("array-swap", _SWAP, settings=_KILN_FIFO, rehearsals=True),
+    Trap("btree", _BTREE, settings=(*_KILN_FIFO, *_KILN_SLOW), rehearsals=True),
+    Trap("btree", _BTREE, settings=(*_KILN_FIFO, *_KILN_SLOW), points=200),
+    Trap("array-swap", _SWAP, settings=_KILN_FIFO, faults=("nested",), points=200),
+    Trap("array-swap", _SWAP, settings=(*_KILN_FIFO, *_TURNS), threads=3, ops=60),
+    Trap("btree", _BTREE, settings=(*_KILN_FIFO, *_CROWDED, *_SLOW), threads=4, ops=40),
+)
+# A log pending queue of two entries, so that most go to the log; a table that soon forgets blocks, which are logged
+# again.
+_SPILLING = _proteus(lpq_entries=2, llt_entries=4, llt_ways=2)
+# A log that comes round.
+_SHORT = _proteus(lpq_entries=1, log_entries=64)
+# Acknowledgements that take long, and a queue that takes one write at a time.
+_FAR = ("interconnect.hop_cycles=3000", "pmem.controller.write_queue_entries=1", *_SLOW)
+_CONTROLLERS = ("pmem.controllers=4", "pmem.interleave_bytes=64")
+_PROTEUS = (
+    Trap("btree", _BTREE, settings=(*_SPILLING, *_SMALL)),
+    Trap("array-swap", _SWAP, settings=(*_SPILLING, *_SMALL)),
+    Trap("btree", _BTREE),
+    Trap("array-swap", _SWAP, settings=(*_SPILLING, *_SMALL), rehearsals=True),
+    Trap("btree", _BTREE, settings=(*_SPILLING, *_CROWDED), rehearsals=True, threads=3, ops=40),
+    Trap("array-swap", _SWAP, settings=(*_SPILLING, *_SMALL, *_FAR)),
+    Trap("btree", _BTREE, settings=(*_SPILLING, *_CROWDED, *_SLOW), threads=4, ops=40),
+    Trap("array-swap", _SWAP, settings=(*_SPILLING, *_TURNS), threads=4, ops=30),
+    Trap("array-swap", _SWAP, settings=(*_SHORT, *_CROWDED, *_CONTROLLERS, *_SLOW), threads=4, ops=60, points=300),
+    Trap("false-sharing", _APART, settings=_SPILLING, threads=4, ops=40),
+)
 # Buffers of two slices, collections all the time, and a region that comes round.
 _EAGER_HOOP = _hoop(oop_buffer_bytes=256, gc_period_ns=3000, address_slices=1, block_bytes=512, region_bytes_max=32768)
 # Nothing is collected before sixteen commits wait for it.
@@ -219,6 +283,10 @@ _ANY = (
 _TRAPS: dict[str, Sequence[Trap]] = {
     "hercules": _HERCULES,
     "tc": _TC,
+    "kiln": _KILN,
+    "kiln-eadr": _KILN_EADR,
+    "proteus": _PROTEUS,
+    "proteus-eadr": _PROTEUS,
     "hoop": _HOOP,
     "hoop-eadr": _HOOP,
     "swl-flush": _undo(),

@@ -13,7 +13,6 @@ from rich.text import Text
 from durasim.difference import Difference
 from durasim.output import write_stdout
 from durasim.results import CrashResult, RunResult, TxProfile
-from durasim.scenario import DEFAULT_DESIGN
 from durasim.timeline import timeline_text
 
 if TYPE_CHECKING:
@@ -62,55 +61,23 @@ def run_table(result: RunResult) -> Table:
     table.add_column("value", justify="right")
     table.add_column("unit")
     if result.throughput_ops_per_us is not None:
-        table.add_row("throughput", _number(result.throughput_ops_per_us), "ops/us")
-        table.add_row("operations", _number(result.ops), "")
-    table.add_row("instructions per cycle", _number(result.roi.ipc), "")
-    table.add_row("instructions", _number(result.roi.instructions), "")
-    table.add_row("cycles", _number(result.roi.cycles), "")
+        table.add_row("throughput", number(result.throughput_ops_per_us), "ops/us")
+        table.add_row("operations", number(result.ops), "")
+    table.add_row("instructions per cycle", number(result.roi.ipc), "")
+    table.add_row("instructions", number(result.roi.instructions), "")
+    table.add_row("cycles", number(result.roi.cycles), "")
     for cause, size_bytes in result.pmem_write_bytes.to_dict().items():
         if cause == "total" or size_bytes:
-            table.add_row(f"pmem written, {cause}", _number(size_bytes), "bytes")
-    table.add_row("pmem left dirty", _number(result.pmem_residual_dirty_bytes), "bytes")
+            table.add_row(f"pmem written, {cause}", number(size_bytes), "bytes")
+    table.add_row("pmem left dirty", number(result.pmem_residual_dirty_bytes), "bytes")
     if result.latency_ns is not None:
         for name, label in (("p50", "p50"), ("p99", "p99"), ("p999", "p99.9"), ("max", "maximum")):
-            table.add_row(f"latency {label}", _number(getattr(result.latency_ns, name)), "ns")
-    table.add_row("transactions committed", _number(result.tx.committed), "")
-    table.add_row("transactions aborted", _number(result.tx.aborted), "")
+            table.add_row(f"latency {label}", number(getattr(result.latency_ns, name)), "ns")
+    table.add_row("transactions committed", number(result.tx.committed), "")
+    table.add_row("transactions aborted", number(result.tx.aborted), "")
     table.add_row("guest exit code", str(result.guest_exit_code), "")
-    table.add_row("simulation speed", _number(result.host.mips), "MIPS")
+    table.add_row("simulation speed", number(result.host.mips), "MIPS")
     table.add_row("digest", result.digest, "")
-    return table
-
-
-def comparison_table(results: Sequence[RunResult]) -> Table:
-    """Gives one row for each result; throughput relative to `opt` where that is among the designs."""
-    baseline = {result.workload: result.throughput_ops_per_us for result in results if result.design == DEFAULT_DESIGN}
-    machines = ", ".join(dict.fromkeys(result.machine for result in results))
-    table = Table(title=f"designs on {machines}")
-    for name in ("workload", "design", "domain"):
-        table.add_column(name)
-    for name in (
-        "throughput\nops/us", "relative\nto opt", "IPC", "pmem bytes\nwritten", "data", "log", "metadata",
-        "p99\nns", "p99.9\nns", "simulated\nMIPS",
-    ):  # fmt: skip
-        table.add_column(name, justify="right")
-    previous = None
-    for result in results:
-        if previous not in (None, result.workload):
-            table.add_section()
-        previous = result.workload
-        reference, throughput = baseline.get(result.workload), result.throughput_ops_per_us
-        relative = throughput / reference if throughput is not None and reference else None
-        written = result.pmem_write_bytes
-        table.add_row(
-            result.workload,
-            result.design,
-            result.domain,
-            *(_number(value) for value in (throughput, relative, result.roi.ipc)),
-            *(_number(value) for value in (written.total, written.data, written.log, written.metadata)),
-            *(_number(getattr(result.latency_ns, name, None)) for name in ("p99", "p999")),
-            _number(result.host.mips),
-        )
     return table
 
 
@@ -206,7 +173,7 @@ def difference_table(difference: Difference) -> Table:
     table.add_section()
     for measure in difference.measures:
         table.add_row(
-            f"{measure.key} ({measure.unit})", *(_number(value) for value in (measure.a, measure.b, measure.ratio))
+            f"{measure.key} ({measure.unit})", *(number(value) for value in (measure.a, measure.b, measure.ratio))
         )
     return table
 
@@ -274,7 +241,8 @@ def _cell(value: Any) -> str:
     return str(value)
 
 
-def _number(value: float | None) -> str:
+def number(value: float | None) -> str:
+    """Gives a number with the digits that a reader wants; a dash if there is none."""
     if value is None:
         return "-"
     if isinstance(value, int):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from durasim import _core
 from durasim.errors import refusal, unknown_name
 from durasim.output import check_writable
+from durasim.scale import DEFAULT_SCALE, scale_named
 
 if TYPE_CHECKING:
     from durasim.toolchain import Argument, WorkloadInfo
@@ -56,6 +57,7 @@ class Scenario:
         from_: The snapshot to go on with.
         fast_forward: Runs functionally up to the snapshot mark of this number, or to the region of interest (`roi`).
         warm: Whether caches and predictors are warm when the detailed run starts elsewhere than at the begin.
+        scale: How much of the paper's sizes the machine, the design and the workload have, see `durasim.scale`.
     """
 
     design: str = DEFAULT_DESIGN
@@ -79,6 +81,10 @@ class Scenario:
     from_: str | None = None
     fast_forward: int | str | None = None
     warm: bool = True
+    scale: str = DEFAULT_SCALE
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "design", row_name(self.design))
 
     def check(self) -> None:
         """Refuses what can be refused without the machine.
@@ -119,10 +125,12 @@ class Scenario:
         if (self.workload is None) == (self.elf is None):
             raise refusal("workload", "give a workload or a program with --elf, and not both")
         if self.workload is not None:
-            workload_info(self.workload)
+            self._info()
             if self.args:
                 raise refusal("arguments", "a workload takes --arg name=value; only a program takes arguments after --")
             self._check_workload_args()
+        elif self.scale != DEFAULT_SCALE:
+            raise refusal("scale", "belongs to workloads of suites; a program decides on its sizes itself")
         elif self.ops is not None or self.workload_args:
             option = "ops" if self.ops is not None else "arg"
             raise refusal(option, "belongs to workloads; give a program its own arguments after --")
@@ -155,6 +163,7 @@ class Scenario:
             "domain": self.domain,
             "control": self.control,
             "set": list(self.settings),
+            "shrink": None if self.scale == DEFAULT_SCALE else scale_named(self.scale).divisor,
             "env": list(self.env),
             "root": self.root,
             "seed": self.seed,
@@ -182,7 +191,7 @@ class Scenario:
     def _workload_request(self) -> dict[str, Any]:
         from durasim import toolchain  # noqa: PLC0415 - keeps the start-up of other commands short
 
-        info = workload_info(self.workload or "")
+        info = self._info()
         elf = toolchain.build(info.program, self.backend)
         ops = self.arguments()["ops"].default if self.ops is None else self.ops
         return {
@@ -193,6 +202,11 @@ class Scenario:
             "args": self.guest_command("run", int(ops)),
         }
 
+    def _info(self) -> WorkloadInfo:
+        from durasim import suites  # noqa: PLC0415 - keeps the start-up of other commands short
+
+        return suites.at_scale(workload_info(self.workload or ""), scale_named(self.scale))
+
     @property
     def backend(self) -> str:
         """The transaction runtime that the workload is built with."""
@@ -202,7 +216,7 @@ class Scenario:
         """Gives the arguments of the workload, those of its transaction runtime included, by name."""
         from durasim import toolchain  # noqa: PLC0415 - keeps the start-up of other commands short
 
-        arguments = workload_info(self.workload or "").arguments
+        arguments = self._info().arguments
         for backend in toolchain.backends():
             if backend.name == self.backend:
                 arguments += backend.arguments
@@ -213,7 +227,7 @@ class Scenario:
         arguments = self.arguments()
         own = {"ops": ops, "seed": self.seed, "threads": self.threads}
         words = [command]
-        given = dict(workload_info(self.workload or "").given)
+        given = dict(self._info().given)
         for name, value in (given | own | dict(self.workload_args)).items():
             argument = arguments[name]
             if command not in argument.commands or (argument.type == "flag" and value != "true"):
@@ -226,6 +240,11 @@ class Scenario:
 def design_rows() -> dict[str, dict[str, Any]]:
     """Gives the rows of the registry by name."""
     return {row["name"]: row for row in json.loads(_core.designs())}
+
+
+def row_name(name: str) -> str:
+    """Gives the name of the row that is called so, also by another name; other names as they are."""
+    return next((row["name"] for row in design_rows().values() if name in row["aliases"]), name)
 
 
 @cache

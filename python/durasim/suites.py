@@ -1,7 +1,8 @@
 """Suites: the workloads of one paper, each a program with arguments that the paper states or that were chosen here.
 
 A suite is a table ``guest/suites/NAME.toml``. Its members are workloads like others: they have names, and the arguments
-of their programs with other defaults. ``all-NAME`` stands for all of them wherever workloads are listed.
+of their programs with other defaults. ``all-NAME`` stands for all of them wherever workloads are listed, and, where
+designs are listed, for those that the paper compares.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from functools import cache
 from pathlib import Path
 
 from durasim import toolchain
+from durasim.errors import refusal
+from durasim.scale import Scale
 from durasim.toolchain import Argument, ToolchainError, WorkloadInfo
 
 GROUP_PREFIX = "all-"
@@ -46,6 +49,7 @@ class _Row:
     program: str
     description: str
     given: dict[str, int | str] = field(default_factory=dict)
+    quick: dict[str, int | str] = field(default_factory=dict)
     threads: int = 1
     published_tx_lines: float | list[float] | None = None
     published_note: str = ""
@@ -96,12 +100,43 @@ def _member(path: Path, source: str, row: _Row, programs: dict[str, WorkloadInfo
     program = programs.get(row.program)
     if program is None:
         raise ToolchainError(f"{path}: {row.name}: there is no program {row.program!r}")
-    unknown = row.given.keys() - {argument.name for argument in program.arguments}
+    unknown = (row.given.keys() | row.quick.keys()) - {argument.name for argument in program.arguments}
     if unknown:
         raise ToolchainError(f"{path}: {row.name}: {min(unknown)!r} is no argument of {row.program}")
     arguments = tuple(_with_default(argument, row.given) for argument in program.arguments)
-    info = replace(program, name=row.name, description=row.description, arguments=arguments, given=row.given)
+    info = replace(
+        program, name=row.name, description=row.description, arguments=arguments, given=row.given, quick=row.quick
+    )
     return Member(info, path.stem, source, row.threads, row.published_tx_lines, row.published_note)
+
+
+def at_scale(info: WorkloadInfo, scale: Scale) -> WorkloadInfo:
+    """Gives a workload with its data divided as the scale says, and with the operations of a short run.
+
+    Raises:
+        ConfigError: Its suite does not say how many operations those are.
+    """
+    if scale.divisor == 1:
+        return info
+    if not info.quick:
+        names = ", ".join(member.info.name for member in members() if member.info.quick)
+        raise refusal("scale", f"'{scale.name}' is known of {names}, not of {info.name}")
+    given = info.given | {"populate": int(info.given["populate"]) // scale.divisor} | info.quick
+    arguments = tuple(_with_default(argument, given) for argument in info.arguments)
+    return replace(info, arguments=arguments, given=given)
+
+
+def designs_of(names: list[str]) -> list[str]:
+    """Replaces ``all-SUITE`` by the rows of the registry that the paper of that suite compares."""
+    groups = {GROUP_PREFIX + path.stem: [str(row) for row in _compared(path)] for path in _files()}
+    for name in names:
+        if name in groups and not groups[name]:
+            raise refusal("designs", f"the suite of {name!r} does not say what its paper compares")
+    return [row for name in names for row in groups.get(name, [name])]
+
+
+def _compared(path: Path) -> list[str]:
+    return list(toolchain.read_toml(path).get("designs", []))  # type: ignore[call-overload]
 
 
 def _with_default(argument: Argument, given: dict[str, int | str]) -> Argument:

@@ -86,7 +86,8 @@ class WorkloadInfo:
     """A workload, as the first line of its source and its table of arguments describe it.
 
     ``small`` are arguments of a run so short that power can fail at each of its events. A workload of a suite has a
-    name of its own and the arguments ``given`` to ``program`` instead of that one's defaults.
+    name of its own and the arguments ``given`` to ``program`` instead of that one's defaults; ``quick`` are those of a
+    run of which data and machine are made smaller.
     """
 
     name: str
@@ -95,6 +96,7 @@ class WorkloadInfo:
     arguments: tuple[Argument, ...]
     small: dict[str, int | str]
     given: dict[str, int | str] = field(default_factory=dict)
+    quick: dict[str, int | str] = field(default_factory=dict)
 
     @property
     def program(self) -> str:

@@ -29,8 +29,11 @@ CONVERSIONS = {
     "gib_to_mib": lambda value, _: value * KIB,
     "ns": lambda value, mhz: math.ceil(value * mhz / 1000),
     "one_less": lambda value, _: value - 1,
+    "mib_of_16_mib": lambda value, _: value / 16,
     "kib_of_lines": lambda value, _: value * KIB / 64,
     "kib_of_lines_of_4_cores": lambda value, _: value * KIB / 64 / 4,
+    # TxState beside three fields of the same size.
+    "field_of_an_entry": lambda value, _: (value - 1) / 3,
     "kib_of_64_bit_entries": lambda value, _: value * KIB / 8,
     "bytes_of_bits": lambda value, _: value * 8,
     "entries_of_id_bits": lambda value, _: 2**value,

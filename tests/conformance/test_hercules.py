@@ -114,6 +114,23 @@ def test_crashes_of_transactions_with_chained_blocks(settings, threads):
     assert result.marks["extension_chained"] > 0
 
 
+@pytest.mark.parametrize("lookup", ["by_address", "scan"])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_lines_with_equal_parts_of_their_addresses_survive_crashes(lookup, threads):
+    """Section 4.2: entries hold a part of the home address, here two bits of it."""
+    compact = ["design.hercules.ewpq_home_bits=2", f"design.hercules.extension_lookup={lookup}"]
+    options = {
+        "design": "hercules", "workload": "btree", "machine": "tiny", "ops": 12 * threads, "threads": threads,
+        "set": [*CHAINED, *compact], "workload_args": {"populate": 200},
+    }  # fmt: skip
+    result = ds.crash(**options, points=200, faults=FAULTS)
+    assert result.failures == ()
+    assert result.marks["extension_populated"] > 0
+    run = ds.run(**options, guest_output=lambda *_: None)
+    assert run.stats["hercules.false_matches"].value > 0
+    assert run.stats["hercules.extension_hits"].value > 0
+
+
 def test_crashes_with_fewer_tags_than_lines_in_the_l1d():
     """Section 4.1 has a share of TransTags at every level."""
     result = ds.crash(

@@ -71,6 +71,22 @@ def test_false_sharing_aborts_hercules_which_makes_progress(threads):
     assert crash.failures == ()
 
 
+@pytest.mark.parametrize("seed", range(1, 9))
+def test_transactions_that_take_long_do_not_abort_each_other_for_ever(seed):
+    """TxLens go to slow media through a queue of one entry: only a long wait lets one of two transactions end."""
+    settings = {
+        "design.hercules.tx_len_store": "controller", "design.hercules.tx_id_bits": 4,
+        "pmem.controller.write_queue_entries": 1, "pmem.media.write_latency_ns": 3000,
+    }  # fmt: skip
+    run = ds.run(
+        design="hercules", workload="false-sharing", machine="tiny", ops=30, threads=2, seed=seed,
+        workload_args={"populate": 8, "shared-lines": "true"}, max_instructions=5_000_000,
+        set=[f"{key}={value}" for key, value in settings.items()], guest_output=_quiet,
+    )  # fmt: skip
+    assert run.guest_exit_code == 0
+    assert (run.tx.committed, run.tx.aborted > 0) == (30, True)
+
+
 @pytest.mark.parametrize("threads", [2, 4])
 @pytest.mark.parametrize(
     ("design", "arguments"),

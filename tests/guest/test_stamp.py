@@ -53,7 +53,7 @@ def test_the_interface(stamp: Build, tmp_path: Path, backend: str, case: str) ->
 @pytest.mark.parametrize("backend", CAN_RESTART)
 def test_a_transaction_starts_again(stamp: Build, tmp_path: Path, backend: str) -> None:
     """By itself, or because the machine aborts it: pool, shared and local variables are what they were."""
-    hooks = "aborts" if backend == "markers" else ""
+    hooks = "aborts" if backend in ("markers", "log-operations") else ""
     for one_in in (0, 9) if hooks else (0,):
         environment = {"DURASIM_POOL": tmp_path / f"pool-{one_in}", "DURASIM_TEST_ABORT_ONE_IN": one_in}
         assert execute([stamp(TEST, backend, hooks), "restart"], **environment) == Outcome(0, "ok\n")

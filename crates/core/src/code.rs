@@ -1,9 +1,11 @@
 //! Decoded code with what the core needs to know of each instruction, found out once.
 
 use crate::branch::BranchKind;
-use crate::shape::{Kind, NO_REGISTER, Shape};
+use crate::shape::{Kind, LOG_REGISTER_FIRST, NO_REGISTER, Shape};
 use crate::window::Window;
-use durasim_isa::{AmoOp, BlockCache, BlockId, Bus, CacheBlockOp, Class, Counter, Fault, FenceSet, Inst, Marker, Op};
+use durasim_isa::{
+    AmoOp, BlockCache, BlockId, Bus, CacheBlockOp, Class, Counter, Fault, FenceSet, Inst, LOG_BLOCK_BYTES, Marker, Op,
+};
 use durasim_types::LINE_BYTES;
 use std::sync::Arc;
 
@@ -12,6 +14,7 @@ fn bytes(op: Op) -> u8 {
     match op {
         Op::Lb | Op::Lbu | Op::Sb => 1,
         Op::Lh | Op::Lhu | Op::Sh => 2,
+        Op::LogLoad => LOG_BLOCK_BYTES as u8,
         Op::Lw | Op::Lwu | Op::Flw | Op::Sw | Op::Fsw => 4,
         _ => 8,
     }
@@ -28,14 +31,19 @@ fn shape_of(inst: Inst, window: &Window) -> Shape {
         | Class::FpFused
         | Class::FpDiv
         | Class::FpSqrt => Kind::Plain,
-        Class::Load => Kind::Load,
+        Class::Load if inst.op != Op::LogLoad => Kind::Load,
         Class::Store => Kind::Store,
         Class::Branch | Class::Jump | Class::IndirectJump => Kind::Branch,
         _ => Kind::Other,
     };
     let (pool, units, latency_cycles, pipelined) = window.unit(class);
     let dest = if inst.dest() == 0 { NO_REGISTER } else { inst.dest() };
-    let (sources, bytes) = (inst.sources(), bytes(inst.op));
+    let (dest, sources) = match inst.op {
+        Op::LogLoad => (LOG_REGISTER_FIRST + inst.rd, inst.sources()),
+        Op::LogFlush => (dest, [LOG_REGISTER_FIRST + inst.rd, 0, 0]),
+        _ => (dest, inst.sources()),
+    };
+    let bytes = bytes(inst.op);
     Shape { class, kind, pool, pipelined, sources, dest, bytes, units, latency_cycles }
 }
 

@@ -309,6 +309,10 @@ impl Core {
         for register in self.hart.x.iter().chain(&self.hart.f) {
             hasher.write_u64(*register);
         }
+        for register in self.hart.log.iter().flat_map(|log| log.iter()) {
+            hasher.write_u64(register.addr);
+            register.old.iter().for_each(|word| hasher.write_u64(*word));
+        }
         hasher.write_u64(self.hart.pc);
         hasher.write_u64(u64::from(self.hart.fcsr));
         hasher.write_u64(self.instructions);

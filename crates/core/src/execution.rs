@@ -1,8 +1,8 @@
 //! The bus of an executing instruction: loads look into the store buffer and then the caches, stores wait to commit.
 
 use crate::banks::Banks;
-use crate::{Exit, Outcome, PendingStore, Port, StoreBuffer, store_buffer::Forward, tlb::Tlb};
-use durasim_isa::{Access, AmoOp, Bus, CacheBlockOp, Counter, Fault, FaultKind, FenceSet, Marker};
+use crate::{Exit, LogFlush, Outcome, PendingStore, Port, StoreBuffer, store_buffer::Forward, tlb::Tlb};
+use durasim_isa::{Access, AmoOp, Bus, CacheBlockOp, Counter, Fault, FaultKind, FenceSet, LogRegister, Marker, Stop};
 use durasim_types::{CoreId, Cycle, LINE_BYTES, LineAddr, PhysAddr, TxId};
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +17,7 @@ pub(crate) enum AtCommit {
     /// A store that crosses a line: two stores, the lower addresses first.
     Split(PendingStore, PendingStore),
     Block(CacheBlockOp, LineAddr),
+    Log(LogFlush),
     Fence(FenceSet),
     FenceI,
     Marker(Marker, u64),
@@ -80,6 +81,34 @@ impl MemoryUnit {
                 // It waits until those bytes have left.
                 Forward::Partial(n) => *at = (*at).max(self.buffer.drain_first(self.id, port, n)),
             }
+        }
+    }
+
+    /// Loads a block for a log register in cycle `at`: one access of the L1D, unless the store buffer has all of it.
+    fn load_block<P: Port>(&mut self, port: &mut P, addr: PhysAddr, at: &mut Cycle) -> ([u64; 4], Cycle) {
+        loop {
+            let words: [Forward; 4] = std::array::from_fn(|i| self.buffer.forward(addr.plus(8 * i as u64), 8));
+            let partial = words.iter().filter_map(|word| if let Forward::Partial(n) = word { Some(*n) } else { None });
+            if let Some(n) = partial.max() {
+                // It waits until those bytes have left.
+                *at = (*at).max(self.buffer.drain_first(self.id, port, n));
+                continue;
+            }
+            let (mut block, mut done) = ([0; 4], *at);
+            if words.contains(&Forward::Miss) {
+                if let Some(banks) = &mut self.banks {
+                    *at = banks.take(addr, *at);
+                }
+                (block, done) = port.load_block(self.id, addr, self.open_tx, *at);
+            }
+            for (word, forward) in block.iter_mut().zip(words) {
+                if let Forward::Hit(value, ready) = forward {
+                    self.forwards += 1;
+                    *word = value;
+                    done = done.max((*at).max(ready) + self.forward_latency);
+                }
+            }
+            return (block, done);
         }
     }
 
@@ -216,6 +245,25 @@ impl<P: Port> Bus for Execution<'_, P> {
         // A cache-block operation needs the rights of a load or a store; a read right is enough (Zicbom, section 2.5).
         let phys = self.unit.translate(self.port, addr, Access::Read)?;
         self.at_commit = Some(AtCommit::Block(op, phys.line()));
+        Ok(())
+    }
+
+    fn log_load(&mut self, addr: u64) -> Result<[u64; 4], Stop> {
+        if !self.port.has_log_operations() {
+            return Err(Stop::NoLogOperations);
+        }
+        let phys = self.unit.translate(self.port, addr, Access::Read)?;
+        let (block, done) = self.unit.load_block(self.port, phys, &mut self.at);
+        self.done = done;
+        Ok(block)
+    }
+
+    fn log_flush(&mut self, register: &LogRegister) -> Result<(), Stop> {
+        if !self.port.has_log_operations() {
+            return Err(Stop::NoLogOperations);
+        }
+        let addr = self.unit.translate(self.port, register.addr, Access::Read)?;
+        self.at_commit = Some(AtCommit::Log(LogFlush { addr, old: register.old, tx: self.unit.open_tx }));
         Ok(())
     }
 

@@ -17,6 +17,6 @@ mod window;
 
 pub use config::{CoreConfig, Fences, UnitConfig, UnitsConfig};
 pub use core::{Core, CoreStats, Exit, ThreadContext};
-pub use port::{Control, Outcome, PendingStore, Port};
+pub use port::{Control, LogFlush, Outcome, PendingStore, Port};
 pub use store_buffer::StoreBuffer;
 pub use store_sets::StoreSetsConfig;

@@ -17,6 +17,17 @@ pub struct PendingStore {
     pub tx: Option<TxId>,
 }
 
+/// The content of a block before a store, on its way from a log register through the store buffer to the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogFlush {
+    /// Where the block of [`durasim_isa::LOG_BLOCK_BYTES`] begins, a multiple of them.
+    pub addr: PhysAddr,
+    /// Its old content, little-endian.
+    pub old: [u64; 4],
+    /// The transaction in which it is flushed.
+    pub tx: Option<TxId>,
+}
+
 /// How a request that a durability design may veto ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -74,6 +85,12 @@ pub trait Port {
     ) -> (u64, Outcome);
     /// A cache-block operation leaves the store buffer; its acknowledgement comes later.
     fn cache_block(&mut self, core: CoreId, op: CacheBlockOp, line: LineAddr, at: Cycle) -> Cycle;
+    /// Whether the machine has log operations: without, they are illegal instructions.
+    fn has_log_operations(&self) -> bool;
+    /// Loads the aligned block of a log operation, as [`Port::load`] does.
+    fn load_block(&mut self, core: CoreId, addr: PhysAddr, tx: Option<TxId>, at: Cycle) -> ([u64; 4], Cycle);
+    /// A flush of a log register leaves the store buffer.
+    fn log_flush(&mut self, core: CoreId, flush: &LogFlush, at: Cycle) -> Outcome;
     /// A fence whose earlier stores have left the store buffer.
     fn fence(&mut self, core: CoreId, set: FenceSet, at: Cycle) -> Outcome;
     /// Whether acknowledgements of this core's cache-block operations are outstanding.

@@ -4,6 +4,8 @@ use durasim_isa::Class;
 
 /// The register of whoever writes none: nobody reads it.
 pub(crate) const NO_REGISTER: u8 = 64;
+/// The first of the log registers, behind all others.
+pub(crate) const LOG_REGISTER_FIRST: u8 = 65;
 
 /// Which way through the core an instruction takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The store buffer: stores, cache-block operations and transaction boundaries between their commit and their effect
 //! on the L1D, in program order (the strength of TSO). It holds data, and loads take it from here first.
 
-use crate::{CoreConfig, Outcome, PendingStore, Port};
+use crate::{CoreConfig, LogFlush, Outcome, PendingStore, Port};
 use durasim_isa::CacheBlockOp;
 use durasim_types::{CoreId, Cycle, LineAddr, PhysAddr, TxId};
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,8 @@ pub enum Entry {
     Store(PendingStore),
     /// A cache-block operation.
     Block(CacheBlockOp, LineAddr),
+    /// A flush of a log register, to the log of this transaction. The old content of the block stands beside the entries.
+    Log(PhysAddr, Option<TxId>),
     /// The begin of a transaction.
     Begin(TxId),
     /// The commit of a transaction, where commits retire early.
@@ -57,6 +59,8 @@ const BLOCK_BYTES_MIN: u32 = 16;
 pub struct StoreBuffer {
     slots: VecDeque<Slot>,
     entries: usize,
+    /// What the flushes among the entries hand over, in their order: entries stay as small as they are.
+    log_blocks: VecDeque<[u64; 4]>,
     /// The filter's blocks have two to the power of this many bytes: at least those in which a load that passes a store is
     /// compared with it.
     block_bits: u32,
@@ -100,6 +104,7 @@ impl StoreBuffer {
     pub fn new(config: &CoreConfig, l1d_latency_cycles: Cycle) -> Self {
         StoreBuffer {
             slots: VecDeque::new(),
+            log_blocks: VecDeque::new(),
             entries: config.store_queue_entries as usize,
             next_from: 0,
             all_executed: 0,
@@ -171,6 +176,12 @@ impl StoreBuffer {
         }
         self.slots.push_back(Slot { entry, from: committed + 1, owned: None, executed, pc });
         self.attention = self.attention.min(committed + 1);
+    }
+
+    /// Adds a flush of a log register that committed in `committed`.
+    pub fn push_log(&mut self, flush: &LogFlush, committed: Cycle, pc: u64) {
+        self.log_blocks.push_back(flush.old);
+        self.push(Entry::Log(flush.addr, flush.tx), committed, committed, pc);
     }
 
     /// Looks for the bytes of a load, youngest store first.
@@ -298,6 +309,14 @@ impl StoreBuffer {
         let outcome = match slot.entry {
             Entry::Store(store) => port.store(core, &store, at),
             Entry::Block(op, line) => Outcome::Done(port.cache_block(core, op, line, at)),
+            Entry::Log(addr, tx) => {
+                let old = *self.log_blocks.front().expect("every flush has its block");
+                let outcome = port.log_flush(core, &LogFlush { addr, old, tx }, at);
+                if matches!(outcome, Outcome::Done(_)) {
+                    self.log_blocks.pop_front();
+                }
+                outcome
+            }
             Entry::Begin(tx) => port.tx_begin(core, tx, at),
             Entry::Commit(tx) => port.tx_commit(core, tx, at),
             Entry::Committing(tx) => Outcome::Done(port.tx_committing(core, tx, at)),
@@ -339,6 +358,7 @@ impl StoreBuffer {
     /// Forgets all entries: they belong to a transaction that is aborted.
     pub fn discard(&mut self) {
         self.slots.clear();
+        self.log_blocks.clear();
         self.filter = [0; FILTER];
         self.asked = 0;
         self.attention = Cycle::MAX;
@@ -380,8 +400,15 @@ impl StoreBuffer {
                     hasher.write_u64(op as u64 + 1);
                     hasher.write_u64(line.0);
                 }
+                Entry::Log(addr, tx) => {
+                    hasher.write_u64(addr.0);
+                    hasher.write_u64(tx.map_or(0, |tx| tx.0));
+                }
                 Entry::Begin(tx) | Entry::Commit(tx) | Entry::Committing(tx) => hasher.write_u64(tx.0),
             }
+        }
+        for word in self.log_blocks.iter().flatten() {
+            hasher.write_u64(*word);
         }
     }
 }

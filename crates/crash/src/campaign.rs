@@ -8,7 +8,7 @@ use crate::result::{CrashResult, Failure};
 use crate::schedule::{All, Attempt, Fault, Points, schedule};
 use crate::timeline::timeline;
 use crate::trial::{Judge, Outcome, Shared};
-use durasim_design::{Backend, CrashImage, Row};
+use durasim_design::{CrashImage, Row};
 use durasim_machine::{Host, Prepared, RunRequest, System, prepare};
 use durasim_types::{ConfigError, Error, EventKind, PersistEvent, Rng};
 use serde::{Deserialize, Serialize};
@@ -109,7 +109,7 @@ struct Campaign<'a> {
 
 impl Campaign<'_> {
     fn shared(&self) -> Shared<'_> {
-        let has_guest_recovery = self.prepared.plan.row.backend != Backend::Markers;
+        let has_guest_recovery = !self.prepared.plan.row.backend.hardware_recovers();
         Shared {
             prepared: self.prepared,
             recover_args: has_guest_recovery.then_some(self.request.recover_args.as_slice()),

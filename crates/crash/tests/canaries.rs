@@ -4,7 +4,7 @@
 mod common;
 
 use common::settings::Setting;
-use common::{Effort, run};
+use common::{Effort, is_wanted, run};
 use durasim_design::{Planted, Row};
 use durasim_designs::{ROWS, row};
 
@@ -23,6 +23,15 @@ const SEEN_HERE_ALONE: &[(&str, &str)] = &[
     ("tc", "thread-follows-core"),
     ("tc", "order-between-cores-ignored"),
     ("tc", "fill-asks-own-cache"),
+    ("tc", "plain-store-not-routed"),
+    ("tc", "dirty-line-not-cleaned"),
+    ("kiln", "fill-untagged"),
+    ("kiln", "pre-image-forgotten"),
+    ("kiln", "flush-misses-other-cores"),
+    ("kiln-eadr", "fill-untagged"),
+    ("kiln-eadr", "pre-image-forgotten"),
+    ("proteus", "abort-not-ended"),
+    ("proteus-eadr", "abort-not-ended"),
 ];
 /// Faults that show themselves in few runs, and the runs they get.
 const RARE: &[(&str, u64)] = &[
@@ -61,7 +70,7 @@ fn caught(row: Row, planted: Planted) -> Option<(u64, String)> {
 #[test]
 fn every_planted_fault_is_caught() {
     let mut missed = Vec::new();
-    for row in ROWS {
+    for row in ROWS.iter().filter(|row| is_wanted(row)) {
         for planted in to_be_caught(row) {
             match caught(*row, planted) {
                 Some((seed, what)) => {
@@ -78,7 +87,9 @@ fn every_planted_fault_is_caught() {
 /// The canary: if this one comes through, nothing is checked at all.
 #[test]
 fn a_design_that_drops_one_log_entry_is_caught() {
-    for (name, fault) in [("hercules", "recovery-drops-log-entry"), ("tc", "recovery-drops-entry")] {
+    for (name, fault) in
+        [("hercules", "recovery-drops-log-entry"), ("tc", "recovery-drops-entry"), ("kiln", "recovery-drops-line")]
+    {
         let row = row(name).expect("it is registered");
         let planted = row.hardware.planted.iter().find(|planted| planted.name == fault);
         assert!(caught(*row, *planted.expect("the design has a canary")).is_some(), "{name}");
@@ -87,7 +98,7 @@ fn a_design_that_drops_one_log_entry_is_caught() {
 
 #[test]
 fn equivalents_and_sound_designs_are_not_caught() {
-    for row in ROWS.iter().filter(|row| !row.hardware.planted.is_empty()) {
+    for row in ROWS.iter().filter(|row| !row.hardware.planted.is_empty() && is_wanted(row)) {
         let unseen = |planted: &&Planted| planted.equivalent.is_some() && !is_to_be_caught(row, planted);
         let equivalents = row.hardware.planted.iter().filter(unseen);
         for planted in equivalents.map(|planted| Some(*planted)).chain([None]) {

@@ -83,6 +83,15 @@ pub enum Action {
         /// Acknowledgement wanted under this token.
         token: Option<Token>,
     },
+    /// The newest version of the line in private caches, if it is dirty, is written into the last level with its tag, and
+    /// pre-images below it before it; the copies above stay, clean. With a token [`crate::Durability::acked`] is told when
+    /// the last level has it, or at once if there was nothing to write.
+    PushToLlc {
+        /// Which line.
+        line: LineAddr,
+        /// Acknowledgement wanted under this token.
+        token: Option<Token>,
+    },
     /// A store made by the hardware itself, through the caches of the requesting core: at most eight bytes.
     PutCached {
         /// Where.
@@ -171,6 +180,8 @@ pub enum Action {
         /// Which group.
         group: u64,
     },
+    /// Every cached copy of the line is invalidated. What of it is dirty is lost: the design has had it cleaned.
+    Invalidate(LineAddr),
     /// Every cached line whose tag the design calls a line of this transaction is invalidated.
     InvalidateTagged(TxId),
     /// The registers saved at the transaction's begin come back, with the cause in a0.

@@ -72,6 +72,15 @@ impl LevelGeometry {
     }
 }
 
+/// How versions that are pushed down get into the last level, where its technology makes writes slower than reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct WritePorts {
+    /// Cycles of a write.
+    pub latency_cycles: Cycle,
+    /// Writes that can be under way at a time.
+    pub ports: u32,
+}
+
 /// A region of persistent memory that a design asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegionRequest {
@@ -145,6 +154,8 @@ pub struct Geometry {
     pub l2: LevelGeometry,
     /// The shared LLC.
     pub llc: LevelGeometry,
+    /// How it is written; `None`: a write takes as long as a read and waits for no other.
+    pub llc_write_ports: Option<WritePorts>,
     /// Bytes of adjacent persistent memory that belong to one controller before the next one's turn.
     pub interleave_bytes: u64,
     /// What L2 and LLC keep of the lines above them.

@@ -89,6 +89,18 @@ impl Store<'_> {
     }
 }
 
+/// The old content of a block of persistent memory that a program hands over to the log by an instruction, before it
+/// stores there; see [`Durability::log_flush`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogBlock {
+    /// Where the block begins: a multiple of its length.
+    pub addr: PhysAddr,
+    /// What it held when the program loaded it.
+    pub old: [u8; 32],
+    /// The transaction, if it is flushed inside one.
+    pub tx: Option<TxId>,
+}
+
 /// A request of a core for a tagged line that is not its own; see [`Durability::probe`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
@@ -130,7 +142,9 @@ hooks! {
     FENCE = 11, "Fences.";
     FLUSH = 12, "Cache-block operations on persistent memory.";
     CONTEXT_SWITCH = 13, "Threads that change on a core.";
-    READ = 14, "Reads of persistent memory that the design itself asked for.";
+    LLC_REQUEST = 14, "Requests of cores that reach the last level, whatever their line.";
+    LOG = 15, "Log operations of custom-1: without, they are illegal instructions.";
+    READ = 16, "Reads of persistent memory that the design itself asked for.";
 }
 
 impl Hooks {
@@ -160,6 +174,12 @@ pub trait Durability: Send {
 
     /// A store to persistent memory leaves the store buffer; `tag` is the tag of its line in L1D and may be changed.
     fn store(&mut self, cx: &Ctx, store: &Store<'_>, tag: &mut LineTag, out: &mut Actions) -> Gate {
+        Gate::Done
+    }
+
+    /// A log register is flushed: a block of persistent memory leaves the store buffer for the log, in order with the
+    /// stores, of which those to the block come behind it.
+    fn log_flush(&mut self, cx: &Ctx, block: &LogBlock, out: &mut Actions) -> Gate {
         Gate::Done
     }
 
@@ -203,6 +223,12 @@ pub trait Durability: Send {
 
     /// An access finds a line with a live tag in a level. The answer delays the access.
     fn access(&mut self, cx: &Ctx, level: LevelId, line: LineAddr, tag: LineTag) -> Gate {
+        Gate::Done
+    }
+
+    /// A request of a core arrives at the last level: for a line that its private caches lack, or for the right to write
+    /// one. Nothing has been moved for it. The answer delays it; an abort is no answer.
+    fn llc_request(&mut self, cx: &Ctx, line: LineAddr) -> Gate {
         Gate::Done
     }
 
@@ -297,6 +323,13 @@ pub trait Durability: Send {
     /// Whether a line with a live tag is housed in exactly one level: brought up, it leaves the level below. If not,
     /// it is copied up like any other line, its tag with it.
     fn tags_are_exclusive(&self) -> bool {
+        false
+    }
+
+    /// Whether tagged versions are kept by the last level while it can: one that an inclusive last level would lose from
+    /// the levels above it comes down to it instead, and another victim is chosen; a clean copy that comes down leaves a
+    /// version of its own tag dirty. Only where tags are not exclusive. Asked when the machine is built.
+    fn llc_keeps_tagged(&self) -> bool {
         false
     }
 

@@ -19,8 +19,10 @@ pub use cost::{HardwareCost, Structure};
 pub use crash::{
     BudgetSpent, CachedLine, CrashImage, CrashSink, CrashView, Cut, HeldWrite, ImageWrite, RecoveryReport,
 };
-pub use geometry::{Geometry, Inclusion, Interleave, LevelGeometry, LevelId, PmRegion, RegionRequest, SpecError};
-pub use hooks::{AbortCause, Ctx, Durability, Hooks, LineTag, Request, Store};
+pub use geometry::{
+    Geometry, Inclusion, Interleave, LevelGeometry, LevelId, PmRegion, RegionRequest, SpecError, WritePorts,
+};
+pub use hooks::{AbortCause, Ctx, Durability, Hooks, LineTag, LogBlock, Request, Store};
 pub use planted::{Fault, Planted};
 pub use registry::{Backend, Built, Design, ErasedDesign, Promise, Row};
 pub use verdict::{

@@ -21,6 +21,9 @@ pub trait Design: 'static {
     /// The parameters that shrink with the machine where a run is made smaller by one factor: sizes of what holds data of
     /// many transactions, and periods of background engines. What one transaction fills keeps its size, as transactions do.
     const SCALED: &'static [&'static str] = &[];
+    /// The counters that tell how many rounds its background engines have completed: those that run by the clock or by
+    /// instructions. A measurement during which one of them completed few rounds is not of a steady state.
+    const ENGINES: &'static [&'static str] = &[];
     /// Its parameters: every field with a default and a source, unknown fields refused.
     type Spec: Serialize + DeserializeOwned + JsonSchema + Default + Clone;
 
@@ -60,6 +63,7 @@ pub struct ErasedDesign {
     pub planted: &'static [Planted],
     pub marks: &'static [&'static str],
     pub scaled: &'static [&'static str],
+    pub engines: &'static [&'static str],
     pub default_spec: fn() -> Value,
     pub schema: fn() -> Schema,
     /// Refuses unknown fields and wrong types, without building.
@@ -91,6 +95,7 @@ impl ErasedDesign {
             planted: D::PLANTED,
             marks: D::MARKS,
             scaled: D::SCALED,
+            engines: D::ENGINES,
             default_spec: || serde_json::to_value(D::Spec::default()).expect("parameters are plain data"),
             schema: || schemars::schema_for!(D::Spec),
             check: |v| spec_of::<D>(v).map(drop),
@@ -120,6 +125,8 @@ pub enum Backend {
     UndoFence,
     /// Software redo log with `cbo.clean` and fences.
     RedoFlush,
+    /// Markers, and log operations before each store to persistent memory: for hardware that logs what programs hand over.
+    LogOperations,
 }
 
 impl Backend {
@@ -130,7 +137,13 @@ impl Backend {
             Backend::UndoFlush => "undo-flush",
             Backend::UndoFence => "undo-fence",
             Backend::RedoFlush => "redo-flush",
+            Backend::LogOperations => "log-operations",
         }
+    }
+
+    /// Whether the hardware alone recovers: no log lies in the pool, and the program has nothing to take back.
+    pub const fn hardware_recovers(self) -> bool {
+        matches!(self, Backend::Markers | Backend::LogOperations)
     }
 
     /// Whether a commit makes its stores to the data when it can no longer be taken back: what it writes is then known

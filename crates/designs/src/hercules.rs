@@ -8,10 +8,11 @@
 //! transaction profile is the commit point.
 //!
 //! Where a mechanism is: registers and context switches in `registers.rs`, what there is once for each controller in
-//! `controller.rs`, eWPQ and extension area in `ewpq.rs`, its growth in `extension_chain.rs`, migration of committed log entries in `migration.rs`, garbage
-//! collection of the log in `gc.rs`, its extension in `log_extension.rs`, who aborts when cores ask for each other's lines in `conflict.rs`, the log zone in `zone.rs` and `record.rs`, the flush
-//! at a power failure in `crash_flush.rs`, section 4.3 in `recovery.rs` and `read_mappings.rs`, parameters in `spec.rs`,
-//! Table 6 and section 5.4 in `cost.rs`.
+//! `controller.rs`, eWPQ and extension area in `ewpq.rs`, what a miss searches of them in `search.rs`, the growth of the
+//! latter in `extension_chain.rs`, migration of committed log entries in `migration.rs`, garbage collection of the log in
+//! `gc.rs`, its extension in `log_extension.rs`, who aborts when cores ask for each other's lines in `conflict.rs`, the log
+//! zone in `zone.rs` and compact entries in `record.rs`, the flush at a power failure in `crash_flush.rs`, section 4.3 in
+//! `recovery.rs` and `read_mappings.rs`, parameters in `spec.rs`, Table 6 and section 5.4 in `cost.rs`.
 
 mod conflict;
 mod controller;
@@ -30,6 +31,7 @@ mod read_mappings;
 mod record;
 mod recovery;
 mod registers;
+mod search;
 mod spec;
 mod state;
 #[cfg(test)]
@@ -39,6 +41,8 @@ mod tests_caches;
 #[cfg(test)]
 mod tests_chain;
 #[cfg(test)]
+mod tests_compact;
+#[cfg(test)]
 mod tests_log;
 mod zone;
 
@@ -47,16 +51,16 @@ pub use spec::HerculesSpec;
 use conflict::Judgement;
 
 use durasim_design::{
-    AbortCause, Action, Actions, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Cut, Design, Durability, Evict,
-    Fill, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge, Planted, Probe, RecoveryReport,
-    RegionRequest, Request, SpecError, Store, Token, Wait,
+    AbortCause, Action, Actions, BudgetSpent, CommitRule, CrashImage, CrashSink, CrashView, Ctx, Cut, Design,
+    Durability, Evict, Fill, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge, Planted,
+    Probe, RecoveryReport, RegionRequest, Request, SpecError, Store, Token, Wait,
 };
 use durasim_types::{Cause, Cycle, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
 use log_extension::Room;
 use mapping::Mapping;
 use observe::Counters;
 use registers::Phase;
-use spec::ConflictLoser;
+use spec::{CommitWait, ConflictLoser};
 use state::State;
 use std::hash::Hasher;
 use zone::LogZone;
@@ -104,6 +108,7 @@ impl Design for Hercules {
         "log_gc_trigger_entries",
         "log_extension_bytes",
     ];
+    const ENGINES: &'static [&'static str] = &["migration_rounds"];
     type Spec = HerculesSpec;
 
     fn adapt(spec: &HerculesSpec, geometry: &mut Geometry) {
@@ -233,6 +238,13 @@ impl Durability for State {
         Gate::After(Wait::Cycles(self.spec.state_reset_cycles))
     }
 
+    fn commit_rule(&self) -> CommitRule {
+        match self.spec.commit_wait {
+            CommitWait::Reset => CommitRule::AtGate,
+            CommitWait::None => CommitRule::Early,
+        }
+    }
+
     /// Listing 1, tx_abort.
     fn tx_abort(&mut self, _: &Ctx, tx: TxId, _why: AbortCause, out: &mut Actions) -> Gate {
         if !self.fault.is(planted::ABORT_KEEPS_LINES) {
@@ -340,7 +352,7 @@ impl Durability for State {
         self.counters.premature_flushes += 1;
         let part = &mut self.parts[controller];
         let may_migrate = self.fault.is(planted::MIGRATES_UNCOMMITTED);
-        let mapping = part.ewpq.insert(tx, open.hardware_id, line, indirect, may_migrate);
+        let mapping = part.ewpq.insert(tx, open.hardware_id, line, indirect, &part.zone, may_migrate);
         if let Some(entry) = indirect {
             part.extension.take(entry);
             self.counters.indirect_flushes += 1;
@@ -361,9 +373,11 @@ impl Durability for State {
     /// as those in the caches.
     fn fill(&mut self, _: &Ctx, line: LineAddr, tx: Option<TxId>, out: &mut Actions) -> Fill {
         let part = self.part(line);
-        let (search_cycles, extended) = part.ewpq.search_cycles(&self.spec);
-        let Some((found, in_ewpq)) = part.ewpq.find(line, &part.zone, self.fault) else {
-            return Fill::Home { search_cycles, serial: extended };
+        let search = part.ewpq.search(line, &self.spec, &part.zone, self.fault);
+        self.counters.false_matches += search.false_matches;
+        self.counters.extension_lines_read += search.extension_lines;
+        let Some((found, in_ewpq)) = search.found else {
+            return Fill::Home { search_cycles: search.cycles, serial: search.serial };
         };
         // Section 4.2: "an access from an ongoing transaction may happen to an eWPQ entry with mismatched TxID and '1'
         // TxState. Hercules aborts that transaction".
@@ -375,9 +389,7 @@ impl Durability for State {
                 return Fill::Abort(loser, AbortCause::Conflict);
             }
         }
-        // The extension area is searched only if the eWPQ does not have the line (section 4.2).
-        let search_cycles = if in_ewpq { self.spec.ewpq_search_cycles } else { search_cycles };
-        let search_cycles = search_cycles + if found.indirect { self.spec.log_indirect_cycles } else { 0 };
+        let search_cycles = search.cycles + if found.indirect { self.spec.log_indirect_cycles } else { 0 };
         if in_ewpq {
             self.counters.ewpq_hits += 1;
         } else {
@@ -389,8 +401,8 @@ impl Durability for State {
         let found_at = Mapping { indirect: found.indirect && !misled, ..found };
         let at = found_at.entry(&part.zone).1;
         if !keeps {
-            part.take(line, out);
-            part.migration.departed.extend(found.migration.map(|token| (line, token)));
+            part.take(found.home, out);
+            part.migration.departed.extend(found.migration.map(|token| (found.home, token)));
         }
         let open = self.is_open(found.tx) && !self.fault.is(planted::RELOAD_LOSES_TAG);
         let tag = if open { LineTag(found.tx.0) } else { LineTag::NONE };
@@ -447,6 +459,7 @@ impl Durability for State {
             MIGRATE => {
                 let period = self.spec.migration_period_instructions;
                 out.push(Action::InstructionTimer { id: MIGRATE, after_instructions: period });
+                self.counters.migration_rounds += 1;
                 for controller in 0..self.parts.len() {
                     self.parts[controller].migration.scanning = true;
                     self.migrate(controller, out);

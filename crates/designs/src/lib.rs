@@ -2,8 +2,10 @@
 
 mod hercules;
 mod hoop;
+mod kiln;
 pub mod lad;
 mod opt;
+mod proteus;
 mod registry;
 mod tc;
 #[cfg(test)]
@@ -11,6 +13,8 @@ mod testing;
 
 pub use hercules::{Hercules, HerculesSpec};
 pub use hoop::{Hoop, HoopSpec};
+pub use kiln::{Blocking, Kiln, KilnSpec};
 pub use opt::{Opt, OptSpec};
+pub use proteus::{PROTEUS_EADR, Proteus, ProteusSpec};
 pub use registry::{ROWS, row};
 pub use tc::{Coalesce, Tc, TcSpec};

@@ -1,8 +1,20 @@
 //! The registry: one line of facts per row. Tests, campaigns, reports and pages iterate over it.
 
-use crate::{Hercules, Hoop, Opt, Tc};
+use crate::{Hercules, Hoop, Kiln, Opt, PROTEUS_EADR, Proteus, Tc};
 use durasim_design::{Backend, ErasedDesign, Promise, Row};
 use durasim_types::Domain;
+
+const KILN_ASSUMPTIONS: &[&str] = &[
+    "kiln-commit",
+    "kiln-fifo",
+    "kiln-overflow",
+    "kiln-blocking",
+    "kiln-txid",
+    "kiln-isolation",
+    "kiln-llc",
+    "nv-llc",
+    "background-concurrency",
+];
 
 /// All rows, in the order in which they are listed.
 pub const ROWS: &[Row] = &[
@@ -68,6 +80,7 @@ pub const ROWS: &[Row] = &[
         paper: "Ye, Chen, Jiang, Wang: Hercules, ACM TECS 2023",
         assumptions: &[
             "hercules-log-entry",
+            "hercules-partial-match",
             "hercules-victim",
             "hercules-recovery",
             "hercules-controllers",
@@ -75,6 +88,7 @@ pub const ROWS: &[Row] = &[
             "hercules-log-extension",
             "hercules-extension-chain",
             "hercules-txlen-store",
+            "hercules-commit-wait",
             "hercules-tag-rounding",
             "hercules-extension-search",
             "hercules-conflict",
@@ -98,6 +112,74 @@ pub const ROWS: &[Row] = &[
             "tc-plain-stores",
             "tc-order",
             "tc-home",
+            "tc-identifiers",
+            "tc-latency",
+            "tc-acknowledgement",
+            "background-concurrency",
+        ],
+    },
+    Row {
+        name: "kiln",
+        aliases: &[],
+        hardware: ErasedDesign::of::<Kiln>(),
+        backend: Backend::Markers,
+        domains: &[Domain::NvLlc],
+        promise: Promise::Immediate,
+        control: false,
+        summary: "A nonvolatile last level: commits flush the lines of their transaction into it and turn them committed",
+        paper: "Zhao, Li, Yoon, Xie, Jouppi: Kiln, MICRO 2013",
+        assumptions: KILN_ASSUMPTIONS,
+    },
+    // What a machine whose upper caches survive too would give it; no paper shows it.
+    Row {
+        name: "kiln-eadr",
+        aliases: &[],
+        hardware: ErasedDesign { planted: Kiln::PLANTED_EADR, marks: Kiln::MARKS_EADR, ..ErasedDesign::of::<Kiln>() },
+        backend: Backend::Markers,
+        domains: &[Domain::Eadr],
+        promise: Promise::Immediate,
+        control: false,
+        summary: "Kiln where all caches survive: commits flush nothing, the states of their lines change",
+        paper: "Zhao, Li, Yoon, Xie, Jouppi: Kiln, MICRO 2013, on an eADR machine",
+        assumptions: KILN_ASSUMPTIONS,
+    },
+    Row {
+        name: "proteus",
+        aliases: &[],
+        hardware: ErasedDesign::of::<Proteus>(),
+        backend: Backend::LogOperations,
+        domains: &[Domain::Adr],
+        promise: Promise::Immediate,
+        control: false,
+        summary: "Programs send pre-images of 32 bytes to a log pending queue under ADR; commits remove what is left of them",
+        paper: "Shin, Tirukkovalluri, Tuck, Solihin: Proteus, MICRO 2017",
+        assumptions: &[
+            "proteus-sizes",
+            "proteus-lpq",
+            "proteus-instructions",
+            "proteus-logs",
+            "proteus-clean",
+            "proteus-abort",
+            "background-concurrency",
+        ],
+    },
+    Row {
+        name: "proteus-eadr",
+        aliases: &[],
+        hardware: PROTEUS_EADR,
+        backend: Backend::LogOperations,
+        domains: &[Domain::Eadr],
+        promise: Promise::Immediate,
+        control: false,
+        summary: "Proteus where caches are durable: commits clean nothing",
+        paper: "Shin, Tirukkovalluri, Tuck, Solihin: Proteus, MICRO 2017, on a machine with eADR",
+        assumptions: &[
+            "proteus-sizes",
+            "proteus-lpq",
+            "proteus-instructions",
+            "proteus-logs",
+            "proteus-eadr",
+            "proteus-abort",
             "background-concurrency",
         ],
     },

@@ -11,10 +11,13 @@
 //! keep transactions that touch the same bytes apart. Those that only share a line do not disturb each other, because
 //! entries, merges and undoing go by bytes.
 
+mod fall_back;
 mod fifo;
+mod identifiers;
 mod order;
 mod planted;
 mod recovery;
+mod shadow;
 mod spec;
 #[cfg(test)]
 mod tests;
@@ -26,8 +29,9 @@ use durasim_design::{
     Durability, Evict, Fault, Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge,
     Payload, Planted, PmRegion, RecoveryReport, RegionRequest, SpecError, Store, Token, Wait, snapshot,
 };
-use durasim_types::{Cause, CoreId, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
-use fifo::{Entry, Overflow, Shadow, State as EntryState, TransactionCache};
+use durasim_types::{Cause, CoreId, Cycle, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
+use fifo::{Entry, State as EntryState, TransactionCache};
+use identifiers::Mode;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::hash::Hasher;
@@ -41,7 +45,9 @@ impl Design for Tc {
         Hooks::TX.with(Hooks::STORE).with(Hooks::MERGE).with(Hooks::EVICT).with(Hooks::FILL).with(Hooks::FLUSH);
     const PLANTED: &'static [Planted] = planted::ALL;
     const MARKS: &'static [&'static str] =
-        &["transaction_open", "acknowledgement_in_flight", "tc_full", "overflow_in_progress"];
+        &["transaction_open", "acknowledgement_in_flight", "tc_full", "overflow_in_progress", "identifier_came_round"];
+    /// Nothing: the transaction cache and the shadow area hold what one transaction writes.
+    const SCALED: &'static [&'static str] = &[];
     type Spec = TcSpec;
 
     fn reserve(spec: &TcSpec, geometry: &Geometry) -> Vec<RegionRequest> {
@@ -80,14 +86,15 @@ struct Counters {
     dropped_evictions: u64,
     routed_stores: u64,
     order_waits: u64,
+    identifier_waits: u64,
 }
 
 #[derive(Clone)]
 struct State {
     spec: TcSpec,
     caches: Vec<TransactionCache>,
-    /// The transaction cache of each open transaction: that of the core on which it began.
-    begun_on: BTreeMap<TxId, CoreId>,
+    /// The mode register of each thread in a transaction; it goes with the thread (section 4.2) [D:tc-home].
+    modes: BTreeMap<TxId, Mode>,
     shadow_data: PmRegion,
     shadow_homes: PmRegion,
     tokens: u64,
@@ -109,7 +116,7 @@ impl State {
         spec.check()?;
         Ok(State {
             caches: (0..geometry.cores).map(|_| TransactionCache::default()).collect(),
-            begun_on: BTreeMap::new(),
+            modes: BTreeMap::new(),
             shadow_data: geometry.region("shadow_data"),
             shadow_homes: geometry.region("shadow_homes"),
             tokens: 0,
@@ -121,35 +128,34 @@ impl State {
 
     fn load(spec: &TcSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Self, SpecError> {
         let fresh = State::new(spec, geometry)?;
-        let contents: Contents<Vec<TransactionCache>, BTreeMap<TxId, CoreId>, Counters> = snapshot::from_bytes(bytes)?;
-        let (caches, begun_on, tokens, counters) = contents;
-        if caches.len() != fresh.caches.len() || begun_on.values().any(|core| core.0 >= geometry.cores) {
+        let contents: Contents<Vec<TransactionCache>, BTreeMap<TxId, Mode>, Counters> = snapshot::from_bytes(bytes)?;
+        let (caches, modes, tokens, counters) = contents;
+        if caches.len() != fresh.caches.len() || modes.values().any(|mode| mode.home.0 >= geometry.cores) {
             return Err(snapshot::refuse("another number of cores"));
         }
         if caches.iter().any(|cache| cache.entries.len() > spec.entries as usize) {
             return Err(snapshot::refuse("more entries than there are"));
         }
         let slots = u64::from(spec.shadow_lines);
-        if caches.iter().flat_map(|c| &c.overflows).flat_map(|o| &o.shadows).any(|shadow| shadow.slot >= slots) {
+        if caches.iter().flat_map(|c| &c.overflows).flat_map(|o| o.shadows()).any(|shadow| shadow.slot >= slots) {
             return Err(snapshot::refuse("shadows outside of the shadow area"));
         }
-        Ok(State { caches, begun_on, tokens, counters, ..fresh })
+        Ok(State { caches, modes, tokens, counters, ..fresh })
     }
 
     /// The transaction cache that a store goes to. A transaction stays with the one of the core on which it began, also
     /// when its thread comes back on another core: entries of one transaction are then committed by one match in one
     /// array, and stay in one FIFO [D:tc-home].
     fn cache_of(&self, core: CoreId, tx: Option<TxId>) -> usize {
-        let begun = tx.filter(|_| !self.fault.is(planted::THREAD_FOLLOWS_CORE)).and_then(|tx| self.begun_on.get(&tx));
-        let home = begun.unwrap_or(&core);
-        usize::from(home.0)
+        let mode = tx.filter(|_| !self.fault.is(planted::THREAD_FOLLOWS_CORE)).and_then(|tx| self.modes.get(&tx));
+        usize::from(mode.map_or(core, |mode| mode.home).0)
     }
 
     /// Open transactions that have changed the line, each once.
     fn writers(&self, line: LineAddr) -> Vec<TxId> {
-        let entries = self.caches.iter().flat_map(|c| &c.entries).filter(|e| e.line == line).map(|e| e.tx);
+        let entries = self.caches.iter().flat_map(|c| c.occupied()).filter(|e| e.line == line).map(|e| e.tx);
         let overflows = self.caches.iter().flat_map(|c| &c.overflows).filter(|o| o.holds(line)).map(|o| o.tx);
-        let mut writers: Vec<TxId> = entries.chain(overflows).filter(|tx| self.begun_on.contains_key(tx)).collect();
+        let mut writers: Vec<TxId> = entries.chain(overflows).filter(|tx| self.modes.contains_key(tx)).collect();
         writers.sort_unstable();
         writers.dedup();
         writers
@@ -164,12 +170,24 @@ impl State {
         Token(self.tokens)
     }
 
-    /// Issues committed entries to the NVRAM in FIFO order (section 4.1).
-    fn issue(&mut self, core: usize, out: &mut Actions) {
+    /// Committed entries are issued to the NVRAM when the array has been written and read [D:tc-latency].
+    fn issue_later(&mut self, core: usize, now: Cycle, out: &mut Actions) {
+        match self.spec.issue_cycles() {
+            0 => self.issue(core, now, out),
+            after_cycles => out.push(Action::Timer { id: core as u64, after_cycles }),
+        }
+    }
+
+    /// Issues committed entries to the NVRAM in FIFO order (section 4.1); an entry that is not ready holds back those
+    /// behind it.
+    fn issue(&mut self, core: usize, now: Cycle, out: &mut Actions) {
         let count = self.caches[core].entries.len();
         for index in 0..count {
             let index = if self.fault.is(planted::ISSUES_NEWEST_FIRST) { count - 1 - index } else { index };
-            if self.caches[core].entries[index].state == EntryState::Committed {
+            if let EntryState::Committed { issued_at } = self.caches[core].entries[index].state {
+                if issued_at > now {
+                    return;
+                }
                 self.issue_entry(core, index, out);
             }
         }
@@ -185,81 +203,18 @@ impl State {
         out.push(Action::Append { at: entry.line.base(), payload, cause: Cause::Data, token: Some(token) });
     }
 
-    /// Whether the fall-back path has to make room: the cache is almost full and its oldest entry, being of an open
-    /// transaction, cannot drain (section 4.1, "transaction cache overflow").
-    fn overflowing(&self, core: usize) -> bool {
-        let cache = &self.caches[core];
-        let threshold = (u64::from(self.spec.entries) * u64::from(self.spec.overflow_percent)).div_ceil(100);
-        cache.entries.len() as u64 >= threshold && cache.entries.front().is_some_and(|e| !e.state.drains())
-    }
-
-    /// The fall-back path, hardware-controlled copy-on-write: the old line is copied to the shadow area, and only when
-    /// that is acknowledged the new data goes home. Oldest entries first, so that the FIFO order stays. False if the
-    /// shadow area is full.
-    fn copy_on_write(&mut self, core: usize, out: &mut Actions) -> bool {
-        let mut in_flight = self.caches[core].entries.iter().filter(|e| e.state.in_flight()).count();
-        for index in 0..self.caches[core].entries.len() {
-            if in_flight >= self.spec.copies_in_flight as usize || !self.overflowing(core) {
-                break;
-            }
-            let entry = self.caches[core].entries[index];
-            if entry.state != EntryState::Active {
-                continue;
-            }
-            let line = entry.line;
-            let cache = &self.caches[core];
-            // A younger entry of a line goes after the older one's copy is safe.
-            if cache.entries.iter().take(index).any(|e| e.line == line && e.state.copying()) {
-                break;
-            }
-            in_flight += 1;
-            let mask = self.caches[core].not_shadowed(&entry);
-            if mask == 0 || self.fault.is(planted::COPY_SKIPPED) {
-                self.issue_entry(core, index, out);
-                continue;
-            }
-            let Some(slot) = self.caches[core].free_slot(self.spec.shadow_lines.into()) else { return false };
-            let slot = if self.fault.is(planted::SHADOW_SLOT_REUSED) { 0 } else { slot };
-            if self.caches[core].overflow_of(entry.tx).is_none() {
-                self.counters.overflows += 1;
-                self.caches[core].overflows.push(Overflow::new(entry.tx));
-            }
-            let overflow = self.caches[core].overflow_of(entry.tx).expect("it was just made");
-            overflow.shadows.push(Shadow { line, slot, safe: false, mask, closed: false });
-            let slot = recovery::shadow_slot(&self.spec, core as u64, slot, self.fault);
-            self.counters.shadowed_lines += 1;
-            let token = self.token();
-            let left = if self.fault.is(planted::COPY_NOT_AWAITED) { 1 } else { 2 };
-            self.caches[core].entries[index].state = EntryState::Copying { token, left };
-            out.append(
-                self.shadow_homes.base.plus(slot * 8),
-                &line.base().0.to_le_bytes(),
-                Cause::Metadata,
-                Some(token),
-            );
-            out.push(Action::Copy {
-                from: line.base(),
-                to: self.shadow_data.base.plus(slot * 64),
-                len: 64,
-                cause: Cause::Log,
-                token: Some(token),
-            });
-        }
-        true
-    }
-
     /// Takes a store into the transaction cache, or tells what to wait for.
     fn take(&mut self, cx: &Ctx, store: &Store<'_>, state: EntryState, out: &mut Actions) -> Gate {
         let core = self.cache_of(cx.core, store.tx);
-        if let Some(token) = self.committed_elsewhere(core, store.line()) {
+        if let Some(wait) = self.committed_elsewhere(core, store.line(), cx.cycle) {
             self.counters.order_waits += 1;
-            return Gate::Retry(Wait::Acked(token));
+            return Gate::Retry(wait);
         }
         if self.spec.coalesce == Coalesce::Line {
             let line = store.line();
             let entries = &mut self.caches[core].entries;
             // Only the youngest entry of the line may take it in, or a later drain would bring older bytes back.
-            let youngest = entries.iter_mut().rev().find(|e| e.line == line);
+            let youngest = entries.iter_mut().rev().find(|e| e.line == line && e.state != EntryState::Available);
             if let Some(entry) = youngest.filter(|e| {
                 e.state == EntryState::Active && store.tx == Some(e.tx) || self.fault.is(planted::COALESCES_INTO_ANY)
             }) {
@@ -282,25 +237,33 @@ impl State {
         if self.caches[core].entries.len() >= self.spec.entries as usize {
             self.counters.full_stalls += 1;
             // The oldest entry on its way decides when there is room.
-            let token = self.caches[core].entries.iter().find_map(|e| e.state.token());
-            return Gate::Retry(Wait::Acked(token.expect("a full transaction cache drains or copies")));
+            let wait = self.caches[core].entries.iter().find_map(|e| e.state.wait(cx.cycle));
+            return Gate::Retry(wait.expect("a full transaction cache drains or copies"));
         }
         self.counters.entries += 1;
         let tx = store.tx.unwrap_or(TxId(0));
-        let again = || self.caches[core].entries.iter().any(|e| e.tx == tx && e.line == store.line());
+        let again = || self.caches[core].occupied().any(|e| e.tx == tx && e.line == store.line());
         if self.fault.is(planted::ENTRY_SKIPPED) && again() {
             return Gate::Done;
         }
-        self.caches[core].entries.push_back(Entry::new(tx, store, state));
+        let id = self.modes.get(&tx).map_or(0, |mode| mode.id);
+        self.caches[core].entries.push_back(Entry::new(tx, id, store, state));
         out.event(EventKind::DesignStep, store.addr);
         Gate::Done
     }
 }
 
 impl Durability for State {
-    /// Section 4.2, TX_BEGIN: the mode register takes the identifier of the transaction.
+    /// Section 4.2, TX_BEGIN: the mode register takes the identifier of the transaction. If none is free, it waits for
+    /// entries to drain; if open transactions bear all of them, this one has to try again, as after a conflict.
     fn tx_begin(&mut self, cx: &Ctx, tx: TxId, _: &mut Actions) -> Gate {
-        self.begun_on.insert(tx, cx.core);
+        let core = usize::from(cx.core.0);
+        let Some(mode) = self.next_identifier(core) else {
+            self.counters.identifier_waits += 1;
+            let wait = self.identifier_wait(core, cx.cycle);
+            return wait.map_or(Gate::Abort(tx, AbortCause::Conflict), Gate::Retry);
+        };
+        self.modes.insert(tx, mode);
         Gate::Done
     }
 
@@ -310,24 +273,25 @@ impl Durability for State {
             Some(tx) => {
                 let gate = self.take(cx, store, EntryState::Active, out);
                 if gate == Gate::Done {
-                    if !tag.is_some() {
+                    if !tag.is_some() && !self.fault.is(planted::DIRTY_LINE_NOT_CLEANED) {
                         // A dirty volatile version must be home before evictions of its line are dropped
                         // [D:tc-plain-stores].
                         out.push(Action::CleanTo { line: store.line(), to: None, token: None });
                     }
                     // While the tag names this transaction, nobody else has written the line.
-                    let shared = tag.0 != tx.0 && self.begun_on.len() > 1 && self.writers(store.line()).len() > 1;
+                    let shared = tag.0 != tx.0 && self.modes.len() > 1 && self.writers(store.line()).len() > 1;
                     *tag = if shared { SHARED } else { LineTag(tx.0) };
                 }
                 gate
             }
             // A plain store to a persistent line would be dropped with it: it goes through the transaction cache as
             // if committed at once [D:tc-plain-stores].
-            None if tag.is_some() => {
-                let gate = self.take(cx, store, EntryState::Committed, out);
+            None if tag.is_some() && !self.fault.is(planted::PLAIN_STORE_NOT_ROUTED) => {
+                let committed = EntryState::Committed { issued_at: cx.cycle + self.spec.issue_cycles() };
+                let gate = self.take(cx, store, committed, out);
                 if gate == Gate::Done {
                     self.counters.routed_stores += 1;
-                    self.issue(cx.core.0 as usize, out);
+                    self.issue_later(cx.core.0 as usize, cx.cycle, out);
                 }
                 gate
             }
@@ -341,14 +305,16 @@ impl Durability for State {
         if self.fault.is(planted::COMMIT_FORGOTTEN) {
             return Gate::Done;
         }
-        if let Some(token) = self.same_bytes_elsewhere(core, tx) {
+        if let Some(wait) = self.same_bytes_elsewhere(core, tx, cx.cycle) {
             self.counters.order_waits += 1;
-            return Gate::Retry(Wait::Acked(token));
+            return Gate::Retry(wait);
         }
+        let id = self.modes.remove(&tx).map_or(0, |mode| mode.id);
         // Entries of the fall-back path that are on their way are committed by clearing the overflow register in the
         // same step; a copy that has not come home yet is carried on.
-        let TransactionCache { entries, late_copies, overflows } = &mut self.caches[core];
-        for entry in entries.iter_mut().filter(|e| e.tx == tx) {
+        let issued_at = cx.cycle + self.spec.issue_cycles();
+        let TransactionCache { entries, late_copies, .. } = &mut self.caches[core];
+        for entry in entries.iter_mut().filter(|e| e.id == id) {
             if entry.state.copying() && self.fault.is(planted::COMMIT_MISSES_COPYING) {
                 continue;
             }
@@ -356,52 +322,39 @@ impl Durability for State {
                 late_copies.push((token, left));
             }
             if matches!(entry.state, EntryState::Active | EntryState::Copying { .. }) {
-                entry.state = EntryState::Committed;
+                entry.state = EntryState::Committed { issued_at };
             }
         }
-        overflows.retain(|overflow| overflow.tx != tx || self.fault.is(planted::OVERFLOW_REGISTER_KEPT));
-        self.begun_on.remove(&tx);
+        if !self.fault.is(planted::OVERFLOW_REGISTER_KEPT) {
+            self.caches[core].clear_overflow(tx);
+        }
         out.event(EventKind::Commit, self.shadow_homes.base);
-        self.issue(core, out);
+        self.issue_later(core, cx.cycle, out);
         Gate::After(Wait::Cycles(self.spec.latency_write_cycles))
     }
 
+    /// The commit instruction retires at once (section 3, "in a non-blocking manner"): what it asks for is durable when
+    /// the transaction cache has it, which is before the program can tell anybody.
     fn commit_rule(&self) -> CommitRule {
         CommitRule::Early
     }
 
     /// Active entries are freed; what the fall-back path has changed at home comes back from the shadow area.
     fn tx_abort(&mut self, cx: &Ctx, tx: TxId, _: AbortCause, out: &mut Actions) -> Gate {
-        let core = self.cache_of(cx.core, Some(tx));
-        let cache = &mut self.caches[core];
-        let kept = self.fault.is(planted::ABORT_KEEPS_ENTRIES);
-        cache.entries.retain(|e| e.tx != tx || e.state != EntryState::Active || kept);
-        if let Some(token) = cache.entries.iter().filter(|e| e.tx == tx).find_map(|e| e.state.token()) {
+        // It may have found no identifier to begin with.
+        let Some(mode) = self.modes.get(&tx) else { return Gate::Done };
+        let (id, core) = (mode.id, self.cache_of(cx.core, Some(tx)));
+        if !self.fault.is(planted::ABORT_KEEPS_ENTRIES) {
+            self.caches[core].free_active(id);
+        }
+        if let Some(token) = self.caches[core].occupied().filter(|e| e.id == id).find_map(|e| e.state.token()) {
             return Gate::Retry(Wait::Acked(token));
         }
-        self.tokens += 1;
-        let token = Token(self.tokens);
-        if let Some(overflow) = self.caches[core].overflow_of(tx)
-            && overflow.restoring.is_none()
-            && !self.fault.is(planted::ABORT_NOT_UNDONE)
-        {
-            overflow.restoring = Some(token);
-            let shadows = overflow.shadows.clone();
-            for shadow in shadows {
-                let slot = recovery::shadow_slot(&self.spec, core as u64, shadow.slot, self.fault);
-                let (old, home) = (self.shadow_data.base.plus(slot * 64), shadow.line.base());
-                for (offset, len) in shadow.runs() {
-                    let (from, to) = (old.plus(offset), home.plus(offset));
-                    out.push(Action::Copy { from, to, len, cause: Cause::Data, token: Some(token) });
-                }
-            }
+        if let Some(token) = self.undo(core, tx, out) {
             return Gate::Retry(Wait::Acked(token));
         }
-        // Whoever has copied one of the lines meanwhile has copied what is undone now.
-        let restored = self.caches[core].overflow_of(tx).map(|overflow| std::mem::take(&mut overflow.shadows));
-        restored.into_iter().flatten().for_each(|shadow| self.close_shadows(shadow.line, tx));
-        self.caches[core].overflows.retain(|overflow| overflow.tx != tx);
-        self.begun_on.remove(&tx);
+        self.undone(core, tx);
+        self.modes.remove(&tx);
         if !self.fault.is(planted::ABORT_KEEPS_LINES) {
             out.push(Action::InvalidateTagged(tx));
         }
@@ -434,7 +387,7 @@ impl Durability for State {
                 || self.fault.is(planted::FILL_ASKS_OWN_CACHE) && core != usize::from(cx.core.0)
                 || self.fault.is(planted::FREED_AT_ISSUE) && matches!(entry.state, EntryState::Issued(_)))
         };
-        let entries = self.caches.iter().enumerate().flat_map(|(core, c)| c.entries.iter().map(move |e| (core, e)));
+        let entries = self.caches.iter().enumerate().flat_map(|(core, c)| c.occupied().map(move |e| (core, e)));
         for (_, entry) in entries.filter(|(core, e)| e.line == line && answers(*core, e)) {
             let given = if self.fault.is(planted::FILL_OLDEST_WINS) { overlay.mask } else { 0 };
             let entry = Entry { mask: entry.mask & !given, ..*entry };
@@ -477,16 +430,19 @@ impl Durability for State {
                 EntryState::Copying { .. } => {
                     // The old line is safe: from now on the shadow counts, and the new data may go home.
                     let tx = self.caches[core].entries[index].tx;
-                    let shadows = self.caches[core].overflow_of(tx).map(|overflow| &mut overflow.shadows);
-                    // One copy of a line is under way at a time.
-                    for shadow in shadows.into_iter().flatten().filter(|shadow| shadow.line == line) {
-                        shadow.safe = true;
+                    if let Some(overflow) = self.caches[core].overflow_of(tx) {
+                        overflow.copied(line);
                     }
                     out.event(EventKind::DesignStep, addr);
                     self.issue_entry(core, index, out);
                 }
                 _ => {
-                    self.caches[core].entries.remove(index);
+                    // The message names the line alone; the entry that it is for gives its place to the one that the
+                    // machine speaks of.
+                    let acknowledged = self.caches[core].acknowledged(line, self.fault).expect("this one is");
+                    let cache = &mut self.caches[core];
+                    cache.entries[index].state = cache.entries[acknowledged].state;
+                    cache.free(acknowledged);
                     out.event(EventKind::Background, addr);
                     let cache = &self.caches[core];
                     if !cache.overflows.is_empty() && cache.late_copies.is_empty() && self.overflowing(core) {
@@ -497,6 +453,11 @@ impl Durability for State {
             }
             return;
         }
+    }
+
+    /// Committed entries of a core are ready to be issued.
+    fn woken(&mut self, cx: &Ctx, core: u64, out: &mut Actions) {
+        self.issue(core as usize, cx.cycle, out);
     }
 
     fn belongs_to(&self, tag: LineTag, tx: TxId) -> bool {
@@ -513,7 +474,7 @@ impl Durability for State {
     }
 
     fn marks(&self, mark: &mut dyn FnMut(&'static str)) {
-        let entries = || self.caches.iter().flat_map(|c| &c.entries);
+        let entries = || self.caches.iter().flat_map(|c| c.occupied());
         if entries().any(|e| e.state == EntryState::Active) {
             mark("transaction_open");
         }
@@ -525,6 +486,9 @@ impl Durability for State {
         }
         if self.caches.iter().any(|c| !c.overflows.is_empty()) {
             mark("overflow_in_progress");
+        }
+        if self.modes.values().any(|mode| mode.again) {
+            mark("identifier_came_round");
         }
     }
 
@@ -545,6 +509,7 @@ impl Durability for State {
         count("probe_hits", c.probe_hits, "Misses answered with entries of a transaction cache");
         count("dropped_evictions", c.dropped_evictions, "Persistent lines dropped by the LLC");
         count("routed_stores", c.routed_stores, "Plain stores to persistent lines");
+        count("identifier_waits", c.identifier_waits, "Begins that found no TxID free");
         if self.caches.len() > 1 {
             count("order_waits", c.order_waits, "Stores and commits held back by entries of other transaction caches");
         }
@@ -559,8 +524,8 @@ impl Durability for State {
     }
 
     fn save(&self) -> Vec<u8> {
-        let contents: Contents<&Vec<TransactionCache>, &BTreeMap<TxId, CoreId>, &Counters> =
-            (&self.caches, &self.begun_on, self.tokens, &self.counters);
+        let contents: Contents<&Vec<TransactionCache>, &BTreeMap<TxId, Mode>, &Counters> =
+            (&self.caches, &self.modes, self.tokens, &self.counters);
         snapshot::to_bytes(&contents)
     }
 }

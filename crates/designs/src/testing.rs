@@ -3,7 +3,8 @@
 
 use durasim_design::{
     AbortCause, Action, Actions, CachedLine, CrashImage, CrashSink, CrashView, Ctx, Design, Durability, Evict, Fill,
-    Gate, Geometry, Inclusion, LevelGeometry, LevelId, LineTag, PmRegion, Probe, Request, Store, Token, Wait, snapshot,
+    Gate, Geometry, Inclusion, LevelGeometry, LevelId, LineTag, LogBlock, Message, Node, PmRegion, Probe, Request,
+    Signal, Store, Token, Wait, snapshot,
 };
 use durasim_types::{Clock, CoreId, Digest, Domain, EventKind, Line, LineAddr, Pages, PhysAddr, Stats, TxId};
 use std::collections::VecDeque;
@@ -29,6 +30,7 @@ pub(crate) fn geometry_of<D: Design>(spec: &D::Spec, cores: u16, controllers: u1
         l1d: level(4, 2),
         l2: level(8, 8),
         llc: level(16, 30),
+        llc_write_ports: None,
         interleave_bytes: INTERLEAVE_BYTES,
         inclusion: Inclusion::Inclusive,
         pmem_base: BASE,
@@ -74,12 +76,22 @@ pub(crate) struct Bench<D: Design> {
     pub design: Box<dyn Durability>,
     pub pmem: Pages,
     inbound: VecDeque<Inbound>,
+    /// Messages on their way.
+    mail: VecDeque<(Node, Message)>,
+    /// Signals that were raised, oldest first.
+    pub raised: Vec<Signal>,
+    /// Lines that the design had invalidated.
+    pub dropped: Vec<LineAddr>,
+    /// Lines that the design had cleaned.
+    pub cleaned: Vec<LineAddr>,
     /// Transactions whose lines the design had invalidated.
     pub invalidated: Vec<TxId>,
     /// Hardware stores through the caches: address and value.
     pub put: Vec<(PhysAddr, u64)>,
     /// Commit events.
     pub commits: u64,
+    /// Lines that the design had pushed into the last level, in order.
+    pub pushed: Vec<LineAddr>,
     /// Whether to keep what a power failure would leave at each step that the design tells of, and before each of its
     /// writes.
     pub keep_steps: bool,
@@ -104,9 +116,14 @@ impl<D: Design> Bench<D> {
             design,
             pmem,
             inbound,
+            mail: VecDeque::new(),
+            raised: Vec::new(),
+            dropped: Vec::new(),
+            cleaned: Vec::new(),
             invalidated,
             put,
             commits: 0,
+            pushed: Vec::new(),
             keep_steps: false,
             steps: Vec::new(),
         }
@@ -162,6 +179,18 @@ impl<D: Design> Bench<D> {
                     self.inbound.push_back(Inbound { line, mask: 0, data, token, reading: false, read: Some(at) });
                 }
                 Action::Resume { id } => self.call(core, |design, cx, out| design.woken(cx, id, out)),
+                Action::PushToLlc { line, token } => {
+                    self.keep_step();
+                    self.pushed.push(line);
+                    // An empty write: it is there in its turn.
+                    if token.is_some() {
+                        self.hand_over(line.base(), &[], 0, token);
+                    }
+                }
+                Action::Send { to, message } => self.mail.push_back((to, message)),
+                Action::Raise(signal) => self.raised.push(signal),
+                Action::Invalidate(line) => self.dropped.push(line),
+                Action::CleanTo { line, .. } => self.cleaned.push(line),
                 Action::InvalidateTagged(tx) => self.invalidated.push(tx),
                 Action::PutCached { addr, payload } => {
                     let mut value = [0; 8];
@@ -207,6 +236,51 @@ impl<D: Design> Bench<D> {
         while self.deliver() {}
     }
 
+    /// Delivers the oldest message; false if there is none on its way.
+    pub fn deliver_message(&mut self) -> bool {
+        let Some((to, message)) = self.mail.pop_front() else { return false };
+        let core = if let Node::Core(core) = to { core.0 } else { 0 };
+        self.call(core, |design, cx, out| design.message(cx, to, message, out));
+        true
+    }
+
+    /// Delivers what is needed until the wait is over.
+    fn wait(&mut self, wait: Wait) {
+        match wait {
+            Wait::Acked(token) => {
+                while self.outstanding(token) {
+                    self.deliver();
+                }
+            }
+            Wait::Signal(signal) => {
+                while !self.raised.contains(&signal) {
+                    assert!(self.deliver_message() || self.deliver(), "nobody raises {signal:?}");
+                }
+                self.raised.retain(|raised| *raised != signal);
+            }
+            Wait::Cycles(_) => {}
+        }
+    }
+
+    /// Offers the old content of a block to the log once.
+    pub fn offer_block(&mut self, core: u16, addr: PhysAddr, old: u64, tx: Option<u64>) -> Gate {
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&old.to_le_bytes());
+        let block = LogBlock { addr, old: bytes, tx: tx.map(TxId) };
+        self.call(core, |design, cx, out| design.log_flush(cx, &block, out))
+    }
+
+    /// The same with all the waiting it takes.
+    pub fn log_block(&mut self, core: u16, addr: PhysAddr, old: u64, tx: u64) {
+        loop {
+            match self.offer_block(core, addr, old, Some(tx)) {
+                Gate::Done => return,
+                Gate::Retry(wait) => self.wait(wait),
+                gate => panic!("{gate:?}"),
+            }
+        }
+    }
+
     /// Whether a write under this token is on its way.
     pub fn outstanding(&self, token: Token) -> bool {
         self.inbound.iter().any(|write| write.token == Some(token))
@@ -220,12 +294,7 @@ impl<D: Design> Bench<D> {
     ) -> Option<(TxId, AbortCause)> {
         loop {
             match self.call(core, &mut hook) {
-                Gate::Retry(Wait::Acked(token)) => {
-                    while self.outstanding(token) {
-                        self.deliver();
-                    }
-                }
-                Gate::Retry(wait) => panic!("nobody delivers {wait:?}"),
+                Gate::Retry(wait) => self.wait(wait),
                 Gate::Abort(tx, why) => return Some((tx, why)),
                 Gate::Done | Gate::After(_) => return None,
             }
@@ -261,11 +330,7 @@ impl<D: Design> Bench<D> {
     pub fn store(&mut self, core: u16, addr: PhysAddr, data: u64, tx: Option<u64>, tag: &mut LineTag) {
         loop {
             match self.offer(core, addr, data, tx, tag) {
-                Gate::Retry(Wait::Acked(token)) => {
-                    while self.outstanding(token) {
-                        self.deliver();
-                    }
-                }
+                Gate::Retry(wait) => self.wait(wait),
                 Gate::Done => return,
                 gate => panic!("{gate:?}"),
             }

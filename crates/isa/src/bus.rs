@@ -1,6 +1,8 @@
 //! What a hart asks of the world around it. The memory system, the system calls and the clock stand behind [`Bus`].
 
 use crate::encodings::Marker;
+use crate::hart::Stop;
+use crate::log::LogRegister;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -169,6 +171,17 @@ pub trait Bus {
     fn fence_i(&mut self);
     /// A cache-block operation on the block that holds `addr`, which may be any byte of it.
     fn cache_block(&mut self, op: CacheBlockOp, addr: u64) -> Result<(), Fault>;
+    /// Reads the aligned block of [`crate::LOG_BLOCK_BYTES`] at `addr` for a log register.
+    ///
+    /// # Errors
+    /// A refused access, or [`Stop::NoLogOperations`] where there are no log operations, which is what a bus says of itself.
+    fn log_load(&mut self, _addr: u64) -> Result<[u64; 4], Stop> {
+        Err(Stop::NoLogOperations)
+    }
+    /// Hands the block of a log register over to the log; errors as for [`Bus::log_load`].
+    fn log_flush(&mut self, _register: &LogRegister) -> Result<(), Stop> {
+        Err(Stop::NoLogOperations)
+    }
     /// Reads a counter.
     fn counter(&mut self, counter: Counter) -> u64;
     /// A marker of the program with the value of its rs1.

@@ -4,13 +4,14 @@ use crate::fields::Fields;
 use crate::hart::Illegal;
 use crate::inst::Inst;
 use crate::op::Op;
-use crate::{a, c, d, f, m, rv64i, zicbom, zicsr, zifencei};
+use crate::{a, c, d, f, log, m, rv64i, zicbom, zicsr, zifencei};
 
 /// Decodes one instruction. A 16-bit encoding stands in the low half of `bits`; what is above it does not matter.
 ///
 /// # Errors
 ///
-/// [`Illegal`] for encodings outside RV64IMAFDC, Zicsr, Zifencei, Zicbom, Zicntr and Zihintpause, for reserved ones, and
+/// [`Illegal`] for encodings outside RV64IMAFDC, Zicsr, Zifencei, Zicbom, Zicntr, Zihintpause and the log operations, for
+/// reserved ones, and
 /// for control and status registers that this machine does not have.
 pub fn decode(bits: u32) -> Result<Inst, Illegal> {
     if bits & 3 != 3 {
@@ -39,6 +40,7 @@ pub fn decode(bits: u32) -> Result<Inst, Illegal> {
             3 => Some(d::decode_store(fields)),
             _ => None,
         },
+        0b01010 => log::decode(fields),
         0b01011 => a::decode(fields),
         0b01100 if fields.funct7() == 1 => Some(m::decode_op(fields)),
         0b01100 => rv64i::decode_op(fields),
@@ -60,7 +62,7 @@ pub fn decode(bits: u32) -> Result<Inst, Illegal> {
         0b11011 => Some(fields.inst(Op::Jal, fields.imm_j())),
         0b11100 if fields.funct3() == 0 => rv64i::decode_environment(fields),
         0b11100 => zicsr::decode(fields),
-        // CUSTOM_0 and CUSTOM_1 among others: reserved in encodings.toml, nothing assigned yet.
+        // CUSTOM_0 among others: reserved in encodings.toml, nothing assigned yet.
         _ => None,
     }
     .ok_or(Illegal)

@@ -131,5 +131,15 @@ impl Marker {
 /// Reserved for checked accesses.
 pub const CUSTOM_0: u32 = 0x0b;
 
-/// Reserved for transaction tests, persistent writes and log operations.
+/// Log operations; the rest is reserved for transaction tests and persistent writes.
 pub const CUSTOM_1: u32 = 0x2b;
+
+/// The aligned block of 32 bytes at the address in rs1 goes to the log register in rd, with its address (Proteus: log-load).
+///
+/// funct3 under CUSTOM_1.
+pub const LOG_LOAD: u32 = 0;
+
+/// The block in the log register in rd goes to the log, in order with stores (Proteus: log-flush).
+///
+/// funct3 under CUSTOM_1.
+pub const LOG_FLUSH: u32 = 1;

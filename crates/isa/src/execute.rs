@@ -6,6 +6,7 @@ use crate::encodings::Marker;
 use crate::float::{self, Arithmetic, Comparison, FusedSigns, Integer};
 use crate::hart::{Flow, Hart, Stop};
 use crate::inst::Inst;
+use crate::log::{LOG_BLOCK_BYTES, LogRegister};
 use crate::op::Op;
 use crate::{a, m, zicsr};
 use softfloat_wrapper::{F32, F64};
@@ -29,7 +30,8 @@ fn word(value: u32) -> u64 {
 /// # Errors
 ///
 /// [`Stop::Fault`] if the bus refuses an access or an atomic address is misaligned; [`Stop::Illegal`] for a dynamic
-/// rounding mode while `frm` holds a reserved value. The hart is then unchanged.
+/// rounding mode while `frm` holds a reserved value; [`Stop::NoLogOperations`] if the bus knows no log. The hart is then
+/// unchanged.
 #[inline(always)]
 pub fn execute<B: Bus>(hart: &mut Hart, inst: Inst, bus: &mut B) -> Result<Flow, Stop> {
     let x = |register: u8| (register & 31) as usize;
@@ -183,6 +185,15 @@ fn execute_rest<B: Bus>(hart: &mut Hart, op: Op, numbers: Numbers, imm: i32, bus
         Op::CboInval => bus.cache_block(CacheBlockOp::Inval, rs1)?,
         Op::CboClean => bus.cache_block(CacheBlockOp::Clean, rs1)?,
         Op::CboFlush => bus.cache_block(CacheBlockOp::Flush, rs1)?,
+        Op::LogLoad => {
+            let addr = rs1 & !(LOG_BLOCK_BYTES - 1);
+            let old = bus.log_load(addr)?;
+            hart.log.get_or_insert_default()[usize::from(inst.rd)] = LogRegister { addr, old };
+        }
+        Op::LogFlush => {
+            let register = hart.log.as_ref().map_or_else(LogRegister::default, |log| log[usize::from(inst.rd)]);
+            bus.log_flush(&register)?;
+        }
         Op::Csrrw | Op::Csrrs | Op::Csrrc => rd!(zicsr::access(hart, inst, rs1, bus)),
         Op::Csrrwi | Op::Csrrsi | Op::Csrrci => rd!(zicsr::access(hart, inst, u64::from(inst.rs1), bus)),
 

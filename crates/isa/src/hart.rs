@@ -1,6 +1,7 @@
 //! The architectural state of a hart, and how an instruction ends.
 
 use crate::bus::Fault;
+use crate::log::{LOG_REGISTERS, LogRegister};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -15,6 +16,8 @@ pub struct Hart {
     pub pc: u64,
     /// Floating-point control and status: `frm << 5 | fflags`.
     pub fcsr: u32,
+    /// The log registers, once one has been loaded. They hold 0 before.
+    pub log: Option<Box<[LogRegister; LOG_REGISTERS]>>,
 }
 
 /// Where an executed instruction leads.
@@ -39,6 +42,11 @@ pub enum Stop {
     /// The encoding is not an instruction of this machine, or is reserved in the present state.
     #[error("illegal instruction")]
     Illegal,
+    /// A log operation on a machine whose design has none.
+    #[error(
+        "log.load and log.flush are instructions of designs that log by instructions; the design of this machine does not"
+    )]
+    NoLogOperations,
 }
 
 /// The refusal of an encoding by [`crate::decode`].

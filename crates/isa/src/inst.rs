@@ -90,6 +90,10 @@ impl std::fmt::Display for Inst {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.mnemonic())?;
         let mut separator = " ";
+        if matches!(self.op, Op::LogLoad | Op::LogFlush) {
+            write!(f, " lr{}", self.rd)?;
+            separator = ", ";
+        }
         for id in std::iter::once(self.dest()).chain(self.sources()).filter(|&id| id != 0) {
             let (file, index) = if id < 32 { ('x', id) } else { ('f', id - 32) };
             write!(f, "{separator}{file}{index}")?;

@@ -1,5 +1,5 @@
 //! The instruction set of the simulated harts: RV64IMAFDC with Zicsr, Zifencei, Zicbom, Zicntr and Zihintpause, as a
-//! user program sees it. This crate decodes and executes; it knows no time, no caches and no operating system.
+//! user program sees it, and the log operations of durasim's own. This crate decodes and executes; it knows no time, no caches and no operating system.
 //!
 //! The order of use: [`BlockCache::get`] fetches and decodes, [`execute`] runs one [`Inst`] on a [`Hart`] against a
 //! [`Bus`], and the caller advances `pc` as [`execute`] tells it. [`Inst::class`], [`Inst::sources`] and [`Inst::dest`]
@@ -22,6 +22,7 @@ mod fields;
 mod float;
 mod hart;
 mod inst;
+mod log;
 mod m;
 mod op;
 mod rv64i;
@@ -36,4 +37,5 @@ pub use encodings::Marker;
 pub use execute::execute;
 pub use hart::{Flow, Hart, Illegal, Stop};
 pub use inst::Inst;
+pub use log::{LOG_BLOCK_BYTES, LOG_REGISTERS, LogRegister};
 pub use op::{Class, Op};

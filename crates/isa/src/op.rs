@@ -15,7 +15,7 @@ pub enum Class {
     Jump,
     /// Jump to an address in a register.
     IndirectJump,
-    /// Load, integer or floating-point.
+    /// Load, integer, floating-point or of a log register.
     Load,
     /// Store, integer or floating-point.
     Store,
@@ -35,7 +35,7 @@ pub enum Class {
     Fence,
     /// FENCE.I.
     FenceI,
-    /// Cache-block management.
+    /// Cache-block management, and the flush of a log register: in order with stores, with nothing to write in the L1D.
     CacheBlock,
     /// Access to a control and status register.
     Csr,
@@ -156,6 +156,8 @@ operations! {
     CboInval "cbo.inval" CacheBlock N X N N
     CboClean "cbo.clean" CacheBlock N X N N
     CboFlush "cbo.flush" CacheBlock N X N N
+    LogLoad "log.load" Load N X N N
+    LogFlush "log.flush" CacheBlock N N N N
     Csrrw "csrrw" Csr X X N N
     Csrrs "csrrs" Csr X X N N
     Csrrc "csrrc" Csr X X N N

@@ -86,7 +86,7 @@ fn load<W: Watch>(
     };
     let mut memory = Flat::new(Pages::new(DRAM_BASE, config.dram.capacity_mib << 20), pmem);
     let (process, hart) = Process::load(process_config(config, plan, program), files, &mut memory)?;
-    Ok((FlatBus::new(memory, process, watch), hart))
+    Ok((FlatBus::new(memory, process, plan, watch), hart))
 }
 
 /// Why the threads run no more.
@@ -254,6 +254,7 @@ fn fault<W: Watch>(pc: u64, bus: &mut FlatBus<W>, stop: Stop) -> GuestFault {
             }
             format!("illegal instruction: {}", disassemble(bits))
         }
+        Stop::NoLogOperations => stop.to_string(),
     };
     message(pc, bus, what)
 }

@@ -17,6 +17,7 @@ mod result;
 mod run;
 mod scheduler;
 mod session;
+mod shrink;
 mod snapshot;
 mod system;
 mod transplant;

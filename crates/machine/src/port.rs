@@ -2,7 +2,7 @@
 
 use crate::measure::Measurements;
 use crate::system::System;
-use durasim_core::{Control, Outcome, PendingStore, Port};
+use durasim_core::{Control, LogFlush, Outcome, PendingStore, Port};
 use durasim_guest::Process;
 use durasim_isa::{Access, CacheBlockOp, Fault, FenceSet, Marker};
 use durasim_types::{CoreId, Cycle, DataRange, HistoryStep, LineAddr, PhysAddr, TxId};
@@ -71,6 +71,18 @@ impl Port for MachinePort<'_> {
 
     fn take_reservation(&mut self, core: CoreId) -> Option<LineAddr> {
         self.system.take_reservation(core)
+    }
+
+    fn has_log_operations(&self) -> bool {
+        self.system.has_log_operations()
+    }
+
+    fn load_block(&mut self, core: CoreId, addr: PhysAddr, tx: Option<TxId>, at: Cycle) -> ([u64; 4], Cycle) {
+        self.system.load_block(core, addr, tx, at)
+    }
+
+    fn log_flush(&mut self, core: CoreId, flush: &LogFlush, at: Cycle) -> Outcome {
+        self.system.log_flush(core, flush, at)
     }
 
     fn cache_block(&mut self, core: CoreId, op: CacheBlockOp, line: LineAddr, at: Cycle) -> Cycle {

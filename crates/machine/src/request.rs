@@ -2,7 +2,7 @@
 
 use crate::machine::{Ending, PoolContents, Program, read_elf};
 use crate::system::Plan;
-use crate::{MachineConfig, presets};
+use crate::{MachineConfig, presets, shrink};
 use durasim_design::Row;
 use durasim_guest::PoolFile;
 use durasim_types::{ConfigError, Domain, Error};
@@ -30,6 +30,9 @@ pub struct RunRequest {
     /// Overrides, each `path.to.key=value`.
     #[serde(default)]
     pub set: Vec<String>,
+    /// Makes the machine smaller by this factor before `set`: its data caches, and what the design says of its own.
+    #[serde(default)]
+    pub shrink: Option<u64>,
     /// The program.
     pub elf: PathBuf,
     /// Its name, which is its first argument.
@@ -106,16 +109,22 @@ pub struct Prepared {
 }
 
 /// Reads the machine file or preset.
-fn machine_of(name: &str, set: &[String]) -> Result<MachineConfig, Error> {
-    if let Some(text) = presets::text(name) {
-        return Ok(MachineConfig::parse(name, text, set)?);
+fn machine_of(request: &RunRequest, row: &Row) -> Result<MachineConfig, Error> {
+    let name = &request.machine;
+    let text = match presets::text(name) {
+        Some(text) => text.to_owned(),
+        None => std::fs::read_to_string(name).map_err(|e| {
+            let presets: Vec<&str> = presets::PRESETS.iter().map(|(n, _)| *n).collect();
+            let problem = format!("'{name}' is neither a preset ({}) nor a readable file: {e}", presets.join(", "));
+            ConfigError::new("machine", problem)
+        })?,
+    };
+    let mut set = Vec::new();
+    if let Some(divisor) = request.shrink {
+        set = shrink::overrides(&MachineConfig::parse(name, &text, &[])?, row, divisor)?;
     }
-    let text = std::fs::read_to_string(name).map_err(|e| {
-        let presets: Vec<&str> = presets::PRESETS.iter().map(|(n, _)| *n).collect();
-        let problem = format!("'{name}' is neither a preset ({}) nor a readable file: {e}", presets.join(", "));
-        ConfigError::new("machine", problem)
-    })?;
-    Ok(MachineConfig::parse(name, &text, set)?)
+    set.extend_from_slice(&request.set);
+    Ok(MachineConfig::parse(name, &text, &set)?)
 }
 
 /// The domain of a request on a row, or the refusal of one that the row does not tolerate.
@@ -155,21 +164,26 @@ fn check_start(request: &RunRequest) -> Result<(), ConfigError> {
     Ok(())
 }
 
+/// The row of that name, or of that alias.
+fn row_of<'a>(name: &str, registry: &'a [Row]) -> Result<&'a Row, ConfigError> {
+    registry.iter().find(|row| row.name == name || row.aliases.contains(&name)).ok_or_else(|| {
+        let names: Vec<&str> = registry.iter().map(|r| r.name).collect();
+        ConfigError::new("design", format!("'{name}' is none of {}", names.join(", ")))
+    })
+}
+
 /// Resolves and checks a request.
 ///
 /// # Errors
 /// Everything that is refused before cycle 0.
 pub fn prepare(request: &RunRequest, registry: &[Row]) -> Result<Prepared, Error> {
     check_start(request)?;
-    let config = machine_of(&request.machine, &request.set)?;
+    let row = row_of(&request.design, registry)?;
+    let config = machine_of(request, row)?;
     let known = |name: &str| registry.iter().any(|row| row.hardware.name == name);
     if let Some(name) = config.design.keys().find(|name| !known(name)) {
         return Err(ConfigError::new(format!("design.{name}"), "no such design has parameters").into());
     }
-    let row = registry.iter().find(|row| row.name == request.design).ok_or_else(|| {
-        let names: Vec<&str> = registry.iter().map(|r| r.name).collect();
-        ConfigError::new("design", format!("'{}' is none of {}", request.design, names.join(", ")))
-    })?;
     let plan = Plan::new(&config, row, domain_of(request, row)?)?;
     if !(1..=THREADS_MAX).contains(&request.threads) {
         let problem = format!("{} is not between 1 and {THREADS_MAX}", request.threads);

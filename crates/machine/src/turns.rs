@@ -240,6 +240,7 @@ impl Machine {
                 let bits = self.bits_at(self.cores[core.0 as usize].hart.pc);
                 format!("illegal instruction: {}", disassemble(bits))
             }
+            Stop::NoLogOperations => stop.to_string(),
         };
         self.fault(core, what)
     }

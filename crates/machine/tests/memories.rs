@@ -122,6 +122,7 @@ impl Output for Nowhere {
 /// Runs a kernel of `tests/timing` on `tiny` and gives the commands to its DRAM.
 fn program(kernel: &str, n: &str, set: &[String]) -> (MachineConfig, Vec<Command>, durasim_types::Stats) {
     let request = RunRequest {
+        shrink: None,
         machine: "tiny".into(),
         design: "opt".into(),
         domain: None,

@@ -1,7 +1,7 @@
 //! What there is to choose from: designs and machines.
 
 use crate::errors::to_python;
-use durasim_design::{HardwareCost, Planted, Promise, Row};
+use durasim_design::{CommitRule, HardwareCost, Planted, Promise, Row};
 use durasim_designs::ROWS;
 use durasim_machine::{MachineConfig, Plan, presets};
 use durasim_types::{ConfigError, Domain, Error};
@@ -33,12 +33,15 @@ struct DesignRow {
     domains: Vec<&'static str>,
     default_domain: &'static str,
     promise: String,
+    /// When commit instructions retire: `early`, before the commit is acknowledged, or `at gate`.
+    commits_retire: &'static str,
     control: bool,
     summary: &'static str,
     paper: &'static str,
     assumptions: &'static [&'static str],
     marks: &'static [&'static str],
     scaled: &'static [&'static str],
+    engines: &'static [&'static str],
     cost: HardwareCost,
 }
 
@@ -64,6 +67,8 @@ fn describe(row: &Row, machine: &MachineConfig) -> Result<DesignRow, Error> {
     let plan = Plan::new(machine, row, row.default_domain())?;
     let cost = (hardware.cost)(&plan.spec, &plan.geometry)
         .map_err(|e| ConfigError::new(format!("design.{}.{}", hardware.name, e.field), e.problem))?;
+    let built = (hardware.build)(&plan.spec, &plan.geometry)
+        .map_err(|e| ConfigError::new(format!("design.{}.{}", hardware.name, e.field), e.problem))?;
     Ok(DesignRow {
         name: row.name,
         aliases: row.aliases,
@@ -75,12 +80,17 @@ fn describe(row: &Row, machine: &MachineConfig) -> Result<DesignRow, Error> {
             Promise::Immediate => "immediate".to_owned(),
             Promise::Epoch(epochs) => format!("epoch({epochs})"),
         },
+        commits_retire: match built.commit_rule() {
+            CommitRule::AtGate => "at gate",
+            CommitRule::Early => "early",
+        },
         control: row.control,
         summary: row.summary,
         paper: row.paper,
         assumptions: row.assumptions,
         marks: hardware.marks,
         scaled: hardware.scaled,
+        engines: hardware.engines,
         cost,
     })
 }

@@ -51,7 +51,17 @@
 /* Reserved for checked accesses. */
 #define DURASIM_OPCODE_CUSTOM_0 0x0b
 
-/* Reserved for transaction tests, persistent writes and log operations. */
+/* Log operations; the rest is reserved for transaction tests and persistent writes. */
 #define DURASIM_OPCODE_CUSTOM_1 0x2b
+
+/* Instructions: I-type, each with its funct3 under its major opcode. */
+
+/* The aligned block of 32 bytes at the address in rs1 goes to the log register in rd, with its address (Proteus: log-load). */
+#define DURASIM_OPCODE_LOG_LOAD DURASIM_OPCODE_CUSTOM_1
+#define DURASIM_FUNCT3_LOG_LOAD 0
+
+/* The block in the log register in rd goes to the log, in order with stores (Proteus: log-flush). */
+#define DURASIM_OPCODE_LOG_FLUSH DURASIM_OPCODE_CUSTOM_1
+#define DURASIM_FUNCT3_LOG_FLUSH 1
 
 #endif

@@ -46,6 +46,8 @@ public:
             fail(exit_runtime, "durasim: the machine aborted the same transaction %llu times for conflicts with other cores",
                  static_cast<Long>(attempts_max));
         }
+        // Nobody aborts a transaction that runs while the others wait: the wait grows until it is longer than transactions are,
+        // a quarter of a million pauses at most.
         const std::uint64_t doublings = attempts_ < doublings_max ? attempts_ : doublings_max;
         for (std::uint64_t wait = random_.below(pauses_first << doublings); wait > 0; --wait) detail::pause_hint();
     }
@@ -56,7 +58,7 @@ public:
 private:
     static constexpr std::uint64_t attempts_max = 1'000'000;
     static constexpr std::uint64_t pauses_first = 8;
-    static constexpr std::uint64_t doublings_max = 8;
+    static constexpr std::uint64_t doublings_max = 15;
 
     std::uint64_t attempts_ = 0;
     std::uint64_t aborts_total_ = 0;

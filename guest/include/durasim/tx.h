@@ -24,7 +24,7 @@
 #include "durasim/markers.h"
 #include "durasim/retry.h"
 
-#if defined(DURASIM_BACKEND_MARKERS)
+#if defined(DURASIM_BACKEND_MARKERS) || defined(DURASIM_BACKEND_LOG_OPERATIONS)
 #include "runtimes/markers.h"
 #elif defined(DURASIM_BACKEND_UNDO_FLUSH) || defined(DURASIM_BACKEND_UNDO_FENCE)
 #include "runtimes/undo.h"
@@ -33,7 +33,7 @@
 #elif defined(DURASIM_BACKEND_PLAIN)
 #include "runtimes/plain.h"
 #else
-#error "choose a transaction backend: define DURASIM_BACKEND_MARKERS, _UNDO_FLUSH, _UNDO_FENCE, _REDO_FLUSH or _PLAIN"
+#error "choose a transaction backend: define DURASIM_BACKEND_MARKERS, _LOG_OPERATIONS, _UNDO_FLUSH, _UNDO_FENCE, _REDO_FLUSH or _PLAIN"
 #endif
 
 namespace durasim {

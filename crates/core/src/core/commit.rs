@@ -63,7 +63,7 @@ impl Core {
                 return Some(exit);
             }
             AtCommit::Marker(marker, argument) => return self.marker(port, marker, argument, committed, at),
-            AtCommit::Store(_) | AtCommit::Split(..) | AtCommit::Block(..) => {
+            AtCommit::Store(_) | AtCommit::Split(..) | AtCommit::Block(..) | AtCommit::Log(_) => {
                 unreachable!("stores enter the store buffer at once")
             }
         }

@@ -6,7 +6,7 @@ use crate::execution::{AtCommit, Execution};
 use crate::shape::Kind;
 use crate::store_buffer::{Entry, Leave};
 use crate::{Fences, PendingStore, Port};
-use durasim_isa::{Access, BlockId, Class, Flow, Inst, Stop, execute};
+use durasim_isa::{Access, BlockId, Class, Flow, Inst, LOG_BLOCK_BYTES, Op, Stop, execute};
 use durasim_types::Cycle;
 
 /// What follows an instruction.
@@ -335,6 +335,7 @@ impl Core {
         let issued = match class {
             Class::Load => {
                 let addr = self.hart.x[usize::from(inst.rs1 & 31)].wrapping_add(inst.imm as u64);
+                let addr = if inst.op == Op::LogLoad { addr & !(LOG_BLOCK_BYTES - 1) } else { addr };
                 // A load that faults does so when it is executed.
                 let phys = self.unit.translate(port, addr, Access::Read).ok();
                 match self.issue_load(port, decoded, phys, dispatched, ready) {
@@ -407,6 +408,7 @@ impl Core {
                 self.unit.buffer.push(Entry::Store(high), committed, complete, pc);
             }
             Some(AtCommit::Block(op, line)) => self.unit.buffer.push(Entry::Block(op, line), committed, committed, pc),
+            Some(AtCommit::Log(flush)) => self.unit.buffer.push_log(&flush, committed, pc),
             Some(work) => self.unfinished = Some((work, committed)),
             None => {}
         }

@@ -1,7 +1,7 @@
 //! A memory for cores, and instructions for them.
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use durasim_core::{Control, Outcome, PendingStore, Port};
+use durasim_core::{Control, LogFlush, Outcome, PendingStore, Port};
 use durasim_isa::{Access, CacheBlockOp, Fault, FenceSet, Marker};
 use durasim_types::{CoreId, Cycle, LineAddr, PhysAddr, TxId};
 
@@ -28,6 +28,10 @@ pub struct Memory {
     pub stores_at_fence: Vec<usize>,
     pub begun: u64,
     pub committed: u64,
+    /// Flushes of log registers, with the number of stores that had left before them and the cycle.
+    pub flushes: Vec<(LogFlush, usize, Cycle)>,
+    /// Log operations are illegal.
+    pub without_log: bool,
 }
 
 impl Port for Memory {
@@ -73,6 +77,17 @@ impl Port for Memory {
         _: &mut dyn FnMut(u64) -> Option<u64>,
     ) -> (u64, Outcome) {
         (0, Outcome::Done(at))
+    }
+    fn has_log_operations(&self) -> bool {
+        !self.without_log
+    }
+    fn load_block(&mut self, _: CoreId, addr: PhysAddr, _: Option<TxId>, at: Cycle) -> ([u64; 4], Cycle) {
+        self.loads.push((addr, at));
+        ([1, 2, 3, 4], at + LATENCY)
+    }
+    fn log_flush(&mut self, _: CoreId, flush: &LogFlush, at: Cycle) -> Outcome {
+        self.flushes.push((*flush, self.stores.len(), at));
+        Outcome::Done(at)
     }
     fn cache_block(&mut self, _: CoreId, _: CacheBlockOp, _: LineAddr, at: Cycle) -> Cycle {
         at

@@ -14,6 +14,7 @@ pub mod model;
 pub mod requests;
 pub mod settings;
 
+use durasim_design::Row;
 use durasim_machine::{MachineConfig, PMEM_BASE, Plan, presets};
 use durasim_types::{PAGE_BYTES, Pages, Rng};
 use judge::Findings;
@@ -133,6 +134,11 @@ pub fn trace(what: impl FnOnce() -> String) {
     if *WANTED.get_or_init(|| std::env::var_os("DURASIM_TRACE").is_some()) {
         eprintln!("{}", what());
     }
+}
+
+/// Whether a row with hardware of its own is to be tried: all are, unless `DURASIM_ROW` names one.
+pub fn is_wanted(row: &Row) -> bool {
+    std::env::var("DURASIM_ROW").map_or(true, |name| name == row.name)
 }
 
 /// Seeds to try: the usual ones, or as many as `DURASIM_SEEDS` says, from `DURASIM_FIRST_SEED` on.

@@ -112,6 +112,8 @@ pub enum Locking {
     Nothing,
     /// Words of eight bytes: lines are shared falsely.
     Words,
+    /// Blocks of 32 bytes: what a log entry covers.
+    Blocks,
     /// Lines.
     Lines,
 }
@@ -126,6 +128,7 @@ impl Locks {
         let granule = match how {
             Locking::Nothing => return true,
             Locking::Words => 8,
+            Locking::Blocks => 32,
             Locking::Lines => 64,
         };
         if !place.is_pmem() {

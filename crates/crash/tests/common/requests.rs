@@ -3,8 +3,8 @@
 use super::life::{Life, core};
 use super::model::{DRAM_REGION, Place, Request, Reserved};
 use super::trace;
-use durasim_core::{Outcome, PendingStore};
-use durasim_isa::CacheBlockOp;
+use durasim_core::{LogFlush, Outcome, PendingStore};
+use durasim_isa::{CacheBlockOp, LOG_BLOCK_BYTES};
 use durasim_machine::{DRAM_BASE, PMEM_BASE};
 use durasim_types::{Cycle, LineAddr, PhysAddr};
 
@@ -226,13 +226,54 @@ impl Life {
         if !self.locked(port, place) {
             return self.load(port, place);
         }
+        if !self.log_blocks(port, place)? {
+            return Ok(());
+        }
         let mut data = [0; 8];
         self.rng.fill(&mut data[..place.len as usize]);
         self.request(port, Request::Store(place, u64::from_le_bytes(data)))
     }
 
+    /// Where the hardware logs what programs hand over: the log operations before a store, for each block that it touches.
+    /// The answer false: the transaction was aborted.
+    fn log_blocks(&mut self, port: usize, place: Place) -> Result<bool, String> {
+        let Some(tx) = self.tx(port).filter(|_| place.is_pmem() && self.system.has_log_operations()) else {
+            return Ok(true);
+        };
+        let blocks = place.offset / LOG_BLOCK_BYTES..=(place.offset + place.len - 1) / LOG_BLOCK_BYTES;
+        for block in blocks {
+            let addr = place.base.plus(block * LOG_BLOCK_BYTES);
+            let (old, done) = self.system.load_block(core(port), addr, Some(tx), self.ports[port].now);
+            self.ports[port].now = self.ports[port].now.max(done);
+            self.after_request(Some(port))?;
+            if self.is_aborted(port) {
+                self.take_notice(port)?;
+                return Ok(false);
+            }
+            let flush = LogFlush { addr, old, tx: Some(tx) };
+            let outcome = loop {
+                let outcome = self.system.log_flush(core(port), &flush, self.ports[port].now);
+                self.after_request(Some(port))?;
+                if outcome != Outcome::Pending {
+                    break outcome;
+                }
+                self.ports[port].now = self.system.wait_alone(core(port));
+                self.after_request(Some(port))?;
+                self.check_health()?;
+            };
+            trace(|| format!("port {port}: {tx:?} logs {addr} {outcome:?}"));
+            if !self.ended(port, outcome)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// An atomic operation that returns what it finds and, with `new`, puts that there.
     fn exchange(&mut self, port: usize, place: Place, owns: bool, new: Option<u64>, who: &str) -> Result<bool, String> {
+        if new.is_some() && !self.log_blocks(port, place)? {
+            return Ok(false);
+        }
         let (now, tx) = (self.ports[port].now, self.tx(port));
         self.expect_store(port, new.map(|_| place));
         let pending = PendingStore { addr: place.addr(), len: 8, data: 0, tx };

@@ -128,9 +128,12 @@ fn hercules(rng: &mut Rng, sets: &mut Vec<String>) {
         }
     };
     maybe(rng, "tx_len_store", &["\"controller\""]);
+    maybe(rng, "commit_wait", &["\"none\""]);
     maybe(rng, "ewpq_entries", &["1", "2", "3"]);
     maybe(rng, "ewpq_extension_factor", &["1", "1", "1", "2", "5"]);
     maybe(rng, "extension_block_entries", &["1", "3", "20"]);
+    maybe(rng, "ewpq_home_bits", &["1", "2", "3"]);
+    maybe(rng, "extension_lookup", &["\"scan\""]);
     maybe(rng, "migration_period_instructions", &["1", "20", "200"]);
     maybe(rng, "l1d_missing_way_period", &["0", "1", "2"]);
     maybe(rng, "trans_tag_percent_l1d", &["1", "25", "50", "75"]);
@@ -159,6 +162,9 @@ fn tc(rng: &mut Rng, sets: &mut Vec<String>) {
     maybe(rng, "coalesce", &["\"line\""]);
     maybe(rng, "overflow_percent", &["1", "50", "100"]);
     maybe(rng, "shadow_lines", &["1", "2", "5"]);
+    maybe(rng, "tx_id_bits", &["1", "2", "3"]);
+    maybe(rng, "latency_read_cycles", &["0", "1", "400"]);
+    maybe(rng, "latency_write_cycles", &["0", "1", "400"]);
     sets.push(format!("design.tc.entries={}", 2 + rng.below(7)));
 }
 
@@ -181,6 +187,45 @@ fn hoop(rng: &mut Rng, sets: &mut Vec<String>) {
     // Sixteen cores need eighteen blocks.
     let slices = [160, 200, 2000][rng.below(3) as usize];
     sets.push(format!("design.hoop.region_bytes_max={}", 128 * slices));
+}
+
+fn kiln(rng: &mut Rng, sets: &mut Vec<String>) {
+    let mut maybe = |rng: &mut Rng, path: &str, values: &[&str]| {
+        if rng.below(2) == 0 {
+            sets.push(format!("design.kiln.{path}={}", one_of(rng, values)));
+        }
+    };
+    maybe(rng, "overflow_percent", &["1", "50", "100"]);
+    maybe(rng, "copies_in_flight", &["1", "2"]);
+    maybe(rng, "llc_write_ports", &["2", "16"]);
+    maybe(rng, "llc_write_latency_cycles", &["1", "500"]);
+    maybe(rng, "fifo_walk_cycles", &["0", "100"]);
+    maybe(rng, "blocked_requests", &["\"lines\"", "\"none\""]);
+    maybe(rng, "pinned_lines", &["false"]);
+    maybe(rng, "copy_area_lines", &["1", "2", "5", "40"]);
+    maybe(rng, "tx_id_bits", &["1", "2"]);
+    sets.push(format!("design.kiln.llc_size_factor={}", one_of(rng, &["1", "1", "1", "2", "4"])));
+    sets.push(format!("design.kiln.fifo_entries={}", 1 + rng.below(5)));
+}
+
+fn proteus(rng: &mut Rng, sets: &mut Vec<String>) {
+    let mut maybe = |rng: &mut Rng, path: &str, values: &[&str]| {
+        if rng.below(2) == 0 {
+            sets.push(format!("design.proteus.{path}={}", one_of(rng, values)));
+        }
+    };
+    maybe(rng, "logq_entries", &["1", "2", "4"]);
+    maybe(rng, "spills_in_flight", &["1", "2", "16"]);
+    maybe(rng, "log_entries", &["6", "12", "40"]);
+    maybe(rng, "logs_per_core", &["1", "4"]);
+    maybe(rng, "clean_issue_cycles", &["0", "50"]);
+    sets.push(format!("design.proteus.lpq_entries={}", one_of(rng, &["1", "2", "5", "12", "64"])));
+    let (entries, ways) = [(1, 1), (2, 1), (4, 4), (64, 8)][rng.below(4) as usize];
+    sets.push(format!("design.proteus.llt_entries={entries}"));
+    sets.push(format!("design.proteus.llt_ways={ways}"));
+    if rng.below(2) == 0 {
+        sets.push(format!("interconnect.hop_cycles={}", one_of(rng, &["0", "1", "100", "3000"])));
+    }
 }
 
 /// Whether a log zone has to be as small as the machine accepts: its extension was chosen.
@@ -244,13 +289,20 @@ impl Setting {
             }
             "tc" => tc(&mut rng, &mut sets),
             "hoop" => hoop(&mut rng, &mut sets),
+            "kiln" => kiln(&mut rng, &mut sets),
+            "proteus" => proteus(&mut rng, &mut sets),
             _ => {}
         }
         let hooked = row.hardware.hooks != Hooks::NONE;
         // Without hardware nothing holds transactions together, but stores outside of them keep their promises.
         let transactions = hooked || rng.below(2) == 0;
         let crashes = if hooked { !row.control } else { !transactions };
-        let locking = if matches!(row.hardware.name, "tc" | "hoop") { Locking::Words } else { Locking::Nothing };
+        let locking = match row.hardware.name {
+            "tc" | "hoop" => Locking::Words,
+            "kiln" => Locking::Lines,
+            "proteus" => Locking::Blocks,
+            _ => Locking::Nothing,
+        };
         Setting { row, domain, sets, crashes, transactions, aborts: hooked, locking, planted: None }
     }
 
@@ -275,6 +327,8 @@ impl Setting {
                 [Locking::Nothing, Locking::Words, Locking::Lines][rng.below(3) as usize]
             }
             "tc" | "hoop" => [Locking::Words, Locking::Words, Locking::Lines][rng.below(3) as usize],
+            "kiln" => Locking::Lines,
+            "proteus" => [Locking::Blocks, Locking::Blocks, Locking::Lines][rng.below(3) as usize],
             _ => Locking::Nothing,
         };
         setting

@@ -7,7 +7,6 @@ use super::gc::Gc;
 use super::log_extension::LogExtension;
 use super::mapping::Mapping;
 use super::migration::Migration;
-use super::spec::HerculesSpec;
 use super::zone::PartZone;
 use durasim_design::{Action, Actions};
 use durasim_types::LineAddr;
@@ -38,9 +37,9 @@ pub(super) struct PartContents {
 }
 
 impl Part {
-    pub fn new(spec: &HerculesSpec, zone: &PartZone, number: u64) -> Self {
+    pub fn new(zone: &PartZone, number: u64) -> Self {
         let contents = PartContents {
-            ewpq: Ewpq::new(spec, zone),
+            ewpq: Ewpq::new(zone),
             migration: Migration::default(),
             gc: Gc::default(),
             extension: LogExtension::default(),
@@ -66,7 +65,7 @@ impl Part {
     /// Takes the entry of a line out. LogTail may move, unless garbage collection moves it at the end of its chunk. If a
     /// record in the extension area named the entry, that is cleared first: no record may name an entry behind LogTail.
     pub fn take(&mut self, home: LineAddr, out: &mut Actions) -> Option<Mapping> {
-        let cleared = self.ewpq.is_in_extension(home);
+        let cleared = self.ewpq.is_in_extension(home, &self.zone);
         let taken = self.ewpq.take(home, &self.zone, out);
         if cleared {
             self.clearing += 1;

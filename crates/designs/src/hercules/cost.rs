@@ -1,6 +1,6 @@
 //! What Hercules costs in hardware: Table 6 and the energy of section 5.4.
 
-use super::spec::HerculesSpec;
+use super::spec::{HerculesSpec, LOG_ENTRY_BITS};
 use durasim_design::{Geometry, HardwareCost, LevelId};
 use durasim_types::LINE_BYTES;
 
@@ -44,7 +44,8 @@ impl HerculesSpec {
         cost.crash_energy_mj = (metadata_nj + cost.crash_comparison_energy_nj) / 1e6;
         let entries = u64::from(self.ewpq_entries);
         // Section 4.2: TxState and three fields of 21 bits.
-        cost.add("eWPQ entries", entries * 64, u64::from(g.controllers));
+        let entry_bits = 1 + self.tx_id_bits + self.ewpq_home_bits + LOG_ENTRY_BITS;
+        cost.add("eWPQ entries", entries * u64::from(entry_bits), u64::from(g.controllers));
         cost.add("eWPQ validity bitmap", entries, u64::from(g.controllers));
         if self.log_extension_bytes > 0 {
             // Section 4.4 extends an entry "with one more bit", which Table 6 does not count.
@@ -78,6 +79,7 @@ mod tests {
             l1d: level(128, 4, 4, 2),
             l2: level(512, 8, 0, 8),
             llc: level(16384, 16, 0, 30),
+            llc_write_ports: None,
             interleave_bytes: 4096,
             inclusion: Inclusion::NonInclusive,
             pmem_base: PhysAddr(0),

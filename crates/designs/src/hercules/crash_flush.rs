@@ -32,17 +32,20 @@ impl State {
 }
 
 impl Part {
-    /// LogHead, LogTail and eWPQ of a controller.
+    /// LogHead, LogTail and eWPQ of a controller, with its validity bitmap.
     fn save_registers(&self, sink: &mut CrashSink<'_>, fault: Fault) -> Result<(), BudgetSpent> {
         sink.write(self.zone.log_head(), &self.ewpq.log_head().to_le_bytes())?;
         sink.write(self.zone.log_tail(), &self.ewpq.log_tail().to_le_bytes())?;
-        let mut saved = 0u64;
-        for mapping in self.ewpq.saved(fault) {
-            assert!(saved < self.zone.ewpq_entries, "the eWPQ holds more entries than it has");
-            sink.write(self.zone.ewpq_slot(saved), &mapping.record(&self.zone, fault))?;
-            saved += 1;
+        let mut validity = vec![0u64; self.zone.validity_words() as usize];
+        for (slot, mapping) in self.ewpq.saved(fault) {
+            assert!(slot < self.zone.ewpq_entries, "the eWPQ holds more entries than it has");
+            sink.write(self.zone.ewpq_slot(slot), &mapping.record(&self.zone, fault))?;
+            validity[(slot / 64) as usize] |= 1 << (slot % 64);
         }
-        sink.write(self.zone.ewpq_saved(), &saved.to_le_bytes())
+        for (word, bits) in (0..).zip(validity).filter(|_| !fault.is(planted::VALIDITY_NOT_SAVED)) {
+            sink.write(self.zone.validity(word), &bits.to_le_bytes())?;
+        }
+        Ok(())
     }
 }
 

@@ -5,16 +5,17 @@ use super::ewpq_index::{Index, Place};
 use super::extension_chain::Occupancy;
 use super::mapping::Mapping;
 use super::planted;
-use super::spec::HerculesSpec;
+use super::spec::{ExtensionLookup, HerculesSpec};
 use super::zone::PartZone;
 use durasim_design::{Actions, Fault, Token};
-use durasim_types::{Cause, Cycle, LineAddr, TxId};
+use durasim_types::{Cause, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
 
 /// The queue, the extension area and LogHead.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Ewpq {
-    entries: Vec<Mapping>,
+    /// The queue by slot: an entry stays in its own as long as it is valid.
+    entries: Vec<Option<Mapping>>,
     /// The extension area and its chained blocks by slot; its contents are in persistent memory, this is what a search of it finds.
     extension: Vec<Option<Mapping>>,
     /// Slots of the extension area in use.
@@ -32,9 +33,9 @@ pub(super) struct Ewpq {
 }
 
 impl Ewpq {
-    pub fn new(spec: &HerculesSpec, zone: &PartZone) -> Self {
+    pub fn new(zone: &PartZone) -> Self {
         Ewpq {
-            entries: Vec::with_capacity(spec.ewpq_entries as usize),
+            entries: Vec::new(),
             extension: vec![None; zone.extension_entries as usize],
             extended: 0,
             log_head: 0,
@@ -48,10 +49,10 @@ impl Ewpq {
     /// What was read from outside gets its index; `may_migrate` tells whose entries the migration may take.
     pub fn reindex(&mut self, zone: &PartZone, may_migrate: impl Fn(TxId) -> bool) {
         (self.index, self.occupancy) = (Index::default(), Occupancy::default());
-        let queue = self.entries.iter().enumerate().map(|(n, m)| (Place::Queue(n), m));
+        let queue = self.entries.iter().enumerate().filter_map(|(n, m)| Some((Place::Queue(n), m.as_ref()?)));
         let extension = self.extension.iter().enumerate().filter_map(|(n, m)| Some((Place::Extension(n), m.as_ref()?)));
         for (place, mapping) in queue.chain(extension) {
-            self.index.link(place, mapping, may_migrate(mapping.tx));
+            self.index.link(place, mapping, zone, may_migrate(mapping.tx));
             if let Place::Extension(slot) = place {
                 self.occupancy.add(slot, zone);
             }
@@ -65,7 +66,8 @@ impl Ewpq {
             Some("more eWPQ entries than there are")
         } else if !self.has_whole_blocks(zone) {
             Some("an extension area of another size")
-        } else if self.extended != in_use || !self.frames_its_entries(zone) {
+        } else if self.extended != in_use || !self.frames_its_entries(zone) || !self.entries_lie_in_their_buckets(zone)
+        {
             Some("an eWPQ that contradicts itself")
         } else {
             None
@@ -76,6 +78,13 @@ impl Ewpq {
         let chained = (self.extension.len() as u64).checked_sub(zone.extension_entries);
         chained
             .is_some_and(|slots| slots.is_multiple_of(zone.block_entries) && slots / zone.block_entries <= zone.blocks)
+    }
+
+    fn entries_lie_in_their_buckets(&self, zone: &PartZone) -> bool {
+        let mut in_use =
+            self.extension.iter().enumerate().filter_map(|(slot, mapping)| Some((slot, mapping.as_ref()?)));
+        zone.extension_lookup == ExtensionLookup::Scan
+            || in_use.all(|(slot, mapping)| zone.bucket(zone.area_of(slot as u64), mapping.home).contains(&slot))
     }
 
     fn frames_its_entries(&self, zone: &PartZone) -> bool {
@@ -91,14 +100,15 @@ impl Ewpq {
     pub fn mappings(&self) -> impl Iterator<Item = &Mapping> {
         // The extension area is nearly always empty.
         let extension = if self.extended == 0 { &[][..] } else { &self.extension[..] };
-        self.entries.iter().chain(extension.iter().flatten())
+        self.entries.iter().chain(extension).flatten()
     }
 
-    /// What the eWPQ itself holds, which a power failure saves.
-    pub fn saved(&self, fault: Fault) -> impl Iterator<Item = &Mapping> {
+    /// What the eWPQ itself holds and in which slots, which a power failure saves.
+    pub fn saved(&self, fault: Fault) -> impl Iterator<Item = (u64, &Mapping)> {
         let free = move |m: &Mapping| m.migration.is_some() && fault.is(planted::MIGRATION_FREES_EARLY);
         let skipped = usize::from(fault.is(planted::FLUSH_DROPS_EWPQ_ENTRY));
-        self.entries.iter().filter(move |m| !free(m)).skip(skipped)
+        let entries = (0..).zip(&self.entries).filter_map(|(slot, m)| Some((slot, m.as_ref()?)));
+        entries.filter(move |(_, m)| !free(m)).skip(skipped)
     }
 
     /// Entries in the extension area.
@@ -165,18 +175,27 @@ impl Ewpq {
     }
 
     /// The entry of a line, for those who know that there is one.
-    pub fn entry(&self, home: LineAddr) -> Option<&Mapping> {
-        self.index.of_home(home).map(|place| self.at(place))
+    pub fn entry(&self, home: LineAddr, zone: &PartZone) -> Option<&Mapping> {
+        self.place_of(home, zone).map(|place| self.at(place))
+    }
+
+    /// The entries whose part of the home address is that of this line, in the order in which a search looks them up.
+    pub fn partial_matches(&self, line: LineAddr, zone: &PartZone) -> impl Iterator<Item = (Place, &Mapping)> {
+        self.index.of_partial_home(zone.partial_home(line)).map(|place| (place, self.at(place)))
+    }
+
+    fn place_of(&self, home: LineAddr, zone: &PartZone) -> Option<Place> {
+        self.partial_matches(home, zone).find(|(_, mapping)| mapping.home == home).map(|(place, _)| place)
     }
 
     /// The entry of a line names another log entry from now on (section 4.4, garbage collection).
     pub fn relocate(&mut self, home: LineAddr, log: u64, zone: &PartZone, fault: Fault, out: &mut Actions) {
-        let Some(place) = self.index.of_home(home) else { return };
+        let Some(place) = self.place_of(home, zone) else { return };
         let before = *self.at(place);
-        let may_migrate = self.index.unlink(place, &before);
+        let may_migrate = self.index.unlink(place, &before, zone);
         let after = Mapping { log, ..before };
         *self.at_mut(place) = after;
-        self.index.link(place, &after, may_migrate);
+        self.index.link(place, &after, zone, may_migrate);
         if let Place::Extension(slot) = place
             && !fault.is(planted::GC_FORGETS_EXTENSION)
         {
@@ -186,7 +205,7 @@ impl Ewpq {
     }
 
     pub fn is_full(&self, spec: &HerculesSpec) -> bool {
-        self.entries.len() >= spec.ewpq_entries as usize
+        self.index.queued() >= spec.ewpq_entries as usize
     }
 
     /// Whether a transaction has lines in the log.
@@ -205,17 +224,19 @@ impl Ewpq {
     }
 
     fn at(&self, place: Place) -> &Mapping {
-        match place {
+        let slot = match place {
             Place::Queue(n) => &self.entries[n],
-            Place::Extension(n) => self.extension[n].as_ref().expect("the index names entries in use"),
-        }
+            Place::Extension(n) => &self.extension[n],
+        };
+        slot.as_ref().expect("the index names entries in use")
     }
 
     fn at_mut(&mut self, place: Place) -> &mut Mapping {
-        match place {
+        let slot = match place {
             Place::Queue(n) => &mut self.entries[n],
-            Place::Extension(n) => self.extension[n].as_mut().expect("the index names entries in use"),
-        }
+            Place::Extension(n) => &mut self.extension[n],
+        };
+        slot.as_mut().expect("the index names entries in use")
     }
 
     /// A line that leaves the LLC takes this entry of the log extension or, if it is given none, the next log entry
@@ -226,6 +247,7 @@ impl Ewpq {
         hardware_id: u64,
         home: LineAddr,
         indirect: Option<u64>,
+        zone: &PartZone,
         may_migrate: bool,
     ) -> Mapping {
         let log = indirect.unwrap_or(self.log_head);
@@ -233,32 +255,42 @@ impl Ewpq {
         self.used += 1;
         let indirect = indirect.is_some();
         let mapping = Mapping { tx, hardware_id, home, log, indirect, used: self.used, migration: None };
-        self.index.link(Place::Queue(self.entries.len()), &mapping, may_migrate);
-        self.entries.push(mapping);
+        let slot = self.index.free_queue_slot();
+        if slot == self.entries.len() {
+            self.entries.push(None);
+        }
+        self.entries[slot] = Some(mapping);
+        self.index.link(Place::Queue(slot), &mapping, zone, may_migrate);
         mapping
     }
 
-    /// Takes an entry of the queue out; the last one takes its place.
-    fn take_from_queue(&mut self, n: usize) -> (Mapping, bool) {
-        let may_migrate = self.index.unlink(Place::Queue(n), &self.entries[n]);
-        let last = self.entries.len() - 1;
-        if n != last {
-            let may_migrate = self.index.unlink(Place::Queue(last), &self.entries[last]);
-            self.index.link(Place::Queue(n), &self.entries[last], may_migrate);
-        }
-        (self.entries.swap_remove(n), may_migrate)
+    /// Takes an entry of the queue out, and whether it might have migrated: its slot is free.
+    fn take_from_queue(&mut self, n: usize, zone: &PartZone) -> (Mapping, bool) {
+        let mapping = *self.at(Place::Queue(n));
+        self.entries[n] = None;
+        (mapping, self.index.unlink(Place::Queue(n), &mapping, zone))
     }
 
-    /// Evicts the least recently used entry to the extension area (section 4.2). False if that is full, or if all entries
-    /// are on their way home.
-    pub fn spill(&mut self, zone: &PartZone, fault: Fault, out: &mut Actions) -> bool {
-        let slot = self.index.free_slot();
-        if slot >= self.extension.len() {
-            return false;
+    /// A free slot of the extension area for the entry of this line, if there is one.
+    fn free_slot_for(&self, home: LineAddr, zone: &PartZone) -> Option<usize> {
+        match zone.extension_lookup {
+            ExtensionLookup::Scan => Some(self.index.free_extension_slot()).filter(|slot| *slot < self.extension.len()),
+            ExtensionLookup::ByAddress => {
+                let areas = 0..=self.chained_blocks(zone) as usize;
+                areas.flat_map(|area| zone.bucket(area, home)).find(|slot| self.extension[*slot].is_none())
+            }
         }
+    }
+
+    /// Evicts the least recently used entry to the extension area (section 4.2). False if that has no room for it, or if
+    /// all entries are on their way home.
+    pub fn spill(&mut self, zone: &PartZone, fault: Fault, out: &mut Actions) -> bool {
         // An entry on its way home stays where its acknowledgement will look for it.
-        let Some(victim) = self.index.by_use().find(|n| self.entries[*n].migration.is_none()) else { return false };
-        let (mapping, may_migrate) = self.take_from_queue(victim);
+        let Some(victim) = self.index.by_use().find(|n| self.at(Place::Queue(*n)).migration.is_none()) else {
+            return false;
+        };
+        let Some(slot) = self.free_slot_for(self.at(Place::Queue(victim)).home, zone) else { return false };
+        let (mapping, may_migrate) = self.take_from_queue(victim, zone);
         let record = mapping.record(zone, fault);
         if !fault.is(planted::SPILL_NOT_WRITTEN) {
             out.append(zone.extension_slot(slot as u64), &record, Cause::Metadata, None);
@@ -266,33 +298,22 @@ impl Ewpq {
         if fault.is(planted::SPILL_LOSES_ENTRY) {
             return true;
         }
-        self.index.link(Place::Extension(slot), &mapping, may_migrate);
+        self.index.link(Place::Extension(slot), &mapping, zone, may_migrate);
         self.occupancy.add(slot, zone);
         self.extension[slot] = Some(mapping);
         self.extended += 1;
         true
     }
 
-    /// The entry of a line, and whether it is in the eWPQ itself.
-    pub fn find(&self, home: LineAddr, zone: &PartZone, fault: Fault) -> Option<(Mapping, bool)> {
-        let place = self.index.of_home(home)?;
-        let (mapping, in_ewpq) = (*self.at(place), matches!(place, Place::Queue(_)));
-        let overlooked = fault.is(planted::FILL_IGNORES_LOG)
-            || fault.is(planted::EXTENSION_NOT_SEARCHED) && !in_ewpq
-            || fault.is(planted::CHAIN_NOT_SEARCHED) && place >= Place::Extension(zone.extension_entries as usize)
-            || fault.is(planted::MIGRATION_FREES_EARLY) && mapping.migration.is_some();
-        (!overlooked).then_some((mapping, in_ewpq))
-    }
-
     /// Takes the entry of a line out.
     pub fn take(&mut self, home: LineAddr, zone: &PartZone, out: &mut Actions) -> Option<Mapping> {
-        let place = self.index.of_home(home)?;
+        let place = self.place_of(home, zone)?;
         let slot = match place {
-            Place::Queue(n) => return Some(self.take_from_queue(n).0),
+            Place::Queue(n) => return Some(self.take_from_queue(n, zone).0),
             Place::Extension(slot) => slot,
         };
         let mapping = *self.at(place);
-        self.index.unlink(place, &mapping);
+        self.index.unlink(place, &mapping, zone);
         self.occupancy.remove(slot, zone);
         self.extended -= 1;
         out.append(zone.extension_slot(slot as u64), &[0; 8], Cause::Metadata, None);
@@ -310,29 +331,29 @@ impl Ewpq {
     }
 
     /// Whether a record in the extension area names the entry of this line.
-    pub fn is_in_extension(&self, home: LineAddr) -> bool {
-        matches!(self.index.of_home(home), Some(Place::Extension(_)))
+    pub fn is_in_extension(&self, home: LineAddr, zone: &PartZone) -> bool {
+        matches!(self.place_of(home, zone), Some(Place::Extension(_)))
     }
 
     /// A migration takes the entry of this line, if it may migrate.
-    pub fn start_migration_of(&mut self, home: LineAddr, token: Token) -> Option<Mapping> {
-        let place = self.index.of_home(home).filter(|place| self.index.is_ready(*place))?;
-        Some(self.migrate_from(place, token))
+    pub fn start_migration_of(&mut self, home: LineAddr, zone: &PartZone, token: Token) -> Option<Mapping> {
+        let place = self.place_of(home, zone).filter(|place| self.index.is_ready(*place))?;
+        Some(self.migrate_from(place, zone, token))
     }
 
     /// A migration takes the first entry that may migrate, in the order in which the engine scans them.
-    pub fn start_migration(&mut self, token: Token) -> Option<Mapping> {
+    pub fn start_migration(&mut self, zone: &PartZone, token: Token) -> Option<Mapping> {
         let place = self.index.first_to_migrate()?;
-        Some(self.migrate_from(place, token))
+        Some(self.migrate_from(place, zone, token))
     }
 
-    fn migrate_from(&mut self, place: Place, token: Token) -> Mapping {
+    fn migrate_from(&mut self, place: Place, zone: &PartZone, token: Token) -> Mapping {
         let before = *self.at(place);
-        self.index.unlink(place, &before);
+        self.index.unlink(place, &before, zone);
         let mapping = self.at_mut(place);
         mapping.migration = Some(token);
         let mapping = *mapping;
-        self.index.link(place, &mapping, false);
+        self.index.link(place, &mapping, zone, false);
         mapping
     }
 
@@ -341,13 +362,8 @@ impl Ewpq {
         self.index.migrating().map(|place| self.at(place))
     }
 
-    /// Cycles of a search of the eWPQ and, if it holds anything, of the extension area in persistent memory; whether
-    /// the latter is part of it.
-    pub fn search_cycles(&self, spec: &HerculesSpec) -> (Cycle, bool) {
-        if self.extended == 0 {
-            return (spec.ewpq_search_cycles, false);
-        }
-        let (first_cycles, line_cycles) = (spec.extension_search_first_cycles, spec.extension_search_line_cycles);
-        (spec.ewpq_search_cycles + self.occupancy.search_cycles(first_cycles, line_cycles), true)
+    /// What of the extension area holds entries.
+    pub fn occupancy(&self) -> &Occupancy {
+        &self.occupancy
     }
 }

@@ -2,7 +2,8 @@
 //! state of its own: it follows from the entries.
 
 use super::mapping::Mapping;
-use durasim_types::{LineAddr, TxId};
+use super::zone::PartZone;
+use durasim_types::TxId;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where an entry is; in the order in which the migration engine scans.
@@ -17,10 +18,36 @@ pub(super) enum Place {
 const FIRST: Place = Place::Queue(0);
 const LAST: Place = Place::Extension(usize::MAX);
 
+/// Slots of which some are in use.
+#[derive(Clone, Debug, Default)]
+struct Slots {
+    /// From here on they were never in use.
+    fresh: usize,
+    /// Free slots before that one.
+    free: BTreeSet<usize>,
+}
+
+impl Slots {
+    fn take(&mut self, slot: usize) {
+        self.free.remove(&slot);
+        self.free.extend(self.fresh..slot);
+        self.fresh = self.fresh.max(slot + 1);
+    }
+
+    fn release(&mut self, slot: usize) {
+        self.free.insert(slot);
+    }
+
+    fn first_free(&self) -> usize {
+        self.free.first().copied().unwrap_or(self.fresh)
+    }
+}
+
 /// The entries in several orders.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Index {
-    homes: BTreeSet<(LineAddr, Place)>,
+    /// By the part of the home address that entries hold.
+    homes: BTreeSet<(u64, Place)>,
     transactions: BTreeSet<(TxId, Place)>,
     logs: BTreeSet<(u64, Place)>,
     /// Entries of each identifier.
@@ -29,16 +56,14 @@ pub(super) struct Index {
     uses: BTreeMap<u64, usize>,
     ready: BTreeSet<Place>,
     migrating: BTreeSet<Place>,
-    /// Slots of the extension area from here on were never in use.
-    slots: usize,
-    /// Free slots before that one.
-    free_slots: BTreeSet<usize>,
+    queue_slots: Slots,
+    extension_slots: Slots,
 }
 
 impl Index {
     /// An entry is there.
-    pub fn link(&mut self, place: Place, mapping: &Mapping, may_migrate: bool) {
-        self.homes.insert((mapping.home, place));
+    pub fn link(&mut self, place: Place, mapping: &Mapping, zone: &PartZone, may_migrate: bool) {
+        self.homes.insert((zone.partial_home(mapping.home), place));
         self.transactions.insert((mapping.tx, place));
         if !mapping.indirect {
             self.logs.insert((mapping.log, place));
@@ -47,12 +72,9 @@ impl Index {
         match place {
             Place::Queue(n) => {
                 self.uses.insert(mapping.used, n);
+                self.queue_slots.take(n);
             }
-            Place::Extension(slot) => {
-                self.free_slots.remove(&slot);
-                self.free_slots.extend(self.slots..slot);
-                self.slots = self.slots.max(slot + 1);
-            }
+            Place::Extension(slot) => self.extension_slots.take(slot),
         }
         if mapping.migration.is_some() {
             self.migrating.insert(place);
@@ -62,8 +84,8 @@ impl Index {
     }
 
     /// An entry is there no more; whether it might have migrated.
-    pub fn unlink(&mut self, place: Place, mapping: &Mapping) -> bool {
-        self.homes.remove(&(mapping.home, place));
+    pub fn unlink(&mut self, place: Place, mapping: &Mapping, zone: &PartZone) -> bool {
+        self.homes.remove(&(zone.partial_home(mapping.home), place));
         self.transactions.remove(&(mapping.tx, place));
         if !mapping.indirect {
             self.logs.remove(&(mapping.log, place));
@@ -75,20 +97,19 @@ impl Index {
             }
         }
         match place {
-            Place::Queue(_) => {
+            Place::Queue(n) => {
                 self.uses.remove(&mapping.used);
+                self.queue_slots.release(n);
             }
-            Place::Extension(slot) => {
-                self.free_slots.insert(slot);
-            }
+            Place::Extension(slot) => self.extension_slots.release(slot),
         }
         self.migrating.remove(&place);
         self.ready.remove(&place)
     }
 
-    /// The entry of a line, the one in the queue first.
-    pub fn of_home(&self, home: LineAddr) -> Option<Place> {
-        self.homes.range((home, FIRST)..=(home, LAST)).next().map(|(_, place)| *place)
+    /// The entries with this part of a home address, those in the queue first.
+    pub fn of_partial_home(&self, partial_home: u64) -> impl Iterator<Item = Place> {
+        self.homes.range((partial_home, FIRST)..=(partial_home, LAST)).map(|(_, place)| *place)
     }
 
     /// The entries of a transaction.
@@ -126,9 +147,19 @@ impl Index {
         self.uses.values().copied()
     }
 
+    /// Entries of the queue.
+    pub fn queued(&self) -> usize {
+        self.uses.len()
+    }
+
+    /// The first free slot of the queue, which may be the one behind its end.
+    pub fn free_queue_slot(&self) -> usize {
+        self.queue_slots.first_free()
+    }
+
     /// The first free slot of the extension area, which may be the one behind its end.
-    pub fn free_slot(&self) -> usize {
-        self.free_slots.first().copied().unwrap_or(self.slots)
+    pub fn free_extension_slot(&self) -> usize {
+        self.extension_slots.first_free()
     }
 
     /// The migration may take this entry.

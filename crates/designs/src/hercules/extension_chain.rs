@@ -7,11 +7,16 @@
 //! chain before the pointer to it is written, and that before the first of its slots is used. Slots that are not in use
 //! are zero at all times, in every life: recovery clears those in use, then the pointers from the last one on. So blocks
 //! lie in a region that nothing else uses, and stay in the chain until then [D:hercules-extension-chain].
+//!
+//! A search goes by address (section 4.2: "with a target home address"): the part of the home address that entries hold
+//! chooses a line of eight slots in the area and in each block, and an entry lies in one of these lines. If all of them are
+//! full, a block is chained. Or entries lie anywhere, and a search reads them all [D:hercules-extension-search].
 
 use super::zone::PartZone;
 use super::{State, planted};
 use durasim_design::{AbortCause, Actions, CrashImage, Fault};
-use durasim_types::{Cause, Cycle, PhysAddr};
+use durasim_types::{Cause, LineAddr, PhysAddr};
+use std::ops::Range;
 
 /// How many entries lie in the extension area itself and in each block, which is what a search reads.
 #[derive(Clone, Debug, Default)]
@@ -36,6 +41,21 @@ impl Occupancy {
         self.areas += u64::from(*entries > 0);
     }
 
+    /// Areas that hold any, up to and including this one.
+    pub fn areas_to(&self, last: usize) -> u64 {
+        self.entries.iter().take(last + 1).filter(|entries| **entries > 0).count() as u64
+    }
+
+    /// Areas that hold any.
+    pub fn areas(&self) -> u64 {
+        self.areas
+    }
+
+    /// Lines that hold any, if they lie side by side.
+    pub fn lines(&self) -> u64 {
+        self.lines
+    }
+
     /// A slot is in use.
     pub fn add(&mut self, slot: usize, zone: &PartZone) {
         self.change(zone.area_of(slot as u64), |entries| *entries += 1);
@@ -45,17 +65,24 @@ impl Occupancy {
     pub fn remove(&mut self, slot: usize, zone: &PartZone) {
         self.change(zone.area_of(slot as u64), |entries| *entries -= 1);
     }
-
-    /// Cycles of a search, of which the first line of each area takes longer: it is where the one before points to.
-    pub fn search_cycles(&self, first_cycles: Cycle, line_cycles: Cycle) -> Cycle {
-        self.areas * first_cycles + (self.lines - self.areas) * line_cycles
-    }
 }
 
 impl PartZone {
     /// The number of the area that a slot lies in: 0 for the extension area itself, then the blocks.
-    fn area_of(&self, slot: u64) -> usize {
+    pub fn area_of(&self, slot: u64) -> usize {
         slot.checked_sub(self.extension_entries).map_or(0, |slot| 1 + slot / self.block_entries) as usize
+    }
+
+    /// The slots of the line in an area that the home address of an entry chooses.
+    pub fn bucket(&self, area: usize, home: LineAddr) -> Range<usize> {
+        let (first, slots) = match area as u64 {
+            0 => (0, self.extension_entries),
+            block => (self.extension_entries + (block - 1) * self.block_entries, self.block_entries),
+        };
+        // Lines that follow each other, and those at any distance, are spread evenly.
+        let spread = self.partial_home(home).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let start = ((spread * slots.div_ceil(8)) >> 32) * 8;
+        (first + start) as usize..(first + slots.min(start + 8)) as usize
     }
 
     /// The pointer to the block of that number, which the one before it holds.

@@ -174,7 +174,7 @@ impl State {
         let Some(moving) = part.gc.moving().filter(|moving| moving.token == token) else { return false };
         let entry = part
             .ewpq
-            .entry(moving.home)
+            .entry(moving.home, &part.zone)
             .filter(|m| (m.log, m.indirect) == (moving.from, false) && m.migration.is_none());
         let stays = entry.is_some_and(|entry| self.is_running(entry.tx)) || self.fault.is(planted::GC_NAMES_FIRST);
         let part = &mut self.parts[controller];

@@ -25,7 +25,8 @@ pub(super) struct Mapping {
 impl Mapping {
     /// Its compact form in persistent memory.
     pub fn record(&self, zone: &PartZone, fault: Fault) -> [u8; 8] {
-        zone.mapping_record(self.hardware_id, self.log, self.indirect && !fault.is(planted::INDIRECT_BIT_LOST))
+        let indirect = self.indirect && !fault.is(planted::INDIRECT_BIT_LOST);
+        zone.mapping_record(self.hardware_id, self.home, self.log, indirect)
     }
 
     /// Header and data of its log entry.

@@ -50,7 +50,7 @@ impl State {
         let part = &mut self.parts[controller];
         while part.migration.in_flight < self.spec.migrations_in_flight as usize {
             let token = Token(self.tokens + 1);
-            let Some(mapping) = part.ewpq.start_migration(token) else { break };
+            let Some(mapping) = part.ewpq.start_migration(&part.zone, token) else { break };
             self.tokens += 1;
             part.migration.carry_home(&mapping, &part.zone, token, out);
         }
@@ -64,7 +64,7 @@ impl State {
         let part = &mut self.parts[controller];
         let token = Token(self.tokens + 1);
         if part.migration.in_flight < self.spec.migrations_in_flight as usize
-            && let Some(mapping) = part.ewpq.start_migration_of(home, token)
+            && let Some(mapping) = part.ewpq.start_migration_of(home, &part.zone, token)
         {
             self.tokens += 1;
             part.migration.carry_home(&mapping, &part.zone, token, out);

@@ -14,7 +14,10 @@ pub(super) struct Counters {
     pub chained_blocks: u64,
     pub ewpq_hits: u64,
     pub extension_hits: u64,
+    pub false_matches: u64,
+    pub extension_lines_read: u64,
     pub migrations: u64,
+    pub migration_rounds: u64,
     pub copy_downs: u64,
     pub on_chip_commits: u64,
     pub off_chip_commits: u64,
@@ -103,7 +106,14 @@ impl Counters {
         count("ewpq_chained_blocks", c.chained_blocks, "Blocks that were chained to the extension area");
         count("ewpq_hits", c.ewpq_hits, "Misses answered through the eWPQ");
         count("extension_hits", c.extension_hits, "Misses answered through the extension area");
+        count(
+            "false_matches",
+            c.false_matches,
+            "Log entries that were looked up for a part of the address and are another line's",
+        );
+        count("extension_lines_read", c.extension_lines_read, "Lines of the extension area that misses have read");
         count("migrations", c.migrations, "Log entries carried home in the background");
+        count("migration_rounds", c.migration_rounds, "Periods after which committed log entries were looked for");
         count("copy_downs", c.copy_downs, "Older dirty versions sent down before a transactional write");
         count("on_chip_commits", c.on_chip_commits, "Commits with all lines in the caches");
         count("off_chip_commits", c.off_chip_commits, "Commits with lines in the log");

@@ -31,6 +31,7 @@ durasim_design::planted! {
     ENTRY_HEADER_SKIPPED = "entry-header-skipped", "A log entry is written without its header";
     LOG_OVERTAKES_TAIL = "log-overtakes-tail", "LogHead passes LogTail: entries in use are overwritten";
     FILL_IGNORES_LOG = "fill-ignores-log", "Misses do not search the log";
+    PARTIAL_MATCH_TRUSTED = "partial-match-trusted", "A miss takes the first log entry whose part of the home address is its own, whatever line that is";
     RELOAD_KEEPS_ENTRY = "reload-keeps-entry", "The entry of a line that is loaded again stays in the eWPQ";
     RELOAD_LOSES_TAG = "reload-loses-tag", "An uncommitted line that is loaded again counts as committed";
     SPILL_NOT_WRITTEN = "spill-not-written", "An entry that the eWPQ evicts is not written to the extension area";
@@ -55,6 +56,7 @@ durasim_design::planted! {
     FLUSH_DROPS_LINE = "flush-drops-line", "The crash flush leaves out the last line";
     FLUSH_ORDER_REVERSED = "flush-order-reversed", "The crash flush starts with the L1D: older versions come last";
     FLUSH_DROPS_EWPQ_ENTRY = "flush-drops-ewpq-entry", "The crash flush leaves out an eWPQ entry";
+    VALIDITY_NOT_SAVED = "validity-not-saved", "The crash flush saves the entries of the eWPQ without the validity bitmap";
     EMERGENCY_ONE_SHORT = "emergency-one-short", "The crash flush counts one emergency entry less than it saves";
     // Recovery.
     RECOVERY_DROPS_LOG_ENTRY = "recovery-drops-log-entry", "Recovery overlooks the last log entry";

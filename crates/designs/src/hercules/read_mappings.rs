@@ -1,6 +1,7 @@
 //! The first step of recovery: what eWPQ and extension area of a controller say of the log (section 4.3).
 
 use super::planted;
+use super::record::CompactEntry;
 use super::zone::PartZone;
 use durasim_design::{CrashImage, Fault};
 use durasim_types::PhysAddr;
@@ -8,19 +9,10 @@ use durasim_types::PhysAddr;
 /// A register or a count that was saved cannot be.
 pub(super) const TOO_MANY: &str = "it speaks of more entries than it has room for";
 
-/// A mapping that a power failure left.
-pub(super) struct SavedMapping {
-    pub hardware_id: u64,
-    /// The log entry, as it stands in the record.
-    pub log: u64,
-    /// Whether it is one of the log extension.
-    pub indirect: bool,
-}
-
 /// What was found.
 #[derive(Default)]
 pub(super) struct Mappings {
-    pub all: Vec<SavedMapping>,
+    pub all: Vec<CompactEntry>,
     /// LogTail and LogHead.
     window: (u64, u64),
     /// Slots of the extension area in use, which recovery clears at its end.
@@ -38,7 +30,7 @@ impl Mappings {
     }
 }
 
-impl SavedMapping {
+impl CompactEntry {
     /// Header and data of the log entry that it names, if there is one: in the window of the log, or by way of the index
     /// in a chunk of the extension.
     pub fn entry(&self, mappings: &Mappings, part: &PartZone, image: &CrashImage) -> Option<(PhysAddr, PhysAddr)> {
@@ -57,20 +49,21 @@ impl SavedMapping {
 
 /// Reads the mappings of a controller: those of the eWPQ first. What contradicts itself is a loss.
 pub(super) fn read_mappings(part: &PartZone, image: &CrashImage, fault: Fault) -> Result<Mappings, &'static str> {
-    let saved = image.read_u64(part.ewpq_saved());
+    let validity: Vec<u64> = (0..part.validity_words()).map(|word| image.read_u64(part.validity(word))).collect();
+    let is_valid = |slot: u64| (validity[(slot / 64) as usize] >> (slot % 64)) & 1 == 1;
+    let beyond = (part.ewpq_entries..part.validity_words() * 64).any(is_valid);
     let (tail, head) = (image.read_u64(part.log_tail()), image.read_u64(part.log_head()));
-    if saved > part.ewpq_entries || tail > head || head - tail > part.log_entries {
+    if beyond || tail > head || head - tail > part.log_entries {
         return Err(TOO_MANY);
     }
     let Some(chained_blocks) = part.saved_chain(image) else {
         return Err("the chain of its eWPQ extension leads nowhere");
     };
-    let mapping = |at: PhysAddr| {
-        let (hardware_id, log, indirect) = part.mapping_of(image.read_u64(at))?;
-        Some(SavedMapping { hardware_id, log, indirect })
-    };
+    let mapping = |at: PhysAddr| part.mapping_of(image.read_u64(at));
     let mut mappings = Mappings { window: (tail, head), chained_blocks, ..Mappings::default() };
-    mappings.all.extend((0..saved).filter_map(|slot| mapping(part.ewpq_slot(slot))));
+    for slot in (0..part.ewpq_entries).filter(|slot| is_valid(*slot)) {
+        mappings.all.push(mapping(part.ewpq_slot(slot)).ok_or("a valid entry of its eWPQ names no log entry")?);
+    }
     let read_blocks = if fault.is(planted::RECOVERY_SKIPS_CHAIN) { 0 } else { chained_blocks };
     let slots = part.extension_entries + read_blocks * part.block_entries;
     for slot in (0..slots).filter(|_| !fault.is(planted::RECOVERY_SKIPS_EXTENSION)) {

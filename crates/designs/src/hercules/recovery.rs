@@ -56,7 +56,9 @@ pub(super) fn recover(zone: &LogZone, geometry: &Geometry, image: &mut CrashImag
             let entry = mapping.entry(mappings, part, image);
             let entry = entry.map(|(at, data)| (header(image, at), data));
             let sound = |&([home, owner], _): &([u64; 2], PhysAddr)| {
-                geometry.is_home(PhysAddr(home)) && is_entry_of([home, owner], hardware_id)
+                geometry.is_home(PhysAddr(home))
+                    && part.partial_home(PhysAddr(home).line()) == mapping.partial_home
+                    && is_entry_of([home, owner], hardware_id)
             };
             found.push(match entry.filter(sound) {
                 Some(([home, _], data)) => Found { hardware_id, home: PhysAddr(home), data, damaged: false },

@@ -27,6 +27,16 @@ pub enum TxLenStore {
     Controller,
 }
 
+/// When the core goes on behind a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CommitWait {
+    /// When TxLen is stored and the states are reset.
+    Reset,
+    /// At once; the commit follows the stores before it, and only system calls wait for it.
+    None,
+}
+
 /// Which of two transactions aborts when one asks for a line of the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -36,6 +46,22 @@ pub enum ConflictLoser {
     /// The one that asks. A request outside of transactions aborts the owner all the same.
     Requester,
 }
+
+/// How a search finds an entry in the extension area.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ExtensionLookup {
+    /// An entry lies in the line that its home address chooses, in the area or in one of the blocks chained to it.
+    ByAddress,
+    /// An entry lies anywhere: whatever is in use is read from the first line to the last.
+    Scan,
+}
+
+/// Bits of an eWPQ entry that name a log entry (section 4.2: a third of 63).
+pub(super) const LOG_ENTRY_BITS: u32 = 21;
+/// So many entries of the log, and so many of its extension, they can tell apart: they count from one, so that an entry
+/// that is not in use is zero.
+pub(super) const LOG_ENTRIES_MAX: u64 = (1 << LOG_ENTRY_BITS) - 1;
 
 /// Parameters of Hercules.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -59,11 +85,19 @@ pub struct HerculesSpec {
     pub state_reset_cycles: Cycle,
     /// How TxLen is stored (not in the paper; DEVIATIONS.md, hercules-txlen-store).
     pub tx_len_store: TxLenStore,
+    /// What the core waits for at a commit (not said in the paper, whose Figure 11 shows that throughput falls with the
+    /// latency of the state reset; DEVIATIONS.md, hercules-commit-wait).
+    pub commit_wait: CommitWait,
     /// Who aborts when a transaction asks for a line of another one in a cache (not clear in the paper; DEVIATIONS.md,
     /// hercules-conflict).
     pub conflict_loser: ConflictLoser,
     /// Entries of the eWPQ (section 4.2: 512).
     pub ewpq_entries: u32,
+    /// Bits of a home address that an eWPQ entry holds, the lowest of its line number (section 4.2: 21).
+    pub ewpq_home_bits: u32,
+    /// Cycles to read the full home address of a log entry that turns out to be another line's (not in the paper;
+    /// DEVIATIONS.md, hercules-partial-match).
+    pub false_match_cycles: Cycle,
     /// Size of the eWPQ extension area in multiples of the eWPQ (section 4.2: 10).
     pub ewpq_extension_factor: u32,
     /// Persistent memory for further blocks of the extension area, in bytes; 0 for none (not in the paper; DEVIATIONS.md,
@@ -73,8 +107,11 @@ pub struct HerculesSpec {
     pub extension_block_entries: u32,
     /// Cycles of an eWPQ search (section 5: 10).
     pub ewpq_search_cycles: Cycle,
-    /// Cycles to the first line of a search of the extension area, and of each block that is chained to it (not in the
-    /// paper; DEVIATIONS.md, hercules-extension-search).
+    /// How the extension area is searched "with a target home address" (section 4.2; not in the paper; DEVIATIONS.md,
+    /// hercules-extension-search).
+    pub extension_lookup: ExtensionLookup,
+    /// Cycles to the first line that a search of the extension area reads; a scan pays them for each block, too (not in
+    /// the paper; likewise).
     pub extension_search_first_cycles: Cycle,
     /// Cycles for each further line of such a search (likewise).
     pub extension_search_line_cycles: Cycle,
@@ -114,12 +151,16 @@ impl Default for HerculesSpec {
             tag_latency_rounding: Rounding::Up,
             state_reset_cycles: 10,
             tx_len_store: TxLenStore::Cached,
+            commit_wait: CommitWait::Reset,
             conflict_loser: ConflictLoser::Owner,
             ewpq_entries: 512,
+            ewpq_home_bits: 21,
+            false_match_cycles: 450,
             ewpq_extension_factor: 10,
             extension_chain_bytes: 64 << 20,
             extension_block_entries: 4096,
             ewpq_search_cycles: 10,
+            extension_lookup: ExtensionLookup::ByAddress,
             extension_search_first_cycles: 450,
             extension_search_line_cycles: 15,
             migration_period_instructions: 3_000_000,
@@ -162,6 +203,17 @@ impl HerculesSpec {
         range("tag_latency_increase_percent", self.tag_latency_increase_percent.into(), 0, 1000)?;
         range("state_reset_cycles", self.state_reset_cycles, 0, 1_000_000)?;
         range("ewpq_entries", self.ewpq_entries.into(), 1, 1 << 20)?;
+        range("ewpq_home_bits", self.ewpq_home_bits.into(), 1, 38)?;
+        let left = 63 - LOG_ENTRY_BITS;
+        if self.tx_id_bits + self.ewpq_home_bits > left {
+            let problem = format!(
+                "{} bits of a home address and {} of a TxID are more than the {left} that an eWPQ entry of 64 bits has \
+                 beside one of TxState and {LOG_ENTRY_BITS} of a log entry",
+                self.ewpq_home_bits, self.tx_id_bits
+            );
+            return Err(SpecError::new("ewpq_home_bits", problem));
+        }
+        range("false_match_cycles", self.false_match_cycles, 0, 1_000_000)?;
         range("ewpq_extension_factor", self.ewpq_extension_factor.into(), 1, 1000)?;
         range("extension_chain_bytes", self.extension_chain_bytes, 0, 1 << 40)?;
         range("extension_block_entries", self.extension_block_entries.into(), 1, 1 << 20)?;
@@ -193,6 +245,19 @@ impl HerculesSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Section 4.2: "one bit of TxState and three fields of 63 bits evenly partitioned".
+    #[test]
+    fn the_fields_of_an_entry_have_to_fit_it() {
+        let check = |tx_id_bits, ewpq_home_bits| {
+            HerculesSpec { tx_id_bits, ewpq_home_bits, ..HerculesSpec::default() }.check().map_err(|e| e.problem)
+        };
+        assert_eq!(HerculesSpec::default().check(), Ok(()));
+        assert_eq!([(21, 21), (4, 38), (32, 10)].map(|(tx, home)| check(tx, home)), [Ok(()), Ok(()), Ok(())]);
+        let problem = check(22, 21).unwrap_err();
+        assert!(problem.starts_with("21 bits of a home address and 22 of a TxID are more than the 42"), "{problem}");
+        assert!(check(4, 0).is_err() && check(4, 39).is_err());
+    }
 
     #[test]
     fn thirty_percent_of_each_latency_is_rounded_as_told() {

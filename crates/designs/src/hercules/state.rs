@@ -50,7 +50,7 @@ impl State {
             extra_cycles: LevelId::ALL.map(|level| spec.tag_cycles(geometry.level(level).latency_cycles)),
             limits: LevelId::ALL.map(|level| (geometry.level(level).ways * spec.trans_tag_percent(level) / 100).max(1)),
             registers: Registers::new(),
-            parts: zone.parts.iter().zip(0..).map(|(part, number)| Part::new(spec, part, number)).collect(),
+            parts: zone.parts.iter().zip(0..).map(|(part, number)| Part::new(part, number)).collect(),
             tokens: 0,
             running: false,
             counters: Counters::default(),

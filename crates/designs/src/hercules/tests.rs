@@ -299,7 +299,7 @@ fn damaged_entries_are_losses_and_not_written() {
         assert_eq!(recover(&mut image), RecoveryReport::default());
     }
 
-    for (at, count) in [(zone.parts[0].ewpq_saved(), 3), (zone.emergency_saved(), u64::MAX)] {
+    for (at, count) in [(zone.parts[0].validity(0), 0b111), (zone.emergency_saved(), u64::MAX)] {
         let mut image = crashed.clone();
         image.write_u64(at, count).unwrap();
         let report = recover(&mut image);

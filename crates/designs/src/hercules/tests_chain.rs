@@ -1,5 +1,6 @@
 //! The extension area of the eWPQ grows by chained blocks, hook by hook.
 
+use super::spec::ExtensionLookup;
 use super::tests::{bench, small, writer, writer_line, zone};
 use super::{Hercules, HerculesSpec, planted};
 use crate::testing::{Bench, word};
@@ -125,27 +126,81 @@ fn free_slots_are_used_again() {
     assert_eq!(homes(&bench.recovered(&[], true), LINES), values(LINES));
 }
 
-/// An entry in a block is found; a search that has to look into more blocks takes longer, as each is where the one before
-/// points to.
-#[test]
-fn the_search_of_each_block_takes_its_time() {
-    let search = |bench: &mut Bench<Hercules>| match bench.fill(0, 60, None) {
+/// Cycles of a miss that finds nothing, and whether the load from home has to wait for them.
+fn search(bench: &mut Bench<Hercules>) -> (u64, bool) {
+    match bench.fill(0, 60, None) {
         Fill::Home { search_cycles, serial } => (search_cycles, serial),
         fill => panic!("{fill:?}"),
-    };
+    }
+}
+
+/// By address one line of each block is read, which ones is known beforehand; a hit halts what comes behind it.
+#[test]
+fn a_search_by_address_reads_a_line_of_each_block() {
+    let spec = HerculesSpec { extension_block_entries: 30, extension_chain_bytes: 8000, ..chained() };
     let cycles = |lines: u64| {
-        let mut bench = bench(chained());
+        let mut bench = bench(spec.clone());
+        filled(&mut bench, 2 + lines);
+        let blocks = bench.counter("hercules.ewpq_chained_blocks");
+        (search(&mut bench), blocks, bench.counter("hercules.extension_lines_read"))
+    };
+    let (queue, first, further) =
+        (spec.ewpq_search_cycles, spec.extension_search_first_cycles, spec.extension_search_line_cycles);
+    assert_eq!(cycles(0), ((queue, false), 0.0, 0.0));
+    assert_eq!([1, 2].map(cycles), [((queue + first, true), 0.0, 1.0); 2]);
+    assert_eq!([3, 10].map(cycles), [((queue + first + further, true), 1.0, 2.0); 2]);
+    let mut bench = bench(spec);
+    filled(&mut bench, 2 + 10);
+    for (number, expected) in [(0, queue + first), (5, queue + first + further), (11, queue)] {
+        let Fill::From { search_cycles, tag: LineTag(1), .. } = bench.fill(0, number, Some(1)) else { panic!() };
+        assert_eq!(search_cycles, expected, "line {number}");
+    }
+}
+
+/// Lines with the same part of the address lie in the same line of each block: when it is full, a block is chained.
+#[test]
+fn a_line_of_the_extension_that_is_full_chains_a_block() {
+    let wide = HerculesSpec {
+        extension_block_entries: 30,
+        extension_chain_bytes: 8000,
+        ewpq_extension_factor: 16,
+        ..chained()
+    };
+    for (home_bits, blocks) in [(1, 3), (21, 0)] {
+        let mut bench = bench(HerculesSpec { ewpq_home_bits: home_bits, ..wide.clone() });
+        writer(&mut bench, 0, 1, 0);
+        // All of them even: one of four lines of eight slots in the extension area, and of the blocks.
+        for number in (0..).step_by(2).take(2 + 26) {
+            writer_line(&mut bench, 0, 1, number);
+            assert!(matches!(bench.evict(number, LineTag(1), 100 + number), Evict::To { .. }));
+        }
+        assert_eq!(bench.counter("hercules.ewpq_chained_blocks"), f64::from(blocks));
+        bench.save_and_load();
+        bench.commit(0, 1);
+        let pmem = bench.recovered(&[], true);
+        assert!((0..).step_by(2).take(28).all(|number| pmem.read_u64(word(number, 0)) == 100 + number));
+        for number in (0..).step_by(2).take(28) {
+            assert!(matches!(bench.fill(0, number, None), Fill::From { .. }), "line {number}");
+        }
+    }
+}
+
+/// A scan looks into every line; more blocks take longer, as each is where the one before points to.
+#[test]
+fn a_scan_of_each_block_takes_its_time() {
+    let spec = HerculesSpec { extension_lookup: ExtensionLookup::Scan, ..chained() };
+    let cycles = |lines: u64| {
+        let mut bench = bench(spec.clone());
         filled(&mut bench, lines);
         search(&mut bench)
     };
-    let spec = chained();
     let (queue, first) = (spec.ewpq_search_cycles, spec.extension_search_first_cycles);
     assert_eq!(cycles(2), (queue, false));
     assert_eq!([3, 4].map(cycles), [(queue + first, true); 2]);
     assert_eq!([5, 7].map(cycles), [(queue + 2 * first, true); 2]);
     assert_eq!([8, 11].map(cycles), [(queue + [3, 4][0] * first, true), (queue + 4 * first, true)]);
     // Within a block further lines are read.
-    let wide = HerculesSpec { extension_block_entries: 30, extension_chain_bytes: 4000, ..chained() };
+    let wide = HerculesSpec { extension_block_entries: 30, extension_chain_bytes: 4000, ..spec.clone() };
     let mut bench = bench(wide);
     filled(&mut bench, 2 + 2 + 17);
     assert_eq!(search(&mut bench).0, queue + 2 * first + 2 * spec.extension_search_line_cycles);

@@ -142,7 +142,7 @@ fn the_step_before_log_head_moves_is_seen() {
     // Its eWPQ entry was spilled by then.
     let at_five = bench.steps.iter().rfind(|image| image.read_u64(part.log_head()) == 5).unwrap();
     let named = part.mapping_of(at_five.read_u64(part.extension_slot(0)));
-    assert_eq!(named.map(|(_, log, _)| log), Some(5));
+    assert_eq!(named.map(|entry| entry.log), Some(5));
 }
 
 /// What happens to an entry while it is copied decides; the copy is dropped and LogHead stays.

@@ -8,7 +8,7 @@
 //! The log may be extended beyond the zone (section 4.4): the end of each controller's log holds the addresses of chunks
 //! of further log entries, which lie in a region of their own.
 
-use super::spec::HerculesSpec;
+use super::spec::{ExtensionLookup, HerculesSpec, LOG_ENTRIES_MAX};
 use durasim_design::{Geometry, Interleave, LevelId, SpecError};
 use durasim_types::PhysAddr;
 
@@ -98,6 +98,11 @@ pub(super) struct PartZone {
     pub ewpq_entries: u64,
     pub extension_entries: u64,
     pub log_entries: u64,
+    /// Bits of a TxID and of a home address in an eWPQ entry.
+    pub tx_id_bits: u32,
+    pub home_bits: u32,
+    /// Where in the extension area an entry lies.
+    pub extension_lookup: ExtensionLookup,
     registers: Stripe,
     ewpq: Stripe,
     extension: Stripe,
@@ -152,7 +157,9 @@ impl Pieces {
         let entries = u64::from(spec.log_extension_chunk_entries);
         let what = format!("chunk of {entries} log entries");
         let bytes = line_up(entries * 16) + entries * 64;
-        Pieces::new("log_extension", spec.log_extension_bytes, bytes, &what, geometry)
+        let chunks = Pieces::new("log_extension", spec.log_extension_bytes, bytes, &what, geometry)?;
+        // What an eWPQ entry can name.
+        Ok(Pieces { number: chunks.number.min(LOG_ENTRIES_MAX / entries), ..chunks })
     }
 
     /// The blocks of the eWPQ extension: a line with the pointer to the next one, then slots.
@@ -182,7 +189,8 @@ impl LogZone {
         let base = geometry.region("log_zone").base;
         let mut surveyor = Surveyor::new(base, geometry.interleave());
         let registers = surveyor.of_each(64);
-        let ewpq = surveyor.of_each(ewpq_entries * 8);
+        // The entries, then the validity bitmap.
+        let ewpq = surveyor.of_each((ewpq_entries + ewpq_entries.div_ceil(64)) * 8);
         let profiles = surveyor.shared(tx_ids * 4);
         let extension = surveyor.of_each(extension_entries * 8);
         let emergency_headers = surveyor.shared(emergency_entries * 16);
@@ -207,7 +215,11 @@ impl LogZone {
         let part = |n: usize| PartZone {
             ewpq_entries,
             extension_entries,
-            log_entries: log_entries - 3 - index_entries,
+            // What an eWPQ entry can name.
+            log_entries: (log_entries - 3 - index_entries).min(LOG_ENTRIES_MAX),
+            tx_id_bits: spec.tx_id_bits,
+            home_bits: spec.ewpq_home_bits,
+            extension_lookup: spec.extension_lookup,
             registers: registers[n],
             ewpq: ewpq[n],
             extension: extension[n],
@@ -259,9 +271,14 @@ impl PartZone {
         self.registers.at(16)
     }
 
-    /// The number of eWPQ entries saved.
-    pub fn ewpq_saved(&self) -> PhysAddr {
-        self.registers.at(24)
+    /// Words of the eWPQ validity bitmap.
+    pub fn validity_words(&self) -> u64 {
+        self.ewpq_entries.div_ceil(64)
+    }
+
+    /// A word of the eWPQ validity bitmap as a power failure saves it: a bit for each entry.
+    pub fn validity(&self, word: u64) -> PhysAddr {
+        self.ewpq.at((self.ewpq_entries + word) * 8)
     }
 
     /// A saved eWPQ entry.
@@ -339,9 +356,10 @@ mod tests {
         let headers = (0..zone.emergency_entries).step_by(4).map(|slot| zone.emergency(slot).0);
         let mut lines: Vec<_> = shared.chain(emergency).chain(headers).map(|at| (None, at)).collect();
         for (controller, part) in (0..).zip(&zone.parts) {
-            let mut of_it = vec![part.log_head(), part.log_tail(), part.ewpq_saved()];
+            let mut of_it = vec![part.log_head(), part.log_tail()];
+            of_it.extend((0..part.ewpq_entries).map(|slot| part.ewpq_slot(slot)));
+            of_it.extend((0..part.validity_words()).map(|word| part.validity(word)));
             of_it.dedup_by_key(|at| at.line());
-            of_it.extend((0..part.ewpq_entries).step_by(8).map(|slot| part.ewpq_slot(slot)));
             of_it.extend((0..part.extension_entries).step_by(8).map(|slot| part.extension_slot(slot)));
             of_it.extend((0..part.log_entries).step_by(4).map(|log| part.entry_header_at(log)));
             of_it.extend((0..part.log_entries).map(|log| part.entry_data(log)));

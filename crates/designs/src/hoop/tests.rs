@@ -126,7 +126,7 @@ fn a_commit_waits_for_its_slices_and_then_for_its_entry() {
 #[test]
 fn stores_of_some_bytes_bring_these_and_no_others() {
     let mut bench = Bench::<Hoop>::new(roomy(), 1);
-    bench.pmem.write_u64(word(0, 0), 0x1111_1111_1111_1111);
+    bench.pmem.write(word(0, 0), &0x1111_1111_1111_1111u64.to_le_bytes());
     bench.begin(0, 1);
     let store = |addr: PhysAddr, len, data| durasim_design::Store {
         addr,
@@ -417,7 +417,8 @@ fn with_eadr_nothing_is_waited_for() {
     bench.geometry.domain = durasim_types::Domain::Eadr;
     bench.design = Hoop::build(&spec, &bench.geometry).unwrap();
     bench.begin(0, 1);
-    assert_eq!(bench.offer(0, word(0, 0), 7, Some(1), &mut LineTag::NONE), Gate::Done);
+    let mut tag = LineTag::NONE;
+    assert_eq!(bench.offer(0, word(0, 0), 7, Some(1), &mut tag), Gate::Done);
     assert_eq!(bench.call(0, |d, cx, out| d.tx_commit(cx, TxId(1), out)), Gate::Done);
     // The bench's queue stands for the queue and the write-back buffers.
     let lines = [cached(0, 1, LineTag::NONE, 8), cached(0, 2, LineTag(9), 9)];

@@ -1,21 +1,24 @@
 //! The transaction cache itself: a FIFO of entries, its overflow register, and their nonvolatile form.
 
 use super::planted;
-use durasim_design::{Fault, Store, Token};
-use durasim_types::{Line, LineAddr, TxId};
+use super::shadow::{Overflow, Shadow, ShadowSlots};
+use durasim_design::{Fault, Store, Token, Wait};
+use durasim_types::{Cycle, Line, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// The state of an entry (section 4.1). An available entry is one that is not in the FIFO; the two states that send
-/// something tell what they wait for.
+/// The state of an entry (section 4.1): available, active or committed. What is under way with an active or committed
+/// one is known to the controller of the transaction cache, and told here too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum State {
+    /// Free, but still between tail and head: the tail has not come to it.
+    Available,
     /// Of an open transaction.
     Active,
     /// Of an open transaction, its old line on the way to the shadow area; so many acknowledgements are missing.
     Copying { token: Token, left: u8 },
-    /// To be issued to the NVRAM.
-    Committed,
+    /// To be issued to the NVRAM, when the array has been written and read.
+    Committed { issued_at: Cycle },
     /// Issued; the acknowledgement frees it. Of an open transaction only behind a safe shadow copy.
     Issued(Token),
 }
@@ -23,7 +26,7 @@ pub(super) enum State {
 impl State {
     /// Whether the entry leaves by itself.
     pub fn drains(self) -> bool {
-        matches!(self, State::Committed | State::Issued(_))
+        matches!(self, State::Committed { .. } | State::Issued(_))
     }
 
     pub fn copying(self) -> bool {
@@ -38,7 +41,15 @@ impl State {
     pub fn token(self) -> Option<Token> {
         match self {
             State::Copying { token, .. } | State::Issued(token) => Some(token),
-            State::Active | State::Committed => None,
+            State::Available | State::Active | State::Committed { .. } => None,
+        }
+    }
+
+    /// What has to happen until the entry has made its next step, if it makes one by itself.
+    pub fn wait(self, now: Cycle) -> Option<Wait> {
+        match self {
+            State::Committed { issued_at } => Some(Wait::Cycles(issued_at.saturating_sub(now).max(1))),
+            _ => self.token().map(Wait::Acked),
         }
     }
 }
@@ -46,7 +57,10 @@ impl State {
 /// An entry: a store, or the stores of one transaction to one line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Entry {
+    /// Its transaction, 0 if it has none.
     pub tx: TxId,
+    /// What the hardware calls that: the TxID of the entry, with which commits and aborts are compared.
+    pub id: u16,
     pub line: LineAddr,
     /// The bytes of the line that it holds: bit `i` stands for byte `i`.
     pub mask: u64,
@@ -56,8 +70,8 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    pub fn new(tx: TxId, store: &Store<'_>, state: State) -> Self {
-        let mut entry = Entry { tx, line: store.line(), mask: 0, data: [0; 64], state };
+    pub fn new(tx: TxId, id: u16, store: &Store<'_>, state: State) -> Self {
+        let mut entry = Entry { tx, id, line: store.line(), mask: 0, data: [0; 64], state };
         entry.merge(store);
         entry
     }
@@ -77,67 +91,81 @@ impl Entry {
     }
 }
 
-/// A line that the fall-back path has copied to the shadow area.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Shadow {
-    pub line: LineAddr,
-    /// Where in the core's part of the shadow area.
-    pub slot: u64,
-    /// Whether the copy has been acknowledged: only then may home change.
-    pub safe: bool,
-    /// The bytes that it is the old version of. Undoing writes these and no other: other transactions may have committed
-    /// the rest of the line meanwhile. No two shadows of a transaction share a byte.
-    pub mask: u64,
-    /// Somebody else has written the line home since: bytes that the transaction writes later need a newer copy.
-    pub closed: bool,
-}
-
-impl Shadow {
-    /// The bytes to undo as runs: offset and length.
-    pub fn runs(&self) -> Vec<(u64, u8)> {
-        let mut runs: Vec<(u64, u8)> = Vec::new();
-        for byte in (0..64).filter(|byte| self.mask >> byte & 1 == 1) {
-            match runs.last_mut() {
-                Some((start, len)) if *start + u64::from(*len) == byte => *len += 1,
-                _ => runs.push((byte, 1)),
-            }
-        }
-        runs
-    }
-}
-
-/// The register of the fall-back path: which transaction overflowed, and which lines it has shadowed. Nonvolatile;
-/// commits clear it.
+/// The transaction cache of one core. The front of the queue is the entry that the tail points to, its end the one before
+/// the head; entries between them that are available again take room until the tail has passed them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Overflow {
-    pub tx: TxId,
-    pub shadows: Vec<Shadow>,
-    /// The abort that is bringing the old lines back.
-    pub restoring: Option<Token>,
-}
-
-impl Overflow {
-    pub fn new(tx: TxId) -> Self {
-        Overflow { tx, shadows: Vec::new(), restoring: None }
-    }
-
-    pub fn holds(&self, line: LineAddr) -> bool {
-        self.shadows.iter().any(|shadow| shadow.line == line)
-    }
-}
-
-/// The transaction cache of one core; the front of the queue is its tail.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TransactionCache {
     pub entries: VecDeque<Entry>,
+    /// The core's next transaction register (section 4.2).
+    pub next_id: u16,
+    /// Whether that has been at its end.
+    pub came_round: bool,
     /// One register for each transaction that overflowed; threads that take turns on a core may have several.
     pub overflows: Vec<Overflow>,
     /// Shadow copies that were on their way when their transaction committed, each with the acknowledgements that are
     /// missing: no other transaction may use the shadow area before them.
     pub late_copies: Vec<(Token, u8)>,
+    slots: ShadowSlots,
+}
+
+impl Default for TransactionCache {
+    fn default() -> Self {
+        TransactionCache {
+            entries: VecDeque::new(),
+            next_id: 1,
+            came_round: false,
+            overflows: Vec::new(),
+            late_copies: Vec::new(),
+            slots: ShadowSlots::default(),
+        }
+    }
 }
 
 impl TransactionCache {
+    /// Entries that are not available, oldest first.
+    pub fn occupied(&self) -> impl DoubleEndedIterator<Item = &Entry> {
+        self.entries.iter().filter(|e| e.state != State::Available)
+    }
+
+    /// An entry becomes available; the tail goes on to the first one that is not.
+    pub fn free(&mut self, index: usize) {
+        self.entries[index].state = State::Available;
+        while self.entries.front().is_some_and(|e| e.state == State::Available) {
+            self.entries.pop_front();
+        }
+    }
+
+    /// Active entries with a TxID become available.
+    pub fn free_active(&mut self, id: u16) {
+        for index in (0..self.entries.len()).rev() {
+            if self.entries[index].id == id && self.entries[index].state == State::Active {
+                self.free(index);
+            }
+        }
+    }
+
+    /// The entry that an acknowledgement with this address is for. The controller handles writes to one line in the order in
+    /// which they were issued, so it is the one on its way that was issued first: nearest the tail, as section 4.1 has
+    /// it, unless threads that take turns have committed in another order than they have stored [D:tc-acknowledgement].
+    pub fn acknowledged(&self, line: LineAddr, fault: Fault) -> Option<usize> {
+        let issued = |e: &Entry| {
+            if e.line == line
+                && let State::Issued(token) = e.state
+            {
+                Some(token)
+            } else {
+                None
+            }
+        };
+        let on_their_way = || (0..).zip(&self.entries).filter_map(|(index, e)| Some((issued(e)?, index)));
+        let entry = match () {
+            () if fault.is(planted::ACK_FREES_YOUNGEST) => on_their_way().last(),
+            () if fault.is(planted::ACK_FREES_NEAREST_TAIL) => on_their_way().next(),
+            () => on_their_way().min(),
+        };
+        entry.map(|(_, index)| index)
+    }
+
     /// Counts an acknowledgement of a late copy; false if it is of something else.
     pub fn late_copy_acked(&mut self, token: Token) -> bool {
         let Some(index) = self.late_copies.iter().position(|(t, _)| *t == token) else { return false };
@@ -151,39 +179,34 @@ impl TransactionCache {
         self.overflows.iter_mut().find(|overflow| overflow.tx == tx)
     }
 
+    /// The overflow register of a transaction is cleared; its part of the shadow area is free.
+    pub fn clear_overflow(&mut self, tx: TxId) {
+        let Some(index) = self.overflows.iter().position(|overflow| overflow.tx == tx) else { return };
+        let cleared = self.overflows.remove(index);
+        self.slots.give_back(cleared.shadows().map(|shadow| shadow.slot), self.overflows.is_empty());
+    }
+
     /// Bytes of an entry of which its transaction has no old version yet. A shadow that is not closed takes them in.
     pub fn not_shadowed(&mut self, entry: &Entry) -> u64 {
-        let Some(overflow) = self.overflow_of(entry.tx) else { return entry.mask };
-        let mut of_line: Vec<&mut Shadow> = overflow.shadows.iter_mut().filter(|s| s.line == entry.line).collect();
-        let missing = of_line.iter().fold(entry.mask, |missing, shadow| missing & !shadow.mask);
-        match of_line.iter_mut().find(|shadow| !shadow.closed) {
-            Some(shadow) => {
-                shadow.mask |= missing;
-                0
-            }
-            None => missing,
+        match self.overflow_of(entry.tx) {
+            Some(overflow) => overflow.take_in(entry.line, entry.mask),
+            None => entry.mask,
         }
     }
 
     /// Somebody writes a line home: shadows of other transactions take in no more of it.
     pub fn close_shadows(&mut self, line: LineAddr, writer: TxId) {
-        let others = self.overflows.iter_mut().filter(|overflow| overflow.tx != writer);
-        for shadow in others.flat_map(|overflow| &mut overflow.shadows).filter(|shadow| shadow.line == line) {
-            shadow.closed = true;
-        }
+        self.overflows.iter_mut().filter(|overflow| overflow.tx != writer).for_each(|overflow| overflow.close(line));
     }
 
-    /// The first of so many slots of the shadow area that nobody uses.
-    pub fn free_slot(&self, slots: u64) -> Option<u64> {
-        let mut used: Vec<u64> = self.overflows.iter().flat_map(|o| &o.shadows).map(|shadow| shadow.slot).collect();
-        used.sort_unstable();
-        let free = (0..).zip(&used).find(|(slot, used)| slot != *used).map_or(used.len() as u64, |(slot, _)| slot);
-        (free < slots).then_some(free)
+    /// The first of so many slots of the shadow area that nobody uses. It is taken.
+    pub fn take_slot(&mut self, slots: u64) -> Option<u64> {
+        self.slots.take(slots)
     }
 
-    /// The youngest acknowledgement that a committed entry of the line waits for.
-    pub fn draining(&self, line: LineAddr) -> Option<Token> {
-        self.entries.iter().rev().filter(|e| e.line == line && e.state.drains()).find_map(|e| e.state.token())
+    /// What has to happen until the youngest committed entry of the line has made its next step.
+    pub fn draining(&self, line: LineAddr, now: Cycle) -> Option<Wait> {
+        self.occupied().rev().filter(|e| e.line == line && e.state.drains()).find_map(|e| e.state.wait(now))
     }
 }
 
@@ -204,13 +227,14 @@ const RECORD_BYTES: usize = 24 + 64;
 impl TransactionCache {
     /// The nonvolatile contents: number of the shadows that are safe, slot and mask of each, then a record for each entry.
     pub fn save(&self, fault: Fault) -> Vec<u8> {
-        let safe: Vec<&Shadow> = self.overflows.iter().flat_map(|o| &o.shadows).filter(|shadow| shadow.safe).collect();
+        let safe: Vec<&Shadow> =
+            self.overflows.iter().flat_map(Overflow::shadows).filter(|shadow| shadow.safe).collect();
         let mut bytes = (safe.len() as u64).to_le_bytes().to_vec();
         for shadow in safe {
             bytes.extend(shadow.slot.to_le_bytes());
             bytes.extend(shadow.mask.to_le_bytes());
         }
-        for entry in &self.entries {
+        for entry in self.occupied() {
             if fault.is(planted::FREED_AT_ISSUE) && matches!(entry.state, State::Issued(_))
                 || fault.is(planted::COPYING_ENTRIES_LOST) && entry.state.copying()
             {
@@ -262,16 +286,23 @@ mod tests {
 
     #[test]
     fn what_is_saved_is_what_is_loaded() {
-        let entry =
-            |tx, line, state| Entry { tx: TxId(tx), line: LineAddr(line), mask: 0xf0, data: [line as u8; 64], state };
+        let entry = |tx, line, state| Entry {
+            tx: TxId(tx),
+            id: 1,
+            line: LineAddr(line),
+            mask: 0xf0,
+            data: [line as u8; 64],
+            state,
+        };
         let mut cache = TransactionCache::default();
         cache.entries.push_back(entry(1, 1, State::Issued(Token(1))));
         cache.entries.push_back(entry(2, 2, State::Issued(Token(2))));
         cache.entries.push_back(entry(2, 3, State::Active));
-        let shadow = |line, slot, safe| Shadow { line: LineAddr(line), slot, safe, mask: 0xff, closed: false };
-        cache
-            .overflows
-            .push(Overflow { shadows: vec![shadow(1, 0, false), shadow(2, 1, true)], ..Overflow::new(TxId(2)) });
+        let mut overflow = Overflow::new(TxId(2));
+        overflow.add(LineAddr(1), 0, 0xff);
+        overflow.add(LineAddr(2), 1, 0xff);
+        overflow.copied(LineAddr(2));
+        cache.overflows.push(overflow);
         let saved = Saved::load(&cache.save(Fault::NONE)).unwrap();
         assert_eq!(saved.shadows, [(1, 0xff)]);
         assert_eq!(saved.committed, [(LineAddr(1), 0xf0, [1; 64])]);
@@ -282,7 +313,8 @@ mod tests {
     #[test]
     fn damaged_contents_are_noticed() {
         let mut cache = TransactionCache::default();
-        let entry = Entry { tx: TxId(1), line: LineAddr(1), mask: 1, data: [1; 64], state: State::Issued(Token(1)) };
+        let entry =
+            Entry { tx: TxId(1), id: 1, line: LineAddr(1), mask: 1, data: [1; 64], state: State::Issued(Token(1)) };
         cache.entries.push_back(entry);
         let bytes = cache.save(Fault::NONE);
         assert!(Saved::load(&bytes).is_some());
@@ -297,25 +329,31 @@ mod tests {
         assert_eq!(Saved::load(&state), None, "neither active nor committed");
     }
 
+    /// Acknowledgements come in any order of lines; the tail waits for the oldest.
     #[test]
-    fn a_slot_of_the_shadow_area_is_used_again() {
+    fn the_tail_passes_available_entries() {
         let mut cache = TransactionCache::default();
-        assert_eq!(cache.free_slot(2), Some(0));
-        let shadow = |slot| Shadow { line: LineAddr(slot), slot, safe: false, mask: 0, closed: false };
-        cache.overflows.push(Overflow { shadows: vec![shadow(1)], ..Overflow::new(TxId(1)) });
-        assert_eq!(cache.free_slot(2), Some(0));
-        cache.overflows.push(Overflow { shadows: vec![shadow(0)], ..Overflow::new(TxId(2)) });
-        assert_eq!(cache.free_slot(2), None);
-        assert_eq!(cache.free_slot(3), Some(2));
-        cache.overflows.remove(0);
-        assert_eq!(cache.free_slot(2), Some(1));
+        for (line, token) in [(1, 1), (2, 2), (1, 3), (3, 4)] {
+            let state = State::Issued(Token(token));
+            cache.entries.push_back(Entry { tx: TxId(1), id: 1, line: LineAddr(line), mask: 1, data: [0; 64], state });
+        }
+        assert_eq!(cache.acknowledged(LineAddr(2), Fault::NONE), Some(1));
+        cache.free(1);
+        assert_eq!((cache.entries.len(), cache.occupied().count()), (4, 3), "the tail has not moved");
+        assert_eq!(cache.acknowledged(LineAddr(1), Fault::NONE), Some(0), "nearest the tail");
+        cache.free(0);
+        assert_eq!((cache.entries.len(), cache.occupied().count()), (2, 2), "it has passed two");
+        assert_eq!(cache.acknowledged(LineAddr(2), Fault::NONE), None);
     }
 
     #[test]
-    fn bytes_to_undo_are_runs() {
-        let runs = |mask| Shadow { line: LineAddr(0), slot: 0, safe: true, mask, closed: false }.runs();
-        assert_eq!(runs(0), []);
-        assert_eq!(runs(u64::MAX), [(0, 64)]);
-        assert_eq!(runs(0xff00_0000_0000_00f1), [(0, 1), (4, 4), (56, 8)]);
+    fn the_entry_issued_first_is_acknowledged_first() {
+        let mut cache = TransactionCache::default();
+        for token in [2, 1] {
+            let state = State::Issued(Token(token));
+            cache.entries.push_back(Entry { tx: TxId(1), id: 1, line: LineAddr(1), mask: 1, data: [0; 64], state });
+        }
+        assert_eq!(cache.acknowledged(LineAddr(1), Fault::NONE), Some(1));
+        assert_eq!(cache.acknowledged(LineAddr(1), planted::ACK_FREES_NEAREST_TAIL.fault()), Some(0));
     }
 }

@@ -10,33 +10,28 @@
 //! line only by false sharing, that is for other bytes, unless the program lets two open transactions write the same
 //! bytes. Then the one that commits last wins at home, and it has to wait for the other.
 
-use super::fifo::State as EntryState;
 use super::{State, planted};
-use durasim_design::Token;
-use durasim_types::{LineAddr, TxId};
+use durasim_design::Wait;
+use durasim_types::{Cycle, LineAddr, TxId};
 
 impl State {
-    /// The acknowledgement that a store to the line has to wait for because of other transaction caches than `core`'s.
-    pub(super) fn committed_elsewhere(&self, core: usize, line: LineAddr) -> Option<Token> {
+    /// What a store to the line has to wait for because of other transaction caches than `core`'s.
+    pub(super) fn committed_elsewhere(&self, core: usize, line: LineAddr, now: Cycle) -> Option<Wait> {
         if self.fault.is(planted::ORDER_BETWEEN_CORES_IGNORED) {
             return None;
         }
         let others = self.caches.iter().enumerate().filter(|(other, _)| *other != core);
-        others.filter_map(|(_, cache)| cache.draining(line)).next()
+        others.filter_map(|(_, cache)| cache.draining(line, now)).next()
     }
 
-    /// The acknowledgement that a commit has to wait for: of a committed entry elsewhere that has bytes of the transaction.
-    pub(super) fn same_bytes_elsewhere(&self, core: usize, tx: TxId) -> Option<Token> {
+    /// What a commit has to wait for: a committed entry elsewhere that has bytes of the transaction.
+    pub(super) fn same_bytes_elsewhere(&self, core: usize, tx: TxId, now: Cycle) -> Option<Wait> {
         if self.fault.is(planted::COMMIT_ORDER_IGNORED) {
             return None;
         }
-        let own =
-            |line, mask| self.caches[core].entries.iter().any(|e| e.tx == tx && e.line == line && e.mask & mask != 0);
+        let own = |line, mask| self.caches[core].occupied().any(|e| e.tx == tx && e.line == line && e.mask & mask != 0);
         let others = self.caches.iter().enumerate().filter(|(other, _)| *other != core);
-        let mut entries = others.flat_map(|(_, cache)| &cache.entries);
-        entries.find_map(|e| match e.state {
-            EntryState::Issued(token) if own(e.line, e.mask) => Some(token),
-            _ => None,
-        })
+        let mut committed = others.flat_map(|(_, cache)| cache.occupied()).filter(|e| e.state.drains());
+        committed.find(|e| own(e.line, e.mask)).and_then(|e| e.state.wait(now))
     }
 }

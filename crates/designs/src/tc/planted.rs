@@ -11,9 +11,11 @@ durasim_design::planted! {
     COMMIT_ORDER_IGNORED = "commit-order-ignored", "A commit does not wait for committed entries of the same bytes in other cores' caches",
         equivalent: "It matters only to transactions that are open at once and write the same bytes, which programs for \
                      a design without isolation keep apart by locks, held until after the commit";
+    IDENTIFIER_REUSED = "identifier-reused", "A transaction takes the next identifier though another one bears it";
     // Draining.
     ISSUES_NEWEST_FIRST = "issues-newest-first", "Committed entries are issued newest first";
     FREED_AT_ISSUE = "freed-at-issue", "An entry is free when its write is handed over, not when the media has it";
+    ACK_FREES_YOUNGEST = "ack-frees-youngest", "An acknowledgement frees the matching entry nearest the head";
     // The fall-back path.
     COPY_SKIPPED = "copy-skipped", "The fall-back path brings new data home without copying the old line";
     COPY_NOT_AWAITED = "copy-not-awaited", "The fall-back path brings new data home when one of its two writes is acknowledged";
@@ -62,5 +64,27 @@ pub(super) const ORDER_BETWEEN_CORES_IGNORED: Planted = Planted {
 pub(super) const FILL_ASKS_OWN_CACHE: Planted = Planted {
     name: "fill-asks-own-cache",
     summary: "Misses ask the transaction cache of their own core alone",
+    equivalent: None,
+};
+
+/// Plain stores to persistent lines go to the caches alone.
+pub(super) const PLAIN_STORE_NOT_ROUTED: Planted = Planted {
+    name: "plain-store-not-routed",
+    summary: "Plain stores to persistent lines go to the caches alone",
+    equivalent: None,
+};
+
+/// A dirty line that becomes persistent is not written home first.
+pub(super) const DIRTY_LINE_NOT_CLEANED: Planted = Planted {
+    name: "dirty-line-not-cleaned",
+    summary: "A dirty line that becomes persistent is not written home first",
+    equivalent: None,
+};
+
+/// An acknowledgement frees the matching entry nearest the tail, which may not be the one that was issued first: a unit test
+/// of `tests.rs` shows what is lost.
+pub(super) const ACK_FREES_NEAREST_TAIL: Planted = Planted {
+    name: "ack-frees-nearest-tail",
+    summary: "An acknowledgement frees the matching entry nearest the tail, whichever was issued first",
     equivalent: None,
 };

@@ -24,9 +24,13 @@ pub struct TcSpec {
     pub entries: u32,
     /// Whether stores share an entry (DEVIATIONS.md, tc-coalescing).
     pub coalesce: Coalesce,
-    /// Cycles of a read, that is of a probe (Hercules, Table 2: 40; TC, Table 2: 10.5 ns).
+    /// Bits of a TxID (section 4.4: 6). Identifier 0 is the normal mode, so one less than they can tell apart are borne.
+    pub tx_id_bits: u32,
+    /// Cycles of a read: of a probe, and before an entry is issued (Hercules, Table 2: 40; TC, Table 2: 10.5 ns;
+    /// DEVIATIONS.md, tc-latency).
     pub latency_read_cycles: Cycle,
-    /// Cycles of a write, after which an entry or a commit is durable (Hercules, Table 2: 50).
+    /// Cycles of a write, after which a commit is acknowledged (Hercules, Table 2: 50; TC, Table 2: 10.5 ns;
+    /// DEVIATIONS.md, tc-latency).
     pub latency_write_cycles: Cycle,
     /// Occupancy from which the fall-back path makes room, in percent (section 4.1: 90).
     pub overflow_percent: u32,
@@ -41,11 +45,12 @@ impl Default for TcSpec {
         TcSpec {
             entries: 64,
             coalesce: Coalesce::None,
+            tx_id_bits: 6,
             latency_read_cycles: 40,
             latency_write_cycles: 50,
             overflow_percent: 90,
             copies_in_flight: 4,
-            shadow_lines: 4096,
+            shadow_lines: 131_072,
         }
     }
 }
@@ -61,6 +66,7 @@ impl TcSpec {
             }
         };
         range("entries", self.entries.into(), 2, 1 << 20)?;
+        range("tx_id_bits", self.tx_id_bits.into(), 1, 16)?;
         range("latency_read_cycles", self.latency_read_cycles, 0, 1_000_000)?;
         range("latency_write_cycles", self.latency_write_cycles, 0, 1_000_000)?;
         range("overflow_percent", self.overflow_percent.into(), 1, 100)?;
@@ -68,24 +74,75 @@ impl TcSpec {
         range("shadow_lines", self.shadow_lines.into(), 1, 1 << 20)
     }
 
-    /// Table 1. The paper counts one state bit; its three states need two, which is what is counted here.
+    /// Cycles from a commit until its first entry is sent to the NVRAM: its state is written, then it is read.
+    pub(super) fn issue_cycles(&self) -> Cycle {
+        self.latency_write_cycles + self.latency_read_cycles
+    }
+
+    /// The largest identifier; they begin with 1.
+    pub(super) fn largest_id(&self) -> u16 {
+        ((1u32 << self.tx_id_bits) - 1) as u16
+    }
+
+    /// Table 1, with what it leaves to "depends on TC data array", and what its mechanisms need beside that.
     pub fn cost(&self, g: &Geometry) -> HardwareCost {
         let mut cost = HardwareCost::default();
         let cores = u64::from(g.cores);
-        let id_bits = u64::from(u32::BITS - (self.entries.max(2) - 1).leading_zeros());
+        let (entries, id_bits) = (u64::from(self.entries), u64::from(self.tx_id_bits));
+        let bits_to_name = |things: u64| u64::from(u64::BITS - things.saturating_sub(1).leading_zeros());
         cost.add("TxID/mode register", id_bits, cores);
         cost.add("next TxID register", id_bits, cores);
         if g.cores > 1 {
             // The core on which the running transaction began [D:tc-home].
-            cost.add("home core register", u64::from(u16::BITS - (g.cores - 1).leading_zeros()), cores);
+            cost.add("home core register", bits_to_name(cores), cores);
         }
         for level in LevelId::ALL {
             let instances = if level == LevelId::Llc { 1 } else { cores };
             cost.add(&format!("P/V flags {}", level.name()), g.level(level).lines(), instances);
         }
-        cost.add("TxID in the TC data array", id_bits * u64::from(self.entries), cores);
-        cost.add("state in the TC data array", 2 * u64::from(self.entries), cores);
-        cost.add("TC data array", 512 * u64::from(self.entries), cores);
+        cost.add("TxID in the TC data array", id_bits * entries, cores);
+        // Available, active and committed are three states, and Table 1 lists one bit for them.
+        cost.add("state in the TC data array: 2 bits for 3 states, Table 1 lists 1", 2 * entries, cores);
+        cost.add("head and tail pointers", 2 * bits_to_name(entries), cores);
+        cost.add("tags of the TC data array", bits_to_name(g.pmem_bytes / 64) * entries, cores);
+        // Entries that hold some bytes of their line have to say which [D:tc-merge].
+        cost.add("byte masks of the TC data array", 64 * entries, cores);
+        // Which transaction overflowed, and how far its list in the shadow area goes [D:tc-overflow].
+        cost.add("overflow register", id_bits + bits_to_name(u64::from(self.shadow_lines) + 1), cores);
+        cost.add("TC data array", 512 * entries, cores);
         cost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Tc;
+    use crate::testing::geometry;
+
+    /// Table 1 and section 4.4: 6 bits for each TxID, 7 bits beside a line of the array, one bit for a line of the caches.
+    #[test]
+    fn the_cost_is_that_of_table_1_but_for_the_states() {
+        let spec = TcSpec::default();
+        let geometry = geometry::<Tc>(&spec, 4);
+        let cost = spec.cost(&geometry);
+        let bits = |name: &str| cost.structures.iter().find(|s| s.name.starts_with(name)).map(|s| s.bits).unwrap();
+        assert_eq!((bits("TxID/mode register"), bits("next TxID register")), (6, 6));
+        assert_eq!(bits("TxID in the TC data array"), 6 * 64);
+        assert_eq!(bits("state in the TC data array"), 2 * 64, "the paper lists 64");
+        assert_eq!(bits("TC data array"), 4 * 1024 * 8);
+        assert_eq!(bits("head and tail pointers"), 12);
+        assert_eq!(bits("P/V flags llc"), geometry.llc.lines());
+    }
+
+    #[test]
+    fn what_cannot_be_built_is_refused() {
+        let refused = |spec: TcSpec| spec.check().unwrap_err().field;
+        assert_eq!(refused(TcSpec { tx_id_bits: 0, ..TcSpec::default() }), "tx_id_bits");
+        assert_eq!(refused(TcSpec { tx_id_bits: 17, ..TcSpec::default() }), "tx_id_bits");
+        assert_eq!(refused(TcSpec { overflow_percent: 101, ..TcSpec::default() }), "overflow_percent");
+        assert_eq!(refused(TcSpec { shadow_lines: 0, ..TcSpec::default() }), "shadow_lines");
+        assert_eq!(refused(TcSpec { entries: 1, ..TcSpec::default() }), "entries");
+        assert_eq!(TcSpec { tx_id_bits: 16, ..TcSpec::default() }.largest_id(), u16::MAX);
     }
 }

@@ -1,13 +1,20 @@
 //! TC on several cores, hook by hook, and with random runs.
 
 use super::spec::{Coalesce, TcSpec};
-use super::{SHARED, Tc};
+use super::{SHARED, Tc, planted};
 use crate::testing::{Bench, line, word};
-use durasim_design::{AbortCause, Fill, Gate, LineTag, Token, Wait};
-use durasim_types::{Pages, Rng, TxId};
+use durasim_design::{
+    AbortCause, Action, Actions, CommitRule, Ctx, Design, Evict, Fault, Fill, Gate, LineTag, Token, Wait,
+};
+use durasim_types::{CoreId, Pages, Rng, TxId};
+
+/// Entries are issued at their commit.
+fn at_once() -> TcSpec {
+    TcSpec { latency_read_cycles: 0, latency_write_cycles: 0, ..TcSpec::default() }
+}
 
 fn small(entries: u32) -> TcSpec {
-    TcSpec { entries, copies_in_flight: 2, shadow_lines: 8, ..TcSpec::default() }
+    TcSpec { entries, copies_in_flight: 2, shadow_lines: 8, ..at_once() }
 }
 
 fn words(pmem: &Pages, places: &[(u64, u64)]) -> Vec<u64> {
@@ -245,6 +252,172 @@ fn a_full_shadow_area_aborts_who_asks_or_who_is_in_the_way() {
     assert_eq!(words(&bench.pmem, &places), [0, 0, 0, 0, 0, 0, 0, 0, 0, 6]);
 }
 
+/// The first identifiers of a core; a transaction that begins.
+fn begins(bench: &mut Bench<Tc>, core: u16, tx: u64) -> Gate {
+    bench.call(core, |design, cx, out| design.tx_begin(cx, TxId(tx), out))
+}
+
+/// Three identifiers, of which two are borne: the third comes round, and only when its entries are home.
+#[test]
+fn an_identifier_comes_round_past_those_in_use() {
+    let mut bench = Bench::<Tc>::new(TcSpec { tx_id_bits: 2, ..small(8) }, 2);
+    bench.begin(0, 1);
+    bench.begin(0, 2);
+    put(&mut bench, 0, 1, (0, 0), 1);
+    put(&mut bench, 0, 2, (1, 0), 2);
+    let mut marks = Vec::new();
+    bench.design.marks(&mut |mark| marks.push(mark));
+    assert!(!marks.contains(&"identifier_came_round"), "{marks:?}");
+    for tx in 3..6 {
+        bench.begin(0, tx);
+        put(&mut bench, 0, tx, (tx, 0), tx);
+        bench.commit(0, tx);
+        let waits = begins(&mut bench, 0, tx + 1);
+        assert!(matches!(waits, Gate::Retry(Wait::Acked(_))), "its entry is on its way: {waits:?}");
+        assert_eq!(begins(&mut bench, 1, 100 + tx), Gate::Done, "the other core has its own");
+        bench.commit(1, 100 + tx);
+        bench.deliver_all();
+    }
+    bench.begin(0, 6);
+    bench.design.marks(&mut |mark| marks.push(mark));
+    assert!(marks.contains(&"identifier_came_round"), "{marks:?}");
+    assert_eq!(begins(&mut bench, 0, 7), Gate::Abort(TxId(7), AbortCause::Conflict), "all are borne");
+    bench.abort(0, 7);
+    assert!(bench.invalidated.is_empty(), "it had none");
+    bench.save_and_load();
+    // A commit matches entries of its own identifier alone.
+    bench.commit(0, 1);
+    assert_eq!(words(&bench.recovered(&[], false), &[(0, 0), (1, 0)]), [1, 0]);
+    bench.deliver_all();
+    assert_eq!(begins(&mut bench, 0, 7), Gate::Done);
+    assert!(bench.counter("tc.identifier_waits") == 4.0);
+}
+
+#[test]
+fn six_bits_tell_63_transactions_apart() {
+    let mut bench = Bench::<Tc>::new(small(64), 1);
+    for tx in 1..64 {
+        bench.begin(0, tx);
+    }
+    assert!(matches!(begins(&mut bench, 0, 64), Gate::Abort(..)));
+}
+
+/// Section 4.1: "the TC tail will not move or point to the next entry" before the acknowledgement.
+#[test]
+fn an_entry_in_the_middle_that_is_available_makes_no_room() {
+    let mut bench = Bench::<Tc>::new(TcSpec { overflow_percent: 100, ..small(3) }, 1);
+    bench.begin(0, 1);
+    put(&mut bench, 0, 1, (0, 0), 1);
+    bench.begin(0, 2);
+    put(&mut bench, 0, 2, (1, 0), 2);
+    put(&mut bench, 0, 2, (2, 0), 2);
+    bench.commit(0, 2);
+    bench.deliver_all();
+    // The entries of the second are available, and the first one's is at the tail: it has to leave by the fall-back path.
+    bench.begin(0, 3);
+    let full = bench.offer(0, word(3, 0), 3, Some(3), &mut LineTag(0));
+    assert!(matches!(full, Gate::Retry(Wait::Acked(_))), "{full:?}");
+    bench.deliver_all();
+    assert_eq!(bench.offer(0, word(3, 0), 3, Some(3), &mut LineTag(0)), Gate::Done);
+    assert_eq!((bench.counter("tc.full_stalls"), bench.counter("tc.overflows")), (1.0, 1.0));
+    assert_eq!(words(&bench.recovered(&[], false), &[(0, 0), (1, 0), (2, 0)]), [0, 2, 2]);
+}
+
+/// Section 4.1 frees the matching entry nearest the tail. The younger of two entries of a line was issued first here, for
+/// its transaction has committed first.
+#[test]
+fn the_published_rule_frees_the_wrong_entry_where_threads_take_turns() {
+    for (fault, kept) in [(Fault::NONE, 1), (planted::ACK_FREES_NEAREST_TAIL.fault(), 0)] {
+        let mut bench = Bench::<Tc>::new(small(8), 1);
+        bench.geometry.planted = fault;
+        bench.design = Tc::build(&bench.spec, &bench.geometry).unwrap();
+        bench.begin(0, 1);
+        put(&mut bench, 0, 1, (0, 0), 1);
+        bench.begin(0, 2);
+        put(&mut bench, 0, 2, (0, 1), 2);
+        bench.commit(0, 2);
+        bench.commit(0, 1);
+        assert!(bench.deliver(), "the write of the second is acknowledged");
+        assert_eq!(words(&bench.recovered(&[], false), &[(0, 0), (0, 1)]), [kept, 2]);
+    }
+}
+
+/// A commit is durable at once, acknowledged when the array has been written, and issued when it has been read.
+#[test]
+fn a_commit_costs_a_write_and_its_issue_a_read() {
+    let spec = TcSpec { latency_read_cycles: 40, latency_write_cycles: 50, ..small(4) };
+    let mut bench = Bench::<Tc>::new(spec, 2);
+    bench.begin(0, 1);
+    let mut tag = put(&mut bench, 0, 1, (0, 0), 1);
+    let gate = bench.call(0, |design, cx, out| design.tx_commit(cx, TxId(1), out));
+    assert_eq!(gate, Gate::After(Wait::Cycles(50)));
+    assert_eq!(bench.design.commit_rule(), CommitRule::Early);
+    assert_eq!(words(&bench.recovered(&[], false), &[(0, 0)]), [1]);
+    assert!(!bench.deliver(), "nothing is issued yet");
+    bench.begin(1, 2);
+    assert_eq!(bench.offer(1, word(0, 0), 2, Some(2), &mut tag), Gate::Retry(Wait::Cycles(90)));
+    let at = |cycle| Ctx { core: CoreId(0), cycle, instructions: 0 };
+    for (cycle, issued) in [(89, 0), (90, 1)] {
+        let mut out = Actions::default();
+        bench.design.woken(&at(cycle), 0, &mut out);
+        let appends = out.as_slice().iter().filter(|action| matches!(action, Action::Append { .. }));
+        assert_eq!(appends.count(), issued, "cycle {cycle}");
+    }
+    let Fill::Gather { search_cycles, .. } = bench.fill(0, 0, None) else { panic!("it is still there") };
+    assert_eq!(search_cycles, 40, "a probe is a read");
+}
+
+/// A line with the flag has lost its way home for everybody: what else is stored to it, or was, takes the side path.
+#[test]
+fn mixed_lines_lose_nothing_when_they_are_dropped() {
+    let mut bench = Bench::<Tc>::new(small(8), 1);
+    let mut tag = LineTag::NONE;
+    assert_eq!(bench.offer(0, word(0, 1), 5, None, &mut tag), Gate::Done);
+    assert_eq!(tag, LineTag::NONE, "V: the caches alone");
+    assert!(matches!(bench.evict(0, tag, 0), Evict::Proceed), "and home from there");
+    bench.begin(0, 1);
+    bench.cleaned.clear();
+    put(&mut bench, 0, 1, (0, 0), 1);
+    assert_eq!(bench.cleaned.len(), 1, "the flag changes from V to P: what was dirty goes home first");
+    bench.store(0, word(0, 0), 2, Some(1), &mut LineTag(1));
+    assert_eq!(bench.cleaned.len(), 1, "once");
+    bench.commit(0, 1);
+    let mut tag = LineTag(1);
+    bench.store(0, word(0, 2), 7, None, &mut tag);
+    assert_eq!(tag, LineTag(1), "P stays P");
+    assert_eq!(bench.evict(0, tag, 0), Evict::Drop);
+    assert_eq!(bench.miss(0).0[..3], [2, 0, 7]);
+    assert_eq!(words(&bench.recovered(&[], false), &[(0, 0), (0, 2)]), [2, 7]);
+    bench.deliver_all();
+    assert_eq!(words(&bench.pmem, &[(0, 0), (0, 2)]), [2, 7]);
+    assert_eq!(bench.counter("tc.routed_stores"), 1.0);
+}
+
+/// The fall-back path never gives up as long as the shadow area has room: each line takes one slot of it.
+#[test]
+fn a_transaction_of_many_lines_commits_and_aborts() {
+    let spec = TcSpec { shadow_lines: TcSpec::default().shadow_lines, copies_in_flight: 4, ..small(64) };
+    let mut bench = Bench::<Tc>::new(spec, 1);
+    for commits in [true, false] {
+        let tx = if commits { 1 } else { 2 };
+        bench.begin(0, tx);
+        for number in 0..4_000 {
+            let address = bench.geometry.pmem_base.plus(64 * number);
+            bench.store(0, address, tx, Some(tx), &mut LineTag(0));
+        }
+        if commits {
+            bench.commit(0, tx)
+        } else {
+            bench.abort(0, tx)
+        }
+        bench.deliver_all();
+        let found = (0..4_000).filter(|n| bench.pmem.read_u64(bench.geometry.pmem_base.plus(64 * n)) == 1).count();
+        assert_eq!(found, 4_000);
+    }
+    assert_eq!(bench.counter("tc.overflows"), 2.0);
+    assert!(bench.counter("tc.shadowed_lines") > 2.0 * (4_000.0 - 64.0));
+}
+
 /// A word of the random runs: what a crash now must bring back, what the program sees, and who holds its lock.
 #[derive(Clone, Copy, Default)]
 struct Word {
@@ -263,7 +436,8 @@ fn random_run(seed: u64) {
     let coalesce = if rng.below(2) == 0 { Coalesce::None } else { Coalesce::Line };
     let entries = 3 + rng.below(10) as u32;
     let overflow_percent = [50, 90, 100][rng.below(3) as usize];
-    let spec = TcSpec { coalesce, overflow_percent, shadow_lines: 32, ..small(entries) };
+    let tx_id_bits = [3, 4, 6][rng.below(3) as usize];
+    let spec = TcSpec { coalesce, overflow_percent, tx_id_bits, shadow_lines: 32, ..small(entries) };
     let mut bench = Bench::<Tc>::new(spec, CORES as u16);
     let mut world = [[Word::default(); 8]; LINES as usize];
     let mut tags = [LineTag::NONE; LINES as usize];

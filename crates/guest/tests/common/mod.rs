@@ -197,7 +197,7 @@ fn guest_fault(world: &World, hart: &Hart, what: String) -> GuestFault {
 fn fault(world: &mut World, hart: &Hart, stop: Stop) -> GuestFault {
     let what = match stop {
         Stop::Fault(fault) => world.process.space().describe(&fault),
-        Stop::Illegal => "illegal instruction".into(),
+        Stop::Illegal | Stop::NoLogOperations => "illegal instruction".into(),
     };
     guest_fault(world, hart, what)
 }

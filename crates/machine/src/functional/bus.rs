@@ -3,8 +3,10 @@
 use super::journey::Journey;
 use super::memory::{Flat, Slot, on_this_page};
 use super::watch::Watch;
+use crate::system::Plan;
+use durasim_design::Hooks;
 use durasim_guest::Process;
-use durasim_isa::{Access, AmoOp, Bus, CacheBlockOp, Counter, Fault, FaultKind, FenceSet, Marker};
+use durasim_isa::{Access, AmoOp, Bus, CacheBlockOp, Counter, Fault, FaultKind, FenceSet, LogRegister, Marker, Stop};
 use durasim_types::{DataRange, PAGE_BYTES, PhysAddr};
 
 /// Pages whose slots are known, by kind of access. More than a real TLB has: a walk costs here as much as there.
@@ -33,11 +35,13 @@ pub(super) struct FlatBus<W> {
     pub(super) data_base: Option<PhysAddr>,
     /// What is noted on the way to a detailed run.
     pub(super) journey: Option<Box<Journey>>,
+    /// Whether the machine has log operations.
+    has_log: bool,
     pub(super) watch: W,
 }
 
 impl<W: Watch> FlatBus<W> {
-    pub(super) fn new(memory: Flat, process: Process, watch: W) -> Self {
+    pub(super) fn new(memory: Flat, process: Process, plan: &Plan, watch: W) -> Self {
         FlatBus {
             memory,
             process,
@@ -50,6 +54,7 @@ impl<W: Watch> FlatBus<W> {
             data_range: None,
             data_base: None,
             journey: None,
+            has_log: plan.row.hardware.hooks.has(Hooks::LOG),
             watch,
         }
     }
@@ -247,6 +252,27 @@ impl<W: Watch> Bus for FlatBus<W> {
 
     fn cache_block(&mut self, _op: CacheBlockOp, addr: u64) -> Result<(), Fault> {
         self.translate(addr, Access::Read).map(drop)
+    }
+
+    fn log_load(&mut self, addr: u64) -> Result<[u64; 4], Stop> {
+        if !self.has_log {
+            return Err(Stop::NoLogOperations);
+        }
+        let slot = self.slot_to_read(addr)?;
+        self.note_data(slot, addr, false);
+        let page = self.memory.page(slot);
+        let at = (addr % PAGE_BYTES) as usize;
+        let word = |i: usize| u64::from_le_bytes(page[at + 8 * i..][..8].try_into().expect("eight bytes"));
+        Ok(std::array::from_fn(word))
+    }
+
+    /// Nothing fails here that would need the log.
+    fn log_flush(&mut self, register: &LogRegister) -> Result<(), Stop> {
+        if !self.has_log {
+            return Err(Stop::NoLogOperations);
+        }
+        self.translate(register.addr, Access::Read)?;
+        Ok(())
     }
 
     fn counter(&mut self, counter: Counter) -> u64 {

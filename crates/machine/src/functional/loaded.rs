@@ -19,6 +19,7 @@ pub struct LoadedProgram {
     hart: Hart,
     dram: Pages,
     blocks: BlockCache,
+    plan: Plan,
 }
 
 impl LoadedProgram {
@@ -34,7 +35,7 @@ impl LoadedProgram {
         let pmem = Pages::new(PMEM_BASE, config.pmem.capacity_mib << 20);
         let mut memory = Flat::new(Pages::new(DRAM_BASE, config.dram.capacity_mib << 20), pmem);
         let (process, hart) = Process::load(process_config(config, plan, program), files, &mut memory)?;
-        Ok(LoadedProgram { process, hart, dram: memory.into_pages().0, blocks: BlockCache::new() })
+        Ok(LoadedProgram { process, hart, dram: memory.into_pages().0, blocks: BlockCache::new(), plan: plan.clone() })
     }
 
     /// Runs it as [`super::run_functionally`] does. Nothing of a run is left for the next one but the decoded code.
@@ -48,7 +49,7 @@ impl LoadedProgram {
         output: &mut dyn Output,
     ) -> Result<FunctionalEnding, Error> {
         let memory = Flat::new(self.dram.clone(), pmem);
-        let mut bus = FlatBus::new(memory, self.process.fork(), Unwatched);
+        let mut bus = FlatBus::new(memory, self.process.fork(), &self.plan, Unwatched);
         let mut queue = RunQueue::new(self.hart.clone());
         let clears = self.blocks.clears();
         let stopped = run_threads(&mut queue, &mut bus, &mut self.blocks, max_instructions, output);

@@ -53,6 +53,7 @@ impl System {
                 self.submit(core, write, at);
                 self.clean_copies(line, data);
             }
+            Action::PushToLlc { line, token } => self.push_for_design(line, token, at),
             Action::PutCached { addr, payload } => {
                 let mut word = [0; 8];
                 word[..payload.bytes().len()].copy_from_slice(payload.bytes());
@@ -101,6 +102,7 @@ impl System {
                     self.forget_outstanding(token.0, at);
                 }
             }
+            Action::Invalidate(line) => self.invalidate(line),
             Action::InvalidateTagged(tx) => self.invalidate_tagged(tx),
             Action::RestoreRegisters(tx, why) => {
                 self.abort(tx, why, at);
@@ -137,6 +139,7 @@ impl System {
                     self.forget_outstanding(token.0, at);
                 }
             }
+            Later::Pushed { line, token } => self.acknowledge_design(token, line, at),
             Later::Scan { id, position, lines_per_cycle } => self.scan(id, position, lines_per_cycle, at),
             Later::Read(read) => {
                 self.forget_outstanding(read.token, at);
@@ -192,6 +195,14 @@ impl System {
         }
     }
 
+    /// No cache holds the line any more.
+    fn invalidate(&mut self, line: LineAddr) {
+        for core in self.holders(line).collect::<Vec<_>>() {
+            self.drop_private(core, line);
+        }
+        self.take_out(LevelId::Llc, CoreId(0), line);
+    }
+
     /// The versions that a transaction has tagged are discarded, wherever they are.
     fn invalidate_tagged(&mut self, tx: TxId) {
         let Some(open) = self.open.get(&tx) else { return };
@@ -212,7 +223,12 @@ impl System {
                         self.forget_copy(level, core, line);
                     }
                 }
-                self.forget_copy(LevelId::Llc, CoreId(0), line);
+                // A pre-image above it hides what the last level has, and goes down to it later.
+                let mut holders = self.holders(line);
+                let covered = !self.exclusive_tags && holders.any(|core| self.newest_private(core, line).is_some());
+                if !covered {
+                    self.forget_copy(LevelId::Llc, CoreId(0), line);
+                }
             }
         }
     }
@@ -232,10 +248,11 @@ impl System {
     fn forget_copy(&mut self, level: LevelId, core: CoreId, line: LineAddr) {
         let exclusive = self.exclusive_tags;
         let array = self.array(level, core);
-        if let Some(slot) = array.find(line)
-            && (!array.is_dirty(slot) || array.tag(slot).is_some())
-            && (!array.tag(slot).is_some() || !exclusive)
-        {
+        let Some(slot) = array.find(line) else { return };
+        let tag = array.tag(slot);
+        // What a dead tag stands on is committed, and may be the only version that is.
+        let tag = if exclusive { tag } else { self.live(tag) };
+        if (!array.is_dirty(slot) || tag.is_some()) && (!tag.is_some() || !exclusive) {
             self.take_out(level, core, line);
         }
     }

@@ -270,6 +270,7 @@ impl System {
         self.pinned.push(line);
         let asked = self.send_to_llc(line, Load::Nothing, at + self.way_down(core));
         self.advance(asked);
+        let asked = self.llc_request(core, line, asked);
         let taken = self.take_from_others(core, line, tx, Want::Own, asked);
         self.pinned.pop();
         let done = self.send_to_core(core, Load::Nothing, taken?) + LevelId::ALL.len() as Cycle * self.response_cycles;

@@ -119,10 +119,15 @@ impl System {
             }
             return;
         }
+        self.acknowledge_design(Token(token.0), line, at);
+    }
+
+    /// What the design handed over under this token is done.
+    pub(super) fn acknowledge_design(&mut self, token: Token, line: LineAddr, at: Cycle) {
         self.forget_outstanding(token.0, at);
         let mut out = self.actions();
         let cx = self.cx(BACKGROUND, at);
-        self.design.acked(&cx, Token(token.0), line.base(), &mut out);
+        self.design.acked(&cx, token, line.base(), &mut out);
         self.carry_out(BACKGROUND, at, out);
     }
 

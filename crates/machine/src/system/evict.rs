@@ -86,6 +86,9 @@ impl System {
     /// Evicts what lies in a slot; the cycle in which the slot is free.
     fn evict(&mut self, level: LevelId, core: CoreId, slot: Slot, at: Cycle) -> Cycle {
         let version = self.array(level, core).version(slot);
+        if level == LevelId::Llc && self.llc_keeps_tagged && self.is_tagged_above(version) {
+            return self.push_to_llc(version.line, at);
+        }
         let important = version.dirty || self.live(version.tag).is_some();
         let stats = &mut self.array_mut(level, core).stats;
         stats.evictions += 1;
@@ -110,9 +113,10 @@ impl System {
     /// A dirty line leaves a private level: the cycle in which a buffer has it, until it has arrived below.
     fn take_write_back_buffer(&mut self, level: LevelId, core: CoreId, at: Cycle) -> Cycle {
         let index = core.0 as usize;
+        let llc_cycles = self.llc_write_cycles();
         let (buffers, below) = match level {
             LevelId::L1d => (&mut self.l1d_write_backs[index], self.l2[index].geometry().latency_cycles),
-            LevelId::L2 => (&mut self.l2_write_backs[index], self.llc.geometry().latency_cycles),
+            LevelId::L2 => (&mut self.l2_write_backs[index], llc_cycles),
             // Those of the last level wait for room in the write queues.
             LevelId::Llc => return at,
         };
@@ -176,8 +180,10 @@ impl System {
         if self.halted || self.was_discarded(version.tag) {
             return at;
         }
-        let version = Version { tag: self.live(version.tag), ..version };
+        let mut version = Version { tag: self.live(version.tag), ..version };
         let arrives = level == LevelId::Llc && version.dirty;
+        // A clean copy of what lies here already makes nothing clean.
+        version.dirty |= self.llc_keeps_tagged && self.is_dirty_below(level, core, version);
         let array = self.array_mut(level, core);
         match array.find(line) {
             Some(slot) => {

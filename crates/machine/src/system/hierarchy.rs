@@ -145,7 +145,8 @@ impl System {
             asked = self.send_to_llc(line, Load::Nothing, asked);
         }
         let asked = asked + self.llc.geometry().latency_cycles;
-        let done = self.take_from_others(core, line, tx, want, asked)?;
+        let let_in = self.llc_request(core, line, asked);
+        let done = self.take_from_others(core, line, tx, want, let_in)?;
         // A line that is in the L2 has not to come from the last level, but the permission has.
         Ok(if below { self.send_to_core(core, Load::Nothing, done) - at } else { done - asked })
     }

@@ -8,15 +8,18 @@ mod blocks;
 mod coherence;
 mod controllers;
 mod copies;
+mod counters;
 mod crash;
 mod evict;
 mod gates;
 mod hierarchy;
 mod interconnect;
 mod invariants;
+mod log;
 mod marks;
 mod nonvolatile_llc;
 mod persist_buffers;
+mod push;
 mod requests;
 mod rest;
 mod state;
@@ -27,7 +30,7 @@ use crate::latency::Latency;
 use crate::{CacheConfig, Inclusion, MachineConfig};
 use durasim_cache::{CacheArray, Directory, Mshrs};
 use durasim_design::{Actions, Ctx, Durability, Fault, Geometry, Hooks, LevelId, LineTag, Row, SpecError};
-use durasim_memory::{ControllerStats, Memory, RowStats};
+use durasim_memory::{Memory, Reservations};
 use durasim_types::{
     Clock, ConfigError, CoreId, Cycle, DataRange, Domain, Error, EventKind, History, HistoryStep, Journal, LineAddr,
     PAGE_BYTES, Pages, PersistEvent, PhysAddr, Rng, Stats, TxId,
@@ -39,6 +42,7 @@ use std::hash::Hasher;
 
 pub use coherence::CoherenceStats;
 pub use copies::{Copy, Place};
+use counters::{cache_stats, memory_stats};
 pub use crash::{Aftermath, Chances, PowerCut};
 use interconnect::Crossbar;
 use persist_buffers::PersistBuffers;
@@ -102,6 +106,7 @@ impl Plan {
             l1d: config.l1d.geometry(),
             l2: config.l2.geometry(),
             llc: config.llc.geometry(),
+            llc_write_ports: None,
             interleave_bytes: config.pmem.interleave_bytes,
             inclusion: config.interconnect.inclusion.into(),
             pmem_base: PMEM_BASE,
@@ -169,6 +174,11 @@ enum Later {
     },
     /// The second half of a copy: its data was read, it is written now.
     Write(Box<durasim_memory::Write>),
+    /// A line that was pushed down is in the last level.
+    Pushed {
+        line: LineAddr,
+        token: durasim_design::Token,
+    },
     Scan {
         id: u64,
         position: usize,
@@ -215,6 +225,8 @@ pub struct System {
     l1d_write_backs: Vec<Mshrs>,
     l2_write_backs: Vec<Mshrs>,
     llc_mshrs: Mshrs,
+    /// The ports through which lines are pushed into the last level, if it has such.
+    llc_ports: Vec<Reservations>,
     /// The links between private caches and the last level, if messages may have to wait there.
     crossbar: Option<Crossbar>,
     pmem: Memory,
@@ -229,6 +241,8 @@ pub struct System {
     tagged_access_cycles: [Cycle; 3],
     /// Whether a transaction's accesses of lines that it has tagged need not be told to the design.
     own_lines_are_silent: bool,
+    /// Whether the last level keeps tagged versions while it can.
+    llc_keeps_tagged: bool,
     /// Lists of actions that are not in use.
     spare: Vec<Actions>,
     view_tags: Vec<LineTag>,
@@ -316,6 +330,7 @@ impl System {
             l1d_write_backs: mshrs(config.interconnect.l1d_write_back_buffers),
             l2_write_backs: mshrs(config.interconnect.l2_write_back_buffers),
             llc_mshrs: Mshrs::new(config.llc.mshrs as usize),
+            llc_ports: vec![Reservations::default(); g.llc_write_ports.map_or(0, |w| w.ports as usize)],
             crossbar: Crossbar::new(&config.interconnect, cores),
             pmem: Memory::new(&config.pmem, Pages::new(PMEM_BASE, config.pmem.capacity_mib << 20)),
             dram: Memory::new(&config.dram, Pages::new(DRAM_BASE, config.dram.capacity_mib << 20)),
@@ -327,6 +342,7 @@ impl System {
             tag_limits: LevelId::ALL.map(|level| design.tag_limit(level).filter(|limit| *limit < g.level(level).ways)),
             tagged_access_cycles: LevelId::ALL.map(|level| design.tagged_access_cycles(level)),
             own_lines_are_silent: design.own_lines_are_silent(),
+            llc_keeps_tagged: design.llc_keeps_tagged(),
             design,
             hooks: hardware.hooks,
             spare: Vec::new(),
@@ -561,43 +577,5 @@ impl System {
     /// Latencies of committed transactions in cycles since the last reset.
     pub(crate) fn tx_latency(&self) -> &Latency {
         &self.tx_latency
-    }
-}
-
-fn cache_stats(stats: &mut Stats, name: &str, arrays: &[CacheArray]) {
-    let sum = |f: fn(&durasim_cache::CacheStats) -> u64| arrays.iter().map(|a| f(&a.stats)).sum::<u64>();
-    stats.count(format!("{name}.accesses"), sum(|s| s.accesses), "Lookups");
-    stats.count(format!("{name}.misses"), sum(|s| s.misses), "Lookups that found nothing");
-    stats.count(format!("{name}.evictions"), sum(|s| s.evictions), "Lines that had to leave");
-    stats.count(format!("{name}.write_backs"), sum(|s| s.write_backs), "Dirty or tagged lines that had to leave");
-}
-
-/// Counters of a memory; those of its controllers beside them if there are several.
-fn memory_stats(stats: &mut Stats, name: &str, memory: &Memory) {
-    let (sum, rows) = memory.stats();
-    controller_stats(stats, name, &sum, rows);
-    if memory.controllers() > 1 {
-        for (number, (of_one, rows)) in memory.controller_stats().enumerate() {
-            controller_stats(stats, &format!("{name}.controller_{number}"), of_one, rows);
-        }
-    }
-}
-
-fn controller_stats(stats: &mut Stats, name: &str, s: &ControllerStats, rows: Option<RowStats>) {
-    stats.count(format!("{name}.reads"), s.reads, "Reads served");
-    stats.count(format!("{name}.forwards"), s.forwards, "Reads answered from the write queue");
-    stats.count(format!("{name}.writes"), s.writes, "Writes accepted by the write queue");
-    stats.count(format!("{name}.joined_writes"), s.joined, "Writes that joined a waiting entry of their line");
-    stats.count(format!("{name}.queue_full"), s.queue_full, "Writes that found the write queue full");
-    stats.count(format!("{name}.drains"), s.drains, "Times at which the write queue was drained");
-    stats.count(format!("{name}.reads_behind_drains"), s.reads_behind_drains, "Reads that arrived during a drain");
-    let mean_ns = if s.reads == 0 { 0.0 } else { s.read_latency_ps as f64 / s.reads as f64 / 1000.0 };
-    stats.set(format!("{name}.read_latency_mean"), mean_ns, "ns", "Mean time from a read's arrival to its data");
-    let bytes = s.media_write_bytes.iter().sum::<u64>() as f64;
-    stats.set(format!("{name}.media_write_bytes"), bytes, "bytes", "Bytes accepted by the media");
-    if let Some(rows) = rows {
-        stats.count(format!("{name}.row_hits"), rows.hits, "Accesses that found their row open");
-        stats.count(format!("{name}.row_misses"), rows.misses, "Accesses that found no row open in their bank");
-        stats.count(format!("{name}.row_conflicts"), rows.conflicts, "Accesses that found another row open");
     }
 }

@@ -467,6 +467,15 @@ impl System {
         if self.is_aborted(core) {
             return true;
         }
+        let mut at = at;
+        if let Some(tx) = self.begun(store.tx)
+            && self.has_log_operations()
+        {
+            at = self.log_for_kernel(core, store.addr, tx, at);
+            if self.is_aborted(core) {
+                return true;
+            }
+        }
         self.advance(at);
         self.pinned.push(store.addr.line());
         self.store_pmem(core, store, at, Patience::Alone);

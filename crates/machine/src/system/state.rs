@@ -7,7 +7,7 @@ use super::{Later, System, TxStats, gates, transactions};
 use crate::latency::Latency;
 use durasim_cache::{CacheArray, Directory, Mshrs};
 use durasim_design::Row;
-use durasim_memory::Memory;
+use durasim_memory::{Memory, Reservations};
 use durasim_types::{ConfigError, Cycle, DataRange, Error, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -40,7 +40,7 @@ macro_rules! state {
                     clock: _, domain: _, geometry: _, inclusive: _, request_cycles: _, response_cycles: _, memory_request_cycles: _,
                     memory_response_cycles: _, hop_cycles: _, snoop_cycles: _,
                     write_back_buffers: _, hooks: _, exclusive_tags: _, tag_limits: _,
-                    tagged_access_cycles: _, own_lines_are_silent: _,
+                    tagged_access_cycles: _, own_lines_are_silent: _, llc_keeps_tagged: _,
                     // Of use within a step only.
                     spare: _, view_tags: _, view_ranks: _, standing: _,
                     // Whoever watches belongs to this machine.
@@ -77,6 +77,7 @@ state! {
     l1d_write_backs: Vec<Mshrs>,
     l2_write_backs: Vec<Mshrs>,
     llc_mshrs: Mshrs,
+    llc_ports: Vec<Reservations>,
     crossbar: Option<super::Crossbar>,
     pmem: Memory,
     dram: Memory,
@@ -138,6 +139,7 @@ impl System {
             l1d_write_backs: self.l1d_write_backs.clone(),
             l2_write_backs: self.l2_write_backs.clone(),
             llc_mshrs: self.llc_mshrs.clone(),
+            llc_ports: self.llc_ports.clone(),
             crossbar: self.crossbar.clone(),
             pmem: self.pmem.clone(),
             dram: self.dram.clone(),
@@ -171,6 +173,7 @@ impl System {
             tag_limits: self.tag_limits,
             tagged_access_cycles: self.tagged_access_cycles,
             own_lines_are_silent: self.own_lines_are_silent,
+            llc_keeps_tagged: self.llc_keeps_tagged,
             later_count: self.later_count,
             next_instruction_timer: self.next_instruction_timer,
             due: self.due,

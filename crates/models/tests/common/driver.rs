@@ -65,6 +65,8 @@ fn overrides(rng: &mut Rng, cores: u16) -> Vec<String> {
         // The model has one log.
         "design.hercules.log_extension_bytes=0".to_owned(),
         format!("design.hercules.extension_block_entries={}", 1 + rng.below(3)),
+        format!("design.hercules.extension_lookup=\"{}\"", ["by_address", "scan"][rng.below(2) as usize]),
+        format!("design.hercules.ewpq_home_bits={}", [1, 2, 21][rng.below(3) as usize]),
         format!("design.hercules.extension_chain_bytes={}", [0, 65536][rng.below(2) as usize]),
         format!("design.hercules.migration_period_instructions={}", [1, 20, 200][rng.below(3) as usize]),
         format!("design.hercules.conflict_loser=\"{}\"", ["owner", "requester"][rng.below(2) as usize]),

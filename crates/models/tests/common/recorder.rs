@@ -12,6 +12,7 @@ use durasim_types::{EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::hash::Hasher;
+use std::ops::Range;
 
 /// What is wrong with the design under observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +73,7 @@ impl Design for Observing {
             inner,
             shared,
             planted,
+            pmem: geometry.pmem_base.0..geometry.pmem_base.0 + geometry.pmem_bytes,
             forgets: BTreeMap::new(),
             migrations: BTreeMap::new(),
             last: None,
@@ -95,6 +97,8 @@ struct Recorder {
     inner: Box<dyn Durability>,
     shared: Shared,
     planted: Option<Planted>,
+    /// Addresses of persistent memory.
+    pmem: Range<u64>,
     /// Second steps of aborts, by the number under which the design is woken.
     forgets: BTreeMap<u64, TxId>,
     /// Lines that migrations carry home.
@@ -119,12 +123,14 @@ impl Recorder {
         self.planted == Some(planted)
     }
 
-    /// Whether this is the eight-byte record of an entry that moves to the extension area.
-    fn spilled(action: &Action) -> Option<u32> {
+    /// Whether this is the eight-byte record of an entry that moves to the extension area: its log entry, which it counts
+    /// from one.
+    fn spilled(&self, action: &Action) -> Option<u32> {
         let Action::Append { payload, .. } = action else { return None };
         let record = u64::from_le_bytes(payload.bytes().try_into().ok()?);
         // What chains a block to the extension area, or indexes a chunk of the log, is an address.
-        (record >> 63 == 1).then_some((record & ((1 << 31) - 1)) as u32)
+        let log = (record & ((1 << 21) - 1)).checked_sub(1)?;
+        (!self.pmem.contains(&record)).then_some(log as u32)
     }
 
     /// What any hook may ask for: migrations, and the end of a commit.
@@ -280,7 +286,7 @@ impl Durability for Recorder {
         if self.has(Planted::MigrationOvertaken) && matches!(verdict, Evict::After(_)) && !tag.is_some() {
             verdict = Evict::Proceed;
         }
-        for slot in out.as_slice().iter().filter_map(Self::spilled) {
+        for slot in out.as_slice().iter().filter_map(|action| self.spilled(action)) {
             self.shared.push(Observed::Spill { slot });
         }
         if let Some(line) = number(line) {

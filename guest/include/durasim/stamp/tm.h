@@ -66,7 +66,7 @@ void durasim_stamp_go_to_reality(void);
  * alive, as setjmp does, so neither may be called by a function that has returned by then: hence macros. */
 #if defined(DURASIM_BACKEND_PLAIN)
 #define DURASIM_STAMP_OPEN_() ((void)0)
-#elif defined(DURASIM_BACKEND_MARKERS)
+#elif defined(DURASIM_BACKEND_MARKERS) || defined(DURASIM_BACKEND_LOG_OPERATIONS)
 #define DURASIM_STAMP_OPEN_()                            \
     do {                                                 \
     } while (durasim_stamp_again(durasim_tx_begin()))

@@ -1,0 +1,67 @@
+//! Log operations: log-load reads a block as a load does, log-flush leaves in order with stores.
+
+mod common;
+
+use common::{CODE, DATA, ECALL, Memory, store};
+use durasim_core::{Core, CoreConfig, Exit, LogFlush};
+use durasim_isa::{Hart, Stop};
+use durasim_types::{CoreId, PhysAddr};
+
+/// `log.load lr, (t1)`
+const fn log_load(register: u32) -> u32 {
+    6 << 15 | register << 7 | 0x2b
+}
+
+/// `log.flush lr`
+const fn log_flush(register: u32) -> u32 {
+    1 << 12 | register << 7 | 0x2b
+}
+
+fn run(code: Vec<u32>, without_log: bool) -> (Memory, Exit, Core) {
+    let mut memory = Memory { code, without_log, ..Memory::default() };
+    let mut hart = Hart { pc: CODE, ..Hart::default() };
+    hart.x[5] = 0x77;
+    // In the middle of a block.
+    hart.x[6] = DATA + 8;
+    let mut core = Core::new(CoreId(0), &CoreConfig::default(), 2, hart);
+    let exit = core.run(&mut memory, u64::MAX, 1000);
+    (memory, exit, core)
+}
+
+fn block(words: [u64; 4]) -> LogFlush {
+    LogFlush { addr: PhysAddr(DATA), old: words, tx: None }
+}
+
+#[test]
+fn a_block_is_loaded_and_flushed_in_order_with_stores() {
+    let code = vec![store(24), log_load(3), log_flush(3), store(0), store(8), ECALL];
+    let (memory, exit, core) = run(code, false);
+    assert_eq!(exit, Exit::SystemCall);
+    assert_eq!(memory.flushes.len(), 1);
+    let (flush, stores_before, left) = memory.flushes[0];
+    assert_eq!((flush, stores_before), (block([1, 2, 3, 4]), 1));
+    assert!(left >= memory.store_cycles[0] && left <= memory.store_cycles[1]);
+    let loaded: Vec<PhysAddr> = memory.loads.iter().map(|load| load.0).collect();
+    assert_eq!(loaded, [PhysAddr(DATA)], "a block is one access");
+    let registers = core.hart.log.as_ref().expect("one was loaded");
+    assert_eq!((registers[3].addr, registers[3].old), (DATA, [1, 2, 3, 4]));
+    assert_eq!(registers[0].addr, 0);
+}
+
+#[test]
+fn a_block_has_the_bytes_of_stores_that_have_not_left() {
+    // The line of a store is a thousand cycles away: it is in the store buffer when the block is loaded.
+    let (memory, _, _) = run(vec![store(0), log_load(0), log_flush(0), ECALL], false);
+    assert_eq!(memory.flushes[0].0, block([1, 0x77, 3, 4]));
+    let (memory, _, _) = run(vec![log_load(0), store(0), log_flush(0), ECALL], false);
+    assert_eq!(memory.flushes[0].0, block([1, 2, 3, 4]), "what is loaded before the store is the old content");
+}
+
+#[test]
+fn without_a_log_the_operations_are_illegal() {
+    for code in [log_load(0), log_flush(0)] {
+        let (memory, exit, _) = run(vec![code, ECALL], true);
+        assert_eq!(exit, Exit::Fault(Stop::NoLogOperations));
+        assert!(memory.flushes.is_empty());
+    }
+}

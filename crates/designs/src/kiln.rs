@@ -1,0 +1,345 @@
+//! Kiln: Zhao, Li, Yoon, Xie and Jouppi, "Kiln: Closing the Performance Gap Between Systems With and Without Persistence
+//! Support", MICRO 2013, as far as Hercules (TECS 2023) and TC (DAC 2017) describe it; [kiln-...] marks an assumption of
+//! DEVIATIONS.md.
+//!
+//! The last level is nonvolatile (STT-RAM) and holds the newest versions, persistent memory the ones before. A line that a
+//! transaction writes carries its TxID and is uncommitted ("pending"). A commit flushes these lines from the caches above
+//! into the last level, where they stay clean above ("clean on commit"), and turns them committed there; nothing is written
+//! to persistent memory. Uncommitted lines are no victims of the last level. Where they have no room, hardware
+//! copy-on-write takes over (`kiln/overflow.rs`).
+//!
+//! Where the caches above survive too (the domain `eadr`, row `kiln-eadr`), a commit needs no flush: the committing register
+//! and the change of states are all. No paper shows that machine.
+//!
+//! Kiln isolates nothing: programs keep transactions on the same line apart by locks, which they hold until the commit is
+//! acknowledged [kiln-isolation].
+
+mod area;
+mod commit;
+mod overflow;
+mod planted;
+mod recovery;
+mod spec;
+mod state;
+mod steps;
+mod survivors;
+#[cfg(test)]
+mod tests;
+mod transaction;
+
+pub use spec::{Blocking, KilnSpec};
+
+use durasim_design::{
+    AbortCause, Action, Actions, BudgetSpent, CachedLine, CrashImage, CrashSink, CrashView, Ctx, Cut, Design,
+    Durability, Evict, Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge,
+    Planted, RecoveryReport, RegionRequest, SpecError, Store, Token, Wait,
+};
+use durasim_types::{CoreId, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
+use overflow::AreaFull;
+use state::{Awaited, Purpose, State};
+use std::hash::Hasher;
+use survivors::Survivor;
+use transaction::{Entry, Stage, Transaction};
+
+/// The design.
+pub struct Kiln;
+
+impl Kiln {
+    /// Faults of the row whose upper caches survive.
+    pub(crate) const PLANTED_EADR: &'static [Planted] = planted::EADR;
+    /// Rare situations of that row.
+    pub(crate) const MARKS_EADR: &'static [&'static str] =
+        &["register_written", "copy_in_flight", "old_line_kept", "records_being_cleared"];
+}
+
+impl Design for Kiln {
+    const NAME: &'static str = "kiln";
+    const HOOKS: Hooks = Hooks::TX
+        .with(Hooks::STORE)
+        .with(Hooks::MERGE)
+        .with(Hooks::VICTIM)
+        .with(Hooks::EVICT)
+        .with(Hooks::FILL)
+        .with(Hooks::FLUSH)
+        .with(Hooks::LLC_REQUEST);
+    const PLANTED: &'static [Planted] = planted::ALL;
+    const MARKS: &'static [&'static str] =
+        &["flushing", "fifo_full", "register_written", "copy_in_flight", "old_line_kept", "records_being_cleared"];
+    type Spec = KilnSpec;
+
+    fn adapt(spec: &KilnSpec, geometry: &mut Geometry) {
+        spec.adapt(geometry);
+    }
+
+    fn reserve(spec: &KilnSpec, _: &Geometry) -> Vec<RegionRequest> {
+        area::reserve(spec)
+    }
+
+    fn build(spec: &KilnSpec, geometry: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
+        Ok(Box::new(State::new(spec, geometry)?))
+    }
+
+    fn load(spec: &KilnSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
+        Ok(Box::new(State::load(spec, geometry, bytes)?))
+    }
+
+    fn recover(spec: &KilnSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+        recovery::recover(spec, geometry, image)
+    }
+
+    fn cost(spec: &KilnSpec, geometry: &Geometry) -> HardwareCost {
+        spec.cost(geometry)
+    }
+}
+
+impl State {
+    /// A transaction writes a line that no FIFO names: its core's L1D FIFO takes it.
+    fn track(&mut self, cx: &Ctx, tx: TxId, line: LineAddr, out: &mut Actions) -> Gate {
+        let core = usize::from(cx.core.0);
+        let relieved = self.relieve_fifo(core, out);
+        let fifo = &mut self.contents.fifos[core];
+        if fifo.len() >= self.spec.fifo_capacity() {
+            if fifo.iter().all(|entry| !entry.leaving)
+                && let Err(AreaFull(oldest)) = relieved
+            {
+                return Gate::Abort(oldest, AbortCause::Capacity);
+            }
+            self.counters.fifo_full_stalls += 1;
+            // What has just begun to leave has no token before the actions of this step are done.
+            return Gate::Retry(self.fifo_relief(core).map_or(Wait::Cycles(1), Wait::Acked));
+        }
+        fifo.push_back(Entry { tx, line, leaving: false });
+        self.counters.tracked_lines += 1;
+        if let Some(open) = self.contents.open.get_mut(&tx) {
+            open.tracked.insert(line);
+        }
+        Gate::Done
+    }
+
+    /// Whether a line is committed when the power fails, by its state or by a register.
+    fn survives_as_committed(&self, cached: &CachedLine) -> bool {
+        if !cached.tag.is_some() || self.fault.is(planted::PENDING_GOES_HOME) {
+            return true;
+        }
+        let tx = TxId(cached.tag.0);
+        let register = self.is_committing(tx) && !self.fault.is(planted::REGISTERS_LOST);
+        self.contents.open.get(&tx).is_some_and(|open| open.has_flipped(cached.line))
+            || self.upper_levels_survive && register
+    }
+}
+
+impl Durability for State {
+    fn tx_begin(&mut self, cx: &Ctx, tx: TxId, _: &mut Actions) -> Gate {
+        // As many transactions are open as there are numbers: this one has to try again [kiln-txid].
+        if self.contents.open.len() as u64 >= (1 << self.spec.tx_id_bits) - 1 {
+            return Gate::Abort(tx, AbortCause::Conflict);
+        }
+        self.contents.open.insert(tx, Transaction::new(cx.core));
+        Gate::Done
+    }
+
+    /// The line becomes uncommitted in the L1D; with the first write a FIFO takes it.
+    fn store(&mut self, cx: &Ctx, store: &Store<'_>, tag: &mut LineTag, out: &mut Actions) -> Gate {
+        let line = store.line();
+        let foreign = tag.is_some() && store.tx.is_none_or(|tx| tag.0 != tx.0);
+        self.counters.shared_stores += u64::from(foreign);
+        let Some(tx) = store.tx else { return Gate::Done };
+        let Some(open) = self.contents.open.get_mut(&tx) else { return Gate::Done };
+        if !self.upper_levels_survive && !open.tracked.contains(&line) {
+            let gate = self.track(cx, tx, line, out);
+            if gate != Gate::Done {
+                return gate;
+            }
+        }
+        if let Some(open) = self.contents.open.get_mut(&tx) {
+            open.lines.insert(line);
+        }
+        if !tag.is_some() && !self.fault.is(planted::PRE_IMAGE_FORGOTTEN) {
+            // An abort finds the version before this one below, and what has been cleaned is durable there.
+            if !self.upper_levels_survive {
+                out.push(Action::PushToLlc { line, token: None });
+            } else if store.dirty {
+                out.push(Action::CopyDown(line));
+            }
+        }
+        *tag = LineTag(tx.0);
+        Gate::Done
+    }
+
+    fn tx_commit(&mut self, cx: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
+        self.commit(cx, tx, out)
+    }
+
+    fn tx_abort(&mut self, _: &Ctx, tx: TxId, _: AbortCause, out: &mut Actions) -> Gate {
+        self.abort(tx, out)
+    }
+
+    /// While lines of a commit are being flushed, requests wait [kiln-blocking]; those that arrived before it do not.
+    fn llc_request(&mut self, cx: &Ctx, line: LineAddr) -> Gate {
+        let blocking = match self.spec.blocked_requests {
+            Blocking::None => None,
+            Blocking::All => self.flushes().find(|(_, since, _)| *since <= cx.cycle),
+            Blocking::Lines => self.flushes().find(|(tx, since, _)| *since <= cx.cycle && tx.lines.contains(&line)),
+        };
+        let Some((_, _, token)) = blocking else { return Gate::Done };
+        self.counters.blocked_requests += 1;
+        Gate::Retry(Wait::Acked(token))
+    }
+
+    /// A committed version that is not home goes there before an uncommitted one takes its place.
+    fn merge(&mut self, level: LevelId, _: LineAddr, resident: LineTag, incoming: LineTag) -> Merge {
+        if resident.is_some() || !incoming.is_some() || self.fault.is(planted::COMMITTED_OVERWRITTEN) {
+            return Merge::Overwrite;
+        }
+        self.counters.committed_pushed_home += u64::from(level == LevelId::Llc);
+        Merge::PushDownFirst
+    }
+
+    /// Uncommitted lines are no victims of the last level while there are others.
+    fn victim(&mut self, level: LevelId, _: LineTag, full: bool, tags: &[LineTag], ranks: &[u32]) -> Option<usize> {
+        if level != LevelId::Llc || !full || !self.spec.pinned_lines {
+            return None;
+        }
+        let others = (0..tags.len()).filter(|&way| !tags[way].is_some() && ranks[way] != u32::MAX);
+        others.min_by_key(|&way| ranks[way])
+    }
+
+    fn llc_keeps_tagged(&self) -> bool {
+        true
+    }
+
+    fn evict(&mut self, _: &Ctx, line: LineAddr, tag: LineTag, _: &Line, out: &mut Actions) -> Evict {
+        if tag.is_some() { self.evict_pending(TxId(tag.0), line, out) } else { Evict::Proceed }
+    }
+
+    /// What the fall-back path has brought home is as uncommitted there as in a cache.
+    fn fill(&mut self, _: &Ctx, line: LineAddr, _: Option<TxId>, _: &mut Actions) -> Fill {
+        let owner = self.contents.open.iter().find(|(_, open)| open.copies.contains_key(&line));
+        match owner {
+            Some((tx, _)) if !self.fault.is(planted::FILL_UNTAGGED) => {
+                let gather = Box::new(Gather { home: true, parts: Vec::new(), overlay: None });
+                Fill::Gather { gather, search_cycles: 0, tag: LineTag(tx.0), dirty: false }
+            }
+            _ => Fill::Home { search_cycles: 0, serial: false },
+        }
+    }
+
+    /// Uncommitted lines stay where they are; what was there before their transaction is durable already.
+    fn flush(&mut self, _: &Ctx, _: LineAddr, tag: LineTag, _: &mut Actions) -> FlushVerdict {
+        if tag.is_some() { FlushVerdict::Ignore } else { FlushVerdict::Proceed }
+    }
+
+    fn acked(&mut self, _: &Ctx, token: Token, _: PhysAddr, out: &mut Actions) {
+        let Some(awaited) = self.contents.awaited.get_mut(&token) else { return };
+        awaited.left -= 1;
+        if awaited.left > 0 {
+            return;
+        }
+        let Some(Awaited { purpose, slots, .. }) = self.contents.awaited.remove(&token) else { return };
+        self.contents.slots.give_back(slots.into_iter());
+        match purpose {
+            Purpose::Flush(_) | Purpose::Undo => {}
+            Purpose::Copy(tx, line) => {
+                self.record_old_line(tx, line, out);
+            }
+            Purpose::Record(tx, line) => self.old_line_recorded(tx, line, out),
+            Purpose::Release(core) => self.release(core, out),
+        }
+    }
+
+    fn woken(&mut self, _: &Ctx, id: u64, out: &mut Actions) {
+        let (step, number) = (id & steps::STEP, id & !steps::STEP);
+        match step {
+            steps::COPY => self.copy_reserved(TxId(number), out),
+            steps::FLIP_FIRST_HALF => self.flip_first_half(TxId(number), out),
+            steps::FLIP_SECOND_HALF => self.flip_second_half(TxId(number), out),
+            steps::RELEASE => {
+                self.contents.registers[usize::from(CoreId(number as u16).0)] = None;
+                out.event(EventKind::DesignStep, self.area.record(0));
+            }
+            _ => unreachable!("Kiln asks for no such step"),
+        }
+    }
+
+    fn live(&self, tag: LineTag) -> bool {
+        self.contents.open.contains_key(&TxId(tag.0))
+    }
+
+    fn belongs_to(&self, tag: LineTag, tx: TxId) -> bool {
+        tag.0 == tx.0
+    }
+
+    /// The last level keeps its lines with their states, or all caches go home on the last energy but for what is
+    /// uncommitted. The registers are nonvolatile.
+    fn crash(&self, view: &CrashView<'_>, sink: &mut CrashSink<'_>) -> Result<(), BudgetSpent> {
+        let (committed, pending): (Vec<CachedLine>, Vec<CachedLine>) =
+            view.lines.iter().partition(|cached| self.survives_as_committed(cached));
+        if !self.fault.is(planted::REGISTERS_LOST) {
+            sink.keep(survivors::REGISTERS, survivors::save_registers(&self.contents.registers));
+        }
+        if !self.upper_levels_survive {
+            let in_llc = pending.iter().filter(|cached| cached.dirty && cached.level == LevelId::Llc);
+            let kept = in_llc.map(|&CachedLine { line, tag, data, .. }| Survivor { line, tx: TxId(tag.0), data });
+            sink.keep(survivors::LINES, survivors::save_lines(&kept.collect::<Vec<_>>()));
+        }
+        CrashView { lines: &committed, ..*view }.flush_caches_home(sink)
+    }
+
+    fn marks(&self, mark: &mut dyn FnMut(&'static str)) {
+        let Self { contents, .. } = self;
+        if self.flushes().next().is_some() {
+            mark("flushing");
+        }
+        if contents.fifos.iter().any(|fifo| fifo.len() >= self.spec.fifo_capacity()) {
+            mark("fifo_full");
+        }
+        if contents.registers.iter().any(Option::is_some) {
+            mark("register_written");
+        }
+        let old_lines = || contents.open.values().flat_map(|open| open.copies.values());
+        if old_lines().any(|old| old.stage != Stage::Safe) {
+            mark("copy_in_flight");
+        }
+        if old_lines().any(|old| old.stage == Stage::Safe) {
+            mark("old_line_kept");
+        }
+        let clearing = |awaited: &Awaited| !awaited.slots.is_empty();
+        if contents.awaited.values().any(clearing) {
+            mark("records_being_cleared");
+        }
+    }
+
+    fn digest(&self, hasher: &mut dyn Hasher) {
+        hasher.write(&durasim_design::snapshot::to_bytes(&self.contents));
+    }
+
+    fn stats(&self, stats: &mut Stats) {
+        let c = &self.counters;
+        let mut count = |name: &str, value, text| stats.count(format!("kiln.{name}"), value, text);
+        if !self.upper_levels_survive {
+            count("tracked_lines", c.tracked_lines, "Lines that transactions put into FIFOs");
+            count("flushed_lines", c.flushed_lines, "Lines that commits took from FIFOs and flushed");
+            count("flush_cycles", c.flush_cycles, "Cycles that commits waited for the last level");
+            count("blocked_requests", c.blocked_requests, "Requests that waited at the last level for a commit");
+            count("fifo_full_stalls", c.fifo_full_stalls, "Stores that found the FIFOs of their core full");
+            count("fifo_overflows", c.fifo_overflows, "Lines that left FIFOs by copy-on-write");
+        }
+        count("llc_overflows", c.llc_overflows, "Uncommitted lines that left the last level by copy-on-write");
+        count("committed_pushed_home", c.committed_pushed_home, "Committed lines written home for uncommitted ones");
+        count("register_waits", c.register_waits, "Commits that waited for the committing register");
+        count("shared_stores", c.shared_stores, "Stores to a line that another open transaction has written");
+        count("undone_lines", c.undone_lines, "Old lines that aborts brought back");
+    }
+
+    fn reset_stats(&mut self) {
+        self.counters = state::Counters::default();
+    }
+
+    fn fork(&self) -> Box<dyn Durability> {
+        Box::new(self.clone())
+    }
+
+    fn save(&self) -> Vec<u8> {
+        State::save(self)
+    }
+}

@@ -1,0 +1,191 @@
+//! The fall-back path: hardware copy-on-write where FIFOs are almost full, or where all ways of a set of the last level
+//! are uncommitted. The old line is copied to the copy area, a record names its home, and only when both are durable the
+//! new data goes home [kiln-overflow].
+
+use super::area::Area;
+use super::planted;
+use super::state::{Purpose, State};
+use super::steps::COPY;
+use super::transaction::{OldLine, Phase, Stage};
+use durasim_design::{AbortCause, Action, Actions, Evict, Token, Wait};
+use durasim_types::{Cause, CoreId, EventKind, LINE_BYTES, LineAddr, TxId};
+
+/// The copy area is full: this transaction is in the way.
+pub(super) struct AreaFull(pub TxId);
+
+impl State {
+    /// Takes a place of the copy area for the old version of a line.
+    fn reserve_slot(&mut self, tx: TxId, line: LineAddr) -> Option<()> {
+        let slot = self.contents.slots.take(self.area.lines)?;
+        let slot = if self.fault.is(planted::SLOT_SHARED) { 0 } else { slot };
+        let open = self.contents.open.get_mut(&tx)?;
+        open.copies.insert(line, OldLine { slot, stage: Stage::Reserved });
+        Some(())
+    }
+
+    /// The old line goes to the copy area: home has the last committed version now.
+    fn copy_old_line(&mut self, tx: TxId, line: LineAddr, out: &mut Actions) -> Option<Token> {
+        let token = self.expect(Purpose::Copy(tx, line), 1, Vec::new());
+        let old = self.contents.open.get_mut(&tx)?.copies.get_mut(&line)?;
+        old.stage = Stage::Copying(token);
+        let to = self.area.old_line(old.slot);
+        out.push(Action::Copy { from: line.base(), to, len: LINE_BYTES as u8, cause: Cause::Log, token: Some(token) });
+        if self.fault.is(planted::COPY_NOT_AWAITED) {
+            return self.record_old_line(tx, line, out);
+        }
+        Some(token)
+    }
+
+    /// The copy is durable: its record follows.
+    pub(super) fn record_old_line(&mut self, tx: TxId, line: LineAddr, out: &mut Actions) -> Option<Token> {
+        let old = self.contents.open.get(&tx)?.copies.get(&line)?;
+        let Stage::Copying(_) = old.stage else { return None };
+        let at = self.area.record(old.slot);
+        let token = self.expect(Purpose::Record(tx, line), 1, Vec::new());
+        self.contents.open.get_mut(&tx)?.copies.get_mut(&line)?.stage = Stage::Recording(token);
+        out.append(at, &Area::record_of(line, tx), Cause::Metadata, Some(token));
+        Some(token)
+    }
+
+    /// The record is durable: from now on the old line comes back unless the transaction commits. A line that had to leave
+    /// a FIFO goes home.
+    pub(super) fn old_line_recorded(&mut self, tx: TxId, line: LineAddr, out: &mut Actions) {
+        let Some(old) = self.contents.open.get_mut(&tx).and_then(|open| open.copies.get_mut(&line)) else { return };
+        old.stage = Stage::Safe;
+        out.event(EventKind::DesignStep, self.area.record(old.slot));
+        let leaves = self.contents.fifos.iter().flatten().any(|e| e.tx == tx && e.line == line && e.leaving);
+        if leaves {
+            self.leave_fifo(tx, line, out);
+        }
+    }
+
+    /// A line whose old version is safe goes home, and leaves its FIFO.
+    fn leave_fifo(&mut self, tx: TxId, line: LineAddr, out: &mut Actions) {
+        for fifo in &mut self.contents.fifos {
+            fifo.retain(|entry| entry.tx != tx || entry.line != line);
+        }
+        if let Some(open) = self.contents.open.get_mut(&tx) {
+            open.tracked.remove(&line);
+        }
+        out.push(Action::CleanTo { line, to: None, token: None });
+    }
+
+    /// Whether the FIFOs of a core are almost full, but for entries that are leaving.
+    fn is_almost_full(&self, core: usize) -> bool {
+        let threshold = (self.spec.fifo_capacity() * self.spec.overflow_percent as usize).div_ceil(100);
+        self.contents.fifos[core].iter().filter(|entry| !entry.leaving).count() >= threshold
+    }
+
+    /// Makes room in FIFOs that are almost full, oldest entries first.
+    pub(super) fn relieve_fifo(&mut self, core: usize, out: &mut Actions) -> Result<(), AreaFull> {
+        let mut index = 0;
+        while index < self.contents.fifos[core].len() && self.is_almost_full(core) {
+            let entry = self.contents.fifos[core][index];
+            let under_way = self.contents.fifos[core].iter().filter(|entry| entry.leaving).count();
+            if under_way >= self.spec.copies_in_flight as usize {
+                break;
+            }
+            let Some(open) = self.contents.open.get(&entry.tx).filter(|open| open.phase == Phase::Running) else {
+                index += 1;
+                continue;
+            };
+            match open.copies.get(&entry.line).map(|old| old.stage) {
+                _ if entry.leaving => index += 1,
+                Some(Stage::Safe) => self.leave_fifo(entry.tx, entry.line, out),
+                Some(_) => index += 1,
+                None if self.fault.is(planted::COPY_SKIPPED) => self.leave_fifo(entry.tx, entry.line, out),
+                None => {
+                    self.reserve_slot(entry.tx, entry.line).ok_or(AreaFull(entry.tx))?;
+                    self.contents.fifos[core][index].leaving = true;
+                    self.counters.fifo_overflows += 1;
+                    if !self.fault.is(planted::COPIES_STALE_LINE) {
+                        // A committed version that a cache holds goes home before the line there is copied.
+                        out.push(Action::PushToLlc { line: entry.line, token: None });
+                    }
+                    out.push(Action::Resume { id: COPY | entry.tx.0 });
+                    index += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies what has a place and nothing before it any more.
+    pub(super) fn copy_reserved(&mut self, tx: TxId, out: &mut Actions) {
+        let Some(open) = self.contents.open.get(&tx) else { return };
+        let reserved = open.copies.iter().filter(|(_, old)| old.stage == Stage::Reserved).map(|(line, _)| *line);
+        for line in reserved.collect::<Vec<_>>() {
+            self.copy_old_line(tx, line, out);
+        }
+    }
+
+    /// What the oldest entry on its way out of the FIFOs of a core waits for.
+    pub(super) fn fifo_relief(&self, core: usize) -> Option<Token> {
+        let leaving = self.contents.fifos[core].iter().filter(|entry| entry.leaving);
+        leaving.filter_map(|entry| self.contents.open.get(&entry.tx)?.copies.get(&entry.line)?.stage.token()).next()
+    }
+
+    /// All ways of a set of the last level are uncommitted, or they are no longer kept there.
+    pub(super) fn evict_pending(&mut self, tx: TxId, line: LineAddr, out: &mut Actions) -> Evict {
+        let Some(open) = self.contents.open.get(&tx) else { return Evict::Proceed };
+        if self.fault.is(planted::EVICTED_WITHOUT_COPY) {
+            return Evict::Proceed;
+        }
+        let reserved = match open.copies.get(&line).map(|old| old.stage) {
+            Some(Stage::Safe) => {
+                // What has left its FIFO is home since, and newer there than a version that was on its way meanwhile.
+                let home = !self.upper_levels_survive && open.phase == Phase::Running && !open.tracked.contains(&line);
+                return if home { Evict::Drop } else { Evict::Proceed };
+            }
+            Some(Stage::Copying(token) | Stage::Recording(token)) => {
+                // This version goes home by itself: the newest one must not go before it.
+                for fifo in &mut self.contents.fifos {
+                    fifo.iter_mut().filter(|e| e.tx == tx && e.line == line).for_each(|e| e.leaving = false);
+                }
+                return Evict::After(Wait::Acked(token));
+            }
+            Some(Stage::Reserved) => Some(()),
+            None => {
+                self.counters.llc_overflows += 1;
+                self.reserve_slot(tx, line)
+            }
+        };
+        match reserved.and_then(|()| self.copy_old_line(tx, line, out)) {
+            Some(token) => Evict::After(Wait::Acked(token)),
+            None => Evict::Abort(tx, AbortCause::Capacity),
+        }
+    }
+
+    /// Brings the old lines of an aborted transaction back.
+    pub(super) fn restore_old_lines(&mut self, tx: TxId, out: &mut Actions) -> Option<Token> {
+        let open = self.contents.open.get(&tx)?;
+        let safe = open.copies.iter().filter(|(_, old)| old.stage == Stage::Safe);
+        let old_lines: Vec<(LineAddr, u64)> = safe.map(|(line, old)| (*line, old.slot)).collect();
+        if old_lines.is_empty() || self.fault.is(planted::ABORT_NOT_UNDONE) {
+            return None;
+        }
+        self.counters.undone_lines += old_lines.len() as u64;
+        let token = self.expect(Purpose::Undo, old_lines.len() as u64, Vec::new());
+        for (line, slot) in old_lines {
+            let from = self.area.old_line(slot);
+            let token = Some(token);
+            out.push(Action::Copy { from, to: line.base(), len: LINE_BYTES as u8, cause: Cause::Data, token });
+        }
+        Some(token)
+    }
+
+    /// Clears records; the slots are free when that is durable.
+    pub(super) fn clear_records(&mut self, purpose: Purpose, slots: Vec<u64>, out: &mut Actions) -> Token {
+        let token = self.expect(purpose, slots.len() as u64, slots.clone());
+        for slot in slots {
+            out.append(self.area.record(slot), &[0; 16], Cause::Metadata, Some(token));
+        }
+        token
+    }
+
+    /// The core whose committing register this acknowledgement frees.
+    pub(super) fn release(&mut self, core: CoreId, out: &mut Actions) {
+        self.contents.registers[usize::from(core.0)] = None;
+        out.event(EventKind::Background, self.area.record(0));
+    }
+}

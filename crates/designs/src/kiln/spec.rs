@@ -1,0 +1,195 @@
+//! Parameters and cost of Kiln. [H] is Hercules (TECS 2023), Table 2; [T] is TC (DAC 2017); the paper itself leaves the
+//! rest open, or we know it from those two alone: DEVIATIONS.md has the key in brackets.
+
+use durasim_design::{Geometry, HardwareCost, LevelGeometry, LevelId, SpecError, WritePorts};
+use durasim_types::{Cycle, Domain};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Which requests wait at the last level while a commit is flushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Blocking {
+    /// All of them, as TC, section 5.2, says of Kiln: it "blocks subsequent cache and memory requests".
+    All,
+    /// Those for lines of the transaction that commits.
+    Lines,
+    /// None.
+    None,
+}
+
+/// Parameters of Kiln.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct KilnSpec {
+    /// How many times as many lines as the machine's own the STT-RAM last level has, a power of two: 4, so that it has
+    /// 64 MB where [H] has 16 MB of SRAM. It shrinks with the machine by itself.
+    pub llc_size_factor: u32,
+    /// Cycles of a hit in it ([H]: 40; [T]: 10 ns).
+    pub llc_read_latency_cycles: Cycle,
+    /// Cycles of a write into it, and of the change of states that a commit makes ([H]: 50; [T]: 10 ns).
+    pub llc_write_latency_cycles: Cycle,
+    /// Lines that can be written into it at a time by commits [kiln-commit].
+    pub llc_write_ports: u32,
+    /// Entries of the FIFO of the L1D, and of that of the L2, of each core [kiln-fifo].
+    pub fifo_entries: u32,
+    /// Cycles for each entry that a commit takes from a FIFO [kiln-fifo].
+    pub fifo_walk_cycles: Cycle,
+    /// Occupancy of the FIFOs of a core from which the fall-back path makes room, in percent (90: [T] takes this threshold
+    /// for its own fall-back path; [kiln-overflow]).
+    pub overflow_percent: u32,
+    /// Lines that the fall-back path copies at a time (DEVIATIONS.md, background-concurrency).
+    pub copies_in_flight: u32,
+    /// Old lines that the area of the fall-back path holds [kiln-overflow].
+    pub copy_area_lines: u32,
+    /// Which requests wait while a commit is flushed [kiln-blocking].
+    pub blocked_requests: Blocking,
+    /// Whether uncommitted lines are no victims of the last level while it has others: the cost in misses is what they
+    /// displace ([T], section 5.2).
+    pub pinned_lines: bool,
+    /// Bits of a TxID: one transaction less can be open at a time than there are numbers [kiln-txid].
+    pub tx_id_bits: u32,
+}
+
+impl Default for KilnSpec {
+    fn default() -> Self {
+        KilnSpec {
+            llc_size_factor: 4,
+            llc_read_latency_cycles: 40,
+            llc_write_latency_cycles: 50,
+            llc_write_ports: 1,
+            fifo_entries: 64,
+            fifo_walk_cycles: 1,
+            overflow_percent: 90,
+            copies_in_flight: 4,
+            copy_area_lines: 16384,
+            blocked_requests: Blocking::All,
+            pinned_lines: true,
+            tx_id_bits: 16,
+        }
+    }
+}
+
+impl KilnSpec {
+    /// Refuses what cannot be built.
+    pub fn check(&self) -> Result<(), SpecError> {
+        let range = |field: &str, value: u64, low: u64, high: u64| match (low..=high).contains(&value) {
+            true => Ok(()),
+            false => Err(SpecError::new(field, format!("{value} is not between {low} and {high}"))),
+        };
+        if !self.llc_size_factor.is_power_of_two() || self.llc_size_factor > 64 {
+            let problem = format!("{} is not a power of two up to 64", self.llc_size_factor);
+            return Err(SpecError::new("llc_size_factor", problem));
+        }
+        range("llc_read_latency_cycles", self.llc_read_latency_cycles, 1, 10_000)?;
+        range("llc_write_latency_cycles", self.llc_write_latency_cycles, 1, 10_000)?;
+        range("llc_write_ports", self.llc_write_ports.into(), 1, 64)?;
+        range("fifo_entries", self.fifo_entries.into(), 1, 1 << 20)?;
+        range("fifo_walk_cycles", self.fifo_walk_cycles, 0, 1000)?;
+        range("overflow_percent", self.overflow_percent.into(), 1, 100)?;
+        range("copies_in_flight", self.copies_in_flight.into(), 1, 1024)?;
+        range("copy_area_lines", self.copy_area_lines.into(), 1, 1 << 20)?;
+        range("tx_id_bits", self.tx_id_bits.into(), 1, 48)
+    }
+
+    /// The last level becomes one of STT-RAM. Parameters that [`KilnSpec::check`] refuses change nothing.
+    pub(super) fn adapt(&self, geometry: &mut Geometry) {
+        if self.check().is_err() {
+            return;
+        }
+        geometry.llc.sets = geometry.llc.sets.saturating_mul(self.llc_size_factor).min(1 << 24);
+        geometry.llc.latency_cycles = self.llc_read_latency_cycles;
+        let (latency_cycles, ports) = (self.llc_write_latency_cycles, self.llc_write_ports);
+        geometry.llc_write_ports = Some(WritePorts { latency_cycles, ports });
+    }
+
+    /// Entries of both FIFOs of a core.
+    pub(super) fn fifo_capacity(&self) -> usize {
+        2 * self.fifo_entries as usize
+    }
+
+    /// Bits that Kiln adds to the hierarchy: a persistent bit, a TxID and two bits of state for each line, the FIFOs, and the
+    /// registers. Where upper levels survive, nothing is flushed and there are no FIFOs.
+    pub fn cost(&self, g: &Geometry) -> HardwareCost {
+        let mut cost = HardwareCost::default();
+        let (cores, id_bits) = (u64::from(g.cores), u64::from(self.tx_id_bits));
+        for level in LevelId::ALL {
+            let instances = if level == LevelId::Llc { 1 } else { cores };
+            let lines = g.level(level).lines();
+            cost.add(&format!("persistent bits {}", level.name()), lines, instances);
+            cost.add(&format!("TxIDs {}", level.name()), lines * id_bits, instances);
+            cost.add(&format!("states {}", level.name()), 2 * lines, instances);
+            if level != LevelId::Llc && g.domain != Domain::Eadr {
+                let entry = id_bits + location_bits(g.level(level));
+                cost.add(&format!("FIFO {}", level.name()), entry * u64::from(self.fifo_entries), instances);
+            }
+        }
+        cost.add("TxID register", id_bits, cores);
+        cost.add("committing TxID register, nonvolatile", id_bits, cores);
+        cost.add("next TxID register", id_bits, 1);
+        cost.add("next place of the copy area", u64::from(u32::BITS - self.copy_area_lines.leading_zeros()), 1);
+        cost
+    }
+}
+
+/// Bits that name a way of a set.
+fn location_bits(level: &LevelGeometry) -> u64 {
+    u64::from(u64::BITS - (u64::from(level.sets) * u64::from(level.ways) - 1).leading_zeros())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Kiln;
+    use crate::testing::geometry;
+
+    #[test]
+    fn the_last_level_gets_four_times_the_lines_and_latencies_of_its_own() {
+        let spec = KilnSpec::default();
+        let mut machine = geometry::<Kiln>(&spec, 2);
+        let lines = machine.llc.lines();
+        spec.adapt(&mut machine);
+        assert_eq!((machine.llc.lines(), machine.llc.latency_cycles), (4 * lines, 40));
+        assert_eq!(machine.llc_write_ports, Some(WritePorts { latency_cycles: 50, ports: 1 }));
+        let same = KilnSpec { llc_size_factor: 3, ..spec };
+        let mut other = machine.clone();
+        same.adapt(&mut other);
+        assert_eq!(other, machine, "what is refused changes nothing");
+        assert_eq!(same.check().unwrap_err().field, "llc_size_factor");
+    }
+
+    #[test]
+    fn every_range_is_held() {
+        let refused = |change: fn(&mut KilnSpec)| {
+            let mut spec = KilnSpec::default();
+            change(&mut spec);
+            spec.check().unwrap_err().field
+        };
+        assert_eq!(refused(|s| s.llc_read_latency_cycles = 0), "llc_read_latency_cycles");
+        assert_eq!(refused(|s| s.llc_write_latency_cycles = 20_000), "llc_write_latency_cycles");
+        assert_eq!(refused(|s| s.llc_write_ports = 0), "llc_write_ports");
+        assert_eq!(refused(|s| s.fifo_entries = 0), "fifo_entries");
+        assert_eq!(refused(|s| s.fifo_walk_cycles = 2000), "fifo_walk_cycles");
+        assert_eq!(refused(|s| s.overflow_percent = 101), "overflow_percent");
+        assert_eq!(refused(|s| s.copies_in_flight = 0), "copies_in_flight");
+        assert_eq!(refused(|s| s.copy_area_lines = 0), "copy_area_lines");
+        assert_eq!(refused(|s| s.tx_id_bits = 0), "tx_id_bits");
+    }
+
+    #[test]
+    fn the_cost_counts_every_line_and_fifo() {
+        let spec = KilnSpec::default();
+        let machine = geometry::<Kiln>(&spec, 2);
+        let bits = |cost: &HardwareCost, name: &str| {
+            cost.structures.iter().find(|s| s.name == name).map(|s| (s.bits, s.instances))
+        };
+        let cost = spec.cost(&machine);
+        assert_eq!(bits(&cost, "TxIDs llc"), Some((64 * 16, 1)));
+        assert_eq!(bits(&cost, "states l2"), Some((2 * 32, 2)));
+        // Sixteen lines in the L1D: four bits say which.
+        assert_eq!(bits(&cost, "FIFO l1d"), Some((64 * (16 + 4), 2)));
+        assert_eq!(bits(&cost, "committing TxID register, nonvolatile"), Some((16, 2)));
+        let eadr = spec.cost(&Geometry { domain: Domain::Eadr, ..machine });
+        assert_eq!(bits(&eadr, "FIFO l1d"), None);
+    }
+}

@@ -1,0 +1,150 @@
+//! Kiln's state: what is volatile and what the nonvolatile registers hold.
+
+use super::area::{Area, Slots};
+use super::spec::KilnSpec;
+use super::transaction::{Fifo, Phase, Transaction};
+use durasim_design::{Fault, Geometry, SpecError, Token, snapshot};
+use durasim_types::{CoreId, Cycle, Domain, LineAddr, TxId};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What an acknowledgement is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Purpose {
+    /// Lines of a commit are in the last level.
+    Flush(TxId),
+    /// An old line is in the copy area.
+    Copy(TxId, LineAddr),
+    /// So is its record.
+    Record(TxId, LineAddr),
+    /// Old lines are home again, or the records of an abort are cleared.
+    Undo,
+    /// Records of a commit are cleared; the register of this core is free then.
+    Release(CoreId),
+}
+
+/// Something that is waited for: so many acknowledgements are outstanding.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Awaited {
+    pub purpose: Purpose,
+    pub left: u64,
+    /// Slots of the copy area that are free when it has come.
+    pub slots: Vec<u64>,
+}
+
+/// Counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Counters {
+    pub tracked_lines: u64,
+    pub flushed_lines: u64,
+    pub flush_cycles: Cycle,
+    pub blocked_requests: u64,
+    pub fifo_full_stalls: u64,
+    pub fifo_overflows: u64,
+    pub llc_overflows: u64,
+    pub committed_pushed_home: u64,
+    pub register_waits: u64,
+    pub shared_stores: u64,
+    pub undone_lines: u64,
+}
+
+/// What changes while the machine works.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Contents {
+    pub open: BTreeMap<TxId, Transaction>,
+    /// The FIFOs of each core.
+    pub fifos: Vec<Fifo>,
+    /// The nonvolatile committing register of each core.
+    pub registers: Vec<Option<TxId>>,
+    pub awaited: BTreeMap<Token, Awaited>,
+    pub slots: Slots,
+    pub tokens: u64,
+}
+
+#[derive(Clone)]
+pub(super) struct State {
+    pub spec: KilnSpec,
+    pub area: Area,
+    /// Whether the caches above the last level survive too: commits flush nothing, and there are no FIFOs.
+    pub upper_levels_survive: bool,
+    pub contents: Contents,
+    pub counters: Counters,
+    pub fault: Fault,
+}
+
+impl State {
+    pub(super) fn new(spec: &KilnSpec, geometry: &Geometry) -> Result<Self, SpecError> {
+        spec.check()?;
+        let sets = geometry.llc.sets;
+        if sets > 1 << 20 {
+            let problem = format!("it makes {sets} sets of the last level, which has 2^20 at most");
+            return Err(SpecError::new("llc_size_factor", problem));
+        }
+        let cores = usize::from(geometry.cores);
+        let contents =
+            Contents { fifos: vec![Fifo::new(); cores], registers: vec![None; cores], ..Contents::default() };
+        Ok(State {
+            area: Area::new(spec, geometry),
+            upper_levels_survive: geometry.domain == Domain::Eadr,
+            contents,
+            counters: Counters::default(),
+            fault: geometry.planted,
+            spec: spec.clone(),
+        })
+    }
+
+    pub(super) fn load(spec: &KilnSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Self, SpecError> {
+        let fresh = State::new(spec, geometry)?;
+        let (contents, counters): (Contents, Counters) = snapshot::from_bytes(bytes)?;
+        let cores = usize::from(geometry.cores);
+        if contents.fifos.len() != cores || contents.registers.len() != cores {
+            return Err(snapshot::refuse("another number of cores"));
+        }
+        if contents.fifos.iter().any(|fifo| fifo.len() > spec.fifo_capacity()) {
+            return Err(snapshot::refuse("more entries than the FIFOs have"));
+        }
+        if contents.open.values().any(|tx| tx.home.0 >= geometry.cores)
+            || contents
+                .awaited
+                .values()
+                .any(|a| matches!(a.purpose, Purpose::Release(core) if core.0 >= geometry.cores))
+        {
+            return Err(snapshot::refuse("a core that the machine does not have"));
+        }
+        let mut taken = contents.open.values().flat_map(|tx| &tx.copies);
+        if !contents.slots.fit(fresh.area.lines) || taken.any(|(_, old)| !contents.slots.may_be_taken(old.slot)) {
+            return Err(snapshot::refuse("places outside of the copy area"));
+        }
+        Ok(State { contents, counters, ..fresh })
+    }
+
+    pub(super) fn save(&self) -> Vec<u8> {
+        snapshot::to_bytes(&(&self.contents, &self.counters))
+    }
+
+    /// A new token for so many acknowledgements.
+    pub(super) fn expect(&mut self, purpose: Purpose, left: u64, slots: Vec<u64>) -> Token {
+        self.contents.tokens += 1;
+        let token = Token(self.contents.tokens);
+        self.contents.awaited.insert(token, Awaited { purpose, left, slots });
+        token
+    }
+
+    /// Whether something is still waited for.
+    pub(super) fn awaits(&self, token: Token) -> bool {
+        self.contents.awaited.contains_key(&token)
+    }
+
+    /// Transactions whose lines are being flushed, since when, and what the end of that is.
+    pub(super) fn flushes(&self) -> impl Iterator<Item = (&Transaction, Cycle, Token)> {
+        self.contents.open.values().filter_map(|tx| match tx.phase {
+            Phase::Flushing { since, token, .. } if self.awaits(token) => Some((tx, since, token)),
+            _ => None,
+        })
+    }
+
+    /// Whether a committing register names this transaction.
+    pub(super) fn is_committing(&self, tx: TxId) -> bool {
+        self.contents.registers.contains(&Some(tx))
+    }
+}

@@ -1,0 +1,269 @@
+//! Proteus: Shin, Tirukkovalluri, Tuck and Solihin, "Proteus: A Flexible and Fast Software Supported Hardware Logging
+//! Approach for NVM", MICRO 2017. Section numbers below are the paper's; [D:key] marks an assumption of DEVIATIONS.md.
+//!
+//! Programs log: before each store of a transaction, log-load takes the old content of its block of 32 bytes into a log
+//! register, and log-flush sends it to the memory controller. The LogQ of the core holds flushes until the log pending queue
+//! (LPQ) of the controller, which survives power failures, has them; until then a store to the block stays in the store
+//! buffer. The log lookup table (LLT) drops flushes of blocks that the transaction has logged already. So lines may go home
+//! at any time while their transaction is open, and a commit cleans all of them. With its tx-end record the entries have
+//! done their duty, and those that are still in the LPQ never reach the media: log write removal. An LPQ that is full
+//! writes its oldest entries to the log of their transaction.
+//!
+//! Where caches are durable (the row `proteus-eadr`), a commit has nothing to clean [D:proteus-eadr].
+
+mod entry;
+mod lookup_table;
+mod planted;
+mod planted_volatile_caches;
+mod recovery;
+mod spec;
+mod state;
+mod structures;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod tests_ends;
+mod undo;
+
+pub use spec::ProteusSpec;
+
+use durasim_design::{
+    AbortCause, Actions, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Cut, Design, Durability, ErasedDesign,
+    Evict, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LineTag, LogBlock, Message, Node, Planted,
+    RecoveryReport, RegionRequest, SpecError, Store, Token, Wait, snapshot,
+};
+use durasim_types::{EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
+use entry::{ENTRY_BYTES, block_of};
+use state::{Contents, State};
+use std::hash::Hasher;
+use structures::Phase;
+
+/// The design.
+pub struct Proteus;
+
+/// Rare situations of a machine whose caches are durable.
+const MARKS_OF_EADR: &[&str] = &["transaction_open", "flush_in_flight", "lpq_full", "log_populated"];
+
+/// Proteus where caches are durable: no commit cleans, so nothing can be wrong with that.
+pub const PROTEUS_EADR: ErasedDesign =
+    ErasedDesign { planted: planted::ALL, marks: MARKS_OF_EADR, ..ErasedDesign::of::<Proteus>() };
+
+impl Design for Proteus {
+    const NAME: &'static str = "proteus";
+    const HOOKS: Hooks =
+        Hooks::TX.with(Hooks::STORE).with(Hooks::LOG).with(Hooks::EVICT).with(Hooks::FLUSH).with(Hooks::CONTEXT_SWITCH);
+    const PLANTED: &'static [Planted] = planted::WITH_VOLATILE_CACHES;
+    const MARKS: &'static [&'static str] =
+        &["transaction_open", "flush_in_flight", "lpq_full", "log_populated", "cleaning_lines"];
+    type Spec = ProteusSpec;
+
+    /// Section 4: a log in persistent memory for each thread. The tx-end records lie beside, a line for each log.
+    fn reserve(spec: &ProteusSpec, geometry: &Geometry) -> Vec<RegionRequest> {
+        let logs = u64::from(spec.logs(geometry));
+        vec![
+            RegionRequest { name: "tx_ends", size_bytes: logs * ENTRY_BYTES },
+            RegionRequest { name: "logs", size_bytes: logs * u64::from(spec.log_entries) * ENTRY_BYTES },
+        ]
+    }
+
+    fn build(spec: &ProteusSpec, geometry: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
+        Ok(Box::new(State::new(spec, geometry)?))
+    }
+
+    fn load(spec: &ProteusSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
+        Ok(Box::new(State::load(spec, geometry, bytes)?))
+    }
+
+    fn recover(spec: &ProteusSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+        recovery::recover(spec, geometry, image)
+    }
+
+    fn cost(spec: &ProteusSpec, geometry: &Geometry) -> HardwareCost {
+        spec.cost(geometry)
+    }
+}
+
+impl Durability for State {
+    /// Section 4.1: tx-begin sets the txid register and clears the LLT. A transaction takes a log that no other one has
+    /// [D:proteus-logs].
+    fn tx_begin(&mut self, cx: &Ctx, tx: TxId, _: &mut Actions) -> Gate {
+        if !self.fault.is(planted::TABLE_NOT_CLEARED) {
+            self.core(cx).table.clear();
+        }
+        // One of the others has to end first.
+        if self.open(tx) { Gate::Done } else { Gate::Abort(tx, AbortCause::Conflict) }
+    }
+
+    /// Section 4.2: log-flush looks its block up in the LLT. A miss takes an entry of the LogQ, which goes to the LPQ.
+    fn log_flush(&mut self, cx: &Ctx, block: &LogBlock, out: &mut Actions) -> Gate {
+        let Some(tx) = block.tx.filter(|tx| self.open.contains_key(tx)) else {
+            self.counters.plain_flushes += 1;
+            return Gate::Done;
+        };
+        let known = if self.fault.is(planted::TABLE_BY_LINE) { block.addr.line().base() } else { block.addr };
+        if self.core(cx).table.hit(known) {
+            self.counters.flushes += 1;
+            self.counters.elided_flushes += 1;
+            return Gate::Done;
+        }
+        if self.core(cx).logq.len() >= self.spec.logq_entries as usize {
+            self.counters.logq_full_stalls += 1;
+            return self.wait_for_logq(cx);
+        }
+        if self.open[&tx].entries == self.spec.log_entries {
+            return Gate::Abort(tx, AbortCause::OutOfMemory);
+        }
+        self.counters.flushes += 1;
+        self.counters.table_replacements += u64::from(self.core(cx).table.insert(known));
+        self.send_entry(cx, tx, block, out);
+        Gate::Done
+    }
+
+    /// Section 4.2: a store whose block has an entry in the LogQ stays in the store buffer until the entry is acknowledged.
+    fn store(&mut self, cx: &Ctx, store: &Store<'_>, _: &mut LineTag, _: &mut Actions) -> Gate {
+        let Some(tx) = store.tx else { return Gate::Done };
+        let (first, last) = (block_of(store.addr), block_of(store.addr.plus(u64::from(store.len) - 1)));
+        if self.core(cx).logs(first, last) && !self.fault.is(planted::STORE_NOT_HELD) {
+            self.counters.held_stores += 1;
+            return self.wait_for_logq(cx);
+        }
+        if let Some(open) = self.open.get_mut(&tx) {
+            open.lines.entry(store.line()).or_insert(false);
+        }
+        if self.fault.is(planted::REMOVED_AT_STORE) {
+            self.remove_entries(tx);
+        }
+        Gate::Done
+    }
+
+    /// Section 4.3, tx-end: the LogQ is empty, all modified lines are cleaned and accepted, the tx-end record is durable;
+    /// then the entries that the LPQs still hold are removed.
+    fn tx_commit(&mut self, cx: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
+        loop {
+            let open = &self.open[&tx];
+            let (phase, token) = (open.phase, open.token);
+            let next = match phase {
+                Phase::Open if self.has_flights(cx) => return self.wait_for_logq(cx),
+                Phase::Open if self.caches_are_durable || open.lines.is_empty() => Phase::Ready,
+                Phase::Open if self.fault.is(planted_volatile_caches::NOT_CLEANED) => Phase::Ready,
+                Phase::Open => {
+                    if self.fault.is(planted_volatile_caches::ENDED_BEFORE_CLEANS) {
+                        self.write_end(tx, out);
+                    }
+                    self.set_phase(tx, Phase::Leaving);
+                    return Gate::Retry(Wait::Cycles(self.clean_cycles(tx)));
+                }
+                Phase::Leaving => {
+                    self.clean_lines(tx, true, out);
+                    self.set_phase(tx, Phase::Cleaning);
+                    if !self.fault.is(planted_volatile_caches::CLEANS_NOT_AWAITED) {
+                        return Gate::Retry(Wait::Acked(token));
+                    }
+                    Phase::Ready
+                }
+                Phase::Cleaning => Phase::Ready,
+                Phase::Ready if open.entries == 0 || self.fault.is(planted::END_SKIPPED) => break,
+                Phase::Ready => {
+                    self.write_end(tx, out);
+                    self.set_phase(tx, Phase::Ending);
+                    if !self.fault.is(planted_volatile_caches::END_NOT_AWAITED) {
+                        return Gate::Retry(Wait::Acked(token));
+                    }
+                    break;
+                }
+                Phase::Ending => break,
+                Phase::Undoing => unreachable!("only an abort takes back"),
+            };
+            self.set_phase(tx, next);
+        }
+        self.counters.removed_entries += self.remove_entries(tx);
+        self.close(tx);
+        out.event(EventKind::Commit, self.ends.base);
+        self.accept_waiting(out);
+        Gate::Done
+    }
+
+    /// The paper leaves aborts to software, which replays the log [D:proteus-abort].
+    fn tx_abort(&mut self, cx: &Ctx, tx: TxId, _: AbortCause, out: &mut Actions) -> Gate {
+        self.undo(cx, tx, out)
+    }
+
+    /// A version that leaves the caches in the middle of its transaction goes home: its pre-image is safe.
+    fn evict(&mut self, _: &Ctx, line: LineAddr, _: LineTag, _: &Line, _: &mut Actions) -> Evict {
+        self.note_left(line, None);
+        Evict::Proceed
+    }
+
+    /// The same for lines that the program cleans itself.
+    fn flush(&mut self, _: &Ctx, line: LineAddr, _: LineTag, _: &mut Actions) -> FlushVerdict {
+        self.note_left(line, None);
+        FlushVerdict::Proceed
+    }
+
+    /// The txid and log-to registers belong to the thread; LogQ and LLT to the core. Flushes arrive before another thread
+    /// comes, which finds an empty LLT.
+    fn context_switch(&mut self, cx: &Ctx, _: Option<TxId>, _: Option<TxId>, _: &mut Actions) -> Gate {
+        if self.has_flights(cx) {
+            return self.wait_for_logq(cx);
+        }
+        if !self.fault.is(planted::TABLE_NOT_CLEARED) {
+            self.core(cx).table.clear();
+        }
+        Gate::Done
+    }
+
+    fn message(&mut self, _: &Ctx, at: Node, message: Message, out: &mut Actions) {
+        match at {
+            Node::Controller(controller) => self.arrive(controller, message, out),
+            Node::Core(core) => self.acknowledged(core, message, out),
+        }
+    }
+
+    /// The log has an entry that the LPQ held.
+    fn acked(&mut self, _: &Ctx, token: Token, addr: PhysAddr, out: &mut Actions) {
+        self.spilled(token, addr, out);
+    }
+
+    /// Section 4: LPQ and write pending queue are in the domain of ADR. LogQ, LLT and log registers are lost.
+    fn crash(&self, view: &CrashView<'_>, sink: &mut CrashSink<'_>) -> Result<(), BudgetSpent> {
+        if !self.fault.is(planted::QUEUE_NOT_KEPT) {
+            sink.keep(recovery::STRUCTURE, self.kept_entries());
+        }
+        view.flush_caches_home(sink)
+    }
+
+    fn marks(&self, mark: &mut dyn FnMut(&'static str)) {
+        let mut mark_if = |is: bool, name| {
+            if is {
+                mark(name);
+            }
+        };
+        mark_if(self.open.values().any(|open| open.entries > 0), "transaction_open");
+        mark_if(self.cores.iter().any(|core| !core.logq.is_empty()), "flush_in_flight");
+        mark_if(self.queues.iter().any(|queue| !queue.waiting.is_empty()), "lpq_full");
+        mark_if(self.open.values().any(|open| !open.spilled.is_empty()), "log_populated");
+        mark_if(self.open.values().any(|open| open.phase == Phase::Cleaning), "cleaning_lines");
+    }
+
+    fn digest(&self, hasher: &mut dyn Hasher) {
+        hasher.write(&snapshot::to_bytes(&(&self.cores, &self.queues, &self.logs, &self.open, self.numbers)));
+    }
+
+    fn stats(&self, stats: &mut Stats) {
+        self.counters.add_to(stats);
+    }
+
+    fn reset_stats(&mut self) {
+        self.counters = state::Counters::default();
+    }
+
+    fn fork(&self) -> Box<dyn Durability> {
+        Box::new(self.clone())
+    }
+
+    fn save(&self) -> Vec<u8> {
+        let contents: Contents<_, _, _, _, _> =
+            (&self.cores, &self.queues, &self.logs, &self.open, self.numbers, &self.counters);
+        snapshot::to_bytes(&contents)
+    }
+}

@@ -1,0 +1,11 @@
+//! Faults that matter only where caches are lost: a machine with durable caches cleans nothing, and what has been handed
+//! over there survives like what is cached.
+
+durasim_design::planted! {
+    NOT_CLEANED = "not-cleaned", "Commits clean nothing";
+    LAST_LINE_NOT_CLEANED = "last-line-not-cleaned", "Commits forget the last line that the transaction has changed";
+    CLEANS_NOT_AWAITED = "cleans-not-awaited", "The tx-end record does not wait for the cleans";
+    LEFT_LINES_NOT_AWAITED = "left-lines-not-awaited", "Commits do not wait for lines that have left the caches before";
+    END_NOT_AWAITED = "end-not-awaited", "A commit is acknowledged when its tx-end record is handed over";
+    ENDED_BEFORE_CLEANS = "ended-before-cleans", "The tx-end record is written before the lines are cleaned";
+}

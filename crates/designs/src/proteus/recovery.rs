@@ -1,0 +1,137 @@
+//! Recovery: for each log, the newest transaction that has entries and no tx-end record is taken back, its entries applied in
+//! reverse, so that of several for a block the oldest has the last word. Entries lie in the log pending queues that
+//! survived and in the logs. Then its tx-end record is written, and everything is cleared: a later life counts its
+//! transactions anew. All of it may be repeated at will.
+
+use super::entry::{BLOCK_BYTES, ENTRY_BYTES, LogEntry};
+use super::{ProteusSpec, planted};
+use durasim_design::{CrashImage, Cut, Geometry, RecoveryReport};
+use durasim_types::{PAGE_BYTES, PhysAddr, TxId};
+use std::collections::BTreeMap;
+
+/// The log pending queues of all controllers in a crash image.
+pub(super) const STRUCTURE: &str = "proteus.lpq";
+
+/// What is found of the transactions of a log: entries by transaction and number.
+type Found = BTreeMap<TxId, BTreeMap<u32, LogEntry>>;
+
+struct Recovery<'a> {
+    spec: &'a ProteusSpec,
+    geometry: &'a Geometry,
+    report: RecoveryReport,
+}
+
+/// Takes everything back that has not ended.
+pub(super) fn recover(spec: &ProteusSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+    let mut recovery = Recovery { spec, geometry, report: RecoveryReport::default() };
+    let kept = recovery.kept(image);
+    if geometry.planted.is(planted::RECOVERY_CLEARS_FIRST) {
+        image.keep(STRUCTURE, Vec::new())?;
+    }
+    for log in 0..spec.logs(geometry) {
+        recovery.take_back(image, log, &kept)?;
+    }
+    // From here on no entry counts: each is of a transaction that has ended.
+    if image.structure(STRUCTURE).is_some_and(|kept| !kept.is_empty()) {
+        image.keep(STRUCTURE, Vec::new())?;
+    }
+    for log in 0..spec.logs(geometry) {
+        recovery.clear(image, log)?;
+    }
+    Ok(recovery.report)
+}
+
+impl Recovery<'_> {
+    fn end_of(&self, log: u32) -> PhysAddr {
+        self.geometry.region("tx_ends").base.plus(u64::from(log) * ENTRY_BYTES)
+    }
+
+    /// The entries that the log pending queues held. Those that cannot be believed are losses.
+    fn kept(&mut self, image: &CrashImage) -> Vec<LogEntry> {
+        let bytes = image.structure(STRUCTURE).unwrap_or(&[]);
+        let entries: Vec<LogEntry> =
+            bytes.as_chunks().0.iter().filter_map(LogEntry::from_line).filter(|e| self.is_believed(e)).collect();
+        let lost = bytes.len().div_ceil(ENTRY_BYTES as usize) - entries.len();
+        if lost > 0 {
+            self.report.losses.push(format!("{lost} entries of the log pending queues are damaged"));
+        }
+        entries
+    }
+
+    /// Whether an entry names a block of the program and a log that exists.
+    fn is_believed(&self, entry: &LogEntry) -> bool {
+        let block = entry.block.0;
+        block.is_multiple_of(BLOCK_BYTES)
+            && self.geometry.is_home(PhysAddr(block - block % ENTRY_BYTES))
+            && entry.log < self.spec.logs(self.geometry)
+    }
+
+    /// The slots of a log that were ever written, with their addresses.
+    fn slots(&self, image: &CrashImage, log: u32) -> Vec<PhysAddr> {
+        let bytes = u64::from(self.spec.log_entries) * ENTRY_BYTES;
+        let first = self.geometry.region("logs").base.plus(u64::from(log) * bytes);
+        let mut slots = Vec::new();
+        let mut at = 0;
+        while at < bytes {
+            let slot = first.plus(at);
+            if image.pmem.is_touched(slot) {
+                slots.push(slot);
+                at += ENTRY_BYTES;
+            } else {
+                at += PAGE_BYTES - slot.0 % PAGE_BYTES;
+            }
+        }
+        slots
+    }
+
+    fn take_back(&mut self, image: &mut CrashImage, log: u32, kept: &[LogEntry]) -> Result<(), Cut> {
+        let fault = self.geometry.planted;
+        let ended = if fault.is(planted::RECOVERY_IGNORES_END) { 0 } else { image.read_u64(self.end_of(log)) };
+        let mut found = Found::new();
+        let mut add = |entry: LogEntry| {
+            if entry.log == log && entry.tx.0 > ended {
+                found.entry(entry.tx).or_default().insert(entry.number, entry);
+            }
+        };
+        if !fault.is(planted::RECOVERY_FORGETS_LOG) {
+            let slots = self.slots(image, log).into_iter().map(|slot| image.line(slot));
+            slots.filter_map(|line| LogEntry::from_line(&line)).filter(|e| self.is_believed(e)).for_each(&mut add);
+        }
+        kept.iter().copied().for_each(add);
+        // A log has one open transaction: the newest.
+        let Some((tx, entries)) = found.pop_last() else { return Ok(()) };
+        if fault.is(planted::RECOVERY_ENDS_FIRST) {
+            image.write_u64(self.end_of(log), tx.0)?;
+        }
+        let mut order: Vec<&LogEntry> = entries.values().rev().collect();
+        if fault.is(planted::RECOVERY_OLDEST_FIRST) {
+            order.reverse();
+        }
+        if fault.is(planted::RECOVERY_DROPS_OLDEST) {
+            order.pop();
+        }
+        if fault.is(planted::RECOVERY_RESTORES_TWICE) {
+            order.extend_from_within(..);
+        }
+        for entry in order {
+            let half = usize::from(fault.is(planted::RECOVERY_RESTORES_HALF));
+            image.write(entry.block, &entry.old[..entry.old.len() >> half])?;
+            self.report.lines_written += 1;
+        }
+        self.report.discarded += 1;
+        image.write_u64(self.end_of(log), tx.0)
+    }
+
+    /// Empties a log: its entries first, since without its tx-end record they would count.
+    fn clear(&mut self, image: &mut CrashImage, log: u32) -> Result<(), Cut> {
+        for slot in self.slots(image, log) {
+            if image.line(slot) != [0; ENTRY_BYTES as usize] {
+                image.write(slot, &[0; ENTRY_BYTES as usize])?;
+            }
+        }
+        if image.read_u64(self.end_of(log)) != 0 {
+            image.write_u64(self.end_of(log), 0)?;
+        }
+        Ok(())
+    }
+}

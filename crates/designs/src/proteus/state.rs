@@ -1,0 +1,328 @@
+//! The state of Proteus and the ways of an entry: from the LogQ to the log pending queue, and from there to the log.
+
+use super::entry::{BLOCK_BYTES, ENTRY_BYTES, LogEntry, block_of};
+use super::lookup_table::LookupTable;
+use super::structures::{CoreUnit, Flight, LogPointer, OpenTx, Pending, PendingQueue, Phase};
+use super::{ProteusSpec, planted, planted_volatile_caches};
+use durasim_design::{
+    Action, Actions, Ctx, Fault, Gate, Geometry, Interleave, LevelId, LogBlock, Message, Node, Payload, PmRegion,
+    Signal, SpecError, Token, Wait, snapshot,
+};
+use durasim_types::{Cause, CoreId, Cycle, EventKind, LineAddr, PhysAddr, Stats, TxId};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A flush goes to a controller: `a` is the core, `b` the flight.
+const ENTRY: u16 = 1;
+/// The controller has it.
+const ACKNOWLEDGEMENT: u16 = 2;
+
+/// What of the state changes while it is at work, in the order of snapshots.
+pub(super) type Contents<U, Q, L, O, N> = (U, Q, L, O, u64, N);
+
+/// What the requests of a core that need the LogQ wait for.
+pub(super) fn signal_of(core: CoreId) -> Signal {
+    Signal(u64::from(core.0))
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Counters {
+    pub flushes: u64,
+    pub elided_flushes: u64,
+    pub plain_flushes: u64,
+    pub table_replacements: u64,
+    pub logq_full_stalls: u64,
+    pub held_stores: u64,
+    pub lpq_full_waits: u64,
+    pub spilled_entries: u64,
+    pub removed_entries: u64,
+    pub cleaned_lines: u64,
+    pub undone_blocks: u64,
+}
+
+impl Counters {
+    pub fn add_to(&self, stats: &mut Stats) {
+        let mut count = |name: &str, value, text| stats.count(format!("proteus.{name}"), value, text);
+        count("flushes", self.flushes, "Log registers flushed in transactions");
+        count("elided_flushes", self.elided_flushes, "Of these, those that the log lookup table dropped");
+        count("plain_flushes", self.plain_flushes, "Log registers flushed outside of transactions, which does nothing");
+        count("table_replacements", self.table_replacements, "Blocks that the log lookup table forgot for others");
+        count("logq_full_stalls", self.logq_full_stalls, "Flushes that found the LogQ full");
+        count("held_stores", self.held_stores, "Stores that waited for the acknowledgement of their block");
+        count("lpq_full_waits", self.lpq_full_waits, "Entries that found a log pending queue full");
+        count("spilled_entries", self.spilled_entries, "Entries that went from a log pending queue to the log");
+        count("removed_entries", self.removed_entries, "Entries that commits removed from the log pending queues");
+        count("cleaned_lines", self.cleaned_lines, "Lines that commits and aborts cleaned");
+        count("undone_blocks", self.undone_blocks, "Blocks that aborts restored");
+    }
+}
+
+#[derive(Clone)]
+pub(super) struct State {
+    pub spec: ProteusSpec,
+    interleave: Interleave,
+    pub ends: PmRegion,
+    log_region: PmRegion,
+    /// The way of a clean from the core to the controllers.
+    path_cycles: Cycle,
+    pub caches_are_durable: bool,
+    pub cores: Vec<CoreUnit>,
+    pub queues: Vec<PendingQueue>,
+    pub logs: Vec<LogPointer>,
+    pub open: BTreeMap<TxId, OpenTx>,
+    /// Numbers of flights and tokens handed out.
+    pub numbers: u64,
+    pub counters: Counters,
+    pub fault: Fault,
+}
+
+impl State {
+    pub fn new(spec: &ProteusSpec, geometry: &Geometry) -> Result<Self, SpecError> {
+        spec.check()?;
+        Ok(State {
+            interleave: geometry.interleave(),
+            ends: geometry.region("tx_ends"),
+            log_region: geometry.region("logs"),
+            path_cycles: LevelId::ALL.iter().map(|level| geometry.level(*level).latency_cycles).sum(),
+            caches_are_durable: geometry.domain.caches_are_durable(),
+            cores: (0..geometry.cores).map(|_| CoreUnit::new(spec)).collect(),
+            queues: vec![PendingQueue::default(); usize::from(geometry.controllers)],
+            logs: vec![LogPointer::default(); spec.logs(geometry) as usize],
+            open: BTreeMap::new(),
+            numbers: 0,
+            counters: Counters::default(),
+            fault: geometry.planted,
+            spec: spec.clone(),
+        })
+    }
+
+    pub fn load(spec: &ProteusSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Self, SpecError> {
+        let fresh = State::new(spec, geometry)?;
+        type Owned = Contents<Vec<CoreUnit>, Vec<PendingQueue>, Vec<LogPointer>, BTreeMap<TxId, OpenTx>, Counters>;
+        let (cores, queues, logs, open, numbers, counters): Owned = snapshot::from_bytes(bytes)?;
+        let table = LookupTable::new(spec);
+        if cores.len() != fresh.cores.len() || cores.iter().any(|core| !core.table.has_shape_of(&table)) {
+            return Err(snapshot::refuse("other cores"));
+        }
+        if queues.len() != fresh.queues.len() || logs.len() != fresh.logs.len() {
+            return Err(snapshot::refuse("another number of controllers or logs"));
+        }
+        if queues.iter().any(|queue| queue.entries.len() > spec.lpq_entries as usize)
+            || queues.iter().flat_map(|queue| &queue.waiting).any(|(core, _)| core.0 >= geometry.cores)
+        {
+            return Err(snapshot::refuse("more entries or cores than there are"));
+        }
+        if logs.iter().any(|log| log.next >= spec.log_entries)
+            || open.values().any(|open| open.log as usize >= logs.len() || open.first >= spec.log_entries)
+        {
+            return Err(snapshot::refuse("entries outside of the logs"));
+        }
+        Ok(State { cores, queues, logs, open, numbers, counters, ..fresh })
+    }
+
+    pub fn core(&mut self, cx: &Ctx) -> &mut CoreUnit {
+        &mut self.cores[usize::from(cx.core.0)]
+    }
+
+    /// Whether the LogQ of the core holds entries.
+    pub fn has_flights(&self, cx: &Ctx) -> bool {
+        !self.cores[usize::from(cx.core.0)].logq.is_empty()
+    }
+
+    pub fn number(&mut self) -> u64 {
+        self.numbers += 1;
+        self.numbers
+    }
+
+    /// The request waits until the controller has acknowledged an entry of the core's LogQ.
+    pub fn wait_for_logq(&mut self, cx: &Ctx) -> Gate {
+        self.core(cx).waits = true;
+        Gate::Retry(Wait::Signal(signal_of(cx.core)))
+    }
+
+    /// Gives a transaction a log; false if all are taken.
+    pub fn open(&mut self, tx: TxId) -> bool {
+        let Some(log) = self.logs.iter().position(|log| log.tx.is_none()) else { return false };
+        self.logs[log].tx = Some(tx);
+        let first = self.logs[log].next;
+        let token = Token(self.number());
+        let (lines, spilled) = (BTreeMap::new(), Vec::new());
+        let open = OpenTx { log: log as u32, first, entries: 0, lines, spilled, phase: Phase::Open, token };
+        self.open.insert(tx, open);
+        true
+    }
+
+    /// The transaction has ended: its log goes on behind its entries.
+    pub fn close(&mut self, tx: TxId) {
+        if let Some(open) = self.open.remove(&tx) {
+            let next = (u64::from(open.first) + u64::from(open.entries)) % u64::from(self.spec.log_entries);
+            self.logs[open.log as usize] = LogPointer { next: next as u32, tx: None };
+        }
+    }
+
+    pub fn set_phase(&mut self, tx: TxId, phase: Phase) {
+        self.open.get_mut(&tx).expect("only an open transaction has a phase").phase = phase;
+    }
+
+    fn log_of(&self, open: &OpenTx) -> u32 {
+        if self.fault.is(planted::LOGS_SHARED) { 0 } else { open.log }
+    }
+
+    /// Where an entry of an open transaction lies in its log, which comes round.
+    pub fn slot_of(&self, open: &OpenTx, number: u32) -> PhysAddr {
+        let entries = u64::from(self.spec.log_entries);
+        let log = u64::from(self.log_of(open));
+        let slot = (u64::from(open.first) + u64::from(number)) % entries;
+        let slot = if self.fault.is(planted::SPILLS_TO_ONE_SLOT) { 0 } else { slot };
+        self.log_region.base.plus((log * entries + slot) * ENTRY_BYTES)
+    }
+
+    /// Takes an entry into the LogQ and sends it on its way.
+    pub fn send_entry(&mut self, cx: &Ctx, tx: TxId, block: &LogBlock, out: &mut Actions) {
+        let open = &self.open[&tx];
+        let number = open.entries;
+        let entry = LogEntry { block: block_of(block.addr), old: block.old, tx, number, log: self.log_of(open) };
+        let slot = self.slot_of(open, number);
+        self.open.get_mut(&tx).expect("it is open").entries += 1;
+        let id = self.number();
+        self.core(cx).logq.push(Flight { id, entry, slot });
+        let message = Message { kind: ENTRY, a: cx.core.0.into(), b: id };
+        out.push(Action::Send { to: Node::Controller(self.interleave.controller_of(slot.line())), message });
+    }
+
+    /// An entry arrives at a controller: into its LPQ, or to those that wait for room.
+    pub fn arrive(&mut self, controller: u16, message: Message, out: &mut Actions) {
+        assert_eq!(message.kind, ENTRY, "controllers receive entries only");
+        let queue = &mut self.queues[usize::from(controller)];
+        let full = queue.entries.len() >= self.spec.lpq_entries as usize || !queue.waiting.is_empty();
+        self.counters.lpq_full_waits += u64::from(full);
+        let core = CoreId(message.a as u16);
+        if full && self.fault.is(planted::ACK_WITHOUT_ROOM) {
+            out.push(Action::Send { to: Node::Core(core), message: Message { kind: ACKNOWLEDGEMENT, ..message } });
+            return;
+        }
+        self.queues[usize::from(controller)].waiting.push_back((core, message.b));
+        self.accept_waiting_at(controller, out);
+    }
+
+    /// The controllers take in what waits and finds room.
+    pub fn accept_waiting(&mut self, out: &mut Actions) {
+        (0..self.queues.len() as u16).for_each(|controller| self.accept_waiting_at(controller, out));
+    }
+
+    fn accept_waiting_at(&mut self, controller: u16, out: &mut Actions) {
+        let queue = &mut self.queues[usize::from(controller)];
+        while queue.entries.len() < self.spec.lpq_entries as usize
+            && let Some((core, id)) = queue.waiting.pop_front()
+        {
+            let flights = &self.cores[usize::from(core.0)].logq;
+            let flight = flights.iter().find(|flight| flight.id == id).expect("a flush stays until it is acknowledged");
+            queue.entries.push(Pending { entry: flight.entry, slot: flight.slot, spill: None });
+            out.event(EventKind::DesignStep, flight.entry.block);
+            let message = Message { kind: ACKNOWLEDGEMENT, a: core.0.into(), b: id };
+            out.push(Action::Send { to: Node::Core(core), message });
+        }
+        self.spill(controller, out);
+    }
+
+    /// Section 4: an LPQ drains to the log when it is full. As many of its oldest entries go as wait for room.
+    fn spill(&mut self, controller: u16, out: &mut Actions) {
+        loop {
+            let queue = &self.queues[usize::from(controller)];
+            let in_flight = queue.entries.iter().filter(|pending| pending.spill.is_some()).count();
+            if in_flight >= queue.waiting.len().min(self.spec.spills_in_flight as usize) {
+                return;
+            }
+            let Some(at) = queue.entries.iter().position(|pending| pending.spill.is_none()) else { return };
+            let Pending { entry, slot, .. } = queue.entries[at];
+            let token = Token(self.number());
+            self.queues[usize::from(controller)].entries[at].spill = Some(token);
+            let payload = Payload::new(&entry.to_line());
+            let payload =
+                if self.fault.is(planted::SPILL_NOT_WRITTEN) { Payload::masked(&[0; 64], 0) } else { payload };
+            out.push(Action::Append { at: slot, payload, cause: Cause::Log, token: Some(token) });
+        }
+    }
+
+    /// The write of an entry to the log is acknowledged: it leaves the LPQ. A commit may have removed it meanwhile.
+    pub fn spilled(&mut self, token: Token, addr: PhysAddr, out: &mut Actions) {
+        for controller in 0..self.queues.len() {
+            let entries = &mut self.queues[controller].entries;
+            let Some(at) = entries.iter().position(|pending| pending.spill == Some(token)) else { continue };
+            let Pending { entry, .. } = entries.remove(at);
+            self.counters.spilled_entries += 1;
+            if let Some(open) = self.open.get_mut(&entry.tx) {
+                open.spilled.push((entry.number, entry.block));
+            }
+            out.event(EventKind::DesignStep, addr);
+            return self.accept_waiting_at(controller as u16, out);
+        }
+    }
+
+    /// The acknowledgement of a controller is back: the entry leaves the LogQ, and who waits for that tries again.
+    pub fn acknowledged(&mut self, core: CoreId, message: Message, out: &mut Actions) {
+        assert_eq!(message.kind, ACKNOWLEDGEMENT, "cores receive acknowledgements only");
+        let unit = &mut self.cores[usize::from(core.0)];
+        unit.logq.retain(|flight| flight.id != message.b);
+        if std::mem::take(&mut unit.waits) {
+            out.push(Action::Raise(signal_of(core)));
+        }
+    }
+
+    /// Takes the entries of a transaction out of the LPQs; how many there were.
+    pub fn remove_entries(&mut self, tx: TxId) -> u64 {
+        let held = |queues: &[PendingQueue]| queues.iter().map(|queue| queue.entries.len() as u64).sum::<u64>();
+        let before = held(&self.queues);
+        self.queues.iter_mut().for_each(|queue| queue.entries.retain(|pending| pending.entry.tx != tx));
+        before - held(&self.queues)
+    }
+
+    /// A version of a line leaves the caches: transactions that have changed it, but for `by`, cannot clean it any more,
+    /// and have to wait for the write that is on its way.
+    pub fn note_left(&mut self, line: LineAddr, by: Option<TxId>) {
+        for (_, open) in self.open.iter_mut().filter(|(tx, _)| Some(**tx) != by) {
+            if let Some(left) = open.lines.get_mut(&line) {
+                *left = true;
+            }
+        }
+    }
+
+    /// How long the cleans of a transaction take to leave the core and come to the controllers [D:proteus-clean].
+    pub fn clean_cycles(&self, tx: TxId) -> Cycle {
+        self.path_cycles + self.open[&tx].lines.len() as Cycle * self.spec.clean_issue_cycles
+    }
+
+    /// Cleans the lines that a transaction has changed, under its token. Behind what has left the caches before, an empty
+    /// write brings the acknowledgement.
+    pub fn clean_lines(&mut self, tx: TxId, of_commit: bool, out: &mut Actions) {
+        let open = &self.open[&tx];
+        let token = Some(open.token);
+        let forgotten = of_commit && self.fault.is(planted_volatile_caches::LAST_LINE_NOT_CLEANED);
+        let lines: Vec<(LineAddr, bool)> = open.lines.iter().map(|(line, left)| (*line, *left)).collect();
+        for &(line, left) in &lines[..lines.len() - usize::from(forgotten && !lines.is_empty())] {
+            if left && !(of_commit && self.fault.is(planted_volatile_caches::LEFT_LINES_NOT_AWAITED)) {
+                let payload = Payload::masked(&[0; 64], 0);
+                out.push(Action::Append { at: line.base(), payload, cause: Cause::Data, token });
+            }
+            out.push(Action::CleanTo { line, to: None, token });
+            self.note_left(line, Some(tx));
+            self.counters.cleaned_lines += 1;
+        }
+    }
+
+    /// Writes the tx-end record of a transaction, under its token.
+    pub fn write_end(&self, tx: TxId, out: &mut Actions) {
+        let open = &self.open[&tx];
+        let at = self.ends.base.plus(u64::from(self.log_of(open)) * ENTRY_BYTES);
+        out.append(at, &tx.0.to_le_bytes(), Cause::Metadata, Some(open.token));
+    }
+
+    /// The LPQs as they survive: entry behind entry.
+    pub fn kept_entries(&self) -> Vec<u8> {
+        let freed = self.fault.is(planted::SPILL_FREED_AT_ISSUE);
+        let entries = self.queues.iter().flat_map(|queue| &queue.entries).filter(|p| !freed || p.spill.is_none());
+        entries.flat_map(|pending| pending.entry.to_line()).collect()
+    }
+}
+
+const _: () = assert!(ENTRY_BYTES == 2 * BLOCK_BYTES);

@@ -1,0 +1,99 @@
+//! The structures that hold log entries on their way: the LogQ of each core, the log pending queue of each controller, the
+//! pointers of the logs, and what is known of each open transaction.
+
+use super::entry::LogEntry;
+use super::lookup_table::LookupTable;
+use super::spec::ProteusSpec;
+use durasim_design::Token;
+use durasim_types::{CoreId, LineAddr, PhysAddr, TxId};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, VecDeque};
+
+/// An entry of the LogQ: a flush that its controller has not acknowledged (section 4: log-from and log-to).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Flight {
+    /// Names it in messages.
+    pub id: u64,
+    pub entry: LogEntry,
+    /// Where in the log it belongs.
+    pub slot: PhysAddr,
+}
+
+/// What a core has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct CoreUnit {
+    pub logq: Vec<Flight>,
+    pub table: LookupTable,
+    /// A request of the core waits for the LogQ.
+    pub waits: bool,
+}
+
+impl CoreUnit {
+    pub fn new(spec: &ProteusSpec) -> Self {
+        CoreUnit { logq: Vec::new(), table: LookupTable::new(spec), waits: false }
+    }
+
+    /// Whether a flush of one of the blocks is on its way.
+    pub fn logs(&self, first: PhysAddr, last: PhysAddr) -> bool {
+        self.logq.iter().any(|flight| flight.entry.block == first || flight.entry.block == last)
+    }
+}
+
+/// An entry of a log pending queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Pending {
+    pub entry: LogEntry,
+    pub slot: PhysAddr,
+    /// Its write to the log is on its way.
+    pub spill: Option<Token>,
+}
+
+/// The log pending queue of a controller, oldest entry first, and the flushes that wait for room in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct PendingQueue {
+    pub entries: Vec<Pending>,
+    pub waiting: VecDeque<(CoreId, u64)>,
+}
+
+/// The pointer of a log (section 4: the log-to address register), and the transaction that has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct LogPointer {
+    /// The slot of the next entry.
+    pub next: u32,
+    pub tx: Option<TxId>,
+}
+
+/// How far the end of a transaction has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Phase {
+    /// Its end has not begun, or waits for the LogQ.
+    #[default]
+    Open,
+    /// The cleans of its lines leave the core.
+    Leaving,
+    /// They are on their way to the queues of the controllers.
+    Cleaning,
+    /// What it changed has been taken back at home.
+    Undoing,
+    /// Its tx-end record is to be written.
+    Ready,
+    /// The record is on its way.
+    Ending,
+}
+
+/// An open transaction.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct OpenTx {
+    pub log: u32,
+    /// Slot of its first entry.
+    pub first: u32,
+    /// Entries so far.
+    pub entries: u32,
+    /// Lines that it has changed; true: a version has left the caches, and its write may not have been accepted.
+    pub lines: BTreeMap<LineAddr, bool>,
+    /// Entries that lie in the log only: number and block.
+    pub spilled: Vec<(u32, PhysAddr)>,
+    pub phase: Phase,
+    /// What its writes are acknowledged under.
+    pub token: Token,
+}

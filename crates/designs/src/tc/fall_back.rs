@@ -1,0 +1,101 @@
+//! The fall-back path for transactions that exceed the capacity (section 4.1, "transaction cache overflow"): updates go
+//! home before their commit, with hardware-controlled copy-on-write [D:tc-overflow].
+
+use super::fifo::{Entry, State as EntryState};
+use super::shadow::Overflow;
+use super::{State, planted, recovery};
+use durasim_design::{Action, Actions, Token};
+use durasim_types::{Cause, LineAddr, TxId};
+
+impl State {
+    /// Whether the fall-back path has to make room: the cache is almost full and its oldest entry, being of an open
+    /// transaction, cannot drain (section 4.1, "transaction cache overflow").
+    pub(super) fn overflowing(&self, core: usize) -> bool {
+        let cache = &self.caches[core];
+        let threshold = (u64::from(self.spec.entries) * u64::from(self.spec.overflow_percent)).div_ceil(100);
+        cache.entries.len() as u64 >= threshold && cache.entries.front().is_some_and(|e| !e.state.drains())
+    }
+
+    /// The fall-back path, hardware-controlled copy-on-write: the old line is copied to the shadow area, and only when
+    /// that is acknowledged the new data goes home. Oldest entries first, so that the FIFO order stays. False if the
+    /// shadow area is full.
+    pub(super) fn copy_on_write(&mut self, core: usize, out: &mut Actions) -> bool {
+        let mut in_flight = self.caches[core].entries.iter().filter(|e| e.state.in_flight()).count();
+        for index in 0..self.caches[core].entries.len() {
+            if in_flight >= self.spec.copies_in_flight as usize || !self.overflowing(core) {
+                break;
+            }
+            let entry = self.caches[core].entries[index];
+            if entry.state != EntryState::Active {
+                continue;
+            }
+            let line = entry.line;
+            let cache = &self.caches[core];
+            // A younger entry of a line goes after the older one's copy is safe, and after what others have committed of
+            // it is on its way: the copy has to find that.
+            let not_on_its_way = |e: &Entry| e.state.copying() || matches!(e.state, EntryState::Committed { .. });
+            if cache.entries.iter().take(index).any(|e| e.line == line && not_on_its_way(e)) {
+                break;
+            }
+            in_flight += 1;
+            let mask = self.caches[core].not_shadowed(&entry);
+            if mask == 0 || self.fault.is(planted::COPY_SKIPPED) {
+                self.issue_entry(core, index, out);
+                continue;
+            }
+            let Some(slot) = self.caches[core].take_slot(self.spec.shadow_lines.into()) else { return false };
+            let slot = if self.fault.is(planted::SHADOW_SLOT_REUSED) { 0 } else { slot };
+            if self.caches[core].overflow_of(entry.tx).is_none() {
+                self.counters.overflows += 1;
+                self.caches[core].overflows.push(Overflow::new(entry.tx));
+            }
+            self.caches[core].overflow_of(entry.tx).expect("it was just made").add(line, slot, mask);
+            let slot = recovery::shadow_slot(&self.spec, core as u64, slot, self.fault);
+            self.counters.shadowed_lines += 1;
+            let token = self.token();
+            let left = if self.fault.is(planted::COPY_NOT_AWAITED) { 1 } else { 2 };
+            self.caches[core].entries[index].state = EntryState::Copying { token, left };
+            out.append(
+                self.shadow_homes.base.plus(slot * 8),
+                &line.base().0.to_le_bytes(),
+                Cause::Metadata,
+                Some(token),
+            );
+            out.push(Action::Copy {
+                from: line.base(),
+                to: self.shadow_data.base.plus(slot * 64),
+                len: 64,
+                cause: Cause::Log,
+                token: Some(token),
+            });
+        }
+        true
+    }
+
+    /// What an abort has to bring back to the homes of its transaction's lines, if there is something: the token of it.
+    pub(super) fn undo(&mut self, core: usize, tx: TxId, out: &mut Actions) -> Option<Token> {
+        let token = self.token();
+        let overflow = self.caches[core].overflow_of(tx)?;
+        if overflow.restoring.is_some() || self.fault.is(planted::ABORT_NOT_UNDONE) {
+            return None;
+        }
+        overflow.restoring = Some(token);
+        for (line, shadow) in overflow.homes() {
+            let slot = recovery::shadow_slot(&self.spec, core as u64, shadow.slot, self.fault);
+            let (old, home) = (self.shadow_data.base.plus(slot * 64), line.base());
+            for (offset, len) in shadow.runs() {
+                let (from, to) = (old.plus(offset), home.plus(offset));
+                out.push(Action::Copy { from, to, len, cause: Cause::Data, token: Some(token) });
+            }
+        }
+        Some(token)
+    }
+
+    /// The old lines are back: whoever has copied one of them meanwhile has copied what is undone now.
+    pub(super) fn undone(&mut self, core: usize, tx: TxId) {
+        let overflow = self.caches[core].overflow_of(tx);
+        let lines: Vec<LineAddr> = overflow.into_iter().flat_map(|o| o.homes()).map(|(line, _)| line).collect();
+        lines.into_iter().for_each(|line| self.close_shadows(line, tx));
+        self.caches[core].clear_overflow(tx);
+    }
+}

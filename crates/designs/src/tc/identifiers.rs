@@ -1,0 +1,57 @@
+//! TxIDs: what a mode register holds, and how the next transaction register comes round (section 4.2).
+//!
+//! Identifiers are short: 6 bits for 64 entries (section 4.4), of which 0 is the normal mode. One that an open transaction
+//! bears, or that an entry carries, must not be borne again, or a commit would match entries of another transaction. The
+//! next transaction register passes over those [D:tc-identifiers].
+
+use super::{State, planted};
+use durasim_design::Wait;
+use durasim_types::{CoreId, Cycle};
+use serde::{Deserialize, Serialize};
+
+/// The mode register of a thread in a transaction. Outside of transactions it is zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Mode {
+    /// The identifier of the transaction.
+    pub id: u16,
+    /// The core on which it began.
+    pub home: CoreId,
+    /// Whether another transaction of the core bore the identifier before.
+    pub again: bool,
+}
+
+impl State {
+    fn is_borne(&self, core: usize, id: u16) -> bool {
+        self.modes.values().any(|mode| usize::from(mode.home.0) == core && mode.id == id)
+    }
+
+    /// What the next transaction register of a core gives to TX_BEGIN, and goes on.
+    pub(super) fn next_identifier(&mut self, core: usize) -> Option<Mode> {
+        let largest = self.spec.largest_id();
+        let after = |id: u16| if id == largest { 1 } else { id + 1 };
+        let cache = &self.caches[core];
+        let mut id = cache.next_id;
+        let mut again = cache.came_round;
+        if !self.fault.is(planted::IDENTIFIER_REUSED) {
+            let first = id;
+            while self.is_borne(core, id) || cache.occupied().any(|e| e.id == id) {
+                again |= id == largest;
+                id = after(id);
+                if id == first {
+                    return None;
+                }
+            }
+        }
+        let cache = &mut self.caches[core];
+        cache.came_round = again || id == largest;
+        cache.next_id = after(id);
+        Some(Mode { id, home: CoreId(core as u16), again })
+    }
+
+    /// What has to happen until one of the identifiers of a core is free, if that happens by itself: the next step of an
+    /// entry whose transaction has committed.
+    pub(super) fn identifier_wait(&self, core: usize, now: Cycle) -> Option<Wait> {
+        let mut committed = self.caches[core].occupied().filter(|e| e.id > 0 && !self.is_borne(core, e.id));
+        committed.find_map(|e| e.state.wait(now))
+    }
+}

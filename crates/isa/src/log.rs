@@ -1,0 +1,31 @@
+//! The log operations of custom-1: instructions of designs that save the old content of memory by instructions, as Proteus
+//! does (Shin et al., MICRO 2017). What becomes of a block that is flushed is the affair of the machine behind the bus.
+
+use crate::encodings::{LOG_FLUSH, LOG_LOAD};
+use crate::fields::Fields;
+use crate::inst::Inst;
+use crate::op::Op;
+use serde::{Deserialize, Serialize};
+
+/// Log registers of a hart.
+pub const LOG_REGISTERS: usize = 8;
+/// Bytes that a log register holds: an aligned block of memory.
+pub const LOG_BLOCK_BYTES: u64 = 32;
+
+/// What a log register holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogRegister {
+    /// The guest's address of the block.
+    pub addr: u64,
+    /// Its content when it was loaded.
+    pub old: [u64; LOG_BLOCK_BYTES as usize / 8],
+}
+
+pub(crate) fn decode(fields: Fields) -> Option<Inst> {
+    let is_register = usize::from(fields.rd()) < LOG_REGISTERS;
+    match (fields.funct3(), fields.imm_i()) {
+        (LOG_LOAD, 0) if is_register => Some(fields.inst(Op::LogLoad, 0)),
+        (LOG_FLUSH, 0) if is_register && fields.rs1() == 0 => Some(fields.inst(Op::LogFlush, 0)),
+        _ => None,
+    }
+}

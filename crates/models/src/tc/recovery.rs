@@ -1,0 +1,181 @@
+//! Power failure and recovery (section 3, "multiversioning").
+
+use super::{Action, EntryState, Fault, Machine, Phase, State, TransactionCaches, Tx, Version};
+use std::collections::BTreeSet;
+
+/// An entry as it survives: line, data, and whether it is committed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Saved {
+    /// The line.
+    pub line: u8,
+    /// The data.
+    pub version: Version,
+    /// Whether it is to be written home.
+    pub committed: bool,
+}
+
+/// What a power failure leaves.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Durable {
+    /// Each line in the NVRAM.
+    pub home: Vec<Version>,
+    /// The transaction cache of each core, oldest entry first.
+    pub fifos: Vec<Vec<Saved>>,
+    /// Old lines of transactions that overflowed, by core: line and version.
+    pub shadows: Vec<Vec<(u8, Version)>>,
+}
+
+/// One durable write of recovery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RecoveryWrite {
+    /// A line is written home.
+    Home(u8, Version),
+    /// The transaction cache of a core is cleared, its overflow registers with it.
+    Clear(u8),
+}
+
+/// What is right after this power failure.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Judge {
+    /// What is committed.
+    pub truth: Vec<Version>,
+    /// Transactions that are not.
+    pub never: BTreeSet<Tx>,
+    /// What recovery gives if it is not cut.
+    pub uncut: Vec<Version>,
+}
+
+/// From a power failure until the end of recovery.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Recovery {
+    /// What is left.
+    pub durable: Durable,
+    /// What recovery has still to write, last write first.
+    pub todo: Vec<RecoveryWrite>,
+    /// Whether it was ever cut.
+    pub cut: bool,
+    /// What is right.
+    pub judge: Judge,
+    /// Numbers of the last transactions of each thread, for the next life.
+    numbers: Vec<u32>,
+    pub(super) lives_left: u8,
+}
+
+impl Recovery {
+    /// Whether nothing is left to do.
+    pub fn has_ended(&self) -> bool {
+        self.todo.is_empty()
+    }
+}
+
+impl Durable {
+    fn write(&mut self, write: RecoveryWrite) {
+        match write {
+            RecoveryWrite::Home(line, version) => self.home[usize::from(line)] = version,
+            RecoveryWrite::Clear(core) => {
+                self.fifos[usize::from(core)].clear();
+                self.shadows[usize::from(core)].clear();
+            }
+        }
+    }
+}
+
+impl TransactionCaches {
+    /// Power fails: the NVRAM and the transaction caches are left. What is on its way is lost.
+    pub(super) fn crash(&self, m: &Machine) -> Recovery {
+        let overflowed = |version: &Version| m.overflows.iter().any(|o| Some(o.tx) == version.tx);
+        let save = |core: usize| {
+            let entries = m.occupied(core).map(|e| {
+                let open = matches!(e.state, EntryState::Active | EntryState::Copying | EntryState::Copied);
+                let committed = !open && !overflowed(&e.version) || self.has(Fault::RecoveryReplaysActive);
+                Saved { line: e.line, version: e.version, committed }
+            });
+            entries.collect::<Vec<_>>()
+        };
+        let shadows = |core: u8| {
+            let own = m.overflows.iter().filter(move |o| o.core == core).flat_map(|o| &o.shadows);
+            own.filter(|s| s.safe).map(|s| (s.line, s.old)).collect::<Vec<_>>()
+        };
+        let durable = Durable {
+            home: m.home.clone(),
+            fifos: (0..m.fifos.len()).map(save).collect(),
+            shadows: (0..self.bounds.cores).map(shadows).collect(),
+        };
+        let open = (0..self.bounds.threads).filter(|t| m.thread(*t).phase != Phase::Idle).map(|t| m.tx(t));
+        let judge = Judge {
+            truth: m.truth.clone(),
+            never: m.aborted.iter().copied().chain(open).collect(),
+            uncut: self.recovered(durable.clone()).home,
+        };
+        Recovery {
+            todo: self.plan(&durable),
+            durable,
+            cut: false,
+            judge,
+            numbers: m.threads.iter().map(|t| t.number).collect(),
+            lives_left: m.lives_left,
+        }
+    }
+
+    /// What recovery writes if it begins with this, last write first.
+    fn plan(&self, durable: &Durable) -> Vec<RecoveryWrite> {
+        let shadows = durable.shadows.iter().flatten().filter(|_| !self.has(Fault::RecoveryForgetsShadows));
+        let undo = shadows.map(|(line, old)| RecoveryWrite::Home(*line, *old));
+        let redo = durable.fifos.iter().flat_map(|fifo| {
+            let committed = fifo.iter().filter(|saved| saved.committed);
+            let mut writes: Vec<_> = committed.map(|s| RecoveryWrite::Home(s.line, s.version)).collect();
+            if self.has(Fault::RecoveryNewestFirst) {
+                writes.reverse();
+            }
+            writes
+        });
+        let full = |core: &u8| {
+            !durable.fifos[usize::from(*core)].is_empty() || !durable.shadows[usize::from(*core)].is_empty()
+        };
+        let clear = (0..self.bounds.cores).filter(full).map(RecoveryWrite::Clear);
+        let mut writes: Vec<RecoveryWrite> = match self.has(Fault::RecoveryClearsFirst) {
+            true => clear.chain(undo).chain(redo).collect(),
+            false => undo.chain(redo).chain(clear).collect(),
+        };
+        writes.reverse();
+        writes
+    }
+
+    /// What a recovery leaves that begins with this and is not cut.
+    pub(super) fn recovered(&self, mut durable: Durable) -> Durable {
+        self.plan(&durable).into_iter().rev().for_each(|write| durable.write(write));
+        durable
+    }
+
+    /// A step after a power failure.
+    pub(super) fn recover(&self, recovery: &Recovery, action: Action) -> Option<State> {
+        let mut next = recovery.clone();
+        match action {
+            Action::RecoveryStep => {
+                let write = next.todo.pop()?;
+                next.durable.write(write);
+            }
+            Action::Cut if !recovery.has_ended() => {
+                next.todo = self.plan(&next.durable);
+                next.cut = true;
+            }
+            Action::Restart if recovery.has_ended() && recovery.lives_left > 0 => {
+                return Some(State::Running(Box::new(self.restart(recovery))));
+            }
+            _ => return None,
+        }
+        Some(State::Recovering(Box::new(next)))
+    }
+
+    /// The next life: what recovery left is what is right from now on.
+    fn restart(&self, recovery: &Recovery) -> Machine {
+        let mut m = Machine::new(&self.bounds);
+        m.home.clone_from(&recovery.durable.home);
+        m.truth.clone_from(&m.home);
+        m.lives_left = recovery.lives_left - 1;
+        for (thread, number) in m.threads.iter_mut().zip(&recovery.numbers) {
+            thread.number = *number;
+        }
+        m
+    }
+}

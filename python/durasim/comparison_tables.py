@@ -1,0 +1,77 @@
+"""A comparison as tables for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from durasim.comparison import Judged, means
+from durasim.render import number
+from durasim.scenario import design_rows
+
+DAGGER = "\N{DAGGER}"
+"""Stands beside a design whose parameters rest on assumptions."""
+
+
+def comparison_tables(judged: Sequence[Judged]) -> RenderableType:
+    """Gives one row for each run, and the means if there are several workloads."""
+    parts: list[RenderableType] = [_runs(judged)]
+    if len({run.result.workload for run in judged}) > 1:
+        parts.append(_means(judged))
+    if any(with_dagger(run.result.design) != run.result.design for run in judged):
+        parts.append(
+            Text(f"{DAGGER} rests on assumptions, which `durasim designs --json -` names and DEVIATIONS.md measures")
+        )
+    return Group(*parts)
+
+
+def with_dagger(design: str) -> str:
+    """Gives the name of a row, with a dagger if it rests on assumptions."""
+    return f"{design}{DAGGER}" if design_rows()[design]["assumptions"] else design
+
+
+def _runs(judged: Sequence[Judged]) -> Table:
+    machines = ", ".join(dict.fromkeys(run.result.machine for run in judged))
+    table = Table(title=f"designs on {machines}")
+    for name in ("workload", "design", "domain"):
+        table.add_column(name)
+    for name in (
+        "throughput\nops/us", "relative\nto opt", "IPC", "pmem bytes\nwritten", "relative to\nhercules", "data", "log",
+        "metadata", "p99\nns", "p99.9\nns", "simulated\nMIPS",
+    ):  # fmt: skip
+        table.add_column(name, justify="right")
+    previous = None
+    for run in judged:
+        result = run.result
+        if previous not in (None, result.workload):
+            table.add_section()
+        previous = result.workload
+        written = result.pmem_write_bytes
+        table.add_row(
+            result.workload,
+            with_dagger(result.design) + ("" if run.scored else " (not scored)"),
+            result.domain,
+            *(number(value) for value in (result.throughput_ops_per_us, run.relative_to_opt, result.roi.ipc)),
+            *(number(value) for value in (written.total, run.pmem_relative_to_hercules)),
+            *(number(value) for value in (written.data, written.log, written.metadata)),
+            *(number(getattr(result.latency_ns, name, None)) for name in ("p99", "p999")),
+            number(result.host.mips),
+        )
+    return table
+
+
+def _means(judged: Sequence[Judged]) -> Table:
+    table = Table(title="geometric means")
+    table.add_column("design")
+    for name in (
+        "workloads\nscored", "throughput\nrelative to opt", "pmem bytes relative\nto hercules",
+        "the same with what\nis dirty at the end",
+    ):  # fmt: skip
+        table.add_column(name, justify="right")
+    for mean in means(judged):
+        ratios = (mean.relative_to_opt, mean.pmem_relative_to_hercules, mean.pmem_drained_relative_to_hercules)
+        table.add_row(with_dagger(mean.design), str(mean.workloads), *(number(ratio) for ratio in ratios))
+    return table

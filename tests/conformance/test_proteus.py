@@ -1,0 +1,82 @@
+"""Proteus with whole programs: log operations, spills, aborts, threads that lose their core."""
+
+import pytest
+
+import durasim as ds
+from durasim import toolchain
+from durasim.planted import spring
+from durasim.planted_scenarios import traps_of
+
+ROWS = ["proteus", "proteus-eadr"]
+QUIET = {"guest_output": lambda _stream, _bytes: None}
+SPILLING = ["design.proteus.lpq_entries=2", "design.proteus.llt_entries=4", "design.proteus.llt_ways=2"]
+SMALL = ["l1d.size_bytes=256", "l2.size_bytes=256", "llc.size_bytes=512"]
+
+
+def _run(row, **options):
+    return ds.run(design=row, workload="btree", machine="tiny", ops=60, **QUIET, **options)
+
+
+def _count(result, name):
+    return result.stats[f"proteus.{name}"].value
+
+
+def _crash(row, **options):
+    arguments = {"populate": "20", "node-bytes": "128"}
+    return ds.crash(design=row, workload="btree", machine="tiny", points=120, workload_args=arguments, **options)
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_most_repeats_are_dropped(row):
+    result = _run(row)
+    flushes, elided = _count(result, "flushes"), _count(result, "elided_flushes")
+    assert flushes > 2 * (flushes - elided) > 0
+    assert _count(result, "spilled_entries") == 0
+    assert _count(result, "removed_entries") == flushes - elided
+
+
+def test_only_the_row_without_durable_caches_cleans():
+    assert [_count(_run(row), "cleaned_lines") > 0 for row in ROWS] == [True, False]
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_a_short_queue_sends_entries_to_the_log(row):
+    assert _run(row).pmem_write_bytes.log == 0
+    result = _run(row, set=SPILLING)
+    assert _count(result, "spilled_entries") > 0
+    assert result.pmem_write_bytes.log > 0
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_crashes_around_spills_are_survived(row):
+    assert _crash(row, ops=20, set=[*SPILLING, *SMALL]).failures == ()
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_threads_that_lose_their_core_inside_transactions_survive(row):
+    slices = ["cores=2", "core.time_slice_cycles=2000", "core.context_switch_cycles=0"]
+    assert _crash(row, ops=30, threads=4, set=[*SPILLING, *slices]).failures == ()
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_crashes_around_aborts_are_survived(row):
+    """Each transaction is taken back once before it commits."""
+    rehearsals = [trap for trap in traps_of(row) if trap.rehearsals]
+    assert len(rehearsals) > 1
+    assert [spring(row, None, trap) for trap in rehearsals] == [None] * len(rehearsals)
+
+
+@pytest.mark.parametrize(("row", "mark"), [("tc", None), ("opt", "roi")])
+def test_log_operations_need_a_design_that_has_them(row, mark):
+    program = toolchain.build("btree", "log-operations")
+    with pytest.raises(ds.DurasimError, match=r"log\.load and log\.flush are instructions of designs that log"):
+        ds.run(
+            design=row, machine="tiny", elf=program, args=["run", "--pool-path", "/pmem/pool", "--ops", "1"],
+            fast_forward=mark, **QUIET,
+        )  # fmt: skip
+
+
+def test_a_fast_forward_goes_through_log_operations():
+    plain = _run("proteus", fast_forward="roi")
+    assert plain.guest_exit_code == 0
+    assert _count(plain, "flushes") > 0
