@@ -72,6 +72,7 @@ impl Design for Hoop {
         "address_slices",
         "gc_period_ns",
     ];
+    const ENGINES: &'static [&'static str] = &["background_collections"];
     type Spec = HoopSpec;
 
     fn reserve(spec: &HoopSpec, geometry: &Geometry) -> Vec<RegionRequest> {
@@ -130,6 +131,7 @@ struct Counters {
     routed_stores: u64,
     collections: u64,
     collections_on_demand: u64,
+    background_collections: u64,
     collected_transactions: u64,
     collected_bytes: u64,
     home_lines: u64,
@@ -443,6 +445,10 @@ impl Durability for State {
         if self.work.collector.phase == Phase::Idle {
             self.collect(out);
         }
+        // One that is under way already serves the period too.
+        if self.work.collector.phase != Phase::Idle {
+            self.work.collector.of_period = true;
+        }
         self.set_timer(out);
     }
 
@@ -508,6 +514,7 @@ impl Durability for State {
         count("routed_stores", c.routed_stores, "Plain stores to persistent lines");
         count("collections", c.collections, "Collections");
         count("collections_on_demand", c.collections_on_demand, "Those of them that somebody waited for");
+        count("background_collections", c.background_collections, "Periods whose collection has ended");
         count("collected_transactions", c.collected_transactions, "Commits that collections took home");
         count("collected_bytes", c.collected_bytes, "Bytes that these commits had in their slices");
         count("home_lines", c.home_lines, "Lines that collections wrote home");

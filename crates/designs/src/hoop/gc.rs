@@ -60,6 +60,8 @@ pub(super) struct Collector {
     in_flight: u32,
     /// More lines go home in the next cycle.
     resting: bool,
+    /// The period has passed since it began, or it began with that.
+    pub of_period: bool,
 }
 
 impl Collector {
@@ -231,6 +233,7 @@ impl State {
         let newest = self.work.collector.upto;
         self.work.collector.phase = Phase::Idle;
         self.work.collector.collected = newest;
+        self.counters.background_collections += u64::from(std::mem::take(&mut self.work.collector.of_period));
         while self.work.commits.front().is_some_and(|commit| commit.number <= newest) {
             let commit = self.work.commits.pop_front().expect("it was just seen");
             commit.slices.iter().for_each(|&slice| self.work.region.free(slice));
