@@ -59,7 +59,7 @@ impl Bench<Hoop> {
                     let (offset, len, source) = (part.offset as usize, part.len as usize, part.from.offset());
                     data[offset..offset + len].copy_from_slice(&from[source..source + len]);
                 }
-                for overlay in gather.overlay {
+                if let Some(overlay) = gather.overlay {
                     (0..64).filter(|i| overlay.mask >> i & 1 == 1).for_each(|i| data[i] = overlay.data[i]);
                 }
             }
