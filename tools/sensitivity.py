@@ -209,7 +209,7 @@ TABLES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
     "hoop-mapping-table": (
         HOOP,
         [
-            ("design.hoop.mapping_table_bytes=1024",),
+            ("design.hoop.mapping_table_bytes=256",),
             ("design.hoop.search_cycles=0",),
             ("design.hoop.search_cycles=40",),
             ("design.hoop.eviction_buffer_bytes=64",),
@@ -218,9 +218,10 @@ TABLES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
     "hoop-collector": (
         HOOP,
         [
-            ("design.hoop.gc_period_ns=10000",),
-            ("design.hoop.gc_period_ns=10000", "design.hoop.copies_in_flight=1"),
-            ("design.hoop.gc_period_ns=10000", "design.hoop.copies_in_flight=64"),
+            ("design.hoop.gc_period_ns=2000",),
+            ("design.hoop.gc_period_ns=10000000",),
+            ("design.hoop.copies_in_flight=1",),
+            ("design.hoop.copies_in_flight=64",),
         ],
     ),
     "hoop-home": (HOOP, [("design.hoop.oop_buffer_bytes=256",), ("design.hoop.oop_buffer_bytes=8192",)]),
