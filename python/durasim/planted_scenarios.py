@@ -220,7 +220,7 @@ _HOOP = (
     Trap("btree", _BTREE, settings=(*_EAGER_HOOP, *_SMALL), ops=30),
     Trap("array-swap", _SWAP, settings=(*_LAZY_HOOP, *_SMALL), ops=40),
     Trap("btree", _BTREE, settings=(*_LAZY_HOOP, *_SMALL), rehearsals=True),
-    Trap("array-swap", _TWO_PLACES, settings=_LAZY_HOOP, ops=40),
+    Trap("array-swap", _TWO_PLACES, settings=(*_LAZY_HOOP, *_hoop(recovery_threads=3)), ops=40),
     Trap("array-swap", _SWAP, settings=(*_EAGER_HOOP, *_NARROW), threads=2, ops=40),
     Trap("false-sharing", _SHARED, settings=(*_EAGER_HOOP, *_CROWDED), threads=4, ops=60),
     Trap("btree", _BTREE, settings=(*_LAZY_HOOP, *_CROWDED, *_FOUR_CONTROLLERS), threads=4, ops=40, points=300),
