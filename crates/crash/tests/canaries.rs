@@ -32,6 +32,10 @@ const SEEN_HERE_ALONE: &[(&str, &str)] = &[
     ("kiln-eadr", "pre-image-forgotten"),
     ("proteus", "abort-not-ended"),
     ("proteus-eadr", "abort-not-ended"),
+    ("hoop", "volatile-line-not-cleaned"),
+    ("hoop", "plain-stores-unrouted"),
+    ("hoop-eadr", "plain-stores-unrouted"),
+    ("hoop-eadr", "volatile-line-not-cleaned"),
 ];
 /// Faults that show themselves in few runs, and the runs they get.
 const RARE: &[(&str, u64)] = &[

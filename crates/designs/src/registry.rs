@@ -206,7 +206,7 @@ pub const ROWS: &[Row] = &[
     Row {
         name: "hoop-eadr",
         aliases: &[],
-        hardware: ErasedDesign::of::<Hoop>(),
+        hardware: ErasedDesign { planted: Hoop::PLANTED_EADR, ..ErasedDesign::of::<Hoop>() },
         backend: Backend::Markers,
         domains: &[Domain::Eadr],
         promise: Promise::Immediate,
