@@ -17,6 +17,7 @@ import durasim
 PAGE = Path(__file__).resolve().parents[1] / "DEVIATIONS.md"
 OPERATIONS = {"tiny": 300, "hercules-tecs23": 2000}
 ALL = ("opt", "swl-flush", "swl-eadr", "tc", "hercules")
+HOOP = ("hoop", "hoop-eadr")
 LOGGING = ("swl-flush", "swl-eadr")
 PROTEUS = ("proteus", "proteus-eadr")
 
@@ -204,6 +205,26 @@ TABLES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
         [("design.kiln.blocked_requests=lines",), ("design.kiln.blocked_requests=none",)],
     ),
     "kiln-txid": (("kiln",), [("design.kiln.tx_id_bits=3",)]),
+    "hoop-address-slices": (HOOP, [("design.hoop.address_slices=1",), ("design.hoop.address_slices=65536",)]),
+    "hoop-mapping-table": (
+        HOOP,
+        [
+            ("design.hoop.mapping_table_bytes=256",),
+            ("design.hoop.search_cycles=0",),
+            ("design.hoop.search_cycles=40",),
+            ("design.hoop.eviction_buffer_bytes=64",),
+        ],
+    ),
+    "hoop-collector": (
+        HOOP,
+        [
+            ("design.hoop.gc_period_ns=2000",),
+            ("design.hoop.gc_period_ns=10000000",),
+            ("design.hoop.copies_in_flight=1",),
+            ("design.hoop.copies_in_flight=64",),
+        ],
+    ),
+    "hoop-home": (HOOP, [("design.hoop.oop_buffer_bytes=256",), ("design.hoop.oop_buffer_bytes=8192",)]),
     "tc-coalescing": (("tc",), [("design.tc.coalesce=none",), ("design.tc.coalesce=line",)]),
     "tc-overflow": (
         ("tc",),

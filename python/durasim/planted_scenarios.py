@@ -54,6 +54,9 @@ _SHARED = _pairs(populate=8, shared_lines="true")
 _WIDE = _pairs(populate=200, shared_lines="false")
 _APART = _pairs(populate=8, shared_lines="false")
 
+_TWO_PLACES = _pairs(populate=2, element_bytes=64)
+_FOUR_CONTROLLERS = ("pmem.controllers=4", "pmem.interleave_bytes=64", "pmem.controller.write_queue_entries=1")
+
 # More threads than cores, in slices that end inside transactions.
 _SLICES = ("core.time_slice_cycles=2000", "core.context_switch_cycles=0")
 # Threads that wait inside transactions while others go through all identifiers.
@@ -84,6 +87,10 @@ def _fwb(**values: object) -> tuple[str, ...]:
 
 def _picl(**values: object) -> tuple[str, ...]:
     return tuple(f"design.picl.{key}={value}" for key, value in values.items())
+
+
+def _hoop(**values: object) -> tuple[str, ...]:
+    return tuple(f"design.hoop.{key}={value}" for key, value in values.items())
 
 
 # Caches of one set of each level, which every transaction overflows.
@@ -215,6 +222,22 @@ _PROTEUS = (
     # A table of one block, so that blocks are logged again soon, and entries that overtake each other at full queues.
     Trap("btree", _BTREE, settings=(*_OVERTAKING, *_CROWDED, *_CONTROLLERS, *_FAR), threads=4, ops=40, points=400),
 )
+# Buffers of two slices, collections all the time, and a region that comes round.
+_EAGER_HOOP = _hoop(oop_buffer_bytes=256, gc_period_ns=3000, address_slices=1, block_bytes=512, region_bytes_max=32768)
+# Nothing is collected before sixteen commits wait for it.
+_LAZY_HOOP = _hoop(gc_period_ns=100_000_000, address_slices=1)
+_NARROW = ("pmem.controller.write_queue_entries=1", "interconnect.write_back_buffers=1")
+_HOOP = (
+    Trap("btree", _BTREE, settings=(*_EAGER_HOOP, *_SMALL), ops=30),
+    Trap("array-swap", _SWAP, settings=(*_LAZY_HOOP, *_SMALL), ops=40),
+    Trap("btree", _BTREE, settings=(*_LAZY_HOOP, *_SMALL), rehearsals=True),
+    Trap("array-swap", _TWO_PLACES, settings=(*_LAZY_HOOP, *_hoop(recovery_threads=3)), ops=40),
+    Trap("array-swap", _SWAP, settings=(*_EAGER_HOOP, *_NARROW), threads=2, ops=40),
+    Trap("false-sharing", _SHARED, settings=(*_EAGER_HOOP, *_CROWDED), threads=4, ops=60),
+    Trap("btree", _BTREE, settings=(*_LAZY_HOOP, *_CROWDED, *_FOUR_CONTROLLERS), threads=4, ops=40, points=300),
+    Trap("array-swap", _SWAP, settings=(*_EAGER_HOOP, *_TURNS), threads=3, ops=60, rehearsals=True),
+    Trap("btree", _BTREE, settings=(*_EAGER_HOOP, *_SMALL, *_SLOW), rehearsals=True, ops=40, points=300),
+)
 
 
 def _undo(domain_settings: tuple[str, ...] = ()) -> tuple[Trap, ...]:
@@ -237,10 +260,8 @@ def _undo(domain_settings: tuple[str, ...] = ()) -> tuple[Trap, ...]:
 
 
 _RING_OF_20 = (("log-bytes", "1344"),)
-_FOUR_CONTROLLERS = ("pmem.controllers=4", "pmem.interleave_bytes=64", "pmem.controller.write_queue_entries=1")
 # Caches that write nothing back by themselves.
 _ROOMY = ("l1d.size_bytes=32768", "l2.size_bytes=65536", "llc.size_bytes=1048576")
-_TWO_PLACES = _pairs(populate=2, element_bytes=64)
 _REDO = (
     Trap("btree", _BTREE),
     # A ring of 20 lines, so that transactions come to lie across its end.
@@ -328,6 +349,8 @@ _TRAPS: dict[str, Sequence[Trap]] = {
     "kiln-eadr": _KILN_EADR,
     "proteus": _PROTEUS,
     "proteus-eadr": _PROTEUS,
+    "hoop": _HOOP,
+    "hoop-eadr": _HOOP,
     "swl-flush": _undo(),
     "swl-eadr": _undo(),
     "sp": _REDO,

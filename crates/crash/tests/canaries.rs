@@ -48,6 +48,10 @@ const SEEN_HERE_ALONE: &[(&str, &str)] = &[
     ("picl", "scan-not-awaited"),
     ("picl", "log-overrun"),
     ("picl", "recovery-ignores-valid-till"),
+    ("hoop", "volatile-line-not-cleaned"),
+    ("hoop", "plain-stores-unrouted"),
+    ("hoop-eadr", "plain-stores-unrouted"),
+    ("hoop-eadr", "volatile-line-not-cleaned"),
 ];
 /// Faults that show themselves in few runs, and the runs they get.
 const RARE: &[(&str, u64)] = &[

@@ -57,6 +57,13 @@ fn hardware_designs_survive_everything() {
             }
             "fwb" => &["log_wrapped"],
             "picl" => &["burst_on_its_way", "two_epochs_persisted", "eid_wrapped", "undo_log_wrapped"],
+            "hoop" => &[
+                "slices_in_flight",
+                "entry_in_flight",
+                "uncommitted_line_evicted",
+                "collector_reads",
+                "collector_writes",
+            ],
             "tc" => &["tc_full", "overflow_in_progress", "acknowledgement_in_flight", "identifier_came_round"],
             "kiln" if row.domains.contains(&Domain::NvLlc) => row.hardware.marks,
             "kiln" => &["copy_in_flight", "old_line_kept", "register_written"],

@@ -133,6 +133,15 @@ pub enum Action {
         /// Acknowledgement wanted under this token.
         token: Option<Token>,
     },
+    /// A read of a line of persistent memory by the design itself, with the latency of its controller and banks. The
+    /// bytes are those that the controller has newest when it is asked; `Durability::read_done` receives them. Only for
+    /// designs with the hook [`crate::Hooks::READ`].
+    Read {
+        /// Where: the line of this address is read.
+        at: PhysAddr,
+        /// Names the read, as it would name a write: until it is done, its token is not acknowledged.
+        token: Token,
+    },
     /// A message that takes the hops between a core and a controller; `Durability::message` receives it.
     Send {
         /// Receiver.

@@ -144,6 +144,7 @@ hooks! {
     CONTEXT_SWITCH = 13, "Threads that change on a core.";
     LLC_REQUEST = 14, "Requests of cores that reach the last level, whatever their line.";
     LOG = 15, "Log operations of custom-1: without, they are illegal instructions.";
+    READ = 16, "Reads of persistent memory that the design itself asked for.";
 }
 
 impl Hooks {
@@ -292,6 +293,10 @@ pub trait Durability: Send {
 
     /// A write under `token` is acknowledged by the persistence domain. `addr` is the address of the write.
     fn acked(&mut self, cx: &Ctx, token: Token, addr: PhysAddr, out: &mut Actions) {}
+
+    /// A read that the design asked for ([`crate::Action::Read`]) is done: the line of `addr`, as it was when its
+    /// controller was asked. A power failure before that moment leaves nothing of the read.
+    fn read_done(&mut self, cx: &Ctx, token: Token, addr: PhysAddr, data: &Line, out: &mut Actions) {}
 
     /// A timer or a [`crate::Action::Resume`] of the design is due.
     fn woken(&mut self, cx: &Ctx, id: u64, out: &mut Actions) {}

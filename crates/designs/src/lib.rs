@@ -2,6 +2,7 @@
 
 mod fwb;
 mod hercules;
+mod hoop;
 mod kiln;
 pub mod lad;
 mod opt;
@@ -14,6 +15,7 @@ mod testing;
 
 pub use fwb::{FWB_EADR, Fwb, FwbSpec};
 pub use hercules::{Hercules, HerculesSpec};
+pub use hoop::{Hoop, HoopSpec};
 pub use kiln::{Blocking, Kiln, KilnSpec};
 pub use opt::{Opt, OptSpec};
 pub use picl::{Picl, PiclSpec};

@@ -1,6 +1,6 @@
 //! The registry: one line of facts per row. Tests, campaigns, reports and pages iterate over it.
 
-use crate::{FWB_EADR, Fwb, Hercules, Kiln, Opt, PROTEUS_EADR, Picl, Proteus, Tc, picl};
+use crate::{FWB_EADR, Fwb, Hercules, Hoop, Kiln, Opt, PROTEUS_EADR, Picl, Proteus, Tc, picl};
 use durasim_design::{Backend, ErasedDesign, Promise, Row};
 use durasim_types::Domain;
 
@@ -226,6 +226,47 @@ pub const ROWS: &[Row] = &[
         summary: "Checkpoints in epochs: pre-images of lines in an undo log, lines home by a scan some epochs later",
         paper: "Nguyen, Wentzlaff: PiCL, MICRO 2018",
         assumptions: &["picl-sizes", "picl-epoch-boundary", "picl-scan", "picl-log", "picl-abort"],
+    },
+    Row {
+        name: "hoop",
+        aliases: &[],
+        hardware: ErasedDesign::of::<Hoop>(),
+        backend: Backend::Markers,
+        domains: &[Domain::Adr],
+        promise: Promise::Immediate,
+        control: false,
+        summary: "Out-of-place updates in the controller: word slices, mapping table, collection",
+        paper: "Cai, Coats, Huang: HOOP, ISCA 2020",
+        assumptions: &[
+            "hoop-word-masks",
+            "hoop-address-slices",
+            "hoop-mapping-table",
+            "hoop-plain-stores",
+            "hoop-aborts",
+            "hoop-home",
+            "hoop-collector",
+        ],
+    },
+    Row {
+        name: "hoop-eadr",
+        aliases: &[],
+        hardware: ErasedDesign { planted: Hoop::PLANTED_EADR, ..ErasedDesign::of::<Hoop>() },
+        backend: Backend::Markers,
+        domains: &[Domain::Eadr],
+        promise: Promise::Immediate,
+        control: false,
+        summary: "HOOP where caches and queues survive: commits wait for no acknowledgement",
+        paper: "Cai, Coats, Huang: HOOP, ISCA 2020",
+        assumptions: &[
+            "hoop-word-masks",
+            "hoop-address-slices",
+            "hoop-mapping-table",
+            "hoop-plain-stores",
+            "hoop-aborts",
+            "hoop-home",
+            "hoop-eadr",
+            "hoop-collector",
+        ],
     },
 ];
 

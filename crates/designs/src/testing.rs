@@ -65,6 +65,8 @@ struct Inbound {
     token: Option<Token>,
     /// The first half of a copy: its data was read, it is not written yet.
     reading: bool,
+    /// A read of the design's own from this address: nothing is written.
+    read: Option<PhysAddr>,
 }
 
 /// A design with a controller and persistent memory, and no caches.
@@ -148,7 +150,14 @@ impl<D: Design> Bench<D> {
     fn hand_over(&mut self, at: PhysAddr, bytes: &[u8], mask: u64, token: Option<Token>) {
         let mut data = [0; 64];
         data[at.offset()..at.offset() + bytes.len()].copy_from_slice(bytes);
-        self.inbound.push_back(Inbound { line: at.line(), mask: mask << at.offset(), data, token, reading: false });
+        self.inbound.push_back(Inbound {
+            line: at.line(),
+            mask: mask << at.offset(),
+            data,
+            token,
+            reading: false,
+            read: None,
+        });
     }
 
     fn keep_step(&mut self) {
@@ -176,6 +185,11 @@ impl<D: Design> Bench<D> {
                     self.hand_over(addr, payload.bytes(), payload.mask(), token);
                 }
                 Action::Scan { id, .. } => self.scans.push(id),
+                Action::Read { at, token } => {
+                    let data = self.newest(at.line());
+                    let (line, token) = (at.line(), Some(token));
+                    self.inbound.push_back(Inbound { line, mask: 0, data, token, reading: false, read: Some(at) });
+                }
                 Action::Resume { id } => self.call(core, |design, cx, out| design.woken(cx, id, out)),
                 Action::PushToLlc { line, token } => {
                     self.keep_step();
@@ -217,6 +231,10 @@ impl<D: Design> Bench<D> {
         let Some(write) = self.inbound.pop_front() else { return false };
         if write.reading {
             self.inbound.push_back(Inbound { reading: false, ..write });
+            return true;
+        }
+        if let (Some(at), Some(token)) = (write.read, write.token) {
+            self.call(0, |design, cx, out| design.read_done(cx, token, at, &write.data, out));
             return true;
         }
         self.pmem.write_masked(write.line, write.mask, &write.data);

@@ -24,7 +24,7 @@ pub struct Setting {
 }
 
 /// Hardware whose programs keep transactions apart that touch the same bytes.
-const ISOLATE_NOTHING: &[&str] = &["tc", "fwb", "picl"];
+const ISOLATE_NOTHING: &[&str] = &["tc", "fwb", "picl", "hoop"];
 
 fn one_of<'a>(rng: &mut Rng, from: &[&'a str]) -> &'a str {
     from[rng.below(from.len() as u64) as usize]
@@ -205,6 +205,27 @@ fn picl(rng: &mut Rng, sets: &mut Vec<String>) {
     sets.push(format!("design.picl.epoch_instructions={}", one_of(rng, &["1", "5", "20", "100"])));
 }
 
+/// Buffers of a slice or two, a region of a few blocks, and collections all the time.
+fn hoop(rng: &mut Rng, sets: &mut Vec<String>) {
+    let mut maybe = |rng: &mut Rng, path: &str, values: &[&str]| {
+        if rng.below(2) == 0 {
+            sets.push(format!("design.hoop.{path}={}", one_of(rng, values)));
+        }
+    };
+    maybe(rng, "oop_buffer_bytes", &["256", "384"]);
+    maybe(rng, "mapping_table_bytes", &["8", "16", "40"]);
+    maybe(rng, "search_cycles", &["0", "200"]);
+    maybe(rng, "eviction_buffer_bytes", &["64", "128"]);
+    maybe(rng, "copies_in_flight", &["1", "2", "20"]);
+    maybe(rng, "recovery_threads", &["1", "2", "3"]);
+    sets.push(format!("design.hoop.gc_period_ns={}", one_of(rng, &["100", "2000", "100000", "10000000"])));
+    sets.push(format!("design.hoop.address_slices={}", one_of(rng, &["1", "1", "2", "20"])));
+    sets.push(format!("design.hoop.block_bytes={}", one_of(rng, &["256", "512", "1024"])));
+    // Sixteen cores need eighteen blocks.
+    let slices = [160, 200, 2000][rng.below(3) as usize];
+    sets.push(format!("design.hoop.region_bytes_max={}", 128 * slices));
+}
+
 fn kiln(rng: &mut Rng, sets: &mut Vec<String>) {
     let mut maybe = |rng: &mut Rng, path: &str, values: &[&str]| {
         if rng.below(2) == 0 {
@@ -306,6 +327,7 @@ impl Setting {
             "tc" => tc(&mut rng, &mut sets),
             "fwb" => fwb(&mut rng, &mut sets),
             "picl" => picl(&mut rng, &mut sets),
+            "hoop" => hoop(&mut rng, &mut sets),
             "kiln" => kiln(&mut rng, &mut sets),
             "proteus" => proteus(&mut rng, &mut sets),
             _ => {}
@@ -315,7 +337,7 @@ impl Setting {
         let transactions = hooked || rng.below(2) == 0;
         let crashes = if hooked { !row.control } else { !transactions };
         let locking = match row.hardware.name {
-            "tc" | "fwb" | "picl" => Locking::Words,
+            "tc" | "fwb" | "picl" | "hoop" => Locking::Words,
             "kiln" => Locking::Lines,
             "proteus" => Locking::Blocks,
             _ => Locking::Nothing,

@@ -2,9 +2,9 @@
 
 use super::coherence::Want;
 use super::requests::write_word;
-use super::{Later, System};
+use super::{Later, ReadInFlight, System};
 use durasim_cache::Version;
-use durasim_design::{Action, Actions, LevelId, LineTag, Node, Payload, Token};
+use durasim_design::{Action, Actions, Hooks, LevelId, LineTag, Node, Payload, Token};
 use durasim_memory::{Write, WriteToken};
 use durasim_types::{Cause, CoreId, Cycle, EventKind, Line, LineAddr, PhysAddr, TxId};
 
@@ -76,6 +76,12 @@ impl System {
                 }
                 self.schedule(done, Later::Write(Box::new(write)));
             }
+            Action::Read { at: place, token } => {
+                assert!(self.hooks.has(Hooks::READ), "a design without the hook READ reads {place}");
+                let (data, done) = self.read_memory(place.line(), at);
+                *self.outstanding.entry(token.0).or_default() += 1;
+                self.schedule(done, Later::Read(Box::new(ReadInFlight { addr: place, token: token.0, data })));
+            }
             Action::Send { to, message } => {
                 self.schedule(at + self.hop_cycles, Later::Message { to, message });
             }
@@ -137,6 +143,13 @@ impl System {
             }
             Later::Pushed { line, token } => self.acknowledge_design(token, line, at),
             Later::Scan(scan) => self.scan(scan, at),
+            Later::Read(read) => {
+                self.forget_outstanding(read.token, at);
+                let mut out = self.actions();
+                let cx = self.cx(core, at);
+                self.design.read_done(&cx, Token(read.token), read.addr, &read.data, &mut out);
+                self.carry_out(core, at, out);
+            }
         }
     }
 

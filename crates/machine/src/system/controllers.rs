@@ -301,11 +301,16 @@ impl System {
         if room(self) { at } else { self.wait_until(at, "a line waits for a write-back buffer", room) }
     }
 
-    /// Lets all queues run dry; the cycle in which they are.
+    /// Whether some read of the design's own has not arrived.
+    fn design_reads(&self) -> bool {
+        self.hooks.has(Hooks::READ) && self.later_work.values().any(|work| matches!(work, Later::Read(_)))
+    }
+
+    /// Lets all queues run dry, and what the design reads arrive; the cycle in which they are.
     pub fn drain_queues(&mut self, at: Cycle) -> Cycle {
         let empty = |s: &System| {
             let queued = |m: &Memory| m.queue().filter(|(_, e)| e.write.held.is_none()).count();
-            queued(&s.pmem) + queued(&s.dram) + s.pmem.inbound_len() + s.dram.inbound_len() == 0
+            queued(&s.pmem) + queued(&s.dram) + s.pmem.inbound_len() + s.dram.inbound_len() == 0 && !s.design_reads()
         };
         self.wait_until(at, "the queues are to run dry", empty)
     }

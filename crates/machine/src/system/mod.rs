@@ -181,6 +181,17 @@ enum Later {
         token: durasim_design::Token,
     },
     Scan(scan::Scan),
+    /// A read of the design's own arrives.
+    Read(Box<ReadInFlight>),
+}
+
+/// A line of persistent memory on its way to the design that asked for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct ReadInFlight {
+    addr: PhysAddr,
+    token: u64,
+    #[serde(with = "serde_bytes")]
+    data: durasim_types::Line,
 }
 
 /// The memory system.

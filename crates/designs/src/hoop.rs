@@ -1,0 +1,541 @@
+//! HOOP: Cai, Coats and Huang, "HOOP: Efficient Hardware-Assisted Out-of-Place Update for Non-Volatile Memory", ISCA 2020.
+//! [D:key] marks an assumption of DEVIATIONS.md.
+//!
+//! The words that transactions store are forwarded to an OOP data buffer in the memory controller, packed by eight into
+//! slices, and appended to a log-structured OOP region. A commit appends the slice that is not full and an entry of an
+//! address slice. Lines with the persistent bit never go home from the last level: they become slices that a mapping
+//! table knows. A collector brings the words of committed transactions home.
+//!
+//! HOOP isolates nothing: programs keep transactions that touch the same bytes apart, by locks that are held until the
+//! commit is acknowledged. Transactions that only share a line or a word do not disturb each other, because slices say
+//! which bytes were stored.
+//!
+//! Where caches survive (eADR), write-back buffers and the queues of the controller do too: what was handed over counts as
+//! durable, and no commit waits for an acknowledgement [D:hoop-eadr].
+
+mod address_slices;
+mod commit;
+mod eviction_buffer;
+mod gc;
+mod index;
+mod planted;
+mod recovery;
+mod region;
+mod slice;
+mod spec;
+mod tags;
+#[cfg(test)]
+mod tests;
+mod transaction;
+
+pub use spec::HoopSpec;
+
+use address_slices::AddressSlices;
+use durasim_design::{
+    AbortCause, Action, Actions, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Cut, Design, Durability, Evict,
+    Fault, Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LineTag, Overlay, Part, Planted,
+    RecoveryReport, RegionRequest, SpecError, Store, Token, Wait, snapshot,
+};
+use durasim_types::{Cause, Cycle, Line, LineAddr, PhysAddr, Stats, TxId};
+use eviction_buffer::EvictionBuffer;
+use gc::{Collector, Phase};
+use index::Index;
+use region::Region;
+use serde::{Deserialize, Serialize};
+use slice::{Patch, SLICE_BYTES};
+use std::collections::{BTreeMap, VecDeque};
+use std::hash::Hasher;
+use tags::Tags;
+use transaction::{Awaited, Commit, OpenTx, PlainStore};
+
+/// The design.
+pub struct Hoop;
+
+impl Hoop {
+    /// Faults of the row whose caches survive.
+    pub(crate) const PLANTED_EADR: &'static [Planted] = planted::ALL;
+}
+
+impl Design for Hoop {
+    const NAME: &'static str = "hoop";
+    const HOOKS: Hooks =
+        Hooks::TX.with(Hooks::STORE).with(Hooks::EVICT).with(Hooks::FILL).with(Hooks::FLUSH).with(Hooks::READ);
+    const PLANTED: &'static [Planted] = planted::LOST_CACHES;
+    const MARKS: &'static [&'static str] = &[
+        "transaction_open",
+        "slices_in_flight",
+        "entry_in_flight",
+        "uncommitted_line_evicted",
+        "collector_reads",
+        "collector_writes",
+    ];
+    const SCALED: &'static [&'static str] = &[
+        "mapping_table_bytes",
+        "eviction_buffer_bytes",
+        "region_bytes_max",
+        "block_bytes",
+        "address_slices",
+        "gc_period_ns",
+    ];
+    const ENGINES: &'static [&'static str] = &["background_collections"];
+    type Spec = HoopSpec;
+
+    fn reserve(spec: &HoopSpec, geometry: &Geometry) -> Vec<RegionRequest> {
+        let blocks = u64::from(spec.blocks(geometry)) * u64::from(spec.slices_per_block()) * SLICE_BYTES;
+        vec![
+            RegionRequest { name: "oop_region", size_bytes: blocks },
+            RegionRequest { name: "oop_address_slices", size_bytes: AddressSlices::region_bytes(spec.address_slices) },
+        ]
+    }
+
+    fn build(spec: &HoopSpec, geometry: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
+        Ok(Box::new(State::new(spec, geometry)?))
+    }
+
+    fn load(spec: &HoopSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
+        Ok(Box::new(State::load(spec, geometry, bytes)?))
+    }
+
+    fn recover(spec: &HoopSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+        recovery::recover(spec, geometry, image)
+    }
+
+    fn cost(spec: &HoopSpec, geometry: &Geometry) -> HardwareCost {
+        spec.cost(geometry)
+    }
+}
+
+/// The timer of the background collector.
+const GC: u64 = 1;
+/// More lines of a collection go home.
+const HOMES: u64 = 2;
+
+/// An entry of the mapping table: where a line is that is in no cache and not whole at home.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Mapped {
+    /// The last level has evicted it into this slice.
+    Evicted(u32),
+    /// An abort has taken it from the caches; its words are in the slices of their transactions [D:hoop-aborts].
+    Scattered,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Counters {
+    stores: u64,
+    slices: u64,
+    partial_slices: u64,
+    entries: u64,
+    buffer_stalls: u64,
+    evicted_lines: u64,
+    mapping_hits: u64,
+    scattered_hits: u64,
+    eviction_buffer_hits: u64,
+    mapping_full: u64,
+    region_full: u64,
+    address_slices_full: u64,
+    routed_stores: u64,
+    collections: u64,
+    collections_on_demand: u64,
+    background_collections: u64,
+    collected_transactions: u64,
+    collected_bytes: u64,
+    home_lines: u64,
+    home_bytes: u64,
+}
+
+/// What changes while the design is at work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Work {
+    region: Region,
+    index: Index,
+    mapping: BTreeMap<LineAddr, Mapped>,
+    evicted: EvictionBuffer,
+    open: BTreeMap<TxId, OpenTx>,
+    tags: Tags,
+    /// Transactions whose commit has its entry, with its number, until the core has heard of it.
+    recorded: BTreeMap<TxId, u64>,
+    plain: BTreeMap<u16, PlainStore>,
+    commits: VecDeque<Commit>,
+    commits_begun: u64,
+    /// Lines that are not acknowledged, by token, with the core in whose OOP data buffer they are until then.
+    on_its_way: BTreeMap<u64, (Option<u16>, u64)>,
+    collector: Collector,
+    timer_runs: bool,
+    /// Numbers for plain stores and for lines that go home.
+    serial: u64,
+}
+
+#[derive(Clone)]
+struct State {
+    spec: HoopSpec,
+    /// What was handed over survives.
+    caches_survive: bool,
+    pmem_base: PhysAddr,
+    region_base: PhysAddr,
+    address_slices: AddressSlices,
+    period_cycles: Cycle,
+    work: Work,
+    counters: Counters,
+    fault: Fault,
+}
+
+impl State {
+    fn new(spec: &HoopSpec, geometry: &Geometry) -> Result<Self, SpecError> {
+        spec.check()?;
+        spec.check_region(geometry)?;
+        let picos = spec.gc_period_ns.saturating_mul(1000);
+        Ok(State {
+            caches_survive: geometry.domain.caches_are_durable(),
+            pmem_base: geometry.pmem_base,
+            region_base: geometry.region("oop_region").base,
+            address_slices: AddressSlices::new(geometry.region("oop_address_slices"), spec.address_slices),
+            period_cycles: geometry.clock.cycles(picos).max(1),
+            work: Work {
+                region: Region::new(spec.blocks(geometry), spec.slices_per_block()),
+                index: Index::default(),
+                mapping: BTreeMap::new(),
+                evicted: EvictionBuffer::default(),
+                open: BTreeMap::new(),
+                tags: Tags::default(),
+                recorded: BTreeMap::new(),
+                plain: BTreeMap::new(),
+                commits: VecDeque::new(),
+                commits_begun: 0,
+                on_its_way: BTreeMap::new(),
+                collector: Collector::default(),
+                timer_runs: false,
+                serial: 0,
+            },
+            counters: Counters::default(),
+            fault: geometry.planted,
+            spec: spec.clone(),
+        })
+    }
+
+    fn load(spec: &HoopSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Self, SpecError> {
+        let fresh = State::new(spec, geometry)?;
+        let (work, counters): (Work, Counters) = snapshot::from_bytes(bytes)?;
+        if !work.region.has_shape_of(&fresh.work.region) {
+            return Err(snapshot::refuse("an OOP region of another shape"));
+        }
+        if work.open.values().any(|open| open.core >= geometry.cores) {
+            return Err(snapshot::refuse("another number of cores"));
+        }
+        let slices = work.region.slices();
+        let mapped =
+            work.mapping.values().filter_map(|m| if let Mapped::Evicted(slice) = m { Some(slice) } else { None });
+        let known = work.commits.iter().flat_map(|c| &c.slices).chain(work.open.values().flat_map(|o| &o.slices));
+        if known.chain(mapped).any(|slice| *slice >= slices)
+            || work.commits.iter().any(|commit| commit.slices.is_empty())
+            || !work.collector.fits(&work.region)
+        {
+            return Err(snapshot::refuse("slices outside of the OOP region"));
+        }
+        Ok(State { work, counters, ..fresh })
+    }
+
+    /// Whether what is handed over survives by itself [D:hoop-eadr].
+    fn acks_need_not_come(&self) -> bool {
+        self.caches_survive
+    }
+
+    fn slice_place(&self, slice: u32) -> PhysAddr {
+        self.region_base.plus(u64::from(slice) * SLICE_BYTES)
+    }
+
+    /// Open transactions that have changed the line.
+    fn writers(&self, line: LineAddr) -> Vec<TxId> {
+        self.work.open.iter().filter(|(_, open)| open.lines.contains(&line)).map(|(tx, _)| *tx).collect()
+    }
+
+    /// Whether words of the line are in the OOP data buffers, or in slices of transactions that are not collected.
+    fn has_words(&self, line: LineAddr) -> bool {
+        self.work.index.has(line) || self.work.open.values().any(|open| open.lines.contains(&line))
+    }
+
+    /// The tag of a line by what the controller has of it.
+    fn tag_of(&mut self, line: LineAddr) -> LineTag {
+        if self.has_words(line) { self.work.tags.of(&self.writers(line)) } else { LineTag::NONE }
+    }
+
+    /// A line that is dirty but not persistent goes home before its evictions stop to, and the store waits until it is
+    /// there [D:hoop-plain-stores].
+    fn clean_first(&mut self, line: LineAddr, out: &mut Actions) -> Gate {
+        self.work.serial += 1;
+        let token = Awaited::Home(self.work.serial).token();
+        out.push(Action::CleanTo { line, to: None, token: Some(token) });
+        if self.acks_need_not_come() { Gate::Done } else { Gate::After(Wait::Acked(token)) }
+    }
+
+    /// Words of the line in the OOP data buffers.
+    fn buffered(&self, line: LineAddr) -> Patch {
+        let mut patch = Patch::default();
+        let packs = self.work.open.values().filter_map(|open| open.pack.as_ref());
+        packs.flat_map(|pack| &pack.words).filter(|word| word.line() == line).for_each(|word| patch.update(word));
+        patch
+    }
+}
+
+impl Durability for State {
+    /// The controller hands out the TxID.
+    fn tx_begin(&mut self, cx: &Ctx, tx: TxId, _: &mut Actions) -> Gate {
+        self.work.tags.forget_dead();
+        self.work.open.entry(tx).or_insert_with(|| OpenTx::new(cx.core.0));
+        Gate::Done
+    }
+
+    /// A store of a transaction sets the persistent bit, and its words go to the OOP data buffer.
+    fn store(&mut self, cx: &Ctx, store: &Store<'_>, tag: &mut LineTag, out: &mut Actions) -> Gate {
+        let line = store.line();
+        if !self.work.evicted.is_empty() {
+            self.work.evicted.take(line);
+        }
+        let Some(tx) = store.tx else {
+            if !tag.is_some() {
+                return Gate::Done;
+            }
+            if !self.has_words(line) || self.fault.is(planted::PLAIN_STORES_UNROUTED) {
+                // Everything is home: an ordinary line again.
+                *tag = LineTag::NONE;
+                return Gate::Done;
+            }
+            return self.take_plain_store(cx.core, store, out);
+        };
+        let gate = self.take_store(cx.core, tx, store, out);
+        if gate != Gate::Done {
+            return gate;
+        }
+        let was_persistent = tag.is_some();
+        // While the tag names this transaction, nobody else has written the line.
+        if tag.0 != tx.0 {
+            *tag = self.tag_of(line);
+        }
+        if was_persistent || self.fault.is(planted::VOLATILE_LINE_NOT_CLEANED) {
+            Gate::Done
+        } else {
+            self.clean_first(line, out)
+        }
+    }
+
+    fn tx_commit(&mut self, _: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
+        self.commit(tx, out)
+    }
+
+    /// Buffered words are dropped; slices lack an entry in the address slices. Lines that hold words of others too are
+    /// assembled from their slices when they are wanted again [D:hoop-aborts].
+    fn tx_abort(&mut self, _: &Ctx, tx: TxId, _: AbortCause, out: &mut Actions) -> Gate {
+        let Some(open) = self.work.open.remove(&tx) else { return Gate::Done };
+        open.slices.iter().for_each(|&slice| self.work.region.free(slice));
+        self.work.index.abort(tx, &open.lines);
+        self.work.tags.abort(tx);
+        for &line in &open.lines {
+            if self.fault.is(planted::ABORT_KEEPS_MAPPINGS) && self.work.mapping.contains_key(&line) {
+                continue;
+            }
+            self.unmap(line);
+            if self.has_words(line) {
+                self.work.mapping.insert(line, Mapped::Scattered);
+            }
+        }
+        if !self.fault.is(planted::ABORT_KEEPS_LINES) {
+            out.push(Action::InvalidateTagged(tx));
+        }
+        Gate::Done
+    }
+
+    /// A line with the persistent bit does not go home: it becomes a slice that the mapping table knows. If all its words
+    /// are home already there is nothing to keep.
+    fn evict(&mut self, _: &Ctx, line: LineAddr, tag: LineTag, data: &Line, out: &mut Actions) -> Evict {
+        if !tag.is_some() || self.fault.is(planted::EVICTS_HOME) {
+            return Evict::Proceed;
+        }
+        if !self.has_words(line) {
+            return Evict::Drop;
+        }
+        let slice = if self.work.mapping.contains_key(&line) || self.work.mapping.len() < self.spec.mapping_entries() {
+            let slice = self.work.region.append();
+            self.counters.region_full += u64::from(slice.is_none());
+            slice
+        } else {
+            self.counters.mapping_full += 1;
+            None
+        };
+        let Some(slice) = slice else {
+            if let Some(wait) = self.make_way(out) {
+                return Evict::After(wait);
+            }
+            // What is committed could be collected: the line has words of open transactions.
+            let writers = self.writers(line);
+            let writer = writers.iter().find(|tx| !self.work.open[tx].committing).expect("a commit makes its own way");
+            return Evict::Abort(*writer, AbortCause::Capacity);
+        };
+        let place = self.slice_place(slice);
+        out.append(place, data, Cause::Log, None);
+        out.append(place.plus(64), &slice::evicted_metadata(self.pmem_base, line), Cause::Log, None);
+        self.unmap(line);
+        if self.fault.is(planted::EVICTED_NOT_MAPPED) {
+            self.work.region.free(slice);
+        } else {
+            self.work.mapping.insert(line, Mapped::Evicted(slice));
+        }
+        self.counters.evicted_lines += 1;
+        Evict::Drop
+    }
+
+    /// A miss asks the mapping table: on a hit, slice and home are read in parallel and merged, and the entry is removed.
+    /// Else it asks the eviction buffer, else home. Words in the OOP data buffers are newest.
+    fn fill(&mut self, _: &Ctx, line: LineAddr, _: Option<TxId>, _: &mut Actions) -> Fill {
+        let search_cycles = self.spec.search_cycles;
+        let held = if self.work.evicted.is_empty() { None } else { self.work.evicted.take(line) };
+        let mapped =
+            if self.fault.is(planted::FILL_IGNORES_MAPPING) { None } else { self.work.mapping.get(&line).copied() };
+        if held.is_none() && mapped.is_none() && !self.has_words(line) {
+            return Fill::Home { search_cycles, serial: false };
+        }
+        let (parts, mut overlay) = match mapped {
+            Some(Mapped::Evicted(slice)) => {
+                self.counters.mapping_hits += 1;
+                (vec![Part { from: self.slice_place(slice), offset: 0, len: 64 }], Patch::default())
+            }
+            Some(Mapped::Scattered) => {
+                self.counters.scattered_hits += 1;
+                (self.work.index.parts(line, self.region_base), Patch::default())
+            }
+            None => {
+                self.counters.eviction_buffer_hits += u64::from(held.is_some());
+                (Vec::new(), held.unwrap_or_default())
+            }
+        };
+        let home = overlay.mask != u64::MAX;
+        overlay.cover(&self.buffered(line));
+        self.unmap(line);
+        let tag = if self.fault.is(planted::FILL_FORGETS_BIT) { LineTag::NONE } else { self.tag_of(line) };
+        let overlay = (overlay.mask != 0).then_some(Overlay { mask: overlay.mask, data: overlay.data });
+        Fill::Gather { gather: Box::new(Gather { home, parts, overlay }), search_cycles, tag, dirty: false }
+    }
+
+    /// What is stored in a persistent line is durable elsewhere, or must not reach home yet.
+    fn flush(&mut self, _: &Ctx, _: LineAddr, tag: LineTag, _: &mut Actions) -> FlushVerdict {
+        if tag.is_some() { FlushVerdict::Ignore } else { FlushVerdict::Proceed }
+    }
+
+    fn acked(&mut self, _: &Ctx, token: Token, _: PhysAddr, out: &mut Actions) {
+        if let Some((_, lines)) = self.work.on_its_way.get_mut(&token.0) {
+            *lines -= 1;
+            if *lines == 0 {
+                self.work.on_its_way.remove(&token.0);
+            }
+        }
+        match Awaited::of(token) {
+            Awaited::Slices(_) => self.record_waiting(out),
+            Awaited::Entry(number) => {
+                if let Some(commit) = self.work.commits.iter_mut().find(|commit| commit.number == number) {
+                    commit.durable = true;
+                }
+            }
+            Awaited::Collection(_) => self.collection_acked(out),
+            Awaited::Plain(_) | Awaited::Home(_) => {}
+        }
+    }
+
+    fn read_done(&mut self, _: &Ctx, _: Token, addr: PhysAddr, data: &Line, out: &mut Actions) {
+        self.slice_read(addr, data, out);
+    }
+
+    fn woken(&mut self, _: &Ctx, id: u64, out: &mut Actions) {
+        if id == HOMES {
+            return self.write_on(out);
+        }
+        self.work.timer_runs = false;
+        if self.work.collector.phase == Phase::Idle {
+            self.collect(out);
+        }
+        // One that is under way already serves the period too.
+        if self.work.collector.phase != Phase::Idle {
+            self.work.collector.of_period = true;
+        }
+        self.set_timer(out);
+    }
+
+    fn belongs_to(&self, tag: LineTag, tx: TxId) -> bool {
+        self.work.tags.belongs_to(tag, tx)
+    }
+
+    fn live(&self, tag: LineTag) -> bool {
+        self.work.tags.is_live(tag)
+    }
+
+    /// Buffers and tables are lost. Where caches survive, lines without the persistent bit go home; what the others hold is
+    /// in the OOP region as far as it is committed.
+    fn crash(&self, view: &CrashView<'_>, sink: &mut CrashSink<'_>) -> Result<(), BudgetSpent> {
+        for line in view.lines.iter().filter(|line| line.dirty && !line.tag.is_some()) {
+            sink.write(line.line.base(), &line.data)?;
+        }
+        Ok(())
+    }
+
+    fn marks(&self, mark: &mut dyn FnMut(&'static str)) {
+        let on_its_way =
+            |is: fn(Awaited) -> bool| self.work.on_its_way.keys().any(|&token| is(Awaited::of(Token(token))));
+        let uncommitted = |line: &LineAddr| self.work.open.values().any(|open| open.lines.contains(line));
+        let marks = [
+            ("transaction_open", self.work.open.values().any(|open| !open.lines.is_empty())),
+            ("slices_in_flight", on_its_way(|awaited| matches!(awaited, Awaited::Slices(_)))),
+            ("entry_in_flight", on_its_way(|awaited| matches!(awaited, Awaited::Entry(_)))),
+            ("uncommitted_line_evicted", self.work.mapping.keys().any(uncommitted)),
+            ("collector_reads", self.work.collector.phase == Phase::Reading),
+            ("collector_writes", matches!(self.work.collector.phase, Phase::Writing | Phase::Sealing)),
+        ];
+        marks.into_iter().filter(|(_, is)| *is).for_each(|(name, _)| mark(name));
+    }
+
+    fn digest(&self, hasher: &mut dyn Hasher) {
+        hasher.write(&snapshot::to_bytes(&self.work));
+    }
+
+    fn stats(&self, stats: &mut Stats) {
+        let c = &self.counters;
+        let mut count = |name: &str, value, text| stats.count(format!("hoop.{name}"), value, text);
+        count("stores", c.stores, "Stores of transactions taken into an OOP data buffer");
+        count("slices", c.slices, "Slices of transactions appended to the OOP region");
+        count("partial_slices", c.partial_slices, "Those of them with fewer than eight words");
+        count("entries", c.entries, "Entries of address slices: commits");
+        count("buffer_stalls", c.buffer_stalls, "Stores that found the OOP data buffer full");
+        count("evicted_lines", c.evicted_lines, "Persistent lines that the LLC evicted into the OOP region");
+        count(
+            "mapping_hits",
+            c.mapping_hits,
+            "Misses that the mapping table answered with the slice of an evicted line",
+        );
+        count(
+            "scattered_hits",
+            c.scattered_hits,
+            "Misses of lines that an abort had invalidated, gathered from slices",
+        );
+        count("eviction_buffer_hits", c.eviction_buffer_hits, "Misses that the eviction buffer answered");
+        count("mapping_full", c.mapping_full, "Evictions that found the mapping table full");
+        count("region_full", c.region_full, "Times that the OOP region had no free block");
+        count("address_slices_full", c.address_slices_full, "Commits that found no place in the address slices");
+        count("routed_stores", c.routed_stores, "Plain stores to persistent lines");
+        count("collections", c.collections, "Collections");
+        count("collections_on_demand", c.collections_on_demand, "Those of them that somebody waited for");
+        count("background_collections", c.background_collections, "Periods whose collection has ended");
+        count("collected_transactions", c.collected_transactions, "Commits that collections took home");
+        count("collected_bytes", c.collected_bytes, "Bytes that these commits had in their slices");
+        count("home_lines", c.home_lines, "Lines that collections wrote home");
+        count("home_bytes", c.home_bytes, "Bytes of these lines");
+        count("region_rounds", self.work.region.rounds, "Times that the log has come round, since the start");
+    }
+
+    fn reset_stats(&mut self) {
+        self.counters = Counters::default();
+    }
+
+    fn fork(&self) -> Box<dyn Durability> {
+        Box::new(self.clone())
+    }
+
+    fn save(&self) -> Vec<u8> {
+        snapshot::to_bytes(&(&self.work, &self.counters))
+    }
+}

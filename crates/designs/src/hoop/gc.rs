@@ -1,0 +1,261 @@
+//! The collector: brings the words of committed transactions home, in the background every so often, or on demand when the
+//! region, the address slices or the mapping table are full.
+//!
+//! It walks the slices of transactions from the newest commit to the oldest and reads them from persistent memory. The
+//! first version that it finds of a byte is the newest. What it has found goes home line by line, each line past the
+//! eviction buffer, and leaves the mapping table with that. When all lines are home, the mark moves to the newest of these
+//! commits, and only when the mark is durable their slices are free.
+
+use super::region::Region;
+use super::slice::{END, Patch, SLICE_BYTES, Slice};
+use super::transaction::Awaited;
+use super::{HOMES, Mapped, State, planted};
+use durasim_design::{Action, Actions, Payload, Wait};
+use durasim_types::{Cause, EventKind, Line, LineAddr, PhysAddr};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, VecDeque};
+
+/// A line of a slice that has been read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Read(#[serde(with = "serde_bytes")] Line);
+
+/// The slices of one transaction, from the first on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Walk {
+    /// The slice that is read, or [`END`].
+    at: u32,
+    data: Option<Read>,
+    metadata: Option<Read>,
+    found: BTreeMap<LineAddr, Patch>,
+}
+
+/// What the collector is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Phase {
+    #[default]
+    Idle,
+    Reading,
+    Writing,
+    /// The mark is on its way.
+    Sealing,
+}
+
+/// The collector.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Collector {
+    pub phase: Phase,
+    /// Collections begun.
+    pub number: u64,
+    /// The newest commit that this one collects.
+    upto: u64,
+    /// The newest commit that is collected and marked so.
+    pub collected: u64,
+    /// First slices of transactions that are not read yet, oldest first.
+    waiting: VecDeque<u32>,
+    /// Those that are read, newest first.
+    walks: VecDeque<Walk>,
+    /// What was found and is not on its way home.
+    found: BTreeMap<LineAddr, Patch>,
+    /// Reads and writes that are not done.
+    in_flight: u32,
+    /// More lines go home in the next cycle.
+    resting: bool,
+    /// The period has passed since it began, or it began with that.
+    pub of_period: bool,
+}
+
+impl Collector {
+    /// Whether a snapshot can hold it: it reads slices that are there.
+    pub fn fits(&self, region: &Region) -> bool {
+        let known = |slice: u32| slice < region.slices() || slice == END;
+        self.waiting.iter().all(|&slice| known(slice)) && self.walks.iter().all(|walk| known(walk.at))
+    }
+}
+
+impl State {
+    /// What to wait for so that slices, places for commits or mapping entries become free; `None` if nothing will free any.
+    pub(super) fn make_way(&mut self, out: &mut Actions) -> Option<Wait> {
+        if self.work.collector.phase == Phase::Idle {
+            match self.work.commits.front() {
+                Some(commit) if !commit.durable => return Some(Wait::Acked(Awaited::Entry(commit.number).token())),
+                Some(_) => {
+                    self.counters.collections_on_demand += 1;
+                    self.collect(out);
+                }
+                None => {
+                    let slices = |tx: u64| Awaited::Slices(tx).token();
+                    let mut committing = self.work.open.iter().filter(|(_, open)| open.committing);
+                    return committing
+                        .find(|(tx, _)| self.work.on_its_way.contains_key(&slices(tx.0).0))
+                        .map(|(tx, _)| Wait::Acked(slices(tx.0)));
+                }
+            }
+        }
+        let Collector { in_flight, number, .. } = self.work.collector;
+        // Between two batches of lines nothing is on its way.
+        Some(if in_flight == 0 { Wait::Cycles(1) } else { Wait::Acked(Awaited::Collection(number).token()) })
+    }
+
+    /// Begins a collection of all commits up to the first that is not durable.
+    pub(super) fn collect(&mut self, out: &mut Actions) {
+        let durable = self.work.commits.iter().take_while(|commit| commit.durable);
+        let first_slices: VecDeque<u32> = durable.clone().map(|commit| commit.slices[0]).collect();
+        let Some(newest) = durable.last().map(|commit| commit.number) else { return };
+        let collector = &mut self.work.collector;
+        collector.phase = Phase::Reading;
+        collector.number += 1;
+        collector.upto = newest;
+        collector.waiting = first_slices;
+        self.counters.collections += 1;
+        self.counters.collected_transactions += collector.waiting.len() as u64;
+        self.read_on(out);
+    }
+
+    fn read_slice(&mut self, slice: u32, out: &mut Actions) {
+        let at = self.slice_place(slice);
+        let token = Awaited::Collection(self.work.collector.number).token();
+        for at in [at, at.plus(64)] {
+            out.push(Action::Read { at, token });
+            self.work.collector.in_flight += 1;
+        }
+    }
+
+    /// Merges the transactions that are read, begins with others, and goes on to write when all are.
+    fn read_on(&mut self, out: &mut Actions) {
+        let collector = &mut self.work.collector;
+        while collector.walks.front().is_some_and(|walk| walk.at == END) {
+            let walk = collector.walks.pop_front().expect("it was just seen");
+            for (line, mut older) in walk.found {
+                let newer = collector.found.entry(line).or_default();
+                if self.fault.is(planted::GC_OLDEST_WINS) {
+                    newer.cover(&older);
+                } else {
+                    older.cover(newer);
+                    *newer = older;
+                }
+            }
+        }
+        while self.work.collector.walks.len() < self.spec.copies_in_flight as usize
+            && let Some(first) = self.work.collector.waiting.pop_back()
+        {
+            let walk = Walk { at: first, data: None, metadata: None, found: BTreeMap::new() };
+            self.work.collector.walks.push_back(walk);
+            self.read_slice(first, out);
+        }
+        if self.work.collector.walks.is_empty() {
+            self.work.collector.phase = Phase::Writing;
+            if self.fault.is(planted::GC_SEALS_FIRST) {
+                let (mark, newest) = (self.address_slices.mark(), self.work.collector.upto);
+                out.append(mark, &newest.to_le_bytes(), Cause::Metadata, None);
+            }
+            self.write_on(out);
+        }
+    }
+
+    /// A line of a slice has been read.
+    pub(super) fn slice_read(&mut self, addr: PhysAddr, data: &Line, out: &mut Actions) {
+        self.work.collector.in_flight -= 1;
+        let offset = addr.0 - self.region_base.0;
+        let slice = (offset / SLICE_BYTES) as u32;
+        let base = self.pmem_base;
+        let walk = self.work.collector.walks.iter_mut().find(|walk| walk.at == slice).expect("some walk reads it");
+        if offset % SLICE_BYTES == 0 {
+            walk.data = Some(Read(*data))
+        } else {
+            walk.metadata = Some(Read(*data))
+        }
+        let (Some(Read(data)), Some(Read(metadata))) = (&walk.data, &walk.metadata) else { return };
+        let read = Slice::decode(base, data, metadata).expect("committed slices are as they were written");
+        (walk.data, walk.metadata) = (None, None);
+        for word in &read.words {
+            walk.found.entry(word.line()).or_default().update(word);
+            self.counters.collected_bytes += u64::from(word.mask.count_ones());
+        }
+        walk.at = if self.fault.is(planted::GC_STOPS_AT_FIRST_SLICE) { END } else { read.next };
+        let next = walk.at;
+        if next == END {
+            self.read_on(out);
+        } else {
+            self.read_slice(next, out);
+        }
+    }
+
+    /// Lets the next lines go home, and the mark when all have arrived.
+    pub(super) fn write_on(&mut self, out: &mut Actions) {
+        self.work.collector.resting = false;
+        let token = Awaited::Collection(self.work.collector.number).token();
+        while self.work.collector.in_flight < self.spec.copies_in_flight
+            && let Some((line, mut patch)) = self.work.collector.found.pop_first()
+        {
+            if self.fault.is(planted::GC_WHOLE_LINES) {
+                patch.mask = u64::MAX;
+            }
+            self.unmap_collected(line);
+            self.work.evicted.insert(line, &patch, self.spec.eviction_lines());
+            self.work.collector.in_flight += 1;
+            self.counters.home_lines += 1;
+            self.counters.home_bytes += u64::from(patch.mask.count_ones());
+            let payload = Payload::masked(&patch.data, patch.mask);
+            out.push(Action::Append { at: line.base(), payload, cause: Cause::Data, token: Some(token) });
+        }
+        if self.work.collector.in_flight == 0 {
+            self.work.collector.phase = Phase::Sealing;
+            self.work.collector.in_flight = 1;
+            let newest = if self.fault.is(planted::GC_NEVER_SEALS) { 0 } else { self.work.collector.upto };
+            out.append(self.address_slices.mark(), &newest.to_le_bytes(), Cause::Metadata, Some(token));
+        }
+    }
+
+    /// A line that goes home leaves the mapping table, unless it has words that stay in the region.
+    fn unmap_collected(&mut self, line: LineAddr) {
+        let newer = self.work.index.has_newer(line, self.work.collector.upto) || !self.writers(line).is_empty();
+        if !newer || self.fault.is(planted::GC_TAKES_NEWER_MAPPINGS) {
+            self.unmap(line);
+        }
+    }
+
+    /// A write of the collector is acknowledged.
+    pub(super) fn collection_acked(&mut self, out: &mut Actions) {
+        self.work.collector.in_flight -= 1;
+        match self.work.collector.phase {
+            Phase::Sealing => self.end_collection(out),
+            // Not at once: what is accepted at once would be acknowledged inside of this call.
+            _ if !self.work.collector.resting => {
+                self.work.collector.resting = true;
+                out.push(Action::Timer { id: HOMES, after_cycles: 1 });
+            }
+            _ => {}
+        }
+    }
+
+    /// The mark is durable: nobody will ask for the slices of these commits again.
+    fn end_collection(&mut self, out: &mut Actions) {
+        let newest = self.work.collector.upto;
+        self.work.collector.phase = Phase::Idle;
+        self.work.collector.collected = newest;
+        self.counters.background_collections += u64::from(std::mem::take(&mut self.work.collector.of_period));
+        while self.work.commits.front().is_some_and(|commit| commit.number <= newest) {
+            let commit = self.work.commits.pop_front().expect("it was just seen");
+            commit.slices.iter().for_each(|&slice| self.work.region.free(slice));
+        }
+        self.work.index.collect(newest);
+        let mapped: Vec<LineAddr> = self.work.mapping.keys().copied().collect();
+        for line in mapped {
+            if !self.has_words(line) {
+                self.unmap(line);
+            }
+        }
+        out.event(EventKind::Background, self.address_slices.mark());
+        self.record_waiting(out);
+        self.set_timer(out);
+    }
+
+    /// A line leaves the mapping table.
+    pub(super) fn unmap(&mut self, line: LineAddr) -> Option<Mapped> {
+        let mapped = self.work.mapping.remove(&line)?;
+        if let Mapped::Evicted(slice) = mapped {
+            self.work.region.free(slice);
+        }
+        Some(mapped)
+    }
+}

@@ -1,0 +1,127 @@
+//! Recovery: what committed transactions have left in the OOP region goes home.
+//!
+//! The address slices say which transactions are committed and in which order. They are dealt out to threads in turn; each
+//! walks the slices of its transactions and keeps the newest version of every byte it finds. What the threads have found
+//! is merged, newest commit first, and goes home line by line. Only then all commits are marked as collected, the
+//! address slices cleared, and the mark set back: cut anywhere, recovery can begin again and comes to the same end.
+
+use super::address_slices::AddressSlices;
+use super::slice::{END, SLICE_BYTES, Slice, Word};
+use super::{HoopSpec, planted};
+use durasim_design::{CrashImage, Cut, Geometry, RecoveryReport};
+use durasim_types::{LineAddr, PhysAddr};
+use std::collections::BTreeMap;
+
+/// Bytes with the numbers of the commits that they are of; 0: no byte.
+struct Newest {
+    numbers: [u64; 64],
+    data: [u8; 64],
+}
+
+type Found = BTreeMap<LineAddr, Newest>;
+
+fn newest(found: &mut Found, line: LineAddr) -> &mut Newest {
+    found.entry(line).or_insert(Newest { numbers: [0; 64], data: [0; 64] })
+}
+
+/// The slices of a transaction, first to last; `None` if the chain is broken.
+fn chain(spec: &HoopSpec, geometry: &Geometry, image: &CrashImage, first: u32) -> Option<Vec<Slice>> {
+    let slices = spec.blocks(geometry) * spec.slices_per_block();
+    let base = geometry.region("oop_region").base;
+    let mut chain: Vec<Slice> = Vec::new();
+    let mut next = first;
+    while next != END {
+        if next >= slices || chain.len() as u32 >= slices {
+            return None;
+        }
+        let at = base.plus(u64::from(next) * SLICE_BYTES);
+        let slice = Slice::decode(geometry.pmem_base, &image.line(at), &image.line(at.plus(64)))?;
+        let is_next = slice.start == chain.is_empty() && chain.first().is_none_or(|first| first.tx == slice.tx);
+        let is_believable = |word: &Word| geometry.is_home(PhysAddr(word.addr.0 & !63));
+        if !is_next || !slice.words.iter().all(is_believable) {
+            return None;
+        }
+        next = slice.next;
+        if geometry.planted.is(planted::RECOVERY_FIRST_SLICES_ONLY) {
+            next = END;
+        }
+        chain.push(slice);
+    }
+    Some(chain)
+}
+
+pub(super) fn recover(spec: &HoopSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+    let fault = geometry.planted;
+    let ring = AddressSlices::new(geometry.region("oop_address_slices"), spec.address_slices);
+    let mut report = RecoveryReport::default();
+    let mut commits = ring.read(image, fault.is(planted::RECOVERY_IGNORES_MARK));
+    let newest_number = commits.last().map(|(number, _)| *number);
+    if fault.is(planted::RECOVERY_DROPS_LAST) {
+        commits.pop();
+    }
+    if fault.is(planted::RECOVERY_CLEARS_FIRST) {
+        clear(&ring, newest_number, image)?;
+    }
+    let threads = spec.recovery_threads as usize;
+    let mut found: Vec<Found> = (0..threads).map(|_| Found::new()).collect();
+    for (turn, &(number, first)) in commits.iter().enumerate() {
+        let Some(slices) = chain(spec, geometry, image, first) else {
+            report.losses.push(format!("the slices of commit {number} are damaged"));
+            continue;
+        };
+        report.replayed += 1;
+        for word in slices.iter().flat_map(|slice| &slice.words) {
+            let line = newest(&mut found[turn % threads], word.line());
+            let bytes = word.value.to_le_bytes();
+            for i in (0..8).filter(|i| word.mask >> i & 1 == 1) {
+                let at = 8 * word.index() + i;
+                if fault.is(planted::RECOVERY_OLDEST_FIRST_WINS) && line.numbers[at] != 0 {
+                    continue;
+                }
+                (line.numbers[at], line.data[at]) = (number, bytes[i]);
+            }
+        }
+    }
+    let mut merged = Found::new();
+    for (line, bytes) in found.into_iter().flatten() {
+        let newest = newest(&mut merged, line);
+        for i in 0..64 {
+            let newer = bytes.numbers[i] > newest.numbers[i]
+                || fault.is(planted::RECOVERY_MERGES_BY_THREAD) && bytes.numbers[i] > 0
+                || fault.is(planted::RECOVERY_OLDEST_FIRST_WINS)
+                    && bytes.numbers[i] > 0
+                    && bytes.numbers[i] < newest.numbers[i];
+            if newer {
+                (newest.numbers[i], newest.data[i]) = (bytes.numbers[i], bytes.data[i]);
+            }
+        }
+    }
+    let rounds = if fault.is(planted::RECOVERY_WRITES_TWICE) { 2 } else { 1 };
+    for (line, bytes) in (0..rounds).flat_map(|_| &merged) {
+        let mut data = image.line(line.base());
+        for i in 0..64 {
+            if bytes.numbers[i] > 0 || fault.is(planted::RECOVERY_IGNORES_MASKS) {
+                data[i] = bytes.data[i];
+            }
+        }
+        report.lines_written += 1;
+        image.write(line.base(), &data)?;
+    }
+    clear(&ring, newest_number, image)?;
+    Ok(report)
+}
+
+/// The region becomes that of a new machine. Where this is cut, all commits are marked as collected already, so that what
+/// is left of the address slices means nothing.
+fn clear(ring: &AddressSlices, newest: Option<u64>, image: &mut CrashImage) -> Result<(), Cut> {
+    if let Some(number) = newest {
+        image.write_u64(ring.mark(), number)?;
+    }
+    for at in ring.used_lines(image) {
+        image.write(at, &[0; 64])?;
+    }
+    if image.read_u64(ring.mark()) != 0 {
+        image.write_u64(ring.mark(), 0)?;
+    }
+    Ok(())
+}

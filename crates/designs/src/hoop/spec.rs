@@ -1,0 +1,142 @@
+//! Parameters and cost of HOOP.
+
+use super::address_slices::ENTRIES;
+use super::slice::{END, SLICE_BYTES};
+use durasim_design::{Geometry, HardwareCost, LevelId, SpecError};
+use durasim_types::Cycle;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Bytes of an entry of the mapping table: the number of a home line and that of a slice.
+const MAPPING_ENTRY_BYTES: u64 = 8;
+
+/// Parameters of HOOP. Names of structures are the paper's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct HoopSpec {
+    /// Bytes of the OOP data buffer of each core (paper: 1 KB, eight slices).
+    pub oop_buffer_bytes: u64,
+    /// Bytes of the mapping table (paper: 2 MB for all cores; 256 KB for each core is quoted too, DEVIATIONS.md,
+    /// hoop-mapping-table).
+    pub mapping_table_bytes: u64,
+    /// Cycles of a search of the mapping table, the eviction buffer and the OOP data buffers (not in the paper;
+    /// DEVIATIONS.md, hoop-mapping-table).
+    pub search_cycles: Cycle,
+    /// Bytes of the eviction buffer (paper: 128 KB).
+    pub eviction_buffer_bytes: u64,
+    /// The OOP region as a part of persistent memory, in percent (paper: 10).
+    pub region_percent: u32,
+    /// The most bytes that the OOP region may have: that part of a large memory can be more than a run needs. As many as 24
+    /// bits number slices unless this says less.
+    pub region_bytes_max: u64,
+    /// Bytes of a block of the OOP region (paper: 2 MB).
+    pub block_bytes: u64,
+    /// Address slices, of 16 commits each (not in the paper; DEVIATIONS.md, hoop-address-slices).
+    pub address_slices: u32,
+    /// Nanoseconds between two collections in the background (paper: 10 ms).
+    pub gc_period_ns: u64,
+    /// Transactions whose slices the collector reads at a time, and lines that it writes home at a time (not in the paper;
+    /// DEVIATIONS.md, hoop-collector).
+    pub copies_in_flight: u32,
+    /// Threads of recovery (paper: recovery is shared out among the cores, of which its machine has 16).
+    pub recovery_threads: u32,
+}
+
+impl Default for HoopSpec {
+    fn default() -> Self {
+        HoopSpec {
+            oop_buffer_bytes: 1024,
+            mapping_table_bytes: 2 << 20,
+            search_cycles: 10,
+            eviction_buffer_bytes: 128 << 10,
+            region_percent: 10,
+            region_bytes_max: u64::from(END) * SLICE_BYTES,
+            block_bytes: 2 << 20,
+            address_slices: 8192,
+            gc_period_ns: 10_000_000,
+            copies_in_flight: 4,
+            recovery_threads: 16,
+        }
+    }
+}
+
+impl HoopSpec {
+    /// Refuses what cannot be built on any machine.
+    pub fn check(&self) -> Result<(), SpecError> {
+        let range = |field: &str, value: u64, low: u64, high: u64| {
+            if (low..=high).contains(&value) {
+                Ok(())
+            } else {
+                Err(SpecError::new(field, format!("{value} is not between {low} and {high}")))
+            }
+        };
+        range("oop_buffer_bytes", self.oop_buffer_bytes, 2 * SLICE_BYTES, 1 << 30)?;
+        range("mapping_table_bytes", self.mapping_table_bytes, MAPPING_ENTRY_BYTES, 1 << 40)?;
+        range("search_cycles", self.search_cycles, 0, 1_000_000)?;
+        range("eviction_buffer_bytes", self.eviction_buffer_bytes, 64, 1 << 40)?;
+        range("region_percent", self.region_percent.into(), 1, 90)?;
+        range("region_bytes_max", self.region_bytes_max, 4 * SLICE_BYTES, u64::from(END) * SLICE_BYTES)?;
+        range("block_bytes", self.block_bytes, 2 * SLICE_BYTES, 1 << 30)?;
+        range("address_slices", self.address_slices.into(), 1, 1 << 24)?;
+        range("gc_period_ns", self.gc_period_ns, 1, 1 << 50)?;
+        range("copies_in_flight", self.copies_in_flight.into(), 1, 1024)?;
+        range("recovery_threads", self.recovery_threads.into(), 1, 1024)
+    }
+
+    /// Slices of a block.
+    pub(super) fn slices_per_block(&self) -> u32 {
+        (self.block_bytes / SLICE_BYTES) as u32
+    }
+
+    /// Blocks of the OOP region.
+    pub(super) fn blocks(&self, geometry: &Geometry) -> u32 {
+        let share = geometry.pmem_bytes / 100 * u64::from(self.region_percent);
+        let bytes = share.min(self.region_bytes_max).min(u64::from(END) * SLICE_BYTES);
+        (bytes / SLICE_BYTES / u64::from(self.slices_per_block())) as u32
+    }
+
+    /// Refuses an OOP region that cannot hold what every core may need at once.
+    pub(super) fn check_region(&self, geometry: &Geometry) -> Result<(), SpecError> {
+        let (blocks, least) = (self.blocks(geometry), u32::from(geometry.cores) + 2);
+        if blocks < least {
+            let problem = format!(
+                "the OOP region has {blocks} blocks of {} bytes, {least} are needed for {} cores",
+                self.block_bytes, geometry.cores
+            );
+            return Err(SpecError::new("block_bytes", problem));
+        }
+        Ok(())
+    }
+
+    /// Lines that the mapping table can hold.
+    pub(super) fn mapping_entries(&self) -> usize {
+        (self.mapping_table_bytes / MAPPING_ENTRY_BYTES) as usize
+    }
+
+    /// Lines that the eviction buffer can hold.
+    pub(super) fn eviction_lines(&self) -> usize {
+        (self.eviction_buffer_bytes / 64) as usize
+    }
+
+    /// The structures that the paper adds to the memory controller and to the caches. An entry of the eviction buffer has
+    /// its line's number and a bit for each of its bytes beside the data; a block of the index table its state and the
+    /// number of slices in use.
+    pub fn cost(&self, g: &Geometry) -> HardwareCost {
+        let mut cost = HardwareCost::default();
+        let cores = u64::from(g.cores);
+        let bits_of = |values: u64| u64::from(u64::BITS - values.saturating_sub(1).leading_zeros());
+        cost.add("OOP data buffer", 8 * self.oop_buffer_bytes, cores);
+        cost.add("mapping table", 8 * self.mapping_table_bytes, 1);
+        let line_bits = bits_of(g.pmem_bytes / 64);
+        cost.add("eviction buffer", (512 + 64 + line_bits) * self.eviction_lines() as u64, 1);
+        let block_bits = 2 + bits_of(u64::from(self.slices_per_block()) + 1);
+        cost.add("block index table", block_bits * u64::from(self.blocks(g)), 1);
+        // The counter of commits, that of collected ones, and the place in the current block.
+        cost.add("address slice registers", 2 * 40 + bits_of(u64::from(self.address_slices) * ENTRIES) + 24, 1);
+        for level in LevelId::ALL {
+            let instances = if level == LevelId::Llc { 1 } else { cores };
+            cost.add(&format!("persistent bits {}", level.name()), g.level(level).lines(), instances);
+        }
+        cost
+    }
+}

@@ -1,0 +1,139 @@
+//! What the controller knows of transactions: words in the OOP data buffers, slices that were written, commits that wait for
+//! their collection, and the tokens of what is on its way.
+
+use super::slice::{SLICE_WORDS, Word};
+use durasim_design::Token;
+use durasim_types::{LineAddr, PhysAddr};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// What a token stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Awaited {
+    /// Slices of the transaction with this number.
+    Slices(u64),
+    /// The slice of a plain store.
+    Plain(u64),
+    /// The entry of a commit in its address slice.
+    Entry(u64),
+    /// Reads and writes of this collection.
+    Collection(u64),
+    /// A line that becomes persistent goes home.
+    Home(u64),
+}
+
+impl Awaited {
+    pub fn token(self) -> Token {
+        let (kind, value) = match self {
+            Awaited::Slices(tx) => (0, tx),
+            Awaited::Plain(serial) => (1, serial),
+            Awaited::Entry(number) => (2, number),
+            Awaited::Collection(number) => (3, number),
+            Awaited::Home(serial) => (4, serial),
+        };
+        Token(value << 3 | kind)
+    }
+
+    pub fn of(token: Token) -> Awaited {
+        let value = token.0 >> 3;
+        match token.0 & 7 {
+            0 => Awaited::Slices(value),
+            1 => Awaited::Plain(value),
+            2 => Awaited::Entry(value),
+            3 => Awaited::Collection(value),
+            _ => Awaited::Home(value),
+        }
+    }
+}
+
+/// Words of a transaction in the OOP data buffer that will be its next slice.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Pack {
+    /// The slice that it will be.
+    pub slice: u32,
+    pub words: Vec<Word>,
+}
+
+impl Pack {
+    /// Whether all of these words have a place.
+    pub fn has_room(&self, words: &[Word]) -> bool {
+        let new = words.iter().filter(|word| !self.words.iter().any(|w| w.addr == word.addr)).count();
+        self.words.len() + new <= SLICE_WORDS
+    }
+
+    /// Takes a word in; words of one address share a place.
+    pub fn take(&mut self, word: &Word) {
+        match self.words.iter_mut().find(|w| w.addr == word.addr) {
+            Some(older) => older.update(word),
+            None => self.words.push(*word),
+        }
+    }
+}
+
+/// A transaction whose commit is not recorded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct OpenTx {
+    /// The core on which it began, whose OOP data buffer has its words [D:hoop-home].
+    pub core: u16,
+    /// Its commit has begun: it waits for the acknowledgement of its slices.
+    pub committing: bool,
+    /// The words that are not in a slice.
+    pub pack: Option<Pack>,
+    /// The slice that its last written one names as the next.
+    pub next: Option<u32>,
+    /// All its slices in the order of the chain, `pack` and `next` included.
+    pub slices: Vec<u32>,
+    /// The lines that it has changed.
+    pub lines: BTreeSet<LineAddr>,
+}
+
+impl OpenTx {
+    pub fn new(core: u16) -> Self {
+        OpenTx { core, committing: false, pack: None, next: None, slices: Vec::new(), lines: BTreeSet::new() }
+    }
+}
+
+/// A plain store to a persistent line, between its slice and its commit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct PlainStore {
+    pub addr: PhysAddr,
+    pub len: u8,
+    pub data: u64,
+    pub serial: u64,
+    pub slice: u32,
+}
+
+/// A commit that is not collected.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Commit {
+    pub number: u64,
+    pub slices: Vec<u32>,
+    /// Its entry in the address slices is durable.
+    pub durable: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_says_what_is_awaited() {
+        let all =
+            [Awaited::Slices(7), Awaited::Plain(0), Awaited::Entry(1 << 40), Awaited::Collection(3), Awaited::Home(9)];
+        for awaited in all {
+            assert_eq!(Awaited::of(awaited.token()), awaited);
+        }
+    }
+
+    #[test]
+    fn eight_distinct_words_are_a_slice() {
+        let word = |i: u64| Word { addr: PhysAddr(8 * i), mask: 0xff, value: i };
+        let mut pack = Pack { slice: 0, words: Vec::new() };
+        for i in (0..8).chain(0..8) {
+            assert!(pack.has_room(&[word(i)]));
+            pack.take(&word(i));
+        }
+        assert!(pack.has_room(&[word(7)]) && !pack.has_room(&[word(8)]) && !pack.has_room(&[word(7), word(8)]));
+        assert_eq!(pack.words.len(), 8);
+    }
+}
