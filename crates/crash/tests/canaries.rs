@@ -28,6 +28,7 @@ const SEEN_HERE_ALONE: &[(&str, &str)] = &[
     ("kiln", "fill-untagged"),
     ("kiln", "pre-image-forgotten"),
     ("kiln", "flush-misses-other-cores"),
+    ("kiln", "copy-overtakes-push"),
     ("kiln-eadr", "fill-untagged"),
     ("kiln-eadr", "pre-image-forgotten"),
     ("proteus", "abort-not-ended"),
@@ -40,6 +41,7 @@ const RARE: &[(&str, u64)] = &[
     ("gc-forgets-extension", 3000),
     ("recovery-newest-first", 1500),
     ("left-lines-not-awaited", 3000),
+    ("copy-overtakes-push", 3000),
 ];
 
 fn is_to_be_caught(row: &Row, planted: &Planted) -> bool {
