@@ -32,6 +32,7 @@ const SEEN_HERE_ALONE: &[(&str, &str)] = &[
     ("kiln", "fill-untagged"),
     ("kiln", "pre-image-forgotten"),
     ("kiln", "flush-misses-other-cores"),
+    ("kiln", "copy-overtakes-push"),
     ("kiln-eadr", "fill-untagged"),
     ("kiln-eadr", "pre-image-forgotten"),
     ("proteus", "abort-not-ended"),
@@ -63,6 +64,8 @@ const RARE: &[(&str, u64)] = &[
     ("block-twice-in-logq", 8000),
     ("spill-freed-at-issue", 1500),
     ("stale-eid-kept", 3000),
+    ("left-lines-not-awaited", 3000),
+    ("copy-overtakes-push", 3000),
 ];
 
 fn is_to_be_caught(row: &Row, planted: &Planted) -> bool {

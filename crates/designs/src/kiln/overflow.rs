@@ -9,6 +9,7 @@ use super::steps::COPY;
 use super::transaction::{OldLine, Phase, Stage};
 use durasim_design::{AbortCause, Action, Actions, Evict, Token, Wait};
 use durasim_types::{Cause, CoreId, EventKind, LINE_BYTES, LineAddr, TxId};
+use std::collections::BTreeSet;
 
 /// The copy area is full: this transaction is in the way.
 pub(super) struct AreaFull(pub TxId);
@@ -76,8 +77,20 @@ impl State {
         self.contents.fifos[core].iter().filter(|entry| !entry.leaving).count() >= threshold
     }
 
-    /// Makes room in FIFOs that are almost full, oldest entries first.
+    /// Makes room in FIFOs that are almost full, oldest entries first. Copies begin behind all that is pushed: the first
+    /// one begins those of its whole transaction, also of lines whose committed version would be on its way still.
     pub(super) fn relieve_fifo(&mut self, core: usize, out: &mut Actions) -> Result<(), AreaFull> {
+        let mut copied = BTreeSet::new();
+        let room = self.begin_to_leave(core, &mut copied, out);
+        for tx in copied {
+            out.push(Action::Resume { id: COPY | tx.0 });
+        }
+        room
+    }
+
+    /// Takes a place of the copy area for each entry that is to leave, and brings committed versions of its line home; the
+    /// transactions of such entries are added to `copied`.
+    fn begin_to_leave(&mut self, core: usize, copied: &mut BTreeSet<TxId>, out: &mut Actions) -> Result<(), AreaFull> {
         let mut index = 0;
         while index < self.contents.fifos[core].len() && self.is_almost_full(core) {
             let entry = self.contents.fifos[core][index];
@@ -102,7 +115,10 @@ impl State {
                         // A committed version that a cache holds goes home before the line there is copied.
                         out.push(Action::PushToLlc { line: entry.line, token: None });
                     }
-                    out.push(Action::Resume { id: COPY | entry.tx.0 });
+                    if self.fault.is(planted::COPY_OVERTAKES_PUSH) {
+                        out.push(Action::Resume { id: COPY | entry.tx.0 });
+                    }
+                    copied.insert(entry.tx);
                     index += 1;
                 }
             }

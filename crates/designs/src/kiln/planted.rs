@@ -45,6 +45,13 @@ pub(super) const FILL_UNTAGGED: Planted = Planted {
     equivalent: None,
 };
 
+/// The fall-back path copies home lines before all committed versions have been pushed there.
+pub(super) const COPY_OVERTAKES_PUSH: Planted = Planted {
+    name: "copy-overtakes-push",
+    summary: "The fall-back path copies home lines before all committed versions have been pushed there",
+    equivalent: None,
+};
+
 /// The old version of a line that a transaction writes is overwritten with it.
 pub(super) const PRE_IMAGE_FORGOTTEN: Planted = Planted {
     name: "pre-image-forgotten",

@@ -206,6 +206,36 @@ fn fifos_that_are_almost_full_give_up_their_oldest_lines_by_copy_on_write() {
 }
 
 #[test]
+fn copies_begin_behind_all_committed_versions_that_are_pushed_home() {
+    // From the first entry on, two at a time.
+    let mut bench = bench(KilnSpec { overflow_percent: 1, copies_in_flight: 2, ..small(3) }, Domain::NvLlc);
+    bench.begin(0, 1);
+    for number in 0..4 {
+        put(&mut bench, 0, 1, number);
+    }
+    bench.deliver_all();
+    // Lines 0 and 1 have left: lines 2 and 3 leave at once.
+    let store =
+        durasim_design::Store { addr: word(4, 0), len: 8, data: 1, tx: Some(TxId(1)), before: &[0; 64], dirty: true };
+    let cx = durasim_design::Ctx { core: durasim_types::CoreId(0), cycle: 0, instructions: 0 };
+    let mut out = durasim_design::Actions::default();
+    assert_eq!(bench.design.store(&cx, &store, &mut LineTag::NONE, &mut out), Gate::Done);
+    let resumed = out.as_slice().iter().position(|action| matches!(action, Action::Resume { .. })).unwrap();
+    let (before, after) = out.as_slice().split_at(resumed);
+    assert_eq!(before, [2, 3].map(|number| Action::PushToLlc { line: line(number), token: None }));
+    // One step copies the lines of the whole transaction; the version before the store goes down behind it.
+    assert_eq!(after[1..], [Action::PushToLlc { line: line(4), token: None }]);
+    let Action::Resume { id } = after[0] else { unreachable!() };
+    out.clear();
+    bench.design.woken(&cx, id, &mut out);
+    let copied = out.as_slice().iter().map(|action| match action {
+        Action::Copy { from, .. } => from.line(),
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(copied.collect::<Vec<_>>(), [line(2), line(3)]);
+}
+
+#[test]
 fn an_uncommitted_line_leaves_the_last_level_only_behind_its_old_version() {
     let mut bench = kiln(8);
     bench.pmem.write(word(0, 0), &70u64.to_le_bytes());
