@@ -219,7 +219,8 @@ fn copies_begin_behind_all_committed_versions_that_are_pushed_home() {
         durasim_design::Store { addr: word(4, 0), len: 8, data: 1, tx: Some(TxId(1)), before: &[0; 64], dirty: true };
     let cx = durasim_design::Ctx { core: durasim_types::CoreId(0), cycle: 0, instructions: 0 };
     let mut out = durasim_design::Actions::default();
-    assert_eq!(bench.design.store(&cx, &store, &mut LineTag::NONE, &mut out), Gate::Done);
+    let mut tag = LineTag::NONE;
+    assert_eq!(bench.design.store(&cx, &store, &mut tag, &mut out), Gate::Done);
     let resumed = out.as_slice().iter().position(|action| matches!(action, Action::Resume { .. })).unwrap();
     let (before, after) = out.as_slice().split_at(resumed);
     assert_eq!(before, [2, 3].map(|number| Action::PushToLlc { line: line(number), token: None }));
