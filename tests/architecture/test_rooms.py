@@ -78,4 +78,4 @@ def test_every_fuzz_target_has_a_wrapper_for_cargo_fuzz_and_a_corpus():
 
 
 def test_the_corpus_stays_small():
-    assert sum(path.stat().st_size for path in (ROOT / "crates/fuzz/corpus").rglob("*") if path.is_file()) < 300_000
+    assert sum(path.stat().st_size for path in (ROOT / "crates/fuzz/corpus").rglob("*") if path.is_file()) < 450_000

@@ -9,7 +9,7 @@ use super::address_slices::AddressSlices;
 use super::slice::{END, SLICE_BYTES, Slice, Word};
 use super::{HoopSpec, planted};
 use durasim_design::{CrashImage, Cut, Geometry, RecoveryReport};
-use durasim_types::{LineAddr, PhysAddr};
+use durasim_types::{Domain, LineAddr, PhysAddr};
 use std::collections::BTreeMap;
 
 /// Bytes with the numbers of the commits that they are of; 0: no byte.
@@ -54,6 +54,11 @@ pub(super) fn recover(spec: &HoopSpec, geometry: &Geometry, image: &mut CrashIma
     let fault = geometry.planted;
     let ring = AddressSlices::new(geometry.region("oop_address_slices"), spec.address_slices);
     let mut report = RecoveryReport::default();
+    if geometry.domain == Domain::Eadr && image.dirty_shutdown {
+        report
+            .losses
+            .push("the energy ended before the caches were flushed: stores beside transactions are lost".into());
+    }
     let mut commits = ring.read(image, fault.is(planted::RECOVERY_IGNORES_MARK));
     let newest_number = commits.last().map(|(number, _)| *number);
     if fault.is(planted::RECOVERY_DROPS_LAST) {

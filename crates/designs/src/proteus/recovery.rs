@@ -6,7 +6,7 @@
 use super::entry::{BLOCK_BYTES, ENTRY_BYTES, LogEntry};
 use super::{ProteusSpec, planted};
 use durasim_design::{CrashImage, Cut, Geometry, RecoveryReport};
-use durasim_types::{PAGE_BYTES, PhysAddr, TxId};
+use durasim_types::{Domain, PAGE_BYTES, PhysAddr, TxId};
 use std::collections::BTreeMap;
 
 /// The log pending queues of all controllers in a crash image.
@@ -24,6 +24,9 @@ struct Recovery<'a> {
 /// Takes everything back that has not ended.
 pub(super) fn recover(spec: &ProteusSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
     let mut recovery = Recovery { spec, geometry, report: RecoveryReport::default() };
+    if geometry.domain == Domain::Eadr && image.dirty_shutdown {
+        recovery.report.losses.push("the energy ended before the caches were flushed: cached data is lost".into());
+    }
     let kept = recovery.kept(image);
     if geometry.planted.is(planted::RECOVERY_CLEARS_FIRST) {
         image.keep(STRUCTURE, Vec::new())?;
