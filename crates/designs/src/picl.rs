@@ -239,10 +239,11 @@ impl Durability for State {
         let current = self.note_of(self.work.epochs.system);
         let skipped = self.fault.is(planted::LINE_NOT_LOGGED) && store.line().0.is_multiple_of(4)
             || self.fault.is(planted::PLAIN_STORE_NOT_LOGGED) && store.tx.is_none();
-        if *note != current && !skipped {
-            if let Some(gate) = self.log_pre_image(store, *note, out) {
-                return gate;
-            }
+        if *note != current
+            && !skipped
+            && let Some(gate) = self.log_pre_image(store, *note, out)
+        {
+            return gate;
         }
         *note = current;
         if let Some(open) = store.tx.and_then(|tx| self.work.open.get_mut(&tx)) {

@@ -159,7 +159,7 @@ impl State {
         let slice = (offset / SLICE_BYTES) as u32;
         let base = self.pmem_base;
         let walk = self.work.collector.walks.iter_mut().find(|walk| walk.at == slice).expect("some walk reads it");
-        if offset % SLICE_BYTES == 0 {
+        if offset.is_multiple_of(SLICE_BYTES) {
             walk.data = Some(Read(*data))
         } else {
             walk.metadata = Some(Read(*data))

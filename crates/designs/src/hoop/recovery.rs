@@ -104,9 +104,9 @@ pub(super) fn recover(spec: &HoopSpec, geometry: &Geometry, image: &mut CrashIma
     let rounds = if fault.is(planted::RECOVERY_WRITES_TWICE) { 2 } else { 1 };
     for (line, bytes) in (0..rounds).flat_map(|_| &merged) {
         let mut data = image.line(line.base());
-        for i in 0..64 {
+        for (i, byte) in data.iter_mut().enumerate() {
             if bytes.numbers[i] > 0 || fault.is(planted::RECOVERY_IGNORES_MASKS) {
-                data[i] = bytes.data[i];
+                *byte = bytes.data[i];
             }
         }
         report.lines_written += 1;

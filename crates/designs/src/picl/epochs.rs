@@ -261,7 +261,7 @@ impl State {
             return Scanned::Leave;
         }
         // What a clean line was last stored to in does not matter any more, and its identifier will come again.
-        if !(self.fault.is(planted::STALE_EID_KEPT) && !dirty) {
+        if dirty || !self.fault.is(planted::STALE_EID_KEPT) {
             *note = LineTag::NONE;
         }
         if !dirty || self.fault.is(planted::SCAN_SKIPS_LINES) && line.0 % 4 == 1 {
