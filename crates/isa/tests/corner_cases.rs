@@ -383,9 +383,37 @@ fn markers_are_hints() {
     for plain in [slti(0, 0), slti(0, 2047), slti(0, -1), slti(3, 5)] {
         assert_eq!(decode(plain).unwrap().op, Op::Slti);
     }
-    for opcode in [encodings::CUSTOM_0, encodings::CUSTOM_1] {
-        assert!(decode(opcode).is_err());
-        assert!(disassemble(opcode).contains("custom-"));
+}
+
+/// Of custom-0 nothing is assigned, of custom-1 the log operations on existing log registers; the rest is illegal.
+#[test]
+fn only_log_operations_are_assigned_in_the_custom_spaces() {
+    let custom_1 = |imm, rs1, funct3, rd| i_type(encodings::CUSTOM_1, funct3, rd, rs1, imm);
+    let reserved = [
+        encodings::CUSTOM_0,
+        custom_1(0, 10, encodings::LOG_LOAD, 8),
+        custom_1(1, 10, encodings::LOG_LOAD, 0),
+        custom_1(0, 10, encodings::LOG_FLUSH, 0),
+        custom_1(0, 0, encodings::LOG_FLUSH, 31),
+        custom_1(0, 0, 2, 0),
+        custom_1(0, 0, 7, 0),
+    ];
+    for bits in reserved {
+        assert!(decode(bits).is_err(), "{bits:#010x}");
+        assert!(disassemble(bits).contains("custom-"), "{bits:#010x}");
+    }
+
+    let load = custom_1(0, 10, encodings::LOG_LOAD, 7);
+    let flush = custom_1(0, 0, encodings::LOG_FLUSH, 7);
+    assert_eq!(disassemble(load), "log.load lr7, x10");
+    assert_eq!(disassemble(flush), "log.flush lr7");
+    let [load, flush] = [load, flush].map(|bits| decode(bits).unwrap());
+    assert_eq!((load.sources(), load.dest(), flush.sources(), flush.dest()), ([10, 0, 0], 0, [0, 0, 0], 0));
+    // A bus without a log says so.
+    for inst in [load, flush] {
+        let mut hart = Hart::default();
+        hart.x[10] = MEMORY;
+        assert_eq!(execute(&mut hart, inst, &mut bus()).unwrap_err(), Stop::NoLogOperations);
     }
 }
 
