@@ -82,7 +82,8 @@ def words_at(seen, line):
 
 def test_the_line_the_store_and_the_copy_that_was_lost_are_named():
     """Software logging that cleans nothing on a machine that loses its caches: acknowledged stores stay in them."""
-    scenario = scenario_of("swl-eadr", "adr", {})
+    # In this run copies are lost in the first-level cache as well as in the last-level one.
+    scenario = dataclasses.replace(scenario_of("swl-eadr", "adr", {}), seed=6)
     told = []
     for failure in crash(scenario, CrashOptions(120, ("clean",))).failures:
         timeline_of = crash(scenario, CrashOptions(replay=failure.id)).to_dict()["timeline"]
@@ -107,7 +108,7 @@ def test_the_line_the_store_and_the_copy_that_was_lost_are_named():
                     assert f"transaction {last[0]['tx']}: +{8 * word:#04x}" in shown
                     assert f"{held[0]}, dirty, lost" in shown
                     told.append(held[0])
-    assert any(place.startswith(("l1d of core 0", "llc")) for place in told), told
+    assert any(place.startswith("l1d of core 0") for place in told), told
     assert any(place == "llc" for place in told), told
 
 
