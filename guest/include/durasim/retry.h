@@ -58,7 +58,11 @@ public:
 private:
     static constexpr std::uint64_t attempts_max = 1'000'000;
     static constexpr std::uint64_t pauses_first = 8;
+#if defined(DURASIM_TEST_HOOKS)
+    static constexpr std::uint64_t doublings_max = 2;  // the aborts of a test have no other transaction to wait for
+#else
     static constexpr std::uint64_t doublings_max = 15;
+#endif
 
     std::uint64_t attempts_ = 0;
     std::uint64_t aborts_total_ = 0;
