@@ -5,21 +5,32 @@ tuned here: the first row is what the presets and designs say, the others show h
 
     .venv/bin/python tools/sensitivity.py            # all tables
     .venv/bin/python tools/sensitivity.py coalescing # one of them
+
+What the tables say of the assumptions of a row stands once more, as ratios, in `python/durasim/sensitivity.csv`: that
+is where the band comes from that is shown beside a row.
 """
 
+import csv
+import io
+import os
 import re
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
 import durasim
+from durasim.sensitivity import COLUMNS
 
-PAGE = Path(__file__).resolve().parents[1] / "DEVIATIONS.md"
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "DEVIATIONS.md"
+RATIOS = ROOT / "python/durasim/sensitivity.csv"
 OPERATIONS = {"tiny": 300, "hercules-tecs23": 2000}
 ALL = ("opt", "swl-flush", "swl-eadr", "tc", "hercules")
 HOOP = ("hoop", "hoop-eadr")
 LOGGING = ("swl-flush", "swl-eadr")
 PROTEUS = ("proteus", "proteus-eadr")
+KILN = ("kiln", "kiln-eadr")
 
 Alternative = tuple[str, ...]
 """Settings as for `--set`; `--arg NAME=VALUE` for an argument of the workload."""
@@ -160,14 +171,24 @@ TABLES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
         [("pmem.media.write_granularity_bytes=16",), ("pmem.controller.coalesce_writes=false",)],
     ),
     "background-concurrency": (
-        ("tc", "hercules"),
+        ("tc", "hercules", *KILN, *PROTEUS),
         [
-            ("design.hercules.migrations_in_flight=1", "design.tc.copies_in_flight=1"),
-            ("design.hercules.migrations_in_flight=64", "design.tc.copies_in_flight=64"),
+            (
+                "design.hercules.migrations_in_flight=1",
+                "design.tc.copies_in_flight=1",
+                "design.kiln.copies_in_flight=1",
+                "design.proteus.spills_in_flight=1",
+            ),
+            (
+                "design.hercules.migrations_in_flight=64",
+                "design.tc.copies_in_flight=64",
+                "design.kiln.copies_in_flight=64",
+                "design.proteus.spills_in_flight=64",
+            ),
         ],
     ),
     "kiln-llc": (
-        ("kiln", "kiln-eadr"),
+        KILN,
         [
             ("design.kiln.llc_size_factor=1",),
             ("design.kiln.llc_read_latency_cycles=30", "design.kiln.llc_write_latency_cycles=30"),
@@ -180,11 +201,11 @@ TABLES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
         ],
     ),
     "kiln-commit": (
-        ("kiln",),
+        KILN,
         [("design.kiln.llc_write_ports=4",), ("design.kiln.llc_write_ports=16",)],
     ),
     "kiln-fifo": (
-        ("kiln",),
+        KILN,
         [
             ("design.kiln.fifo_entries=8",),
             ("design.kiln.fifo_entries=16",),
@@ -193,7 +214,7 @@ TABLES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
         ],
     ),
     "kiln-overflow": (
-        ("kiln",),
+        KILN,
         [
             ("design.kiln.fifo_entries=8", "design.kiln.overflow_percent=50"),
             ("design.kiln.fifo_entries=8", "design.kiln.overflow_percent=100"),
@@ -201,10 +222,10 @@ TABLES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
         ],
     ),
     "kiln-blocking": (
-        ("kiln",),
+        KILN,
         [("design.kiln.blocked_requests=lines",), ("design.kiln.blocked_requests=none",)],
     ),
-    "kiln-txid": (("kiln",), [("design.kiln.tx_id_bits=3",)]),
+    "kiln-txid": (KILN, [("design.kiln.tx_id_bits=3",)]),
     "hoop-address-slices": (HOOP, [("design.hoop.address_slices=1",), ("design.hoop.address_slices=65536",)]),
     "hoop-mapping-table": (
         HOOP,
@@ -295,6 +316,8 @@ TABLES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
     "picl-log": (("picl",), [("design.picl.log_bytes=1048576",)]),
 }
 
+AS_IT_IS = "as it is"
+
 # What concerns several cores only: workload and threads of the table.
 SHARED = {
     "snoop": ("btree", 4),
@@ -338,12 +361,46 @@ def table(key: str) -> str:
         "| machine | setting | " + " | ".join(f"`{design}`" for design in designs) + " |",
         "| --- | --- |" + " --- |" * len(designs),
     ]
-    for machine in MACHINES.get(key, tuple(OPERATIONS)):
-        for alternative in [PLAIN, *alternatives]:
-            name = "<br>".join(f"`{item}`" for item in alternative) or "as it is"
-            cells = " | ".join(cell(design, machine, alternative, workload, threads) for design in designs)
-            lines.append(f"| `{machine}` | {name} | {cells} |")
+    cells = [
+        (machine, alternative, design)
+        for machine in MACHINES.get(key, tuple(OPERATIONS))
+        for alternative in [PLAIN, *alternatives]
+        for design in designs
+    ]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        measured = iter(list(pool.map(lambda c: cell(c[2], c[0], c[1], workload, threads), cells)))
+    for machine, alternative, _ in cells[:: len(designs)]:
+        name = "<br>".join(f"`{item}`" for item in alternative) or AS_IT_IS
+        lines.append(f"| `{machine}` | {name} | " + " | ".join(next(measured) for _ in designs) + " |")
     return "\n".join(lines)
+
+
+def ratios(page: str) -> str:
+    """Gives the tables of `page`, as far as they concern assumptions of the rows they are about, as ratios in CSV.
+
+    A cell without numbers, because the program did not end, gives none.
+    """
+    assumptions = {row["name"]: row["assumptions"] for row in durasim.designs()}
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for key, text in re.findall(r"<!-- measured (\S+) -->\n(.*?)\n<!-- end -->", page, re.DOTALL):
+        header, _, *lines = [[part.strip() for part in line.split("|")[1:-1]] for line in text.splitlines()]
+        usual: dict[tuple[str, str], tuple[float, float]] = {}
+        for machine, setting, *cells in lines:
+            for design, measured in zip((name.strip("`") for name in header[2:]), cells, strict=True):
+                numbers = re.fullmatch(r"([0-9.]+) / ([0-9]+)", measured)
+                if numbers is None or key not in assumptions[design]:
+                    continue
+                throughput, written = float(numbers[1]), float(numbers[2])
+                if setting == AS_IT_IS:
+                    usual[design, machine] = (throughput, written)
+                    continue
+                throughput_before, written_before = usual[design, machine]
+                name = setting.replace("`", "").replace("<br>", " ")
+                row = (design, machine.strip("`"), key, name, f"{throughput / throughput_before:.4f}")
+                writer.writerow((*row, f"{written / written_before:.4f}" if written_before else ""))
+    return out.getvalue()
 
 
 def main(keys: list[str]) -> None:
@@ -359,6 +416,7 @@ def main(keys: list[str]) -> None:
         if places != 1:
             sys.exit(f"DEVIATIONS.md has {places} places for the table of {key}")
         PAGE.write_text(text, encoding="utf-8")
+    RATIOS.write_text(ratios(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from rich.console import RenderableType
 import durasim
 from durasim import api, comparison, documents, options, output, render
 from durasim.campaign import DEFAULT_POINTS, DEFAULT_VARIANTS, FAULTS, CrashOptions, faults_of, points_of
-from durasim.comparison_tables import comparison_tables, with_dagger
+from durasim.comparison_tables import comparison_tables
 from durasim.difference import diff as difference_of
 from durasim.errors import refusal
 from durasim.results import RunResult, TxProfile
@@ -338,9 +338,7 @@ def designs(
     if names:
         raise refusal("designs", "names go with --check")
     rows = api.designs()
-    shown = [row | {"name": with_dagger(row["name"])} for row in rows]
-    columns = ("name", "aliases", "hardware", "backend", "domains", "promise", "commits_retire", "control", "summary")
-    _finish(json, rows, render.rows_table("designs", shown, columns))
+    _finish(json, rows, render.designs_table(rows))
 
 
 def _check_designs(names: list[str] | None, json: str | None) -> None:

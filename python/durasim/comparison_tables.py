@@ -10,10 +10,7 @@ from rich.text import Text
 
 from durasim.comparison import Judged, means
 from durasim.render import number
-from durasim.scenario import design_rows
-
-DAGGER = "\N{DAGGER}"
-"""Stands beside a design whose parameters rest on assumptions."""
+from durasim.sensitivity import DAGGER, band_of, band_text, with_dagger
 
 
 def comparison_tables(judged: Sequence[Judged]) -> RenderableType:
@@ -23,14 +20,17 @@ def comparison_tables(judged: Sequence[Judged]) -> RenderableType:
         parts.append(_means(judged))
     if any(with_dagger(run.result.design) != run.result.design for run in judged):
         parts.append(
-            Text(f"{DAGGER} rests on assumptions, which `durasim designs --json -` names and DEVIATIONS.md measures")
+            Text(
+                f"{DAGGER} rests on assumptions, which `durasim designs --json -` names; its band is what other ones, "
+                "tried one at a time in the short runs of DEVIATIONS.md, multiply throughput by"
+            )
         )
     return Group(*parts)
 
 
-def with_dagger(design: str) -> str:
-    """Gives the name of a row, with a dagger if it rests on assumptions."""
-    return f"{design}{DAGGER}" if design_rows()[design]["assumptions"] else design
+def _band(design: str, machine: str) -> str:
+    band = band_of(design, machine)
+    return band_text(band and band.throughput)
 
 
 def _runs(judged: Sequence[Judged]) -> Table:
@@ -40,7 +40,7 @@ def _runs(judged: Sequence[Judged]) -> Table:
         table.add_column(name)
     for name in (
         "throughput\nops/us", "relative\nto opt", "IPC", "pmem bytes\nwritten", "relative to\nhercules", "data", "log",
-        "metadata", "p99\nns", "p99.9\nns", "simulated\nMIPS",
+        "metadata", "p99\nns", "p99.9\nns", "band", "simulated\nMIPS",
     ):  # fmt: skip
         table.add_column(name, justify="right")
     previous = None
@@ -58,6 +58,7 @@ def _runs(judged: Sequence[Judged]) -> Table:
             *(number(value) for value in (written.total, run.pmem_relative_to_hercules)),
             *(number(value) for value in (written.data, written.log, written.metadata)),
             *(number(getattr(result.latency_ns, name, None)) for name in ("p99", "p999")),
+            _band(result.design, result.machine),
             number(result.host.mips),
         )
     return table
@@ -68,10 +69,16 @@ def _means(judged: Sequence[Judged]) -> Table:
     table.add_column("design")
     for name in (
         "workloads\nscored", "throughput\nrelative to opt", "pmem bytes relative\nto hercules",
-        "the same with what\nis dirty at the end",
+        "the same with what\nis dirty at the end", "band",
     ):  # fmt: skip
         table.add_column(name, justify="right")
+    machine = judged[0].result.machine
     for mean in means(judged):
         ratios = (mean.relative_to_opt, mean.pmem_relative_to_hercules, mean.pmem_drained_relative_to_hercules)
-        table.add_row(with_dagger(mean.design), str(mean.workloads), *(number(ratio) for ratio in ratios))
+        table.add_row(
+            with_dagger(mean.design),
+            str(mean.workloads),
+            *(number(ratio) for ratio in ratios),
+            _band(mean.design, machine),
+        )
     return table

@@ -13,6 +13,8 @@ from rich.text import Text
 from durasim.difference import Difference
 from durasim.output import write_stdout
 from durasim.results import CrashResult, RunResult, TxProfile
+from durasim.scenario import DEFAULT_MACHINE
+from durasim.sensitivity import DAGGER, band_of, band_text, with_dagger
 from durasim.timeline import timeline_text
 
 if TYPE_CHECKING:
@@ -55,7 +57,8 @@ def progress_bar() -> Progress:
 def run_table(result: RunResult) -> Table:
     """Gives the summary of a run."""
     table = Table(
-        title=f"{result.workload} under {result.design} on {result.machine} ({result.domain})", show_header=False
+        title=f"{result.workload} under {with_dagger(result.design)} on {result.machine} ({result.domain})",
+        show_header=False,
     )
     table.add_column("measure")
     table.add_column("value", justify="right")
@@ -78,13 +81,18 @@ def run_table(result: RunResult) -> Table:
     table.add_row("guest exit code", str(result.guest_exit_code), "")
     table.add_row("simulation speed", number(result.host.mips), "MIPS")
     table.add_row("digest", result.digest, "")
+    if band := band_of(result.design, result.machine):
+        table.caption = (
+            f"{DAGGER} Other assumptions than those of DEVIATIONS.md, tried one at a time in short runs, "
+            f"multiply throughput by {band_text(band.throughput)} and pmem writes by {band_text(band.pmem_bytes)}."
+        )
     return table
 
 
 def crash_text(result: CrashResult) -> Text:
     """Gives the verdict of a campaign."""
     text = _unwrapped()
-    case = f"{result.design} on {result.machine} ({result.domain}), {result.workload}"
+    case = f"{with_dagger(result.design)} on {result.machine} ({result.domain}), {result.workload}"
     if result.ops is not None:
         case += f", {result.ops} operations"
     text.append(f"{case}: {result.trials} crashes at {result.points} persist events, ")
@@ -131,7 +139,8 @@ def campaign_tables(document: Mapping[str, Any]) -> Group:
         runs.add_column(name, justify="right")
     for row in document["rows"]:
         style = "bold red" if row["violations"] else ""
-        runs.add_row(*(_cell(row[column.header]) for column in runs.columns), style=style)
+        shown = {**row, "design": with_dagger(row["design"])}
+        runs.add_row(*(_cell(shown[column.header]) for column in runs.columns), style=style)
     controls = Table(title="controls")
     for name in ("name", "expects", "found", "violations", "trials"):
         controls.add_column(name)
@@ -230,6 +239,32 @@ def rows_table(title: str, rows: Iterable[Mapping[str, Any]], columns: Sequence[
         table.add_column(column.replace("_", " "), overflow="fold")
     for row in rows:
         table.add_row(*(_cell(row[column]) for column in columns))
+    return table
+
+
+def designs_table(rows: Iterable[Mapping[str, Any]]) -> Table:
+    """Gives the rows of the registry, with the bands of those that rest on assumptions."""
+    columns = (
+        "name",
+        "hardware",
+        "backend",
+        "domains",
+        "promise",
+        "commits_retire",
+        "control",
+        "band",
+        "summary",
+    )
+    shown = []
+    for row in rows:
+        band = band_of(row["name"], DEFAULT_MACHINE)
+        names = ", ".join([with_dagger(row["name"]), *row["aliases"]])
+        shown.append({**row, "name": names, "band": band_text(band and band.throughput)})
+    table = rows_table("designs", shown, columns)
+    table.caption = (
+        f"{DAGGER} rests on assumptions; its band is what other ones, tried one at a time in the short runs of "
+        f"DEVIATIONS.md on {DEFAULT_MACHINE}, multiply throughput by"
+    )
     return table
 
 

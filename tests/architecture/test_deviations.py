@@ -1,12 +1,14 @@
 """DEVIATIONS.md explains every assumption that something cites, and nothing that nothing cites."""
 
 import re
+import runpy
 import tomllib
 from pathlib import Path
 
 import pytest
 
 import durasim as ds
+from durasim.sensitivity import band_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "DEVIATIONS.md").read_text(encoding="utf-8")
@@ -61,6 +63,20 @@ def test_a_table_has_been_measured(key):
     if "<!-- measured" in entry:
         assert f"<!-- measured {key} -->\n| machine |" in entry, "run tools/sensitivity.py"
         assert "refused:" not in entry
+
+
+def test_the_bands_are_those_of_the_tables():
+    """What stands beside a row in tables comes from the measurements of the page and from nowhere else."""
+    tool = runpy.run_path(str(ROOT / "tools" / "sensitivity.py"))
+    assert (ROOT / "python/durasim/sensitivity.csv").read_text(encoding="utf-8") == tool["ratios"](PAGE)
+
+
+def test_every_row_with_assumptions_has_a_band():
+    """But `sp`, whose format has no knob."""
+    rows = [row for row in ds.designs() if row["assumptions"]]
+    assert [row["name"] for row in rows if band_of(row["name"], "hercules-tecs23") is None] == ["sp"]
+    opt = next(row for row in ds.designs() if not row["assumptions"])
+    assert band_of(opt["name"], "hercules-tecs23") is None
 
 
 def test_a_knob_of_a_machine_exists():
