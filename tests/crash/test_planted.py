@@ -25,6 +25,15 @@ QUICK = {
     "swl-flush": ["entry-not-cleaned", "record-skipped", "recovery-skips-oldest"],
     "swl-eadr": ["checksum-after-store", "acknowledged-first", "recovery-skips-newest"],
     "sp": ["record-before-entries", "truncated-before-home", "recovery-stops-after-first"],
+    "kiln": ["commit-not-flushed", "evicted-without-copy", "recovery-ignores-register"],
+    "kiln-eadr": ["register-not-written", "copy-not-awaited", "recovery-undoes-committing"],
+    "proteus": ["ack-without-room", "end-not-awaited", "recovery-forgets-log"],
+    "proteus-eadr": ["store-not-held", "removed-at-store", "recovery-ends-first"],
+    "fwb": ["eviction-not-held", "commit-not-awaited", "recovery-redoes-open"],
+    "fwb-eadr": ["store-not-logged", "head-passes-open", "recovery-erases-first"],
+    "picl": ["line-not-logged", "garbage-too-early", "recovery-goes-forwards"],
+    "hoop": ["chain-cut", "gc-seals-first", "recovery-drops-last"],
+    "hoop-eadr": ["fill-ignores-mapping", "record-first", "recovery-oldest-wins"],
 }
 CANARIES = [
     ("hercules", "recovery-drops-log-entry"),
@@ -32,6 +41,11 @@ CANARIES = [
     ("swl-flush", "recovery-skips-newest"),
     ("swl-eadr", "recovery-skips-newest"),
     ("sp", "recovery-skips-last"),
+    ("kiln", "recovery-drops-line"),
+    ("proteus", "recovery-drops-oldest"),
+    ("fwb", "redo-takes-old"),
+    ("picl", "recovery-overlooks-last"),
+    ("hoop", "recovery-drops-last"),
 ]
 
 

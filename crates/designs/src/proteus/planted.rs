@@ -16,7 +16,6 @@ durasim_design::planted! {
     REMOVED_AT_STORE = "removed-at-store", "Each store removes the entries of its transaction from the log pending queues";
     // Spilling.
     SPILL_NOT_WRITTEN = "spill-not-written", "A full log pending queue drops its oldest entry";
-    SPILL_FREED_AT_ISSUE = "spill-freed-at-issue", "An entry leaves the log pending queue when its write is handed over";
     SPILLS_TO_ONE_SLOT = "spills-to-one-slot", "Entries of a log are all written to its first slot";
     // Aborts.
     ABORT_NOT_UNDONE = "abort-not-undone", "Aborts leave what the transaction has stored";

@@ -7,5 +7,7 @@ durasim_design::planted! {
     CLEANS_NOT_AWAITED = "cleans-not-awaited", "The tx-end record does not wait for the cleans";
     LEFT_LINES_NOT_AWAITED = "left-lines-not-awaited", "Commits do not wait for lines that have left the caches before";
     END_NOT_AWAITED = "end-not-awaited", "A commit is acknowledged when its tx-end record is handed over";
+    // Where caches survive a write is lost in fewer places; the random tester shows that one too.
+    SPILL_FREED_AT_ISSUE = "spill-freed-at-issue", "An entry leaves the log pending queue when its write is handed over";
     ENDED_BEFORE_CLEANS = "ended-before-cleans", "The tx-end record is written before the lines are cleaned";
 }

@@ -342,7 +342,7 @@ impl State {
 
     /// The LPQs as they survive: entry behind entry.
     pub fn kept_entries(&self) -> Vec<u8> {
-        let freed = self.fault.is(planted::SPILL_FREED_AT_ISSUE);
+        let freed = self.fault.is(planted_volatile_caches::SPILL_FREED_AT_ISSUE);
         let entries = self.queues.iter().flat_map(|queue| &queue.entries).filter(|p| !freed || p.spill.is_none());
         entries.flat_map(|pending| pending.entry.to_line()).collect()
     }
