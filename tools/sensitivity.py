@@ -70,7 +70,7 @@ TABLES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
         ],
     ),
     "response": (ALL, [("interconnect.response_cycles=0",), ("interconnect.response_cycles=4",)]),
-    "hops": (ALL, [("interconnect.hop_cycles=0",), ("interconnect.hop_cycles=100",)]),
+    "hops": (("opt", "tc", "hercules", *PROTEUS), [("interconnect.hop_cycles=0",), ("interconnect.hop_cycles=100",)]),
     "snoop": (ALL, [("interconnect.snoop_cycles=0",), ("interconnect.snoop_cycles=100",)]),
     "skew": (ALL, [("skew_cycles=10",), ("skew_cycles=100",), ("skew_cycles=1000",)]),
     "write-back-buffers": (
@@ -230,7 +230,7 @@ TABLES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
     "hoop-mapping-table": (
         HOOP,
         [
-            ("design.hoop.mapping_table_bytes=256",),
+            ("design.hoop.mapping_table_bytes=512",),
             ("design.hoop.search_cycles=0",),
             ("design.hoop.search_cycles=40",),
             ("design.hoop.eviction_buffer_bytes=64",),

@@ -105,6 +105,7 @@ struct Counters {
     log_full: u64,
     held_write_backs: u64,
     scans: u64,
+    lines_left: u64,
     forced_write_backs: u64,
     head_moves: u64,
     undone_words: u64,
@@ -368,6 +369,9 @@ impl Durability for State {
         if store.tx.is_none() && self.fault.is(planted::PLAIN_STORE_NOT_LOGGED) {
             return Gate::Done;
         }
+        if self.work.keeper.waits_for(store.line()) {
+            return Gate::Retry(self.wait_for_records(out));
+        }
         let records = words_of(store.addr, store.len).count() as u64;
         if !self.has_room(records) {
             return self.full(out);
@@ -381,7 +385,7 @@ impl Durability for State {
         self.note_undo(store, first);
         // Nobody else would hand over the last record of a store outside of transactions.
         self.drain(store.tx.is_none(), out);
-        self.start_timer(out);
+        self.keep_room(out);
         Gate::Done
     }
 
@@ -481,6 +485,7 @@ impl Durability for State {
 
     fn acked(&mut self, _: &Ctx, token: Token, _: PhysAddr, out: &mut Actions) {
         self.work.log.acked(token, self.fault);
+        self.write_left_lines(out);
         self.head_acked(token, out);
     }
 
@@ -523,6 +528,7 @@ impl Durability for State {
         count("log_full", c.log_full, "Requests that found the log full");
         count("held_write_backs", c.held_write_backs, "Write-backs that waited for a record of their line");
         count("scans", c.scans, "Scans of the caches that have ended");
+        count("lines_left", c.lines_left, "Lines that a scan came to before their records were durable");
         count("forced_write_backs", c.forced_write_backs, "Lines that a scan wrote home");
         count("head_moves", c.head_moves, "Times at which the head of the log moved");
         count("undone_words", c.undone_words, "Stores that aborts took back");

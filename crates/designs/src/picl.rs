@@ -125,6 +125,8 @@ struct Undo {
 /// An open transaction. The hardware knows nothing of it: it keeps epochs from ending, and what it overwrote is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct OpenTx {
+    /// The superblock that the log would have written next when it began.
+    began_at: u64,
     undo: Vec<Undo>,
     /// Its stores are being undone.
     undoing: Option<Token>,
@@ -229,7 +231,12 @@ impl Durability for State {
             self.end_soon(out);
             return Gate::Retry(Wait::Signal(EPOCH_ENDS));
         }
-        self.work.open.entry(tx).or_default();
+        if self.waits_for_room() {
+            self.counters.held_begins += 1;
+            return Gate::Retry(Wait::Cycles(LOOK_AGAIN_CYCLES));
+        }
+        let began_at = self.work.log.tail;
+        self.work.open.entry(tx).or_insert(OpenTx { began_at, ..OpenTx::default() });
         Gate::Done
     }
 

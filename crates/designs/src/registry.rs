@@ -54,14 +54,14 @@ pub const ROWS: &[Row] = &[
         paper: "Hercules (TECS 2023) SWL_eADR, section 3",
         assumptions: &["swl-granularity"],
     },
-    // Its log is durable where cleans are: at the controller under ADR, at the media where no queue survives. The paper's
-    // machine has acknowledgements of the media alone, which is the domain `media`.
+    // Its log is durable where cleans are: at the media where no queue survives, as on the paper's machine, and at the
+    // controller under ADR.
     Row {
         name: "sp",
         aliases: &[],
         hardware: ErasedDesign::of::<Opt>(),
         backend: Backend::RedoFlush,
-        domains: &[Domain::Adr, Domain::Eadr, Domain::Media, Domain::Bbb, Domain::NvLlc],
+        domains: &[Domain::Media, Domain::Adr, Domain::Eadr, Domain::Bbb, Domain::NvLlc],
         promise: Promise::Immediate,
         control: false,
         summary: "Software write-ahead (redo) logging with cache-line cleans and fences",
@@ -108,6 +108,9 @@ pub const ROWS: &[Row] = &[
         assumptions: &[
             "tc-coalescing",
             "tc-merge",
+            "tc-commit",
+            "tc-abort",
+            "tc-volatile-stores",
             "tc-overflow",
             "tc-plain-stores",
             "tc-order",

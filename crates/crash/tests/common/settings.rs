@@ -180,6 +180,7 @@ fn fwb(rng: &mut Rng, sets: &mut Vec<String>) {
     };
     maybe(rng, "write_combining", &["false"]);
     maybe(rng, "scan_lines_per_cycle", &["2", "64"]);
+    maybe(rng, "scan_from_percent", &["10", "80", "100"]);
     maybe(rng, "undo_cycles_per_record", &["0", "1"]);
     sets.push(format!("design.fwb.log_buffer_entries={}", one_of(rng, &["2", "3", "4", "15"])));
     sets.push(format!("design.fwb.log_bytes={}", one_of(rng, &["512", "1024", "1600", "4096", "16384"])));

@@ -2,7 +2,8 @@
 //!
 //! A scan sets the fwb bit of dirty lines that do not have it and writes those home that do. What was stored before a scan
 //! began is home when the next one has ended: its lines were marked by the first, and were written by then or by the second.
-//! So the head of the log follows the beginning of the scan before the last. It stops at the first record of a transaction
+//! A line with a record that is not durable waits for it, and stores to that line wait with it: one that is stored to all the
+//! time would keep its old data from home for ever. So the head of the log follows the beginning of the scan before the last. It stops at the first record of a transaction
 //! that may have to be undone, and of one whose undoing is younger than that scan or whose abort record is not durable. It
 //! may come to lie between the records of a transaction whose undoing is home: the abort record tells recovery where they
 //! began.
@@ -10,10 +11,11 @@
 //! The head moves in persistent memory first. Before that, all that the caches gave away up to the scan's end has to be
 //! accepted: an empty write to each controller comes behind it.
 
-use super::{State, planted};
+use super::{State, Work, planted};
 use durasim_design::{Action, Actions, LineTag, Payload, Scanned, Token};
 use durasim_types::{Cause, EventKind, LineAddr};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// Timer of the scans.
 pub(super) const TIMER: u64 = 0;
@@ -37,8 +39,12 @@ pub(super) struct Keeper {
     timer_runs: bool,
     /// The tail when the scan began that is under way.
     scanning: Option<u64>,
-    /// Some line could not be written in this scan.
-    left_behind: bool,
+    /// Lines that the scan has left behind until their records are durable.
+    left: BTreeSet<LineAddr>,
+    /// The scan has come to its end and waits for those.
+    ending: bool,
+    /// The tail when the scan before the last began.
+    home: Option<u64>,
     /// The tail when the last scan began.
     last_scan: Option<u64>,
     /// Somebody waits for room.
@@ -58,7 +64,12 @@ impl Keeper {
     }
 
     pub fn is_scanning(&self) -> bool {
-        self.scanning.is_some()
+        self.scanning.is_some() || self.ending
+    }
+
+    /// Whether the scan waits for the records of a line, which must not get another one.
+    pub fn waits_for(&self, line: LineAddr) -> bool {
+        self.left.contains(&line)
     }
 
     pub fn is_moving_head(&self) -> bool {
@@ -68,7 +79,7 @@ impl Keeper {
 
 impl State {
     /// Scans come in periods while there is something in the log.
-    pub(super) fn start_timer(&mut self, out: &mut Actions) {
+    fn start_timer(&mut self, out: &mut Actions) {
         if !self.work.keeper.timer_runs {
             self.work.keeper.timer_runs = true;
             out.push(Action::Timer { id: TIMER, after_cycles: self.spec.scan_period_cycles });
@@ -83,11 +94,25 @@ impl State {
         }
     }
 
+    /// A record has come: scans come in periods, and more often where the log fills faster than that.
+    pub(super) fn keep_room(&mut self, out: &mut Actions) {
+        self.start_timer(out);
+        if self.is_filling() {
+            self.start_scan(out);
+        }
+    }
+
+    /// What the head is about to pass does not count any more.
+    fn is_filling(&self) -> bool {
+        let Work { log, keeper, .. } = &self.work;
+        let needed = log.tail - keeper.moving.map_or(log.head, |moving| moving.to);
+        100 * needed >= u64::from(self.spec.scan_from_percent) * self.spec.capacity()
+    }
+
     fn start_scan(&mut self, out: &mut Actions) {
-        if self.work.keeper.scanning.is_none() {
+        if !self.work.keeper.is_scanning() {
             self.drain(true, out);
             self.work.keeper.scanning = Some(self.work.log.tail);
-            self.work.keeper.left_behind = false;
             out.push(Action::Scan { id: SCAN, lines_per_cycle: self.spec.scan_lines_per_cycle });
         }
     }
@@ -115,7 +140,8 @@ impl State {
             return Scanned::Leave;
         }
         if self.work.log.is_pending(line) && !self.fault.is(planted::SCAN_NOT_HELD) {
-            self.work.keeper.left_behind = true;
+            self.work.keeper.left.insert(line);
+            self.counters.lines_left += 1;
             return Scanned::Leave;
         }
         *tag = LineTag::NONE;
@@ -130,13 +156,32 @@ impl State {
         let Some(began) = self.work.keeper.scanning.take() else { return };
         self.counters.scans += 1;
         let before = self.work.keeper.last_scan.replace(began);
-        let before = if self.fault.is(planted::HEAD_AFTER_ONE_SCAN) { Some(began) } else { before };
-        if let Some(home) = before
-            && !self.work.keeper.left_behind
-        {
+        self.work.keeper.home = if self.fault.is(planted::HEAD_AFTER_ONE_SCAN) { Some(began) } else { before };
+        self.work.keeper.ending = true;
+        self.drain(true, out);
+        self.write_left_lines(out);
+    }
+
+    /// Lines that a scan has left behind go home as soon as their records are durable; then the scan is at its end.
+    pub(super) fn write_left_lines(&mut self, out: &mut Actions) {
+        let Work { log, keeper, .. } = &mut self.work;
+        let counters = &mut self.counters;
+        keeper.left.retain(|line| {
+            let stays = log.is_pending(*line);
+            if !stays {
+                counters.forced_write_backs += 1;
+                out.push(Action::CleanTo { line: *line, to: None, token: None });
+            }
+            stays
+        });
+        if !keeper.ending || !keeper.left.is_empty() {
+            return;
+        }
+        keeper.ending = false;
+        if let Some(home) = keeper.home.take() {
             self.move_head(home, out);
         }
-        if self.work.keeper.wanted {
+        if self.work.keeper.wanted || self.is_filling() {
             self.start_scan(out);
         }
     }

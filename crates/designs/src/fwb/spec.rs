@@ -18,6 +18,9 @@ pub struct FwbSpec {
     pub write_combining: bool,
     /// Cycles between the beginnings of two scans (DEVIATIONS.md, fwb-sizes: 3 million for a log of 4 MB).
     pub scan_period_cycles: Cycle,
+    /// Share of the log, in percent, from which on scans follow each other whatever the period is: the period is right for
+    /// one rate of stores alone (not in the paper; DEVIATIONS.md, fwb-scan).
+    pub scan_from_percent: u32,
     /// Lines that a scan looks at in a cycle (not in the paper; DEVIATIONS.md, fwb-scan).
     pub scan_lines_per_cycle: u32,
     /// Cycles that an abort takes for each record that it undoes (not in the paper; DEVIATIONS.md, fwb-abort).
@@ -31,6 +34,7 @@ impl Default for FwbSpec {
             log_bytes: 4 << 20,
             write_combining: true,
             scan_period_cycles: 3_000_000,
+            scan_from_percent: 50,
             scan_lines_per_cycle: 1,
             undo_cycles_per_record: 100,
         }
@@ -51,6 +55,7 @@ impl FwbSpec {
         range("log_buffer_entries", self.log_buffer_entries.into(), 2, 1 << 16)?;
         range("log_bytes", self.log_bytes, 512, 1 << 32)?;
         range("scan_period_cycles", self.scan_period_cycles, 1, 1 << 40)?;
+        range("scan_from_percent", self.scan_from_percent.into(), 1, 100)?;
         range("scan_lines_per_cycle", self.scan_lines_per_cycle.into(), 1, 1 << 20)?;
         range("undo_cycles_per_record", self.undo_cycles_per_record, 0, 1_000_000)
     }

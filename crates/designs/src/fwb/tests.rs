@@ -7,7 +7,7 @@ use durasim_design::Evict;
 use durasim_types::Pages;
 
 fn small(log_bytes: u64) -> FwbSpec {
-    FwbSpec { log_bytes, log_buffer_entries: 4, ..FwbSpec::default() }
+    FwbSpec { log_bytes, log_buffer_entries: 4, scan_from_percent: 100, ..FwbSpec::default() }
 }
 
 fn eadr(spec: FwbSpec) -> Bench<Fwb> {
@@ -143,9 +143,17 @@ fn a_scan_marks_first_and_writes_the_next_time() {
     bench.begin(0, 1);
     store(&mut bench, word(0, 0), 7, Some(1));
     assert_eq!((visit(&mut bench, &mut tag), tag.is_some()), (Scanned::Leave, true), "its record is in the buffer");
+    let again = bench.offer(0, word(0, 1), 8, Some(1), &mut LineTag::NONE.clone());
+    assert!(
+        matches!(again, Gate::Retry(Wait::Acked(_))),
+        "its line waits for the record, and stores with it: {again:?}"
+    );
+    assert_eq!((bench.counter("fwb.lines_left"), bench.counter("fwb.forced_write_backs")), (1.0, 0.0));
+    bench.deliver_all();
+    assert_eq!(bench.counter("fwb.forced_write_backs"), 1.0, "it goes home as soon as the record is durable");
+    store(&mut bench, word(0, 1), 8, Some(1));
     bench.commit(0, 1);
     assert_eq!((visit(&mut bench, &mut tag), tag.is_some()), (Scanned::Clean, false));
-    assert_eq!(bench.counter("fwb.forced_write_backs"), 1.0);
 }
 
 #[test]
@@ -169,6 +177,24 @@ fn a_full_log_scans_at_once_and_aborts_who_fills_it() {
     bench.abort(0, 8);
     bench.deliver_all();
     assert_eq!(word_of(&bench.recovered(&[], true), word(9, 0)), 0);
+}
+
+#[test]
+fn scans_follow_each_other_where_the_log_fills_faster_than_the_period() {
+    let mut bench = Bench::<Fwb>::new(FwbSpec { scan_from_percent: 50, ..small(512) }, 1);
+    let transaction = |bench: &mut Bench<Fwb>, tx: u64| {
+        bench.begin(0, tx);
+        store(bench, word(tx, 0), tx, Some(tx));
+        bench.commit(0, tx);
+        bench.scans.len()
+    };
+    let scans: Vec<usize> = (1..=5).map(|tx| transaction(&mut bench, tx)).collect();
+    assert_eq!(scans, [0, 0, 0, 0, 1], "the ninth of 16 records is the first beyond half of them");
+    end_scan(&mut bench);
+    assert_eq!(bench.scans.len(), 2, "another one behind it, for the first has only marked lines");
+    end_scan(&mut bench);
+    assert_eq!((bench.scans.len(), bench.counter("fwb.head_moves")), (2, 1.0));
+    assert_eq!((bench.counter("fwb.log_full"), bench.counter("fwb.lines_left")), (0.0, 0.0));
 }
 
 #[test]
@@ -350,5 +376,6 @@ fn what_cannot_be_built_is_refused() {
     let refused = |spec: FwbSpec| spec.check().unwrap_err().field;
     assert_eq!(refused(FwbSpec { log_bytes: 256, ..FwbSpec::default() }), "log_bytes");
     assert_eq!(refused(FwbSpec { log_buffer_entries: 1, ..FwbSpec::default() }), "log_buffer_entries");
+    assert_eq!(refused(FwbSpec { scan_from_percent: 0, ..FwbSpec::default() }), "scan_from_percent");
     assert_eq!(refused(FwbSpec { scan_period_cycles: 0, ..FwbSpec::default() }), "scan_period_cycles");
 }

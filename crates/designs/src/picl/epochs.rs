@@ -277,18 +277,25 @@ impl State {
         self.work.log.used() + spare < self.spec.superblocks() || self.fault.is(planted::LOG_OVERRUN)
     }
 
-    /// The log is full: the epoch ends as soon as possible, and all scans are made up for. A transaction that fills the
-    /// log aborts, for the epoch cannot end inside it.
+    /// The log is full: the epoch ends as soon as possible, and all scans are made up for. A transaction in the way of
+    /// that aborts, for the epoch cannot end inside it. It is tried again when there is room, unless half of the log
+    /// was written since it began: then it is too large for the log.
     pub(super) fn full(&mut self, tx: Option<TxId>, out: &mut Actions) -> Gate {
         self.counters.log_full += 1;
-        let in_the_way = tx.or_else(|| self.work.open.keys().next().copied());
-        if let Some(tx) = in_the_way.filter(|tx| self.work.open.contains_key(tx)) {
-            return Gate::Abort(tx, AbortCause::Capacity);
-        }
         self.work.epochs.room_wanted = true;
         self.make_due(out);
         self.start_scan(out);
+        let in_the_way = tx.or_else(|| self.work.open.keys().next().copied());
+        if let Some((tx, open)) = in_the_way.and_then(|tx| self.work.open.get_key_value(&tx)) {
+            let is_large = 2 * (self.work.log.tail - open.began_at) >= self.spec.superblocks();
+            return Gate::Abort(*tx, if is_large { AbortCause::Capacity } else { AbortCause::Conflict });
+        }
         Gate::Retry(Wait::Cycles(LOOK_AGAIN_CYCLES))
+    }
+
+    /// Whether a transaction had better not begin: the log is full, and nothing but begins keeps scans from emptying it.
+    pub(super) fn waits_for_room(&self) -> bool {
+        self.work.epochs.room_wanted && self.work.open.is_empty() && !self.has_room()
     }
 
     /// The pre-image of the first store of an epoch to a line.

@@ -204,6 +204,33 @@ fn a_full_log_ends_the_epoch_and_scans_or_aborts_who_fills_it() {
 }
 
 #[test]
+fn a_transaction_that_finds_the_log_full_is_tried_again_when_there_is_room() {
+    let mut bench = Bench::<Picl>::new(PiclSpec { scan_gap_epochs: 3, undo_buffer_entries: 1, ..small() }, 1);
+    let begin = |bench: &mut Bench<Picl>, tx| bench.call(0, |design, cx, out| design.tx_begin(cx, TxId(tx), out));
+    let (mut number, mut full) = (0, Gate::Done);
+    while full == Gate::Done {
+        // Another transaction for each store: the log is full of what came before the last.
+        bench.begin(0, number + 1);
+        full = store(&mut bench, number, 0, 1, Some(number + 1), &mut LineTag::NONE.clone());
+        bench.deliver_all();
+        if full == Gate::Done {
+            bench.commit(0, number + 1);
+            number += 1;
+        }
+    }
+    assert_eq!(full, Gate::Abort(TxId(number + 1), AbortCause::Conflict));
+    bench.abort(0, number + 1);
+    bench.deliver_all();
+    // A begin waits for the scan of the epoch that has ended.
+    woken(&mut bench, END);
+    assert_eq!(begin(&mut bench, number + 2), Gate::Retry(Wait::Cycles(LOOK_AGAIN_CYCLES)));
+    scan(&mut bench);
+    assert_eq!(persisted(&bench), 1);
+    assert_eq!(begin(&mut bench, number + 2), Gate::Done);
+    assert_eq!(store(&mut bench, number, 0, 1, Some(number + 2), &mut LineTag::NONE.clone()), Gate::Done);
+}
+
+#[test]
 fn an_abort_restores_the_oldest_bytes_last() {
     let mut bench = Bench::<Picl>::new(small(), 1);
     let mut note = LineTag::NONE;

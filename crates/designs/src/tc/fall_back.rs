@@ -17,7 +17,9 @@ impl State {
     }
 
     /// The fall-back path, hardware-controlled copy-on-write: the old line is copied to the shadow area, and only when
-    /// that is acknowledged the new data goes home. Oldest entries first, so that the FIFO order stays. False if the
+    /// that is acknowledged the new data goes home. Copies begin with the oldest entries; entries of
+    /// one line go home in the order of their stores, those of different lines as their copies are acknowledged, for the
+    /// shadows cover them in any order. False if the
     /// shadow area is full.
     pub(super) fn copy_on_write(&mut self, core: usize, out: &mut Actions) -> bool {
         let mut in_flight = self.caches[core].entries.iter().filter(|e| e.state.in_flight()).count();

@@ -1,9 +1,9 @@
 //! The order of writes to a line that has entries in several transaction caches [D:tc-order].
 //!
 //! Section 3: "the TC will also ensure that different write requests of conflicted addresses are issued to the NVRAM in
-//! program order". One FIFO does that by itself; between the private FIFOs of several cores it has to be made so. The
-//! request with which a core takes a line for writing goes by the other transaction caches, which answer only when
-//! their committed entries of the line are acknowledged. Two of them therefore never hold committed entries of the same
+//! program order". One FIFO does that by itself; between the private FIFOs of several cores it has to be made so. A
+//! store looks at the other transaction caches, in no time, and waits until their committed entries of the line are
+//! acknowledged. Two of them therefore never hold committed entries of the same
 //! bytes: neither draining nor recovery can write a line backwards, whatever order they take the cores in.
 //!
 //! Active entries hold nobody back, or two transactions could wait for each other for ever. They can be of the same

@@ -67,8 +67,14 @@ pub(super) fn all(bounds: &Bounds) -> Vec<Property<TransactionCaches>> {
     if bounds.cores > 1 {
         all.push(Property::sometimes("a line has entries in two transaction caches, one after the other", |_, s| {
             running(s, |m| {
-                let line = |core: usize| m.occupied(core).next().map(|e| e.line);
-                m.threads.iter().any(|t| t.number > 0) && line(0).is_some() && line(0) != line(1) && line(1).is_some()
+                let came_home = |line: u8| m.home[usize::from(line)].tx;
+                let follows = |e: &super::Entry| match (came_home(e.line), e.version.tx) {
+                    (Some(before), Some(tx)) => {
+                        m.threads[usize::from(before.thread)].home != m.threads[usize::from(tx.thread)].home
+                    }
+                    _ => false,
+                };
+                (0..m.fifos.len()).any(|core| m.occupied(core).any(follows))
             })
         }));
     }
