@@ -296,7 +296,14 @@ TABLES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
         ],
     ),
     "fwb-combining": (("fwb",), [("design.fwb.write_combining=false",)]),
-    "fwb-scan": (("fwb",), [("design.fwb.scan_lines_per_cycle=16",)]),
+    "fwb-scan": (
+        ("fwb",),
+        [
+            ("design.fwb.scan_lines_per_cycle=16",),
+            ("design.fwb.scan_from_percent=25",),
+            ("design.fwb.scan_from_percent=100",),
+        ],
+    ),
     "picl-sizes": (
         ("picl",),
         [

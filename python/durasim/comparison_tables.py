@@ -28,8 +28,8 @@ def comparison_tables(judged: Sequence[Judged]) -> RenderableType:
     return Group(*parts)
 
 
-def _band(design: str, machine: str) -> str:
-    band = band_of(design, machine)
+def _band(design: str) -> str:
+    band = band_of(design)
     return band_text(band and band.throughput)
 
 
@@ -58,7 +58,7 @@ def _runs(judged: Sequence[Judged]) -> Table:
             *(number(value) for value in (written.total, run.pmem_relative_to_hercules)),
             *(number(value) for value in (written.data, written.log, written.metadata)),
             *(number(getattr(result.latency_ns, name, None)) for name in ("p99", "p999")),
-            _band(result.design, result.machine),
+            _band(result.design),
             number(result.host.mips),
         )
     return table
@@ -72,13 +72,12 @@ def _means(judged: Sequence[Judged]) -> Table:
         "the same with what\nis dirty at the end", "band",
     ):  # fmt: skip
         table.add_column(name, justify="right")
-    machine = judged[0].result.machine
     for mean in means(judged):
         ratios = (mean.relative_to_opt, mean.pmem_relative_to_hercules, mean.pmem_drained_relative_to_hercules)
         table.add_row(
             with_dagger(mean.design),
             str(mean.workloads),
             *(number(ratio) for ratio in ratios),
-            _band(mean.design, machine),
+            _band(mean.design),
         )
     return table

@@ -13,7 +13,6 @@ from rich.text import Text
 from durasim.difference import Difference
 from durasim.output import write_stdout
 from durasim.results import CrashResult, RunResult, TxProfile
-from durasim.scenario import DEFAULT_MACHINE
 from durasim.sensitivity import DAGGER, band_of, band_text, with_dagger
 from durasim.timeline import timeline_text
 
@@ -81,7 +80,7 @@ def run_table(result: RunResult) -> Table:
     table.add_row("guest exit code", str(result.guest_exit_code), "")
     table.add_row("simulation speed", number(result.host.mips), "MIPS")
     table.add_row("digest", result.digest, "")
-    if band := band_of(result.design, result.machine):
+    if band := band_of(result.design):
         table.caption = (
             f"{DAGGER} Other assumptions than those of DEVIATIONS.md, tried one at a time in short runs, "
             f"multiply throughput by {band_text(band.throughput)} and pmem writes by {band_text(band.pmem_bytes)}."
@@ -257,13 +256,13 @@ def designs_table(rows: Iterable[Mapping[str, Any]]) -> Table:
     )
     shown = []
     for row in rows:
-        band = band_of(row["name"], DEFAULT_MACHINE)
+        band = band_of(row["name"])
         names = ", ".join([with_dagger(row["name"]), *row["aliases"]])
         shown.append({**row, "name": names, "band": band_text(band and band.throughput)})
     table = rows_table("designs", shown, columns)
     table.caption = (
         f"{DAGGER} rests on assumptions; its band is what other ones, tried one at a time in the short runs of "
-        f"DEVIATIONS.md on {DEFAULT_MACHINE}, multiply throughput by"
+        "DEVIATIONS.md, multiply throughput by"
     )
     return table
 

@@ -31,12 +31,12 @@ class Band:
 
 
 @cache
-def _bands() -> dict[tuple[str, str], Band]:
-    """Gives the band of each row and machine on which alternatives were measured."""
-    ratios: dict[tuple[str, str], tuple[list[float], list[float]]] = {}
+def _bands() -> dict[str, Band]:
+    """Gives the band of each row. Some alternatives show themselves on one machine alone, so they count together."""
+    ratios: dict[str, tuple[list[float], list[float]]] = {}
     with (files("durasim") / "sensitivity.csv").open(encoding="utf-8") as file:
         for row in csv.DictReader(file):
-            throughput, pmem_bytes = ratios.setdefault((row["design"], row["machine"]), ([1.0], [1.0]))
+            throughput, pmem_bytes = ratios.setdefault(row["design"], ([1.0], [1.0]))
             throughput.append(float(row["throughput_ratio"]))
             if row["pmem_bytes_ratio"]:
                 pmem_bytes.append(float(row["pmem_bytes_ratio"]))
@@ -46,12 +46,12 @@ def _bands() -> dict[tuple[str, str], Band]:
     }
 
 
-def band_of(design: str, machine: str) -> Band | None:
-    """Gives the band of a row as measured on `machine`, on `hercules-tecs23` if it was not measured on that one.
+def band_of(design: str) -> Band | None:
+    """Gives the band of a row over the machines on which alternatives were measured.
 
     None if the row has no assumption, or none with an alternative.
     """
-    return _bands().get((design, machine)) or _bands().get((design, "hercules-tecs23"))
+    return _bands().get(design)
 
 
 def with_dagger(design: str) -> str:

@@ -74,9 +74,9 @@ def test_the_bands_are_those_of_the_tables():
 def test_every_row_with_assumptions_has_a_band():
     """But `sp`, whose format has no knob."""
     rows = [row for row in ds.designs() if row["assumptions"]]
-    assert [row["name"] for row in rows if band_of(row["name"], "hercules-tecs23") is None] == ["sp"]
+    assert [row["name"] for row in rows if band_of(row["name"]) is None] == ["sp"]
     opt = next(row for row in ds.designs() if not row["assumptions"])
-    assert band_of(opt["name"], "hercules-tecs23") is None
+    assert band_of(opt["name"]) is None
 
 
 def test_a_knob_of_a_machine_exists():

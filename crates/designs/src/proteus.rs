@@ -1,5 +1,5 @@
 //! Proteus: Shin, Tirukkovalluri, Tuck and Solihin, "Proteus: A Flexible and Fast Software Supported Hardware Logging
-//! Approach for NVM", MICRO 2017. Section numbers below are the paper's; [D:key] marks an assumption of DEVIATIONS.md.
+//! Approach for NVM", MICRO 2017. Section numbers are those of a digest; [D:key] marks an assumption of DEVIATIONS.md.
 //!
 //! Programs log: before each store of a transaction, log-load takes the old content of its block of 32 bytes into a log
 //! register, and log-flush sends it to the memory controller. The LogQ of the core holds flushes until the log pending queue

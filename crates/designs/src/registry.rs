@@ -11,6 +11,7 @@ const KILN_ASSUMPTIONS: &[&str] = &[
     "kiln-blocking",
     "kiln-txid",
     "kiln-isolation",
+    "kiln-home-first",
     "kiln-llc",
     "nv-llc",
     "background-concurrency",

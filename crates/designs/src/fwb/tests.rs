@@ -379,3 +379,19 @@ fn what_cannot_be_built_is_refused() {
     assert_eq!(refused(FwbSpec { scan_from_percent: 0, ..FwbSpec::default() }), "scan_from_percent");
     assert_eq!(refused(FwbSpec { scan_period_cycles: 0, ..FwbSpec::default() }), "scan_period_cycles");
 }
+
+#[test]
+fn the_cost_counts_buffer_registers_and_bits() {
+    let spec = FwbSpec::default();
+    let adr = geometry::<Fwb>(&spec, 2);
+    let eadr = Geometry { domain: Domain::Eadr, ..adr.clone() };
+    let bits = |g: &Geometry, name: &str| {
+        Fwb::cost(&spec, g).structures.iter().find(|s| s.name == name).map(|s| (s.bits, s.instances))
+    };
+    assert_eq!(bits(&adr, "log buffer"), Some((15 * (1 + 16 + 8 + 48 + 64 + 64 + 8), 1)));
+    assert_eq!(bits(&adr, "fwb bits l1d"), Some((adr.l1d.lines(), 2)));
+    assert_eq!(bits(&adr, "fwb bits llc"), Some((adr.llc.lines(), 1)));
+    assert_eq!(bits(&adr, "TxID register"), Some((16, 2)));
+    assert_eq!(bits(&eadr, "log buffer"), Some((15 * (1 + 16 + 8 + 48 + 64 + 8), 1)), "no redo words");
+    assert_eq!(bits(&eadr, "fwb bits l1d"), None);
+}

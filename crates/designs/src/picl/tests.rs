@@ -294,3 +294,15 @@ fn what_cannot_be_built_is_refused() {
     assert_eq!(refused(PiclSpec { log_bytes: 1000, ..PiclSpec::default() }), "log_bytes");
     assert_eq!(refused(PiclSpec { eid_bits: 2, ..PiclSpec::default() }), "eid_bits");
 }
+
+#[test]
+fn the_cost_counts_identifiers_buffer_and_filter() {
+    let spec = PiclSpec::default();
+    let geometry = geometry::<Picl>(&spec, 2);
+    let cost = Picl::cost(&spec, &geometry);
+    let bits = |name: &str| cost.structures.iter().find(|s| s.name == name).map(|s| (s.bits, s.instances)).unwrap();
+    assert_eq!(bits("EID l1d"), (4 * geometry.l1d.lines(), 2));
+    assert_eq!(bits("EID llc"), (4 * geometry.llc.lines(), 1));
+    assert_eq!(bits("undo buffer"), (32 * (42 + 4 + 4 + 512), 1));
+    assert_eq!(bits("Bloom filter"), (4096, 1));
+}
