@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from durasim.comparison import Judged, means
 from durasim.render import number
@@ -19,18 +18,21 @@ def comparison_tables(judged: Sequence[Judged]) -> RenderableType:
     if len({run.result.workload for run in judged}) > 1:
         parts.append(_means(judged))
     if any(with_dagger(run.result.design) != run.result.design for run in judged):
-        parts.append(
-            Text(
-                f"{DAGGER} rests on assumptions, which `durasim designs --json -` names; its band is what other ones, "
-                "tried one at a time in the short runs of DEVIATIONS.md, multiply throughput by"
-            )
-        )
+        parts.append(_bands(judged))
     return Group(*parts)
 
 
-def _band(design: str) -> str:
-    band = band_of(design)
-    return band_text(band and band.throughput)
+def _bands(judged: Sequence[Judged]) -> Table:
+    table = Table(title=f"{DAGGER} rests on assumptions")
+    table.add_column("design")
+    for name in ("other assumptions\nmultiply throughput by", "and bytes written\nby"):
+        table.add_column(name, justify="right")
+    for design in dict.fromkeys(run.result.design for run in judged):
+        if (name := with_dagger(design)) != design:
+            band = band_of(design)
+            table.add_row(name, band_text(band and band.throughput), band_text(band and band.pmem_bytes))
+    table.caption = "one at a time, in the short runs of DEVIATIONS.md; `durasim designs --json -` names them"
+    return table
 
 
 def _runs(judged: Sequence[Judged]) -> Table:
@@ -40,7 +42,7 @@ def _runs(judged: Sequence[Judged]) -> Table:
         table.add_column(name)
     for name in (
         "throughput\nops/us", "relative\nto opt", "IPC", "pmem bytes\nwritten", "relative to\nhercules", "data", "log",
-        "metadata", "p99\nns", "p99.9\nns", "band", "simulated\nMIPS",
+        "metadata", "p99\nns", "p99.9\nns", "simulated\nMIPS",
     ):  # fmt: skip
         table.add_column(name, justify="right")
     previous = None
@@ -58,7 +60,6 @@ def _runs(judged: Sequence[Judged]) -> Table:
             *(number(value) for value in (written.total, run.pmem_relative_to_hercules)),
             *(number(value) for value in (written.data, written.log, written.metadata)),
             *(number(getattr(result.latency_ns, name, None)) for name in ("p99", "p999")),
-            _band(result.design),
             number(result.host.mips),
         )
     return table
@@ -69,15 +70,10 @@ def _means(judged: Sequence[Judged]) -> Table:
     table.add_column("design")
     for name in (
         "workloads\nscored", "throughput\nrelative to opt", "pmem bytes relative\nto hercules",
-        "the same with what\nis dirty at the end", "band",
+        "the same with what\nis dirty at the end",
     ):  # fmt: skip
         table.add_column(name, justify="right")
     for mean in means(judged):
         ratios = (mean.relative_to_opt, mean.pmem_relative_to_hercules, mean.pmem_drained_relative_to_hercules)
-        table.add_row(
-            with_dagger(mean.design),
-            str(mean.workloads),
-            *(number(ratio) for ratio in ratios),
-            _band(mean.design),
-        )
+        table.add_row(with_dagger(mean.design), str(mean.workloads), *(number(ratio) for ratio in ratios))
     return table

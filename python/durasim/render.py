@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from durasim.suites import Member
 
 # Wide enough for every table; a terminal tells its own width.
-_WIDTH_OF_PIPES = 160
+_WIDTH_OF_PIPES = 200
 
 
 def show(renderable: RenderableType) -> None:

@@ -73,8 +73,8 @@ pub enum Action {
     /// The version of the line in the requesting core's L1D goes down to the next level as an untagged dirty version,
     /// before the store at hand changes it.
     CopyDown(LineAddr),
-    /// If any version of the line in the caches of the requesting core or the LLC is dirty, the newest one is written,
-    /// to its home address unless told otherwise; the line stays, clean in all levels.
+    /// If any version of the line in any cache is dirty, the newest one is written, to its home address unless told
+    /// otherwise; the line stays, clean in all levels. Nothing is acknowledged if there was nothing to write.
     CleanTo {
         /// Which line.
         line: LineAddr,
