@@ -333,6 +333,14 @@ _PICL = (
     Trap("array-swap", _SWAP, settings=(*_SHORT_EPOCHS, *_FULL_QUEUE, *_ROOMY), threads=4, ops=200, points=300),
     Trap("queue", _pairs(populate=8), settings=(*_SHORT_EPOCHS, *_FEW_PRE_IMAGES, *_TURNS), threads=4, ops=100),
     Trap("btree", _BTREE, settings=(*_SHORT_EPOCHS, *_ROOMY), ops=100, points=300, faults=("clean", "twice")),
+    # Bursts that are long on their way to one controller, and lines that leave for others meanwhile.
+    Trap(
+        "btree",
+        _BTREE,
+        settings=(*_SHORT_EPOCHS, *_picl(undo_buffer_entries=8), *_SMALL, *_FULL_QUEUE, *_FOUR_CONTROLLERS),
+        ops=60,
+        points=1500,
+    ),
 )
 
 _ANY = (

@@ -65,7 +65,10 @@ pub(super) const CLEAN_NOT_HELD: Planted = Planted {
 pub(super) const STORE_NOT_HELD: Planted = Planted {
     name: "store-not-held",
     summary: "Where caches survive, a store does not wait for its record",
-    equivalent: None,
+    equivalent: Some(
+        "A record is handed over in the cycle of its store, and on eADR, the only domain of the row, what waits for the \
+         queue survives as what is in it",
+    ),
 };
 
 /// Records are overwritten before persistent memory knows the new head.
