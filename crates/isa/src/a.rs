@@ -1,11 +1,13 @@
 //! A: load-reserved, store-conditional and atomic memory operations. All need an address that is a multiple of their
 //! size; the check is made here, so that every [`Bus`] may rely on it.
 
-use crate::bus::{Access, AmoOp, Bus, Fault, FaultKind};
+use crate::bus::{AmoOp, Bus};
 use crate::fields::Fields;
-use crate::hart::{Hart, Stop};
+use crate::hart::Hart;
 use crate::inst::Inst;
 use crate::op::Op;
+use crate::stop::Stop;
+use crate::stop::{Access, Fault, FaultKind};
 
 pub(crate) fn decode(fields: Fields) -> Option<Inst> {
     let (word, double) = match fields.funct7() >> 2 {

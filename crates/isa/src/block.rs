@@ -1,9 +1,9 @@
 //! Decoded basic blocks by address, so that code is decoded once.
 
-use crate::bus::Fault;
 use crate::decode::decode;
-use crate::hart::Stop;
 use crate::inst::Inst;
+use crate::stop::Fault;
+use crate::stop::Stop;
 use durasim_types::PAGE_BYTES;
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,46 +1,9 @@
 //! What a hart asks of the world around it. The memory system, the system calls and the clock stand behind [`Bus`].
 
 use crate::encodings::Marker;
-use crate::hart::Stop;
-use crate::log::LogRegister;
+use crate::log_register::LogRegister;
+use crate::stop::{Fault, Stop};
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
-
-/// What the guest tried to do with an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Access {
-    /// A load or a load-reserved.
-    Read,
-    /// A store, a store-conditional or an atomic memory operation.
-    Write,
-    /// An instruction fetch.
-    Execute,
-}
-
-/// Why an access is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum FaultKind {
-    /// Nothing is mapped at the address.
-    Unmapped,
-    /// The mapping does not permit the access.
-    Protected,
-    /// A load-reserved, store-conditional or atomic memory operation on an address that is not a multiple of its size.
-    Misaligned,
-    /// The page is shared until it is written: whoever owns the mapping makes the copy, and the instruction is repeated.
-    CopyOnWrite,
-}
-
-/// A refused access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error, Serialize, Deserialize)]
-#[error("{} of {} address {addr:#x}", match .access { Access::Read => "read", Access::Write => "write", Access::Execute => "execution" }, match .why { FaultKind::Unmapped => "unmapped", FaultKind::Protected => "protected", FaultKind::Misaligned => "misaligned", FaultKind::CopyOnWrite => "not yet copied" })]
-pub struct Fault {
-    /// The first guest virtual address that is at fault.
-    pub addr: u64,
-    /// What was tried.
-    pub access: Access,
-    /// What is wrong.
-    pub why: FaultKind,
-}
 
 /// The sets of a FENCE, each a combination of I = 8, O = 4, R = 2 and W = 1 as encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

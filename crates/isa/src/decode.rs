@@ -1,9 +1,9 @@
 //! From encoding to [`Inst`]: picks the extension by major opcode; the extensions' files do the rest.
 
 use crate::fields::Fields;
-use crate::hart::Illegal;
 use crate::inst::Inst;
 use crate::op::Op;
+use crate::stop::Illegal;
 use crate::{a, c, d, f, log, m, rv64i, zicbom, zicsr, zifencei};
 
 /// Decodes one instruction. A 16-bit encoding stands in the low half of `bits`; what is above it does not matter.

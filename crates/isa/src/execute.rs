@@ -4,10 +4,11 @@
 use crate::bus::{AmoOp, Bus, CacheBlockOp};
 use crate::encodings::Marker;
 use crate::float::{self, Arithmetic, Comparison, FusedSigns, Integer};
-use crate::hart::{Flow, Hart, Stop};
+use crate::hart::{Flow, Hart};
 use crate::inst::Inst;
-use crate::log::{LOG_BLOCK_BYTES, LogRegister};
+use crate::log_register::{LOG_BLOCK_BYTES, LogRegister};
 use crate::op::Op;
+use crate::stop::Stop;
 use crate::{a, m, zicsr};
 use softfloat_wrapper::{F32, F64};
 

@@ -5,8 +5,9 @@
 //! before and collects them after each operation, so nothing leaks between harts or threads.
 
 use crate::fields::Fields;
-use crate::hart::{Hart, Stop};
+use crate::hart::Hart;
 use crate::inst::Inst;
+use crate::stop::Stop;
 use softfloat_wrapper::{ExceptionFlags, F32, F64, Float, RoundingMode};
 
 const INEXACT: u32 = 1;

@@ -1,9 +1,7 @@
 //! The architectural state of a hart, and how an instruction ends.
 
-use crate::bus::Fault;
-use crate::log::{LOG_REGISTERS, LogRegister};
+use crate::log_register::{LOG_REGISTERS, LogRegister};
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 /// The registers of a hart.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,31 +29,4 @@ pub enum Flow {
     Ecall,
     /// Into a debugger; the pc still names the EBREAK.
     Ebreak,
-}
-
-/// Why an instruction could not be executed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error, Serialize, Deserialize)]
-pub enum Stop {
-    /// An access was refused.
-    #[error(transparent)]
-    Fault(#[from] Fault),
-    /// The encoding is not an instruction of this machine, or is reserved in the present state.
-    #[error("illegal instruction")]
-    Illegal,
-    /// A log operation on a machine whose design has none.
-    #[error(
-        "log.load and log.flush are instructions of designs that log by instructions; the design of this machine does not"
-    )]
-    NoLogOperations,
-}
-
-/// The refusal of an encoding by [`crate::decode`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("illegal instruction")]
-pub struct Illegal;
-
-impl From<Illegal> for Stop {
-    fn from(_: Illegal) -> Stop {
-        Stop::Illegal
-    }
 }

@@ -4,22 +4,8 @@
 use crate::encodings::{LOG_FLUSH, LOG_LOAD};
 use crate::fields::Fields;
 use crate::inst::Inst;
+use crate::log_register::LOG_REGISTERS;
 use crate::op::Op;
-use serde::{Deserialize, Serialize};
-
-/// Log registers of a hart.
-pub const LOG_REGISTERS: usize = 8;
-/// Bytes that a log register holds: an aligned block of memory.
-pub const LOG_BLOCK_BYTES: u64 = 32;
-
-/// What a log register holds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LogRegister {
-    /// The guest's address of the block.
-    pub addr: u64,
-    /// Its content when it was loaded.
-    pub old: [u64; LOG_BLOCK_BYTES as usize / 8],
-}
 
 pub(crate) fn decode(fields: Fields) -> Option<Inst> {
     let is_register = usize::from(fields.rd()) < LOG_REGISTERS;

@@ -1,0 +1,67 @@
+//! Why an access or an instruction is refused.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// What the guest tried to do with an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Access {
+    /// A load or a load-reserved.
+    Read,
+    /// A store, a store-conditional or an atomic memory operation.
+    Write,
+    /// An instruction fetch.
+    Execute,
+}
+
+/// Why an access is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum FaultKind {
+    /// Nothing is mapped at the address.
+    Unmapped,
+    /// The mapping does not permit the access.
+    Protected,
+    /// A load-reserved, store-conditional or atomic memory operation on an address that is not a multiple of its size.
+    Misaligned,
+    /// The page is shared until it is written: whoever owns the mapping makes the copy, and the instruction is repeated.
+    CopyOnWrite,
+}
+
+/// A refused access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error, Serialize, Deserialize)]
+#[error("{} of {} address {addr:#x}", match .access { Access::Read => "read", Access::Write => "write", Access::Execute => "execution" }, match .why { FaultKind::Unmapped => "unmapped", FaultKind::Protected => "protected", FaultKind::Misaligned => "misaligned", FaultKind::CopyOnWrite => "not yet copied" })]
+pub struct Fault {
+    /// The first guest virtual address that is at fault.
+    pub addr: u64,
+    /// What was tried.
+    pub access: Access,
+    /// What is wrong.
+    pub why: FaultKind,
+}
+
+/// Why an instruction could not be executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error, Serialize, Deserialize)]
+pub enum Stop {
+    /// An access was refused.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+    /// The encoding is not an instruction of this machine, or is reserved in the present state.
+    #[error("illegal instruction")]
+    Illegal,
+    /// A log operation on a machine whose design has none.
+    #[error(
+        "log.load and log.flush are instructions of designs that log by instructions; the design of this machine does not"
+    )]
+    NoLogOperations,
+}
+
+/// The refusal of an encoding by [`crate::decode`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("illegal instruction")]
+pub struct Illegal;
+
+impl From<Illegal> for Stop {
+    fn from(_: Illegal) -> Stop {
+        Stop::Illegal
+    }
+}
