@@ -230,8 +230,12 @@ impl State {
         {
             return match self.work.open[&tx].commit {
                 Some(_) => Gate::Retry(self.wait_for_records(out)),
-                // Nothing behind its records can be given up before it ends, and it may wait for whoever asks here.
-                None => Gate::Abort(tx, AbortCause::Capacity),
+                // Nothing behind its records can be given up before it ends, and it may wait for whoever asks here. If others
+                // have filled the log it is tried again.
+                None => {
+                    let is_large = 2 * self.work.open[&tx].undo.len() as u64 >= self.spec.capacity();
+                    Gate::Abort(tx, if is_large { AbortCause::Capacity } else { AbortCause::Conflict })
+                }
             };
         }
         self.make_room(out);

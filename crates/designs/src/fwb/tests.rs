@@ -180,6 +180,19 @@ fn a_full_log_scans_at_once_and_aborts_who_fills_it() {
 }
 
 #[test]
+fn the_oldest_transaction_is_tried_again_if_others_have_filled_the_log() {
+    let mut bench = Bench::<Fwb>::new(small(512), 1);
+    bench.begin(0, 1);
+    store(&mut bench, word(1, 0), 1, Some(1));
+    let full = (2..).find_map(|n| {
+        let gate = bench.offer(0, word(n, 0), n, None, &mut LineTag::NONE.clone());
+        bench.deliver_all();
+        (gate != Gate::Done).then_some(gate)
+    });
+    assert_eq!(full, Some(Gate::Abort(TxId(1), AbortCause::Conflict)));
+}
+
+#[test]
 fn scans_follow_each_other_where_the_log_fills_faster_than_the_period() {
     let mut bench = Bench::<Fwb>::new(FwbSpec { scan_from_percent: 50, ..small(512) }, 1);
     let transaction = |bench: &mut Bench<Fwb>, tx: u64| {
