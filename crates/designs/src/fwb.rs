@@ -23,10 +23,11 @@ mod tests;
 
 pub use spec::FwbSpec;
 
+use crate::undo::Undo;
 use durasim_design::{
-    AbortCause, Action, Actions, Ctx, Cut, Design, Durability, ErasedDesign, Evict, Fault, FlushVerdict, Gate,
-    Geometry, HardwareCost, Hooks, LineTag, Payload, Planted, RecoveryReport, RegionRequest, Scanned, SpecError, Store,
-    Token, Wait, snapshot,
+    AbortCause, Actions, Ctx, Cut, Design, Durability, ErasedDesign, Evict, Fault, FlushVerdict, Gate, Geometry,
+    HardwareCost, Hooks, LineTag, Planted, RecoveryReport, RegionRequest, Scanned, SpecError, Store, Token, Wait,
+    snapshot,
 };
 use durasim_design::{CrashImage, Interleave};
 use durasim_types::{CoreId, Cycle, Domain, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
@@ -109,14 +110,6 @@ struct Counters {
     forced_write_backs: u64,
     head_moves: u64,
     undone_words: u64,
-}
-
-/// A store that was made, for the case that its transaction aborts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Undo {
-    addr: PhysAddr,
-    len: u8,
-    old: u64,
 }
 
 /// The undoing of a transaction.
@@ -262,7 +255,7 @@ impl State {
         let id = open.map_or(NO_TX, |open| open.id);
         let words = if self.fault.is(planted::SECOND_WORD_FORGOTTEN) { 1 } else { 2 };
         let line = store.line();
-        let again = open.is_some_and(|open| open.undo.iter().any(|undo| undo.addr.line() == line));
+        let again = open.is_some_and(|open| open.undo.iter().any(|undo| undo.line() == line));
         let mut last = None;
         for (addr, mask, shift) in words_of(store.addr, store.len).take(words) {
             if self.fault.is(planted::STORE_NOT_LOGGED) && again {
@@ -281,7 +274,7 @@ impl State {
 
     /// Notes what a store of a transaction overwrites.
     fn note_undo(&mut self, store: &Store<'_>, records_from: u64) {
-        let undo = undo_of(store);
+        let undo = Undo::of(store);
         if let Some(open) = store.tx.and_then(|tx| self.work.open.get_mut(&tx)) {
             open.first.get_or_insert(records_from);
             open.undo.push(undo);
@@ -291,7 +284,7 @@ impl State {
     /// Where caches survive, a store waits until its undo record is durable [D:fwb-eadr].
     fn store_behind_record(&mut self, cx: &Ctx, store: &Store<'_>, out: &mut Actions) -> Gate {
         let Some(tx) = store.tx else { return Gate::Done };
-        let undo = undo_of(store);
+        let undo = Undo::of(store);
         let held = self.work.held.get(&cx.core).copied().filter(|held| held.tx == tx && held.undo == undo);
         if let Some(held) = held {
             if held.number >= self.work.log.durable && !self.fault.is(planted::STORE_NOT_HELD) {
@@ -327,14 +320,6 @@ impl State {
         self.counters.held_write_backs += 1;
         Some(self.wait_for_records(out))
     }
-}
-
-/// What a store overwrites.
-fn undo_of(store: &Store<'_>) -> Undo {
-    let mut old = [0; 8];
-    let offset = store.addr.offset();
-    old[..usize::from(store.len)].copy_from_slice(&store.before[offset..offset + usize::from(store.len)]);
-    Undo { addr: store.addr, len: store.len, old: u64::from_le_bytes(old) }
 }
 
 impl Durability for State {
@@ -436,10 +421,7 @@ impl Durability for State {
             }
             self.counters.undone_words += undo.len() as u64;
             let cycles = self.spec.undo_cycles_per_record * undo.len() as u64;
-            for Undo { addr, len, old } in undo {
-                let payload = Payload::new(&old.to_le_bytes()[..usize::from(len)]);
-                out.push(Action::Restore { addr, payload, token: Some(token) });
-            }
+            undo.into_iter().for_each(|undo| undo.restore(token, out));
             return Gate::Retry(Wait::Cycles(cycles));
         };
         if !undoing.awaited {

@@ -12,6 +12,7 @@ mod registry;
 mod tc;
 #[cfg(test)]
 mod testing;
+mod undo;
 
 pub use fwb::{FWB_EADR, Fwb, FwbSpec};
 pub use hercules::{Hercules, HerculesSpec};

@@ -22,10 +22,11 @@ mod undo_log;
 pub(crate) use spec::PROMISED_EPOCHS;
 pub use spec::PiclSpec;
 
+use crate::undo::Undo;
 use durasim_design::{
-    AbortCause, Action, Actions, CrashImage, Ctx, Cut, Design, Durability, Evict, Fault, FlushVerdict, Gate, Geometry,
-    HardwareCost, Hooks, Interleave, LineTag, Payload, Planted, RecoveryReport, RegionRequest, Scanned, Signal,
-    SpecError, Store, Token, Wait, snapshot,
+    AbortCause, Actions, CrashImage, Ctx, Cut, Design, Durability, Evict, Fault, FlushVerdict, Gate, Geometry,
+    HardwareCost, Hooks, Interleave, LineTag, Planted, RecoveryReport, RegionRequest, Scanned, Signal, SpecError,
+    Store, Token, Wait, snapshot,
 };
 use durasim_types::{Cycle, Line, LineAddr, PhysAddr, Stats, TxId};
 use epochs::{Epochs, Phase};
@@ -112,14 +113,6 @@ struct Counters {
     scanned_lines: u64,
     held_begins: u64,
     undone_stores: u64,
-}
-
-/// A store that was made inside a transaction, for the case that it aborts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Undo {
-    addr: PhysAddr,
-    len: u8,
-    old: u64,
 }
 
 /// An open transaction. The hardware knows nothing of it: it keeps epochs from ending, and what it overwrote is known.
@@ -254,10 +247,7 @@ impl Durability for State {
         }
         *note = current;
         if let Some(open) = store.tx.and_then(|tx| self.work.open.get_mut(&tx)) {
-            let mut old = [0; 8];
-            let bytes = &store.before[store.addr.offset()..][..usize::from(store.len)];
-            old[..bytes.len()].copy_from_slice(bytes);
-            open.undo.push(Undo { addr: store.addr, len: store.len, old: u64::from_le_bytes(old) });
+            open.undo.push(Undo::of(store));
         }
         Gate::Done
     }
@@ -293,10 +283,7 @@ impl Durability for State {
         }
         self.counters.undone_stores += undo.len() as u64;
         let cycles = self.spec.undo_cycles_per_store * undo.len() as u64;
-        for Undo { addr, len, old } in undo {
-            let payload = Payload::new(&old.to_le_bytes()[..usize::from(len)]);
-            out.push(Action::Restore { addr, payload, token: Some(token) });
-        }
+        undo.into_iter().for_each(|undo| undo.restore(token, out));
         Gate::Retry(Wait::Cycles(cycles))
     }
 
