@@ -4,7 +4,6 @@ mod fwb;
 mod hercules;
 mod hoop;
 mod kiln;
-pub mod lad;
 mod opt;
 mod picl;
 mod proteus;
