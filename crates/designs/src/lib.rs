@@ -5,6 +5,8 @@ mod hercules;
 mod hoop;
 mod kiln;
 mod opt;
+#[cfg(test)]
+mod outlines;
 mod picl;
 mod proteus;
 mod registry;
