@@ -2,7 +2,7 @@
 //!
 //! An outline. It has the LAD controllers (section 4.2, Figure 5, Table 1), what the memory controllers add (section
 //! 4.3), the distributed commit (sections 3.2, 4.4), fallback logging (section 4.6) and recovery (section 4.8). It needs
-//! W1 (evictions from the L1D), W7 (below a held entry), W12 (the commit goes to places) and W16 (`accept` decides when
+//! W1 (evictions from the L1D), W7 (below a held entry), W12 (the commit goes to places: with LAD-LLC to banks) and W16 (`accept` decides when
 //! an entry is taken, and acts). It does not reclaim undo logs, which is the operating system's (section 4.6), and has no
 //! aborts, which the paper leaves out (section 3.6).
 
@@ -36,11 +36,13 @@ pub(super) struct LadSpec {
     pub first_ack: bool,
     /// Section 4.6: entries in use for speculative lines from which on a controller logs, in percent.
     pub logging_percent: u32,
+    /// LAD-LLC (section 5): this many banks of a battery-backed last level take the place of the controllers.
+    pub llc_banks: Option<u16>,
 }
 
 impl Default for LadSpec {
     fn default() -> Self {
-        LadSpec { first_ack: true, logging_percent: 80 }
+        LadSpec { first_ack: true, logging_percent: 80, llc_banks: None }
     }
 }
 
@@ -248,7 +250,15 @@ impl Protocol {
             geometry: geometry.clone(),
             running: (0..geometry.cores).map(|core| ThreadId(core.into())).collect(),
             threads: BTreeMap::new(),
-            controllers: vec![controller; usize::from(geometry.controllers)],
+            controllers: vec![controller; usize::from(spec.llc_banks.unwrap_or(geometry.controllers))],
+        }
+    }
+
+    /// Where speculative lines are staged, and who takes part in a commit.
+    fn participants(&self) -> Vec<Place> {
+        match self.spec.llc_banks {
+            Some(banks) => (0..banks).map(Place::LlcBank).collect(),
+            None => (0..self.geometry.controllers).map(Place::Controller).collect(),
         }
     }
 
@@ -273,18 +283,18 @@ impl Protocol {
 
     /// DTX_Flush of a marked line (section 4.4): through the last level, which then has the value, to its controller.
     fn flush_marked(&mut self, core: CoreId, line: LineAddr) -> Option<Action> {
-        let token = Token(self.dtx(core).0.number());
+        let token = Some(Token(self.dtx(core).0.number()));
+        let ends_in_llc = self.spec.llc_banks.is_some();
         let tracking = self.tracking(core);
         tracking.marked.remove(&line).then(|| {
             tracking.acks_missing += 1;
-            Action::CleanTo { line, to: None, token: Some(token) }
+            if ends_in_llc { Action::PushToLlc { line, token } } else { Action::CleanTo { line, to: None, token } }
         })
     }
 
-    fn flush_all(&mut self, core: CoreId, out: &mut Actions) {
-        while let Some(&line) = self.tracking(core).marked.first() {
-            self.flush_marked(core, line).into_iter().for_each(|flush| out.push(flush));
-        }
+    fn flush_all(&mut self, core: CoreId, flush: impl FnMut(Action)) {
+        let marked: Vec<LineAddr> = self.tracking(core).marked.iter().copied().collect();
+        marked.into_iter().filter_map(|line| self.flush_marked(core, line)).for_each(flush);
     }
 
     /// Section 4.6: the oldest speculative line is logged and written in place.
@@ -312,15 +322,20 @@ impl Protocol {
         held * 100 >= entries * self.spec.logging_percent
     }
 
-    /// DTX_Commit at a controller (section 4.4): the vector, the speculative bits and the answer, in one step.
-    fn commit_at(&mut self, controller: u16, group: u64, core: CoreId, out: &mut PlannedActions) {
+    /// DTX_Commit at a participant (section 4.4): the vector, the speculative bits and the answer, in one step.
+    fn commit_at(&mut self, at: Place, group: u64, core: CoreId, out: &mut PlannedActions) {
         let dtx = Dtx::of(group);
+        let (Place::Controller(controller) | Place::LlcBank(controller)) = at else {
+            unreachable!("cores do not take part")
+        };
         let mc = &mut self.controllers[usize::from(controller)];
         mc.committed[usize::from(dtx.tid)] = dtx.id;
         mc.speculative.retain(|(_, of)| *of != group);
         mc.logged.retain(|(_, of)| *of != group);
         out.push(Action::Event(EventKind::DesignStep, PhysAddr(0)));
-        out.push(Action::ReleaseHeld { controller, group });
+        if let Place::Controller(controller) = at {
+            out.push(Action::ReleaseHeld { controller, group });
+        }
         let message = Message { kind: COMMIT_ACK, a: group, b: 0 };
         out.push(PlannedAction::SendTo { to: Place::Core(core), message });
     }
@@ -350,43 +365,33 @@ impl Durability for Protocol {
         Gate::Done
     }
 
-    fn store(&mut self, cx: &Ctx, store: &Store<'_>, _: &mut LineTag, _: &mut Actions) -> Gate {
-        let tracking = self.tracking(cx.core);
-        if tracking.state == State::Run && store.tx.is_some() {
-            tracking.marked.insert(store.line());
+    /// The bit vector says what is marked. The tag is a note, so that other cores' requests for the line are shown.
+    fn store(&mut self, cx: &Ctx, store: &Store<'_>, tag: &mut LineTag, _: &mut Actions) -> Gate {
+        let (dtx, state) = self.dtx(cx.core);
+        if state == State::Run && store.tx.is_some() {
+            self.tracking(cx.core).marked.insert(store.line());
+            *tag = LineTag(dtx.number());
         }
         Gate::Done
     }
 
+    fn tags_are_notes(&self) -> bool {
+        true
+    }
+
+    fn live(&self, tag: LineTag) -> bool {
+        let dtx = Dtx::of(tag.0);
+        let tracking = self.threads.get(&ThreadId(dtx.tid.into()));
+        tracking.is_some_and(|tracking| tracking.state != State::Off && tracking.dtx_id == dtx.id)
+    }
+
     /// Section 4.2: a thread leaves its core when its marked lines are flushed and acknowledged.
     fn context_switch(&mut self, cx: &Ctx, _: Option<TxId>, _: Option<TxId>, out: &mut Actions) -> Gate {
-        self.flush_all(cx.core, out);
+        self.flush_all(cx.core, |flush| out.push(flush));
         match self.tracking(cx.core).acks_missing {
             0 => Gate::Done,
             _ => Gate::Retry(Wait::Acked(Token(self.dtx(cx.core).0.number()))),
         }
-    }
-
-    /// Prepare: all marked lines are flushed, and all acknowledgements awaited. Commit: every controller is told.
-    fn tx_commit(&mut self, cx: &Ctx, _: TxId, out: &mut Actions) -> Gate {
-        let number = self.dtx(cx.core).0.number();
-        let controllers = self.geometry.controllers;
-        let tracking = self.tracking(cx.core);
-        if tracking.state == State::Run {
-            tracking.state = State::Flush;
-            self.flush_all(cx.core, out);
-        }
-        let tracking = self.tracking(cx.core);
-        if tracking.acks_missing > 0 {
-            return Gate::Retry(Wait::Acked(Token(number)));
-        }
-        tracking.state = State::Commit;
-        tracking.acks_missing = controllers.into();
-        for controller in 0..controllers {
-            let message = Message { kind: DTX_COMMIT, a: number, b: u64::from(cx.core.0) };
-            out.push(Action::Send { to: durasim_design::Node::Controller(controller), message });
-        }
-        Gate::After(Wait::Signal(Signal(number)))
     }
 
     /// Table 1, coherence request: a marked line is flushed, then served.
@@ -433,6 +438,25 @@ impl Planned for Protocol {
 
     fn runs(&mut self, core: CoreId, thread: ThreadId) {
         self.running[usize::from(core.0)] = thread;
+    }
+
+    /// Prepare: all marked lines are flushed, and all acknowledgements awaited. Commit: every participant is told.
+    fn tx_commit_at(&mut self, cx: &Ctx, _: TxId, out: &mut PlannedActions) -> Gate {
+        let (number, participants) = (self.dtx(cx.core).0.number(), self.participants());
+        let tracking = self.tracking(cx.core);
+        if tracking.state == State::Run {
+            tracking.state = State::Flush;
+            self.flush_all(cx.core, |flush| out.push(flush));
+        }
+        let tracking = self.tracking(cx.core);
+        if tracking.acks_missing > 0 {
+            return Gate::Retry(Wait::Acked(Token(number)));
+        }
+        tracking.state = State::Commit;
+        tracking.acks_missing = participants.len() as u32;
+        let message = Message { kind: DTX_COMMIT, a: number, b: u64::from(cx.core.0) };
+        participants.into_iter().for_each(|to| out.push(PlannedAction::SendTo { to, message }));
+        Gate::After(Wait::Signal(Signal(number)))
     }
 
     /// Table 1, eviction: a marked line is flushed and goes.
@@ -505,8 +529,8 @@ impl Planned for Protocol {
 
     fn message_at(&mut self, _: &Ctx, at: Place, message: Message, out: &mut PlannedActions) {
         match (at, message.kind) {
-            (Place::Controller(controller), DTX_COMMIT) => {
-                self.commit_at(controller, message.a, CoreId(message.b as u16), out);
+            (Place::Controller(_) | Place::LlcBank(_), DTX_COMMIT) => {
+                self.commit_at(at, message.a, CoreId(message.b as u16), out);
             }
             (Place::Core(core), COMMIT_ACK) => self.commit_acked(core, message.a, out),
             _ => unreachable!("LAD sends no such message"),

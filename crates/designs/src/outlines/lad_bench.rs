@@ -8,7 +8,7 @@ use super::planned::{
 use crate::testing::{geometry_of, line, word};
 use durasim_design::{
     Accept, Action, Actions, CrashImage, CrashSink, Ctx, Design, Durability, Gate, Geometry, LevelId, LineTag, Message,
-    Node, Probe, Request, Signal, Store, Token, Wait,
+    Probe, Request, Signal, Store, Token, Wait,
 };
 use durasim_types::{Cause, CoreId, Cycle, Line, LineAddr, Pages, TxId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -48,8 +48,8 @@ pub(super) struct Bench {
     entries: u32,
     media: Pages,
     queues: Vec<Queue>,
-    /// Dirty lines of the L1Ds.
-    l1d: BTreeMap<(CoreId, LineAddr), Line>,
+    /// Dirty lines of the L1Ds, with their tags.
+    l1d: BTreeMap<(CoreId, LineAddr), (Line, LineTag)>,
     mail: BTreeMap<(Cycle, u64), (Place, Message)>,
     sent: u64,
     raised: BTreeSet<Signal>,
@@ -94,8 +94,15 @@ impl Bench {
         match action {
             PlannedAction::Today(Action::CleanTo { line, token, .. }) => {
                 let holder = self.l1d.keys().find(|(_, dirty)| *dirty == line).copied();
-                let data = holder.and_then(|key| self.l1d.remove(&key)).expect("a marked line is dirty");
+                let (data, _) = holder.and_then(|key| self.l1d.remove(&key)).expect("a marked line is dirty");
                 self.submit(line, u64::MAX, data, Cause::Data, token);
+            }
+            // The line is in its bank at once, and stays there.
+            PlannedAction::Today(Action::PushToLlc { line, token }) => {
+                let holder = self.l1d.keys().find(|(_, dirty)| *dirty == line).copied();
+                holder.and_then(|key| self.l1d.remove(&key)).expect("a marked line is dirty");
+                let token = token.expect("LAD waits for all flushes");
+                self.design.acked_of(&self.cx(CoreId(0)), token, line.base(), &mut PlannedActions::default());
             }
             PlannedAction::Today(Action::Append { at, payload, cause, token }) => {
                 let mut data = [0; 64];
@@ -115,9 +122,6 @@ impl Bench {
                 let mut entries = queue.entries.iter_mut();
                 let oldest = entries.find(|e| e.held == Some(group) && e.line == line);
                 oldest.expect("the design knows what is held").held = None;
-            }
-            PlannedAction::Today(Action::Send { to: Node::Controller(controller), message }) => {
-                self.send(from, Place::Controller(controller), message);
             }
             PlannedAction::SendTo { to, message } => self.send(from, to, message),
             PlannedAction::Today(Action::Raise(signal)) => {
@@ -220,9 +224,9 @@ impl Bench {
         if !queues && !self.deliver() {
             return false;
         }
-        if self.images.is_some() {
-            let image = self.crashed();
-            self.images.as_mut().expect("they are kept").push(image);
+        if let Some(mut images) = self.images.take() {
+            images.push(self.crashed());
+            self.images = Some(images);
         }
         true
     }
@@ -248,16 +252,16 @@ impl Bench {
     }
 
     pub fn store(&mut self, core: u16, number: u64, value: u64, tx: u64) {
-        let before = self.l1d.get(&(CoreId(core), line(number))).copied().unwrap_or_else(|| self.newest(number));
+        let cached = self.l1d.get(&(CoreId(core), line(number))).copied();
+        let (before, mut tag) = cached.unwrap_or_else(|| (self.newest(number), LineTag::NONE));
         let (addr, tx) = (word(number, 0), Some(TxId(tx)));
         let store = Store { addr, len: 8, data: value, tx, before: &before, dirty: false };
         let cx = self.cx(CoreId(core));
-        let mut tag = LineTag::NONE;
         let gate = self.design.store(&cx, &store, &mut tag, &mut Actions::default());
         assert_eq!(gate, Gate::Done);
         let mut after = before;
         after[..8].copy_from_slice(&value.to_le_bytes());
-        self.l1d.insert((CoreId(core), line(number)), after);
+        self.l1d.insert((CoreId(core), line(number)), (after, tag));
     }
 
     /// The line as the controllers have it newest.
@@ -276,16 +280,17 @@ impl Bench {
     /// The L1D of a core gives up a line.
     pub fn evict(&mut self, core: u16, number: u64) {
         let cx = self.cx(CoreId(core));
-        let data = self.l1d[&(CoreId(core), line(number))];
+        let (data, tag) = self.l1d[&(CoreId(core), line(number))];
         let mut out = PlannedActions::default();
-        self.design.evict_from(&cx, LevelId::L1d, line(number), LineTag::NONE, &data, &mut out);
+        self.design.evict_from(&cx, LevelId::L1d, line(number), tag, &data, &mut out);
         self.obey(Place::Core(CoreId(core)), out);
     }
 
     /// Another core asks for a line that this one has.
     pub fn probe(&mut self, core: u16, holder: u16, number: u64) {
-        let request =
-            Request { line: line(number), tag: LineTag::NONE, tx: None, write: true, holder: Some(CoreId(holder)) };
+        let (_, tag) = self.l1d[&(CoreId(holder), line(number))];
+        assert!(self.design.live(tag), "the design is asked about lines with live tags");
+        let request = Request { line: line(number), tag, tx: None, write: true, holder: Some(CoreId(holder)) };
         let cx = self.cx(CoreId(core));
         let mut out = Actions::default();
         assert_eq!(self.design.probe(&cx, &request, &mut out), Probe::Grant);
@@ -294,31 +299,36 @@ impl Bench {
 
     /// A thread leaves its core for another one, and its transaction with it.
     pub fn migrate(&mut self, thread: u32, from: u16, to: u16, tx: u64) {
-        self.through(from, |design, cx, out| design.context_switch(cx, Some(TxId(tx)), None, out));
+        self.through(from, |design, cx, planned| {
+            let mut out = Actions::default();
+            let gate = design.context_switch(cx, Some(TxId(tx)), None, &mut out);
+            out.as_slice().iter().for_each(|action| planned.push(*action));
+            gate
+        });
         self.design.runs(CoreId(to), ThreadId(thread));
     }
 
     /// One offer of a commit: what it waits for.
     pub fn offer_commit(&mut self, core: u16, tx: u64) -> Gate {
-        let cx = self.cx(CoreId(core));
-        let mut out = Actions::default();
-        let gate = self.design.tx_commit(&cx, TxId(tx), &mut out);
-        self.obey_today(Place::Core(CoreId(core)), &out);
-        gate
+        self.offer(core, &mut |design, cx, out| design.tx_commit_at(cx, TxId(tx), out))
     }
 
     /// A commit with all its waiting.
     pub fn commit(&mut self, core: u16, tx: u64) {
-        self.through(core, |design, cx, out| design.tx_commit(cx, TxId(tx), out));
+        self.through(core, |design, cx, out| design.tx_commit_at(cx, TxId(tx), out));
     }
 
-    fn through(&mut self, core: u16, mut hook: impl FnMut(&mut Protocol, &Ctx, &mut Actions) -> Gate) {
+    fn offer(&mut self, core: u16, hook: &mut impl FnMut(&mut Protocol, &Ctx, &mut PlannedActions) -> Gate) -> Gate {
+        let cx = self.cx(CoreId(core));
+        let mut out = PlannedActions::default();
+        let gate = hook(&mut self.design, &cx, &mut out);
+        self.obey(Place::Core(CoreId(core)), out);
+        gate
+    }
+
+    fn through(&mut self, core: u16, mut hook: impl FnMut(&mut Protocol, &Ctx, &mut PlannedActions) -> Gate) {
         loop {
-            let cx = self.cx(CoreId(core));
-            let mut out = Actions::default();
-            let gate = hook(&mut self.design, &cx, &mut out);
-            self.obey_today(Place::Core(CoreId(core)), &out);
-            match gate {
+            match self.offer(core, &mut hook) {
                 Gate::Done => return,
                 Gate::Retry(Wait::Acked(token)) => {
                     while self.is_outstanding(token) {

@@ -76,6 +76,21 @@ fn the_nearest_controller_ends_a_transaction() {
     assert_eq!(cycles(false), 2 * 6, "two to controller 1");
 }
 
+/// LAD-LLC (section 5) is the same protocol towards the banks of the last level.
+#[test]
+fn lad_llc_commits_at_banks() {
+    let mut bench = Bench::new(LadSpec { llc_banks: Some(4), ..LadSpec::default() }, 2, 8, row());
+    bench.begin(2, 1);
+    bench.store(2, 0, 5, 1);
+    bench.store(2, 2, 6, 1);
+    assert!(matches!(bench.offer_commit(2, 1), Gate::Retry(Wait::Acked(_))));
+    bench.commit(2, 1);
+    assert_eq!(bench.now, 0, "core 2 shares a tile with bank 2");
+    bench.run();
+    assert_eq!([0, 1, 2, 3].map(|bank| bench.design.committed(bank, 2)), [1; 4]);
+    assert!(bench.held(0).is_empty() && bench.held(1).is_empty(), "nothing of it comes to the controllers");
+}
+
 /// Table 1: a coherence request flushes and is served; a thread that leaves its core has everything flushed (4.2).
 #[test]
 fn marked_blocks_leave_for_others() {

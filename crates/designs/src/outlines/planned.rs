@@ -238,6 +238,11 @@ pub(super) trait Planned: Durability {
     /// W1: the thread that `cx` of all following calls for this core means, until `Ctx` has the field.
     fn runs(&mut self, core: CoreId, thread: ThreadId) {}
 
+    /// W12: [`Durability::tx_commit`], whose messages go to any place.
+    fn tx_commit_at(&mut self, cx: &Ctx, tx: TxId, out: &mut PlannedActions) -> Gate {
+        Gate::Done
+    }
+
     /// W1: [`Durability::evict`] with the level. For a private level under `EVICT_PRIVATE` only: a dirty or tagged version
     /// leaves the private caches of `cx.core`, or moves down in them. Actions are carried out first, then the version
     /// moves as it is by then.
