@@ -4,8 +4,9 @@ mod fwb;
 mod hercules;
 mod hoop;
 mod kiln;
-pub mod lad;
 mod opt;
+#[cfg(test)]
+mod outlines;
 mod picl;
 mod proteus;
 mod registry;

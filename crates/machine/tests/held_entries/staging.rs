@@ -1,94 +1,77 @@
-//! LAD: Gupta, Daglis and Falsafi, "Distributed Logless Atomic Durability with Persistent Memory", MICRO 2019.
-//!
-//! Not registered: this file shows that the contract carries LAD's protocol, that is messages between L1 controllers
-//! and memory controllers and speculative entries that are held in the persistent queues until their transaction
-//! commits. Its undo-log overflow path, its purgatory and its recovery are not here, which is why it has no row.
+//! A design for tests of the machine: the writes of a transaction are staged in held entries of the write queues until
+//! messages to the controllers release them. What it sees of the queues it keeps through a power failure.
 
 use durasim_design::{
-    AbortCause, Accept, Action, Actions, CrashImage, Ctx, Cut, Design, Durability, Evict, Gate, Geometry, HardwareCost,
-    Hooks, LineTag, Message, Node, RecoveryReport, RegionRequest, Signal, SpecError, Store, Token, Wait, snapshot,
+    AbortCause, Accept, Action, Actions, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Cut, Design, Durability,
+    Evict, Gate, Geometry, HardwareCost, Hooks, LineTag, Message, Node, RecoveryReport, RegionRequest, Signal,
+    SpecError, Store, Token, Wait, snapshot,
 };
 use durasim_types::{Cause, CoreId, Line, LineAddr, PhysAddr, Stats, TxId};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::hash::Hasher;
 
-/// No parameters yet.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct LadSpec {}
-
 /// The design.
-pub struct Lad;
+pub struct Staging;
 
-impl Design for Lad {
-    const NAME: &'static str = "lad";
+impl Design for Staging {
+    const NAME: &'static str = "staging";
     const HOOKS: Hooks = Hooks::TX.with(Hooks::STORE).with(Hooks::EVICT).with(Hooks::ACCEPT);
-    type Spec = LadSpec;
+    type Spec = ();
 
-    fn reserve(_: &LadSpec, _: &Geometry) -> Vec<RegionRequest> {
+    fn reserve((): &(), _: &Geometry) -> Vec<RegionRequest> {
         Vec::new()
     }
 
-    fn build(_: &LadSpec, geometry: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
-        Ok(Box::new(Protocol::new(geometry)))
+    fn build((): &(), geometry: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
+        let cores = vec![Core::default(); usize::from(geometry.cores)];
+        Ok(Box::new(Protocol { cores, controllers: geometry.controllers, arrived: Vec::new() }))
     }
 
-    fn load(_: &LadSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
-        let cores: Vec<Controller> = snapshot::from_bytes(bytes)?;
-        let fresh = Protocol::new(geometry);
-        if cores.len() != fresh.cores.len() {
+    fn load((): &(), geometry: &Geometry, bytes: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
+        let (cores, arrived): (Vec<Core>, Arrived) = snapshot::from_bytes(bytes)?;
+        if cores.len() != usize::from(geometry.cores) {
             return Err(snapshot::refuse("another number of cores"));
         }
-        Ok(Box::new(Protocol { cores, ..fresh }))
+        Ok(Box::new(Protocol { cores, controllers: geometry.controllers, arrived }))
     }
 
-    fn recover(_: &LadSpec, _: &Geometry, _: &mut CrashImage) -> Result<RecoveryReport, Cut> {
-        let losses = vec!["LAD has no recovery yet: held entries of the queues are lost".to_owned()];
-        Ok(RecoveryReport { losses, ..RecoveryReport::default() })
+    fn recover((): &(), _: &Geometry, _: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+        Ok(RecoveryReport::default())
     }
 
-    fn cost(_: &LadSpec, g: &Geometry) -> HardwareCost {
-        let mut cost = HardwareCost::default();
-        // Section 5: 70 B for each of eight register sets of an L1 controller, 392 B for each memory controller.
-        cost.add("L1 controller register sets", 8 * 70 * 8, u64::from(g.cores));
-        cost.add("memory controller", 392 * 8, u64::from(g.controllers));
-        cost
+    fn cost((): &(), _: &Geometry) -> HardwareCost {
+        HardwareCost::default()
     }
 }
+
+/// What a power failure finds in the queues: controller, group and line of each held entry.
+pub type Held = Vec<(u16, u64, u64)>;
+/// The controllers at which writes have arrived so far, with their lines.
+pub type Arrived = Vec<(u16, u64)>;
 
 /// Message kinds of the two-phase commit.
 const COMMIT: u16 = 1;
 const COMMIT_ACK: u16 = 2;
 
-/// State of one L1 controller (section 4.1).
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Controller {
+struct Core {
     tx: Option<TxId>,
-    /// Lines marked in the bit vector: to be flushed.
+    /// Lines that the commit will flush.
     marked: Vec<LineAddr>,
-    /// The flushes of the prepare phase are handed over; the commit messages are next.
+    /// The flushes are handed over; the commit messages are next.
     prepared: bool,
 }
 
-/// LAD's protocol on the contract.
 #[derive(Clone, Debug)]
-pub struct Protocol {
-    cores: Vec<Controller>,
+struct Protocol {
+    cores: Vec<Core>,
     controllers: u16,
-}
-
-impl Protocol {
-    /// The protocol on a machine of this shape.
-    pub fn new(geometry: &Geometry) -> Self {
-        let cores = vec![Controller::default(); usize::from(geometry.cores)];
-        Protocol { cores, controllers: geometry.controllers }
-    }
+    arrived: Arrived,
 }
 
 impl Durability for Protocol {
     fn tx_begin(&mut self, cx: &Ctx, tx: TxId, _: &mut Actions) -> Gate {
-        self.cores[cx.core.0 as usize] = Controller { tx: Some(tx), ..Controller::default() };
+        self.cores[cx.core.0 as usize] = Core { tx: Some(tx), ..Core::default() };
         Gate::Done
     }
 
@@ -129,7 +112,7 @@ impl Durability for Protocol {
             out.push(Action::DiscardHeld { controller, group: tx.0 });
         }
         out.push(Action::InvalidateTagged(tx));
-        self.cores[cx.core.0 as usize] = Controller::default();
+        self.cores[cx.core.0 as usize] = Core::default();
         Gate::Done
     }
 
@@ -150,7 +133,8 @@ impl Durability for Protocol {
         }
     }
 
-    fn accept(&mut self, _: &Ctx, _: u16, _: PhysAddr, token: Option<Token>) -> Accept {
+    fn accept(&mut self, _: &Ctx, controller: u16, at: PhysAddr, token: Option<Token>) -> Accept {
+        self.arrived.push((controller, at.line().0));
         Accept::Queue { held: token.map(|token| token.0) }
     }
 
@@ -163,8 +147,15 @@ impl Durability for Protocol {
                 out.push(Action::Send { to, message: answer });
             }
             (Node::Core(_), COMMIT_ACK) => out.push(Action::Raise(Signal(message.a))),
-            _ => unreachable!("LAD sends no such message"),
+            _ => unreachable!("nobody sends such a message"),
         }
+    }
+
+    fn crash(&self, view: &CrashView<'_>, sink: &mut CrashSink<'_>) -> Result<(), BudgetSpent> {
+        let held: Held = view.held.iter().map(|h| (h.controller, h.group, h.line.0)).collect();
+        sink.keep("held", snapshot::to_bytes(&held));
+        sink.keep("arrived", snapshot::to_bytes(&self.arrived));
+        Ok(())
     }
 
     fn digest(&self, hasher: &mut dyn Hasher) {
@@ -183,6 +174,6 @@ impl Durability for Protocol {
     }
 
     fn save(&self) -> Vec<u8> {
-        snapshot::to_bytes(&self.cores)
+        snapshot::to_bytes(&(&self.cores, &self.arrived))
     }
 }

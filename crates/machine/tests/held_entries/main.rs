@@ -1,22 +1,21 @@
-//! The outline of LAD at work: messages, and queue entries that are held until their transaction commits.
+//! Messages, and queue entries that are held until their transaction commits.
+
+mod staging;
 
 use durasim_core::{Outcome, PendingStore};
-use durasim_design::{
-    Backend, BudgetSpent, CrashSink, CrashView, Design, Durability, ErasedDesign, Geometry, HardwareCost, Hooks,
-    Promise, RegionRequest, Row, SpecError,
-};
-use durasim_designs::lad::Lad;
+use durasim_design::{Backend, ErasedDesign, Promise, Row, snapshot};
 use durasim_machine::{MachineConfig, Observer, PMEM_BASE, Plan, System, presets};
-use durasim_types::{CoreId, Cycle, Domain, EventKind, LineAddr, PersistEvent, PhysAddr, TxId};
+use durasim_types::{CoreId, Cycle, Domain, EventKind, PersistEvent, PhysAddr, TxId};
+use staging::{Arrived, Held, Staging};
 use std::sync::{Arc, Mutex};
 
 const CORE: CoreId = CoreId(0);
 
 fn row() -> Row {
     Row {
-        name: "lad",
+        name: "staging",
         aliases: &[],
-        hardware: ErasedDesign::of::<Lad>(),
+        hardware: ErasedDesign::of::<Staging>(),
         backend: Backend::Markers,
         domains: &[Domain::Adr],
         promise: Promise::Immediate,
@@ -104,108 +103,6 @@ fn held_entries_wait_for_the_commit_and_reach_home_after_it() {
     }
 }
 
-/// Held entries at the last power failure: controller, group and line of each; and the controllers at which writes of
-/// lines arrived.
-#[derive(Default)]
-struct Seen {
-    held: Vec<(u16, u64, LineAddr)>,
-    arrived: Vec<(u16, LineAddr)>,
-}
-
-/// Stands in for the machine's view at a power failure.
-struct Probe(Arc<Mutex<Seen>>, Box<dyn Durability>);
-
-impl Durability for Probe {
-    fn crash(&self, view: &CrashView<'_>, _: &mut CrashSink<'_>) -> Result<(), BudgetSpent> {
-        self.0.lock().unwrap().held = view.held.iter().map(|h| (h.controller, h.group, h.line)).collect();
-        Ok(())
-    }
-    fn tx_begin(
-        &mut self,
-        cx: &durasim_design::Ctx,
-        tx: TxId,
-        out: &mut durasim_design::Actions,
-    ) -> durasim_design::Gate {
-        self.1.tx_begin(cx, tx, out)
-    }
-    fn store(
-        &mut self,
-        cx: &durasim_design::Ctx,
-        store: &durasim_design::Store<'_>,
-        tag: &mut durasim_design::LineTag,
-        out: &mut durasim_design::Actions,
-    ) -> durasim_design::Gate {
-        self.1.store(cx, store, tag, out)
-    }
-    fn evict(
-        &mut self,
-        cx: &durasim_design::Ctx,
-        line: durasim_types::LineAddr,
-        tag: durasim_design::LineTag,
-        data: &durasim_types::Line,
-        out: &mut durasim_design::Actions,
-    ) -> durasim_design::Evict {
-        self.1.evict(cx, line, tag, data, out)
-    }
-    fn accept(
-        &mut self,
-        cx: &durasim_design::Ctx,
-        controller: u16,
-        at: PhysAddr,
-        token: Option<durasim_design::Token>,
-    ) -> durasim_design::Accept {
-        self.0.lock().unwrap().arrived.push((controller, at.line()));
-        self.1.accept(cx, controller, at, token)
-    }
-    fn live(&self, tag: durasim_design::LineTag) -> bool {
-        self.1.live(tag)
-    }
-    fn digest(&self, hasher: &mut dyn std::hash::Hasher) {
-        self.1.digest(hasher);
-    }
-    fn stats(&self, _: &mut durasim_types::Stats) {}
-    fn reset_stats(&mut self) {}
-    fn fork(&self) -> Box<dyn Durability> {
-        Box::new(Probe(self.0.clone(), self.1.fork()))
-    }
-    fn save(&self) -> Vec<u8> {
-        self.1.save()
-    }
-}
-
-static SEEN: Mutex<Option<Arc<Mutex<Seen>>>> = Mutex::new(None);
-
-/// LAD with a look at what the machine shows it at a power failure.
-struct Watched;
-
-impl Design for Watched {
-    const NAME: &'static str = "lad";
-    const HOOKS: Hooks = Lad::HOOKS;
-    type Spec = <Lad as Design>::Spec;
-
-    fn reserve(spec: &Self::Spec, geometry: &Geometry) -> Vec<RegionRequest> {
-        Lad::reserve(spec, geometry)
-    }
-    fn build(spec: &Self::Spec, geometry: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
-        let seen = SEEN.lock().unwrap().get_or_insert_default().clone();
-        Ok(Box::new(Probe(seen, Lad::build(spec, geometry)?)))
-    }
-    fn load(spec: &Self::Spec, geometry: &Geometry, bytes: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
-        let seen = SEEN.lock().unwrap().get_or_insert_default().clone();
-        Ok(Box::new(Probe(seen, Lad::load(spec, geometry, bytes)?)))
-    }
-    fn recover(
-        _: &Self::Spec,
-        _: &Geometry,
-        _: &mut durasim_design::CrashImage,
-    ) -> Result<durasim_design::RecoveryReport, durasim_design::Cut> {
-        Ok(durasim_design::RecoveryReport::default())
-    }
-    fn cost(spec: &Self::Spec, geometry: &Geometry) -> HardwareCost {
-        Lad::cost(spec, geometry)
-    }
-}
-
 #[test]
 fn a_power_failure_shows_what_the_queues_hold() {
     for controllers in [1, 3] {
@@ -214,12 +111,8 @@ fn a_power_failure_shows_what_the_queues_hold() {
             format!("pmem.controllers={controllers}"),
             "pmem.interleave_bytes=64".into(),
         ];
-        let config = MachineConfig::parse("tiny", presets::text("tiny").unwrap(), &sets).unwrap();
-        let watched = Row { hardware: ErasedDesign::of::<Watched>(), ..row() };
-        let plan = Plan::new(&config, &watched, Domain::Adr).unwrap();
-        let mut system = System::new(&config, &plan).unwrap();
-        let seen = SEEN.lock().unwrap().clone().unwrap();
-        *seen.lock().unwrap() = Seen::default();
+        let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
+        let mut system = machine(&sets);
         let tx = system.new_tx();
         system.tx_begin(CORE, tx, 0);
         // 12 lines of one set of the LLC, which has eight ways: some leave the caches before the commit.
@@ -229,11 +122,11 @@ fn a_power_failure_shows_what_the_queues_hold() {
         }
         system.drain_queues(now);
         let (image, _) = system.crash_image(u64::MAX);
-        let seen = std::mem::take(&mut *seen.lock().unwrap());
-        assert!(seen.held.len() >= 4 && seen.held.iter().all(|&(_, group, _)| group == tx.0), "{:?}", seen.held);
-        let lines = seen.held.iter().map(|&(controller, _, line)| (controller, line)).chain(seen.arrived);
-        for (controller, line) in lines {
-            assert_eq!(u64::from(controller), (line.0 - PMEM_BASE.line().0) % controllers);
+        let held: Held = snapshot::from_bytes(image.structure("held").unwrap()).unwrap();
+        let arrived: Arrived = snapshot::from_bytes(image.structure("arrived").unwrap()).unwrap();
+        assert!(held.len() >= 4 && held.iter().all(|&(_, group, _)| group == tx.0), "{held:?}");
+        for (controller, line) in held.iter().map(|&(controller, _, line)| (controller, line)).chain(arrived) {
+            assert_eq!(u64::from(controller), (line - PMEM_BASE.line().0) % controllers);
         }
         assert!((0..12).all(|n| image.read_u64(place(8 * n)) == 0), "held entries are not in persistent memory");
         for n in 0..12 {

@@ -1,0 +1,244 @@
+//! Scenarios of durable hardware transactions on the outline.
+
+use super::htm::{Htm, HtmSpec, Protocol, XTEST, status};
+use super::planned::{
+    BeginRule, Call, Effect, Ending, Load, Planned, PlannedActions, PlannedDesign, PlannedFlush, PlannedHooks,
+    Registers, Trap, TrapVerdict,
+};
+use crate::testing::{cached, geometry, word};
+use durasim_design::{
+    AbortCause, Action, Actions, CrashImage, CrashSink, CrashView, Ctx, Durability, Evict, FlushVerdict, Gate, LevelId,
+    LineTag, Probe, Request, Store,
+};
+use durasim_types::{CoreId, Domain, LineAddr, Pages, PhysAddr, TxId};
+use std::collections::BTreeMap;
+
+/// The word of a lock in DRAM, and one of SPHT's snapshot there.
+const SGL: PhysAddr = PhysAddr(0x1000);
+const SNAPSHOT: PhysAddr = PhysAddr(0x2000);
+
+fn cx(core: u16) -> Ctx {
+    Ctx { core: CoreId(core), cycle: 0, instructions: 0 }
+}
+
+/// A line in an L1D or below it: its first word, whether it is dirty, its tag.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Version {
+    value: u64,
+    dirty: bool,
+    tag: LineTag,
+}
+
+/// L1Ds with what is below them. Each access asks the outline as the machine will under the scope `EVERY_LINE`.
+#[derive(Default)]
+struct Bench {
+    design: Protocol,
+    l1d: BTreeMap<(u16, LineAddr), Version>,
+    below: BTreeMap<LineAddr, u64>,
+    aborted: Vec<(TxId, AbortCause)>,
+}
+
+impl Bench {
+    fn begin(&mut self, core: u16, tx: u64) {
+        assert_eq!(self.design.tx_begin(&cx(core), TxId(tx), &mut Actions::default()), Gate::Done);
+    }
+
+    fn abort(&mut self, tx: TxId, why: AbortCause) {
+        let mut out = Actions::default();
+        self.design.tx_abort(&cx(0), tx, why, &mut out);
+        assert_eq!(out.as_slice(), [Action::InvalidateTagged(tx)]);
+        let design = &self.design;
+        self.l1d.retain(|_, version| !design.belongs_to(version.tag, tx));
+        self.aborted.push((tx, why));
+    }
+
+    /// A request of a core for a line: those in its way abort, then it has the line alone or shared.
+    fn request(&mut self, core: u16, line: LineAddr, tx: Option<u64>, write: bool) {
+        let holder = self.l1d.keys().find(|key| key.1 == line).map(|key| CoreId(key.0));
+        let tag = holder.map_or(LineTag::NONE, |holder| self.l1d[&(holder.0, line)].tag);
+        let request = Request { line, tag, tx: tx.map(TxId), write, holder };
+        loop {
+            match self.design.probe(&cx(core), &request, &mut Actions::default()) {
+                Probe::Grant => break,
+                Probe::Abort(rival, why) => self.abort(rival, why),
+                Probe::Wait(wait) => panic!("{wait:?}"),
+            }
+        }
+        let others: Vec<_> = self.l1d.keys().filter(|key| key.1 == line && key.0 != core).copied().collect();
+        for key in others {
+            let version = self.l1d[&key];
+            if version.dirty {
+                self.below.insert(line, version.value);
+            }
+            self.l1d.remove(&key);
+        }
+        let value = self.below.get(&line).copied().unwrap_or(0);
+        self.l1d.entry((core, line)).or_insert(Version { value, ..Version::default() });
+    }
+
+    fn load(&mut self, core: u16, addr: PhysAddr, tx: Option<u64>) -> u64 {
+        self.request(core, addr.line(), tx, false);
+        let version = self.l1d.get_mut(&(core, addr.line())).expect("it was brought");
+        if let Some(tx) = tx {
+            let load = Load { addr, tx: Some(TxId(tx)) };
+            let gate = self.design.load_of(&cx(core), &load, &mut version.tag, &mut PlannedActions::default());
+            assert_eq!(gate, Gate::Done);
+        }
+        version.value
+    }
+
+    fn store(&mut self, core: u16, addr: PhysAddr, data: u64, tx: Option<u64>) {
+        let line = addr.line();
+        self.request(core, line, tx, true);
+        let version = self.l1d[&(core, line)];
+        let live = version.tag.is_some() && self.design.live(version.tag);
+        let mut tag = if live { version.tag } else { LineTag::NONE };
+        let store = Store { addr, len: 8, data, tx: tx.map(TxId), before: &[0; 64], dirty: version.dirty };
+        let mut out = Actions::default();
+        assert_eq!(self.design.store(&cx(core), &store, &mut tag, &mut out), Gate::Done);
+        for action in out.as_slice() {
+            assert_eq!(*action, Action::CopyDown(line));
+            self.below.insert(line, version.value);
+        }
+        self.l1d.insert((core, line), Version { value: data, dirty: true, tag });
+    }
+
+    fn commit(&mut self, core: u16, tx: u64) {
+        assert_eq!(self.design.tx_commit(&cx(core), TxId(tx), &mut Actions::default()), Gate::Done);
+    }
+
+    /// The L1D of a core gives up a line.
+    fn evict(&mut self, core: u16, addr: PhysAddr) -> Evict {
+        let version = self.l1d[&(core, addr.line())];
+        let mut out = PlannedActions::default();
+        let verdict = self.design.evict_from(&cx(core), LevelId::L1d, addr.line(), version.tag, &[0; 64], &mut out);
+        if let Evict::Abort(tx, why) = verdict {
+            self.abort(tx, why);
+        }
+        verdict
+    }
+
+    fn status(&self) -> u64 {
+        let (_, why) = self.aborted.last().expect("something was aborted");
+        self.design.abort_status(Ending::Because(*why), false)
+    }
+}
+
+#[test]
+fn the_requester_wins() {
+    let mut bench = Bench::default();
+    assert!(Htm::PLANNED.has(PlannedHooks::EVERY_LINE) && bench.design.begin_rule() == BeginRule::Drained);
+    bench.store(0, word(0, 0), 7, None);
+    bench.begin(0, 1);
+    bench.begin(1, 2);
+    assert_eq!(bench.load(0, word(0, 0), Some(1)), 7);
+    assert_eq!(bench.load(1, word(0, 0), Some(2)), 7, "readers do not conflict");
+    assert!(bench.aborted.is_empty());
+    bench.store(0, word(0, 0), 8, Some(1));
+    assert_eq!(bench.aborted, [(TxId(2), AbortCause::Conflict)], "a writer takes the line from readers");
+    assert_eq!(bench.status(), status::CONFLICT | status::RETRY);
+    assert_eq!(bench.load(2, word(0, 0), None), 7, "a reader outside of transactions takes it from the writer");
+    assert_eq!(bench.aborted[1], (TxId(1), AbortCause::Conflict));
+}
+
+/// Algorithm 2: transactions read the lock in DRAM, so whoever takes it aborts them all.
+#[test]
+fn taking_the_global_lock_aborts_all_who_have_read_it() {
+    let mut bench = Bench::default();
+    for (core, tx) in [(0, 1), (1, 2)] {
+        bench.begin(core, tx);
+        assert_eq!(bench.load(core, SGL, Some(tx)), 0);
+        assert_eq!(bench.design.reads(TxId(tx)), 1);
+        bench.store(core, word(u64::from(core), 0), 5, Some(tx));
+    }
+    bench.store(2, SGL, 1, None);
+    assert_eq!(bench.aborted.iter().map(|(tx, _)| tx.0).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!([0, 1].map(|line| bench.load(2, word(line, 0), None)), [0, 0]);
+}
+
+/// Algorithm 4: the log in persistent memory and the snapshot in DRAM commit together, and an abort takes back both.
+#[test]
+fn log_and_snapshot_are_one_write_set() {
+    let mut bench = Bench::default();
+    let log = word(9, 0);
+    bench.store(0, SNAPSHOT, 3, None);
+    for (tx, code) in [(1, Some(0x2a)), (2, None)] {
+        bench.begin(0, tx);
+        bench.store(0, log, 4, Some(tx));
+        bench.store(0, SNAPSHOT, 4, Some(tx));
+        assert_eq!(bench.below[&SNAPSHOT.line()], 3, "the dirty version before it lies one level down");
+        match code {
+            // Algorithm 1, line 13: the log is full.
+            Some(code) => bench.abort(TxId(tx), AbortCause::Requested(code)),
+            None => bench.commit(0, tx),
+        }
+        let expected = if code.is_some() { (0, 3) } else { (4, 4) };
+        assert_eq!((bench.load(1, log, None), bench.load(1, SNAPSHOT, None)), expected);
+        if code.is_some() {
+            assert_eq!(bench.status(), status::EXPLICIT | 0x2a << status::CODE_SHIFT);
+        }
+    }
+}
+
+#[test]
+fn a_written_line_that_leaves_the_l1d_aborts_and_a_read_one_does_not() {
+    let mut bench = Bench::default();
+    bench.begin(0, 1);
+    bench.load(0, word(0, 0), Some(1));
+    bench.store(0, SNAPSHOT, 1, Some(1));
+    assert_eq!(bench.evict(0, word(0, 0)), Evict::Proceed);
+    bench.l1d.remove(&(0, word(0, 0).line()));
+    assert_eq!(bench.evict(0, SNAPSHOT), Evict::Abort(TxId(1), AbortCause::Capacity));
+    assert_eq!(bench.status(), status::CAPACITY, "a new attempt would not fit either");
+    bench.begin(0, 2);
+    bench.load(0, word(0, 0), Some(2));
+    bench.l1d.clear();
+    bench.store(1, word(0, 0), 1, None);
+    assert_eq!(bench.aborted[1], (TxId(2), AbortCause::Conflict), "the line is in no cache, and in the read set");
+}
+
+#[test]
+fn flushes_and_traps_abort_and_nested_begins_do_not() {
+    let mut bench = Bench::default();
+    let (line, out) = (word(0, 0).line(), &mut PlannedActions::default());
+    bench.begin(0, 1);
+    bench.store(0, word(0, 0), 1, Some(1));
+    let design = &mut bench.design;
+    let flush = |design: &mut Protocol, line, tx, out: &mut _| design.flush_in(&cx(0), line, LineTag::NONE, tx, out);
+    assert_eq!(flush(design, line, Some(TxId(1)), out), PlannedFlush::Abort(TxId(1)));
+    assert_eq!(flush(design, line, None, out), PlannedFlush::Abort(TxId(1)), "another thread's");
+    let other = word(5, 0).line();
+    assert_eq!(flush(design, other, None, out), PlannedFlush::Today(FlushVerdict::Proceed));
+    for trap in [Trap::SystemCall, Trap::Fault, Trap::Interrupt] {
+        assert_eq!(design.trap(&cx(0), TxId(1), trap, out), TrapVerdict::Abort);
+        assert_eq!(design.abort_status(Ending::Trapped(trap), false), 0, "no bit stands for {trap:?}");
+    }
+    assert_eq!(design.trap(&cx(0), TxId(1), Trap::Nested { depth: 2 }, out), TrapVerdict::GoOn);
+    assert_eq!(design.abort_status(Ending::Flushed, true), status::NESTED);
+}
+
+/// Where caches survive, a power failure keeps committed lines, pre-images among them, and no open write set.
+#[test]
+fn a_power_failure_ends_open_write_sets() {
+    let mut design = Protocol::default();
+    let geometry = geometry::<Htm>(&HtmSpec {}, 2);
+    for tx in [1, 2] {
+        design.tx_begin(&cx(0), TxId(tx), &mut Actions::default());
+    }
+    design.tx_commit(&cx(0), TxId(1), &mut Actions::default());
+    let lines = [cached(0, 1, LineTag::NONE, 30), cached(0, 0, LineTag(1), 10), cached(0, 1, LineTag(2), 31)];
+    let view = CrashView { domain: Domain::Eadr, geometry: &geometry, lines: &lines, held: &[] };
+    let mut image = CrashImage::new(Pages::new(geometry.pmem_base, geometry.pmem_bytes));
+    design.crash(&view, &mut CrashSink::new(&mut image, u64::MAX)).unwrap();
+    assert_eq!([0, 1].map(|number| image.read_u64(word(number, 0))), [10, 30]);
+}
+
+#[test]
+fn a_program_can_ask_whether_a_transaction_is_open() {
+    let call = |number| Call { number, base: 0, offset: 0, value: 0 };
+    let mut registers = Registers::default();
+    assert_eq!(Htm::instruction(&call(XTEST), &registers, &[]), Effect::Value(0));
+    registers.0[Registers::IN_TX] = 1;
+    assert_eq!(Htm::instruction(&call(XTEST), &registers, &[]), Effect::Value(1));
+    assert_eq!(Htm::instruction(&call(7), &registers, &[]), Effect::Illegal);
+}
