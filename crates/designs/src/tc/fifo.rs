@@ -260,6 +260,7 @@ impl Saved {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tc::planted;
 
     #[test]
     fn what_is_saved_is_what_is_loaded() {
