@@ -12,7 +12,8 @@
 //! latter in `extension_chain.rs`, migration of committed log entries in `migration.rs`, garbage collection of the log in
 //! `gc.rs`, its extension in `log_extension.rs`, who aborts when cores ask for each other's lines in `conflict.rs`, the log
 //! zone in `zone.rs` and compact entries in `record.rs`, the flush at a power failure in `crash_flush.rs`, section 4.3 in
-//! `recovery.rs` and `read_mappings.rs`, parameters in `spec.rs`, Table 6 and section 5.4 in `cost.rs`.
+//! `recovery.rs` and `read_mappings.rs`, parameters in `spec.rs`, Table 6 and section 5.4 in `cost.rs`; in `steps/` the
+//! single steps of all of these that a planted fault can break.
 
 mod conflict;
 mod controller;

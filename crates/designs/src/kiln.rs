@@ -6,7 +6,7 @@
 //! transaction writes carries its TxID and is uncommitted ("pending"). A commit flushes these lines from the caches above
 //! into the last level, where they stay clean above ("clean on commit"), and turns them committed there; nothing is written
 //! to persistent memory. Uncommitted lines are no victims of the last level. Where they have no room, hardware
-//! copy-on-write takes over (`kiln/overflow.rs`).
+//! copy-on-write takes over (`kiln/overflow.rs`). Single steps that a planted fault can break are in `kiln/steps.rs`.
 //!
 //! Where the caches above survive too (the domain `eadr`, row `kiln-eadr`), a commit needs no flush: the committing register
 //! and the change of states are all. No paper shows that machine.

@@ -9,7 +9,7 @@
 //! Several cores (the paper evaluates four and describes one): see `order.rs` for entries of one line in two transaction
 //! caches, and [`State::cache_of`] for threads that leave their core inside a transaction. TC isolates nothing: programs
 //! keep transactions that touch the same bytes apart. Those that only share a line do not disturb each other, because
-//! entries, merges and undoing go by bytes.
+//! entries, merges and undoing go by bytes. Single steps that a planted fault can break are in `steps.rs`.
 
 mod fall_back;
 mod fifo;

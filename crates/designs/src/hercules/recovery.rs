@@ -56,35 +56,9 @@ pub(super) fn recover(zone: &LogZone, geometry: &Geometry, image: &mut CrashImag
             return Ok(report);
         }
     };
-    let header = |image: &CrashImage, at: PhysAddr| [image.read_u64(at), image.read_u64(at.plus(8))];
-    let mut found = Vec::new();
-    for (part, mappings) in zone.parts.iter().zip(&mappings) {
-        for mapping in &mappings.all {
-            let hardware_id = mapping.hardware_id;
-            let entry = mapping.entry(mappings, part, image);
-            let entry = entry.map(|(at, data)| (header(image, at), data));
-            let sound = |&([home, owner], _): &([u64; 2], PhysAddr)| {
-                geometry.is_home(PhysAddr(home))
-                    && part.partial_home(PhysAddr(home).line()) == mapping.partial_home
-                    && is_entry_of([home, owner], hardware_id)
-            };
-            found.push(match entry.filter(sound) {
-                Some(([home, _], data)) => Found { hardware_id, home: PhysAddr(home), data, damaged: false },
-                None => Found { hardware_id, home: geometry.pmem_base, data: geometry.pmem_base, damaged: true },
-            });
-        }
-    }
-    for slot in 0..emergency_entries_to_read(emergency_saved, fault) {
-        let (at, data) = zone.emergency(slot);
-        let header = header(image, at);
-        let Some(hardware_id) = emergency_owner(header) else {
-            report.losses.push("the emergency area is damaged: an entry belongs to no transaction".into());
-            continue;
-        };
-        let home = PhysAddr(header[0]);
-        found.push(Found { hardware_id, home, data, damaged: !geometry.is_home(home) });
-    }
-
+    let mut found = found_in_the_log(zone, geometry, image, &mappings);
+    let emergency_saved = emergency_entries_to_read(emergency_saved, fault);
+    found.extend(found_in_the_emergency_area(zone, geometry, image, emergency_saved, &mut report));
     let mut fates: BTreeMap<u64, bool> = BTreeMap::new();
     for entry in &found {
         let mut len = [0; 4];
@@ -111,6 +85,55 @@ pub(super) fn recover(zone: &LogZone, geometry: &Geometry, image: &mut CrashImag
     report.replayed = (committed.len() - lost.len()) as u64;
     report.discarded = (fates.len() - committed.len()) as u64;
     Ok(report)
+}
+
+/// The two words of the header of a log or emergency entry: home and owner.
+fn header(image: &CrashImage, at: PhysAddr) -> [u64; 2] {
+    [image.read_u64(at), image.read_u64(at.plus(8))]
+}
+
+/// The lines whose log entries the eWPQs and their extension areas name.
+fn found_in_the_log(zone: &LogZone, geometry: &Geometry, image: &CrashImage, mappings: &[Mappings]) -> Vec<Found> {
+    let mut found = Vec::new();
+    for (part, mappings) in zone.parts.iter().zip(mappings) {
+        for mapping in &mappings.all {
+            let hardware_id = mapping.hardware_id;
+            let entry = mapping.entry(mappings, part, image);
+            let entry = entry.map(|(at, data)| (header(image, at), data));
+            let sound = |&([home, owner], _): &([u64; 2], PhysAddr)| {
+                geometry.is_home(PhysAddr(home))
+                    && part.partial_home(PhysAddr(home).line()) == mapping.partial_home
+                    && is_entry_of([home, owner], hardware_id)
+            };
+            found.push(match entry.filter(sound) {
+                Some(([home, _], data)) => Found { hardware_id, home: PhysAddr(home), data, damaged: false },
+                None => Found { hardware_id, home: geometry.pmem_base, data: geometry.pmem_base, damaged: true },
+            });
+        }
+    }
+    found
+}
+
+/// The lines in the emergency area. What belongs to nobody is a loss.
+fn found_in_the_emergency_area(
+    zone: &LogZone,
+    geometry: &Geometry,
+    image: &CrashImage,
+    saved: u64,
+    report: &mut RecoveryReport,
+) -> Vec<Found> {
+    let mut found = Vec::new();
+    for slot in 0..saved {
+        let (at, data) = zone.emergency(slot);
+        let header = header(image, at);
+        let Some(hardware_id) = emergency_owner(header) else {
+            report.losses.push("the emergency area is damaged: an entry belongs to no transaction".into());
+            continue;
+        };
+        let home = PhysAddr(header[0]);
+        found.push(Found { hardware_id, home, data, damaged: !geometry.is_home(home) });
+    }
+    found
 }
 
 fn write_homes(image: &mut CrashImage, found: &[Found], report: &mut RecoveryReport) -> Result<(), Cut> {
