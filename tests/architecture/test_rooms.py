@@ -79,15 +79,3 @@ def test_every_fuzz_target_has_a_wrapper_for_cargo_fuzz_and_a_corpus():
 
 def test_the_corpus_stays_small():
     assert sum(path.stat().st_size for path in (ROOT / "crates/fuzz/corpus").rglob("*") if path.is_file()) < 450_000
-
-
-def test_protocols_are_written_without_planted_faults():
-    # A reader of a protocol reads what is correct; what a fault makes of a step stands beside the step.
-    folder = ROOT / "crates/designs/src"
-    asks = re.compile(r"fault\.is\(|\.is\(planted::")
-    divided = {path.relative_to(folder).parts[0] for path in folder.glob("*/steps.rs")}
-    asking = [path.relative_to(folder) for path in folder.rglob("*.rs") if asks.search(path.read_text())]
-    asking = [path for path in asking if path.parts[0].removesuffix(".rs") in divided]
-    assert Path("tc/steps.rs") in asking
-    may_ask = ("steps", "planted", "tests")
-    assert [path for path in asking if not any(part.startswith(may_ask) for part in path.parts)] == []
