@@ -1,8 +1,8 @@
 //! Planted faults: what a design does wrong on purpose, so that crash campaigns can show that they would notice.
 //!
 //! They are always compiled and reachable from `durasim crash --planted` alone: no machine file, setting or parameter of
-//! a design names one. A design asks [`Fault::is`] at the place where it would go wrong; without a fault that is the test
-//! of one word.
+//! a design names one. A design asks [`Fault::is`] in the small functions of its `steps` that would go wrong; without a
+//! fault that is the test of one word.
 
 /// A fault that a design can be built with. It goes wrong in one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,7 +12,8 @@
 //! latter in `extension_chain.rs`, migration of committed log entries in `migration.rs`, garbage collection of the log in
 //! `gc.rs`, its extension in `log_extension.rs`, who aborts when cores ask for each other's lines in `conflict.rs`, the log
 //! zone in `zone.rs` and compact entries in `record.rs`, the flush at a power failure in `crash_flush.rs`, section 4.3 in
-//! `recovery.rs` and `read_mappings.rs`, parameters in `spec.rs`, Table 6 and section 5.4 in `cost.rs`.
+//! `recovery.rs` and `read_mappings.rs`, parameters in `spec.rs`, Table 6 and section 5.4 in `cost.rs`; in `steps/` the
+//! single steps of all of these that a planted fault can break.
 
 mod conflict;
 mod controller;
@@ -34,6 +35,7 @@ mod registers;
 mod search;
 mod spec;
 mod state;
+mod steps;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -57,7 +59,6 @@ use durasim_design::{
 };
 use durasim_types::{Cause, Cycle, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
 use log_extension::Room;
-use mapping::Mapping;
 use observe::Counters;
 use registers::Phase;
 use spec::{CommitWait, ConflictLoser};
@@ -170,15 +171,12 @@ impl Durability for State {
             return Gate::Abort(tx, AbortCause::Conflict);
         };
         // An identifier comes round again: entries of its last bearer must be home before its TxLen becomes zero.
-        if let Some(controller) = self.parts.iter().position(|part| part.ewpq.names(hardware_id))
-            && !self.fault.is(planted::IDENTIFIER_WITH_ENTRIES)
+        if let Some(controller) = self.controller_with_entries_of(hardware_id)
             && let Some(token) = self.hurry_migration(controller, out)
         {
             return Gate::Retry(Wait::Acked(token));
         }
-        if !self.fault.is(planted::TX_LEN_KEPT_AT_BEGIN) {
-            self.store_tx_len(hardware_id, 0, out);
-        }
+        self.clear_tx_len(hardware_id, out);
         self.registers.begin(tx, cx.core, hardware_id);
         Gate::Done
     }
@@ -199,10 +197,7 @@ impl Durability for State {
         if tag.0 == tx.0 {
             return Gate::Done;
         }
-        if store.dirty && !self.fault.is(planted::COPY_DOWN_FORGOTTEN) {
-            self.counters.copy_downs += 1;
-            out.push(Action::CopyDown(store.line()));
-        }
+        self.copy_older_version_down(store, out);
         *tag = LineTag(tx.0);
         self.counters.tagged_lines += 1;
         if let Some(open) = self.registers.get_mut(tx) {
@@ -216,15 +211,7 @@ impl Durability for State {
         let open = *self.registers.get(tx).expect("a commit belongs to an open transaction");
         match open.phase {
             Phase::Running => {
-                let neighbour = u64::from(self.fault.is(planted::TX_LEN_OF_ANOTHER));
-                if self.fault.is(planted::STATES_RESET_FIRST) {
-                    out.push(Action::Resume { id: RESET_STATES | tx.0 });
-                }
-                if open.len > 0
-                    && !self.fault.is(planted::TX_LEN_SKIPPED)
-                    && let Some(token) = self.store_tx_len(open.hardware_id ^ neighbour, open.len, out)
-                    && !self.fault.is(planted::TX_LEN_NOT_AWAITED)
-                {
+                if let Some(token) = self.store_commit_point(tx, open, out) {
                     self.registers.get_mut(tx).expect("just seen").phase = Phase::StoringLen(token);
                     return Gate::Retry(Wait::Acked(token));
                 }
@@ -247,9 +234,7 @@ impl Durability for State {
 
     /// Listing 1, tx_abort.
     fn tx_abort(&mut self, _: &Ctx, tx: TxId, _why: AbortCause, out: &mut Actions) -> Gate {
-        if !self.fault.is(planted::ABORT_KEEPS_LINES) {
-            out.push(Action::InvalidateTagged(tx));
-        }
+        self.invalidate_lines(tx, out);
         out.push(Action::Resume { id: FORGET | tx.0 });
         Gate::After(Wait::Cycles(self.spec.state_reset_cycles))
     }
@@ -266,11 +251,7 @@ impl Durability for State {
 
     /// Listing 2, "write victim at L2 or L3": the older version goes down before an uncommitted one takes its place.
     fn merge(&mut self, _: LevelId, _: LineAddr, resident: LineTag, incoming: LineTag) -> Merge {
-        if incoming.is_some() && !resident.is_some() && !self.fault.is(planted::MERGE_OVERWRITES_OLDER) {
-            Merge::PushDownFirst
-        } else {
-            Merge::Overwrite
-        }
+        if self.older_version_goes_down(resident, incoming) { Merge::PushDownFirst } else { Merge::Overwrite }
     }
 
     /// Listing 4: L1 plain LRU; L2 and LLC keep transactional lines until the TransTags of the set are used up. Where the
@@ -307,22 +288,14 @@ impl Durability for State {
             return Evict::After(Wait::Acked(token));
         }
         let tx = TxId(tag.0);
-        // Its transaction may have committed while the line waited.
-        let open = self.registers.get(tx).filter(|open| open.phase != Phase::Committed).copied();
-        let Some(open) = open.filter(|_| !self.fault.is(planted::TAGGED_LINES_GO_HOME)) else {
-            return Evict::Proceed;
-        };
+        let Some(open) = self.uncommitted_owner(tx) else { return Evict::Proceed };
         let controller = self.controller_of(line);
-        let is_full = |state: &State| {
-            let part = &state.parts[controller];
-            part.ewpq.log_is_full(&part.zone) && !state.fault.is(planted::LOG_OVERTAKES_TAIL)
-        };
         let mut indirect = None;
-        if is_full(self) {
+        if self.log_is_full(controller) {
             if let Some(token) = self.make_room_in_the_log(controller, out) {
                 return Evict::After(Wait::Acked(token));
             }
-            if is_full(self) {
+            if self.log_is_full(controller) {
                 indirect = match self.extend_log(controller, out) {
                     Room::Entry(entry) => Some(entry),
                     Room::After(wait) => return Evict::After(wait),
@@ -330,11 +303,10 @@ impl Durability for State {
                 };
             }
         }
-        let part = &mut self.parts[controller];
-        if let Some(token) = part.gc.copying().filter(|_| !self.fault.is(planted::GC_HOLDS_NO_EVICTION)) {
-            // The log entry at LogHead is taken.
+        if let Some(token) = self.log_head_is_taken(controller) {
             return Evict::After(Wait::Acked(token));
         }
+        let part = &mut self.parts[controller];
         if part.ewpq.is_full(&self.spec) {
             if !part.ewpq.spill(&part.zone, self.fault, out) {
                 if let Some(token) = self.hurry_migration(controller, out) {
@@ -348,20 +320,15 @@ impl Durability for State {
             }
             self.counters.spills += 1;
         }
-        self.drop_kept_entry(line, out);
         self.counters.premature_flushes += 1;
+        let mapping = self.map_to_log(line, tx, open.hardware_id, indirect, out);
         let part = &mut self.parts[controller];
-        let may_migrate = self.fault.is(planted::MIGRATES_UNCOMMITTED);
-        let mapping = part.ewpq.insert(tx, open.hardware_id, line, indirect, &part.zone, may_migrate);
         if let Some(entry) = indirect {
             part.extension.take(entry);
             self.counters.indirect_flushes += 1;
         }
         let (header_at, at) = mapping.entry(&part.zone);
-        let header = record::entry_header(line, open.hardware_id);
-        if !self.fault.is(planted::ENTRY_HEADER_SKIPPED) {
-            out.append(header_at, &header, Cause::Metadata, None);
-        }
+        self.write_entry_header(header_at, &mapping, out);
         out.event(EventKind::DesignStep, line.base());
         if !mapping.indirect {
             self.collect_if_wide(controller, mapping.log, out);
@@ -395,28 +362,15 @@ impl Durability for State {
         } else {
             self.counters.extension_hits += 1;
         }
-        let keeps = self.fault.is(planted::RELOAD_KEEPS_ENTRY);
-        let misled = self.fault.is(planted::INDIRECT_READS_LOG);
-        let part = self.part_mut(line);
-        let found_at = Mapping { indirect: found.indirect && !misled, ..found };
-        let at = found_at.entry(&part.zone).1;
-        if !keeps {
-            part.take(found.home, out);
-            part.migration.departed.extend(found.migration.map(|token| (found.home, token)));
-        }
-        let open = self.is_open(found.tx) && !self.fault.is(planted::RELOAD_LOSES_TAG);
-        let tag = if open { LineTag(found.tx.0) } else { LineTag::NONE };
-        Fill::From { at, search_cycles, tag }
+        self.nullify(&found, out);
+        Fill::From { at: self.log_data(&found), search_cycles, tag: self.tag_from_log(found.tx) }
     }
 
     /// Section 4.2, "transaction abortion": another core wants a transactional line, and TxID and TxState of its TransTag
     /// say that the transaction is open: it aborts. The LLC compares too:
     /// Listing 3 lets any core take a line from there, which section 4.5.1 forbids.
     fn probe(&mut self, _: &Ctx, request: &Request, _: &mut Actions) -> Probe {
-        if self.fault.is(planted::PROBES_GRANTED) {
-            return Probe::Grant;
-        }
-        match self.judge(TxId(request.tag.0), request.tx, self.spec.conflict_loser) {
+        match self.judge_probe(TxId(request.tag.0), request.tx) {
             Judgement::Grant => Probe::Grant,
             Judgement::Wait(wait) => Probe::Wait(wait),
             Judgement::Abort(tx) => {
@@ -428,8 +382,7 @@ impl Durability for State {
 
     /// Section 4.1: PerCoreTxID and PerCoreTxLen go with the thread. Its lines stay where they are.
     fn context_switch(&mut self, cx: &Ctx, leaving: Option<TxId>, coming: Option<TxId>, _: &mut Actions) -> Gate {
-        self.registers.switch(cx.core, leaving, coming);
-        self.mix_up_registers(coming);
+        self.switch_registers(cx.core, leaving, coming);
         Gate::Done
     }
 

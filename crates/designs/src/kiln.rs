@@ -6,7 +6,7 @@
 //! transaction writes carries its TxID and is uncommitted ("pending"). A commit flushes these lines from the caches above
 //! into the last level, where they stay clean above ("clean on commit"), and turns them committed there; nothing is written
 //! to persistent memory. Uncommitted lines are no victims of the last level. Where they have no room, hardware
-//! copy-on-write takes over (`kiln/overflow.rs`).
+//! copy-on-write takes over (`kiln/overflow.rs`). Single steps that a planted fault can break are in `kiln/steps.rs`.
 //!
 //! Where the caches above survive too (the domain `eadr`, row `kiln-eadr`), a commit needs no flush: the committing register
 //! and the change of states are all. No paper shows that machine.
@@ -19,6 +19,7 @@ mod commit;
 mod overflow;
 mod planted;
 mod recovery;
+mod sequence;
 mod spec;
 mod state;
 mod steps;
@@ -30,9 +31,9 @@ mod transaction;
 pub use spec::{Blocking, KilnSpec};
 
 use durasim_design::{
-    AbortCause, Action, Actions, BudgetSpent, CachedLine, CrashImage, CrashSink, CrashView, Ctx, Cut, Design,
-    Durability, Evict, Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge,
-    Planted, RecoveryReport, RegionRequest, SpecError, Store, Token, Wait,
+    AbortCause, Actions, BudgetSpent, CachedLine, CrashImage, CrashSink, CrashView, Ctx, Cut, Design, Durability,
+    Evict, Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge, Planted,
+    RecoveryReport, RegionRequest, SpecError, Store, Token, Wait,
 };
 use durasim_types::{CoreId, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
 use overflow::AreaFull;
@@ -115,17 +116,6 @@ impl State {
         }
         Gate::Done
     }
-
-    /// Whether a line is committed when the power fails, by its state or by a register.
-    fn survives_as_committed(&self, cached: &CachedLine) -> bool {
-        if !cached.tag.is_some() || self.fault.is(planted::PENDING_GOES_HOME) {
-            return true;
-        }
-        let tx = TxId(cached.tag.0);
-        let register = self.is_committing(tx) && !self.fault.is(planted::REGISTERS_LOST);
-        self.contents.open.get(&tx).is_some_and(|open| open.has_flipped(cached.line))
-            || self.upper_levels_survive && register
-    }
 }
 
 impl Durability for State {
@@ -154,13 +144,8 @@ impl Durability for State {
         if let Some(open) = self.contents.open.get_mut(&tx) {
             open.lines.insert(line);
         }
-        if !tag.is_some() && !self.fault.is(planted::PRE_IMAGE_FORGOTTEN) {
-            // An abort finds the version before this one below, and what has been cleaned is durable there.
-            if !self.upper_levels_survive {
-                out.push(Action::PushToLlc { line, token: None });
-            } else if store.dirty {
-                out.push(Action::CopyDown(line));
-            }
+        if !tag.is_some() {
+            self.keep_older_version_below(store, out);
         }
         *tag = LineTag(tx.0);
         Gate::Done
@@ -188,7 +173,7 @@ impl Durability for State {
 
     /// A committed version that is not home goes there before an uncommitted one takes its place.
     fn merge(&mut self, level: LevelId, _: LineAddr, resident: LineTag, incoming: LineTag) -> Merge {
-        if resident.is_some() || !incoming.is_some() || self.fault.is(planted::COMMITTED_OVERWRITTEN) {
+        if !self.goes_home_first(resident, incoming) {
             return Merge::Overwrite;
         }
         self.counters.committed_pushed_home += u64::from(level == LevelId::Llc);
@@ -214,13 +199,12 @@ impl Durability for State {
 
     /// What the fall-back path has brought home is as uncommitted there as in a cache.
     fn fill(&mut self, _: &Ctx, line: LineAddr, _: Option<TxId>, _: &mut Actions) -> Fill {
-        let owner = self.contents.open.iter().find(|(_, open)| open.copies.contains_key(&line));
-        match owner {
-            Some((tx, _)) if !self.fault.is(planted::FILL_UNTAGGED) => {
+        match self.owner_at_home(line) {
+            Some(tx) => {
                 let gather = Box::new(Gather { home: true, parts: Vec::new(), overlay: None });
                 Fill::Gather { gather, search_cycles: 0, tag: LineTag(tx.0), dirty: false }
             }
-            _ => Fill::Home { search_cycles: 0, serial: false },
+            None => Fill::Home { search_cycles: 0, serial: false },
         }
     }
 
@@ -248,12 +232,12 @@ impl Durability for State {
     }
 
     fn woken(&mut self, _: &Ctx, id: u64, out: &mut Actions) {
-        let (step, number) = (id & steps::STEP, id & !steps::STEP);
+        let (step, number) = (id & sequence::STEP, id & !sequence::STEP);
         match step {
-            steps::COPY => self.copy_reserved(TxId(number), out),
-            steps::FLIP_FIRST_HALF => self.flip_first_half(TxId(number), out),
-            steps::FLIP_SECOND_HALF => self.flip_second_half(TxId(number), out),
-            steps::RELEASE => {
+            sequence::COPY => self.copy_reserved(TxId(number), out),
+            sequence::FLIP_FIRST_HALF => self.flip_first_half(TxId(number), out),
+            sequence::FLIP_SECOND_HALF => self.flip_second_half(TxId(number), out),
+            sequence::RELEASE => {
                 self.contents.registers[usize::from(CoreId(number as u16).0)] = None;
                 out.event(EventKind::DesignStep, self.area.record(0));
             }
@@ -274,9 +258,7 @@ impl Durability for State {
     fn crash(&self, view: &CrashView<'_>, sink: &mut CrashSink<'_>) -> Result<(), BudgetSpent> {
         let (committed, pending): (Vec<CachedLine>, Vec<CachedLine>) =
             view.lines.iter().partition(|cached| self.survives_as_committed(cached));
-        if !self.fault.is(planted::REGISTERS_LOST) {
-            sink.keep(survivors::REGISTERS, survivors::save_registers(&self.contents.registers));
-        }
+        self.keep_registers(sink);
         if !self.upper_levels_survive {
             let in_llc = pending.iter().filter(|cached| cached.dirty && cached.level == LevelId::Llc);
             let kept = in_llc.map(|&CachedLine { line, tag, data, .. }| Survivor { line, tx: TxId(tag.0), data });

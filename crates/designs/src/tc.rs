@@ -9,7 +9,7 @@
 //! Several cores (the paper evaluates four and describes one): see `order.rs` for entries of one line in two transaction
 //! caches, and [`State::cache_of`] for threads that leave their core inside a transaction. TC isolates nothing: programs
 //! keep transactions that touch the same bytes apart. Those that only share a line do not disturb each other, because
-//! entries, merges and undoing go by bytes.
+//! entries, merges and undoing go by bytes. Single steps that a planted fault can break are in `steps.rs`.
 
 mod fall_back;
 mod fifo;
@@ -19,6 +19,7 @@ mod planted;
 mod recovery;
 mod shadow;
 mod spec;
+mod steps;
 #[cfg(test)]
 mod tests;
 
@@ -30,7 +31,7 @@ use durasim_design::{
     Payload, Planted, PmRegion, RecoveryReport, RegionRequest, SpecError, Store, Token, Wait, snapshot,
 };
 use durasim_types::{Cause, CoreId, Cycle, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
-use fifo::{Entry, State as EntryState, TransactionCache};
+use fifo::{State as EntryState, TransactionCache};
 use identifiers::Mode;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -143,14 +144,6 @@ impl State {
         Ok(State { caches, modes, tokens, counters, ..fresh })
     }
 
-    /// The transaction cache that a store goes to. A transaction stays with the one of the core on which it began, also
-    /// when its thread comes back on another core: entries of one transaction are then committed by one match in one
-    /// array, and stay in one FIFO [D:tc-home].
-    fn cache_of(&self, core: CoreId, tx: Option<TxId>) -> usize {
-        let mode = tx.filter(|_| !self.fault.is(planted::THREAD_FOLLOWS_CORE)).and_then(|tx| self.modes.get(&tx));
-        usize::from(mode.map_or(core, |mode| mode.home).0)
-    }
-
     /// Open transactions that have changed the line, each once.
     fn writers(&self, line: LineAddr) -> Vec<TxId> {
         let entries = self.caches.iter().flat_map(|c| c.occupied()).filter(|e| e.line == line).map(|e| e.tx);
@@ -182,8 +175,8 @@ impl State {
     /// behind it.
     fn issue(&mut self, core: usize, now: Cycle, out: &mut Actions) {
         let count = self.caches[core].entries.len();
-        for index in 0..count {
-            let index = if self.fault.is(planted::ISSUES_NEWEST_FIRST) { count - 1 - index } else { index };
+        for nth in 0..count {
+            let index = self.nth_issued(nth, count);
             if let EntryState::Committed { issued_at } = self.caches[core].entries[index].state {
                 if issued_at > now {
                     return;
@@ -206,7 +199,7 @@ impl State {
     /// Takes a store into the transaction cache, or tells what to wait for.
     fn take(&mut self, cx: &Ctx, store: &Store<'_>, state: EntryState, out: &mut Actions) -> Gate {
         let core = self.cache_of(cx.core, store.tx);
-        if let Some(wait) = self.committed_elsewhere(core, store.line(), cx.cycle) {
+        if let Some(wait) = self.order_store_after_other_cores(core, store.line(), cx.cycle) {
             self.counters.order_waits += 1;
             return Gate::Retry(wait);
         }
@@ -215,9 +208,7 @@ impl State {
             let entries = &mut self.caches[core].entries;
             // Only the youngest entry of the line may take it in, or a later drain would bring older bytes back.
             let youngest = entries.iter_mut().rev().find(|e| e.line == line && e.state != EntryState::Available);
-            if let Some(entry) = youngest.filter(|e| {
-                e.state == EntryState::Active && store.tx == Some(e.tx) || self.fault.is(planted::COALESCES_INTO_ANY)
-            }) {
+            if let Some(entry) = youngest.filter(|e| steps::may_take_in(e, store, self.fault)) {
                 entry.merge(store);
                 self.counters.coalesced += 1;
                 out.event(EventKind::DesignStep, store.addr);
@@ -241,14 +232,7 @@ impl State {
             return Gate::Retry(wait.expect("a full transaction cache drains or copies"));
         }
         self.counters.entries += 1;
-        let tx = store.tx.unwrap_or(TxId(0));
-        let again = || self.caches[core].occupied().any(|e| e.tx == tx && e.line == store.line());
-        if self.fault.is(planted::ENTRY_SKIPPED) && again() {
-            return Gate::Done;
-        }
-        let id = self.modes.get(&tx).map_or(0, |mode| mode.id);
-        self.caches[core].entries.push_back(Entry::new(tx, id, store, state));
-        out.event(EventKind::DesignStep, store.addr);
+        self.take_entry(core, store, state, out);
         Gate::Done
     }
 }
@@ -273,10 +257,8 @@ impl Durability for State {
             Some(tx) => {
                 let gate = self.take(cx, store, EntryState::Active, out);
                 if gate == Gate::Done {
-                    if !tag.is_some() && !self.fault.is(planted::DIRTY_LINE_NOT_CLEANED) {
-                        // A dirty volatile version must be home before evictions of its line are dropped
-                        // [D:tc-plain-stores].
-                        out.push(Action::CleanTo { line: store.line(), to: None, token: None });
+                    if !tag.is_some() {
+                        self.clean_volatile_version(store.line(), out);
                     }
                     // While the tag names this transaction, nobody else has written the line.
                     let shared = tag.0 != tx.0 && self.modes.len() > 1 && self.writers(store.line()).len() > 1;
@@ -286,7 +268,7 @@ impl Durability for State {
             }
             // A plain store to a persistent line would be dropped with it: it goes through the transaction cache as
             // if committed at once [D:tc-plain-stores].
-            None if tag.is_some() && !self.fault.is(planted::PLAIN_STORE_NOT_ROUTED) => {
+            None if self.plain_store_is_routed(*tag) => {
                 let committed = EntryState::Committed { issued_at: cx.cycle + self.spec.issue_cycles() };
                 let gate = self.take(cx, store, committed, out);
                 if gate == Gate::Done {
@@ -301,11 +283,8 @@ impl Durability for State {
 
     /// Section 4.1, commit request: the matching entries become committed in one step.
     fn tx_commit(&mut self, cx: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
-        let core = self.cache_of(cx.core, Some(tx));
-        if self.fault.is(planted::COMMIT_FORGOTTEN) {
-            return Gate::Done;
-        }
-        if let Some(wait) = self.same_bytes_elsewhere(core, tx, cx.cycle) {
+        let Some(core) = self.commit_request_to(cx.core, tx) else { return Gate::Done };
+        if let Some(wait) = self.order_commit_after_other_cores(core, tx, cx.cycle) {
             self.counters.order_waits += 1;
             return Gate::Retry(wait);
         }
@@ -314,10 +293,7 @@ impl Durability for State {
         // same step; a copy that has not come home yet is carried on.
         let issued_at = cx.cycle + self.spec.issue_cycles();
         let TransactionCache { entries, late_copies, .. } = &mut self.caches[core];
-        for entry in entries.iter_mut().filter(|e| e.id == id) {
-            if entry.state.copying() && self.fault.is(planted::COMMIT_MISSES_COPYING) {
-                continue;
-            }
+        for entry in entries.iter_mut().filter(|e| steps::matches_commit_request(e, id, self.fault)) {
             if let EntryState::Copying { token, left } = entry.state {
                 late_copies.push((token, left));
             }
@@ -325,9 +301,7 @@ impl Durability for State {
                 entry.state = EntryState::Committed { issued_at };
             }
         }
-        if !self.fault.is(planted::OVERFLOW_REGISTER_KEPT) {
-            self.caches[core].clear_overflow(tx);
-        }
+        self.commit_overflow(core, tx);
         out.event(EventKind::Commit, self.shadow_homes.base);
         self.issue_later(core, cx.cycle, out);
         Gate::After(Wait::Cycles(self.spec.latency_write_cycles))
@@ -344,9 +318,7 @@ impl Durability for State {
         // It may have found no identifier to begin with.
         let Some(mode) = self.modes.get(&tx) else { return Gate::Done };
         let (id, core) = (mode.id, self.cache_of(cx.core, Some(tx)));
-        if !self.fault.is(planted::ABORT_KEEPS_ENTRIES) {
-            self.caches[core].free_active(id);
-        }
+        self.free_active_entries(core, id);
         if let Some(token) = self.caches[core].occupied().filter(|e| e.id == id).find_map(|e| e.state.token()) {
             return Gate::Retry(Wait::Acked(token));
         }
@@ -355,9 +327,7 @@ impl Durability for State {
         }
         self.undone(core, tx);
         self.modes.remove(&tx);
-        if !self.fault.is(planted::ABORT_KEEPS_LINES) {
-            out.push(Action::InvalidateTagged(tx));
-        }
+        self.invalidate_lines(tx, out);
         Gate::Done
     }
 
@@ -368,7 +338,7 @@ impl Durability for State {
 
     /// Section 3: persistent lines are dropped when the LLC evicts them.
     fn evict(&mut self, _: &Ctx, _: LineAddr, tag: LineTag, _: &Line, _: &mut Actions) -> Evict {
-        if tag.is_some() && !self.fault.is(planted::EVICTS_HOME) {
+        if self.is_dropped(tag) {
             self.counters.dropped_evictions += 1;
             Evict::Drop
         } else {
@@ -382,17 +352,9 @@ impl Durability for State {
         let search_cycles = self.spec.latency_read_cycles;
         let mut tag = LineTag::NONE;
         let mut overlay = durasim_design::Overlay { mask: 0, data: [0; 64] };
-        let answers = |core: usize, entry: &Entry| {
-            !(self.fault.is(planted::FILL_IGNORES_ENTRIES)
-                || self.fault.is(planted::FILL_ASKS_OWN_CACHE) && core != usize::from(cx.core.0)
-                || self.fault.is(planted::FREED_AT_ISSUE) && matches!(entry.state, EntryState::Issued(_)))
-        };
         let entries = self.caches.iter().enumerate().flat_map(|(core, c)| c.occupied().map(move |e| (core, e)));
-        for (_, entry) in entries.filter(|(core, e)| e.line == line && answers(*core, e)) {
-            let given = if self.fault.is(planted::FILL_OLDEST_WINS) { overlay.mask } else { 0 };
-            let entry = Entry { mask: entry.mask & !given, ..*entry };
-            entry.overlay(&mut overlay.data);
-            overlay.mask |= entry.mask;
+        for (_, entry) in entries.filter(|(core, e)| e.line == line && self.answers_miss(cx.core, *core, e)) {
+            self.lay_over_older(entry, &mut overlay);
             // Tag 0 would mean none: entries of plain stores belong to no transaction but keep the line persistent.
             tag = if entry.tx.0 == 0 { PLAIN } else { LineTag(entry.tx.0) };
         }
@@ -466,8 +428,7 @@ impl Durability for State {
 
     /// The transaction caches are nonvolatile; everything else is lost.
     fn crash(&self, _: &CrashView<'_>, sink: &mut CrashSink<'_>) -> Result<(), BudgetSpent> {
-        let lost = usize::from(self.fault.is(planted::CACHE_NOT_KEPT));
-        for (core, cache) in self.caches.iter().enumerate().skip(lost) {
+        for (core, cache) in self.nonvolatile_caches() {
             sink.keep(&recovery::structure_name(CoreId(core as u16)), cache.save(self.fault));
         }
         Ok(())

@@ -8,9 +8,9 @@
 //! Hardware guarantees no progress: two transactions may abort each other for ever. Aborts that come again and again are
 //! the program's business (section 4.5.2): it retries, and backs off if it has to.
 
+use super::State;
 use super::registers::Phase;
 use super::spec::ConflictLoser;
-use super::{State, planted};
 use durasim_design::Wait;
 use durasim_types::TxId;
 
@@ -28,7 +28,7 @@ pub(super) enum Judgement {
 impl State {
     /// Compares the TxID and TxState of a line with the requester's.
     pub(super) fn judge(&self, owner: TxId, requester: Option<TxId>, loser: ConflictLoser) -> Judgement {
-        if requester == Some(owner) || self.fault.is(planted::CONFLICTS_IGNORED) {
+        if !self.is_foreign(owner, requester) {
             return Judgement::Grant;
         }
         match self.registers.get(owner).map(|open| open.phase) {

@@ -1,10 +1,11 @@
 //! Section 4.2, "flush on a power-off": LogHead, LogTail and eWPQ, then the caches, LLC first; lines of open
 //! transactions go to the emergency area.
 
+use super::State;
 use super::controller::Part;
 use super::record::entry_header;
+use super::steps::recovery::{emergency_count, flush_order};
 use super::zone::{FLUSHED, LogZone, RUNNING};
-use super::{State, planted};
 use durasim_design::{BudgetSpent, CrashSink, CrashView, Fault};
 use durasim_types::{Line, LineAddr, TxId};
 
@@ -16,7 +17,7 @@ impl State {
             part.save_registers(sink, self.fault)?;
         }
         let mut saved = 0;
-        for line in &*planted::saved_lines(self.fault, view.lines) {
+        for line in &*flush_order(view.lines, self.fault) {
             if let Some(open) = self.registers.get(TxId(line.tag.0)).filter(|_| line.tag.is_some()) {
                 let id = open.hardware_id;
                 self.zone.save_emergency(sink, saved, line.line, id, &line.data)?;
@@ -25,8 +26,7 @@ impl State {
                 sink.write(line.line.base(), &line.data)?;
             }
         }
-        let saved = saved.saturating_sub(u64::from(self.fault.is(planted::EMERGENCY_ONE_SHORT)));
-        sink.write(self.zone.emergency_saved(), &saved.to_le_bytes())?;
+        sink.write(self.zone.emergency_saved(), &emergency_count(saved, self.fault).to_le_bytes())?;
         sink.write(self.zone.flag(), &FLUSHED.to_le_bytes())
     }
 }
@@ -42,10 +42,7 @@ impl Part {
             sink.write(self.zone.ewpq_slot(slot), &mapping.record(&self.zone, fault))?;
             validity[(slot / 64) as usize] |= 1 << (slot % 64);
         }
-        for (word, bits) in (0..).zip(validity).filter(|_| !fault.is(planted::VALIDITY_NOT_SAVED)) {
-            sink.write(self.zone.validity(word), &bits.to_le_bytes())?;
-        }
-        Ok(())
+        self.save_validity(&validity, sink, fault)
     }
 }
 

@@ -4,7 +4,6 @@
 use super::ewpq_index::{Index, Place};
 use super::extension_chain::Occupancy;
 use super::mapping::Mapping;
-use super::planted;
 use super::spec::{ExtensionLookup, HerculesSpec};
 use super::zone::PartZone;
 use durasim_design::{Actions, Fault, Token};
@@ -103,12 +102,9 @@ impl Ewpq {
         self.entries.iter().chain(extension).flatten()
     }
 
-    /// What the eWPQ itself holds and in which slots, which a power failure saves.
-    pub fn saved(&self, fault: Fault) -> impl Iterator<Item = (u64, &Mapping)> {
-        let free = move |m: &Mapping| m.migration.is_some() && fault.is(planted::MIGRATION_FREES_EARLY);
-        let skipped = usize::from(fault.is(planted::FLUSH_DROPS_EWPQ_ENTRY));
-        let entries = (0..).zip(&self.entries).filter_map(|(slot, m)| Some((slot, m.as_ref()?)));
-        entries.filter(move |(_, m)| !free(m)).skip(skipped)
+    /// What the eWPQ itself holds and in which slots.
+    pub fn queued(&self) -> impl Iterator<Item = (u64, &Mapping)> {
+        (0..).zip(&self.entries).filter_map(|(slot, m)| Some((slot, m.as_ref()?)))
     }
 
     /// Entries in the extension area.
@@ -196,11 +192,8 @@ impl Ewpq {
         let after = Mapping { log, ..before };
         *self.at_mut(place) = after;
         self.index.link(place, &after, zone, may_migrate);
-        if let Place::Extension(slot) = place
-            && !fault.is(planted::GC_FORGETS_EXTENSION)
-        {
-            let record = after.record(zone, fault);
-            out.append(zone.extension_slot(slot as u64), &record, Cause::Metadata, None);
+        if let Place::Extension(slot) = place {
+            after.rewrite_in_extension(slot, zone, fault, out);
         }
     }
 
@@ -291,18 +284,16 @@ impl Ewpq {
         };
         let Some(slot) = self.free_slot_for(self.at(Place::Queue(victim)).home, zone) else { return false };
         let (mapping, may_migrate) = self.take_from_queue(victim, zone);
-        let record = mapping.record(zone, fault);
-        if !fault.is(planted::SPILL_NOT_WRITTEN) {
-            out.append(zone.extension_slot(slot as u64), &record, Cause::Metadata, None);
-        }
-        if fault.is(planted::SPILL_LOSES_ENTRY) {
-            return true;
-        }
+        self.move_to_extension(slot, mapping, may_migrate, zone, fault, out);
+        true
+    }
+
+    /// A free slot of the extension area takes this entry.
+    pub fn put_into_extension(&mut self, slot: usize, mapping: Mapping, may_migrate: bool, zone: &PartZone) {
         self.index.link(Place::Extension(slot), &mapping, zone, may_migrate);
         self.occupancy.add(slot, zone);
         self.extension[slot] = Some(mapping);
         self.extended += 1;
-        true
     }
 
     /// Takes the entry of a line out.

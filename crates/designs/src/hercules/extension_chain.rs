@@ -12,8 +12,8 @@
 //! chooses a line of eight slots in the area and in each block, and an entry lies in one of these lines. If all of them are
 //! full, a block is chained. Or entries lie anywhere, and a search reads them all [D:hercules-extension-search].
 
+use super::State;
 use super::zone::PartZone;
-use super::{State, planted};
 use durasim_design::{AbortCause, Actions, CrashImage, Fault};
 use durasim_types::{Cause, LineAddr, PhysAddr};
 use std::ops::Range;
@@ -105,9 +105,7 @@ impl PartZone {
     /// The chain grows by a block.
     fn chain(&self, block: u64, fault: Fault, out: &mut Actions) {
         out.append(self.block(block), &[0; 8], Cause::Metadata, None);
-        if !fault.is(planted::CHAIN_POINTER_NOT_WRITTEN) {
-            out.append(self.block_pointer(block), &self.block(block).0.to_le_bytes(), Cause::Metadata, None);
-        }
+        self.point_to_block(block, fault, out);
     }
 }
 

@@ -10,9 +10,9 @@
 //! invalid: a smaller zone would never come to the threshold [D:hercules-gc].
 
 use super::registers::Phase;
-use super::{COLLECT, State, planted, record};
+use super::{COLLECT, State};
 use durasim_design::{Action, Actions, Token};
-use durasim_types::{Cause, EventKind, LineAddr, TxId};
+use durasim_types::{EventKind, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
 
 /// The collector of a controller.
@@ -33,11 +33,11 @@ struct Chunk {
 
 /// An entry on its way to LogHead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Moving {
-    home: LineAddr,
-    from: u64,
-    to: u64,
-    token: Token,
+pub(super) struct Moving {
+    pub home: LineAddr,
+    pub from: u64,
+    pub to: u64,
+    pub token: Token,
     /// The eWPQ names the new place, LogHead has not moved.
     named: bool,
 }
@@ -115,7 +115,7 @@ impl State {
     }
 
     /// Whether this entry may be appended anew: its transaction runs, nobody is about to decide on it.
-    fn is_running(&self, tx: TxId) -> bool {
+    pub(super) fn is_running(&self, tx: TxId) -> bool {
         self.registers.get(tx).is_some_and(|open| open.phase == Phase::Running)
     }
 
@@ -136,17 +136,9 @@ impl State {
             if running && entry.migration.is_none() {
                 self.tokens += 1;
                 let (to, token) = (part.ewpq.log_head(), Token(self.tokens));
-                let from = entry.log;
-                chunk.moving = Some(Moving { home: entry.home, from, to, token, named: false });
-                let header = record::entry_header(entry.home, entry.hardware_id);
-                if !self.fault.is(planted::GC_COPIES_NO_HEADER) {
-                    out.append(part.zone.entry_header_at(to), &header, Cause::Metadata, None);
-                }
-                if self.fault.is(planted::GC_NAMES_FIRST) {
-                    part.ewpq.relocate(entry.home, to, &part.zone, self.fault, out);
-                }
-                let (from, to) = (part.zone.entry_data(from), part.zone.entry_data(to));
-                out.push(Action::Copy { from, to, len: 64, cause: Cause::Log, token: Some(token) });
+                let moving = Moving { home: entry.home, from: entry.log, to, token, named: false };
+                chunk.moving = Some(moving);
+                part.append_at_log_head(&entry, &moving, self.fault, out);
                 return;
             }
             if !running {
@@ -161,10 +153,7 @@ impl State {
         let part = &mut self.parts[controller];
         let Some(chunk) = part.gc.chunk.take() else { return };
         part.gc.not_before = part.ewpq.log_head() + u64::from(self.spec.log_gc_chunk_entries);
-        if self.fault.is(planted::GC_SLIDES_OVER_COMMITTED) {
-            part.ewpq.slide_to(chunk.next);
-        }
-        part.slide();
+        part.slide_behind_chunk(chunk.next, self.fault);
     }
 
     /// A write under this token has arrived: was it the copy of an entry? Then the eWPQ names the new place. An entry
@@ -172,23 +161,17 @@ impl State {
     pub(super) fn collected(&mut self, controller: usize, token: Token, out: &mut Actions) -> bool {
         let part = &self.parts[controller];
         let Some(moving) = part.gc.moving().filter(|moving| moving.token == token) else { return false };
-        let entry = part
-            .ewpq
-            .entry(moving.home, &part.zone)
-            .filter(|m| (m.log, m.indirect) == (moving.from, false) && m.migration.is_none());
-        let stays = entry.is_some_and(|entry| self.is_running(entry.tx)) || self.fault.is(planted::GC_NAMES_FIRST);
+        let is_named = self.is_still_valid_and_open(part, &moving);
         let part = &mut self.parts[controller];
         let chunk = part.gc.chunk.as_mut().expect("something moves");
-        if !stays {
+        if !is_named {
             // If it has committed, it is to go home.
             (chunk.next, chunk.moving) = (moving.from, None);
             self.go_on(controller, out);
             return true;
         }
         chunk.moving = Some(Moving { named: true, ..moving });
-        if !self.fault.is(planted::GC_NAMES_FIRST) {
-            part.ewpq.relocate(moving.home, moving.to, &part.zone, self.fault, out);
-        }
+        part.name_new_place(&moving, self.fault, out);
         self.counters.gc_moved_entries += 1;
         out.event(EventKind::DesignStep, moving.home.base());
         out.push(Action::Resume { id: COLLECT | controller as u64 });
@@ -198,9 +181,7 @@ impl State {
     /// LogHead moves by one, no sooner than the eWPQ entry names the new place (section 4.4).
     pub(super) fn move_log_head(&mut self, controller: usize, out: &mut Actions) {
         let part = &mut self.parts[controller];
-        if !self.fault.is(planted::GC_KEEPS_LOG_HEAD) {
-            part.ewpq.move_log_head();
-        }
+        part.move_log_head(self.fault);
         if let Some(chunk) = &mut part.gc.chunk {
             chunk.moving = None;
         }

@@ -9,10 +9,9 @@
 //! Section 4.2 (transaction abortion) proposes a threshold, 80 % of persistent memory for example: a chunk that would
 //! exceed it is not handed out, and the transaction that needs it aborts.
 
+use super::State;
 use super::zone::PartZone;
-use super::{State, planted};
 use durasim_design::{Actions, Fault, Wait};
-use durasim_types::Cause;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -42,10 +41,7 @@ pub(super) enum Room {
 impl LogExtension {
     /// Hands out a chunk: its address is in the index before anything is in the chunk.
     fn add_chunk(&mut self, zone: &PartZone, fault: Fault, out: &mut Actions) {
-        let address = zone.chunk(self.chunks).0.to_le_bytes();
-        if !fault.is(planted::LOG_INDEX_NOT_WRITTEN) {
-            out.append(zone.index_slot(self.chunks), &address, Cause::Metadata, None);
-        }
+        zone.index_chunk(self.chunks, fault, out);
         self.chunks += 1;
     }
 

@@ -1,6 +1,5 @@
 //! An entry of the eWPQ: which log entry keeps which line (section 4.2).
 
-use super::planted;
 use super::zone::PartZone;
 use durasim_design::{Fault, Token};
 use durasim_types::{LineAddr, PhysAddr, TxId};
@@ -25,8 +24,7 @@ pub(super) struct Mapping {
 impl Mapping {
     /// Its compact form in persistent memory.
     pub fn record(&self, zone: &PartZone, fault: Fault) -> [u8; 8] {
-        let indirect = self.indirect && !fault.is(planted::INDIRECT_BIT_LOST);
-        zone.mapping_record(self.hardware_id, self.home, self.log, indirect)
+        zone.mapping_record(self.hardware_id, self.home, self.log, self.indirect_bit(fault))
     }
 
     /// Header and data of its log entry.

@@ -1,9 +1,9 @@
 //! Commit off-chip (section 4.2): a background engine carries log entries of committed transactions to their home
 //! addresses.
 
+use super::State;
 use super::mapping::Mapping;
 use super::zone::PartZone;
-use super::{State, planted};
 use durasim_design::{Action, Actions, Token};
 use durasim_types::{Cause, EventKind, LineAddr, PhysAddr};
 use serde::{Deserialize, Serialize};
@@ -39,12 +39,6 @@ impl Migration {
 }
 
 impl State {
-    /// What goes home waits for an older version that is carried there.
-    pub(super) fn older_version_under_way(&self, line: LineAddr) -> Option<Token> {
-        let migration = self.part(line).migration.on_its_way_home(line);
-        migration.filter(|_| !self.fault.is(planted::EVICTION_OVERTAKES_MIGRATION))
-    }
-
     /// A controller carries committed entries home, a few at a time (section 4.2, by non-temporal stores).
     pub(super) fn migrate(&mut self, controller: usize, out: &mut Actions) {
         let part = &mut self.parts[controller];

@@ -1,9 +1,6 @@
 //! Faults that Hercules can be built with; see [`durasim_design::Planted`].
 
-use super::State;
-use durasim_design::{Actions, CachedLine, Fault, Planted};
-use durasim_types::{LineAddr, TxId};
-use std::borrow::Cow;
+use durasim_design::Planted;
 
 durasim_design::planted! {
     // Transactions.
@@ -81,35 +78,3 @@ pub(super) const EVICTION_OVERTAKES_MIGRATION: Planted = Planted {
     summary: "A line goes home while a migration carries an older version there",
     equivalent: None,
 };
-
-/// The lines that the crash flush saves, in its order.
-pub(super) fn saved_lines(fault: Fault, lines: &[CachedLine]) -> Cow<'_, [CachedLine]> {
-    if fault.is(FLUSH_DROPS_LINE) {
-        Cow::Borrowed(lines.split_last().map_or(lines, |(_, others)| others))
-    } else if fault.is(FLUSH_ORDER_REVERSED) {
-        Cow::Owned(lines.iter().rev().copied().collect())
-    } else {
-        Cow::Borrowed(lines)
-    }
-}
-
-impl State {
-    /// See [`RELOAD_KEEPS_ENTRY`]: the eWPQ never has two entries of a line.
-    pub(super) fn drop_kept_entry(&mut self, line: LineAddr, out: &mut Actions) {
-        if !self.fault.is(RELOAD_KEEPS_ENTRY) {
-            return;
-        }
-        let part = self.part_mut(line);
-        let kept = part.take(line, out);
-        part.migration.departed.extend(kept.and_then(|kept| Some((line, kept.migration?))));
-    }
-
-    /// See [`SWITCH_MIXES_REGISTERS`].
-    pub(super) fn mix_up_registers(&mut self, coming: Option<TxId>) {
-        let Some(coming) = coming.filter(|_| self.fault.is(SWITCH_MIXES_REGISTERS)) else { return };
-        let other = self.registers.all().find(|(tx, _)| *tx != coming).map(|(_, open)| open.hardware_id);
-        if let (Some(other), Some(open)) = (other, self.registers.get_mut(coming)) {
-            open.hardware_id = other;
-        }
-    }
-}

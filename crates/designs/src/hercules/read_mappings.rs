@@ -1,6 +1,5 @@
 //! The first step of recovery: what eWPQ and extension area of a controller say of the log (section 4.3).
 
-use super::planted;
 use super::record::CompactEntry;
 use super::zone::PartZone;
 use durasim_design::{CrashImage, Fault};
@@ -64,9 +63,7 @@ pub(super) fn read_mappings(part: &PartZone, image: &CrashImage, fault: Fault) -
     for slot in (0..part.ewpq_entries).filter(|slot| is_valid(*slot)) {
         mappings.all.push(mapping(part.ewpq_slot(slot)).ok_or("a valid entry of its eWPQ names no log entry")?);
     }
-    let read_blocks = if fault.is(planted::RECOVERY_SKIPS_CHAIN) { 0 } else { chained_blocks };
-    let slots = part.extension_entries + read_blocks * part.block_entries;
-    for slot in (0..slots).filter(|_| !fault.is(planted::RECOVERY_SKIPS_EXTENSION)) {
+    for slot in 0..part.slots_to_read(chained_blocks, fault) {
         let at = part.extension_slot(slot);
         if let Some(found) = mapping(at) {
             mappings.all.push(found);

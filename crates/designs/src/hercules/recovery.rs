@@ -4,15 +4,28 @@
 //! Everything that leads to a decision stays in place until all homes are written; then TxLens are cleared, then the
 //! extension area, then the zone is marked recovered. Cut anywhere and run again, it comes to the same end.
 
-use super::planted;
 use super::read_mappings::{Mappings, TOO_MANY, read_mappings};
 use super::record::{emergency_owner, is_entry_of};
+use super::steps::recovery::{
+    emergency_entries_to_read, has_committed, log_entries_to_read, order_of_homes, recovery_order,
+};
 use super::zone::{FLUSHED, LogZone, RECOVERED};
 use durasim_design::{CrashImage, Cut, Geometry, RecoveryReport};
 use durasim_types::PhysAddr;
 use std::collections::{BTreeMap, BTreeSet};
 
-struct Found {
+/// A step of recovery.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Step {
+    WriteHomes,
+    ClearTxLens,
+    /// Its records, and the chain of its blocks.
+    ClearExtension,
+    MarkRecovered,
+}
+
+/// What log or emergency area have of a line.
+pub(super) struct Found {
     hardware_id: u64,
     home: PhysAddr,
     data: PhysAddr,
@@ -36,21 +49,53 @@ pub(super) fn recover(zone: &LogZone, geometry: &Geometry, image: &mut CrashImag
     let mappings = zone.parts.iter().map(read).collect::<Result<Vec<Mappings>, _>>();
     let mappings =
         mappings.and_then(|all| if emergency_saved <= zone.emergency_entries { Ok(all) } else { Err(TOO_MANY) });
-    let mut mappings = match mappings {
-        Ok(mappings) => mappings,
+    let mappings = match mappings {
+        Ok(mappings) => log_entries_to_read(mappings, fault),
         Err(why) => {
             report.losses.push(format!("the log zone is damaged: {why}"));
             return Ok(report);
         }
     };
-    if fault.is(planted::RECOVERY_DROPS_LOG_ENTRY)
-        && let Some(last) = mappings.iter_mut().rfind(|part| !part.all.is_empty())
-    {
-        last.all.pop();
+    let mut found = found_in_the_log(zone, geometry, image, &mappings);
+    let emergency_saved = emergency_entries_to_read(emergency_saved, fault);
+    found.extend(found_in_the_emergency_area(zone, geometry, image, emergency_saved, &mut report));
+    let mut fates: BTreeMap<u64, bool> = BTreeMap::new();
+    for entry in &found {
+        let mut len = [0; 4];
+        image.read(zone.tx_len(entry.hardware_id), &mut len);
+        fates.insert(entry.hardware_id, has_committed(len, fault));
     }
-    let header = |image: &CrashImage, at: PhysAddr| [image.read_u64(at), image.read_u64(at.plus(8))];
+    // All of a transaction or nothing: one whose entries are damaged is lost whole.
+    let lost: BTreeSet<u64> =
+        found.iter().filter(|e| e.damaged && fates[&e.hardware_id]).map(|e| e.hardware_id).collect();
+    for hardware_id in &lost {
+        report.losses.push(format!("committed transaction {hardware_id} is damaged in the log: none of it is written"));
+    }
+    found.retain(|entry| fates[&entry.hardware_id] && !lost.contains(&entry.hardware_id));
+    let committed: BTreeSet<u64> = fates.iter().filter(|(_, committed)| **committed).map(|(id, _)| *id).collect();
+    let found = order_of_homes(found, fault);
+    for step in recovery_order(fault) {
+        match step {
+            Step::WriteHomes => write_homes(image, &found, &mut report)?,
+            Step::ClearTxLens => clear_tx_lens(zone, image, &committed)?,
+            Step::ClearExtension => clear_extension(zone, image, &mappings)?,
+            Step::MarkRecovered => image.write_u64(zone.flag(), RECOVERED)?,
+        }
+    }
+    report.replayed = (committed.len() - lost.len()) as u64;
+    report.discarded = (fates.len() - committed.len()) as u64;
+    Ok(report)
+}
+
+/// The two words of the header of a log or emergency entry: home and owner.
+fn header(image: &CrashImage, at: PhysAddr) -> [u64; 2] {
+    [image.read_u64(at), image.read_u64(at.plus(8))]
+}
+
+/// The lines whose log entries the eWPQs and their extension areas name.
+fn found_in_the_log(zone: &LogZone, geometry: &Geometry, image: &CrashImage, mappings: &[Mappings]) -> Vec<Found> {
     let mut found = Vec::new();
-    for (part, mappings) in zone.parts.iter().zip(&mappings) {
+    for (part, mappings) in zone.parts.iter().zip(mappings) {
         for mapping in &mappings.all {
             let hardware_id = mapping.hardware_id;
             let entry = mapping.entry(mappings, part, image);
@@ -66,7 +111,19 @@ pub(super) fn recover(zone: &LogZone, geometry: &Geometry, image: &mut CrashImag
             });
         }
     }
-    for slot in (0..emergency_saved).filter(|_| !fault.is(planted::RECOVERY_SKIPS_EMERGENCY)) {
+    found
+}
+
+/// The lines in the emergency area. What belongs to nobody is a loss.
+fn found_in_the_emergency_area(
+    zone: &LogZone,
+    geometry: &Geometry,
+    image: &CrashImage,
+    saved: u64,
+    report: &mut RecoveryReport,
+) -> Vec<Found> {
+    let mut found = Vec::new();
+    for slot in 0..saved {
         let (at, data) = zone.emergency(slot);
         let header = header(image, at);
         let Some(hardware_id) = emergency_owner(header) else {
@@ -76,50 +133,7 @@ pub(super) fn recover(zone: &LogZone, geometry: &Geometry, image: &mut CrashImag
         let home = PhysAddr(header[0]);
         found.push(Found { hardware_id, home, data, damaged: !geometry.is_home(home) });
     }
-
-    let mut fates: BTreeMap<u64, bool> = BTreeMap::new();
-    for entry in &found {
-        let mut len = [0; 4];
-        image.read(zone.tx_len(entry.hardware_id), &mut len);
-        fates.insert(entry.hardware_id, len != [0; 4] || fault.is(planted::RECOVERY_REPLAYS_UNCOMMITTED));
-    }
-    // All of a transaction or nothing: one whose entries are damaged is lost whole.
-    let lost: BTreeSet<u64> =
-        found.iter().filter(|e| e.damaged && fates[&e.hardware_id]).map(|e| e.hardware_id).collect();
-    for hardware_id in &lost {
-        report.losses.push(format!("committed transaction {hardware_id} is damaged in the log: none of it is written"));
-    }
-    found.retain(|entry| fates[&entry.hardware_id] && !lost.contains(&entry.hardware_id));
-    let committed: BTreeSet<u64> = fates.iter().filter(|(_, committed)| **committed).map(|(id, _)| *id).collect();
-    if fault.is(planted::RECOVERY_MARKS_FIRST) {
-        image.write_u64(zone.flag(), RECOVERED)?;
-    }
-    if fault.is(planted::RECOVERY_CLEARS_TX_LEN_FIRST) {
-        clear_tx_lens(zone, image, &committed)?;
-    }
-    if fault.is(planted::RECOVERY_NEWEST_FIRST) {
-        found.reverse();
-    }
-    if fault.is(planted::RECOVERY_WRITES_TWICE) {
-        write_homes(image, &found, &mut report)?;
-    }
-    write_homes(image, &found, &mut report)?;
-    if !fault.is(planted::RECOVERY_KEEPS_TX_LEN) {
-        clear_tx_lens(zone, image, &committed)?;
-    }
-    for slot in mappings.iter().flat_map(|part| &part.extension_slots) {
-        image.write_u64(*slot, 0)?;
-    }
-    for (part, mappings) in zone.parts.iter().zip(&mappings) {
-        // From the last one on: cut short, what is left is a chain.
-        for block in (0..mappings.chained_blocks).rev() {
-            image.write_u64(part.block_pointer(block), 0)?;
-        }
-    }
-    image.write_u64(zone.flag(), RECOVERED)?;
-    report.replayed = (committed.len() - lost.len()) as u64;
-    report.discarded = (fates.len() - committed.len()) as u64;
-    Ok(report)
+    found
 }
 
 fn write_homes(image: &mut CrashImage, found: &[Found], report: &mut RecoveryReport) -> Result<(), Cut> {
@@ -134,6 +148,19 @@ fn write_homes(image: &mut CrashImage, found: &[Found], report: &mut RecoveryRep
 fn clear_tx_lens(zone: &LogZone, image: &mut CrashImage, committed: &BTreeSet<u64>) -> Result<(), Cut> {
     for &hardware_id in committed {
         image.write(zone.tx_len(hardware_id), &[0; 4])?;
+    }
+    Ok(())
+}
+
+fn clear_extension(zone: &LogZone, image: &mut CrashImage, mappings: &[Mappings]) -> Result<(), Cut> {
+    for slot in mappings.iter().flat_map(|part| &part.extension_slots) {
+        image.write_u64(*slot, 0)?;
+    }
+    for (part, mappings) in zone.parts.iter().zip(mappings) {
+        // From the last one on: cut short, what is left is a chain.
+        for block in (0..mappings.chained_blocks).rev() {
+            image.write_u64(part.block_pointer(block), 0)?;
+        }
     }
     Ok(())
 }

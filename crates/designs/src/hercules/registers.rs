@@ -3,7 +3,6 @@
 //! The last two belong to the thread: "if a context switch occurs, the values are saved as part of the thread's context
 //! for an afterward execution". They are kept here by transaction, with the core that has them in its registers.
 
-use super::planted;
 use durasim_design::{Fault, Token};
 use durasim_types::{CoreId, TxId};
 use serde::{Deserialize, Serialize};
@@ -69,8 +68,7 @@ impl Registers {
     pub fn next_identifier(&self, bits: u32, fault: Fault) -> Option<u64> {
         let borne = self.transactions.len() as u64;
         let candidates = (0..=borne).map(|n| (self.global_tx_id + n) & ((1 << bits) - 1));
-        let is_free = |id: &u64| self.all().all(|(_, open)| open.hardware_id != *id);
-        let mut free = candidates.filter(|id| is_free(id) || fault.is(planted::IDENTIFIER_SHARED));
+        let mut free = candidates.filter(|id| self.may_be_taken(*id, fault));
         if borne >> bits == 0 { free.next() } else { None }
     }
 

@@ -8,8 +8,8 @@
 use super::ewpq::Ewpq;
 use super::ewpq_index::Place;
 use super::mapping::Mapping;
-use super::planted;
 use super::spec::{ExtensionLookup, HerculesSpec};
+use super::steps::log::{is_own, is_searched};
 use super::zone::PartZone;
 use durasim_design::Fault;
 use durasim_types::{Cycle, LineAddr};
@@ -31,9 +31,9 @@ impl Ewpq {
     /// Searches for the entry of a line.
     pub fn search(&self, line: LineAddr, spec: &HerculesSpec, zone: &PartZone, fault: Fault) -> Search {
         let (mut found, mut false_matches, mut cycles) = (None, 0, spec.ewpq_search_cycles);
-        for (place, mapping) in self.partial_matches(line, zone).filter(|(p, m)| !is_overlooked(*p, m, zone, fault)) {
+        for (place, mapping) in self.partial_matches(line, zone).filter(|(p, m)| is_searched(*p, m, zone, fault)) {
             // The full home address is in the header of the log entry. That of the line's own is read with its data.
-            if mapping.home == line || fault.is(planted::PARTIAL_MATCH_TRUSTED) {
+            if is_own(mapping, line, fault) {
                 found = Some((place, *mapping));
                 break;
             }
@@ -65,12 +65,4 @@ impl Ewpq {
             extension_lines,
         }
     }
-}
-
-/// Whether a planted fault keeps a search from this entry.
-fn is_overlooked(place: Place, mapping: &Mapping, zone: &PartZone, fault: Fault) -> bool {
-    fault.is(planted::FILL_IGNORES_LOG)
-        || fault.is(planted::EXTENSION_NOT_SEARCHED) && matches!(place, Place::Extension(_))
-        || fault.is(planted::CHAIN_NOT_SEARCHED) && place >= Place::Extension(zone.extension_entries as usize)
-        || fault.is(planted::MIGRATION_FREES_EARLY) && mapping.migration.is_some()
 }

@@ -2,9 +2,9 @@
 
 use super::controller::{Part, PartContents};
 use super::observe::Counters;
-use super::planted;
 use super::registers::{Phase, Registers};
 use super::spec::{HerculesSpec, TxLenStore};
+use super::steps::log::may_migrate;
 use super::zone::LogZone;
 use durasim_design::{
     AbortCause, Action, Actions, Evict, Fault, Geometry, Inclusion, Interleave, LevelId, Payload, SpecError, Token,
@@ -79,7 +79,7 @@ impl State {
             if extension.contradicts(zone, ewpq.mappings().filter(|m| m.indirect).map(|m| m.log)) {
                 return Err(snapshot::refuse("a log extension that contradicts the eWPQ"));
             }
-            ewpq.reindex(zone, |tx| !registers.is_open(tx) || fresh.fault.is(planted::MIGRATES_UNCOMMITTED));
+            ewpq.reindex(zone, |tx| may_migrate(&registers, tx, fresh.fault));
             parts.push(Part::with(PartContents { ewpq, migration, gc, extension }, zone, number));
         }
         Ok(State { registers, parts, tokens, running, counters, ..fresh })
@@ -140,19 +140,6 @@ impl State {
         }
         self.parts.iter_mut().for_each(|part| part.ewpq.committed(tx));
         out.event(EventKind::Commit, self.zone.tx_len(hardware_id));
-    }
-
-    /// Listing 1, the end of tx_abort: the entries are recycled.
-    pub fn forget(&mut self, tx: TxId, out: &mut Actions) {
-        for part in &mut self.parts {
-            if self.fault.is(planted::ABORT_KEEPS_ENTRIES) {
-                part.ewpq.committed(tx);
-                continue;
-            }
-            for home in part.ewpq.homes_of(tx) {
-                part.take(home, out);
-            }
-        }
     }
 
     /// A line finds no place in the log. Its transaction aborts, unless it is committing: that is decided elsewhere.

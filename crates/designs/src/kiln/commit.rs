@@ -4,9 +4,9 @@
 //! copies above stay, clean. When all are there the committing register takes the TxID, which is the commit point; then
 //! the lines become committed, in any order, and the register is cleared [kiln-commit].
 
-use super::planted;
+use super::sequence::{FLIP_FIRST_HALF, FLIP_SECOND_HALF, RELEASE};
 use super::state::{Purpose, State};
-use super::steps::{FLIP_FIRST_HALF, FLIP_SECOND_HALF, RELEASE};
+use super::steps::Flipped;
 use super::transaction::{Entry, OldLine, Phase, Stage};
 use durasim_design::{Action, Actions, Ctx, Gate, Token, Wait};
 use durasim_types::{CoreId, Cycle, EventKind, LineAddr, TxId};
@@ -15,10 +15,8 @@ impl State {
     /// Takes the entries of a transaction out of the FIFOs, oldest first.
     fn take_entries(&mut self, core: CoreId, tx: TxId) -> Vec<LineAddr> {
         let mut lines = Vec::new();
-        for (number, fifo) in self.contents.fifos.iter_mut().enumerate() {
-            if self.fault.is(planted::FLUSH_MISSES_OTHER_CORES) && number != usize::from(core.0) {
-                continue;
-            }
+        for number in self.walked_fifos(core) {
+            let fifo = &mut self.contents.fifos[number];
             let (own, others): (Vec<Entry>, Vec<Entry>) = fifo.iter().partition(|entry| entry.tx == tx);
             lines.extend(own.iter().map(|entry| entry.line));
             *fifo = others.into();
@@ -26,13 +24,7 @@ impl State {
         if let Some(open) = self.contents.open.get_mut(&tx) {
             open.tracked.clear();
         }
-        if self.fault.is(planted::FLUSH_MISSES_NEWEST) {
-            lines.pop();
-        }
-        if self.fault.is(planted::COMMIT_NOT_FLUSHED) {
-            lines.clear();
-        }
-        lines
+        self.lines_to_flush(lines)
     }
 
     /// Flushes the lines that the FIFOs name ("clean on commit"); what the commit has to wait for.
@@ -49,7 +41,7 @@ impl State {
         for line in lines {
             out.push(Action::PushToLlc { line, token: Some(token) });
         }
-        Some(token)
+        self.flush_before_register(token)
     }
 
     pub(super) fn commit(&mut self, cx: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
@@ -61,9 +53,7 @@ impl State {
                 if let Some(token) = open.copy_under_way() {
                     return Gate::Retry(Wait::Acked(token));
                 }
-                if let Some(token) = self.flush(cx, tx, out)
-                    && !self.fault.is(planted::FLUSH_NOT_AWAITED)
-                {
+                if let Some(token) = self.flush(cx, tx, out) {
                     return Gate::Retry(Wait::Acked(token));
                 }
             }
@@ -88,9 +78,7 @@ impl State {
             return Gate::Done;
         }
         open.phase = Phase::Flipping;
-        if !self.fault.is(planted::REGISTER_NOT_WRITTEN) {
-            self.contents.registers[home] = Some(tx);
-        }
+        self.write_register(home, tx);
         out.event(EventKind::DesignStep, self.area.record(0));
         out.push(Action::Resume { id: FLIP_FIRST_HALF | tx.0 });
         Gate::After(Wait::Cycles(walk_left + self.spec.llc_write_latency_cycles))
@@ -106,10 +94,8 @@ impl State {
     pub(super) fn flip_first_half(&mut self, tx: TxId, out: &mut Actions) {
         let Some(open) = self.contents.open.get_mut(&tx) else { return };
         open.phase = Phase::HalfFlipped;
-        let home = usize::from(open.home.0);
-        if self.fault.is(planted::REGISTER_CLEARED_EARLY) {
-            self.contents.registers[home] = None;
-        }
+        let home = open.home;
+        self.keep_register(home, Flipped::FirstHalf);
         out.event(EventKind::DesignStep, self.area.record(0));
         out.push(Action::Resume { id: FLIP_SECOND_HALF | tx.0 });
     }
@@ -118,15 +104,13 @@ impl State {
     pub(super) fn flip_second_half(&mut self, tx: TxId, out: &mut Actions) {
         let Some(open) = self.contents.open.remove(&tx) else { return };
         out.event(EventKind::Commit, self.area.record(0));
-        let slots: Vec<u64> = open.copies.values().map(|old| old.slot).collect();
-        if slots.is_empty() || self.fault.is(planted::RECORDS_KEPT) {
+        let slots = self.records_of_commit(&open);
+        if slots.is_empty() {
             out.push(Action::Resume { id: RELEASE | u64::from(open.home.0) });
             return;
         }
         self.clear_records(Purpose::Release(open.home), slots, out);
-        if self.fault.is(planted::REGISTER_OVERTAKES_RECORDS) {
-            self.contents.registers[usize::from(open.home.0)] = None;
-        }
+        self.keep_register(open.home, Flipped::All);
     }
 
     /// Uncommitted lines are invalidated everywhere, and old lines come back that the fall-back path has copied.
@@ -143,9 +127,7 @@ impl State {
                 if let Some(token) = under_way {
                     return Gate::Retry(Wait::Acked(token));
                 }
-                if !self.fault.is(planted::ABORT_KEEPS_LINES) {
-                    out.push(Action::InvalidateTagged(tx));
-                }
+                self.invalidate_lines(tx, out);
                 if let Some(token) = self.restore_old_lines(tx, out) {
                     self.set_phase(tx, Phase::Restoring(token));
                     return Gate::Retry(Wait::Acked(token));
@@ -175,8 +157,8 @@ impl State {
         let (safe, reserved): (Vec<&OldLine>, Vec<&OldLine>) =
             open.copies.values().partition(|old| old.stage == Stage::Safe);
         self.contents.slots.give_back(reserved.iter().map(|old| old.slot));
-        let slots: Vec<u64> = safe.iter().map(|old| old.slot).collect();
-        if slots.is_empty() || self.fault.is(planted::ABORT_KEEPS_RECORDS) {
+        let slots = self.records_of_abort(&safe);
+        if slots.is_empty() {
             self.contents.open.remove(&tx);
             return Gate::Done;
         }

@@ -3,9 +3,8 @@
 //! new data goes home [kiln-overflow].
 
 use super::area::Area;
-use super::planted;
+use super::sequence::COPY;
 use super::state::{Purpose, State};
-use super::steps::COPY;
 use super::transaction::{OldLine, Phase, Stage};
 use durasim_design::{AbortCause, Action, Actions, Evict, Token, Wait};
 use durasim_types::{Cause, CoreId, EventKind, LINE_BYTES, LineAddr, TxId};
@@ -17,8 +16,7 @@ pub(super) struct AreaFull(pub TxId);
 impl State {
     /// Takes a place of the copy area for the old version of a line.
     fn reserve_slot(&mut self, tx: TxId, line: LineAddr) -> Option<()> {
-        let slot = self.contents.slots.take(self.area.lines)?;
-        let slot = if self.fault.is(planted::SLOT_SHARED) { 0 } else { slot };
+        let slot = self.take_slot()?;
         let open = self.contents.open.get_mut(&tx)?;
         open.copies.insert(line, OldLine { slot, stage: Stage::Reserved });
         Some(())
@@ -31,10 +29,7 @@ impl State {
         old.stage = Stage::Copying(token);
         let to = self.area.old_line(old.slot);
         out.push(Action::Copy { from: line.base(), to, len: LINE_BYTES as u8, cause: Cause::Log, token: Some(token) });
-        if self.fault.is(planted::COPY_NOT_AWAITED) {
-            return self.record_old_line(tx, line, out);
-        }
-        Some(token)
+        self.copy_before_record(token, tx, line, out)
     }
 
     /// The copy is durable: its record follows.
@@ -102,22 +97,15 @@ impl State {
                 index += 1;
                 continue;
             };
-            match open.copies.get(&entry.line).map(|old| old.stage) {
+            match self.stage_of_old_line(open, entry.line) {
                 _ if entry.leaving => index += 1,
                 Some(Stage::Safe) => self.leave_fifo(entry.tx, entry.line, out),
                 Some(_) => index += 1,
-                None if self.fault.is(planted::COPY_SKIPPED) => self.leave_fifo(entry.tx, entry.line, out),
                 None => {
                     self.reserve_slot(entry.tx, entry.line).ok_or(AreaFull(entry.tx))?;
                     self.contents.fifos[core][index].leaving = true;
                     self.counters.fifo_overflows += 1;
-                    if !self.fault.is(planted::COPIES_STALE_LINE) {
-                        // A committed version that a cache holds goes home before the line there is copied.
-                        out.push(Action::PushToLlc { line: entry.line, token: None });
-                    }
-                    if self.fault.is(planted::COPY_OVERTAKES_PUSH) {
-                        out.push(Action::Resume { id: COPY | entry.tx.0 });
-                    }
+                    self.bring_committed_version_home(&entry, out);
                     copied.insert(entry.tx);
                     index += 1;
                 }
@@ -143,10 +131,7 @@ impl State {
 
     /// All ways of a set of the last level are uncommitted, or they are no longer kept there.
     pub(super) fn evict_pending(&mut self, tx: TxId, line: LineAddr, out: &mut Actions) -> Evict {
-        let Some(open) = self.contents.open.get(&tx) else { return Evict::Proceed };
-        if self.fault.is(planted::EVICTED_WITHOUT_COPY) {
-            return Evict::Proceed;
-        }
+        let Some(open) = self.needs_old_line_first(tx) else { return Evict::Proceed };
         let reserved = match open.copies.get(&line).map(|old| old.stage) {
             Some(Stage::Safe) => {
                 // What has left its FIFO is home since, and newer there than a version that was on its way meanwhile.
@@ -174,10 +159,8 @@ impl State {
 
     /// Brings the old lines of an aborted transaction back.
     pub(super) fn restore_old_lines(&mut self, tx: TxId, out: &mut Actions) -> Option<Token> {
-        let open = self.contents.open.get(&tx)?;
-        let safe = open.copies.iter().filter(|(_, old)| old.stage == Stage::Safe);
-        let old_lines: Vec<(LineAddr, u64)> = safe.map(|(line, old)| (*line, old.slot)).collect();
-        if old_lines.is_empty() || self.fault.is(planted::ABORT_NOT_UNDONE) {
+        let old_lines = self.old_lines_to_restore(self.contents.open.get(&tx)?);
+        if old_lines.is_empty() {
             return None;
         }
         self.counters.undone_lines += old_lines.len() as u64;

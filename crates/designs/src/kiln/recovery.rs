@@ -3,12 +3,25 @@
 //! registers are cleared last, because they decide.
 
 use super::area::Area;
-use super::planted;
 use super::spec::KilnSpec;
+use super::steps::{is_finished, is_undone, lines_to_finish, recovery_order};
 use super::survivors::{LINES, REGISTERS, load_lines, load_registers};
 use durasim_design::{CrashImage, Cut, Geometry, RecoveryReport};
 use durasim_types::{LINE_BYTES, TxId};
 use std::collections::BTreeSet;
+
+/// A step of recovery.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Step {
+    /// What a committing register names goes home from the last level.
+    FinishCommits,
+    /// Old lines of other transactions come back from the copy area.
+    BringOldLinesBack,
+    ClearRecords,
+    /// The uncommitted lines of the last level are dropped.
+    ClearLines,
+    ClearRegisters,
+}
 
 pub(super) fn recover(spec: &KilnSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
     let mut report = RecoveryReport::default();
@@ -25,14 +38,10 @@ pub(super) fn recover(spec: &KilnSpec, geometry: &Geometry, image: &mut CrashIma
         Vec::new()
     });
     let committing: BTreeSet<TxId> = committing.into_iter().collect();
-    let names = |tx: TxId| committing.contains(&tx);
-    if fault.is(planted::RECOVERY_CLEARS_REGISTERS_FIRST) {
-        image.keep(REGISTERS, Vec::new())?;
-    }
     let mut discarded: BTreeSet<TxId> = BTreeSet::new();
     let mut finished = Vec::new();
-    for survivor in &survivors {
-        if !names(survivor.tx) || fault.is(planted::RECOVERY_IGNORES_REGISTER) {
+    for survivor in survivors {
+        if !is_finished(survivor.tx, &committing, fault) {
             discarded.insert(survivor.tx);
         } else if survivor.line.0 >= 1 << 58 || !geometry.is_home(survivor.line.base()) {
             report.losses.push(format!("a line of transaction {} has no home", survivor.tx.0));
@@ -40,42 +49,37 @@ pub(super) fn recover(spec: &KilnSpec, geometry: &Geometry, image: &mut CrashIma
             finished.push(survivor);
         }
     }
-    if fault.is(planted::RECOVERY_DROPS_LINE) {
-        finished.pop();
-    }
-    let rounds = if fault.is(planted::RECOVERY_WRITES_TWICE) { 2 } else { 1 };
-    for survivor in (0..rounds).flat_map(|_| &finished) {
-        image.write(survivor.line.base(), &survivor.data)?;
-        report.lines_written += 1;
-    }
-
+    let finished = lines_to_finish(finished, fault);
     let area = Area::new(spec, geometry);
     let records = (0..area.lines).filter_map(|slot| area.read_record(image, slot).map(|record| (slot, record)));
     let records: Vec<_> = records.collect();
-    if fault.is(planted::RECOVERY_CLEARS_RECORDS_FIRST) {
-        clear(&area, image, records.iter().map(|(slot, _)| *slot))?;
-    }
-    for &(slot, (home, tx)) in &records {
-        if names(tx) && !fault.is(planted::RECOVERY_UNDOES_COMMITTING) || fault.is(planted::RECOVERY_FORGETS_COPIES) {
-            continue;
+    for step in recovery_order(fault) {
+        match step {
+            Step::FinishCommits => {
+                for survivor in &finished {
+                    image.write(survivor.line.base(), &survivor.data)?;
+                    report.lines_written += 1;
+                }
+            }
+            Step::BringOldLinesBack => {
+                for &(slot, (home, tx)) in records.iter().filter(|(_, (_, tx))| is_undone(*tx, &committing, fault)) {
+                    if !geometry.is_home(home) || home.0 % LINE_BYTES != 0 {
+                        report.losses.push(format!("the record of place {slot} of the copy area is damaged"));
+                        continue;
+                    }
+                    let old = image.line(area.old_line(slot));
+                    image.write(home, &old)?;
+                    report.lines_written += 1;
+                    discarded.insert(tx);
+                }
+            }
+            Step::ClearRecords => clear(&area, image, records.iter().map(|(slot, _)| *slot))?,
+            Step::ClearLines => empty(image, LINES)?,
+            Step::ClearRegisters => empty(image, REGISTERS)?,
         }
-        if !geometry.is_home(home) || home.0 % LINE_BYTES != 0 {
-            report.losses.push(format!("the record of place {slot} of the copy area is damaged"));
-            continue;
-        }
-        let old = image.line(area.old_line(slot));
-        image.write(home, &old)?;
-        report.lines_written += 1;
-        discarded.insert(tx);
     }
-    clear(&area, image, records.iter().map(|(slot, _)| *slot))?;
     report.replayed = committing.len() as u64;
     report.discarded = discarded.len() as u64;
-    for name in [LINES, REGISTERS] {
-        if image.structure(name).is_some_and(|bytes| !bytes.is_empty()) {
-            image.keep(name, Vec::new())?;
-        }
-    }
     Ok(report)
 }
 
@@ -85,4 +89,12 @@ fn clear(area: &Area, image: &mut CrashImage, slots: impl Iterator<Item = u64>) 
         image.write(area.record(slot), &[0; 16])?;
     }
     Ok(())
+}
+
+/// Leaves nothing of a structure that survived.
+fn empty(image: &mut CrashImage, name: &str) -> Result<(), Cut> {
+    match image.structure(name) {
+        Some(bytes) if !bytes.is_empty() => image.keep(name, Vec::new()),
+        _ => Ok(()),
+    }
 }

@@ -3,7 +3,7 @@
 
 use super::fifo::{Entry, State as EntryState};
 use super::shadow::Overflow;
-use super::{State, planted, recovery};
+use super::{State, steps};
 use durasim_design::{Action, Actions, Token};
 use durasim_types::{Cause, LineAddr, TxId};
 
@@ -40,22 +40,21 @@ impl State {
                 break;
             }
             in_flight += 1;
-            let mask = self.caches[core].not_shadowed(&entry);
-            if mask == 0 || self.fault.is(planted::COPY_SKIPPED) {
+            let mask = self.bytes_to_copy(core, &entry);
+            if mask == 0 {
                 self.issue_entry(core, index, out);
                 continue;
             }
-            let Some(slot) = self.caches[core].take_slot(self.spec.shadow_lines.into()) else { return false };
-            let slot = if self.fault.is(planted::SHADOW_SLOT_REUSED) { 0 } else { slot };
+            let Some(slot) = self.take_shadow_slot(core) else { return false };
             if self.caches[core].overflow_of(entry.tx).is_none() {
                 self.counters.overflows += 1;
                 self.caches[core].overflows.push(Overflow::new(entry.tx));
             }
             self.caches[core].overflow_of(entry.tx).expect("it was just made").add(line, slot, mask);
-            let slot = recovery::shadow_slot(&self.spec, core as u64, slot, self.fault);
+            let slot = steps::shadow_place(&self.spec, core as u64, slot, self.fault);
             self.counters.shadowed_lines += 1;
             let token = self.token();
-            let left = if self.fault.is(planted::COPY_NOT_AWAITED) { 1 } else { 2 };
+            let left = self.acknowledgements_of_copy();
             self.caches[core].entries[index].state = EntryState::Copying { token, left };
             out.append(
                 self.shadow_homes.base.plus(slot * 8),
@@ -77,13 +76,10 @@ impl State {
     /// What an abort has to bring back to the homes of its transaction's lines, if there is something: the token of it.
     pub(super) fn undo(&mut self, core: usize, tx: TxId, out: &mut Actions) -> Option<Token> {
         let token = self.token();
-        let overflow = self.caches[core].overflow_of(tx)?;
-        if overflow.restoring.is_some() || self.fault.is(planted::ABORT_NOT_UNDONE) {
-            return None;
-        }
+        let overflow = self.caches[core].overflow_to_undo(tx, self.fault)?;
         overflow.restoring = Some(token);
         for (line, shadow) in overflow.homes() {
-            let slot = recovery::shadow_slot(&self.spec, core as u64, shadow.slot, self.fault);
+            let slot = steps::shadow_place(&self.spec, core as u64, shadow.slot, self.fault);
             let (old, home) = (self.shadow_data.base.plus(slot * 64), line.base());
             for (offset, len) in shadow.runs() {
                 let (from, to) = (old.plus(offset), home.plus(offset));

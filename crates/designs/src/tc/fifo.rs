@@ -1,7 +1,7 @@
 //! The transaction cache itself: a FIFO of entries, its overflow register, and their nonvolatile form.
 
-use super::planted;
 use super::shadow::{Overflow, Shadow, ShadowSlots};
+use super::steps;
 use durasim_design::{Fault, Store, Token, Wait};
 use durasim_types::{Cycle, Line, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
@@ -144,26 +144,10 @@ impl TransactionCache {
         }
     }
 
-    /// The entry that an acknowledgement with this address is for. The controller handles writes to one line in the order in
-    /// which they were issued, so it is the one on its way that was issued first: nearest the tail, as section 4.1 has
-    /// it, unless threads that take turns have committed in another order than they have stored [D:tc-acknowledgement].
-    pub fn acknowledged(&self, line: LineAddr, fault: Fault) -> Option<usize> {
-        let issued = |e: &Entry| {
-            if e.line == line
-                && let State::Issued(token) = e.state
-            {
-                Some(token)
-            } else {
-                None
-            }
-        };
-        let on_their_way = || (0..).zip(&self.entries).filter_map(|(index, e)| Some((issued(e)?, index)));
-        let entry = match () {
-            () if fault.is(planted::ACK_FREES_YOUNGEST) => on_their_way().last(),
-            () if fault.is(planted::ACK_FREES_NEAREST_TAIL) => on_their_way().next(),
-            () => on_their_way().min(),
-        };
-        entry.map(|(_, index)| index)
+    /// The entries of a line that have been issued, from the tail on: the order of issue and place of each.
+    pub fn on_their_way(&self, line: LineAddr) -> impl Iterator<Item = (Token, usize)> {
+        let of_line = (0..).zip(&self.entries).filter(move |(_, e)| e.line == line);
+        of_line.filter_map(|(index, e)| if let State::Issued(token) = e.state { Some((token, index)) } else { None })
     }
 
     /// Counts an acknowledgement of a late copy; false if it is of something else.
@@ -234,17 +218,10 @@ impl TransactionCache {
             bytes.extend(shadow.slot.to_le_bytes());
             bytes.extend(shadow.mask.to_le_bytes());
         }
-        for entry in self.occupied() {
-            if fault.is(planted::FREED_AT_ISSUE) && matches!(entry.state, State::Issued(_))
-                || fault.is(planted::COPYING_ENTRIES_LOST) && entry.state.copying()
-            {
-                continue;
-            }
-            let uncommitted = self.overflows.iter().any(|o| o.tx == entry.tx)
-                || matches!(entry.state, State::Active | State::Copying { .. });
+        for entry in self.occupied().filter(|e| steps::is_nonvolatile(e, fault)) {
             bytes.extend(entry.line.0.to_le_bytes());
             bytes.extend(entry.mask.to_le_bytes());
-            bytes.extend(u64::from(!uncommitted || fault.is(planted::RECOVERY_REPLAYS_ACTIVE)).to_le_bytes());
+            bytes.extend(u64::from(self.is_committed(entry, fault)).to_le_bytes());
             bytes.extend(entry.data);
         }
         bytes
@@ -283,6 +260,7 @@ impl Saved {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tc::planted;
 
     #[test]
     fn what_is_saved_is_what_is_loaded() {

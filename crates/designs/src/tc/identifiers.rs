@@ -4,7 +4,7 @@
 //! bears, or that an entry carries, must not be borne again, or a commit would match entries of another transaction. The
 //! next transaction register passes over those [D:tc-identifiers].
 
-use super::{State, planted};
+use super::State;
 use durasim_design::Wait;
 use durasim_types::{CoreId, Cycle};
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ pub(super) struct Mode {
 }
 
 impl State {
-    fn is_borne(&self, core: usize, id: u16) -> bool {
+    pub(super) fn is_borne(&self, core: usize, id: u16) -> bool {
         self.modes.values().any(|mode| usize::from(mode.home.0) == core && mode.id == id)
     }
 
@@ -29,17 +29,14 @@ impl State {
     pub(super) fn next_identifier(&mut self, core: usize) -> Option<Mode> {
         let largest = self.spec.largest_id();
         let after = |id: u16| if id == largest { 1 } else { id + 1 };
-        let cache = &self.caches[core];
-        let mut id = cache.next_id;
-        let mut again = cache.came_round;
-        if !self.fault.is(planted::IDENTIFIER_REUSED) {
-            let first = id;
-            while self.is_borne(core, id) || cache.occupied().any(|e| e.id == id) {
-                again |= id == largest;
-                id = after(id);
-                if id == first {
-                    return None;
-                }
+        let first = self.caches[core].next_id;
+        let mut id = first;
+        let mut again = self.caches[core].came_round;
+        while self.is_passed_over(core, id) {
+            again |= id == largest;
+            id = after(id);
+            if id == first {
+                return None;
             }
         }
         let cache = &mut self.caches[core];

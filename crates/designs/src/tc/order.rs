@@ -10,25 +10,19 @@
 //! line only by false sharing, that is for other bytes, unless the program lets two open transactions write the same
 //! bytes. Then the one that commits last wins at home, and it has to wait for the other.
 
-use super::{State, planted};
+use super::State;
 use durasim_design::Wait;
 use durasim_types::{Cycle, LineAddr, TxId};
 
 impl State {
     /// What a store to the line has to wait for because of other transaction caches than `core`'s.
     pub(super) fn committed_elsewhere(&self, core: usize, line: LineAddr, now: Cycle) -> Option<Wait> {
-        if self.fault.is(planted::ORDER_BETWEEN_CORES_IGNORED) {
-            return None;
-        }
         let others = self.caches.iter().enumerate().filter(|(other, _)| *other != core);
         others.filter_map(|(_, cache)| cache.draining(line, now)).next()
     }
 
     /// What a commit has to wait for: a committed entry elsewhere that has bytes of the transaction.
     pub(super) fn same_bytes_elsewhere(&self, core: usize, tx: TxId, now: Cycle) -> Option<Wait> {
-        if self.fault.is(planted::COMMIT_ORDER_IGNORED) {
-            return None;
-        }
         let own = |line, mask| self.caches[core].occupied().any(|e| e.tx == tx && e.line == line && e.mask & mask != 0);
         let others = self.caches.iter().enumerate().filter(|(other, _)| *other != core);
         let mut committed = others.flat_map(|(_, cache)| cache.occupied()).filter(|e| e.state.drains());

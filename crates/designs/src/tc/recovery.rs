@@ -5,20 +5,26 @@
 //! The order of the cores does not matter: two transaction caches never hold committed entries of the same bytes
 //! [D:tc-order].
 
+use super::TcSpec;
 use super::fifo::Saved;
-use super::{TcSpec, planted};
-use durasim_design::{CrashImage, Cut, Fault, Geometry, RecoveryReport};
+use super::steps::{bytes_written, keep_until_all_are_home, recovery_order, shadow_place, undone_and_replayed};
+use durasim_design::{CrashImage, Cut, Geometry, RecoveryReport};
 use durasim_types::{CoreId, Line, LineAddr, PhysAddr};
+
+/// A step of recovery.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Step {
+    /// Old lines of uncommitted transactions come back from the shadow area.
+    UndoShadows,
+    /// Committed entries go home.
+    WriteCommitted,
+    /// The nonvolatile contents go.
+    ClearCaches,
+}
 
 /// The name of a core's transaction cache in a crash image.
 pub(super) fn structure_name(core: CoreId) -> String {
     format!("tc.core{}", core.0)
-}
-
-/// The place in the shadow area of a slot of a core.
-pub(super) fn shadow_slot(spec: &TcSpec, core: u64, slot: u64, fault: Fault) -> u64 {
-    let core = if fault.is(planted::SHADOW_SLOTS_SHARED) { 0 } else { core };
-    core * u64::from(spec.shadow_lines) + slot
 }
 
 /// Where the line in a place of the shadow area belongs.
@@ -29,26 +35,16 @@ fn shadow_home(geometry: &Geometry, image: &CrashImage, place: u64) -> PhysAddr 
 /// What a core's transaction cache holds that can be believed: nothing of it, if any part is damaged or would be written
 /// to where no line of the program lies. Shadows come with their places in the shadow area.
 fn saved(spec: &TcSpec, geometry: &Geometry, image: &CrashImage, core: CoreId) -> Option<Saved> {
-    let fault = geometry.planted;
     let mut saved = Saved::load(image.structure(&structure_name(core)).unwrap_or(&[]))?;
     for (slot, _) in &mut saved.shadows {
         if *slot >= u64::from(spec.shadow_lines) {
             return None;
         }
-        *slot = shadow_slot(spec, core.0.into(), *slot, fault);
+        *slot = shadow_place(spec, core.0.into(), *slot, geometry.planted);
     }
     let shadows = saved.shadows.iter().all(|&(place, _)| geometry.is_home(shadow_home(geometry, image, place)));
     let homes = saved.committed.iter().all(|(line, ..)| line.0 < 1 << 58 && geometry.is_home(line.base()));
-    if fault.is(planted::RECOVERY_DROPS_ENTRY) {
-        saved.committed.pop();
-    }
-    if fault.is(planted::RECOVERY_NEWEST_FIRST) {
-        saved.committed.reverse();
-    }
-    if fault.is(planted::RECOVERY_FORGETS_SHADOWS) {
-        saved.shadows.clear();
-    }
-    (homes && shadows).then_some(saved)
+    (homes && shadows).then(|| undone_and_replayed(saved, geometry.planted))
 }
 
 pub(super) fn recover(spec: &TcSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
@@ -62,37 +58,46 @@ pub(super) fn recover(spec: &TcSpec, geometry: &Geometry, image: &mut CrashImage
             None => report.losses.push(format!("what the transaction cache of core {} held is damaged", core.0)),
         }
     }
-    let mut patch = |image: &mut CrashImage, line: LineAddr, mask: u64, data: &Line| {
-        let mut merged = image.line(line.base());
-        let mask = if fault.is(planted::RECOVERY_IGNORES_MASK) { u64::MAX } else { mask };
-        for (i, byte) in merged.iter_mut().enumerate().filter(|(i, _)| mask >> i & 1 == 1) {
-            *byte = data[i];
-        }
-        report.lines_written += 1;
-        image.write(line.base(), &merged)
-    };
-    for &(place, mask) in caches.iter().flat_map(|(_, saved)| &saved.shadows) {
-        let old = image.line(data.plus(place * 64));
-        let home = shadow_home(geometry, image, place).line();
-        patch(image, home, mask, &old)?;
-    }
-    let rounds = if fault.is(planted::RECOVERY_WRITES_TWICE) { 2 } else { 1 };
-    for (core, saved) in (0..rounds).flat_map(|_| &caches) {
-        if fault.is(planted::RECOVERY_CLEARS_FIRST) {
-            image.keep(&structure_name(*core), Vec::new())?;
-        }
-        for (line, mask, data) in &saved.committed {
-            patch(image, *line, *mask, data)?;
+    for step in recovery_order(fault) {
+        match step {
+            Step::UndoShadows => {
+                for &(place, mask) in caches.iter().flat_map(|(_, saved)| &saved.shadows) {
+                    let old = image.line(data.plus(place * 64));
+                    let home = shadow_home(geometry, image, place).line();
+                    patch(image, home, bytes_written(mask, fault), &old)?;
+                    report.lines_written += 1;
+                }
+            }
+            Step::WriteCommitted => {
+                for (core, saved) in &caches {
+                    keep_until_all_are_home(image, *core, fault)?;
+                    for (line, mask, data) in &saved.committed {
+                        patch(image, *line, bytes_written(*mask, fault), data)?;
+                        report.lines_written += 1;
+                    }
+                }
+            }
+            Step::ClearCaches => {
+                for core in (0..geometry.cores).map(CoreId) {
+                    image.keep(&structure_name(core), Vec::new())?;
+                }
+            }
         }
     }
     for (_, saved) in &caches {
         report.replayed += u64::from(!saved.committed.is_empty());
         report.discarded += u64::from(saved.active > 0);
     }
-    for core in (0..geometry.cores).map(CoreId) {
-        image.keep(&structure_name(core), Vec::new())?;
-    }
     Ok(report)
+}
+
+/// Writes bytes of a line home: bit `i` of the mask stands for byte `i`.
+fn patch(image: &mut CrashImage, line: LineAddr, mask: u64, data: &Line) -> Result<(), Cut> {
+    let mut merged = image.line(line.base());
+    for (i, byte) in merged.iter_mut().enumerate().filter(|(i, _)| mask >> i & 1 == 1) {
+        *byte = data[i];
+    }
+    image.write(line.base(), &merged)
 }
 
 #[cfg(test)]
