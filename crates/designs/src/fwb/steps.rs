@@ -1,4 +1,4 @@
-//! The steps of FWB that a planted fault can break, each with the faults that break it beside it.
+//! Steps of FWB that a planted fault can break: each is what the design does, with the faults of that step beside it.
 
 use super::log::Log;
 use super::planted;

@@ -1,4 +1,4 @@
-//! The steps of HOOP that a planted fault can break, each with the faults that break it beside it.
+//! Steps of HOOP that a planted fault can break: each is what the design does, with the faults of that step beside it.
 
 use super::address_slices::AddressSlices;
 use super::gc::Phase;

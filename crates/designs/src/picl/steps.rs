@@ -1,4 +1,4 @@
-//! The steps of PiCL that a planted fault can break, each with the faults that break it beside it.
+//! Steps of PiCL that a planted fault can break: each is what the design does, with the faults of that step beside it.
 
 use super::epochs::{Epochs, Phase};
 use super::recovery::{ERASING, REGISTER_BYTES, erase};

@@ -1,4 +1,4 @@
-//! The steps of Proteus that a planted fault can break, each with the faults that break it beside it.
+//! Steps of Proteus that a planted fault can break: each is what the design does, with the faults of that step beside it.
 
 use super::entry::{BLOCK_BYTES, LogEntry, block_of};
 use super::recovery::{self, Recovery};
