@@ -172,29 +172,27 @@ impl State {
 
     /// Takes the scan as far as it comes without waiting.
     pub(super) fn go_on(&mut self, out: &mut Actions) {
-        loop {
-            let Some(Scan { phase, .. }) = self.work.epochs.scan else { return };
-            match phase {
-                Phase::FlushBefore => {
-                    if self.flush(out).is_some() {
-                        return;
-                    }
-                    self.enter(Phase::Lines);
-                    return out.push(Action::Scan { id: SCAN, lines_per_cycle: self.spec.scan_lines_per_cycle });
+        let Some(Scan { phase, .. }) = self.work.epochs.scan else { return };
+        match phase {
+            Phase::FlushBefore => {
+                if self.flush(out).is_some() {
+                    return;
                 }
-                Phase::FlushAfter => {
-                    if self.flush_behind_lines(out).is_some() {
-                        return;
-                    }
-                    return self.await_controllers(out);
-                }
-                Phase::Barrier(_, 0) => {
-                    let token = self.token();
-                    self.enter(Phase::Registers(token));
-                    return self.write_registers(token, out);
-                }
-                _ => return,
+                self.enter(Phase::Lines);
+                out.push(Action::Scan { id: SCAN, lines_per_cycle: self.spec.scan_lines_per_cycle });
             }
+            Phase::FlushAfter => {
+                if self.flush_behind_lines(out).is_some() {
+                    return;
+                }
+                self.await_controllers(out);
+            }
+            Phase::Barrier(_, 0) => {
+                let token = self.token();
+                self.enter(Phase::Registers(token));
+                self.write_registers(token, out);
+            }
+            _ => {}
         }
     }
 
