@@ -18,6 +18,7 @@ mod record;
 mod recovery;
 mod scan;
 mod spec;
+mod steps;
 #[cfg(test)]
 mod tests;
 
@@ -202,12 +203,6 @@ impl State {
         Wait::Acked(self.work.log.oldest_write().expect("a record that is not durable is on its way"))
     }
 
-    /// Whether the log has room for more records. Each transaction that may still end has one set aside.
-    fn has_room(&self, more: u64) -> bool {
-        let set_aside = self.work.open.values().filter(|open| open.commit.is_none()).count() as u64;
-        self.work.log.used() + set_aside + more <= self.spec.capacity() || self.fault.is(planted::LOG_OVERRUN)
-    }
-
     /// The number of the oldest record of a transaction that may have to be undone, with the transaction.
     fn oldest_needed(&self) -> Option<(u64, TxId)> {
         let durable = self.work.log.durable;
@@ -253,19 +248,11 @@ impl State {
     fn log_store(&mut self, core: CoreId, store: &Store<'_>) -> Option<u64> {
         let open = store.tx.and_then(|tx| self.work.open.get(&tx));
         let id = open.map_or(NO_TX, |open| open.id);
-        let words = if self.fault.is(planted::SECOND_WORD_FORGOTTEN) { 1 } else { 2 };
-        let line = store.line();
-        let again = open.is_some_and(|open| open.undo.iter().any(|undo| undo.line() == line));
         let mut last = None;
-        for (addr, mask, shift) in words_of(store.addr, store.len).take(words) {
-            if self.fault.is(planted::STORE_NOT_LOGGED) && again {
-                continue;
-            }
+        for (addr, mask, shift) in self.words_to_log(store) {
             let old = word_in(store.before, addr);
             let new = if shift >= 0 { store.data << shift } else { store.data >> -shift };
-            let undo = if self.fault.is(planted::UNDO_TAKES_NEW) { new } else { old };
-            let redo = if self.fault.is(planted::REDO_TAKES_OLD) { old } else { new };
-            let redo = if self.undo_only { 0 } else { redo };
+            let (undo, redo) = self.undo_and_redo(old, new);
             let record = Record { kind: Kind::Update, mask, id, thread: core.0 as u8, addr, undo, redo };
             last = Some(self.push(record));
         }
@@ -287,7 +274,7 @@ impl State {
         let undo = Undo::of(store);
         let held = self.work.held.get(&cx.core).copied().filter(|held| held.tx == tx && held.undo == undo);
         if let Some(held) = held {
-            if held.number >= self.work.log.durable && !self.fault.is(planted::STORE_NOT_HELD) {
+            if !self.releases(&held) {
                 return Gate::Retry(self.wait_for_records(out));
             }
             self.work.held.remove(&cx.core);
@@ -305,11 +292,19 @@ impl State {
         let Some(number) = self.log_store(cx.core, store) else { return Gate::Done };
         self.note_undo(store, first);
         self.drain(true, out);
-        if self.fault.is(planted::STORE_NOT_HELD) {
-            return Gate::Done;
-        }
-        self.work.held.insert(cx.core, Held { undo, tx, number });
-        Gate::Retry(self.wait_for_records(out))
+        self.hold_store(cx.core, Held { undo, tx, number }, out)
+    }
+
+    /// Takes back what a transaction has stored.
+    fn undo(&mut self, tx: TxId, out: &mut Actions) -> Gate {
+        let undo = self.undo_order(&self.work.open[&tx]);
+        self.work.tokens += 1;
+        let token = Token(self.work.tokens);
+        self.work.open.get_mut(&tx).expect("it was just found").undoing = Some(Undoing { token, awaited: false });
+        self.counters.undone_words += undo.len() as u64;
+        let cycles = self.spec.undo_cycles_per_record * undo.len() as u64;
+        undo.into_iter().for_each(|undo| undo.restore(token, out));
+        Gate::Retry(Wait::Cycles(cycles))
     }
 
     /// Whether a line has to stay because a record of it is not durable; what to wait for.
@@ -335,15 +330,7 @@ impl Durability for State {
         if !self.has_room(1) {
             return self.full(out);
         }
-        let mut id = self.work.last_id;
-        loop {
-            id = if id == u16::MAX { NO_TX + 1 } else { id + 1 };
-            if !self.work.open.values().any(|open| open.id == id) {
-                break;
-            }
-        }
-        self.work.last_id = id;
-        let id = if self.fault.is(planted::IDENTIFIER_SHARED) { 1 } else { id };
+        let id = self.new_identifier();
         let open = OpenTx { id, first: None, undo: Vec::new(), commit: None, undoing: None };
         self.work.open.insert(tx, open);
         Gate::Done
@@ -352,11 +339,11 @@ impl Durability for State {
     /// Each word that is stored to makes a record: its old value from the line, its new one from the store. Stores outside of
     /// transactions are redone like others [D:fwb-plain-stores].
     fn store(&mut self, cx: &Ctx, store: &Store<'_>, _: &mut LineTag, out: &mut Actions) -> Gate {
+        if !self.makes_records(store) {
+            return Gate::Done;
+        }
         if self.undo_only {
             return self.store_behind_record(cx, store, out);
-        }
-        if store.tx.is_none() && self.fault.is(planted::PLAIN_STORE_NOT_LOGGED) {
-            return Gate::Done;
         }
         if self.work.keeper.waits_for(store.line()) {
             return Gate::Retry(self.wait_for_records(out));
@@ -381,8 +368,8 @@ impl Durability for State {
     /// The commit record goes behind all others; the commit waits until it is durable, and for no data.
     fn tx_commit(&mut self, cx: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
         let Some(open) = self.work.open.get(&tx) else { return Gate::Done };
-        let (id, first, commit) = (open.id, open.first, open.commit);
-        let Some(first) = first.filter(|_| !self.fault.is(planted::COMMIT_RECORD_FORGOTTEN)) else {
+        let (id, commit) = (open.id, open.commit);
+        let Some(first) = self.first_to_commit(open) else {
             self.work.open.remove(&tx);
             return Gate::Done;
         };
@@ -397,7 +384,7 @@ impl Durability for State {
                 number
             }
         };
-        if number >= self.work.log.durable && !self.fault.is(planted::COMMIT_NOT_AWAITED) {
+        if !self.commit_is_durable(number) {
             return Gate::Retry(self.wait_for_records(out));
         }
         self.work.open.remove(&tx);
@@ -408,22 +395,7 @@ impl Durability for State {
     /// The undo words go back to where the newest data is, youngest first; then the log is told [D:fwb-abort].
     fn tx_abort(&mut self, cx: &Ctx, tx: TxId, _: AbortCause, out: &mut Actions) -> Gate {
         let Some(open) = self.work.open.get_mut(&tx) else { return Gate::Done };
-        let Some(undoing) = open.undoing.as_mut() else {
-            self.work.tokens += 1;
-            let token = Token(self.work.tokens);
-            open.undoing = Some(Undoing { token, awaited: false });
-            let mut undo = open.undo.clone();
-            if !self.fault.is(planted::ABORT_OLDEST_FIRST) {
-                undo.reverse();
-            }
-            if self.fault.is(planted::ABORT_NOT_UNDONE) {
-                undo.clear();
-            }
-            self.counters.undone_words += undo.len() as u64;
-            let cycles = self.spec.undo_cycles_per_record * undo.len() as u64;
-            undo.into_iter().for_each(|undo| undo.restore(token, out));
-            return Gate::Retry(Wait::Cycles(cycles));
-        };
+        let Some(undoing) = open.undoing.as_mut() else { return self.undo(tx, out) };
         if !undoing.awaited {
             // What went to persistent memory is there before the log says that all is undone.
             undoing.awaited = true;
@@ -434,27 +406,17 @@ impl Durability for State {
             return gate;
         }
         let open = self.work.open.remove(&tx).expect("it was just found");
-        if let Some(first) = open.first.filter(|_| !self.fault.is(planted::ABORT_RECORD_FORGOTTEN)) {
-            let number = self.push(Record::end(Kind::Abort, open.id, cx.core.0 as u8, first));
-            self.work.keeper.note_abort(first, number);
-            self.drain(true, out);
-        }
+        self.log_abort(cx.core, &open, out);
         Gate::Done
     }
 
     /// Steal: a line may leave at any time, once its records are durable.
     fn evict(&mut self, _: &Ctx, line: LineAddr, _: LineTag, _: &Line, out: &mut Actions) -> Evict {
-        if self.fault.is(planted::EVICTION_NOT_HELD) {
-            return Evict::Proceed;
-        }
-        self.hold_back(line, out).map_or(Evict::Proceed, Evict::After)
+        self.hold_eviction(line, out).map_or(Evict::Proceed, Evict::After)
     }
 
     fn flush(&mut self, _: &Ctx, line: LineAddr, _: LineTag, out: &mut Actions) -> FlushVerdict {
-        if self.fault.is(planted::CLEAN_NOT_HELD) {
-            return FlushVerdict::Proceed;
-        }
-        self.hold_back(line, out).map_or(FlushVerdict::Proceed, FlushVerdict::After)
+        self.hold_clean(line, out).map_or(FlushVerdict::Proceed, FlushVerdict::After)
     }
 
     fn scanned(&mut self, _: &Ctx, _: u64, line: LineAddr, dirty: bool, tag: &mut LineTag) -> Scanned {

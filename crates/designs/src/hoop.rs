@@ -23,6 +23,7 @@ mod recovery;
 mod region;
 mod slice;
 mod spec;
+mod steps;
 mod tags;
 #[cfg(test)]
 mod tests;
@@ -32,9 +33,9 @@ pub use spec::HoopSpec;
 
 use address_slices::AddressSlices;
 use durasim_design::{
-    AbortCause, Action, Actions, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Cut, Design, Durability, Evict,
-    Fault, Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LineTag, Overlay, Part, Planted,
-    RecoveryReport, RegionRequest, SpecError, Store, Token, Wait, snapshot,
+    AbortCause, Actions, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Cut, Design, Durability, Evict, Fault,
+    Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LineTag, Overlay, Part, Planted, RecoveryReport,
+    RegionRequest, SpecError, Store, Token, snapshot,
 };
 use durasim_types::{Cause, Cycle, Line, LineAddr, PhysAddr, Stats, TxId};
 use eviction_buffer::EvictionBuffer;
@@ -258,15 +259,6 @@ impl State {
         if self.has_words(line) { self.work.tags.of(&self.writers(line)) } else { LineTag::NONE }
     }
 
-    /// A line that is dirty but not persistent goes home before its evictions stop to, and the store waits until it is
-    /// there [D:hoop-plain-stores].
-    fn clean_first(&mut self, line: LineAddr, out: &mut Actions) -> Gate {
-        self.work.serial += 1;
-        let token = Awaited::Home(self.work.serial).token();
-        out.push(Action::CleanTo { line, to: None, token: Some(token) });
-        if self.acks_need_not_come() { Gate::Done } else { Gate::After(Wait::Acked(token)) }
-    }
-
     /// Words of the line in the OOP data buffers.
     fn buffered(&self, line: LineAddr) -> Patch {
         let mut patch = Patch::default();
@@ -294,7 +286,7 @@ impl Durability for State {
             if !tag.is_some() {
                 return Gate::Done;
             }
-            if !self.has_words(line) || self.fault.is(planted::PLAIN_STORES_UNROUTED) {
+            if !self.routes_plain_stores(line) {
                 // Everything is home: an ordinary line again.
                 *tag = LineTag::NONE;
                 return Gate::Done;
@@ -310,11 +302,7 @@ impl Durability for State {
         if tag.0 != tx.0 {
             *tag = self.tag_of(line);
         }
-        if was_persistent || self.fault.is(planted::VOLATILE_LINE_NOT_CLEANED) {
-            Gate::Done
-        } else {
-            self.clean_first(line, out)
-        }
+        if was_persistent { Gate::Done } else { self.clean_first(line, out) }
     }
 
     fn tx_commit(&mut self, _: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
@@ -329,24 +317,16 @@ impl Durability for State {
         self.work.index.abort(tx, &open.lines);
         self.work.tags.abort(tx);
         for &line in &open.lines {
-            if self.fault.is(planted::ABORT_KEEPS_MAPPINGS) && self.work.mapping.contains_key(&line) {
-                continue;
-            }
-            self.unmap(line);
-            if self.has_words(line) {
-                self.work.mapping.insert(line, Mapped::Scattered);
-            }
+            self.unmap_aborted(line);
         }
-        if !self.fault.is(planted::ABORT_KEEPS_LINES) {
-            out.push(Action::InvalidateTagged(tx));
-        }
+        self.invalidate_aborted(tx, out);
         Gate::Done
     }
 
     /// A line with the persistent bit does not go home: it becomes a slice that the mapping table knows. If all its words
     /// are home already there is nothing to keep.
     fn evict(&mut self, _: &Ctx, line: LineAddr, tag: LineTag, data: &Line, out: &mut Actions) -> Evict {
-        if !tag.is_some() || self.fault.is(planted::EVICTS_HOME) {
+        if self.goes_home(tag.is_some()) {
             return Evict::Proceed;
         }
         if !self.has_words(line) {
@@ -372,12 +352,7 @@ impl Durability for State {
         let place = self.slice_place(slice);
         out.append(place, data, Cause::Log, None);
         out.append(place.plus(64), &slice::evicted_metadata(self.pmem_base, line), Cause::Log, None);
-        self.unmap(line);
-        if self.fault.is(planted::EVICTED_NOT_MAPPED) {
-            self.work.region.free(slice);
-        } else {
-            self.work.mapping.insert(line, Mapped::Evicted(slice));
-        }
+        self.map_evicted(line, slice);
         self.counters.evicted_lines += 1;
         Evict::Drop
     }
@@ -387,8 +362,7 @@ impl Durability for State {
     fn fill(&mut self, _: &Ctx, line: LineAddr, _: Option<TxId>, _: &mut Actions) -> Fill {
         let search_cycles = self.spec.search_cycles;
         let held = if self.work.evicted.is_empty() { None } else { self.work.evicted.take(line) };
-        let mapped =
-            if self.fault.is(planted::FILL_IGNORES_MAPPING) { None } else { self.work.mapping.get(&line).copied() };
+        let mapped = self.mapped(line);
         if held.is_none() && mapped.is_none() && !self.has_words(line) {
             return Fill::Home { search_cycles, serial: false };
         }
@@ -409,7 +383,7 @@ impl Durability for State {
         let home = overlay.mask != u64::MAX;
         overlay.cover(&self.buffered(line));
         self.unmap(line);
-        let tag = if self.fault.is(planted::FILL_FORGETS_BIT) { LineTag::NONE } else { self.tag_of(line) };
+        let tag = self.tag_of_filled(line);
         let overlay = (overlay.mask != 0).then_some(Overlay { mask: overlay.mask, data: overlay.data });
         Fill::Gather { gather: Box::new(Gather { home, parts, overlay }), search_cycles, tag, dirty: false }
     }

@@ -15,6 +15,7 @@ mod epochs;
 mod planted;
 mod recovery;
 mod spec;
+mod steps;
 #[cfg(test)]
 mod tests;
 mod undo_log;
@@ -237,10 +238,7 @@ impl Durability for State {
     fn store(&mut self, _: &Ctx, store: &Store<'_>, note: &mut LineTag, out: &mut Actions) -> Gate {
         self.arm(out);
         let current = self.note_of(self.work.epochs.system);
-        let skipped = self.fault.is(planted::LINE_NOT_LOGGED) && store.line().0.is_multiple_of(4)
-            || self.fault.is(planted::PLAIN_STORE_NOT_LOGGED) && store.tx.is_none();
-        if *note != current
-            && !skipped
+        if self.is_first_of_epoch(store, *note, current)
             && let Some(gate) = self.log_pre_image(store, *note, out)
         {
             return gate;
@@ -274,13 +272,7 @@ impl Durability for State {
             return Gate::Done;
         }
         open.undoing = Some(token);
-        let mut undo = open.undo.clone();
-        if !self.fault.is(planted::ABORT_OLDEST_FIRST) {
-            undo.reverse();
-        }
-        if self.fault.is(planted::ABORT_NOT_UNDONE) {
-            undo.clear();
-        }
+        let undo = self.undo_order(&self.work.open[&tx]);
         self.counters.undone_stores += undo.len() as u64;
         let cycles = self.spec.undo_cycles_per_store * undo.len() as u64;
         undo.into_iter().for_each(|undo| undo.restore(token, out));
@@ -289,17 +281,11 @@ impl Durability for State {
 
     /// A line whose pre-image may be in the buffer leaves after a burst.
     fn evict(&mut self, _: &Ctx, line: LineAddr, _: LineTag, _: &Line, out: &mut Actions) -> Evict {
-        if self.fault.is(planted::EVICTION_NOT_HELD) {
-            return Evict::Proceed;
-        }
-        self.hold_back(line, out).map_or(Evict::Proceed, Evict::After)
+        self.hold_eviction(line, out).map_or(Evict::Proceed, Evict::After)
     }
 
     fn flush(&mut self, _: &Ctx, line: LineAddr, _: LineTag, out: &mut Actions) -> FlushVerdict {
-        if self.fault.is(planted::CLEAN_NOT_HELD) {
-            return FlushVerdict::Proceed;
-        }
-        self.hold_back(line, out).map_or(FlushVerdict::Proceed, FlushVerdict::After)
+        self.hold_clean(line, out).map_or(FlushVerdict::Proceed, FlushVerdict::After)
     }
 
     fn scanned(&mut self, _: &Ctx, _: u64, line: LineAddr, dirty: bool, note: &mut LineTag) -> Scanned {

@@ -18,6 +18,7 @@ mod planted_volatile_caches;
 mod recovery;
 mod spec;
 mod state;
+mod steps;
 mod structures;
 #[cfg(test)]
 mod tests;
@@ -30,10 +31,10 @@ pub use spec::ProteusSpec;
 use durasim_design::{
     AbortCause, Actions, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Cut, Design, Durability, ErasedDesign,
     Evict, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LineTag, LogBlock, Message, Node, Planted,
-    RecoveryReport, RegionRequest, SpecError, Store, Token, Wait, snapshot,
+    RecoveryReport, RegionRequest, SpecError, Store, Token, snapshot,
 };
 use durasim_types::{EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
-use entry::{ENTRY_BYTES, block_of};
+use entry::ENTRY_BYTES;
 use state::{Contents, State};
 use std::hash::Hasher;
 use structures::Phase;
@@ -87,9 +88,7 @@ impl Durability for State {
     /// Section 4.1: tx-begin sets the txid register and clears the LLT. A transaction takes a log that no other one has
     /// [D:proteus-logs].
     fn tx_begin(&mut self, cx: &Ctx, tx: TxId, _: &mut Actions) -> Gate {
-        if !self.fault.is(planted::TABLE_NOT_CLEARED) {
-            self.core(cx).table.clear();
-        }
+        self.clear_lookup_table(cx);
         // One of the others has to end first.
         if self.open(tx) { Gate::Done } else { Gate::Abort(tx, AbortCause::Conflict) }
     }
@@ -144,17 +143,11 @@ impl Durability for State {
     /// Section 4.2: a store whose block has an entry in the LogQ stays in the store buffer until the entry is acknowledged.
     fn store(&mut self, cx: &Ctx, store: &Store<'_>, _: &mut LineTag, _: &mut Actions) -> Gate {
         let Some(tx) = store.tx else { return Gate::Done };
-        let (first, last) = (block_of(store.addr), block_of(store.addr.plus(u64::from(store.len) - 1)));
-        if self.core(cx).logs(first, last) && !self.fault.is(planted::STORE_NOT_HELD) {
+        if self.has_unacknowledged_block(cx, store) {
             self.counters.held_stores += 1;
             return self.wait_for_logq(cx);
         }
-        if let Some(open) = self.open.get_mut(&tx) {
-            open.lines.entry(store.line()).or_insert(false);
-        }
-        if self.fault.is(planted::REMOVED_AT_STORE) {
-            self.remove_entries(tx);
-        }
+        self.note_changed_line(tx, store.line());
         Gate::Done
     }
 
@@ -163,40 +156,18 @@ impl Durability for State {
     fn tx_commit(&mut self, cx: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
         loop {
             let open = &self.open[&tx];
-            let (phase, token) = (open.phase, open.token);
-            let next = match phase {
+            match open.phase {
                 Phase::Open if self.has_flights(cx) => return self.wait_for_logq(cx),
-                Phase::Open if self.caches_are_durable || open.lines.is_empty() => Phase::Ready,
-                Phase::Open if self.fault.is(planted_volatile_caches::NOT_CLEANED) => Phase::Ready,
-                Phase::Open => {
-                    if self.fault.is(planted_volatile_caches::ENDED_BEFORE_CLEANS) {
-                        self.write_end(tx, out);
-                    }
-                    self.set_phase(tx, Phase::Leaving);
-                    return Gate::Retry(Wait::Cycles(self.clean_cycles(tx)));
-                }
+                Phase::Open if self.has_lines_to_clean(open) => return self.send_cleans(tx, out),
                 Phase::Leaving => {
-                    self.clean_lines(tx, true, out);
-                    self.set_phase(tx, Phase::Cleaning);
-                    if !self.fault.is(planted_volatile_caches::CLEANS_NOT_AWAITED) {
-                        return Gate::Retry(Wait::Acked(token));
-                    }
-                    Phase::Ready
+                    self.clean_lines(tx, self.lines_of_commit(tx), out);
+                    return self.commit_behind_cleans(cx, tx, out);
                 }
-                Phase::Cleaning => Phase::Ready,
-                Phase::Ready if open.entries == 0 || self.fault.is(planted::END_SKIPPED) => break,
-                Phase::Ready => {
-                    self.write_end(tx, out);
-                    self.set_phase(tx, Phase::Ending);
-                    if !self.fault.is(planted_volatile_caches::END_NOT_AWAITED) {
-                        return Gate::Retry(Wait::Acked(token));
-                    }
-                    break;
-                }
-                Phase::Ending => break,
+                Phase::Open | Phase::Cleaning => self.set_phase(tx, Phase::Ready),
+                Phase::Ready if self.needs_end(open) => return self.commit_behind_end(cx, tx, out),
+                Phase::Ready | Phase::Ending => break,
                 Phase::Undoing => unreachable!("only an abort takes back"),
-            };
-            self.set_phase(tx, next);
+            }
         }
         self.counters.removed_entries += self.remove_entries(tx);
         self.close(tx);
@@ -228,9 +199,7 @@ impl Durability for State {
         if self.has_flights(cx) {
             return self.wait_for_logq(cx);
         }
-        if !self.fault.is(planted::TABLE_NOT_CLEARED) {
-            self.core(cx).table.clear();
-        }
+        self.clear_lookup_table(cx);
         Gate::Done
     }
 
@@ -248,9 +217,7 @@ impl Durability for State {
 
     /// Section 4: LPQ and write pending queue are in the domain of ADR. LogQ, LLT and log registers are lost.
     fn crash(&self, view: &CrashView<'_>, sink: &mut CrashSink<'_>) -> Result<(), BudgetSpent> {
-        if !self.fault.is(planted::QUEUE_NOT_KEPT) {
-            sink.keep(recovery::STRUCTURE, self.kept_entries());
-        }
+        self.keep_pending_queues(sink);
         view.flush_caches_home(sink)
     }
 

@@ -4,8 +4,8 @@
 //! A record counts as durable when it and all older ones are accepted: recovery reads up to the first gap. With several
 //! controllers a younger line may be accepted first.
 
-use super::planted;
 use super::record::{Kind, RECORD_BYTES, Record};
+use super::steps::torn_bit;
 use durasim_design::{Actions, Fault, Token};
 use durasim_types::{Cause, LineAddr, PhysAddr};
 use serde::{Deserialize, Serialize};
@@ -13,11 +13,11 @@ use std::collections::VecDeque;
 
 /// Records on their way to the log, in one write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Flight {
+pub(super) struct Flight {
     /// The number behind the last of them.
-    end: u64,
-    token: Token,
-    acked: bool,
+    pub end: u64,
+    pub token: Token,
+    pub acked: bool,
 }
 
 /// Log buffer, log and the registers of its ends.
@@ -36,15 +36,9 @@ pub(super) struct Log {
     handed: u64,
     /// Records that wait in the buffer.
     waiting: VecDeque<Record>,
-    flights: VecDeque<Flight>,
+    pub flights: VecDeque<Flight>,
     /// The line of each record that is not durable.
     lines: VecDeque<LineAddr>,
-}
-
-/// The torn bit of a record: it changes each time the log comes round, and is set in the first round, as fresh memory
-/// holds zeros.
-pub(super) fn torn_bit(number: u64, capacity: u64, fault: Fault) -> bool {
-    (number / capacity).is_multiple_of(2) || fault.is(planted::TORN_BIT_KEPT)
 }
 
 impl Log {
@@ -144,13 +138,7 @@ impl Log {
 
     /// A write under this token is accepted.
     pub fn acked(&mut self, token: Token, fault: Fault) {
-        let Some(flight) = self.flights.iter_mut().find(|flight| flight.token == token) else { return };
-        flight.acked = true;
-        if fault.is(planted::DURABLE_OUT_OF_ORDER) {
-            // As if the youngest accepted record stood for all older ones.
-            let end = flight.end;
-            self.flights.iter_mut().filter(|older| older.end <= end).for_each(|older| older.acked = true);
-        }
+        self.note_accepted(token, fault);
         while let Some(flight) = self.flights.front().filter(|flight| flight.acked) {
             self.lines.drain(..(flight.end - self.durable) as usize);
             self.durable = flight.end;

@@ -6,41 +6,35 @@
 //! The result is a function of the log alone, so a recovery that was cut comes to the same. When all of it is home the
 //! log is marked as being erased, erased, and begins anew: a machine that starts finds a log as in fresh memory.
 
-use super::log::torn_bit;
-use super::record::{Kind, NO_TX, RECORD_BYTES, Record, bits_of};
-use super::{FwbSpec, planted};
-use durasim_design::{CrashImage, Cut, Geometry, RecoveryReport};
+use super::FwbSpec;
+use super::record::{Kind, NO_TX, RECORD_BYTES, Record};
+use super::steps::{begin_anew, bring_home, first_to_read, torn_bit};
+use durasim_design::{CrashImage, Cut, Fault, Geometry, RecoveryReport};
 use durasim_types::{Domain, PAGE_BYTES, PhysAddr};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes of the region with the head: its number, then whether the log is being erased.
 pub(super) const HEAD_BYTES: u64 = 16;
-const ERASING: u64 = 1;
+pub(super) const ERASING: u64 = 1;
 
 /// Words that go home: those bits of the value that count.
-type Words = BTreeMap<PhysAddr, (u64, u64)>;
-
-fn put(words: &mut Words, record: &Record, value: u64, whole: bool) {
-    let bits = if whole { u64::MAX } else { bits_of(record.mask) };
-    let (mask, word) = words.entry(record.addr).or_default();
-    *word = *word & !bits | value & bits;
-    *mask |= bits;
-}
+pub(super) type Words = BTreeMap<PhysAddr, (u64, u64)>;
 
 /// What the log says.
 #[derive(Default)]
-struct Contents {
-    words: Words,
+pub(super) struct Contents {
+    pub words: Words,
     report: RecoveryReport,
+    /// Where caches survive nothing is redone.
+    pub undo_only: bool,
+    pub fault: Fault,
 }
 
 fn read(spec: &FwbSpec, geometry: &Geometry, image: &CrashImage, head: u64) -> Contents {
     let (log, capacity, fault) = (geometry.region("log").base, spec.capacity(), geometry.planted);
-    let redo = geometry.domain != Domain::Eadr;
-    let whole = fault.is(planted::RECOVERY_IGNORES_MASK);
-    let mut contents = Contents::default();
+    let mut contents = Contents { undo_only: geometry.domain == Domain::Eadr, fault, ..Contents::default() };
     let mut open: BTreeMap<u16, Vec<(u64, Record)>> = BTreeMap::new();
-    let first = if fault.is(planted::RECOVERY_IGNORES_HEAD) { head / capacity * capacity } else { head };
+    let first = first_to_read(head, capacity, fault);
     for number in first..first + capacity {
         let mut bytes = [0; RECORD_BYTES as usize];
         image.read(log.plus(number % capacity * RECORD_BYTES), &mut bytes);
@@ -54,46 +48,25 @@ fn read(spec: &FwbSpec, geometry: &Geometry, image: &CrashImage, head: u64) -> C
             contents.report.losses.push(format!("record {number} of the log is damaged"));
             break;
         };
-        let words = &mut contents.words;
         match record.kind {
-            Kind::Update if record.id == NO_TX => put(words, &record, record.redo, whole),
+            Kind::Update if record.id == NO_TX => contents.put(&record, record.redo),
             Kind::Update => open.entry(record.id).or_default().push((number, record)),
             Kind::Commit => {
-                let records = open.remove(&record.id).unwrap_or_default();
                 contents.report.replayed += 1;
-                for (_, record) in records.iter().filter(|_| redo && !fault.is(planted::RECOVERY_REDOES_NOTHING)) {
-                    put(words, record, record.redo, whole);
-                }
+                contents.redo(&open.remove(&record.id).unwrap_or_default());
             }
             Kind::Abort => {
-                let records = open.remove(&record.id).unwrap_or_default();
-                // The head passes the first of its records when all of its undoing is home; undoing the others alone would
-                // bring back what it had stored first.
-                let is_whole = record.first() >= head || fault.is(planted::RECOVERY_UNDOES_PARTS);
-                for (_, record) in records.iter().rev().filter(|_| redo && is_whole) {
-                    put(words, record, record.undo, whole);
-                }
+                contents.undo_aborted(&open.remove(&record.id).unwrap_or_default(), record.first(), head);
             }
         }
     }
     contents.report.discarded = open.len() as u64;
-    let mut undone: Vec<(u64, Record)> = open.into_values().flatten().collect();
-    undone.sort_by_key(|(number, _)| std::cmp::Reverse(*number));
-    if fault.is(planted::RECOVERY_UNDOES_OLDEST_FIRST) {
-        undone.reverse();
-    }
-    if fault.is(planted::RECOVERY_UNDOES_NOTHING) {
-        undone.clear();
-    }
-    for (_, record) in &undone {
-        let value = if fault.is(planted::RECOVERY_REDOES_OPEN) { record.redo } else { record.undo };
-        put(&mut contents.words, record, value, whole);
-    }
+    contents.undo_open(open);
     contents
 }
 
 /// Brings all words home, line by line.
-fn write_home(words: &Words, image: &mut CrashImage) -> Result<u64, Cut> {
+pub(super) fn write_home(words: &Words, image: &mut CrashImage) -> Result<u64, Cut> {
     let lines: BTreeSet<PhysAddr> = words.keys().map(|addr| addr.line().base()).collect();
     for &line in &lines {
         let mut data = image.line(line);
@@ -108,7 +81,7 @@ fn write_home(words: &Words, image: &mut CrashImage) -> Result<u64, Cut> {
 }
 
 /// Erases what is left in the log, line by line.
-fn erase(spec: &FwbSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<(), Cut> {
+pub(super) fn erase(spec: &FwbSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<(), Cut> {
     let log = geometry.region("log").base;
     let end = log.plus(spec.capacity() * RECORD_BYTES);
     let pages: Vec<PhysAddr> = image.pmem.touched().map(|(page, _)| page).collect();
@@ -125,7 +98,6 @@ fn erase(spec: &FwbSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<
 pub(super) fn recover(spec: &FwbSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
     let register = geometry.region("log_head").base;
     let (head, state) = (image.read_u64(register), image.read_u64(register.plus(8)));
-    let fault = geometry.planted;
     let mut report = RecoveryReport::default();
     if geometry.domain == Domain::Eadr && image.dirty_shutdown {
         report.losses.push("the caches were not saved whole: stores are missing that no record has".into());
@@ -137,25 +109,9 @@ pub(super) fn recover(spec: &FwbSpec, geometry: &Geometry, image: &mut CrashImag
             let contents = read(spec, geometry, image, head);
             report.losses.extend(contents.report.losses);
             (report.replayed, report.discarded) = (contents.report.replayed, contents.report.discarded);
-            if fault.is(planted::RECOVERY_ERASES_FIRST) {
-                erase(spec, geometry, image)?;
-            }
-            report.lines_written = write_home(&contents.words, image)?;
-            if fault.is(planted::RECOVERY_WRITES_TWICE) {
-                write_home(&contents.words, image)?;
-            }
-        }
-        if fault.is(planted::RECOVERY_KEEPS_LOG) {
-            image.write(register, &[0; HEAD_BYTES as usize])?;
-            return Ok(report);
-        }
-        if !fault.is(planted::RECOVERY_FORGETS_ERASING) {
-            let mut bytes = [0; HEAD_BYTES as usize];
-            bytes[8..].copy_from_slice(&ERASING.to_le_bytes());
-            image.write(register, &bytes)?;
+            report.lines_written = bring_home(&contents.words, spec, geometry, image)?;
         }
     }
-    erase(spec, geometry, image)?;
-    image.write(register, &[0; HEAD_BYTES as usize])?;
+    begin_anew(state == ERASING, spec, geometry, image)?;
     Ok(report)
 }

@@ -11,7 +11,7 @@
 //! The head moves in persistent memory first. Before that, all that the caches gave away up to the scan's end has to be
 //! accepted: an empty write to each controller comes behind it.
 
-use super::{State, Work, planted};
+use super::{State, Work};
 use durasim_design::{Action, Actions, LineTag, Payload, Scanned, Token};
 use durasim_types::{Cause, EventKind, LineAddr};
 use serde::{Deserialize, Serialize};
@@ -26,9 +26,9 @@ const FWB: LineTag = LineTag(1);
 
 /// The head on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Move {
-    to: u64,
-    token: Token,
+pub(super) struct Move {
+    pub to: u64,
+    pub token: Token,
     /// Controllers that have not accepted all that was before; none: the head itself is being written.
     behind: u16,
 }
@@ -49,9 +49,9 @@ pub(super) struct Keeper {
     last_scan: Option<u64>,
     /// Somebody waits for room.
     wanted: bool,
-    moving: Option<Move>,
+    pub moving: Option<Move>,
     /// First record and abort record of transactions whose undoing may not be home yet.
-    aborted: Vec<(u64, u64)>,
+    pub aborted: Vec<(u64, u64)>,
 }
 
 impl Keeper {
@@ -139,24 +139,20 @@ impl State {
             *tag = FWB;
             return Scanned::Leave;
         }
-        if self.work.log.is_pending(line) && !self.fault.is(planted::SCAN_NOT_HELD) {
+        if self.scan_waits_for(line) {
             self.work.keeper.left.insert(line);
             self.counters.lines_left += 1;
             return Scanned::Leave;
         }
         *tag = LineTag::NONE;
-        if self.fault.is(planted::SCAN_WRITES_NOTHING) {
-            return Scanned::Leave;
-        }
-        self.counters.forced_write_backs += 1;
-        Scanned::Clean
+        self.force_write_back()
     }
 
     pub(super) fn scan_is_over(&mut self, out: &mut Actions) {
         let Some(began) = self.work.keeper.scanning.take() else { return };
         self.counters.scans += 1;
         let before = self.work.keeper.last_scan.replace(began);
-        self.work.keeper.home = if self.fault.is(planted::HEAD_AFTER_ONE_SCAN) { Some(began) } else { before };
+        self.work.keeper.home = self.home_after_scan(began, before);
         self.work.keeper.ending = true;
         self.drain(true, out);
         self.write_left_lines(out);
@@ -191,16 +187,7 @@ impl State {
         if self.work.keeper.moving.is_some() {
             return;
         }
-        let safe = home.min(self.work.log.durable);
-        let mut to = safe;
-        if let Some((first, _)) = self.oldest_needed().filter(|_| !self.fault.is(planted::HEAD_PASSES_OPEN)) {
-            to = to.min(first);
-        }
-        if !self.undo_only && !self.fault.is(planted::HEAD_PASSES_ABORTED) {
-            // Without its abort record, which may still be on its way, it would be undone again, and only in part.
-            let recent = self.work.keeper.aborted.iter().filter(|(_, record)| *record >= safe);
-            to = recent.map(|(first, _)| *first).fold(to, u64::min);
-        }
+        let to = self.new_head(home);
         if to <= self.work.log.head {
             return;
         }
@@ -217,14 +204,6 @@ impl State {
         }
     }
 
-    fn write_head(&mut self, out: &mut Actions) {
-        let Some(Move { to, token, .. }) = self.work.keeper.moving else { return };
-        out.append(self.head_register, &to.to_le_bytes(), Cause::Metadata, Some(token));
-        if self.fault.is(planted::HEAD_NOT_AWAITED) {
-            self.give_room(out);
-        }
-    }
-
     /// A write on the way of the head is accepted.
     pub(super) fn head_acked(&mut self, token: Token, out: &mut Actions) {
         let Some(moving) = self.work.keeper.moving.as_mut().filter(|moving| moving.token == token) else { return };
@@ -237,7 +216,8 @@ impl State {
         }
     }
 
-    fn give_room(&mut self, out: &mut Actions) {
+    /// The head has moved: what is before it may be overwritten.
+    pub(super) fn give_room(&mut self, out: &mut Actions) {
         let Some(Move { to, .. }) = self.work.keeper.moving.take() else { return };
         self.counters.head_moves += 1;
         self.work.log.head = to;

@@ -6,7 +6,7 @@
 //! [D:hoop-address-slices]. What an older round has left says by its number that it is old.
 
 use super::slice::SLICE_BYTES;
-use durasim_design::{CrashImage, PmRegion};
+use durasim_design::{CrashImage, Fault, PmRegion};
 use durasim_types::PhysAddr;
 
 const FIRST_BITS: u32 = 24;
@@ -57,13 +57,12 @@ impl AddressSlices {
     }
 
     /// Commits that are not collected, oldest first: numbers and first slices.
-    pub fn read(&self, image: &CrashImage, ignore_mark: bool) -> Vec<(u64, u32)> {
-        let mark = if ignore_mark { 0 } else { image.read_u64(self.mark()) };
+    pub fn read(&self, image: &CrashImage, fault: Fault) -> Vec<(u64, u32)> {
+        let mark = image.read_u64(self.mark());
         let valid = |place: u64| {
             let entry = image.read_u64(self.base().plus(8 * place));
             let (number, first) = (entry >> FIRST_BITS, entry as u32 & ((1 << FIRST_BITS) - 1));
-            let of_this_round = number > mark && (ignore_mark || number - mark <= self.entries);
-            (of_this_round && number % self.entries == place).then_some((number, first))
+            (self.is_of_this_round(number, mark, fault) && number % self.entries == place).then_some((number, first))
         };
         let mut commits: Vec<(u64, u32)> = (0..self.entries).filter_map(valid).collect();
         commits.sort_unstable();

@@ -3,7 +3,7 @@
 use super::index::Owner;
 use super::slice::{END, Slice, Word};
 use super::transaction::{Awaited, Commit, OpenTx, Pack, PlainStore};
-use super::{GC, State, planted};
+use super::{GC, State};
 use durasim_design::{AbortCause, Action, Actions, Gate, Store, Token, Wait};
 use durasim_types::{Cause, CoreId, EventKind, TxId};
 
@@ -31,13 +31,12 @@ impl State {
     }
 
     /// The pack of a transaction becomes a slice that names the next one.
-    fn write_pack(&mut self, tx: TxId, next: u32, out: &mut Actions) {
+    pub(super) fn write_pack(&mut self, tx: TxId, next: u32, out: &mut Actions) {
         let open = self.work.open.get_mut(&tx).expect("its transaction is open");
         let Some(Pack { slice: at, words }) = open.pack.take() else { return };
         let (core, start) = (open.core, open.slices[0] == at);
         self.work.index.add(&words, at, Owner::Open(tx));
-        let next = if self.fault.is(planted::CHAIN_CUT) { END } else { next };
-        let slice = Slice { words, tx: tx.0 as u32, next, start };
+        let slice = self.chained_slice(words, tx, next, start);
         self.write_slice(at, &slice, core, Awaited::Slices(tx.0).token(), out);
     }
 
@@ -104,15 +103,6 @@ impl State {
         })
     }
 
-    /// The words of a store, as its transaction's slices will hold them.
-    fn words_of(&self, store: &Store<'_>) -> Vec<Word> {
-        let mut words: Vec<Word> = Word::of_store(store.addr, store.len, store.data).collect();
-        if self.fault.is(planted::PARTIAL_WORDS_WHOLE) {
-            words.iter_mut().for_each(|word| word.mask = 0xff);
-        }
-        words
-    }
-
     /// A store of a transaction: its words go to the OOP data buffer.
     pub(super) fn take_store(&mut self, core: CoreId, tx: TxId, store: &Store<'_>, out: &mut Actions) -> Gate {
         self.work.open.entry(tx).or_insert_with(|| OpenTx::new(core.0));
@@ -120,16 +110,7 @@ impl State {
         if let Err(gate) = self.open_pack(tx, &words, out) {
             return gate;
         }
-        let open = self.work.open.get_mut(&tx).expect("it was just there");
-        open.lines.insert(store.line());
-        let pack = open.pack.as_mut().expect("it was just opened");
-        for word in &words {
-            if self.fault.is(planted::PACK_OVERWRITES_FIRST) && pack.words.len() == 7 {
-                pack.words[0] = *word;
-                continue;
-            }
-            pack.take(word);
-        }
+        self.pack_words(tx, store.line(), &words);
         self.counters.stores += 1;
         Gate::Done
     }
@@ -173,28 +154,16 @@ impl State {
         if self.acks_need_not_come() { Gate::Done } else { Gate::After(Wait::Acked(Awaited::Entry(number).token())) }
     }
 
-    /// Whether the address slices have a place for one commit more.
-    fn entry_is_free(&self) -> bool {
-        self.work.commits.len() < self.address_slices.entries() as usize || self.fault.is(planted::RING_OVERRUN)
-    }
-
     fn wait_for_entry(&mut self, out: &mut Actions) -> Gate {
         self.counters.address_slices_full += 1;
         Gate::Retry(self.make_way(out).unwrap_or(Wait::Cycles(1)))
     }
 
     /// Writes the entry of a commit; its number.
-    fn write_entry(&mut self, slices: Vec<u32>, out: &mut Actions) -> u64 {
+    pub(super) fn write_entry(&mut self, slices: Vec<u32>, out: &mut Actions) -> u64 {
         self.work.commits_begun += 1;
         let number = self.work.commits_begun;
-        let entry = super::address_slices::AddressSlices::entry(number, slices[0]);
-        let token = Awaited::Entry(number).token();
-        if !self.fault.is(planted::COMMIT_FORGOTTEN) {
-            let place = if self.fault.is(planted::ENTRIES_SHARE_A_PLACE) { 0 } else { number };
-            out.append(self.address_slices.place(place), &entry.to_le_bytes(), Cause::Metadata, Some(token));
-            self.work.on_its_way.insert(token.0, (None, 1));
-        }
-        let durable = self.acks_need_not_come() || self.fault.is(planted::COMMIT_FORGOTTEN);
+        let durable = self.append_entry(number, slices[0], out);
         self.work.commits.push_back(Commit { number, slices, durable });
         self.counters.entries += 1;
         number
@@ -251,23 +220,7 @@ impl State {
                     // The last slice that was written names one more.
                     open.pack = Some(Pack { slice, words: Vec::new() });
                 }
-                if self.fault.is(planted::RESIDUAL_LOST) {
-                    let pack = open.pack.as_mut().expect("the last slice of a chain is not written before the commit");
-                    pack.words.truncate(1);
-                }
-                if self.fault.is(planted::RECORD_FIRST) {
-                    let slices = open.slices.clone();
-                    let number = self.write_entry(slices, out);
-                    self.write_pack(tx, END, out);
-                    let open = self.work.open.remove(&tx).expect("it was just there");
-                    self.work.index.commit(tx, number, &open.lines);
-                    self.work.recorded.insert(tx, number);
-                    return Gate::Retry(Wait::Acked(Awaited::Slices(tx.0).token()));
-                }
-                self.write_pack(tx, END, out);
-                if !self.acks_need_not_come() {
-                    return Gate::Retry(Wait::Acked(Awaited::Slices(tx.0).token()));
-                }
+                return self.commit_behind_last_slice(tx, out);
             }
             if !self.slices_are_durable(tx) {
                 return Gate::Retry(Wait::Acked(Awaited::Slices(tx.0).token()));
@@ -277,10 +230,8 @@ impl State {
             }
         }
         if let Some(&number) = self.work.recorded.get(&tx) {
-            let entry = Awaited::Entry(number).token();
-            let is_durable = self.work.commits.iter().all(|c| c.number != number || c.durable);
-            if !is_durable && !self.fault.is(planted::COMMIT_NOT_AWAITED) {
-                return Gate::Retry(Wait::Acked(entry));
+            if !self.entry_is_durable(number) {
+                return Gate::Retry(Wait::Acked(Awaited::Entry(number).token()));
             }
             self.work.recorded.remove(&tx);
             out.event(EventKind::Commit, self.address_slices.place(number));

@@ -8,8 +8,9 @@
 
 use super::region::Region;
 use super::slice::{END, Patch, SLICE_BYTES, Slice};
+use super::steps::next_to_collect;
 use super::transaction::Awaited;
-use super::{HOMES, Mapped, State, planted};
+use super::{HOMES, Mapped, State};
 use durasim_design::{Action, Actions, Payload, Wait};
 use durasim_types::{Cause, EventKind, Line, LineAddr, PhysAddr};
 use serde::{Deserialize, Serialize};
@@ -47,7 +48,7 @@ pub(super) struct Collector {
     /// Collections begun.
     pub number: u64,
     /// The newest commit that this one collects.
-    upto: u64,
+    pub upto: u64,
     /// The newest commit that is collected and marked so.
     pub collected: u64,
     /// First slices of transactions that are not read yet, oldest first.
@@ -55,7 +56,7 @@ pub(super) struct Collector {
     /// Those that are read, newest first.
     walks: VecDeque<Walk>,
     /// What was found and is not on its way home.
-    found: BTreeMap<LineAddr, Patch>,
+    pub found: BTreeMap<LineAddr, Patch>,
     /// Reads and writes that are not done.
     in_flight: u32,
     /// More lines go home in the next cycle.
@@ -122,18 +123,10 @@ impl State {
 
     /// Merges the transactions that are read, begins with others, and goes on to write when all are.
     fn read_on(&mut self, out: &mut Actions) {
-        let collector = &mut self.work.collector;
-        while collector.walks.front().is_some_and(|walk| walk.at == END) {
-            let walk = collector.walks.pop_front().expect("it was just seen");
-            for (line, mut older) in walk.found {
-                let newer = collector.found.entry(line).or_default();
-                if self.fault.is(planted::GC_OLDEST_WINS) {
-                    newer.cover(&older);
-                } else {
-                    older.cover(newer);
-                    *newer = older;
-                }
-            }
+        while self.work.collector.walks.front().is_some_and(|walk| walk.at == END)
+            && let Some(walk) = self.work.collector.walks.pop_front()
+        {
+            self.coalesce(walk.found);
         }
         while self.work.collector.walks.len() < self.spec.copies_in_flight as usize
             && let Some(first) = self.work.collector.waiting.pop_back()
@@ -143,12 +136,7 @@ impl State {
             self.read_slice(first, out);
         }
         if self.work.collector.walks.is_empty() {
-            self.work.collector.phase = Phase::Writing;
-            if self.fault.is(planted::GC_SEALS_FIRST) {
-                let (mark, newest) = (self.address_slices.mark(), self.work.collector.upto);
-                out.append(mark, &newest.to_le_bytes(), Cause::Metadata, None);
-            }
-            self.write_on(out);
+            self.begin_to_write(out);
         }
     }
 
@@ -171,7 +159,7 @@ impl State {
             walk.found.entry(word.line()).or_default().update(word);
             self.counters.collected_bytes += u64::from(word.mask.count_ones());
         }
-        walk.at = if self.fault.is(planted::GC_STOPS_AT_FIRST_SLICE) { END } else { read.next };
+        walk.at = next_to_collect(&read, self.fault);
         let next = walk.at;
         if next == END {
             self.read_on(out);
@@ -185,11 +173,8 @@ impl State {
         self.work.collector.resting = false;
         let token = Awaited::Collection(self.work.collector.number).token();
         while self.work.collector.in_flight < self.spec.copies_in_flight
-            && let Some((line, mut patch)) = self.work.collector.found.pop_first()
+            && let Some((line, patch)) = self.next_line_home()
         {
-            if self.fault.is(planted::GC_WHOLE_LINES) {
-                patch.mask = u64::MAX;
-            }
             self.unmap_collected(line);
             self.work.evicted.insert(line, &patch, self.spec.eviction_lines());
             self.work.collector.in_flight += 1;
@@ -201,16 +186,8 @@ impl State {
         if self.work.collector.in_flight == 0 {
             self.work.collector.phase = Phase::Sealing;
             self.work.collector.in_flight = 1;
-            let newest = if self.fault.is(planted::GC_NEVER_SEALS) { 0 } else { self.work.collector.upto };
+            let newest = self.new_mark();
             out.append(self.address_slices.mark(), &newest.to_le_bytes(), Cause::Metadata, Some(token));
-        }
-    }
-
-    /// A line that goes home leaves the mapping table, unless it has words that stay in the region.
-    fn unmap_collected(&mut self, line: LineAddr) {
-        let newer = self.work.index.has_newer(line, self.work.collector.upto) || !self.writers(line).is_empty();
-        if !newer || self.fault.is(planted::GC_TAKES_NEWER_MAPPINGS) {
-            self.unmap(line);
         }
     }
 

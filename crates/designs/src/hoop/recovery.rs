@@ -5,20 +5,22 @@
 //! is merged, newest commit first, and goes home line by line. Only then all commits are marked as collected, the
 //! address slices cleared, and the mark set back: cut anywhere, recovery can begin again and comes to the same end.
 
+use super::HoopSpec;
 use super::address_slices::AddressSlices;
 use super::slice::{END, SLICE_BYTES, Slice, Word};
-use super::{HoopSpec, planted};
+use super::steps::{commits_to_replay, next_to_replay, write_home_and_clear};
 use durasim_design::{CrashImage, Cut, Geometry, RecoveryReport};
 use durasim_types::{Domain, LineAddr, PhysAddr};
 use std::collections::BTreeMap;
 
 /// Bytes with the numbers of the commits that they are of; 0: no byte.
-struct Newest {
-    numbers: [u64; 64],
-    data: [u8; 64],
+pub(super) struct Newest {
+    pub numbers: [u64; 64],
+    pub data: [u8; 64],
 }
 
-type Found = BTreeMap<LineAddr, Newest>;
+/// What was found of lines.
+pub(super) type Found = BTreeMap<LineAddr, Newest>;
 
 fn newest(found: &mut Found, line: LineAddr) -> &mut Newest {
     found.entry(line).or_insert(Newest { numbers: [0; 64], data: [0; 64] })
@@ -41,10 +43,7 @@ fn chain(spec: &HoopSpec, geometry: &Geometry, image: &CrashImage, first: u32) -
         if !is_next || !slice.words.iter().all(is_believable) {
             return None;
         }
-        next = slice.next;
-        if geometry.planted.is(planted::RECOVERY_FIRST_SLICES_ONLY) {
-            next = END;
-        }
+        next = next_to_replay(&slice, geometry.planted);
         chain.push(slice);
     }
     Some(chain)
@@ -59,66 +58,31 @@ pub(super) fn recover(spec: &HoopSpec, geometry: &Geometry, image: &mut CrashIma
             .losses
             .push("the energy ended before the caches were flushed: stores beside transactions are lost".into());
     }
-    let mut commits = ring.read(image, fault.is(planted::RECOVERY_IGNORES_MARK));
+    let commits = ring.read(image, fault);
     let newest_number = commits.last().map(|(number, _)| *number);
-    if fault.is(planted::RECOVERY_DROPS_LAST) {
-        commits.pop();
-    }
-    if fault.is(planted::RECOVERY_CLEARS_FIRST) {
-        clear(&ring, newest_number, image)?;
-    }
     let threads = spec.recovery_threads as usize;
     let mut found: Vec<Found> = (0..threads).map(|_| Found::new()).collect();
-    for (turn, &(number, first)) in commits.iter().enumerate() {
+    for (turn, &(number, first)) in commits_to_replay(&commits, fault).iter().enumerate() {
         let Some(slices) = chain(spec, geometry, image, first) else {
             report.losses.push(format!("the slices of commit {number} are damaged"));
             continue;
         };
         report.replayed += 1;
         for word in slices.iter().flat_map(|slice| &slice.words) {
-            let line = newest(&mut found[turn % threads], word.line());
-            let bytes = word.value.to_le_bytes();
-            for i in (0..8).filter(|i| word.mask >> i & 1 == 1) {
-                let at = 8 * word.index() + i;
-                if fault.is(planted::RECOVERY_OLDEST_FIRST_WINS) && line.numbers[at] != 0 {
-                    continue;
-                }
-                (line.numbers[at], line.data[at]) = (number, bytes[i]);
-            }
+            newest(&mut found[turn % threads], word.line()).take(number, word, fault);
         }
     }
     let mut merged = Found::new();
     for (line, bytes) in found.into_iter().flatten() {
-        let newest = newest(&mut merged, line);
-        for i in 0..64 {
-            let newer = bytes.numbers[i] > newest.numbers[i]
-                || fault.is(planted::RECOVERY_MERGES_BY_THREAD) && bytes.numbers[i] > 0
-                || fault.is(planted::RECOVERY_OLDEST_FIRST_WINS)
-                    && bytes.numbers[i] > 0
-                    && bytes.numbers[i] < newest.numbers[i];
-            if newer {
-                (newest.numbers[i], newest.data[i]) = (bytes.numbers[i], bytes.data[i]);
-            }
-        }
+        newest(&mut merged, line).merge(&bytes, fault);
     }
-    let rounds = if fault.is(planted::RECOVERY_WRITES_TWICE) { 2 } else { 1 };
-    for (line, bytes) in (0..rounds).flat_map(|_| &merged) {
-        let mut data = image.line(line.base());
-        for (i, byte) in data.iter_mut().enumerate() {
-            if bytes.numbers[i] > 0 || fault.is(planted::RECOVERY_IGNORES_MASKS) {
-                *byte = bytes.data[i];
-            }
-        }
-        report.lines_written += 1;
-        image.write(line.base(), &data)?;
-    }
-    clear(&ring, newest_number, image)?;
+    write_home_and_clear(&merged, &ring, newest_number, image, &mut report, fault)?;
     Ok(report)
 }
 
 /// The region becomes that of a new machine. Where this is cut, all commits are marked as collected already, so that what
 /// is left of the address slices means nothing.
-fn clear(ring: &AddressSlices, newest: Option<u64>, image: &mut CrashImage) -> Result<(), Cut> {
+pub(super) fn clear(ring: &AddressSlices, newest: Option<u64>, image: &mut CrashImage) -> Result<(), Cut> {
     if let Some(number) = newest {
         image.write_u64(ring.mark(), number)?;
     }

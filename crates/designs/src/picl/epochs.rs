@@ -7,8 +7,8 @@
 //! the scan that its end would start cannot start yet.
 
 use super::undo_log::PreImage;
-use super::{ARMED, END, EPOCH_ENDS, HOLD, LOOK_AGAIN_CYCLES, SCAN, State, planted};
-use durasim_design::{AbortCause, Action, Actions, Gate, LineTag, Payload, Scanned, Store, Token, Wait};
+use super::{ARMED, END, EPOCH_ENDS, HOLD, LOOK_AGAIN_CYCLES, SCAN, State};
+use durasim_design::{AbortCause, Action, Actions, Gate, LineTag, Scanned, Store, Token, Wait};
 use durasim_types::{Cause, EventKind, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
 
@@ -93,21 +93,15 @@ impl State {
         }
     }
 
-    /// Whether the scan is far enough for another epoch to end.
-    fn may_end(&self) -> bool {
-        let Epochs { system, persisted, .. } = self.work.epochs;
-        persisted + u64::from(self.spec.scan_gap_epochs) + 1 >= system || self.fault.is(planted::EPOCH_OVERTAKES_SCAN)
-    }
-
     /// Whether the epoch ends as soon as no transaction is open.
-    fn is_ending(&self) -> bool {
+    pub(super) fn is_ending(&self) -> bool {
         self.work.epochs.due && self.may_end()
     }
 
     /// Whether begins are held back. A thread that has lost its core inside a transaction, or that waits there for one
     /// that would begin, cannot end it: after a while begins go on until a transaction ends.
     pub(super) fn holds_begins(&mut self, out: &mut Actions) -> bool {
-        let holds = self.is_ending() && !self.work.epochs.let_go && !self.fault.is(planted::EPOCH_INSIDE_TRANSACTION);
+        let holds = self.begins_wait();
         if holds && !self.work.epochs.holding {
             self.work.epochs.holding = true;
             out.push(Action::Timer { id: HOLD, after_cycles: self.spec.hold_cycles });
@@ -132,16 +126,14 @@ impl State {
 
     /// The epoch ends in the next cycle, if it can: what is acknowledged in this one belongs to it.
     pub(super) fn end_soon(&mut self, out: &mut Actions) {
-        let alone = self.work.open.is_empty() || self.fault.is(planted::EPOCH_INSIDE_TRANSACTION);
-        if self.is_ending() && alone {
+        if self.is_ending() && self.is_between_transactions() {
             out.push(Action::Timer { id: END, after_cycles: 1 });
         }
     }
 
     /// The end of the epoch.
     pub(super) fn end_epoch(&mut self, out: &mut Actions) {
-        let alone = self.work.open.is_empty() || self.fault.is(planted::EPOCH_INSIDE_TRANSACTION);
-        if !self.is_ending() || !alone {
+        if !self.is_ending() || !self.is_between_transactions() {
             return;
         }
         self.work.epochs.due = false;
@@ -172,7 +164,7 @@ impl State {
         }
     }
 
-    fn enter(&mut self, phase: Phase) {
+    pub(super) fn enter(&mut self, phase: Phase) {
         if let Some(scan) = &mut self.work.epochs.scan {
             scan.phase = phase;
         }
@@ -180,51 +172,36 @@ impl State {
 
     /// Takes the scan as far as it comes without waiting.
     pub(super) fn go_on(&mut self, out: &mut Actions) {
-        loop {
-            let Some(Scan { phase, .. }) = self.work.epochs.scan else { return };
-            match phase {
-                Phase::FlushBefore => {
-                    if self.flush(out).is_some() {
-                        return;
-                    }
-                    self.enter(Phase::Lines);
-                    return out.push(Action::Scan { id: SCAN, lines_per_cycle: self.spec.scan_lines_per_cycle });
-                }
-                Phase::FlushAfter => {
-                    if !self.fault.is(planted::SCAN_FORGETS_BUFFER) && self.flush(out).is_some() {
-                        return;
-                    }
-                    let token = self.token();
-                    if self.fault.is(planted::SCAN_NOT_AWAITED) {
-                        self.enter(Phase::Barrier(token, 0));
-                        continue;
-                    }
-                    self.enter(Phase::Barrier(token, self.interleave.controllers));
-                    for controller in 0..u64::from(self.interleave.controllers) {
-                        let at = self.interleave.base.plus(controller * self.interleave.block_bytes);
-                        let payload = Payload::new(&[]);
-                        out.push(Action::Append { at, payload, cause: Cause::Checkpoint, token: Some(token) });
-                    }
+        let Some(Scan { phase, .. }) = self.work.epochs.scan else { return };
+        match phase {
+            Phase::FlushBefore => {
+                if self.flush(out).is_some() {
                     return;
                 }
-                Phase::Barrier(_, 0) => {
-                    let token = self.token();
-                    self.enter(Phase::Registers(token));
-                    return self.write_registers(token, out);
-                }
-                _ => return,
+                self.enter(Phase::Lines);
+                out.push(Action::Scan { id: SCAN, lines_per_cycle: self.spec.scan_lines_per_cycle });
             }
+            Phase::FlushAfter => {
+                if self.flush_behind_lines(out).is_some() {
+                    return;
+                }
+                self.await_controllers(out);
+            }
+            Phase::Barrier(_, 0) => {
+                let token = self.token();
+                self.enter(Phase::Registers(token));
+                self.write_registers(token, out);
+            }
+            _ => {}
         }
     }
 
     /// PersistedEID and the head of the log, in one write.
     fn write_registers(&mut self, token: Token, out: &mut Actions) {
         let Some(Scan { epoch, .. }) = self.work.epochs.scan else { return };
-        let persisted = if self.fault.is(planted::PERSISTED_TOO_FAR) { epoch + 1 } else { epoch };
-        let garbage = if self.fault.is(planted::GARBAGE_TOO_EARLY) { epoch + 1 } else { epoch };
         let mut bytes = [0; 16];
-        bytes[..8].copy_from_slice(&persisted.to_le_bytes());
-        bytes[8..].copy_from_slice(&self.work.log.first_needed(garbage).to_le_bytes());
+        bytes[..8].copy_from_slice(&self.new_persisted(epoch).to_le_bytes());
+        bytes[8..].copy_from_slice(&self.first_needed(epoch).to_le_bytes());
         out.append(self.registers, &bytes, Cause::Metadata, Some(token));
     }
 
@@ -239,8 +216,7 @@ impl State {
                 self.counters.scans += 1;
                 self.work.epochs.persisted = epoch;
                 self.work.epochs.scan = None;
-                let garbage = if self.fault.is(planted::GARBAGE_TOO_EARLY) { epoch + 1 } else { epoch };
-                let first = self.work.log.first_needed(garbage);
+                let first = self.first_needed(epoch);
                 self.work.log.collect(first);
                 out.event(EventKind::Background, self.registers);
                 if self.work.epochs.room_wanted && self.has_room() {
@@ -260,21 +236,12 @@ impl State {
         if of_line.is_some_and(|of_line| of_line > epoch) {
             return Scanned::Leave;
         }
-        // What a clean line was last stored to in does not matter any more, and its identifier will come again.
-        if dirty || !self.fault.is(planted::STALE_EID_KEPT) {
-            *note = LineTag::NONE;
-        }
-        if !dirty || self.fault.is(planted::SCAN_SKIPS_LINES) && line.0 % 4 == 1 {
+        self.forget_eid(dirty, note);
+        if !self.scan_writes(line, dirty) {
             return Scanned::Leave;
         }
         self.counters.scanned_lines += 1;
         Scanned::Clean
-    }
-
-    /// Whether stores may make more pre-images: a superblock for them, and spare ones for what is in the buffer.
-    pub(super) fn has_room(&self) -> bool {
-        let spare = super::spec::SPARE_SUPERBLOCKS;
-        self.work.log.used() + spare < self.spec.superblocks() || self.fault.is(planted::LOG_OVERRUN)
     }
 
     /// The log is full: the epoch ends as soon as possible, and all scans are made up for. A transaction in the way of
@@ -299,17 +266,9 @@ impl State {
     }
 
     /// The pre-image of the first store of an epoch to a line.
-    pub(super) fn pre_image(&mut self, store: &Store<'_>, note: LineTag) -> PreImage {
-        let Epochs { system, persisted, .. } = self.work.epochs;
-        let mut data = *store.before;
-        if self.fault.is(planted::PRE_IMAGE_TAKES_NEW) {
-            let offset = store.addr.offset();
-            data[offset..][..usize::from(store.len)].copy_from_slice(&store.bytes()[..usize::from(store.len)]);
-        }
-        let valid_from = self.epoch_of(note).unwrap_or(persisted);
-        let valid_from = if self.fault.is(planted::VALID_FROM_ZERO) { 0 } else { valid_from };
-        let valid_till =
-            if self.fault.is(planted::VALID_TILL_EARLY) && system > valid_from + 1 { system - 1 } else { system };
+    pub(super) fn pre_image(&self, store: &Store<'_>, note: LineTag) -> PreImage {
+        let valid_from = self.valid_from(note);
+        let (data, valid_till) = (self.line_before(store), self.valid_till(valid_from));
         PreImage { line: store.line(), data, valid_from, valid_till }
     }
 }

@@ -4,15 +4,16 @@
 //! The result depends on the log alone, so it may be cut and run again. When all is home, the log is marked as being
 //! erased, its superblocks are made invalid, and epochs begin anew.
 
+use super::PiclSpec;
+use super::steps::{begin_anew, bring_home, epoch_to_recover, is_applied, recovery_order};
 use super::undo_log::{ENTRY_BYTES, HEADER_BYTES, superblock};
-use super::{PiclSpec, planted};
 use durasim_design::{CrashImage, Cut, Geometry, RecoveryReport};
 use durasim_types::{LINE_BYTES, Line, PhysAddr};
 use std::collections::BTreeMap;
 
 /// Bytes of the region of registers: PersistedEID, the first superblock that is needed, whether the log is being erased.
 pub(super) const REGISTER_BYTES: u64 = 24;
-const ERASING: u64 = 1;
+pub(super) const ERASING: u64 = 1;
 
 /// Applies the pre-images of a superblock to lines, youngest first. Err: something is damaged.
 fn apply(
@@ -23,7 +24,6 @@ fn apply(
     persisted: u64,
     lines: &mut BTreeMap<PhysAddr, Line>,
 ) -> Result<(), ()> {
-    let fault = geometry.planted;
     let count = image.read_u64(base.plus(8));
     if count > u64::from(spec.undo_buffer_entries) {
         return Err(());
@@ -36,8 +36,7 @@ fn apply(
         if !geometry.is_home(home) || till <= from {
             return Err(());
         }
-        let valid = from <= persisted && (persisted < till || fault.is(planted::RECOVERY_IGNORES_VALID_TILL));
-        if valid && !fault.is(planted::RECOVERY_RESTORES_NOTHING) {
+        if is_applied(from, till, persisted, geometry.planted) {
             lines.insert(home, image.line(data.plus(entry * LINE_BYTES)));
         }
     }
@@ -49,7 +48,7 @@ fn superblock_data(spec: &PiclSpec) -> u64 {
     HEADER_BYTES + u64::from(spec.undo_buffer_entries).div_ceil(4) * LINE_BYTES
 }
 
-fn erase(spec: &PiclSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<(), Cut> {
+pub(super) fn erase(spec: &PiclSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<(), Cut> {
     let log = geometry.region("log").base;
     let touched: Vec<(u64, u64)> =
         image.pmem.touched().map(|(page, bytes)| (page.0, page.0 + bytes.len() as u64)).collect();
@@ -71,7 +70,7 @@ pub(super) fn recover(spec: &PiclSpec, geometry: &Geometry, image: &mut CrashIma
     let log = geometry.region("log").base;
     let fault = geometry.planted;
     let [persisted, head, state] = [0, 8, 16].map(|offset| image.read_u64(register.plus(offset)));
-    let persisted = if fault.is(planted::RECOVERY_IGNORES_PERSISTED) { 0 } else { persisted };
+    let persisted = epoch_to_recover(persisted, fault);
     let mut report = RecoveryReport::default();
     if state != ERASING {
         let mut lines = BTreeMap::new();
@@ -80,36 +79,16 @@ pub(super) fn recover(spec: &PiclSpec, geometry: &Geometry, image: &mut CrashIma
         } else {
             let at = |number: u64| superblock(spec, log, number);
             let valid = |number: &u64| image.read_u64(at(*number)) == number + 1;
-            let mut numbers: Vec<u64> = (head..head + spec.superblocks()).take_while(valid).collect();
-            if fault.is(planted::RECOVERY_OVERLOOKS_LAST) {
-                numbers.pop();
-            }
-            if !fault.is(planted::RECOVERY_GOES_FORWARDS) {
-                numbers.reverse();
-            }
-            for number in numbers {
+            let numbers: Vec<u64> = (head..head + spec.superblocks()).take_while(valid).collect();
+            for number in recovery_order(numbers, fault) {
                 if apply(geometry, image, spec, at(number), persisted, &mut lines).is_err() {
                     report.losses.push(format!("superblock {number} of the undo log is damaged"));
                 }
             }
         }
-        if fault.is(planted::RECOVERY_ERASES_FIRST) {
-            erase(spec, geometry, image)?;
-        }
         report.lines_written = lines.len() as u64;
-        let rounds = if fault.is(planted::RECOVERY_WRITES_TWICE) { 2 } else { 1 };
-        for (home, data) in (0..rounds).flat_map(|_| &lines) {
-            image.write(*home, data)?;
-        }
-        let mut bytes = [0; REGISTER_BYTES as usize];
-        if fault.is(planted::RECOVERY_KEEPS_LOG) {
-            image.write(register, &bytes)?;
-            return Ok(report);
-        }
-        bytes[16..].copy_from_slice(&ERASING.to_le_bytes());
-        image.write(register, &bytes)?;
+        bring_home(&lines, spec, geometry, image)?;
     }
-    erase(spec, geometry, image)?;
-    image.write(register, &[0; REGISTER_BYTES as usize])?;
+    begin_anew(state == ERASING, spec, geometry, image)?;
     Ok(report)
 }

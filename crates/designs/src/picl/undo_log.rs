@@ -3,8 +3,8 @@
 //! A superblock of the log has a header with its number and the count of its entries, the addresses of lines with ValidFrom
 //! and ValidTill, and the pre-images. The header comes last, when all else is accepted: it makes the superblock valid.
 
+use super::PiclSpec;
 use super::bloom::Bloom;
-use super::{PiclSpec, planted};
 use durasim_design::{Actions, Fault, Token};
 use durasim_types::{Cause, LINE_BYTES, Line, LineAddr, PhysAddr};
 use serde::{Deserialize, Serialize};
@@ -32,19 +32,19 @@ pub(super) struct PreImage {
 
 /// A burst on its way to the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Burst {
-    token: Token,
+pub(super) struct Burst {
+    pub token: Token,
     /// Writes that are not accepted; the header follows behind the others.
-    left: u32,
-    header: bool,
+    pub left: u32,
+    pub header: bool,
 }
 
 /// Undo buffer, Bloom filter, and the ends of the log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct UndoLog {
     buffer: Vec<PreImage>,
-    filter: Bloom,
-    burst: Option<Burst>,
+    pub filter: Bloom,
+    pub burst: Option<Burst>,
     /// The number of the next superblock.
     pub tail: u64,
     /// The last ValidTill of each superblock that is needed, from the oldest on.
@@ -135,22 +135,15 @@ impl UndoLog {
             out.append(base.plus(HEADER_BYTES + number * LINE_BYTES), bytes, Cause::Log, Some(token));
         }
         let left = (self.buffer.len() + self.buffer.len().div_ceil(4)) as u32;
-        self.burst = Some(Burst { token, left, header: false });
         let last = self.buffer.last().expect("it is not empty");
         self.last_till.push_back(last.valid_till);
         self.tail += 1;
-        if fault.is(planted::HEADER_TOO_EARLY) {
-            self.write_header(spec, log, token, out);
-            self.burst = Some(Burst { token, left: left + 1, header: true });
-        }
-        if fault.is(planted::FILTER_CLEARED_EARLY) {
-            self.filter.clear();
-        }
+        self.await_burst(token, left, spec, log, fault, out);
         Some(token)
     }
 
     /// The header of the last superblock.
-    fn write_header(&self, spec: &PiclSpec, log: PhysAddr, token: Token, out: &mut Actions) {
+    pub fn write_header(&self, spec: &PiclSpec, log: PhysAddr, token: Token, out: &mut Actions) {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&self.tail.to_le_bytes());
         bytes[8..].copy_from_slice(&(self.buffer.len() as u64).to_le_bytes());

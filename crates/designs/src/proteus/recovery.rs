@@ -3,8 +3,8 @@
 //! survived and in the logs. Then its tx-end record is written, and everything is cleared: a later life counts its
 //! transactions anew. All of it may be repeated at will.
 
+use super::ProteusSpec;
 use super::entry::{BLOCK_BYTES, ENTRY_BYTES, LogEntry};
-use super::{ProteusSpec, planted};
 use durasim_design::{CrashImage, Cut, Geometry, RecoveryReport};
 use durasim_types::{Domain, PAGE_BYTES, PhysAddr, TxId};
 use std::collections::BTreeMap;
@@ -15,10 +15,11 @@ pub(super) const STRUCTURE: &str = "proteus.lpq";
 /// What is found of the transactions of a log: entries by transaction and number.
 type Found = BTreeMap<TxId, BTreeMap<u32, LogEntry>>;
 
-struct Recovery<'a> {
+/// A recovery that is at work.
+pub(super) struct Recovery<'a> {
     spec: &'a ProteusSpec,
-    geometry: &'a Geometry,
-    report: RecoveryReport,
+    pub geometry: &'a Geometry,
+    pub report: RecoveryReport,
 }
 
 /// Takes everything back that has not ended.
@@ -27,10 +28,7 @@ pub(super) fn recover(spec: &ProteusSpec, geometry: &Geometry, image: &mut Crash
     if geometry.domain == Domain::Eadr && image.dirty_shutdown {
         recovery.report.losses.push("the energy ended before the caches were flushed: cached data is lost".into());
     }
-    let kept = recovery.kept(image);
-    if geometry.planted.is(planted::RECOVERY_CLEARS_FIRST) {
-        image.keep(STRUCTURE, Vec::new())?;
-    }
+    let kept = recovery.read_queues(image)?;
     for log in 0..spec.logs(geometry) {
         recovery.take_back(image, log, &kept)?;
     }
@@ -45,12 +43,13 @@ pub(super) fn recover(spec: &ProteusSpec, geometry: &Geometry, image: &mut Crash
 }
 
 impl Recovery<'_> {
-    fn end_of(&self, log: u32) -> PhysAddr {
+    /// The place of the tx-end record of a log.
+    pub fn end_of(&self, log: u32) -> PhysAddr {
         self.geometry.region("tx_ends").base.plus(u64::from(log) * ENTRY_BYTES)
     }
 
     /// The entries that the log pending queues held. Those that cannot be believed are losses.
-    fn kept(&mut self, image: &CrashImage) -> Vec<LogEntry> {
+    pub fn kept(&mut self, image: &CrashImage) -> Vec<LogEntry> {
         let bytes = image.structure(STRUCTURE).unwrap_or(&[]);
         let entries: Vec<LogEntry> =
             bytes.as_chunks().0.iter().filter_map(LogEntry::from_line).filter(|e| self.is_believed(e)).collect();
@@ -62,7 +61,7 @@ impl Recovery<'_> {
     }
 
     /// Whether an entry names a block of the program and a log that exists.
-    fn is_believed(&self, entry: &LogEntry) -> bool {
+    pub fn is_believed(&self, entry: &LogEntry) -> bool {
         let block = entry.block.0;
         block.is_multiple_of(BLOCK_BYTES)
             && self.geometry.is_home(PhysAddr(block - block % ENTRY_BYTES))
@@ -70,7 +69,7 @@ impl Recovery<'_> {
     }
 
     /// The slots of a log that were ever written, with their addresses.
-    fn slots(&self, image: &CrashImage, log: u32) -> Vec<PhysAddr> {
+    pub fn slots(&self, image: &CrashImage, log: u32) -> Vec<PhysAddr> {
         let bytes = u64::from(self.spec.log_entries) * ENTRY_BYTES;
         let first = self.geometry.region("logs").base.plus(u64::from(log) * bytes);
         let mut slots = Vec::new();
@@ -88,41 +87,16 @@ impl Recovery<'_> {
     }
 
     fn take_back(&mut self, image: &mut CrashImage, log: u32, kept: &[LogEntry]) -> Result<(), Cut> {
-        let fault = self.geometry.planted;
-        let ended = if fault.is(planted::RECOVERY_IGNORES_END) { 0 } else { image.read_u64(self.end_of(log)) };
+        let ended = self.last_ended(image, log);
         let mut found = Found::new();
-        let mut add = |entry: LogEntry| {
-            if entry.log == log && entry.tx.0 > ended {
-                found.entry(entry.tx).or_default().insert(entry.number, entry);
+        for entry in self.entries_in_log(image, log).iter().chain(kept) {
+            if entry.log == log && entry.tx > ended {
+                found.entry(entry.tx).or_default().insert(entry.number, *entry);
             }
-        };
-        if !fault.is(planted::RECOVERY_FORGETS_LOG) {
-            let slots = self.slots(image, log).into_iter().map(|slot| image.line(slot));
-            slots.filter_map(|line| LogEntry::from_line(&line)).filter(|e| self.is_believed(e)).for_each(&mut add);
         }
-        kept.iter().copied().for_each(add);
         // A log has one open transaction: the newest.
         let Some((tx, entries)) = found.pop_last() else { return Ok(()) };
-        if fault.is(planted::RECOVERY_ENDS_FIRST) {
-            image.write_u64(self.end_of(log), tx.0)?;
-        }
-        let mut order: Vec<&LogEntry> = entries.values().rev().collect();
-        if fault.is(planted::RECOVERY_OLDEST_FIRST) {
-            order.reverse();
-        }
-        if fault.is(planted::RECOVERY_DROPS_OLDEST) {
-            order.pop();
-        }
-        if fault.is(planted::RECOVERY_RESTORES_TWICE) {
-            order.extend_from_within(..);
-        }
-        for entry in order {
-            let half = usize::from(fault.is(planted::RECOVERY_RESTORES_HALF));
-            image.write(entry.block, &entry.old[..entry.old.len() >> half])?;
-            self.report.lines_written += 1;
-        }
-        self.report.discarded += 1;
-        image.write_u64(self.end_of(log), tx.0)
+        self.restore(image, log, tx, &entries)
     }
 
     /// Empties a log: its entries first, since without its tx-end record they would count.

@@ -1,9 +1,9 @@
 //! The state of Proteus and the ways of an entry: from the LogQ to the log pending queue, and from there to the log.
 
+use super::ProteusSpec;
 use super::entry::{BLOCK_BYTES, ENTRY_BYTES, LogEntry, block_of};
 use super::lookup_table::LookupTable;
 use super::structures::{CoreUnit, Flight, LogPointer, OpenTx, Pending, PendingQueue, Phase};
-use super::{ProteusSpec, planted, planted_volatile_caches};
 use durasim_design::{
     Action, Actions, Ctx, Fault, Gate, Geometry, Interleave, LevelId, LogBlock, Message, Node, Payload, PmRegion,
     Signal, SpecError, Token, Wait, snapshot,
@@ -142,16 +142,6 @@ impl State {
         self.unit(cx).logq.len() >= self.spec.logq_entries as usize
     }
 
-    /// Whether it holds an entry of the block.
-    pub fn is_on_its_way(&self, cx: &Ctx, block: PhysAddr) -> bool {
-        self.unit(cx).logs(block, block) && !self.fault.is(planted::BLOCK_TWICE_IN_LOGQ)
-    }
-
-    /// What the LLT knows a block by.
-    pub fn name_in_table(&self, block: PhysAddr) -> PhysAddr {
-        if self.fault.is(planted::TABLE_BY_LINE) { block.line().base() } else { block }
-    }
-
     pub fn number(&mut self) -> u64 {
         self.numbers += 1;
         self.numbers
@@ -187,17 +177,11 @@ impl State {
         self.open.get_mut(&tx).expect("only an open transaction has a phase").phase = phase;
     }
 
-    fn log_of(&self, open: &OpenTx) -> u32 {
-        if self.fault.is(planted::LOGS_SHARED) { 0 } else { open.log }
-    }
-
     /// Where an entry of an open transaction lies in its log, which comes round.
     pub fn slot_of(&self, open: &OpenTx, number: u32) -> PhysAddr {
         let entries = u64::from(self.spec.log_entries);
         let log = u64::from(self.log_of(open));
-        let slot = (u64::from(open.first) + u64::from(number)) % entries;
-        let slot = if self.fault.is(planted::SPILLS_TO_ONE_SLOT) { 0 } else { slot };
-        self.log_region.base.plus((log * entries + slot) * ENTRY_BYTES)
+        self.log_region.base.plus((log * entries + self.slot_number(open, number)) * ENTRY_BYTES)
     }
 
     /// Takes an entry into the LogQ and sends it on its way.
@@ -219,13 +203,13 @@ impl State {
         let queue = &mut self.queues[usize::from(controller)];
         let full = queue.entries.len() >= self.spec.lpq_entries as usize || !queue.waiting.is_empty();
         self.counters.lpq_full_waits += u64::from(full);
-        let core = CoreId(message.a as u16);
-        if full && self.fault.is(planted::ACK_WITHOUT_ROOM) {
-            out.push(Action::Send { to: Node::Core(core), message: Message { kind: ACKNOWLEDGEMENT, ..message } });
-            return;
-        }
-        self.queues[usize::from(controller)].waiting.push_back((core, message.b));
-        self.accept_waiting_at(controller, out);
+        self.accept_in_turn(controller, full, message, out);
+    }
+
+    /// Tells a core that the controller has an entry.
+    pub fn acknowledge(core: CoreId, id: u64, out: &mut Actions) {
+        let message = Message { kind: ACKNOWLEDGEMENT, a: core.0.into(), b: id };
+        out.push(Action::Send { to: Node::Core(core), message });
     }
 
     /// The controllers take in what waits and finds room.
@@ -233,7 +217,7 @@ impl State {
         (0..self.queues.len() as u16).for_each(|controller| self.accept_waiting_at(controller, out));
     }
 
-    fn accept_waiting_at(&mut self, controller: u16, out: &mut Actions) {
+    pub fn accept_waiting_at(&mut self, controller: u16, out: &mut Actions) {
         let queue = &mut self.queues[usize::from(controller)];
         while queue.entries.len() < self.spec.lpq_entries as usize
             && let Some((core, id)) = queue.waiting.pop_front()
@@ -242,8 +226,7 @@ impl State {
             let flight = flights.iter().find(|flight| flight.id == id).expect("a flush stays until it is acknowledged");
             queue.entries.push(Pending { entry: flight.entry, slot: flight.slot, spill: None });
             out.event(EventKind::DesignStep, flight.entry.block);
-            let message = Message { kind: ACKNOWLEDGEMENT, a: core.0.into(), b: id };
-            out.push(Action::Send { to: Node::Core(core), message });
+            State::acknowledge(core, id, out);
         }
         self.spill(controller, out);
     }
@@ -260,9 +243,7 @@ impl State {
             let Pending { entry, slot, .. } = queue.entries[at];
             let token = Token(self.number());
             self.queues[usize::from(controller)].entries[at].spill = Some(token);
-            let payload = Payload::new(&entry.to_line());
-            let payload =
-                if self.fault.is(planted::SPILL_NOT_WRITTEN) { Payload::masked(&[0; 64], 0) } else { payload };
+            let payload = self.spilled_content(&entry);
             out.push(Action::Append { at: slot, payload, cause: Cause::Log, token: Some(token) });
         }
     }
@@ -315,15 +296,17 @@ impl State {
         self.path_cycles + self.open[&tx].lines.len() as Cycle * self.spec.clean_issue_cycles
     }
 
-    /// Cleans the lines that a transaction has changed, under its token. Behind what has left the caches before, an empty
+    /// The lines that a transaction has changed, and whether a version of them has left the caches.
+    pub fn changed_lines(&self, tx: TxId) -> Vec<(LineAddr, bool)> {
+        self.open[&tx].lines.iter().map(|(line, left)| (*line, *left)).collect()
+    }
+
+    /// Cleans lines that a transaction has changed, under its token. Behind what has left the caches before, an empty
     /// write brings the acknowledgement.
-    pub fn clean_lines(&mut self, tx: TxId, of_commit: bool, out: &mut Actions) {
-        let open = &self.open[&tx];
-        let token = Some(open.token);
-        let forgotten = of_commit && self.fault.is(planted_volatile_caches::LAST_LINE_NOT_CLEANED);
-        let lines: Vec<(LineAddr, bool)> = open.lines.iter().map(|(line, left)| (*line, *left)).collect();
-        for &(line, left) in &lines[..lines.len() - usize::from(forgotten && !lines.is_empty())] {
-            if left && !(of_commit && self.fault.is(planted_volatile_caches::LEFT_LINES_NOT_AWAITED)) {
+    pub fn clean_lines(&mut self, tx: TxId, lines: Vec<(LineAddr, bool)>, out: &mut Actions) {
+        let token = Some(self.open[&tx].token);
+        for (line, left) in lines {
+            if left {
                 let payload = Payload::masked(&[0; 64], 0);
                 out.push(Action::Append { at: line.base(), payload, cause: Cause::Data, token });
             }
@@ -338,13 +321,6 @@ impl State {
         let open = &self.open[&tx];
         let at = self.ends.base.plus(u64::from(self.log_of(open)) * ENTRY_BYTES);
         out.append(at, &tx.0.to_le_bytes(), Cause::Metadata, Some(open.token));
-    }
-
-    /// The LPQs as they survive: entry behind entry.
-    pub fn kept_entries(&self) -> Vec<u8> {
-        let freed = self.fault.is(planted_volatile_caches::SPILL_FREED_AT_ISSUE);
-        let entries = self.queues.iter().flat_map(|queue| &queue.entries).filter(|p| !freed || p.spill.is_none());
-        entries.flat_map(|pending| pending.entry.to_line()).collect()
     }
 }
 

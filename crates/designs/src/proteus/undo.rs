@@ -3,22 +3,20 @@
 //! the log pending queue or from the log, and a tx-end record makes the entries stale. No other core acts meanwhile.
 
 use super::entry::BLOCK_BYTES;
-use super::planted;
 use super::state::State;
 use super::structures::Phase;
 use durasim_design::{Action, Actions, Ctx, Gate, Wait};
-use durasim_types::{Cause, PhysAddr, TxId};
-use std::collections::BTreeMap;
+use durasim_types::{Cause, TxId};
 
 impl State {
     /// Takes a transaction back, step by step.
     pub fn undo(&mut self, cx: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
         let Some(open) = self.open.get(&tx) else { return Gate::Done };
-        let (phase, token, entries) = (open.phase, open.token, open.entries);
-        match phase {
+        let token = open.token;
+        match open.phase {
             Phase::Open | Phase::Leaving if self.has_flights(cx) => return self.wait_for_logq(cx),
-            Phase::Open | Phase::Leaving if entries > 0 && !self.fault.is(planted::ABORT_NOT_UNDONE) => {
-                self.clean_lines(tx, false, out);
+            Phase::Open | Phase::Leaving if self.has_to_be_undone(open) => {
+                self.clean_lines(tx, self.changed_lines(tx), out);
                 self.set_phase(tx, Phase::Cleaning);
                 return Gate::Retry(Wait::Acked(token));
             }
@@ -27,12 +25,8 @@ impl State {
                 self.set_phase(tx, Phase::Undoing);
                 return Gate::Retry(Wait::Acked(token));
             }
-            Phase::Undoing if !self.fault.is(planted::ABORT_NOT_ENDED) => {
-                self.write_end(tx, out);
-                self.set_phase(tx, Phase::Ending);
-                return Gate::Retry(Wait::Acked(token));
-            }
-            _ => {}
+            Phase::Undoing => return self.end_undone(cx, tx, out),
+            Phase::Open | Phase::Leaving | Phase::Ready | Phase::Ending => {}
         }
         self.remove_entries(tx);
         self.close(tx);
@@ -43,22 +37,8 @@ impl State {
     /// Hands over what restores each block that the transaction has logged.
     fn restore(&mut self, tx: TxId, out: &mut Actions) {
         let open = &self.open[&tx];
-        if !self.fault.is(planted::ABORT_KEEPS_LINES) {
-            open.lines.keys().for_each(|line| out.push(Action::Invalidate(*line)));
-        }
-        // The oldest entry of each block, by its number; the content of those in the LPQs.
-        let held = self.queues.iter().flat_map(|queue| &queue.entries).map(|pending| pending.entry);
-        let held = held.filter(|entry| entry.tx == tx).map(|entry| (entry.block, entry.number, Some(entry.old)));
-        let forgets = self.fault.is(planted::ABORT_FORGETS_LOG);
-        let in_log = open.spilled.iter().filter(|_| !forgets).map(|&(number, block)| (block, number, None));
-        let newest = self.fault.is(planted::ABORT_NEWEST_WINS);
-        let mut oldest: BTreeMap<PhysAddr, (u32, Option<[u8; BLOCK_BYTES as usize]>)> = BTreeMap::new();
-        for (block, number, old) in held.chain(in_log) {
-            let found = oldest.entry(block).or_insert((number, old));
-            if (number < found.0) != newest && number != found.0 {
-                *found = (number, old);
-            }
-        }
+        self.invalidate_changed_lines(open, out);
+        let oldest = self.oldest_entries(tx, open);
         let (token, cause) = (Some(open.token), Cause::Data);
         for (&block, &(number, old)) in &oldest {
             match old {
