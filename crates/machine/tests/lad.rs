@@ -3,7 +3,7 @@
 use durasim_core::{Outcome, PendingStore};
 use durasim_design::{
     Backend, BudgetSpent, CrashSink, CrashView, Design, Durability, ErasedDesign, Geometry, HardwareCost, Hooks,
-    Promise, RegionRequest, Row, SpecError,
+    Laboratory, Promise, RegionRequest, Row, SpecError,
 };
 use durasim_designs::lad::Lad;
 use durasim_machine::{MachineConfig, Observer, PMEM_BASE, Plan, System, presets};
@@ -24,6 +24,7 @@ fn row() -> Row {
         summary: "",
         paper: "",
         assumptions: &[],
+        laboratory: &Laboratory::NONE,
     }
 }
 
