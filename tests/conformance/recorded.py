@@ -1,0 +1,24 @@
+"""How recorded results are kept: values and units without descriptions, so that a description may be reworded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+
+def without_descriptions(node: Any) -> Any:
+    """Gives a part of a document without the description of each statistic in it."""
+    if not isinstance(node, Mapping):
+        return node
+    is_statistic = {"value", "unit", "description"} == node.keys()
+    return {
+        key: without_descriptions(part) for key, part in node.items() if not (is_statistic and key == "description")
+    }
+
+
+def write(file: Path, cases: Mapping[str, Any]) -> None:
+    """Writes the results, a case on each line: a change shows which cases it concerns."""
+    lines = (f"{json.dumps(name)}: {json.dumps(cases[name], sort_keys=True)}" for name in sorted(cases))
+    file.write_text("{\n" + ",\n".join(lines) + "\n}\n")
