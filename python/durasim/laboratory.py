@@ -10,7 +10,7 @@ from typing import Any
 
 from durasim import _core
 from durasim.campaign import DEFAULT_FAULTS
-from durasim.scenario import row_name
+from durasim.scenario import design_rows, row_name
 
 Settings = tuple[str, ...]
 """Settings as for `--set`."""
@@ -94,7 +94,8 @@ class Laboratory:
 @cache
 def laboratories() -> Mapping[str, Laboratory]:
     """Gives the descriptions by the name of the row, in the order of the registry."""
-    return {name: _laboratory(document) for name, document in json.loads(_core.laboratories()).items()}
+    documents = json.loads(_core.laboratories())
+    return {name: _laboratory(documents[name]) for name in design_rows()}
 
 
 def laboratory_of(design: str) -> Laboratory:
@@ -143,8 +144,11 @@ def measurements() -> dict[str, Measurement]:
     """Gives what is measured for the assumptions of designs, by key; designs that share a key are measured together."""
     sharing: dict[str, dict[str, Alternatives]] = {}
     for design, laboratory in laboratories().items():
+        assumptions = design_rows()[design]["assumptions"]
         for of in laboratory.alternatives:
-            sharing.setdefault(of.key, {})[design] = of
+            # A row over the same hardware may rest on fewer assumptions.
+            if of.key in assumptions:
+                sharing.setdefault(of.key, {})[design] = of
     return {key: _together(rows) for key, rows in sharing.items()}
 
 
