@@ -14,7 +14,7 @@ pub struct Laboratory {
     pub campaigns: &'static [&'static [ShortCampaign]],
     /// Planted faults of different kinds that these campaigns catch quickly; the tests of every commit try no others.
     pub quick_faults: &'static [&'static str],
-    /// The planted fault whose recovery overlooks one entry: if no test notices it, the tests check nothing.
+    /// The planted fault whose recovery overlooks what one transaction has left: if no test notices it, the tests check nothing.
     pub canary: Option<&'static str>,
     /// How the random tester treats the design.
     pub random: RandomTester,

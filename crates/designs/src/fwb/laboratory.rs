@@ -96,7 +96,7 @@ pub(super) const LABORATORY: Laboratory = Laboratory {
 /// Where caches survive: nothing is redone and nothing is scanned.
 pub(super) const LABORATORY_EADR: Laboratory = Laboratory {
     quick_faults: &["store-not-logged", "head-passes-open", "recovery-erases-first"],
-    canary: None,
+    canary: Some("recovery-undoes-nothing"),
     random: RandomTester {
         common_marks: &["log_wrapped"],
         further_faults: &["second-word-forgotten"],

@@ -94,8 +94,5 @@ pub(super) const LABORATORY: Laboratory = Laboratory {
 };
 
 /// Where caches and queues survive.
-pub(super) const LABORATORY_EADR: Laboratory = Laboratory {
-    quick_faults: &["fill-ignores-mapping", "record-first", "recovery-oldest-wins"],
-    canary: None,
-    ..LABORATORY
-};
+pub(super) const LABORATORY_EADR: Laboratory =
+    Laboratory { quick_faults: &["fill-ignores-mapping", "record-first", "recovery-oldest-wins"], ..LABORATORY };

@@ -4,6 +4,7 @@ use super::Kiln;
 use crate::small_runs::{BIG_SWAP, BTREE, CROWDED, FULL_QUEUE, SLOW, SWAP, TURNS};
 use durasim_design::{Alternatives, Design, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign};
 
+const PLAIN_LLC: Settings = &["design.kiln.llc_size_factor=1"];
 /// A last level that every transaction overflows, behind FIFOs that are large enough.
 const SMALL_LLC: Settings = &[
     "design.kiln.llc_size_factor=1",
@@ -28,7 +29,6 @@ const ON_BOTH_DOMAINS: &[ShortCampaign] = &[
     ShortCampaign::of("array-swap", SWAP).with(&[PLAIN_LLC, TURNS]).threads(4).ops(30),
 ];
 
-const PLAIN_LLC: Settings = &["design.kiln.llc_size_factor=1"];
 /// FIFOs of two entries.
 const SHORT_FIFO: Settings = &["design.kiln.llc_size_factor=1", "design.kiln.fifo_entries=1"];
 
@@ -125,6 +125,7 @@ pub(super) const LABORATORY: Laboratory = Laboratory {
 pub(super) const LABORATORY_EADR: Laboratory = Laboratory {
     campaigns: &[ON_BOTH_DOMAINS],
     quick_faults: &["register-not-written", "copy-not-awaited", "recovery-undoes-committing"],
+    // Its recovery has no list of lines of which it could overlook one.
     canary: None,
     random: RandomTester {
         common_marks: &["copy_in_flight", "old_line_kept", "register_written"],

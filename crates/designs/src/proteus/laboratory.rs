@@ -106,7 +106,6 @@ pub(super) const LABORATORY: Laboratory = Laboratory {
 /// Where caches are durable.
 pub(super) const LABORATORY_EADR: Laboratory = Laboratory {
     quick_faults: &["store-not-held", "removed-at-store", "recovery-ends-first"],
-    canary: None,
     random: RandomTester {
         further_faults: &["abort-not-ended", "spill-freed-at-issue"],
         runs_of_rare_faults: &[("block-twice-in-logq", 8000), ("spill-freed-at-issue", 1500)],
