@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
+TARGET = ROOT / "build" / "scratch-target"
 TIMEOUT_S = 1800
 
 
@@ -31,8 +32,8 @@ def stated_files() -> dict[str, int]:
 class ScratchCopy:
     """A copy of the files of this checkout, as they are now, with a history of its own.
 
-    It is built into the same target directory, so that libraries of others are compiled once, and runs in the Python
-    environment of these tests, which finds the copy's package first.
+    It runs in the Python environment of these tests, which finds the copy's package first. It is built into a target
+    directory of its own: cargo tells copies of a workspace apart by the times of their files alone.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -41,7 +42,8 @@ class ScratchCopy:
         for name in filter(None, listed.split("\0")):
             if (ROOT / name).is_file():
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(ROOT / name, folder / name)
+                # With the time of now, so that cargo builds what another copy has left anew.
+                shutil.copy(ROOT / name, folder / name)
         # Compiled guest programs have names made of what they were compiled from.
         for cache in ("guest", "zig-cache"):
             if (ROOT / "build" / cache).is_dir():
@@ -104,8 +106,7 @@ class ScratchCopy:
         return json.loads(self.python("-m", "durasim", *arguments, "--json", "-", code=code))
 
     def _environment(self) -> dict[str, str]:
-        target = os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target"))
-        return os.environ | {"CARGO_TARGET_DIR": target, "PYTHONPATH": str(self.folder / "python")}
+        return os.environ | {"CARGO_TARGET_DIR": str(TARGET), "PYTHONPATH": str(self.folder / "python")}
 
 
 def _run(
