@@ -162,7 +162,7 @@ def _problem_of_name(root: Path, reference: str, is_test: bool) -> str | None:
 
 def _rust_pattern(name: str, is_test: bool) -> str:
     attributes = r"^\s*#\[test\]\n(?:\s*#\[.*\]\n|\s*//.*\n)*" if is_test else r"^"
-    return rf"{attributes}\s*(?:pub(?:\([a-z ]+\))? )?(?:const )?fn {re.escape(name)}\b"
+    return rf"{attributes}\s*(?:pub(?:\([a-z: ]+\))? )?(?:const )?fn {re.escape(name)}\b"
 
 
 def _implementations(text: str, owner: str) -> list[str]:

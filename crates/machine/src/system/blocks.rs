@@ -1,11 +1,13 @@
 //! Cache-block operations and fences.
 
 use super::System;
-use super::controllers::clean_token;
-use super::gates::Patience;
-use super::interconnect::Load;
+use super::agenda::clean_token;
+use super::caches::Load;
+use super::gates::WaitMode;
+use super::memories::is_pmem;
+use super::work::{Condition, Task};
 use durasim_core::Outcome;
-use durasim_design::{FlushVerdict, Hooks, LevelId, LineTag};
+use durasim_design::{FlushVerdict, Hooks, LineTag};
 use durasim_isa::CacheBlockOp;
 use durasim_memory::Write;
 use durasim_types::{Cause, CoreId, Cycle, LineAddr};
@@ -15,17 +17,47 @@ impl System {
     /// acknowledgement is awaited by the next fence with W in its predecessor set.
     pub fn cache_block(&mut self, core: CoreId, op: CacheBlockOp, line: LineAddr, at: Cycle) -> Cycle {
         self.advance(at);
-        let mut path = self.way_down(core);
-        if self.holders(line).any(|holder| holder != core) {
-            path += self.snoop_cycles;
+        let mut path = self.caches.way_down(core);
+        if self.caches.holders(line).any(|holder| holder != core) {
+            path += self.caches.snoop_cycles();
         }
+        let at = match self.ask_flush(core, line, path, at) {
+            Ok(at) => at,
+            Err(at) => return at,
+        };
+        let arrival = at + path;
+        if !is_pmem(line) {
+            self.clean_to_memory(core, line, arrival);
+        } else if self.persist_buffers.exist() {
+            // The buffer has written the line, or will: only where it has to leave the caches does it do so now.
+            self.complete(Task::DrainLine { line, at: arrival }, arrival);
+            if let Some(data) = self.caches.newest_if_dirty(line) {
+                self.caches.clean_copies(line, data);
+            }
+        } else if self.llc_alone_is_durable() && !self.newest_tag(line).is_some() {
+            self.clean_to_llc(core, line, op, arrival);
+        } else if !self.clean_to_memory(core, line, arrival) {
+            if !self.await_pending(core, line, arrival) {
+                self.memories.note_unfenced_again(core, line);
+            }
+        }
+        if op != CacheBlockOp::Clean {
+            self.caches.invalidate(line);
+        }
+        at
+    }
+
+    /// The live tag of the newest cached version of a line.
+    fn newest_tag(&self, line: LineAddr) -> LineTag {
+        self.caches.newest(line, &self.design).map_or(LineTag::NONE, |newest| newest.tag)
+    }
+
+    /// Asks the design about a cache-block operation. Err: it ends here, in this cycle.
+    fn ask_flush(&mut self, core: CoreId, line: LineAddr, path: Cycle, at: Cycle) -> Result<Cycle, Cycle> {
         let mut at = at;
-        let mut newest = self.newest_cached(line);
-        let pmem = self.is_pmem(line);
-        let in_domain = self.domain.stores_are_durable() || self.llc_alone_is_durable();
-        while pmem && self.hooks.has(Hooks::FLUSH) {
-            let tag = newest.map_or(LineTag::NONE, |v| v.tag);
-            let mut out = self.actions();
+        while is_pmem(line) && self.design.has(Hooks::FLUSH) {
+            let tag = self.newest_tag(line);
+            let mut out = self.design.actions();
             let cx = self.cx(core, at);
             let verdict = self.design.flush(&cx, line, tag, &mut out);
             self.carry_out(core, at, out);
@@ -33,101 +65,80 @@ impl System {
                 FlushVerdict::Proceed => break,
                 FlushVerdict::After(wait) => {
                     at = self.resolve(wait, at);
-                    newest = self.newest_cached(line);
-                    if self.halted {
-                        return at;
+                    if self.halted() {
+                        return Err(at);
                     }
                 }
                 FlushVerdict::Ignore => {
                     // Nothing is written for it, but what was written before is waited for.
-                    if !in_domain && self.pmem_write_pending(line) {
-                        self.await_pending(core, line, at + path + self.memory_request_cycles);
-                    }
-                    return at;
+                    self.await_pending(core, line, at + path);
+                    return Err(at);
                 }
             }
         }
-        if pmem && self.persist_buffers.exist() {
-            // The buffer has written the line, or will: only where it has to leave the caches does it do so now.
-            self.drain_line(line, at + path);
-            if let Some(data) = self.newest_if_dirty(line) {
-                self.clean_copies(line, data);
-            }
-        } else if pmem && self.llc_alone_is_durable() && !newest.is_some_and(|v| v.tag.is_some()) {
-            self.clean_to_llc(core, line, op, at + path);
-        } else if let Some(data) = self.newest_if_dirty(line) {
-            let cause = if pmem { self.home_cause(line) } else { Cause::Data };
-            let mut write = Write::line(line, data, cause);
-            if pmem && !self.domain.stores_are_durable() {
-                write.token = Some(clean_token(core));
-            }
-            let private = self.holders(line).next().is_some();
-            let arrived = if private { self.send_to_llc(line, Load::Line, at + path) } else { at + path };
-            self.submit(core, write, arrived + self.memory_request_cycles);
-            self.clean_copies(line, data);
-        } else if pmem && !in_domain && self.pmem_write_pending(line) {
-            self.await_pending(core, line, at + path + self.memory_request_cycles);
-        } else if pmem {
-            self.note_unfenced_again(core, line);
+        Ok(at)
+    }
+
+    /// The newest version of a line goes to its controller, where it arrives after the way through the levels; whether
+    /// there was anything to write.
+    fn clean_to_memory(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> bool {
+        let Some(data) = self.caches.newest_if_dirty(line) else { return false };
+        let mut write = Write::line(line, data, self.memories.home_cause(line));
+        if is_pmem(line) && !self.domain.stores_are_durable() {
+            write.token = Some(clean_token(core));
         }
-        if op != CacheBlockOp::Clean {
-            for holder in self.holders(line).collect::<Vec<_>>() {
-                self.drop_private(holder, line);
-            }
-            self.take_out(LevelId::Llc, core, line);
-        }
-        at
+        let private = self.caches.holders(line).next().is_some();
+        let arrived = if private { self.caches.send_to_llc(line, Load::Line, at) } else { at };
+        self.submit(core, write, arrived + self.memories.request_cycles());
+        self.caches.clean_copies(line, data);
+        true
     }
 
     /// A nonvolatile last level acknowledges a line that has arrived. What is to leave the caches is then on its way home.
     fn clean_to_llc(&mut self, core: CoreId, line: LineAddr, op: CacheBlockOp, at: Cycle) {
         self.advance(at);
-        if let Some(done) = self.gather_in_llc(line, at) {
-            let home = done + LevelId::ALL.len() as Cycle * self.response_cycles;
-            let acks = &mut self.clean_acks[core.0 as usize];
-            *acks = (*acks).max(home);
+        if let Some(done) = self.bring_down_to_llc(line, at) {
+            self.agenda.await_clean_until(core, done + self.caches.way_up());
         }
         if op != CacheBlockOp::Clean
-            && let Some(data) = self.newest_if_dirty(line)
+            && let Some(data) = self.caches.newest_if_dirty(line)
         {
-            self.submit(core, Write::line(line, data, self.home_cause(line)), at);
-            self.clean_copies(line, data);
+            self.submit(core, Write::line(line, data, self.memories.home_cause(line)), at);
+            self.caches.clean_copies(line, data);
         }
     }
 
-    /// An earlier write of the line is on its way: an empty write behind it brings the acknowledgement.
-    fn await_pending(&mut self, core: CoreId, line: LineAddr, at: Cycle) {
-        let mut write = Write::line(line, [0; 64], Cause::Data);
-        write.mask = 0;
-        write.token = Some(clean_token(core));
-        self.submit(core, write, at);
-    }
-
-    /// Whether a write of the line has been handed over and is not durable.
-    fn pmem_write_pending(&self, line: LineAddr) -> bool {
-        self.pmem.inbound().any(|w| w.line == line)
-            || !self.domain.queue_is_durable() && self.pmem.queue().any(|(_, e)| e.write.line == line)
+    /// An earlier write of the line may be on its way: an empty write behind it brings the acknowledgement. False if there
+    /// is none, or if whatever leaves the store buffer is durable.
+    fn await_pending(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> bool {
+        let in_domain = self.domain.stores_are_durable() || self.llc_alone_is_durable();
+        if in_domain || !self.memories.is_write_pending(line) {
+            return false;
+        }
+        let token = Some(clean_token(core));
+        let write = Write { mask: 0, token, ..Write::line(line, [0; 64], Cause::Data) };
+        self.submit(core, write, at + self.memories.request_cycles());
+        true
     }
 
     /// A fence whose earlier stores have left the store buffer: through when the cache-block operations before it are
     /// acknowledged and the design lets it.
     pub fn fence(&mut self, core: CoreId, orders_writes: bool, at: Cycle) -> Outcome {
-        let index = core.0 as usize;
         let mut at = at;
         if orders_writes && self.cleans_outstanding(core) {
             self.advance(at);
-            if self.cleans[index] > 0 {
-                self.suspend_for_cleans(core, at);
+            if self.agenda.has_unacked_cleans(core) {
+                self.agenda.suspend_for_cleans(core, at);
                 return Outcome::Pending;
             }
-            self.forget_suspension(core);
-            at = at.max(std::mem::take(&mut self.clean_acks[index]));
+            self.agenda.forget_suspension(core);
+            at = at.max(self.agenda.take_clean_ack(core));
         }
         if orders_writes {
-            self.fenced(core);
+            self.memories.fenced(core);
         }
-        if self.hooks.has(Hooks::FENCE) {
-            return self.through(core, at, Patience::Core, |s, cx, out| s.design.fence(cx, out));
+        if self.design.has(Hooks::FENCE) {
+            return self.through(core, at, WaitMode::Suspend, |s, cx, out| s.design.fence(cx, out));
         }
         Outcome::Done(at)
     }
@@ -136,17 +147,15 @@ impl System {
     pub(super) fn wait_for_cleans(&mut self, core: CoreId, at: Cycle) -> Cycle {
         let mut at = at;
         if self.cleans_outstanding(core) {
-            let index = core.0 as usize;
-            let what = "the acknowledgement of a cache-block operation is waited for";
-            let now = self.wait_until(at, what, |s| s.cleans[index] == 0);
-            at = now.max(std::mem::take(&mut self.clean_acks[index]));
+            let now = self.wait_until(Condition::CleansAcked(core), at);
+            at = now.max(self.agenda.take_clean_ack(core));
         }
-        self.fenced(core);
+        self.memories.fenced(core);
         at
     }
 
     /// Whether a fence of `core` has acknowledgements of cache-block operations to wait for.
     pub fn cleans_outstanding(&self, core: CoreId) -> bool {
-        self.cleans[core.0 as usize] > 0 || self.clean_acks[core.0 as usize] > 0
+        self.agenda.cleans_outstanding(core)
     }
 }

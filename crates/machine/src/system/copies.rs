@@ -49,32 +49,33 @@ impl System {
         let mut copies = Vec::new();
         let whole = |place, data| Copy { place, dirty: false, tag: LineTag::NONE, mask: u64::MAX, data };
         for level in LevelId::ALL {
-            for core in self.cores().filter(|core| level != LevelId::Llc || core.0 == 0) {
-                let array = self.array(level, core);
+            for core in self.caches.cores().filter(|core| level != LevelId::Llc || core.0 == 0) {
+                let array = self.caches.array(level, core);
                 let Some(slot) = array.find(line) else { continue };
                 let version = array.version(slot);
                 let core = (level != LevelId::Llc).then_some(core);
-                let (dirty, tag) = (version.dirty, self.live(version.tag));
+                let (dirty, tag) = (version.dirty, self.design.live(version.tag));
                 copies.push(Copy { dirty, tag, ..whole(Place::Cache(level, core), version.data) });
             }
         }
         let buffered = self.persist_buffers.copies(line);
         copies.extend(buffered.map(|(core, data)| Copy { dirty: true, ..whole(Place::PersistBuffer(core), data) }));
-        let durable = self.durable_pmem();
-        let versions = self.unfenced_versions(|line| durable.line(line)).into_iter().find(|(other, _)| *other == line);
+        let durable = self.memories.durable_pmem();
+        let versions =
+            self.memories.unfenced_versions(|line| durable.line(line)).into_iter().find(|(other, _)| *other == line);
         copies.extend(versions.into_iter().flat_map(|(_, data)| data).map(|data| whole(Place::Unfenced, data)));
-        let controller = self.pmem.controller_of(line);
-        let inbound = self.pmem.inbound().filter(|write| write.line == line && write.mask != 0);
+        let controller = self.memories.controller_of(line);
+        let inbound = self.memories.inbound().filter(|write| write.line == line && write.mask != 0);
         copies.extend(inbound.map(|write| Copy {
             dirty: true,
             mask: write.mask,
             ..whole(Place::BeforeQueue(controller), write.data)
         }));
-        for (controller, entry) in self.pmem.queue().filter(|(_, entry)| entry.write.line == line) {
+        for (controller, entry) in self.memories.queue().filter(|(_, entry)| entry.write.line == line) {
             let place = Place::Queue { controller, in_service: entry.in_service(), held: entry.is_held() };
             copies.push(Copy { dirty: true, mask: entry.write.mask, ..whole(place, entry.write.data) });
         }
-        copies.push(whole(Place::Media, self.pmem.media().line(line)));
+        copies.push(whole(Place::Media, self.memories.pmem_media().line(line)));
         copies
     }
 }

@@ -1,41 +1,21 @@
 //! Requests that a design may hold up: asked again until it lets them through, or aborted.
 //!
 //! A request of a core that has to wait is suspended: other cores go on, the machine makes the request again when what it
-//! waits for has come. Where a request cannot be left in its middle, it waits alone: only the memory system goes on.
+//! waits for has come. Where a request cannot be left in its middle, the memory system alone goes on.
 
 use super::System;
+use super::work::Condition;
 use durasim_core::Outcome;
-use durasim_design::{Actions, Ctx, Gate, Signal, Token, Wait};
-use durasim_types::{CoreId, Cycle};
-use serde::{Deserialize, Serialize};
+use durasim_design::{Actions, Ctx, Gate, Hooks, Wait};
+use durasim_types::{CoreId, Cycle, LineAddr, TxId};
 
 /// Who goes on while a request waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Patience {
+pub(super) enum WaitMode {
     /// Everybody: the core is told that its request is pending.
-    Core,
+    Suspend,
     /// The memory system only.
-    Alone,
-}
-
-/// What a suspended request waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum Awaited {
-    Time,
-    Acked(Token),
-    Signal(Signal),
-    /// Acknowledgements of the core's cache-block operations.
-    Cleans,
-}
-
-/// A request of a core that is suspended.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct Suspension {
-    awaited: Awaited,
-    /// The hook has run: the request is let through when it is made again.
-    passed: bool,
-    since: Cycle,
-    over_at: Option<Cycle>,
+    MemoryOnly,
 }
 
 /// What follows from one answer of a design.
@@ -52,13 +32,13 @@ pub(super) enum Passed {
 
 impl System {
     /// Carries out the actions of a gate and takes its way.
-    pub(super) fn pass(&mut self, core: CoreId, gate: Gate, out: Actions, at: Cycle, patience: Patience) -> Passed {
-        let at = if out.is_empty() {
-            self.spare.push(out);
-            at
-        } else {
-            self.carry_out(core, at, out)
-        };
+    pub(super) fn pass(&mut self, core: CoreId, gate: Gate, out: Actions, at: Cycle, mode: WaitMode) -> Passed {
+        self.carry_out(core, at, out);
+        self.take_way(core, gate, at, mode)
+    }
+
+    /// Takes the way of a gate whose actions have been carried out.
+    fn take_way(&mut self, core: CoreId, gate: Gate, at: Cycle, mode: WaitMode) -> Passed {
         // What the design asked for may have evicted a line that could only leave by an abort.
         if self.is_aborted(core) {
             return Passed::Aborted;
@@ -66,9 +46,9 @@ impl System {
         match gate {
             Gate::Done => Passed::Now(at),
             Gate::After(Wait::Cycles(n)) => Passed::Now(at + n),
-            Gate::After(wait) if patience == Patience::Core => self.suspend(core, wait, at, true),
+            Gate::After(wait) if mode == WaitMode::Suspend => self.suspend(core, wait, at, true),
             Gate::After(wait) => Passed::Now(self.resolve(wait, at)),
-            Gate::Retry(wait) if patience == Patience::Core => self.suspend(core, wait, at, false),
+            Gate::Retry(wait) if mode == WaitMode::Suspend => self.suspend(core, wait, at, false),
             Gate::Retry(wait) => Passed::Again(self.resolve(wait, at)),
             Gate::Abort(tx, why) => {
                 let at = self.abort(tx, why, at);
@@ -82,18 +62,30 @@ impl System {
         &mut self,
         core: CoreId,
         at: Cycle,
-        patience: Patience,
+        mode: WaitMode,
         mut ask: impl FnMut(&mut System, &Ctx, &mut Actions) -> Gate,
     ) -> Outcome {
-        if patience == Patience::Core && self.take_suspension(core) {
+        self.through_from(core, at, mode, |system, cx, out| (ask(system, cx, out), cx.cycle))
+    }
+
+    /// The same where carrying out a part of the answer takes time: the request goes on at the cycle beside the gate.
+    pub(super) fn through_from(
+        &mut self,
+        core: CoreId,
+        at: Cycle,
+        mode: WaitMode,
+        mut ask: impl FnMut(&mut System, &Ctx, &mut Actions) -> (Gate, Cycle),
+    ) -> Outcome {
+        if mode == WaitMode::Suspend && self.agenda.take_suspension(core) {
             return Outcome::Done(at);
         }
         let mut at = at;
         loop {
-            let mut out = self.actions();
+            let mut out = self.design.actions();
             let cx = self.cx(core, at);
-            let gate = ask(self, &cx, &mut out);
-            match self.pass(core, gate, out, at, patience) {
+            let (gate, from) = ask(self, &cx, &mut out);
+            self.carry_out(core, at, out);
+            match self.take_way(core, gate, from, mode) {
                 Passed::Now(cycle) => return Outcome::Done(cycle),
                 Passed::Again(cycle) => at = cycle,
                 Passed::Suspended => return Outcome::Pending,
@@ -102,7 +94,7 @@ impl System {
                     return Outcome::Aborted(cycle, code);
                 }
             }
-            if self.halted {
+            if self.halted() {
                 return Outcome::Done(at);
             }
         }
@@ -117,108 +109,87 @@ impl System {
     ) -> Cycle {
         let mut at = at;
         loop {
-            let mut out = self.actions();
+            let mut out = self.design.actions();
             let cx = self.cx(core, at);
             let gate = ask(self, &cx, &mut out);
-            match self.pass(core, gate, out, at, Patience::Alone) {
+            match self.pass(core, gate, out, at, WaitMode::MemoryOnly) {
                 Passed::Now(cycle) => return cycle,
                 Passed::Again(cycle) => at = cycle,
                 Passed::Suspended => unreachable!("nobody else acts"),
                 Passed::Aborted => return at,
             }
-            if self.halted {
+            if self.halted() {
                 return at;
             }
         }
     }
 
     pub(super) fn suspend(&mut self, core: CoreId, wait: Wait, at: Cycle, passed: bool) -> Passed {
-        let (awaited, over_at) = match wait {
-            Wait::Cycles(n) => (Awaited::Time, Some(at + n)),
-            Wait::Acked(token) => {
-                let over = !self.outstanding.contains_key(&token.0);
-                (Awaited::Acked(token), over.then_some(at))
-            }
-            Wait::Signal(signal) => (Awaited::Signal(signal), self.raised.remove(&signal.0).then_some(at)),
-        };
-        if over_at == Some(at) && !passed {
+        let is_over = self.agenda.suspend(core, wait, at, passed);
+        if is_over && !passed {
             self.stand_still(at);
         }
-        self.suspended[core.0 as usize] = Some(Suspension { awaited, passed, since: at, over_at });
         Passed::Suspended
     }
 
-    /// A fence of `core` waits for the acknowledgements of its cache-block operations.
-    pub(super) fn suspend_for_cleans(&mut self, core: CoreId, at: Cycle) {
-        let index = core.0 as usize;
-        let over_at = (self.cleans[index] == 0).then_some(self.clean_acks[index]);
-        self.suspended[index] = Some(Suspension { awaited: Awaited::Cleans, passed: false, since: at, over_at });
+    /// The cycle in which the design lets a request of a core into the last level.
+    #[inline]
+    pub(super) fn llc_request(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> Cycle {
+        if self.design.has(Hooks::LLC_REQUEST) { self.ask_for_llc(core, line, at) } else { at }
     }
 
-    pub(super) fn is_suspended(&self, core: CoreId) -> bool {
-        self.suspended[core.0 as usize].is_some()
+    fn ask_for_llc(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> Cycle {
+        let mut at = at;
+        loop {
+            let cx = self.cx(core, at);
+            match self.design.llc_request(&cx, line) {
+                Gate::Done => return at,
+                Gate::After(wait) => return self.resolve(wait, at),
+                Gate::Retry(wait) => at = self.resolve(wait, at),
+                Gate::Abort(..) => unreachable!("a request at the last level is let in or waits"),
+            }
+            if self.halted() {
+                return at;
+            }
+        }
+    }
+
+    /// Whether the transaction that runs on `core` has been aborted and its thread does not know yet.
+    #[inline]
+    pub(super) fn is_aborted(&self, core: CoreId) -> bool {
+        self.transactions.is_aborted(core)
+    }
+
+    /// The abort of the transaction that runs on `core`: its cycle and the value for a0. It is over with that.
+    #[inline]
+    pub fn take_abort(&mut self, core: CoreId) -> Option<(Cycle, u64)> {
+        if self.transactions.any_abort_notice() { self.take_abort_notice(core) } else { None }
+    }
+
+    fn take_abort_notice(&mut self, core: CoreId) -> Option<(Cycle, u64)> {
+        let aborted = self.transactions.take_abort(core)?;
+        self.agenda.forget_suspension(core);
+        Some(aborted)
+    }
+
+    /// The transaction in whose name a request is made, if its begin has left the store buffer.
+    pub(super) fn begun(&self, tx: Option<TxId>) -> Option<TxId> {
+        self.transactions.begun(tx)
     }
 
     /// Whether any core waits for something that only the memory system can bring.
     pub fn anyone_waits(&self) -> bool {
-        self.suspended.iter().flatten().any(|s| s.over_at.is_none())
-    }
-
-    /// Takes a suspension away; whether the request has passed its gate.
-    pub(super) fn take_suspension(&mut self, core: CoreId) -> bool {
-        self.suspended[core.0 as usize].take().is_some_and(|s| s.passed)
-    }
-
-    pub(super) fn forget_suspension(&mut self, core: CoreId) {
-        self.suspended[core.0 as usize] = None;
+        self.agenda.anyone_waits()
     }
 
     /// When the suspended request of `core` can be made again, if that is known.
     pub fn resumes_at(&self, core: CoreId) -> Option<Cycle> {
-        self.suspended[core.0 as usize].and_then(|s| s.over_at.map(|at| at.max(s.since)))
+        self.agenda.resumes_at(core)
     }
 
     /// Lets the memory system alone go on until the suspended request of `core` can be made again.
     pub fn wait_alone(&mut self, core: CoreId) -> Cycle {
-        let since = self.suspended[core.0 as usize].map_or(0, |s| s.since);
-        let now = self.wait_until(since, "a request of a core waits", |s| s.resumes_at(core).is_some());
+        let now = self.wait_until(Condition::Resumes(core), self.agenda.suspended_since(core));
         self.resumes_at(core).unwrap_or(now)
-    }
-
-    fn end_suspensions(&mut self, at: Cycle, over: impl Fn(usize, Awaited) -> Option<Cycle>) {
-        for (index, suspension) in self.suspended.iter_mut().enumerate() {
-            if let Some(suspension) = suspension.as_mut().filter(|s| s.over_at.is_none()) {
-                suspension.over_at = over(index, suspension.awaited).map(|over| over.max(at));
-            }
-        }
-    }
-
-    /// All writes under `token` are acknowledged.
-    pub(super) fn token_is_acked(&mut self, token: Token, at: Cycle) {
-        self.end_suspensions(at, |_, awaited| (awaited == Awaited::Acked(token)).then_some(at));
-    }
-
-    /// All cache-block operations of `core` are acknowledged, the last one reaches it at `home`.
-    pub(super) fn cleans_are_acked(&mut self, core: CoreId, home: Cycle) {
-        self.end_suspensions(0, |index, awaited| {
-            (index == core.0 as usize && awaited == Awaited::Cleans).then_some(home)
-        });
-    }
-
-    /// A design raises a signal: for those who wait, else for the next who will.
-    pub(super) fn raise(&mut self, signal: Signal, at: Cycle) {
-        let waits = |s: &Suspension| s.awaited == Awaited::Signal(signal) && s.over_at.is_none();
-        if self.suspended.iter().flatten().any(waits) {
-            self.end_suspensions(at, |_, awaited| (awaited == Awaited::Signal(signal)).then_some(at));
-        } else {
-            self.raised.insert(signal.0);
-        }
-    }
-
-    /// The transaction that runs on `core` was aborted: what it waits for does not matter any more.
-    pub(super) fn interrupt(&mut self, core: CoreId, at: Cycle) {
-        if let Some(suspension) = &mut self.suspended[core.0 as usize] {
-            suspension.over_at = Some(at);
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! What has to hold of the caches between two requests. Looked at after each miss in debug builds, and by the tester.
 
 use super::System;
-use durasim_cache::Version;
+use super::memories::is_pmem;
 use durasim_design::{Hooks, LevelId, LineTag};
 use durasim_types::{CoreId, LineAddr};
 
@@ -13,24 +13,25 @@ impl System {
     /// # Errors
     /// What does not hold.
     pub fn check_line(&self, line: LineAddr) -> Result<(), String> {
-        let private: Vec<CoreId> = self.cores().filter(|&core| self.newest_private(core, line).is_some()).collect();
-        if !self.alone() {
-            let entry = self.directory.entry(line);
+        let private: Vec<CoreId> =
+            self.caches.cores().filter(|&core| self.caches.newest_private(core, line).is_some()).collect();
+        if !self.caches.alone() {
+            let entry = self.caches.directory().entry(line);
             let known: Vec<CoreId> = entry.cores().collect();
             if known != private {
                 return Err(format!("{line}: the directory knows {known:?}, the caches of {private:?} hold it"));
             }
             for &core in &private {
-                let slot = self.l1d[core.0 as usize].find(line);
-                if slot.is_some_and(|slot| self.l1d[core.0 as usize].is_exclusive(slot)) && entry.owner != Some(core) {
+                let slot = self.caches.l1d(core).find(line);
+                if slot.is_some_and(|slot| self.caches.l1d(core).is_exclusive(slot)) && entry.owner != Some(core) {
                     return Err(format!("{line}: {core:?} may write it, the directory has owner {:?}", entry.owner));
                 }
             }
             match entry.owner {
                 None => self.check_shared(line, &private)?,
                 Some(owner) => {
-                    let reserved = |core: &CoreId| self.reservations[core.0 as usize] == Some(line);
-                    if let Some(core) = self.cores().find(|core| *core != owner && reserved(core)) {
+                    let reserved = |core: &CoreId| self.caches.reservation(*core) == Some(line);
+                    if let Some(core) = self.caches.cores().find(|core| *core != owner && reserved(core)) {
                         return Err(format!("{line}: {core:?} has reserved it, {owner:?} may write it"));
                     }
                 }
@@ -39,28 +40,20 @@ impl System {
         for &core in &private {
             self.check_copies(core, line)?;
         }
-        if self.exclusive_tags {
+        if self.design.tags_are_exclusive() {
             self.check_house(line, &private)?;
         }
         self.check_tag_limits(line)?;
-        self.check_persist_buffers(line)?;
+        self.persist_buffers.check(line, self.caches.newest(line, &self.design))?;
         self.check_inclusion(line, &private)
-    }
-
-    /// The copies of a line on the way from a core to memory, newest first.
-    fn copies_of(&self, core: CoreId, line: LineAddr) -> impl Iterator<Item = (LevelId, Version)> {
-        LevelId::ALL.into_iter().filter_map(move |level| {
-            let array = self.array(level, core);
-            array.find(line).map(|slot| (level, array.version(slot)))
-        })
     }
 
     /// Above the newest dirty version a clean copy is a copy of the next one below it, the last one of what memory has: a
     /// clean copy may leave without a trace.
     fn check_copies(&self, core: CoreId, line: LineAddr) -> Result<(), String> {
-        let mut copies = self.copies_of(core, line).peekable();
+        let mut copies = self.caches.copies_of(core, line).peekable();
         while let Some((level, version)) = copies.next() {
-            match self.is_version(self.live(version.tag)) {
+            match self.design.is_version(self.design.live(version.tag)) {
                 // An abort uncovers what lies below it.
                 true => continue,
                 // It will cover what lies below it.
@@ -70,8 +63,8 @@ impl System {
             let same = match copies.peek() {
                 Some((_, below)) => below.data == version.data,
                 // Such a design may have given what memory does not have.
-                None if self.is_pmem(line) && self.hooks.has(Hooks::FILL) && !self.exclusive_tags => true,
-                None => self.peek_memory(line) == version.data,
+                None if is_pmem(line) && self.design.has(Hooks::FILL) && !self.design.tags_are_exclusive() => true,
+                None => self.memories.peek(line) == version.data,
             };
             if !same {
                 return Err(format!("{line}: a clean copy in the {} of {core:?} differs from below", level.name()));
@@ -85,8 +78,8 @@ impl System {
         let mut tagged = 0;
         let mut above = 0;
         for &core in private {
-            for (level, version) in self.copies_of(core, line).filter(|(level, _)| *level != LevelId::Llc) {
-                if self.live(version.tag).is_some() {
+            for (level, version) in self.caches.copies_of(core, line).filter(|(level, _)| *level != LevelId::Llc) {
+                if self.design.live(version.tag).is_some() {
                     tagged += 1;
                     if above > 0 || private.len() > 1 {
                         return Err(format!("{line}: a tagged version in the {} is not alone on top", level.name()));
@@ -95,8 +88,8 @@ impl System {
                 above += 1;
             }
         }
-        if let Some(slot) = self.llc.find(line)
-            && self.live(self.llc.tag(slot)).is_some()
+        if let Some(slot) = self.caches.llc().find(line)
+            && self.design.live(self.caches.llc().tag(slot)).is_some()
         {
             tagged += 1;
             if above > 0 {
@@ -109,9 +102,9 @@ impl System {
     /// The sets of a line never have more live tags than they may.
     fn check_tag_limits(&self, line: LineAddr) -> Result<(), String> {
         for level in LevelId::ALL {
-            let Some(limit) = self.tag_limits[level as usize] else { continue };
-            for core in self.cores().filter(|core| level != LevelId::Llc || core.0 == 0) {
-                let tagged = self.tagged_lines_of_set(level, core, line);
+            let Some(limit) = self.design.tag_limit(level) else { continue };
+            for core in self.caches.cores().filter(|core| level != LevelId::Llc || core.0 == 0) {
+                let tagged = self.caches.tagged_lines_of_set(level, core, line, &self.design);
                 if tagged > limit {
                     let name = level.name();
                     return Err(format!(
@@ -127,7 +120,7 @@ impl System {
         let mut first = None;
         for &core in private {
             for level in [LevelId::L1d, LevelId::L2] {
-                let array = self.array(level, core);
+                let array = self.caches.array(level, core);
                 let Some(slot) = array.find(line) else { continue };
                 if array.is_dirty(slot) {
                     return Err(format!(
@@ -141,7 +134,7 @@ impl System {
                 }
             }
         }
-        let below = self.llc.find(line).map(|slot| self.llc.data(slot));
+        let below = self.caches.llc().find(line).map(|slot| self.caches.llc().data(slot));
         match (first, below) {
             (Some(above), Some(below)) if above != below => Err(format!("{line}: shared copies differ from the LLC")),
             _ => Ok(()),
@@ -150,12 +143,12 @@ impl System {
 
     /// A version whose tag has one house may have no copy below it: it moved up, or a design gave it.
     fn check_inclusion(&self, line: LineAddr, private: &[CoreId]) -> Result<(), String> {
-        if !self.inclusive || self.exclusive_tags || self.llc.find(line).is_some() {
+        if !self.caches.inclusive() || self.design.tags_are_exclusive() || self.caches.llc().find(line).is_some() {
             return Ok(());
         }
         for &core in private {
-            if let Some((level, slot)) = self.newest_private(core, line) {
-                let array = self.array(level, core);
+            if let Some((level, slot)) = self.caches.newest_private(core, line) {
+                let array = self.caches.array(level, core);
                 // A design that gives a dirty line gives it to the L1D alone.
                 if !array.is_dirty(slot) && array.tag(slot) == LineTag::NONE {
                     return Err(format!("{line}: {core:?} has it in its {}, the LLC has not", level.name()));
@@ -167,7 +160,7 @@ impl System {
 
     /// The only core that may write a line, if there is one.
     pub fn writer_of(&self, line: LineAddr) -> Option<CoreId> {
-        if self.alone() { Some(CoreId(0)) } else { self.directory.entry(line).owner }
+        if self.caches.alone() { Some(CoreId(0)) } else { self.caches.directory().entry(line).owner }
     }
 
     /// Checks every line in the caches.
@@ -175,10 +168,15 @@ impl System {
     /// # Errors
     /// What does not hold, of the first line that is wrong.
     pub fn check_all_lines(&self) -> Result<(), String> {
-        let mut lines: Vec<LineAddr> = self.directory.iter().map(|(line, _)| line).collect();
-        for core in self.cores() {
+        let mut lines: Vec<LineAddr> = self.caches.directory().iter().map(|(line, _)| line).collect();
+        for core in self.caches.cores() {
             for level in LevelId::ALL {
-                lines.extend(self.array(level, core).slots().map(|slot| self.array(level, core).version(slot).line));
+                lines.extend(
+                    self.caches
+                        .array(level, core)
+                        .slots()
+                        .map(|slot| self.caches.array(level, core).version(slot).line),
+                );
             }
         }
         lines.sort_unstable();
@@ -189,7 +187,7 @@ impl System {
     #[inline]
     pub(super) fn debug_check(&self, line: LineAddr) {
         if cfg!(debug_assertions)
-            && !self.halted
+            && !self.halted()
             && let Err(problem) = self.check_line(line)
         {
             panic!("{problem}");

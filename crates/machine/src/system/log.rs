@@ -1,7 +1,8 @@
 //! Log operations of programs: blocks that are loaded into log registers and leave the store buffer for the design's log.
 
 use super::System;
-use super::gates::Patience;
+use super::gates::WaitMode;
+use super::memories::is_pmem;
 use durasim_core::{LogFlush, Offer, Outcome};
 use durasim_design::{Hooks, LogBlock};
 use durasim_isa::LOG_BLOCK_BYTES;
@@ -10,7 +11,7 @@ use durasim_types::{CoreId, Cycle, PhysAddr, TxId};
 impl System {
     /// Whether the design has log operations.
     pub fn has_log_operations(&self) -> bool {
-        self.hooks.has(Hooks::LOG)
+        self.design.has(Hooks::LOG)
     }
 
     /// Loads the aligned block at `addr`: one access like that of a load. The newest bytes and the cycle in which they are
@@ -33,11 +34,11 @@ impl System {
         {
             return Outcome::Aborted(cycle, code);
         }
-        if !self.is_pmem(flush.addr.line()) || !self.has_log_operations() {
+        if !is_pmem(flush.addr.line()) || !self.has_log_operations() {
             return Outcome::Done(at);
         }
         let block = block_of(flush);
-        self.through(core, at, Patience::Core, |s, cx, out| s.design.log_flush(cx, &block, out))
+        self.through(core, at, WaitMode::Suspend, |s, cx, out| s.design.log_flush(cx, &block, out))
     }
 
     /// A flush of a log register may leave ahead of stores in front of it. What was refused may be taken after the next
@@ -49,16 +50,16 @@ impl System {
         {
             return Offer::Aborted(cycle, code);
         }
-        if !self.is_pmem(flush.addr.line()) || !self.has_log_operations() {
+        if !is_pmem(flush.addr.line()) || !self.has_log_operations() {
             return Offer::Taken(at);
         }
         let block = block_of(flush);
-        let mut out = self.actions();
+        let mut out = self.design.actions();
         let cx = self.cx(core, at);
         let taken = self.design.log_flush_early(&cx, &block, &mut out);
         // No design aborts where it only takes something.
-        let done = self.carry_out(core, at, out);
-        if taken { Offer::Taken(done) } else { Offer::Refused { again_at: self.due().max(at + 1) } }
+        self.carry_out(core, at, out);
+        if taken { Offer::Taken(at) } else { Offer::Refused { again_at: self.agenda.due().max(at + 1) } }
     }
 
     /// The kernel, about to store to `addr` in a transaction, logs the block as programs do: its code is built as theirs. An

@@ -6,13 +6,13 @@ use durasim_design::LevelId;
 impl System {
     /// Names the rare situations that the memory system and the design are in right now.
     pub fn marks(&self, mark: &mut dyn FnMut(&'static str)) {
-        if self.pmem.inbound_len() > 0 {
+        if self.memories.waiting_for_pmem() > 0 {
             mark("write_queue_full");
         }
-        if self.cleans.iter().any(|outstanding| *outstanding > 0) {
+        if self.agenda.any_unacked_clean() {
             mark("clean_outstanding");
         }
-        if self.open.values().any(|open| open.committing) {
+        if self.transactions.any_committing() {
             mark("committing");
         }
         for (level, name) in [
@@ -30,12 +30,11 @@ impl System {
 
     /// Whether a line of an open transaction carries its tag in a cache of this level.
     fn has_tagged_line(&self, level: LevelId) -> bool {
-        let caches = || self.cores().filter(|core| level != LevelId::Llc || core.0 == 0);
-        let mut lines = self.open.values().flat_map(|open| &open.lines);
-        lines.any(|line| {
+        let caches = || self.caches.cores().filter(|core| level != LevelId::Llc || core.0 == 0);
+        self.transactions.all_tagged_lines().any(|line| {
             caches().any(|core| {
-                let array = self.array(level, core);
-                array.find(*line).is_some_and(|slot| self.live(array.version(slot).tag).is_some())
+                let array = self.caches.array(level, core);
+                array.find(line).is_some_and(|slot| self.design.live(array.tag(slot)).is_some())
             })
         })
     }

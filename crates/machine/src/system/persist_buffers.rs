@@ -7,11 +7,11 @@
 //! threshold (DEVIATIONS.md, bbb-drain); an entry stays until the queue has accepted it. When another core stores to a line, the entry moves to the
 //! buffer of that core; a line is in one buffer at most, beside older versions of it that drain.
 
-use super::System;
 use crate::PersistBufferConfig;
+use durasim_cache::Version;
 use durasim_design::{CrashSink, Token};
 use durasim_memory::{Write, WriteToken};
-use durasim_types::{CoreId, Cycle, Line, LineAddr};
+use durasim_types::{Cause, CoreId, Line, LineAddr};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::hash::Hasher;
@@ -97,6 +97,104 @@ impl PersistBuffers {
         self.cores.iter().enumerate().find_map(|(core, buffer)| Some((core, buffer.position(line)?)))
     }
 
+    /// Whether a store of `core` to `line` finds no place in its buffer.
+    pub(super) fn is_full_for(&self, core: CoreId, line: LineAddr) -> bool {
+        let buffer = &self.cores[core.0 as usize];
+        buffer.taken() >= self.entries && buffer.position(line).is_none()
+    }
+
+    /// Whether no entry of `core` drains.
+    pub(super) fn none_drains(&self, core: CoreId) -> bool {
+        self.cores[core.0 as usize].draining.is_empty()
+    }
+
+    /// What a store of `core` waits for that has found its buffer full: the oldest entry that drains.
+    pub(super) fn wait_for_place(&mut self, core: CoreId) -> Option<Token> {
+        let waits_for = self.cores[core.0 as usize].draining.front().copied();
+        self.stats.full += u64::from(waits_for.is_some());
+        waits_for.map(Token)
+    }
+
+    /// A store that has just been made to a line in the L1D of `core` enters its buffer, which has room.
+    pub(super) fn enter(&mut self, core: CoreId, line: LineAddr, data: Line) {
+        let index = core.0 as usize;
+        self.stats.stores += 1;
+        match self.find(line) {
+            Some((owner, position)) if owner == index => {
+                self.stats.joined += 1;
+                self.cores[index].resident[position].data = data;
+                return;
+            }
+            Some((owner, position)) => {
+                self.stats.moved += 1;
+                self.cores[owner].resident.remove(position);
+            }
+            None => {}
+        }
+        self.cores[index].resident.push_back(Entry { line, data });
+    }
+
+    /// Whether the buffer of `core` is fuller than it should be, and none of its entries drains yet.
+    pub(super) fn has_to_drain(&self, core: CoreId) -> bool {
+        let buffer = &self.cores[core.0 as usize];
+        buffer.resident.len() > self.keeps && buffer.draining.is_empty()
+    }
+
+    /// Whether a line has an entry that stores can join.
+    pub(super) fn has(&self, line: LineAddr) -> bool {
+        self.find(line).is_some()
+    }
+
+    /// A dirty line has left the last level and was dropped.
+    pub(super) fn count_dropped(&mut self) {
+        self.stats.dropped += 1;
+    }
+
+    /// The oldest entry of `core` begins to drain: its write.
+    pub(super) fn drain_oldest(&mut self, core: CoreId, cause: impl Fn(LineAddr) -> Cause) -> Option<Write> {
+        self.drain(core.0 as usize, 0, cause)
+    }
+
+    /// The entry of a line begins to drain before its turn, if there is one: its core and its write.
+    pub(super) fn drain_line(&mut self, line: LineAddr, cause: impl Fn(LineAddr) -> Cause) -> Option<(CoreId, Write)> {
+        let (index, position) = self.find(line)?;
+        self.stats.forced += 1;
+        self.drain(index, position, cause).map(|write| (CoreId(index as u16), write))
+    }
+
+    fn drain(&mut self, index: usize, position: usize, cause: impl Fn(LineAddr) -> Cause) -> Option<Write> {
+        let entry = self.cores[index].resident.remove(position)?;
+        self.drains += 1;
+        self.stats.drained += 1;
+        let token = DRAIN | self.drains;
+        self.cores[index].draining.push_back(token);
+        Some(Write { token: Some(WriteToken(token)), ..Write::line(entry.line, entry.data, cause(entry.line)) })
+    }
+
+    /// The write queue has accepted an entry, whose place is free now: the core of its buffer.
+    pub(super) fn end_drain(&mut self, token: WriteToken) -> CoreId {
+        let owner = self.cores.iter().position(|buffer| buffer.draining.contains(&token.0));
+        let index = owner.expect("an entry that drains has its place in a buffer");
+        self.cores[index].draining.retain(|&other| other != token.0);
+        CoreId(index as u16)
+    }
+
+    /// Checks that a line has one entry that stores can join, which is the newest version, and a copy in a cache.
+    pub(super) fn check(&self, line: LineAddr, newest: Option<Version>) -> Result<(), String> {
+        let entries = self.cores.iter().flat_map(|buffer| &buffer.resident);
+        let mut entries = entries.filter(|entry| entry.line == line);
+        let Some(entry) = entries.next() else { return Ok(()) };
+        if entries.next().is_some() {
+            return Err(format!("{line}: it is in two persist buffers, or twice in one"));
+        }
+        match newest {
+            Some(newest) if !newest.dirty => Err(format!("{line}: clean in all caches, and still in a persist buffer")),
+            Some(newest) if newest.data != entry.data => Err(format!("{line}: a persist buffer has another version")),
+            Some(_) => Ok(()),
+            None => Err(format!("{line}: in a persist buffer, and in no cache")),
+        }
+    }
+
     /// Lines whose newest data are here and not in the write queue.
     pub(super) fn resident_lines(&self) -> usize {
         self.cores.iter().map(|buffer| buffer.resident.len()).sum()
@@ -159,113 +257,56 @@ impl PersistBuffers {
     }
 }
 
-impl System {
-    /// What a store to `line` has to wait for before it can enter the buffer of `core`. `None`: nothing.
-    pub(super) fn persist_buffer_full(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> Option<Token> {
-        let index = core.0 as usize;
-        let entries = self.persist_buffers.entries;
-        let full = |s: &System| {
-            let buffer = &s.persist_buffers.cores[index];
-            buffer.taken() >= entries && buffer.position(line).is_none()
-        };
-        if !full(self) {
-            return None;
-        }
-        if self.persist_buffers.cores[index].draining.is_empty() {
-            self.drain_entry(index, 0, at);
-            if !full(self) {
-                return None;
-            }
-        }
-        let waits_for = self.persist_buffers.cores[index].draining.front().copied();
-        self.persist_buffers.stats.full += u64::from(waits_for.is_some());
-        waits_for.map(Token)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: CoreId = CoreId(0);
+    const B: CoreId = CoreId(1);
+
+    fn buffers() -> PersistBuffers {
+        PersistBuffers::new(&PersistBufferConfig { entries: 2, drain_threshold_percent: 50 }, 2)
     }
 
-    /// A store that has just been made to a line in the L1D of `core` enters its buffer, which has room.
-    pub(super) fn enter_persist_buffer(&mut self, core: CoreId, line: LineAddr, data: Line) {
-        let index = core.0 as usize;
-        let buffers = &mut self.persist_buffers;
-        buffers.stats.stores += 1;
-        match buffers.find(line) {
-            Some((owner, position)) if owner == index => {
-                buffers.stats.joined += 1;
-                buffers.cores[index].resident[position].data = data;
-                return;
-            }
-            Some((owner, position)) => {
-                buffers.stats.moved += 1;
-                buffers.cores[owner].resident.remove(position);
-            }
-            None => {}
-        }
-        buffers.cores[index].resident.push_back(Entry { line, data });
+    fn cause(_: LineAddr) -> Cause {
+        Cause::Data
     }
 
-    /// Lets the oldest entry of `core` drain if its buffer is fuller than it should be and none drains yet.
-    pub(super) fn relieve_persist_buffer(&mut self, core: CoreId, at: Cycle) {
-        let index = core.0 as usize;
-        let buffer = &self.persist_buffers.cores[index];
-        if buffer.resident.len() > self.persist_buffers.keeps && buffer.draining.is_empty() {
-            self.drain_entry(index, 0, at);
-        }
+    #[test]
+    fn stores_join_an_entry_and_take_it_to_their_core() {
+        let mut buffers = buffers();
+        buffers.enter(A, LineAddr(1), [1; 64]);
+        buffers.enter(A, LineAddr(1), [2; 64]);
+        assert_eq!(buffers.copies(LineAddr(1)).collect::<Vec<_>>(), [(A, [2; 64])]);
+        buffers.enter(B, LineAddr(1), [3; 64]);
+        assert_eq!(buffers.copies(LineAddr(1)).collect::<Vec<_>>(), [(B, [3; 64])]);
+        assert_eq!(buffers.resident_lines(), 1);
     }
 
-    /// A dirty line leaves the last level: memory gets it from the buffers, if it has not got it yet.
-    pub(super) fn drop_write_back(&mut self, line: LineAddr, at: Cycle) {
-        self.persist_buffers.stats.dropped += 1;
-        self.drain_line(line, at);
+    #[test]
+    fn a_place_is_free_again_when_the_queue_has_accepted_the_entry() {
+        let mut buffers = buffers();
+        buffers.enter(A, LineAddr(1), [1; 64]);
+        assert!(!buffers.has_to_drain(A));
+        buffers.enter(A, LineAddr(2), [2; 64]);
+        assert!(buffers.has_to_drain(A) && buffers.is_full_for(A, LineAddr(3)));
+        assert!(!buffers.is_full_for(A, LineAddr(2)), "a store joins its entry");
+        let write = buffers.drain_oldest(A, cause).unwrap();
+        assert_eq!((write.line, write.data), (LineAddr(1), [1; 64]));
+        assert!(buffers.is_full_for(A, LineAddr(3)), "an entry that drains still has its place");
+        let token = write.token.unwrap();
+        assert_eq!(buffers.wait_for_place(A), Some(Token(token.0)));
+        assert_eq!(buffers.end_drain(token), A);
+        assert!(!buffers.is_full_for(A, LineAddr(3)));
     }
 
-    /// The entry of a line drains, if there is one.
-    pub(super) fn drain_line(&mut self, line: LineAddr, at: Cycle) {
-        if self.persist_buffers.find(line).is_some() {
-            // What is due happens while the entry is still in its buffer.
-            self.advance(at);
-            if let Some((index, position)) = self.persist_buffers.find(line) {
-                self.persist_buffers.stats.forced += 1;
-                self.drain_entry(index, position, at);
-            }
-        }
-    }
-
-    fn drain_entry(&mut self, index: usize, position: usize, at: Cycle) {
-        self.advance(at);
-        let buffers = &mut self.persist_buffers;
-        // An acceptance that was due may have let the entry drain.
-        let Some(entry) = buffers.cores[index].resident.remove(position) else { return };
-        buffers.drains += 1;
-        buffers.stats.drained += 1;
-        let token = DRAIN | buffers.drains;
-        buffers.cores[index].draining.push_back(token);
-        let cause = self.home_cause(entry.line);
-        let write = Write { token: Some(WriteToken(token)), ..Write::line(entry.line, entry.data, cause) };
-        self.submit(CoreId(index as u16), write, at);
-    }
-
-    /// The write queue has accepted an entry, whose place is free now.
-    pub(super) fn entry_drained(&mut self, token: WriteToken, at: Cycle) {
-        let buffers = &mut self.persist_buffers.cores;
-        let owner = buffers.iter().position(|buffer| buffer.draining.contains(&token.0));
-        let index = owner.expect("an entry that drains has its place in a buffer");
-        buffers[index].draining.retain(|&other| other != token.0);
-        self.forget_outstanding(token.0, at);
-        self.relieve_persist_buffer(CoreId(index as u16), at);
-    }
-
-    /// Checks that a line has one entry that stores can join, which is the newest version, and a copy in a cache.
-    pub(super) fn check_persist_buffers(&self, line: LineAddr) -> Result<(), String> {
-        let entries = self.persist_buffers.cores.iter().flat_map(|buffer| &buffer.resident);
-        let mut entries = entries.filter(|entry| entry.line == line);
-        let Some(entry) = entries.next() else { return Ok(()) };
-        if entries.next().is_some() {
-            return Err(format!("{line}: it is in two persist buffers, or twice in one"));
-        }
-        match self.newest_cached(line) {
-            Some(newest) if !newest.dirty => Err(format!("{line}: clean in all caches, and still in a persist buffer")),
-            Some(newest) if newest.data != entry.data => Err(format!("{line}: a persist buffer has another version")),
-            Some(_) => Ok(()),
-            None => Err(format!("{line}: in a persist buffer, and in no cache")),
-        }
+    #[test]
+    fn a_line_that_leaves_the_caches_drains_before_its_turn() {
+        let mut buffers = buffers();
+        buffers.enter(A, LineAddr(1), [1; 64]);
+        buffers.enter(A, LineAddr(2), [2; 64]);
+        let (core, write) = buffers.drain_line(LineAddr(2), cause).unwrap();
+        assert_eq!((core, write.line), (A, LineAddr(2)));
+        assert!(buffers.drain_line(LineAddr(2), cause).is_none());
     }
 }

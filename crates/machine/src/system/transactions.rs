@@ -1,10 +1,10 @@
-//! Transactions: their numbers, their journal, and the design's begin, commit and abort.
+//! Transactions: the design's begin, commit and abort, and threads that change on a core inside them.
 
 use super::System;
-use super::gates::Patience;
+use super::gates::WaitMode;
 use durasim_core::Outcome;
-use durasim_design::{AbortCause, CommitRule, Gate, Hooks, LineTag};
-use durasim_types::{CoreId, Cycle, DataRange, HistoryStep, LineAddr, TxId};
+use durasim_design::{AbortCause, Action, Actions, Ctx, Gate, Hooks};
+use durasim_types::{CoreId, Cycle, DataRange, TxId};
 use serde::{Deserialize, Serialize};
 
 /// Counters of transactions.
@@ -18,63 +18,29 @@ pub struct TxStats {
     pub aborted: u64,
 }
 
-/// A transaction between the moment its begin left the store buffer and the end of its commit, or until its thread has
-/// taken notice of its abort.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct OpenTx {
-    begun_at: Cycle,
-    /// The core that its thread runs on, or ran on last.
-    core: CoreId,
-    /// Its thread has left a core in the middle of it: lines of it may lie in caches of cores that it does not run on.
-    moved: bool,
-    /// Its commit has left the store buffer.
-    pub committing: bool,
-    /// Lines that its stores have tagged.
-    pub lines: Vec<LineAddr>,
-    /// When it was aborted, and the value for a0.
-    aborted: Option<(Cycle, u64)>,
-}
-
-impl OpenTx {
-    fn new(core: CoreId, begun_at: Cycle) -> Self {
-        OpenTx { begun_at, core, moved: false, committing: false, lines: Vec::new(), aborted: None }
-    }
-}
-
 impl System {
     /// The number of the next transaction, taken in program order.
     pub fn new_tx(&mut self) -> TxId {
-        self.tx_count += 1;
-        TxId(self.tx_count)
+        self.transactions.next_number()
     }
 
     /// Whether commit instructions retire before their commit is done.
     pub fn commits_retire_early(&self) -> bool {
-        self.design.commit_rule() == CommitRule::Early
+        self.design.commits_retire_early()
     }
 
     /// The begin of a transaction leaves the store buffer.
     pub fn tx_begin(&mut self, core: CoreId, tx: TxId, at: Cycle) -> Outcome {
         self.advance(at);
-        if !self.open.contains_key(&tx) {
-            self.tx_stats.begun += 1;
-            self.open.insert(tx, OpenTx::new(core, at));
-            self.running[core.0 as usize] = Some(tx);
-            if let Some(journal) = &mut self.journal {
-                journal.moment(core, at);
-                journal.begin(tx);
-            }
+        if self.transactions.begin(core, tx, at) {
+            self.observers.began(core, at, tx);
         }
         self.gate(core, at, |s, cx, out| s.design.tx_begin(cx, tx, out))
     }
 
     /// A software commit of `tx` follows in the stores behind.
     pub fn tx_committing(&mut self, core: CoreId, tx: TxId, at: Cycle) {
-        if let Some(journal) = &mut self.journal {
-            journal.moment(core, at);
-            journal.committing(tx);
-        }
-        self.note(HistoryStep::Committing(tx));
+        self.observers.committing(core, at, tx);
     }
 
     /// The commit of a transaction whose stores have all left the store buffer.
@@ -83,33 +49,16 @@ impl System {
         if let Some((cycle, code)) = self.take_abort(core) {
             return Outcome::Aborted(cycle, code);
         }
-        if !self.is_suspended(core) {
-            if let Some(journal) = &mut self.journal {
-                journal.moment(core, at);
-                journal.committing(tx);
-            }
-            self.note(HistoryStep::Committing(tx));
-            if let Some(open) = self.open.get_mut(&tx) {
-                open.committing = true;
-            }
+        if !self.agenda.is_suspended(core) {
+            self.observers.committing(core, at, tx);
+            self.transactions.start_commit(tx);
         }
         let outcome = self.gate(core, at, |s, cx, out| s.design.tx_commit(cx, tx, out));
         if let Outcome::Done(done) = outcome
-            && !self.halted
+            && !self.halted()
         {
-            self.tx_stats.committed += 1;
-            self.running[core.0 as usize] = None;
-            if let Some(open) = self.open.remove(&tx) {
-                if open.moved {
-                    self.look_for_moved_tx();
-                }
-                self.tx_latency.record(done - open.begun_at.min(done));
-            }
-            if let Some(journal) = &mut self.journal {
-                journal.moment(core, done);
-                journal.acknowledged(tx);
-            }
-            self.note(HistoryStep::Acknowledged(tx));
+            self.transactions.end_commit(core, tx, done);
+            self.observers.committed(core, done, tx);
         }
         outcome
     }
@@ -124,102 +73,45 @@ impl System {
         Outcome::Aborted(cycle, code)
     }
 
-    /// Aborts a transaction, whichever core it runs on; the cycle in which it is gone. Its core takes notice at its next
-    /// step.
-    pub(super) fn abort(&mut self, tx: TxId, why: AbortCause, at: Cycle) -> Cycle {
-        let open = self.open.get_mut(&tx).expect("only an open transaction is aborted");
-        if open.aborted.is_some() {
-            return at;
-        }
-        let core = open.core;
-        open.aborted = Some((at, why.code()));
-        self.abort_notices += 1;
-        self.tx_stats.aborted += 1;
-        if let Some(journal) = &mut self.journal {
-            journal.moment(core, at);
-            journal.aborted(tx);
-        }
-        self.note(HistoryStep::Aborted(tx));
-        let mut at = at;
-        while self.hooks.has(Hooks::TX) && !self.halted {
-            let mut out = self.actions();
-            let cx = self.cx(core, at);
-            let gate = self.design.tx_abort(&cx, tx, why, &mut out);
-            at = self.carry_out(core, at, out);
-            match gate {
-                Gate::Done => break,
-                Gate::After(wait) => {
-                    at = self.resolve(wait, at);
-                    break;
-                }
-                Gate::Retry(wait) => at = self.resolve(wait, at),
-                Gate::Abort(..) => unreachable!("an abort cannot be aborted"),
-            }
-        }
-        if let Some(open) = self.open.get_mut(&tx) {
-            open.aborted = Some((at, why.code()));
-        }
-        if self.running[core.0 as usize] == Some(tx) {
-            self.interrupt(core, at);
-        }
-        at
-    }
-
-    /// Whether the transaction that runs on `core` has been aborted and its thread does not know yet.
-    #[inline]
-    pub(super) fn is_aborted(&self, core: CoreId) -> bool {
-        self.abort_notices > 0
-            && self.running[core.0 as usize]
-                .and_then(|tx| self.open.get(&tx))
-                .is_some_and(|open| open.aborted.is_some())
-    }
-
-    /// Whether a tag is of a transaction that was aborted and whose thread does not know yet.
-    pub(super) fn is_tag_aborted(&self, tag: LineTag) -> bool {
-        let mut aborted = self.open.iter().filter(|(_, open)| open.aborted.is_some());
-        aborted.any(|(tx, _)| self.design.belongs_to(tag, *tx))
-    }
-
-    /// The abort of the transaction that runs on `core`: its cycle and the value for a0. It is over with that.
-    #[inline]
-    pub fn take_abort(&mut self, core: CoreId) -> Option<(Cycle, u64)> {
-        if self.abort_notices == 0 { None } else { self.take_abort_notice(core) }
-    }
-
-    fn take_abort_notice(&mut self, core: CoreId) -> Option<(Cycle, u64)> {
-        let tx = self.running[core.0 as usize]?;
-        let aborted = self.open.get(&tx)?.aborted?;
-        self.abort_notices -= 1;
-        if self.open.remove(&tx).is_some_and(|open| open.moved) {
-            self.look_for_moved_tx();
-        }
-        self.running[core.0 as usize] = None;
-        self.forget_suspension(core);
-        Some(aborted)
-    }
-
-    /// The transaction in whose name a request is made, if its begin has left the store buffer.
-    pub(super) fn begun(&self, tx: Option<TxId>) -> Option<TxId> {
-        tx.filter(|tx| self.open.contains_key(tx))
-    }
-
-    /// A store of `tx` has tagged a line.
-    pub(super) fn note_tagged(&mut self, tx: Option<TxId>, line: LineAddr) {
-        if let Some(open) = tx.and_then(|tx| self.open.get_mut(&tx))
-            && open.lines.last() != Some(&line)
-        {
-            open.lines.push(line);
-        }
-    }
-
-    /// Asks the design, if it wants to hear of transactions. The core waits if the design wants it to.
+    /// Asks the design about a begin or a commit, if it wants to hear of transactions. The core waits if the design wants
+    /// it to.
     fn gate(
         &mut self,
         core: CoreId,
         at: Cycle,
-        ask: impl FnMut(&mut System, &durasim_design::Ctx, &mut durasim_design::Actions) -> Gate,
+        mut ask: impl FnMut(&mut System, &Ctx, &mut Actions) -> Gate,
     ) -> Outcome {
-        if self.hooks.has(Hooks::TX) { self.through(core, at, Patience::Core, ask) } else { Outcome::Done(at) }
+        if !self.design.has(Hooks::TX) {
+            return Outcome::Done(at);
+        }
+        self.through_from(core, at, WaitMode::Suspend, |system, cx, out| {
+            let gate = ask(system, cx, out);
+            (gate, system.store_for_design(cx, out))
+        })
+    }
+
+    /// Makes the stores among the actions that the design itself makes through the caches, with all that stands before
+    /// them; the cycle in which the last of them is done. The other actions stay in `out`.
+    fn store_for_design(&mut self, cx: &Ctx, out: &mut Actions) -> Cycle {
+        let mut done = cx.cycle;
+        let is_store = |action: &Action| matches!(action, Action::PutCached { .. });
+        if !out.as_slice().iter().any(is_store) {
+            return done;
+        }
+        let mut before = self.design.actions();
+        for index in 0..out.as_slice().len() {
+            let Action::PutCached { addr, payload } = out.as_slice()[index] else {
+                before.push(out.as_slice()[index]);
+                continue;
+            };
+            let list = std::mem::replace(&mut before, self.design.actions());
+            self.carry_out(cx.core, cx.cycle, list);
+            if !self.halted() {
+                done = done.max(self.put_cached(cx.core, addr, payload.bytes(), cx.cycle));
+            }
+        }
+        self.design.put_back(std::mem::replace(out, before));
+        done
     }
 
     /// Another thread takes over the core: the open transactions of both. The cycle in which it may start.
@@ -228,39 +120,17 @@ impl System {
     /// are waited for here, as the barrier in a kernel's context switch does.
     pub fn context_switch(&mut self, core: CoreId, leaving: Option<TxId>, coming: Option<TxId>, at: Cycle) -> Cycle {
         let at = self.wait_for_cleans(core, at);
-        let coming_open = self.begun(coming);
-        if let Some(open) = coming_open.and_then(|tx| self.open.get_mut(&tx)) {
-            open.core = core;
-        }
-        if let Some(open) = leaving.and_then(|tx| self.open.get_mut(&tx)) {
-            open.moved = true;
-        }
-        self.running[core.0 as usize] = coming_open;
-        self.look_for_moved_tx();
-        if !self.hooks.has(Hooks::CONTEXT_SWITCH) {
+        self.transactions.switch(core, leaving, coming);
+        if !self.design.has(Hooks::CONTEXT_SWITCH) {
             return at;
         }
         // A transaction that was aborted while its thread had no core is noticed by the core.
         self.through_or_note_abort(core, at, |s, cx, out| s.design.context_switch(cx, leaving, coming, out))
     }
 
-    fn look_for_moved_tx(&mut self) {
-        self.moved_tx = self.open.values().any(|open| open.moved);
-    }
-
-    /// An epoch of the design ends.
-    pub(super) fn end_epoch(&mut self) {
-        if let Some(journal) = &mut self.journal {
-            journal.epoch_ends();
-        }
-        self.note(HistoryStep::EpochEnds);
-    }
-
     /// The program declares its data range.
     pub fn declare_data(&mut self, range: DataRange) {
-        self.data_range = Some(range);
-        if let Some(journal) = &mut self.journal {
-            journal.data_range(range);
-        }
+        self.memories.declare_data(Some(range));
+        self.observers.data_range(range);
     }
 }

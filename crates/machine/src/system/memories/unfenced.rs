@@ -4,7 +4,7 @@
 //! fence, a clean may have been accepted or not, whatever became of later ones; only the versions of one line follow each
 //! other. What could have been instead is kept here, for crashes that choose among it.
 
-use super::System;
+use super::Memories;
 use durasim_memory::Write;
 use durasim_types::{CoreId, Line, LineAddr, Rng};
 use std::collections::BTreeMap;
@@ -26,17 +26,17 @@ pub(super) struct Unfenced(BTreeMap<LineAddr, Vec<Version>>);
 const COUNTED_MAX: u64 = 1 << 16;
 
 /// Which of `ways` a choice takes at its next place: the digits of the choice if all `choices` can be counted, else drawn.
-pub(super) struct Chooser {
+pub(in crate::system) struct Chooser {
     rest: u64,
     drawn: Option<Rng>,
 }
 
 impl Chooser {
-    pub(super) fn new(choice: u64, choices: u64) -> Self {
+    pub(in crate::system) fn new(choice: u64, choices: u64) -> Self {
         Chooser { rest: choice, drawn: (choices > COUNTED_MAX).then(|| Rng::new(choice)) }
     }
 
-    pub(super) fn next(&mut self, ways: u64) -> u64 {
+    pub(in crate::system) fn next(&mut self, ways: u64) -> u64 {
         if let Some(rng) = &mut self.drawn {
             return rng.below(ways);
         }
@@ -46,36 +46,35 @@ impl Chooser {
     }
 }
 
-impl System {
-    /// From now on, notes which cleans no fence has waited for.
-    pub fn track_unfenced_cleans(&mut self) {
-        self.unfenced = Some(Box::default());
-    }
-
-    /// A write of persistent memory is handed over; `clean` if a cache-block operation of `core` asked for it. A write of no
-    /// bytes asks for the acknowledgement of those before it.
-    pub(super) fn note_unfenced(&mut self, core: CoreId, write: &Write, clean: bool) {
-        let Some(mut unfenced) = self.unfenced.take() else { return };
+impl Unfenced {
+    /// A write is handed over, of which `memories` know nothing yet.
+    pub(super) fn note(&mut self, core: CoreId, write: &Write, clean: bool, memories: &Memories) {
         let line = write.line;
-        if clean && !unfenced.0.contains_key(&line) {
-            let mut data = self.durable_line(line);
+        if clean && !self.0.contains_key(&line) {
+            let mut data = memories.durable_line(line);
             let mut versions = vec![Version { data, core: None }];
-            for earlier in self.pmem.inbound().filter(|earlier| earlier.line == line && earlier.mask != 0) {
+            for earlier in memories.inbound().filter(|earlier| earlier.line == line && earlier.mask != 0) {
                 earlier.overlay(&mut data);
                 versions.push(Version { data, core: None });
             }
-            unfenced.0.insert(line, versions);
+            self.0.insert(line, versions);
         }
-        if let Some(versions) = unfenced.0.get_mut(&line) {
+        if let Some(versions) = self.0.get_mut(&line) {
             let mut data = versions[versions.len() - 1].data;
             write.overlay(&mut data);
             versions.push(Version { data, core: clean.then_some(core) });
         }
-        self.unfenced = Some(unfenced);
+    }
+}
+
+impl Memories {
+    /// From now on, notes which cleans no fence has waited for.
+    pub(in crate::system) fn track_unfenced_cleans(&mut self) {
+        self.unfenced = Some(Box::default());
     }
 
     /// A cache-block operation of `core` finds nothing to write: a fence of this core makes durable what others asked for.
-    pub(super) fn note_unfenced_again(&mut self, core: CoreId, line: LineAddr) {
+    pub(in crate::system) fn note_unfenced_again(&mut self, core: CoreId, line: LineAddr) {
         if let Some(versions) = self.unfenced.as_mut().and_then(|unfenced| unfenced.0.get_mut(&line)) {
             let data = versions[versions.len() - 1].data;
             versions.push(Version { data, core: Some(core) });
@@ -94,7 +93,7 @@ impl System {
     }
 
     /// A fence of `core` has waited for its cleans.
-    pub(super) fn fenced(&mut self, core: CoreId) {
+    pub(in crate::system) fn fenced(&mut self, core: CoreId) {
         if let Some(unfenced) = &mut self.unfenced {
             unfenced.0.retain(|_, versions| {
                 if let Some(last) = versions.iter().rposition(|version| version.core == Some(core)) {
@@ -108,7 +107,10 @@ impl System {
 
     /// The lines of which another version may be durable than `durable` says, each with what may be. What was evicted and
     /// accepted stays; of the cleans each may or may not have been.
-    pub(super) fn unfenced_versions(&self, durable: impl Fn(LineAddr) -> Line) -> Vec<(LineAddr, Vec<Line>)> {
+    pub(in crate::system) fn unfenced_versions(
+        &self,
+        durable: impl Fn(LineAddr) -> Line,
+    ) -> Vec<(LineAddr, Vec<Line>)> {
         let Some(unfenced) = &self.unfenced else { return Vec::new() };
         let mut all = Vec::new();
         for (&line, versions) in &unfenced.0 {

@@ -7,7 +7,7 @@
 //!
 //! Cores run ahead, so ports are booked by interval: a message with an earlier time takes the gap before a later one.
 
-use super::System;
+use super::Caches;
 use crate::{InterconnectConfig, Topology};
 use durasim_memory::Reservations;
 use durasim_types::{CoreId, Cycle, LINE_BYTES, LineAddr, Stats};
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a message carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Load {
+pub(in crate::system) enum Load {
     /// A request, a permission or a snoop.
     Nothing,
     /// A line.
@@ -85,10 +85,10 @@ impl Crossbar {
     }
 }
 
-impl System {
+impl Caches {
     /// A message of a core arrives at the bank of a line; when all of it is there.
     #[inline]
-    pub(super) fn send_to_llc(&mut self, line: LineAddr, load: Load, at: Cycle) -> Cycle {
+    pub(in crate::system) fn send_to_llc(&mut self, line: LineAddr, load: Load, at: Cycle) -> Cycle {
         let Some(crossbar) = &mut self.crossbar else { return at };
         let (bank, cycles) = (crossbar.bank(line), crossbar.cycles(load));
         Crossbar::send(&mut crossbar.banks[bank], &mut crossbar.stats, cycles, load, at)
@@ -96,7 +96,7 @@ impl System {
 
     /// A message of the last level arrives at a core; when all of it is there.
     #[inline]
-    pub(super) fn send_to_core(&mut self, core: CoreId, load: Load, at: Cycle) -> Cycle {
+    pub(in crate::system) fn send_to_core(&mut self, core: CoreId, load: Load, at: Cycle) -> Cycle {
         let Some(crossbar) = &mut self.crossbar else { return at };
         let cycles = crossbar.cycles(load);
         Crossbar::send(&mut crossbar.cores[core.0 as usize], &mut crossbar.stats, cycles, load, at)

@@ -1,0 +1,386 @@
+//! What is due: work that the system has scheduled for itself, timers, and who waits for which acknowledgement or signal.
+
+mod suspensions;
+
+use durasim_design::{Message, Node, Signal, Token};
+use durasim_memory::{Write, WriteToken};
+use durasim_types::{CoreId, Cycle, Line, LineAddr, PhysAddr};
+use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+
+use suspensions::Suspension;
+
+/// Tokens with this bit are cache-block operations of the core in the low bits; the others are a design's.
+const CLEAN: u64 = 1 << 63;
+
+/// The token of a cache-block operation of `core`.
+pub(super) const fn clean_token(core: CoreId) -> WriteToken {
+    WriteToken(CLEAN | core.0 as u64)
+}
+
+/// The core whose cache-block operation a token stands for.
+pub(super) const fn core_of_clean(token: WriteToken) -> Option<CoreId> {
+    if token.0 & CLEAN == 0 { None } else { Some(CoreId((token.0 & !CLEAN) as u16)) }
+}
+
+/// Waits in one cycle that are over when they begin, beyond which the machine is stuck: more than any structure has entries.
+const STANDING_MAX: u32 = 1 << 20;
+
+/// Work that the system does by itself later.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Scheduled {
+    Timer {
+        id: u64,
+    },
+    Message {
+        to: Node,
+        message: Message,
+    },
+    /// The second half of a copy: its data was read, it is written now.
+    Write(Box<Write>),
+    /// A line that was pushed down is in the last level.
+    Pushed {
+        line: LineAddr,
+        token: Token,
+    },
+    Scan(Scan),
+    /// A read of the design's own arrives.
+    Read(Box<ReadInFlight>),
+}
+
+/// A scan that is under way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Scan {
+    /// The design's own number.
+    pub id: u64,
+    /// The next place, counted through all caches.
+    pub position: usize,
+    pub lines_per_cycle: u32,
+    /// Lines that were shown already.
+    pub shown: BTreeSet<LineAddr>,
+}
+
+/// A line of persistent memory on its way to the design that asked for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ReadInFlight {
+    pub addr: PhysAddr,
+    pub token: u64,
+    #[serde(with = "serde_bytes")]
+    pub data: Line,
+}
+
+super::part::part! {
+    /// The part of the memory system that knows what is due and who waits.
+    pub(crate) struct Agenda saved as SavedAgenda {
+        saved {
+            queue: BinaryHeap<Reverse<(Cycle, u64, usize)>>,
+            work: BTreeMap<usize, Scheduled>,
+            count: u64,
+            /// Timers in retired instructions, by due count and the design's number.
+            instruction_timers: BTreeSet<(u64, u64)>,
+            next_instruction_timer: u64,
+            instructions: u64,
+            /// Nothing happens by itself before this cycle.
+            due: Cycle,
+            /// Writes handed over and not acknowledged, by the design's token.
+            outstanding: BTreeMap<u64, u32>,
+            /// Cache-block operations of each core that are not acknowledged.
+            cleans: Vec<u32>,
+            /// When the last acknowledgement of one reaches each core; 0 once a fence has waited for it.
+            clean_acks: Vec<Cycle>,
+            raised: BTreeSet<u64>,
+            /// The request of each core that waits while others go on.
+            suspended: Vec<Option<Suspension>>,
+        }
+        kept {
+            /// The cycle of the last wait that was over when it began, and how many such waits there were in it.
+            standing: (Cycle, u32),
+        }
+    }
+}
+
+impl Agenda {
+    pub(super) fn new(cores: usize) -> Self {
+        Agenda {
+            queue: BinaryHeap::new(),
+            work: BTreeMap::new(),
+            count: 0,
+            instruction_timers: BTreeSet::new(),
+            next_instruction_timer: u64::MAX,
+            instructions: 0,
+            due: Cycle::MAX,
+            outstanding: BTreeMap::new(),
+            cleans: vec![0; cores],
+            clean_acks: vec![0; cores],
+            raised: BTreeSet::new(),
+            suspended: vec![None; cores],
+            standing: (0, 0),
+        }
+    }
+
+    pub(super) fn fork(&self) -> Self {
+        Agenda {
+            queue: self.queue.clone(),
+            work: self.work.clone(),
+            count: self.count,
+            instruction_timers: self.instruction_timers.clone(),
+            next_instruction_timer: self.next_instruction_timer,
+            instructions: self.instructions,
+            due: self.due,
+            outstanding: self.outstanding.clone(),
+            cleans: self.cleans.clone(),
+            clean_acks: self.clean_acks.clone(),
+            raised: self.raised.clone(),
+            suspended: self.suspended.clone(),
+            standing: (0, 0),
+        }
+    }
+
+    /// Schedules work of the system's own.
+    pub(super) fn schedule(&mut self, at: Cycle, work: Scheduled) {
+        self.count += 1;
+        let key = self.count as usize;
+        self.work.insert(key, work);
+        self.queue.push(Reverse((at, self.count, key)));
+        self.due = self.due.min(at);
+    }
+
+    /// When the first scheduled work is due; `Cycle::MAX` if there is none.
+    pub(super) fn first(&self) -> Cycle {
+        self.queue.peek().map_or(Cycle::MAX, |Reverse((at, ..))| *at)
+    }
+
+    /// Takes the first scheduled work.
+    pub(super) fn take_first(&mut self) -> Option<(Cycle, Scheduled)> {
+        let Reverse((at, _, key)) = self.queue.pop()?;
+        Some((at, self.work.remove(&key).expect("every scheduled item has its work")))
+    }
+
+    pub(super) fn is_anything_scheduled(&self) -> bool {
+        !self.work.is_empty()
+    }
+
+    /// Whether some read of the design's own has not arrived.
+    pub(super) fn any_read_in_flight(&self) -> bool {
+        self.work.values().any(|work| matches!(work, Scheduled::Read(_)))
+    }
+
+    /// The cycle before which nothing happens by itself.
+    #[inline]
+    pub(super) fn due(&self) -> Cycle {
+        self.due
+    }
+
+    /// The memories have nothing to do before `memory`.
+    #[inline]
+    pub(super) fn memories_are_due(&mut self, memory: Cycle) {
+        self.due = memory.min(self.first());
+    }
+
+    /// Instructions retired by all cores so far.
+    #[inline]
+    pub(super) fn instructions(&self) -> u64 {
+        self.instructions
+    }
+
+    /// Goes on behind so many instructions that were executed elsewhere.
+    pub(super) fn start_behind(&mut self, instructions: u64) {
+        self.instructions = instructions;
+    }
+
+    /// Instructions have retired; whether a timer that counts them is due.
+    #[inline]
+    pub(super) fn retired(&mut self, instructions: u64) -> bool {
+        self.instructions += instructions;
+        self.next_instruction_timer <= self.instructions
+    }
+
+    pub(super) fn start_instruction_timer(&mut self, after_instructions: u64, id: u64) {
+        self.instruction_timers.insert((self.instructions + after_instructions, id));
+        self.find_next_instruction_timer();
+    }
+
+    /// The number of the next timer in instructions that is due.
+    pub(super) fn take_instruction_timer(&mut self) -> Option<u64> {
+        if self.next_instruction_timer > self.instructions {
+            return None;
+        }
+        let (_, id) = self.instruction_timers.pop_first().expect("a due timer was seen");
+        self.find_next_instruction_timer();
+        Some(id)
+    }
+
+    fn find_next_instruction_timer(&mut self) {
+        self.next_instruction_timer = self.instruction_timers.first().map_or(u64::MAX, |timer| timer.0);
+    }
+
+    pub(super) fn any_instruction_timer(&self) -> bool {
+        !self.instruction_timers.is_empty()
+    }
+
+    /// One more write or read under this token is to be waited for.
+    pub(super) fn hand_over(&mut self, token: u64) {
+        *self.outstanding.entry(token).or_default() += 1;
+    }
+
+    /// One write or read under this token is outstanding no more. Who waits for the last of them can go on.
+    pub(super) fn forget_outstanding(&mut self, token: u64, at: Cycle) {
+        let count = self.outstanding.get_mut(&token).expect("only writes handed over are acknowledged");
+        *count -= 1;
+        if *count == 0 {
+            self.outstanding.remove(&token);
+            self.token_is_acked(Token(token), at);
+        }
+    }
+
+    pub(super) fn is_outstanding(&self, token: Token) -> bool {
+        self.outstanding.contains_key(&token.0)
+    }
+
+    pub(super) fn is_anything_outstanding(&self) -> bool {
+        !self.outstanding.is_empty()
+    }
+
+    /// A cache-block operation of `core` has been handed over.
+    pub(super) fn hand_over_clean(&mut self, core: CoreId) {
+        self.cleans[core.0 as usize] += 1;
+    }
+
+    /// A cache-block operation of `core` is acknowledged, and the acknowledgement reaches it at `home`.
+    pub(super) fn clean_is_acked(&mut self, core: CoreId, home: Cycle) {
+        let index = core.0 as usize;
+        self.cleans[index] -= 1;
+        self.await_clean_until(core, home);
+        if self.cleans[index] == 0 {
+            self.cleans_are_acked(core, self.clean_acks[index]);
+        }
+    }
+
+    /// The next fence of `core` waits until `home`.
+    pub(super) fn await_clean_until(&mut self, core: CoreId, home: Cycle) {
+        let acked = &mut self.clean_acks[core.0 as usize];
+        *acked = (*acked).max(home);
+    }
+
+    /// Whether cache-block operations of `core` are not acknowledged.
+    pub(super) fn has_unacked_cleans(&self, core: CoreId) -> bool {
+        self.cleans[core.0 as usize] > 0
+    }
+
+    pub(super) fn any_unacked_clean(&self) -> bool {
+        self.cleans.iter().any(|&n| n > 0)
+    }
+
+    /// Whether a fence of `core` has acknowledgements of cache-block operations to wait for.
+    pub(super) fn cleans_outstanding(&self, core: CoreId) -> bool {
+        self.has_unacked_cleans(core) || self.clean_acks[core.0 as usize] > 0
+    }
+
+    /// A fence has waited for the cache-block operations of `core`: the cycle of the last acknowledgement.
+    pub(super) fn take_clean_ack(&mut self, core: CoreId) -> Cycle {
+        std::mem::take(&mut self.clean_acks[core.0 as usize])
+    }
+
+    pub(super) fn is_raised(&self, signal: Signal) -> bool {
+        self.raised.contains(&signal.0)
+    }
+
+    /// Takes a raised signal away; whether there was one.
+    pub(super) fn take_signal(&mut self, signal: Signal) -> bool {
+        self.raised.remove(&signal.0)
+    }
+
+    /// A wait was over when it began. Whoever asks for such waits again and again would do so for ever: false, then.
+    pub(super) fn may_stand_still(&mut self, at: Cycle) -> bool {
+        let (cycle, count) = self.standing;
+        self.standing = if cycle == at { (at, count + 1) } else { (at, 1) };
+        self.standing.1 <= STANDING_MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use durasim_design::Wait;
+
+    const CORE: CoreId = CoreId(1);
+
+    #[test]
+    fn work_comes_in_order_of_cycles_and_then_of_scheduling() {
+        let mut agenda = Agenda::new(2);
+        for (at, id) in [(7, 1), (5, 2), (7, 3)] {
+            agenda.schedule(at, Scheduled::Timer { id });
+        }
+        assert_eq!(agenda.due(), 5);
+        let order: Vec<_> = std::iter::from_fn(|| agenda.take_first()).collect();
+        let timer = |at, id| (at, Scheduled::Timer { id });
+        assert_eq!(order, [timer(5, 2), timer(7, 1), timer(7, 3)]);
+        agenda.memories_are_due(Cycle::MAX);
+        assert_eq!(agenda.due(), Cycle::MAX);
+    }
+
+    #[test]
+    fn a_token_is_acknowledged_with_its_last_write() {
+        let mut agenda = Agenda::new(2);
+        let token = Token(3);
+        agenda.hand_over(token.0);
+        agenda.hand_over(token.0);
+        assert!(!agenda.suspend(CORE, Wait::Acked(token), 10, false));
+        agenda.forget_outstanding(token.0, 20);
+        assert_eq!(agenda.resumes_at(CORE), None);
+        assert!(agenda.anyone_waits());
+        agenda.forget_outstanding(token.0, 30);
+        assert_eq!(agenda.resumes_at(CORE), Some(30));
+        assert!(!agenda.is_outstanding(token) && !agenda.anyone_waits());
+    }
+
+    #[test]
+    fn a_fence_waits_for_the_last_clean_of_its_core() {
+        let mut agenda = Agenda::new(2);
+        agenda.hand_over_clean(CORE);
+        agenda.hand_over_clean(CORE);
+        agenda.clean_is_acked(CORE, 50);
+        agenda.suspend_for_cleans(CORE, 5);
+        assert_eq!(agenda.resumes_at(CORE), None);
+        // The acknowledgement that was sent last need not be the last to reach the core.
+        agenda.clean_is_acked(CORE, 40);
+        assert_eq!(agenda.resumes_at(CORE), Some(50));
+        assert!(agenda.cleans_outstanding(CORE) && !agenda.cleans_outstanding(CoreId(0)));
+        assert_eq!(agenda.take_clean_ack(CORE), 50);
+        assert!(!agenda.cleans_outstanding(CORE));
+    }
+
+    #[test]
+    fn a_signal_is_kept_for_the_next_who_waits_if_nobody_does() {
+        let mut agenda = Agenda::new(2);
+        agenda.raise(Signal(1), 5);
+        assert!(agenda.suspend(CORE, Wait::Signal(Signal(1)), 6, false), "the wait is over at once");
+        assert!(!agenda.is_raised(Signal(1)));
+        assert!(!agenda.suspend(CORE, Wait::Signal(Signal(1)), 6, false));
+        agenda.raise(Signal(1), 9);
+        assert_eq!(agenda.resumes_at(CORE), Some(9));
+        assert!(!agenda.is_raised(Signal(1)), "who waited has taken it");
+    }
+
+    #[test]
+    fn timers_in_instructions_come_when_as_many_have_retired() {
+        let mut agenda = Agenda::new(1);
+        assert!(!agenda.retired(10));
+        agenda.start_instruction_timer(5, 1);
+        agenda.start_instruction_timer(3, 2);
+        assert!(!agenda.retired(2));
+        assert!(agenda.retired(3));
+        assert_eq!(agenda.take_instruction_timer(), Some(2));
+        assert_eq!(agenda.take_instruction_timer(), Some(1));
+        assert_eq!(agenda.take_instruction_timer(), None);
+    }
+
+    #[test]
+    fn waits_that_are_over_at_once_are_counted_in_one_cycle() {
+        let mut agenda = Agenda::new(1);
+        assert!((0..STANDING_MAX).all(|_| agenda.may_stand_still(4)));
+        assert!(!agenda.may_stand_still(4));
+        assert!(agenda.may_stand_still(5));
+    }
+}

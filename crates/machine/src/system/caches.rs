@@ -1,0 +1,311 @@
+//! The caches: the arrays of all levels with their MSHRs and buffers, the directory, the links between them, and the
+//! lines in service, of which no victim is chosen.
+
+mod copies;
+mod directory;
+mod interconnect;
+mod leaving;
+#[cfg(test)]
+mod tests;
+mod warm;
+
+pub use directory::CoherenceStats;
+pub(super) use directory::Want;
+pub(super) use interconnect::Load;
+pub(super) use leaving::Resident;
+pub(crate) use warm::Held;
+
+use super::counters::cache_stats;
+use super::design_port::DesignPort;
+use crate::{CacheConfig, Inclusion, MachineConfig};
+use durasim_cache::{CacheArray, CacheStats, Directory, Mshrs};
+use durasim_design::{Geometry, LevelId, LineTag};
+use durasim_memory::Reservations;
+use durasim_types::{CoreId, Cycle, LineAddr, Rng, Stats};
+use interconnect::Crossbar;
+use std::hash::Hasher;
+
+super::part::part! {
+    /// The part of the memory system that holds the caches.
+    pub(crate) struct Caches saved as SavedCaches {
+        saved {
+            l1i: Vec<CacheArray>,
+            l1d: Vec<CacheArray>,
+            l2: Vec<CacheArray>,
+            llc: CacheArray,
+            directory: Directory,
+            coherence_stats: CoherenceStats,
+            /// The line that each core has reserved by LR.
+            reservations: Vec<Option<LineAddr>>,
+            l1i_mshrs: Vec<Mshrs>,
+            l1d_mshrs: Vec<Mshrs>,
+            l2_mshrs: Vec<Mshrs>,
+            /// Buffers for dirty lines on their way from the L1D and from the L2: they are free again as MSHRs are.
+            l1d_write_backs: Vec<Mshrs>,
+            l2_write_backs: Vec<Mshrs>,
+            llc_mshrs: Mshrs,
+            /// The ports through which lines are pushed into the last level, if it has such.
+            llc_ports: Vec<Reservations>,
+            /// The links between private caches and the last level, if messages may have to wait there.
+            crossbar: Option<Crossbar>,
+            /// Lines in service: no victim is chosen among them.
+            pinned: Vec<LineAddr>,
+        }
+        kept {
+            inclusive: bool,
+            request_cycles: Cycle,
+            response_cycles: Cycle,
+            hop_cycles: Cycle,
+            snoop_cycles: Cycle,
+            /// Cycles of a write into the last level.
+            llc_write_cycles: Cycle,
+            view_tags: Vec<LineTag>,
+            view_ranks: Vec<u32>,
+        }
+    }
+}
+
+impl Caches {
+    pub(super) fn new(config: &MachineConfig, geometry: &Geometry) -> Self {
+        let cores = config.cores as usize;
+        let arrays = |level, of: &CacheConfig| -> Vec<CacheArray> {
+            (0..cores).map(|_| CacheArray::with_replacement(level, of.replacement, 0)).collect()
+        };
+        let mshrs = |n: u32| (0..cores).map(|_| Mshrs::new(n as usize)).collect::<Vec<_>>();
+        let ports = geometry.llc_write_ports;
+        let links = &config.interconnect;
+        let mut caches = Caches {
+            l1i: arrays(config.l1i.geometry(), &config.l1i),
+            l1d: arrays(geometry.l1d, &config.l1d),
+            l2: arrays(geometry.l2, &config.l2),
+            llc: CacheArray::with_replacement(geometry.llc, config.llc.replacement, 0),
+            directory: Directory::new(config.cores),
+            coherence_stats: CoherenceStats::default(),
+            reservations: vec![None; cores],
+            l1i_mshrs: mshrs(config.l1i.mshrs),
+            l1d_mshrs: mshrs(config.l1d.mshrs),
+            l2_mshrs: mshrs(config.l2.mshrs),
+            l1d_write_backs: mshrs(links.l1d_write_back_buffers),
+            l2_write_backs: mshrs(links.l2_write_back_buffers),
+            llc_mshrs: Mshrs::new(config.llc.mshrs as usize),
+            llc_ports: vec![Reservations::default(); ports.map_or(0, |ports| ports.ports as usize)],
+            crossbar: Crossbar::new(links, cores),
+            pinned: Vec::new(),
+            inclusive: links.inclusion == Inclusion::Inclusive,
+            request_cycles: links.request_cycles,
+            response_cycles: links.response_cycles,
+            hop_cycles: links.hop_cycles,
+            snoop_cycles: links.snoop_cycles,
+            llc_write_cycles: ports.map_or(geometry.llc.latency_cycles, |ports| ports.latency_cycles),
+            view_tags: Vec::new(),
+            view_ranks: Vec::new(),
+        };
+        caches.seed(0);
+        caches
+    }
+
+    /// The same lines and times. Large arrays are shared until one side changes them.
+    pub(super) fn fork(&mut self) -> Self {
+        let forked = |arrays: &mut [CacheArray]| arrays.iter_mut().map(CacheArray::fork).collect::<Vec<_>>();
+        Caches {
+            l1i: forked(&mut self.l1i),
+            l1d: forked(&mut self.l1d),
+            l2: forked(&mut self.l2),
+            llc: self.llc.fork(),
+            directory: self.directory.clone(),
+            coherence_stats: self.coherence_stats,
+            reservations: self.reservations.clone(),
+            l1i_mshrs: self.l1i_mshrs.clone(),
+            l1d_mshrs: self.l1d_mshrs.clone(),
+            l2_mshrs: self.l2_mshrs.clone(),
+            l1d_write_backs: self.l1d_write_backs.clone(),
+            l2_write_backs: self.l2_write_backs.clone(),
+            llc_mshrs: self.llc_mshrs.clone(),
+            llc_ports: self.llc_ports.clone(),
+            crossbar: self.crossbar.clone(),
+            pinned: self.pinned.clone(),
+            inclusive: self.inclusive,
+            request_cycles: self.request_cycles,
+            response_cycles: self.response_cycles,
+            hop_cycles: self.hop_cycles,
+            snoop_cycles: self.snoop_cycles,
+            llc_write_cycles: self.llc_write_cycles,
+            view_tags: Vec::new(),
+            view_ranks: Vec::new(),
+        }
+    }
+
+    fn all_mut(&mut self) -> impl Iterator<Item = &mut CacheArray> {
+        self.l1i.iter_mut().chain(&mut self.l1d).chain(&mut self.l2).chain([&mut self.llc])
+    }
+
+    /// Each cache that chooses at random starts a sequence of its own from the seed of the run.
+    pub(super) fn seed(&mut self, seed: u64) {
+        let mut seeds = Rng::new(seed);
+        for array in self.all_mut() {
+            array.reseed(seeds.next_u64());
+        }
+    }
+
+    #[inline]
+    pub(super) fn l1i_mut(&mut self, core: CoreId) -> &mut CacheArray {
+        &mut self.l1i[core.0 as usize]
+    }
+
+    #[inline]
+    pub(super) fn l1d(&self, core: CoreId) -> &CacheArray {
+        &self.l1d[core.0 as usize]
+    }
+
+    #[inline]
+    pub(super) fn l1d_mut(&mut self, core: CoreId) -> &mut CacheArray {
+        &mut self.l1d[core.0 as usize]
+    }
+
+    #[inline]
+    pub(super) fn l2(&self, core: CoreId) -> &CacheArray {
+        &self.l2[core.0 as usize]
+    }
+
+    #[inline]
+    pub(super) fn l2_mut(&mut self, core: CoreId) -> &mut CacheArray {
+        &mut self.l2[core.0 as usize]
+    }
+
+    #[inline]
+    pub(super) fn llc(&self) -> &CacheArray {
+        &self.llc
+    }
+
+    #[inline]
+    pub(super) fn llc_mut(&mut self) -> &mut CacheArray {
+        &mut self.llc
+    }
+
+    /// The array of a level that a core uses.
+    #[inline]
+    pub(super) fn array(&self, level: LevelId, core: CoreId) -> &CacheArray {
+        match level {
+            LevelId::L1d => &self.l1d[core.0 as usize],
+            LevelId::L2 => &self.l2[core.0 as usize],
+            LevelId::Llc => &self.llc,
+        }
+    }
+
+    #[inline]
+    pub(super) fn array_mut(&mut self, level: LevelId, core: CoreId) -> &mut CacheArray {
+        match level {
+            LevelId::L1d => &mut self.l1d[core.0 as usize],
+            LevelId::L2 => &mut self.l2[core.0 as usize],
+            LevelId::Llc => &mut self.llc,
+        }
+    }
+
+    pub(super) fn l1i_mshrs(&mut self, core: CoreId) -> &mut Mshrs {
+        &mut self.l1i_mshrs[core.0 as usize]
+    }
+
+    /// The MSHRs of a level that a core uses.
+    pub(super) fn mshrs(&mut self, level: LevelId, core: CoreId) -> &mut Mshrs {
+        match level {
+            LevelId::L1d => &mut self.l1d_mshrs[core.0 as usize],
+            LevelId::L2 => &mut self.l2_mshrs[core.0 as usize],
+            LevelId::Llc => &mut self.llc_mshrs,
+        }
+    }
+
+    pub(super) fn cores(&self) -> impl Iterator<Item = CoreId> + use<> {
+        (0..self.l1d.len() as u16).map(CoreId)
+    }
+
+    /// Whether there is one core only, which owns everything.
+    #[inline]
+    pub(super) fn alone(&self) -> bool {
+        self.l1d.len() == 1
+    }
+
+    /// Whether each level holds what the levels above it hold.
+    #[inline]
+    pub(super) fn inclusive(&self) -> bool {
+        self.inclusive
+    }
+
+    /// Cycles of a request on its way from a level to the next one.
+    #[inline]
+    pub(super) fn request_cycles(&self) -> Cycle {
+        self.request_cycles
+    }
+
+    /// Cycles of a line on its way from a level to the one above it.
+    #[inline]
+    pub(super) fn response_cycles(&self) -> Cycle {
+        self.response_cycles
+    }
+
+    /// Cycles of an answer on its way through all levels up to a core.
+    pub(super) fn way_up(&self) -> Cycle {
+        LevelId::ALL.len() as Cycle * self.response_cycles
+    }
+
+    /// Cycles of a request of `core` from its L1D through the L2 and the last level.
+    pub(super) fn way_down(&self, core: CoreId) -> Cycle {
+        let lookups: Cycle = LevelId::ALL.iter().map(|&level| self.array(level, core).geometry().latency_cycles).sum();
+        lookups + 2 * self.request_cycles
+    }
+
+    /// Cycles of a message between a core and a controller.
+    pub(super) fn hop_cycles(&self) -> Cycle {
+        self.hop_cycles
+    }
+
+    /// Cycles of a look at the caches of another core.
+    pub(super) fn snoop_cycles(&self) -> Cycle {
+        self.snoop_cycles
+    }
+
+    /// A line is in service.
+    #[inline]
+    pub(super) fn pin(&mut self, line: LineAddr) {
+        self.pinned.push(line);
+    }
+
+    /// The line that was pinned last is in service no more.
+    #[inline]
+    pub(super) fn unpin(&mut self) {
+        self.pinned.pop();
+    }
+
+    /// Feeds the levels with data and the directory into a digest.
+    pub(super) fn digest(&self, hasher: &mut dyn Hasher, design: &DesignPort) {
+        for array in self.l1d.iter().chain(&self.l2).chain([&self.llc]) {
+            array.digest(hasher, |tag| design.live(tag));
+        }
+        self.directory.digest(hasher);
+    }
+
+    pub(super) fn reset_stats(&mut self) {
+        for array in self.all_mut() {
+            array.stats = CacheStats::default();
+        }
+        self.coherence_stats = CoherenceStats::default();
+        if let Some(crossbar) = &mut self.crossbar {
+            crossbar.reset_stats();
+        }
+    }
+
+    /// Counters of the levels and of the directory.
+    pub(super) fn stats(&self, stats: &mut Stats) {
+        for (name, arrays) in [("l1i", &self.l1i[..]), ("l1d", &self.l1d), ("l2", &self.l2)] {
+            cache_stats(stats, name, arrays);
+        }
+        cache_stats(stats, "llc", std::slice::from_ref(&self.llc));
+        self.coherence_stats.stats(stats);
+    }
+
+    /// Counters of the links.
+    pub(super) fn link_stats(&self, stats: &mut Stats) {
+        if let Some(crossbar) = &self.crossbar {
+            crossbar.stats(stats);
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Coherence: one writer or many readers of each line, kept by a full-map directory beside the last level (MESI).
+//!
+//! States of a line in the private caches of a core: its L1D copy may be *exclusive* (MESI E, or M if a copy is dirty),
+//! which the directory knows as the owner; else it is shared and clean.
+
+use super::Caches;
+use crate::system::design_port::DesignPort;
+use durasim_cache::{Directory, Slot};
+use durasim_design::{LevelId, LineTag};
+use durasim_types::{CoreId, LineAddr, Stats};
+use serde::{Deserialize, Serialize};
+
+/// What a core wants to do with a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::system) enum Want {
+    /// Load, or fetch code.
+    Read,
+    /// Store: no other core keeps a copy.
+    Own,
+}
+
+/// Counters of the directory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CoherenceStats {
+    /// Lines that another core owned and gave up or shared.
+    pub transfers: u64,
+    /// Lines that readers lost to a writer.
+    pub invalidations: u64,
+    /// Lines that a core had and asked to write.
+    pub upgrades: u64,
+    /// Probes that a design answered with an abort.
+    pub conflict_aborts: u64,
+}
+
+impl CoherenceStats {
+    pub(super) fn stats(&self, stats: &mut Stats) {
+        stats.count("coherence.transfers", self.transfers, "Lines that another core owned and gave up or shared");
+        stats.count("coherence.invalidations", self.invalidations, "Copies that readers lost to a writer");
+        stats.count("coherence.upgrades", self.upgrades, "Lines that a core could read and asked to write");
+        stats.count("coherence.conflict_aborts", self.conflict_aborts, "Requests for which a transaction was aborted");
+    }
+}
+
+impl Caches {
+    /// What the directory knows.
+    pub(in crate::system) fn directory(&self) -> &Directory {
+        &self.directory
+    }
+
+    pub(in crate::system) fn coherence_stats_mut(&mut self) -> &mut CoherenceStats {
+        &mut self.coherence_stats
+    }
+
+    /// Whether the L1D copy in `slot` may be written without asking.
+    #[inline]
+    pub(in crate::system) fn may_write(&self, core: CoreId, slot: Slot) -> bool {
+        self.alone() || self.l1d[core.0 as usize].is_exclusive(slot)
+    }
+
+    /// Whether `core` may write the line without asking, wherever in its private caches it lies.
+    pub(in crate::system) fn owns(&self, core: CoreId, line: LineAddr) -> bool {
+        self.alone() || self.directory.entry(line).owner == Some(core)
+    }
+
+    /// The private copy of a line that is newest: level and slot.
+    pub(in crate::system) fn newest_private(&self, core: CoreId, line: LineAddr) -> Option<(LevelId, Slot)> {
+        let find = |level| self.array(level, core).find(line).map(|slot| (level, slot));
+        find(LevelId::L1d).or_else(|| find(LevelId::L2))
+    }
+
+    /// The cores that hold a line in private caches.
+    pub(in crate::system) fn holders(&self, line: LineAddr) -> impl Iterator<Item = CoreId> + use<> {
+        let single = self.alone().then_some(CoreId(0));
+        let many = (!self.alone()).then(|| self.directory.entry(line).cores());
+        single.into_iter().chain(many.into_iter().flatten())
+    }
+
+    /// The line that the request of `core` is about: its newest version elsewhere, or in the last level, if that has a
+    /// live tag. A shared tagged line counts too if the core wants to write it, and one of its own where a thread has
+    /// `moved` inside its transaction.
+    pub(in crate::system) fn tagged_elsewhere(
+        &self,
+        core: CoreId,
+        line: LineAddr,
+        want: Want,
+        moved: bool,
+        design: &DesignPort,
+    ) -> Option<(LineTag, Option<CoreId>)> {
+        let others = self.holders(line).filter(|&other| other != core);
+        for other in others {
+            if let Some((level, slot)) = self.newest_private(other, line) {
+                let tag = design.live(self.array(level, other).tag(slot));
+                return tag.is_some().then_some((tag, Some(other)));
+            }
+        }
+        let own = self.newest_private(core, line);
+        if let Some((level, slot)) = own {
+            let tag = design.live(self.array(level, core).tag(slot));
+            return (tag.is_some() && (want == Want::Own || moved)).then_some((tag, Some(core)));
+        }
+        let tag = self.llc.find(line).map_or(LineTag::NONE, |slot| design.live(self.llc.tag(slot)));
+        tag.is_some().then_some((tag, None))
+    }
+
+    /// The copies of an owner become clean, shared copies of its newest version.
+    pub(in crate::system) fn share(&mut self, owner: CoreId, line: LineAddr) {
+        let Some((level, slot)) = self.newest_private(owner, line) else { return };
+        let newest = *self.array(level, owner).data(slot);
+        let tag = self.array(level, owner).tag(slot);
+        for level in [LevelId::L1d, LevelId::L2] {
+            let array = self.array_mut(level, owner);
+            if let Some(slot) = array.find(line) {
+                *array.data_mut(slot) = newest;
+                array.set_tag(slot, tag);
+                array.set_dirty(slot, false);
+                array.set_exclusive(slot, false);
+            }
+        }
+        self.directory.downgrade(line);
+    }
+
+    /// A core loses its private copies of a line.
+    pub(in crate::system) fn drop_private(&mut self, core: CoreId, line: LineAddr) {
+        for level in [LevelId::L2, LevelId::L1d] {
+            self.take_out(level, core, line);
+        }
+    }
+
+    /// A copy leaves an array; with the last private one the directory forgets the core.
+    pub(in crate::system) fn take_out(&mut self, level: LevelId, core: CoreId, line: LineAddr) {
+        let array = self.array_mut(level, core);
+        if let Some(slot) = array.find(line) {
+            array.remove(slot);
+        }
+        if level != LevelId::Llc && !self.alone() && self.newest_private(core, line).is_none() {
+            self.directory.remove_sharer(line, core);
+        }
+    }
+
+    /// No cache holds the line any more.
+    pub(in crate::system) fn invalidate(&mut self, line: LineAddr) {
+        for core in self.holders(line).collect::<Vec<_>>() {
+            self.drop_private(core, line);
+        }
+        self.take_out(LevelId::Llc, CoreId(0), line);
+    }
+
+    /// `core` has got a line into its private caches. It owns it if it wanted to, or if nobody else has it.
+    pub(in crate::system) fn note_arrival(&mut self, core: CoreId, line: LineAddr, want: Want) {
+        if self.alone() {
+            return;
+        }
+        let entry = self.directory.entry(line);
+        let unshared = entry.others(core).next().is_none();
+        if want == Want::Own || unshared {
+            debug_assert!(unshared, "{line} is written by {core:?} while others have it");
+            self.directory.grant(line, core);
+            self.end_reservations(Some(core), line);
+            let array = &mut self.l1d[core.0 as usize];
+            if let Some(slot) = array.find(line) {
+                array.set_exclusive(slot, true);
+            }
+        } else {
+            self.directory.add_sharer(line, core);
+        }
+    }
+
+    /// The directory learns who holds a line. A single core owns it, as if it had been the first to read it.
+    pub(super) fn note_holders(&mut self, line: LineAddr, cores: &[CoreId]) {
+        if let [core] = *cores {
+            self.directory.grant(line, core);
+            let array = &mut self.l1d[core.0 as usize];
+            if let Some(slot) = array.find(line) {
+                array.set_exclusive(slot, true);
+            }
+        } else {
+            cores.iter().for_each(|&core| self.directory.add_sharer(line, core));
+        }
+    }
+
+    /// The line that a core has reserved.
+    pub(in crate::system) fn reservation(&self, core: CoreId) -> Option<LineAddr> {
+        self.reservations[core.0 as usize]
+    }
+
+    /// LR reserves a line for its core.
+    pub(in crate::system) fn reserve(&mut self, core: CoreId, line: LineAddr) {
+        self.reservations[core.0 as usize] = Some(line);
+    }
+
+    /// Takes the reservation of a core.
+    pub(in crate::system) fn take_reservation(&mut self, core: CoreId) -> Option<LineAddr> {
+        self.reservations[core.0 as usize].take()
+    }
+
+    /// Another core, or the kernel (`None`), may write a line from now on.
+    pub(in crate::system) fn end_reservations(&mut self, writer: Option<CoreId>, line: LineAddr) {
+        for (core, reservation) in self.reservations.iter_mut().enumerate() {
+            if *reservation == Some(line) && writer.is_none_or(|writer| writer.0 as usize != core) {
+                *reservation = None;
+            }
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Lines that leave a level: which one has to, what takes it, and which versions of it count.
+
+use super::Caches;
+use crate::system::design_port::DesignPort;
+use durasim_cache::{Slot, Version};
+use durasim_design::{Hooks, LevelId, LineTag};
+use durasim_types::{CoreId, Cycle, LineAddr};
+
+/// A version of a line with the place where it lies.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::system) struct Resident {
+    pub level: LevelId,
+    pub core: CoreId,
+    pub version: Version,
+}
+
+impl Caches {
+    /// The way that has to leave the set of `line` for a version with the tag `incoming`, if one has to.
+    pub(in crate::system) fn victim(
+        &mut self,
+        level: LevelId,
+        core: CoreId,
+        line: LineAddr,
+        incoming: LineTag,
+        room: bool,
+        design: &mut DesignPort,
+    ) -> Option<Slot> {
+        if design.has(Hooks::VICTIM)
+            && let Some(way) = self.victim_of_design(level, core, line, incoming, room, design)
+        {
+            return Some(self.array(level, core).slot_of_way(line, way));
+        }
+        if room {
+            return None;
+        }
+        let pinned = std::mem::take(&mut self.pinned);
+        let victim = self.array_mut(level, core).victim(line, &pinned);
+        self.pinned = pinned;
+        Some(victim.expect("at most one line of a set is in service, and a set has at least two ways"))
+    }
+
+    /// The way that the design wants to leave the set of `line`. Where there is no tag it has no wish.
+    fn victim_of_design(
+        &mut self,
+        level: LevelId,
+        core: CoreId,
+        line: LineAddr,
+        incoming: LineTag,
+        room: bool,
+        design: &mut DesignPort,
+    ) -> Option<usize> {
+        let mut tags = std::mem::take(&mut self.view_tags);
+        self.array(level, core).set_tags(line, &mut tags);
+        let mut tagged = incoming.is_some();
+        for tag in &mut tags {
+            *tag = design.live(*tag);
+            tagged |= tag.is_some();
+        }
+        let mut choice = None;
+        if tagged {
+            let mut ranks = std::mem::take(&mut self.view_ranks);
+            let pinned = std::mem::take(&mut self.pinned);
+            self.array_mut(level, core).set_ranks(line, &pinned, &mut ranks);
+            self.pinned = pinned;
+            choice = design.victim(level, incoming, !room, &tags, &ranks);
+            self.view_ranks = ranks;
+        }
+        self.view_tags = tags;
+        choice
+    }
+
+    /// A dirty line leaves a private level: the cycle in which a buffer has it, until it has arrived below.
+    pub(in crate::system) fn take_write_back_buffer(&mut self, level: LevelId, core: CoreId, at: Cycle) -> Cycle {
+        let index = core.0 as usize;
+        let (buffers, below) = match level {
+            LevelId::L1d => (&mut self.l1d_write_backs[index], self.l2[index].geometry().latency_cycles),
+            LevelId::L2 => (&mut self.l2_write_backs[index], self.llc_write_cycles),
+            // Those of the last level wait for room in the write queues.
+            LevelId::Llc => return at,
+        };
+        let start = buffers.acquire(at);
+        buffers.release_at(start + self.request_cycles + below);
+        start
+    }
+
+    /// Whether an untagged version in the L2 of `owner` is older than an untagged one in its L1D.
+    pub(in crate::system) fn is_covered_in_l2(&self, owner: CoreId, version: Version, design: &DesignPort) -> bool {
+        !design.is_version(version.tag)
+            && self.l1d(owner).find(version.line).is_some_and(|slot| {
+                let newer = self.l1d(owner);
+                newer.is_dirty(slot) && !design.is_version(design.live(newer.tag(slot)))
+            })
+    }
+
+    /// Whether a version in the L2 is older than the one in the L1D and no pre-image of it.
+    pub(in crate::system) fn is_superseded(&self, core: CoreId, below: Version, design: &DesignPort) -> bool {
+        let l1d = self.l1d(core);
+        let above = l1d.find(below.line).filter(|&slot| l1d.is_dirty(slot));
+        above.is_some_and(|slot| design.live(l1d.tag(slot)) == below.tag)
+    }
+
+    /// Whether a level has a dirty version of the same transaction as one that comes down on it.
+    pub(in crate::system) fn is_dirty_below(
+        &self,
+        level: LevelId,
+        core: CoreId,
+        incoming: Version,
+        design: &DesignPort,
+    ) -> bool {
+        let array = self.array(level, core);
+        let resident = array.find(incoming.line).filter(|&slot| array.is_dirty(slot));
+        resident.is_some_and(|slot| design.live(array.tag(slot)) == incoming.tag)
+    }
+
+    fn is_dirty_in(&self, core: CoreId, line: LineAddr) -> bool {
+        [LevelId::L1d, LevelId::L2].into_iter().any(|level| {
+            let array = self.array(level, core);
+            array.find(line).is_some_and(|slot| array.is_dirty(slot))
+        })
+    }
+
+    /// The core whose private caches have a dirty version of a line.
+    pub(in crate::system) fn dirty_holder(&self, line: LineAddr) -> Option<CoreId> {
+        self.holders(line).find(|&core| self.is_dirty_in(core, line))
+    }
+
+    /// Whether a line of the last level has no live tag there, and a dirty version with one above it, which an inclusive
+    /// last level would lose with it.
+    pub(in crate::system) fn is_tagged_above(&self, version: Version, design: &DesignPort) -> bool {
+        self.inclusive
+            && !design.live(version.tag).is_some()
+            && self.holders(version.line).any(|core| {
+                self.newest_private(core, version.line).is_some_and(|(level, slot)| {
+                    design.live(self.array(level, core).tag(slot)).is_some() && self.is_dirty_in(core, version.line)
+                })
+            })
+    }
+
+    /// The newest private version of a line that is dirty and has no live tag, with its core; one with a tag is its
+    /// design's affair.
+    pub(in crate::system) fn untagged_above_llc(
+        &self,
+        line: LineAddr,
+        design: &DesignPort,
+    ) -> Option<(CoreId, Version)> {
+        for core in self.holders(line) {
+            let (mut dirty, mut tagged) = (false, false);
+            for array in [self.l1d(core), self.l2(core)] {
+                if let Some(slot) = array.find(line) {
+                    dirty |= array.is_dirty(slot);
+                    tagged |= design.live(array.tag(slot)).is_some();
+                }
+            }
+            if tagged || !dirty {
+                continue;
+            }
+            let (level, slot) = self.newest_private(core, line)?;
+            return Some((core, Version { dirty: true, ..self.version(level, core, slot, design) }));
+        }
+        None
+    }
+
+    /// The versions of a line that leave with it when the last level loses it, oldest first: with inclusion those of all
+    /// cores too.
+    pub(in crate::system) fn versions_from_llc_up(&self, line: LineAddr, design: &DesignPort) -> Vec<Resident> {
+        let mut places = vec![(LevelId::Llc, CoreId(0))];
+        if self.inclusive {
+            for core in self.holders(line) {
+                places.push((LevelId::L2, core));
+                places.push((LevelId::L1d, core));
+            }
+        }
+        let resident = |(level, core): (LevelId, CoreId)| {
+            let slot = self.array(level, core).find(line)?;
+            Some(Resident { level, core, version: self.version(level, core, slot, design) })
+        };
+        places.into_iter().filter_map(resident).collect()
+    }
+
+    /// Whether memory has to be told of the first of these versions of a line, which stand oldest first.
+    pub(in crate::system) fn must_leave(&self, versions: &[Resident], design: &DesignPort) -> bool {
+        let Resident { level, core, version } = versions[0];
+        // An untagged version below a newer untagged one is nobody's pre-image: only the newer one is written.
+        let superseded = !design.is_version(version.tag)
+            && versions[1..].iter().any(|above| above.version.dirty && !design.is_version(above.version.tag));
+        // What cores share is a copy of what the last level had.
+        let copy = level != LevelId::Llc && !version.dirty && !self.owns(core, version.line);
+        (version.dirty || design.is_version(version.tag)) && !copy && !superseded
+    }
+
+    /// Code of a line that leaves a level leaves the L1I of a core.
+    pub(in crate::system) fn drop_code(&mut self, core: CoreId, line: LineAddr) {
+        let l1i = self.l1i_mut(core);
+        if let Some(slot) = l1i.find(line) {
+            l1i.remove(slot);
+        }
+    }
+
+    /// The first port that is free takes a line; the cycle in which it is written into the last level.
+    pub(in crate::system) fn write_through_port(&mut self, at: Cycle) -> Cycle {
+        let cycles = self.llc_write_cycles;
+        let first = self.llc_ports.iter_mut().map(|port| (port.first_gap(at, cycles), port)).min_by_key(|port| port.0);
+        let Some((start, port)) = first else { return at + cycles };
+        port.book(start, cycles);
+        start + cycles
+    }
+}

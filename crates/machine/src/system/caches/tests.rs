@@ -1,0 +1,106 @@
+//! The caches by themselves: who holds a line, which copy is the newest, and which version has to leave.
+
+use super::{Caches, Want};
+use crate::presets;
+use crate::system::Plan;
+use crate::system::design_port::DesignPort;
+use crate::MachineConfig;
+use durasim_cache::Version;
+use durasim_design::{LevelId, LineTag};
+use durasim_types::{CoreId, LineAddr};
+
+const A: CoreId = CoreId(0);
+const B: CoreId = CoreId(1);
+const LINE: LineAddr = LineAddr(0x40);
+
+fn caches() -> (Caches, DesignPort) {
+    let config = MachineConfig::parse("tiny", presets::text("tiny").unwrap(), &[]).unwrap();
+    let row = &durasim_designs::ROWS[0];
+    let plan = Plan::new(&config, row, row.default_domain()).unwrap();
+    let design = (row.hardware.build)(&plan.spec, &plan.geometry).unwrap();
+    (Caches::new(&config, &plan.geometry), DesignPort::new(design, row.hardware.hooks, &plan.geometry))
+}
+
+fn version(byte: u8, dirty: bool) -> Version {
+    Version { line: LINE, data: [byte; 64], dirty, tag: LineTag::NONE }
+}
+
+/// `core` gets a line into its L1D and L2.
+fn bring(caches: &mut Caches, core: CoreId, want: Want, version: Version) {
+    caches.l2_mut(core).insert(Version { dirty: false, ..version }, 0);
+    caches.l1d_mut(core).insert(version, 0);
+    caches.note_arrival(core, version.line, want);
+}
+
+#[test]
+fn the_first_reader_owns_a_line_until_a_second_one_shares_it() {
+    let (mut caches, _) = caches();
+    bring(&mut caches, A, Want::Read, version(1, false));
+    assert!(caches.owns(A, LINE));
+    caches.share(A, LINE);
+    bring(&mut caches, B, Want::Read, version(1, false));
+    assert!(!caches.owns(A, LINE) && !caches.owns(B, LINE));
+    assert_eq!(caches.holders(LINE).collect::<Vec<_>>(), [A, B]);
+    caches.drop_private(A, LINE);
+    assert_eq!(caches.holders(LINE).collect::<Vec<_>>(), [B]);
+}
+
+#[test]
+fn a_writer_ends_the_reservations_of_others() {
+    let (mut caches, _) = caches();
+    caches.reserve(A, LINE);
+    caches.reserve(B, LINE);
+    bring(&mut caches, B, Want::Own, version(1, true));
+    assert_eq!((caches.reservation(A), caches.reservation(B)), (None, Some(LINE)));
+}
+
+#[test]
+fn the_newest_copy_is_the_uppermost_and_dirty_if_any_below_it_is() {
+    let (mut caches, design) = caches();
+    caches.llc_mut().insert(version(1, true), 0);
+    bring(&mut caches, A, Want::Own, version(2, false));
+    assert_eq!(caches.newest(LINE, &design), Some(version(2, true)));
+    assert_eq!(caches.newest_if_dirty(LINE), Some([2; 64]));
+    caches.clean_copies(LINE, [2; 64]);
+    assert_eq!(caches.newest_if_dirty(LINE), None);
+    assert_eq!(caches.copies_of(A, LINE).map(|(_, copy)| copy.data[0]).collect::<Vec<_>>(), [2, 2, 2]);
+}
+
+#[test]
+fn bytes_change_in_all_copies_and_one_of_them_keeps_the_change() {
+    let (mut caches, _) = caches();
+    assert!(!caches.overwrite(LINE.base(), &[9]), "memory has to change");
+    caches.llc_mut().insert(version(1, false), 0);
+    bring(&mut caches, A, Want::Own, version(1, false));
+    assert!(caches.overwrite(LINE.base().plus(3), &[9]));
+    let copies: Vec<_> = caches.copies_of(A, LINE).map(|(level, copy)| (level, copy.data[3], copy.dirty)).collect();
+    assert_eq!(copies, [(LevelId::L1d, 9, true), (LevelId::L2, 9, false), (LevelId::Llc, 9, false)]);
+}
+
+#[test]
+fn of_versions_without_a_tag_the_newest_dirty_one_has_to_leave() {
+    let (mut caches, design) = caches();
+    caches.llc_mut().insert(version(1, true), 0);
+    bring(&mut caches, A, Want::Own, version(2, true));
+    let versions = caches.versions_from_llc_up(LINE, &design);
+    let places: Vec<_> = versions.iter().map(|resident| (resident.level, resident.version.data[0])).collect();
+    assert_eq!(places, [(LevelId::Llc, 1), (LevelId::L2, 2), (LevelId::L1d, 2)]);
+    let leave: Vec<_> = (0..3).map(|first| caches.must_leave(&versions[first..], &design)).collect();
+    assert_eq!(leave, [false, false, true]);
+}
+
+#[test]
+fn no_pinned_line_is_a_victim() {
+    let (mut caches, mut design) = caches();
+    let sets = u64::from(caches.l1d(A).geometry().sets);
+    let lines: Vec<LineAddr> = (0..5).map(|way| LineAddr(LINE.0 + way * sets)).collect();
+    for &line in &lines[..4] {
+        caches.l1d_mut(A).insert(Version { line, ..version(1, false) }, 0);
+    }
+    caches.pin(lines[0]);
+    let victim = caches.victim(LevelId::L1d, A, lines[4], LineTag::NONE, false, &mut design).unwrap();
+    assert_eq!(caches.l1d(A).version(victim).line, lines[1]);
+    caches.unpin();
+    let victim = caches.victim(LevelId::L1d, A, lines[4], LineTag::NONE, false, &mut design).unwrap();
+    assert_eq!(caches.l1d(A).version(victim).line, lines[0]);
+}

@@ -1,0 +1,290 @@
+//! The port to the design: the one place from which a design is asked. It knows which hooks the design names, what it
+//! answered when the machine was built, and keeps the lists of actions that are not in use.
+
+use durasim_design::{
+    AbortCause, Accept, Actions, BudgetSpent, CommitRule, CrashImage, CrashSink, CrashView, Ctx, Durability, Evict,
+    Fill, FlushVerdict, Gate, Geometry, Hooks, LevelId, LineTag, LogBlock, Merge, Message, Node, Probe, Request,
+    Scanned, Store, Token,
+};
+use durasim_types::{Cycle, Line, LineAddr, PhysAddr, Stats, TxId};
+use std::hash::Hasher;
+
+/// The design of the machine.
+pub(crate) struct DesignPort {
+    design: Box<dyn Durability>,
+    hooks: Hooks,
+    tags_are_exclusive: bool,
+    tags_are_notes: bool,
+    /// By level, how many lines of a set may have live tags, if not all may.
+    tag_limits: [Option<u32>; 3],
+    /// By level, what an access of a line with a live tag takes more.
+    tagged_access_cycles: [Cycle; 3],
+    own_lines_are_silent: bool,
+    llc_keeps_tagged: bool,
+    commits_retire_early: bool,
+    /// Lists of actions that are not in use.
+    spare: Vec<Actions>,
+}
+
+impl DesignPort {
+    /// Asks what a design answers once.
+    pub(super) fn new(design: Box<dyn Durability>, hooks: Hooks, geometry: &Geometry) -> Self {
+        let limit = |level| design.tag_limit(level).filter(|limit| *limit < geometry.level(level).ways);
+        DesignPort {
+            tags_are_exclusive: design.tags_are_exclusive(),
+            tags_are_notes: design.tags_are_notes(),
+            tag_limits: LevelId::ALL.map(limit),
+            tagged_access_cycles: LevelId::ALL.map(|level| design.tagged_access_cycles(level)),
+            own_lines_are_silent: design.own_lines_are_silent(),
+            llc_keeps_tagged: design.llc_keeps_tagged(),
+            commits_retire_early: design.commit_rule() == CommitRule::Early,
+            design,
+            hooks,
+            spare: Vec::new(),
+        }
+    }
+
+    /// A copy of the design that shares nothing with it.
+    pub(super) fn fork(&self) -> Self {
+        DesignPort {
+            design: self.design.fork(),
+            hooks: self.hooks,
+            tags_are_exclusive: self.tags_are_exclusive,
+            tags_are_notes: self.tags_are_notes,
+            tag_limits: self.tag_limits,
+            tagged_access_cycles: self.tagged_access_cycles,
+            own_lines_are_silent: self.own_lines_are_silent,
+            llc_keeps_tagged: self.llc_keeps_tagged,
+            commits_retire_early: self.commits_retire_early,
+            spare: Vec::new(),
+        }
+    }
+
+    /// All state of the design, as it reads it again.
+    pub(super) fn save(&self) -> Vec<u8> {
+        self.design.save()
+    }
+
+    /// Puts another design of the same plan into the port: one that a snapshot has brought.
+    pub(super) fn put(&mut self, design: Box<dyn Durability>) {
+        self.design = design;
+    }
+
+    /// Whether the design names all of these hooks.
+    #[inline]
+    pub(super) fn has(&self, hooks: Hooks) -> bool {
+        self.hooks.has(hooks)
+    }
+
+    /// Whether a version with a live tag is housed in one level only.
+    #[inline]
+    pub(super) fn tags_are_exclusive(&self) -> bool {
+        self.tags_are_exclusive
+    }
+
+    /// Whether tags make no versions.
+    #[inline]
+    pub(super) fn tags_are_notes(&self) -> bool {
+        self.tags_are_notes
+    }
+
+    /// How many lines of a set may have live tags at a level, if not all may.
+    #[inline]
+    pub(super) fn tag_limit(&self, level: LevelId) -> Option<u32> {
+        self.tag_limits[level as usize]
+    }
+
+    /// What an access of a line with a live tag takes more.
+    #[inline]
+    pub(super) fn tagged_access_cycles(&self, level: LevelId) -> Cycle {
+        self.tagged_access_cycles[level as usize]
+    }
+
+    /// Whether the last level keeps tagged versions while it can.
+    #[inline]
+    pub(super) fn llc_keeps_tagged(&self) -> bool {
+        self.llc_keeps_tagged
+    }
+
+    /// Whether commit instructions retire before their commit is done.
+    pub(super) fn commits_retire_early(&self) -> bool {
+        self.commits_retire_early
+    }
+
+    /// Whether the design need not hear of an access of `tx` to a line with this tag.
+    #[inline(always)]
+    pub(super) fn is_own(&self, tag: LineTag, tx: Option<TxId>) -> bool {
+        self.own_lines_are_silent && tx.is_some_and(|tx| tag.0 == tx.0)
+    }
+
+    /// The tag if it still means anything.
+    #[inline]
+    pub(super) fn live(&self, tag: LineTag) -> LineTag {
+        if tag.is_some() && self.design.live(tag) { tag } else { LineTag::NONE }
+    }
+
+    /// Whether a line with this live tag is a version of its own, not to be mixed with what lies below it.
+    #[inline]
+    pub(super) fn is_version(&self, tag: LineTag) -> bool {
+        tag.is_some() && !self.tags_are_notes
+    }
+
+    /// Whether this tag marks an uncommitted version of `tx`.
+    pub(super) fn belongs_to(&self, tag: LineTag, tx: TxId) -> bool {
+        self.design.belongs_to(tag, tx)
+    }
+
+    /// An empty list of actions.
+    #[inline]
+    pub(super) fn actions(&mut self) -> Actions {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// Takes a list back.
+    #[inline]
+    pub(super) fn put_back(&mut self, mut list: Actions) {
+        list.clear();
+        self.spare.push(list);
+    }
+
+    pub(super) fn tx_begin(&mut self, cx: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
+        self.design.tx_begin(cx, tx, out)
+    }
+
+    pub(super) fn tx_commit(&mut self, cx: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
+        self.design.tx_commit(cx, tx, out)
+    }
+
+    pub(super) fn tx_abort(&mut self, cx: &Ctx, tx: TxId, why: AbortCause, out: &mut Actions) -> Gate {
+        self.design.tx_abort(cx, tx, why, out)
+    }
+
+    pub(super) fn load(&mut self, cx: &Ctx, addr: PhysAddr, tag: &mut LineTag, out: &mut Actions) -> Gate {
+        self.design.load(cx, addr, tag, out)
+    }
+
+    #[inline]
+    pub(super) fn store(&mut self, cx: &Ctx, store: &Store<'_>, tag: &mut LineTag, out: &mut Actions) -> Gate {
+        self.design.store(cx, store, tag, out)
+    }
+
+    pub(super) fn atomic(&mut self, cx: &Ctx, addr: PhysAddr, out: &mut Actions) -> Gate {
+        self.design.atomic(cx, addr, out)
+    }
+
+    pub(super) fn log_flush(&mut self, cx: &Ctx, block: &LogBlock, out: &mut Actions) -> Gate {
+        self.design.log_flush(cx, block, out)
+    }
+
+    pub(super) fn log_flush_early(&mut self, cx: &Ctx, block: &LogBlock, out: &mut Actions) -> bool {
+        self.design.log_flush_early(cx, block, out)
+    }
+
+    pub(super) fn access(&mut self, cx: &Ctx, level: LevelId, line: LineAddr, tag: LineTag) -> Gate {
+        self.design.access(cx, level, line, tag)
+    }
+
+    pub(super) fn llc_request(&mut self, cx: &Ctx, line: LineAddr) -> Gate {
+        self.design.llc_request(cx, line)
+    }
+
+    /// Two versions of a line meet. Without tags the newer one takes the place of the older one.
+    pub(super) fn merge(&mut self, level: LevelId, line: LineAddr, resident: LineTag, incoming: LineTag) -> Merge {
+        if (resident.is_some() || incoming.is_some()) && self.hooks.has(Hooks::MERGE) {
+            self.design.merge(level, line, resident, incoming)
+        } else {
+            Merge::Overwrite
+        }
+    }
+
+    pub(super) fn victim(
+        &mut self,
+        level: LevelId,
+        incoming: LineTag,
+        full: bool,
+        tags: &[LineTag],
+        ranks: &[u32],
+    ) -> Option<usize> {
+        let way = self.design.victim(level, incoming, full, tags, ranks)?;
+        assert!(ranks[way] != u32::MAX, "the design chose way {way} of {}, which may not leave", level.name());
+        Some(way)
+    }
+
+    pub(super) fn evict(&mut self, cx: &Ctx, line: LineAddr, tag: LineTag, data: &Line, out: &mut Actions) -> Evict {
+        self.design.evict(cx, line, tag, data, out)
+    }
+
+    pub(super) fn fill(&mut self, cx: &Ctx, line: LineAddr, tx: Option<TxId>, out: &mut Actions) -> Fill {
+        self.design.fill(cx, line, tx, out)
+    }
+
+    pub(super) fn probe(&mut self, cx: &Ctx, request: &Request, out: &mut Actions) -> Probe {
+        self.design.probe(cx, request, out)
+    }
+
+    pub(super) fn accept(&mut self, cx: &Ctx, controller: u16, at: PhysAddr, token: Option<Token>) -> Accept {
+        self.design.accept(cx, controller, at, token)
+    }
+
+    pub(super) fn message(&mut self, cx: &Ctx, at: Node, message: Message, out: &mut Actions) {
+        self.design.message(cx, at, message, out);
+    }
+
+    pub(super) fn acked(&mut self, cx: &Ctx, token: Token, addr: PhysAddr, out: &mut Actions) {
+        self.design.acked(cx, token, addr, out);
+    }
+
+    pub(super) fn read_done(&mut self, cx: &Ctx, token: Token, addr: PhysAddr, data: &Line, out: &mut Actions) {
+        self.design.read_done(cx, token, addr, data, out);
+    }
+
+    pub(super) fn woken(&mut self, cx: &Ctx, id: u64, out: &mut Actions) {
+        self.design.woken(cx, id, out);
+    }
+
+    pub(super) fn scanned(&mut self, cx: &Ctx, id: u64, line: LineAddr, dirty: bool, tag: &mut LineTag) -> Scanned {
+        self.design.scanned(cx, id, line, dirty, tag)
+    }
+
+    pub(super) fn fence(&mut self, cx: &Ctx, out: &mut Actions) -> Gate {
+        self.design.fence(cx, out)
+    }
+
+    pub(super) fn flush(&mut self, cx: &Ctx, line: LineAddr, tag: LineTag, out: &mut Actions) -> FlushVerdict {
+        self.design.flush(cx, line, tag, out)
+    }
+
+    pub(super) fn context_switch(
+        &mut self,
+        cx: &Ctx,
+        leaving: Option<TxId>,
+        coming: Option<TxId>,
+        out: &mut Actions,
+    ) -> Gate {
+        self.design.context_switch(cx, leaving, coming, out)
+    }
+
+    pub(super) fn crash(&self, view: &CrashView<'_>, sink: &mut CrashSink<'_>) -> Result<(), BudgetSpent> {
+        self.design.crash(view, sink)
+    }
+
+    pub(super) fn shut_down(&self, image: &mut CrashImage) {
+        self.design.shut_down(image);
+    }
+
+    pub(super) fn marks(&self, mark: &mut dyn FnMut(&'static str)) {
+        self.design.marks(mark);
+    }
+
+    pub(super) fn digest(&self, hasher: &mut dyn Hasher) {
+        self.design.digest(hasher);
+    }
+
+    pub(super) fn stats(&self, stats: &mut Stats) {
+        self.design.stats(stats);
+    }
+
+    pub(super) fn reset_stats(&mut self) {
+        self.design.reset_stats();
+    }
+}

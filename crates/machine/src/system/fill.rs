@@ -1,0 +1,87 @@
+//! The fill of a line that no cache has: from its home, or from where the design says.
+
+use super::System;
+use super::memories::is_pmem;
+use durasim_design::{Actions, Fill, Gather, Hooks, LineTag};
+use durasim_types::{CoreId, Cycle, Line, LineAddr, TxId};
+
+/// A line as memory gave it: its data and tag, whether it is dirty, and when it arrives.
+pub(super) struct Filled {
+    pub data: Line,
+    pub tag: LineTag,
+    pub dirty: bool,
+    pub done: Cycle,
+    /// What the design wants done once the line is in place.
+    pub out: Actions,
+}
+
+impl System {
+    /// Gets a line that no cache has. Err: the transaction of the core was aborted, or the machine stopped.
+    pub(super) fn fill(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, at: Cycle) -> Result<Filled, Cycle> {
+        if !is_pmem(line) || !self.design.has(Hooks::FILL) {
+            let (data, done) = self.read_memory(line, at);
+            return Ok(Filled { data, tag: LineTag::NONE, dirty: false, done, out: self.design.actions() });
+        }
+        let mut at = at;
+        let tx = self.begun(tx);
+        loop {
+            let mut out = self.design.actions();
+            let cx = self.cx(core, at);
+            match self.design.fill(&cx, line, tx, &mut out) {
+                Fill::Home { search_cycles, serial } => {
+                    let searched = at + search_cycles;
+                    let (data, done) = self.read_memory(line, if serial { searched } else { at });
+                    return Ok(Filled { data, tag: LineTag::NONE, dirty: false, done: done.max(searched), out });
+                }
+                Fill::From { at: place, search_cycles, tag } => {
+                    let (data, done) = self.read_memory(place.line(), at + search_cycles);
+                    return Ok(Filled { data, tag, dirty: true, done, out });
+                }
+                Fill::Gather { gather, search_cycles, tag, dirty } => {
+                    let (data, done) = self.gather(line, &gather, search_cycles, at);
+                    return Ok(Filled { data, tag, dirty, done, out });
+                }
+                Fill::Wait(wait) => {
+                    self.carry_out(core, at, out);
+                    at = self.resolve(wait, at);
+                    if self.halted() {
+                        return Err(at);
+                    }
+                }
+                Fill::Abort(tx, why) => {
+                    self.carry_out(core, at, out);
+                    at = self.abort(tx, why, at);
+                    if self.is_aborted(core) || self.halted() {
+                        return Err(at);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Puts a line together from its home, parts elsewhere and bytes of the design itself.
+    fn gather(&mut self, line: LineAddr, gather: &Gather, search_cycles: Cycle, at: Cycle) -> (Line, Cycle) {
+        let mut done = at + search_cycles;
+        let mut data = [0; 64];
+        if gather.home {
+            let (home, home_done) = self.read_memory(line, at);
+            data = home;
+            done = done.max(home_done);
+        }
+        for part in &gather.parts {
+            let (from, part_done) = self.read_memory(part.from.line(), at + search_cycles);
+            let (to, len) = (part.offset as usize, part.len as usize);
+            let source = part.from.offset();
+            data[to..to + len].copy_from_slice(&from[source..source + len]);
+            done = done.max(part_done);
+        }
+        if let Some(overlay) = &gather.overlay {
+            for (i, byte) in data.iter_mut().enumerate() {
+                if overlay.mask >> i & 1 == 1 {
+                    *byte = overlay.data[i];
+                }
+            }
+        }
+        (data, done)
+    }
+}

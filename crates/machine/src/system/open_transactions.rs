@@ -1,0 +1,306 @@
+//! Which transactions are open, on which cores they run, and which of them have been aborted.
+
+use super::TxStats;
+use super::design_port::DesignPort;
+use crate::latency::Latency;
+use durasim_design::LineTag;
+use durasim_types::{CoreId, Cycle, LineAddr, TxId};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A transaction between the moment its begin left the store buffer and the end of its commit, or until its thread has
+/// taken notice of its abort.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct OpenTx {
+    begun_at: Cycle,
+    /// The core that its thread runs on, or ran on last.
+    core: CoreId,
+    /// Its thread has left a core in the middle of it: lines of it may lie in caches of cores that it does not run on.
+    moved: bool,
+    /// Its commit has left the store buffer.
+    committing: bool,
+    /// Lines that its stores have tagged.
+    lines: Vec<LineAddr>,
+    /// When it was aborted, and the value for a0.
+    aborted: Option<(Cycle, u64)>,
+}
+
+super::part::part! {
+    /// The part of the memory system that knows the open transactions.
+    pub(crate) struct OpenTransactions saved as SavedTransactions {
+        saved {
+            /// The transaction that each core works on, from the moment its begin left the store buffer.
+            running: Vec<Option<TxId>>,
+            /// All transactions that have begun and not ended, those of threads without a core included.
+            open: BTreeMap<TxId, OpenTx>,
+            /// Whether some thread has left a core inside a transaction that is still open.
+            moved_tx: bool,
+            /// Aborts that a thread has not noticed yet.
+            abort_notices: u32,
+            tx_count: u64,
+            tx_stats: TxStats,
+            tx_latency: Latency,
+        }
+        kept {}
+    }
+}
+
+impl OpenTransactions {
+    pub(super) fn new(cores: usize) -> Self {
+        OpenTransactions {
+            running: vec![None; cores],
+            open: BTreeMap::new(),
+            moved_tx: false,
+            abort_notices: 0,
+            tx_count: 0,
+            tx_stats: TxStats::default(),
+            tx_latency: Latency::new(),
+        }
+    }
+
+    pub(super) fn fork(&self) -> Self {
+        OpenTransactions {
+            running: self.running.clone(),
+            open: self.open.clone(),
+            moved_tx: self.moved_tx,
+            abort_notices: self.abort_notices,
+            tx_count: self.tx_count,
+            tx_stats: self.tx_stats,
+            tx_latency: self.tx_latency.clone(),
+        }
+    }
+
+    /// The number of the next transaction, taken in program order.
+    pub(super) fn next_number(&mut self) -> TxId {
+        self.tx_count += 1;
+        TxId(self.tx_count)
+    }
+
+    /// Transactions numbered so far.
+    pub(super) fn count(&self) -> u64 {
+        self.tx_count
+    }
+
+    /// Goes on behind so many transactions that were executed elsewhere.
+    pub(super) fn start_behind(&mut self, tx_count: u64) {
+        self.tx_count = tx_count;
+    }
+
+    /// The begin of a transaction has left the store buffer. False if it had before.
+    pub(super) fn begin(&mut self, core: CoreId, tx: TxId, at: Cycle) -> bool {
+        if self.open.contains_key(&tx) {
+            return false;
+        }
+        self.tx_stats.begun += 1;
+        let (moved, committing, aborted) = (false, false, None);
+        self.open.insert(tx, OpenTx { begun_at: at, core, moved, committing, lines: Vec::new(), aborted });
+        self.running[core.0 as usize] = Some(tx);
+        true
+    }
+
+    /// The commit of a transaction has left the store buffer.
+    pub(super) fn start_commit(&mut self, tx: TxId) {
+        if let Some(open) = self.open.get_mut(&tx) {
+            open.committing = true;
+        }
+    }
+
+    /// A transaction is committed and acknowledged.
+    pub(super) fn end_commit(&mut self, core: CoreId, tx: TxId, at: Cycle) {
+        self.tx_stats.committed += 1;
+        self.running[core.0 as usize] = None;
+        if let Some(open) = self.open.remove(&tx) {
+            if open.moved {
+                self.look_for_moved_tx();
+            }
+            self.tx_latency.record(at - open.begun_at.min(at));
+        }
+    }
+
+    /// A transaction aborts: the core that it runs on or ran on last. `None` if it was aborted before.
+    pub(super) fn start_abort(&mut self, tx: TxId, code: u64, at: Cycle) -> Option<CoreId> {
+        let open = self.open.get_mut(&tx).expect("only an open transaction is aborted");
+        if open.aborted.is_some() {
+            return None;
+        }
+        open.aborted = Some((at, code));
+        self.abort_notices += 1;
+        self.tx_stats.aborted += 1;
+        Some(open.core)
+    }
+
+    /// An abort is done at this cycle; whether the transaction is the one that `core` works on.
+    pub(super) fn end_abort(&mut self, core: CoreId, tx: TxId, code: u64, at: Cycle) -> bool {
+        if let Some(open) = self.open.get_mut(&tx) {
+            open.aborted = Some((at, code));
+        }
+        self.running[core.0 as usize] == Some(tx)
+    }
+
+    /// Whether some thread has an abort to notice.
+    #[inline]
+    pub(super) fn any_abort_notice(&self) -> bool {
+        self.abort_notices > 0
+    }
+
+    /// Whether the transaction that runs on `core` has been aborted and its thread does not know yet.
+    #[inline]
+    pub(super) fn is_aborted(&self, core: CoreId) -> bool {
+        self.abort_notices > 0
+            && self.running[core.0 as usize]
+                .and_then(|tx| self.open.get(&tx))
+                .is_some_and(|open| open.aborted.is_some())
+    }
+
+    /// Whether a tag is of a transaction that was aborted and whose thread does not know yet.
+    pub(super) fn is_tag_aborted(&self, tag: LineTag, design: &DesignPort) -> bool {
+        let mut aborted = self.open.iter().filter(|(_, open)| open.aborted.is_some());
+        aborted.any(|(tx, _)| design.belongs_to(tag, *tx))
+    }
+
+    /// The abort of the transaction that runs on `core`: its cycle and the value for a0. It is over with that.
+    pub(super) fn take_abort(&mut self, core: CoreId) -> Option<(Cycle, u64)> {
+        let tx = self.running[core.0 as usize]?;
+        let aborted = self.open.get(&tx)?.aborted?;
+        self.abort_notices -= 1;
+        if self.open.remove(&tx).is_some_and(|open| open.moved) {
+            self.look_for_moved_tx();
+        }
+        self.running[core.0 as usize] = None;
+        Some(aborted)
+    }
+
+    /// The transaction in whose name a request is made, if its begin has left the store buffer.
+    pub(super) fn begun(&self, tx: Option<TxId>) -> Option<TxId> {
+        tx.filter(|tx| self.open.contains_key(tx))
+    }
+
+    /// A store of `tx` has tagged a line.
+    pub(super) fn note_tagged(&mut self, tx: Option<TxId>, line: LineAddr) {
+        if let Some(open) = tx.and_then(|tx| self.open.get_mut(&tx))
+            && open.lines.last() != Some(&line)
+        {
+            open.lines.push(line);
+        }
+    }
+
+    /// The lines that the stores of an open transaction have tagged, each once, in order of their addresses.
+    pub(super) fn tagged_lines(&self, tx: TxId) -> Vec<LineAddr> {
+        let mut lines = self.open.get(&tx).map_or(Vec::new(), |open| open.lines.clone());
+        lines.sort_unstable();
+        lines.dedup();
+        lines
+    }
+
+    /// The lines that the stores of all open transactions have tagged.
+    pub(super) fn all_tagged_lines(&self) -> impl Iterator<Item = LineAddr> + '_ {
+        self.open.values().flat_map(|open| open.lines.iter().copied())
+    }
+
+    /// A thread leaves `core` inside `leaving`, another one comes inside `coming`.
+    pub(super) fn switch(&mut self, core: CoreId, leaving: Option<TxId>, coming: Option<TxId>) {
+        let coming = self.begun(coming);
+        if let Some(open) = coming.and_then(|tx| self.open.get_mut(&tx)) {
+            open.core = core;
+        }
+        if let Some(open) = leaving.and_then(|tx| self.open.get_mut(&tx)) {
+            open.moved = true;
+        }
+        self.running[core.0 as usize] = coming;
+        self.look_for_moved_tx();
+    }
+
+    fn look_for_moved_tx(&mut self) {
+        self.moved_tx = self.open.values().any(|open| open.moved);
+    }
+
+    /// Whether some thread has left a core inside a transaction that is still open.
+    #[inline]
+    pub(super) fn any_moved(&self) -> bool {
+        self.moved_tx
+    }
+
+    pub(super) fn any_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    pub(super) fn any_committing(&self) -> bool {
+        self.open.values().any(|open| open.committing)
+    }
+
+    /// Counters since the last reset.
+    pub(super) fn stats(&self) -> TxStats {
+        self.tx_stats
+    }
+
+    /// Latencies of committed transactions in cycles since the last reset.
+    pub(super) fn latency(&self) -> &Latency {
+        &self.tx_latency
+    }
+
+    pub(super) fn reset_stats(&mut self) {
+        self.tx_stats = TxStats::default();
+        self.tx_latency.reset();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TX: TxId = TxId(1);
+
+    fn begun_on(core: u16) -> OpenTransactions {
+        let mut transactions = OpenTransactions::new(2);
+        let tx = transactions.next_number();
+        assert!(transactions.begin(CoreId(core), tx, 10));
+        assert!(!transactions.begin(CoreId(core), tx, 12), "a begin that is made again is the same");
+        transactions
+    }
+
+    #[test]
+    fn a_commit_ends_a_transaction_and_is_measured_from_its_begin() {
+        let mut transactions = begun_on(0);
+        transactions.start_commit(TX);
+        assert!(transactions.any_committing());
+        transactions.end_commit(CoreId(0), TX, 35);
+        assert!(!transactions.any_open());
+        assert_eq!(transactions.stats(), TxStats { begun: 1, committed: 1, aborted: 0 });
+        assert_eq!(transactions.latency().histogram().max(), 25);
+    }
+
+    #[test]
+    fn an_abort_is_noticed_once_by_the_core_that_runs_the_transaction() {
+        let mut transactions = begun_on(0);
+        assert_eq!(transactions.start_abort(TX, 0x200, 20), Some(CoreId(0)));
+        assert_eq!(transactions.start_abort(TX, 0x100, 21), None, "it is aborted already");
+        assert!(transactions.end_abort(CoreId(0), TX, 0x200, 30));
+        assert!(transactions.is_aborted(CoreId(0)) && !transactions.is_aborted(CoreId(1)));
+        assert_eq!(transactions.take_abort(CoreId(1)), None);
+        assert_eq!(transactions.take_abort(CoreId(0)), Some((30, 0x200)));
+        assert!(!transactions.any_open() && !transactions.any_abort_notice());
+    }
+
+    #[test]
+    fn a_transaction_goes_with_its_thread_from_core_to_core() {
+        let mut transactions = begun_on(0);
+        transactions.switch(CoreId(0), Some(TX), None);
+        assert!(transactions.any_moved());
+        assert_eq!(transactions.start_abort(TX, 0x100, 20), Some(CoreId(0)), "its last core answers for it");
+        assert!(!transactions.end_abort(CoreId(0), TX, 0x100, 21), "nobody runs it");
+        transactions.switch(CoreId(1), None, Some(TX));
+        assert_eq!(transactions.take_abort(CoreId(1)), Some((21, 0x100)));
+        assert!(!transactions.any_moved());
+    }
+
+    #[test]
+    fn tagged_lines_are_listed_once_and_in_order() {
+        let mut transactions = begun_on(0);
+        for line in [9, 4, 4, 9] {
+            transactions.note_tagged(Some(TX), LineAddr(line));
+        }
+        transactions.note_tagged(Some(TxId(8)), LineAddr(1));
+        assert_eq!(transactions.tagged_lines(TX), [LineAddr(4), LineAddr(9)]);
+        assert_eq!(transactions.tagged_lines(TxId(8)), []);
+    }
+}

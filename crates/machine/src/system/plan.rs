@@ -1,0 +1,108 @@
+//! A row fitted into a machine: the design's parameters, checked, and the machine's shape with the design in it.
+
+use super::PMEM_BASE;
+use crate::MachineConfig;
+use durasim_design::{Fault, Geometry, Hooks, Row, SpecError};
+use durasim_types::{Clock, ConfigError, Domain, PAGE_BYTES};
+use serde_json::Value;
+
+/// The parameters of a row on a machine, resolved and checked.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The row.
+    pub row: Row,
+    /// The domain of the machine.
+    pub domain: Domain,
+    /// The design's parameters, complete.
+    pub spec: Value,
+    /// The machine's shape with the design in it.
+    pub geometry: Geometry,
+}
+
+impl Plan {
+    /// Fits `row` into the machine.
+    ///
+    /// # Errors
+    /// Parameters of the design that are unknown or out of range, regions that do not fit.
+    pub fn new(config: &MachineConfig, row: &Row, domain: Domain) -> Result<Self, ConfigError> {
+        let hardware = &row.hardware;
+        if domain == Domain::Bbb && hardware.hooks != Hooks::NONE {
+            let problem = format!(
+                "{} keeps several versions of a line, which the persist buffers of {domain} would mix up",
+                hardware.name
+            );
+            return Err(ConfigError::new("domain", problem));
+        }
+        let refuse = |e: SpecError| refused_by(hardware.name, e);
+        let mut spec = (hardware.default_spec)();
+        if let Some(section) = config.design.get(hardware.name) {
+            let fields = spec.as_object_mut().expect("parameters are an object");
+            for (key, value) in section {
+                fields.insert(key.clone(), value.clone());
+            }
+        }
+        (hardware.check)(&spec).map_err(refuse)?;
+        let pmem_bytes = config.pmem.capacity_mib << 20;
+        let mut geometry = Geometry {
+            cores: config.cores,
+            controllers: config.pmem.controllers,
+            domain,
+            clock: Clock { frequency_mhz: config.frequency_mhz },
+            l1d: config.l1d.geometry(),
+            l2: config.l2.geometry(),
+            llc: config.llc.geometry(),
+            llc_write_ports: None,
+            interleave_bytes: config.pmem.interleave_bytes,
+            inclusion: config.interconnect.inclusion.into(),
+            pmem_base: PMEM_BASE,
+            pmem_bytes,
+            pmem_data_bytes: pmem_bytes,
+            regions: Vec::new(),
+            planted: Fault::NONE,
+        };
+        (hardware.adapt)(&spec, &mut geometry).map_err(refuse)?;
+        let requests = (hardware.reserve)(&spec, &geometry).map_err(refuse)?;
+        let sizes: Vec<u64> = requests.iter().map(|r| r.size_bytes.next_multiple_of(PAGE_BYTES)).collect();
+        let reserved: u64 = sizes.iter().sum();
+        if reserved + PAGE_BYTES > pmem_bytes {
+            let problem = format!("{} reserves {reserved} bytes of {pmem_bytes}, nothing is left", hardware.name);
+            return Err(ConfigError::new("pmem.capacity_mib", problem));
+        }
+        geometry.pmem_data_bytes = pmem_bytes - reserved;
+        let mut base = PMEM_BASE.plus(geometry.pmem_data_bytes);
+        for (request, size_bytes) in requests.iter().zip(sizes) {
+            geometry.regions.push(durasim_design::PmRegion { name: request.name, base, size_bytes });
+            base = base.plus(size_bytes);
+        }
+        if geometry.inclusion == durasim_design::Inclusion::Exclusive {
+            // A design that could not work in such a hierarchy says why.
+            (hardware.build)(&spec, &geometry).map_err(refuse)?;
+            let problem = "exclusive caches are not built; choose inclusive or non-inclusive";
+            return Err(ConfigError::new("interconnect.inclusion", problem));
+        }
+        Ok(Plan { row: *row, domain, spec, geometry })
+    }
+
+    /// The same with a planted fault: for `durasim crash --planted` alone.
+    ///
+    /// # Errors
+    /// The row's hardware has no fault of this name.
+    pub fn plant(mut self, name: &str) -> Result<Self, ConfigError> {
+        let planted = self.row.hardware.planted;
+        let known = || planted.iter().map(|p| p.name).collect::<Vec<_>>().join(", ");
+        let fault = planted.iter().find(|p| p.name == name).ok_or_else(|| {
+            ConfigError::new("planted", format!("{} has no fault '{name}' (allowed: {})", self.row.name, known()))
+        })?;
+        self.geometry.planted = fault.fault();
+        Ok(self)
+    }
+}
+
+/// What a design refuses, with its place in the machine file.
+pub(super) fn refused_by(design: &str, e: SpecError) -> ConfigError {
+    let field = match e.field.as_str() {
+        "" => format!("design.{design}"),
+        field => format!("design.{design}.{field}"),
+    };
+    ConfigError::new(field, e.problem)
+}

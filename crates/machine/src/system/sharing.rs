@@ -1,0 +1,163 @@
+//! Coherence between cores: a request takes the line from others before it looks into the last level.
+//!
+//! A request of a core is one atomic step: the directory is asked, the design is probed if the line has a live tag, the
+//! newest version of another core comes down to the last level, copies are taken away or left clean, and only then does
+//! the requester look into the last level. A version leaves its array only after it has arrived below, so that it can be
+//! found at every persist event. What is a transient state in hardware is time here: a line has the cycle from which it
+//! may be used, and a later request of another core waits for that cycle. A design that holds a request up (a probe, a
+//! line that may not leave yet) does so while the line is pinned and nothing has been moved.
+
+use super::System;
+use super::caches::{Load, Want};
+use super::memories::is_pmem;
+use super::work::Task;
+use durasim_design::{Hooks, LevelId, Probe, Request};
+use durasim_types::{CoreId, Cycle, LineAddr, TxId};
+
+impl System {
+    /// Asks the design whether `core` may have a tagged line. Err: the transaction of the core itself was aborted.
+    pub(super) fn probe(
+        &mut self,
+        core: CoreId,
+        line: LineAddr,
+        tx: Option<TxId>,
+        want: Want,
+        at: Cycle,
+    ) -> Result<Cycle, Cycle> {
+        let mut at = at;
+        while self.design.has(Hooks::PROBE) && is_pmem(line) && !self.halted() {
+            let moved = self.transactions.any_moved();
+            let Some((tag, holder)) = self.caches.tagged_elsewhere(core, line, want, moved, &self.design) else {
+                break;
+            };
+            self.advance(at);
+            let request = Request { line, tag, tx: self.begun(tx), write: want == Want::Own, holder };
+            let mut out = self.design.actions();
+            let cx = self.cx(core, at);
+            let verdict = self.design.probe(&cx, &request, &mut out);
+            self.carry_out(core, at, out);
+            match verdict {
+                Probe::Grant => break,
+                Probe::Wait(wait) => at = self.resolve(wait, at),
+                Probe::Abort(victim, why) => {
+                    self.caches.coherence_stats_mut().conflict_aborts += 1;
+                    at = self.abort(victim, why, at);
+                }
+            }
+            if self.is_aborted(core) {
+                return Err(at);
+            }
+        }
+        Ok(at)
+    }
+
+    /// Takes what `core` wants from the private caches of all others; the cycle in which the last level has the newest
+    /// version. Err: the transaction of the core itself was aborted. The line is pinned by the caller.
+    pub(super) fn take_from_others(
+        &mut self,
+        core: CoreId,
+        line: LineAddr,
+        tx: Option<TxId>,
+        want: Want,
+        at: Cycle,
+    ) -> Result<Cycle, Cycle> {
+        let at = self.probe(core, line, tx, want, at)?;
+        if self.caches.alone() {
+            return Ok(at);
+        }
+        let entry = self.caches.directory().entry(line);
+        let mut done = at;
+        if let Some(owner) = entry.owner {
+            if owner != core {
+                self.caches.coherence_stats_mut().transfers += 1;
+                let snooped = self.caches.send_to_core(owner, Load::Nothing, at);
+                done = self.surrender(owner, line, want, snooped + self.caches.snoop_cycles());
+            }
+        } else if want == Want::Own {
+            for other in entry.others(core) {
+                self.caches.coherence_stats_mut().invalidations += 1;
+                let latency = self.caches.l1d(other).geometry().latency_cycles;
+                let snooped = self.caches.send_to_core(other, Load::Nothing, at);
+                let looked = snooped + self.caches.snoop_cycles() + latency;
+                done = done.max(self.caches.send_to_llc(line, Load::Nothing, looked));
+                self.caches.drop_private(other, line);
+            }
+        }
+        Ok(done)
+    }
+
+    /// The owner of a line gives it up to a writer, or becomes a reader among others: its newest version goes to the last
+    /// level, and a pre-image below it goes before it.
+    fn surrender(&mut self, owner: CoreId, line: LineAddr, want: Want, at: Cycle) -> Cycle {
+        let mut done = at;
+        let (mut tagged, mut sent) = (false, false);
+        for level in [LevelId::L2, LevelId::L1d] {
+            let array = self.caches.array(level, owner);
+            let Some(slot) = array.find(line) else { continue };
+            done = done.max(at + array.geometry().latency_cycles).max(array.ready(slot));
+            let version = self.caches.version(level, owner, slot, &self.design);
+            let covered = level == LevelId::L2 && self.caches.is_covered_in_l2(owner, version, &self.design);
+            tagged |= version.tag.is_some();
+            if (version.dirty || self.design.is_version(version.tag)) && !covered {
+                let down = Task::PutBelow { level: LevelId::Llc, core: owner, version };
+                done = done.max(self.complete(down, done));
+                sent = true;
+            }
+            if self.halted() {
+                return done;
+            }
+        }
+        if !sent {
+            done = self.caches.send_to_llc(line, Load::Nothing, done);
+        }
+        if want == Want::Own || tagged && self.design.tags_are_exclusive() {
+            self.caches.drop_private(owner, line);
+        } else {
+            self.caches.share(owner, line);
+        }
+        done
+    }
+
+    /// `core` has got a line into its private caches. It owns it if it wanted to, or if nobody else has it.
+    pub(super) fn note_arrival(&mut self, core: CoreId, line: LineAddr, want: Want) {
+        // A machine that stops in the middle of a request may have left it undone.
+        if !self.halted() {
+            self.caches.note_arrival(core, line, want);
+        }
+    }
+
+    /// A core that has a line in its L1D and may only read it asks to write it. The cycle in which it may, or `None` if it
+    /// has lost the line meanwhile.
+    pub(super) fn upgrade(
+        &mut self,
+        core: CoreId,
+        line: LineAddr,
+        tx: Option<TxId>,
+        at: Cycle,
+    ) -> Result<Option<Cycle>, Cycle> {
+        self.caches.coherence_stats_mut().upgrades += 1;
+        self.caches.pin(line);
+        let asked = at + self.caches.way_down(core);
+        let asked = self.caches.send_to_llc(line, Load::Nothing, asked);
+        self.advance(asked);
+        let asked = self.llc_request(core, line, asked);
+        let taken = self.take_from_others(core, line, tx, Want::Own, asked);
+        self.caches.unpin();
+        let done = self.caches.send_to_core(core, Load::Nothing, taken?) + self.caches.way_up();
+        if self.caches.l1d(core).find(line).is_none() {
+            return Ok(None);
+        }
+        self.note_arrival(core, line, Want::Own);
+        Ok(Some(done))
+    }
+
+    /// LR reserves a line for its core.
+    pub fn reserve(&mut self, core: CoreId, line: LineAddr) {
+        self.caches.reserve(core, line);
+    }
+
+    /// Takes the reservation of a core.
+    pub fn take_reservation(&mut self, core: CoreId) -> Option<LineAddr> {
+        self.caches.take_reservation(core)
+    }
+}

@@ -1,0 +1,333 @@
+//! Stores and atomic operations of a core.
+
+use super::System;
+use super::bring_up::Found;
+use super::caches::Want;
+use super::gates::{Passed, WaitMode};
+use super::loads::place_in_word;
+use super::memories::is_pmem;
+use super::work::Task;
+use durasim_cache::Slot;
+use durasim_core::{Outcome, PendingStore};
+use durasim_design::{Gate, Hooks, LevelId, LineTag, Store, Token, Wait};
+use durasim_types::{CoreId, Cycle, EventKind, LineAddr, PhysAddr, TxId, Write};
+
+#[inline(always)]
+fn write_word(line: &mut [u8; 64], offset: usize, len: u8, data: u64) {
+    let (first, shift, mask) = place_in_word(offset, len);
+    let place: &mut [u8; 8] = (&mut line[first..first + 8]).try_into().expect("eight bytes");
+    let word = u64::from_le_bytes(*place) & !(mask << shift) | (data & mask) << shift;
+    *place = word.to_le_bytes();
+}
+
+/// What follows from the answer of the design to a store.
+enum Asked {
+    /// The design has taken it at this cycle, and gives its line a tag.
+    Taken(Cycle, LineTag),
+    /// It is made again at this cycle.
+    Again(Cycle),
+    /// The request ends.
+    Ends(Outcome),
+}
+
+impl System {
+    /// A store leaves the store buffer.
+    #[inline]
+    pub fn store(&mut self, core: CoreId, store: &PendingStore, at: Cycle) -> Outcome {
+        match self.store_simply(core, store, at) {
+            Some(from) => Outcome::Done(from),
+            None => self.store_with(core, store, at, WaitMode::Suspend),
+        }
+    }
+
+    /// A store of which the design need not hear: nothing is due before it, and its line is there, may be written, and
+    /// has no tag or that of the store's own transaction. The cycle in which it is made.
+    #[inline(always)]
+    fn store_simply(&mut self, core: CoreId, store: &PendingStore, at: Cycle) -> Option<Cycle> {
+        let line = store.addr.line();
+        let pmem = is_pmem(line);
+        let is_disturbed = self.transactions.any_abort_notice() || self.transactions.any_moved();
+        if self.agenda.due() <= at || is_disturbed || pmem && self.persist_buffers.exist() {
+            return None;
+        }
+        let alone = self.caches.alone();
+        let array = self.caches.l1d(core);
+        let slot = array.find(line)?;
+        if !alone && !array.is_exclusive(slot) {
+            return None;
+        }
+        let from = at.max(array.ready(slot));
+        let tag = array.tag(slot);
+        let is_silent = self.design.is_own(tag, store.tx) && self.agenda.due() > from;
+        if (tag.is_some() || pmem && self.design.has(Hooks::STORE)) && !is_silent {
+            return None;
+        }
+        let array = self.caches.l1d_mut(core);
+        array.stats.accesses += 1;
+        array.touch(slot);
+        write_word(array.data_mut(slot), store.addr.offset(), store.len, store.data);
+        array.set_dirty(slot, true);
+        if pmem {
+            self.agenda.forget_suspension(core);
+            self.note_store(core, store, from);
+            if self.domain.stores_are_durable() {
+                self.event(EventKind::CacheStore, from, store.addr, Some(core));
+            }
+        }
+        Some(from)
+    }
+
+    fn store_with(&mut self, core: CoreId, store: &PendingStore, at: Cycle, mode: WaitMode) -> Outcome {
+        self.advance(at);
+        if store.tx.is_some()
+            && let Some((cycle, code)) = self.take_abort(core)
+        {
+            // Another core, or an eviction since the last store or load, aborted the transaction.
+            return Outcome::Aborted(cycle, code);
+        }
+        let line = store.addr.line();
+        self.caches.pin(line);
+        let outcome = if is_pmem(line) {
+            self.store_pmem(core, store, at, mode)
+        } else {
+            match self.line_to_write(core, line, store.tx, at) {
+                Ok((slot, from)) => {
+                    self.write_l1d(core, slot, store.addr, store.len, store.data);
+                    Outcome::Done(from)
+                }
+                Err(cycle) => Outcome::Done(cycle),
+            }
+        };
+        self.caches.unpin();
+        match self.take_abort(core) {
+            Some((cycle, code)) => Outcome::Aborted(cycle, code),
+            None => outcome,
+        }
+    }
+
+    /// The line of a store, and the cycle in which it is there and may be written. Lookups are pipelined: a store waits for
+    /// its line and for the right to write it, and the next one follows in the next cycle.
+    #[inline]
+    fn line_to_write(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, at: Cycle) -> Found {
+        let alone = self.caches.alone();
+        let array = self.caches.l1d_mut(core);
+        if !self.transactions.any_moved()
+            && let Some(slot) = array.find(line)
+            && (alone || array.is_exclusive(slot))
+        {
+            array.stats.accesses += 1;
+            array.touch(slot);
+            let tag = array.tag(slot);
+            if tag.is_some() {
+                let done = (at + array.geometry().latency_cycles).max(array.ready(slot));
+                let tag = self.design.live(tag);
+                self.tagged_access(core, LevelId::L1d, line, tag, done);
+            }
+            return Ok((slot, at.max(self.caches.l1d(core).ready(slot))));
+        }
+        let shared = !alone && self.caches.l1d(core).find(line).is_some_and(|slot| !self.caches.may_write(core, slot));
+        let (slot, done) = self.line_in_l1d(core, line, tx, Want::Own, at)?;
+        let from = at.max(self.caches.l1d(core).ready(slot));
+        Ok((slot, if shared { from.max(done) } else { from }))
+    }
+
+    #[inline]
+    fn write_l1d(&mut self, core: CoreId, slot: Slot, addr: PhysAddr, len: u8, data: u64) {
+        let array = self.caches.l1d_mut(core);
+        write_word(array.data_mut(slot), addr.offset(), len, data);
+        array.set_dirty(slot, true);
+    }
+
+    /// A store to persistent memory. An abort of its transaction on the way is noticed by the caller.
+    pub(super) fn store_pmem(&mut self, core: CoreId, store: &PendingStore, at: Cycle, mode: WaitMode) -> Outcome {
+        let line = store.addr.line();
+        let mut at = at;
+        self.agenda.forget_suspension(core);
+        loop {
+            let slot = match self.line_to_write(core, line, store.tx, at) {
+                Ok((slot, from)) => {
+                    at = from;
+                    slot
+                }
+                Err(cycle) => return Outcome::Done(cycle),
+            };
+            let mut new_tag = None;
+            if self.design.has(Hooks::STORE) {
+                match self.ask_store(core, store, slot, at, mode) {
+                    Asked::Taken(cycle, tag) => (at, new_tag) = (cycle, Some(tag)),
+                    Asked::Again(cycle) => {
+                        at = cycle;
+                        continue;
+                    }
+                    Asked::Ends(outcome) => return outcome,
+                }
+            }
+            if self.persist_buffers.exist()
+                && let Some(token) = self.persist_buffer_full(core, line, at)
+            {
+                if mode == WaitMode::Suspend {
+                    self.suspend(core, Wait::Acked(token), at, false);
+                    return Outcome::Pending;
+                }
+                at = self.resolve(Wait::Acked(token), at);
+                if self.halted() {
+                    return Outcome::Done(at);
+                }
+                continue;
+            }
+            // Carrying out actions may have moved other lines, never this one, which is pinned; but they may have
+            // aborted the transaction of the store.
+            if !self.is_aborted(core) {
+                self.make_store(core, store, slot, new_tag, at);
+            }
+            return Outcome::Done(at);
+        }
+    }
+
+    /// Shows a store to the design, and takes the way that its answer leads.
+    fn ask_store(&mut self, core: CoreId, store: &PendingStore, slot: Slot, at: Cycle, mode: WaitMode) -> Asked {
+        // What is due happens before the design takes the store, not between that and the writes it asks for.
+        self.advance(at);
+        // Making room for the line may have aborted the transaction of the store.
+        if self.is_aborted(core) {
+            return Asked::Ends(Outcome::Done(at));
+        }
+        let cx = self.cx(core, at);
+        let array = self.caches.l1d(core);
+        let mut tag = self.design.live(array.tag(slot));
+        let had_tag = tag.is_some();
+        let mut out = self.design.actions();
+        let PendingStore { addr, len, data, tx } = *store;
+        let request = Store { addr, len, data, tx, before: array.data(slot), dirty: array.is_dirty(slot) };
+        let gate = self.design.store(&cx, &request, &mut tag, &mut out);
+        let made = matches!(gate, Gate::Done | Gate::After(_));
+        if made {
+            // The design has taken it, so its place among the stores to these bytes is decided: the journal
+            // hears of it before anything of it becomes durable.
+            self.note_store(core, store, at);
+        }
+        // Behind a hook that has run the store follows at once.
+        let mode = if made { WaitMode::MemoryOnly } else { mode };
+        let mut at = match self.pass(core, gate, out, at, mode) {
+            Passed::Now(cycle) => cycle,
+            Passed::Suspended => return Asked::Ends(Outcome::Pending),
+            Passed::Again(cycle) if self.halted() => return Asked::Ends(Outcome::Done(cycle)),
+            Passed::Again(cycle) => return Asked::Again(cycle),
+            Passed::Aborted => return Asked::Ends(Outcome::Done(at)),
+        };
+        if tag.is_some() {
+            self.transactions.note_tagged(store.tx, store.addr.line());
+            if !had_tag {
+                at = self.obey_l1d_tag_limit(core, store.addr.line(), tag, at);
+            }
+        }
+        Asked::Taken(at, tag)
+    }
+
+    /// Makes a store of which the design, if it wants to hear of stores, knows: then it has given the line a tag.
+    fn make_store(&mut self, core: CoreId, store: &PendingStore, slot: Slot, tag: Option<LineTag>, at: Cycle) {
+        let line = store.addr.line();
+        let array = self.caches.l1d(core);
+        let slot = if array.holds(slot, line) { Some(slot) } else { array.find(line) };
+        let slot = slot.expect("a pinned line stays");
+        match tag {
+            Some(tag) => self.caches.l1d_mut(core).set_tag(slot, tag),
+            None => self.note_store(core, store, at),
+        }
+        self.write_l1d(core, slot, store.addr, store.len, store.data);
+        let persist_buffers = self.persist_buffers.exist();
+        if persist_buffers {
+            let data = *self.caches.l1d(core).data(slot);
+            self.persist_buffers.enter(core, line, data);
+        }
+        if self.domain.stores_are_durable() {
+            self.event(EventKind::CacheStore, at, store.addr, Some(core));
+        }
+        if persist_buffers && self.persist_buffers.has_to_drain(core) {
+            self.complete(Task::DrainOldest { core, at }, at);
+        }
+    }
+
+    /// What a store to `line` has to wait for before it can enter the persist buffer of `core`. `None`: nothing.
+    fn persist_buffer_full(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> Option<Token> {
+        if !self.persist_buffers.is_full_for(core, line) {
+            return None;
+        }
+        if self.persist_buffers.none_drains(core) {
+            self.complete(Task::DrainOldest { core, at }, at);
+            if !self.persist_buffers.is_full_for(core, line) {
+                return None;
+            }
+        }
+        self.persist_buffers.wait_for_place(core)
+    }
+
+    /// Tells the journal of a store that is being made.
+    #[inline]
+    fn note_store(&mut self, core: CoreId, store: &PendingStore, at: Cycle) {
+        let write = Write { addr: store.addr, len: store.len, data: store.data };
+        self.observers.stored(core, at, store.tx, write);
+    }
+
+    /// A store by the hardware itself, through the caches of `core`, outside of any transaction; the cycle in which it is
+    /// made.
+    pub(super) fn put_cached(&mut self, core: CoreId, addr: PhysAddr, bytes: &[u8], at: Cycle) -> Cycle {
+        let line = addr.line();
+        self.caches.pin(line);
+        let found = self.line_in_l1d(core, line, None, Want::Own, at);
+        self.caches.unpin();
+        if self.is_aborted(core) {
+            // Making room aborted the transaction for which the hardware stores.
+            return at;
+        }
+        let mut done = at;
+        if found.is_ok() {
+            let array = self.caches.l1d_mut(core);
+            let slot = array.find(line).expect("a pinned line stays");
+            array.data_mut(slot)[addr.offset()..addr.offset() + bytes.len()].copy_from_slice(bytes);
+            array.set_dirty(slot, true);
+            done = done.max(array.ready(slot));
+        }
+        if self.domain.caches_are_durable() {
+            self.event(EventKind::CacheStore, done, addr, Some(core));
+        }
+        done
+    }
+
+    /// An atomic memory operation, done in one step of the machine. With `writes` the line is owned from the start.
+    pub fn atomic(
+        &mut self,
+        core: CoreId,
+        place: &PendingStore,
+        writes: bool,
+        at: Cycle,
+        update: &mut dyn FnMut(u64) -> Option<u64>,
+    ) -> (u64, Outcome) {
+        let mut at = at;
+        let pmem = is_pmem(place.addr.line());
+        if pmem && self.design.has(Hooks::ATOMIC) {
+            match self.through(core, at, WaitMode::MemoryOnly, |s, cx, out| s.design.atomic(cx, place.addr, out)) {
+                Outcome::Done(cycle) => at = cycle,
+                other => return (0, other),
+            }
+        }
+        if writes {
+            at = self.prefetch_own(core, place.addr.line(), place.tx, at);
+        }
+        let (old, done) = self.load(core, place.addr, place.len, place.tx, at);
+        if let Some((cycle, code)) = self.take_abort(core) {
+            return (old, Outcome::Aborted(cycle, code));
+        }
+        let outcome = match update(old) {
+            Some(new) => {
+                let store = PendingStore { data: new, ..*place };
+                match self.store_with(core, &store, done, WaitMode::MemoryOnly) {
+                    Outcome::Done(stored) => Outcome::Done(stored.max(done)),
+                    other => other,
+                }
+            }
+            None => Outcome::Done(done),
+        };
+        (old, outcome)
+    }
+}

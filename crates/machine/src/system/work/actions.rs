@@ -1,0 +1,160 @@
+//! Carrying out what a design asks for.
+
+use super::Task;
+use crate::system::System;
+use crate::system::agenda::{ReadInFlight, Scan, Scheduled};
+use durasim_cache::Version;
+use durasim_design::{Action, Actions, Hooks, LevelId, LineTag, Payload, Token};
+use durasim_memory::{Write, WriteToken};
+use durasim_types::{Cause, CoreId, Cycle, EventKind, Line, LineAddr, PhysAddr};
+use std::collections::BTreeSet;
+
+/// A write of up to a line of bytes, inside one line; bit `i` of `mask` stands for byte `i` of `bytes`.
+fn write_of(at: PhysAddr, bytes: &[u8], mask: u64, cause: Cause, token: Option<Token>) -> Write {
+    let offset = at.offset();
+    assert!(offset + bytes.len() <= 64, "a write of {} bytes at {at} crosses a line", bytes.len());
+    let mut data: Line = [0; 64];
+    data[offset..offset + bytes.len()].copy_from_slice(bytes);
+    let token = token.map(|token| WriteToken(token.0));
+    Write { mask: mask << offset, token, ..Write::line(at.line(), data, cause) }
+}
+
+impl System {
+    /// Pushes a list of actions, which come before the tasks that are there.
+    #[inline]
+    pub(super) fn push_actions(&mut self, core: CoreId, at: Cycle, list: Actions) {
+        if list.is_empty() {
+            self.design.put_back(list);
+        } else {
+            self.work.push(Task::Act { core, at, list, next: 0 });
+        }
+    }
+
+    /// The next action of a list.
+    pub(super) fn act_next(&mut self, core: CoreId, at: Cycle, list: Actions, next: usize) {
+        self.work.set_now(at);
+        match list.as_slice().get(next) {
+            None => self.design.put_back(list),
+            Some(&action) => {
+                self.work.push(Task::Act { core, at, list, next: next + 1 });
+                self.act(core, at, action);
+            }
+        }
+    }
+
+    fn act(&mut self, core: CoreId, at: Cycle, action: Action) {
+        match action {
+            Action::CopyDown(line) => self.copy_down(core, line),
+            Action::CleanTo { line, to, token } => self.clean_to(core, line, to, token, at),
+            Action::PushToLlc { line, token } => self.push_for_design(line, token),
+            Action::PutCached { addr, .. } => {
+                unreachable!("a design stores to {addr} through the caches where no transaction begins or commits")
+            }
+            Action::Restore { addr, payload, token } => self.restore(core, addr, payload, token, at),
+            Action::Append { at: place, payload, cause, token } => {
+                let write = write_of(place, payload.bytes(), payload.mask(), cause, token);
+                self.work.push(Task::Submit { core, write, at });
+            }
+            Action::Copy { from, to, len, cause, token } => {
+                let (line, done) = self.read_memory(from.line(), at);
+                let source = &line[from.offset()..from.offset() + len as usize];
+                let write = write_of(to, source, Payload::new(source).mask(), cause, token);
+                // Whoever waits for the copy waits from now on, not only from its write on.
+                if let Some(token) = token {
+                    self.agenda.hand_over(token.0);
+                }
+                self.agenda.schedule(done, Scheduled::Write(Box::new(write)));
+            }
+            Action::Read { at: place, token } => {
+                assert!(self.design.has(Hooks::READ), "a design without the hook READ reads {place}");
+                let (data, done) = self.read_memory(place.line(), at);
+                self.agenda.hand_over(token.0);
+                let read = ReadInFlight { addr: place, token: token.0, data };
+                self.agenda.schedule(done, Scheduled::Read(Box::new(read)));
+            }
+            Action::Send { to, message } => {
+                self.agenda.schedule(at + self.caches.hop_cycles(), Scheduled::Message { to, message });
+            }
+            Action::Timer { id, after_cycles } => self.agenda.schedule(at + after_cycles, Scheduled::Timer { id }),
+            Action::InstructionTimer { id, after_instructions } => {
+                self.agenda.start_instruction_timer(after_instructions, id);
+            }
+            Action::Resume { id } => self.wake(core, id, at),
+            Action::Scan { id, lines_per_cycle } => {
+                let lines_per_cycle = lines_per_cycle.max(1);
+                let scan = Scan { id, position: 0, lines_per_cycle, shown: BTreeSet::new() };
+                self.agenda.schedule(at + 1, Scheduled::Scan(scan));
+            }
+            Action::ReleaseHeld { controller, group } => {
+                self.memories.release(controller, group);
+                self.work.push(Task::Advance { until: at });
+            }
+            Action::DiscardHeld { controller, group } => {
+                for token in self.memories.discard(controller, group, at) {
+                    self.agenda.forget_outstanding(token.0, at);
+                }
+            }
+            Action::Invalidate(line) => self.caches.invalidate(line),
+            Action::InvalidateTagged(tx) => {
+                let lines = self.transactions.tagged_lines(tx);
+                self.caches.discard_tagged(tx, &lines, &self.design);
+            }
+            Action::RestoreRegisters(tx, why) => self.work.push(Task::Abort { tx, why }),
+            Action::Raise(signal) => self.agenda.raise(signal, at),
+            Action::EpochEnds => self.observers.epoch_ends(),
+            Action::Event(kind, addr) => self.event(kind, at, addr, Some(core)),
+        }
+    }
+
+    /// A timer or a `Resume` of the design is due.
+    pub(super) fn wake(&mut self, core: CoreId, id: u64, at: Cycle) {
+        let mut out = self.design.actions();
+        let cx = self.cx(core, at);
+        self.design.woken(&cx, id, &mut out);
+        self.push_actions(core, at, out);
+    }
+
+    fn copy_down(&mut self, core: CoreId, line: LineAddr) {
+        let array = self.caches.l1d(core);
+        let slot = array.find(line).expect("CopyDown names the line of the store at hand");
+        let version = Version { dirty: true, tag: LineTag::NONE, ..array.version(slot) };
+        self.work.push(Task::PutBelow { level: LevelId::L2, core, version });
+    }
+
+    fn clean_to(
+        &mut self,
+        core: CoreId,
+        line: LineAddr,
+        to: Option<(PhysAddr, Cause)>,
+        token: Option<Token>,
+        at: Cycle,
+    ) {
+        let Some(data) = self.caches.newest_if_dirty(line) else { return };
+        let (place, cause) = to.unwrap_or_else(|| (line.base(), self.memories.home_cause(line)));
+        let write = write_of(place.line().base(), &data, u64::MAX, cause, token);
+        self.work.push(Task::CleanCopies { line, data });
+        self.work.push(Task::Submit { core, write, at });
+    }
+
+    fn push_for_design(&mut self, line: LineAddr, token: Option<Token>) {
+        // Whoever waits for it waits from now on: room may have to be made first.
+        if let Some(token) = token {
+            self.agenda.hand_over(token.0);
+            self.work.push(Task::AnnouncePush { line, token });
+        }
+        self.work.push(Task::PushToLlc { line });
+    }
+
+    /// Restores bytes in all cached copies of their line, of which one keeps the change, or else in persistent memory.
+    fn restore(&mut self, core: CoreId, addr: PhysAddr, payload: Payload, token: Option<Token>, at: Cycle) {
+        if self.caches.overwrite(addr, payload.bytes()) {
+            if self.domain.caches_are_durable() {
+                self.event(EventKind::DesignStep, at, addr, Some(core));
+            }
+            return;
+        }
+        let cause = self.memories.home_cause(addr.line());
+        let write = write_of(addr, payload.bytes(), payload.mask(), cause, token);
+        self.work.push(Task::Submit { core, write, at });
+    }
+}

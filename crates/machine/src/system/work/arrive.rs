@@ -1,0 +1,111 @@
+//! How a version comes down on a level, where it may meet an older version of its line.
+
+use super::Task;
+use crate::system::System;
+use crate::system::caches::Load;
+use crate::system::memories::is_pmem;
+use durasim_cache::Version;
+use durasim_design::{LevelId, LineTag, Merge};
+use durasim_types::{CoreId, Domain, EventKind, LineAddr};
+
+impl System {
+    /// A dirty or tagged version comes down on a level. What happens on the way may abort the transaction it belongs to;
+    /// then it is discarded like all others.
+    pub(super) fn put_below(&mut self, level: LevelId, core: CoreId, version: Version) {
+        let line = version.line;
+        self.caches.pin(line);
+        if level == LevelId::Llc {
+            let at = self.caches.send_to_llc(line, Load::Line, self.work.now());
+            self.work.set_now(at);
+        }
+        let Some(slot) = self.caches.array(level, core).find(line) else {
+            if !version.tag.is_some() && self.caches.array(level, core).has_room(line) {
+                return self.arrive(level, core, version);
+            }
+            self.work.push(Task::Arrive { level, core, version });
+            return self.work.push(Task::MakeRoom { level, core, line, incoming: version.tag });
+        };
+        let resident = self.caches.version(level, core, slot, &self.design);
+        let is_pre_image = (resident.dirty || resident.tag.is_some())
+            && self.design.merge(level, line, resident.tag, version.tag) == Merge::PushDownFirst;
+        let is_new_tag = version.tag.is_some() && !resident.tag.is_some();
+        if !is_pre_image && !is_new_tag {
+            return self.arrive(level, core, version);
+        }
+        self.work.push(Task::Arrive { level, core, version });
+        if is_new_tag {
+            self.work.push(Task::ObeyTagLimit { level, core, line, tag: version.tag });
+        }
+        if is_pre_image {
+            self.work.push(match level.below() {
+                Some(below) => Task::PutBelow { level: below, core, version: resident },
+                None => Task::LeaveCaches { core, version: resident },
+            });
+        }
+    }
+
+    /// The version has room on the level.
+    pub(super) fn arrive(&mut self, level: LevelId, core: CoreId, version: Version) {
+        self.caches.unpin();
+        if self.was_discarded(version.tag) {
+            return;
+        }
+        let mut version = self.as_it_is_now(version);
+        version.tag = self.design.live(version.tag);
+        let arrives_dirty = version.dirty;
+        // A clean copy of what lies here already makes nothing clean.
+        version.dirty |=
+            self.design.llc_keeps_tagged() && self.caches.is_dirty_below(level, core, version, &self.design);
+        let at = self.work.now();
+        let array = self.caches.array_mut(level, core);
+        match array.find(version.line) {
+            Some(slot) => {
+                array.replace(slot, version);
+                array.touch(slot);
+            }
+            None => {
+                array.insert(version, at);
+            }
+        }
+        if level == LevelId::Llc && arrives_dirty && self.llc_alone_is_durable() && is_pmem(version.line) {
+            self.event(EventKind::CacheArrival, at, version.line.base(), Some(core));
+        }
+    }
+
+    /// Whether a version that carried this live tag has been discarded by an abort since. That the tag is dead by now is
+    /// not enough: its transaction may have committed while the version waited on its way, and then it is the newest
+    /// committed one.
+    pub(super) fn was_discarded(&self, tag: LineTag) -> bool {
+        tag.is_some() && !self.design.live(tag).is_some() && self.transactions.is_tag_aborted(tag, &self.design)
+    }
+
+    /// What is on its way stays in its place until it has arrived: a scan may mark it there meanwhile, and an abort restore
+    /// its bytes. Where tags are notes there are no other versions that it could be mixed up with.
+    pub(super) fn as_it_is_now(&self, version: Version) -> Version {
+        if !self.design.tags_are_notes() {
+            return version;
+        }
+        match self.caches.newest(version.line, &self.design) {
+            Some(newest) => Version { data: newest.data, tag: newest.tag, ..version },
+            None => version,
+        }
+    }
+
+    /// Whether the last level keeps its lines without power, and the levels above do not: the domain `nv-llc` (Kiln: Zhao,
+    /// Li, Yoon, Xie and Jouppi, MICRO 2013). What is in the last level, in its write-back buffers, in the write queue and
+    /// on the media survives. A line becomes durable when a dirty version of it arrives from above, which is a persist
+    /// event (DEVIATIONS.md, nv-llc).
+    #[inline]
+    pub(in crate::system) fn llc_alone_is_durable(&self) -> bool {
+        self.domain == Domain::NvLlc
+    }
+
+    /// The newest version of a line comes down to the last level, and the copies above become clean copies of it. False if
+    /// nothing above is newer, or if it has a tag: that is its design's affair.
+    pub(super) fn gather_in_llc(&mut self, line: LineAddr) -> bool {
+        let Some((core, version)) = self.caches.untagged_above_llc(line, &self.design) else { return false };
+        self.work.push(Task::CleanPrivate { core, line, data: version.data });
+        self.work.push(Task::PutBelow { level: LevelId::Llc, core, version });
+        true
+    }
+}

@@ -1,0 +1,110 @@
+//! What happens by itself: scheduled work that is due, and steps of the queues of the controllers.
+
+use super::Task;
+use crate::system::System;
+use crate::system::agenda::Scheduled;
+use crate::system::memories::is_pmem;
+use durasim_design::{Node, Token};
+use durasim_memory::{Step, WriteToken};
+use durasim_types::{Cause, CoreId, Cycle, EventKind, LineAddr};
+
+/// Something that has happened by itself, and of which the system has to take notice.
+pub(super) enum Happening {
+    Due(Scheduled),
+    /// A queue of persistent memory has accepted a write that had been waiting outside.
+    Accepted {
+        line: LineAddr,
+        cause: Cause,
+        token: Option<WriteToken>,
+    },
+    /// The media of persistent memory has finished a write.
+    Written {
+        line: LineAddr,
+        cause: Cause,
+        tokens: Vec<WriteToken>,
+    },
+    /// A step that nobody has to know of.
+    Nothing,
+}
+
+impl System {
+    pub(super) fn advance_to(&mut self, until: Cycle) {
+        self.work.set_now(until);
+        if self.agenda.due() <= until {
+            self.work.push(Task::Advance { until });
+            if let Some((at, happening)) = self.next_happening(until) {
+                self.take_notice(happening, at);
+            }
+        }
+    }
+
+    /// Takes the next thing that is due by `until`, with its cycle.
+    pub(super) fn next_happening(&mut self, until: Cycle) -> Option<(Cycle, Happening)> {
+        let scheduled = self.agenda.first();
+        if self.memories.are_later_than(scheduled) {
+            if scheduled > until || scheduled == Cycle::MAX {
+                return None;
+            }
+            let (at, work) = self.agenda.take_first().expect("a due item was seen");
+            self.agenda.memories_are_due(self.memories.due());
+            return Some((at, Happening::Due(work)));
+        }
+        let step = self.memories.step(until, scheduled);
+        self.agenda.memories_are_due(self.memories.due());
+        match step {
+            None => (self.agenda.due() <= until).then(|| (self.observers.stamp(), Happening::Nothing)),
+            Some(Step::Accepted { at_ps, line, cause, token }) => {
+                let of_pmem = Happening::Accepted { line, cause, token };
+                Some((self.memories.cycles(at_ps), if is_pmem(line) { of_pmem } else { Happening::Nothing }))
+            }
+            Some(Step::Written { at_ps, line, cause, tokens }) => {
+                let of_pmem = Happening::Written { line, cause, tokens };
+                Some((self.memories.cycles(at_ps), if is_pmem(line) { of_pmem } else { Happening::Nothing }))
+            }
+        }
+    }
+
+    /// Does what follows from what has happened, or pushes it.
+    pub(super) fn take_notice(&mut self, happening: Happening, at: Cycle) {
+        match happening {
+            Happening::Due(work) => self.do_scheduled(work, at),
+            Happening::Accepted { line, cause, token } => self.accepted(line, cause, token, at),
+            Happening::Written { line, cause, tokens } => {
+                self.event_of(EventKind::MediaWrite, at, line.base(), None, Some(cause));
+                if !self.domain.queue_is_durable() {
+                    self.acknowledge_all(tokens, line, at);
+                }
+            }
+            Happening::Nothing => {}
+        }
+    }
+
+    fn do_scheduled(&mut self, work: Scheduled, at: Cycle) {
+        let core = CoreId(0);
+        match work {
+            Scheduled::Timer { id } => self.wake(core, id, at),
+            Scheduled::Message { to, message } => {
+                let mut out = self.design.actions();
+                let core = if let Node::Core(core) = to { core } else { core };
+                let cx = self.cx(core, at);
+                self.design.message(&cx, to, message, &mut out);
+                self.push_actions(core, at, out);
+            }
+            Scheduled::Write(write) => {
+                if let Some(token) = write.token {
+                    self.work.push(Task::ForgetOutstanding { token: token.0, at });
+                }
+                self.work.push(Task::Submit { core, write: *write, at });
+            }
+            Scheduled::Pushed { line, token } => self.acknowledge_design(token, line, at),
+            Scheduled::Scan(scan) => self.scan(scan, at),
+            Scheduled::Read(read) => {
+                self.agenda.forget_outstanding(read.token, at);
+                let mut out = self.design.actions();
+                let cx = self.cx(core, at);
+                self.design.read_done(&cx, Token(read.token), read.addr, &read.data, &mut out);
+                self.push_actions(core, at, out);
+            }
+        }
+    }
+}

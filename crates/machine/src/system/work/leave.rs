@@ -1,0 +1,193 @@
+//! How a line leaves a level: the victim, its versions from level to level, and from the last level to memory.
+//!
+//! A line may exist in several versions, the newer ones above. Whatever leaves a level, the newest version stays
+//! reachable and a pre-image that the design wants kept goes down before the version above it. A version is taken
+//! out of its level only after it has arrived below, so that it is in at least one place at every persist event.
+
+use super::{Condition, Task};
+use crate::system::System;
+use crate::system::caches::{Load, Resident};
+use crate::system::memories::is_pmem;
+use durasim_cache::{Slot, Version};
+use durasim_design::{Actions, Evict, Hooks, LevelId, LineTag};
+use durasim_memory::{Write, WriteToken};
+use durasim_types::{Cause, CoreId, Cycle, LineAddr};
+
+impl System {
+    pub(super) fn make_room_in(&mut self, level: LevelId, core: CoreId, line: LineAddr, incoming: LineTag) {
+        let room = self.caches.array(level, core).has_room(line);
+        if room && !incoming.is_some() {
+            return;
+        }
+        if let Some(victim) = self.caches.victim(level, core, line, incoming, room, &mut self.design) {
+            self.work.push(Task::MakeRoom { level, core, line, incoming });
+            self.evict(level, core, victim);
+        }
+    }
+
+    pub(super) fn obey_tag_limit(&mut self, level: LevelId, core: CoreId, line: LineAddr, tag: LineTag) {
+        if let Some(victim) = self.caches.victim(level, core, line, tag, true, &mut self.design) {
+            self.evict(level, core, victim);
+        }
+    }
+
+    /// Evicts what lies in a slot.
+    fn evict(&mut self, level: LevelId, core: CoreId, slot: Slot) {
+        let version = self.caches.array(level, core).version(slot);
+        let line = version.line;
+        if level == LevelId::Llc && self.design.llc_keeps_tagged() && self.caches.is_tagged_above(version, &self.design)
+        {
+            return self.work.push(Task::PushToLlc { line });
+        }
+        let important = version.dirty || self.design.is_version(self.design.live(version.tag));
+        let inclusive = self.caches.inclusive();
+        let stats = &mut self.caches.array_mut(level, core).stats;
+        stats.evictions += 1;
+        if !important && (level == LevelId::L1d || !inclusive) {
+            return self.caches.take_out(level, core, line);
+        }
+        self.caches.pin(line);
+        self.work.push(Task::Unpin);
+        if important {
+            self.caches.array_mut(level, core).stats.write_backs += 1;
+            let at = self.caches.take_write_back_buffer(level, core, self.work.now());
+            self.work.set_now(at);
+        }
+        match level {
+            LevelId::L1d => self.move_down(level, core, line),
+            LevelId::L2 => {
+                if inclusive {
+                    self.work.push(Task::LeaveL1 { core, line });
+                }
+                self.move_down(level, core, line);
+            }
+            LevelId::Llc => self.leave_llc(line),
+        }
+    }
+
+    /// Moves the version of a level to the level below.
+    fn move_down(&mut self, level: LevelId, core: CoreId, line: LineAddr) {
+        let slot = self.caches.array(level, core).find(line).expect("the victim is resident");
+        let below = level.below().expect("the LLC is not moved down");
+        self.move_to(below, level, core, slot);
+    }
+
+    /// The L1 copies of a line leave because L2 loses the line: below it, the LLC takes the newest version.
+    pub(super) fn leave_l1(&mut self, core: CoreId, line: LineAddr) {
+        self.caches.drop_code(core, line);
+        if let Some(slot) = self.caches.l1d(core).find(line) {
+            self.move_to(LevelId::Llc, LevelId::L1d, core, slot);
+        }
+    }
+
+    /// A version comes down to the level `to` if it counts, then it leaves its array.
+    fn move_to(&mut self, to: LevelId, from: LevelId, core: CoreId, slot: Slot) {
+        let version = self.caches.version(from, core, slot, &self.design);
+        self.work.push(Task::TakeOut { level: from, core, line: version.line });
+        if version.dirty || self.design.is_version(version.tag) {
+            self.work.push(Task::PutBelow { level: to, core, version });
+        }
+    }
+
+    /// A line leaves the LLC: its versions, oldest first, go to memory; with inclusion those above leave too.
+    fn leave_llc(&mut self, line: LineAddr) {
+        if !self.caches.inclusive() {
+            return self.collect_versions(line);
+        }
+        self.work.push(Task::DropCode { line });
+        self.work.push(Task::CollectVersions { line });
+        if self.llc_alone_is_durable() {
+            // What it keeps may not leave before the version that takes its place is as durable.
+            self.gather_in_llc(line);
+        }
+    }
+
+    pub(super) fn collect_versions(&mut self, line: LineAddr) {
+        let versions = self.caches.versions_from_llc_up(line, &self.design);
+        self.leave_versions(line, versions, 0);
+    }
+
+    pub(super) fn leave_versions(&mut self, line: LineAddr, versions: Vec<Resident>, next: usize) {
+        for index in next..versions.len() {
+            let Resident { level, core, version } = versions[index];
+            if self.caches.must_leave(&versions[index..], &self.design) && !self.was_discarded(version.tag) {
+                if level != LevelId::Llc {
+                    let at = self.caches.send_to_llc(line, Load::Line, self.work.now());
+                    self.work.set_now(at);
+                }
+                self.work.push(Task::LeaveVersions { line, versions, next: index + 1 });
+                self.work.push(Task::TakeOut { level, core, line });
+                return self.work.push(Task::LeaveCaches { core, version });
+            }
+            // Oldest first here too: a dirty version left behind would be flushed over a newer one by a power failure.
+            self.caches.take_out(level, core, line);
+        }
+    }
+
+    /// A dirty or tagged version leaves the caches.
+    pub(super) fn leave_caches(&mut self, core: CoreId, version: Version) {
+        let at = self.work.now();
+        let line = version.line;
+        let persist_buffers = self.persist_buffers.exist();
+        if persist_buffers && is_pmem(line) {
+            if version.dirty {
+                self.persist_buffers.count_dropped();
+                self.work.push(Task::DrainLine { line, at });
+            }
+        } else if !self.memories.has_write_back_buffer(persist_buffers) {
+            self.work.push(Task::LeaveCaches { core, version });
+            self.work.push(Task::Until { condition: Condition::WriteBackBuffer, since: at, now: at });
+        } else if !is_pmem(line) {
+            self.work.push(Task::Submit { core, write: Write::line(line, version.data, Cause::Data), at });
+        } else if self.design.has(Hooks::EVICT) {
+            self.ask_evict(core, version);
+        } else if version.dirty {
+            self.go_home(core, version, at);
+        }
+    }
+
+    pub(super) fn ask_evict(&mut self, core: CoreId, version: Version) {
+        let at = self.work.now();
+        if self.agenda.due() <= at {
+            // What is due happens before the design's state changes, not between that and the writes it asks for.
+            self.work.push(Task::AskEvict { core, version });
+            return self.work.push(Task::Advance { until: at });
+        }
+        let mut out = self.design.actions();
+        let cx = self.cx(core, at);
+        match self.design.evict(&cx, version.line, version.tag, &version.data, &mut out) {
+            Evict::Proceed => {
+                self.push_actions(core, at, out);
+                if version.dirty {
+                    self.go_home(core, version, at);
+                }
+            }
+            Evict::To { at: place, cause, token } => {
+                let token = token.map(|token| WriteToken(token.0));
+                let write = Write { token, ..Write::line(place.line(), version.data, cause) };
+                // Actions first: where the design has moved older versions to make room for this one comes
+                // before anything that could be a crash point.
+                self.after_actions(Task::Submit { core, write, at }, core, out);
+            }
+            Evict::Drop => self.push_actions(core, at, out),
+            Evict::Abort(tx, why) => self.after_actions(Task::Abort { tx, why }, core, out),
+            Evict::After(wait) => {
+                self.work.push(Task::AskEvict { core, version });
+                self.after_actions(Task::Await { wait }, core, out);
+            }
+        }
+    }
+
+    /// Pushes a task that comes after the actions of `out`.
+    fn after_actions(&mut self, task: Task, core: CoreId, out: Actions) {
+        self.work.push(task);
+        self.push_actions(core, self.work.now(), out);
+    }
+
+    /// A dirty version is written to its home address.
+    fn go_home(&mut self, core: CoreId, version: Version, at: Cycle) {
+        let Version { line, data, .. } = self.as_it_is_now(version);
+        let write = Write::line(line, data, self.memories.home_cause(line));
+        self.work.push(Task::Submit { core, write, at });
+    }
+}

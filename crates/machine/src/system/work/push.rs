@@ -1,0 +1,44 @@
+//! Versions that a design pushes into the last level (Kiln's "clean on commit").
+
+use super::Task;
+use crate::system::System;
+use crate::system::agenda::Scheduled;
+use durasim_design::{LevelId, Token};
+use durasim_types::{CoreId, LineAddr};
+
+impl System {
+    /// The newest version of a line in private caches comes down to the last level, a pre-image below it before it, and
+    /// their copies become clean copies of the newest. A version leaves no array: it can be found at every persist event.
+    pub(super) fn push_to_llc(&mut self, line: LineAddr) {
+        let Some(owner) = self.caches.dirty_holder(line) else { return };
+        self.caches.pin(line);
+        let lookups =
+            [LevelId::L1d, LevelId::L2].map(|level| self.caches.array(level, owner).geometry().latency_cycles);
+        let sent = self.work.now() + lookups.iter().sum::<u64>() + 2 * self.caches.request_cycles();
+        self.work.set_now(sent);
+        self.work.push(Task::Pushed { owner, line });
+        self.work.push(Task::PushLevel { level: LevelId::L1d, owner, line });
+        self.work.push(Task::PushLevel { level: LevelId::L2, owner, line });
+    }
+
+    pub(super) fn push_level(&mut self, level: LevelId, owner: CoreId, line: LineAddr) {
+        let Some(slot) = self.caches.array(level, owner).find(line) else { return };
+        let version = self.caches.version(level, owner, slot, &self.design);
+        if version.dirty && !(level == LevelId::L2 && self.caches.is_superseded(owner, version, &self.design)) {
+            self.work.push(Task::PutBelow { level: LevelId::Llc, core: owner, version });
+        }
+    }
+
+    pub(super) fn pushed(&mut self, owner: CoreId, line: LineAddr) {
+        self.caches.unpin();
+        // Making room may have aborted the transaction of the line: what is left then is older, and was pushed too.
+        self.caches.clean_to_newest_private(owner, line);
+        let at = self.caches.write_through_port(self.work.now());
+        self.work.set_now(at);
+    }
+
+    /// A line that the design had pushed is written into the last level by now: it hears of it then.
+    pub(super) fn announce_push(&mut self, line: LineAddr, token: Token) {
+        self.agenda.schedule(self.work.now(), Scheduled::Pushed { line, token });
+    }
+}

@@ -1,0 +1,75 @@
+//! Scans of the caches for a design, in the background.
+//!
+//! Dirty data only moves down while nobody stores, from core to core by way of the last level. So the upper levels are looked
+//! at first: what was dirty before the scan and moves meanwhile comes to where the scan has not been yet.
+
+use super::Task;
+use crate::system::System;
+use crate::system::agenda::{Scan, Scheduled};
+use crate::system::memories::is_pmem;
+use durasim_design::Scanned;
+use durasim_memory::Write;
+use durasim_types::{CoreId, Cycle, LineAddr};
+
+impl System {
+    /// Looks at the next places of a scan. A line is shown once, with its newest version, wherever it is dirty.
+    pub(super) fn scan(&mut self, scan: Scan, at: Cycle) {
+        let next = scan.position + scan.lines_per_cycle as usize;
+        let notes = self.design.tags_are_notes();
+        let mut first = 0;
+        let mut lines = Vec::new();
+        for (_, core, array) in self.caches.data_arrays() {
+            let slots = array.geometry().sets as usize * array.geometry().ways as usize;
+            for place in scan.position.max(first)..next.min(first + slots) {
+                let slot = array.slot_at(place - first);
+                if let Some(slot) = slot.filter(|&slot| array.is_dirty(slot) || notes && array.tag(slot).is_some()) {
+                    lines.push((core, array.version(slot).line));
+                }
+            }
+            first += slots;
+        }
+        let is_last = next >= first;
+        self.show_next(at, Scan { position: next, ..scan }, lines, 0, is_last);
+    }
+
+    /// Shows lines to the design from `next` on, and goes on with the scan behind the last one.
+    pub(super) fn show_next(
+        &mut self,
+        at: Cycle,
+        mut scan: Scan,
+        lines: Vec<(CoreId, LineAddr)>,
+        next: usize,
+        is_last: bool,
+    ) {
+        for index in next..lines.len() {
+            let (core, line) = lines[index];
+            if !is_pmem(line) || !scan.shown.insert(line) {
+                continue;
+            }
+            if let Some(write) = self.show(scan.id, core, line, at) {
+                self.work.push(Task::Show { at, scan, lines, next: index + 1, is_last });
+                // All copies are clean then: an older one must not outlive the newest.
+                self.work.push(Task::CleanCopies { line, data: write.data });
+                return self.work.push(Task::Submit { core, write, at });
+            }
+        }
+        if is_last {
+            self.wake(CoreId(0), scan.id, at);
+        } else {
+            self.agenda.schedule(at + 1, Scheduled::Scan(scan));
+        }
+    }
+
+    /// Shows a line to the design; the write of its newest version, if it is to go home.
+    fn show(&mut self, id: u64, core: CoreId, line: LineAddr, at: Cycle) -> Option<Write> {
+        let newest = self.caches.newest(line, &self.design)?;
+        let mut tag = newest.tag;
+        let cx = self.cx(core, at);
+        let verdict = self.design.scanned(&cx, id, line, newest.dirty, &mut tag);
+        if tag != newest.tag {
+            self.caches.tag_newest(line, tag, self.design.tags_are_notes());
+        }
+        let cleans = verdict == Scanned::Clean && newest.dirty;
+        cleans.then(|| Write::line(line, newest.data, self.memories.home_cause(line)))
+    }
+}

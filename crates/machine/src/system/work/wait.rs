@@ -1,0 +1,92 @@
+//! Waits in the middle of a request: the memory system alone goes on.
+
+use super::Task;
+use crate::system::System;
+use durasim_design::{Hooks, Signal, Token, Wait};
+use durasim_types::{CoreId, Cycle, Error};
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::system) enum Condition {
+    /// A design waits for acknowledgements.
+    Acked(Token),
+    /// A design waits for a signal.
+    Raised(Signal),
+    /// A line that leaves the last level waits for a write-back buffer.
+    WriteBackBuffer,
+    /// A core waits for the acknowledgements of its cache-block operations.
+    CleansAcked(CoreId),
+    /// The suspended request of a core waits until it can be made again.
+    Resumes(CoreId),
+    /// The queues are to run dry, and what the design reads is to arrive.
+    QueuesDry,
+}
+
+impl std::fmt::Display for Condition {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Condition::Acked(token) => write!(f, "a design waits for the acknowledgement {}", token.0),
+            Condition::Raised(signal) => write!(f, "a design waits for the signal {}", signal.0),
+            Condition::WriteBackBuffer => f.write_str("a line waits for a write-back buffer"),
+            Condition::CleansAcked(_) => f.write_str("the acknowledgement of a cache-block operation is waited for"),
+            Condition::Resumes(_) => f.write_str("a request of a core waits"),
+            Condition::QueuesDry => f.write_str("the queues are to run dry"),
+        }
+    }
+}
+
+impl System {
+    pub(super) fn await_design(&mut self, wait: Wait) {
+        let at = self.work.now();
+        match wait {
+            Wait::Cycles(0) => self.stand_still(at),
+            Wait::Cycles(n) => self.work.set_now(at + n),
+            Wait::Acked(token) => self.let_happen(Condition::Acked(token), at, at),
+            Wait::Signal(signal) => self.let_happen(Condition::Raised(signal), at, at),
+        }
+    }
+
+    /// Lets the next thing happen if the condition does not hold.
+    pub(super) fn let_happen(&mut self, condition: Condition, since: Cycle, now: Cycle) {
+        if self.holds(condition) {
+            self.work.set_now(now);
+            return self.end_wait(condition, since, now);
+        }
+        let Some((at, happening)) = self.next_happening(Cycle::MAX) else {
+            let what = format!("{condition}, and nothing will deliver it");
+            return self.observers.fail(Error::Stuck { cycle: now, what });
+        };
+        self.work.push(Task::Until { condition, since, now: now.max(at) });
+        self.take_notice(happening, at);
+    }
+
+    fn holds(&self, condition: Condition) -> bool {
+        match condition {
+            Condition::Acked(token) => !self.agenda.is_outstanding(token),
+            Condition::Raised(signal) => self.agenda.is_raised(signal),
+            Condition::WriteBackBuffer => self.memories.has_write_back_buffer(self.persist_buffers.exist()),
+            Condition::CleansAcked(core) => !self.agenda.has_unacked_cleans(core),
+            Condition::Resumes(core) => self.agenda.resumes_at(core).is_some(),
+            Condition::QueuesDry => {
+                self.memories.are_dry() && !(self.design.has(Hooks::READ) && self.agenda.any_read_in_flight())
+            }
+        }
+    }
+
+    fn end_wait(&mut self, condition: Condition, since: Cycle, now: Cycle) {
+        if let Condition::Raised(signal) = condition {
+            self.agenda.take_signal(signal);
+        }
+        if now == since && matches!(condition, Condition::Acked(_) | Condition::Raised(_)) {
+            self.stand_still(now);
+        }
+    }
+
+    /// A wait was over when it began. Whoever asks for such waits again and again would do so for ever.
+    pub(in crate::system) fn stand_still(&mut self, at: Cycle) {
+        if !self.agenda.may_stand_still(at) && !self.halted() {
+            let what = "a design waits again and again for something that has come already".to_owned();
+            self.observers.fail(Error::Stuck { cycle: at, what });
+        }
+    }
+}

@@ -1,0 +1,85 @@
+"""The memory system is made of parts that know nothing of it, and its requests call each other one way."""
+
+import re
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+SYSTEM = Path(__file__).resolve().parents[2] / "crates/machine/src/system"
+# Each part: its type, and the file and folder that it lives in.
+PARTS = {
+    "Agenda": "agenda",
+    "Caches": "caches",
+    "DesignPort": "design_port",
+    "Memories": "memories",
+    "Observers": "observers",
+    "OpenTransactions": "open_transactions",
+    "PersistBuffers": "persist_buffers",
+}
+COMMENT = re.compile(r"//.*")
+TESTS = re.compile(r"#\[cfg\(test\)\]\s*mod tests \{.*", re.S)
+
+
+def _code(path):
+    return TESTS.sub("", COMMENT.sub("", path.read_text(encoding="utf-8")))
+
+
+def _files(part):
+    stem = PARTS[part]
+    folder = SYSTEM / stem
+    return [SYSTEM / f"{stem}.rs", *(sorted(folder.rglob("*.rs")) if folder.is_dir() else [])]
+
+
+def _requests():
+    of_parts = {path for part in PARTS for path in _files(part)}
+    others = [path for path in SYSTEM.rglob("*.rs") if path not in of_parts]
+    methods = {path: "".join(re.findall(r"^impl System \{(.*?)^\}", _code(path), re.S | re.M)) for path in others}
+    return {path.relative_to(SYSTEM).as_posix(): code for path, code in methods.items() if code}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_does_not_know_the_system(part):
+    for path in _files(part):
+        assert not re.search(r"\bSystem\b", _code(path)), path
+
+
+def test_the_system_holds_parts_alone():
+    code = _code(SYSTEM / "mod.rs")
+    fields = re.search(r"pub struct System \{(.*?)\n\}", code, re.S).group(1)
+    types = set(re.findall(r"\w+: (\w+)", fields))
+    assert types == {*PARTS, "WorkList", "Geometry", "Domain"}
+    assert not re.search(r"\bpub\b", fields)
+
+
+@pytest.mark.parametrize("part", [*PARTS, "WorkList"])
+def test_the_fields_of_a_part_are_its_own(part):
+    code = "".join(map(_code, _files(part))) if part in PARTS else _code(SYSTEM / "work.rs")
+    body = re.search(rf"\bstruct {part}\b[^{{;]*\{{(.*?)\n(?: {{4}})?\}}", code, re.S).group(1)
+    assert re.search(r"\w: \w", body) and not re.search(r"\bpub\b", body)
+
+
+def test_parts_use_each_other_one_way():
+    uses = {}
+    for part in PARTS:
+        code = "".join(map(_code, _files(part)))
+        uses[part] = {other for other in PARTS if other != part and re.search(rf"\b{other}\b", code)}
+    # Raises CycleError with the circle.
+    assert set(TopologicalSorter(uses).static_order()) == set(PARTS)
+
+
+def test_requests_call_each_other_one_way():
+    requests = _requests()
+    defined = {f: name for name, code in requests.items() for f in re.findall(r"^    .*?\bfn (\w+)", code, re.M)}
+    calls = {}
+    for name, code in requests.items():
+        called = re.findall(r"\b(?:self|s|system)\.(\w+)\(|\bSystem::(\w+)\(", code)
+        calls[name] = {defined[f] for pair in called for f in pair if f in defined} - {name}
+    assert any(calls.values())
+    assert set(TopologicalSorter(calls).static_order()) >= set(calls)
+
+
+def test_tasks_are_worked_off_by_requests_alone():
+    for path in (SYSTEM / "work").glob("*.rs"):
+        if path.name != "complete.rs":
+            assert not re.search(r"\.(work_off|complete)\(", _code(path)), path
