@@ -13,7 +13,7 @@ CORE := python/durasim/_core.abi3.so
 
 RUST_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates machines -type f 2>/dev/null)
 
-.PHONY: help setup demo demo-cold test campaign planted test-programs models validate lint fmt bench clean
+.PHONY: help setup demo demo-cold test test-all generate campaign planted test-programs models validate lint fmt bench clean
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +55,12 @@ test: $(CORE) ## Formatters, linters and every test
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/python -m pytest --numprocesses auto
+
+test-all: test ## make test and the long tests: what CONTRIBUTING.md says, done to a copy of the repository; takes some minutes more
+	$(BIN)/python -m pytest -m long tests/long
+
+generate: $(CORE) ## Rewrite what is generated: lists in documents, recorded statistics, tables of assumptions
+	@$(BIN)/python tools/generate.py
 
 campaign: $(CORE) ## Crash every row in every way for SECONDS (600); goes on where an earlier campaign ended
 	@$(BIN)/durasim crash --campaign campaigns/all.toml --seconds $(SECONDS) --verdicts build/campaigns/all.sqlite

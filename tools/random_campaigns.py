@@ -12,6 +12,7 @@ import sys
 from typing import Any
 
 import durasim
+from durasim.laboratory import laboratory_of
 
 POINTS = 120
 WORKLOADS = {
@@ -39,22 +40,6 @@ MACHINE = {
         '{ kind = "ddr4", page_policy = "closed", address_mapping = "row-column-rank-bank" }',
     ],
 }
-DESIGNS: dict[str, dict[str, list[Any]]] = {
-    "hercules": {
-        # Built for one controller.
-        "pmem.controllers": [1],
-        "design.hercules.ewpq_entries": [1, 2, 4, 16],
-        "design.hercules.tx_id_bits": [4, 6, 12],
-        "design.hercules.migration_period_instructions": [300, 2000, 20_000],
-        "design.hercules.tx_len_store": ["cached", "controller"],
-        "design.hercules.conflict_loser": ["owner", "requester"],
-    },
-    "tc": {
-        "design.tc.entries": [4, 8, 16, 64],
-        "design.tc.coalesce": ["none", "line"],
-        "design.tc.overflow_percent": [50, 90, 100],
-    },
-}
 
 
 def draw(rng: random.Random) -> dict[str, Any]:
@@ -68,7 +53,9 @@ def draw(rng: random.Random) -> dict[str, Any]:
     arguments = {"populate": rng.choice([5, 30, 200, 600]), argument: rng.choice(sizes)}
     if workload == "false-sharing" and design in GRANULARITY:
         arguments["log-granularity"] = GRANULARITY[design]
-    settings = {key: rng.choice(values) for key, values in {**MACHINE, **DESIGNS.get(design, {})}.items()}
+    settings = {
+        key: rng.choice(values) for key, values in {**MACHINE, **laboratory_of(design).drawn_parameters}.items()
+    }
     return {
         "design": design,
         "workload": workload,

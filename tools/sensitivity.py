@@ -1,10 +1,12 @@
 """Measures what the assumptions of DEVIATIONS.md change and writes the tables into it.
 
-Each table stands between `<!-- measured KEY -->` and `<!-- end -->`; its rows are the alternatives below. Nothing is
-tuned here: the first row is what the presets and designs say, the others show how far the assumption matters.
+Each table stands between `<!-- measured KEY -->` and `<!-- end -->`. Its rows are the alternatives below and, for the
+assumptions of designs, those that stand beside the designs. Nothing is tuned here: the first row is what the presets
+and designs say, the others show how far the assumption matters.
 
     .venv/bin/python tools/sensitivity.py            # all tables
     .venv/bin/python tools/sensitivity.py coalescing # one of them
+    .venv/bin/python tools/sensitivity.py --outdated # those that do not fit their description
 
 What the tables say of the assumptions of a row stands once more, as ratios, in `python/durasim/sensitivity.csv`: that
 is where the band comes from that is shown beside a row.
@@ -20,6 +22,7 @@ from functools import cache
 from pathlib import Path
 
 import durasim
+from durasim.laboratory import Measurement, measurements
 from durasim.sensitivity import COLUMNS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -27,18 +30,12 @@ PAGE = ROOT / "DEVIATIONS.md"
 RATIOS = ROOT / "python/durasim/sensitivity.csv"
 OPERATIONS = {"tiny": 300, "hercules-tecs23": 2000}
 ALL = ("opt", "swl-flush", "swl-eadr", "tc", "hercules")
-HOOP = ("hoop", "hoop-eadr")
-LOGGING = ("swl-flush", "swl-eadr")
-PROTEUS = ("proteus", "proteus-eadr")
-KILN = ("kiln", "kiln-eadr")
 
 Alternative = tuple[str, ...]
 """Settings as for `--set`; `--arg NAME=VALUE` for an argument of the workload."""
 
 PLAIN: Alternative = ()
-# The log of `tiny` with room for some dozen lines.
-_SHORT_LOG = "design.hercules.log_zone_bytes=30400"
-TABLES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
+OF_MACHINES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
     "core-queues": (
         ALL,
         [
@@ -70,7 +67,10 @@ TABLES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
         ],
     ),
     "response": (ALL, [("interconnect.response_cycles=0",), ("interconnect.response_cycles=4",)]),
-    "hops": (("opt", "tc", "hercules", *PROTEUS), [("interconnect.hop_cycles=0",), ("interconnect.hop_cycles=100",)]),
+    "hops": (
+        ("opt", "tc", "hercules", "proteus", "proteus-eadr"),
+        [("interconnect.hop_cycles=0",), ("interconnect.hop_cycles=100",)],
+    ),
     "snoop": (ALL, [("interconnect.snoop_cycles=0",), ("interconnect.snoop_cycles=100",)]),
     "skew": (ALL, [("skew_cycles=10",), ("skew_cycles=100",), ("skew_cycles=1000",)]),
     "write-back-buffers": (
@@ -108,233 +108,24 @@ TABLES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
         ALL,
         [("pmem.media.write_granularity_bytes=8",), ("pmem.media.write_granularity_bytes=256",)],
     ),
-    "swl-granularity": (LOGGING, [("--arg log-granularity=word",)]),
-    "hercules-victim": (
-        ("hercules",),
-        [
-            ("design.hercules.trans_tag_percent_l2=100", "design.hercules.trans_tag_percent_llc=100"),
-            ("design.hercules.trans_tag_percent_l2=50", "design.hercules.trans_tag_percent_llc=50"),
-        ],
-    ),
-    "hercules-gc": (
-        ("hercules",),
-        [
-            ("design.hercules.log_gc_trigger_entries=8", "design.hercules.log_gc_chunk_entries=4"),
-            ("design.hercules.log_gc_trigger_entries=8", "design.hercules.log_gc_chunk_entries=1"),
-        ],
-    ),
-    "hercules-controllers": (
-        ("hercules",),
-        [("pmem.controllers=2",), ("pmem.controllers=4", "pmem.interleave_bytes=64")],
-    ),
-    "hercules-txlen-store": (("hercules",), [("design.hercules.tx_len_store=controller",)]),
-    "hercules-commit-wait": (("opt", "hercules"), [("design.hercules.commit_wait=none",)]),
-    "hercules-conflict": (("hercules",), [("design.hercules.conflict_loser=requester",)]),
-    "hercules-tag-rounding": (
-        ("hercules",),
-        [
-            ("design.hercules.tag_latency_rounding=nearest",),
-            ("design.hercules.tag_latency_rounding=down",),
-            ("design.hercules.tag_latency_increase_percent=0",),
-        ],
-    ),
-    "hercules-extension-search": (
-        ("hercules",),
-        [
-            ("design.hercules.extension_search_first_cycles=0", "design.hercules.extension_search_line_cycles=0"),
-            ("design.hercules.extension_search_first_cycles=900", "design.hercules.extension_search_line_cycles=30"),
-            ("design.hercules.extension_lookup=scan",),
-        ],
-    ),
-    "hercules-partial-match": (
-        ("hercules",),
-        [
-            ("design.hercules.ewpq_home_bits=8",),
-            ("design.hercules.ewpq_home_bits=4",),
-            ("design.hercules.ewpq_home_bits=4", "design.hercules.false_match_cycles=0"),
-            ("design.hercules.ewpq_home_bits=4", "design.hercules.false_match_cycles=900"),
-        ],
-    ),
-    "hercules-log-extension": (
-        ("hercules",),
-        [
-            (_SHORT_LOG,),
-            (_SHORT_LOG, "design.hercules.log_extension_bytes=0"),
-            (_SHORT_LOG, "design.hercules.log_extension_chunk_entries=64"),
-            (_SHORT_LOG, "design.hercules.log_extension_cycles=300000"),
-            (_SHORT_LOG, "design.hercules.log_indirect_cycles=0"),
-            (_SHORT_LOG, "design.hercules.log_indirect_cycles=900"),
-        ],
-    ),
-    "hercules-log-entry": (
-        ("hercules",),
-        [("pmem.media.write_granularity_bytes=16",), ("pmem.controller.coalesce_writes=false",)],
-    ),
-    "background-concurrency": (
-        ("tc", "hercules", *KILN, *PROTEUS),
-        [
-            (
-                "design.hercules.migrations_in_flight=1",
-                "design.tc.copies_in_flight=1",
-                "design.kiln.copies_in_flight=1",
-                "design.proteus.spills_in_flight=1",
-            ),
-            (
-                "design.hercules.migrations_in_flight=64",
-                "design.tc.copies_in_flight=64",
-                "design.kiln.copies_in_flight=64",
-                "design.proteus.spills_in_flight=64",
-            ),
-        ],
-    ),
-    "kiln-llc": (
-        KILN,
-        [
-            ("design.kiln.llc_size_factor=1",),
-            ("design.kiln.llc_read_latency_cycles=30", "design.kiln.llc_write_latency_cycles=30"),
-            (
-                "design.kiln.llc_size_factor=1",
-                "design.kiln.llc_read_latency_cycles=30",
-                "design.kiln.llc_write_latency_cycles=30",
-            ),
-            ("design.kiln.pinned_lines=false",),
-        ],
-    ),
-    "kiln-commit": (
-        KILN,
-        [("design.kiln.llc_write_ports=4",), ("design.kiln.llc_write_ports=16",)],
-    ),
-    "kiln-fifo": (
-        KILN,
-        [
-            ("design.kiln.fifo_entries=8",),
-            ("design.kiln.fifo_entries=16",),
-            ("design.kiln.fifo_entries=1024",),
-            ("design.kiln.fifo_walk_cycles=0",),
-        ],
-    ),
-    "kiln-overflow": (
-        KILN,
-        [
-            ("design.kiln.fifo_entries=8", "design.kiln.overflow_percent=50"),
-            ("design.kiln.fifo_entries=8", "design.kiln.overflow_percent=100"),
-            ("design.kiln.copy_area_lines=65536",),
-        ],
-    ),
-    "kiln-blocking": (
-        KILN,
-        [("design.kiln.blocked_requests=lines",), ("design.kiln.blocked_requests=none",)],
-    ),
-    "kiln-txid": (KILN, [("design.kiln.tx_id_bits=3",)]),
-    "hoop-address-slices": (HOOP, [("design.hoop.address_slices=1",), ("design.hoop.address_slices=65536",)]),
-    "hoop-mapping-table": (
-        HOOP,
-        [
-            ("design.hoop.mapping_table_bytes=512",),
-            ("design.hoop.search_cycles=0",),
-            ("design.hoop.search_cycles=40",),
-            ("design.hoop.eviction_buffer_bytes=64",),
-        ],
-    ),
-    "hoop-collector": (
-        HOOP,
-        [
-            ("design.hoop.gc_period_ns=2000",),
-            ("design.hoop.gc_period_ns=10000000",),
-            ("design.hoop.copies_in_flight=1",),
-            ("design.hoop.copies_in_flight=64",),
-        ],
-    ),
-    "hoop-home": (HOOP, [("design.hoop.oop_buffer_bytes=256",), ("design.hoop.oop_buffer_bytes=8192",)]),
-    "tc-coalescing": (("tc",), [("design.tc.coalesce=none",), ("design.tc.coalesce=line",)]),
-    "tc-overflow": (
-        ("tc",),
-        [
-            ("design.tc.overflow_percent=50",),
-            ("design.tc.overflow_percent=100",),
-            ("design.tc.shadow_lines=65536",),
-        ],
-    ),
-    "tc-identifiers": (("tc",), [("design.tc.tx_id_bits=1",), ("design.tc.tx_id_bits=2",)]),
-    "tc-latency": (
-        ("tc",),
-        [
-            ("design.tc.latency_read_cycles=0", "design.tc.latency_write_cycles=0"),
-            ("design.tc.latency_read_cycles=400", "design.tc.latency_write_cycles=500"),
-        ],
-    ),
-    "proteus-sizes": (
-        PROTEUS,
-        [
-            ("design.proteus.logq_entries=1",),
-            ("design.proteus.logq_entries=4",),
-            ("design.proteus.logq_entries=64",),
-            ("design.proteus.llt_entries=8",),
-            ("design.proteus.llt_entries=1024",),
-        ],
-    ),
-    "proteus-lpq": (
-        PROTEUS,
-        [
-            ("design.proteus.lpq_entries=32", "pmem.controller.write_queue_entries=32"),
-            ("design.proteus.lpq_entries=16", "pmem.controller.write_queue_entries=48"),
-            ("design.proteus.lpq_entries=8",),
-        ],
-    ),
-    "proteus-logs": (PROTEUS, [("design.proteus.log_entries=1024",), ("design.proteus.logs_per_core=4",)]),
-    "proteus-clean": (
-        ("proteus",),
-        [("design.proteus.clean_issue_cycles=0",), ("design.proteus.clean_issue_cycles=10",)],
-    ),
-    "fwb-sizes": (
-        ("fwb", "fwb-eadr"),
-        [
-            ("design.fwb.log_buffer_entries=4",),
-            ("design.fwb.log_buffer_entries=64",),
-            ("design.fwb.log_bytes=65536",),
-            ("design.fwb.scan_period_cycles=300000",),
-        ],
-    ),
-    "fwb-combining": (("fwb",), [("design.fwb.write_combining=false",)]),
-    "fwb-scan": (
-        ("fwb",),
-        [
-            ("design.fwb.scan_lines_per_cycle=16",),
-            ("design.fwb.scan_from_percent=25",),
-            ("design.fwb.scan_from_percent=100",),
-        ],
-    ),
-    "picl-sizes": (
-        ("picl",),
-        [
-            ("design.picl.epoch_instructions=300000",),
-            ("design.picl.epoch_instructions=300000", "design.picl.scan_gap_epochs=0"),
-            ("design.picl.epoch_instructions=300000", "design.picl.undo_buffer_entries=8"),
-            ("design.picl.epoch_instructions=300000", "design.picl.bloom_bits=256"),
-        ],
-    ),
-    "picl-scan": (
-        ("picl",),
-        [
-            ("design.picl.epoch_instructions=300000",),
-            ("design.picl.epoch_instructions=300000", "design.picl.scan_lines_per_cycle=16"),
-        ],
-    ),
-    "picl-log": (("picl",), [("design.picl.log_bytes=1048576",)]),
 }
+# What concerns several cores only.
+OF_SEVERAL_CORES = {"snoop", "skew"}
+
+
+def _tables() -> dict[str, Measurement]:
+    """Gives what is measured for each key: of machines as it stands above, of designs as it stands beside them."""
+    of_machines = {
+        key: Measurement(rows, tuple(points), threads=4 if key in OF_SEVERAL_CORES else 1)
+        for key, (rows, points) in OF_MACHINES.items()
+    }
+    return of_machines | measurements()
+
+
+TABLES = _tables()
 
 AS_IT_IS = "as it is"
-
-# What concerns several cores only: workload and threads of the table.
-SHARED = {
-    "snoop": ("btree", 4),
-    "skew": ("btree", 4),
-    "hercules-conflict": ("false-sharing", 4),
-    "kiln-blocking": ("btree", 4),
-    "kiln-txid": ("btree", 4),
-}
-# What one machine alone has room for.
-MACHINES = {"hercules-log-extension": ("tiny",)}
+OUTDATED = "--outdated"
 
 
 @cache
@@ -361,25 +152,55 @@ def cell(design: str, machine: str, alternative: Alternative, workload: str, thr
 
 
 def table(key: str) -> str:
-    """Gives the table of `key` in Markdown."""
-    designs, alternatives = TABLES[key]
-    workload, threads = SHARED.get(key, ("btree", 1))
-    lines = [
-        "| machine | setting | " + " | ".join(f"`{design}`" for design in designs) + " |",
-        "| --- | --- |" + " --- |" * len(designs),
-    ]
-    cells = [
-        (machine, alternative, design)
-        for machine in MACHINES.get(key, tuple(OPERATIONS))
-        for alternative in [PLAIN, *alternatives]
-        for design in designs
-    ]
+    """Measures the table of `key`; gives it in Markdown."""
+    of = TABLES[key]
+    cells = [(machine, point, design) for machine, point in rows_of(of) for design in of.designs]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        measured = iter(list(pool.map(lambda c: cell(c[2], c[0], c[1], workload, threads), cells)))
-    for machine, alternative, _ in cells[:: len(designs)]:
-        name = "<br>".join(f"`{item}`" for item in alternative) or AS_IT_IS
-        lines.append(f"| `{machine}` | {name} | " + " | ".join(next(measured) for _ in designs) + " |")
-    return "\n".join(lines)
+        measured = iter(list(pool.map(lambda c: cell(c[2], c[0], c[1], of.workload, of.threads), cells)))
+    lines = [f"{begin}{' | '.join(next(measured) for _ in of.designs)} |" for begin in begins_of_lines(of)]
+    return "\n".join([*head(of), *lines])
+
+
+def rows_of(of: Measurement) -> list[tuple[str, Alternative]]:
+    """Gives machine and settings of each line of a table."""
+    return [(machine, point) for machine in of.machines or OPERATIONS for point in (PLAIN, *of.points)]
+
+
+def head(of: Measurement) -> list[str]:
+    """Gives the head of a table."""
+    names = " | ".join(f"`{design}`" for design in of.designs)
+    return [f"| machine | setting | {names} |", "| --- | --- |" + " --- |" * len(of.designs)]
+
+
+def begins_of_lines(of: Measurement) -> list[str]:
+    """Gives each line of a table as far as the first number."""
+    names = [(machine, "<br>".join(f"`{item}`" for item in point) or AS_IT_IS) for machine, point in rows_of(of)]
+    return [f"| `{machine}` | {name} | " for machine, name in names]
+
+
+def outdated(page: str) -> list[str]:
+    """Gives the keys whose table in `page` is missing, or has other rows, machines or settings than are described."""
+    found = dict(re.findall(r"<!-- measured (\S+) -->\n(.*?)\n<!-- end -->", page, re.DOTALL))
+    return [key for key, of in TABLES.items() if not _is_table_of(of, found.get(key, ""))]
+
+
+def _is_table_of(of: Measurement, text: str) -> bool:
+    lines, begins = text.splitlines(), begins_of_lines(of)
+    if lines[:2] != head(of) or len(lines) != 2 + len(begins):
+        return False
+    return all(line.startswith(begin) for line, begin in zip(lines[2:], begins, strict=True))
+
+
+def with_places(page: str) -> str:
+    """Gives `page` with a place for each table that has none, at the end of the entry of its key."""
+    for key in TABLES:
+        if f"<!-- measured {key} -->" not in page:
+            entry = rf"(^### {re.escape(key)}\n.*?)\n*(?=^##|\Z)"
+            place = rf"\1\n\n<!-- measured {key} -->\n<!-- end -->\n\n"
+            page, entries = re.subn(entry, place, page, count=1, flags=re.MULTILINE | re.DOTALL)
+            if entries != 1:
+                sys.exit(f"DEVIATIONS.md has no entry for {key}")
+    return page.rstrip("\n") + "\n"
 
 
 def ratios(page: str) -> str:
@@ -411,11 +232,20 @@ def ratios(page: str) -> str:
 
 
 def main(keys: list[str]) -> None:
-    """Replaces the tables of `keys`, or all of them."""
+    """Replaces the tables of `keys`, those that do not fit their descriptions, or all of them."""
+    PAGE.write_text(with_places(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    if keys == [OUTDATED]:
+        measure(outdated(PAGE.read_text(encoding="utf-8")))
+        return
     unknown = set(keys) - TABLES.keys()
     if unknown:
         sys.exit(f"no table has the name {', '.join(sorted(unknown))}; there are {', '.join(TABLES)}")
-    for key in keys or TABLES:
+    measure(keys or list(TABLES))
+
+
+def measure(keys: list[str]) -> None:
+    """Replaces the tables of `keys`, and what follows from all tables."""
+    for key in keys:
         print(key, flush=True)
         measured = table(key)
         pattern = re.compile(rf"(<!-- measured {re.escape(key)} -->\n).*?(<!-- end -->)", re.DOTALL)

@@ -16,6 +16,7 @@ from typing import Any
 from durasim import suites
 from durasim.campaign import DEFAULT_FAULTS, DEFAULT_VARIANTS, CrashOptions, crash_request, faults_of
 from durasim.errors import host_io, refusal
+from durasim.laboratory import laboratory_of
 from durasim.scenario import Scenario, design_rows, settings_of, workload_info
 
 MACHINE = "tiny"
@@ -162,11 +163,14 @@ def _args(*tables: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 
 def _sweep(table: Mapping[str, Any], round_number: int) -> Iterator[Unit]:
     rows, workloads = _rows(table["designs"]), suites.expand(table["workloads"])
-    is_small = table.get("small", False)
+    is_small, overflows = table.get("small", False), table.get("overflow", False)
+    if overflows:
+        rows = [row for row in rows if laboratory_of(row).overflow_settings]
     seeds = [1 + ROUND_SEEDS * round_number + n for n in range(table.get("seeds", 1))]
     for row, workload, threads, seed in itertools.product(rows, workloads, table.get("threads", [1]), seeds):
         sizes = dict(workload_info(workload).small) if is_small else {"ops": OPS}
         ops = table.get("ops", sizes.pop("ops"))
+        overflow = dict(pair.split("=", 1) for pair in laboratory_of(row).overflow_settings) if overflows else {}
         own = table.get("workload_args", {}).get(workload, {})
         scenario = Scenario(
             design=row,
@@ -175,7 +179,7 @@ def _sweep(table: Mapping[str, Any], round_number: int) -> Iterator[Unit]:
             ops=int(ops),
             threads=threads,
             seed=seed,
-            settings=settings_of({**table.get("set", {}), **table.get("design_set", {}).get(row, {})}),
+            settings=settings_of({**table.get("set", {}), **overflow, **table.get("design_set", {}).get(row, {})}),
             workload_args=_args(sizes, table.get("args", {}), own, table.get("design_args", {}).get(row, {})),
         )
         tolerated = design_rows().get(row, {"domains": [None]})["domains"]

@@ -23,7 +23,7 @@ from durasim import _core, toolchain
 from durasim._core import __version__
 from durasim.campaign import CrashOptions, crash_request
 from durasim.errors import GuestFault, InternalError, StuckError, unknown_name
-from durasim.planted_scenarios import Trap, traps_of
+from durasim.laboratory import ShortCampaign, laboratory_of
 from durasim.scenario import Scenario, design_rows
 
 Caught = Callable[["Outcome"], None]
@@ -62,14 +62,14 @@ class Outcome:
         fault: The fault.
         caught_by: The oracle that objected first, or `run` if the program failed before any crash; None if none did.
         message: What was wrong.
-        trap: The campaign that caught it.
+        campaign: The campaign that caught it.
         seconds: Time to the first catch, or until all campaigns had passed.
     """
 
     fault: PlantedFault
     caught_by: str | None
     message: str
-    trap: Trap | None
+    campaign: ShortCampaign | None
     seconds: float
 
 
@@ -163,10 +163,10 @@ def run_planted(faults: Iterable[PlantedFault], progress: Caught | None = None) 
 def try_fault(fault: PlantedFault) -> Outcome:
     """Sends a fault through the campaigns of its design until one catches it."""
     started = time.perf_counter()
-    for trap in traps_of(fault.design):
-        objection = spring(fault.design, fault, trap)
+    for campaign in laboratory_of(fault.design).campaigns:
+        objection = first_objection(fault.design, fault, campaign)
         if objection is not None:
-            return Outcome(fault, *objection, trap, time.perf_counter() - started)
+            return Outcome(fault, *objection, campaign, time.perf_counter() - started)
     return Outcome(fault, None, "", None, time.perf_counter() - started)
 
 
@@ -178,7 +178,8 @@ def kill_table(result: PlantedResult) -> RenderableType:
         table.add_column(column)
     table.add_column("seconds", justify="right")
     for outcome in result.outcomes:
-        where = "" if outcome.trap is None else f"{outcome.trap.workload}, {outcome.trap.threads} threads"
+        of = outcome.campaign
+        where = "" if of is None else f"{of.workload}, {of.threads} threads"
         by = outcome.caught_by or Text("missed", style="bold red")
         table.add_row(outcome.fault.path, outcome.fault.summary, by, where, f"{outcome.seconds:.2f}")
     if not result.equivalent:
@@ -191,18 +192,21 @@ def kill_table(result: PlantedResult) -> RenderableType:
     return Group(table, apart)
 
 
+INSTRUCTIONS_MAX = 20_000_000
+"""Instructions after which a program counts as stuck: with a fault it may never end."""
+
 # A machine that refuses a transaction for its size says nothing of the fault, which may have made it run another way.
 _TOO_LARGE = "(cause 0x200)"
 
 
-def spring(design: str, fault: PlantedFault | None, trap: Trap) -> tuple[str, str] | None:
+def first_objection(design: str, fault: PlantedFault | None, campaign: ShortCampaign) -> tuple[str, str] | None:
     """Runs one campaign on a design with a fault, or without one; the first objection: who, and what.
 
     Raises:
         ConfigError: The campaign does not fit the design.
         HostIoError, ToolchainError: The guest program cannot be had.
     """
-    request = request_of(design, fault, trap)
+    request = request_of(design, fault, campaign)
     try:
         document = json.loads(_core.crash(json.dumps(request)))
     except (GuestFault, StuckError, InternalError) as error:
@@ -215,26 +219,24 @@ def spring(design: str, fault: PlantedFault | None, trap: Trap) -> tuple[str, st
     return first["oracle"], first["message"]
 
 
-def request_of(design: str, fault: PlantedFault | None, trap: Trap) -> dict[str, Any]:
+def request_of(design: str, fault: PlantedFault | None, campaign: ShortCampaign) -> dict[str, Any]:
     """Gives the request for the compiled half."""
     scenario = Scenario(
         design=design,
-        workload=trap.workload,
+        workload=campaign.workload,
         machine="tiny",
-        ops=trap.ops,
-        threads=trap.threads,
-        seed=trap.seed,
-        settings=trap.settings,
-        domain=trap.domain,
-        workload_args=trap.arguments,
-        # What goes wrong may go on for ever.
-        max_instructions=trap.instructions_max,
+        ops=campaign.ops,
+        threads=campaign.threads,
+        settings=campaign.settings,
+        domain=campaign.domain,
+        workload_args=campaign.arguments,
+        max_instructions=INSTRUCTIONS_MAX,
     )
-    request = crash_request(scenario, CrashOptions(trap.points, trap.faults))
+    request = crash_request(scenario, CrashOptions(campaign.points, campaign.faults))
     in_guest = fault is not None and fault.in_guest
-    if in_guest or trap.rehearsals:
+    if in_guest or campaign.rehearsals:
         program = toolchain.build(
-            trap.workload, scenario.backend, history=True, planted=in_guest, rehearsals=trap.rehearsals
+            campaign.workload, scenario.backend, history=True, planted=in_guest, rehearsals=campaign.rehearsals
         )
         request["elf"] = str(program)
     if fault is None:

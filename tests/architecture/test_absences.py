@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+import durasim as ds
+
 ROOT = Path(__file__).resolve().parents[2]
 COMMENT = re.compile(r"//.*")
 # The only places that look at the host's clock: they fill the part `host` of a result.
@@ -56,15 +58,22 @@ def test_a_design_has_no_hidden_state(word):
 
 
 def test_the_machine_knows_no_design_by_name():
-    rows = re.findall(r'name: "([a-z-]+)"', (ROOT / "crates/designs/src/registry.rs").read_text(encoding="utf-8"))
-    assert rows
-    names = "|".join(map(re.escape, rows))
     code = {
         path: text.split("#[cfg(test)]")[0]
         for path, text in _code("crates/machine/src/*", "crates/crash/src/*").items()
     }
     code = {path: text for path, text in code.items() if not path.endswith("presets.rs")}
-    assert _places(rf'"({names})"', code) == set()
+    assert _places(_any_design(), code) == set()
+
+
+def test_the_random_tester_knows_no_design_by_name():
+    """How it treats each stands beside the design."""
+    assert _places(_any_design(), _code("crates/crash/tests/*")) == set()
+
+
+def _any_design():
+    names = "|".join(re.escape(row["name"]) for row in ds.designs())
+    return rf'"({names})"'
 
 
 def test_recovery_has_no_self():

@@ -4,8 +4,8 @@ import pytest
 
 import durasim as ds
 from durasim import toolchain
-from durasim.planted import spring
-from durasim.planted_scenarios import traps_of
+from durasim.laboratory import laboratory_of
+from durasim.planted import first_objection
 
 ROWS = ["proteus", "proteus-eadr"]
 QUIET = {"guest_output": lambda _stream, _bytes: None}
@@ -61,9 +61,9 @@ def test_threads_that_lose_their_core_inside_transactions_survive(row):
 @pytest.mark.parametrize("row", ROWS)
 def test_crashes_around_aborts_are_survived(row):
     """Each transaction is taken back once before it commits."""
-    rehearsals = [trap for trap in traps_of(row) if trap.rehearsals]
+    rehearsals = [campaign for campaign in laboratory_of(row).campaigns if campaign.rehearsals]
     assert len(rehearsals) > 1
-    assert [spring(row, None, trap) for trap in rehearsals] == [None] * len(rehearsals)
+    assert [first_objection(row, None, campaign) for campaign in rehearsals] == [None] * len(rehearsals)
 
 
 @pytest.mark.parametrize(("row", "mark"), [("tc", None), ("opt", "roi")])

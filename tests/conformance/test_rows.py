@@ -3,6 +3,7 @@
 import pytest
 
 import durasim as ds
+from durasim.laboratory import laboratories, laboratory_of
 
 ROWS = ds.designs()
 SMALL_ARGUMENTS = {workload.name: workload.small for workload in ds.workloads()}
@@ -90,26 +91,18 @@ def test_software_logging_fails_where_it_must():
 
 
 # Situations that are rare on real machines and common on `tiny`.
-RARE = {
-    "hercules": {
-        "counters": ("premature_flushes", "ewpq_spills", "migrations", "extension_hits", "off_chip_commits"),
-        "marks": ("premature_flush_open", "ewpq_full", "extension_populated", "migration_in_flight"),
-    },
-    "tc": {
-        "counters": ("full_stalls", "overflows", "shadowed_lines", "dropped_evictions"),
-        "marks": ("tc_full", "overflow_in_progress", "acknowledgement_in_flight"),
-    },
-}
+RARE = [design for design, of in laboratories().items() if of.common_counters or of.common_marks]
 
 
 @pytest.mark.parametrize("design", RARE)
 def test_rare_paths_are_common_on_tiny_and_crash_points_fall_into_them(design):
     run = ds.run(design=design, workload="btree", machine="tiny", ops=200, guest_output=lambda *_: None)
-    for counter in RARE[design]["counters"]:
-        assert run.stats[f"{design}.{counter}"].value > 0, counter
+    of, hardware = laboratory_of(design), next(row["hardware"] for row in ROWS if row["name"] == design)
+    for counter in of.common_counters:
+        assert run.stats[f"{hardware}.{counter}"].value > 0, counter
     crash = ds.crash(
         design=design, workload="btree", machine="tiny", ops=60, points=400, workload_args={"populate": 400}
     )
     assert crash.failures == ()
-    for mark in RARE[design]["marks"]:
+    for mark in of.common_marks:
         assert crash.marks.get(mark, 0) > 0, mark

@@ -7,6 +7,7 @@ import pytest
 import durasim as ds
 from durasim import _core, toolchain
 from durasim.campaign import CrashOptions, crash_request
+from durasim.laboratory import laboratory_of
 from durasim.scenario import Scenario
 
 DURABLE = [row["name"] for row in ds.designs() if not row["control"]]
@@ -14,8 +15,6 @@ SMALL = {info.name: info.small for info in toolchain.workloads()}
 WORKLOADS = list(SMALL)
 # The control only passes where words of different locks lie on lines of their own.
 SAFE = {"false-sharing": {"shared-lines": "false"}}
-# Epochs so short that these runs have several; no commit of PiCL writes anything.
-SHORT_EPOCHS = {"picl": ("design.picl.epoch_instructions=1000",)}
 
 
 def judge(design, workload, threads=1, *, points=60, domain=None, settings=(), ops=None, **workload_args):
@@ -49,7 +48,7 @@ def objections(result):
 @pytest.mark.parametrize("workload", WORKLOADS)
 @pytest.mark.parametrize("design", DURABLE)
 def test_designs_keep_what_they_promise(design, workload, threads):
-    result = judge(design, workload, threads, settings=SHORT_EPOCHS.get(design, ()))
+    result = judge(design, workload, threads, settings=laboratory_of(design).short_run_settings)
     assert result["failures"] == []
     assert result["trials"] == 60
 

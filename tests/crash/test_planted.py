@@ -13,40 +13,13 @@ import pytest
 
 import durasim
 from durasim import toolchain
-from durasim.planted import chosen_faults, planted_faults, run_planted, spring
-from durasim.planted_scenarios import traps_of
+from durasim.laboratory import laboratories, laboratory_of
+from durasim.planted import chosen_faults, first_objection, planted_faults, run_planted
 
 DESIGNS = [row["name"] for row in durasim.designs() if not row["control"]]
 SEEN_MIN = 15
 ALL = bool(os.environ.get("DURASIM_PLANTED_ALL"))
-QUICK = {
-    "hercules": ["spill-not-written", "reload-loses-tag", "recovery-marks-first"],
-    "tc": ["freed-at-issue", "copy-not-awaited", "recovery-newest-first"],
-    "swl-flush": ["entry-not-cleaned", "record-skipped", "recovery-skips-oldest"],
-    "swl-eadr": ["checksum-after-store", "acknowledged-first", "recovery-skips-newest"],
-    "sp": ["record-before-entries", "truncated-before-home", "recovery-stops-after-first"],
-    "kiln": ["commit-not-flushed", "evicted-without-copy", "recovery-ignores-register"],
-    "kiln-eadr": ["register-not-written", "copy-not-awaited", "recovery-undoes-committing"],
-    "proteus": ["ack-without-room", "end-not-awaited", "recovery-forgets-log"],
-    "proteus-eadr": ["store-not-held", "removed-at-store", "recovery-ends-first"],
-    "fwb": ["eviction-not-held", "commit-not-awaited", "recovery-redoes-open"],
-    "fwb-eadr": ["store-not-logged", "head-passes-open", "recovery-erases-first"],
-    "picl": ["line-not-logged", "garbage-too-early", "recovery-goes-forwards"],
-    "hoop": ["chain-cut", "gc-seals-first", "recovery-drops-last"],
-    "hoop-eadr": ["fill-ignores-mapping", "record-first", "recovery-oldest-wins"],
-}
-CANARIES = [
-    ("hercules", "recovery-drops-log-entry"),
-    ("tc", "recovery-drops-entry"),
-    ("swl-flush", "recovery-skips-newest"),
-    ("swl-eadr", "recovery-skips-newest"),
-    ("sp", "recovery-skips-last"),
-    ("kiln", "recovery-drops-line"),
-    ("proteus", "recovery-drops-oldest"),
-    ("fwb", "redo-takes-old"),
-    ("picl", "recovery-overlooks-last"),
-    ("hoop", "recovery-drops-last"),
-]
+CANARIES = [(design, of.canary) for design, of in laboratories().items() if of.canary is not None]
 
 
 def _missed(design, names):
@@ -55,7 +28,7 @@ def _missed(design, names):
 
 @pytest.mark.parametrize("design", DESIGNS)
 def test_planted_faults_are_caught(design):
-    assert _missed(design, None if ALL else QUICK[design]) == []
+    assert _missed(design, None if ALL else laboratory_of(design).quick_faults) == []
 
 
 @pytest.mark.parametrize(("design", "fault"), CANARIES)
@@ -65,16 +38,16 @@ def test_canary_design_that_drops_one_log_entry_is_caught(design, fault):
 
 @pytest.mark.parametrize("design", DESIGNS)
 def test_sound_designs_pass_the_same_campaigns(design):
-    for trap in traps_of(design):
-        assert spring(design, None, trap) is None, trap
+    for campaign in laboratory_of(design).campaigns:
+        assert first_objection(design, None, campaign) is None, campaign
 
 
 @pytest.mark.parametrize("design", DESIGNS)
 def test_equivalent_faults_are_not_caught(design):
     for fault in chosen_faults(design):
-        for trap in traps_of(design)[: None if ALL else 2]:
+        for campaign in laboratory_of(design).campaigns[: None if ALL else 2]:
             if fault.equivalent is not None:
-                assert spring(design, fault, trap) is None, (fault, trap)
+                assert first_objection(design, fault, campaign) is None, (fault, campaign)
 
 
 @pytest.mark.parametrize("design", DESIGNS)

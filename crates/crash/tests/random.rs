@@ -44,42 +44,14 @@ fn hardware_designs_survive_everything() {
         assert!(findings.images > 10 * seeds && findings.cuts > seeds && tally.committed > seeds);
         // The rare situations are not rare here.
         assert!(tally.aborted_by_hardware > 0, "no transaction ever found its structures full");
-        let marks: &[&str] = match row.hardware.name {
-            "hercules" => &[
-                "premature_flush_open",
-                "extension_populated",
-                "extension_chained",
-                "migration_in_flight",
-                "committed_off_chip",
-            ],
-            "fwb" if row.default_domain() == Domain::Adr => {
-                &["record_buffered", "log_wrapped", "log_full", "scan_in_progress", "head_on_its_way"]
+        let often = |marks: &[&'static str], runs_for_one: u64| {
+            for mark in marks {
+                let met = findings.marks.get(mark).copied().unwrap_or(0);
+                assert!(met > seeds / runs_for_one, "{mark}: {:?}", findings.marks);
             }
-            "fwb" => &["log_wrapped"],
-            "picl" => &["burst_on_its_way", "two_epochs_persisted", "eid_wrapped", "undo_log_wrapped"],
-            "hoop" => &[
-                "slices_in_flight",
-                "entry_in_flight",
-                "uncommitted_line_evicted",
-                "collector_reads",
-                "collector_writes",
-            ],
-            "tc" => &["tc_full", "overflow_in_progress", "acknowledgement_in_flight", "identifier_came_round"],
-            "kiln" if row.domains.contains(&Domain::NvLlc) => row.hardware.marks,
-            "kiln" => &["copy_in_flight", "old_line_kept", "register_written"],
-            "proteus" => &["flush_in_flight", "lpq_full", "log_populated"],
-            _ => &[],
         };
-        for mark in marks {
-            assert!(
-                findings
-                    .marks
-                    .get(mark)
-                    .is_some_and(|&n| n > seeds / if *mark == "extension_chained" { 20 } else { 10 }),
-                "{mark}: {:?}",
-                findings.marks
-            );
-        }
+        often(row.laboratory.random.common_marks, 10);
+        often(row.laboratory.random.rare_marks, 20);
     }
 }
 
@@ -121,10 +93,8 @@ fn hardware_designs_of_many_cores_survive_everything() {
         let tally = sweep(seeds, |seed| Setting::drawn_for_many(*row, seed), effort);
         report(row, &tally);
         assert!(tally.findings.images > 5 * seeds && tally.findings.cuts > seeds && tally.committed > seeds);
-        // Where all caches survive, nothing of Kiln waits without the whole memory system.
-        let never_waits = row.name == "kiln-eadr";
         assert!(
-            (tally.pending > seeds || never_waits)
+            (tally.pending > seeds || row.laboratory.random.never_waits)
                 && tally.switches[1] > seeds
                 && tally.conditionals.iter().all(|n| *n > seeds / 4)
         );

@@ -9,6 +9,7 @@ mod cost;
 mod crash;
 mod geometry;
 mod hooks;
+mod laboratory;
 mod planted;
 mod registry;
 pub mod snapshot;
@@ -23,6 +24,10 @@ pub use geometry::{
     Geometry, Inclusion, Interleave, LevelGeometry, LevelId, PmRegion, RegionRequest, SpecError, WritePorts,
 };
 pub use hooks::{AbortCause, Ctx, Durability, Hooks, LineTag, LogBlock, Request, Store};
+pub use laboratory::{
+    Alternatives, Choice, CommonOnTiny, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign,
+    SmallestRegion, Values,
+};
 pub use planted::{Fault, Planted};
 pub use registry::{Backend, Built, Design, ErasedDesign, Promise, Row};
 pub use verdict::{

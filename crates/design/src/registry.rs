@@ -1,7 +1,8 @@
 //! A design as a member of the registry.
 
 use crate::{
-    CrashImage, Cut, Durability, Geometry, HardwareCost, Hooks, Planted, RecoveryReport, RegionRequest, SpecError,
+    CrashImage, Cut, Durability, Geometry, HardwareCost, Hooks, Laboratory, Planted, RecoveryReport, RegionRequest,
+    SpecError,
 };
 use durasim_types::Domain;
 use schemars::{JsonSchema, Schema};
@@ -185,6 +186,8 @@ pub struct Row {
     pub paper: &'static str,
     /// Keys of DEVIATIONS.md that its parameters rest on.
     pub assumptions: &'static [&'static str],
+    /// How it is tested.
+    pub laboratory: &'static Laboratory,
 }
 
 impl Row {

@@ -12,10 +12,12 @@
 //!
 //! FWB isolates nothing: programs keep transactions that touch the same bytes apart.
 
+mod laboratory;
 mod log;
 mod planted;
 mod record;
 mod recovery;
+pub(crate) mod row;
 mod scan;
 mod spec;
 mod steps;
@@ -26,9 +28,8 @@ pub use spec::FwbSpec;
 
 use crate::undo::Undo;
 use durasim_design::{
-    AbortCause, Actions, Ctx, Cut, Design, Durability, ErasedDesign, Evict, Fault, FlushVerdict, Gate, Geometry,
-    HardwareCost, Hooks, LineTag, Planted, RecoveryReport, RegionRequest, Scanned, SpecError, Store, Token, Wait,
-    snapshot,
+    AbortCause, Actions, Ctx, Cut, Design, Durability, Evict, Fault, FlushVerdict, Gate, Geometry, HardwareCost, Hooks,
+    LineTag, Planted, RecoveryReport, RegionRequest, Scanned, SpecError, Store, Token, Wait, snapshot,
 };
 use durasim_design::{CrashImage, Interleave};
 use durasim_types::{CoreId, Cycle, Domain, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
@@ -44,13 +45,6 @@ const LOOK_AGAIN_CYCLES: Cycle = 100;
 
 /// The design.
 pub struct Fwb;
-
-/// FWB where caches survive: nothing is redone and nothing is scanned, so nothing can be wrong with that.
-pub const FWB_EADR: ErasedDesign =
-    ErasedDesign { planted: planted::EADR, marks: MARKS_OF_EADR, engines: &[], ..ErasedDesign::of::<Fwb>() };
-
-/// Rare situations of a machine whose caches survive.
-const MARKS_OF_EADR: &[&str] = &["transaction_open", "records_out_of_order", "log_wrapped", "abort_in_progress"];
 
 impl Design for Fwb {
     const NAME: &'static str = "fwb";

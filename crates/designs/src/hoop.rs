@@ -18,9 +18,11 @@ mod commit;
 mod eviction_buffer;
 mod gc;
 mod index;
+mod laboratory;
 mod planted;
 mod recovery;
 mod region;
+pub(crate) mod row;
 mod slice;
 mod spec;
 mod steps;
@@ -51,11 +53,6 @@ use transaction::{Awaited, Commit, OpenTx, PlainStore};
 
 /// The design.
 pub struct Hoop;
-
-impl Hoop {
-    /// Faults of the row whose caches survive.
-    pub(crate) const PLANTED_EADR: &'static [Planted] = planted::ALL;
-}
 
 impl Design for Hoop {
     const NAME: &'static str = "hoop";

@@ -16,9 +16,11 @@
 
 mod area;
 mod commit;
+mod laboratory;
 mod overflow;
 mod planted;
 mod recovery;
+pub(crate) mod row;
 mod sequence;
 mod spec;
 mod state;
@@ -44,14 +46,6 @@ use transaction::{Entry, Stage, Transaction};
 
 /// The design.
 pub struct Kiln;
-
-impl Kiln {
-    /// Faults of the row whose upper caches survive.
-    pub(crate) const PLANTED_EADR: &'static [Planted] = planted::EADR;
-    /// Rare situations of that row.
-    pub(crate) const MARKS_EADR: &'static [&'static str] =
-        &["register_written", "copy_in_flight", "old_line_kept", "records_being_cleared"];
-}
 
 impl Design for Kiln {
     const NAME: &'static str = "kiln";

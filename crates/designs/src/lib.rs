@@ -1,4 +1,6 @@
 //! The durability designs, one file each beside its paper, and the registry that everything else iterates over.
+//!
+//! A design is a line among the modules and its rows in [`ROWS`].
 
 mod fwb;
 mod hercules;
@@ -9,18 +11,44 @@ mod opt;
 mod outlines;
 mod picl;
 mod proteus;
-mod registry;
+mod small_runs;
+mod software_logging;
 mod tc;
 #[cfg(test)]
 mod testing;
 mod undo;
 
-pub use fwb::{FWB_EADR, Fwb, FwbSpec};
+use durasim_design::Row;
+
+pub use fwb::{Fwb, FwbSpec};
 pub use hercules::{Hercules, HerculesSpec};
 pub use hoop::{Hoop, HoopSpec};
 pub use kiln::{Blocking, Kiln, KilnSpec};
 pub use opt::{Opt, OptSpec};
 pub use picl::{Picl, PiclSpec};
-pub use proteus::{PROTEUS_EADR, Proteus, ProteusSpec};
-pub use registry::{ROWS, row};
+pub use proteus::{Proteus, ProteusSpec};
 pub use tc::{Coalesce, Tc, TcSpec};
+
+/// All rows, in the order in which they are listed.
+pub const ROWS: &[Row] = &[
+    opt::ROW,
+    software_logging::ROW_UNDO_FLUSH,
+    software_logging::ROW_UNDO_FENCE,
+    software_logging::ROW_REDO,
+    hercules::row::ROW,
+    tc::row::ROW,
+    kiln::row::ROW,
+    kiln::row::ROW_EADR,
+    proteus::row::ROW,
+    proteus::row::ROW_EADR,
+    fwb::row::ROW,
+    fwb::row::ROW_EADR,
+    picl::row::ROW,
+    hoop::row::ROW,
+    hoop::row::ROW_EADR,
+];
+
+/// The row of that name, or of that alias.
+pub fn row(name: &str) -> Option<&'static Row> {
+    ROWS.iter().find(|row| row.name == name || row.aliases.contains(&name))
+}

@@ -1,14 +1,29 @@
 //! No durability hardware at all: the optimal, volatile machine that every design is compared with, and the hardware
 //! under software logging.
 
+use crate::small_runs::USUAL;
 use durasim_design::{
-    CommitRule, CrashImage, Cut, Design, Durability, Geometry, HardwareCost, Hooks, RecoveryReport, RegionRequest,
-    SpecError, snapshot,
+    Backend, CommitRule, CrashImage, Cut, Design, Durability, ErasedDesign, Geometry, HardwareCost, Hooks, Promise,
+    RecoveryReport, RegionRequest, Row, SpecError, snapshot,
 };
-use durasim_types::Stats;
+use durasim_types::{Domain, Stats};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::hash::Hasher;
+
+pub(crate) const ROW: Row = Row {
+    name: "opt",
+    aliases: &["optimal", "volatile"],
+    hardware: ErasedDesign::of::<Opt>(),
+    backend: Backend::Markers,
+    domains: &[Domain::Adr, Domain::Eadr, Domain::Media, Domain::Bbb, Domain::NvLlc],
+    promise: Promise::Immediate,
+    control: true,
+    summary: "Plain write-back caches, no logging, no flush, no fence: the optimum, which loses data",
+    paper: "Hercules (TECS 2023) OPT; TC (DAC 2017) Optimal; LAD (MICRO 2019) Volatile",
+    assumptions: &[],
+    laboratory: &USUAL,
+};
 
 /// No parameters.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]

@@ -12,8 +12,10 @@
 
 mod bloom;
 mod epochs;
+mod laboratory;
 mod planted;
 mod recovery;
+pub(crate) mod row;
 mod spec;
 mod steps;
 #[cfg(test)]

@@ -12,10 +12,12 @@
 //! Where caches are durable (the row `proteus-eadr`), a commit has nothing to clean [D:proteus-eadr].
 
 mod entry;
+mod laboratory;
 mod lookup_table;
 mod planted;
 mod planted_volatile_caches;
 mod recovery;
+pub(crate) mod row;
 mod spec;
 mod state;
 mod steps;
@@ -29,9 +31,9 @@ mod undo;
 pub use spec::ProteusSpec;
 
 use durasim_design::{
-    AbortCause, Actions, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Cut, Design, Durability, ErasedDesign,
-    Evict, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LineTag, LogBlock, Message, Node, Planted,
-    RecoveryReport, RegionRequest, SpecError, Store, Token, snapshot,
+    AbortCause, Actions, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Cut, Design, Durability, Evict,
+    FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LineTag, LogBlock, Message, Node, Planted, RecoveryReport,
+    RegionRequest, SpecError, Store, Token, snapshot,
 };
 use durasim_types::{EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
 use entry::ENTRY_BYTES;
@@ -41,13 +43,6 @@ use structures::Phase;
 
 /// The design.
 pub struct Proteus;
-
-/// Rare situations of a machine whose caches are durable.
-const MARKS_OF_EADR: &[&str] = &["transaction_open", "flush_in_flight", "lpq_full", "log_populated"];
-
-/// Proteus where caches are durable: no commit cleans, so nothing can be wrong with that.
-pub const PROTEUS_EADR: ErasedDesign =
-    ErasedDesign { planted: planted::ALL, marks: MARKS_OF_EADR, ..ErasedDesign::of::<Proteus>() };
 
 impl Design for Proteus {
     const NAME: &'static str = "proteus";

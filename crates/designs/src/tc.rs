@@ -14,9 +14,11 @@
 mod fall_back;
 mod fifo;
 mod identifiers;
+mod laboratory;
 mod order;
 mod planted;
 mod recovery;
+pub(crate) mod row;
 mod shadow;
 mod spec;
 mod steps;

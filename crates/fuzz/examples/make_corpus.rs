@@ -169,7 +169,7 @@ fn main() {
         }
     }
 
-    for (name, text) in presets::PRESETS {
+    for &(name, text) in presets::PRESETS {
         put("configuration", name, text.as_bytes());
     }
     put("configuration", "overrides", b"# --set\nl2.ways=8\ndesign.hercules.tx_id_bits=10\npmem.capacity_mib=32\n");

@@ -5,8 +5,8 @@ use crate::bytes::Bytes;
 use crate::recovery::Recoverer;
 use crate::system_calls::{Root, make_calls};
 use durasim_design::{
-    Backend, Built, CrashImage, Cut, Design, ErasedDesign, Geometry, HardwareCost, Hooks, Promise, RecoveryReport,
-    RegionRequest, Row,
+    Backend, Built, CrashImage, Cut, Design, ErasedDesign, Geometry, HardwareCost, Hooks, Laboratory, Promise,
+    RecoveryReport, RegionRequest, Row,
 };
 use durasim_designs::Opt;
 use durasim_types::{Domain, PhysAddr};
@@ -76,6 +76,7 @@ const CARELESS: Row = Row {
     summary: "A design with a planted bug",
     paper: "none",
     assumptions: &[],
+    laboratory: &Laboratory::NONE,
 };
 
 /// A row whose recovery believes what it reads.

@@ -1,7 +1,7 @@
 //! The machines that come with durasim: one TOML file each in `machines/`.
 
 /// Names and texts of the presets, in the order in which they are listed.
-pub const PRESETS: [(&str, &str); 4] = [
+pub const PRESETS: &[(&str, &str)] = &[
     ("hercules-tecs23", include_str!("../../../machines/hercules-tecs23.toml")),
     ("hercules-tecs23-eighth", include_str!("../../../machines/hercules-tecs23-eighth.toml")),
     ("tc-dac17", include_str!("../../../machines/tc-dac17.toml")),
@@ -19,7 +19,7 @@ mod tests {
 
     #[test]
     fn every_preset_parses_and_carries_its_own_name() {
-        for (name, text) in super::PRESETS {
+        for &(name, text) in super::PRESETS {
             assert_eq!(MachineConfig::parse(name, text, &[]).unwrap().name, name);
         }
     }

@@ -3,7 +3,7 @@
 use durasim_core::Outcome;
 use durasim_design::{
     Actions, Backend, CrashImage, Ctx, Cut, Design, Durability, ErasedDesign, Gate, Geometry, HardwareCost, Hooks,
-    Promise, RecoveryReport, RegionRequest, Row, SpecError, Token, Wait,
+    Laboratory, Promise, RecoveryReport, RegionRequest, Row, SpecError, Token, Wait,
 };
 use durasim_machine::{MachineConfig, Plan, System, presets};
 use durasim_types::{CoreId, Domain, Error, Stats, TxId};
@@ -64,6 +64,7 @@ fn a_design_that_waits_for_what_has_come_is_stuck() {
         summary: "",
         paper: "",
         assumptions: &[],
+        laboratory: &Laboratory::NONE,
     };
     let plan = Plan::new(&config, &row, Domain::Adr).unwrap();
     let mut system = System::new(&config, &plan).unwrap();

@@ -191,6 +191,7 @@ fn machine(named: Hooks) -> (System, Called) {
         summary: "",
         paper: "",
         assumptions: &[],
+        laboratory: &durasim_design::Laboratory::NONE,
     };
     let config = MachineConfig::parse("tiny", presets::text("tiny").unwrap(), &["cores=2".to_owned()]).unwrap();
     let plan = Plan::new(&config, &row, Domain::Adr).unwrap();

@@ -2,6 +2,7 @@
 //! and in the typed results of the Python package.
 
 mod errors;
+mod laboratories;
 mod lists;
 mod simulate;
 mod snapshots;
@@ -14,6 +15,7 @@ use pyo3::prelude::*;
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     errors::register(module)?;
+    laboratories::register(module)?;
     lists::register(module)?;
     simulate::register(module)?;
     snapshots::register(module)

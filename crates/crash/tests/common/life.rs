@@ -1,12 +1,12 @@
 //! One life of a machine: whose turn it is, how requests end, and what becomes of aborts.
 
 use super::judge::{Shared, Watcher};
-use super::model::{DRAM_REGION, Locking, Locks, Memory, OpenTx, Place, Port, Request, Thread};
+use super::model::{DRAM_REGION, Locks, Memory, OpenTx, Place, Port, Request, Thread};
 use super::settings::Setting;
 use super::{Effort, REGION_BYTES, Tally, trace};
 use durasim_core::Outcome;
 use durasim_crash::ByteOracle;
-use durasim_design::{Hooks, Promise};
+use durasim_design::{Hooks, Locking, Promise};
 use durasim_machine::{MachineConfig, PMEM_BASE, Plan, System};
 use durasim_memory::MediaConfig;
 use durasim_types::{CoreId, Cycle, DataRange, Pages, Rng, TxId};

@@ -1,6 +1,7 @@
 //! What the tester knows: the newest bytes, who holds which locks, and what each thread and port is about.
 
 use super::REGION_BYTES;
+use durasim_design::Locking;
 use durasim_machine::{DRAM_BASE, PMEM_BASE};
 use durasim_types::{Cycle, LineAddr, PhysAddr, TxId};
 use std::collections::BTreeMap;
@@ -103,19 +104,6 @@ pub struct Port {
     pub now: Cycle,
     pub thread: Option<usize>,
     pub reserved: Option<Reserved>,
-}
-
-/// What a lock covers: transactions keep their locks until their commit is acknowledged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Locking {
-    /// Nobody locks anything: the hardware isolates, or there is nothing to isolate.
-    Nothing,
-    /// Words of eight bytes: lines are shared falsely.
-    Words,
-    /// Blocks of 32 bytes: what a log entry covers.
-    Blocks,
-    /// Lines.
-    Lines,
 }
 
 /// The locks that are held, by granule, with the thread that holds them.

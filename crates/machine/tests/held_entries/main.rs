@@ -3,7 +3,7 @@
 mod staging;
 
 use durasim_core::{Outcome, PendingStore};
-use durasim_design::{Backend, ErasedDesign, Promise, Row, snapshot};
+use durasim_design::{Backend, ErasedDesign, Laboratory, Promise, Row, snapshot};
 use durasim_machine::{MachineConfig, Observer, PMEM_BASE, Plan, System, presets};
 use durasim_types::{CoreId, Cycle, Domain, EventKind, PersistEvent, PhysAddr, TxId};
 use staging::{Arrived, Held, Staging};
@@ -23,6 +23,7 @@ fn row() -> Row {
         summary: "",
         paper: "",
         assumptions: &[],
+        laboratory: &Laboratory::NONE,
     }
 }
 

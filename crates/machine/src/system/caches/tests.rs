@@ -1,10 +1,10 @@
 //! The caches by themselves: who holds a line, which copy is the newest, and which version has to leave.
 
 use super::{Caches, Want};
+use crate::MachineConfig;
 use crate::presets;
 use crate::system::Plan;
 use crate::system::design_port::DesignPort;
-use crate::MachineConfig;
 use durasim_cache::Version;
 use durasim_design::{LevelId, LineTag};
 use durasim_types::{CoreId, LineAddr};

@@ -1,9 +1,9 @@
 //! The memories by themselves: the cause of a write home, what a power failure finds, and cleans that no fence covers.
 
 use super::{Memories, is_pmem};
+use crate::MachineConfig;
 use crate::presets;
 use crate::system::{DRAM_BASE, PMEM_BASE, Plan};
-use crate::MachineConfig;
 use durasim_memory::Write;
 use durasim_types::{Cause, CoreId, DataRange, Domain, LineAddr};
 

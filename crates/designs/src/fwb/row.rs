@@ -1,0 +1,46 @@
+//! The rows of FWB in the registry.
+
+use super::laboratory::{LABORATORY, LABORATORY_EADR};
+use super::{Fwb, planted};
+use durasim_design::{Backend, ErasedDesign, Promise, Row};
+use durasim_types::Domain;
+
+pub(crate) const ROW: Row = Row {
+    name: "fwb",
+    aliases: &["steal-but-no-force"],
+    hardware: ErasedDesign::of::<Fwb>(),
+    backend: Backend::Markers,
+    domains: &[Domain::Adr],
+    promise: Promise::Immediate,
+    control: false,
+    summary: "Undo and redo words through a volatile log buffer to a circular log; scans force old lines home",
+    paper: "Ogleari, Miller, Zhao: Steal but No Force, HPCA 2018",
+    assumptions: &[
+        "fwb-sizes",
+        "fwb-combining",
+        "fwb-ordering",
+        "fwb-plain-stores",
+        "fwb-scan",
+        "fwb-full-log",
+        "fwb-abort",
+    ],
+    laboratory: &LABORATORY,
+};
+
+/// Where caches survive nothing is redone and nothing is scanned, so nothing can be wrong with that.
+pub(crate) const ROW_EADR: Row = Row {
+    name: "fwb-eadr",
+    aliases: &[],
+    hardware: ErasedDesign {
+        planted: planted::EADR,
+        marks: &["transaction_open", "records_out_of_order", "log_wrapped", "abort_in_progress"],
+        engines: &[],
+        ..ROW.hardware
+    },
+    domains: &[Domain::Eadr],
+    summary: "The log of FWB where caches survive: undo words that are durable before their stores, no redo, no scan",
+    paper: "Ogleari, Miller, Zhao: Steal but No Force, HPCA 2018, on a machine with eADR",
+    assumptions: &["fwb-sizes", "fwb-eadr", "fwb-full-log", "fwb-abort"],
+    laboratory: &LABORATORY_EADR,
+    ..ROW
+};

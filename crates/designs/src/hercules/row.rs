@@ -1,0 +1,35 @@
+//! The row of Hercules in the registry.
+
+use super::Hercules;
+use super::laboratory::LABORATORY;
+use durasim_design::{Backend, ErasedDesign, Promise, Row};
+use durasim_types::Domain;
+
+pub(crate) const ROW: Row = Row {
+    name: "hercules",
+    aliases: &[],
+    hardware: ErasedDesign::of::<Hercules>(),
+    backend: Backend::Markers,
+    domains: &[Domain::Eadr],
+    promise: Promise::Immediate,
+    control: false,
+    summary: "eADR-backed caches as transaction log: TransTags, eWPQ, in-pmem log zone",
+    paper: "Ye, Chen, Jiang, Wang: Hercules, ACM TECS 2023",
+    assumptions: &[
+        "hercules-log-entry",
+        "hercules-partial-match",
+        "hercules-victim",
+        "hercules-recovery",
+        "hercules-controllers",
+        "hercules-gc",
+        "hercules-log-extension",
+        "hercules-extension-chain",
+        "hercules-txlen-store",
+        "hercules-commit-wait",
+        "hercules-tag-rounding",
+        "hercules-extension-search",
+        "hercules-conflict",
+        "background-concurrency",
+    ],
+    laboratory: &LABORATORY,
+};

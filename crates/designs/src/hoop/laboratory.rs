@@ -1,0 +1,98 @@
+//! How HOOP is tested.
+
+use crate::small_runs::{
+    BTREE, CROWDED, FOUR_CONTROLLERS, ONE_SET, SHARED, SLOW, SWAP, TURNS, TWO_PLACES, WORDS_OR_LINES,
+};
+use durasim_design::{Alternatives, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign};
+
+/// Buffers of two slices, collections all the time, and a region that comes round.
+const EAGER_HOOP: Settings = &[
+    "design.hoop.oop_buffer_bytes=256",
+    "design.hoop.gc_period_ns=3000",
+    "design.hoop.address_slices=1",
+    "design.hoop.block_bytes=512",
+    "design.hoop.region_bytes_max=32768",
+];
+/// Nothing is collected before sixteen commits wait for it.
+const LAZY_HOOP: Settings = &["design.hoop.gc_period_ns=100000000", "design.hoop.address_slices=1"];
+const NARROW: Settings = &["pmem.controller.write_queue_entries=1", "interconnect.write_back_buffers=1"];
+
+const CAMPAIGNS: &[ShortCampaign] = &[
+    ShortCampaign::of("btree", BTREE).with(&[EAGER_HOOP, ONE_SET]).ops(30),
+    ShortCampaign::of("array-swap", SWAP).with(&[LAZY_HOOP, ONE_SET]).ops(40),
+    ShortCampaign::of("btree", BTREE).with(&[LAZY_HOOP, ONE_SET]).rehearsed(),
+    ShortCampaign::of("array-swap", TWO_PLACES).with(&[LAZY_HOOP, &["design.hoop.recovery_threads=3"]]).ops(40),
+    ShortCampaign::of("array-swap", SWAP).with(&[EAGER_HOOP, NARROW]).threads(2).ops(40),
+    ShortCampaign::of("false-sharing", SHARED).with(&[EAGER_HOOP, CROWDED]).threads(4).ops(60),
+    ShortCampaign::of("btree", BTREE).with(&[LAZY_HOOP, CROWDED, FOUR_CONTROLLERS]).threads(4).ops(40).points(300),
+    ShortCampaign::of("array-swap", SWAP).with(&[EAGER_HOOP, TURNS]).threads(3).ops(60).rehearsed(),
+    ShortCampaign::of("btree", BTREE).with(&[EAGER_HOOP, ONE_SET, SLOW]).ops(40).points(300).rehearsed(),
+];
+
+/// Buffers of a slice or two, a region of a few blocks, and collections all the time.
+const DRAWS: &[Draw] = &[
+    Draw::half("design.hoop.oop_buffer_bytes", &["256", "384"]),
+    Draw::half("design.hoop.mapping_table_bytes", &["8", "16", "40"]),
+    Draw::half("design.hoop.search_cycles", &["0", "200"]),
+    Draw::half("design.hoop.eviction_buffer_bytes", &["64", "128"]),
+    Draw::half("design.hoop.copies_in_flight", &["1", "2", "20"]),
+    Draw::half("design.hoop.recovery_threads", &["1", "2", "3"]),
+    Draw::always("design.hoop.gc_period_ns", &["100", "2000", "100000", "10000000"]),
+    Draw::always("design.hoop.address_slices", &["1", "1", "2", "20"]),
+    Draw::always("design.hoop.block_bytes", &["256", "512", "1024"]),
+    // Sixteen cores need eighteen blocks.
+    Draw::always("design.hoop.region_bytes_max", &["20480", "25600", "256000"]),
+];
+
+const ALTERNATIVES: &[Alternatives] = &[
+    Alternatives::of(
+        "hoop-address-slices",
+        &[&["design.hoop.address_slices=1"], &["design.hoop.address_slices=65536"]],
+    ),
+    Alternatives::of(
+        "hoop-mapping-table",
+        &[
+            &["design.hoop.mapping_table_bytes=512"],
+            &["design.hoop.search_cycles=0"],
+            &["design.hoop.search_cycles=40"],
+            &["design.hoop.eviction_buffer_bytes=64"],
+        ],
+    ),
+    Alternatives::of(
+        "hoop-collector",
+        &[
+            &["design.hoop.gc_period_ns=2000"],
+            &["design.hoop.gc_period_ns=10000000"],
+            &["design.hoop.copies_in_flight=1"],
+            &["design.hoop.copies_in_flight=64"],
+        ],
+    ),
+    Alternatives::of("hoop-home", &[&["design.hoop.oop_buffer_bytes=256"], &["design.hoop.oop_buffer_bytes=8192"]]),
+];
+
+/// What tests and tools have to know of it.
+pub(super) const LABORATORY: Laboratory = Laboratory {
+    campaigns: &[CAMPAIGNS],
+    quick_faults: &["chain-cut", "gc-seals-first", "recovery-drops-last"],
+    canary: Some("recovery-drops-last"),
+    random: RandomTester {
+        draws: DRAWS,
+        locking: Locking::Words,
+        locking_on_many_cores: WORDS_OR_LINES,
+        common_marks: &[
+            "slices_in_flight",
+            "entry_in_flight",
+            "uncommitted_line_evicted",
+            "collector_reads",
+            "collector_writes",
+        ],
+        further_faults: &["volatile-line-not-cleaned", "plain-stores-unrouted"],
+        ..RandomTester::USUAL
+    },
+    alternatives: ALTERNATIVES,
+    ..Laboratory::NONE
+};
+
+/// Where caches and queues survive.
+pub(super) const LABORATORY_EADR: Laboratory =
+    Laboratory { quick_faults: &["fill-ignores-mapping", "record-first", "recovery-oldest-wins"], ..LABORATORY };

@@ -1,0 +1,50 @@
+//! The rows of HOOP in the registry.
+
+use super::laboratory::{LABORATORY, LABORATORY_EADR};
+use super::{Hoop, planted};
+use durasim_design::{Backend, ErasedDesign, Promise, Row};
+use durasim_types::Domain;
+
+pub(crate) const ROW: Row = Row {
+    name: "hoop",
+    aliases: &[],
+    hardware: ErasedDesign::of::<Hoop>(),
+    backend: Backend::Markers,
+    domains: &[Domain::Adr],
+    promise: Promise::Immediate,
+    control: false,
+    summary: "Out-of-place updates in the controller: word slices, mapping table, collection",
+    paper: "Cai, Coats, Huang: HOOP, ISCA 2020",
+    assumptions: &[
+        "hoop-word-masks",
+        "hoop-address-slices",
+        "hoop-mapping-table",
+        "hoop-plain-stores",
+        "hoop-aborts",
+        "hoop-home",
+        "hoop-collector",
+    ],
+    laboratory: &LABORATORY,
+};
+
+/// Where caches and queues survive.
+pub(crate) const ROW_EADR: Row = Row {
+    name: "hoop-eadr",
+    aliases: &[],
+    hardware: ErasedDesign { planted: planted::ALL, ..ROW.hardware },
+    domains: &[Domain::Eadr],
+    summary: "HOOP where caches and queues survive: commits wait for no acknowledgement",
+    paper: "Cai, Coats, Huang: HOOP, ISCA 2020",
+    assumptions: &[
+        "hoop-word-masks",
+        "hoop-address-slices",
+        "hoop-mapping-table",
+        "hoop-plain-stores",
+        "hoop-aborts",
+        "hoop-home",
+        "hoop-eadr",
+        "hoop-collector",
+    ],
+    laboratory: &LABORATORY_EADR,
+    ..ROW
+};

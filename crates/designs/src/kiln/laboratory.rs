@@ -1,0 +1,138 @@
+//! How Kiln is tested.
+
+use super::Kiln;
+use crate::small_runs::{BIG_SWAP, BTREE, CROWDED, FULL_QUEUE, SLOW, SWAP, TURNS};
+use durasim_design::{Alternatives, Design, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign};
+
+const PLAIN_LLC: Settings = &["design.kiln.llc_size_factor=1"];
+/// A last level that every transaction overflows, behind FIFOs that are large enough.
+const SMALL_LLC: Settings = &[
+    "design.kiln.llc_size_factor=1",
+    "design.kiln.fifo_entries=64",
+    "cores=1",
+    "l1d.size_bytes=256",
+    "l2.size_bytes=256",
+    "llc.size_bytes=512",
+];
+
+const ON_BOTH_DOMAINS: &[ShortCampaign] = &[
+    ShortCampaign::of("btree", BTREE).with(&[SMALL_LLC]),
+    ShortCampaign::of("array-swap", SWAP).with(&[SMALL_LLC]),
+    ShortCampaign::of("array-swap", SWAP).with(&[SMALL_LLC]).rehearsed(),
+    ShortCampaign::of("btree", BTREE).with(&[SMALL_LLC]).ops(20).rehearsed(),
+    ShortCampaign::of("array-swap", SWAP).with(&[PLAIN_LLC]),
+    ShortCampaign::of("btree", BTREE).with(&[PLAIN_LLC]).rehearsed(),
+    ShortCampaign::of("array-swap", BIG_SWAP).with(&[SMALL_LLC, FULL_QUEUE]).points(200),
+    ShortCampaign::of("array-swap", BIG_SWAP).with(&[SMALL_LLC, FULL_QUEUE]).points(200).rehearsed(),
+    ShortCampaign::of("array-swap", SWAP).with(&[SMALL_LLC]).points(200).faults(&["nested"]),
+    ShortCampaign::of("btree", BTREE).with(&[PLAIN_LLC, CROWDED, SLOW]).threads(4).ops(40),
+    ShortCampaign::of("array-swap", SWAP).with(&[PLAIN_LLC, TURNS]).threads(4).ops(30),
+];
+
+/// FIFOs of two entries.
+const SHORT_FIFO: Settings = &["design.kiln.llc_size_factor=1", "design.kiln.fifo_entries=1"];
+
+/// Commits that flush into the last level.
+const FLUSHING: &[ShortCampaign] = &[
+    ShortCampaign::of("array-swap", SWAP).with(&[SHORT_FIFO]),
+    ShortCampaign::of("btree", BTREE).with(&[SHORT_FIFO]),
+    ShortCampaign::of("array-swap", SWAP).with(&[SHORT_FIFO]).rehearsed(),
+    ShortCampaign::of("btree", BTREE).with(&[SHORT_FIFO, FULL_QUEUE]).rehearsed(),
+    ShortCampaign::of("btree", BTREE).with(&[SHORT_FIFO, FULL_QUEUE]).points(200),
+    ShortCampaign::of("array-swap", SWAP).with(&[SHORT_FIFO]).points(200).faults(&["nested"]),
+    ShortCampaign::of("array-swap", SWAP).with(&[SHORT_FIFO, TURNS]).threads(3).ops(60),
+    ShortCampaign::of("btree", BTREE).with(&[SHORT_FIFO, CROWDED, SLOW]).threads(4).ops(40),
+];
+
+/// FIFOs of a handful of entries, and areas for copies of as many.
+const DRAWS: &[Draw] = &[
+    Draw::half("design.kiln.overflow_percent", &["1", "50", "100"]),
+    Draw::half("design.kiln.copies_in_flight", &["1", "2"]),
+    Draw::half("design.kiln.llc_write_ports", &["2", "16"]),
+    Draw::half("design.kiln.llc_write_latency_cycles", &["1", "500"]),
+    Draw::half("design.kiln.fifo_walk_cycles", &["0", "100"]),
+    Draw::half("design.kiln.blocked_requests", &["\"lines\"", "\"none\""]),
+    Draw::half("design.kiln.pinned_lines", &["false"]),
+    Draw::half("design.kiln.copy_area_lines", &["1", "2", "5", "40"]),
+    Draw::half("design.kiln.tx_id_bits", &["1", "2"]),
+    Draw::always("design.kiln.llc_size_factor", &["1", "1", "1", "2", "4"]),
+    Draw::always("design.kiln.fifo_entries", &["1", "2", "3", "4", "5"]),
+];
+
+const ALTERNATIVES: &[Alternatives] = &[
+    Alternatives::of(
+        "kiln-llc",
+        &[
+            &["design.kiln.llc_size_factor=1"],
+            &["design.kiln.llc_read_latency_cycles=30", "design.kiln.llc_write_latency_cycles=30"],
+            &[
+                "design.kiln.llc_size_factor=1",
+                "design.kiln.llc_read_latency_cycles=30",
+                "design.kiln.llc_write_latency_cycles=30",
+            ],
+            &["design.kiln.pinned_lines=false"],
+        ],
+    ),
+    Alternatives::of("kiln-commit", &[&["design.kiln.llc_write_ports=4"], &["design.kiln.llc_write_ports=16"]]),
+    Alternatives::of(
+        "kiln-fifo",
+        &[
+            &["design.kiln.fifo_entries=8"],
+            &["design.kiln.fifo_entries=16"],
+            &["design.kiln.fifo_entries=1024"],
+            &["design.kiln.fifo_walk_cycles=0"],
+        ],
+    ),
+    Alternatives::of(
+        "kiln-overflow",
+        &[
+            &["design.kiln.fifo_entries=8", "design.kiln.overflow_percent=50"],
+            &["design.kiln.fifo_entries=8", "design.kiln.overflow_percent=100"],
+            &["design.kiln.copy_area_lines=65536"],
+        ],
+    ),
+    Alternatives::of(
+        "kiln-blocking",
+        &[&["design.kiln.blocked_requests=lines"], &["design.kiln.blocked_requests=none"]],
+    )
+    .shared_by("btree", 4),
+    Alternatives::of("kiln-txid", &[&["design.kiln.tx_id_bits=3"]]).shared_by("btree", 4),
+    Alternatives::of(
+        "background-concurrency",
+        &[&["design.kiln.copies_in_flight=1"], &["design.kiln.copies_in_flight=64"]],
+    ),
+];
+
+/// What tests and tools have to know of it.
+pub(super) const LABORATORY: Laboratory = Laboratory {
+    campaigns: &[ON_BOTH_DOMAINS, FLUSHING],
+    quick_faults: &["commit-not-flushed", "evicted-without-copy", "recovery-ignores-register"],
+    canary: Some("recovery-drops-line"),
+    random: RandomTester {
+        draws: DRAWS,
+        locking: Locking::Lines,
+        locking_on_many_cores: &[Locking::Lines],
+        common_marks: Kiln::MARKS,
+        further_faults: &["fill-untagged", "pre-image-forgotten", "flush-misses-other-cores", "copy-overtakes-push"],
+        runs_of_rare_faults: &[("copy-overtakes-push", 3000)],
+        ..RandomTester::USUAL
+    },
+    alternatives: ALTERNATIVES,
+    ..Laboratory::NONE
+};
+
+/// Where all caches survive FIFOs never fill, so the campaigns that fill them are left out.
+pub(super) const LABORATORY_EADR: Laboratory = Laboratory {
+    campaigns: &[ON_BOTH_DOMAINS],
+    quick_faults: &["register-not-written", "copy-not-awaited", "recovery-undoes-committing"],
+    // Its recovery has no list of lines of which it could overlook one.
+    canary: None,
+    random: RandomTester {
+        common_marks: &["copy_in_flight", "old_line_kept", "register_written"],
+        // Nothing of Kiln waits there without the whole memory system.
+        never_waits: true,
+        further_faults: &["fill-untagged", "pre-image-forgotten"],
+        ..LABORATORY.random
+    },
+    ..LABORATORY
+};

@@ -1,0 +1,47 @@
+//! The rows of Kiln in the registry.
+
+use super::laboratory::{LABORATORY, LABORATORY_EADR};
+use super::{Kiln, planted};
+use durasim_design::{Backend, ErasedDesign, Promise, Row};
+use durasim_types::Domain;
+
+pub(crate) const ROW: Row = Row {
+    name: "kiln",
+    aliases: &[],
+    hardware: ErasedDesign::of::<Kiln>(),
+    backend: Backend::Markers,
+    domains: &[Domain::NvLlc],
+    promise: Promise::Immediate,
+    control: false,
+    summary: "A nonvolatile last level: commits flush the lines of their transaction into it and turn them committed",
+    paper: "Zhao, Li, Yoon, Xie, Jouppi: Kiln, MICRO 2013",
+    assumptions: &[
+        "kiln-commit",
+        "kiln-fifo",
+        "kiln-overflow",
+        "kiln-blocking",
+        "kiln-txid",
+        "kiln-isolation",
+        "kiln-home-first",
+        "kiln-llc",
+        "nv-llc",
+        "background-concurrency",
+    ],
+    laboratory: &LABORATORY,
+};
+
+/// What a machine whose upper caches survive too would give it; no paper shows it.
+pub(crate) const ROW_EADR: Row = Row {
+    name: "kiln-eadr",
+    aliases: &[],
+    hardware: ErasedDesign {
+        planted: planted::EADR,
+        marks: &["register_written", "copy_in_flight", "old_line_kept", "records_being_cleared"],
+        ..ROW.hardware
+    },
+    domains: &[Domain::Eadr],
+    summary: "Kiln where all caches survive: commits flush nothing, the states of their lines change",
+    paper: "Zhao, Li, Yoon, Xie, Jouppi: Kiln, MICRO 2013, on an eADR machine",
+    laboratory: &LABORATORY_EADR,
+    ..ROW
+};

@@ -1,0 +1,115 @@
+//! How Proteus is tested.
+
+use crate::small_runs::{APART, BTREE, CROWDED, ONE_SET, SLOW, SWAP, TURNS};
+use durasim_design::{Alternatives, Choice, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign};
+
+/// A log pending queue of two entries, so that most go to the log; a table that soon forgets blocks, which are logged
+/// again.
+const SPILLING: Settings =
+    &["design.proteus.lpq_entries=2", "design.proteus.llt_entries=4", "design.proteus.llt_ways=2"];
+/// A log that comes round.
+const SHORT: Settings = &["design.proteus.lpq_entries=1", "design.proteus.log_entries=64"];
+const OVERTAKING: Settings =
+    &["design.proteus.lpq_entries=1", "design.proteus.llt_entries=1", "design.proteus.llt_ways=1"];
+/// Acknowledgements that take long, and a queue that takes one write at a time.
+const FAR: Settings =
+    &["interconnect.hop_cycles=3000", "pmem.controller.write_queue_entries=1", "pmem.media.write_latency_ns=3000"];
+const CONTROLLERS: Settings = &["pmem.controllers=4", "pmem.interleave_bytes=64"];
+
+const CAMPAIGNS: &[ShortCampaign] = &[
+    ShortCampaign::of("btree", BTREE).with(&[SPILLING, ONE_SET]),
+    ShortCampaign::of("array-swap", SWAP).with(&[SPILLING, ONE_SET]),
+    ShortCampaign::of("btree", BTREE),
+    ShortCampaign::of("array-swap", SWAP).with(&[SPILLING, ONE_SET]).rehearsed(),
+    ShortCampaign::of("btree", BTREE).with(&[SPILLING, CROWDED]).threads(3).ops(40).rehearsed(),
+    ShortCampaign::of("array-swap", SWAP).with(&[SPILLING, ONE_SET, FAR]),
+    ShortCampaign::of("btree", BTREE).with(&[SPILLING, CROWDED, SLOW]).threads(4).ops(40),
+    ShortCampaign::of("array-swap", SWAP).with(&[SPILLING, TURNS]).threads(4).ops(30),
+    ShortCampaign::of("array-swap", SWAP).with(&[SHORT, CROWDED, CONTROLLERS, SLOW]).threads(4).ops(60).points(300),
+    ShortCampaign::of("false-sharing", APART).with(&[SPILLING]).threads(4).ops(40),
+    // A table of one block, so that blocks are logged again soon, and entries that overtake each other at full queues.
+    ShortCampaign::of("btree", BTREE).with(&[OVERTAKING, CROWDED, CONTROLLERS, FAR]).threads(4).ops(40).points(400),
+];
+
+/// Queues and tables of a handful of entries.
+const DRAWS: &[Draw] = &[
+    Draw::half("design.proteus.logq_entries", &["1", "2", "4"]),
+    Draw::half("design.proteus.spills_in_flight", &["1", "2", "16"]),
+    Draw::half("design.proteus.log_entries", &["6", "12", "40"]),
+    Draw::half("design.proteus.logs_per_core", &["1", "4"]),
+    Draw::half("design.proteus.clean_issue_cycles", &["0", "50"]),
+    Draw::always("design.proteus.lpq_entries", &["1", "2", "5", "12", "64"]),
+    Draw {
+        one_in: 1,
+        choice: Choice::OneOf(&[
+            &["design.proteus.llt_entries=1", "design.proteus.llt_ways=1"],
+            &["design.proteus.llt_entries=2", "design.proteus.llt_ways=1"],
+            &["design.proteus.llt_entries=4", "design.proteus.llt_ways=4"],
+            &["design.proteus.llt_entries=64", "design.proteus.llt_ways=8"],
+        ]),
+    },
+    Draw::half("interconnect.hop_cycles", &["0", "1", "100", "3000"]),
+];
+
+const ALTERNATIVES: &[Alternatives] = &[
+    Alternatives::of(
+        "proteus-sizes",
+        &[
+            &["design.proteus.logq_entries=1"],
+            &["design.proteus.logq_entries=4"],
+            &["design.proteus.logq_entries=64"],
+            &["design.proteus.llt_entries=8"],
+            &["design.proteus.llt_entries=1024"],
+        ],
+    ),
+    Alternatives::of(
+        "proteus-lpq",
+        &[
+            &["design.proteus.lpq_entries=32", "pmem.controller.write_queue_entries=32"],
+            &["design.proteus.lpq_entries=16", "pmem.controller.write_queue_entries=48"],
+            &["design.proteus.lpq_entries=8"],
+        ],
+    ),
+    Alternatives::of("proteus-logs", &[&["design.proteus.log_entries=1024"], &["design.proteus.logs_per_core=4"]]),
+    Alternatives::of(
+        "proteus-clean",
+        &[&["design.proteus.clean_issue_cycles=0"], &["design.proteus.clean_issue_cycles=10"]],
+    ),
+    Alternatives::of(
+        "background-concurrency",
+        &[&["design.proteus.spills_in_flight=1"], &["design.proteus.spills_in_flight=64"]],
+    ),
+];
+
+/// What tests and tools have to know of it.
+pub(super) const LABORATORY: Laboratory = Laboratory {
+    campaigns: &[CAMPAIGNS],
+    quick_faults: &["ack-without-room", "end-not-awaited", "recovery-forgets-log"],
+    canary: Some("recovery-drops-oldest"),
+    random: RandomTester {
+        draws: DRAWS,
+        locking: Locking::Blocks,
+        locking_on_many_cores: &[Locking::Blocks, Locking::Blocks, Locking::Lines],
+        common_marks: &["flush_in_flight", "lpq_full", "log_populated"],
+        further_faults: &["abort-not-ended"],
+        runs_of_rare_faults: &[
+            ("block-twice-in-logq", 8000),
+            ("spill-freed-at-issue", 1500),
+            ("left-lines-not-awaited", 3000),
+        ],
+        ..RandomTester::USUAL
+    },
+    alternatives: ALTERNATIVES,
+    ..Laboratory::NONE
+};
+
+/// Where caches are durable.
+pub(super) const LABORATORY_EADR: Laboratory = Laboratory {
+    quick_faults: &["store-not-held", "removed-at-store", "recovery-ends-first"],
+    random: RandomTester {
+        further_faults: &["abort-not-ended", "spill-freed-at-issue"],
+        runs_of_rare_faults: &[("block-twice-in-logq", 8000), ("spill-freed-at-issue", 1500)],
+        ..LABORATORY.random
+    },
+    ..LABORATORY
+};

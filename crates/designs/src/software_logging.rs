@@ -1,0 +1,106 @@
+//! Software logging: the hardware is [`Opt`], the runtime of the guest keeps transactions. The papers' rows differ in their
+//! log and in what they clean.
+
+use crate::Opt;
+use crate::small_runs::{APART, BTREE, FOUR_CONTROLLERS, ROOMY, SWAP, TWO_PLACES};
+use durasim_design::{Alternatives, Backend, ErasedDesign, Laboratory, Promise, Row, ShortCampaign};
+use durasim_types::Domain;
+
+pub(crate) const ROW_UNDO_FLUSH: Row = Row {
+    name: "swl-flush",
+    aliases: &[],
+    hardware: ErasedDesign::of::<Opt>(),
+    backend: Backend::UndoFlush,
+    domains: &[Domain::Adr, Domain::Eadr, Domain::Media, Domain::Bbb, Domain::NvLlc],
+    promise: Promise::Immediate,
+    control: false,
+    summary: "Software undo logging with cache-line cleans and fences",
+    paper: "Hercules (TECS 2023) SWL_flush, section 3",
+    assumptions: &["swl-granularity"],
+    laboratory: &UNDO_FLUSH,
+};
+
+pub(crate) const ROW_UNDO_FENCE: Row = Row {
+    name: "swl-eadr",
+    aliases: &[],
+    hardware: ErasedDesign::of::<Opt>(),
+    backend: Backend::UndoFence,
+    domains: &[Domain::Eadr, Domain::Bbb],
+    promise: Promise::Immediate,
+    control: false,
+    summary: "Software undo logging with fences alone, where stores survive: in caches or persist buffers",
+    paper: "Hercules (TECS 2023) SWL_eADR, section 3",
+    assumptions: &["swl-granularity"],
+    laboratory: &UNDO_FENCE,
+};
+
+/// Its log is durable where cleans are: at the media where no queue survives, as on the paper's machine, and at the
+/// controller under ADR.
+pub(crate) const ROW_REDO: Row = Row {
+    name: "sp",
+    aliases: &[],
+    hardware: ErasedDesign::of::<Opt>(),
+    backend: Backend::RedoFlush,
+    domains: &[Domain::Media, Domain::Adr, Domain::Eadr, Domain::Bbb, Domain::NvLlc],
+    promise: Promise::Immediate,
+    control: false,
+    summary: "Software write-ahead (redo) logging with cache-line cleans and fences",
+    paper: "TC (DAC 2017) SP, section 5.1",
+    assumptions: &["sp-log"],
+    laboratory: &REDO,
+};
+
+/// A ring of 41 slots, so that an entry of two comes to lie across its end.
+const RING_OF_41: &[(&str, &str)] = &[("populate", "20"), ("node-bytes", "128"), ("log-bytes", "2688")];
+/// One of 20 slots, where entries of later rounds begin in the slots of earlier ones.
+const RING_OF_20: &[(&str, &str)] = &[("populate", "12"), ("element-bytes", "256"), ("log-bytes", "1344")];
+const LOG_OF_WORDS: &[(&str, &str)] = &[("populate", "8"), ("shared-lines", "true"), ("log-granularity", "word")];
+
+const UNDO_CAMPAIGNS: &[ShortCampaign] = &[
+    ShortCampaign::of("btree", BTREE),
+    ShortCampaign::of("btree", RING_OF_41).ops(30),
+    ShortCampaign::of("array-swap", SWAP),
+    ShortCampaign::of("btree", BTREE).with(&[FOUR_CONTROLLERS]).ops(20).faults(&["reorder"]),
+    ShortCampaign::of("array-swap", RING_OF_20).ops(40),
+    ShortCampaign::of("false-sharing", LOG_OF_WORDS).threads(4).ops(40),
+    ShortCampaign::of("btree", BTREE).rehearsed(),
+    ShortCampaign::of("array-swap", SWAP).threads(2).ops(30),
+    ShortCampaign::of("false-sharing", APART).threads(4).ops(40),
+];
+
+const UNDO_FLUSH: Laboratory = Laboratory {
+    campaigns: &[UNDO_CAMPAIGNS],
+    quick_faults: &["entry-not-cleaned", "record-skipped", "recovery-skips-oldest"],
+    canary: Some("recovery-skips-newest"),
+    alternatives: &[Alternatives::of("swl-granularity", &[&["--arg log-granularity=word"]])],
+    ..Laboratory::NONE
+};
+
+const UNDO_FENCE: Laboratory =
+    Laboratory { quick_faults: &["checksum-after-store", "acknowledged-first", "recovery-skips-newest"], ..UNDO_FLUSH };
+
+const REDO_CAMPAIGNS: &[ShortCampaign] = &[
+    ShortCampaign::of("btree", BTREE),
+    // A ring of 20 lines, so that transactions come to lie across its end.
+    ShortCampaign::of("array-swap", RING_OF_20).ops(30),
+    ShortCampaign::of("array-swap", SWAP).threads(2).ops(30),
+    ShortCampaign::of("btree", BTREE).with(&[FOUR_CONTROLLERS]).ops(20).faults(&["reorder"]),
+    ShortCampaign::of("btree", BTREE).rehearsed(),
+    // Threads write to the same words in turn: what a log still holds is no longer the newest.
+    ShortCampaign::of("array-swap", TWO_PLACES).with(&[ROOMY]).threads(4).ops(60),
+    ShortCampaign::of("array-swap", TWO_PLACES)
+        .with(&[ROOMY, FOUR_CONTROLLERS])
+        .threads(4)
+        .ops(60)
+        .points(300)
+        .faults(&["reorder"]),
+    // Where no queue survives, a commit record is torn; another core has to do something meanwhile.
+    ShortCampaign::of("false-sharing", APART).on(Domain::Media).threads(4).ops(40).points(300).faults(&["torn"]),
+];
+
+const REDO: Laboratory = Laboratory {
+    campaigns: &[REDO_CAMPAIGNS],
+    quick_faults: &["record-before-entries", "truncated-before-home", "recovery-stops-after-first"],
+    canary: Some("recovery-skips-last"),
+    ..Laboratory::NONE
+};

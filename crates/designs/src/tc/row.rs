@@ -1,0 +1,34 @@
+//! The row of the transaction cache in the registry.
+
+use super::Tc;
+use super::laboratory::LABORATORY;
+use durasim_design::{Backend, ErasedDesign, Promise, Row};
+use durasim_types::Domain;
+
+pub(crate) const ROW: Row = Row {
+    name: "tc",
+    aliases: &[],
+    hardware: ErasedDesign::of::<Tc>(),
+    backend: Backend::Markers,
+    domains: &[Domain::NvTc],
+    promise: Promise::Immediate,
+    control: false,
+    summary: "A nonvolatile transaction cache beside each core drains committed stores; the caches drop theirs",
+    paper: "Lai, Zhao, Yang: Leave the Cache Hierarchy Operation as It Is, DAC 2017",
+    assumptions: &[
+        "tc-coalescing",
+        "tc-merge",
+        "tc-commit",
+        "tc-abort",
+        "tc-volatile-stores",
+        "tc-overflow",
+        "tc-plain-stores",
+        "tc-order",
+        "tc-home",
+        "tc-identifiers",
+        "tc-latency",
+        "tc-acknowledgement",
+        "background-concurrency",
+    ],
+    laboratory: &LABORATORY,
+};

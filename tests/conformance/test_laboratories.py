@@ -1,0 +1,73 @@
+"""The descriptions of how rows are tested name what there is: faults, counters, assumptions, parameters."""
+
+import pytest
+
+import durasim as ds
+from durasim.campaign_file import read
+from durasim.laboratory import laboratories, laboratory_of, measurements
+from durasim.planted import planted_faults
+
+ROWS = {row["name"]: row for row in ds.designs()}
+ROWS_WITH_FAULTS = sorted({fault.design for fault in planted_faults()})
+
+
+def test_every_row_has_a_description():
+    assert list(laboratories()) == list(ROWS)
+    assert all(of.campaigns for of in laboratories().values())
+
+
+@pytest.mark.parametrize("design", ROWS_WITH_FAULTS)
+def test_faults_are_there_and_can_be_seen(design):
+    of = laboratory_of(design)
+    visible = {fault.name for fault in planted_faults() if fault.design == design and fault.equivalent is None}
+    assert len(of.quick_faults) >= 3
+    assert visible.issuperset(of.quick_faults)
+    assert of.canary is None or of.canary in visible
+
+
+def test_every_hardware_with_faults_has_a_canary():
+    with_canary = {ROWS[design]["hardware"] for design, of in laboratories().items() if of.canary is not None}
+    assert with_canary == {ROWS[design]["hardware"] for design in ROWS_WITH_FAULTS}
+
+
+@pytest.mark.parametrize("design", ROWS)
+def test_marks_and_keys_are_declared(design):
+    of, row = laboratory_of(design), ROWS[design]
+    assert set(of.common_marks) <= set(row["marks"])
+    rows_on_it = [other for other in ROWS.values() if other["hardware"] == row["hardware"]]
+    known = {key for other in rows_on_it for key in other["assumptions"]}
+    assert {alternatives.key for alternatives in of.alternatives} <= known
+
+
+@pytest.mark.parametrize("design", ROWS)
+def test_settings_are_accepted(design):
+    of = laboratory_of(design)
+    lists = {of.short_run_settings, of.overflow_settings, *(campaign.settings for campaign in of.campaigns)}
+    for settings in lists:
+        done = ds.run(design=design, workload="array-swap", machine="tiny", ops=1, set=settings, guest_output=_ignore)
+        assert done.guest_exit_code == 0
+
+
+def _ignore(*_):
+    pass
+
+
+def test_designs_that_share_an_assumption_are_measured_together():
+    shared = measurements()["background-concurrency"]
+    assert shared.designs == ("hercules", "tc", "kiln", "kiln-eadr", "proteus", "proteus-eadr")
+    assert [point.split(".")[1] for point in shared.points[0]] == ["hercules", "tc", "kiln", "proteus"]
+    assert measurements()["proteus-clean"].designs == ("proteus",)
+    assert measurements()["hercules-commit-wait"].designs == ("opt", "hercules")
+
+
+def test_a_sweep_takes_rows_with_settings_that_overflow(tmp_path):
+    file = tmp_path / "campaign.toml"
+    file.write_text(
+        'name = "x"\n[[sweep]]\ndesigns = ["durable"]\nworkloads = ["btree"]\noverflow = true\n'
+        'set = { cores = 2, "design.tc.entries" = 3 }\ndesign_set = { tc = { "design.tc.tx_id_bits" = 2 } }\n'
+    )
+    found = {unit.scenario.design: unit.scenario.settings for unit in read(str(file)).units()}
+    assert found.keys() == {"hercules", "tc"}
+    # What describes the row counts more than what is set for all, and less than what is set for the row.
+    assert found["tc"] == ("cores=2", "design.tc.entries=8", "design.tc.tx_id_bits=2")
+    assert found["hercules"][-5:] == laboratory_of("hercules").overflow_settings

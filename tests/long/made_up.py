@@ -1,0 +1,105 @@
+"""What the long tests add: a design that is hardware without function under a log in software."""
+
+DESIGN = """//! A made-up design: nothing in hardware, an undo log in software.
+
+use crate::small_runs::USUAL;
+use durasim_design::{
+    Backend, CommitRule, CrashImage, Cut, Design, Durability, ErasedDesign, Geometry, HardwareCost, Hooks, Promise,
+    RecoveryReport, RegionRequest, Row, SpecError, snapshot,
+};
+use durasim_types::{Domain, Stats};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::hash::Hasher;
+
+pub(crate) const ROW: Row = Row {
+    name: "made-up",
+    aliases: &[],
+    hardware: ErasedDesign::of::<MadeUp>(),
+    backend: Backend::UndoFlush,
+    domains: &[Domain::Adr],
+    promise: Promise::Immediate,
+    control: false,
+    summary: "Nothing in hardware, an undo log in software",
+    paper: "None: it is made up",
+    assumptions: &[],
+    laboratory: &USUAL,
+};
+
+/// Its parameters.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct MadeUpSpec {
+    /// Entries of a buffer that nobody uses.
+    pub entries: u32,
+}
+
+/// The design.
+pub struct MadeUp;
+
+impl Design for MadeUp {
+    const NAME: &'static str = "made-up";
+    const HOOKS: Hooks = Hooks::NONE;
+    type Spec = MadeUpSpec;
+
+    fn reserve(_: &MadeUpSpec, _: &Geometry) -> Vec<RegionRequest> {
+        Vec::new()
+    }
+
+    fn build(_: &MadeUpSpec, _: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
+        Ok(Box::new(State))
+    }
+
+    fn load(spec: &MadeUpSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
+        let () = snapshot::from_bytes(bytes)?;
+        MadeUp::build(spec, geometry)
+    }
+
+    fn recover(_: &MadeUpSpec, _: &Geometry, _: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+        Ok(RecoveryReport::default())
+    }
+
+    fn cost(_: &MadeUpSpec, _: &Geometry) -> HardwareCost {
+        HardwareCost::default()
+    }
+}
+
+struct State;
+
+impl Durability for State {
+    fn commit_rule(&self) -> CommitRule {
+        CommitRule::Early
+    }
+
+    fn digest(&self, _: &mut dyn Hasher) {}
+
+    fn stats(&self, _: &mut Stats) {}
+
+    fn reset_stats(&mut self) {}
+
+    fn fork(&self) -> Box<dyn Durability> {
+        Box::new(State)
+    }
+
+    fn save(&self) -> Vec<u8> {
+        snapshot::to_bytes(&())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn it_costs_nothing() {
+        assert!(super::ROW.assumptions.is_empty());
+    }
+}
+"""
+
+PAGE = """# A made-up design
+
+The row `made-up`.
+
+| paper | mechanism | function | test |
+| --- | --- | --- | --- |
+|  | nothing | `crates/designs/src/made_up.rs::MadeUp::build` | `crates/designs/src/made_up.rs::it_costs_nothing` |
+"""

@@ -1,0 +1,118 @@
+"""Rewrites what is generated: lists in documents, recorded statistics, tables of assumptions that do not fit any more.
+
+    .venv/bin/python tools/generate.py                    # everything, as `make generate`
+    .venv/bin/python tools/generate.py documents          # one part
+    .venv/bin/python tools/generate.py recorded --missing # runs that are not recorded yet, and no others
+
+A generated part of a document stands between `<!-- generated NAME -->` and `<!-- end generated -->`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import durasim
+
+ROOT = Path(__file__).resolve().parents[1]
+CONFORMANCE = ROOT / "tests" / "conformance"
+PART = re.compile(r"(<!-- generated (\S+) -->\n).*?(<!-- end generated -->)", re.DOTALL)
+
+
+def designs() -> str:
+    """Gives the table of all rows, with their pages."""
+    lines = ["| row | what it is | published | domains | promise |", "| --- | --- | --- | --- | --- |"]
+    for row in durasim.designs():
+        page = f"designs/{row['name']}.md"
+        name = f"[`{row['name']}`]({page})" if (ROOT / "docs" / page).is_file() else f"`{row['name']}`"
+        control = " A control: it has to fail." if row["control"] else ""
+        domains = ", ".join(row["domains"])
+        lines.append(f"| {name} | {row['summary']}.{control} | {row['paper']} | {domains} | {row['promise']} |")
+    return "\n".join(lines)
+
+
+def workloads() -> str:
+    """Gives the table of all programs, with the suites whose workloads they are."""
+    lines = ["| program | what it is | suites |", "| --- | --- | --- |"]
+    for workload in durasim.workloads():
+        suites = {of.suite for of in durasim.suite_members() if of.suite and of.info.program == workload.name}
+        names = ", ".join(f"`{suite}`" for suite in sorted(suites))
+        lines.append(f"| `{workload.name}` | {workload.description} | {names} |")
+    return "\n".join(lines)
+
+
+def machines() -> str:
+    """Gives the table of all presets."""
+    lines = ["| machine | what it is | cores | MHz |", "| --- | --- | ---: | ---: |"]
+    for row in durasim.machines():
+        lines.append(f"| `{row['name']}` | {row['description']} | {row['cores']} | {row['frequency_mhz']} |")
+    return "\n".join(lines)
+
+
+PARTS: Mapping[str, Callable[[], str]] = {"designs": designs, "workloads": workloads, "machines": machines}
+
+
+def documents() -> dict[Path, str]:
+    """Gives each document that has generated parts, with these parts as they have to be."""
+    found = {}
+    for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]):
+        text = path.read_text(encoding="utf-8")
+        if PART.search(text):
+            found[path] = PART.sub(lambda part: f"{part[1]}{PARTS[part[2]]()}\n{part[3]}", text)
+    return found
+
+
+def write_documents() -> None:
+    """Writes the generated parts of all documents."""
+    for path, text in documents().items():
+        path.write_text(text, encoding="utf-8")
+
+
+def write_recorded(*, is_missing_enough: bool) -> None:
+    """Writes what runs are recorded to do; cases that are no longer there go."""
+    sys.path.insert(0, str(CONFORMANCE))
+    import digests  # noqa: PLC0415 - found by the path above
+    import golden  # noqa: PLC0415
+    import recorded  # noqa: PLC0415
+
+    golden_cases = {golden.name_of(*case): case for case in golden.cases()}
+    for file, cases, measure in (
+        (golden.FILE, golden_cases, lambda case: golden.measure(*case)),
+        (digests.FILE, digests.cases(), digests.digest),
+    ):
+        known: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if is_missing_enough else {}
+        recorded.write(file, {name: known.get(name) or measure(case) for name, case in cases.items()})
+
+
+def write_assumptions() -> None:
+    """Measures the tables of DEVIATIONS.md that are missing or do not fit their descriptions, and writes the ratios."""
+    subprocess.run([sys.executable, str(ROOT / "tools" / "sensitivity.py"), "--outdated"], check=True)
+
+
+def main() -> None:
+    """Rewrites the parts that are asked for, or all."""
+    parser = argparse.ArgumentParser(description="Rewrite what is generated.")
+    parser.add_argument("parts", nargs="*", metavar="PART", help="documents, recorded or assumptions; all if none")
+    parser.add_argument("--missing", action="store_true", help="measure only what is not recorded yet")
+    chosen = parser.parse_args()
+    write: dict[str, Callable[[], None]] = {
+        "documents": write_documents,
+        "recorded": lambda: write_recorded(is_missing_enough=chosen.missing),
+        "assumptions": write_assumptions,
+    }
+    for part in chosen.parts:
+        if part not in write:
+            parser.error(f"unknown part '{part}' (allowed: {', '.join(write)})")
+    for part in chosen.parts or write:
+        print(part, flush=True)
+        write[part]()
+
+
+if __name__ == "__main__":
+    main()
