@@ -1,0 +1,22 @@
+"""How recorded results are kept: values and units without descriptions, so that a description may be reworded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+
+def without_descriptions(node: Any) -> Any:
+    """Gives a part of a document without the description of each statistic in it."""
+    if not isinstance(node, Mapping):
+        return node
+    left_out = {"description"} if node.keys() == {"value", "unit", "description"} else set()
+    return {key: without_descriptions(node[key]) for key in node if key not in left_out}
+
+
+def write(file: Path, cases: Mapping[str, Any]) -> None:
+    """Writes the results, a case on each line: a change shows which cases it concerns."""
+    lines = (f"{json.dumps(name)}: {json.dumps(cases[name], sort_keys=True)}" for name in sorted(cases))
+    file.write_text("{\n" + ",\n".join(lines) + "\n}\n")
