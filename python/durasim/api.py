@@ -6,33 +6,23 @@ import dataclasses
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from durasim import _core, comparison, output
-from durasim.campaign import (
-    DEFAULT_FAULTS,
-    DEFAULT_POINTS,
-    DEFAULT_VARIANTS,
-    CrashOptions,
-    Points,
-    crash_request,
-    finish_crash,
-)
-from durasim.errors import refusal, unknown_name
+from durasim.arguments import takes_fields_of
+from durasim.campaign import CrashArguments, CrashOptions, crash_request, finish_crash
+from durasim.described import RunOptions
+from durasim.errors import unknown_name
 from durasim.results import CrashResult, RunResult, TxProfile
-from durasim.scale import DEFAULT_SCALE
 from durasim.scenario import (
-    DEFAULT_DESIGN,
-    DEFAULT_MACHINE,
     DEFAULT_SEED,
     Scenario,
-    Settings,
+    ScenarioArguments,
     design_rows,
     machine_rows,
-    row_name,
-    settings_of,
-    workload_info,
+    scenario_of,
 )
+from durasim.simulation import GuestOutput, run_request
 
 if TYPE_CHECKING:
     import polars
@@ -41,8 +31,6 @@ if TYPE_CHECKING:
     from durasim.suites import Member
     from durasim.toolchain import WorkloadInfo
 
-GuestOutput = Callable[[str, bytes], None]
-"""Takes what the guest writes: the stream (`stdout` or `stderr`) and the bytes."""
 Progress = Callable[[int, int], bool | None]
 """Takes crashes done and crashes in all; returning False ends the campaign early."""
 ShrinkProgress = Callable[[int, str], None]
@@ -50,61 +38,14 @@ ShrinkProgress = Callable[[int, str], None]
 CampaignProgress = Callable[[int, int | None, str], None]
 """Takes runs done, runs in all and the row of the last one."""
 
+_ONLY_OF_RUN = (*(field.name for field in dataclasses.fields(RunOptions)), "scale")
 
-def run(
-    *,
-    design: str = DEFAULT_DESIGN,
-    workload: str | None = None,
-    machine: str = DEFAULT_MACHINE,
-    ops: int | None = None,
-    threads: int = 1,
-    seed: int = DEFAULT_SEED,
-    set: Settings | None = None,  # noqa: A002 - the name of the option on the command line
-    domain: str | None = None,
-    control: bool = False,
-    elf: str | os.PathLike[str] | None = None,
-    args: Sequence[str] = (),
-    env: Sequence[str] = (),
-    root: str | os.PathLike[str] | None = None,
-    pool: str | os.PathLike[str] | None = None,
-    workload_args: Mapping[str, Any] | None = None,
-    max_instructions: int | None = None,
-    snapshot_at: int | None = None,
-    snapshot: str | os.PathLike[str] | None = None,
-    from_: str | os.PathLike[str] | None = None,
-    fast_forward: int | str | None = None,
-    warm: bool = True,
-    scale: str = DEFAULT_SCALE,
-    guest_output: GuestOutput = output.pass_through,
-) -> RunResult:
+
+@takes_fields_of(Scenario)
+def run(*, guest_output: GuestOutput = output.pass_through, **fields: Unpack[ScenarioArguments]) -> RunResult:
     """Runs a workload or a program on a simulated machine.
 
     Args:
-        design: Row of the registry, see `designs()`.
-        workload: Name of a workload, see `workloads()`; exactly one of it and `elf` is given.
-        machine: Preset, see `machines()`, or path of a machine file.
-        ops: Operations in the region of interest; the workload's default if None.
-        threads: Threads of the guest.
-        seed: Seed of everything random; equal seeds give equal results.
-        set: Parameters that differ from the machine's: `{"path.to.key": value}` or `["path.to.key=value"]`.
-        domain: Persistence domain; the design's default if None.
-        control: Runs a case that is expected to fail.
-        elf: A static RV64GC Linux program.
-        args: Arguments of `elf`.
-        env: Environment of the guest, as `NAME=value`.
-        root: The folder of the host that the guest may see.
-        pool: The host file that keeps the guest's persistent memory.
-        workload_args: Arguments of the workload by name.
-        max_instructions: Stops the guest after so many instructions.
-        snapshot_at: Saves the machine when the guest passes the snapshot mark of this number for the first time.
-            Workloads pass mark 0 between populating and measuring.
-        snapshot: The host file that the snapshot goes to.
-        from_: A snapshot: the run goes on exactly as that one would have. With another design, domain or other
-            parameters the program moves to the new machine; it has to be the same program with the same arguments.
-        fast_forward: Runs functionally, without caches and time, up to the snapshot mark of this number or to the begin
-            of the region of interest ("roi").
-        warm: Whether caches and predictors of the new machine are warm after `fast_forward` or a move.
-        scale: `paper`, or `quick`: data caches, data, and what of the design shrinks with them, an eighth as large.
         guest_output: Takes what the guest writes; by default it goes to `sys.stdout` and `sys.stderr`.
 
     Raises:
@@ -114,88 +55,22 @@ def run(
         HostIoError: A file of the host could not be read or written.
         ToolchainError: The guest program cannot be built.
     """
-    scenario = _scenario_of(
-        design=design,
-        workload=workload,
-        machine=machine,
-        ops=ops,
-        threads=threads,
-        seed=seed,
-        set=set,
-        domain=domain,
-        control=control,
-        elf=elf,
-        args=args,
-        env=env,
-        root=root,
-        pool=pool,
-        workload_args=workload_args,
-        max_instructions=max_instructions,
-        snapshot_at=snapshot_at,
-        snapshot=_path(snapshot),
-        from_=_path(from_),
-        fast_forward=fast_forward,
-        warm=warm,
-        scale=scale,
-    )
-    return run_scenario(scenario, guest_output)
+    return run_scenario(scenario_of(**fields), guest_output)
 
 
 def run_scenario(scenario: Scenario, guest_output: GuestOutput = output.pass_through) -> RunResult:
     """Runs `scenario`; otherwise as `run`."""
-    return _run_request(scenario.request(), guest_output)
+    return run_request(scenario.request(), guest_output)
 
 
-def _run_request(request: dict[str, Any], guest_output: GuestOutput) -> RunResult:
-    return RunResult.from_dict(json.loads(_core.run(json.dumps(request), guest_output)))
-
-
+@takes_fields_of(Scenario, CrashOptions, without=("design", *_ONLY_OF_RUN, "workers"))
 def crash(
-    *,
-    design: str,
-    workload: str | None = None,
-    machine: str = DEFAULT_MACHINE,
-    ops: int | None = None,
-    points: Points = DEFAULT_POINTS,
-    faults: Iterable[str] = DEFAULT_FAULTS,
-    variants: int = DEFAULT_VARIANTS,
-    replay: str | None = None,
-    threads: int = 1,
-    seed: int = DEFAULT_SEED,
-    set: Settings | None = None,  # noqa: A002 - the name of the option on the command line
-    domain: str | None = None,
-    control: bool = False,
-    workload_args: Mapping[str, Any] | None = None,
-    elf: str | os.PathLike[str] | None = None,
-    args: Iterable[str] = (),
-    env: Iterable[str] = (),
-    check_args: Iterable[str] | None = None,
-    again_args: Iterable[str] | None = None,
-    shrink: bool = False,
-    progress: Progress | None = None,
+    *, design: str, shrink: bool = False, progress: Progress | None = None, **fields: Unpack[CrashArguments]
 ) -> CrashResult:
     """Crashes a workload or a program at persist events, recovers each image and checks it.
 
     Args:
         design: Row of the registry, see `designs()`.
-        workload: Name of a workload, see `workloads()`; exactly one of it and `elf` is given.
-        machine: Preset or path of a machine file.
-        ops: Operations of the workload; the workload's default for crash campaigns if None.
-        points: How many persist events to crash at, spread over the run, or "all".
-        faults: What goes wrong at each of them: "clean", "torn", "reorder", "energy", "nested", "background", "twice".
-        variants: Draws at each point of a fault that can end in many ways; all, if there are no more.
-        replay: The id of a failure: tries that alone.
-        threads: Threads of the guest.
-        seed: Seed of everything random.
-        set: Parameters that differ from the machine's.
-        domain: Persistence domain; the design's default if None.
-        control: Runs a case that is expected to fail.
-        workload_args: Arguments of the workload by name.
-        elf: A static RV64GC Linux program, which need not know of campaigns.
-        args: Arguments of `elf`.
-        env: Its environment, as NAME=value.
-        check_args: Arguments with which it recovers its pool and checks it; it ends with 0 if all is well.
-        again_args: Arguments with which it works on between two crashes; `args` if None.
         shrink: Reduces the first failure; the smallest one that is found is `shrunk` of the result.
         progress: Takes crashes done and crashes in all; returning False ends the campaign early.
 
@@ -206,29 +81,12 @@ def crash(
         HostIoError: A file of the host could not be read or written.
         ToolchainError: The guest program cannot be built.
     """
-    scenario = _scenario_of(
-        design=design,
-        workload=workload,
-        machine=machine,
-        ops=ops,
-        threads=threads,
-        seed=seed,
-        set=set,
-        domain=domain,
-        control=control,
-        workload_args=workload_args,
-        elf=elf,
-        args=args,
-        env=env,
-    )
-    chosen = CrashOptions(
-        points,
-        tuple(faults),
-        variants,
-        replay,
-        check_args=None if check_args is None else tuple(check_args),
-        again_args=None if again_args is None else tuple(again_args),
-    )
+    tried = {field.name for field in dataclasses.fields(CrashOptions)}
+    own: dict[str, Any] = {name: value for name, value in fields.items() if name in tried}
+    for name in {"faults", "check_args", "again_args"} & own.keys():
+        own[name] = None if own[name] is None else tuple(own[name])
+    chosen = CrashOptions(**own)
+    scenario = scenario_of(design=design, **{name: value for name, value in fields.items() if name not in tried})
     result = crash_scenario(scenario, chosen, progress)
     return shrink_first(scenario, chosen, result) if shrink else result
 
@@ -327,20 +185,8 @@ def compare_runs(
     **options: Any,
 ) -> list[RunResult]:
     """Gives the results behind `compare`, workload by workload in the given order of the designs."""
-    from durasim import suites  # noqa: PLC0415 - keeps the start-up of other commands short
-
-    design_names = _distinct("designs", [row_name(name) for name in suites.designs_of(_distinct("designs", designs))])
-    workload_names = _distinct("workloads", suites.expand(_distinct("workloads", workloads)))
-    # Every name is looked up before the first run, which may take minutes.
-    for name in design_names:
-        if name not in design_rows():
-            raise unknown_name("designs", name, design_rows())
-    for name in workload_names:
-        workload_info(name)
     guest_output = options.pop("guest_output", output.discard)
-    pairs = [(workload, design) for workload in workload_names for design in design_names]
-    scenarios = [_scenario_of(design=design, workload=workload, **options) for workload, design in pairs]
-    return comparison.run_all(scenarios, lambda request: _run_request(request, guest_output), progress, jobs)
+    return comparison.run_all(comparison.scenarios(designs, workloads, **options), guest_output, progress, jobs)
 
 
 def designs() -> list[dict[str, Any]]:
@@ -406,7 +252,7 @@ def measure_workload(
         GuestFault: The program did something that is not possible.
         ToolchainError: The guest program cannot be built.
     """
-    scenario = _scenario_of(workload=workload, ops=ops, threads=threads, seed=seed, workload_args=workload_args)
+    scenario = scenario_of(workload=workload, ops=ops, threads=threads, seed=seed, workload_args=workload_args)
     scenario = dataclasses.replace(scenario, workload_args=(*scenario.workload_args, ("no-check", "true")))
     return TxProfile.from_dict(json.loads(_core.profile(json.dumps(scenario.request()), output.discard)))
 
@@ -431,47 +277,3 @@ def machine_schema() -> dict[str, Any]:
     """Gives the JSON Schema of machine files."""
     schema: dict[str, Any] = json.loads(_core.machine_schema())
     return schema
-
-
-def _distinct(field: str, names: Iterable[str]) -> list[str]:
-    if isinstance(names, str):
-        raise refusal(field, "expected a list of names, not one string")
-    listed = list(names)
-    if not listed:
-        raise refusal(field, "names nothing")
-    twice = sorted({name for name in listed if listed.count(name) > 1})
-    if twice:
-        raise refusal(field, f"names {', '.join(twice)} twice")
-    return listed
-
-
-def _path(path: str | os.PathLike[str] | None) -> str | None:
-    return None if path is None else os.fspath(path)
-
-
-def _scenario_of(
-    *,
-    set: Settings | None = None,  # noqa: A002 - the name of the option on the command line
-    elf: str | os.PathLike[str] | None = None,
-    args: Sequence[str] = (),
-    env: Sequence[str] = (),
-    root: str | os.PathLike[str] | None = None,
-    pool: str | os.PathLike[str] | None = None,
-    workload_args: Mapping[str, Any] | None = None,
-    **plain: Any,
-) -> Scenario:
-    """Brings the arguments of the API into the form of a scenario."""
-    return Scenario(
-        settings=settings_of(set),
-        elf=_path(elf),
-        args=tuple(args),
-        env=tuple(env),
-        root=_path(root),
-        pool=_path(pool),
-        workload_args=tuple((name, _argument(value)) for name, value in (workload_args or {}).items()),
-        **plain,
-    )
-
-
-def _argument(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from durasim.errors import refusal
 from durasim.results import CrashResult
-from durasim.scenario import DEFAULT_MACHINE, DEFAULT_SEED, Scenario, workload_info
+from durasim.scenario import DEFAULT_MACHINE, DEFAULT_SEED, Scenario, ScenarioArguments, workload_info
 
 Points = int | Literal["all"]
 """How many persist events to crash at, spread over the run, or all of them."""
@@ -62,6 +62,17 @@ class CrashOptions:
         for name, value in (("variants", self.variants), ("workers", self.workers)):
             if value is not None and not 1 <= value <= NUMBER_MAX:
                 raise refusal(name, f"{value} is not between 1 and {NUMBER_MAX}")
+
+
+class CrashArguments(ScenarioArguments, total=False):
+    """The fields of a scenario and of what is tried at it, as arguments of the Python API."""
+
+    points: Points
+    faults: Iterable[str]
+    variants: int
+    replay: str | None
+    check_args: Iterable[str] | None
+    again_args: Iterable[str] | None
 
 
 def points_of(text: str) -> Points:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import shlex
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 import typer
@@ -10,7 +12,7 @@ from rich.console import RenderableType
 
 import durasim
 from durasim import api, comparison, documents, options, output, render
-from durasim.campaign import DEFAULT_POINTS, DEFAULT_VARIANTS, FAULTS, CrashOptions, faults_of, points_of
+from durasim.campaign import DEFAULT_POINTS, DEFAULT_VARIANTS, CrashOptions, faults_of, points_of
 from durasim.comparison_tables import comparison_tables
 from durasim.difference import diff as difference_of
 from durasim.errors import refusal
@@ -43,6 +45,7 @@ def _program(
 
 
 @app.command()
+@options.takes_run_options
 def run(
     args: options.ProgramArgs = None,
     design: options.Design = DEFAULT_DESIGN,
@@ -57,32 +60,7 @@ def run(
     arg: options.WorkloadArgs = None,
     elf: options.Elf = None,
     env: options.Env = None,
-    root: Annotated[
-        str | None, typer.Option("--root", metavar="DIR", help="The folder that the guest sees as its files.")
-    ] = None,
-    pool: Annotated[
-        str | None, typer.Option("--pool", metavar="FILE", help="The file that keeps the guest's persistent memory.")
-    ] = None,
-    max_instructions: Annotated[
-        int | None, typer.Option("--max-instructions", help="Stop the guest after so many instructions.")
-    ] = None,
-    snapshot_at: Annotated[
-        int | None, typer.Option("--snapshot-at", metavar="MARK", help="Save the machine at this snapshot mark.")
-    ] = None,
-    snapshot: Annotated[
-        str | None, typer.Option("--snapshot", metavar="FILE", help="The file that --snapshot-at writes.")
-    ] = None,
-    from_: Annotated[
-        str | None,
-        typer.Option("--from", metavar="FILE", help="Go on with a snapshot, under any design with this guest code."),
-    ] = None,
-    fast_forward: Annotated[
-        str | None,
-        typer.Option("--fast-forward", metavar="MARK|roi", help="Run functionally up to a mark, then in detail."),
-    ] = None,
-    warm: Annotated[
-        bool, typer.Option("--warm/--no-warm", help="Train caches and predictors for what starts behind a mark.")
-    ] = True,
+    run_options: options.RunOptionValues = None,
     scale: options.ScaleName = DEFAULT_SCALE,
     json: options.JsonFile = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print what the guest prints and nothing else.")] = False,
@@ -93,9 +71,7 @@ def run(
     """
     scenario = options.scenario_of(
         design=design, workload=workload, machine=machine, ops=ops, threads=threads, seed=seed, set_=set_,
-        domain=domain, control=control, arg=arg, elf=elf, args=tuple(args or ()), env=tuple(env or ()), root=root,
-        pool=pool, max_instructions=max_instructions, snapshot_at=snapshot_at, snapshot=snapshot, from_=from_,
-        fast_forward=fast_forward, warm=warm, scale=scale,
+        domain=domain, control=control, arg=arg, elf=elf, args=args, env=env, run_options=run_options, scale=scale,
     )  # fmt: skip
     _check_json(json)
     to_stdout = json == output.STANDARD_OUTPUT
@@ -128,23 +104,13 @@ def compare(
     means.
     """
     _check_json(json)
-    design_names, workload_names = options.designs_of(designs), options.workloads_of(workloads)
+    scenarios = comparison.scenarios(
+        options.names_of(designs), options.names_of(workloads), machine=machine, ops=ops, threads=threads, seed=seed,
+        scale=scale, set=set_, control=control, workload_args=dict(options.pairs_of(arg)),
+    )  # fmt: skip
     with render.progress_bar() as bar:
-        task = bar.add_task("running", total=len(design_names) * len(workload_names))
-        results = api.compare_runs(
-            design_names,
-            workload_names,
-            progress=lambda _: bar.advance(task),
-            machine=machine,
-            ops=ops,
-            threads=threads,
-            jobs=jobs,
-            seed=seed,
-            scale=scale,
-            set=set_,
-            control=control,
-            workload_args=dict(options.pairs_of(arg)),
-        )
+        task = bar.add_task("running", total=len(scenarios))
+        results = comparison.run_all(scenarios, progress=lambda _: bar.advance(task), jobs=jobs)
     judged = comparison.judge(results, scale)
     _finish(json, documents.comparison(judged, scale), comparison_tables(judged))
     _exit_with(results)
@@ -157,25 +123,12 @@ def crash(
     workload: options.Workload = None,
     machine: options.Machine = DEFAULT_MACHINE,
     ops: options.Ops = None,
-    points: Annotated[
-        str, typer.Option("--points", metavar="all|N", help="Persist events to crash at, spread over the run.")
-    ] = str(DEFAULT_POINTS),
-    fault: Annotated[
-        list[str] | None,
-        typer.Option("--fault", metavar="NAME", help=f"What goes wrong: {', '.join(FAULTS)}, or all; repeatable."),
-    ] = None,
-    variants: Annotated[
-        int, typer.Option("--variants", help="Draws at each point of faults that can end in many ways.")
-    ] = DEFAULT_VARIANTS,
-    replay: Annotated[
-        str | None, typer.Option("--replay", metavar="ID", help="Crash only at the failure of this id.")
-    ] = None,
-    shrink: Annotated[
-        bool, typer.Option("--shrink", help="Reduce the first failure to a small run, and tell its timeline.")
-    ] = False,
-    planted: Annotated[
-        bool, typer.Option("--planted", help="Plant known faults, which --fault may name, and catch each.")
-    ] = False,
+    points: options.CrashPoints = str(DEFAULT_POINTS),
+    fault: options.FaultNames = None,
+    variants: options.Variants = DEFAULT_VARIANTS,
+    replay: options.Replay = None,
+    shrink: options.Shrink = False,
+    planted: options.PlantedFaults = False,
     threads: options.Threads = 1,
     seed: options.Seed = DEFAULT_SEED,
     set_: options.Set = None,
@@ -184,25 +137,11 @@ def crash(
     arg: options.WorkloadArgs = None,
     elf: options.Elf = None,
     env: options.Env = None,
-    check: Annotated[
-        str | None,
-        typer.Option("--check", metavar="ARGS", help="How the program of --elf recovers and checks its pool."),
-    ] = None,
-    again: Annotated[
-        str | None, typer.Option("--again", metavar="ARGS", help="How it works on between two crashes; as it runs.")
-    ] = None,
-    campaign: Annotated[
-        str | None, typer.Option("--campaign", metavar="FILE.toml", help="Crash all runs that this file describes.")
-    ] = None,
-    seconds: Annotated[
-        float | None, typer.Option("--seconds", help="Repeat the campaign with new seeds for so long at most.")
-    ] = None,
-    verdicts: Annotated[
-        str | None,
-        typer.Option(
-            "--verdicts", metavar="FILE", help="Keep each verdict of the campaign here; go on where it ended."
-        ),
-    ] = None,
+    check: options.Check = None,
+    again: options.Again = None,
+    campaign: options.CampaignFile = None,
+    seconds: options.Seconds = None,
+    verdicts: options.VerdictsFile = None,
     json: options.JsonFile = None,
 ) -> None:
     """Crash a workload or a program at persist events, recover every image and check it; or run a whole campaign.
@@ -210,32 +149,15 @@ def crash(
     With `--planted` every durable design, or the one of --design, is built with one planted fault at a time, or with
     those that --fault names; short campaigns have to catch each.
     """
+    given = _changed(crash, locals())
     _check_json(json)
     if planted:
-        given = (
-            workload,
-            ops,
-            replay,
-            shrink,
-            set_,
-            domain,
-            control,
-            arg,
-            elf,
-            check,
-            again,
-            campaign,
-            seconds,
-            verdicts,
-        )
-        changed = (machine, points, variants, threads, seed)
-        usual = (DEFAULT_MACHINE, str(DEFAULT_POINTS), DEFAULT_VARIANTS, 1, DEFAULT_SEED)
-        if any(given) or changed != usual:
+        if given - {"planted", "design", "fault", "json"}:
             raise refusal("planted", "its campaigns are fixed: only --design, --fault and --json go with it")
         _crash_planted(design, fault, json)
         return
     if campaign is not None:
-        if any(value is not None for value in (design, workload, elf, replay)):
+        if given & {"design", "workload", "elf", "replay"}:
             raise refusal(
                 "campaign", "the file says what is crashed; --design, --workload, --elf and --replay do not go with it"
             )
@@ -243,15 +165,7 @@ def crash(
             raise refusal("shrink", "a campaign reduces the first failure of each row and workload by itself")
         _crash_campaign(campaign, seconds, verdicts, json)
         return
-    for name, value in (("seconds", seconds), ("verdicts", verdicts)):
-        if value is not None:
-            raise refusal(name, "goes with --campaign")
-    if design is None:
-        raise refusal("design", "give a row with --design, or a file with --campaign")
-    if elf is None and (check is not None or again is not None):
-        raise refusal("check" if check is not None else "again", "goes with --elf: a workload knows its own commands")
-    if elf is not None and shrink:
-        raise refusal("shrink", "only workloads can be reduced: what the arguments of a program mean is its own affair")
+    _check_single_crash(given)
     chosen = CrashOptions(
         points_of(points),
         faults_of(fault),
@@ -261,12 +175,35 @@ def crash(
         again_args=None if again is None else tuple(shlex.split(again)),
     )
     chosen.check()
-    scenario: Scenario = options.scenario_of(
+    scenario = options.scenario_of(
         design=design, workload=workload, machine=machine, ops=ops, threads=threads, seed=seed, set_=set_,
-        domain=domain, control=control, arg=arg, elf=elf, args=tuple(args or ()), env=tuple(env or ()),
+        domain=domain, control=control, arg=arg, elf=elf, args=args, env=env,
     )  # fmt: skip
+    _crash_one(scenario, chosen, shrink, json)
+
+
+def _changed(command: Callable[..., None], values: Mapping[str, Any]) -> set[str]:
+    """Gives the options that do not have their default."""
+    parameters = inspect.signature(command).parameters.values()
+    return {parameter.name for parameter in parameters if values[parameter.name] != parameter.default}
+
+
+def _check_single_crash(given: set[str]) -> None:
+    for name in ("seconds", "verdicts"):
+        if name in given:
+            raise refusal(name, "goes with --campaign")
+    if "design" not in given:
+        raise refusal("design", "give a row with --design, or a file with --campaign")
+    for name in ("check", "again"):
+        if name in given and "elf" not in given:
+            raise refusal(name, "goes with --elf: a workload knows its own commands")
+    if {"elf", "shrink"} <= given:
+        raise refusal("shrink", "only workloads can be reduced: what the arguments of a program mean is its own affair")
+
+
+def _crash_one(scenario: Scenario, chosen: CrashOptions, shrink: bool, json: str | None) -> None:
     with render.progress_bar() as bar:
-        task = bar.add_task(f"crashing {design}", total=None)
+        task = bar.add_task(f"crashing {scenario.design}", total=None)
         result = api.crash_scenario(scenario, chosen, lambda done, total: bar.update(task, completed=done, total=total))
         if shrink:
             bar.update(task, description="reducing the first failure", completed=0, total=None)

@@ -9,16 +9,25 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
+from durasim.errors import refusal, unknown_name
+from durasim.output import discard
 from durasim.results import RunResult
 from durasim.scale import DEFAULT_SCALE, scale_named
-from durasim.scenario import DEFAULT_DESIGN, Scenario, design_rows
+from durasim.scenario import (
+    DEFAULT_DESIGN,
+    Scenario,
+    ScenarioArguments,
+    design_rows,
+    row_name,
+    scenario_of,
+    workload_info,
+)
+from durasim.simulation import GuestOutput, run_request
 
 WRITES_BASELINE = "hercules"
 """The row that pmem writes are compared with."""
-
-Run = Callable[[dict[str, Any]], RunResult]
 
 
 @dataclass(frozen=True)
@@ -62,9 +71,42 @@ class Mean:
     pmem_drained_relative_to_hercules: float | None
 
 
+def scenarios(designs: Iterable[str], workloads: Iterable[str], **fields: Unpack[ScenarioArguments]) -> list[Scenario]:
+    """Gives every workload under every design, workload by workload, with the members of suites in their places.
+
+    Raises:
+        ConfigError: A name is unknown or stands twice.
+    """
+    from durasim import suites  # noqa: PLC0415 - keeps the start-up of other commands short
+
+    expanded = suites.designs_of(_distinct("designs", designs))
+    design_names = _distinct("designs", [row_name(name) for name in expanded])
+    workload_names = _distinct("workloads", suites.expand(_distinct("workloads", workloads)))
+    # Every name is looked up before the first run, which may take minutes.
+    for name in design_names:
+        if name not in design_rows():
+            raise unknown_name("designs", name, design_rows())
+    for name in workload_names:
+        workload_info(name)
+    pairs = [(workload, design) for workload in workload_names for design in design_names]
+    return [scenario_of(**(fields | {"design": design, "workload": workload})) for workload, design in pairs]
+
+
+def _distinct(field: str, names: Iterable[str]) -> list[str]:
+    if isinstance(names, str):
+        raise refusal(field, "expected a list of names, not one string")
+    listed = list(names)
+    if not listed:
+        raise refusal(field, "names nothing")
+    twice = sorted({name for name in listed if listed.count(name) > 1})
+    if twice:
+        raise refusal(field, f"names {', '.join(twice)} twice")
+    return listed
+
+
 def run_all(
     scenarios: Sequence[Scenario],
-    run: Run,
+    guest_output: GuestOutput = discard,
     progress: Callable[[RunResult], None] | None = None,
     jobs: int | None = None,
 ) -> list[RunResult]:
@@ -75,7 +117,7 @@ def run_all(
 
     Args:
         scenarios: What is to be run.
-        run: Runs one request.
+        guest_output: Takes what the guests write.
         progress: Takes each result as soon as it is there.
         jobs: Runs at a time; all cores if None.
 
@@ -88,7 +130,9 @@ def run_all(
     with tempfile.TemporaryDirectory(prefix="durasim-") as folder, ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
         plan = _Plan(scenarios, requests, Path(folder))
         results: dict[int, RunResult] = {}
-        waiting: dict[Future[RunResult], int] = {pool.submit(run, requests[n]): n for n in plan.first}
+        waiting: dict[Future[RunResult], int] = {
+            pool.submit(run_request, requests[n], guest_output): n for n in plan.first
+        }
         try:
             while waiting:
                 done, _ = wait(waiting, return_when=FIRST_COMPLETED)
@@ -97,7 +141,9 @@ def run_all(
                     results[number] = future.result()
                     if progress is not None:
                         progress(results[number])
-                    waiting |= {pool.submit(run, requests[n]): n for n in plan.after.get(number, ())}
+                    waiting |= {
+                        pool.submit(run_request, requests[n], guest_output): n for n in plan.after.get(number, ())
+                    }
         finally:
             for future in waiting:
                 future.cancel()

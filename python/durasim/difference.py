@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from durasim.results import Document, RunResult
+from durasim.results import METRICS, Document, RunResult
 
 # Keys of a result that say what was run; the parameters of machine and design follow them.
 _CONFIGURATION = ("durasim_version", "design", "workload", "machine", "domain", "seed", "threads", "ops")
@@ -28,7 +28,7 @@ class MeasureChange(Document):
 
     Attributes:
         key: Path of the measure in the JSON of a run.
-        unit: `ops/us`, `cycles` or `bytes`.
+        unit: Such as `ops/us`, `cycles` or `bytes`.
         a: Value in the first result, None if it has none.
         b: Value in the second result.
         ratio: b divided by a; None where a is 0 or one value is missing.
@@ -98,7 +98,8 @@ def _measures(result: RunResult) -> Iterator[tuple[str, tuple[str, int | float |
     causes: Mapping[str, int] = result.pmem_write_bytes.to_dict()
     for cause, size_bytes in causes.items():
         yield f"pmem_write_bytes.{cause}", ("bytes", size_bytes)
-    yield "pmem_residual_dirty_bytes", ("bytes", result.pmem_residual_dirty_bytes)
+    for metric in METRICS:
+        yield metric.name, (metric.metadata["unit"], getattr(result, metric.name))
 
 
 def _change(key: str, unit: str, a: float | None, b: float | None) -> MeasureChange:

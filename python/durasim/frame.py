@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import polars
 
-from durasim.results import RunResult
+from durasim.results import METRICS, RunResult
 from durasim.scenario import DEFAULT_DESIGN
 
+_METRICS = tuple(metric.name for metric in METRICS)
 # Written down so that a frame has the same columns and types whatever the results hold.
 _SCHEMA = {
     "design": polars.String,
@@ -29,7 +30,7 @@ _SCHEMA = {
     "pmem_write_metadata_bytes": polars.UInt64,
     "pmem_write_migration_bytes": polars.UInt64,
     "pmem_write_checkpoint_bytes": polars.UInt64,
-    "pmem_residual_dirty_bytes": polars.UInt64,
+    **{metric.name: polars.Float64 if "float" in str(metric.type) else polars.UInt64 for metric in METRICS},
     "latency_p50_ns": polars.Float64,
     "latency_p99_ns": polars.Float64,
     "latency_p999_ns": polars.Float64,
@@ -60,7 +61,7 @@ def _row(result: RunResult, baseline: float | None) -> dict[str, object]:
         "cycles": result.roi.cycles,
     }
     simple = ("design", "workload", "machine", "domain", "seed", "threads", "ops", "throughput_ops_per_us")
-    row |= {name: getattr(result, name) for name in (*simple, "pmem_residual_dirty_bytes", "digest", "guest_exit_code")}
+    row |= {name: getattr(result, name) for name in (*simple, *_METRICS, "digest", "guest_exit_code")}
     row |= {f"pmem_write_{cause}_bytes": size for cause, size in result.pmem_write_bytes.to_dict().items()}
     row |= {
         f"latency_{name}_ns": value

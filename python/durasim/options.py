@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import inspect
+import typing
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 import typer
 
+from durasim.campaign import FAULTS
+from durasim.described import RunOptions
 from durasim.errors import refusal
 from durasim.scenario import Scenario
 
@@ -52,6 +59,41 @@ Elf = Annotated[str | None, typer.Option("--elf", metavar="PROG", help="A static
 Env = Annotated[
     list[str] | None, typer.Option("--env", metavar="NAME=VALUE", help="Environment of the guest; repeatable.")
 ]
+CrashPoints = Annotated[
+    str, typer.Option("--points", metavar="all|N", help="Persist events to crash at, spread over the run.")
+]
+FaultNames = Annotated[
+    list[str] | None,
+    typer.Option("--fault", metavar="NAME", help=f"What goes wrong: {', '.join(FAULTS)}, or all; repeatable."),
+]
+Variants = Annotated[int, typer.Option("--variants", help="Draws at each point of faults that can end in many ways.")]
+Replay = Annotated[str | None, typer.Option("--replay", metavar="ID", help="Crash only at the failure of this id.")]
+Shrink = Annotated[
+    bool, typer.Option("--shrink", help="Reduce the first failure to a small run, and tell its timeline.")
+]
+PlantedFaults = Annotated[
+    bool, typer.Option("--planted", help="Plant known faults, which --fault may name, and catch each.")
+]
+Check = Annotated[
+    str | None,
+    typer.Option("--check", metavar="ARGS", help="How the program of --elf recovers and checks its pool."),
+]
+Again = Annotated[
+    str | None, typer.Option("--again", metavar="ARGS", help="How it works on between two crashes; as it runs.")
+]
+CampaignFile = Annotated[
+    str | None, typer.Option("--campaign", metavar="FILE.toml", help="Crash all runs that this file describes.")
+]
+Seconds = Annotated[
+    float | None, typer.Option("--seconds", help="Repeat the campaign with new seeds for so long at most.")
+]
+VerdictsFile = Annotated[
+    str | None,
+    typer.Option("--verdicts", metavar="FILE", help="Keep each verdict of the campaign here; go on where it ended."),
+]
+RunOptionValues = Mapping[str, Any] | None
+"""The values of the options that `takes_run_options` gives a command."""
+
 Designs = Annotated[
     str,
     typer.Option(
@@ -66,23 +108,9 @@ Workloads = Annotated[
 ]
 
 
-def designs_of(text: str) -> list[str]:
-    """Splits the value of `--designs`, with the rows that a paper compares in the place of `all-SUITE`."""
-    from durasim import suites  # noqa: PLC0415 - keeps the start-up of other commands short
-
-    return suites.designs_of(names_of(text))
-
-
 def names_of(text: str) -> list[str]:
     """Splits a list of names."""
     return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def workloads_of(text: str) -> list[str]:
-    """Splits the value of `--workloads`, with the members of suites in the place of `all-SUITE`."""
-    from durasim import suites  # noqa: PLC0415 - keeps the start-up of other commands short
-
-    return suites.expand(names_of(text))
 
 
 def pairs_of(arguments: list[str] | None) -> tuple[tuple[str, str], ...]:
@@ -102,7 +130,43 @@ def pairs_of(arguments: list[str] | None) -> tuple[tuple[str, str], ...]:
 
 def scenario_of(**fields: Any) -> Scenario:
     """Builds the scenario from the values of the options and checks it before anything is built or run."""
+    fields |= {name: tuple(fields.get(name) or ()) for name in ("args", "env")}
+    fields |= fields.pop("run_options", {})
     settings, workload_args = fields.pop("set_", None), fields.pop("arg", None)
     scenario = Scenario(settings=tuple(settings or ()), workload_args=pairs_of(workload_args), **fields)
     scenario.check()
     return scenario
+
+
+def takes_run_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command of the command line the options of `RunOptions`, in the place of its argument `run_options`."""
+    own = inspect.signature(command, eval_str=True)
+    added = [_option(field) for field in dataclasses.fields(RunOptions)]
+    parameters = [
+        parameter
+        for given in own.parameters.values()
+        for parameter in (added if given.name == "run_options" else [given])
+    ]
+
+    @functools.wraps(command)
+    def with_options(**values: Any) -> None:
+        chosen = {parameter.name: values.pop(parameter.name) for parameter in added}
+        command(**values, run_options=chosen)
+
+    with_options.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    with_options.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return with_options
+
+
+def _option(field: dataclasses.Field[Any]) -> inspect.Parameter:
+    described: Mapping[str, Any] = field.metadata
+    kind = typing.get_type_hints(RunOptions)[field.name]
+    if str in typing.get_args(kind):
+        kind = str | None
+    flag = "--" + field.name.strip("_").replace("_", "-")
+    if kind is bool and field.default:
+        flag += "/--no-" + flag.removeprefix("--")
+    option = typer.Option(flag, metavar=described.get("metavar"), help=described["help"])
+    return inspect.Parameter(
+        field.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=field.default, annotation=Annotated[kind, option]
+    )

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from durasim.difference import Difference
 from durasim.output import write_stdout
-from durasim.results import CrashResult, RunResult, TxProfile
+from durasim.results import METRICS, CrashResult, RunResult, TxProfile
 from durasim.sensitivity import DAGGER, band_of, band_text, with_dagger
 from durasim.timeline import timeline_text
 
@@ -71,7 +71,9 @@ def run_table(result: RunResult) -> Table:
     for cause, size_bytes in result.pmem_write_bytes.to_dict().items():
         if cause == "total" or size_bytes:
             table.add_row(f"pmem written, {cause}", number(size_bytes), "bytes")
-    table.add_row("pmem left dirty", number(result.pmem_residual_dirty_bytes), "bytes")
+    for metric in METRICS:
+        label = metric.metadata.get("label", metric.name.replace("_", " "))
+        table.add_row(label, number(getattr(result, metric.name)), metric.metadata["unit"])
     if result.latency_ns is not None:
         for name, label in (("p50", "p50"), ("p99", "p99"), ("p999", "p99.9"), ("max", "maximum")):
             table.add_row(f"latency {label}", number(getattr(result.latency_ns, name)), "ns")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from durasim import _core
+from durasim.described import RunOptionArguments, RunOptions
 from durasim.errors import refusal, unknown_name
 from durasim.output import check_writable
 from durasim.scale import DEFAULT_SCALE, scale_named
@@ -31,9 +33,30 @@ Settings = Mapping[str, Any] | Sequence[str]
 """Machine and design parameters: `{"path.to.key": value}` or `["path.to.key=value"]`."""
 
 
+class ScenarioArguments(RunOptionArguments, total=False):
+    """The fields of a scenario as arguments of the Python API."""
+
+    design: str
+    workload: str | None
+    machine: str
+    ops: int | None
+    threads: int
+    seed: int
+    set: Settings | None
+    domain: str | None
+    control: bool
+    elf: str | os.PathLike[str] | None
+    args: Iterable[str]
+    env: Iterable[str]
+    workload_args: Mapping[str, Any] | None
+    scale: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scenario:
+class Scenario(RunOptions):
     """One simulation: a program, a design, a machine. The fields are the options of the command line.
+
+    Those that the machine takes as they are, `RunOptions`, are described at its request.
 
     Attributes:
         design: Row of the registry.
@@ -42,21 +65,13 @@ class Scenario:
         ops: Operations in the region of interest; None takes the workload's default.
         threads: Threads of the guest.
         seed: Seed of everything random.
-        settings: Parameters that differ from the machine's, as `path.to.key=value`.
+        settings: Parameters that differ from the machine's, `path.to.key=value` each; the API takes a mapping, too.
         domain: Persistence domain; None takes the design's default.
         control: Runs a case that is expected to fail, such as a domain the design does not tolerate.
         elf: A static RV64GC Linux program.
         args: Its arguments.
         env: Its environment, as `NAME=value`.
-        root: The folder of the host that it may see; None shows it no files.
-        pool: The host file that keeps its persistent memory; None starts from a fresh pool.
         workload_args: Arguments of the workload, by name.
-        max_instructions: Stops the guest after so many instructions.
-        snapshot_at: Saves the machine when the guest passes the snapshot mark of this number for the first time.
-        snapshot: The host file for that.
-        from_: The snapshot to go on with.
-        fast_forward: Runs functionally up to the snapshot mark of this number, or to the region of interest (`roi`).
-        warm: Whether caches and predictors are warm when the detailed run starts elsewhere than at the begin.
         scale: How much of the paper's sizes the machine, the design and the workload have, see `durasim.scale`.
     """
 
@@ -72,15 +87,7 @@ class Scenario:
     elf: str | None = None
     args: tuple[str, ...] = ()
     env: tuple[str, ...] = ()
-    root: str | None = None
-    pool: str | None = None
     workload_args: tuple[tuple[str, str], ...] = ()
-    max_instructions: int | None = None
-    snapshot_at: int | None = None
-    snapshot: str | None = None
-    from_: str | None = None
-    fast_forward: int | str | None = None
-    warm: bool = True
     scale: str = DEFAULT_SCALE
 
     def __post_init__(self) -> None:
@@ -101,16 +108,17 @@ class Scenario:
         self._check_program()
         _in_range("seed", self.seed, 0, _SEED_LIMIT - 1)
         _in_range("threads", self.threads, 1, _THREADS_MAX)
-        for field, value in (("ops", self.ops), ("max_instructions", self.max_instructions)):
-            if value is not None:
-                _in_range(field, value, 1, _SEED_LIMIT - 1)
+        if self.ops is not None:
+            _in_range("ops", self.ops, 1, _SEED_LIMIT - 1)
+        for option in dataclasses.fields(RunOptions):
+            value = getattr(self, option.name)
+            if "minimum" in option.metadata and value is not None:
+                _in_range(option.name, value, option.metadata["minimum"], _SEED_LIMIT - 1)
         self._check_start()
         _have_equals_sign("set", self.settings, "path.to.key=value")
         _have_equals_sign("env", self.env, "NAME=value")
 
     def _check_start(self) -> None:
-        if self.snapshot_at is not None:
-            _in_range("snapshot_at", self.snapshot_at, 0, _SEED_LIMIT - 1)
         if (self.snapshot_at is None) != (self.snapshot is None):
             raise refusal("snapshot", "needs both the mark, snapshot_at, and the file, snapshot")
         if self.from_ is not None and self.pool is not None:
@@ -157,7 +165,8 @@ class Scenario:
             check_writable(self.pool)
         if self.snapshot is not None:
             check_writable(self.snapshot)
-        request: dict[str, Any] = {
+        options = {option.name.rstrip("_"): getattr(self, option.name) for option in dataclasses.fields(RunOptions)}
+        request: dict[str, Any] = options | {
             "machine": self.machine,
             "design": self.design,
             "domain": self.domain,
@@ -165,17 +174,10 @@ class Scenario:
             "set": list(self.settings),
             "shrink": None if self.scale == DEFAULT_SCALE else scale_named(self.scale).divisor,
             "env": list(self.env),
-            "root": self.root,
             "seed": self.seed,
-            "pool": self.pool,
             "ops": self.ops,
             "threads": self.threads,
-            "max_instructions": self.max_instructions,
-            "snapshot_at": self.snapshot_at,
-            "snapshot": self.snapshot,
-            "from": self.from_,
             "fast_forward": None if self.fast_forward is None else str(self.fast_forward),
-            "warm": self.warm,
         }
         if self.elf is not None:
             # The program sees what it sees when a shell starts it by that path: C libraries look at every byte.
@@ -234,6 +236,29 @@ class Scenario:
                 continue
             words += [f"--{name}"] if argument.type == "flag" else [f"--{name}", str(value)]
         return words
+
+
+def scenario_of(
+    *,
+    set: Settings | None = None,  # noqa: A002 - the name of the option on the command line
+    args: Iterable[str] = (),
+    env: Iterable[str] = (),
+    workload_args: Mapping[str, Any] | None = None,
+    **fields: Any,
+) -> Scenario:
+    """Brings the arguments of the API into the form of a scenario."""
+    paths = {name: os.fspath(value) for name, value in fields.items() if isinstance(value, os.PathLike)}
+    return Scenario(
+        settings=settings_of(set),
+        args=tuple(args),
+        env=tuple(env),
+        workload_args=tuple((name, _argument(value)) for name, value in (workload_args or {}).items()),
+        **(fields | paths),
+    )
+
+
+def _argument(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 @cache

@@ -1,8 +1,11 @@
 """Documents in the shape of results, for the tests that need no simulation."""
 
+import dataclasses
 from typing import Any
 
-RUN: dict[str, Any] = {
+from durasim.results import METRICS, RunResult
+
+_KNOWN: dict[str, Any] = {
     "schema": "durasim-run/1",
     "durasim_version": "0.1.0",
     "design": "opt",
@@ -31,6 +34,9 @@ RUN: dict[str, Any] = {
         "cycles": {"value": 2000, "unit": "cycles", "description": "Cycles."},
     },
 }
+_METRICS = {metric.name: 0 for metric in METRICS}
+RUN = {field.name: (_METRICS | _KNOWN)[field.name] for field in dataclasses.fields(RunResult)}
+"""The fields in their order; metrics that this page does not name are 0."""
 
 
 def run(**changes: Any) -> dict[str, Any]:

@@ -12,10 +12,8 @@ def without_descriptions(node: Any) -> Any:
     """Gives a part of a document without the description of each statistic in it."""
     if not isinstance(node, Mapping):
         return node
-    is_statistic = {"value", "unit", "description"} == node.keys()
-    return {
-        key: without_descriptions(part) for key, part in node.items() if not (is_statistic and key == "description")
-    }
+    left_out = {"description"} if node.keys() == {"value", "unit", "description"} else set()
+    return {key: without_descriptions(node[key]) for key in node if key not in left_out}
 
 
 def write(file: Path, cases: Mapping[str, Any]) -> None:

@@ -3,11 +3,15 @@
 //! on; recoveries and checks work on the images, on other threads.
 
 use crate::case::{Blow, Case};
+use crate::executor::Executor;
+use crate::explore::explore;
+use crate::judge::{Context, Judge};
 use crate::life::{Marksman, Shot, Survey, shoot, survey};
+use crate::outcome::Outcome;
 use crate::result::{CrashResult, Failure};
-use crate::schedule::{All, Attempt, Fault, Points, schedule};
-use crate::timeline::timeline;
-use crate::trial::{Judge, Outcome, Shared};
+use crate::schedule::{All, Draw, Fault, Points, check_event, schedule};
+use crate::story::Timeline;
+use crate::timeline::{Replayed, replay};
 use durasim_design::{CrashImage, Row};
 use durasim_machine::{Host, Prepared, RunRequest, System, prepare};
 use durasim_types::{ConfigError, Error, EventKind, PersistEvent, Rng};
@@ -55,11 +59,21 @@ const FAILURES_MAX: usize = 20;
 
 /// A crash point with what was left there.
 struct Batch {
-    attempt: Attempt,
+    draw: Draw,
     shots: Vec<Shot>,
 }
 
 type Tried = Vec<(Case, Outcome)>;
+
+/// What a campaign or a replay came to.
+#[derive(Default)]
+struct Ended {
+    /// Simulated instructions of the crashed run.
+    instructions: u64,
+    marks: BTreeMap<String, u64>,
+    tried: Tried,
+    timeline: Option<Timeline>,
+}
 
 /// Runs a campaign. `progress` hears of crash points done and to do; answering false ends the campaign early, as does
 /// `stop` from another thread, which is looked at during the runs too.
@@ -85,18 +99,17 @@ pub fn crash(
         prepared.plan = prepared.plan.plant(planted)?;
     }
     let survey = survey(&prepared, request.run.max_instructions, stop)?;
-    let attempts = schedule(request.points, &request.faults, case.as_ref(), request.run.seed, &survey)?;
     let crashing = Instant::now();
     let campaign = Campaign { request, prepared: &prepared, survey: &survey, stop };
     let workers = request.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()));
-    let (instructions, marks, tried) = campaign.run(attempts, workers.max(1), progress)?;
-    let mut result = CrashResult::of(&prepared, &request.run, &survey, tried, FAILURES_MAX);
-    result.marks = marks;
-    if let Some(case) = &case {
-        result.timeline = Some(timeline(campaign.shared(), case)?);
-    }
+    let ended = match &case {
+        None => campaign.run(workers.max(1), progress)?,
+        Some(case) => campaign.replay(case, progress)?,
+    };
+    let mut result = CrashResult::of(&prepared, &request.run, &survey, ended.tried, FAILURES_MAX);
+    (result.marks, result.timeline) = (ended.marks, ended.timeline);
     result.set_speed(crashing.elapsed(), workers);
-    result.host = Host::new(survey.instructions + instructions, started.elapsed());
+    result.host = Host::new(survey.instructions + ended.instructions, started.elapsed());
     Ok(result)
 }
 
@@ -108,9 +121,9 @@ struct Campaign<'a> {
 }
 
 impl Campaign<'_> {
-    fn shared(&self) -> Shared<'_> {
+    fn context(&self) -> Context<'_> {
         let has_guest_recovery = !self.prepared.plan.row.backend.hardware_recovers();
-        Shared {
+        Context {
             prepared: self.prepared,
             recover_args: has_guest_recovery.then_some(self.request.recover_args.as_slice()),
             check_args: &self.request.check_args,
@@ -122,26 +135,22 @@ impl Campaign<'_> {
         }
     }
 
-    fn run(
-        &self,
-        attempts: BTreeMap<u64, Attempt>,
-        workers: usize,
-        progress: &mut (dyn FnMut(u64, u64) -> bool + Send),
-    ) -> Result<(u64, BTreeMap<String, u64>, Tried), Error> {
-        let points_total = attempts.len() as u64;
+    /// Draws cases at the crash points, and carries them out.
+    fn run(&self, workers: usize, progress: &mut (dyn FnMut(u64, u64) -> bool + Send)) -> Result<Ended, Error> {
+        let request = self.request;
+        let draws = schedule(request.points, &request.faults, request.run.seed, self.survey);
+        let points_total = draws.len() as u64;
         let (batch_sender, batch_receiver) = sync_channel::<Batch>(2 * workers);
         let batch_receiver = Mutex::new(batch_receiver);
         let (tried_sender, tried_receiver) = sync_channel::<Tried>(64);
-        let crasher =
-            Crasher { attempts, variants: self.request.variants, batches: batch_sender, marks: BTreeMap::new() };
-        let first = Judge::new(self.shared())?;
-        let mut judges: Vec<Judge<'_>> = (1..workers).map(|_| first.clone()).collect();
-        judges.push(first);
+        let crasher = Crasher { draws, variants: request.variants, batches: batch_sender, marks: BTreeMap::new() };
+        let first = Executor::new(Judge::new(self.context())?);
+        let mut executors = vec![first; workers];
 
         let (ran, tried) = std::thread::scope(|scope| {
-            for judge in &mut judges {
+            for executor in &mut executors {
                 let (sender, receiver) = (tried_sender.clone(), &batch_receiver);
-                scope.spawn(move || work(judge, receiver, &sender, self.stop));
+                scope.spawn(move || work(executor, receiver, &sender, self.stop));
             }
             drop(tried_sender);
             let runner = scope.spawn(move || {
@@ -153,22 +162,27 @@ impl Campaign<'_> {
             (runner.join().expect("the run does not panic"), tried)
         });
         let (instructions, marks) = ran?;
-        Ok((instructions, marks, tried))
+        Ok(Ended { instructions, marks, tried, timeline: None })
+    }
+
+    /// Carries this case out, and tells its timeline.
+    fn replay(&self, case: &Case, progress: &mut (dyn FnMut(u64, u64) -> bool + Send)) -> Result<Ended, Error> {
+        check_event(case, self.survey)?;
+        let Replayed { instructions, marks, outcome, timeline } = replay(self.context(), case)?;
+        progress(1, 1);
+        Ok(Ended { instructions, marks, tried: vec![(case.clone(), outcome)], timeline: Some(timeline) })
     }
 }
 
-fn work(judge: &mut Judge<'_>, batches: &Mutex<Receiver<Batch>>, tried: &SyncSender<Tried>, stop: &AtomicBool) {
+fn work(executor: &mut Executor<'_>, batches: &Mutex<Receiver<Batch>>, tried: &SyncSender<Tried>, stop: &AtomicBool) {
     loop {
         let next = batches.lock().expect("no thread panics while it waits").recv();
-        let Ok(Batch { attempt, shots }) = next else { return };
+        let Ok(Batch { draw, shots }) = next else { return };
         if stop.load(Ordering::Relaxed) {
             continue;
         }
-        let judge_one = |shot: Shot| match &attempt {
-            Attempt::Draw { faults, seed } => judge.explore(shot, faults, *seed),
-            Attempt::Replay(case) => judge.replay(shot, case),
-        };
-        if tried.send(shots.into_iter().flat_map(judge_one).collect()).is_err() {
+        let explore = |shot: Shot| explore(executor, shot, &draw.faults, draw.seed);
+        if tried.send(shots.into_iter().flat_map(explore).collect()).is_err() {
             return;
         }
     }
@@ -196,7 +210,7 @@ fn collect(
 
 /// Takes the images of the crash points.
 struct Crasher {
-    attempts: BTreeMap<u64, Attempt>,
+    draws: BTreeMap<u64, Draw>,
     variants: u64,
     batches: SyncSender<Batch>,
     marks: BTreeMap<String, u64>,
@@ -204,12 +218,9 @@ struct Crasher {
 
 impl Crasher {
     /// The failures to try at this point.
-    fn blows(&self, attempt: &Attempt, system: &System) -> Vec<(Blow, CrashImage)> {
+    fn blows(&self, draw: &Draw, system: &System) -> Vec<(Blow, CrashImage)> {
         let cut = |blow: Blow| system.power_cut(&blow.power_cut());
-        let (faults, seed) = match attempt {
-            Attempt::Replay(case) => return vec![(case.blow, cut(case.blow).image)],
-            Attempt::Draw { faults, seed } => (faults, *seed),
-        };
+        let Draw { faults, seed } = draw;
         let mut rng = Rng::new(seed ^ 0x626c_6f77);
         let clean = cut(Blow::Clean);
         let flushed_bytes = clean.flushed_bytes;
@@ -247,19 +258,19 @@ fn some_of(ways: u64, n: u64, rng: &mut Rng) -> BTreeSet<u64> {
 
 impl Marksman for Crasher {
     fn aim(&mut self, event: &PersistEvent, system: &System) -> Option<Vec<(Blow, CrashImage)>> {
-        let (last, _) = self.attempts.last_key_value()?;
+        let (last, _) = self.draws.last_key_value()?;
         if event.number > *last {
             return None;
         }
-        let Some(attempt) = self.attempts.get(&event.number) else { return Some(Vec::new()) };
+        let Some(draw) = self.draws.get(&event.number) else { return Some(Vec::new()) };
         system.marks(&mut |mark| *self.marks.entry(mark.to_owned()).or_default() += 1);
-        Some(self.blows(attempt, system))
+        Some(self.blows(draw, system))
     }
 
     fn hit(&mut self, shots: Vec<Shot>) -> bool {
         let Some(first) = shots.first() else { return true };
-        let attempt = self.attempts.remove(&first.event).expect("shots are taken at crash points");
-        self.batches.send(Batch { attempt, shots }).is_ok()
+        let draw = self.draws.remove(&first.event).expect("shots are taken at crash points");
+        self.batches.send(Batch { draw, shots }).is_ok()
     }
 }
 

@@ -4,15 +4,18 @@
 mod byte_oracle;
 mod campaign;
 mod case;
+mod executor;
+mod explore;
 mod history;
+mod judge;
 mod life;
 mod order;
+mod outcome;
 mod result;
 mod schedule;
 mod scribe;
 mod story;
 mod timeline;
-mod trial;
 
 pub use byte_oracle::{ByteOracle, Verdict};
 pub use campaign::{CrashRequest, crash};

@@ -13,7 +13,7 @@ use durasim_types::{
     Cause, ConfigError, CoreId, Cycle, DataRange, Error, EventKind, GuestFault, Journal, Pages, PersistEvent, Rng,
     Stats, TxId, Write,
 };
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -114,7 +114,7 @@ pub(crate) fn survey(prepared: &Prepared, max_instructions: Option<u64>, stop: &
 }
 
 /// What the program asked for so far, and images that wait for the end of a commit.
-struct Told {
+struct Acknowledged {
     oracle: ByteOracle,
     /// As of the event whose images have been taken last, if that matters.
     then: Option<ByteOracle>,
@@ -124,7 +124,7 @@ struct Told {
     is_told: bool,
 }
 
-impl Told {
+impl Acknowledged {
     /// The next shots whose transactions have all left their commits. Those of a later event never come first: what is
     /// inside commit at both of them keeps both waiting.
     fn next_ready(&mut self) -> Option<Vec<Shot>> {
@@ -135,9 +135,9 @@ impl Told {
 }
 
 /// A journal that the observer can look into, and that a scribe hears too.
-struct Shared(Arc<Mutex<Told>>, Option<Scribe>);
+struct JournalTap(Arc<Mutex<Acknowledged>>, Option<Scribe>);
 
-impl Shared {
+impl JournalTap {
     fn with(&mut self, act: impl Fn(&mut dyn Journal)) {
         let mut told = self.0.lock().expect("nobody panics with the oracle");
         act(&mut told.oracle);
@@ -147,7 +147,7 @@ impl Shared {
     }
 }
 
-impl Journal for Shared {
+impl Journal for JournalTap {
     fn moment(&mut self, core: CoreId, cycle: Cycle) {
         self.with(|o| o.moment(core, cycle));
     }
@@ -208,7 +208,7 @@ struct Pending {
 /// such an image waits further, until the commit is over.
 struct Gallery<M> {
     marksman: M,
-    told: Arc<Mutex<Told>>,
+    told: Arc<Mutex<Acknowledged>>,
     pending: Option<Pending>,
     awaits_commits: bool,
     over: bool,
@@ -251,7 +251,7 @@ impl<M: Marksman> Gallery<M> {
         }
     }
 
-    fn told(&self) -> MutexGuard<'_, Told> {
+    fn told(&self) -> MutexGuard<'_, Acknowledged> {
         self.told.lock().expect("nobody panics with the oracle")
     }
 
@@ -311,15 +311,12 @@ pub(crate) fn shoot<M: Marksman>(
     stop: &AtomicBool,
 ) -> Result<(u64, M), Error> {
     let mut machine = Machine::new(&prepared.config, &prepared.plan, program)?;
-    let initial = match &program.pool {
-        Some(pool) => pool.pages.clone(),
-        None => Pages::new(durasim_machine::PMEM_BASE, prepared.config.pmem.capacity_mib << 20),
-    };
+    let initial = initial_pmem(prepared, program);
     let oracle = match prepared.plan.row.promise {
         Promise::Immediate => ByteOracle::new(initial),
         Promise::Epoch(further) => ByteOracle::of_epochs(initial, further),
     };
-    let told = Told { oracle, then: None, waiting: VecDeque::new(), is_told: false };
+    let told = Acknowledged { oracle, then: None, waiting: VecDeque::new(), is_told: false };
     let told = Arc::new(Mutex::new(told));
     let scribe = scribe.cloned();
     let awaits_commits = prepared.plan.row.backend.stores_inside_commit();
@@ -327,7 +324,7 @@ pub(crate) fn shoot<M: Marksman>(
         Gallery { marksman, told: told.clone(), pending: None, awaits_commits, over: false, scribe: scribe.clone() };
     let gallery = Arc::new(Mutex::new(gallery));
     let system = machine.system_mut();
-    system.keep_journal(Box::new(Shared(told, scribe.clone())));
+    system.keep_journal(Box::new(JournalTap(told, scribe.clone())));
     system.track_unfenced_cleans();
     if let Some(history) = history {
         system.keep_history(history.for_machine());
@@ -345,11 +342,21 @@ pub(crate) fn shoot<M: Marksman>(
     Ok((instructions, gallery.marksman))
 }
 
+/// What persistent memory holds when the program starts.
+pub(crate) fn initial_pmem(prepared: &Prepared, program: &Program) -> Pages {
+    match &program.pool {
+        Some(pool) => pool.pages.clone(),
+        None => Pages::new(durasim_machine::PMEM_BASE, prepared.config.pmem.capacity_mib << 20),
+    }
+}
+
 /// Takes one image of a life: at a given event, or at one drawn alike from all.
 pub(crate) struct Single {
     target: Target,
     blow: Blow,
     shot: Option<Shot>,
+    /// Rare situations that the machine was in when the image was taken.
+    marks: BTreeMap<String, u64>,
 }
 
 enum Target {
@@ -369,17 +376,27 @@ impl Single {
 
     /// A failure of this kind after this event.
     pub fn with(event: u64, blow: Blow) -> Self {
-        Single { target: Target::Event(event), blow, shot: None }
+        Single { target: Target::Event(event), blow, shot: None, marks: BTreeMap::new() }
     }
 
     /// A clean cut after any event.
     pub fn any(seed: u64) -> Self {
-        Single { target: Target::Any { rng: Rng::new(seed), seen: 0 }, blow: Blow::Clean, shot: None }
+        Single {
+            target: Target::Any { rng: Rng::new(seed), seen: 0 },
+            blow: Blow::Clean,
+            shot: None,
+            marks: BTreeMap::new(),
+        }
     }
 
     /// What was taken; nothing if there was no such event.
     pub fn taken(self) -> Option<Shot> {
         self.shot
+    }
+
+    /// The same, with the rare situations of its crash point.
+    pub fn taken_with_marks(self) -> (Option<Shot>, BTreeMap<String, u64>) {
+        (self.shot, self.marks)
     }
 }
 
@@ -393,8 +410,12 @@ impl Marksman for Single {
                 rng.below(*seen) == 0
             }
         };
-        let cut = |blow: Blow| (blow, system.power_cut(&blow.power_cut()).image);
-        Some(if wanted { vec![cut(self.blow)] } else { Vec::new() })
+        if !wanted {
+            return Some(Vec::new());
+        }
+        self.marks.clear();
+        system.marks(&mut |mark| *self.marks.entry(mark.to_owned()).or_default() += 1);
+        Some(vec![(self.blow, system.power_cut(&self.blow.power_cut()).image)])
     }
 
     fn hit(&mut self, shots: Vec<Shot>) -> bool {

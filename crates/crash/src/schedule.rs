@@ -63,34 +63,29 @@ impl Fault {
     }
 }
 
-/// What is tried at one crash point.
+/// What is drawn at one crash point: failures of these kinds, with this seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Attempt {
-    /// These kinds of failures, drawn with this seed.
-    Draw { faults: BTreeSet<Fault>, seed: u64 },
-    /// This one alone.
-    Replay(Case),
+pub(crate) struct Draw {
+    pub faults: BTreeSet<Fault>,
+    pub seed: u64,
 }
 
 /// One in so many drawn points gets another life of the program, which costs as much as hundreds of other trials.
 const ANOTHER_LIFE_PERIOD: u64 = 8;
 
-/// The attempts by persist event.
-pub(crate) fn schedule(
-    points: Points,
-    faults: &BTreeSet<Fault>,
-    replay: Option<&Case>,
-    seed: u64,
-    survey: &Survey,
-) -> Result<BTreeMap<u64, Attempt>, ConfigError> {
+/// Refuses a case that does not begin at an event of the run.
+pub(crate) fn check_event(case: &Case, survey: &Survey) -> Result<(), ConfigError> {
     let events = survey.events();
-    if let Some(case) = replay {
-        if !(1..=events).contains(&case.event) {
-            let problem = format!("'{case}' is not at one of e1 to e{events}, the persist events of this run");
-            return Err(ConfigError::new("replay", problem));
-        }
-        return Ok(BTreeMap::from([(case.event, Attempt::Replay(case.clone()))]));
+    if (1..=events).contains(&case.event) {
+        return Ok(());
     }
+    let problem = format!("'{case}' is not at one of e1 to e{events}, the persist events of this run");
+    Err(ConfigError::new("replay", problem))
+}
+
+/// What is drawn, by persist event.
+pub(crate) fn schedule(points: Points, faults: &BTreeSet<Fault>, seed: u64, survey: &Survey) -> BTreeMap<u64, Draw> {
+    let events = survey.events();
     let mut rng = Rng::new(seed ^ 0x6372_6173_6800);
     let mut chosen: BTreeSet<u64> = match points {
         Points::Some(n) if n < events => stratified(n, &survey.kinds, &mut rng),
@@ -102,15 +97,15 @@ pub(crate) fn schedule(
         let inside: Vec<u64> = (1..=events).filter(|&event| survey.background[event as usize - 1]).collect();
         chosen.extend(draw(n, &inside, &mut rng));
     }
-    let attempt = |event: u64| {
+    let draw_at = |event: u64| {
         let mut rng = Rng::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ event);
         let mut faults = faults.clone();
         if rng.below(ANOTHER_LIFE_PERIOD) != 0 {
             faults.remove(&Fault::Twice);
         }
-        (event, Attempt::Draw { faults, seed: rng.next_u64() })
+        (event, Draw { faults, seed: rng.next_u64() })
     };
-    Ok(chosen.into_iter().map(attempt).collect())
+    chosen.into_iter().map(draw_at).collect()
 }
 
 /// Whether a trial with this seed may start the program again for its recovery.
@@ -158,7 +153,7 @@ mod tests {
 
     fn events(points: Points, faults: &[Fault], survey: &Survey) -> Vec<u64> {
         let faults = faults.iter().copied().collect();
-        schedule(points, &faults, None, 1, survey).unwrap().into_keys().collect()
+        schedule(points, &faults, 1, survey).into_keys().collect()
     }
 
     #[test]
@@ -191,9 +186,9 @@ mod tests {
     #[test]
     fn an_event_that_the_run_does_not_have_is_refused() {
         let case: Case = "e10".parse().unwrap();
-        let faults = BTreeSet::from([Fault::Clean]);
         let survey = survey(&[EventKind::Commit; 9]);
-        let refused = schedule(Points::Some(1), &faults, Some(&case), 1, &survey).unwrap_err();
+        let refused = check_event(&case, &survey).unwrap_err();
         assert!(refused.to_string().contains("e1 to e9"), "{refused}");
+        assert!(check_event(&"e9".parse().unwrap(), &survey).is_ok());
     }
 }

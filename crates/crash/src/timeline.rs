@@ -1,70 +1,87 @@
 //! How the timeline of one trial comes about: a first replay finds the lines involved, a second one follows them.
 
 use crate::case::Case;
-use crate::life::{Single, shoot};
+use crate::executor::Executor;
+use crate::judge::{Context, Judge};
+use crate::life::{Single, initial_pmem, shoot};
+use crate::outcome::{Oracle, Outcome};
 use crate::scribe::{Scribe, Told};
 use crate::story::{Chapter, LineEnd, Objection, Program, Timeline, Transaction, words};
-use crate::trial::{Judge, Outcome, Shared};
-use durasim_types::{Error, LineAddr, Pages, TxId};
-use std::collections::BTreeSet;
+use durasim_types::{ConfigError, Error, LineAddr, TxId};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Lines that a timeline follows.
 const LINES_MAX: usize = 4;
 
-/// Tells the timeline of a trial.
+/// A case that was carried out once more.
+pub(crate) struct Replayed {
+    /// Simulated instructions of the crashed run.
+    pub instructions: u64,
+    /// Rare situations that the crash point fell into.
+    pub marks: BTreeMap<String, u64>,
+    pub outcome: Outcome,
+    pub timeline: Timeline,
+}
+
+/// Carries a case out, and tells its timeline.
 ///
 /// # Errors
 /// As from a run.
-pub(crate) fn timeline(shared: Shared<'_>, case: &Case) -> Result<Timeline, Error> {
+pub(crate) fn replay(context: Context<'_>, case: &Case) -> Result<Replayed, Error> {
     let searching = Scribe::searching();
-    let outcome = replay(shared, case, &searching)?;
+    let (instructions, marks, outcome) = execute(context, case, &searching)?;
     let (lines_because, lines) = choose(&outcome, &searching.told());
     let lines_in_question = lines.len() as u64;
     let lines: Vec<LineAddr> = lines.into_iter().take(LINES_MAX).collect();
     let following = Scribe::following(&lines);
-    replay(shared, case, &following)?;
+    execute(context, case, &following)?;
     let told = following.told();
-    let objection = |(oracle, message): (&crate::trial::Oracle, &String)| Objection {
+    let objection = |(oracle, message): (&Oracle, &String)| Objection {
         oracle: oracle.name().to_owned(),
         message: message.clone(),
     };
-    let end = |line: &LineAddr| {
-        let (found, expected) =
-            told.end.get(line).map(|(found, expected)| (Some(found), expected.as_slice())).unwrap_or_default();
-        LineEnd {
-            line: line.base().0,
-            data_offset: told.data_offset(*line),
-            found: found.map(|data| words(data, u64::MAX)),
-            expected: expected.iter().map(|data| words(data, u64::MAX)).collect(),
-        }
-    };
-    Ok(Timeline {
+    let timeline = Timeline {
         id: case.to_string(),
         objections: outcome.objections.iter().map(objection).collect(),
         reported_loss: outcome.reported_loss.clone(),
         lines_because,
         lines_in_question,
         transactions: transactions(&told),
-        lines: lines.iter().map(end).collect(),
+        lines: lines.iter().map(|line| line_end(&told, *line)).collect(),
         chapters: told.chapters,
-    })
+    };
+    Ok(Replayed { instructions, marks, outcome, timeline })
 }
 
-fn replay(shared: Shared<'_>, case: &Case, scribe: &Scribe) -> Result<Outcome, Error> {
+fn line_end(told: &Told, line: LineAddr) -> LineEnd {
+    let (found, expected) =
+        told.end.get(&line).map(|(found, expected)| (Some(found), expected.as_slice())).unwrap_or_default();
+    LineEnd {
+        line: line.base().0,
+        data_offset: told.data_offset(line),
+        found: found.map(|data| words(data, u64::MAX)),
+        expected: expected.iter().map(|data| words(data, u64::MAX)).collect(),
+    }
+}
+
+/// Runs the program from its begin up to the case's first failure, and carries the case out from there.
+fn execute(context: Context<'_>, case: &Case, scribe: &Scribe) -> Result<(u64, BTreeMap<String, u64>, Outcome), Error> {
+    let prepared = context.prepared;
     let single = Single::with(case.event, case.blow);
-    let prepared = shared.prepared;
-    let names = shared.history;
-    let pmem = match &prepared.program.pool {
-        Some(pool) => pool.pages.clone(),
-        None => Pages::new(durasim_machine::PMEM_BASE, prepared.config.pmem.capacity_mib << 20),
+    let pmem = initial_pmem(prepared, &prepared.program);
+    scribe.life_begins(Program::Run, pmem, &prepared.plan.geometry, context.history);
+    let (instructions, single) = shoot(prepared, &prepared.program, single, None, Some(scribe), context.stop)?;
+    let (shot, marks) = single.taken_with_marks();
+    // The run has this event; it ends before it only if somebody ends the replay.
+    let shot = shot.ok_or_else(|| ConfigError::new("campaign", "stopped before its first crash"))?;
+    let mut judge = Judge::new(context)?;
+    judge.scribe = Some(scribe.clone());
+    let mut executor = Executor::new(judge);
+    let outcome = match executor.crash_point(shot) {
+        Ok(point) => executor.execute(&point, &mut case.then.iter()).expect("a case that is given is carried out"),
+        Err(tried) => tried,
     };
-    scribe.life_begins(Program::Run, pmem, &prepared.plan.geometry, names);
-    let (_, single) = shoot(prepared, &prepared.program, single, None, Some(scribe), shared.stop)?;
-    let shot = single.taken().expect("the schedule has checked that the run has this event");
-    let mut judge = Judge::new(shared)?;
-    judge.tell(scribe.clone());
-    let outcome = judge.replay(shot, case).into_iter().next().map(|(_, outcome)| outcome);
-    Ok(outcome.expect("a replay is one trial"))
+    Ok((instructions, marks, outcome.1))
 }
 
 /// Which lines matter, and why.
@@ -133,8 +150,6 @@ fn transactions(told: &Told) -> Vec<Transaction> {
 mod tests {
     use super::*;
     use crate::scribe::Tale;
-    use crate::trial::Oracle;
-    use std::collections::BTreeMap;
 
     #[test]
     fn words_are_numbers_and_unknown_bytes_dots() {

@@ -28,7 +28,7 @@ pub use durasim_guest::{Output, PmemPool, Stream};
 pub use functional::{FunctionalEnding, LoadedProgram, TxLines, TxProfile, run_functionally};
 pub use machine::{Captured, Ending, Machine, PoolContents, Program, memory_map, read_elf};
 pub use request::{Prepared, RunRequest, prepare};
-pub use result::{Bytes, Host, Region, RunResult};
+pub use result::{Bytes, Host, Latencies, Metrics, Region, RunResult};
 pub use run::{profile, run};
 pub use session::Session;
 pub use snapshot::{About, Snapshot};

@@ -4,6 +4,7 @@ use crate::MachineConfig;
 use crate::kernel::KernelMemory;
 use crate::measure::{Measurements, Moment, RegionEnd};
 use crate::port::MachinePort;
+use crate::result::{Bytes, Latencies, Metrics};
 use crate::scheduler::{Cut, Scheduler, Vacating};
 use crate::system::{DRAM_BASE, PMEM_BASE, Plan, System};
 use durasim_core::{Core, CoreStats};
@@ -189,11 +190,13 @@ impl Machine {
         RegionEnd {
             at,
             stats: self.stats(),
-            media_write_bytes: self.system.media_write_bytes(),
-            residual_dirty_bytes: self.system.residual_dirty_bytes(),
-            tx: self.system.tx_stats(),
+            metrics: Metrics {
+                pmem_write_bytes: Bytes::of(self.system.media_write_bytes()),
+                pmem_residual_dirty_bytes: self.system.residual_dirty_bytes(),
+                latency_ns: Latencies::of(latency.histogram(), self.system.geometry().clock),
+                tx: self.system.tx_stats(),
+            },
             ops: self.measure.ops,
-            latency: latency.clone(),
         }
     }
 

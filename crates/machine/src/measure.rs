@@ -1,6 +1,7 @@
 //! What is measured: the region of interest, latencies of operations, and the state of all counters at its end.
 
 use crate::latency::Latency;
+use crate::result::Metrics;
 use durasim_guest::ThreadId;
 use durasim_isa::Marker;
 use durasim_types::{CoreId, Cycle, PhysAddr, Stats};
@@ -19,11 +20,8 @@ pub(crate) struct Moment {
 pub(crate) struct RegionEnd {
     pub at: Moment,
     pub stats: Stats,
-    pub media_write_bytes: [u64; 5],
-    pub residual_dirty_bytes: u64,
-    pub tx: crate::system::TxStats,
+    pub metrics: Metrics,
     pub ops: u64,
-    pub latency: Latency,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

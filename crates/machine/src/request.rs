@@ -6,6 +6,7 @@ use crate::{MachineConfig, presets, shrink};
 use durasim_design::Row;
 use durasim_guest::PoolFile;
 use durasim_types::{ConfigError, Domain, Error};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -13,8 +14,10 @@ use std::path::{Path, PathBuf};
 /// Threads that a workload may be asked for. Those beyond the number of cores take turns.
 const THREADS_MAX: u32 = 64;
 
-/// What is to be run.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// What is to be run. The sentence at a field is its help on the command line and in the Python package, which have an
+/// option for every field that they do not set themselves (`SET_BY_PACKAGE` in tools/generate_schemas.py). `x-metavar`
+/// names its value.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunRequest {
     /// A preset, or the path of a TOML file.
@@ -23,6 +26,7 @@ pub struct RunRequest {
     pub design: String,
     /// Domain other than the row's default.
     #[serde(default)]
+    #[schemars(with = "Option<String>")]
     pub domain: Option<Domain>,
     /// Whether a case that is expected to fail may run.
     #[serde(default)]
@@ -46,13 +50,15 @@ pub struct RunRequest {
     /// Its environment.
     #[serde(default)]
     pub env: Vec<String>,
-    /// The folder of the host that it sees.
+    /// The folder of the host that the guest sees as its files; none if not given.
     #[serde(default)]
+    #[schemars(extend("x-metavar" = "DIR"))]
     pub root: Option<PathBuf>,
     /// Seed of everything random.
     pub seed: u64,
-    /// The host file that keeps its pool.
+    /// The file that keeps the guest's persistent memory; a fresh pool if not given.
     #[serde(default)]
+    #[schemars(extend("x-metavar" = "FILE"))]
     pub pool: Option<PathBuf>,
     /// What the result calls the program.
     pub workload: String,
@@ -62,25 +68,33 @@ pub struct RunRequest {
     /// Threads of the guest.
     #[serde(default = "one")]
     pub threads: u32,
-    /// Stops the guest after so many instructions.
+    /// Stop the guest after so many instructions.
     #[serde(default)]
+    #[schemars(range(min = 1))]
     pub max_instructions: Option<u64>,
     /// Execution without caches, timing or design.
     #[serde(default)]
     pub functional: bool,
-    /// Saves the machine when the program passes the snapshot mark of this number for the first time.
+    /// Save the machine when the guest passes the snapshot mark of this number for the first time; workloads pass mark 0
+    /// between populating and measuring.
     #[serde(default)]
+    #[schemars(extend("x-metavar" = "MARK"))]
     pub snapshot_at: Option<u64>,
-    /// The host file for that.
+    /// The file that the snapshot goes to.
     #[serde(default)]
+    #[schemars(extend("x-metavar" = "FILE"))]
     pub snapshot: Option<PathBuf>,
-    /// Goes on with the machine in this host file.
+    /// Go on with this snapshot, exactly as its run would have, or under another design, domain or parameters with the
+    /// same guest code and arguments.
     #[serde(default)]
+    #[schemars(extend("x-metavar" = "FILE"))]
     pub from: Option<PathBuf>,
-    /// Runs functionally up to a mark, or to the begin of the region of interest (`roi`).
+    /// Run functionally, without caches and time, up to the snapshot mark of this number or to the begin of the region of
+    /// interest (roi).
     #[serde(default)]
+    #[schemars(extend("x-metavar" = "MARK|roi", "type" = ["integer", "string", "null"]))]
     pub fast_forward: Option<String>,
-    /// Whether caches and predictors are warm when the detailed run starts elsewhere than at the program's begin.
+    /// Train caches and predictors for what starts behind a mark.
     #[serde(default = "yes")]
     pub warm: bool,
 }

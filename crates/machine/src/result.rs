@@ -1,16 +1,18 @@
 //! The result of a run, as JSON users see it.
 
 use crate::measure::{Moment, RegionEnd};
+use crate::request::{Prepared, RunRequest, configuration};
 use crate::system::TxStats;
-use durasim_types::{Cause, Clock, Cycle, Latencies, Stats};
+use durasim_types::{Cause, Clock, Cycle, Domain, Stats};
 use hdrhistogram::Histogram;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Instructions and cycles of a part of the run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Region {
-    /// Retired instructions.
+    /// Retired instructions of all cores.
     pub instructions: u64,
     /// Core cycles.
     pub cycles: Cycle,
@@ -26,14 +28,19 @@ impl Region {
 }
 
 /// Bytes that the media of persistent memory accepted, by cause.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the fields are those of Cause")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Bytes {
+    /// The sum of the others.
     pub total: u64,
+    /// The program's own data, at its home address.
     pub data: u64,
+    /// Undo or redo copies of data.
     pub log: u64,
+    /// Commit records, mapping tables, tags.
     pub metadata: u64,
+    /// Copies moved between places of persistent memory in the background.
     pub migration: u64,
+    /// Copies made for a checkpoint.
     pub checkpoint: u64,
 }
 
@@ -52,13 +59,13 @@ impl Bytes {
 }
 
 /// What the run cost on the host; the only part that differs from run to run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Host {
-    /// Wall time of the simulation in seconds.
+    /// Wall time of the simulation, without the start-up of the process.
     pub seconds: f64,
-    /// Million simulated instructions per second.
+    /// Million simulated instructions per second of wall time.
     pub mips: f64,
-    /// Largest resident memory of the process so far, in bytes.
+    /// Largest resident memory of the process so far.
     pub peak_rss_bytes: u64,
 }
 
@@ -79,63 +86,141 @@ fn peak_rss_bytes() -> u64 {
     kib.unwrap_or(0) * 1024
 }
 
-/// The result of a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Latency of operations in simulated nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Latencies {
+    /// Median.
+    pub p50: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// 99.9th percentile.
+    pub p999: f64,
+    /// Largest value.
+    pub max: f64,
+}
+
+impl Latencies {
+    /// Percentiles of a histogram of cycles; nothing of an empty one.
+    pub(crate) fn of(histogram: &Histogram<u64>, clock: Clock) -> Option<Latencies> {
+        if histogram.is_empty() {
+            return None;
+        }
+        let at = |quantile: f64| clock.nanos(histogram.value_at_quantile(quantile));
+        Some(Latencies { p50: at(0.5), p99: at(0.99), p999: at(0.999), max: clock.nanos(histogram.max()) })
+    }
+}
+
+/// What is measured of the region of interest at its end. `x-unit` makes a number a measure of `durasim diff` and of the
+/// printed table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Metrics {
+    /// Bytes that the media of persistent memory accepted in the region of interest, by cause.
+    pub pmem_write_bytes: Bytes,
+    /// Bytes of persistent memory that are dirty in caches or wait in queues at the end of the region of interest.
+    #[schemars(extend("x-unit" = "bytes", "x-label" = "pmem left dirty"))]
+    pub pmem_residual_dirty_bytes: u64,
+    /// Latency of an operation, or of a transaction if the program marks no operations; null without either.
+    pub latency_ns: Option<Latencies>,
+    /// Transactions of the region of interest.
+    pub tx: TxStats,
+}
+
+/// The result of `durasim run`. All but `host` is the same bytes on every run.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RunResult {
     /// Name and version of this document.
-    pub schema: String,
+    #[schemars(extend("const" = SCHEMA))]
+    pub schema: &'static str,
     /// Version of durasim.
-    pub durasim_version: String,
+    pub durasim_version: &'static str,
     /// Row of the registry.
-    pub design: String,
-    /// Name of the workload or program.
+    pub design: &'static str,
+    /// Name of the workload, or of the program's file.
     pub workload: String,
-    /// Name of the machine.
+    /// Preset, or the name given in a machine file.
     pub machine: String,
-    /// Persistence domain.
-    pub domain: String,
+    /// Persistence domain of the machine.
+    #[schemars(extend("enum" = Domain::ALL.map(Domain::name)))]
+    pub domain: &'static str,
     /// Seed of everything random.
     pub seed: u64,
     /// Threads of the guest.
+    #[schemars(range(min = 1))]
     pub threads: u32,
-    /// Operations in the region of interest.
+    /// Operations of the workload in the region of interest; null for a program that marks none.
     pub ops: Option<u64>,
     /// The region of interest; the whole program if it marks none.
     pub roi: Region,
     /// The whole program.
     pub program: Region,
-    /// Operations per simulated microsecond of the region of interest.
+    /// Operations per simulated microsecond of the region of interest; null without operations.
     pub throughput_ops_per_us: Option<f64>,
-    /// Bytes the media accepted in the region of interest.
-    pub pmem_write_bytes: Bytes,
-    /// Bytes of persistent memory that are dirty in caches or wait in queues at the end of the region of interest.
-    pub pmem_residual_dirty_bytes: u64,
-    /// Latency of operations in nanoseconds; of transactions if the program marks no operations.
-    pub latency_ns: Option<Latencies>,
-    /// Transactions of the region of interest.
-    pub tx: TxStats,
-    /// Proves two runs equal.
+    /// What is measured at the end of the region of interest.
+    #[serde(flatten)]
+    pub metrics: Metrics,
+    /// 32 hexadecimal digits that prove two runs equal.
+    #[schemars(regex(pattern = "^[0-9a-f]{32}$"))]
     pub digest: String,
-    /// Exit code of the program.
+    /// Exit code of the guest program.
     pub guest_exit_code: i32,
-    /// Cost on the host.
+    /// Cost on this computer; the only part that differs from run to run.
     pub host: Host,
-    /// The machine and the design's parameters, as they were after all overrides.
+    /// The machine and the design's parameters, as they were after all overrides, in the shape of a machine file.
+    #[schemars(with = "serde_json::Map<String, Value>")]
     pub configuration: Value,
     /// Every counter.
+    #[schemars(schema_with = "stats_tree")]
     pub stats: Stats,
 }
 
-/// Percentiles of a histogram of cycles.
-pub(crate) fn latencies(histogram: &Histogram<u64>, clock: Clock) -> Option<Latencies> {
-    if histogram.is_empty() {
-        return None;
+const SCHEMA: &str = "durasim-run/1";
+
+/// Stands for the tree that documents of several kinds have.
+fn stats_tree(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "$ref": "#/$defs/tree" })
+}
+
+/// How a run ended.
+pub(crate) struct RunEnd {
+    pub ops: Option<u64>,
+    pub roi: Region,
+    pub program: Region,
+    pub throughput_ops_per_us: Option<f64>,
+    pub metrics: Metrics,
+    pub stats: Stats,
+    pub digest: String,
+    pub guest_exit_code: i32,
+    pub host: Host,
+}
+
+impl RunResult {
+    /// What the request says of a run, and how it ended.
+    pub(crate) fn of(request: &RunRequest, prepared: &Prepared, end: RunEnd) -> RunResult {
+        RunResult {
+            schema: SCHEMA,
+            durasim_version: env!("CARGO_PKG_VERSION"),
+            design: prepared.plan.row.name,
+            workload: request.workload.clone(),
+            machine: prepared.config.name.clone(),
+            domain: prepared.plan.domain.name(),
+            seed: request.seed,
+            threads: request.threads,
+            ops: end.ops,
+            roi: end.roi,
+            program: end.program,
+            throughput_ops_per_us: end.throughput_ops_per_us,
+            metrics: end.metrics,
+            digest: end.digest,
+            guest_exit_code: end.guest_exit_code,
+            host: end.host,
+            configuration: configuration(prepared),
+            stats: end.stats,
+        }
     }
-    let at = |quantile: f64| clock.nanos(histogram.value_at_quantile(quantile));
-    Some(Latencies { p50: at(0.5), p99: at(0.99), p999: at(0.999), max: clock.nanos(histogram.max()) })
 }
 
 /// Operations of a region: those the program marks, else its committed transactions.
 pub(crate) fn ops_of(region: &RegionEnd) -> Option<u64> {
-    if region.ops > 0 { Some(region.ops) } else { (region.tx.committed > 0).then_some(region.tx.committed) }
+    let committed = region.metrics.tx.committed;
+    if region.ops > 0 { Some(region.ops) } else { (committed > 0).then_some(committed) }
 }

@@ -1,8 +1,8 @@
 //! From a request to a result.
 
 use crate::machine::Ending;
-use crate::request::{Prepared, RunRequest, configuration, exit_code, prepare, save_pool};
-use crate::result::{Bytes, Host, Region, RunResult};
+use crate::request::{Prepared, RunRequest, exit_code, prepare, save_pool};
+use crate::result::{Host, Metrics, Region, RunEnd, RunResult};
 use crate::session::Session;
 use crate::{FunctionalEnding, TxProfile, run_functionally};
 use durasim_design::Row;
@@ -53,27 +53,16 @@ fn run_flat(request: &RunRequest, prepared: &Prepared, output: &mut dyn Output) 
     if let Some(path) = &request.pool {
         save_pool(path, &pool, prepared.plan.row.name)?;
     }
-    Ok(RunResult {
-        schema: "durasim-run/1".into(),
-        durasim_version: env!("CARGO_PKG_VERSION").into(),
-        design: prepared.plan.row.name.into(),
-        workload: request.workload.clone(),
-        machine: prepared.config.name.clone(),
-        domain: prepared.plan.domain.name().into(),
-        seed: request.seed,
-        threads: request.threads,
+    let end = RunEnd {
         ops: request.ops,
         roi: region,
         program: region,
         throughput_ops_per_us: None,
-        pmem_write_bytes: Bytes::default(),
-        pmem_residual_dirty_bytes: 0,
-        latency_ns: None,
-        tx: crate::TxStats::default(),
+        metrics: Metrics::default(),
+        stats: durasim_types::Stats::default(),
         digest: digest.hex(),
         guest_exit_code,
         host: Host::new(instructions, started.elapsed()),
-        configuration: configuration(prepared),
-        stats: durasim_types::Stats::default(),
-    })
+    };
+    Ok(RunResult::of(request, prepared, end))
 }

@@ -3,8 +3,8 @@
 
 use crate::machine::{Ending, Machine};
 use crate::measure::Moment;
-use crate::request::{blend, configuration, exit_code, save_pool};
-use crate::result::{Bytes, Host, Region, RunResult, latencies, ops_of};
+use crate::request::{blend, exit_code, save_pool};
+use crate::result::{Host, Region, RunEnd, RunResult, ops_of};
 use crate::transplant::Mark;
 use crate::{Prepared, RunRequest, Snapshot};
 use durasim_design::Row;
@@ -128,29 +128,18 @@ impl Session {
         if let Some(hash) = &prepared.pool_hash {
             digest = blend(&digest, hash);
         }
-        let result = RunResult {
-            schema: "durasim-run/1".into(),
-            durasim_version: env!("CARGO_PKG_VERSION").into(),
-            design: prepared.plan.row.name.into(),
-            workload: request.workload.clone(),
-            machine: prepared.config.name.clone(),
-            domain: prepared.plan.domain.name().into(),
-            seed: request.seed,
-            threads: request.threads,
+        let end = RunEnd {
             ops,
             roi,
             program: Region::between(Moment::default(), end),
             throughput_ops_per_us: ops.filter(|_| microseconds > 0.0).map(|n| n as f64 / microseconds),
-            pmem_write_bytes: Bytes::of(region.media_write_bytes),
-            pmem_residual_dirty_bytes: region.residual_dirty_bytes,
-            latency_ns: latencies(region.latency.histogram(), clock),
-            tx: region.tx,
+            metrics: region.metrics,
+            stats: region.stats,
             digest,
             guest_exit_code,
             host: Host::new(end.instructions - self.skipped, self.elapsed),
-            configuration: configuration(prepared),
-            stats: region.stats,
         };
+        let result = RunResult::of(request, prepared, end);
         if let Some(path) = &request.pool {
             save_pool(path, &machine.shut_down(&prepared.plan)?, prepared.plan.row.name)?;
         }

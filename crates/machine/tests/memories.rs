@@ -7,7 +7,6 @@ use durasim_memory::checker::violations;
 use durasim_memory::{Command, CommandKind, Memory};
 use durasim_types::{CoreId, Cycle, Domain, LineAddr, Pages, PhysAddr};
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 const CORE: CoreId = CoreId(0);
 
@@ -121,32 +120,18 @@ impl Output for Nowhere {
 
 /// Runs a kernel of `tests/timing` on `tiny` and gives the commands to its DRAM.
 fn program(kernel: &str, n: &str, set: &[String]) -> (MachineConfig, Vec<Command>, durasim_types::Stats) {
-    let request = RunRequest {
-        shrink: None,
-        machine: "tiny".into(),
-        design: "opt".into(),
-        domain: None,
-        control: true,
-        set: set.to_vec(),
-        elf: PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/timing/kernels.rv64")),
-        elf_name: "kernels".into(),
-        exe_link: None,
-        args: vec![kernel.into(), n.into()],
-        env: Vec::new(),
-        root: None,
-        seed: 1,
-        pool: None,
-        workload: kernel.into(),
-        ops: None,
-        threads: 1,
-        max_instructions: None,
-        functional: false,
-        snapshot_at: None,
-        snapshot: None,
-        from: None,
-        fast_forward: None,
-        warm: true,
-    };
+    let request = serde_json::json!({
+        "machine": "tiny",
+        "design": "opt",
+        "control": true,
+        "set": set,
+        "elf": concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/timing/kernels.rv64"),
+        "elf_name": "kernels",
+        "args": [kernel, n],
+        "seed": 1,
+        "workload": kernel,
+    });
+    let request: RunRequest = serde_json::from_value(request).unwrap();
     let registry = durasim_designs::ROWS;
     let prepared = prepare(&request, registry).unwrap();
     let config = prepared.config.clone();

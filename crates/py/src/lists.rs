@@ -3,9 +3,10 @@
 use crate::errors::to_python;
 use durasim_design::{CommitRule, HardwareCost, Planted, Promise, Row};
 use durasim_designs::ROWS;
-use durasim_machine::{MachineConfig, Plan, presets};
+use durasim_machine::{MachineConfig, Plan, RunRequest, RunResult, presets};
 use durasim_types::{ConfigError, Domain, Error};
 use pyo3::prelude::*;
+use schemars::generate::SchemaSettings;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -14,13 +15,13 @@ const DEFAULT_MACHINE: &str = "hercules-tecs23";
 
 /// Adds the functions to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    let domains = [Domain::Adr, Domain::Eadr, Domain::Bbb, Domain::NvLlc, Domain::NvTc, Domain::Media];
-    module.add("DOMAINS", domains.map(Domain::name))?;
+    module.add("DOMAINS", Domain::ALL.map(Domain::name))?;
     module.add_function(wrap_pyfunction!(designs, module)?)?;
     module.add_function(wrap_pyfunction!(planted, module)?)?;
     module.add_function(wrap_pyfunction!(machines, module)?)?;
     module.add_function(wrap_pyfunction!(machine_toml, module)?)?;
-    module.add_function(wrap_pyfunction!(machine_schema, module)?)
+    module.add_function(wrap_pyfunction!(machine_schema, module)?)?;
+    module.add_function(wrap_pyfunction!(run_schemas, module)?)
 }
 
 /// A row of the registry as users see it; the order of the fields is that of the JSON.
@@ -140,6 +141,18 @@ fn text_of(py: Python<'_>, name: &str) -> PyResult<&'static str> {
 
 fn preset(py: Python<'_>, name: &str) -> PyResult<MachineConfig> {
     MachineConfig::parse(name, text_of(py, name)?, &[]).map_err(|error| to_python(py, &error.into()))
+}
+
+/// The JSON Schemas of what is sent for a run and of what comes back, from which tools/generate_schemas.py makes the
+/// published schema, the options and the typed result. `required` lists the fields in the order of the document.
+#[pyfunction]
+fn run_schemas() -> String {
+    let mut settings = SchemaSettings::draft2020_12().for_serialize();
+    settings.inline_subschemas = true;
+    let mut generator = settings.into_generator();
+    let request = generator.root_schema_for::<RunRequest>();
+    let result = generator.root_schema_for::<RunResult>();
+    json!({ "request": request, "result": result }).to_string()
 }
 
 /// The JSON Schema of machine files, with the parameters of every design.

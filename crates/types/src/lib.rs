@@ -20,7 +20,7 @@ pub use history::{History, HistoryStep};
 pub use journal::{DataRange, Journal, Write};
 pub use pages::Pages;
 pub use rng::Rng;
-pub use stats::{Latencies, Stat, Stats};
+pub use stats::{Stat, Stats};
 pub use time::{Clock, Cycle, Picos};
 
 use serde::{Deserialize, Serialize};
@@ -85,6 +85,9 @@ pub enum Domain {
 }
 
 impl Domain {
+    /// All of them.
+    pub const ALL: [Domain; 6] = [Domain::Adr, Domain::Eadr, Domain::Bbb, Domain::NvLlc, Domain::NvTc, Domain::Media];
+
     /// The name used by options and results.
     pub const fn name(self) -> &'static str {
         match self {

@@ -5,16 +5,17 @@ use super::gates::WaitMode;
 use durasim_core::Outcome;
 use durasim_design::{AbortCause, Action, Actions, Ctx, Gate, Hooks};
 use durasim_types::{CoreId, Cycle, DataRange, TxId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Counters of transactions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Numbers of transactions in the region of interest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TxStats {
-    /// Begun.
+    /// Transactions begun.
     pub begun: u64,
-    /// Committed and acknowledged.
+    /// Transactions committed and acknowledged.
     pub committed: u64,
-    /// Aborted.
+    /// Transactions aborted.
     pub aborted: u64,
 }
 

@@ -1,0 +1,243 @@
+"""The result and the options of a run, as crates/machine/src/{result,request}.rs describe them.
+
+Written by tools/generate_schemas.py: to change it, change those files.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypedDict
+
+from durasim.document import Document
+from durasim.stats import StatTree
+
+
+@dataclass(frozen=True, slots=True)
+class Region(Document):
+    """Instructions and core cycles of a part of the run.
+
+    Attributes:
+        instructions: Retired instructions of all cores.
+        cycles: Core cycles.
+        ipc: Instructions per cycle.
+    """
+
+    instructions: int
+    cycles: int
+    ipc: float
+
+
+@dataclass(frozen=True, slots=True)
+class PmemWriteBytes(Document):
+    """Bytes that the media of persistent memory accepted in the region of interest, by cause.
+
+    Attributes:
+        total: The sum of the others.
+        data: The program's own data, at its home address.
+        log: Undo or redo copies of data.
+        metadata: Commit records, mapping tables, tags.
+        migration: Copies moved between places of persistent memory in the background.
+        checkpoint: Copies made for a checkpoint.
+    """
+
+    total: int
+    data: int
+    log: int
+    metadata: int
+    migration: int
+    checkpoint: int
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyNs(Document):
+    """Latency of an operation, or of a transaction if the program marks no operations; None without either.
+
+    Attributes:
+        p50: Median.
+        p99: 99th percentile.
+        p999: 99.9th percentile.
+        max: Largest value.
+    """
+
+    p50: float
+    p99: float
+    p999: float
+    max: float
+
+
+@dataclass(frozen=True, slots=True)
+class Transactions(Document):
+    """Transactions of the region of interest.
+
+    Attributes:
+        begun: Transactions begun.
+        committed: Transactions committed and acknowledged.
+        aborted: Transactions aborted.
+    """
+
+    begun: int
+    committed: int
+    aborted: int
+
+
+@dataclass(frozen=True, slots=True)
+class Host(Document):
+    """Cost on this computer; the only part that differs from run to run.
+
+    Attributes:
+        seconds: Wall time of the simulation, without the start-up of the process.
+        mips: Million simulated instructions per second of wall time.
+        peak_rss_bytes: Largest resident memory of the process so far.
+    """
+
+    seconds: float
+    mips: float
+    peak_rss_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult(Document):
+    """The result of `durasim run`. All but `host` is the same bytes on every run.
+
+    Attributes:
+        schema: Name and version of this document.
+        durasim_version: Version of durasim.
+        design: Row of the registry.
+        workload: Name of the workload, or of the program's file.
+        machine: Preset, or the name given in a machine file.
+        domain: Persistence domain of the machine.
+        seed: Seed of everything random.
+        threads: Threads of the guest.
+        ops: Operations of the workload in the region of interest; None for a program that marks none.
+        roi: The region of interest; the whole program if it marks none.
+        program: The whole program.
+        throughput_ops_per_us: Operations per simulated microsecond of the region of interest; None without operations.
+        pmem_write_bytes: Bytes that the media of persistent memory accepted in the region of interest, by cause.
+        pmem_residual_dirty_bytes: Bytes of persistent memory that are dirty in caches or wait in queues at the end of
+            the region of interest.
+        latency_ns: Latency of an operation, or of a transaction if the program marks no operations; None without
+            either.
+        tx: Transactions of the region of interest.
+        digest: 32 hexadecimal digits that prove two runs equal.
+        guest_exit_code: Exit code of the guest program.
+        host: Cost on this computer; the only part that differs from run to run.
+        configuration: The machine and the design's parameters, as they were after all overrides, in the shape of a
+            machine file.
+        stats: Every counter.
+    """
+
+    schema: str
+    durasim_version: str
+    design: str
+    workload: str
+    machine: str
+    domain: str
+    seed: int
+    threads: int
+    ops: int | None
+    roi: Region
+    program: Region
+    throughput_ops_per_us: float | None
+    pmem_write_bytes: PmemWriteBytes
+    pmem_residual_dirty_bytes: int = field(metadata={"unit": "bytes", "label": "pmem left dirty"})
+    latency_ns: LatencyNs | None
+    tx: Transactions
+    digest: str
+    guest_exit_code: int
+    host: Host
+    configuration: Mapping[str, Any]
+    stats: StatTree
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """Options of a run that the machine takes as they are.
+
+    Attributes:
+        root: The folder of the host that the guest sees as its files; none if not given.
+        pool: The file that keeps the guest's persistent memory; a fresh pool if not given.
+        max_instructions: Stop the guest after so many instructions.
+        snapshot_at: Save the machine when the guest passes the snapshot mark of this number for the first time;
+            workloads pass mark 0 between populating and measuring.
+        snapshot: The file that the snapshot goes to.
+        from_: Go on with this snapshot, exactly as its run would have, or under another design, domain or parameters
+            with the same guest code and arguments.
+        fast_forward: Run functionally, without caches and time, up to the snapshot mark of this number or to the begin
+            of the region of interest (roi).
+        warm: Train caches and predictors for what starts behind a mark.
+    """
+
+    root: str | None = field(
+        default=None,
+        metadata={
+            "metavar": "DIR",
+            "help": "The folder of the host that the guest sees as its files; none if not given.",
+        },
+    )
+    pool: str | None = field(
+        default=None,
+        metadata={
+            "metavar": "FILE",
+            "help": "The file that keeps the guest's persistent memory; a fresh pool if not given.",
+        },
+    )
+    max_instructions: int | None = field(
+        default=None,
+        metadata={
+            "minimum": 1,
+            "help": "Stop the guest after so many instructions.",
+        },
+    )
+    snapshot_at: int | None = field(
+        default=None,
+        metadata={
+            "metavar": "MARK",
+            "minimum": 0,
+            "help": "Save the machine when the guest passes the snapshot mark of this number for the first "
+            "time; workloads pass mark 0 between populating and measuring.",
+        },
+    )
+    snapshot: str | None = field(
+        default=None,
+        metadata={
+            "metavar": "FILE",
+            "help": "The file that the snapshot goes to.",
+        },
+    )
+    from_: str | None = field(
+        default=None,
+        metadata={
+            "metavar": "FILE",
+            "help": "Go on with this snapshot, exactly as its run would have, or under another design, domain "
+            "or parameters with the same guest code and arguments.",
+        },
+    )
+    fast_forward: int | str | None = field(
+        default=None,
+        metadata={
+            "metavar": "MARK|roi",
+            "help": "Run functionally, without caches and time, up to the snapshot mark of this number or to "
+            "the begin of the region of interest (roi).",
+        },
+    )
+    warm: bool = field(
+        default=True,
+        metadata={
+            "help": "Train caches and predictors for what starts behind a mark.",
+        },
+    )
+
+
+class RunOptionArguments(TypedDict, total=False):
+    """The same as arguments of the Python API; files may be given as paths."""
+
+    root: str | os.PathLike[str] | None
+    pool: str | os.PathLike[str] | None
+    max_instructions: int | None
+    snapshot_at: int | None
+    snapshot: str | os.PathLike[str] | None
+    from_: str | os.PathLike[str] | None
+    fast_forward: int | str | None
+    warm: bool

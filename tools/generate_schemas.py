@@ -1,0 +1,248 @@
+"""Writes what follows from a run's request and result, as crates/machine/src/{request,result}.rs describe them.
+
+    .venv/bin/python tools/generate_schemas.py          # after `make setup`
+
+That is the schema of the JSON document and the module `durasim.described`, with the typed result and the options that a
+run passes on as they are. `--check` writes nothing, and fails if a file is not what would be written.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from durasim import _core
+
+PACKAGE = Path(__file__).resolve().parents[1] / "python" / "durasim"
+LINE_LENGTH = 120
+
+# Fields of the request that the package sets itself, from the workload and from options that other commands have too.
+# Every other field is an option of `durasim run`.
+SET_BY_PACKAGE = frozenset({
+    "machine", "design", "domain", "control", "set", "shrink", "elf", "elf_name", "exe_link", "args", "env", "seed",
+    "workload", "ops", "threads", "functional",
+})  # fmt: skip
+# Objects of the result by the field that holds them.
+CLASSES = {
+    "roi": "Region", "program": "Region", "pmem_write_bytes": "PmemWriteBytes", "latency_ns": "LatencyNs",
+    "tx": "Transactions", "host": "Host",
+}  # fmt: skip
+# Names of options that Python has a word for.
+RESERVED = {"from": "from_"}
+# What a class is that several fields have; else it is what its field is.
+CLASS_TEXTS = {"Region": "Instructions and core cycles of a part of the run."}
+PLAIN_TYPES = {"integer": "int", "number": "float", "string": "str", "boolean": "bool"}
+
+# The statistics of a document: every leaf has a value, a unit and a description.
+STATISTICS = {
+    "stat": {
+        "type": "object",
+        "properties": {
+            "value": {"description": "The value.", "type": "number"},
+            "unit": {"description": "count, bytes, cycles, ns, ratio and the like.", "type": "string", "minLength": 1},
+            "description": {"description": "One sentence.", "type": "string", "minLength": 1},
+        },
+        "required": ["value", "unit", "description"],
+        "additionalProperties": False,
+    },
+    "tree": {
+        "description": "A level of the tree: statistics and further levels by name.",
+        "type": "object",
+        "propertyNames": {"pattern": "^[^.]+$"},
+        "additionalProperties": {
+            "if": {"required": ["value", "unit"]},
+            "then": {"$ref": "#/$defs/stat"},
+            "else": {"$ref": "#/$defs/tree"},
+        },
+    },
+}
+
+
+def run_schema(result: dict[str, Any]) -> dict[str, Any]:
+    """Gives the published schema of a run's result."""
+    head = {"$schema": result["$schema"], "title": "durasim run", "description": result["description"]}
+    return head | {key: _strict(result)[key] for key in ("type", "properties", "required", "additionalProperties")} | {
+        "$defs": STATISTICS
+    }  # fmt: skip
+
+
+def _strict(schema: Any) -> Any:
+    """Gives a schema without what only Rust knows; objects have the fields that are named, in order, and no others."""
+    if isinstance(schema, list):
+        return [_strict(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    plain = {key: _strict(value) for key, value in schema.items() if key not in ("format", "title", "properties")}
+    if "description" in plain:
+        plain["description"] = " ".join(plain["description"].split())
+    if "properties" in schema:
+        plain["properties"] = {name: _strict(schema["properties"][name]) for name in schema["required"]}
+        plain["required"] = schema["required"]
+        plain["additionalProperties"] = False
+    elif {"number", "integer"} & set(_types(plain)) and schema.get("format") != "int32":
+        # Nothing that is counted or measured is below 0, but an exit code may be.
+        plain = {"minimum": 0} | plain
+    first = ("description", "type")
+    last = ("properties", "required", "additionalProperties")
+    keys = [
+        *(k for k in first if k in plain),
+        *(k for k in plain if k not in first + last),
+        *(k for k in last if k in plain),
+    ]
+    return {key: plain[key] for key in keys}
+
+
+def _types(schema: dict[str, Any]) -> list[str]:
+    kinds = schema.get("type", [])
+    return [kinds] if isinstance(kinds, str) else kinds
+
+
+def described(request: dict[str, Any], result: dict[str, Any]) -> str:
+    """Gives the text of the module `durasim.described`."""
+    return (
+        "\n\n\n".join([HEAD, *_result_classes(run_schema(result)), _options_class(request), _arguments_class(request)])
+        + "\n"
+    )
+
+
+HEAD = '''"""The result and the options of a run, as crates/machine/src/{result,request}.rs describe them.
+
+Written by tools/generate_schemas.py: to change it, change those files.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypedDict
+
+from durasim.document import Document
+from durasim.stats import StatTree'''
+
+
+def _result_classes(schema: dict[str, Any]) -> Iterator[str]:
+    done = set()
+    for name, field in schema["properties"].items():
+        below = _object_in(field)
+        if below is not None and CLASSES[name] not in done:
+            done.add(CLASSES[name])
+            yield _document_class(CLASSES[name], below, CLASS_TEXTS.get(CLASSES[name], field["description"]))
+    yield _document_class("RunResult", schema, schema["description"])
+
+
+def _object_in(field: dict[str, Any]) -> dict[str, Any] | None:
+    """Gives the object that a field holds, if it is one with named fields."""
+    return next((part for part in (field, *field.get("anyOf", ())) if "properties" in part), None)
+
+
+def _document_class(name: str, schema: dict[str, Any], description: str) -> str:
+    lines = ["@dataclass(frozen=True, slots=True)", f"class {name}(Document):", *_docstring(description, schema)]
+    lines += [_result_field(field_name, part) for field_name, part in schema["properties"].items()]
+    return "\n".join(lines)
+
+
+def _result_field(name: str, schema: dict[str, Any]) -> str:
+    metadata = {key: schema[f"x-{key}"] for key in ("unit", "label") if f"x-{key}" in schema}
+    default = f" = field(metadata={json.dumps(metadata)})" if metadata else ""
+    return f"    {name}: {_result_type(name, schema)}{default}"
+
+
+def _result_type(name: str, schema: dict[str, Any]) -> str:
+    if schema.get("$ref") == "#/$defs/tree":
+        return "StatTree"
+    if _object_in(schema) is not None:
+        return CLASSES[name] + (" | None" if "anyOf" in schema or "null" in _types(schema) else "")
+    if "const" in schema:
+        return "str"
+    return "Mapping[str, Any]" if schema["type"] == "object" else _plain_type(schema)
+
+
+def _plain_type(schema: dict[str, Any]) -> str:
+    kinds = [PLAIN_TYPES[kind] for kind in _types(schema) if kind != "null"]
+    return " | ".join([*kinds, *(["None"] if "null" in _types(schema) else [])])
+
+
+def _docstring(description: str, schema: dict[str, Any]) -> list[str]:
+    lines = [*_wrapped(f'"""{description}', 4, 4), "", "    Attributes:"]
+    for name, part in schema["properties"].items():
+        lines += _wrapped(f"{name}: {part['description']}", 8, 12)
+    return [*lines, '    """', ""]
+
+
+def _wrapped(text: str, first: int, others: int) -> list[str]:
+    in_python = re.sub(r"\bnull\b", "None", text)
+    return textwrap.wrap(in_python, LINE_LENGTH, initial_indent=" " * first, subsequent_indent=" " * others)
+
+
+def options(request: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Gives the fields of a request that are options, by the names that Python has for them."""
+    fields = {name: request["properties"][name] for name in request["required"] if name not in SET_BY_PACKAGE}
+    return {RESERVED.get(name, name): schema for name, schema in fields.items()}
+
+
+def _options_class(request: dict[str, Any]) -> str:
+    fields = options(request)
+    lines = ["@dataclass(frozen=True, slots=True, kw_only=True)", "class RunOptions:"]
+    lines += _docstring("Options of a run that the machine takes as they are.", {"properties": fields})
+    for name, schema in fields.items():
+        lines += [f"    {name}: {_plain_type(schema)} = field(", f"        default={schema.get('default')!r},"]
+        lines += ["        metadata={", *_option_metadata(schema), "        },", "    )"]
+    return "\n".join(lines)
+
+
+def _option_metadata(schema: dict[str, Any]) -> Iterator[str]:
+    for key, value in (("metavar", schema.get("x-metavar")), ("minimum", schema.get("minimum"))):
+        if value is not None:
+            yield f'            "{key}": {json.dumps(value)},'
+    text = " ".join(schema["description"].split())
+    pieces = textwrap.wrap(text, LINE_LENGTH - 30, drop_whitespace=False)
+    yield f'            "help": {" ".join(json.dumps(piece) for piece in pieces)},'
+
+
+def _arguments_class(request: dict[str, Any]) -> str:
+    lines = ["class RunOptionArguments(TypedDict, total=False):"]
+    lines += ['    """The same as arguments of the Python API; files may be given as paths."""', ""]
+    for name, schema in options(request).items():
+        is_path = schema.get("x-metavar") in ("FILE", "DIR")
+        lines.append(f"    {name}: {'str | os.PathLike[str] | None' if is_path else _plain_type(schema)}")
+    return "\n".join(lines)
+
+
+def _formatted(text: str) -> str:
+    command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", "python/durasim/described.py", "-"]
+    root = PACKAGE.parents[1]
+    return subprocess.run(command, input=text, capture_output=True, text=True, check=True, cwd=root).stdout
+
+
+def generate() -> dict[Path, str]:
+    """Gives the text of each generated file."""
+    schemas = json.loads(_core.run_schemas())
+    schema = run_schema(schemas["result"])
+    return {
+        PACKAGE / "schemas" / "run.json": json.dumps(schema, indent=2) + "\n",
+        PACKAGE / "described.py": _formatted(described(schemas["request"], schemas["result"])),
+    }
+
+
+def main(arguments: list[str]) -> int:
+    """Writes the files, or says which are not up to date."""
+    stale = [path for path, text in generate().items() if not path.exists() or path.read_text() != text]
+    if arguments == ["--check"]:
+        for path in stale:
+            print(f"{path} is not up to date: run tools/generate_schemas.py", file=sys.stderr)
+        return 1 if stale else 0
+    for path, text in generate().items():
+        if path in stale:
+            path.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
