@@ -54,6 +54,8 @@ impl AbortCause {
 pub struct Ctx {
     /// The core for which it happens; core 0 for background work.
     pub core: CoreId,
+    /// The thread of the program that runs on that core, or ran on it last, as the program's kernel numbers threads.
+    pub thread: u32,
     /// Now, in core cycles.
     pub cycle: Cycle,
     /// Instructions retired by all cores so far.
@@ -145,6 +147,7 @@ hooks! {
     LLC_REQUEST = 14, "Requests of cores that reach the last level, whatever their line.";
     LOG = 15, "Log operations of custom-1: without, they are illegal instructions.";
     READ = 16, "Reads of persistent memory that the design itself asked for.";
+    EVICT_PRIVATE = 17, "Versions that leave a private level, as victim or because a level below loses their line.";
 }
 
 impl Hooks {
@@ -259,10 +262,21 @@ pub trait Durability: Send {
         None
     }
 
-    /// A dirty or tagged version of a line of persistent memory leaves the last level. The design's state changes here,
-    /// then the actions are carried out, then the version is written if it goes to another place than home. A version
-    /// that goes home is written before the actions.
-    fn evict(&mut self, cx: &Ctx, line: LineAddr, tag: LineTag, data: &Line, out: &mut Actions) -> Evict {
+    /// A dirty or tagged version of a line of persistent memory leaves the level `from`. The design's state changes here,
+    /// then the actions are carried out, then the version is written if it goes to another place than home.
+    ///
+    /// From the last level ([`Hooks::EVICT`]) it leaves the caches, and [`Evict::Proceed`] writes it home, before the
+    /// actions. From a private level ([`Hooks::EVICT_PRIVATE`]) it is a victim, or a level below loses its line;
+    /// [`Evict::Proceed`] lets it go down, after the actions and as it is then. `cx.core` is the core whose level it is.
+    fn evict(
+        &mut self,
+        cx: &Ctx,
+        from: LevelId,
+        line: LineAddr,
+        tag: LineTag,
+        data: &Line,
+        out: &mut Actions,
+    ) -> Evict {
         Evict::Proceed
     }
 

@@ -45,10 +45,10 @@ pub enum Merge {
     PushDownFirst,
 }
 
-/// What happens to a version that leaves the last level.
+/// What happens to a version that leaves a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Evict {
-    /// It is written to its home address, if dirty.
+    /// It is written to its home address, if dirty; from a private level it goes down.
     Proceed,
     /// It is written to `at` instead, under `token` if the design wants the acknowledgement.
     To {

@@ -29,7 +29,7 @@ pub use spec::FwbSpec;
 use crate::undo::Undo;
 use durasim_design::{
     AbortCause, Actions, Ctx, Cut, Design, Durability, Evict, Fault, FlushVerdict, Gate, Geometry, HardwareCost, Hooks,
-    LineTag, Planted, RecoveryReport, RegionRequest, Scanned, SpecError, Store, Token, Wait, snapshot,
+    LevelId, LineTag, Planted, RecoveryReport, RegionRequest, Scanned, SpecError, Store, Token, Wait, snapshot,
 };
 use durasim_design::{CrashImage, Interleave};
 use durasim_types::{CoreId, Cycle, Domain, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
@@ -405,7 +405,7 @@ impl Durability for State {
     }
 
     /// Steal: a line may leave at any time, once its records are durable.
-    fn evict(&mut self, _: &Ctx, line: LineAddr, _: LineTag, _: &Line, out: &mut Actions) -> Evict {
+    fn evict(&mut self, _: &Ctx, _: LevelId, line: LineAddr, _: LineTag, _: &Line, out: &mut Actions) -> Evict {
         self.hold_eviction(line, out).map_or(Evict::Proceed, Evict::After)
     }
 

@@ -285,7 +285,7 @@ impl Durability for State {
     }
 
     /// Listing 2, "write victim to pmem".
-    fn evict(&mut self, _: &Ctx, line: LineAddr, tag: LineTag, _: &Line, out: &mut Actions) -> Evict {
+    fn evict(&mut self, _: &Ctx, _: LevelId, line: LineAddr, tag: LineTag, _: &Line, out: &mut Actions) -> Evict {
         if let Some(token) = self.older_version_under_way(line) {
             return Evict::After(Wait::Acked(token));
         }

@@ -36,8 +36,8 @@ pub use spec::HoopSpec;
 use address_slices::AddressSlices;
 use durasim_design::{
     AbortCause, Actions, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Cut, Design, Durability, Evict, Fault,
-    Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LineTag, Overlay, Part, Planted, RecoveryReport,
-    RegionRequest, SpecError, Store, Token, snapshot,
+    Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag, Overlay, Part, Planted,
+    RecoveryReport, RegionRequest, SpecError, Store, Token, snapshot,
 };
 use durasim_types::{Cause, Cycle, Line, LineAddr, PhysAddr, Stats, TxId};
 use eviction_buffer::EvictionBuffer;
@@ -322,7 +322,7 @@ impl Durability for State {
 
     /// A line with the persistent bit does not go home: it becomes a slice that the mapping table knows. If all its words
     /// are home already there is nothing to keep.
-    fn evict(&mut self, _: &Ctx, line: LineAddr, tag: LineTag, data: &Line, out: &mut Actions) -> Evict {
+    fn evict(&mut self, _: &Ctx, _: LevelId, line: LineAddr, tag: LineTag, data: &Line, out: &mut Actions) -> Evict {
         if self.goes_home(tag.is_some()) {
             return Evict::Proceed;
         }

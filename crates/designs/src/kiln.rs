@@ -187,7 +187,7 @@ impl Durability for State {
         true
     }
 
-    fn evict(&mut self, _: &Ctx, line: LineAddr, tag: LineTag, _: &Line, out: &mut Actions) -> Evict {
+    fn evict(&mut self, _: &Ctx, _: LevelId, line: LineAddr, tag: LineTag, _: &Line, out: &mut Actions) -> Evict {
         if tag.is_some() { self.evict_pending(TxId(tag.0), line, out) } else { Evict::Proceed }
     }
 

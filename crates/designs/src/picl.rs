@@ -28,8 +28,8 @@ pub use spec::PiclSpec;
 use crate::undo::Undo;
 use durasim_design::{
     AbortCause, Actions, CrashImage, Ctx, Cut, Design, Durability, Evict, Fault, FlushVerdict, Gate, Geometry,
-    HardwareCost, Hooks, Interleave, LineTag, Planted, RecoveryReport, RegionRequest, Scanned, Signal, SpecError,
-    Store, Token, Wait, snapshot,
+    HardwareCost, Hooks, Interleave, LevelId, LineTag, Planted, RecoveryReport, RegionRequest, Scanned, Signal,
+    SpecError, Store, Token, Wait, snapshot,
 };
 use durasim_types::{Cycle, Line, LineAddr, PhysAddr, Stats, TxId};
 use epochs::{Epochs, Phase};
@@ -282,7 +282,7 @@ impl Durability for State {
     }
 
     /// A line whose pre-image may be in the buffer leaves after a burst.
-    fn evict(&mut self, _: &Ctx, line: LineAddr, _: LineTag, _: &Line, out: &mut Actions) -> Evict {
+    fn evict(&mut self, _: &Ctx, _: LevelId, line: LineAddr, _: LineTag, _: &Line, out: &mut Actions) -> Evict {
         self.hold_eviction(line, out).map_or(Evict::Proceed, Evict::After)
     }
 

@@ -32,8 +32,8 @@ pub use spec::ProteusSpec;
 
 use durasim_design::{
     AbortCause, Actions, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Cut, Design, Durability, Evict,
-    FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LineTag, LogBlock, Message, Node, Planted, RecoveryReport,
-    RegionRequest, SpecError, Store, Token, snapshot,
+    FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, LogBlock, Message, Node, Planted,
+    RecoveryReport, RegionRequest, SpecError, Store, Token, snapshot,
 };
 use durasim_types::{EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
 use entry::ENTRY_BYTES;
@@ -177,7 +177,7 @@ impl Durability for State {
     }
 
     /// A version that leaves the caches in the middle of its transaction goes home: its pre-image is safe.
-    fn evict(&mut self, _: &Ctx, line: LineAddr, _: LineTag, _: &Line, _: &mut Actions) -> Evict {
+    fn evict(&mut self, _: &Ctx, _: LevelId, line: LineAddr, _: LineTag, _: &Line, _: &mut Actions) -> Evict {
         self.note_left(line, None);
         Evict::Proceed
     }

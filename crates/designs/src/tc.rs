@@ -339,7 +339,7 @@ impl Durability for State {
     }
 
     /// Section 3: persistent lines are dropped when the LLC evicts them.
-    fn evict(&mut self, _: &Ctx, _: LineAddr, tag: LineTag, _: &Line, _: &mut Actions) -> Evict {
+    fn evict(&mut self, _: &Ctx, _: LevelId, _: LineAddr, tag: LineTag, _: &Line, _: &mut Actions) -> Evict {
         if self.is_dropped(tag) {
             self.counters.dropped_evictions += 1;
             Evict::Drop

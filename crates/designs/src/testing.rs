@@ -220,7 +220,7 @@ impl<D: Design> Bench<D> {
     /// Calls a hook for a core and carries out what it asks for.
     pub fn call<T>(&mut self, core: u16, hook: impl FnOnce(&mut dyn Durability, &Ctx, &mut Actions) -> T) -> T {
         let mut out = Actions::default();
-        let cx = Ctx { core: CoreId(core), cycle: 0, instructions: 0 };
+        let cx = Ctx { core: CoreId(core), thread: 0, cycle: 0, instructions: 0 };
         let answer = hook(&mut *self.design, &cx, &mut out);
         self.carry_out(core, out);
         answer
@@ -372,7 +372,7 @@ impl<D: Design> Bench<D> {
     pub fn evict(&mut self, number: u64, tag: LineTag, data: u64) -> Evict {
         let mut bytes = [0; 64];
         bytes[..8].copy_from_slice(&data.to_le_bytes());
-        let verdict = self.call(0, |design, cx, out| design.evict(cx, line(number), tag, &bytes, out));
+        let verdict = self.call(0, |design, cx, out| design.evict(cx, LevelId::Llc, line(number), tag, &bytes, out));
         match verdict {
             Evict::To { at, token, .. } => self.hand_over(at, &bytes, u64::MAX, token),
             Evict::Proceed => self.hand_over(line(number).base(), &bytes, u64::MAX, None),

@@ -142,6 +142,7 @@ impl Machine {
             let core = &mut self.cores[id.0 as usize];
             let from = ready.since.max(core.cycle());
             let from = self.scheduler.seat(id, ready.thread, from, self.context_switch_cycles);
+            self.system.seat(id, ready.thread.0);
             let from = self.system.context_switch(id, None, ready.context.open_tx(), from);
             self.process.runs_on(ready.thread, id.0.into());
             self.measure.threads[id.0 as usize] = ready.thread;

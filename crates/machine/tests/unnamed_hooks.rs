@@ -106,7 +106,7 @@ impl Durability for Witness {
         self.called("VICTIM");
         None
     }
-    fn evict(&mut self, _: &Ctx, _: LineAddr, _: LineTag, _: &Line, _: &mut Actions) -> Evict {
+    fn evict(&mut self, _: &Ctx, _: LevelId, _: LineAddr, _: LineTag, _: &Line, _: &mut Actions) -> Evict {
         self.called("EVICT");
         Evict::Proceed
     }

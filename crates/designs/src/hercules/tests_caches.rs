@@ -136,7 +136,7 @@ fn the_oldest_entry_of_the_ewpq_is_spilled() {
 fn an_older_dirty_version_goes_down_before_a_transactional_store() {
     let mut bench = bench(50, 25);
     bench.begin(0, 1);
-    let cx = Ctx { core: CoreId(0), cycle: 0, instructions: 0 };
+    let cx = Ctx { core: CoreId(0), thread: 0, cycle: 0, instructions: 0 };
     let mut copies_down = |tx: Option<u64>, dirty, tag: LineTag| {
         let (mut out, mut tag) = (Actions::default(), tag);
         let store = Store { addr: word(3, 1), len: 8, data: 7, tx: tx.map(TxId), before: &[0; 64], dirty };
@@ -186,7 +186,7 @@ fn the_migration_is_asked_for_each_period() {
     let mut bench = bench(50, 25);
     let period = bench.spec.migration_period_instructions;
     assert_eq!(period, 3_000_000);
-    let cx = Ctx { core: CoreId(0), cycle: 0, instructions: 0 };
+    let cx = Ctx { core: CoreId(0), thread: 0, cycle: 0, instructions: 0 };
     let timers = |out: &Actions| -> Vec<u64> {
         let timer = |action: &Action| match action {
             Action::InstructionTimer { after_instructions, .. } => Some(*after_instructions),

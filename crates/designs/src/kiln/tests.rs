@@ -117,7 +117,7 @@ fn the_register_makes_the_change_of_many_states_one_step() {
     // The steps of the commit, one by one.
     let core = 0;
     let mut out = durasim_design::Actions::default();
-    let cx = durasim_design::Ctx { core: durasim_types::CoreId(core), cycle: 0, instructions: 0 };
+    let cx = durasim_design::Ctx { core: durasim_types::CoreId(core), thread: 0, cycle: 0, instructions: 0 };
     bench.design.tx_commit(&cx, TxId(1), &mut out);
     let mut images = Vec::new();
     loop {
@@ -217,7 +217,7 @@ fn copies_begin_behind_all_committed_versions_that_are_pushed_home() {
     // Lines 0 and 1 have left: lines 2 and 3 leave at once.
     let store =
         durasim_design::Store { addr: word(4, 0), len: 8, data: 1, tx: Some(TxId(1)), before: &[0; 64], dirty: true };
-    let cx = durasim_design::Ctx { core: durasim_types::CoreId(0), cycle: 0, instructions: 0 };
+    let cx = durasim_design::Ctx { core: durasim_types::CoreId(0), thread: 0, cycle: 0, instructions: 0 };
     let mut out = durasim_design::Actions::default();
     let mut tag = LineTag::NONE;
     assert_eq!(bench.design.store(&cx, &store, &mut tag, &mut out), Gate::Done);
@@ -374,7 +374,7 @@ fn there_the_version_before_a_transaction_stays_below_it() {
     let store =
         durasim_design::Store { addr: word(0, 0), len: 8, data: 1, tx: Some(TxId(1)), before: &[0; 64], dirty: true };
     let mut out = durasim_design::Actions::default();
-    let cx = durasim_design::Ctx { core: durasim_types::CoreId(0), cycle: 0, instructions: 0 };
+    let cx = durasim_design::Ctx { core: durasim_types::CoreId(0), thread: 0, cycle: 0, instructions: 0 };
     let mut tag = LineTag::NONE;
     bench.design.store(&cx, &store, &mut tag, &mut out);
     assert_eq!(out.as_slice(), [Action::CopyDown(line(0))]);

@@ -49,8 +49,13 @@ pub(super) struct Htm;
 
 impl Design for Htm {
     const NAME: &'static str = "htm";
-    const HOOKS: Hooks =
-        Hooks::TX.with(Hooks::STORE).with(Hooks::LOAD).with(Hooks::PROBE).with(Hooks::EVICT).with(Hooks::FLUSH);
+    const HOOKS: Hooks = Hooks::TX
+        .with(Hooks::STORE)
+        .with(Hooks::LOAD)
+        .with(Hooks::PROBE)
+        .with(Hooks::EVICT)
+        .with(Hooks::EVICT_PRIVATE)
+        .with(Hooks::FLUSH);
     type Spec = HtmSpec;
 
     fn reserve(_: &HtmSpec, _: &Geometry) -> Vec<RegionRequest> {
@@ -76,10 +81,7 @@ impl Design for Htm {
 }
 
 impl PlannedDesign for Htm {
-    const PLANNED: PlannedHooks = PlannedHooks::EVICT_PRIVATE
-        .with(PlannedHooks::EVERY_LINE)
-        .with(PlannedHooks::TRAP)
-        .with(PlannedHooks::INSTRUCTION);
+    const PLANNED: PlannedHooks = PlannedHooks::EVERY_LINE.with(PlannedHooks::TRAP).with(PlannedHooks::INSTRUCTION);
 
     fn instruction(call: &Call, registers: &Registers, _: &[Line]) -> Effect {
         match call.number {

@@ -18,7 +18,7 @@ const SGL: PhysAddr = PhysAddr(0x1000);
 const SNAPSHOT: PhysAddr = PhysAddr(0x2000);
 
 fn cx(core: u16) -> Ctx {
-    Ctx { core: CoreId(core), cycle: 0, instructions: 0 }
+    Ctx { core: CoreId(core), thread: 0, cycle: 0, instructions: 0 }
 }
 
 /// A line in an L1D or below it: its first word, whether it is dirty, its tag.

@@ -129,6 +129,7 @@ impl Design for Lad {
     const NAME: &'static str = "lad";
     const HOOKS: Hooks = Hooks::TX
         .with(Hooks::STORE)
+        .with(Hooks::EVICT_PRIVATE)
         .with(Hooks::PROBE)
         .with(Hooks::FLUSH)
         .with(Hooks::ACCEPT)
@@ -200,7 +201,7 @@ impl Design for Lad {
 }
 
 impl PlannedDesign for Lad {
-    const PLANNED: PlannedHooks = PlannedHooks::EVICT_PRIVATE.with(PlannedHooks::DRAINED);
+    const PLANNED: PlannedHooks = PlannedHooks::DRAINED;
 }
 
 /// The newest DTX_CID of each thread.
@@ -386,7 +387,12 @@ impl Durability for Protocol {
     }
 
     /// Section 4.2: a thread leaves its core when its marked lines are flushed and acknowledged.
-    fn context_switch(&mut self, cx: &Ctx, _: Option<TxId>, _: Option<TxId>, out: &mut Actions) -> Gate {
+    fn context_switch(&mut self, cx: &Ctx, leaving: Option<TxId>, _: Option<TxId>, out: &mut Actions) -> Gate {
+        if leaving.is_none() {
+            // LAD_TID is that of the thread that comes.
+            self.running[usize::from(cx.core.0)] = ThreadId(cx.thread);
+            return Gate::Done;
+        }
         self.flush_all(cx.core, |flush| out.push(flush));
         match self.tracking(cx.core).acks_missing {
             0 => Gate::Done,
@@ -434,10 +440,6 @@ impl Planned for Protocol {
     /// Section 4.1: both instructions wait until the store buffer is empty.
     fn begin_rule(&self) -> BeginRule {
         BeginRule::Drained
-    }
-
-    fn runs(&mut self, core: CoreId, thread: ThreadId) {
-        self.running[usize::from(core.0)] = thread;
     }
 
     /// Prepare: all marked lines are flushed, and all acknowledgements awaited. Commit: every participant is told.

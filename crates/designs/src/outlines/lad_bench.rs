@@ -3,7 +3,7 @@
 
 use super::lad::{Lad, LadSpec, Protocol};
 use super::planned::{
-    Arrival, Departure, Layout, Occupancy, Place, Planned, PlannedAction, PlannedActions, StagedWrite, ThreadId,
+    Arrival, Departure, Layout, Occupancy, Place, Planned, PlannedAction, PlannedActions, StagedWrite,
 };
 use crate::testing::{geometry_of, line, word};
 use durasim_design::{
@@ -42,6 +42,8 @@ impl Queue {
 #[derive(Clone)]
 pub(super) struct Bench {
     pub design: Protocol,
+    /// The thread on each core.
+    running: Vec<u32>,
     spec: LadSpec,
     geometry: Geometry,
     layout: Layout,
@@ -63,6 +65,7 @@ impl Bench {
         let geometry = geometry_of::<Lad>(&spec, 4, controllers);
         Bench {
             design: Protocol::new(&spec, &geometry),
+            running: (0..u32::from(geometry.cores)).collect(),
             media: Pages::new(geometry.pmem_base, geometry.pmem_bytes),
             spec,
             geometry,
@@ -79,7 +82,7 @@ impl Bench {
     }
 
     fn cx(&self, core: CoreId) -> Ctx {
-        Ctx { core, cycle: self.now, instructions: 0 }
+        Ctx { core, thread: self.running[usize::from(core.0)], cycle: self.now, instructions: 0 }
     }
 
     fn obey_today(&mut self, from: Place, out: &Actions) {
@@ -305,7 +308,9 @@ impl Bench {
             out.as_slice().iter().for_each(|action| planned.push(*action));
             gate
         });
-        self.design.runs(CoreId(to), ThreadId(thread));
+        self.running[usize::from(to)] = thread;
+        let cx = self.cx(CoreId(to));
+        assert_eq!(self.design.context_switch(&cx, None, Some(TxId(tx)), &mut Actions::default()), Gate::Done);
     }
 
     /// One offer of a commit: what it waits for.

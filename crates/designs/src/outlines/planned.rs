@@ -15,8 +15,6 @@ use durasim_types::{Cause, CoreId, Cycle, Line, LineAddr, PhysAddr, TxId};
 pub(super) struct PlannedHooks(u32);
 
 impl PlannedHooks {
-    /// W1: [`Planned::evict`] for the private levels too.
-    pub const EVICT_PRIVATE: Self = PlannedHooks(1);
     /// W2, a scope: what `LOAD`, `STORE`, `PROBE` and `EVICT_PRIVATE` name is also asked for lines without a tag and for
     /// lines of DRAM that an open transaction touches, and for requests for lines while one is open.
     pub const EVERY_LINE: Self = PlannedHooks(1 << 1);
@@ -36,7 +34,7 @@ impl PlannedHooks {
     }
 }
 
-/// A thread of the guest, whatever core it is on. W1 puts it into `Ctx`.
+/// A thread of the guest, whatever core it is on: [`Ctx::thread`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct ThreadId(pub u32);
 
@@ -235,17 +233,13 @@ pub(super) trait Planned: Durability {
         BeginRule::InOrder
     }
 
-    /// W1: the thread that `cx` of all following calls for this core means, until `Ctx` has the field.
-    fn runs(&mut self, core: CoreId, thread: ThreadId) {}
-
     /// W12: [`Durability::tx_commit`], whose messages go to any place.
     fn tx_commit_at(&mut self, cx: &Ctx, tx: TxId, out: &mut PlannedActions) -> Gate {
         Gate::Done
     }
 
-    /// W1: [`Durability::evict`] with the level. For a private level under `EVICT_PRIVATE` only: a dirty or tagged version
-    /// leaves the private caches of `cx.core`, or moves down in them. Actions are carried out first, then the version
-    /// moves as it is by then.
+    /// W12: [`Durability::evict`], whose messages go to any place. Under [`durasim_design::Hooks::EVICT_PRIVATE`] for private
+    /// levels too.
     fn evict_from(
         &mut self,
         cx: &Ctx,

@@ -356,7 +356,7 @@ fn a_commit_costs_a_write_and_its_issue_a_read() {
     assert!(!bench.deliver(), "nothing is issued yet");
     bench.begin(1, 2);
     assert_eq!(bench.offer(1, word(0, 0), 2, Some(2), &mut tag), Gate::Retry(Wait::Cycles(90)));
-    let at = |cycle| Ctx { core: CoreId(0), cycle, instructions: 0 };
+    let at = |cycle| Ctx { core: CoreId(0), thread: 0, cycle, instructions: 0 };
     for (cycle, issued) in [(89, 0), (90, 1)] {
         let mut out = Actions::default();
         bench.design.woken(&at(cycle), 0, &mut out);

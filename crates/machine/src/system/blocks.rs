@@ -36,10 +36,8 @@ impl System {
             }
         } else if self.llc_alone_is_durable() && !self.newest_tag(line).is_some() {
             self.clean_to_llc(core, line, op, arrival);
-        } else if !self.clean_to_memory(core, line, arrival) {
-            if !self.await_pending(core, line, arrival) {
-                self.memories.note_unfenced_again(core, line);
-            }
+        } else if !self.clean_to_memory(core, line, arrival) && !self.await_pending(core, line, arrival) {
+            self.memories.note_unfenced_again(core, line);
         }
         if op != CacheBlockOp::Clean {
             self.caches.invalidate(line);

@@ -1,6 +1,7 @@
 //! The port to the design: the one place from which a design is asked. It knows which hooks the design names, what it
 //! answered when the machine was built, and keeps the lists of actions that are not in use.
 
+use durasim_cache::Version;
 use durasim_design::{
     AbortCause, Accept, Actions, BudgetSpent, CommitRule, CrashImage, CrashSink, CrashView, Ctx, Durability, Evict,
     Fill, FlushVerdict, Gate, Geometry, Hooks, LevelId, LineTag, LogBlock, Merge, Message, Node, Probe, Request,
@@ -210,8 +211,8 @@ impl DesignPort {
         Some(way)
     }
 
-    pub(super) fn evict(&mut self, cx: &Ctx, line: LineAddr, tag: LineTag, data: &Line, out: &mut Actions) -> Evict {
-        self.design.evict(cx, line, tag, data, out)
+    pub(super) fn evict(&mut self, cx: &Ctx, from: LevelId, version: &Version, out: &mut Actions) -> Evict {
+        self.design.evict(cx, from, version.line, version.tag, &version.data, out)
     }
 
     pub(super) fn fill(&mut self, cx: &Ctx, line: LineAddr, tx: Option<TxId>, out: &mut Actions) -> Fill {

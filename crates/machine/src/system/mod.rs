@@ -200,7 +200,8 @@ impl System {
     /// The circumstances in which the design is asked.
     #[inline]
     fn cx(&self, core: CoreId, cycle: Cycle) -> Ctx {
-        Ctx { core, cycle, instructions: self.agenda.instructions() }
+        let thread = self.transactions.thread_on(core);
+        Ctx { core, thread, cycle, instructions: self.agenda.instructions() }
     }
 
     /// Feeds caches, controllers and the design into a digest.

@@ -29,6 +29,8 @@ super::part::part! {
     /// The part of the memory system that knows the open transactions.
     pub(crate) struct OpenTransactions saved as SavedTransactions {
         saved {
+            /// The thread on each core, or the last one that was there.
+            threads: Vec<u32>,
             /// The transaction that each core works on, from the moment its begin left the store buffer.
             running: Vec<Option<TxId>>,
             /// All transactions that have begun and not ended, those of threads without a core included.
@@ -48,6 +50,7 @@ super::part::part! {
 impl OpenTransactions {
     pub(super) fn new(cores: usize) -> Self {
         OpenTransactions {
+            threads: vec![0; cores],
             running: vec![None; cores],
             open: BTreeMap::new(),
             moved_tx: false,
@@ -60,6 +63,7 @@ impl OpenTransactions {
 
     pub(super) fn fork(&self) -> Self {
         OpenTransactions {
+            threads: self.threads.clone(),
             running: self.running.clone(),
             open: self.open.clone(),
             moved_tx: self.moved_tx,
@@ -195,6 +199,17 @@ impl OpenTransactions {
     /// The lines that the stores of all open transactions have tagged.
     pub(super) fn all_tagged_lines(&self) -> impl Iterator<Item = LineAddr> + '_ {
         self.open.values().flat_map(|open| open.lines.iter().copied())
+    }
+
+    /// A thread takes its place on `core`.
+    pub(super) fn seat(&mut self, core: CoreId, thread: u32) {
+        self.threads[core.0 as usize] = thread;
+    }
+
+    /// The thread on `core`, or the last one that was there.
+    #[inline]
+    pub(super) fn thread_on(&self, core: CoreId) -> u32 {
+        self.threads[core.0 as usize]
     }
 
     /// A thread leaves `core` inside `leaving`, another one comes inside `coming`.

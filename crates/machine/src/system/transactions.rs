@@ -115,6 +115,11 @@ impl System {
         done
     }
 
+    /// A thread of the program takes its place on a core.
+    pub fn seat(&mut self, core: CoreId, thread: u32) {
+        self.transactions.seat(core, thread);
+    }
+
     /// Another thread takes over the core: the open transactions of both. The cycle in which it may start.
     ///
     /// A fence that the leaving thread makes on its next core has to cover its cache-block operations on this one: they

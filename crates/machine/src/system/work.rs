@@ -43,6 +43,10 @@ pub(super) enum Task {
     MakeRoom { level: LevelId, core: CoreId, line: LineAddr, incoming: LineTag },
     /// A tagged line comes into a set with room: the design may want another tagged line of the set to leave.
     ObeyTagLimit { level: LevelId, core: CoreId, line: LineAddr, tag: LineTag },
+    /// The design is asked about a version that leaves a private level, for the level `to` if it is not lost below.
+    AskPrivate { from: LevelId, to: Option<LevelId>, core: CoreId, line: LineAddr },
+    /// A version comes down to the level `to` if it counts, then it leaves its array.
+    Move { from: LevelId, to: LevelId, core: CoreId, line: LineAddr },
     /// The L1 copies of a line leave because the L2 has lost it.
     LeaveL1 { core: CoreId, line: LineAddr },
     /// A line leaves the last level: the versions that leave with it are looked for.
@@ -155,6 +159,8 @@ impl System {
             Task::Act { core, at, list, next } => self.act_next(core, at, list, next),
             Task::MakeRoom { level, core, line, incoming } => self.make_room_in(level, core, line, incoming),
             Task::ObeyTagLimit { level, core, line, tag } => self.obey_tag_limit(level, core, line, tag),
+            Task::AskPrivate { from, to, core, line } => self.ask_private(from, to, core, line),
+            Task::Move { from, to, core, line } => self.move_to(to, from, core, line),
             Task::LeaveL1 { core, line } => self.leave_l1(core, line),
             Task::CollectVersions { line } => self.collect_versions(line),
             Task::LeaveVersions { line, versions, next } => self.leave_versions(line, versions, next),

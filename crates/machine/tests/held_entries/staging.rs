@@ -3,7 +3,7 @@
 
 use durasim_design::{
     AbortCause, Accept, Action, Actions, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Cut, Design, Durability,
-    Evict, Gate, Geometry, HardwareCost, Hooks, LineTag, Message, Node, RecoveryReport, RegionRequest, Signal,
+    Evict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Message, Node, RecoveryReport, RegionRequest, Signal,
     SpecError, Store, Token, Wait, snapshot,
 };
 use durasim_types::{Cause, CoreId, Line, LineAddr, PhysAddr, Stats, TxId};
@@ -125,7 +125,7 @@ impl Durability for Protocol {
         tag.0 == tx.0
     }
 
-    fn evict(&mut self, _: &Ctx, line: LineAddr, tag: LineTag, _: &Line, _: &mut Actions) -> Evict {
+    fn evict(&mut self, _: &Ctx, _: LevelId, line: LineAddr, tag: LineTag, _: &Line, _: &mut Actions) -> Evict {
         if tag.is_some() {
             Evict::To { at: line.base(), cause: Cause::Data, token: Some(Token(tag.0)) }
         } else {

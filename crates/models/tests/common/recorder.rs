@@ -278,10 +278,18 @@ impl Durability for Recorder {
         self.inner.victim(level, incoming, full, tags, ranks)
     }
 
-    fn evict(&mut self, cx: &Ctx, line: LineAddr, tag: LineTag, data: &Line, out: &mut Actions) -> Evict {
+    fn evict(
+        &mut self,
+        cx: &Ctx,
+        from: LevelId,
+        line: LineAddr,
+        tag: LineTag,
+        data: &Line,
+        out: &mut Actions,
+    ) -> Evict {
         let mut verdict = match self.has(Planted::TaggedLinesGoHome) {
             true => Evict::Proceed,
-            false => self.inner.evict(cx, line, tag, data, out),
+            false => self.inner.evict(cx, from, line, tag, data, out),
         };
         if self.has(Planted::MigrationOvertaken) && matches!(verdict, Evict::After(_)) && !tag.is_some() {
             verdict = Evict::Proceed;

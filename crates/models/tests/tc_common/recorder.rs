@@ -259,8 +259,16 @@ impl Durability for Recorder {
         self.inner.merge(level, line, resident, incoming)
     }
 
-    fn evict(&mut self, cx: &Ctx, line: LineAddr, tag: LineTag, data: &Line, out: &mut Actions) -> Evict {
-        let verdict = self.inner.evict(cx, line, tag, data, out);
+    fn evict(
+        &mut self,
+        cx: &Ctx,
+        from: LevelId,
+        line: LineAddr,
+        tag: LineTag,
+        data: &Line,
+        out: &mut Actions,
+    ) -> Evict {
+        let verdict = self.inner.evict(cx, from, line, tag, data, out);
         if let (Evict::Drop, Some(line)) = (&verdict, number(line)) {
             self.shared.push(Observed::Drop { line });
         }

@@ -54,39 +54,77 @@ impl System {
             self.work.set_now(at);
         }
         match level {
-            LevelId::L1d => self.move_down(level, core, line),
+            LevelId::L1d => self.leave_private(level, LevelId::L2, core, line),
             LevelId::L2 => {
                 if inclusive {
                     self.work.push(Task::LeaveL1 { core, line });
                 }
-                self.move_down(level, core, line);
+                self.leave_private(level, LevelId::Llc, core, line);
             }
             LevelId::Llc => self.leave_llc(line),
         }
     }
 
-    /// Moves the version of a level to the level below.
-    fn move_down(&mut self, level: LevelId, core: CoreId, line: LineAddr) {
-        let slot = self.caches.array(level, core).find(line).expect("the victim is resident");
-        let below = level.below().expect("the LLC is not moved down");
-        self.move_to(below, level, core, slot);
-    }
-
     /// The L1 copies of a line leave because L2 loses the line: below it, the LLC takes the newest version.
     pub(super) fn leave_l1(&mut self, core: CoreId, line: LineAddr) {
         self.caches.drop_code(core, line);
-        if let Some(slot) = self.caches.l1d(core).find(line) {
-            self.move_to(LevelId::Llc, LevelId::L1d, core, slot);
+        self.leave_private(LevelId::L1d, LevelId::Llc, core, line);
+    }
+
+    /// The version of a private level comes down to the level `to`, if the design has nothing against it.
+    fn leave_private(&mut self, from: LevelId, to: LevelId, core: CoreId, line: LineAddr) {
+        if self.design.has(Hooks::EVICT_PRIVATE) && is_pmem(line) {
+            self.ask_private(from, Some(to), core, line);
+        } else {
+            self.move_to(to, from, core, line);
         }
     }
 
     /// A version comes down to the level `to` if it counts, then it leaves its array.
-    fn move_to(&mut self, to: LevelId, from: LevelId, core: CoreId, slot: Slot) {
+    pub(super) fn move_to(&mut self, to: LevelId, from: LevelId, core: CoreId, line: LineAddr) {
+        let Some(slot) = self.caches.array(from, core).find(line) else { return };
         let version = self.caches.version(from, core, slot, &self.design);
-        self.work.push(Task::TakeOut { level: from, core, line: version.line });
+        self.work.push(Task::TakeOut { level: from, core, line });
         if version.dirty || self.design.is_version(version.tag) {
             self.work.push(Task::PutBelow { level: to, core, version });
         }
+    }
+
+    /// Asks the design about a version that leaves a private level. What happens before it moves may take it away.
+    pub(super) fn ask_private(&mut self, from: LevelId, to: Option<LevelId>, core: CoreId, line: LineAddr) {
+        let at = self.work.now();
+        if self.agenda.due() <= at {
+            self.work.push(Task::AskPrivate { from, to, core, line });
+            return self.work.push(Task::Advance { until: at });
+        }
+        let Some(slot) = self.caches.array(from, core).find(line) else { return };
+        let version = self.caches.version(from, core, slot, &self.design);
+        let moves = to.map(|to| Task::Move { from, to, core, line });
+        if !version.dirty && !version.tag.is_some() {
+            return moves.into_iter().for_each(|task| self.work.push(task));
+        }
+        let take_out = Task::TakeOut { level: from, core, line };
+        let mut out = self.design.actions();
+        let cx = self.cx(core, at);
+        match self.design.evict(&cx, from, &version, &mut out) {
+            Evict::Proceed => moves.into_iter().for_each(|task| self.work.push(task)),
+            Evict::To { at: place, cause, token } => {
+                let token = token.map(|token| WriteToken(token.0));
+                let write = Write { token, ..Write::line(place.line(), version.data, cause) };
+                self.work.push(take_out);
+                self.work.push(Task::Submit { core, write, at });
+            }
+            Evict::Drop => self.work.push(take_out),
+            Evict::Abort(tx, why) => {
+                moves.into_iter().for_each(|task| self.work.push(task));
+                self.work.push(Task::Abort { tx, why });
+            }
+            Evict::After(wait) => {
+                self.work.push(Task::AskPrivate { from, to, core, line });
+                self.work.push(Task::Await { wait });
+            }
+        }
+        self.push_actions(core, at, out);
     }
 
     /// A line leaves the LLC: its versions, oldest first, go to memory; with inclusion those above leave too.
@@ -99,6 +137,13 @@ impl System {
         if self.llc_alone_is_durable() {
             // What it keeps may not leave before the version that takes its place is as durable.
             self.gather_in_llc(line);
+        }
+        if self.design.has(Hooks::EVICT_PRIVATE) && is_pmem(line) {
+            for core in self.caches.holders(line) {
+                for from in [LevelId::L1d, LevelId::L2] {
+                    self.work.push(Task::AskPrivate { from, to: None, core, line });
+                }
+            }
         }
     }
 
@@ -155,7 +200,7 @@ impl System {
         }
         let mut out = self.design.actions();
         let cx = self.cx(core, at);
-        match self.design.evict(&cx, version.line, version.tag, &version.data, &mut out) {
+        match self.design.evict(&cx, LevelId::Llc, &version, &mut out) {
             Evict::Proceed => {
                 self.push_actions(core, at, out);
                 if version.dirty {
