@@ -7,23 +7,16 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 DESIGNS = ROOT / "crates/designs/src"
-# Designs whose protocols still ask for faults themselves.
-NOT_YET_DIVIDED = {"hercules", "tc", "kiln"}
 
 ASKS = re.compile(r"\bfault\s*\.is\(|\.is\(\s*(?:\w+::)*planted\w*::")
 COMMENT = re.compile(r"//.*")
 LISTED = re.compile(r"^\s*(?:pub\(super\) const )?([A-Z][A-Z0-9_]*)(?:: Planted)? =\s*(?:\"|Planted \{)", re.MULTILINE)
 
 LISTS = {path.parent.name: path for path in sorted(DESIGNS.glob("*/planted.rs"))}
-DIVIDED = sorted(LISTS.keys() - NOT_YET_DIVIDED)
 
 
 def _code(path):
     return COMMENT.sub("", path.read_text(encoding="utf-8"))
-
-
-def _design_of(path):
-    return path.relative_to(DESIGNS).parts[0].removesuffix(".rs")
 
 
 def _may_ask(path):
@@ -37,16 +30,15 @@ def _steps(design):
 
 def test_designs_with_planted_faults_are_found():
     assert len(LISTS) >= 7
-    assert DIVIDED
 
 
 def test_protocols_do_not_ask_for_planted_faults():
     asking = {path for path in DESIGNS.rglob("*.rs") if ASKS.search(_code(path))}
-    wrong = {path for path in asking if _design_of(path) not in NOT_YET_DIVIDED and not _may_ask(path)}
+    wrong = {path for path in asking if not _may_ask(path)}
     assert sorted(str(path.relative_to(ROOT)) for path in wrong) == []
 
 
-@pytest.mark.parametrize("design", DIVIDED)
+@pytest.mark.parametrize("design", LISTS)
 def test_every_listed_fault_breaks_a_step(design):
     lists = "\n".join(_code(path) for path in (DESIGNS / design).glob("planted*.rs"))
     listed = set(LISTED.findall(lists))
