@@ -17,7 +17,7 @@ use std::sync::Mutex;
 enum Answer {
     #[default]
     Proceed,
-    /// Waits 100 cycles the first time it is asked about a line.
+    /// Waits 300 cycles, 100 ns, the first time it is asked about a line.
     AfterOnce,
     /// Written to another place.
     To,
@@ -70,7 +70,7 @@ impl Durability for Asked {
             Answer::AfterOnce if self.waited.contains(&line) => Evict::Proceed,
             Answer::AfterOnce => {
                 self.waited.push(line);
-                Evict::After(Wait::Cycles(100))
+                Evict::After(Wait::Cycles(300))
             }
             Answer::To => {
                 Evict::To { at: line.base().plus(64 * ELSEWHERE), cause: Cause::Log, token: Some(Token(line.0)) }
@@ -163,7 +163,7 @@ fn seen_at(level: LevelId) -> Vec<u64> {
 
 #[test]
 fn a_victim_of_the_l1d_is_shown_with_its_level_core_and_thread_and_moves_down() {
-    let _turn = TURN.lock().unwrap();
+    let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let mut system = machine("Proceed", "non-inclusive");
     system.seat(CORE, 7);
     let now = fill_set(&mut system, 5).unwrap();
@@ -174,17 +174,17 @@ fn a_victim_of_the_l1d_is_shown_with_its_level_core_and_thread_and_moves_down() 
 
 #[test]
 fn a_line_that_may_not_leave_yet_is_asked_for_again() {
-    let _turn = TURN.lock().unwrap();
+    let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let at_once = fill_set(&mut machine("Proceed", "non-inclusive"), 5).unwrap();
     let mut system = machine("AfterOnce", "non-inclusive");
     let waited = fill_set(&mut system, 5).unwrap();
     assert_eq!(seen_at(LevelId::L1d), [0, 0]);
-    assert_eq!(waited, at_once + 100);
+    assert_eq!(waited, at_once + 300);
 }
 
 #[test]
 fn a_line_that_is_written_elsewhere_or_dropped_leaves_the_caches() {
-    let _turn = TURN.lock().unwrap();
+    let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     for (answer, elsewhere) in [("To", 1), ("Drop", 0)] {
         let mut system = machine(answer, "non-inclusive");
         let now = fill_set(&mut system, 5).unwrap();
@@ -197,7 +197,7 @@ fn a_line_that_is_written_elsewhere_or_dropped_leaves_the_caches() {
 
 #[test]
 fn a_line_that_cannot_leave_aborts_its_transaction() {
-    let _turn = TURN.lock().unwrap();
+    let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let mut system = machine("Abort", "non-inclusive");
     let aborted = fill_set(&mut system, 5).unwrap_err();
     assert!(matches!(aborted, Outcome::Aborted(_, code) if code == AbortCause::Capacity.code()), "{aborted:?}");
@@ -206,7 +206,7 @@ fn a_line_that_cannot_leave_aborts_its_transaction() {
 
 #[test]
 fn with_inclusion_lines_are_shown_that_a_level_below_loses() {
-    let _turn = TURN.lock().unwrap();
+    let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let mut system = machine("Proceed", "inclusive");
     let now = fill_set(&mut system, 40).unwrap();
     assert!(!seen_at(LevelId::L1d).is_empty() && !seen_at(LevelId::L2).is_empty());
