@@ -59,7 +59,7 @@ test: $(CORE) ## Formatters, linters and every test
 test-all: test ## make test and the long tests: what CONTRIBUTING.md says, done to a copy of the repository; takes some minutes more
 	$(BIN)/python -m pytest -m long tests/long
 
-generate: $(CORE) ## Rewrite what is generated: lists in documents, recorded statistics, tables of assumptions
+generate: $(CORE) ## Rewrite what is generated: schemas, lists in documents, recorded statistics, tables of assumptions
 	@$(BIN)/python tools/generate.py
 
 campaign: $(CORE) ## Crash every row in every way for SECONDS (600); goes on where an earlier campaign ended

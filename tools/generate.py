@@ -1,4 +1,4 @@
-"""Rewrites what is generated: lists in documents, recorded statistics, tables of assumptions that do not fit any more.
+"""Rewrites what is generated: schemas, lists in documents, recorded statistics, tables of assumptions that do not fit.
 
     .venv/bin/python tools/generate.py                    # everything, as `make generate`
     .venv/bin/python tools/generate.py documents          # one part
@@ -90,6 +90,11 @@ def write_recorded(*, is_missing_enough: bool) -> None:
         recorded.write(file, {name: known.get(name) or measure(case) for name, case in cases.items()})
 
 
+def write_schemas() -> None:
+    """Writes the schema, the typed result and the options that follow from the description of a run."""
+    subprocess.run([sys.executable, str(ROOT / "tools" / "generate_schemas.py")], check=True)
+
+
 def write_assumptions() -> None:
     """Measures the tables of DEVIATIONS.md that are missing or do not fit their descriptions, and writes the ratios."""
     subprocess.run([sys.executable, str(ROOT / "tools" / "sensitivity.py"), "--outdated"], check=True)
@@ -98,10 +103,13 @@ def write_assumptions() -> None:
 def main() -> None:
     """Rewrites the parts that are asked for, or all."""
     parser = argparse.ArgumentParser(description="Rewrite what is generated.")
-    parser.add_argument("parts", nargs="*", metavar="PART", help="documents, recorded or assumptions; all if none")
+    parser.add_argument(
+        "parts", nargs="*", metavar="PART", help="schemas, documents, recorded or assumptions; all if none"
+    )
     parser.add_argument("--missing", action="store_true", help="measure only what is not recorded yet")
     chosen = parser.parse_args()
     write: dict[str, Callable[[], None]] = {
+        "schemas": write_schemas,
         "documents": write_documents,
         "recorded": lambda: write_recorded(is_missing_enough=chosen.missing),
         "assumptions": write_assumptions,

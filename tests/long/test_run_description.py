@@ -1,19 +1,12 @@
 """A metric and an option of a run are added to a copy of the repository, by as many edits as CONTRIBUTING.md states."""
 
 import json
-import os
 import re
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+from edits import ROOT, ScratchCopy
 
 pytestmark = pytest.mark.long
-
-ROOT = Path(__file__).resolve().parents[2]
-TIMEOUT_S = 1800
 
 # What is added: the file, the text before which it stands, and the text. Each is one edit.
 METRIC = [
@@ -53,36 +46,15 @@ def _stated(name):
     return int(re.search(rf"^\| {name} \|.*\| (\d+) \|$", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)[1])
 
 
-def _run(folder, *command):
-    target = os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target"))
-    environment = os.environ | {"PYTHONPATH": str(folder / "python"), "CARGO_TARGET_DIR": target}
-    done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=TIMEOUT_S
-    )
-    assert done.returncode == 0, f"{command}: {done.returncode}\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
-    return done.stdout
-
-
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory):
     """A copy of this checkout with both, built, and with what is generated from them."""
-    folder = tmp_path_factory.mktemp("scratch") / "durasim"
-    for name in _run(ROOT, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0"):
-        if name and (ROOT / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            # Not with its time: cargo compares it with that of what was built from another copy.
-            shutil.copyfile(ROOT / name, folder / name)
-    shutil.copytree(ROOT / "build" / "guest", folder / "build" / "guest")
+    copy = ScratchCopy(tmp_path_factory.mktemp("scratch") / "durasim")
     for name, before, added in (*METRIC, *OPTION):
-        text = (folder / name).read_text()
-        assert text.count(before) == 1, f"{name} has {text.count(before)} places with {before!r}"
-        (folder / name).write_text(text.replace(before, added + before))
-    command = ("cargo", "build", "--package", "durasim-py", "--locked", "--offline", "--message-format", "json")
-    messages = [json.loads(line) for line in _run(folder, *command).splitlines()]
-    built = [m for m in messages if m["reason"] == "compiler-artifact" and m["target"]["name"] == "_core"]
-    shutil.copyfile(built[0]["filenames"][0], folder / "python/durasim/_core.abi3.so")
-    _run(folder, sys.executable, "tools/generate_schemas.py")
-    return folder
+        copy.replace(name, before, added + before)
+    copy.build()
+    copy.python("tools/generate.py", "schemas")
+    return copy
 
 
 def test_as_many_edits_are_made_as_are_stated():
@@ -91,12 +63,11 @@ def test_as_many_edits_are_made_as_are_stated():
 
 
 def test_the_command_line_has_both(copy):
-    run = (sys.executable, "-m", "durasim", "run", "--workload", "btree", "--machine", "tiny", "--ops", "12")
-    document = json.loads(_run(copy, *run, "--made-up-more", "5", "--json", "-"))
-    assert document["ops"] == 17
-    assert document["made_up_ops"] == 3
-    assert re.search(r"made up ops *\S* *3 *\S* *ops", _run(copy, *run))
-    assert "Say that so many more operations were run." in _run(copy, *run, "--help")
+    run = ("run", "--workload", "btree", "--machine", "tiny", "--ops", "12")
+    document = copy.durasim(*run, "--made-up-more", "5")
+    assert (document["ops"], document["made_up_ops"]) == (17, 3)
+    assert re.search(r"made up ops *\S* *3 *\S* *ops", copy.python("-m", "durasim", *run))
+    assert "Say that so many more operations were run." in copy.python("-m", "durasim", *run, "--help")
 
 
 def test_the_python_package_has_both(copy):
@@ -108,11 +79,9 @@ frame = ds.compare(designs=["opt"], workloads=["btree"], machine="tiny", ops=12,
 changed = [change.key for change in ds.diff(few, more).measures]
 print(json.dumps([few.made_up_ops, more.ops, frame["made_up_ops"][0], frame["ops"][0], "made_up_ops" in changed]))
 """
-    assert json.loads(_run(copy, sys.executable, "-c", code)) == [3, 17, 3, 17, True]
+    assert json.loads(copy.python("-c", code)) == [3, 17, 3, 17, True]
 
 
 def test_the_tests_of_documents_and_results_pass(copy):
-    _run(
-        copy, sys.executable, "-m", "pytest", "--quiet", "-p", "no:cacheprovider", "tests/cli/test_run_description.py",
-        "tests/cli/test_results.py", "tests/cli/test_diff.py", "tests/cli/test_compare.py",
-    )  # fmt: skip
+    tests = [f"tests/cli/test_{name}.py" for name in ("run_description", "results", "diff", "compare")]
+    copy.python("-m", "pytest", "--quiet", "-p", "no:cacheprovider", *tests)
