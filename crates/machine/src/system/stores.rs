@@ -46,8 +46,8 @@ impl System {
     fn store_simply(&mut self, core: CoreId, store: &PendingStore, at: Cycle) -> Option<Cycle> {
         let line = store.addr.line();
         let pmem = is_pmem(line);
-        let is_disturbed = self.transactions.any_abort_notice() || self.transactions.any_moved();
-        if self.agenda.due() <= at || is_disturbed || pmem && self.persist_buffers.exist() {
+        let is_disturbed = || self.transactions.any_abort_notice() || self.transactions.any_moved();
+        if self.agenda.due() <= at || is_disturbed() || pmem && self.persist_buffers.exist() {
             return None;
         }
         let alone = self.caches.alone();
@@ -58,8 +58,8 @@ impl System {
         }
         let from = at.max(array.ready(slot));
         let tag = array.tag(slot);
-        let is_silent = self.design.is_own(tag, store.tx) && self.agenda.due() > from;
-        if (tag.is_some() || pmem && self.design.has(Hooks::STORE)) && !is_silent {
+        let is_silent = || self.design.is_own(tag, store.tx) && self.agenda.due() > from;
+        if (tag.is_some() || pmem && self.design.has(Hooks::STORE)) && !is_silent() {
             return None;
         }
         let array = self.caches.l1d_mut(core);
