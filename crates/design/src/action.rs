@@ -92,7 +92,9 @@ pub enum Action {
         /// Acknowledgement wanted under this token.
         token: Option<Token>,
     },
-    /// A store made by the hardware itself, through the caches of the requesting core: at most eight bytes.
+    /// A store made by the hardware itself, through the caches of the requesting core: at most eight bytes. In answers to
+    /// [`crate::Durability::tx_begin`] and [`crate::Durability::tx_commit`] alone: it may miss, and then lines move as for
+    /// any request of the core.
     PutCached {
         /// Where.
         addr: PhysAddr,
