@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-FILE_LINES_MAX = 600
 
 MAY_USE = {
     "types": set(),
@@ -55,17 +54,6 @@ def test_only_the_binding_knows_python(packages):
 def test_only_models_are_checked_for_all_states(packages):
     knowing = {name for name, p in packages.items() for d in p["dependencies"] if d["name"] == "stateright"}
     assert knowing == {"models"}
-
-
-def _sources():
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    suffixes = {".rs", ".py", ".h", ".cpp", ".pyi"}
-    return [ROOT / line for line in listed.splitlines() if Path(line).suffix in suffixes and (ROOT / line).exists()]
-
-
-def test_files_stay_readable():
-    long = {str(p.relative_to(ROOT)): n for p in _sources() if (n := len(p.read_text().splitlines())) > FILE_LINES_MAX}
-    assert long == {}
 
 
 def test_every_fuzz_target_has_a_wrapper_for_cargo_fuzz_and_a_corpus():

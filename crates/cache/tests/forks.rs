@@ -63,79 +63,73 @@ fn line(sets: u32) -> impl Strategy<Value = u64> {
 fn run(geometry: LevelGeometry, steps: &[(usize, u64, Step)]) {
     let mut family = vec![(CacheArray::new(geometry), Model::default())];
     for &(member, line, step) in steps {
-        let member = member % family.len();
-        let small = family.len() < 5;
+        let members = family.len();
+        let member = member % members;
         let (array, model) = &mut family[member];
-        let address = LineAddr(line);
-        let slot = array.find(address);
-        assert_eq!(slot.is_some(), model.lines.contains_key(&line));
+        assert_eq!(array.find(LineAddr(line)).is_some(), model.lines.contains_key(&line));
         match step {
-            Step::Fork | Step::Clone if small => {
+            Step::Fork | Step::Clone if members < 5 => {
                 let second = if matches!(step, Step::Fork) { array.fork() } else { array.clone() };
                 let model = model.clone();
                 family.push((second, model));
             }
-            Step::Fork | Step::Clone => {}
-            Step::SaveAndRestore => {
-                let saved = postcard::to_stdvec(array).expect("an array can be saved");
-                *array = postcard::from_bytes(&saved).expect("and restored");
-                assert_eq!(postcard::to_stdvec(array).expect("again"), saved, "a restored array is saved as the same");
+            Step::Drop if members > 1 => {
+                family.swap_remove(member);
             }
-            Step::Drop => {
-                if family.len() > 1 {
-                    family.swap_remove(member);
-                }
-            }
-            Step::Insert { ready, tag } => {
-                if slot.is_none() {
-                    insert(
-                        array,
-                        model,
-                        Version { line: address, data: [0; 64], dirty: false, tag: LineTag(tag) },
-                        ready,
-                    );
-                }
-            }
-            Step::Touch => {
-                if let Some(slot) = slot {
-                    array.touch(slot);
-                    array.stats.accesses += 1;
-                    model.uses += 1;
-                    model.lines.get_mut(&line).expect("resident").used = model.uses;
-                }
-            }
-            Step::Write { byte, value } => {
-                if let Some(slot) = slot {
-                    array.data_mut(slot)[usize::from(byte)] = value;
-                    array.set_dirty(slot, true);
-                    let version = &mut model.lines.get_mut(&line).expect("resident").version;
-                    version.data[usize::from(byte)] = value;
-                    version.dirty = true;
-                }
-            }
-            Step::Replace { dirty, tag } => {
-                if let Some(slot) = slot {
-                    let version = Version { line: address, data: [tag as u8; 64], dirty, tag: LineTag(tag) };
-                    array.replace(slot, version);
-                    model.lines.get_mut(&line).expect("resident").version = version;
-                }
-            }
-            Step::Exclusive(exclusive) => {
-                if let Some(slot) = slot {
-                    array.set_exclusive(slot, exclusive);
-                    model.lines.get_mut(&line).expect("resident").exclusive = exclusive;
-                }
-            }
-            Step::Remove => {
-                if let Some(slot) = slot {
-                    array.remove(slot);
-                    model.lines.remove(&line);
-                }
-            }
+            Step::Fork | Step::Clone | Step::Drop => {}
+            Step::SaveAndRestore => save_and_restore(array),
+            _ => change(array, model, line, step),
         }
     }
     for (array, model) in &family {
         check(array, model);
+    }
+}
+
+fn save_and_restore(array: &mut CacheArray) {
+    let saved = postcard::to_stdvec(array).expect("an array can be saved");
+    *array = postcard::from_bytes(&saved).expect("and restored");
+    assert_eq!(postcard::to_stdvec(array).expect("again"), saved, "a restored array is saved as the same");
+}
+
+/// Changes a line of one array: a line that is absent can only be inserted, and one that is resident cannot.
+fn change(array: &mut CacheArray, model: &mut Model, line: u64, step: Step) {
+    let address = LineAddr(line);
+    let (Some(slot), Some(resident)) = (array.find(address), model.lines.get_mut(&line)) else {
+        if let Step::Insert { ready, tag } = step {
+            let version = Version { line: address, data: [0; 64], dirty: false, tag: LineTag(tag) };
+            insert(array, model, version, ready);
+        }
+        return;
+    };
+    match step {
+        Step::Touch => {
+            array.touch(slot);
+            array.stats.accesses += 1;
+            model.uses += 1;
+            resident.used = model.uses;
+        }
+        Step::Write { byte, value } => {
+            array.data_mut(slot)[usize::from(byte)] = value;
+            array.set_dirty(slot, true);
+            resident.version.data[usize::from(byte)] = value;
+            resident.version.dirty = true;
+        }
+        Step::Replace { dirty, tag } => {
+            let version = Version { line: address, data: [tag as u8; 64], dirty, tag: LineTag(tag) };
+            array.replace(slot, version);
+            resident.version = version;
+        }
+        Step::Exclusive(exclusive) => {
+            array.set_exclusive(slot, exclusive);
+            resident.exclusive = exclusive;
+        }
+        Step::Remove => {
+            array.remove(slot);
+            model.lines.remove(&line);
+        }
+        Step::Insert { .. } => {}
+        Step::Fork | Step::Clone | Step::SaveAndRestore | Step::Drop => unreachable!("these change the family"),
     }
 }
 

@@ -5,6 +5,7 @@ use crate::store_sets::StoreSetsConfig;
 use durasim_types::{ConfigError, Cycle};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
 
 /// Functional units of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -168,16 +169,30 @@ impl Default for CoreConfig {
 impl CoreConfig {
     /// Refuses what cannot be built; `field` is the path of this section.
     pub fn check(&self, field: &str) -> Result<(), ConfigError> {
+        self.check_counts(field)?;
+        self.check_latencies(field)?;
+        self.check_banks(field)?;
+        within(field, "time_slice_cycles", self.time_slice_cycles, 1000..=u64::MAX)?;
+        self.units.check(&format!("{field}.units"))?;
+        self.store_sets.check(&format!("{field}.store_sets"))?;
+        self.predictor.check(&format!("{field}.predictor"))
+    }
+
+    fn check_counts(&self, field: &str) -> Result<(), ConfigError> {
         let counts = [
-            ("width", self.width, 1, 16),
-            ("rob_entries", self.rob_entries, 1, 4096),
-            ("issue_queue_entries", self.issue_queue_entries, 1, 4096),
-            ("load_queue_entries", self.load_queue_entries, 1, 4096),
-            ("store_queue_entries", self.store_queue_entries, 2, 255),
-            ("fetch_queue_entries", self.fetch_queue_entries, 1, 4096),
-            ("squash_width", self.squash_width, 1, 4096),
-            ("l1d_bank_ports", self.l1d_bank_ports, 1, 16),
+            ("width", self.width, 1..=16),
+            ("rob_entries", self.rob_entries, 1..=4096),
+            ("issue_queue_entries", self.issue_queue_entries, 1..=4096),
+            ("load_queue_entries", self.load_queue_entries, 1..=4096),
+            ("store_queue_entries", self.store_queue_entries, 2..=255),
+            ("fetch_queue_entries", self.fetch_queue_entries, 1..=4096),
+            ("squash_width", self.squash_width, 1..=4096),
+            ("l1d_bank_ports", self.l1d_bank_ports, 1..=16),
         ];
+        counts.into_iter().try_for_each(|(name, value, allowed)| within(field, name, value.into(), allowed))
+    }
+
+    fn check_latencies(&self, field: &str) -> Result<(), ConfigError> {
         let latencies = [
             ("fetch_to_rename_cycles", self.fetch_to_rename_cycles),
             ("rename_to_dispatch_cycles", self.rename_to_dispatch_cycles),
@@ -189,19 +204,10 @@ impl CoreConfig {
             ("system_call_cycles", self.system_call_cycles),
             ("context_switch_cycles", self.context_switch_cycles),
         ];
-        let refuse = |name: &str, value: u64, low: u64, high: u64| {
-            Err(ConfigError::new(format!("{field}.{name}"), format!("{value} is not between {low} and {high}")))
-        };
-        for (name, value, low, high) in counts {
-            if !(low..=high).contains(&value) {
-                return refuse(name, value.into(), low.into(), high.into());
-            }
-        }
-        for (name, value) in latencies {
-            if value > 100_000 {
-                return refuse(name, value, 0, 100_000);
-            }
-        }
+        latencies.into_iter().try_for_each(|(name, value)| within(field, name, value, 0..=100_000))
+    }
+
+    fn check_banks(&self, field: &str) -> Result<(), ConfigError> {
         if let Some(banks) = self.l1d_banks
             && (!banks.is_power_of_two() || banks > 64)
         {
@@ -212,30 +218,37 @@ impl CoreConfig {
             let problem = "only an L1D with l1d_banks has ports of banks";
             return Err(ConfigError::new(format!("{field}.l1d_bank_ports"), problem));
         }
-        if self.time_slice_cycles < 1000 {
-            return refuse("time_slice_cycles", self.time_slice_cycles, 1000, u64::MAX);
-        }
-        let u = &self.units;
+        Ok(())
+    }
+}
+
+impl UnitsConfig {
+    fn check(&self, field: &str) -> Result<(), ConfigError> {
         let units = [
-            ("int_alu", u.int_alu),
-            ("int_mul", u.int_mul),
-            ("int_div", u.int_div),
-            ("fp_add", u.fp_add),
-            ("fp_mul", u.fp_mul),
-            ("fp_fused", u.fp_fused),
-            ("fp_div", u.fp_div),
-            ("fp_sqrt", u.fp_sqrt),
-            ("memory", u.memory),
+            ("int_alu", self.int_alu),
+            ("int_mul", self.int_mul),
+            ("int_div", self.int_div),
+            ("fp_add", self.fp_add),
+            ("fp_mul", self.fp_mul),
+            ("fp_fused", self.fp_fused),
+            ("fp_div", self.fp_div),
+            ("fp_sqrt", self.fp_sqrt),
+            ("memory", self.memory),
         ];
         for (name, unit) in units {
-            if !(1..=16).contains(&unit.count) {
-                return refuse(&format!("units.{name}.count"), unit.count.into(), 1, 16);
-            }
-            if !(1..=1000).contains(&unit.latency_cycles) {
-                return refuse(&format!("units.{name}.latency_cycles"), unit.latency_cycles, 1, 1000);
-            }
+            let field = format!("{field}.{name}");
+            within(&field, "count", unit.count.into(), 1..=16)?;
+            within(&field, "latency_cycles", unit.latency_cycles, 1..=1000)?;
         }
-        self.store_sets.check(&format!("{field}.store_sets"))?;
-        self.predictor.check(&format!("{field}.predictor"))
+        Ok(())
     }
+}
+
+/// Refuses a value that is not allowed; `field` is the path of its section.
+fn within(field: &str, name: &str, value: u64, allowed: RangeInclusive<u64>) -> Result<(), ConfigError> {
+    if allowed.contains(&value) {
+        return Ok(());
+    }
+    let problem = format!("{value} is not between {} and {}", allowed.start(), allowed.end());
+    Err(ConfigError::new(format!("{field}.{name}"), problem))
 }

@@ -184,7 +184,7 @@ fn run_slice<W: Watch>(
         // All of a block lies on one page, except for the end of its last instruction.
         let code = if W::SEES { bus.translate_code(pc).ok() } else { None };
         let first = bus.instructions;
-        let (mut at, mut target, mut system_call) = (pc, None, false);
+        let (mut at, mut target, mut calls) = (pc, None, false);
         for (&inst, count) in insts.iter().zip(first + 1..) {
             // Both are seldom looked at; to store them costs less than to find out when.
             bus.instructions = count;
@@ -202,7 +202,7 @@ fn run_slice<W: Watch>(
                 }
                 // Behind these nothing follows in a block.
                 Ok(Flow::Jump(to)) => (at, target) = (to, Some(to)),
-                Ok(Flow::Ecall) => system_call = true,
+                Ok(Flow::Ecall) => calls = true,
                 Ok(Flow::Ebreak) => return Err(message(at, bus, "the program ran into an ebreak".into()).into()),
                 Err(stop) => return Err(fault(at, bus, stop).into()),
             }
@@ -215,25 +215,38 @@ fn run_slice<W: Watch>(
         if last.op == Op::FenceI {
             blocks.clear();
         }
-        if system_call {
-            let (epoch, code_epoch) = (bus.process.space().epoch(), bus.process.space().code_epoch());
-            let now_ns = bus.now_ns();
-            let outcome = bus.process.syscall(thread, hart, &mut bus.memory, now_ns, output)?;
-            bus.drop_reservation();
-            queue.take_events(&mut bus.process);
-            bus.follow_moved_pages();
-            if bus.process.space().epoch() != epoch {
-                bus.clear_translations();
-            }
-            if bus.process.space().code_epoch() != code_epoch {
-                blocks.clear();
-            }
+        if calls {
+            let outcome = system_call(hart, thread, bus, blocks, queue, output)?;
             if outcome != SyscallOutcome::Continue {
                 return Ok(Left::Call(outcome));
             }
         }
     }
     Ok(Left::SliceOver)
+}
+
+/// Makes the system call that a thread asks for, and forgets translations and code that it has changed.
+fn system_call<W: Watch>(
+    hart: &mut Hart,
+    thread: ThreadId,
+    bus: &mut FlatBus<W>,
+    blocks: &mut BlockCache,
+    queue: &mut RunQueue,
+    output: &mut dyn Output,
+) -> Result<SyscallOutcome, Error> {
+    let (epoch, code_epoch) = (bus.process.space().epoch(), bus.process.space().code_epoch());
+    let now_ns = bus.now_ns();
+    let outcome = bus.process.syscall(thread, hart, &mut bus.memory, now_ns, output)?;
+    bus.drop_reservation();
+    queue.take_events(&mut bus.process);
+    bus.follow_moved_pages();
+    if bus.process.space().epoch() != epoch {
+        bus.clear_translations();
+    }
+    if bus.process.space().code_epoch() != code_epoch {
+        blocks.clear();
+    }
+    Ok(outcome)
 }
 
 fn message<W: Watch>(pc: u64, bus: &FlatBus<W>, what: String) -> GuestFault {

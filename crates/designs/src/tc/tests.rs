@@ -1,12 +1,12 @@
 //! TC on several cores, hook by hook, and with random runs.
 
-use super::spec::{Coalesce, TcSpec};
+mod random;
+
+use super::spec::TcSpec;
 use super::{SHARED, Tc, planted};
 use crate::testing::{Bench, line, word};
-use durasim_design::{
-    AbortCause, Action, Actions, CommitRule, Ctx, Design, Evict, Fault, Fill, Gate, LineTag, Token, Wait,
-};
-use durasim_types::{CoreId, Pages, Rng, TxId};
+use durasim_design::{AbortCause, Action, Actions, CommitRule, Ctx, Design, Evict, Fault, Fill, Gate, LineTag, Wait};
+use durasim_types::{CoreId, Pages, TxId};
 
 /// Entries are issued at their commit.
 fn at_once() -> TcSpec {
@@ -416,130 +416,4 @@ fn a_transaction_of_many_lines_commits_and_aborts() {
     }
     assert_eq!(bench.counter("tc.overflows"), 2.0);
     assert!(bench.counter("tc.shadowed_lines") > 2.0 * (4_000.0 - 64.0));
-}
-
-/// A word of the random runs: what a crash now must bring back, what the program sees, and who holds its lock.
-#[derive(Clone, Copy, Default)]
-struct Word {
-    committed: u64,
-    visible: u64,
-    owner: Option<u64>,
-}
-
-/// Threads on three cores run transactions over few lines of eight words. A word belongs to one open transaction at a
-/// time, as under a lock; lines are shared at random. Threads change cores, writes are delivered late, the design is
-/// saved and loaded, power fails.
-fn random_run(seed: u64) {
-    const CORES: u64 = 3;
-    const LINES: u64 = 5;
-    let mut rng = Rng::new(seed);
-    let coalesce = if rng.below(2) == 0 { Coalesce::None } else { Coalesce::Line };
-    let entries = 3 + rng.below(10) as u32;
-    let overflow_percent = [50, 90, 100][rng.below(3) as usize];
-    let tx_id_bits = [3, 4, 6][rng.below(3) as usize];
-    let spec = TcSpec { coalesce, overflow_percent, tx_id_bits, shadow_lines: 32, ..small(entries) };
-    let mut bench = Bench::<Tc>::new(spec, CORES as u16);
-    let mut world = [[Word::default(); 8]; LINES as usize];
-    let mut tags = [LineTag::NONE; LINES as usize];
-    let mut open: Vec<u64> = Vec::new();
-    // Whether it commits, and what it waits for.
-    let mut ending: Vec<(u64, bool, Option<Token>)> = Vec::new();
-    for step in 1..400u64 {
-        let core = rng.below(CORES) as u16;
-        // Ends take their time; meanwhile the other cores go on.
-        if !ending.is_empty() && rng.below(2) == 0 {
-            let (tx, commits, wait) = ending[0];
-            if wait.is_some_and(|token| bench.outstanding(token)) {
-                bench.deliver();
-                continue;
-            }
-            let gate = bench.call(core, |design, cx, out| match commits {
-                true => design.tx_commit(cx, TxId(tx), out),
-                false => design.tx_abort(cx, TxId(tx), AbortCause::Requested(1), out),
-            });
-            if let Gate::Retry(Wait::Acked(token)) = gate {
-                ending[0].2 = Some(token);
-                ending.rotate_left(1);
-                continue;
-            }
-            ending.remove(0);
-            for slot in world.iter_mut().flatten().filter(|slot| slot.owner == Some(tx)) {
-                slot.owner = None;
-                if commits {
-                    slot.committed = slot.visible;
-                } else {
-                    slot.visible = slot.committed;
-                }
-            }
-            if !commits {
-                // The lines that the abort discarded are missed.
-                let lost = |bench: &Bench<Tc>, tag: LineTag| bench.design.belongs_to(tag, TxId(tx));
-                for (number, tag) in (0..).zip(&mut tags) {
-                    if lost(&bench, *tag) {
-                        *tag = bench.miss(number).1;
-                    }
-                }
-            }
-        }
-        let pick =
-            |rng: &mut Rng, open: &[u64]| (!open.is_empty()).then(|| open[rng.below(open.len() as u64) as usize]);
-        match rng.below(20) {
-            0..2 if open.len() + ending.len() < 5 => {
-                bench.begin(core, step);
-                open.push(step);
-            }
-            2..12 => {
-                let (number, index) = (rng.below(LINES) as usize, rng.below(8) as usize);
-                let tx = pick(&mut rng, &open);
-                let slot = world[number][index];
-                if slot.owner.is_some() && slot.owner != tx {
-                    continue;
-                }
-                // A plain store to a line that is not persistent is no affair of the design.
-                if tx.is_none() && !tags[number].is_some() {
-                    continue;
-                }
-                bench.store(core, word(number as u64, index as u64), step, tx, &mut tags[number]);
-                let slot = &mut world[number][index];
-                slot.visible = step;
-                match tx {
-                    Some(_) => slot.owner = tx,
-                    None => slot.committed = step,
-                }
-            }
-            12..14 => {
-                let Some(tx) = pick(&mut rng, &open) else { continue };
-                ending.push((tx, rng.below(4) > 0, None));
-                open.retain(|other| *other != tx);
-            }
-            14..17 => {
-                bench.deliver();
-            }
-            17 => {
-                let number = rng.below(LINES);
-                let (data, tag) = bench.miss(number);
-                // Until an abort is done, its words may be seen as they were before or as they are.
-                let leaving = |slot: &Word| ending.iter().any(|&(tx, commits, _)| !commits && slot.owner == Some(tx));
-                for (found, slot) in data.iter().zip(&world[number as usize]).filter(|(_, slot)| !leaving(slot)) {
-                    assert_eq!(*found, slot.visible, "seed {seed}, step {step}");
-                }
-                tags[number as usize] = tag;
-            }
-            18 => bench.save_and_load(),
-            _ => {
-                let pmem = bench.recovered(&[], false);
-                for (number, expected) in (0..).zip(&world) {
-                    let found: [u64; 8] = std::array::from_fn(|index| pmem.read_u64(word(number, index as u64)));
-                    assert_eq!(found, expected.map(|slot| slot.committed), "seed {seed}, step {step}, line {number}");
-                }
-            }
-        }
-    }
-}
-
-#[test]
-fn random_transactions_on_shared_lines_are_atomic_and_durable() {
-    for seed in 0..300 {
-        random_run(seed);
-    }
 }

@@ -183,13 +183,7 @@ impl Replay {
         match *observed {
             Observed::Begin { tx, tx_len } => self.begin(tx, tx_len),
             Observed::TxLenCleared { tx } => self.step(Action::TxLenCleared(self.thread(tx)?)),
-            Observed::TaggedStore { tx, line, stamp } => {
-                let thread = self.thread(tx)?;
-                self.step(Action::TaggedStore(thread, line))?;
-                let version = self.machine().written(thread, line).expect("just written");
-                self.versions.insert(stamp, version);
-                Ok(())
-            }
+            Observed::TaggedStore { tx, line, stamp } => self.tagged_store(tx, line, stamp),
             Observed::PlainStore { line, stamp } => {
                 self.step(Action::PlainStore(line))?;
                 let version = Version { tx: None, store: self.machine().plain_stores };
@@ -198,15 +192,7 @@ impl Replay {
             }
             Observed::CommitRequested { tx } => self.step(Action::CommitRequested(self.thread(tx)?)),
             Observed::TxLenStored { tx } => self.step(Action::TxLenStored(self.thread(tx)?)),
-            Observed::StatesReset { tx_len } => {
-                let tx = *self.tx_lens.get(&tx_len).ok_or("nobody has this TxLen")?;
-                let thread = self.thread(tx)?;
-                let t = &self.machine().threads[usize::from(thread)];
-                if self.controller_stores(t.phase, thread) {
-                    self.step(Action::TxLenStored(thread))?;
-                }
-                self.step(Action::StatesReset(thread))
-            }
+            Observed::StatesReset { tx_len } => self.reset_states(tx_len),
             Observed::Acknowledged { tx } => {
                 let thread = self.thread(tx)?;
                 self.threads.remove(&tx);
@@ -226,17 +212,7 @@ impl Replay {
             // What is clean is not written.
             Observed::Clean { line } if self.machine().on_chip[usize::from(line)].is_empty() => Ok(()),
             Observed::Clean { line } => self.step(Action::Clean(line)),
-            Observed::PrematureFlush { line, stamp, at } => {
-                let version = self.version(stamp)?;
-                let slot = self.slot(at);
-                self.step(Action::PrematureFlush(line))?;
-                let m = self.machine();
-                let entry = m.entry(line).expect("just made");
-                if (entry.slot, m.log[&entry.slot].version) == (slot, version) {
-                    return Ok(());
-                }
-                Err(format!("it takes {version:?} to log entry {slot}, not what {entry:?} says"))
-            }
+            Observed::PrematureFlush { line, stamp, at } => self.premature_flush(line, stamp, at),
             Observed::Spill { slot } => {
                 let entry = self.machine().entries.iter().find(|e| e.slot == slot && !e.extended);
                 let line = entry.ok_or("no eWPQ entry has this log entry")?.line;
@@ -276,6 +252,36 @@ impl Replay {
         self.threads.insert(tx, thread);
         self.tx_lens.insert(tx_len, tx);
         Ok(())
+    }
+
+    fn tagged_store(&mut self, tx: TxId, line: u8, stamp: u64) -> Result<(), String> {
+        let thread = self.thread(tx)?;
+        self.step(Action::TaggedStore(thread, line))?;
+        let version = self.machine().written(thread, line).expect("just written");
+        self.versions.insert(stamp, version);
+        Ok(())
+    }
+
+    fn reset_states(&mut self, tx_len: PhysAddr) -> Result<(), String> {
+        let tx = *self.tx_lens.get(&tx_len).ok_or("nobody has this TxLen")?;
+        let thread = self.thread(tx)?;
+        let t = &self.machine().threads[usize::from(thread)];
+        if self.controller_stores(t.phase, thread) {
+            self.step(Action::TxLenStored(thread))?;
+        }
+        self.step(Action::StatesReset(thread))
+    }
+
+    fn premature_flush(&mut self, line: u8, stamp: u64, at: PhysAddr) -> Result<(), String> {
+        let version = self.version(stamp)?;
+        let slot = self.slot(at);
+        self.step(Action::PrematureFlush(line))?;
+        let m = self.machine();
+        let entry = m.entry(line).expect("just made");
+        if (entry.slot, m.log[&entry.slot].version) == (slot, version) {
+            return Ok(());
+        }
+        Err(format!("it takes {version:?} to log entry {slot}, not what {entry:?} says"))
     }
 
     fn write_home(&mut self, line: u8, stamp: u64) -> Result<(), String> {

@@ -7,7 +7,7 @@
 
 use super::driver::Run;
 use super::recorder::{LINES, Observed};
-use durasim_models::tc::{Action, Bounds, EntryState, Machine, Phase, State, TransactionCaches, Version};
+use durasim_models::tc::{Action, Bounds, Entry, EntryState, Machine, Phase, State, TransactionCaches, Version};
 use durasim_types::TxId;
 use std::collections::BTreeMap;
 
@@ -89,38 +89,9 @@ impl Replay {
 
     fn observe(&mut self, observed: &Observed) -> Result<(), String> {
         match *observed {
-            Observed::Begin { tx, core } => {
-                let m = self.machine();
-                let idle = |thread: &u8| m.thread(*thread).phase == Phase::Idle;
-                let thread = (0..self.model.bounds.threads).find(idle).ok_or("more transactions than threads")?;
-                let last = m.next_ids[usize::from(core)];
-                self.step(Action::Begin(thread, core))?;
-                if self.machine().thread(thread).id < last {
-                    self.count("an identifier comes round");
-                }
-                self.threads.insert(tx, thread);
-                Ok(())
-            }
-            Observed::Store { tx, line, stamp } => {
-                let thread = self.thread(tx)?;
-                if self.machine().cached[usize::from(line)].is_none() {
-                    // The LLC has dropped it, and the levels above have a copy.
-                    self.step(Action::Fetch(line))?;
-                }
-                self.step(Action::Store(thread, line))?;
-                let version = self.machine().written(thread, line).expect("just written");
-                self.versions.insert(stamp, version);
-                Ok(())
-            }
-            Observed::Commit { tx } => {
-                let thread = self.thread(tx)?;
-                let own = self.machine().tx(thread);
-                if self.machine().overflows.iter().any(|o| o.tx == own) {
-                    self.count("an overflowed transaction commits");
-                }
-                self.threads.remove(&tx);
-                self.step(Action::Commit(thread))
-            }
+            Observed::Begin { tx, core } => self.begin(tx, core),
+            Observed::Store { tx, line, stamp } => self.store(tx, line, stamp),
+            Observed::Commit { tx } => self.commit(tx),
             Observed::Abort { tx } => match self.threads.get(&tx) {
                 // The design is asked again until it has ended, and for transactions that found no identifier.
                 Some(thread) if self.machine().thread(*thread).phase == Phase::Running => {
@@ -128,78 +99,118 @@ impl Replay {
                 }
                 _ => Ok(()),
             },
-            Observed::Forgotten { tx } => {
-                let Some(thread) = self.threads.remove(&tx) else { return Ok(()) };
-                for line in 0..LINES {
-                    if self.machine().shadow(self.machine().tx(thread), line).is_some() {
-                        self.step(Action::Restored(thread, line))?;
-                    }
-                }
-                self.step(Action::Forgotten(thread))
-            }
-            Observed::Issue { line, stamp } => {
-                let version = self.version(stamp)?;
-                let here = |fifo: &Vec<durasim_models::tc::Entry>| {
-                    fifo.iter().position(|e| e.version == version && e.line == line && e.state != EntryState::Available)
-                };
-                let mut fifos = (0u8..).zip(&self.machine().fifos);
-                let place = fifos.find_map(|(core, fifo)| Some((core, here(fifo)? as u8)));
-                let (core, index) = place.ok_or_else(|| format!("no entry holds {version:?}"))?;
-                self.step(Action::Issue(core, index))
-            }
+            Observed::Forgotten { tx } => self.forget(tx),
+            Observed::Issue { line, stamp } => self.issue(line, stamp),
             Observed::Acknowledged { line } => {
                 self.step(Action::Written(line))?;
                 self.step(Action::Acknowledged(line))
             }
-            Observed::CopyStarted { line } => {
-                let starts = |state: &State, core: u8| {
-                    let State::Running(next) = self.model.step(state, Action::CopyStarted(core))? else { return None };
-                    let copying = |m: &Machine| {
-                        m.fifos[usize::from(core)]
-                            .iter()
-                            .filter(|e| e.line == line && e.state == EntryState::Copying)
-                            .count()
-                    };
-                    (copying(&next) > copying(self.machine())).then_some(core)
-                };
-                let core = (0..self.model.bounds.cores).find_map(|core| starts(&self.state, core));
-                self.step(Action::CopyStarted(core.ok_or("the model copies another line")?))
-            }
-            Observed::Copied { line } => {
-                let copying = |core: &u8| {
-                    let fifo = &self.machine().fifos[usize::from(*core)];
-                    fifo.iter().any(|e| e.line == line && e.state == EntryState::Copying)
-                };
-                match (0..self.model.bounds.cores).find(copying) {
-                    Some(core) => self.step(Action::Copied(core, line)),
-                    // Its transaction has committed meanwhile.
-                    None => {
-                        self.count("a copy comes late");
-                        Ok(())
-                    }
-                }
-            }
+            Observed::CopyStarted { line } => self.start_copy(line),
+            Observed::Copied { line } => self.finish_copy(line),
             Observed::Drop { line } => match self.machine().cached[usize::from(line)] {
                 Some(_) => self.step(Action::Evict(line)),
                 None => Ok(()),
             },
-            Observed::Fetch { line, stamp } => {
-                if self.machine().cached[usize::from(line)].is_some() {
-                    self.step(Action::Evict(line))?;
-                }
-                self.step(Action::Fetch(line))?;
-                let found = self.machine().cached[usize::from(line)].expect("just fetched");
-                let entry = |m: &Machine| (0..m.fifos.len()).any(|core| m.occupied(core).any(|e| e.line == line));
-                match stamp {
-                    Some(stamp) if self.version(stamp)? == found => {
-                        self.count("a miss finds an entry");
-                        Ok(())
-                    }
-                    None if !entry(self.machine()) => Ok(()),
-                    _ => Err(format!("the model finds {found:?}")),
-                }
-            }
+            Observed::Fetch { line, stamp } => self.fetch(line, stamp),
             Observed::Crash { ref found } => self.crash(found),
+        }
+    }
+
+    fn begin(&mut self, tx: TxId, core: u8) -> Result<(), String> {
+        let m = self.machine();
+        let idle = |thread: &u8| m.thread(*thread).phase == Phase::Idle;
+        let thread = (0..self.model.bounds.threads).find(idle).ok_or("more transactions than threads")?;
+        let last = m.next_ids[usize::from(core)];
+        self.step(Action::Begin(thread, core))?;
+        if self.machine().thread(thread).id < last {
+            self.count("an identifier comes round");
+        }
+        self.threads.insert(tx, thread);
+        Ok(())
+    }
+
+    fn store(&mut self, tx: TxId, line: u8, stamp: u64) -> Result<(), String> {
+        let thread = self.thread(tx)?;
+        if self.machine().cached[usize::from(line)].is_none() {
+            // The LLC has dropped it, and the levels above have a copy.
+            self.step(Action::Fetch(line))?;
+        }
+        self.step(Action::Store(thread, line))?;
+        let version = self.machine().written(thread, line).expect("just written");
+        self.versions.insert(stamp, version);
+        Ok(())
+    }
+
+    fn commit(&mut self, tx: TxId) -> Result<(), String> {
+        let thread = self.thread(tx)?;
+        let own = self.machine().tx(thread);
+        if self.machine().overflows.iter().any(|o| o.tx == own) {
+            self.count("an overflowed transaction commits");
+        }
+        self.threads.remove(&tx);
+        self.step(Action::Commit(thread))
+    }
+
+    /// Ends an abort: what the transaction has brought home is as it was before.
+    fn forget(&mut self, tx: TxId) -> Result<(), String> {
+        let Some(thread) = self.threads.remove(&tx) else { return Ok(()) };
+        for line in 0..LINES {
+            if self.machine().shadow(self.machine().tx(thread), line).is_some() {
+                self.step(Action::Restored(thread, line))?;
+            }
+        }
+        self.step(Action::Forgotten(thread))
+    }
+
+    /// Issues the entry that holds this version.
+    fn issue(&mut self, line: u8, stamp: u64) -> Result<(), String> {
+        let version = self.version(stamp)?;
+        let here = |fifo: &Vec<Entry>| {
+            fifo.iter().position(|e| e.version == version && e.line == line && e.state != EntryState::Available)
+        };
+        let mut fifos = (0u8..).zip(&self.machine().fifos);
+        let place = fifos.find_map(|(core, fifo)| Some((core, here(fifo)? as u8)));
+        let (core, index) = place.ok_or_else(|| format!("no entry holds {version:?}"))?;
+        self.step(Action::Issue(core, index))
+    }
+
+    /// Starts the copy of the core whose next one is of this line.
+    fn start_copy(&mut self, line: u8) -> Result<(), String> {
+        let starts = |core: &u8| match self.model.step(&self.state, Action::CopyStarted(*core)) {
+            Some(State::Running(next)) => copies(&next, *core, line) > copies(self.machine(), *core, line),
+            _ => false,
+        };
+        let core = (0..self.model.bounds.cores).find(starts);
+        self.step(Action::CopyStarted(core.ok_or("the model copies another line")?))
+    }
+
+    fn finish_copy(&mut self, line: u8) -> Result<(), String> {
+        match (0..self.model.bounds.cores).find(|core| copies(self.machine(), *core, line) > 0) {
+            Some(core) => self.step(Action::Copied(core, line)),
+            // Its transaction has committed meanwhile.
+            None => {
+                self.count("a copy comes late");
+                Ok(())
+            }
+        }
+    }
+
+    /// A miss: it finds the newest entry of the line if the design found one.
+    fn fetch(&mut self, line: u8, stamp: Option<u64>) -> Result<(), String> {
+        if self.machine().cached[usize::from(line)].is_some() {
+            self.step(Action::Evict(line))?;
+        }
+        self.step(Action::Fetch(line))?;
+        let m = self.machine();
+        let found = m.cached[usize::from(line)].expect("just fetched");
+        let has_entry = (0..m.fifos.len()).any(|core| m.occupied(core).any(|e| e.line == line));
+        match stamp {
+            Some(stamp) if self.version(stamp)? == found => {
+                self.count("a miss finds an entry");
+                Ok(())
+            }
+            None if !has_entry => Ok(()),
+            _ => Err(format!("the model finds {found:?}")),
         }
     }
 
@@ -219,4 +230,9 @@ impl Replay {
             }
         }
     }
+}
+
+/// How many copies of a line are under way from a core's entries.
+fn copies(m: &Machine, core: u8, line: u8) -> usize {
+    m.fifos[usize::from(core)].iter().filter(|e| e.line == line && e.state == EntryState::Copying).count()
 }
