@@ -12,8 +12,10 @@
 //!
 //! FWB isolates nothing: programs keep transactions that touch the same bytes apart.
 
+mod contents;
 mod laboratory;
 mod log;
+mod log_region;
 mod planted;
 mod record;
 mod recovery;
@@ -67,7 +69,7 @@ impl Design for Fwb {
     fn reserve(spec: &FwbSpec, _: &Geometry) -> Vec<RegionRequest> {
         vec![
             RegionRequest { name: "log", size_bytes: spec.capacity() * RECORD_BYTES },
-            RegionRequest { name: "log_head", size_bytes: recovery::HEAD_BYTES },
+            RegionRequest { name: "log_head", size_bytes: log_region::HEAD_BYTES },
         ]
     }
 

@@ -14,11 +14,13 @@
 //! durable, and no commit waits for an acknowledgement [D:hoop-eadr].
 
 mod address_slices;
+mod collector;
 mod commit;
 mod eviction_buffer;
 mod gc;
 mod index;
 mod laboratory;
+mod newest;
 mod planted;
 mod recovery;
 mod region;
@@ -34,6 +36,7 @@ mod transaction;
 pub use spec::HoopSpec;
 
 use address_slices::AddressSlices;
+use collector::{Collector, Phase};
 use durasim_design::{
     AbortCause, Actions, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Cut, Design, Durability, Evict, Fault,
     Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag, Overlay, Part, Planted,
@@ -41,7 +44,6 @@ use durasim_design::{
 };
 use durasim_types::{Cause, Cycle, Line, LineAddr, PhysAddr, Stats, TxId};
 use eviction_buffer::EvictionBuffer;
-use gc::{Collector, Phase};
 use index::Index;
 use region::Region;
 use serde::{Deserialize, Serialize};

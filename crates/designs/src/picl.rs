@@ -13,6 +13,7 @@
 mod bloom;
 mod epochs;
 mod laboratory;
+mod log_region;
 mod planted;
 mod recovery;
 pub(crate) mod row;
@@ -74,7 +75,7 @@ impl Design for Picl {
     fn reserve(spec: &PiclSpec, _: &Geometry) -> Vec<RegionRequest> {
         vec![
             RegionRequest { name: "log", size_bytes: spec.superblocks() * spec.superblock_bytes() },
-            RegionRequest { name: "registers", size_bytes: recovery::REGISTER_BYTES },
+            RegionRequest { name: "registers", size_bytes: log_region::REGISTER_BYTES },
         ]
     }
 

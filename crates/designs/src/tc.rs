@@ -431,7 +431,7 @@ impl Durability for State {
     /// The transaction caches are nonvolatile; everything else is lost.
     fn crash(&self, _: &CrashView<'_>, sink: &mut CrashSink<'_>) -> Result<(), BudgetSpent> {
         for (core, cache) in self.nonvolatile_caches() {
-            sink.keep(&recovery::structure_name(CoreId(core as u16)), cache.save(self.fault));
+            sink.keep(&steps::structure_name(CoreId(core as u16)), cache.save(self.fault));
         }
         Ok(())
     }

@@ -5,7 +5,7 @@
 //! controllers a younger line may be accepted first.
 
 use super::record::{Kind, RECORD_BYTES, Record};
-use super::steps::torn_bit;
+use super::steps::torn_bit::torn_bit;
 use durasim_design::{Actions, Fault, Token};
 use durasim_types::{Cause, LineAddr, PhysAddr};
 use serde::{Deserialize, Serialize};

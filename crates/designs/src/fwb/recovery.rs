@@ -7,28 +7,14 @@
 //! log is marked as being erased, erased, and begins anew: a machine that starts finds a log as in fresh memory.
 
 use super::FwbSpec;
+use super::contents::Contents;
+use super::log_region::ERASING;
 use super::record::{Kind, NO_TX, RECORD_BYTES, Record};
-use super::steps::{begin_anew, bring_home, first_to_read, torn_bit};
-use durasim_design::{CrashImage, Cut, Fault, Geometry, RecoveryReport};
-use durasim_types::{Domain, PAGE_BYTES, PhysAddr};
-use std::collections::{BTreeMap, BTreeSet};
-
-/// Bytes of the region with the head: its number, then whether the log is being erased.
-pub(super) const HEAD_BYTES: u64 = 16;
-pub(super) const ERASING: u64 = 1;
-
-/// Words that go home: those bits of the value that count.
-pub(super) type Words = BTreeMap<PhysAddr, (u64, u64)>;
-
-/// What the log says.
-#[derive(Default)]
-pub(super) struct Contents {
-    pub words: Words,
-    report: RecoveryReport,
-    /// Where caches survive nothing is redone.
-    pub undo_only: bool,
-    pub fault: Fault,
-}
+use super::steps::torn_bit::torn_bit;
+use super::steps::{begin_anew, bring_home, first_to_read};
+use durasim_design::{CrashImage, Cut, Geometry, RecoveryReport};
+use durasim_types::Domain;
+use std::collections::BTreeMap;
 
 fn read(spec: &FwbSpec, geometry: &Geometry, image: &CrashImage, head: u64) -> Contents {
     let (log, capacity, fault) = (geometry.region("log").base, spec.capacity(), geometry.planted);
@@ -63,36 +49,6 @@ fn read(spec: &FwbSpec, geometry: &Geometry, image: &CrashImage, head: u64) -> C
     contents.report.discarded = open.len() as u64;
     contents.undo_open(open);
     contents
-}
-
-/// Brings all words home, line by line.
-pub(super) fn write_home(words: &Words, image: &mut CrashImage) -> Result<u64, Cut> {
-    let lines: BTreeSet<PhysAddr> = words.keys().map(|addr| addr.line().base()).collect();
-    for &line in &lines {
-        let mut data = image.line(line);
-        for (addr, (mask, word)) in words.range(line..line.plus(64)) {
-            let place = &mut data[addr.offset()..addr.offset() + 8];
-            let old = u64::from_le_bytes((&*place).try_into().expect("eight bytes"));
-            place.copy_from_slice(&(old & !mask | word & mask).to_le_bytes());
-        }
-        image.write(line, &data)?;
-    }
-    Ok(lines.len() as u64)
-}
-
-/// Erases what is left in the log, line by line.
-pub(super) fn erase(spec: &FwbSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<(), Cut> {
-    let log = geometry.region("log").base;
-    let end = log.plus(spec.capacity() * RECORD_BYTES);
-    let pages: Vec<PhysAddr> = image.pmem.touched().map(|(page, _)| page).collect();
-    for page in pages.into_iter().filter(|page| page.0 + PAGE_BYTES > log.0 && page.0 < end.0) {
-        for line in (page.0.max(log.0)..(page.0 + PAGE_BYTES).min(end.0)).step_by(64).map(PhysAddr) {
-            if image.line(line) != [0; 64] {
-                image.write(line, &[0; 64])?;
-            }
-        }
-    }
-    Ok(())
 }
 
 pub(super) fn recover(spec: &FwbSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {

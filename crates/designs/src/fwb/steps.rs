@@ -1,9 +1,12 @@
 //! Steps of FWB that a planted fault can break: each is what the design does, with the faults of that step beside it.
 
+pub(super) mod torn_bit;
+
+use super::contents::{Contents, Words, write_home};
 use super::log::Log;
+use super::log_region::{ERASING, HEAD_BYTES, erase};
 use super::planted;
 use super::record::{Kind, NO_TX, Record, bits_of, words_of};
-use super::recovery::{Contents, ERASING, HEAD_BYTES, Words, erase, write_home};
 use super::scan::Move;
 use super::{FwbSpec, Held, OpenTx, State};
 use crate::undo::Undo;
@@ -67,12 +70,6 @@ impl State {
         let set_aside = self.work.open.values().filter(|open| open.commit.is_none()).count() as u64;
         self.work.log.used() + set_aside + more <= self.spec.capacity() || self.fault.is(planted::LOG_OVERRUN)
     }
-}
-
-/// The torn bit of a record: it changes each time the log comes round, and is set in the first round, as fresh memory
-/// holds zeros.
-pub(super) fn torn_bit(number: u64, capacity: u64, fault: Fault) -> bool {
-    (number / capacity).is_multiple_of(2) || fault.is(planted::TORN_BIT_KEPT)
 }
 
 impl Log {

@@ -7,31 +7,12 @@
 use super::read_mappings::{Mappings, TOO_MANY, read_mappings};
 use super::record::{emergency_owner, is_entry_of};
 use super::steps::recovery::{
-    emergency_entries_to_read, has_committed, log_entries_to_read, order_of_homes, recovery_order,
+    Found, Step, emergency_entries_to_read, has_committed, log_entries_to_read, order_of_homes, recovery_order,
 };
 use super::zone::{FLUSHED, LogZone, RECOVERED};
 use durasim_design::{CrashImage, Cut, Geometry, RecoveryReport};
 use durasim_types::PhysAddr;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// A step of recovery.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Step {
-    WriteHomes,
-    ClearTxLens,
-    /// Its records, and the chain of its blocks.
-    ClearExtension,
-    MarkRecovered,
-}
-
-/// What log or emergency area have of a line.
-pub(super) struct Found {
-    hardware_id: u64,
-    home: PhysAddr,
-    data: PhysAddr,
-    /// Whether it is not there, or its header contradicts itself, its mapping or the machine.
-    damaged: bool,
-}
 
 pub(super) fn recover(zone: &LogZone, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
     let fault = geometry.planted;

@@ -4,7 +4,7 @@ use super::controller::{Part, PartContents};
 use super::observe::Counters;
 use super::registers::{Phase, Registers};
 use super::spec::{HerculesSpec, TxLenStore};
-use super::steps::log::may_migrate;
+use super::steps::migration::may_migrate;
 use super::zone::LogZone;
 use durasim_design::{
     AbortCause, Action, Actions, Evict, Fault, Geometry, Inclusion, Interleave, LevelId, Payload, SpecError, Token,

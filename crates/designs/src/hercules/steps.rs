@@ -2,5 +2,6 @@
 
 mod collection;
 pub(super) mod log;
+pub(super) mod migration;
 pub(super) mod recovery;
 mod transactions;

@@ -6,7 +6,7 @@
 //! [D:hoop-address-slices]. What an older round has left says by its number that it is old.
 
 use super::slice::SLICE_BYTES;
-use durasim_design::{CrashImage, Fault, PmRegion};
+use durasim_design::{CrashImage, Cut, Fault, PmRegion};
 use durasim_types::PhysAddr;
 
 const FIRST_BITS: u32 = 24;
@@ -70,8 +70,23 @@ impl AddressSlices {
     }
 
     /// Lines of the ring that hold something.
-    pub fn used_lines(&self, image: &CrashImage) -> Vec<PhysAddr> {
+    fn used_lines(&self, image: &CrashImage) -> Vec<PhysAddr> {
         let lines = (0..self.entries / 8).map(|line| self.base().plus(64 * line));
         lines.filter(|&at| image.line(at) != [0; 64]).collect()
+    }
+
+    /// The region becomes that of a new machine. Where this is cut, all commits are marked as collected already, so that
+    /// what is left of the address slices means nothing.
+    pub fn clear(&self, newest: Option<u64>, image: &mut CrashImage) -> Result<(), Cut> {
+        if let Some(number) = newest {
+            image.write_u64(self.mark(), number)?;
+        }
+        for at in self.used_lines(image) {
+            image.write(at, &[0; 64])?;
+        }
+        if image.read_u64(self.mark()) != 0 {
+            image.write_u64(self.mark(), 0)?;
+        }
+        Ok(())
     }
 }

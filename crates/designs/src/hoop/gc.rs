@@ -6,72 +6,14 @@
 //! eviction buffer, and leaves the mapping table with that. When all lines are home, the mark moves to the newest of these
 //! commits, and only when the mark is durable their slices are free.
 
-use super::region::Region;
-use super::slice::{END, Patch, SLICE_BYTES, Slice};
+use super::collector::{Collector, Phase, Read, Walk};
+use super::slice::{END, SLICE_BYTES, Slice};
 use super::steps::next_to_collect;
 use super::transaction::Awaited;
 use super::{HOMES, Mapped, State};
 use durasim_design::{Action, Actions, Payload, Wait};
 use durasim_types::{Cause, EventKind, Line, LineAddr, PhysAddr};
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
-
-/// A line of a slice that has been read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Read(#[serde(with = "serde_bytes")] Line);
-
-/// The slices of one transaction, from the first on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Walk {
-    /// The slice that is read, or [`END`].
-    at: u32,
-    data: Option<Read>,
-    metadata: Option<Read>,
-    found: BTreeMap<LineAddr, Patch>,
-}
-
-/// What the collector is about.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Phase {
-    #[default]
-    Idle,
-    Reading,
-    Writing,
-    /// The mark is on its way.
-    Sealing,
-}
-
-/// The collector.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Collector {
-    pub phase: Phase,
-    /// Collections begun.
-    pub number: u64,
-    /// The newest commit that this one collects.
-    pub upto: u64,
-    /// The newest commit that is collected and marked so.
-    pub collected: u64,
-    /// First slices of transactions that are not read yet, oldest first.
-    waiting: VecDeque<u32>,
-    /// Those that are read, newest first.
-    walks: VecDeque<Walk>,
-    /// What was found and is not on its way home.
-    pub found: BTreeMap<LineAddr, Patch>,
-    /// Reads and writes that are not done.
-    in_flight: u32,
-    /// More lines go home in the next cycle.
-    resting: bool,
-    /// The period has passed since it began, or it began with that.
-    pub of_period: bool,
-}
-
-impl Collector {
-    /// Whether a snapshot can hold it: it reads slices that are there.
-    pub fn fits(&self, region: &Region) -> bool {
-        let known = |slice: u32| slice < region.slices() || slice == END;
-        self.waiting.iter().all(|&slice| known(slice)) && self.walks.iter().all(|walk| known(walk.at))
-    }
-}
 
 impl State {
     /// What to wait for so that slices, places for commits or mapping entries become free; `None` if nothing will free any.

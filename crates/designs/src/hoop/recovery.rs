@@ -7,24 +7,11 @@
 
 use super::HoopSpec;
 use super::address_slices::AddressSlices;
+use super::newest::{Found, newest};
 use super::slice::{END, SLICE_BYTES, Slice, Word};
 use super::steps::{commits_to_replay, next_to_replay, write_home_and_clear};
 use durasim_design::{CrashImage, Cut, Geometry, RecoveryReport};
-use durasim_types::{Domain, LineAddr, PhysAddr};
-use std::collections::BTreeMap;
-
-/// Bytes with the numbers of the commits that they are of; 0: no byte.
-pub(super) struct Newest {
-    pub numbers: [u64; 64],
-    pub data: [u8; 64],
-}
-
-/// What was found of lines.
-pub(super) type Found = BTreeMap<LineAddr, Newest>;
-
-fn newest(found: &mut Found, line: LineAddr) -> &mut Newest {
-    found.entry(line).or_insert(Newest { numbers: [0; 64], data: [0; 64] })
-}
+use durasim_types::{Domain, PhysAddr};
 
 /// The slices of a transaction, first to last; `None` if the chain is broken.
 fn chain(spec: &HoopSpec, geometry: &Geometry, image: &CrashImage, first: u32) -> Option<Vec<Slice>> {
@@ -78,19 +65,4 @@ pub(super) fn recover(spec: &HoopSpec, geometry: &Geometry, image: &mut CrashIma
     }
     write_home_and_clear(&merged, &ring, newest_number, image, &mut report, fault)?;
     Ok(report)
-}
-
-/// The region becomes that of a new machine. Where this is cut, all commits are marked as collected already, so that what
-/// is left of the address slices means nothing.
-pub(super) fn clear(ring: &AddressSlices, newest: Option<u64>, image: &mut CrashImage) -> Result<(), Cut> {
-    if let Some(number) = newest {
-        image.write_u64(ring.mark(), number)?;
-    }
-    for at in ring.used_lines(image) {
-        image.write(at, &[0; 64])?;
-    }
-    if image.read_u64(ring.mark()) != 0 {
-        image.write_u64(ring.mark(), 0)?;
-    }
-    Ok(())
 }

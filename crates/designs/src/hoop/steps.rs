@@ -1,8 +1,8 @@
 //! Steps of HOOP that a planted fault can break: each is what the design does, with the faults of that step beside it.
 
 use super::address_slices::AddressSlices;
-use super::gc::Phase;
-use super::recovery::{Found, Newest, clear};
+use super::collector::Phase;
+use super::newest::{Found, Newest};
 use super::slice::{END, Patch, Slice, Word};
 use super::transaction::{Awaited, Commit};
 use super::{Mapped, State, planted};
@@ -309,7 +309,7 @@ pub(super) fn write_home_and_clear(
     fault: Fault,
 ) -> Result<(), Cut> {
     if fault.is(planted::RECOVERY_CLEARS_FIRST) {
-        clear(ring, newest_number, image)?;
+        ring.clear(newest_number, image)?;
     }
     let rounds = if fault.is(planted::RECOVERY_WRITES_TWICE) { 2 } else { 1 };
     for (line, newest) in (0..rounds).flat_map(|_| found) {
@@ -318,5 +318,5 @@ pub(super) fn write_home_and_clear(
         report.lines_written += 1;
         image.write(line.base(), &data)?;
     }
-    clear(ring, newest_number, image)
+    ring.clear(newest_number, image)
 }

@@ -4,24 +4,11 @@
 
 use super::area::Area;
 use super::spec::KilnSpec;
-use super::steps::{is_finished, is_undone, lines_to_finish, recovery_order};
+use super::steps::{Step, is_finished, is_undone, lines_to_finish, recovery_order};
 use super::survivors::{LINES, REGISTERS, load_lines, load_registers};
 use durasim_design::{CrashImage, Cut, Geometry, RecoveryReport};
 use durasim_types::{LINE_BYTES, TxId};
 use std::collections::BTreeSet;
-
-/// A step of recovery.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Step {
-    /// What a committing register names goes home from the last level.
-    FinishCommits,
-    /// Old lines of other transactions come back from the copy area.
-    BringOldLinesBack,
-    ClearRecords,
-    /// The uncommitted lines of the last level are dropped.
-    ClearLines,
-    ClearRegisters,
-}
 
 pub(super) fn recover(spec: &KilnSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
     let mut report = RecoveryReport::default();

@@ -1,7 +1,6 @@
 //! Steps of Kiln that a planted fault can break: each is what the design does, with the faults of that step beside it.
 
 use super::planted;
-use super::recovery::Step;
 use super::sequence::COPY;
 use super::state::State;
 use super::survivors::{self, Survivor};
@@ -237,6 +236,19 @@ pub(super) fn is_undone(tx: TxId, committing: &BTreeSet<TxId>, fault: Fault) -> 
         return true;
     }
     !committing.contains(&tx)
+}
+
+/// A step of recovery.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Step {
+    /// What a committing register names goes home from the last level.
+    FinishCommits,
+    /// Old lines of other transactions come back from the copy area.
+    BringOldLinesBack,
+    ClearRecords,
+    /// The uncommitted lines of the last level are dropped.
+    ClearLines,
+    ClearRegisters,
 }
 
 /// The records go when the old lines are home, and the registers last, because they decide.

@@ -5,15 +5,12 @@
 //! erased, its superblocks are made invalid, and epochs begin anew.
 
 use super::PiclSpec;
+use super::log_region::ERASING;
 use super::steps::{begin_anew, bring_home, epoch_to_recover, is_applied, recovery_order};
 use super::undo_log::{ENTRY_BYTES, HEADER_BYTES, superblock};
 use durasim_design::{CrashImage, Cut, Geometry, RecoveryReport};
 use durasim_types::{LINE_BYTES, Line, PhysAddr};
 use std::collections::BTreeMap;
-
-/// Bytes of the region of registers: PersistedEID, the first superblock that is needed, whether the log is being erased.
-pub(super) const REGISTER_BYTES: u64 = 24;
-pub(super) const ERASING: u64 = 1;
 
 /// Applies the pre-images of a superblock to lines, youngest first. Err: something is damaged.
 fn apply(
@@ -46,23 +43,6 @@ fn apply(
 /// Where the pre-images of a superblock begin.
 fn superblock_data(spec: &PiclSpec) -> u64 {
     HEADER_BYTES + u64::from(spec.undo_buffer_entries).div_ceil(4) * LINE_BYTES
-}
-
-pub(super) fn erase(spec: &PiclSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<(), Cut> {
-    let log = geometry.region("log").base;
-    let touched: Vec<(u64, u64)> =
-        image.pmem.touched().map(|(page, bytes)| (page.0, page.0 + bytes.len() as u64)).collect();
-    for (first, end) in touched {
-        let bytes = spec.superblock_bytes();
-        let (from, to) = (first.saturating_sub(log.0).div_ceil(bytes), end.saturating_sub(log.0).div_ceil(bytes));
-        for number in from..to.min(spec.superblocks()) {
-            let header = log.plus(number * bytes);
-            if image.line(header) != [0; 64] {
-                image.write(header, &[0; 64])?;
-            }
-        }
-    }
-    Ok(())
 }
 
 pub(super) fn recover(spec: &PiclSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {

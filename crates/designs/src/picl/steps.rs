@@ -1,7 +1,7 @@
 //! Steps of PiCL that a planted fault can break: each is what the design does, with the faults of that step beside it.
 
 use super::epochs::{Epochs, Phase};
-use super::recovery::{ERASING, REGISTER_BYTES, erase};
+use super::log_region::{ERASING, REGISTER_BYTES, erase};
 use super::undo_log::{Burst, UndoLog};
 use super::{OpenTx, PiclSpec, State, planted, spec};
 use crate::undo::Undo;

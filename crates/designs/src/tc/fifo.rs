@@ -1,7 +1,6 @@
 //! The transaction cache itself: a FIFO of entries, its overflow register, and their nonvolatile form.
 
 use super::shadow::{Overflow, Shadow, ShadowSlots};
-use super::steps;
 use durasim_design::{Fault, Store, Token, Wait};
 use durasim_types::{Cycle, Line, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
@@ -218,7 +217,7 @@ impl TransactionCache {
             bytes.extend(shadow.slot.to_le_bytes());
             bytes.extend(shadow.mask.to_le_bytes());
         }
-        for entry in self.occupied().filter(|e| steps::is_nonvolatile(e, fault)) {
+        for entry in self.occupied().filter(|e| e.is_nonvolatile(fault)) {
             bytes.extend(entry.line.0.to_le_bytes());
             bytes.extend(entry.mask.to_le_bytes());
             bytes.extend(u64::from(self.is_committed(entry, fault)).to_le_bytes());

@@ -7,25 +7,11 @@
 
 use super::TcSpec;
 use super::fifo::Saved;
-use super::steps::{bytes_written, keep_until_all_are_home, recovery_order, shadow_place, undone_and_replayed};
+use super::steps::{
+    Step, bytes_written, keep_until_all_are_home, recovery_order, shadow_place, structure_name, undone_and_replayed,
+};
 use durasim_design::{CrashImage, Cut, Geometry, RecoveryReport};
 use durasim_types::{CoreId, Line, LineAddr, PhysAddr};
-
-/// A step of recovery.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Step {
-    /// Old lines of uncommitted transactions come back from the shadow area.
-    UndoShadows,
-    /// Committed entries go home.
-    WriteCommitted,
-    /// The nonvolatile contents go.
-    ClearCaches,
-}
-
-/// The name of a core's transaction cache in a crash image.
-pub(super) fn structure_name(core: CoreId) -> String {
-    format!("tc.core{}", core.0)
-}
 
 /// Where the line in a place of the shadow area belongs.
 fn shadow_home(geometry: &Geometry, image: &CrashImage, place: u64) -> PhysAddr {

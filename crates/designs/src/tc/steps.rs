@@ -1,7 +1,6 @@
 //! Steps of TC that a planted fault can break: each is what the design does, with the faults of that step beside it.
 
 use super::fifo::{Entry, Saved, State as EntryState, TransactionCache};
-use super::recovery::{Step, structure_name};
 use super::shadow::Overflow;
 use super::{Mode, State, TcSpec, planted};
 use durasim_design::{Action, Actions, CrashImage, Cut, Fault, LineTag, Overlay, Store, Wait};
@@ -240,6 +239,11 @@ impl TransactionCache {
     }
 }
 
+/// The name of a core's transaction cache in a crash image.
+pub(super) fn structure_name(core: CoreId) -> String {
+    format!("tc.core{}", core.0)
+}
+
 /// Power failure.
 impl State {
     /// The transaction caches survive a power failure, with their cores.
@@ -249,10 +253,12 @@ impl State {
     }
 }
 
-/// Whether an entry survives a power failure: all do that are not available.
-pub(super) fn is_nonvolatile(entry: &Entry, fault: Fault) -> bool {
-    !(fault.is(planted::FREED_AT_ISSUE) && matches!(entry.state, EntryState::Issued(_))
-        || fault.is(planted::COPYING_ENTRIES_LOST) && entry.state.copying())
+impl Entry {
+    /// Whether an entry survives a power failure: all do that are not available.
+    pub fn is_nonvolatile(&self, fault: Fault) -> bool {
+        !(fault.is(planted::FREED_AT_ISSUE) && matches!(self.state, EntryState::Issued(_))
+            || fault.is(planted::COPYING_ENTRIES_LOST) && self.state.copying())
+    }
 }
 
 impl TransactionCache {
@@ -263,6 +269,17 @@ impl TransactionCache {
         }
         entry.state.drains() && self.overflows.iter().all(|overflow| overflow.tx != entry.tx)
     }
+}
+
+/// A step of recovery.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Step {
+    /// Old lines of uncommitted transactions come back from the shadow area.
+    UndoShadows,
+    /// Committed entries go home.
+    WriteCommitted,
+    /// The nonvolatile contents go.
+    ClearCaches,
 }
 
 /// Shadows are undone before committed entries are replayed; the transaction caches are cleared last.

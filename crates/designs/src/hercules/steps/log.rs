@@ -1,23 +1,15 @@
-//! Steps of the log: premature flushes, eWPQ and extension area, what a miss finds there, migration, log extension.
+//! Steps of the log: premature flushes, eWPQ and extension area, what a miss finds there, log extension.
 
 use crate::hercules::ewpq::Ewpq;
 use crate::hercules::ewpq_index::Place;
 use crate::hercules::mapping::Mapping;
 use crate::hercules::planted;
 use crate::hercules::record::entry_header;
-use crate::hercules::registers::Registers;
 use crate::hercules::state::State;
+use crate::hercules::steps::migration::may_migrate;
 use crate::hercules::zone::PartZone;
 use durasim_design::{Actions, Fault, LineTag, Token};
 use durasim_types::{Cause, LineAddr, PhysAddr, TxId};
-
-/// Whether the engine may carry entries of a transaction home: it has committed.
-pub fn may_migrate(registers: &Registers, tx: TxId, fault: Fault) -> bool {
-    if fault.is(planted::MIGRATES_UNCOMMITTED) {
-        return true;
-    }
-    !registers.is_open(tx)
-}
 
 /// Premature flushes.
 impl State {

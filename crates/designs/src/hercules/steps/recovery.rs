@@ -5,9 +5,9 @@ use crate::hercules::ewpq::Ewpq;
 use crate::hercules::mapping::Mapping;
 use crate::hercules::planted;
 use crate::hercules::read_mappings::Mappings;
-use crate::hercules::recovery::{Found, Step};
 use crate::hercules::zone::PartZone;
 use durasim_design::{BudgetSpent, CachedLine, CrashSink, Fault};
+use durasim_types::PhysAddr;
 use std::borrow::Cow;
 
 /// The cached lines that a power failure saves: all, LLC first, so that the newest version of a line comes last.
@@ -90,12 +90,31 @@ pub fn has_committed(tx_len: [u8; 4], fault: Fault) -> bool {
     tx_len != [0; 4]
 }
 
+/// What log or emergency area have of a line.
+pub struct Found {
+    pub hardware_id: u64,
+    pub home: PhysAddr,
+    pub data: PhysAddr,
+    /// Whether it is not there, or its header contradicts itself, its mapping or the machine.
+    pub damaged: bool,
+}
+
 /// Homes are written in the order of age: log entries, then emergency entries, which are newer.
 pub fn order_of_homes(mut found: Vec<Found>, fault: Fault) -> Vec<Found> {
     if fault.is(planted::RECOVERY_NEWEST_FIRST) {
         found.reverse();
     }
     found
+}
+
+/// A step of recovery.
+#[derive(Clone, Copy, Debug)]
+pub enum Step {
+    WriteHomes,
+    ClearTxLens,
+    /// Its records, and the chain of its blocks.
+    ClearExtension,
+    MarkRecovered,
 }
 
 /// What leads to a decision stays in place until all homes are written; that the zone is recovered is marked last.
