@@ -21,7 +21,7 @@ METRIC = [
         "                made_up_ops: self.measure.open_ops(),\n",
     ),
     (
-        "crates/machine/src/result.rs",
+        "crates/machine/src/metrics.rs",
         "    /// Transactions of the region of interest.\n    pub tx: TxStats,",
         "    /// Operations under way, and three.\n"
         '    #[schemars(extend("x-unit" = "ops"))]\n    pub made_up_ops: u64,\n',

@@ -10,6 +10,7 @@ mod kernel;
 mod latency;
 mod machine;
 mod measure;
+mod metrics;
 mod port;
 pub mod presets;
 mod request;
@@ -27,8 +28,9 @@ pub use config::{CacheConfig, Inclusion, InterconnectConfig, MachineConfig, Pers
 pub use durasim_guest::{Output, PmemPool, Stream};
 pub use functional::{FunctionalEnding, LoadedProgram, TxLines, TxProfile, run_functionally};
 pub use machine::{Captured, Ending, Machine, PoolContents, Program, memory_map, read_elf};
+pub use metrics::{Bytes, Latencies, Metrics};
 pub use request::{Prepared, RunRequest, prepare};
-pub use result::{Bytes, Host, Latencies, Metrics, Region, RunResult};
+pub use result::{Host, Region, RunResult};
 pub use run::{profile, run};
 pub use session::Session;
 pub use snapshot::{About, Snapshot};

@@ -3,8 +3,8 @@
 use crate::MachineConfig;
 use crate::kernel::KernelMemory;
 use crate::measure::{Measurements, Moment, RegionEnd};
+use crate::metrics::{Bytes, Latencies, Metrics};
 use crate::port::MachinePort;
-use crate::result::{Bytes, Latencies, Metrics};
 use crate::scheduler::{Cut, Scheduler, Vacating};
 use crate::system::{DRAM_BASE, PMEM_BASE, Plan, System};
 use durasim_core::{Core, CoreStats};

@@ -1,7 +1,7 @@
 //! What is measured: the region of interest, latencies of operations, and the state of all counters at its end.
 
 use crate::latency::Latency;
-use crate::result::Metrics;
+use crate::metrics::Metrics;
 use durasim_guest::ThreadId;
 use durasim_isa::Marker;
 use durasim_types::{CoreId, Cycle, PhysAddr, Stats};

@@ -1,8 +1,9 @@
 //! From a request to a result.
 
 use crate::machine::Ending;
+use crate::metrics::Metrics;
 use crate::request::{Prepared, RunRequest, exit_code, prepare, save_pool};
-use crate::result::{Host, Metrics, Region, RunEnd, RunResult};
+use crate::result::{Host, Region, RunEnd, RunResult};
 use crate::session::Session;
 use crate::{FunctionalEnding, TxProfile, run_functionally};
 use durasim_design::Row;

@@ -1,0 +1,77 @@
+//! What is measured of a region of interest, as the result of a run has it.
+
+use crate::system::TxStats;
+use durasim_types::{Cause, Clock};
+use hdrhistogram::Histogram;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Bytes that the media of persistent memory accepted, by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Bytes {
+    /// The sum of the others.
+    pub total: u64,
+    /// The program's own data, at its home address.
+    pub data: u64,
+    /// Undo or redo copies of data.
+    pub log: u64,
+    /// Commit records, mapping tables, tags.
+    pub metadata: u64,
+    /// Copies moved between places of persistent memory in the background.
+    pub migration: u64,
+    /// Copies made for a checkpoint.
+    pub checkpoint: u64,
+}
+
+impl Bytes {
+    pub(crate) fn of(bytes: [u64; 5]) -> Self {
+        let of = |cause: Cause| bytes[cause as usize];
+        Bytes {
+            total: bytes.iter().sum(),
+            data: of(Cause::Data),
+            log: of(Cause::Log),
+            metadata: of(Cause::Metadata),
+            migration: of(Cause::Migration),
+            checkpoint: of(Cause::Checkpoint),
+        }
+    }
+}
+
+/// Latency of operations in simulated nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Latencies {
+    /// Median.
+    pub p50: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// 99.9th percentile.
+    pub p999: f64,
+    /// Largest value.
+    pub max: f64,
+}
+
+impl Latencies {
+    /// Percentiles of a histogram of cycles; nothing of an empty one.
+    pub(crate) fn of(histogram: &Histogram<u64>, clock: Clock) -> Option<Latencies> {
+        if histogram.is_empty() {
+            return None;
+        }
+        let at = |quantile: f64| clock.nanos(histogram.value_at_quantile(quantile));
+        Some(Latencies { p50: at(0.5), p99: at(0.99), p999: at(0.999), max: clock.nanos(histogram.max()) })
+    }
+}
+
+/// What is measured of the region of interest at its end. `x-unit` makes a number a measure of `durasim diff` and of the
+/// printed table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Metrics {
+    /// Bytes that the media of persistent memory accepted in the region of interest, by cause.
+    pub pmem_write_bytes: Bytes,
+    /// Bytes of persistent memory that are dirty in caches or wait in queues at the end of the region of interest.
+    #[schemars(extend("x-unit" = "bytes", "x-label" = "pmem left dirty"))]
+    pub pmem_residual_dirty_bytes: u64,
+    /// Latency of an operation, or of a transaction if the program marks no operations; null without either.
+    pub latency_ns: Option<Latencies>,
+    /// Transactions of the region of interest.
+    pub tx: TxStats,
+}
