@@ -25,7 +25,6 @@ KNOWN = {
     "design": {("action", "crash", "hooks", "verdict")},
     # What a controller has lies beside the steps of the whole state on it.
     "designs": {tuple(f"hercules/{name}" for name in HERCULES)},
-    "machine": {("machine", "measure", "port", "request", "result")},
     "models": {("hercules/recovery", "hercules/state"), ("tc/recovery", "tc/state")},
 }
 
