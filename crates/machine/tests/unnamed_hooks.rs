@@ -12,7 +12,7 @@ use durasim_types::{CoreId, Cycle, Domain, Line, LineAddr, PhysAddr, Stats, TxId
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-const NAMED: [(&str, Hooks); 17] = [
+const NAMED: [(&str, Hooks); 18] = [
     ("TX", Hooks::TX),
     ("STORE", Hooks::STORE),
     ("LOAD", Hooks::LOAD),
@@ -30,6 +30,7 @@ const NAMED: [(&str, Hooks); 17] = [
     ("LLC_REQUEST", Hooks::LLC_REQUEST),
     ("LOG", Hooks::LOG),
     ("READ", Hooks::READ),
+    ("EVICT_PRIVATE", Hooks::EVICT_PRIVATE),
 ];
 
 /// The hooks that were called.
@@ -106,8 +107,8 @@ impl Durability for Witness {
         self.called("VICTIM");
         None
     }
-    fn evict(&mut self, _: &Ctx, _: LevelId, _: LineAddr, _: LineTag, _: &Line, _: &mut Actions) -> Evict {
-        self.called("EVICT");
+    fn evict(&mut self, _: &Ctx, from: LevelId, _: LineAddr, _: LineTag, _: &Line, _: &mut Actions) -> Evict {
+        self.called(if from == LevelId::Llc { "EVICT" } else { "EVICT_PRIVATE" });
         Evict::Proceed
     }
     fn fill(&mut self, _: &Ctx, _: LineAddr, _: Option<TxId>, _: &mut Actions) -> Fill {
