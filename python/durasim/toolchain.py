@@ -74,6 +74,10 @@ class Argument:
     maximum: int = _U64_MAX
     choices: tuple[str, ...] = ()
 
+    def value_of(self, text: str) -> int | bool | str:
+        """The value that an option of the command line stands for."""
+        return int(text) if self.type == "u64" else text == "true" if self.type == "flag" else text
+
 
 PLANTED_ARGUMENT = Argument(
     "planted", "text", "none", "the fault that the runtime shall have", ("run", "recover", "recover-and-check")
@@ -265,7 +269,7 @@ def build(
 
     With ``history`` it reports its operations and can dump its pool, as guest/include/durasim/history.h says. With
     ``planted`` the runtime has the faults of ``guest/runtimes/planted`` and takes the name of one; with ``rehearsals``
-    every transaction is taken back once before it commits. These two are for ``durasim crash --planted``.
+    every transaction is taken back once before it commits. These two are for ``durasim mutation``.
 
     Raises ToolchainError if either is unknown, there is no compiler, or the compiler refuses the source.
     """

@@ -6,7 +6,7 @@ import pytest
 
 import durasim as ds
 from durasim import _core, toolchain
-from durasim.campaign import CrashOptions, crash_request
+from durasim.crash_request import CrashOptions, crash_request
 from durasim.laboratory import laboratory_of
 from durasim.scenario import Scenario
 

@@ -308,7 +308,7 @@ impl CrashResult {
             }
         }
         CrashResult {
-            schema: "durasim-crash/2".into(),
+            schema: "durasim-crash/3".into(),
             durasim_version: env!("CARGO_PKG_VERSION").into(),
             design: prepared.plan.row.name.into(),
             workload: run.workload.clone(),

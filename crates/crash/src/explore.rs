@@ -37,7 +37,7 @@ pub(crate) fn explore(
             tried.extend(executor.execute(&point, &mut GuestRecoveries { left, rng: &mut rng }));
         }
     }
-    if is_clean && faults.contains(&Fault::Twice) {
+    if is_clean && faults.contains(&Fault::Recrash) {
         tried.extend(executor.execute(&point, &mut Once(Some(Next::Work(Moment::Any(rng.next_u64()))))));
     }
     tried.extend(executor.execute(&point, &mut Once(None)));

@@ -41,13 +41,13 @@ pub enum Fault {
     /// More crash points inside background work.
     Background,
     /// The program works on after recovery, and the power fails again.
-    Twice,
+    Recrash,
 }
 
 impl Fault {
     /// All of them.
     pub const ALL: [Fault; 7] =
-        [Fault::Clean, Fault::Torn, Fault::Reorder, Fault::Energy, Fault::Nested, Fault::Background, Fault::Twice];
+        [Fault::Clean, Fault::Torn, Fault::Reorder, Fault::Energy, Fault::Nested, Fault::Background, Fault::Recrash];
 
     /// The name in options and results.
     pub const fn name(self) -> &'static str {
@@ -58,7 +58,7 @@ impl Fault {
             Fault::Energy => "energy",
             Fault::Nested => "nested",
             Fault::Background => "background",
-            Fault::Twice => "twice",
+            Fault::Recrash => "recrash",
         }
     }
 }
@@ -101,7 +101,7 @@ pub(crate) fn schedule(points: Points, faults: &BTreeSet<Fault>, seed: u64, surv
         let mut rng = Rng::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ event);
         let mut faults = faults.clone();
         if rng.below(ANOTHER_LIFE_PERIOD) != 0 {
-            faults.remove(&Fault::Twice);
+            faults.remove(&Fault::Recrash);
         }
         (event, Draw { faults, seed: rng.next_u64() })
     };

@@ -1,6 +1,7 @@
 //! What is to be run: the request, its names resolved and its parameters checked.
 
 use crate::machine::{Ending, PoolContents, Program, read_elf};
+use crate::provenance::Origin;
 use crate::system::Plan;
 use crate::{MachineConfig, presets, shrink};
 use durasim_design::Row;
@@ -22,7 +23,7 @@ const THREADS_MAX: u32 = 64;
 pub struct RunRequest {
     /// A preset, or the path of a TOML file.
     pub machine: String,
-    /// Row of the registry.
+    /// Durability design.
     pub design: String,
     /// Domain other than the row's default.
     #[serde(default)]
@@ -97,6 +98,9 @@ pub struct RunRequest {
     /// Train caches and predictors for what starts behind a mark.
     #[serde(default = "yes")]
     pub warm: bool,
+    /// What the front end alone knows of the run, for its result.
+    #[serde(default)]
+    pub origin: Origin,
 }
 
 const fn one() -> u32 {
@@ -120,6 +124,8 @@ pub struct Prepared {
     pub pool_hash: Option<String>,
     /// How the run starts, if not with the program's first instruction on this machine.
     pub start: Option<Value>,
+    /// The hash of the snapshot that the run goes on with, if it does.
+    pub snapshot_hash: Option<String>,
 }
 
 /// Reads the machine file or preset.
@@ -220,7 +226,7 @@ pub fn prepare(request: &RunRequest, registry: &[Row]) -> Result<Prepared, Error
         seed: request.seed,
         pool,
     };
-    Ok(Prepared { config, plan, program, pool_hash, start: None })
+    Ok(Prepared { config, plan, program, pool_hash, start: None, snapshot_hash: None })
 }
 
 /// The machine and the design's parameters as a result reports them.
