@@ -42,6 +42,8 @@ MutationProgress = Callable[["Outcome"], None]
 CampaignProgress = Callable[[int, int | None, str], None]
 """Takes runs done, runs in all and the design of the last one."""
 
+_ESTIMATE_POINTS = 64
+"""Crash points from which the time for all is estimated."""
 _ONLY_OF_RUN = (*(field.name for field in dataclasses.fields(RunOptions)), "scale")
 
 
@@ -109,6 +111,23 @@ def crash_scenario(scenario: Scenario, chosen: CrashOptions, progress: Progress 
     request = crash_request(scenario, chosen)
     callback = None if progress is None else (lambda done, total: progress(done, total) is not False)
     return finish_crash(json.loads(_core.crash(json.dumps(request), callback)), scenario, chosen)
+
+
+def estimate_crash(scenario: Scenario, chosen: CrashOptions) -> tuple[int, float]:
+    """Gives the persist events of `scenario`, and about how many seconds it takes to crash at all of them.
+
+    Crashes at a few of them to find out.
+    """
+    request = crash_request(scenario, dataclasses.replace(chosen, points=_ESTIMATE_POINTS))
+    document = _core.crash(json.dumps(request | {"cut_every_write": True}), None)
+    result = finish_crash(json.loads(document), scenario, chosen)
+    cores = chosen.workers or os.cpu_count() or 1
+    crashing_s = result.trials / (result.trials_per_s_per_core * cores) if result.trials_per_s_per_core else 0.0
+    # A campaign runs the program twice: to count its events, and to crash it while other threads judge.
+    counting_s = result.host.seconds - crashing_s
+    judging_s = max(crashing_s - counting_s, crashing_s / 10)
+    more = max(result.points / _ESTIMATE_POINTS - 1, 0.0)
+    return result.points, result.host.seconds + more * judging_s
 
 
 def shrink_first(

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import durasim
-from durasim import api, cli_crash, cli_lists, comparison, documents, options, output, render
+from durasim import api, cli_crash, cli_lists, comparison, documents, hints, options, output, render
 from durasim.comparison_tables import comparison_tables
 from durasim.difference import diff as difference_of
 from durasim.options import check_json, finish
@@ -78,6 +78,8 @@ def run(
         output.write_json(json, result.to_dict())
     if not quiet and not to_stdout:
         render.show(render.run_table(result))
+    if not quiet:
+        hints.tell_what_stayed_in_caches([result])
     _exit_with([result])
 
 
@@ -113,6 +115,7 @@ def compare(
         results = comparison.run_all(scenarios, jobs=jobs, running=lambda done: bar.update(task, completed=done))
     judged = comparison.judge(results, scale, baseline)
     finish(json, documents.comparison(judged, scale).to_dict(), comparison_tables(judged))
+    hints.tell_what_stayed_in_caches(results)
     _exit_with(results)
 
 

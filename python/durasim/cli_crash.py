@@ -81,6 +81,10 @@ def _check_crash(given: set[str]) -> None:
 def _crash_one(scenario: Scenario, chosen: CrashOptions, shrink: bool, json: str | None) -> None:
     with render.progress_bar() as bar:
         task = bar.add_task(f"crashing {scenario.design}", total=None)
+        if chosen.points == "all" and chosen.replay is None:
+            points, seconds = api.estimate_crash(scenario, chosen)
+            sentence = f"durasim: {points:,} persist events to crash at, in about {_duration(seconds)}"
+            bar.console.print(sentence, soft_wrap=True, markup=False, highlight=False)
         result = api.crash_scenario(scenario, chosen, lambda done, total: bar.update(task, completed=done, total=total))
         if shrink:
             bar.update(task, description="reducing the first failure", completed=0, total=None)
@@ -88,6 +92,15 @@ def _crash_one(scenario: Scenario, chosen: CrashOptions, shrink: bool, json: str
     finish(json, result.to_dict(), render.crash_text(result))
     if result.violations:
         raise typer.Exit(EXIT_NEGATIVE)
+
+
+def _duration(seconds: float) -> str:
+    """Gives an estimate as people say it."""
+    for size, unit in ((3600, "hour"), (60, "minute"), (1, "second")):
+        if seconds >= size:
+            number = round(seconds / size)
+            return f"{number} {unit}" if number == 1 else f"{number} {unit}s"
+    return "a second"
 
 
 def campaign(

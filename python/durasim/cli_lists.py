@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from durasim import api, documents, list_tables, options, output, render
+from durasim import api, documents, hints, list_tables, options, output, render
 from durasim.errors import refusal
 from durasim.options import check_json, finish
 from durasim.results import TxProfile
@@ -67,6 +67,8 @@ def workloads(
     if ops is not None and not measure:
         raise refusal("ops", "says how long --measure runs")
     entries = documents.workload_entries(names)
+    if not names:
+        hints.tell_what_is_broken()
     profiles: dict[str, TxProfile] = {}
     if measure:
         with render.progress_bar() as bar:

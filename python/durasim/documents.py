@@ -38,13 +38,17 @@ def workload_entries(names: Sequence[str] | None) -> list[Member]:
 
     Raises:
         ConfigError: There is none of a name.
+        ToolchainError: The table of a named workload is missing or wrong.
     """
     from durasim import suites, toolchain  # noqa: PLC0415 - keeps the start-up of other commands short
 
     programs = [suites.Member(info, None, "") for info in toolchain.workloads()]
     known = {entry.info.name: entry for entry in (*programs, *suites.members())}
     chosen = suites.expand(list(names)) if names else list(known)
+    broken = toolchain.broken_workloads()
     for name in chosen:
+        if name in broken:
+            raise broken[name]
         if name not in known:
             raise unknown_name("workload", name, known)
     return [known[name] for name in dict.fromkeys(chosen)]

@@ -308,6 +308,7 @@ def workload_info(name: str) -> WorkloadInfo:
 
     Raises:
         ConfigError: There is none of that name.
+        ToolchainError: Its table of arguments is missing or wrong.
     """
     from durasim import suites, toolchain  # noqa: PLC0415 - keeps the start-up of other commands short
 
@@ -315,7 +316,7 @@ def workload_info(name: str) -> WorkloadInfo:
     if name not in infos:
         infos |= {member.info.name: member.info for member in suites.members()}
     if name not in infos:
-        raise unknown_name("workload", name, infos)
+        raise toolchain.broken_workloads().get(name) or unknown_name("workload", name, infos)
     return infos[name]
 
 

@@ -179,10 +179,28 @@ def compiler() -> Compiler:
 
 
 def workloads() -> list[WorkloadInfo]:
-    """All workloads in ``guest/workloads``, by name. Their own arguments come after those that all workloads take."""
+    """All workloads in ``guest/workloads``, by name. Their own arguments come after those that all workloads take.
+
+    One whose table is missing or wrong is left out, so that it does not keep anybody from the others.
+    """
+    return [work for work in _read_workloads().values() if isinstance(work, WorkloadInfo)]
+
+
+def broken_workloads() -> dict[str, ToolchainError]:
+    """The workloads that are left out, by name, and why."""
+    return {name: work for name, work in _read_workloads().items() if isinstance(work, ToolchainError)}
+
+
+def _read_workloads() -> dict[str, WorkloadInfo | ToolchainError]:
     folder = guest_folder() / "workloads"
     shared = _read_arguments(folder / "common.toml")
-    return [_read_workload(source, shared) for source in sorted(folder.glob("*.cpp"))]
+    found: dict[str, WorkloadInfo | ToolchainError] = {}
+    for source in sorted(folder.glob("*.cpp")):
+        try:
+            found[source.stem] = _read_workload(source, shared)
+        except ToolchainError as problem:
+            found[source.stem] = problem
+    return found
 
 
 def backends() -> list[BackendInfo]:
@@ -417,6 +435,8 @@ def _find(infos: list[_Info], name: str, what: str) -> _Info:
     for info in infos:
         if info.name == name:
             return info
+    if what == "workload" and name in broken_workloads():
+        raise broken_workloads()[name]
     raise ToolchainError(f"there is no {what} {name!r}; there are {', '.join(info.name for info in infos)}")
 
 
