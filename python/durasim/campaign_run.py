@@ -128,8 +128,8 @@ def run(campaign: CampaignFile, verdicts: Verdicts | None, seconds: float | None
 def _kept(tally: Tally, verdicts: Verdicts | None) -> str:
     """Says what an interrupted campaign leaves."""
     if verdicts is None:
-        return f"verdicts on {tally.units} runs are lost: --verdicts FILE keeps them"
-    return f"verdicts on {tally.units} runs are kept in {verdicts.path}: the same command goes on from there"
+        return f"the verdicts on {tally.units} runs are lost: --verdicts FILE keeps them"
+    return f"{verdicts.path} holds {verdicts.count()} verdicts: the same command goes on from there"
 
 
 def _judge(

@@ -25,8 +25,19 @@ _GRACE_S = 0.8
 """So long a command may take to end by itself after a signal; then the process ends whatever it is doing."""
 
 
+class _InterruptedError(Exception):
+    """Ctrl-C or SIGTERM, with the KeyboardInterrupt as its cause: of that, Typer would make a silent exit code."""
+
+
 class Program(TyperGroup):
     """The command group `durasim`, which turns every error into a sentence and an exit code."""
+
+    def invoke(self, ctx: typer.Context) -> Any:
+        """Runs a command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as interrupt:
+            raise _InterruptedError from interrupt
 
     def main(
         self,
@@ -52,7 +63,7 @@ class Program(TyperGroup):
             code = complain(error.sentence, EXIT_HOST_IO if isinstance(error.__cause__, OSError) else EXIT_USAGE)
             # What the compiler said, for whoever wrote the source.
             print(error.output, end="", file=sys.stderr)
-        except (KeyboardInterrupt, typer.Abort) as interrupt:
+        except (_InterruptedError, KeyboardInterrupt, typer.Abort) as interrupt:
             signals.has_complained = True
             code = complain("; ".join(["interrupted", *_notes(interrupt)]), signals.exit_code)
         except OSError as error:

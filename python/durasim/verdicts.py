@@ -41,6 +41,11 @@ class Verdicts:
         with self._errors():
             self._connection.execute("INSERT OR REPLACE INTO verdict VALUES (?, ?, ?)", row)
 
+    def count(self) -> int:
+        """Gives how many verdicts the file holds, those of other campaigns and builds included."""
+        with self._errors():
+            return int(self._connection.execute("SELECT count(*) FROM verdict").fetchone()[0])
+
     def close(self) -> None:
         """Closes the file."""
         self._connection.close()
