@@ -210,7 +210,7 @@ def mutation_tables(result: MutationResult) -> RenderableType:
     apart = FoldedTable(f"{len(result.equivalent)} equivalent mutants", (Column("mutant"), *sentences))
     for mutant in result.equivalent:
         apart.add_row(mutant.path, mutant.summary, mutant.equivalent or "")
-    return Group(table, apart)
+    return Group(table, apart) if result.outcomes else apart
 
 
 def difference_table(difference: Difference) -> Group:

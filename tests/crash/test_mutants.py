@@ -64,7 +64,9 @@ def test_the_lists_of_the_logs_agree():
 
 
 def _durasim(*arguments):
-    return subprocess.run([sys.executable, "-m", "durasim", *arguments], check=False, capture_output=True, text=True)
+    command = [sys.executable, "-m", "durasim", *arguments]
+    # readline, which pytest loads, sets COLUMNS where only child processes see it.
+    return subprocess.run(command, check=False, capture_output=True, text=True, env=dict(os.environ))
 
 
 def test_the_document_and_the_table():
