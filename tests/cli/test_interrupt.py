@@ -45,8 +45,8 @@ def end(process, number=signal.SIGINT, *, group=True):
     assert process.returncode == 128 + number, complaint
     assert "Traceback" not in complaint
     assert time.monotonic() - begin < SOON_S
-    assert complaint.strip().startswith("durasim: interrupted")
-    assert len(complaint.split("\n")) <= 3
+    *_, last = complaint.strip().split("\n")
+    assert last.startswith("durasim: interrupted")
     return complaint
 
 
@@ -95,7 +95,7 @@ def test_a_program_that_never_ends(elf, tmp_path, number):
     "words",
     [
         ["run", *LONG],
-        ["run", *LONG, "--fast-forward", "roi", "--arg", "populate=100000000"],
+        ["run", *LONG, "--fast-forward", "roi", "--arg", "warm-ops=100000000"],
         ["crash", "--design", "opt", *LONG],
         ["crash", "--design", "tc", "--workload", "array-swap", "--machine", "tiny", "--ops", "300", "--points", "all"],
         ["workloads", "array-swap", "--measure", "--ops", "100000000"],
