@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import durasim
+from durasim import design_tables
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
@@ -58,10 +59,45 @@ def machines() -> str:
     return "\n".join(lines)
 
 
+def mechanisms() -> str:
+    """Gives the table of the pages of designs."""
+    tables = design_tables.read_tables(ROOT)
+    lines = ["| design | mechanisms | functions | tests |", "| --- | ---: | ---: | ---: |"]
+    for name in dict.fromkeys(row.design for row in tables):
+        rows = [row for row in tables if row.design == name]
+        functions = {function for row in rows for function in row.functions}
+        tests = {test for row in rows for test in row.tests}
+        lines.append(f"| [`{name}`](docs/designs/{name}.md) | {len(rows)} | {len(functions)} | {len(tests)} |")
+    return "\n".join(lines)
+
+
+def hooks() -> str:
+    """Gives the table of hooks and of the designs that answer them, as their sources say; without what each must."""
+    trait = HOOKS_TRAIT.search((ROOT / "crates/design/src/hooks.rs").read_text(encoding="utf-8"))
+    assert trait, "crates/design/src/hooks.rs has no trait Durability"
+    answered: dict[str, list[str]] = {}
+    for file in sorted((ROOT / "crates/designs/src").glob("*.rs")):
+        if found := HOOKS_OF_DESIGN.search(file.read_text(encoding="utf-8")):
+            for hook in METHOD.findall(found[1]):
+                answered.setdefault(hook, []).append(f"`{file.stem}`")
+    lines, unused = ["| hook | designs |", "| --- | --- |"], []
+    for hook in METHOD.findall(trait[1]):
+        if hook in answered:
+            lines.append(f"| `{hook}` | {', '.join(answered[hook])} |")
+        else:
+            unused.append(f"`{hook}`")
+    return "\n".join([*lines, "", f"No registered design answers {', '.join(unused)}."])
+
+
+HOOKS_TRAIT = re.compile(r"^pub trait Durability\b.*?\{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
+HOOKS_OF_DESIGN = re.compile(r"^impl Durability for \w+ \{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
+METHOD = re.compile(r"^    fn (\w+)\([^{;]*\{", re.MULTILINE)
 PARTS: Mapping[str, Callable[[], str]] = {
     "designs": designs,
     "workloads": workloads,
     "machines": machines,
+    "mechanisms": mechanisms,
+    "hooks": hooks,
     "sensitivity": sensitivity.tables,
     "sensitivity-ranges": sensitivity.ranges,
 }
