@@ -74,7 +74,8 @@ def mechanisms() -> str:
 def hooks() -> str:
     """Gives the table of hooks and of the designs that answer them, as their sources say; without what each must."""
     trait = HOOKS_TRAIT.search((ROOT / "crates/design/src/hooks.rs").read_text(encoding="utf-8"))
-    assert trait, "crates/design/src/hooks.rs has no trait Durability"
+    if trait is None:
+        raise ValueError("crates/design/src/hooks.rs has no trait Durability")
     answered: dict[str, list[str]] = {}
     for file in sorted((ROOT / "crates/designs/src").glob("*.rs")):
         if found := HOOKS_OF_DESIGN.search(file.read_text(encoding="utf-8")):

@@ -104,7 +104,7 @@ def blocks_of(page: Path) -> list[Block]:
 
 def run_page(page: Path, folder: Path, *, with_long: bool) -> list[Block]:
     """Runs the blocks of a page in `folder`, without its long blocks or with them; gives those that it ran."""
-    prepare(folder)
+    link_checkout(folder)
     ran: list[Block] = []
     is_skipped, printed = False, None
     for block in blocks_of(page):
@@ -127,7 +127,7 @@ def run_page(page: Path, folder: Path, *, with_long: bool) -> list[Block]:
     return ran
 
 
-def prepare(folder: Path) -> None:
+def link_checkout(folder: Path) -> None:
     """Makes `folder` look like the checkout: everything in it is there, as links, but what is built."""
     for path in ROOT.iterdir():
         if path.name not in NOT_LINKED:
