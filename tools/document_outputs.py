@@ -2,8 +2,8 @@
 
     .venv/bin/python tools/document_outputs.py docs/crash.md ...   # all pages if none is named
 
-An output that fits stays as it is. Of another one as many lines are written as the page shows before a last `...`, or all;
-`...` elsewhere has to be put in again by hand. Read the difference before you commit it.
+An output that fits stays as it is. Of another one as many lines are written as the page shows before a last `...`, or
+all; `...` elsewhere has to be put in again by hand. Read the difference before you commit it.
 """
 
 from __future__ import annotations
