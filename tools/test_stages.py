@@ -1,0 +1,91 @@
+"""Runs the stages of `make test`, and ends with the ten slowest tests and the seconds of each stage.
+
+A test of Rust is counted with all others of its file: cargo tells no times of single tests.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from xml.etree import ElementTree
+
+ROOT = Path(__file__).resolve().parents[1]
+BIN = ROOT / ".venv" / "bin"
+REPORT = ROOT / "build" / "pytest.xml"
+SLOWEST = 10
+
+LINT = (
+    ("cargo", "fmt", "--all", "--check"),
+    (str(BIN / "ruff"), "check"),
+    (str(BIN / "ruff"), "format", "--check"),
+    ("cargo", "clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"),
+)
+RUST_BUILD = ("cargo", "test", "--workspace", "--locked", "--no-run", "--quiet")
+RUST = ("cargo", "test", "--workspace", "--locked")
+PYTHON = (str(BIN / "python"), "-m", "pytest", "--numprocesses", "auto", f"--junit-xml={REPORT}")
+STAGES: Sequence[tuple[str, Sequence[Sequence[str]]]] = (
+    ("setup", (("make", "--no-print-directory", "setup"),)),
+    ("lint", LINT),
+    ("rust-build", (RUST_BUILD,)),
+    ("rust", (RUST,)),
+    ("python", (PYTHON,)),
+)
+
+_FILE = re.compile(r"^\s+Running (?:unittests )?(\S+) \(\S*?/deps/([^)]+)-[0-9a-f]+\)")
+_FINISHED = re.compile(r"^test result: .* finished in ([0-9.]+)s")
+
+
+def _run(command: Sequence[str]) -> tuple[int, list[str]]:
+    """Runs a command, passes on what it prints, and gives its exit code and lines."""
+    lines = []
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        for line in process.stdout or ():
+            sys.stdout.write(line)
+            sys.stdout.flush()
+            lines.append(line)
+    return process.returncode, lines
+
+
+def _rust_times(lines: Sequence[str]) -> Iterator[tuple[float, str]]:
+    file = ""
+    for line in lines:
+        if found := _FILE.match(line):
+            file = f"{found[2]} ({found[1]})"
+        elif found := _FINISHED.match(line):
+            yield float(found[1]), file
+
+
+def _python_times() -> Iterator[tuple[float, str]]:
+    if REPORT.is_file():
+        for case in ElementTree.parse(REPORT).iter("testcase"):  # noqa: S314 - written by pytest just now
+            yield float(case.get("time", 0)), f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name')}"
+
+
+def main() -> None:
+    """Runs the stages up to the first that fails."""
+    REPORT.unlink(missing_ok=True)
+    begin, seconds, lines, code = time.monotonic(), {}, [], 0
+    for stage, commands in STAGES:
+        stage_begin = time.monotonic()
+        for command in commands:
+            code, printed = _run(command)
+            lines += printed if command is RUST else []
+            if code:
+                break
+        seconds[stage] = round(time.monotonic() - stage_begin)
+        if code:
+            break
+    slowest = sorted([*_rust_times(lines), *_python_times()], reverse=True)[:SLOWEST]
+    for duration, name in slowest:
+        print(f"{duration:7.1f} s {name}")
+    failed = f", failed in {stage}" if code else ""
+    print(f"test: {time.monotonic() - begin:.0f} s, stages {seconds}{failed}")
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()
