@@ -22,12 +22,14 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 ROOT = Path(__file__).resolve().parents[2]
-TIMEOUT_S = 300
+TIMEOUT_S = 600
 RUN_LANGUAGES = ("sh", "console", "python")
 ANNOTATION = re.compile(r"<!-- (not run|long|output|file)(?::? (.*))? -->")
 NEEDS_TEXT = {"not run": True, "long": False, "output": False, "file": True}
@@ -87,11 +89,17 @@ def pages() -> list[Path]:
     return sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
 
+@cache
+def tokens_of(page: Path) -> list[Token]:
+    """Parses a page."""
+    return MarkdownIt("commonmark").enable("table").parse(page.read_text(encoding="utf-8"))
+
+
 def blocks_of(page: Path) -> list[Block]:
     """Gives the code blocks of a page, in order."""
     name = page.relative_to(ROOT).as_posix() if page.is_relative_to(ROOT) else page.name
     blocks, annotations = [], {}
-    for token in MarkdownIt("commonmark").enable("table").parse(page.read_text(encoding="utf-8")):
+    for token in tokens_of(page):
         if token.type == "html_block":
             annotations = {found[1]: found[2] or "" for found in ANNOTATION.finditer(token.content)}
             continue

@@ -7,10 +7,9 @@ from functools import cache
 
 import pytest
 import typer
-from markdown_it import MarkdownIt
 
 import document_blocks
-from document_blocks import ROOT, blocks_of
+from document_blocks import ROOT, blocks_of, tokens_of
 from durasim.cli import app
 
 PAGES = [*document_blocks.pages(), ROOT / "tests/timing/README.md"]
@@ -25,7 +24,7 @@ def _name(page):
 
 
 def _inline(page, kind):
-    for token in MarkdownIt("commonmark").enable("table").parse(page.read_text(encoding="utf-8")):
+    for token in tokens_of(page):
         for child in token.children or ():
             if child.type == kind:
                 yield child
@@ -38,7 +37,7 @@ def _code(page):
 @cache
 def _headings(page):
     """The anchors of a page, as GitHub makes them."""
-    tokens = MarkdownIt("commonmark").parse(page.read_text(encoding="utf-8"))
+    tokens = tokens_of(page)
     texts = [tokens[at + 1].content for at, token in enumerate(tokens) if token.type == "heading_open"]
     return {re.sub(r"[^\w\- ]", "", re.sub(r"[`*]", "", text).lower()).replace(" ", "-") for text in texts}
 
@@ -53,8 +52,17 @@ def _files():
 
 
 @cache
-def _sources():
-    return "\n".join(path.read_text(encoding="utf-8") for path in sorted(ROOT.glob("crates/**/*.rs")))
+def _words_of_sources():
+    sources = sorted(ROOT.glob("crates/**/*.rs"))
+    return {word for path in sources for word in re.findall(r"\w+", path.read_text(encoding="utf-8"))}
+
+
+def test_much_is_named():
+    """The patterns below find what they look for."""
+    code = [text for page in PAGES for text in _code(page)]
+    assert sum(FILE.fullmatch(text) is not None for text in code) > 100
+    assert sum(FUNCTION.fullmatch(text) is not None for text in code) > 30
+    assert sum(words[:1] == ["durasim"] for page in PAGES for words in _commands(page)) > 50
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
@@ -81,7 +89,7 @@ def test_files_that_are_named_are_there(page):
 def test_functions_that_are_named_are_there(page):
     for text in _code(page):
         if found := FUNCTION.fullmatch(text):
-            assert re.search(rf"\b(fn )?{found[1]}\b", _sources()), f"`{text}` is not there"
+            assert found[1] in _words_of_sources(), f"`{text}` is not there"
 
 
 def _commands(page):
