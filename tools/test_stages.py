@@ -1,4 +1,4 @@
-"""Runs the stages of `make test`, and ends with the ten slowest tests and the seconds of each stage.
+"""Runs the stages of `make test`, or with `--all` those of `make test-all`, and ends with the ten slowest tests and the seconds of each stage.
 
 A test of Rust is counted with all others of its file: cargo tells no times of single tests.
 """
@@ -33,7 +33,14 @@ PYTHON = (
     (str(BIN / "ruff"), "format", "--check"),
     (str(BIN / "python"), "-m", "pytest", "--numprocesses", "auto", f"--junit-xml={REPORT}"),
 )
-STAGES: Sequence[tuple[str, Sequence[Sequence[str]]]] = (("build", BUILD), ("rust", RUST), ("python", PYTHON))
+# What takes too long for every change. The tests of the wheel are among the long ones.
+WHEEL = ((str(BIN / "python"), str(ROOT / "tools" / "wheel.py")),)
+FAULTS = (("cargo", "test", *TARGETS[:2], "--test", "canaries", "--", "--ignored"),)
+LONG = ((*PYTHON[-1], "-m", "long"),)
+
+Stages = Sequence[tuple[str, Sequence[Sequence[str]]]]
+STAGES: Stages = (("build", BUILD), ("rust", RUST), ("python", PYTHON))
+FURTHER_STAGES: Stages = (("wheel", WHEEL), ("faults", FAULTS), ("long", LONG))
 
 _FILE = re.compile(r"^\s+Running (?:unittests )?(\S+) \(\S*?/deps/([^)]+)-[0-9a-f]+\)")
 _FINISHED = re.compile(r"^test result: .* finished in ([0-9.]+)s")
@@ -75,26 +82,28 @@ def _python_times() -> Iterator[tuple[float, str]]:
 
 def main() -> None:
     """Runs the stages up to the first that fails."""
-    REPORT.unlink(missing_ok=True)
-    begin, seconds, lines, code = time.monotonic(), {}, [], 0
+    is_all = "--all" in sys.argv[1:]
+    name = "test-all" if is_all else "test"
+    begin, seconds, times, code = time.monotonic(), {}, [], 0
     with subprocess.Popen(SETUP, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as setup:
-        for stage, commands in STAGES:
+        for stage, commands in (*STAGES, *FURTHER_STAGES) if is_all else STAGES:
             stage_begin = time.monotonic()
+            REPORT.unlink(missing_ok=True)
             for command in commands:
                 code, printed = _run(command)
-                lines += printed if stage == "rust" else []
+                times += _rust_times(printed)
                 if code:
                     break
             if stage == "build":
                 code = _finish(setup) or code
+            times += _python_times()
             seconds[stage] = round(time.monotonic() - stage_begin)
             if code:
                 break
-    slowest = sorted([*_rust_times(lines), *_python_times()], reverse=True)[:SLOWEST]
-    for duration, name in slowest:
-        print(f"{duration:7.1f} s {name}")
+    for duration, test in sorted(times, reverse=True)[:SLOWEST]:
+        print(f"{duration:7.1f} s {test}")
     failed = f", failed in {stage}" if code else ""
-    print(f"test: {time.monotonic() - begin:.0f} s, stages {seconds}{failed}")
+    print(f"{name}: {time.monotonic() - begin:.0f} s, stages {seconds}{failed}")
     sys.exit(code)
 
 
