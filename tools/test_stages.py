@@ -1,6 +1,7 @@
-"""Runs the stages of `make test`, or with `--all` those of `make test-all`, and ends with the ten slowest tests and the seconds of each stage.
+"""Runs the stages of `make test`, or with `--all` those of `make test-all`.
 
-A test of Rust is counted with all others of its file: cargo tells no times of single tests.
+It ends with the ten slowest tests and the seconds of each stage. A test of Rust is counted with all others of its file:
+cargo tells no times of single tests.
 """
 
 from __future__ import annotations
