@@ -44,9 +44,8 @@ test-cold: ## make test in such a clone; print the seconds
 test: ## Formatters, linters and every test but the long ones; ends with the slowest tests and the seconds of each stage
 	@$(PYTHON) tools/test_stages.py
 
-test-all: test wheel ## make test, the wheel, all planted faults, full products of cases, all documents' commands: takes an hour
-	cargo test --workspace --locked --test canaries -- --ignored
-	$(BIN)/python -m pytest --numprocesses auto -m long
+test-all: ## make test, the wheel, all planted faults, full products of cases, all documents' commands: takes an hour
+	@$(PYTHON) tools/test_stages.py --all
 
 wheel: $(CORE) ## Build the wheel into dist/, twice to the same bytes, and try it in an empty environment
 	@$(BIN)/python tools/wheel.py

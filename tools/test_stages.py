@@ -1,6 +1,7 @@
-"""Runs the stages of `make test`, and ends with the ten slowest tests and the seconds of each stage.
+"""Runs the stages of `make test`, or with `--all` those of `make test-all`.
 
-A test of Rust is counted with all others of its file: cargo tells no times of single tests.
+It ends with the ten slowest tests and the seconds of each stage. A test of Rust is counted with all others of its file:
+cargo tells no times of single tests.
 """
 
 from __future__ import annotations
@@ -18,22 +19,29 @@ BIN = ROOT / ".venv" / "bin"
 REPORT = ROOT / "build" / "pytest.xml"
 SLOWEST = 10
 
-LINT = (
+# The module is built while lints and tests are: its link-time optimisation keeps one core busy.
+SETUP = ("make", "--no-print-directory", "setup")
+# Examples are checked by clippy alone.
+TARGETS = ("--workspace", "--locked", "--lib", "--bins", "--tests")
+BUILD = (
     ("cargo", "fmt", "--all", "--check"),
+    ("cargo", "clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"),
+    ("cargo", "test", *TARGETS, "--no-run", "--quiet"),
+)
+RUST = (("cargo", "test", *TARGETS), ("cargo", "test", "--workspace", "--locked", "--doc", "--quiet"))
+PYTHON = (
     (str(BIN / "ruff"), "check"),
     (str(BIN / "ruff"), "format", "--check"),
-    ("cargo", "clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"),
+    (str(BIN / "python"), "-m", "pytest", "--numprocesses", "auto", f"--junit-xml={REPORT}"),
 )
-RUST_BUILD = ("cargo", "test", "--workspace", "--locked", "--no-run", "--quiet")
-RUST = ("cargo", "test", "--workspace", "--locked")
-PYTHON = (str(BIN / "python"), "-m", "pytest", "--numprocesses", "auto", f"--junit-xml={REPORT}")
-STAGES: Sequence[tuple[str, Sequence[Sequence[str]]]] = (
-    ("setup", (("make", "--no-print-directory", "setup"),)),
-    ("lint", LINT),
-    ("rust-build", (RUST_BUILD,)),
-    ("rust", (RUST,)),
-    ("python", (PYTHON,)),
-)
+# What takes too long for every change. The tests of the wheel are among the long ones.
+WHEEL = ((str(BIN / "python"), str(ROOT / "tools" / "wheel.py")),)
+FAULTS = (("cargo", "test", *TARGETS[:2], "--test", "canaries", "--", "--ignored"),)
+LONG = ((*PYTHON[-1], "-m", "long"),)
+
+Stages = Sequence[tuple[str, Sequence[Sequence[str]]]]
+STAGES: Stages = (("build", BUILD), ("rust", RUST), ("python", PYTHON))
+FURTHER_STAGES: Stages = (("wheel", WHEEL), ("faults", FAULTS), ("long", LONG))
 
 _FILE = re.compile(r"^\s+Running (?:unittests )?(\S+) \(\S*?/deps/([^)]+)-[0-9a-f]+\)")
 _FINISHED = re.compile(r"^test result: .* finished in ([0-9.]+)s")
@@ -48,6 +56,14 @@ def _run(command: Sequence[str]) -> tuple[int, list[str]]:
             sys.stdout.flush()
             lines.append(line)
     return process.returncode, lines
+
+
+def _finish(setup: subprocess.Popen[str]) -> int:
+    """Waits until the module is built, passes on what that printed, and gives the exit code."""
+    printed, _ = setup.communicate()
+    sys.stdout.write(printed)
+    sys.stdout.flush()
+    return setup.returncode
 
 
 def _rust_times(lines: Sequence[str]) -> Iterator[tuple[float, str]]:
@@ -67,23 +83,28 @@ def _python_times() -> Iterator[tuple[float, str]]:
 
 def main() -> None:
     """Runs the stages up to the first that fails."""
-    REPORT.unlink(missing_ok=True)
-    begin, seconds, lines, code = time.monotonic(), {}, [], 0
-    for stage, commands in STAGES:
-        stage_begin = time.monotonic()
-        for command in commands:
-            code, printed = _run(command)
-            lines += printed if command is RUST else []
+    is_all = "--all" in sys.argv[1:]
+    name = "test-all" if is_all else "test"
+    begin, seconds, times, code = time.monotonic(), {}, [], 0
+    with subprocess.Popen(SETUP, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as setup:
+        for stage, commands in (*STAGES, *FURTHER_STAGES) if is_all else STAGES:
+            stage_begin = time.monotonic()
+            REPORT.unlink(missing_ok=True)
+            for command in commands:
+                code, printed = _run(command)
+                times += _rust_times(printed)
+                if code:
+                    break
+            if stage == "build":
+                code = _finish(setup) or code
+            times += _python_times()
+            seconds[stage] = round(time.monotonic() - stage_begin)
             if code:
                 break
-        seconds[stage] = round(time.monotonic() - stage_begin)
-        if code:
-            break
-    slowest = sorted([*_rust_times(lines), *_python_times()], reverse=True)[:SLOWEST]
-    for duration, name in slowest:
-        print(f"{duration:7.1f} s {name}")
+    for duration, test in sorted(times, reverse=True)[:SLOWEST]:
+        print(f"{duration:7.1f} s {test}")
     failed = f", failed in {stage}" if code else ""
-    print(f"test: {time.monotonic() - begin:.0f} s, stages {seconds}{failed}")
+    print(f"{name}: {time.monotonic() - begin:.0f} s, stages {seconds}{failed}")
     sys.exit(code)
 
 

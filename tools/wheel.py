@@ -37,18 +37,18 @@ def copy_sources(folder: Path) -> None:
 def build(folder: Path, output: Path) -> Path:
     """Builds the wheel of the sources in a folder and gives its path."""
     shutil.rmtree(output, ignore_errors=True)
+    # At the same place below the sources in both builds: the compiler writes it into the module.
+    target = folder / "build" / "wheel-target"
     newest = _git("log", "-1", "--format=%ct").strip()
     cargo_home = os.environ.get("CARGO_HOME", str(Path.home() / ".cargo"))
     environment = os.environ | {
-        "SOURCE_DATE_EPOCH": subprocess.run(
-            newest, cwd=ROOT, check=True, capture_output=True, text=True
-        ).stdout.strip(),
-        "CARGO_TARGET_DIR": str(output / "target"),
+        "SOURCE_DATE_EPOCH": newest,
+        "CARGO_TARGET_DIR": str(target),
         "RUSTFLAGS": f"--remap-path-prefix={folder}=durasim --remap-path-prefix={cargo_home}=cargo",
     }
     command = [sys.executable, "-m", "maturin", "build", "--release", "--locked", "--quiet", "--out", str(output)]
     subprocess.run(command, cwd=folder, env=environment, check=True)
-    shutil.rmtree(output / "target")
+    shutil.rmtree(target)
     (wheel,) = output.glob("*.whl")
     return wheel
 
