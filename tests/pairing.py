@@ -21,11 +21,3 @@ def pairs(*axes: Sequence[Any], keep: Callable[..., bool]) -> list[Any]:
         values = (axis[index] for axis, index in zip(axes, indices, strict=True))
         cases.append(pytest.param(*values, marks=() if keep(*indices) else pytest.mark.long))
     return cases
-
-
-def cycled(length: int) -> Callable[[int, int, int], bool]:
-    """Each pair of the first two axes once, the values of a third of this length in turn.
-
-    With at least as many values on the first two axes, each of their values meets each of the third too.
-    """
-    return lambda first, second, third: third == (first + second) % length
