@@ -3,22 +3,8 @@
 
 use crate::request::{Prepared, RunRequest};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value};
-
-/// What the front end alone knows of a run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Origin {
-    /// Hash of the sources that durasim was built from.
-    pub durasim_build: String,
-    /// How much of the paper's sizes machine, design and data have.
-    pub scale: String,
-    /// Arguments of the workload by name, with defaults filled in; empty for a program.
-    pub workload_args: Map<String, Value>,
-    /// The compiler of the guest program; null for a program of the user.
-    pub guest_compiler: Option<String>,
-}
 
 /// What a run was made from, beside machine, design, threads and seed.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]

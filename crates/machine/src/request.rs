@@ -1,7 +1,6 @@
 //! What is to be run: the request, its names resolved and its parameters checked.
 
 use crate::machine::{Ending, PoolContents, Program, read_elf};
-use crate::provenance::Origin;
 use crate::system::Plan;
 use crate::{MachineConfig, presets, shrink};
 use durasim_design::Row;
@@ -9,7 +8,7 @@ use durasim_guest::PoolFile;
 use durasim_types::{ConfigError, Domain, Error};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 
 /// Threads that a workload may be asked for. Those beyond the number of cores take turns.
@@ -101,6 +100,20 @@ pub struct RunRequest {
     /// What the front end alone knows of the run, for its result.
     #[serde(default)]
     pub origin: Origin,
+}
+
+/// What the front end alone knows of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Origin {
+    /// Hash of the sources that durasim was built from.
+    pub durasim_build: String,
+    /// How much of the paper's sizes machine, design and data have.
+    pub scale: String,
+    /// Arguments of the workload by name, with defaults filled in; empty for a program.
+    pub workload_args: Map<String, Value>,
+    /// The compiler of the guest program; null for a program of the user.
+    pub guest_compiler: Option<String>,
 }
 
 const fn one() -> u32 {

@@ -12,7 +12,6 @@ use pyo3::types::PyBytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
 
 /// Adds the functions to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -22,9 +21,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(crash, module)?)
 }
 
-/// How often the interpreter hears of operations.
-const PROGRESS_PERIOD: Duration = Duration::from_millis(100);
-
 /// What a run tells the interpreter.
 enum Told {
     /// The guest wrote this.
@@ -33,33 +29,20 @@ enum Told {
     Progress(u64),
 }
 
-struct Forward<'a, 'b> {
-    line: &'a Line<'b, Told>,
-    next_progress: Instant,
-}
-
-impl<'a, 'b> Forward<'a, 'b> {
-    fn new(line: &'a Line<'b, Told>) -> Self {
-        Forward { line, next_progress: Instant::now() }
-    }
-}
+struct Forward<'a, 'b>(&'a Line<'b, Told>);
 
 impl Output for Forward<'_, '_> {
     fn write(&mut self, stream: Stream, bytes: &[u8]) {
         // Whether anybody still listens is asked by `stopped`.
-        self.line.send(Told::Written(stream, bytes.to_vec()));
+        self.0.send(Told::Written(stream, bytes.to_vec()));
     }
 
     fn stopped(&self) -> bool {
-        self.line.stop().load(Ordering::Relaxed)
+        self.0.stop().load(Ordering::Relaxed)
     }
 
     fn progress(&mut self, ops: u64) {
-        let now = Instant::now();
-        if now >= self.next_progress {
-            self.next_progress = now + PROGRESS_PERIOD;
-            self.line.send(Told::Progress(ops));
-        }
+        self.0.send(Told::Progress(ops));
     }
 }
 
@@ -75,14 +58,14 @@ fn run(
     cancellation: Option<&Cancellation>,
 ) -> PyResult<String> {
     let request: RunRequest = parse(py, request)?;
-    watched(py, output, progress, cancellation, |line| durasim_machine::run(&request, ROWS, &mut Forward::new(line)))
+    watched(py, output, progress, cancellation, |line| durasim_machine::run(&request, ROWS, &mut Forward(line)))
 }
 
 /// What the transactions of a program write. `output` as for `run`.
 #[pyfunction]
 fn profile(py: Python<'_>, request: &str, output: &Bound<'_, PyAny>) -> PyResult<String> {
     let request: RunRequest = parse(py, request)?;
-    watched(py, output, None, None, |line| durasim_machine::profile(&request, ROWS, &mut Forward::new(line)))
+    watched(py, output, None, None, |line| durasim_machine::profile(&request, ROWS, &mut Forward(line)))
 }
 
 /// Does the work while `output` and `progress` are told what the guest writes and has done; gives its result as JSON.
