@@ -178,7 +178,7 @@ int run(const Arguments& given) {
     typename Workload::Thread state = workload.enter(0);
     while (workload.populated() < arguments.populate) workload.populate_one(state);
     workload.leave(state);
-    durasim_snapshot_mark(0);
+    durasim_snapshot_point(0);
 
     std::uint64_t log_entries = 0;
     measure(workload, arguments, given.warm_ops, log_entries);

@@ -8,7 +8,7 @@ use durasim_designs::ROWS;
 use durasim_fuzz::{call_byte, guest_image, machine_at_rest, path_byte, recovery_input, small_program};
 use durasim_guest::{PmemPool, PoolFile};
 use durasim_machine::{
-    Captured, Machine, MachineConfig, Observer, PMEM_BASE, Plan, PowerCut, Program, System, presets,
+    Captured, Machine, MachineConfig, Observer, PMEM_BASE, Plan, PowerFailureOptions, Program, System, presets,
 };
 use durasim_types::PersistEvent;
 use std::collections::BTreeMap;
@@ -36,8 +36,8 @@ impl Observer for Camera {
         if event.number % self.every == self.every / 2 {
             // Some of them with too little energy.
             let energy_bytes = event.number.is_multiple_of(3).then_some(event.number % 4096);
-            let cut = PowerCut { energy_bytes, ..PowerCut::default() };
-            self.images.lock().expect("nobody panics with the images").push(system.power_cut(&cut).image);
+            let cut = PowerFailureOptions { energy_bytes, ..PowerFailureOptions::default() };
+            self.images.lock().expect("nobody panics with the images").push(system.power_failure(&cut).image);
         }
         true
     }

@@ -7,7 +7,7 @@ use crate::image;
 use crate::marks::reach;
 use durasim_design::{CrashImage, RecoveryReport, Row};
 use durasim_designs::ROWS;
-use durasim_machine::{MachineConfig, PMEM_BASE, Plan, PowerCut, System, presets};
+use durasim_machine::{MachineConfig, PMEM_BASE, Plan, PowerFailureOptions, System, presets};
 use durasim_types::{LINE_BYTES, PAGE_BYTES, Pages};
 use std::sync::OnceLock;
 
@@ -23,7 +23,7 @@ impl Recoverer {
         let config = MachineConfig::parse("tiny", presets::text("tiny").expect("a preset"), &[]).expect("a preset");
         let plan = Plan::new(&config, row, row.default_domain()).expect("a preset fits its rows");
         let system = System::new(&config, &plan).expect("a preset can be built");
-        let mut fresh = system.power_cut(&PowerCut::default()).image;
+        let mut fresh = system.power_failure(&PowerFailureOptions::default()).image;
         fresh.pmem = Pages::new(PMEM_BASE, config.pmem.capacity_mib << 20);
         Recoverer { plan, fresh }
     }

@@ -70,7 +70,7 @@ pub trait Output {
     /// The program wrote `bytes` to `stream`.
     fn write(&mut self, stream: Stream, bytes: &[u8]);
 
-    /// Whether whoever takes the output wants the program to be stopped. Asked now and then.
+    /// Whether whoever takes the output wants the program to be stopped. StoreVerdict now and then.
     fn stopped(&self) -> bool {
         false
     }

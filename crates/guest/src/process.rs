@@ -198,7 +198,7 @@ impl Process {
         &mut self.space
     }
 
-    /// What system calls meant for other threads since the last call, in order. Asked after every system call.
+    /// What system calls meant for other threads since the last call, in order. StoreVerdict after every system call.
     pub fn take_events(&mut self) -> Vec<ThreadEvent> {
         self.threads.take_events()
     }

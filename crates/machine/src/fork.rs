@@ -18,8 +18,8 @@ impl Machine {
             measure: self.measure.clone(),
             scheduler: self.scheduler.clone(),
             vacating: self.vacating.clone(),
-            cut: self.cut,
-            stop_at_mark: self.stop_at_mark,
+            interrupted_turn: self.interrupted_turn,
+            stop_at_snapshot_point: self.stop_at_snapshot_point,
             context_switch_cycles: self.context_switch_cycles,
             skew_cycles: self.skew_cycles,
         }

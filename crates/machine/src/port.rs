@@ -162,7 +162,7 @@ impl Port for MachinePort<'_> {
             }
             // The core hands control back whether or not somebody wants the mark: it costs a turn, and a run must not
             // depend on who watches it.
-            Marker::SnapshotMark => {
+            Marker::SnapshotPoint => {
                 self.measure.mark = Some(argument);
                 return Ok(Control::Yield);
             }

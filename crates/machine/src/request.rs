@@ -247,7 +247,7 @@ pub(crate) fn save_pool(path: &Path, contents: &PoolContents, row: &str) -> Resu
 pub(crate) fn exit_code(ending: &Ending, request: &RunRequest) -> Result<i32, Error> {
     match ending {
         Ending::Exited(code) => Ok(*code),
-        Ending::InstructionLimit | Ending::Stopped | Ending::Mark => {
+        Ending::InstructionLimit | Ending::Stopped | Ending::SnapshotPoint => {
             let limit = request.max_instructions.unwrap_or(u64::MAX);
             let problem = format!("the program did not end within {limit} instructions");
             Err(ConfigError::new("max_instructions", problem).into())

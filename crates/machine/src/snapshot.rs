@@ -5,7 +5,7 @@
 //! all before it. The hash finds files that were cut or damaged; a file that was made on purpose is trusted.
 
 use crate::measure::Measurements;
-use crate::scheduler::{Cut, Scheduler, Vacating};
+use crate::scheduler::{DrainReason, InterruptedTurn, Scheduler};
 use crate::system::{self, Plan, System};
 use crate::{Machine, MachineConfig, Prepared};
 use durasim_core::Core;
@@ -27,7 +27,7 @@ const COMPRESSION_LEVEL: i32 = 3;
 /// What a snapshot is a snapshot of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct About {
+pub struct SnapshotDescription {
     /// The version that wrote it, which alone can read it.
     pub durasim_version: String,
     /// The machine.
@@ -86,7 +86,7 @@ impl ProgramId {
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     /// What it is.
-    pub about: About,
+    pub about: SnapshotDescription,
     state: Vec<u8>,
 }
 
@@ -97,8 +97,8 @@ struct Written<'a> {
     cores: &'a [Core],
     measure: &'a Measurements,
     scheduler: &'a Scheduler,
-    vacating: &'a [Option<Vacating>],
-    cut: &'a Option<Cut>,
+    vacating: &'a [Option<DrainReason>],
+    interrupted_turn: &'a Option<InterruptedTurn>,
 }
 
 #[derive(Deserialize)]
@@ -108,8 +108,8 @@ struct Read {
     cores: Vec<Core>,
     measure: Measurements,
     scheduler: Scheduler,
-    vacating: Vec<Option<Vacating>>,
-    cut: Option<Cut>,
+    vacating: Vec<Option<DrainReason>>,
+    interrupted_turn: Option<InterruptedTurn>,
 }
 
 fn refuse(problem: impl Into<String>) -> ConfigError {
@@ -129,10 +129,10 @@ impl Machine {
             measure: &self.measure,
             scheduler: &self.scheduler,
             vacating: &self.vacating,
-            cut: &self.cut,
+            interrupted_turn: &self.interrupted_turn,
         };
         let state = postcard::to_stdvec(&state).expect("plain data has a binary form");
-        let about = About {
+        let about = SnapshotDescription {
             durasim_version: env!("CARGO_PKG_VERSION").into(),
             machine: prepared.config.clone(),
             design: prepared.plan.row.name.into(),
@@ -171,8 +171,8 @@ impl Machine {
             measure: read.measure,
             scheduler: read.scheduler,
             vacating: read.vacating,
-            cut: read.cut,
-            stop_at_mark: None,
+            interrupted_turn: read.interrupted_turn,
+            stop_at_snapshot_point: None,
             context_switch_cycles: config.core.context_switch_cycles,
             skew_cycles: config.skew_cycles,
         })
@@ -310,7 +310,7 @@ impl Snapshot {
         if written_by != ours {
             return Err(refuse(format!("{name} was written by durasim {written_by}; this is {ours}")));
         }
-        let about: About = serde_json::from_value(about).map_err(|e| refuse(format!("{name}: {e}")))?;
+        let about: SnapshotDescription = serde_json::from_value(about).map_err(|e| refuse(format!("{name}: {e}")))?;
         let state = zstd::decode_all(&content[body..]).map_err(|_| corrupt())?;
         if state.len() as u64 != about.state_bytes {
             return Err(corrupt());

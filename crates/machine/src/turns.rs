@@ -5,7 +5,7 @@ use crate::kernel::KernelMemory;
 use crate::machine::{Ending, Machine};
 use crate::measure::Moment;
 use crate::port::MachinePort;
-use crate::scheduler::{Cut, Vacating};
+use crate::scheduler::{DrainReason, InterruptedTurn};
 use durasim_core::{Exit, ThreadContext};
 use durasim_guest::{Output, SyscallOutcome, ThreadEvent};
 use durasim_isa::{Fault, FaultKind, Marker, Stop, disassemble};
@@ -36,7 +36,7 @@ impl Machine {
         let limit = max_instructions.unwrap_or(u64::MAX);
         let mut looked_at = 0;
         if self.passed_mark() {
-            return Ok(Ending::Mark);
+            return Ok(Ending::SnapshotPoint);
         }
         loop {
             let executed = self.instructions();
@@ -49,8 +49,8 @@ impl Machine {
                     return Ok(Ending::Stopped);
                 }
             }
-            let (turn, budget) = match self.cut.take() {
-                Some(Cut { core, until, instructions }) => (Turn::Core(core, until), instructions),
+            let (turn, budget) = match self.interrupted_turn.take() {
+                Some(InterruptedTurn { core, until, instructions }) => (Turn::Core(core, until), instructions),
                 None => {
                     self.fill_cores();
                     (self.turn(), SLICE)
@@ -141,8 +141,8 @@ impl Machine {
             }
             let core = &mut self.cores[id.0 as usize];
             let from = ready.since.max(core.cycle());
-            let from = self.scheduler.seat(id, ready.thread, from, self.context_switch_cycles);
-            self.system.seat(id, ready.thread.0);
+            let from = self.scheduler.assign_core(id, ready.thread, from, self.context_switch_cycles);
+            self.system.assign_thread(id, ready.thread.0);
             let from = self.system.context_switch(id, None, ready.context.open_tx(), from);
             self.process.runs_on(ready.thread, id.0.into());
             self.measure.threads[id.0 as usize] = ready.thread;
@@ -150,7 +150,7 @@ impl Machine {
         }
     }
 
-    /// A core acts up to cycle `until`, or executes about `budget` instructions. Its turn is cut short behind `limit`.
+    /// A core acts up to cycle `until`, or executes about `budget` instructions. Its turn is cut short after `limit`.
     fn act(
         &mut self,
         id: CoreId,
@@ -168,14 +168,14 @@ impl Machine {
         }
         let done = self.cores[index].instructions() - before;
         if exit == Exit::Budget && (limit..budget).contains(&done) {
-            self.cut = Some(Cut { core: id, until, instructions: budget - done });
+            self.interrupted_turn = Some(InterruptedTurn { core: id, until, instructions: budget - done });
             return Ok(None);
         }
         match exit {
             Exit::Budget => self.preempt(id),
             Exit::Waiting => {}
             Exit::Empty => {
-                if self.vacating[index].take() == Some(Vacating::Switch) {
+                if self.vacating[index].take() == Some(DrainReason::Switch) {
                     let (thread, context) = self.vacate(id)?;
                     let since = self.cores[index].cycle();
                     self.scheduler.make_ready(thread, context, since);
@@ -196,7 +196,7 @@ impl Machine {
             Exit::Yield => {
                 self.region_marker(id);
                 if self.passed_mark() {
-                    return Ok(Some(Ending::Mark));
+                    return Ok(Some(Ending::SnapshotPoint));
                 }
             }
             Exit::Halted => return Ok(Some(Ending::Stopped)),
@@ -325,7 +325,7 @@ impl Machine {
         let process = &self.process;
         let allowed = |thread, core: CoreId| process.affinity(thread) >> core.0 & 1 == 1;
         if (!allowed(thread, id) || self.scheduler.is_wanted(id, allowed)) && self.vacating[id.0 as usize].is_none() {
-            self.vacating[id.0 as usize] = Some(Vacating::Switch);
+            self.vacating[id.0 as usize] = Some(DrainReason::Switch);
             self.cores[id.0 as usize].make_empty();
         }
     }
@@ -343,7 +343,7 @@ impl Machine {
         let core = &mut self.cores[id.0 as usize];
         if !core.is_empty() {
             // The copy has to hold what this core stored before.
-            self.vacating[id.0 as usize].get_or_insert(Vacating::Repeat);
+            self.vacating[id.0 as usize].get_or_insert(DrainReason::Repeat);
             core.make_empty();
             return Ok(());
         }
@@ -359,9 +359,9 @@ impl Machine {
     /// Whether the program has just passed the mark at which the run is to end.
     fn passed_mark(&mut self) -> bool {
         let mark = self.measure.mark.take();
-        let wanted = mark.is_some() && mark == self.stop_at_mark;
+        let wanted = mark.is_some() && mark == self.stop_at_snapshot_point;
         if wanted {
-            self.stop_at_mark = None;
+            self.stop_at_snapshot_point = None;
         }
         wanted
     }

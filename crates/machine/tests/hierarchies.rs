@@ -2,7 +2,7 @@
 
 use durasim_core::{Outcome, PendingStore};
 use durasim_design::LevelId;
-use durasim_machine::{MachineConfig, PMEM_BASE, Place, Plan, System, presets};
+use durasim_machine::{CopyLocation, MachineConfig, PMEM_BASE, Plan, System, presets};
 use durasim_types::{CoreId, Cycle, Domain, PhysAddr, TxId};
 
 const CORE: CoreId = CoreId(0);
@@ -70,7 +70,7 @@ impl Transaction {
         assert_eq!(self.system.check_all_lines(), Ok(()));
         let is_there = |number: &u64| {
             let copies = self.system.copies(word(*number).line());
-            copies.iter().any(|c| c.place == Place::Cache(LevelId::L1d, Some(CORE)) && c.tag.is_some())
+            copies.iter().any(|c| c.place == CopyLocation::Cache(LevelId::L1d, Some(CORE)) && c.tag.is_some())
         };
         (0..lines).filter(is_there).collect()
     }

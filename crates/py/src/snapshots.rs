@@ -94,7 +94,7 @@ fn time_forks(py: Python<'_>, request: &str, mark: u64, count: u32, between: u64
 fn forks(request: &RunRequest, mark: u64, count: u32, between: u64) -> Result<(Vec<f64>, usize), Error> {
     let mut output = Captured::default();
     let mut session = Session::start(request, prepare(request, ROWS)?, ROWS, &mut output)?;
-    if session.run(Some(mark), None, &mut output)? != Ending::Mark {
+    if session.run(Some(mark), None, &mut output)? != Ending::SnapshotPoint {
         return Err(ConfigError::new("mark", format!("the program did not pass the mark {mark}")).into());
     }
     let mut times = Vec::new();

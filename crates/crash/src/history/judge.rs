@@ -86,7 +86,7 @@ impl HistoryOracle {
         {
             return Verdict::Wrong(format!("without any crash: {what}"));
         }
-        match (Moment { judge: &self.0, at: at.0 }).explain(dump) {
+        match (JudgedMoment { judge: &self.0, at: at.0 }).explain(dump) {
             Ok(()) => Verdict::Right,
             Err(what) => Verdict::Wrong(what),
         }
@@ -94,7 +94,7 @@ impl HistoryOracle {
 }
 
 /// A history up to a step.
-struct Moment<'a> {
+struct JudgedMoment<'a> {
     judge: &'a Judge,
     at: u64,
 }
@@ -112,7 +112,7 @@ struct Domain {
 /// Which transactions under way are there, as far as it is known.
 type Presence = BTreeMap<usize, bool>;
 
-impl Moment<'_> {
+impl JudgedMoment<'_> {
     fn has_come(&self, step: u64) -> bool {
         step < self.at
     }

@@ -1,8 +1,8 @@
 //! The bus of a hart on memory without caches.
 
-use super::journey::Journey;
+use super::fast_forward_state::FastForwardState;
 use super::memory::{Flat, Slot, on_this_page};
-use super::watch::Watch;
+use super::observer::ExecutionObserver;
 use crate::system::Plan;
 use durasim_design::Hooks;
 use durasim_guest::Process;
@@ -17,7 +17,7 @@ const NO_PAGE: u64 = u64::MAX;
 
 type Tlb = [(u64, Slot); TLB_ENTRIES];
 
-/// What the one hart that runs all threads sees. `watch` looks on.
+/// What the one hart that runs all threads sees. `observer` looks on.
 pub(super) struct FlatBus<W> {
     pub(super) memory: Flat,
     pub(super) process: Process,
@@ -34,14 +34,14 @@ pub(super) struct FlatBus<W> {
     pub(super) data_range: Option<DataRange>,
     pub(super) data_base: Option<PhysAddr>,
     /// What is noted on the way to a detailed run.
-    pub(super) journey: Option<Box<Journey>>,
+    pub(super) fast_forward_state: Option<Box<FastForwardState>>,
     /// Whether the machine has log operations.
     has_log: bool,
-    pub(super) watch: W,
+    pub(super) observer: W,
 }
 
-impl<W: Watch> FlatBus<W> {
-    pub(super) fn new(memory: Flat, process: Process, plan: &Plan, watch: W) -> Self {
+impl<W: ExecutionObserver> FlatBus<W> {
+    pub(super) fn new(memory: Flat, process: Process, plan: &Plan, observer: W) -> Self {
         FlatBus {
             memory,
             process,
@@ -53,9 +53,9 @@ impl<W: Watch> FlatBus<W> {
             idle_ns: 0,
             data_range: None,
             data_base: None,
-            journey: None,
+            fast_forward_state: None,
             has_log: plan.row.hardware.hooks.has(Hooks::LOG),
-            watch,
+            observer,
         }
     }
 
@@ -148,7 +148,7 @@ impl<W: Watch> FlatBus<W> {
     fn note_data(&mut self, slot: Slot, addr: u64, write: bool) {
         if W::SEES {
             let phys = self.memory.page_addr(slot).plus(addr % PAGE_BYTES);
-            self.watch.data(phys, write);
+            self.observer.data(phys, write);
         }
     }
 
@@ -191,7 +191,7 @@ impl<W: Watch> FlatBus<W> {
     }
 }
 
-impl<W: Watch> Bus for FlatBus<W> {
+impl<W: ExecutionObserver> Bus for FlatBus<W> {
     #[inline(always)]
     fn load(&mut self, addr: u64, bytes: u8) -> Result<u64, Fault> {
         let at = (addr % PAGE_BYTES) as usize;
@@ -290,9 +290,9 @@ impl<W: Watch> Bus for FlatBus<W> {
             }
             _ => {}
         }
-        self.watch.marker(marker, self.instructions);
-        if let Some(journey) = &mut self.journey {
-            journey.marker(marker, argument);
+        self.observer.marker(marker, self.instructions);
+        if let Some(fast_forward_state) = &mut self.fast_forward_state {
+            fast_forward_state.marker(marker, argument);
         }
     }
 }

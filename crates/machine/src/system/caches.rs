@@ -9,11 +9,11 @@ mod leaving;
 mod tests;
 mod warm;
 
+pub(super) use directory::AccessMode;
 pub use directory::CoherenceStats;
-pub(super) use directory::Want;
 pub(super) use interconnect::Load;
 pub(super) use leaving::Resident;
-pub(crate) use warm::Held;
+pub(crate) use warm::CachedLines;
 
 use super::counters::cache_stats;
 use super::design_port::DesignPort;

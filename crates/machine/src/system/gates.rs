@@ -19,11 +19,11 @@ pub(super) enum WaitMode {
 }
 
 /// What follows from one answer of a design.
-pub(super) enum Passed {
+pub(super) enum GateOutcome {
     /// Go on at this cycle.
-    Now(Cycle),
+    Proceed(Cycle),
     /// Ask again at this cycle.
-    Again(Cycle),
+    Retry(Cycle),
     /// The request is suspended.
     Suspended,
     /// The transaction that runs on the core was aborted.
@@ -32,27 +32,27 @@ pub(super) enum Passed {
 
 impl System {
     /// Carries out the actions of a gate and takes its way.
-    pub(super) fn pass(&mut self, core: CoreId, gate: Gate, out: Actions, at: Cycle, mode: WaitMode) -> Passed {
+    pub(super) fn pass(&mut self, core: CoreId, gate: Gate, out: Actions, at: Cycle, mode: WaitMode) -> GateOutcome {
         self.carry_out(core, at, out);
-        self.take_way(core, gate, at, mode)
+        self.resolve_gate(core, gate, at, mode)
     }
 
     /// Takes the way of a gate whose actions have been carried out.
-    fn take_way(&mut self, core: CoreId, gate: Gate, at: Cycle, mode: WaitMode) -> Passed {
+    fn resolve_gate(&mut self, core: CoreId, gate: Gate, at: Cycle, mode: WaitMode) -> GateOutcome {
         // What the design asked for may have evicted a line that could only leave by an abort.
         if self.is_aborted(core) {
-            return Passed::Aborted;
+            return GateOutcome::Aborted;
         }
         match gate {
-            Gate::Done => Passed::Now(at),
-            Gate::After(Wait::Cycles(n)) => Passed::Now(at + n),
+            Gate::Done => GateOutcome::Proceed(at),
+            Gate::After(Wait::Cycles(n)) => GateOutcome::Proceed(at + n),
             Gate::After(wait) if mode == WaitMode::Suspend => self.suspend(core, wait, at, true),
-            Gate::After(wait) => Passed::Now(self.resolve(wait, at)),
+            Gate::After(wait) => GateOutcome::Proceed(self.resolve(wait, at)),
             Gate::Retry(wait) if mode == WaitMode::Suspend => self.suspend(core, wait, at, false),
-            Gate::Retry(wait) => Passed::Again(self.resolve(wait, at)),
+            Gate::Retry(wait) => GateOutcome::Retry(self.resolve(wait, at)),
             Gate::Abort(tx, why) => {
                 let at = self.abort(tx, why, at);
-                if self.is_aborted(core) { Passed::Aborted } else { Passed::Again(at) }
+                if self.is_aborted(core) { GateOutcome::Aborted } else { GateOutcome::Retry(at) }
             }
         }
     }
@@ -85,11 +85,11 @@ impl System {
             let cx = self.cx(core, at);
             let (gate, from) = ask(self, &cx, &mut out);
             self.carry_out(core, at, out);
-            match self.take_way(core, gate, from, mode) {
-                Passed::Now(cycle) => return Outcome::Done(cycle),
-                Passed::Again(cycle) => at = cycle,
-                Passed::Suspended => return Outcome::Pending,
-                Passed::Aborted => {
+            match self.resolve_gate(core, gate, from, mode) {
+                GateOutcome::Proceed(cycle) => return Outcome::Done(cycle),
+                GateOutcome::Retry(cycle) => at = cycle,
+                GateOutcome::Suspended => return Outcome::Pending,
+                GateOutcome::Aborted => {
                     let (cycle, code) = self.take_abort(core).expect("the abort was just seen");
                     return Outcome::Aborted(cycle, code);
                 }
@@ -113,10 +113,10 @@ impl System {
             let cx = self.cx(core, at);
             let gate = ask(self, &cx, &mut out);
             match self.pass(core, gate, out, at, WaitMode::MemoryOnly) {
-                Passed::Now(cycle) => return cycle,
-                Passed::Again(cycle) => at = cycle,
-                Passed::Suspended => unreachable!("nobody else acts"),
-                Passed::Aborted => return at,
+                GateOutcome::Proceed(cycle) => return cycle,
+                GateOutcome::Retry(cycle) => at = cycle,
+                GateOutcome::Suspended => unreachable!("nobody else acts"),
+                GateOutcome::Aborted => return at,
             }
             if self.halted() {
                 return at;
@@ -124,12 +124,12 @@ impl System {
         }
     }
 
-    pub(super) fn suspend(&mut self, core: CoreId, wait: Wait, at: Cycle, passed: bool) -> Passed {
+    pub(super) fn suspend(&mut self, core: CoreId, wait: Wait, at: Cycle, passed: bool) -> GateOutcome {
         let is_over = self.agenda.suspend(core, wait, at, passed);
         if is_over && !passed {
             self.stand_still(at);
         }
-        Passed::Suspended
+        GateOutcome::Suspended
     }
 
     /// The cycle in which the design lets a request of a core into the last level.

@@ -145,7 +145,7 @@ impl Memories {
     }
 
     /// Whether work that is scheduled at this cycle comes before the next step of the memories.
-    pub(super) fn are_later_than(&self, scheduled: Cycle) -> bool {
+    pub(super) fn are_due_after(&self, scheduled: Cycle) -> bool {
         self.picos(scheduled) <= self.pmem.next_ps().min(self.dram.next_ps())
     }
 

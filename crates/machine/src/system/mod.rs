@@ -54,10 +54,10 @@ use open_transactions::OpenTransactions;
 use std::hash::Hasher;
 use work::WorkList;
 
+pub(crate) use caches::CachedLines;
 pub use caches::CoherenceStats;
-pub(crate) use caches::Held;
-pub use copies::{Copy, Place};
-pub use crash::{Aftermath, Chances, PowerCut};
+pub use copies::{CopyLocation, LineCopy};
+pub use crash::{PowerFailureChoices, PowerFailureOptions, PowerFailureResult};
 use persist_buffers::PersistBuffers;
 pub use plan::Plan;
 pub(crate) use state::{Read, Written};

@@ -202,7 +202,7 @@ impl OpenTransactions {
     }
 
     /// A thread takes its place on `core`.
-    pub(super) fn seat(&mut self, core: CoreId, thread: u32) {
+    pub(super) fn assign_thread(&mut self, core: CoreId, thread: u32) {
         self.threads[core.0 as usize] = thread;
     }
 

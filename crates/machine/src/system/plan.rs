@@ -87,7 +87,7 @@ impl Plan {
     ///
     /// # Errors
     /// The row's hardware has no fault of this name.
-    pub fn plant(mut self, name: &str) -> Result<Self, ConfigError> {
+    pub fn with_planted_fault(mut self, name: &str) -> Result<Self, ConfigError> {
         let planted = self.row.hardware.planted;
         let known = || planted.iter().map(|p| p.name).collect::<Vec<_>>().join(", ");
         let fault = planted.iter().find(|p| p.name == name).ok_or_else(|| {

@@ -1,7 +1,7 @@
 //! The state of the memory system: forked, saved, put into a new system of the same configuration, and taken over by a
 //! system of another one.
 
-use super::caches::{Held, SavedCaches};
+use super::caches::{CachedLines, SavedCaches};
 use super::work::WorkList;
 use super::{System, agenda, caches, memories, observers, open_transactions};
 use durasim_design::Row;
@@ -115,8 +115,8 @@ impl System {
     }
 
     /// The lines in all caches.
-    pub(crate) fn held(&self) -> Held {
-        self.caches.held()
+    pub(crate) fn cached_lines(&self) -> CachedLines {
+        self.caches.cached_lines()
     }
 
     /// The range that the program declared, and the number of transactions so far.
@@ -144,7 +144,7 @@ impl System {
     }
 
     /// Fills the empty caches with clean copies of lines that others held.
-    pub(crate) fn warm(&mut self, held: &Held) {
-        self.caches.warm(held, &self.memories);
+    pub(crate) fn warm(&mut self, cached: &CachedLines) {
+        self.caches.warm(cached, &self.memories);
     }
 }

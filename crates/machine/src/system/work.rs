@@ -16,7 +16,7 @@ mod abort;
 mod actions;
 mod arrive;
 mod complete;
-mod happen;
+mod events;
 mod leave;
 mod persist;
 mod push;
@@ -189,7 +189,7 @@ impl System {
             Task::Show { at, scan, lines, next, is_last } => self.show_next(at, scan, lines, next, is_last),
             Task::Advance { until } => self.advance_to(until),
             Task::Await { wait } => self.await_design(wait),
-            Task::Until { condition, since, now } => self.let_happen(condition, since, now),
+            Task::Until { condition, since, now } => self.process_until(condition, since, now),
         }
     }
 }

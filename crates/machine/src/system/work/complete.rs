@@ -25,8 +25,8 @@ impl System {
 
     /// Lets the next thing happen that is due by `until`; its cycle, or `None` if there is none.
     pub fn step_once(&mut self, until: Cycle) -> Option<Cycle> {
-        let (at, happening) = self.next_happening(until)?;
-        self.take_notice(happening, at);
+        let (at, event) = self.next_event(until)?;
+        self.process_event(event, at);
         self.work_off();
         Some(at)
     }

@@ -41,23 +41,23 @@ impl System {
         match wait {
             Wait::Cycles(0) => self.stand_still(at),
             Wait::Cycles(n) => self.work.set_now(at + n),
-            Wait::Acked(token) => self.let_happen(Condition::Acked(token), at, at),
-            Wait::Signal(signal) => self.let_happen(Condition::Raised(signal), at, at),
+            Wait::Acked(token) => self.process_until(Condition::Acked(token), at, at),
+            Wait::Signal(signal) => self.process_until(Condition::Raised(signal), at, at),
         }
     }
 
     /// Lets the next thing happen if the condition does not hold.
-    pub(super) fn let_happen(&mut self, condition: Condition, since: Cycle, now: Cycle) {
+    pub(super) fn process_until(&mut self, condition: Condition, since: Cycle, now: Cycle) {
         if self.holds(condition) {
             self.work.set_now(now);
             return self.end_wait(condition, since, now);
         }
-        let Some((at, happening)) = self.next_happening(Cycle::MAX) else {
+        let Some((at, event)) = self.next_event(Cycle::MAX) else {
             let what = format!("{condition}, and nothing will deliver it");
             return self.observers.fail(Error::Stuck { cycle: now, what });
         };
         self.work.push(Task::Until { condition, since, now: now.max(at) });
-        self.take_notice(happening, at);
+        self.process_event(event, at);
     }
 
     fn holds(&self, condition: Condition) -> bool {
