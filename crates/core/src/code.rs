@@ -4,7 +4,8 @@ use crate::branch::BranchKind;
 use crate::shape::{Kind, LOG_REGISTER_FIRST, NO_REGISTER, Shape};
 use crate::window::Window;
 use durasim_isa::{
-    AmoOp, BlockCache, BlockId, Bus, CacheBlockOp, Class, Counter, Fault, FenceSet, Inst, LOG_BLOCK_BYTES, Marker, Op,
+    AccessFault, AmoOp, BlockCache, BlockId, Bus, CacheBlockOp, Class, Counter, FenceSet, Inst, LOG_BLOCK_BYTES,
+    Marker, Op,
 };
 use durasim_types::LINE_BYTES;
 use std::sync::Arc;
@@ -122,21 +123,21 @@ const NEVER: &str = "only an instruction of another kind does this";
 
 impl Bus for Ready {
     #[inline(always)]
-    fn load(&mut self, _: u64, _: u8) -> Result<u64, Fault> {
+    fn load(&mut self, _: u64, _: u8) -> Result<u64, AccessFault> {
         Ok(self.value)
     }
     #[inline(always)]
-    fn store(&mut self, _: u64, _: u8, value: u64) -> Result<(), Fault> {
+    fn store(&mut self, _: u64, _: u8, value: u64) -> Result<(), AccessFault> {
         self.value = value;
         Ok(())
     }
-    fn load_reserved(&mut self, _: u64, _: u8) -> Result<u64, Fault> {
+    fn load_reserved(&mut self, _: u64, _: u8) -> Result<u64, AccessFault> {
         unreachable!("{NEVER}")
     }
-    fn store_conditional(&mut self, _: u64, _: u8, _: u64) -> Result<bool, Fault> {
+    fn store_conditional(&mut self, _: u64, _: u8, _: u64) -> Result<bool, AccessFault> {
         unreachable!("{NEVER}")
     }
-    fn amo(&mut self, _: u64, _: u8, _: AmoOp, _: u64) -> Result<u64, Fault> {
+    fn amo(&mut self, _: u64, _: u8, _: AmoOp, _: u64) -> Result<u64, AccessFault> {
         unreachable!("{NEVER}")
     }
     fn fence(&mut self, _: FenceSet) {
@@ -145,7 +146,7 @@ impl Bus for Ready {
     fn fence_i(&mut self) {
         unreachable!("{NEVER}")
     }
-    fn cache_block(&mut self, _: CacheBlockOp, _: u64) -> Result<(), Fault> {
+    fn cache_block(&mut self, _: CacheBlockOp, _: u64) -> Result<(), AccessFault> {
         unreachable!("{NEVER}")
     }
     fn counter(&mut self, _: Counter) -> u64 {

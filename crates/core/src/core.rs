@@ -33,7 +33,7 @@ pub enum Exit {
     /// EBREAK.
     Breakpoint,
     /// An instruction that cannot be executed; the pc names it.
-    Fault(Stop),
+    AccessFault(Stop),
     /// The number of instructions asked for has been executed, or nothing is left to do up to the cycle asked for.
     Budget,
     /// A request is pending in the port.

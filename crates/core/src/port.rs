@@ -1,6 +1,6 @@
 //! What a core asks of the memory system and the machine around it.
 
-use durasim_isa::{Access, CacheBlockOp, Fault, FenceSet, Marker};
+use durasim_isa::{Access, AccessFault, CacheBlockOp, FenceSet, Marker};
 use durasim_types::{CoreId, Cycle, LineAddr, PhysAddr, TxId};
 use serde::{Deserialize, Serialize};
 
@@ -69,7 +69,7 @@ pub enum Control {
 /// they can.
 pub trait Port {
     /// The physical address behind a guest address.
-    fn translate(&mut self, addr: u64, access: Access) -> Result<PhysAddr, Fault>;
+    fn translate(&mut self, addr: u64, access: Access) -> Result<PhysAddr, AccessFault>;
     /// Two bytes of code, as newest in the memory system; they do not cross a line.
     fn code(&mut self, core: CoreId, addr: PhysAddr) -> u16;
     /// Fetches a line of code; the cycle in which its bytes are there.
@@ -130,7 +130,7 @@ pub trait Port {
     /// Whether commit instructions retire before the commit is done.
     fn commits_retire_early(&self) -> bool;
     /// Any other marker, at its commit.
-    fn marker(&mut self, core: CoreId, marker: Marker, argument: u64, at: Cycle) -> Result<Control, Fault>;
+    fn marker(&mut self, core: CoreId, marker: Marker, argument: u64, at: Cycle) -> Result<Control, AccessFault>;
     /// So many instructions retired; background work up to this cycle is due.
     fn retired(&mut self, core: CoreId, instructions: u64, at: Cycle);
     /// The wall clock of the guest at this cycle, in nanoseconds.

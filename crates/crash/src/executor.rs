@@ -9,7 +9,7 @@ use crate::judge::{Allowed, Judge};
 use crate::outcome::{Oracle, Outcome};
 use crate::timeline_document::RunKind;
 use crate::timeline_recorder::TimelineRecorder;
-use durasim_design::{CrashImage, Cut, RecoveryReport};
+use durasim_design::{CrashImage, RecoveryCut, RecoveryReport};
 use durasim_types::{Error, LineAddr, PAGE_BYTES, Pages, PhysAddr};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -217,7 +217,7 @@ impl<'a> Executor<'a> {
         self.record(TimelineRecorder::forget_recovery);
         image.cut_at(Some(cut));
         match self.run_recovery(image, Some(cut))? {
-            Err(Cut) => Ok(()),
+            Err(RecoveryCut) => Ok(()),
             Ok(_) => {
                 let what = format!("it ended before its write {cut}, which was to be cut");
                 Err(Outcome::object(Oracle::Recovery, what))
@@ -225,7 +225,11 @@ impl<'a> Executor<'a> {
         }
     }
 
-    fn run_recovery(&self, image: &mut CrashImage, cut: Option<u64>) -> Result<Result<RecoveryReport, Cut>, Outcome> {
+    fn run_recovery(
+        &self,
+        image: &mut CrashImage,
+        cut: Option<u64>,
+    ) -> Result<Result<RecoveryReport, RecoveryCut>, Outcome> {
         if self.judge.timeline_recorder.is_some() {
             image.keep_log();
         }

@@ -1,6 +1,6 @@
 //! What a design is told of the machine it is built into.
 
-use crate::Fault;
+use crate::ActiveFault;
 use durasim_types::{Clock, Cycle, Domain, LINE_BYTES, LineAddr, PhysAddr};
 use serde::{Deserialize, Serialize};
 
@@ -168,9 +168,9 @@ pub struct Geometry {
     pub pmem_data_bytes: u64,
     /// The design's own regions.
     pub regions: Vec<PmRegion>,
-    /// What the design does wrong on purpose in this machine: [`Fault::NONE`] outside of `durasim crash --planted`.
+    /// What the design does wrong on purpose in this machine: [`ActiveFault::NONE`] outside of `durasim crash --planted`.
     #[serde(skip)]
-    pub planted: Fault,
+    pub planted: ActiveFault,
 }
 
 impl Geometry {

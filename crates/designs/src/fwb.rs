@@ -30,8 +30,9 @@ pub use spec::FwbSpec;
 
 use crate::undo::Undo;
 use durasim_design::{
-    AbortCause, Actions, Ctx, Cut, Design, Durability, Evict, Fault, FlushVerdict, Gate, Geometry, HardwareCost, Hooks,
-    LevelId, LineTag, Planted, RecoveryReport, RegionRequest, Scanned, SpecError, Store, Token, Wait, snapshot,
+    AbortCause, Actions, ActiveFault, Ctx, Design, Durability, Evict, FlushVerdict, Gate, Geometry, HardwareCost,
+    Hooks, LevelId, LineTag, PlantedFault, RecoveryCut, RecoveryReport, RegionRequest, Scanned, SpecError, Store,
+    Token, Wait, snapshot,
 };
 use durasim_design::{CrashImage, Interleave};
 use durasim_types::{CoreId, Cycle, Domain, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
@@ -51,7 +52,7 @@ pub struct Fwb;
 impl Design for Fwb {
     const NAME: &'static str = "fwb";
     const HOOKS: Hooks = Hooks::TX.with(Hooks::STORE).with(Hooks::EVICT).with(Hooks::FLUSH);
-    const PLANTED: &'static [Planted] = planted::ALL;
+    const PLANTED: &'static [PlantedFault] = planted::ALL;
     const MARKS: &'static [&'static str] = &[
         "transaction_open",
         "record_buffered",
@@ -86,7 +87,7 @@ impl Design for Fwb {
         Ok(Box::new(State { work, counters, ..fresh }))
     }
 
-    fn recover(spec: &FwbSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+    fn recover(spec: &FwbSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
         recovery::recover(spec, geometry, image)
     }
 
@@ -159,7 +160,7 @@ struct State {
     undo_only: bool,
     interleave: Interleave,
     head_register: PhysAddr,
-    fault: Fault,
+    fault: ActiveFault,
     work: Work,
     counters: Counters,
 }

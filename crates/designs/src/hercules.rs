@@ -55,9 +55,9 @@ pub use spec::HerculesSpec;
 use conflict::Judgement;
 
 use durasim_design::{
-    AbortCause, Action, Actions, BudgetSpent, CommitRule, CrashImage, CrashSink, CrashView, Ctx, Cut, Design,
-    Durability, Evict, Fill, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge, Planted,
-    Probe, RecoveryReport, RegionRequest, Request, SpecError, Store, Token, Wait,
+    AbortCause, Action, Actions, BudgetSpent, CommitRule, CrashImage, CrashSink, CrashView, Ctx, Design, Durability,
+    Evict, Fill, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge, PlantedFault, Probe,
+    RecoveryCut, RecoveryReport, RegionRequest, Request, SpecError, Store, Token, Wait,
 };
 use durasim_types::{Cause, Cycle, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
 use log_extension::Room;
@@ -82,7 +82,7 @@ impl Design for Hercules {
         .with(Hooks::PROBE)
         .with(Hooks::FLUSH)
         .with(Hooks::CONTEXT_SWITCH);
-    const PLANTED: &'static [Planted] = planted::ALL;
+    const PLANTED: &'static [PlantedFault] = planted::ALL;
     const MARKS: &'static [&'static str] = &[
         "transaction_open",
         "transaction_off_its_core",
@@ -139,7 +139,11 @@ impl Design for Hercules {
         Ok(Box::new(State::load(spec, geometry, bytes)?))
     }
 
-    fn recover(spec: &HerculesSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+    fn recover(
+        spec: &HerculesSpec,
+        geometry: &Geometry,
+        image: &mut CrashImage,
+    ) -> Result<RecoveryReport, RecoveryCut> {
         let zone = LogZone::new(spec, geometry).expect("the parameters built a machine before");
         recovery::recover(&zone, geometry, image)
     }

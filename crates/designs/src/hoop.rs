@@ -38,9 +38,9 @@ pub use spec::HoopSpec;
 use address_slices::AddressSlices;
 use collector::{Collector, Phase};
 use durasim_design::{
-    AbortCause, Actions, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Cut, Design, Durability, Evict, Fault,
-    Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag, Overlay, Part, Planted,
-    RecoveryReport, RegionRequest, SpecError, Store, Token, snapshot,
+    AbortCause, Actions, ActiveFault, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Design, Durability, Evict,
+    Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag, Overlay, Part, PlantedFault,
+    RecoveryCut, RecoveryReport, RegionRequest, SpecError, Store, Token, snapshot,
 };
 use durasim_types::{Cause, Cycle, Line, LineAddr, PhysAddr, Stats, TxId};
 use eviction_buffer::EvictionBuffer;
@@ -60,7 +60,7 @@ impl Design for Hoop {
     const NAME: &'static str = "hoop";
     const HOOKS: Hooks =
         Hooks::TX.with(Hooks::STORE).with(Hooks::EVICT).with(Hooks::FILL).with(Hooks::FLUSH).with(Hooks::READ);
-    const PLANTED: &'static [Planted] = planted::LOST_CACHES;
+    const PLANTED: &'static [PlantedFault] = planted::LOST_CACHES;
     const MARKS: &'static [&'static str] = &[
         "transaction_open",
         "slices_in_flight",
@@ -96,7 +96,7 @@ impl Design for Hoop {
         Ok(Box::new(State::load(spec, geometry, bytes)?))
     }
 
-    fn recover(spec: &HoopSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+    fn recover(spec: &HoopSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
         recovery::recover(spec, geometry, image)
     }
 
@@ -176,7 +176,7 @@ struct State {
     period_cycles: Cycle,
     work: Work,
     counters: Counters,
-    fault: Fault,
+    fault: ActiveFault,
 }
 
 impl State {

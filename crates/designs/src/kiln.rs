@@ -33,9 +33,9 @@ mod transaction;
 pub use spec::{Blocking, KilnSpec};
 
 use durasim_design::{
-    AbortCause, Actions, BudgetSpent, CachedLine, CrashImage, CrashSink, CrashView, Ctx, Cut, Design, Durability,
-    Evict, Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge, Planted,
-    RecoveryReport, RegionRequest, SpecError, Store, Token, Wait,
+    AbortCause, Actions, BudgetSpent, CachedLine, CrashImage, CrashSink, CrashView, Ctx, Design, Durability, Evict,
+    Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge, PlantedFault,
+    RecoveryCut, RecoveryReport, RegionRequest, SpecError, Store, Token, Wait,
 };
 use durasim_types::{CoreId, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
 use overflow::AreaFull;
@@ -57,7 +57,7 @@ impl Design for Kiln {
         .with(Hooks::FILL)
         .with(Hooks::FLUSH)
         .with(Hooks::LLC_REQUEST);
-    const PLANTED: &'static [Planted] = planted::ALL;
+    const PLANTED: &'static [PlantedFault] = planted::ALL;
     const MARKS: &'static [&'static str] =
         &["flushing", "fifo_full", "register_written", "copy_in_flight", "old_line_kept", "records_being_cleared"];
     type Spec = KilnSpec;
@@ -78,7 +78,7 @@ impl Design for Kiln {
         Ok(Box::new(State::load(spec, geometry, bytes)?))
     }
 
-    fn recover(spec: &KilnSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+    fn recover(spec: &KilnSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
         recovery::recover(spec, geometry, image)
     }
 

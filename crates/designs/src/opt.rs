@@ -3,8 +3,8 @@
 
 use crate::small_runs::USUAL;
 use durasim_design::{
-    Backend, CommitRule, CrashImage, Cut, Design, Durability, ErasedDesign, Geometry, HardwareCost, Hooks, Promise,
-    RecoveryReport, RegionRequest, Row, SpecError, snapshot,
+    Backend, CommitRule, CrashImage, Design, Durability, ErasedDesign, Geometry, HardwareCost, Hooks, Promise,
+    RecoveryCut, RecoveryReport, RegionRequest, Row, SpecError, snapshot,
 };
 use durasim_types::{Domain, Stats};
 use schemars::JsonSchema;
@@ -52,7 +52,7 @@ impl Design for Opt {
     }
 
     /// Nothing to recover. Where caches are flushed, the platform says whether that came to its end.
-    fn recover(_: &OptSpec, _: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+    fn recover(_: &OptSpec, _: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
         let mut report = RecoveryReport::default();
         if image.dirty_shutdown {
             report.losses.push("the crash flush did not finish: the platform counts a dirty shutdown".into());

@@ -28,9 +28,9 @@ pub use spec::PiclSpec;
 
 use crate::undo::Undo;
 use durasim_design::{
-    AbortCause, Actions, CrashImage, Ctx, Cut, Design, Durability, Evict, Fault, FlushVerdict, Gate, Geometry,
-    HardwareCost, Hooks, Interleave, LevelId, LineTag, Planted, RecoveryReport, RegionRequest, Scanned, Signal,
-    SpecError, Store, Token, Wait, snapshot,
+    AbortCause, Actions, ActiveFault, CrashImage, Ctx, Design, Durability, Evict, FlushVerdict, Gate, Geometry,
+    HardwareCost, Hooks, Interleave, LevelId, LineTag, PlantedFault, RecoveryCut, RecoveryReport, RegionRequest,
+    Scanned, Signal, SpecError, Store, Token, Wait, snapshot,
 };
 use durasim_types::{Cycle, Line, LineAddr, PhysAddr, Stats, TxId};
 use epochs::{Epochs, Phase};
@@ -58,7 +58,7 @@ pub struct Picl;
 impl Design for Picl {
     const NAME: &'static str = "picl";
     const HOOKS: Hooks = Hooks::TX.with(Hooks::STORE).with(Hooks::EVICT).with(Hooks::FLUSH);
-    const PLANTED: &'static [Planted] = planted::ALL;
+    const PLANTED: &'static [PlantedFault] = planted::ALL;
     const MARKS: &'static [&'static str] = &[
         "pre_image_buffered",
         "burst_on_its_way",
@@ -95,7 +95,7 @@ impl Design for Picl {
         Ok(Box::new(State { work, counters, ..fresh }))
     }
 
-    fn recover(spec: &PiclSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+    fn recover(spec: &PiclSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
         recovery::recover(spec, geometry, image)
     }
 
@@ -146,7 +146,7 @@ struct State {
     interleave: Interleave,
     log: PhysAddr,
     registers: PhysAddr,
-    fault: Fault,
+    fault: ActiveFault,
     work: Work,
     counters: Counters,
 }

@@ -31,8 +31,8 @@ mod undo;
 pub use spec::ProteusSpec;
 
 use durasim_design::{
-    AbortCause, Actions, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Cut, Design, Durability, Evict,
-    FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, LogBlock, Message, Node, Planted,
+    AbortCause, Actions, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Design, Durability, Evict, FlushVerdict,
+    Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, LogBlock, Message, Node, PlantedFault, RecoveryCut,
     RecoveryReport, RegionRequest, SpecError, Store, Token, snapshot,
 };
 use durasim_types::{EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
@@ -48,7 +48,7 @@ impl Design for Proteus {
     const NAME: &'static str = "proteus";
     const HOOKS: Hooks =
         Hooks::TX.with(Hooks::STORE).with(Hooks::LOG).with(Hooks::EVICT).with(Hooks::FLUSH).with(Hooks::CONTEXT_SWITCH);
-    const PLANTED: &'static [Planted] = planted::WITH_VOLATILE_CACHES;
+    const PLANTED: &'static [PlantedFault] = planted::WITH_VOLATILE_CACHES;
     const MARKS: &'static [&'static str] =
         &["transaction_open", "flush_in_flight", "lpq_full", "log_populated", "cleaning_lines"];
     type Spec = ProteusSpec;
@@ -70,7 +70,7 @@ impl Design for Proteus {
         Ok(Box::new(State::load(spec, geometry, bytes)?))
     }
 
-    fn recover(spec: &ProteusSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+    fn recover(spec: &ProteusSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
         recovery::recover(spec, geometry, image)
     }
 

@@ -28,9 +28,10 @@ mod tests;
 pub use spec::{Coalesce, TcSpec};
 
 use durasim_design::{
-    AbortCause, Action, Actions, BudgetSpent, CommitRule, CrashImage, CrashSink, CrashView, Ctx, Cut, Design,
-    Durability, Evict, Fault, Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge,
-    Payload, Planted, PmRegion, RecoveryReport, RegionRequest, SpecError, Store, Token, Wait, snapshot,
+    AbortCause, Action, Actions, ActiveFault, BudgetSpent, CommitRule, CrashImage, CrashSink, CrashView, Ctx, Design,
+    Durability, Evict, Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge,
+    Payload, PlantedFault, PmRegion, RecoveryCut, RecoveryReport, RegionRequest, SpecError, Store, Token, Wait,
+    snapshot,
 };
 use durasim_types::{Cause, CoreId, Cycle, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
 use fifo::{State as EntryState, TransactionCache};
@@ -46,7 +47,7 @@ impl Design for Tc {
     const NAME: &'static str = "tc";
     const HOOKS: Hooks =
         Hooks::TX.with(Hooks::STORE).with(Hooks::MERGE).with(Hooks::EVICT).with(Hooks::FILL).with(Hooks::FLUSH);
-    const PLANTED: &'static [Planted] = planted::ALL;
+    const PLANTED: &'static [PlantedFault] = planted::ALL;
     const MARKS: &'static [&'static str] =
         &["transaction_open", "acknowledgement_in_flight", "tc_full", "overflow_in_progress", "identifier_came_round"];
     /// Nothing: the transaction cache and the shadow area hold what one transaction writes.
@@ -69,7 +70,7 @@ impl Design for Tc {
         Ok(Box::new(State::load(spec, geometry, bytes)?))
     }
 
-    fn recover(spec: &TcSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+    fn recover(spec: &TcSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
         recovery::recover(spec, geometry, image)
     }
 
@@ -102,7 +103,7 @@ struct State {
     shadow_homes: PmRegion,
     tokens: u64,
     counters: Counters,
-    fault: Fault,
+    fault: ActiveFault,
 }
 
 /// What of the state changes while it is at work, in the order of snapshots.

@@ -37,7 +37,7 @@ pub(crate) fn geometry_of<D: Design>(spec: &D::Spec, cores: u16, controllers: u1
         pmem_bytes: PMEM_BYTES,
         pmem_data_bytes: DATA_BYTES,
         regions: Vec::new(),
-        planted: durasim_design::Fault::NONE,
+        planted: durasim_design::ActiveFault::NONE,
     };
     let mut base = BASE.plus(DATA_BYTES);
     for request in D::reserve(spec, &geometry) {
@@ -404,7 +404,7 @@ impl<D: Design> Bench<D> {
         let mut image = self.crashed(lines, queue);
         let mut cut = image.clone();
         D::recover(&self.spec, &self.geometry, &mut image).expect("nothing cuts it");
-        // Cut in the middle and run again, recovery comes to the same end.
+        // Interrupted in the middle and run again, recovery comes to the same end.
         cut.cut_at(Some(image.writes() / 2 + 1));
         let _ = D::recover(&self.spec, &self.geometry, &mut cut);
         cut.cut_at(None);

@@ -255,7 +255,7 @@ fn message<W: ExecutionObserver>(pc: u64, bus: &FlatBus<W>, what: String) -> Gue
 
 fn fault<W: ExecutionObserver>(pc: u64, bus: &mut FlatBus<W>, stop: Stop) -> GuestFault {
     let what = match stop {
-        Stop::Fault(fault) => bus.process.space().describe(&fault),
+        Stop::AccessFault(fault) => bus.process.space().describe(&fault),
         Stop::Illegal => {
             let mut bits = 0;
             for half in [0, 2] {

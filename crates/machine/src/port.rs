@@ -4,7 +4,7 @@ use crate::measure::Measurements;
 use crate::system::System;
 use durasim_core::{Control, LogFlush, Offer, Outcome, PendingStore, Port};
 use durasim_guest::Process;
-use durasim_isa::{Access, CacheBlockOp, Fault, FenceSet, Marker};
+use durasim_isa::{Access, AccessFault, CacheBlockOp, FenceSet, Marker};
 use durasim_types::{CoreId, Cycle, DataRange, HistoryStep, LineAddr, PhysAddr, TxId};
 
 pub(crate) struct MachinePort<'a> {
@@ -21,7 +21,7 @@ impl MachinePort<'_> {
 }
 
 impl Port for MachinePort<'_> {
-    fn translate(&mut self, addr: u64, access: Access) -> Result<PhysAddr, Fault> {
+    fn translate(&mut self, addr: u64, access: Access) -> Result<PhysAddr, AccessFault> {
         self.process.space().translate(addr, access)
     }
 
@@ -137,7 +137,7 @@ impl Port for MachinePort<'_> {
         self.system.commits_retire_early()
     }
 
-    fn marker(&mut self, core: CoreId, marker: Marker, argument: u64, at: Cycle) -> Result<Control, Fault> {
+    fn marker(&mut self, core: CoreId, marker: Marker, argument: u64, at: Cycle) -> Result<Control, AccessFault> {
         match marker {
             Marker::OpBegin => {
                 self.measure.op_begin(core, at);

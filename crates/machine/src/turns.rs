@@ -8,7 +8,7 @@ use crate::port::MachinePort;
 use crate::scheduler::{DrainReason, InterruptedTurn};
 use durasim_core::{Exit, ThreadContext};
 use durasim_guest::{Output, SyscallOutcome, ThreadEvent};
-use durasim_isa::{Fault, FaultKind, Marker, Stop, disassemble};
+use durasim_isa::{AccessFault, AccessFaultKind, Marker, Stop, disassemble};
 use durasim_types::{CoreId, Cycle, Error, GuestFault};
 
 /// Instructions between two looks at the outside world (output, cancellation).
@@ -208,8 +208,10 @@ impl Machine {
             Exit::NoTransaction => {
                 return Err(self.fault(id, "a transaction is ended where none is open").into());
             }
-            Exit::Fault(Stop::Fault(Fault { addr, why: FaultKind::CopyOnWrite, .. })) => self.copy_page(id, addr)?,
-            Exit::Fault(stop) => return Err(self.explain(id, stop).into()),
+            Exit::AccessFault(Stop::AccessFault(AccessFault { addr, why: AccessFaultKind::CopyOnWrite, .. })) => {
+                self.copy_page(id, addr)?
+            }
+            Exit::AccessFault(stop) => return Err(self.explain(id, stop).into()),
         }
         Ok(None)
     }
@@ -236,7 +238,7 @@ impl Machine {
 
     fn explain(&mut self, core: CoreId, stop: Stop) -> GuestFault {
         let what = match stop {
-            Stop::Fault(fault) => self.process.space().describe(&fault),
+            Stop::AccessFault(fault) => self.process.space().describe(&fault),
             Stop::Illegal => {
                 let bits = self.bits_at(self.cores[core.0 as usize].hart.pc);
                 format!("illegal instruction: {}", disassemble(bits))
@@ -349,7 +351,7 @@ impl Machine {
         }
         let mut memory = KernelMemory { system: &mut self.system, core: id, tx: core.open_tx(), at: core.cycle() };
         if let Err(fault) = self.process.space().resolve_copy_on_write(&mut memory, addr) {
-            return Err(self.explain(id, Stop::Fault(fault)).into());
+            return Err(self.explain(id, Stop::AccessFault(fault)).into());
         }
         core.resume_after_system_call(0);
         self.cores.iter_mut().for_each(|core| core.mappings_changed(false));

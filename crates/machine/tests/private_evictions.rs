@@ -110,7 +110,7 @@ impl Design for AskedDesign {
         _: &AskedSpec,
         _: &Geometry,
         _: &mut durasim_design::CrashImage,
-    ) -> Result<durasim_design::RecoveryReport, durasim_design::Cut> {
+    ) -> Result<durasim_design::RecoveryReport, durasim_design::RecoveryCut> {
         Ok(durasim_design::RecoveryReport::default())
     }
     fn cost(_: &AskedSpec, _: &Geometry) -> HardwareCost {

@@ -53,7 +53,7 @@ pub struct Bounds {
 
 /// A single mistake in the protocol, to see that the checker finds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Fault {
+pub enum ProtocolFault {
     /// The commit is acknowledged before TxLen is stored.
     AcknowledgedBeforeTxLen,
     /// TxStates are reset before TxLen is stored.
@@ -160,7 +160,7 @@ pub enum Action {
     /// Recovery makes its next write.
     RecoveryStep,
     /// Power fails during recovery.
-    Cut,
+    RecoveryCut,
     /// The machine starts again with what recovery left.
     Restart,
 }
@@ -180,7 +180,7 @@ pub struct Hercules {
     /// The bounds.
     pub bounds: Bounds,
     /// What is wrong with it.
-    pub fault: Option<Fault>,
+    pub fault: Option<ProtocolFault>,
 }
 
 impl Hercules {
@@ -190,12 +190,12 @@ impl Hercules {
     }
 
     /// The protocol with a planted fault.
-    pub fn with_fault(bounds: Bounds, fault: Fault) -> Self {
+    pub fn with_fault(bounds: Bounds, fault: ProtocolFault) -> Self {
         Hercules { bounds, fault: Some(fault) }
     }
 
     /// Whether this fault is planted.
-    pub(crate) fn has(&self, fault: Fault) -> bool {
+    pub(crate) fn has(&self, fault: ProtocolFault) -> bool {
         self.fault == Some(fault)
     }
 
@@ -229,7 +229,7 @@ impl Model for Hercules {
         match state {
             State::Running(machine) => self.candidates(machine, actions),
             State::Recovering(recovery) if recovery.has_ended() => actions.push(Action::Restart),
-            State::Recovering(_) => actions.extend([Action::RecoveryStep, Action::Cut]),
+            State::Recovering(_) => actions.extend([Action::RecoveryStep, Action::RecoveryCut]),
         }
     }
 

@@ -22,7 +22,7 @@ fn seeds(usual: u64) -> u64 {
 }
 
 /// Replays runs; what they did, or the first one that the model does not allow.
-fn replayed(seeds: u64, cores: u16, planted: Planted, fault: Option<Fault>) -> Result<Tally, String> {
+fn replayed(seeds: u64, cores: u16, planted: PlantedFault, fault: Option<Fault>) -> Result<Tally, String> {
     let mut sum = Tally::new();
     for seed in 0..seeds {
         let named = |what: String| format!("{cores} cores, seed {seed}: {what}");

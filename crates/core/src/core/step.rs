@@ -60,7 +60,7 @@ impl Core {
             Ok(found) => found,
             Err(stop) => {
                 self.count(port);
-                return Some(Exit::Fault(stop));
+                return Some(Exit::AccessFault(stop));
             }
         };
         // The code is out of the way of what changes while it is executed.
@@ -193,7 +193,7 @@ impl Core {
     fn fetch<P: Port>(&mut self, port: &mut P, inst: Inst) -> bool {
         let fetched = self.fetch_lines(port, inst);
         if let Err(stop) = fetched {
-            self.leave(Exit::Fault(stop));
+            self.leave(Exit::AccessFault(stop));
         }
         fetched.is_ok()
     }
@@ -205,7 +205,7 @@ impl Core {
         let dispatched = self.window.enter::<false>(self.line_ready, 0);
         let issued = self.window.issue_from(shape, dispatched.max(self.window.operands(&shape.sources)));
         if let Err(stop) = execute(&mut self.hart, *inst, &mut Ready::default()) {
-            return self.leave(Exit::Fault(stop));
+            return self.leave(Exit::AccessFault(stop));
         }
         let complete = issued + Cycle::from(shape.latency_cycles);
         self.window.leave_issue_queue(issued);
@@ -230,7 +230,7 @@ impl Core {
         let (taken, target) = match execute(&mut self.hart, *inst, &mut Ready::default()) {
             Ok(Flow::Jump(target)) => (true, target),
             Ok(_) => (false, next_pc),
-            Err(stop) => return self.leave(Exit::Fault(stop)),
+            Err(stop) => return self.leave(Exit::AccessFault(stop)),
         };
         let complete = issued + Cycle::from(shape.latency_cycles);
         self.window.leave_issue_queue(issued);
@@ -257,12 +257,12 @@ impl Core {
         let ready = self.window.operands(&shape.sources);
         let issued = match self.issue_load(port, decoded, Some(phys), dispatched, ready) {
             Ok(issued) => issued,
-            Err(stop) => return self.leave(Exit::Fault(stop)),
+            Err(stop) => return self.leave(Exit::AccessFault(stop)),
         };
         let mut executed = issued + Cycle::from(shape.latency_cycles);
         let (value, complete) = self.unit.load(port, phys, shape.bytes, &mut executed);
         if let Err(stop) = execute(&mut self.hart, *inst, &mut Ready { value }) {
-            return self.leave(Exit::Fault(stop));
+            return self.leave(Exit::AccessFault(stop));
         }
         self.window.leave_issue_queue(complete);
         self.window.write_register(shape.dest, complete);
@@ -293,7 +293,7 @@ impl Core {
         let complete = issued + Cycle::from(shape.latency_cycles);
         let mut stored = Ready::default();
         if let Err(stop) = execute(&mut self.hart, *inst, &mut stored) {
-            return self.leave(Exit::Fault(stop));
+            return self.leave(Exit::AccessFault(stop));
         }
         self.window.leave_issue_queue(issued);
         let committed = self.window.commit::<false>(complete);
@@ -340,7 +340,7 @@ impl Core {
                 let phys = self.unit.translate(port, addr, Access::Read).ok();
                 match self.issue_load(port, decoded, phys, dispatched, ready) {
                     Ok(issued) => issued,
-                    Err(stop) => return self.leave(Exit::Fault(stop)),
+                    Err(stop) => return self.leave(Exit::AccessFault(stop)),
                 }
             }
             Class::Store => self.issue_store(&shape, dispatched, ready),
@@ -365,7 +365,7 @@ impl Core {
         };
         let flow = match execute(&mut self.hart, inst, &mut execution) {
             Ok(flow) => flow,
-            Err(stop) => return self.leave(Exit::Fault(stop)),
+            Err(stop) => return self.leave(Exit::AccessFault(stop)),
         };
         let (complete, at_commit) = (execution.done, execution.at_commit);
         let loads = matches!(class, Class::Load | Class::Atomic);

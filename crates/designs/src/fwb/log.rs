@@ -6,7 +6,7 @@
 
 use super::record::{Kind, RECORD_BYTES, Record};
 use super::steps::torn_bit::torn_bit;
-use durasim_design::{Actions, Fault, Token};
+use durasim_design::{Actions, ActiveFault, Token};
 use durasim_types::{Cause, LineAddr, PhysAddr};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -106,7 +106,7 @@ impl Log {
 
     /// Hands the oldest records to the controller, as lines of two where they are combined; a last half line only if all
     /// are to go.
-    pub fn drain(&mut self, combine: bool, all: bool, tokens: &mut u64, fault: Fault, out: &mut Actions) {
+    pub fn drain(&mut self, combine: bool, all: bool, tokens: &mut u64, fault: ActiveFault, out: &mut Actions) {
         while self.handed < self.tail {
             let line_end = if combine { (self.handed / 2 + 1) * 2 } else { self.handed + 1 };
             if line_end > self.tail && !all {
@@ -129,7 +129,7 @@ impl Log {
     }
 
     /// The records that were not handed over, with their places in the log.
-    pub fn waiting(&self, fault: Fault) -> impl Iterator<Item = (PhysAddr, [u8; RECORD_BYTES as usize])> {
+    pub fn waiting(&self, fault: ActiveFault) -> impl Iterator<Item = (PhysAddr, [u8; RECORD_BYTES as usize])> {
         (self.handed..self.tail).zip(&self.waiting).map(move |(number, record)| {
             let at = self.base.plus(number % self.capacity * RECORD_BYTES);
             (at, record.encode(torn_bit(number, self.capacity, fault)))
@@ -137,7 +137,7 @@ impl Log {
     }
 
     /// A write under this token is accepted.
-    pub fn acked(&mut self, token: Token, fault: Fault) {
+    pub fn acked(&mut self, token: Token, fault: ActiveFault) {
         self.note_accepted(token, fault);
         while let Some(flight) = self.flights.front().filter(|flight| flight.acked) {
             self.lines.drain(..(flight.end - self.durable) as usize);

@@ -12,7 +12,7 @@ use super::log_region::ERASING;
 use super::record::{Kind, NO_TX, RECORD_BYTES, Record};
 use super::steps::torn_bit::torn_bit;
 use super::steps::{begin_anew, bring_home, first_to_read};
-use durasim_design::{CrashImage, Cut, Geometry, RecoveryReport};
+use durasim_design::{CrashImage, Geometry, RecoveryCut, RecoveryReport};
 use durasim_types::Domain;
 use std::collections::BTreeMap;
 
@@ -51,7 +51,11 @@ fn read(spec: &FwbSpec, geometry: &Geometry, image: &CrashImage, head: u64) -> C
     contents
 }
 
-pub(super) fn recover(spec: &FwbSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+pub(super) fn recover(
+    spec: &FwbSpec,
+    geometry: &Geometry,
+    image: &mut CrashImage,
+) -> Result<RecoveryReport, RecoveryCut> {
     let register = geometry.region("log_head").base;
     let (head, state) = (image.read_u64(register), image.read_u64(register.plus(8)));
     let mut report = RecoveryReport::default();

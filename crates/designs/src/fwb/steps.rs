@@ -10,7 +10,7 @@ use super::record::{Kind, NO_TX, Record, bits_of, words_of};
 use super::scan::Move;
 use super::{FwbSpec, Held, OpenTx, State};
 use crate::undo::Undo;
-use durasim_design::{Actions, CrashImage, Cut, Fault, Gate, Geometry, Scanned, Store, Token, Wait};
+use durasim_design::{Actions, ActiveFault, CrashImage, Gate, Geometry, RecoveryCut, Scanned, Store, Token, Wait};
 use durasim_types::{Cause, CoreId, LineAddr, PhysAddr, TxId};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -74,7 +74,7 @@ impl State {
 
 impl Log {
     /// A write is accepted. It stands for its own records alone: older ones may still be on their way.
-    pub fn note_accepted(&mut self, token: Token, fault: Fault) {
+    pub fn note_accepted(&mut self, token: Token, fault: ActiveFault) {
         let Some(flight) = self.flights.iter_mut().find(|flight| flight.token == token) else { return };
         flight.acked = true;
         if fault.is(planted::DURABLE_OUT_OF_ORDER) {
@@ -202,7 +202,7 @@ impl State {
 // Recovery.
 
 /// The record that recovery begins with.
-pub(super) fn first_to_read(head: u64, capacity: u64, fault: Fault) -> u64 {
+pub(super) fn first_to_read(head: u64, capacity: u64, fault: ActiveFault) -> u64 {
     if fault.is(planted::RECOVERY_IGNORES_HEAD) {
         return head / capacity * capacity;
     }
@@ -261,7 +261,7 @@ pub(super) fn bring_home(
     spec: &FwbSpec,
     geometry: &Geometry,
     image: &mut CrashImage,
-) -> Result<u64, Cut> {
+) -> Result<u64, RecoveryCut> {
     let fault = geometry.planted;
     if fault.is(planted::RECOVERY_ERASES_FIRST) {
         erase(spec, geometry, image)?;
@@ -278,7 +278,7 @@ pub(super) fn begin_anew(
     spec: &FwbSpec,
     geometry: &Geometry,
     image: &mut CrashImage,
-) -> Result<(), Cut> {
+) -> Result<(), RecoveryCut> {
     let (register, fault) = (geometry.region("log_head").base, geometry.planted);
     if is_marked || !fault.is(planted::RECOVERY_KEEPS_LOG) {
         if !is_marked && !fault.is(planted::RECOVERY_FORGETS_ERASING) {

@@ -301,10 +301,10 @@ fn a_younger_record_does_not_stand_for_an_older_one() {
     let record = |n: u64| Record { kind: Kind::Update, mask: 1, id: 1, thread: 0, addr: word(n, 0), undo: 0, redo: 0 };
     let (mut tokens, mut out) = (0, Actions::default());
     (0..4).for_each(|n| assert_eq!(log.push(record(n)), n));
-    log.drain(true, true, &mut tokens, Fault::NONE, &mut out);
-    log.acked(Token(2), Fault::NONE);
+    log.drain(true, true, &mut tokens, ActiveFault::NONE, &mut out);
+    log.acked(Token(2), ActiveFault::NONE);
     assert_eq!((log.durable, log.is_out_of_order(), log.is_pending(line(3))), (0, true, true));
-    log.acked(Token(1), Fault::NONE);
+    log.acked(Token(1), ActiveFault::NONE);
     assert_eq!((log.durable, log.buffered(), log.is_pending(line(3))), (4, 0, false));
 }
 

@@ -6,7 +6,7 @@ use super::extension_chain::Occupancy;
 use super::mapping::Mapping;
 use super::spec::{ExtensionLookup, HerculesSpec};
 use super::zone::PartZone;
-use durasim_design::{Actions, Fault, Token};
+use durasim_design::{Actions, ActiveFault, Token};
 use durasim_types::{Cause, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
 
@@ -185,7 +185,7 @@ impl Ewpq {
     }
 
     /// The entry of a line names another log entry from now on (section 4.4, garbage collection).
-    pub fn relocate(&mut self, home: LineAddr, log: u64, zone: &PartZone, fault: Fault, out: &mut Actions) {
+    pub fn relocate(&mut self, home: LineAddr, log: u64, zone: &PartZone, fault: ActiveFault, out: &mut Actions) {
         let Some(place) = self.place_of(home, zone) else { return };
         let before = *self.at(place);
         let may_migrate = self.index.unlink(place, &before, zone);
@@ -277,7 +277,7 @@ impl Ewpq {
 
     /// Evicts the least recently used entry to the extension area (section 4.2). False if that has no room for it, or if
     /// all entries are on their way home.
-    pub fn spill(&mut self, zone: &PartZone, fault: Fault, out: &mut Actions) -> bool {
+    pub fn spill(&mut self, zone: &PartZone, fault: ActiveFault, out: &mut Actions) -> bool {
         // An entry on its way home stays where its acknowledgement will look for it.
         let Some(victim) = self.index.by_use().find(|n| self.at(Place::Queue(*n)).migration.is_none()) else {
             return false;

@@ -11,7 +11,7 @@
 
 use super::State;
 use super::zone::PartZone;
-use durasim_design::{Actions, Fault, Wait};
+use durasim_design::{Actions, ActiveFault, Wait};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -40,7 +40,7 @@ pub(super) enum Room {
 
 impl LogExtension {
     /// Hands out a chunk: its address is in the index before anything is in the chunk.
-    fn add_chunk(&mut self, zone: &PartZone, fault: Fault, out: &mut Actions) {
+    fn add_chunk(&mut self, zone: &PartZone, fault: ActiveFault, out: &mut Actions) {
         zone.index_chunk(self.chunks, fault, out);
         self.chunks += 1;
     }

@@ -1,6 +1,6 @@
-//! Faults that Hercules can be built with; see [`durasim_design::Planted`].
+//! Faults that Hercules can be built with; see [`durasim_design::PlantedFault`].
 
-use durasim_design::Planted;
+use durasim_design::PlantedFault;
 
 durasim_design::planted! {
     // Transactions.
@@ -73,7 +73,7 @@ durasim_design::planted! {
 
 /// A line goes home while a migration carries an older version there. No campaign with programs has shown it so far; the
 /// random tester catches it.
-pub(super) const EVICTION_OVERTAKES_MIGRATION: Planted = Planted {
+pub(super) const EVICTION_OVERTAKES_MIGRATION: PlantedFault = PlantedFault {
     name: "eviction-overtakes-migration",
     summary: "A line goes home while a migration carries an older version there",
     equivalent: None,

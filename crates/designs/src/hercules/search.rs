@@ -11,7 +11,7 @@ use super::mapping::Mapping;
 use super::spec::{ExtensionLookup, HerculesSpec};
 use super::steps::log::{is_own, is_searched};
 use super::zone::PartZone;
-use durasim_design::Fault;
+use durasim_design::ActiveFault;
 use durasim_types::{Cycle, LineAddr};
 
 /// What a search comes to.
@@ -29,7 +29,7 @@ pub(super) struct Search {
 
 impl Ewpq {
     /// Searches for the entry of a line.
-    pub fn search(&self, line: LineAddr, spec: &HerculesSpec, zone: &PartZone, fault: Fault) -> Search {
+    pub fn search(&self, line: LineAddr, spec: &HerculesSpec, zone: &PartZone, fault: ActiveFault) -> Search {
         let (mut found, mut false_matches, mut cycles) = (None, 0, spec.ewpq_search_cycles);
         for (place, mapping) in self.partial_matches(line, zone).filter(|(p, m)| is_searched(*p, m, zone, fault)) {
             // The full home address is in the header of the log entry. That of the line's own is read with its data.

@@ -7,8 +7,8 @@ use super::spec::{HerculesSpec, TxLenStore};
 use super::steps::migration::may_migrate;
 use super::zone::LogZone;
 use durasim_design::{
-    AbortCause, Action, Actions, Evict, Fault, Geometry, Inclusion, Interleave, LevelId, Payload, SpecError, Token,
-    Wait, snapshot,
+    AbortCause, Action, Actions, ActiveFault, Evict, Geometry, Inclusion, Interleave, LevelId, Payload, SpecError,
+    Token, Wait, snapshot,
 };
 use durasim_types::{Cause, Cycle, EventKind, LineAddr, TxId};
 
@@ -28,7 +28,7 @@ pub(super) struct State {
     /// Whether the log zone is marked as in use.
     pub running: bool,
     pub counters: Counters,
-    pub fault: Fault,
+    pub fault: ActiveFault,
 }
 
 /// What of the state changes while it is at work, in the order of snapshots.

@@ -4,7 +4,7 @@ use super::spec::ExtensionLookup;
 use super::tests::{bench, small, writer, writer_line, zone};
 use super::{Hercules, HerculesSpec, planted};
 use crate::testing::{Bench, word};
-use durasim_design::{AbortCause, Design, Evict, Fault, Fill, LineTag, RecoveryReport, Wait};
+use durasim_design::{AbortCause, ActiveFault, Design, Evict, Fill, LineTag, RecoveryReport, Wait};
 use durasim_types::{Pages, PhysAddr, TxId};
 
 /// Two entries in the eWPQ, two in its extension area, three in each further block.
@@ -98,7 +98,7 @@ fn a_later_life_finds_the_blocks_empty() {
     let mut whole = crashed.clone();
     Hercules::recover(&bench.spec, &bench.geometry, &mut whole).unwrap();
     assert_eq!((words(&whole.pmem), part.saved_chain(&whole)), (0, Some(0)));
-    // Cut after each write, it ends the same.
+    // Interrupted after each write, it ends the same.
     for cut in 0..whole.writes() {
         let mut image = crashed.clone();
         image.cut_at(Some(cut));
@@ -289,9 +289,9 @@ fn a_region_without_room_for_a_block_is_refused() {
 /// The planted faults of the chain are seen here as well as in campaigns.
 #[test]
 fn a_broken_chain_loses_lines() {
-    let build = |fault: Option<durasim_design::Planted>| {
+    let build = |fault: Option<durasim_design::PlantedFault>| {
         let mut bench = bench(chained());
-        bench.geometry.planted = fault.map_or(Fault::NONE, |fault| fault.fault());
+        bench.geometry.planted = fault.map_or(ActiveFault::NONE, |fault| fault.fault());
         bench.design = Hercules::build(&bench.spec, &bench.geometry).unwrap();
         filled(&mut bench, LINES);
         bench

@@ -4,7 +4,7 @@ use super::spec::LOG_ENTRIES_MAX;
 use super::tests::{bench, small, writer, writer_line, zone};
 use super::{Hercules, HerculesSpec, LogZone, planted};
 use crate::testing::{Bench, geometry, line, word};
-use durasim_design::{AbortCause, Design, Evict, Fault, Fill, LineTag};
+use durasim_design::{AbortCause, ActiveFault, Design, Evict, Fill, LineTag};
 use durasim_types::{PhysAddr, TxId};
 
 /// Two bits of home address: every fourth line has the same.
@@ -184,9 +184,9 @@ fn the_fields_of_an_entry_do_not_overlap() {
 /// The planted faults of compact entries are seen here as well as in campaigns.
 #[test]
 fn a_match_that_is_trusted_and_a_bitmap_that_is_missing_lose_lines() {
-    let build = |fault: Option<durasim_design::Planted>| {
+    let build = |fault: Option<durasim_design::PlantedFault>| {
         let mut bench = bench(partial());
-        bench.geometry.planted = fault.map_or(Fault::NONE, |fault| fault.fault());
+        bench.geometry.planted = fault.map_or(ActiveFault::NONE, |fault| fault.fault());
         bench.design = Hercules::build(&bench.spec, &bench.geometry).unwrap();
         writer(&mut bench, 0, 1, 0);
         flushed(&mut bench, 0, 1);

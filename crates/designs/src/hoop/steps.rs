@@ -6,7 +6,9 @@ use super::newest::{Found, Newest};
 use super::slice::{END, Patch, Slice, Word};
 use super::transaction::{Awaited, Commit};
 use super::{Mapped, State, planted};
-use durasim_design::{Action, Actions, CrashImage, Cut, Fault, Gate, LineTag, RecoveryReport, Store, Wait};
+use durasim_design::{
+    Action, Actions, ActiveFault, CrashImage, Gate, LineTag, RecoveryCut, RecoveryReport, Store, Wait,
+};
 use durasim_types::{Cause, Line, LineAddr, PhysAddr, TxId};
 use std::collections::BTreeMap;
 
@@ -228,7 +230,7 @@ impl State {
 }
 
 /// The slice of a transaction that the collector reads behind this one.
-pub(super) fn next_to_collect(slice: &Slice, fault: Fault) -> u32 {
+pub(super) fn next_to_collect(slice: &Slice, fault: ActiveFault) -> u32 {
     if fault.is(planted::GC_STOPS_AT_FIRST_SLICE) {
         return END;
     }
@@ -239,7 +241,7 @@ pub(super) fn next_to_collect(slice: &Slice, fault: Fault) -> u32 {
 
 impl AddressSlices {
     /// Whether the entry of a commit is of this round of the ring: the commit is newer than the last collected one.
-    pub fn is_of_this_round(&self, number: u64, mark: u64, fault: Fault) -> bool {
+    pub fn is_of_this_round(&self, number: u64, mark: u64, fault: ActiveFault) -> bool {
         if fault.is(planted::RECOVERY_IGNORES_MARK) {
             return number > 0;
         }
@@ -248,7 +250,7 @@ impl AddressSlices {
 }
 
 /// The commits whose words go home: all that are not collected, oldest first.
-pub(super) fn commits_to_replay(uncollected: &[(u64, u32)], fault: Fault) -> &[(u64, u32)] {
+pub(super) fn commits_to_replay(uncollected: &[(u64, u32)], fault: ActiveFault) -> &[(u64, u32)] {
     if fault.is(planted::RECOVERY_DROPS_LAST) {
         return &uncollected[..uncollected.len().saturating_sub(1)];
     }
@@ -256,7 +258,7 @@ pub(super) fn commits_to_replay(uncollected: &[(u64, u32)], fault: Fault) -> &[(
 }
 
 /// The slice of a transaction that recovery reads behind this one.
-pub(super) fn next_to_replay(slice: &Slice, fault: Fault) -> u32 {
+pub(super) fn next_to_replay(slice: &Slice, fault: ActiveFault) -> u32 {
     if fault.is(planted::RECOVERY_FIRST_SLICES_ONLY) {
         return END;
     }
@@ -265,7 +267,7 @@ pub(super) fn next_to_replay(slice: &Slice, fault: Fault) -> u32 {
 
 impl Newest {
     /// A thread has found a word of a commit; it comes to commits in their order, so this one is newest.
-    pub fn take(&mut self, number: u64, word: &Word, fault: Fault) {
+    pub fn take(&mut self, number: u64, word: &Word, fault: ActiveFault) {
         let bytes = word.value.to_le_bytes();
         for i in (0..8).filter(|i| word.mask >> i & 1 == 1) {
             let at = 8 * word.index() + i;
@@ -277,7 +279,7 @@ impl Newest {
     }
 
     /// Merges what another thread has found of the line: of each byte the newest commit has the last word.
-    pub fn merge(&mut self, other: &Newest, fault: Fault) {
+    pub fn merge(&mut self, other: &Newest, fault: ActiveFault) {
         for i in 0..64 {
             let (number, known) = (other.numbers[i], self.numbers[i]);
             let is_newer = number > known
@@ -290,7 +292,7 @@ impl Newest {
     }
 
     /// Those bytes of a line that were found replace what is at home.
-    fn cover(&self, home: &mut Line, fault: Fault) {
+    fn cover(&self, home: &mut Line, fault: ActiveFault) {
         for (i, byte) in home.iter_mut().enumerate() {
             if self.numbers[i] > 0 || fault.is(planted::RECOVERY_IGNORES_MASKS) {
                 *byte = self.data[i];
@@ -306,8 +308,8 @@ pub(super) fn write_home_and_clear(
     newest_number: Option<u64>,
     image: &mut CrashImage,
     report: &mut RecoveryReport,
-    fault: Fault,
-) -> Result<(), Cut> {
+    fault: ActiveFault,
+) -> Result<(), RecoveryCut> {
     if fault.is(planted::RECOVERY_CLEARS_FIRST) {
         ring.clear(newest_number, image)?;
     }

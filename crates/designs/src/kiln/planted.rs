@@ -1,6 +1,6 @@
-//! Faults that Kiln can be built with; see [`durasim_design::Planted`].
+//! Faults that Kiln can be built with; see [`durasim_design::PlantedFault`].
 
-use durasim_design::Planted;
+use durasim_design::PlantedFault;
 
 durasim_design::planted! {
     // Caches.
@@ -39,35 +39,35 @@ durasim_design::planted! {
 // Faults that no campaign with programs has shown so far; the random tester catches them.
 
 /// Uncommitted data that comes back from home is taken for committed.
-pub(super) const FILL_UNTAGGED: Planted = Planted {
+pub(super) const FILL_UNTAGGED: PlantedFault = PlantedFault {
     name: "fill-untagged",
     summary: "Uncommitted data that comes back from home is taken for committed",
     equivalent: None,
 };
 
 /// The fall-back path copies home lines before all committed versions have been pushed there.
-pub(super) const COPY_OVERTAKES_PUSH: Planted = Planted {
+pub(super) const COPY_OVERTAKES_PUSH: PlantedFault = PlantedFault {
     name: "copy-overtakes-push",
     summary: "The fall-back path copies home lines before all committed versions have been pushed there",
     equivalent: None,
 };
 
 /// The old version of a line that a transaction writes is overwritten with it.
-pub(super) const PRE_IMAGE_FORGOTTEN: Planted = Planted {
+pub(super) const PRE_IMAGE_FORGOTTEN: PlantedFault = PlantedFault {
     name: "pre-image-forgotten",
     summary: "The old version of a line that a transaction writes is overwritten with it",
     equivalent: None,
 };
 
 /// A commit flushes the FIFOs of the core it runs on alone.
-pub(super) const FLUSH_MISSES_OTHER_CORES: Planted = Planted {
+pub(super) const FLUSH_MISSES_OTHER_CORES: PlantedFault = PlantedFault {
     name: "flush-misses-other-cores",
     summary: "A commit flushes the FIFOs of the core it runs on alone",
     equivalent: None,
 };
 
 /// Those that matter where all caches survive: nothing is flushed there, and the FIFOs do not exist.
-pub(crate) const EADR: &[Planted] = &[
+pub(crate) const EADR: &[PlantedFault] = &[
     COMMITTED_OVERWRITTEN,
     EVICTED_WITHOUT_COPY,
     REGISTER_NOT_WRITTEN,

@@ -3,7 +3,7 @@
 use super::area::{Area, Slots};
 use super::spec::KilnSpec;
 use super::transaction::{Fifo, Phase, Transaction};
-use durasim_design::{Fault, Geometry, SpecError, Token, snapshot};
+use durasim_design::{ActiveFault, Geometry, SpecError, Token, snapshot};
 use durasim_types::{CoreId, Cycle, Domain, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -69,7 +69,7 @@ pub(super) struct State {
     pub upper_levels_survive: bool,
     pub contents: Contents,
     pub counters: Counters,
-    pub fault: Fault,
+    pub fault: ActiveFault,
 }
 
 impl State {

@@ -5,7 +5,7 @@ use super::sequence::COPY;
 use super::state::State;
 use super::survivors::{self, Survivor};
 use super::transaction::{Entry, OldLine, Stage, Transaction};
-use durasim_design::{Action, Actions, CachedLine, CrashSink, Fault, LineTag, Store, Token};
+use durasim_design::{Action, Actions, ActiveFault, CachedLine, CrashSink, LineTag, Store, Token};
 use durasim_types::{CoreId, LineAddr, TxId};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -212,7 +212,7 @@ impl State {
 }
 
 /// Whether recovery finishes a transaction: a committing register names it.
-pub(super) fn is_finished(tx: TxId, committing: &BTreeSet<TxId>, fault: Fault) -> bool {
+pub(super) fn is_finished(tx: TxId, committing: &BTreeSet<TxId>, fault: ActiveFault) -> bool {
     if fault.is(planted::RECOVERY_IGNORES_REGISTER) {
         return false;
     }
@@ -220,7 +220,7 @@ pub(super) fn is_finished(tx: TxId, committing: &BTreeSet<TxId>, fault: Fault) -
 }
 
 /// The lines that recovery writes home: all that finished transactions have left in the last level.
-pub(super) fn lines_to_finish(mut left: Vec<Survivor>, fault: Fault) -> Vec<Survivor> {
+pub(super) fn lines_to_finish(mut left: Vec<Survivor>, fault: ActiveFault) -> Vec<Survivor> {
     if fault.is(planted::RECOVERY_DROPS_LINE) {
         left.pop();
     }
@@ -228,7 +228,7 @@ pub(super) fn lines_to_finish(mut left: Vec<Survivor>, fault: Fault) -> Vec<Surv
 }
 
 /// Whether recovery brings the old lines of a transaction back: no committing register names it.
-pub(super) fn is_undone(tx: TxId, committing: &BTreeSet<TxId>, fault: Fault) -> bool {
+pub(super) fn is_undone(tx: TxId, committing: &BTreeSet<TxId>, fault: ActiveFault) -> bool {
     if fault.is(planted::RECOVERY_FORGETS_COPIES) {
         return false;
     }
@@ -252,7 +252,7 @@ pub(super) enum Step {
 }
 
 /// The records go when the old lines are home, and the registers last, because they decide.
-pub(super) fn recovery_order(fault: Fault) -> &'static [Step] {
+pub(super) fn recovery_order(fault: ActiveFault) -> &'static [Step] {
     use Step::{BringOldLinesBack, ClearLines, ClearRecords, ClearRegisters, FinishCommits};
     if fault.is(planted::RECOVERY_CLEARS_REGISTERS_FIRST) {
         return &[ClearRegisters, FinishCommits, BringOldLinesBack, ClearRecords, ClearLines];

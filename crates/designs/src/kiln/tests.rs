@@ -5,8 +5,8 @@ use super::survivors::{LINES, REGISTERS, Survivor, save_lines, save_registers};
 use super::{Blocking, Kiln, KilnSpec, recovery};
 use crate::testing::{Bench, cached, geometry, line, word};
 use durasim_design::{
-    AbortCause, Action, CachedLine, CrashImage, Cut, Design, Evict, Fill, FlushVerdict, Gate, Geometry, LevelId,
-    LineTag, Merge, RecoveryReport, Wait,
+    AbortCause, Action, CachedLine, CrashImage, Design, Evict, Fill, FlushVerdict, Gate, Geometry, LevelId, LineTag,
+    Merge, RecoveryCut, RecoveryReport, Wait,
 };
 use durasim_types::{Domain, Pages, TxId};
 
@@ -458,7 +458,7 @@ fn recovery_comes_to_the_same_end_wherever_it_is_cut() {
     for cut in 1..=whole.writes() {
         let mut again = image.clone();
         again.cut_at(Some(cut));
-        assert_eq!(recovery::recover(&spec, &geometry, &mut again), Err(Cut));
+        assert_eq!(recovery::recover(&spec, &geometry, &mut again), Err(RecoveryCut));
         again.cut_at(None);
         recovery::recover(&spec, &geometry, &mut again).unwrap();
         assert_eq!(bytes(&again), bytes(&whole), "cut at {cut}");

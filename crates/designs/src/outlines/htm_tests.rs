@@ -209,7 +209,7 @@ fn flushes_and_traps_abort_and_nested_begins_do_not() {
     assert_eq!(flush(design, line, None, out), PlannedFlush::Abort(TxId(1)), "another thread's");
     let other = word(5, 0).line();
     assert_eq!(flush(design, other, None, out), PlannedFlush::Today(FlushVerdict::Proceed));
-    for trap in [Trap::SystemCall, Trap::Fault, Trap::Interrupt] {
+    for trap in [Trap::SystemCall, Trap::AccessFault, Trap::Interrupt] {
         assert_eq!(design.trap(&cx(0), TxId(1), trap, out), TrapVerdict::Abort);
         assert_eq!(design.abort_status(Ending::Trapped(trap), false), 0, "no bit stands for {trap:?}");
     }

@@ -11,9 +11,9 @@ use super::planned::{
     StagedWrite, ThreadId,
 };
 use durasim_design::{
-    Accept, Action, Actions, BudgetSpent, CrashImage, CrashSink, Ctx, Cut, Design, Durability, Evict, FlushVerdict,
-    Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Message, Payload, Probe, RecoveryReport, RegionRequest,
-    Request, Signal, SpecError, Store, Token, Wait, snapshot,
+    Accept, Action, Actions, BudgetSpent, CrashImage, CrashSink, Ctx, Design, Durability, Evict, FlushVerdict, Gate,
+    Geometry, HardwareCost, Hooks, LevelId, LineTag, Message, Payload, Probe, RecoveryCut, RecoveryReport,
+    RegionRequest, Request, Signal, SpecError, Store, Token, Wait, snapshot,
 };
 use durasim_types::{Cause, CoreId, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
 use schemars::JsonSchema;
@@ -153,7 +153,7 @@ impl Design for Lad {
     }
 
     /// Section 4.8: what committed anywhere is committed; undo logs from old to new; then the purgatory in order.
-    fn recover(_: &LadSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+    fn recover(_: &LadSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
         let mut report = RecoveryReport::default();
         let committed = consensus(geometry, image);
         let is_committed = |group: u64| Dtx::of(group).is_committed(committed[usize::from(Dtx::of(group).tid)]);

@@ -5,7 +5,9 @@ use super::log_region::{ERASING, REGISTER_BYTES, erase};
 use super::undo_log::{Burst, UndoLog};
 use super::{OpenTx, PiclSpec, State, planted, spec};
 use crate::undo::Undo;
-use durasim_design::{Action, Actions, CrashImage, Cut, Fault, Geometry, LineTag, Payload, Store, Token, Wait};
+use durasim_design::{
+    Action, Actions, ActiveFault, CrashImage, Geometry, LineTag, Payload, RecoveryCut, Store, Token, Wait,
+};
 use durasim_types::{Cause, Line, LineAddr, PhysAddr};
 use std::collections::BTreeMap;
 
@@ -88,7 +90,7 @@ impl UndoLog {
         left: u32,
         spec: &PiclSpec,
         log: PhysAddr,
-        fault: Fault,
+        fault: ActiveFault,
         out: &mut Actions,
     ) {
         self.burst = Some(Burst { token, left, header: false });
@@ -186,7 +188,7 @@ impl State {
 // Recovery.
 
 /// The epoch to whose end recovery comes.
-pub(super) fn epoch_to_recover(persisted: u64, fault: Fault) -> u64 {
+pub(super) fn epoch_to_recover(persisted: u64, fault: ActiveFault) -> u64 {
     if fault.is(planted::RECOVERY_IGNORES_PERSISTED) {
         return 0;
     }
@@ -195,7 +197,7 @@ pub(super) fn epoch_to_recover(persisted: u64, fault: Fault) -> u64 {
 
 /// The superblocks as recovery comes to them: backwards from the last, so that the oldest pre-image of a line has the last
 /// word.
-pub(super) fn recovery_order(mut superblocks: Vec<u64>, fault: Fault) -> Vec<u64> {
+pub(super) fn recovery_order(mut superblocks: Vec<u64>, fault: ActiveFault) -> Vec<u64> {
     if fault.is(planted::RECOVERY_OVERLOOKS_LAST) {
         superblocks.pop();
     }
@@ -206,7 +208,7 @@ pub(super) fn recovery_order(mut superblocks: Vec<u64>, fault: Fault) -> Vec<u64
 }
 
 /// Whether a pre-image is that of its line at the end of this epoch: ValidFrom <= PersistedEID < ValidTill.
-pub(super) fn is_applied(valid_from: u64, valid_till: u64, persisted: u64, fault: Fault) -> bool {
+pub(super) fn is_applied(valid_from: u64, valid_till: u64, persisted: u64, fault: ActiveFault) -> bool {
     if fault.is(planted::RECOVERY_RESTORES_NOTHING) {
         return false;
     }
@@ -219,7 +221,7 @@ pub(super) fn bring_home(
     spec: &PiclSpec,
     geometry: &Geometry,
     image: &mut CrashImage,
-) -> Result<(), Cut> {
+) -> Result<(), RecoveryCut> {
     if geometry.planted.is(planted::RECOVERY_ERASES_FIRST) {
         erase(spec, geometry, image)?;
     }
@@ -233,7 +235,7 @@ pub(super) fn begin_anew(
     spec: &PiclSpec,
     geometry: &Geometry,
     image: &mut CrashImage,
-) -> Result<(), Cut> {
+) -> Result<(), RecoveryCut> {
     let register = geometry.region("registers").base;
     if is_marked || !geometry.planted.is(planted::RECOVERY_KEEPS_LOG) {
         if !is_marked {

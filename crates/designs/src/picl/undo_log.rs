@@ -5,7 +5,7 @@
 
 use super::PiclSpec;
 use super::bloom::Bloom;
-use durasim_design::{Actions, Fault, Token};
+use durasim_design::{Actions, ActiveFault, Token};
 use durasim_types::{Cause, LINE_BYTES, Line, LineAddr, PhysAddr};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -111,7 +111,7 @@ impl UndoLog {
         spec: &PiclSpec,
         log: PhysAddr,
         tokens: &mut u64,
-        fault: Fault,
+        fault: ActiveFault,
         out: &mut Actions,
     ) -> Option<Token> {
         if self.burst.is_some() || self.buffer.is_empty() {

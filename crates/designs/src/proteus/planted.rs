@@ -1,7 +1,7 @@
-//! Faults that Proteus can be built with; see [`durasim_design::Planted`].
+//! Faults that Proteus can be built with; see [`durasim_design::PlantedFault`].
 
 use super::planted_volatile_caches;
-use durasim_design::Planted;
+use durasim_design::PlantedFault;
 
 durasim_design::planted! {
     // Flushes and stores.
@@ -36,12 +36,12 @@ durasim_design::planted! {
 }
 
 /// Aborts write no tx-end record. No campaign with programs has shown it so far; the random tester catches it.
-pub(super) const ABORT_NOT_ENDED: Planted =
-    Planted { name: "abort-not-ended", summary: "Aborts write no tx-end record", equivalent: None };
+pub(super) const ABORT_NOT_ENDED: PlantedFault =
+    PlantedFault { name: "abort-not-ended", summary: "Aborts write no tx-end record", equivalent: None };
 
 const COUNT: usize = ALL.len() + planted_volatile_caches::ALL.len();
 
-const fn all() -> [Planted; COUNT] {
+const fn all() -> [PlantedFault; COUNT] {
     let mut all = [ALL[0]; COUNT];
     let mut at = 0;
     while at < COUNT {
@@ -52,4 +52,4 @@ const fn all() -> [Planted; COUNT] {
 }
 
 /// With those that only a machine whose caches are lost can show.
-pub(super) const WITH_VOLATILE_CACHES: &[Planted] = &all();
+pub(super) const WITH_VOLATILE_CACHES: &[PlantedFault] = &all();

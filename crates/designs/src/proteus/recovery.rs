@@ -5,7 +5,7 @@
 
 use super::ProteusSpec;
 use super::entry::{BLOCK_BYTES, ENTRY_BYTES, LogEntry};
-use durasim_design::{CrashImage, Cut, Geometry, RecoveryReport};
+use durasim_design::{CrashImage, Geometry, RecoveryCut, RecoveryReport};
 use durasim_types::{Domain, PAGE_BYTES, PhysAddr, TxId};
 use std::collections::BTreeMap;
 
@@ -23,7 +23,11 @@ pub(super) struct Recovery<'a> {
 }
 
 /// Takes everything back that has not ended.
-pub(super) fn recover(spec: &ProteusSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+pub(super) fn recover(
+    spec: &ProteusSpec,
+    geometry: &Geometry,
+    image: &mut CrashImage,
+) -> Result<RecoveryReport, RecoveryCut> {
     let mut recovery = Recovery { spec, geometry, report: RecoveryReport::default() };
     if geometry.domain == Domain::Eadr && image.dirty_shutdown {
         recovery.report.losses.push("the energy ended before the caches were flushed: cached data is lost".into());
@@ -86,7 +90,7 @@ impl Recovery<'_> {
         slots
     }
 
-    fn take_back(&mut self, image: &mut CrashImage, log: u32, kept: &[LogEntry]) -> Result<(), Cut> {
+    fn take_back(&mut self, image: &mut CrashImage, log: u32, kept: &[LogEntry]) -> Result<(), RecoveryCut> {
         let ended = self.last_ended(image, log);
         let mut found = Found::new();
         for entry in self.entries_in_log(image, log).iter().chain(kept) {
@@ -100,7 +104,7 @@ impl Recovery<'_> {
     }
 
     /// Empties a log: its entries first, since without its tx-end record they would count.
-    fn clear(&mut self, image: &mut CrashImage, log: u32) -> Result<(), Cut> {
+    fn clear(&mut self, image: &mut CrashImage, log: u32) -> Result<(), RecoveryCut> {
         for slot in self.slots(image, log) {
             if image.line(slot) != [0; ENTRY_BYTES as usize] {
                 image.write(slot, &[0; ENTRY_BYTES as usize])?;

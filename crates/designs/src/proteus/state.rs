@@ -5,7 +5,7 @@ use super::entry::{BLOCK_BYTES, ENTRY_BYTES, LogEntry, block_of};
 use super::lookup_table::LookupTable;
 use super::structures::{CoreUnit, Flight, LogPointer, OpenTx, Pending, PendingQueue, Phase};
 use durasim_design::{
-    Action, Actions, Ctx, Fault, Gate, Geometry, Interleave, LevelId, LogBlock, Message, Node, Payload, PmRegion,
+    Action, Actions, ActiveFault, Ctx, Gate, Geometry, Interleave, LevelId, LogBlock, Message, Node, Payload, PmRegion,
     Signal, SpecError, Token, Wait, snapshot,
 };
 use durasim_types::{Cause, CoreId, Cycle, EventKind, LineAddr, PhysAddr, Stats, TxId};
@@ -77,7 +77,7 @@ pub(super) struct State {
     /// Numbers of flights and tokens handed out.
     pub numbers: u64,
     pub counters: Counters,
-    pub fault: Fault,
+    pub fault: ActiveFault,
 }
 
 impl State {

@@ -6,7 +6,7 @@ use super::state::State;
 use super::structures::{OpenTx, Phase};
 use super::{planted, planted_volatile_caches};
 use durasim_design::{
-    Action, Actions, CrashImage, CrashSink, Ctx, Cut, Durability, Gate, Message, Payload, Store, Wait,
+    Action, Actions, CrashImage, CrashSink, Ctx, Durability, Gate, Message, Payload, RecoveryCut, Store, Wait,
 };
 use durasim_types::{CoreId, LineAddr, PhysAddr, TxId};
 use std::collections::BTreeMap;
@@ -205,7 +205,7 @@ impl State {
 /// Recovery.
 impl Recovery<'_> {
     /// The entries that the LPQs held. They stay in the image until all is restored.
-    pub fn read_queues(&mut self, image: &mut CrashImage) -> Result<Vec<LogEntry>, Cut> {
+    pub fn read_queues(&mut self, image: &mut CrashImage) -> Result<Vec<LogEntry>, RecoveryCut> {
         let kept = self.kept(image);
         if self.geometry.planted.is(planted::RECOVERY_CLEARS_FIRST) {
             image.keep(recovery::STRUCTURE, Vec::new())?;
@@ -260,7 +260,7 @@ impl Recovery<'_> {
         log: u32,
         tx: TxId,
         entries: &BTreeMap<u32, LogEntry>,
-    ) -> Result<(), Cut> {
+    ) -> Result<(), RecoveryCut> {
         if self.geometry.planted.is(planted::RECOVERY_ENDS_FIRST) {
             image.write_u64(self.end_of(log), tx.0)?;
         }

@@ -1,7 +1,7 @@
 //! The transaction cache itself: a FIFO of entries, its overflow register, and their nonvolatile form.
 
 use super::shadow::{Overflow, Shadow, ShadowSlots};
-use durasim_design::{Fault, Store, Token, Wait};
+use durasim_design::{ActiveFault, Store, Token, Wait};
 use durasim_types::{Cycle, Line, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -209,7 +209,7 @@ const RECORD_BYTES: usize = 24 + 64;
 
 impl TransactionCache {
     /// The nonvolatile contents: number of the shadows that are safe, slot and mask of each, then a record for each entry.
-    pub fn save(&self, fault: Fault) -> Vec<u8> {
+    pub fn save(&self, fault: ActiveFault) -> Vec<u8> {
         let safe: Vec<&Shadow> =
             self.overflows.iter().flat_map(Overflow::shadows).filter(|shadow| shadow.safe).collect();
         let mut bytes = (safe.len() as u64).to_le_bytes().to_vec();
@@ -280,7 +280,7 @@ mod tests {
         overflow.add(LineAddr(2), 1, 0xff);
         overflow.copied(LineAddr(2));
         cache.overflows.push(overflow);
-        let saved = Saved::load(&cache.save(Fault::NONE)).unwrap();
+        let saved = Saved::load(&cache.save(ActiveFault::NONE)).unwrap();
         assert_eq!(saved.shadows, [(1, 0xff)]);
         assert_eq!(saved.committed, [(LineAddr(1), 0xf0, [1; 64])]);
         assert_eq!(saved.active, 2);
@@ -293,7 +293,7 @@ mod tests {
         let entry =
             Entry { tx: TxId(1), id: 1, line: LineAddr(1), mask: 1, data: [1; 64], state: State::Issued(Token(1)) };
         cache.entries.push_back(entry);
-        let bytes = cache.save(Fault::NONE);
+        let bytes = cache.save(ActiveFault::NONE);
         assert!(Saved::load(&bytes).is_some());
         assert_eq!(Saved::load(&bytes[..bytes.len() - 1]), None, "cut short");
         assert_eq!(Saved::load(&bytes[..7]), None, "cut shorter");
@@ -314,13 +314,13 @@ mod tests {
             let state = State::Issued(Token(token));
             cache.entries.push_back(Entry { tx: TxId(1), id: 1, line: LineAddr(line), mask: 1, data: [0; 64], state });
         }
-        assert_eq!(cache.acknowledged(LineAddr(2), Fault::NONE), Some(1));
+        assert_eq!(cache.acknowledged(LineAddr(2), ActiveFault::NONE), Some(1));
         cache.free(1);
         assert_eq!((cache.entries.len(), cache.occupied().count()), (4, 3), "the tail has not moved");
-        assert_eq!(cache.acknowledged(LineAddr(1), Fault::NONE), Some(0), "nearest the tail");
+        assert_eq!(cache.acknowledged(LineAddr(1), ActiveFault::NONE), Some(0), "nearest the tail");
         cache.free(0);
         assert_eq!((cache.entries.len(), cache.occupied().count()), (2, 2), "it has passed two");
-        assert_eq!(cache.acknowledged(LineAddr(2), Fault::NONE), None);
+        assert_eq!(cache.acknowledged(LineAddr(2), ActiveFault::NONE), None);
     }
 
     #[test]
@@ -330,7 +330,7 @@ mod tests {
             let state = State::Issued(Token(token));
             cache.entries.push_back(Entry { tx: TxId(1), id: 1, line: LineAddr(1), mask: 1, data: [0; 64], state });
         }
-        assert_eq!(cache.acknowledged(LineAddr(1), Fault::NONE), Some(1));
+        assert_eq!(cache.acknowledged(LineAddr(1), ActiveFault::NONE), Some(1));
         assert_eq!(cache.acknowledged(LineAddr(1), planted::ACK_FREES_NEAREST_TAIL.fault()), Some(0));
     }
 }

@@ -5,7 +5,9 @@ mod random;
 use super::spec::TcSpec;
 use super::{SHARED, Tc, planted};
 use crate::testing::{Bench, line, word};
-use durasim_design::{AbortCause, Action, Actions, CommitRule, Ctx, Design, Evict, Fault, Fill, Gate, LineTag, Wait};
+use durasim_design::{
+    AbortCause, Action, Actions, ActiveFault, CommitRule, Ctx, Design, Evict, Fill, Gate, LineTag, Wait,
+};
 use durasim_types::{CoreId, Pages, TxId};
 
 /// Entries are issued at their commit.
@@ -327,7 +329,7 @@ fn an_entry_in_the_middle_that_is_available_makes_no_room() {
 /// its transaction has committed first.
 #[test]
 fn the_published_rule_frees_the_wrong_entry_where_threads_take_turns() {
-    for (fault, kept) in [(Fault::NONE, 1), (planted::ACK_FREES_NEAREST_TAIL.fault(), 0)] {
+    for (fault, kept) in [(ActiveFault::NONE, 1), (planted::ACK_FREES_NEAREST_TAIL.fault(), 0)] {
         let mut bench = Bench::<Tc>::new(small(8), 1);
         bench.geometry.planted = fault;
         bench.design = Tc::build(&bench.spec, &bench.geometry).unwrap();

@@ -86,7 +86,7 @@ enum Change {
         len: usize,
         over: bool,
     },
-    Cut(Index),
+    RecoveryCut(Index),
 }
 
 fn width() -> impl Strategy<Value = usize> {
@@ -113,7 +113,7 @@ fn change() -> impl Strategy<Value = Change> {
         2 => (at(), vec(any::<u8>(), 1..24)).prop_map(|(at, bytes)| Change::Insert(at, bytes)),
         2 => (at(), at(), at(), piece(), any::<bool>())
             .prop_map(|(to, file, from, len, over)| Change::Splice { to, file, from, len, over }),
-        1 => at().prop_map(Change::Cut),
+        1 => at().prop_map(Change::RecoveryCut),
     ]
 }
 
@@ -164,7 +164,7 @@ impl Change {
                 let end = if *over { (to + piece.len()).min(input.len()) } else { to };
                 input.splice(to..end, piece.iter().copied());
             }
-            Change::Cut(at) => input.truncate(place(at, input.len())),
+            Change::RecoveryCut(at) => input.truncate(place(at, input.len())),
             _ => {}
         }
         input.truncate(INPUT_BYTES_MAX);

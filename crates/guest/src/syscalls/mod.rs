@@ -23,7 +23,7 @@ use crate::threads::ThreadId;
 use crate::{Output, PhysMemory};
 use ::syscalls::Errno;
 use ::syscalls::riscv64::Sysno;
-use durasim_isa::{Fault, Hart};
+use durasim_isa::{AccessFault, Hart};
 use durasim_types::GuestFault;
 use futex::FutexArguments;
 
@@ -368,7 +368,7 @@ impl Call<'_> {
         Err(Errno::ENAMETOOLONG.into())
     }
 
-    fn bad_pointer(&self, fault: Fault) -> Stop {
+    fn bad_pointer(&self, fault: AccessFault) -> Stop {
         if self.process.space.dram_spent() {
             Stop::Refuse(self.process.space.describe(&fault))
         } else {

@@ -2,7 +2,7 @@
 
 use super::PMEM_BASE;
 use crate::MachineConfig;
-use durasim_design::{Fault, Geometry, Hooks, Row, SpecError};
+use durasim_design::{ActiveFault, Geometry, Hooks, Row, SpecError};
 use durasim_types::{Clock, ConfigError, Domain, PAGE_BYTES};
 use serde_json::Value;
 
@@ -58,7 +58,7 @@ impl Plan {
             pmem_bytes,
             pmem_data_bytes: pmem_bytes,
             regions: Vec::new(),
-            planted: Fault::NONE,
+            planted: ActiveFault::NONE,
         };
         (hardware.adapt)(&spec, &mut geometry).map_err(refuse)?;
         let requests = (hardware.reserve)(&spec, &geometry).map_err(refuse)?;

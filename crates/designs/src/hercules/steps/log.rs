@@ -8,7 +8,7 @@ use crate::hercules::record::entry_header;
 use crate::hercules::state::State;
 use crate::hercules::steps::migration::may_migrate;
 use crate::hercules::zone::PartZone;
-use durasim_design::{Actions, Fault, LineTag, Token};
+use durasim_design::{Actions, ActiveFault, LineTag, Token};
 use durasim_types::{Cause, LineAddr, PhysAddr, TxId};
 
 /// Premature flushes.
@@ -75,7 +75,7 @@ impl Ewpq {
         mapping: Mapping,
         may_migrate: bool,
         zone: &PartZone,
-        fault: Fault,
+        fault: ActiveFault,
         out: &mut Actions,
     ) {
         if !fault.is(planted::SPILL_NOT_WRITTEN) {
@@ -90,7 +90,7 @@ impl Ewpq {
 /// Whether a search comes to an entry that matches in part: it covers eWPQ, extension area and chained blocks, and an
 /// entry counts until its migration has ended.
 #[inline]
-pub fn is_searched(place: Place, mapping: &Mapping, zone: &PartZone, fault: Fault) -> bool {
+pub fn is_searched(place: Place, mapping: &Mapping, zone: &PartZone, fault: ActiveFault) -> bool {
     !(fault.is(planted::FILL_IGNORES_LOG)
         || fault.is(planted::EXTENSION_NOT_SEARCHED) && matches!(place, Place::Extension(_))
         || fault.is(planted::CHAIN_NOT_SEARCHED) && place >= Place::Extension(zone.extension_entries as usize)
@@ -99,7 +99,7 @@ pub fn is_searched(place: Place, mapping: &Mapping, zone: &PartZone, fault: Faul
 
 /// Whether an entry that matches in part is the line's own: the full home address is in the header of the log entry.
 #[inline]
-pub fn is_own(mapping: &Mapping, line: LineAddr, fault: Fault) -> bool {
+pub fn is_own(mapping: &Mapping, line: LineAddr, fault: ActiveFault) -> bool {
     if fault.is(planted::PARTIAL_MATCH_TRUSTED) {
         return true;
     }
@@ -136,7 +136,7 @@ impl State {
 
 impl Mapping {
     /// The bit that tells whether the log entry is looked up in the log extension (section 4.4).
-    pub fn indirect_bit(&self, fault: Fault) -> bool {
+    pub fn indirect_bit(&self, fault: ActiveFault) -> bool {
         if fault.is(planted::INDIRECT_BIT_LOST) {
             return false;
         }
@@ -147,7 +147,7 @@ impl Mapping {
 /// Growth.
 impl PartZone {
     /// The address of a chunk of the log extension goes into the index at the end of the log (section 4.4).
-    pub fn index_chunk(&self, chunk: u64, fault: Fault, out: &mut Actions) {
+    pub fn index_chunk(&self, chunk: u64, fault: ActiveFault, out: &mut Actions) {
         if fault.is(planted::LOG_INDEX_NOT_WRITTEN) {
             return;
         }
@@ -155,7 +155,7 @@ impl PartZone {
     }
 
     /// What there was of the extension area points to its new block.
-    pub fn point_to_block(&self, block: u64, fault: Fault, out: &mut Actions) {
+    pub fn point_to_block(&self, block: u64, fault: ActiveFault, out: &mut Actions) {
         if fault.is(planted::CHAIN_POINTER_NOT_WRITTEN) {
             return;
         }

@@ -4,12 +4,12 @@ use crate::hercules::conflict::Judgement;
 use crate::hercules::registers::{OpenTx, Phase, Registers};
 use crate::hercules::state::State;
 use crate::hercules::{RESET_STATES, planted};
-use durasim_design::{Action, Actions, Fault, LineTag, Store, Token};
+use durasim_design::{Action, Actions, ActiveFault, LineTag, Store, Token};
 use durasim_types::{CoreId, TxId};
 
 impl Registers {
     /// Whether tx_start may take an identifier: no open transaction bears it.
-    pub fn may_be_taken(&self, identifier: u64, fault: Fault) -> bool {
+    pub fn may_be_taken(&self, identifier: u64, fault: ActiveFault) -> bool {
         if fault.is(planted::IDENTIFIER_SHARED) {
             return true;
         }
