@@ -1,7 +1,7 @@
 //! Decoded code with what the core needs to know of each instruction, found out once.
 
 use crate::branch::BranchKind;
-use crate::shape::{Kind, LOG_REGISTER_FIRST, NO_REGISTER, Shape};
+use crate::inst_info::{InstInfo, Kind, LOG_REGISTER_FIRST, NO_REGISTER};
 use crate::window::Window;
 use durasim_isa::{
     AccessFault, AmoOp, BlockCache, BlockId, Bus, CacheBlockOp, Class, Counter, FenceSet, Inst, LOG_BLOCK_BYTES,
@@ -21,7 +21,7 @@ fn bytes(op: Op) -> u8 {
     }
 }
 
-fn shape_of(inst: Inst, window: &Window) -> Shape {
+fn shape_of(inst: Inst, window: &Window) -> InstInfo {
     let class = inst.class();
     let kind = match class {
         Class::IntAlu
@@ -45,14 +45,14 @@ fn shape_of(inst: Inst, window: &Window) -> Shape {
         _ => (dest, inst.sources()),
     };
     let bytes = bytes(inst.op);
-    Shape { class, kind, pool, pipelined, sources, dest, bytes, units, latency_cycles }
+    InstInfo { class, kind, pool, pipelined, sources, dest, bytes, units, latency_cycles }
 }
 
 /// An instruction with its shape.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Decoded {
     pub inst: Inst,
-    pub shape: Shape,
+    pub shape: InstInfo,
     /// All of it lies in the line in which the instruction before it in the block ends.
     pub same_line: bool,
     /// How the front end takes a control transfer.

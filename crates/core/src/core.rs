@@ -10,13 +10,13 @@ mod step;
 
 pub use stats::CoreStats;
 
-use step::Turn;
+use step::StepLimits;
 
 use crate::banks::Banks;
 use crate::branch::Predictor;
 use crate::code::Code;
 use crate::execution::{AtCommit, MemoryUnit};
-use crate::store_buffer::Leave;
+use crate::store_buffer::DrainOutcome;
 use crate::store_sets::StoreSets;
 use crate::{CoreConfig, Outcome, Port, StoreBuffer, tlb::Tlb, window::Window};
 use durasim_isa::{BlockCache, BlockId, FenceSet, Hart, Stop};
@@ -337,7 +337,7 @@ impl Core {
             if self.instructions >= last || self.window.commit_cycle() > until {
                 return Exit::Budget;
             }
-            if let Some(exit) = self.run_block(port, Turn { until, last }) {
+            if let Some(exit) = self.run_block(port, StepLimits { until, last }) {
                 return exit;
             }
         }
@@ -376,7 +376,7 @@ impl Core {
                         return Some(exit);
                     }
                 } else {
-                    self.pending = self.unit.buffer.serve_again(id, port, at) == Leave::Pending;
+                    self.pending = self.unit.buffer.serve_again(id, port, at) == DrainOutcome::Pending;
                 }
                 continue;
             }
@@ -391,7 +391,7 @@ impl Core {
             let clock = self.window.commit_cycle();
             let horizon = if self.pause.is_some() || self.unfinished.is_some() { until } else { until.min(clock) };
             if !self.unit.buffer.is_empty() && self.unit.buffer.attention() <= horizon {
-                self.pending = self.unit.buffer.serve(id, port, horizon) == Leave::Pending;
+                self.pending = self.unit.buffer.serve(id, port, horizon) == DrainOutcome::Pending;
                 continue;
             }
             if self.unfinished.is_some() {

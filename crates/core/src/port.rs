@@ -42,7 +42,7 @@ pub enum Outcome {
 
 /// What became of a flush that was offered ahead of what stands in front of it in the store buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Offer {
+pub enum EarlyFlushOutcome {
     /// It has left in this cycle.
     Taken(Cycle),
     /// The open transaction was aborted in this cycle; the program finds this value in a0.
@@ -107,7 +107,7 @@ pub trait Port {
     fn log_flush(&mut self, core: CoreId, flush: &LogFlush, at: Cycle) -> Outcome;
     /// A flush of a log register may leave the store buffer ahead of stores in front of it. The port takes it at once or
     /// refuses it; one that comes to the front leaves by [`Port::log_flush`] in any case.
-    fn offer_log_flush(&mut self, core: CoreId, flush: &LogFlush, at: Cycle) -> Offer;
+    fn offer_log_flush(&mut self, core: CoreId, flush: &LogFlush, at: Cycle) -> EarlyFlushOutcome;
     /// A fence whose earlier stores have left the store buffer.
     fn fence(&mut self, core: CoreId, set: FenceSet, at: Cycle) -> Outcome;
     /// Whether acknowledgements of this core's cache-block operations are outstanding.

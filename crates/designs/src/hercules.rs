@@ -52,7 +52,7 @@ mod zone;
 
 pub use spec::HerculesSpec;
 
-use conflict::Judgement;
+use conflict::ConflictOutcome;
 
 use durasim_design::{
     AbortCause, Action, Actions, BudgetSpent, CommitRule, CrashImage, CrashSink, CrashView, Ctx, Design, Durability,
@@ -60,7 +60,7 @@ use durasim_design::{
     RecoveryCut, RecoveryReport, RegionRequest, Request, SpecError, Store, Token, Wait,
 };
 use durasim_types::{Cause, Cycle, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
-use log_extension::Room;
+use log_extension::LogPlacement;
 use observe::Counters;
 use registers::Phase;
 use spec::{CommitWait, ConflictLoser};
@@ -191,9 +191,9 @@ impl Durability for State {
     fn store(&mut self, _: &Ctx, store: &Store<'_>, tag: &mut LineTag, out: &mut Actions) -> Gate {
         if tag.is_some() {
             match self.judge(TxId(tag.0), store.tx, self.spec.conflict_loser) {
-                Judgement::Grant => {}
-                Judgement::Wait(wait) => return Gate::Retry(wait),
-                Judgement::Abort(tx) => {
+                ConflictOutcome::Grant => {}
+                ConflictOutcome::Wait(wait) => return Gate::Retry(wait),
+                ConflictOutcome::Abort(tx) => {
                     self.counters.conflicts_in_caches += 1;
                     return Gate::Abort(tx, AbortCause::Conflict);
                 }
@@ -303,9 +303,11 @@ impl Durability for State {
             }
             if self.log_is_full(controller) {
                 indirect = match self.extend_log(controller, out) {
-                    Room::Entry(entry) => Some(entry),
-                    Room::After(wait) => return Evict::After(wait),
-                    Room::None => return self.no_place_in_the_log(controller, tx, AbortCause::OutOfMemory, out),
+                    LogPlacement::Entry(entry) => Some(entry),
+                    LogPlacement::After(wait) => return Evict::After(wait),
+                    LogPlacement::None => {
+                        return self.no_place_in_the_log(controller, tx, AbortCause::OutOfMemory, out);
+                    }
                 };
             }
         }
@@ -355,9 +357,9 @@ impl Durability for State {
         // Section 4.2: "an access from an ongoing transaction may happen to an eWPQ entry with mismatched TxID and '1'
         // TxState. Hercules aborts that transaction".
         match self.judge(found.tx, tx, ConflictLoser::Requester) {
-            Judgement::Grant => {}
-            Judgement::Wait(wait) => return Fill::Wait(wait),
-            Judgement::Abort(loser) => {
+            ConflictOutcome::Grant => {}
+            ConflictOutcome::Wait(wait) => return Fill::Wait(wait),
+            ConflictOutcome::Abort(loser) => {
                 self.counters.conflicts_in_the_log += 1;
                 return Fill::Abort(loser, AbortCause::Conflict);
             }
@@ -377,9 +379,9 @@ impl Durability for State {
     /// Listing 3 lets any core take a line from there, which section 4.5.1 forbids.
     fn probe(&mut self, _: &Ctx, request: &Request, _: &mut Actions) -> Probe {
         match self.judge_probe(TxId(request.tag.0), request.tx) {
-            Judgement::Grant => Probe::Grant,
-            Judgement::Wait(wait) => Probe::Wait(wait),
-            Judgement::Abort(tx) => {
+            ConflictOutcome::Grant => Probe::Grant,
+            ConflictOutcome::Wait(wait) => Probe::Wait(wait),
+            ConflictOutcome::Abort(tx) => {
                 self.counters.conflicts_in_caches += 1;
                 Probe::Abort(tx, AbortCause::Conflict)
             }

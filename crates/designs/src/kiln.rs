@@ -39,10 +39,10 @@ use durasim_design::{
 };
 use durasim_types::{CoreId, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
 use overflow::AreaFull;
-use state::{Awaited, Purpose, State};
+use state::{PendingAcks, Purpose, State};
 use std::hash::Hasher;
 use survivors::Survivor;
-use transaction::{Entry, Stage, Transaction};
+use transaction::{CopyStage, Entry, Transaction};
 
 /// The design.
 pub struct Kiln;
@@ -213,7 +213,7 @@ impl Durability for State {
         if awaited.left > 0 {
             return;
         }
-        let Some(Awaited { purpose, slots, .. }) = self.contents.awaited.remove(&token) else { return };
+        let Some(PendingAcks { purpose, slots, .. }) = self.contents.awaited.remove(&token) else { return };
         self.contents.slots.give_back(slots.into_iter());
         match purpose {
             Purpose::Flush(_) | Purpose::Undo => {}
@@ -273,13 +273,13 @@ impl Durability for State {
             mark("register_written");
         }
         let old_lines = || contents.open.values().flat_map(|open| open.copies.values());
-        if old_lines().any(|old| old.stage != Stage::Safe) {
+        if old_lines().any(|old| old.stage != CopyStage::Safe) {
             mark("copy_in_flight");
         }
-        if old_lines().any(|old| old.stage == Stage::Safe) {
+        if old_lines().any(|old| old.stage == CopyStage::Safe) {
             mark("old_line_kept");
         }
-        let clearing = |awaited: &Awaited| !awaited.slots.is_empty();
+        let clearing = |awaited: &PendingAcks| !awaited.slots.is_empty();
         if contents.awaited.values().any(clearing) {
             mark("records_being_cleared");
         }

@@ -43,7 +43,7 @@ impl Design for Opt {
     }
 
     fn build(_: &OptSpec, _: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
-        Ok(Box::new(Nothing))
+        Ok(Box::new(NoDurability))
     }
 
     fn load(spec: &OptSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
@@ -65,9 +65,9 @@ impl Design for Opt {
     }
 }
 
-struct Nothing;
+struct NoDurability;
 
-impl Durability for Nothing {
+impl Durability for NoDurability {
     /// Nobody waits where there is nothing to commit: the marker is a hint, as on any other machine.
     fn commit_rule(&self) -> CommitRule {
         CommitRule::Early
@@ -80,7 +80,7 @@ impl Durability for Nothing {
     fn reset_stats(&mut self) {}
 
     fn fork(&self) -> Box<dyn Durability> {
-        Box::new(Nothing)
+        Box::new(NoDurability)
     }
 
     fn save(&self) -> Vec<u8> {

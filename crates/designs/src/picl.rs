@@ -85,14 +85,14 @@ impl Design for Picl {
 
     fn load(spec: &PiclSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
         let fresh = State::new(spec, geometry)?;
-        let (work, counters): (Work, Counters) = snapshot::from_bytes(bytes)?;
-        if !work.log.is_sound(spec) {
+        let (protocol, counters): (ProtocolState, Counters) = snapshot::from_bytes(bytes)?;
+        if !protocol.log.is_sound(spec) {
             return Err(snapshot::refuse("an undo log of another size"));
         }
-        if work.epochs.persisted >= work.epochs.system {
+        if protocol.epochs.persisted >= protocol.epochs.system {
             return Err(snapshot::refuse("an epoch is persisted that has not ended"));
         }
-        Ok(Box::new(State { work, counters, ..fresh }))
+        Ok(Box::new(State { protocol, counters, ..fresh }))
     }
 
     fn recover(spec: &PiclSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
@@ -132,7 +132,7 @@ struct OpenTx {
 
 /// All that changes while the design is at work, but for the counters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Work {
+struct ProtocolState {
     epochs: Epochs,
     log: UndoLog,
     open: BTreeMap<TxId, OpenTx>,
@@ -147,14 +147,14 @@ struct State {
     log: PhysAddr,
     registers: PhysAddr,
     fault: ActiveFault,
-    work: Work,
+    protocol: ProtocolState,
     counters: Counters,
 }
 
 impl State {
     fn new(spec: &PiclSpec, geometry: &Geometry) -> Result<Self, SpecError> {
         spec.check()?;
-        let work = Work {
+        let protocol = ProtocolState {
             epochs: Epochs::default(),
             log: UndoLog::new(spec),
             open: BTreeMap::new(),
@@ -167,19 +167,19 @@ impl State {
             log: geometry.region("log").base,
             registers: geometry.region("registers").base,
             fault: geometry.planted,
-            work,
+            protocol,
             counters: Counters::default(),
         })
     }
 
     fn token(&mut self) -> Token {
-        self.work.tokens += 1;
-        Token(self.work.tokens)
+        self.protocol.tokens += 1;
+        Token(self.protocol.tokens)
     }
 
     /// Sends the undo buffer to the log in one burst; what to wait for, if there is anything.
     fn flush(&mut self, out: &mut Actions) -> Option<Token> {
-        let Work { log, tokens, .. } = &mut self.work;
+        let ProtocolState { log, tokens, .. } = &mut self.protocol;
         if log.bursting().is_none() && !log.is_empty() {
             self.counters.bursts += 1;
         }
@@ -188,29 +188,29 @@ impl State {
 
     /// A line that may have its pre-image in the buffer has to stay until that is durable.
     fn hold_back(&mut self, line: LineAddr, out: &mut Actions) -> Option<Wait> {
-        if !self.work.log.may_hold(line) {
+        if !self.protocol.log.may_hold(line) {
             return None;
         }
         self.counters.filter_hits += 1;
-        self.counters.false_positives += u64::from(!self.work.log.holds(line));
+        self.counters.false_positives += u64::from(!self.protocol.log.holds(line));
         self.flush(out).map(Wait::Acked)
     }
 
     /// The pre-image of a store goes to the buffer, or what to wait for.
     fn log_pre_image(&mut self, store: &Store<'_>, note: LineTag, out: &mut Actions) -> Option<Gate> {
-        if let Some(token) = self.work.log.bursting() {
+        if let Some(token) = self.protocol.log.bursting() {
             return Some(Gate::Retry(Wait::Acked(token)));
         }
         if !self.has_room() {
             return Some(self.full(store.tx, out));
         }
         let entries = self.spec.undo_buffer_entries as usize;
-        if self.work.log.len() < entries {
+        if self.protocol.log.len() < entries {
             let pre_image = self.pre_image(store, note);
-            self.work.log.push(pre_image);
+            self.protocol.log.push(pre_image);
             self.counters.pre_images += 1;
         }
-        if self.work.log.len() >= entries {
+        if self.protocol.log.len() >= entries {
             self.counters.buffer_full += 1;
             self.flush(out);
         }
@@ -222,8 +222,8 @@ impl Durability for State {
     /// While an epoch is about to end no transaction begins.
     fn tx_begin(&mut self, _: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
         self.arm(out);
-        self.work.begin_held = self.holds_begins(out);
-        if self.work.begin_held {
+        self.protocol.begin_held = self.holds_begins(out);
+        if self.protocol.begin_held {
             self.counters.held_begins += 1;
             self.end_soon(out);
             return Gate::Retry(Wait::Signal(EPOCH_ENDS));
@@ -232,22 +232,22 @@ impl Durability for State {
             self.counters.held_begins += 1;
             return Gate::Retry(Wait::Cycles(LOOK_AGAIN_CYCLES));
         }
-        let began_at = self.work.log.tail;
-        self.work.open.entry(tx).or_insert(OpenTx { began_at, ..OpenTx::default() });
+        let began_at = self.protocol.log.tail;
+        self.protocol.open.entry(tx).or_insert(OpenTx { began_at, ..OpenTx::default() });
         Gate::Done
     }
 
     /// The first store of an epoch to a line sends the line to the undo buffer.
     fn store(&mut self, _: &Ctx, store: &Store<'_>, note: &mut LineTag, out: &mut Actions) -> Gate {
         self.arm(out);
-        let current = self.note_of(self.work.epochs.system);
+        let current = self.note_of(self.protocol.epochs.system);
         if self.is_first_of_epoch(store, *note, current)
             && let Some(gate) = self.log_pre_image(store, *note, out)
         {
             return gate;
         }
         *note = current;
-        if let Some(open) = store.tx.and_then(|tx| self.work.open.get_mut(&tx)) {
+        if let Some(open) = store.tx.and_then(|tx| self.protocol.open.get_mut(&tx)) {
             open.undo.push(Undo::of(store));
         }
         Gate::Done
@@ -255,7 +255,7 @@ impl Durability for State {
 
     /// Nothing becomes durable by a commit: that is what epochs are for.
     fn tx_commit(&mut self, _: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
-        self.work.open.remove(&tx);
+        self.protocol.open.remove(&tx);
         self.transaction_is_over(out);
         Gate::Done
     }
@@ -264,18 +264,18 @@ impl Durability for State {
     /// pre-images already [D:picl-abort].
     fn tx_abort(&mut self, _: &Ctx, tx: TxId, _: AbortCause, out: &mut Actions) -> Gate {
         let token = self.token();
-        let Some(open) = self.work.open.get_mut(&tx) else { return Gate::Done };
+        let Some(open) = self.protocol.open.get_mut(&tx) else { return Gate::Done };
         if let Some(token) = open.undoing {
             if !open.awaited {
                 open.awaited = true;
                 return Gate::Retry(Wait::Acked(token));
             }
-            self.work.open.remove(&tx);
+            self.protocol.open.remove(&tx);
             self.transaction_is_over(out);
             return Gate::Done;
         }
         open.undoing = Some(token);
-        let undo = self.undo_order(&self.work.open[&tx]);
+        let undo = self.undo_order(&self.protocol.open[&tx]);
         self.counters.undone_stores += undo.len() as u64;
         let cycles = self.spec.undo_cycles_per_store * undo.len() as u64;
         undo.into_iter().for_each(|undo| undo.restore(token, out));
@@ -301,7 +301,7 @@ impl Durability for State {
             END => self.end_epoch(out),
             HOLD => self.held_for_long(out),
             SCAN => {
-                if let Some(scan) = &mut self.work.epochs.scan {
+                if let Some(scan) = &mut self.protocol.epochs.scan {
                     scan.phase = Phase::FlushAfter;
                     self.go_on(out);
                 }
@@ -311,7 +311,7 @@ impl Durability for State {
     }
 
     fn acked(&mut self, _: &Ctx, token: Token, _: PhysAddr, out: &mut Actions) {
-        let Work { log, tokens, .. } = &mut self.work;
+        let ProtocolState { log, tokens, .. } = &mut self.protocol;
         if log.acked(token, &self.spec, self.log, tokens, out) {
             self.go_on(out);
         }
@@ -328,7 +328,7 @@ impl Durability for State {
     }
 
     fn marks(&self, mark: &mut dyn FnMut(&'static str)) {
-        let Work { epochs, log, begin_held, .. } = &self.work;
+        let ProtocolState { epochs, log, begin_held, .. } = &self.protocol;
         let marks = [
             ("pre_image_buffered", !log.is_empty()),
             ("burst_on_its_way", log.bursting().is_some()),
@@ -342,7 +342,7 @@ impl Durability for State {
     }
 
     fn digest(&self, hasher: &mut dyn Hasher) {
-        hasher.write(&snapshot::to_bytes(&self.work));
+        hasher.write(&snapshot::to_bytes(&self.protocol));
     }
 
     fn stats(&self, stats: &mut Stats) {
@@ -370,6 +370,6 @@ impl Durability for State {
     }
 
     fn save(&self) -> Vec<u8> {
-        snapshot::to_bytes(&(&self.work, &self.counters))
+        snapshot::to_bytes(&(&self.protocol, &self.counters))
     }
 }

@@ -34,7 +34,7 @@ use durasim_design::{
     snapshot,
 };
 use durasim_types::{Cause, CoreId, Cycle, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
-use fifo::{State as EntryState, TransactionCache};
+use fifo::{EntryState, TransactionCache};
 use identifiers::Mode;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

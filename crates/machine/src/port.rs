@@ -2,7 +2,7 @@
 
 use crate::measure::Measurements;
 use crate::system::System;
-use durasim_core::{Control, LogFlush, Offer, Outcome, PendingStore, Port};
+use durasim_core::{Control, EarlyFlushOutcome, LogFlush, Outcome, PendingStore, Port};
 use durasim_guest::Process;
 use durasim_isa::{Access, AccessFault, CacheBlockOp, FenceSet, Marker};
 use durasim_types::{CoreId, Cycle, DataRange, HistoryStep, LineAddr, PhysAddr, TxId};
@@ -85,7 +85,7 @@ impl Port for MachinePort<'_> {
         self.system.log_flush(core, flush, at)
     }
 
-    fn offer_log_flush(&mut self, core: CoreId, flush: &LogFlush, at: Cycle) -> Offer {
+    fn offer_log_flush(&mut self, core: CoreId, flush: &LogFlush, at: Cycle) -> EarlyFlushOutcome {
         self.system.offer_log_flush(core, flush, at)
     }
 

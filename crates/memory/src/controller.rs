@@ -3,8 +3,8 @@
 //! [`Controller::step`] before they use it at that time. The contents of the media belong to the memory and are passed
 //! in; lines come with their number among the lines of this controller.
 
+use crate::busy_intervals::BusyIntervals;
 use crate::media::{Direction, Media, RowStats};
-use crate::presence::Presence;
 use crate::trace::Command;
 use crate::{MemoryConfig, Write, WritePolicy, WriteToken, queue::Entry};
 use durasim_types::{Cause, Line, LineAddr, Pages, Picos};
@@ -101,7 +101,7 @@ struct ReadFirst {
     /// When the last drain began, and when its last write starts.
     drain_ps: (Picos, Picos),
     /// When reads wait or are in service.
-    reads: Presence,
+    reads: BusyIntervals,
 }
 
 /// A controller with its media.
@@ -142,7 +142,7 @@ impl Controller {
                 start_entries: percent(queues.drain_start_percent).div_ceil(100),
                 stop_entries: percent(queues.drain_stop_percent) / 100,
                 drain_ps: (0, 0),
-                reads: Presence::default(),
+                reads: BusyIntervals::default(),
             }
         });
         Controller {

@@ -3,8 +3,8 @@
 use super::{Core, Exit, Pause};
 use crate::code::{Decoded, Ready};
 use crate::execution::{AtCommit, Execution};
-use crate::shape::Kind;
-use crate::store_buffer::{Entry, Leave};
+use crate::inst_info::Kind;
+use crate::store_buffer::{DrainOutcome, Entry};
 use crate::{Fences, PendingStore, Port};
 use durasim_isa::{Access, BlockId, Class, Flow, Inst, LOG_BLOCK_BYTES, Op, Stop, execute};
 use durasim_types::Cycle;
@@ -28,7 +28,7 @@ enum Next {
 
 /// How long a core may act.
 #[derive(Clone, Copy)]
-pub(super) struct Turn {
+pub(super) struct StepLimits {
     /// Up to this cycle,
     pub until: Cycle,
     /// and until it has executed so many instructions since the start.
@@ -55,7 +55,7 @@ impl Core {
 
     /// Executes the block at the pc, or a part of it.
     #[inline]
-    pub(super) fn run_block<P: Port>(&mut self, port: &mut P, turn: Turn) -> Option<Exit> {
+    pub(super) fn run_block<P: Port>(&mut self, port: &mut P, turn: StepLimits) -> Option<Exit> {
         let (block, first) = match self.block(port) {
             Ok(found) => found,
             Err(stop) => {
@@ -92,7 +92,7 @@ impl Core {
     }
 
     /// Executes instructions from a place on; the last one's place and what follows it.
-    fn run_code<P: Port>(&mut self, port: &mut P, turn: Turn, code: &[Decoded], first: usize) -> (usize, Next) {
+    fn run_code<P: Port>(&mut self, port: &mut P, turn: StepLimits, code: &[Decoded], first: usize) -> (usize, Next) {
         let bound = turn.until.saturating_add(1);
         // From this cycle on somebody else acts first.
         let mut stop = bound.min(self.unit.buffer.attention());
@@ -161,7 +161,7 @@ impl Core {
             if port.halted() {
                 return false;
             }
-            self.pending = self.unit.buffer.serve(self.unit.id, port, horizon) == Leave::Pending;
+            self.pending = self.unit.buffer.serve(self.unit.id, port, horizon) == DrainOutcome::Pending;
             if self.pending || self.unit.buffer.aborted.is_some() || self.is_aborted(port) {
                 return false;
             }

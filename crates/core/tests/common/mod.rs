@@ -1,7 +1,7 @@
 //! A memory for cores, and instructions for them.
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use durasim_core::{Control, LogFlush, Offer, Outcome, PendingStore, Port};
+use durasim_core::{Control, EarlyFlushOutcome, LogFlush, Outcome, PendingStore, Port};
 use durasim_isa::{Access, AccessFault, CacheBlockOp, FenceSet, Marker};
 use durasim_types::{CoreId, Cycle, LineAddr, PhysAddr, TxId};
 
@@ -93,14 +93,14 @@ impl Port for Memory {
         self.flushes.push((*flush, self.stores.len(), at));
         Outcome::Done(at)
     }
-    fn offer_log_flush(&mut self, core: CoreId, flush: &LogFlush, at: Cycle) -> Offer {
+    fn offer_log_flush(&mut self, core: CoreId, flush: &LogFlush, at: Cycle) -> EarlyFlushOutcome {
         match self.takes_early_from {
-            Some(from) if at < from => Offer::Refused { again_at: from },
+            Some(from) if at < from => EarlyFlushOutcome::Refused { again_at: from },
             Some(_) => {
                 self.log_flush(core, flush, at);
-                Offer::Taken(at)
+                EarlyFlushOutcome::Taken(at)
             }
-            None => Offer::Refused { again_at: Cycle::MAX },
+            None => EarlyFlushOutcome::Refused { again_at: Cycle::MAX },
         }
     }
     fn cache_block(&mut self, _: CoreId, _: CacheBlockOp, _: LineAddr, at: Cycle) -> Cycle {

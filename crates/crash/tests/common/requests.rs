@@ -3,7 +3,7 @@
 use super::life::{Life, core};
 use super::model::{DRAM_REGION, Place, Request, Reserved};
 use super::trace;
-use durasim_core::{LogFlush, Offer, Outcome, PendingStore};
+use durasim_core::{EarlyFlushOutcome, LogFlush, Outcome, PendingStore};
 use durasim_isa::{CacheBlockOp, LOG_BLOCK_BYTES};
 use durasim_machine::{DRAM_BASE, PMEM_BASE};
 use durasim_types::{Cycle, LineAddr, PhysAddr, TxId};
@@ -340,10 +340,10 @@ impl Life {
             self.after_request(Some(port))?;
             trace(|| format!("port {port}: {tx:?} logs {addr} early {offer:?}"));
             match offer {
-                Offer::Taken(cycle) => return self.logged(port, Outcome::Done(cycle)),
-                Offer::Aborted(cycle, code) => return self.logged(port, Outcome::Aborted(cycle, code)),
-                Offer::Refused { .. } if in_front.is_some() => return Ok(Logged::Refused),
-                Offer::Refused { .. } => {}
+                EarlyFlushOutcome::Taken(cycle) => return self.logged(port, Outcome::Done(cycle)),
+                EarlyFlushOutcome::Aborted(cycle, code) => return self.logged(port, Outcome::Aborted(cycle, code)),
+                EarlyFlushOutcome::Refused { .. } if in_front.is_some() => return Ok(Logged::Refused),
+                EarlyFlushOutcome::Refused { .. } => {}
             }
         }
         let outcome = loop {

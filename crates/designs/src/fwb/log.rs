@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 
 /// Records on their way to the log, in one write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Flight {
+pub(super) struct RecordsInFlight {
     /// The number behind the last of them.
     pub end: u64,
     pub token: Token,
@@ -36,7 +36,7 @@ pub(super) struct Log {
     handed: u64,
     /// Records that wait in the buffer.
     waiting: VecDeque<Record>,
-    pub flights: VecDeque<Flight>,
+    pub in_flight: VecDeque<RecordsInFlight>,
     /// The line of each record that is not durable.
     lines: VecDeque<LineAddr>,
 }
@@ -51,7 +51,7 @@ impl Log {
             durable: 0,
             handed: 0,
             waiting: VecDeque::new(),
-            flights: VecDeque::new(),
+            in_flight: VecDeque::new(),
             lines: VecDeque::new(),
         }
     }
@@ -85,7 +85,7 @@ impl Log {
 
     /// Whether a younger record was accepted before an older one.
     pub fn is_out_of_order(&self) -> bool {
-        self.flights.iter().any(|flight| flight.acked)
+        self.in_flight.iter().any(|flight| flight.acked)
     }
 
     /// Whether a record of the line is not durable.
@@ -123,7 +123,7 @@ impl Log {
             let token = Token(*tokens);
             let at = self.base.plus(self.handed % self.capacity * RECORD_BYTES);
             out.append(at, &bytes[..count * RECORD_BYTES as usize], Cause::Log, Some(token));
-            self.flights.push_back(Flight { end, token, acked: false });
+            self.in_flight.push_back(RecordsInFlight { end, token, acked: false });
             self.handed = end;
         }
     }
@@ -139,15 +139,15 @@ impl Log {
     /// A write under this token is accepted.
     pub fn acked(&mut self, token: Token, fault: ActiveFault) {
         self.note_accepted(token, fault);
-        while let Some(flight) = self.flights.front().filter(|flight| flight.acked) {
+        while let Some(flight) = self.in_flight.front().filter(|flight| flight.acked) {
             self.lines.drain(..(flight.end - self.durable) as usize);
             self.durable = flight.end;
-            self.flights.pop_front();
+            self.in_flight.pop_front();
         }
     }
 
     /// What to wait for until the oldest record in the buffer is durable; all must have been handed over.
     pub fn oldest_write(&self) -> Option<Token> {
-        self.flights.iter().find(|flight| !flight.acked).map(|flight| flight.token)
+        self.in_flight.iter().find(|flight| !flight.acked).map(|flight| flight.token)
     }
 }

@@ -16,7 +16,7 @@ use durasim_types::TxId;
 
 /// What becomes of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Judgement {
+pub(super) enum ConflictOutcome {
     /// There is no conflict.
     Grant,
     /// Ask again when the fate of the owner is known.
@@ -27,14 +27,14 @@ pub(super) enum Judgement {
 
 impl State {
     /// Compares the TxID and TxState of a line with the requester's.
-    pub(super) fn judge(&self, owner: TxId, requester: Option<TxId>, loser: ConflictLoser) -> Judgement {
+    pub(super) fn judge(&self, owner: TxId, requester: Option<TxId>, loser: ConflictLoser) -> ConflictOutcome {
         if !self.is_foreign(owner, requester) {
-            return Judgement::Grant;
+            return ConflictOutcome::Grant;
         }
         match self.registers.get(owner).map(|open| open.phase) {
-            None | Some(Phase::Committed) => Judgement::Grant,
-            Some(Phase::StoringLen(token)) => Judgement::Wait(Wait::Acked(token)),
-            Some(Phase::Running) => Judgement::Abort(match loser {
+            None | Some(Phase::Committed) => ConflictOutcome::Grant,
+            Some(Phase::StoringLen(token)) => ConflictOutcome::Wait(Wait::Acked(token)),
+            Some(Phase::Running) => ConflictOutcome::Abort(match loser {
                 ConflictLoser::Owner => owner,
                 ConflictLoser::Requester => requester.unwrap_or(owner),
             }),

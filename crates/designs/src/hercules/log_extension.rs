@@ -29,7 +29,7 @@ pub(super) struct LogExtension {
 }
 
 /// Where a line that finds the log full goes.
-pub(super) enum Room {
+pub(super) enum LogPlacement {
     /// To this entry of the extension.
     Entry(u64),
     /// Nowhere yet.
@@ -99,23 +99,23 @@ impl State {
     }
 
     /// The log is full: an entry of the extension, which may have to grow first.
-    pub(super) fn extend_log(&mut self, controller: usize, out: &mut Actions) -> Room {
+    pub(super) fn extend_log(&mut self, controller: usize, out: &mut Actions) -> LogPlacement {
         let part = &self.parts[controller];
         if let Some(entry) = part.extension.free_entry(&part.zone) {
-            return Room::Entry(entry);
+            return LogPlacement::Entry(entry);
         }
         if part.extension.chunks >= part.zone.chunks || self.exceeds_threshold(part.zone.chunk_bytes) {
-            return Room::None;
+            return LogPlacement::None;
         }
         let part = &mut self.parts[controller];
         if !part.extension.asked {
             part.extension.asked = true;
-            return Room::After(Wait::Cycles(self.spec.log_extension_cycles));
+            return LogPlacement::After(Wait::Cycles(self.spec.log_extension_cycles));
         }
         part.extension.asked = false;
         part.extension.add_chunk(&part.zone, self.fault, out);
         self.counters.log_chunks += 1;
         let part = &self.parts[controller];
-        part.extension.free_entry(&part.zone).map_or(Room::None, Room::Entry)
+        part.extension.free_entry(&part.zone).map_or(LogPlacement::None, LogPlacement::Entry)
     }
 }

@@ -6,7 +6,7 @@
 //! [D:hercules-partial-match].
 
 use super::ewpq::Ewpq;
-use super::ewpq_index::Place;
+use super::ewpq_index::EntryLocation;
 use super::mapping::Mapping;
 use super::spec::{ExtensionLookup, HerculesSpec};
 use super::steps::log::{is_own, is_searched};
@@ -41,7 +41,7 @@ impl Ewpq {
             cycles += spec.false_match_cycles + if mapping.indirect { spec.log_indirect_cycles } else { 0 };
         }
         // The extension area is searched only if the eWPQ does not have the line.
-        let in_ewpq = matches!(found, Some((Place::Queue(_), _)));
+        let in_ewpq = matches!(found, Some((EntryLocation::Queue(_), _)));
         let mut extension_lines = 0;
         if !in_ewpq && self.extended() > 0 {
             let (first_cycles, line_cycles) = (spec.extension_search_first_cycles, spec.extension_search_line_cycles);
@@ -50,7 +50,7 @@ impl Ewpq {
                 // Each block is where the one before points to.
                 (ExtensionLookup::Scan, _) => (self.occupancy().areas(), self.occupancy().lines()),
                 // Which lines to read is known beforehand: blocks lie one behind the other.
-                (ExtensionLookup::ByAddress, Some((Place::Extension(slot), _))) => {
+                (ExtensionLookup::ByAddress, Some((EntryLocation::Extension(slot), _))) => {
                     (1, self.occupancy().areas_to(zone.area_of(slot as u64)))
                 }
                 (ExtensionLookup::ByAddress, _) => (1, self.occupancy().areas()),

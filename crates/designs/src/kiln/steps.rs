@@ -4,7 +4,7 @@ use super::planted;
 use super::sequence::COPY;
 use super::state::State;
 use super::survivors::{self, Survivor};
-use super::transaction::{Entry, OldLine, Stage, Transaction};
+use super::transaction::{CopyStage, Entry, OldLine, Transaction};
 use durasim_design::{Action, Actions, ActiveFault, CachedLine, CrashSink, LineTag, Store, Token};
 use durasim_types::{CoreId, LineAddr, TxId};
 use std::collections::BTreeSet;
@@ -122,7 +122,7 @@ impl State {
         if self.fault.is(planted::ABORT_NOT_UNDONE) {
             return Vec::new();
         }
-        let safe = aborted.copies.iter().filter(|(_, old)| old.stage == Stage::Safe);
+        let safe = aborted.copies.iter().filter(|(_, old)| old.stage == CopyStage::Safe);
         safe.map(|(line, old)| (*line, old.slot)).collect()
     }
 
@@ -161,10 +161,10 @@ impl State {
     }
 
     /// How far the copy of an old line is, without which new data must not leave a FIFO; `None` if it has not begun.
-    pub(super) fn stage_of_old_line(&self, open: &Transaction, line: LineAddr) -> Option<Stage> {
+    pub(super) fn stage_of_old_line(&self, open: &Transaction, line: LineAddr) -> Option<CopyStage> {
         let stage = open.copies.get(&line).map(|old| old.stage);
         if self.fault.is(planted::COPY_SKIPPED) {
-            return stage.or(Some(Stage::Safe));
+            return stage.or(Some(CopyStage::Safe));
         }
         stage
     }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// How far the copy-on-write of a line has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Stage {
+pub(super) enum CopyStage {
     /// Its committed version goes home first, if a cache has it.
     Reserved,
     /// The old line is on its way to the copy area.
@@ -18,12 +18,12 @@ pub(super) enum Stage {
     Safe,
 }
 
-impl Stage {
+impl CopyStage {
     /// What has to be waited for before new data may go home.
     pub(super) fn token(self) -> Option<Token> {
         match self {
-            Stage::Copying(token) | Stage::Recording(token) => Some(token),
-            Stage::Reserved | Stage::Safe => None,
+            CopyStage::Copying(token) | CopyStage::Recording(token) => Some(token),
+            CopyStage::Reserved | CopyStage::Safe => None,
         }
     }
 }
@@ -33,7 +33,7 @@ impl Stage {
 pub(super) struct OldLine {
     /// Its place in the copy area.
     pub slot: u64,
-    pub stage: Stage,
+    pub stage: CopyStage,
 }
 
 /// Where a transaction is.

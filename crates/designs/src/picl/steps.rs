@@ -36,12 +36,12 @@ impl State {
         if self.fault.is(planted::VALID_FROM_ZERO) {
             return 0;
         }
-        self.epoch_of(note).unwrap_or(self.work.epochs.persisted)
+        self.epoch_of(note).unwrap_or(self.protocol.epochs.persisted)
     }
 
     /// ValidTill: the current epoch.
     pub(super) fn valid_till(&self, valid_from: u64) -> u64 {
-        let Epochs { system, .. } = self.work.epochs;
+        let Epochs { system, .. } = self.protocol.epochs;
         if self.fault.is(planted::VALID_TILL_EARLY) && system > valid_from + 1 {
             return system - 1;
         }
@@ -69,15 +69,16 @@ impl State {
 
     /// Whether stores may make more pre-images: a superblock for them, and spare ones for what is in the buffer.
     pub(super) fn has_room(&self) -> bool {
-        self.work.log.used() + spec::SPARE_SUPERBLOCKS < self.spec.superblocks() || self.fault.is(planted::LOG_OVERRUN)
+        self.protocol.log.used() + spec::SPARE_SUPERBLOCKS < self.spec.superblocks()
+            || self.fault.is(planted::LOG_OVERRUN)
     }
 
     /// The first superblock that is needed when this epoch is persisted.
     pub(super) fn first_needed(&self, persisted: u64) -> u64 {
         if self.fault.is(planted::GARBAGE_TOO_EARLY) {
-            return self.work.log.first_needed(persisted + 1);
+            return self.protocol.log.first_needed(persisted + 1);
         }
-        self.work.log.first_needed(persisted)
+        self.protocol.log.first_needed(persisted)
     }
 }
 
@@ -108,18 +109,18 @@ impl UndoLog {
 impl State {
     /// Whether the scan is far enough for another epoch to end.
     pub(super) fn may_end(&self) -> bool {
-        let Epochs { system, persisted, .. } = self.work.epochs;
+        let Epochs { system, persisted, .. } = self.protocol.epochs;
         persisted + u64::from(self.spec.scan_gap_epochs) + 1 >= system || self.fault.is(planted::EPOCH_OVERTAKES_SCAN)
     }
 
     /// Whether begins are held back: the epoch is about to end.
     pub(super) fn begins_wait(&self) -> bool {
-        self.is_ending() && !self.work.epochs.let_go && !self.fault.is(planted::EPOCH_INSIDE_TRANSACTION)
+        self.is_ending() && !self.protocol.epochs.let_go && !self.fault.is(planted::EPOCH_INSIDE_TRANSACTION)
     }
 
     /// Whether an epoch would end where no transaction is open.
     pub(super) fn is_between_transactions(&self) -> bool {
-        self.work.open.is_empty() || self.fault.is(planted::EPOCH_INSIDE_TRANSACTION)
+        self.protocol.open.is_empty() || self.fault.is(planted::EPOCH_INSIDE_TRANSACTION)
     }
 }
 

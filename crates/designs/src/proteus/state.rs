@@ -3,7 +3,7 @@
 use super::ProteusSpec;
 use super::entry::{BLOCK_BYTES, ENTRY_BYTES, LogEntry, block_of};
 use super::lookup_table::LookupTable;
-use super::structures::{CoreUnit, Flight, LogPointer, OpenTx, Pending, PendingQueue, Phase};
+use super::structures::{CoreUnit, FlushInFlight, LogPointer, OpenTx, Pending, PendingQueue, Phase};
 use durasim_design::{
     Action, Actions, ActiveFault, Ctx, Gate, Geometry, Interleave, LevelId, LogBlock, Message, Node, Payload, PmRegion,
     Signal, SpecError, Token, Wait, snapshot,
@@ -192,7 +192,7 @@ impl State {
         let slot = self.slot_of(open, number);
         self.open.get_mut(&tx).expect("it is open").entries += 1;
         let id = self.number();
-        self.core(cx).logq.push(Flight { id, entry, slot });
+        self.core(cx).logq.push(FlushInFlight { id, entry, slot });
         let message = Message { kind: ENTRY, a: cx.core.0.into(), b: id };
         out.push(Action::Send { to: Node::Controller(self.interleave.controller_of(slot.line())), message });
     }

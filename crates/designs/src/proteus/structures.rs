@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// An entry of the LogQ: a flush that its controller has not acknowledged (section 4: log-from and log-to).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Flight {
+pub(super) struct FlushInFlight {
     /// Names it in messages.
     pub id: u64,
     pub entry: LogEntry,
@@ -22,7 +22,7 @@ pub(super) struct Flight {
 /// What a core has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct CoreUnit {
-    pub logq: Vec<Flight>,
+    pub logq: Vec<FlushInFlight>,
     pub table: LookupTable,
     /// A request of the core waits for the LogQ.
     pub waits: bool,

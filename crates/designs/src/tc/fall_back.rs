@@ -1,7 +1,7 @@
 //! The fall-back path for transactions that exceed the capacity (section 4.1, "transaction cache overflow"): updates go
 //! home before their commit, with hardware-controlled copy-on-write [D:tc-overflow].
 
-use super::fifo::{Entry, State as EntryState};
+use super::fifo::{Entry, EntryState};
 use super::shadow::Overflow;
 use super::{State, steps};
 use durasim_design::{Action, Actions, Token};

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 /// The state of an entry (section 4.1): available, active or committed. What is under way with an active or committed
 /// one is known to the controller of the transaction cache, and told here too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum State {
+pub(super) enum EntryState {
     /// Free, but still between tail and head: the tail has not come to it.
     Available,
     /// Of an open transaction.
@@ -22,32 +22,32 @@ pub(super) enum State {
     Issued(Token),
 }
 
-impl State {
+impl EntryState {
     /// Whether the entry leaves by itself.
     pub fn drains(self) -> bool {
-        matches!(self, State::Committed { .. } | State::Issued(_))
+        matches!(self, EntryState::Committed { .. } | EntryState::Issued(_))
     }
 
     pub fn copying(self) -> bool {
-        matches!(self, State::Copying { .. })
+        matches!(self, EntryState::Copying { .. })
     }
 
     pub fn in_flight(self) -> bool {
-        matches!(self, State::Copying { .. } | State::Issued(_))
+        matches!(self, EntryState::Copying { .. } | EntryState::Issued(_))
     }
 
     /// The acknowledgement the entry waits for.
     pub fn token(self) -> Option<Token> {
         match self {
-            State::Copying { token, .. } | State::Issued(token) => Some(token),
-            State::Available | State::Active | State::Committed { .. } => None,
+            EntryState::Copying { token, .. } | EntryState::Issued(token) => Some(token),
+            EntryState::Available | EntryState::Active | EntryState::Committed { .. } => None,
         }
     }
 
     /// What has to happen until the entry has made its next step, if it makes one by itself.
     pub fn wait(self, now: Cycle) -> Option<Wait> {
         match self {
-            State::Committed { issued_at } => Some(Wait::Cycles(issued_at.saturating_sub(now).max(1))),
+            EntryState::Committed { issued_at } => Some(Wait::Cycles(issued_at.saturating_sub(now).max(1))),
             _ => self.token().map(Wait::Acked),
         }
     }
@@ -65,11 +65,11 @@ pub(super) struct Entry {
     pub mask: u64,
     #[serde(with = "serde_bytes")]
     pub data: Line,
-    pub state: State,
+    pub state: EntryState,
 }
 
 impl Entry {
-    pub fn new(tx: TxId, id: u16, store: &Store<'_>, state: State) -> Self {
+    pub fn new(tx: TxId, id: u16, store: &Store<'_>, state: EntryState) -> Self {
         let mut entry = Entry { tx, id, line: store.line(), mask: 0, data: [0; 64], state };
         entry.merge(store);
         entry
@@ -123,13 +123,13 @@ impl Default for TransactionCache {
 impl TransactionCache {
     /// Entries that are not available, oldest first.
     pub fn occupied(&self) -> impl DoubleEndedIterator<Item = &Entry> {
-        self.entries.iter().filter(|e| e.state != State::Available)
+        self.entries.iter().filter(|e| e.state != EntryState::Available)
     }
 
     /// An entry becomes available; the tail goes on to the first one that is not.
     pub fn free(&mut self, index: usize) {
-        self.entries[index].state = State::Available;
-        while self.entries.front().is_some_and(|e| e.state == State::Available) {
+        self.entries[index].state = EntryState::Available;
+        while self.entries.front().is_some_and(|e| e.state == EntryState::Available) {
             self.entries.pop_front();
         }
     }
@@ -137,7 +137,7 @@ impl TransactionCache {
     /// Active entries with a TxID become available.
     pub fn free_active(&mut self, id: u16) {
         for index in (0..self.entries.len()).rev() {
-            if self.entries[index].id == id && self.entries[index].state == State::Active {
+            if self.entries[index].id == id && self.entries[index].state == EntryState::Active {
                 self.free(index);
             }
         }
@@ -146,7 +146,8 @@ impl TransactionCache {
     /// The entries of a line that have been issued, from the tail on: the order of issue and place of each.
     pub fn on_their_way(&self, line: LineAddr) -> impl Iterator<Item = (Token, usize)> {
         let of_line = (0..).zip(&self.entries).filter(move |(_, e)| e.line == line);
-        of_line.filter_map(|(index, e)| if let State::Issued(token) = e.state { Some((token, index)) } else { None })
+        of_line
+            .filter_map(|(index, e)| if let EntryState::Issued(token) = e.state { Some((token, index)) } else { None })
     }
 
     /// Counts an acknowledgement of a late copy; false if it is of something else.
@@ -272,9 +273,9 @@ mod tests {
             state,
         };
         let mut cache = TransactionCache::default();
-        cache.entries.push_back(entry(1, 1, State::Issued(Token(1))));
-        cache.entries.push_back(entry(2, 2, State::Issued(Token(2))));
-        cache.entries.push_back(entry(2, 3, State::Active));
+        cache.entries.push_back(entry(1, 1, EntryState::Issued(Token(1))));
+        cache.entries.push_back(entry(2, 2, EntryState::Issued(Token(2))));
+        cache.entries.push_back(entry(2, 3, EntryState::Active));
         let mut overflow = Overflow::new(TxId(2));
         overflow.add(LineAddr(1), 0, 0xff);
         overflow.add(LineAddr(2), 1, 0xff);
@@ -290,8 +291,14 @@ mod tests {
     #[test]
     fn damaged_contents_are_noticed() {
         let mut cache = TransactionCache::default();
-        let entry =
-            Entry { tx: TxId(1), id: 1, line: LineAddr(1), mask: 1, data: [1; 64], state: State::Issued(Token(1)) };
+        let entry = Entry {
+            tx: TxId(1),
+            id: 1,
+            line: LineAddr(1),
+            mask: 1,
+            data: [1; 64],
+            state: EntryState::Issued(Token(1)),
+        };
         cache.entries.push_back(entry);
         let bytes = cache.save(ActiveFault::NONE);
         assert!(Saved::load(&bytes).is_some());
@@ -311,7 +318,7 @@ mod tests {
     fn the_tail_passes_available_entries() {
         let mut cache = TransactionCache::default();
         for (line, token) in [(1, 1), (2, 2), (1, 3), (3, 4)] {
-            let state = State::Issued(Token(token));
+            let state = EntryState::Issued(Token(token));
             cache.entries.push_back(Entry { tx: TxId(1), id: 1, line: LineAddr(line), mask: 1, data: [0; 64], state });
         }
         assert_eq!(cache.acknowledged(LineAddr(2), ActiveFault::NONE), Some(1));
@@ -327,7 +334,7 @@ mod tests {
     fn the_entry_issued_first_is_acknowledged_first() {
         let mut cache = TransactionCache::default();
         for token in [2, 1] {
-            let state = State::Issued(Token(token));
+            let state = EntryState::Issued(Token(token));
             cache.entries.push_back(Entry { tx: TxId(1), id: 1, line: LineAddr(1), mask: 1, data: [0; 64], state });
         }
         assert_eq!(cache.acknowledged(LineAddr(1), ActiveFault::NONE), Some(1));

@@ -1,6 +1,6 @@
 //! Steps of TC that a planted fault can break: each is what the design does, with the faults of that step beside it.
 
-use super::fifo::{Entry, Saved, State as EntryState, TransactionCache};
+use super::fifo::{Entry, EntryState, Saved, TransactionCache};
 use super::shadow::Overflow;
 use super::{Mode, State, TcSpec, planted};
 use durasim_design::{Action, Actions, ActiveFault, CrashImage, LineTag, Overlay, RecoveryCut, Store, Wait};

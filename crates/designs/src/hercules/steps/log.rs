@@ -1,7 +1,7 @@
 //! Steps of the log: premature flushes, eWPQ and extension area, what a miss finds there, log extension.
 
 use crate::hercules::ewpq::Ewpq;
-use crate::hercules::ewpq_index::Place;
+use crate::hercules::ewpq_index::EntryLocation;
 use crate::hercules::mapping::Mapping;
 use crate::hercules::planted;
 use crate::hercules::record::entry_header;
@@ -90,10 +90,10 @@ impl Ewpq {
 /// Whether a search comes to an entry that matches in part: it covers eWPQ, extension area and chained blocks, and an
 /// entry counts until its migration has ended.
 #[inline]
-pub fn is_searched(place: Place, mapping: &Mapping, zone: &PartZone, fault: ActiveFault) -> bool {
+pub fn is_searched(place: EntryLocation, mapping: &Mapping, zone: &PartZone, fault: ActiveFault) -> bool {
     !(fault.is(planted::FILL_IGNORES_LOG)
-        || fault.is(planted::EXTENSION_NOT_SEARCHED) && matches!(place, Place::Extension(_))
-        || fault.is(planted::CHAIN_NOT_SEARCHED) && place >= Place::Extension(zone.extension_entries as usize)
+        || fault.is(planted::EXTENSION_NOT_SEARCHED) && matches!(place, EntryLocation::Extension(_))
+        || fault.is(planted::CHAIN_NOT_SEARCHED) && place >= EntryLocation::Extension(zone.extension_entries as usize)
         || fault.is(planted::MIGRATION_FREES_EARLY) && mapping.migration.is_some())
 }
 

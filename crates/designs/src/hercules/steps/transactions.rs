@@ -1,6 +1,6 @@
 //! Steps of transactions, and of their lines in the caches.
 
-use crate::hercules::conflict::Judgement;
+use crate::hercules::conflict::ConflictOutcome;
 use crate::hercules::registers::{OpenTx, Phase, Registers};
 use crate::hercules::state::State;
 use crate::hercules::{RESET_STATES, planted};
@@ -131,9 +131,9 @@ impl State {
 
     /// What becomes of a line of a transaction that another core wants: TxID and TxState are compared.
     #[inline]
-    pub fn judge_probe(&self, owner: TxId, requester: Option<TxId>) -> Judgement {
+    pub fn judge_probe(&self, owner: TxId, requester: Option<TxId>) -> ConflictOutcome {
         if self.fault.is(planted::PROBES_GRANTED) {
-            return Judgement::Grant;
+            return ConflictOutcome::Grant;
         }
         self.judge(owner, requester, self.spec.conflict_loser)
     }

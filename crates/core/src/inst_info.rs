@@ -23,7 +23,7 @@ pub(crate) enum Kind {
 
 /// The class of an instruction, its registers and where it is executed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape {
+pub(crate) struct InstInfo {
     pub class: Class,
     pub kind: Kind,
     /// Pool of functional units.
