@@ -342,7 +342,7 @@ impl StoreBuffer {
     #[inline(always)]
     fn leave_now<P: Port>(&mut self, core: CoreId, port: &mut P, at: Cycle) -> DrainOutcome {
         let Some(slot) = self.slots.front() else { return DrainOutcome::Nothing };
-        let Entry::Store(store) = &slot.entry else { return self.leave_otherwise(core, port, at) };
+        let Entry::Store(store) = &slot.entry else { return self.drain_non_store(core, port, at) };
         let (first, last) = self.buckets(store.addr, store.len);
         match port.store(core, store, at) {
             Outcome::Done(cycle) => {
@@ -360,7 +360,7 @@ impl StoreBuffer {
 
     /// The same for an entry that is no store.
     #[inline(never)]
-    fn leave_otherwise<P: Port>(&mut self, core: CoreId, port: &mut P, at: Cycle) -> DrainOutcome {
+    fn drain_non_store<P: Port>(&mut self, core: CoreId, port: &mut P, at: Cycle) -> DrainOutcome {
         let Some(slot) = self.slots.front() else { return DrainOutcome::Nothing };
         let outcome = match slot.entry {
             Entry::Store(store) => port.store(core, &store, at),

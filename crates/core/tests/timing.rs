@@ -62,7 +62,7 @@ fn a_dependent_load_follows_an_address_generation_and_the_answer() {
 }
 
 #[test]
-fn a_loop_within_a_line_goes_round_every_cycle_and_one_across_two_waits_for_both() {
+fn a_loop_within_a_line_iterates_every_cycle_and_one_across_two_waits_for_both() {
     let config = CoreConfig::default();
     let body = [NOP, NOP, NOP, NOP];
     assert!((loop_cycles(&config, 0, &body) - 1.0).abs() < 0.1, "six instructions, eight wide");

@@ -167,7 +167,7 @@ impl Journal for JournalTap {
         let journal_state = &mut *self.0.lock().expect("nobody panics with the oracle");
         let number = journal_state.oracle.last_store();
         let waiting = journal_state.waiting.iter_mut().flatten().map(|crash| &mut crash.oracle);
-        waiting.chain(&mut journal_state.then).for_each(|oracle| oracle.foresee(tx, number, &write));
+        waiting.chain(&mut journal_state.then).for_each(|oracle| oracle.allow_store_inside_commit(tx, number, &write));
     }
     fn committing(&mut self, tx: TxId) {
         self.with(|o| o.committing(tx));

@@ -178,7 +178,7 @@ impl Durability for State {
         };
         // An identifier comes round again: entries of its last bearer must be home before its TxLen becomes zero.
         if let Some(controller) = self.controller_with_entries_of(hardware_id)
-            && let Some(token) = self.hurry_migration(controller, out)
+            && let Some(token) = self.migrate_next_early(controller, out)
         {
             return Gate::Retry(Wait::Acked(token));
         }
@@ -317,7 +317,7 @@ impl Durability for State {
         let part = &mut self.parts[controller];
         if part.ewpq.is_full(&self.spec) {
             if !part.ewpq.spill(&part.zone, self.fault, out) {
-                if let Some(token) = self.hurry_migration(controller, out) {
+                if let Some(token) = self.migrate_next_early(controller, out) {
                     return Evict::After(Wait::Acked(token));
                 }
                 if let Err(why) = self.chain_block(controller, out) {
@@ -397,7 +397,7 @@ impl Durability for State {
     /// A clean of an uncommitted line must not reach home, nor one that a migration would undo; eADR keeps both in the
     /// caches. Anything else is as on any machine.
     fn flush(&mut self, _: &Ctx, line: LineAddr, tag: LineTag, _: &mut Actions) -> FlushVerdict {
-        if tag.is_some() || self.part(line).migration.on_its_way_home(line).is_some() {
+        if tag.is_some() || self.part(line).migration.in_flight_home(line).is_some() {
             FlushVerdict::Ignore
         } else {
             FlushVerdict::Proceed

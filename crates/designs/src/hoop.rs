@@ -158,7 +158,7 @@ struct ProtocolState {
     commits: VecDeque<Commit>,
     commits_begun: u64,
     /// Lines that are not acknowledged, by token, with the core in whose OOP data buffer they are until then.
-    on_its_way: BTreeMap<u64, (Option<u16>, u64)>,
+    in_flight: BTreeMap<u64, (Option<u16>, u64)>,
     collector: Collector,
     timer_runs: bool,
     /// Numbers for plain stores and for lines that go home.
@@ -201,7 +201,7 @@ impl State {
                 plain: BTreeMap::new(),
                 commits: VecDeque::new(),
                 commits_begun: 0,
-                on_its_way: BTreeMap::new(),
+                in_flight: BTreeMap::new(),
                 collector: Collector::default(),
                 timer_runs: false,
                 serial: 0,
@@ -342,7 +342,7 @@ impl Durability for State {
                 None
             };
         let Some(slice) = slice else {
-            if let Some(wait) = self.make_way(out) {
+            if let Some(wait) = self.make_space(out) {
                 return Evict::After(wait);
             }
             // What is committed could be collected: the line has words of open transactions.
@@ -396,10 +396,10 @@ impl Durability for State {
     }
 
     fn acked(&mut self, _: &Ctx, token: Token, _: PhysAddr, out: &mut Actions) {
-        if let Some((_, lines)) = self.protocol.on_its_way.get_mut(&token.0) {
+        if let Some((_, lines)) = self.protocol.in_flight.get_mut(&token.0) {
             *lines -= 1;
             if *lines == 0 {
-                self.protocol.on_its_way.remove(&token.0);
+                self.protocol.in_flight.remove(&token.0);
             }
         }
         match TokenPurpose::of(token) {
@@ -451,14 +451,14 @@ impl Durability for State {
     }
 
     fn marks(&self, mark: &mut dyn FnMut(&'static str)) {
-        let on_its_way = |is: fn(TokenPurpose) -> bool| {
-            self.protocol.on_its_way.keys().any(|&token| is(TokenPurpose::of(Token(token))))
+        let in_flight = |is: fn(TokenPurpose) -> bool| {
+            self.protocol.in_flight.keys().any(|&token| is(TokenPurpose::of(Token(token))))
         };
         let uncommitted = |line: &LineAddr| self.protocol.open.values().any(|open| open.lines.contains(line));
         let marks = [
             ("transaction_open", self.protocol.open.values().any(|open| !open.lines.is_empty())),
-            ("slices_in_flight", on_its_way(|awaited| matches!(awaited, TokenPurpose::Slices(_)))),
-            ("entry_in_flight", on_its_way(|awaited| matches!(awaited, TokenPurpose::Entry(_)))),
+            ("slices_in_flight", in_flight(|awaited| matches!(awaited, TokenPurpose::Slices(_)))),
+            ("entry_in_flight", in_flight(|awaited| matches!(awaited, TokenPurpose::Entry(_)))),
             ("uncommitted_line_evicted", self.protocol.mapping.keys().any(uncommitted)),
             ("collector_reads", self.protocol.collector.phase == Phase::Reading),
             ("collector_writes", matches!(self.protocol.collector.phase, Phase::Writing | Phase::Sealing)),

@@ -297,7 +297,7 @@ impl Durability for State {
 
     fn woken(&mut self, _: &Ctx, id: u64, out: &mut Actions) {
         match id {
-            ARMED => self.make_due(out),
+            ARMED => self.schedule_due_work(out),
             END => self.end_epoch(out),
             HOLD => self.held_for_long(out),
             SCAN => {

@@ -102,7 +102,7 @@ impl Durability for State {
             self.counters.elided_flushes += 1;
             return Gate::Done;
         }
-        if self.is_on_its_way(cx, block.addr) {
+        if self.is_in_flight(cx, block.addr) {
             self.counters.held_flushes += 1;
             return self.wait_for_logq(cx);
         }
@@ -124,7 +124,7 @@ impl Durability for State {
     fn log_flush_early(&mut self, cx: &Ctx, block: &LogBlock, out: &mut Actions) -> bool {
         if let Some(open) = block.tx.and_then(|tx| self.open.get(&tx)) {
             let log_is_full = open.entries == self.spec.log_entries;
-            let blocked = log_is_full || self.is_on_its_way(cx, block.addr) || self.logq_is_full(cx);
+            let blocked = log_is_full || self.is_in_flight(cx, block.addr) || self.logq_is_full(cx);
             if blocked && !self.unit(cx).table.knows(self.name_in_table(block.addr)) {
                 return false;
             }

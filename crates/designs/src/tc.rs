@@ -357,7 +357,7 @@ impl Durability for State {
         let mut overlay = durasim_design::Overlay { mask: 0, data: [0; 64] };
         let entries = self.caches.iter().enumerate().flat_map(|(core, c)| c.occupied().map(move |e| (core, e)));
         for (_, entry) in entries.filter(|(core, e)| e.line == line && self.answers_miss(cx.core, *core, e)) {
-            self.lay_over_older(entry, &mut overlay);
+            self.merge_over_older(entry, &mut overlay);
             // Tag 0 would mean none: entries of plain stores belong to no transaction but keep the line persistent.
             tag = if entry.tx.0 == 0 { PLAIN } else { LineTag(entry.tx.0) };
         }

@@ -5,7 +5,7 @@
 
 use durasim_design::{Backend, CrashImage};
 use durasim_designs::ROWS;
-use durasim_fuzz::{call_byte, guest_image, machine_at_rest, path_byte, recovery_input, small_program};
+use durasim_fuzz::{call_byte, guest_image, path_byte, quiesced_machine, recovery_input, small_program};
 use durasim_guest::{PmemPool, PoolFile};
 use durasim_machine::{
     Captured, Machine, MachineConfig, Observer, PMEM_BASE, Plan, PowerFailureOptions, Program, System, presets,
@@ -195,7 +195,7 @@ fn main() {
 
     calls();
     canaries();
-    put("snapshot_file", "file", &machine_at_rest(0).1);
+    put("snapshot_file", "file", &quiesced_machine(0).1);
     for (number, row) in ROWS.iter().enumerate() {
         put("snapshot_file", &format!("state-{}", row.name), &[number as u8, 0x40, 0, 0, 1, 0, 2, 0, 0xff]);
     }

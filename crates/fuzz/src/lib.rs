@@ -29,7 +29,7 @@ pub use planted::{careless_recovery, parser_with_a_bug, root_too_high};
 pub use pool_file::pool_file;
 pub use recovery::{recovery, recovery_input};
 pub use small_program::{CALL, DATA, small_program};
-pub use snapshot_file::{machine_at_rest, snapshot_file};
+pub use snapshot_file::{quiesced_machine, snapshot_file};
 pub use system_calls::{call_byte, path_byte, system_calls};
 
 /// A fuzz body with its name, which is also that of its folder in `corpus/` and of its wrapper in `fuzz/`.

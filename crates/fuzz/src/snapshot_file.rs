@@ -19,7 +19,7 @@ const INSTRUCTIONS: u64 = 200;
 /// # Panics
 /// If there is no such row.
 #[must_use]
-pub fn machine_at_rest(row: usize) -> (Prepared, Vec<u8>) {
+pub fn quiesced_machine(row: usize) -> (Prepared, Vec<u8>) {
     let config = MachineConfig::parse("tiny", presets::text("tiny").expect("a preset"), &[]).expect("a preset");
     let plan = Plan::new(&config, &ROWS[row], ROWS[row].default_domain()).expect("a preset fits its rows");
     let mut elf = small_program();
@@ -49,7 +49,7 @@ fn at_rest() -> &'static [AtRest] {
     AT_REST.get_or_init(|| {
         (0..ROWS.len())
             .map(|row| {
-                let (prepared, file) = machine_at_rest(row);
+                let (prepared, file) = quiesced_machine(row);
                 let body = PREFIX_BYTES + Bytes(&file[12..]).number(4) as usize;
                 let state = zstd::decode_all(&file[body..file.len() - HASH_BYTES]).expect("it was compressed");
                 AtRest { prepared, head: file[..body].to_vec(), state }

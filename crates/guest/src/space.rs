@@ -467,7 +467,7 @@ impl AddressSpace {
     }
 
     /// Whether so many bytes could ever be backed by the DRAM that is left.
-    pub(crate) fn could_back(&self, bytes: u64) -> bool {
+    pub(crate) fn can_back(&self, bytes: u64) -> bool {
         bytes / PAGE_BYTES <= self.frames.available()
     }
 

@@ -162,7 +162,7 @@ fn memory_is_always_there() {
 }
 
 #[test]
-fn a_clone_of_a_process_goes_its_own_way() {
+fn a_clone_of_a_process_is_independent() {
     let mut p = program(|_| {});
     let mut twin = p.process.clone();
     assert_eq!(p.call(Sysno::brk, &[DATA + 8192]), (DATA + 8192) as i64);

@@ -83,7 +83,7 @@ fn code_is_decoded_once_until_cleared() {
 }
 
 #[test]
-fn clones_keep_their_blocks_and_go_their_own_way() {
+fn clones_keep_their_blocks_and_are_independent() {
     let nop = addi(0, 0, 0);
     let (mut cache, mut code) = (BlockCache::new(), Code::new(0, &[nop, ECALL, nop, nop, ECALL]));
     let first = cache.get(0, |addr| code.fetch(addr)).unwrap();

@@ -76,7 +76,7 @@ impl Machine {
                  machine, so a new one can only take over a snapshot from before it",
             ));
         }
-        self.come_to_rest(output)?;
+        self.quiesce_all_cores(output)?;
         if self.system.has_open_transactions() {
             return Err(refuse(
                 "a transaction is open in the snapshot: another machine can only take over a program between its \
@@ -89,7 +89,7 @@ impl Machine {
         let contents = self.shut_down(plan)?;
         let (data_range, tx_count) = self.system.declared();
         Ok(DetachedProgram {
-            dram: self.system.dram_at_rest(),
+            dram: self.system.quiesced_dram(),
             pmem: contents.pages,
             threads: self.scheduler.take_all(),
             clock,
@@ -110,11 +110,11 @@ impl Machine {
     }
 
     /// All threads leave their cores, once what they have begun is done.
-    fn come_to_rest(&mut self, output: &mut dyn Output) -> Result<(), Error> {
+    fn quiesce_all_cores(&mut self, output: &mut dyn Output) -> Result<(), Error> {
         self.interrupted_turn = None;
         for index in 0..self.cores.len() {
             if self.scheduler.running(CoreId(index as u16)).is_some() {
-                self.vacating[index] = Some(DrainReason::Switch);
+                self.drain_reasons[index] = Some(DrainReason::Switch);
                 self.cores[index].make_empty();
             }
         }
@@ -182,7 +182,7 @@ impl DetachedProgram {
             cores,
             measure,
             scheduler,
-            vacating: vec![None; config.cores.into()],
+            drain_reasons: vec![None; config.cores.into()],
             interrupted_turn: None,
             stop_at_snapshot_point: None,
             context_switch_cycles,

@@ -17,7 +17,7 @@ impl Machine {
             cores: self.cores.iter_mut().map(Core::fork).collect(),
             measure: self.measure.clone(),
             scheduler: self.scheduler.clone(),
-            vacating: self.vacating.clone(),
+            drain_reasons: self.drain_reasons.clone(),
             interrupted_turn: self.interrupted_turn,
             stop_at_snapshot_point: self.stop_at_snapshot_point,
             context_switch_cycles: self.context_switch_cycles,

@@ -113,7 +113,7 @@ pub struct Machine {
     pub(crate) measure: Measurements,
     pub(crate) scheduler: Scheduler,
     /// Why each core is to become empty.
-    pub(crate) vacating: Vec<Option<DrainReason>>,
+    pub(crate) drain_reasons: Vec<Option<DrainReason>>,
     /// A turn that a limit of instructions has cut short.
     pub(crate) interrupted_turn: Option<InterruptedTurn>,
     /// The mark at which a run ends.
@@ -151,7 +151,7 @@ impl Machine {
             cores,
             measure: Measurements::new(config.cores),
             scheduler: Scheduler::new(config.cores, config.core.time_slice_cycles),
-            vacating: vec![None; config.cores.into()],
+            drain_reasons: vec![None; config.cores.into()],
             interrupted_turn: None,
             stop_at_snapshot_point: None,
             context_switch_cycles: config.core.context_switch_cycles,

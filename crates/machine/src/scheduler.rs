@@ -128,7 +128,7 @@ impl Scheduler {
     }
 
     /// Whether any thread waits for a core.
-    pub fn anyone_ready(&self) -> bool {
+    pub fn has_ready_threads(&self) -> bool {
         !self.ready.is_empty()
     }
 
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!((core, next.thread), (CoreId(0), ThreadId(1)));
         assert_eq!((s.assign_core(core, next.thread, 40, 5), s.slice_end(core)), (45, 145));
         s.wake_due(49);
-        assert!(!s.anyone_ready());
+        assert!(!s.has_ready_threads());
         s.wake_due(60);
         s.leave(core);
         let (_, next) = s.next(anywhere).unwrap();
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_futex_times_out_or_is_woken_and_others_wait_for_ever() {
+    fn a_futex_times_out_or_is_woken_and_others_wait_without_limit() {
         let mut s = Scheduler::new(2, 100);
         s.block(ThreadId(1), at(1), Some(500), true);
         s.block(ThreadId(2), at(2), None, true);

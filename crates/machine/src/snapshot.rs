@@ -97,7 +97,7 @@ struct Written<'a> {
     cores: &'a [Core],
     measure: &'a Measurements,
     scheduler: &'a Scheduler,
-    vacating: &'a [Option<DrainReason>],
+    drain_reasons: &'a [Option<DrainReason>],
     interrupted_turn: &'a Option<InterruptedTurn>,
 }
 
@@ -108,7 +108,7 @@ struct Read {
     cores: Vec<Core>,
     measure: Measurements,
     scheduler: Scheduler,
-    vacating: Vec<Option<DrainReason>>,
+    drain_reasons: Vec<Option<DrainReason>>,
     interrupted_turn: Option<InterruptedTurn>,
 }
 
@@ -128,7 +128,7 @@ impl Machine {
             cores: &self.cores,
             measure: &self.measure,
             scheduler: &self.scheduler,
-            vacating: &self.vacating,
+            drain_reasons: &self.drain_reasons,
             interrupted_turn: &self.interrupted_turn,
         };
         let state = postcard::to_stdvec(&state).expect("plain data has a binary form");
@@ -170,7 +170,7 @@ impl Machine {
             cores: read.cores,
             measure: read.measure,
             scheduler: read.scheduler,
-            vacating: read.vacating,
+            drain_reasons: read.drain_reasons,
             interrupted_turn: read.interrupted_turn,
             stop_at_snapshot_point: None,
             context_switch_cycles: config.core.context_switch_cycles,

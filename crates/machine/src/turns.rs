@@ -108,14 +108,14 @@ impl Machine {
                 None => first = Some((at, id)),
             }
         }
-        let waits = self.system.anyone_waits();
+        let waits = self.system.has_waiters();
         let memory = if waits { self.system.due() } else { Cycle::MAX };
         let sleepers = self.scheduler.next_due().unwrap_or(Cycle::MAX);
         match first {
             Some((at, core)) if at <= memory && at <= sleepers => {
                 let bound = second.saturating_add(self.skew_cycles).min(memory).min(sleepers);
                 let allowed = |thread, core: CoreId| self.process.affinity(thread) >> core.0 & 1 == 1;
-                let slice = if self.scheduler.anyone_ready() && self.scheduler.is_wanted(core, allowed) {
+                let slice = if self.scheduler.has_ready_threads() && self.scheduler.is_wanted(core, allowed) {
                     self.scheduler.slice_end(core)
                 } else {
                     Cycle::MAX
@@ -132,7 +132,7 @@ impl Machine {
 
     /// Threads that can run get the cores that are free.
     fn fill_cores(&mut self) {
-        while self.scheduler.anyone_ready() {
+        while self.scheduler.has_ready_threads() {
             let process = &self.process;
             let allowed = |thread, core: CoreId| process.affinity(thread) >> core.0 & 1 == 1;
             let Some((id, mut ready)) = self.scheduler.next(allowed) else { return };
@@ -175,7 +175,7 @@ impl Machine {
             Exit::Budget => self.preempt(id),
             Exit::Waiting => {}
             Exit::Empty => {
-                if self.vacating[index].take() == Some(DrainReason::Switch) {
+                if self.drain_reasons[index].take() == Some(DrainReason::Switch) {
                     let (thread, context) = self.vacate(id)?;
                     let since = self.cores[index].cycle();
                     self.scheduler.make_ready(thread, context, since);
@@ -326,15 +326,17 @@ impl Machine {
         let Some(thread) = self.scheduler.running(id) else { return };
         let process = &self.process;
         let allowed = |thread, core: CoreId| process.affinity(thread) >> core.0 & 1 == 1;
-        if (!allowed(thread, id) || self.scheduler.is_wanted(id, allowed)) && self.vacating[id.0 as usize].is_none() {
-            self.vacating[id.0 as usize] = Some(DrainReason::Switch);
+        if (!allowed(thread, id) || self.scheduler.is_wanted(id, allowed))
+            && self.drain_reasons[id.0 as usize].is_none()
+        {
+            self.drain_reasons[id.0 as usize] = Some(DrainReason::Switch);
             self.cores[id.0 as usize].make_empty();
         }
     }
 
     /// Lets another thread have the core if the running one has had its slice.
     fn preempt(&mut self, id: CoreId) {
-        if self.cores[id.0 as usize].cycle() >= self.scheduler.slice_end(id) && self.scheduler.anyone_ready() {
+        if self.cores[id.0 as usize].cycle() >= self.scheduler.slice_end(id) && self.scheduler.has_ready_threads() {
             self.make_room_for_others(id);
         }
     }
@@ -345,7 +347,7 @@ impl Machine {
         let core = &mut self.cores[id.0 as usize];
         if !core.is_empty() {
             // The copy has to hold what this core stored before.
-            self.vacating[id.0 as usize].get_or_insert(DrainReason::Repeat);
+            self.drain_reasons[id.0 as usize].get_or_insert(DrainReason::Repeat);
             core.make_empty();
             return Ok(());
         }

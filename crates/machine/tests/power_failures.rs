@@ -137,7 +137,7 @@ fn a_line_that_the_media_writes_is_torn_between_words() {
 }
 
 #[test]
-fn energy_is_spent_in_the_documented_order_and_its_end_is_told() {
+fn energy_is_spent_in_the_documented_order_and_its_end_is_reported() {
     let mut system = machine(Domain::Eadr);
     for line in 0..4 {
         store(&mut system, 0, word(line, 0), line + 1, T + line);

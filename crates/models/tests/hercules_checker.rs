@@ -83,7 +83,7 @@ fn one_identifier() {
 }
 
 #[test]
-fn two_lives() {
+fn two_runs() {
     holds("two lives", Bounds { lives: 2, ..ONE_THREAD });
 }
 
@@ -113,7 +113,7 @@ fn deep_two_threads_that_move() {
 }
 
 #[test]
-fn deep_two_threads_two_lives() {
+fn deep_two_threads_two_runs() {
     holds_deeper("two threads, two lives", Bounds { lives: 2, ..TWO_THREADS });
 }
 

@@ -77,7 +77,7 @@ fn one_thread() {
 }
 
 #[test]
-fn two_lives() {
+fn two_runs() {
     holds("two lives", Bounds { lives: 2, stores_per_line: 1, entries: 2, ..ONE_THREAD });
 }
 

@@ -150,12 +150,11 @@ impl Core {
     #[inline(always)]
     pub(super) fn stores_have_left<P: Port>(&mut self, port: &mut P, until: Cycle) -> bool {
         !self.is_aborted(port)
-            && (self.unit.buffer.attention() > until.min(self.window.commit_cycle())
-                || self.let_stores_leave(port, until))
+            && (self.unit.buffer.attention() > until.min(self.window.commit_cycle()) || self.drain_stores(port, until))
     }
 
     #[inline(never)]
-    fn let_stores_leave<P: Port>(&mut self, port: &mut P, until: Cycle) -> bool {
+    fn drain_stores<P: Port>(&mut self, port: &mut P, until: Cycle) -> bool {
         let horizon = until.min(self.window.commit_cycle());
         while self.unit.buffer.attention() <= horizon {
             if port.halted() {

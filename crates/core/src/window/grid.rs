@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fork_goes_its_own_way_and_the_number_of_values_is_fixed() {
+    fn a_fork_is_independent_and_the_number_of_values_is_fixed() {
         let mut a: Grid<u32, 8> = Grid::new(7);
         *a.at(9) = 1;
         let mut b = a.fork();

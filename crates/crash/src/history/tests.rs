@@ -80,7 +80,7 @@ impl Script {
 }
 
 #[test]
-fn who_only_read_needs_whom_it_read_if_a_later_one_needs_it() {
+fn a_reader_requires_those_it_read_from_if_a_later_one_requires_it() {
     let mut script = Script { epochs: Some(1), ..Script::default() };
     // Thread 0 writes object 5; thread 1 reads that, and then writes object 6. Nothing has to be kept yet.
     script.begin(0, 1, &[(5, 0, 1)]).commit(1);
@@ -126,7 +126,7 @@ fn an_aborted_attempt_is_unseen_and_forgotten() {
 }
 
 #[test]
-fn an_attempt_that_is_about_to_abort_stands_beside_who_overtook_it() {
+fn an_attempt_that_is_about_to_abort_coexists_with_the_transaction_that_overtook_it() {
     let mut s = Script::default();
     s.begin(0, 1, &[(7, 0, 11), (8, 0, 12)]).commit(1).begin(1, 2, &[(7, 0, 13)]).commit(2);
     let both_inside = s.recorder.position();
@@ -142,7 +142,7 @@ fn an_attempt_that_is_about_to_abort_stands_beside_who_overtook_it() {
 }
 
 #[test]
-fn who_is_there_brings_along_whose_versions_it_read_or_overwrote() {
+fn a_surviving_transaction_requires_those_whose_versions_it_read_or_overwrote() {
     let mut s = Script::default();
     s.begin(0, 1, &[(7, 0, 11)]).commit(1).begin(1, 2, &[(7, 11, 11), (8, 0, 12)]).commit(2);
     s.right(&[]).right(&[(7, 11)]).right(&[(7, 11), (8, 12)]);
@@ -162,7 +162,7 @@ fn transactions_of_a_thread_stay_in_order() {
 }
 
 #[test]
-fn who_wrote_nothing_stands_between_who_did() {
+fn a_reader_orders_writers_before_and_after_it() {
     let mut s = Script::default();
     // The second only reads what the first wrote; the third follows it on its thread.
     s.begin(0, 1, &[(7, 0, 11)]).commit(1).begin(1, 2, &[(7, 11, 11)]).commit(2).begin(1, 3, &[(8, 0, 12)]).commit(3);
@@ -171,7 +171,7 @@ fn who_wrote_nothing_stands_between_who_did() {
 }
 
 #[test]
-fn versions_that_come_again_are_told_apart_by_the_others() {
+fn versions_that_recur_are_distinguished_by_the_others() {
     let mut s = Script { initial: vec![(7, 1)], ..Script::default() };
     s.begin(0, 1, &[(7, 1, 0), (9, 0, 1)]).commit(1).begin(0, 2, &[(7, 0, 1), (9, 1, 2)]).commit(2);
     s.right(&[(7, 1)]).right(&[(9, 1)]).right(&[(7, 1), (9, 2)]);

@@ -203,11 +203,11 @@ impl Life {
         };
         let ready: Vec<(Cycle, usize)> = (0..self.ports.len()).filter_map(when).collect();
         let Some(&first) = ready.iter().min() else {
-            return self.nobody_can_act().map(|()| None);
+            return self.check_for_deadlock().map(|()| None);
         };
         let disorder = self.rng.below(100) < self.disorder_percent;
         let (at, port) = if disorder { ready[self.rng.below(ready.len() as u64) as usize] } else { first };
-        if !disorder && self.system.anyone_waits() && self.system.due() <= at {
+        if !disorder && self.system.has_waiters() && self.system.due() <= at {
             self.system.step_once(Cycle::MAX);
             self.after_request(None)?;
             return Ok(None);
@@ -217,7 +217,7 @@ impl Life {
     }
 
     /// All wait: for the memory system, or for a thread to take a port.
-    fn nobody_can_act(&mut self) -> Result<(), String> {
+    fn check_for_deadlock(&mut self) -> Result<(), String> {
         let waiting = (0..self.ports.len()).filter(|&port| self.ports[port].thread.is_some());
         let waiting: Vec<usize> = waiting.collect();
         if waiting.is_empty() {

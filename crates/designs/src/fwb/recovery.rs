@@ -11,7 +11,7 @@ use super::contents::Contents;
 use super::log_region::ERASING;
 use super::record::{Kind, NO_TX, RECORD_BYTES, Record};
 use super::steps::torn_bit::torn_bit;
-use super::steps::{begin_anew, bring_home, first_to_read};
+use super::steps::{bring_home, first_to_read, start_empty_log};
 use durasim_design::{CrashImage, Geometry, RecoveryCut, RecoveryReport};
 use durasim_types::Domain;
 use std::collections::BTreeMap;
@@ -72,6 +72,6 @@ pub(super) fn recover(
             report.lines_written = bring_home(&contents.words, spec, geometry, image)?;
         }
     }
-    begin_anew(state == ERASING, spec, geometry, image)?;
+    start_empty_log(state == ERASING, spec, geometry, image)?;
     Ok(report)
 }

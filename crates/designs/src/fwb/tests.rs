@@ -157,7 +157,7 @@ fn a_scan_marks_first_and_writes_the_next_time() {
 }
 
 #[test]
-fn a_full_log_scans_at_once_and_aborts_who_fills_it() {
+fn a_full_log_scans_at_once_and_aborts_the_transaction_that_fills_it() {
     let mut bench = Bench::<Fwb>::new(small(512), 1);
     for tx in 1..=7 {
         bench.begin(0, tx);

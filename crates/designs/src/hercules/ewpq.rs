@@ -60,7 +60,7 @@ impl Ewpq {
     }
 
     /// What does not fit hardware of this size, if anything: for states that were read from outside.
-    pub fn misfit(&self, spec: &HerculesSpec, zone: &PartZone) -> Option<&'static str> {
+    pub fn inconsistency(&self, spec: &HerculesSpec, zone: &PartZone) -> Option<&'static str> {
         let in_use = self.extension.iter().flatten().count();
         if self.entries.len() > spec.ewpq_entries as usize {
             Some("more eWPQ entries than there are")

@@ -70,8 +70,8 @@ impl State {
         let mut parts = Vec::new();
         for (number, (contents, zone)) in (0..).zip(contents.into_iter().zip(&fresh.zone.parts)) {
             let PartContents { mut ewpq, migration, gc, extension } = contents;
-            if let Some(misfit) = ewpq.misfit(spec, zone) {
-                return Err(snapshot::refuse(misfit));
+            if let Some(inconsistency) = ewpq.inconsistency(spec, zone) {
+                return Err(snapshot::refuse(inconsistency));
             }
             if gc.contradicts(ewpq.log_head()) {
                 return Err(snapshot::refuse("a collection beyond LogHead"));
@@ -144,7 +144,7 @@ impl State {
 
     /// A line finds no place in the log. Its transaction aborts, unless it is committing: that is decided elsewhere.
     pub fn no_place_in_the_log(&mut self, controller: usize, tx: TxId, why: AbortCause, out: &mut Actions) -> Evict {
-        if let Some(token) = self.hurry_migration(controller, out) {
+        if let Some(token) = self.migrate_next_early(controller, out) {
             return Evict::After(Wait::Acked(token));
         }
         match self.registers.get(tx).map(|open| open.phase) {

@@ -125,7 +125,7 @@ fn a_thread_that_finds_a_waiting_transaction_in_its_own_cache_aborts_it() {
 
 /// While others come and go, a transaction that stays open is the only bearer of its identifier.
 #[test]
-fn an_identifier_comes_round_past_those_in_use() {
+fn an_identifier_wraps_around_past_those_in_use() {
     let mut bench = bench(small());
     let zone = zone(&bench);
     writer(&mut bench, 0, 1, 0);
@@ -170,7 +170,7 @@ pub(super) fn writer_line(bench: &mut Bench<Hercules>, core: u16, tx: u64, numbe
 
 /// An identifier whose last bearer still has entries in the log waits for them to be home.
 #[test]
-fn an_identifier_waits_for_the_migration_of_its_last_bearer() {
+fn an_identifier_waits_for_the_migration_of_its_last_transaction() {
     let mut bench = bench(small());
     let tag = writer(&mut bench, 0, 1, 0);
     bench.evict(0, tag, 77);
@@ -248,7 +248,7 @@ fn the_steps_of_one_transaction_leave_others_alone() {
 /// One transaction has committed off-chip, one is open with a line in the log and one in a cache, identifiers have come
 /// round.
 #[test]
-fn recovery_tells_the_transactions_of_several_cores_apart() {
+fn recovery_distinguishes_the_transactions_of_several_cores() {
     let mut bench = bench(small());
     for tx in 1..20 {
         bench.begin(0, tx);
@@ -309,7 +309,7 @@ fn damaged_entries_are_losses_and_not_written() {
 }
 
 #[test]
-fn what_is_saved_goes_on_as_if_nothing_had_happened() {
+fn what_is_saved_continues_unchanged() {
     let mut bench = bench(HerculesSpec { tx_len_store: TxLenStore::Controller, ..small() });
     // An entry that migrates, two in the extension area, a transaction that waits, one that commits.
     let first = writer(&mut bench, 0, 1, 0);

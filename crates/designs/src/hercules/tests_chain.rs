@@ -85,7 +85,7 @@ fn every_controller_has_a_chain() {
 /// Power fails while blocks are chained and filled, whatever of the queue is delivered; every life after it starts with a
 /// chain of no blocks, all of whose slots are zero.
 #[test]
-fn a_later_life_finds_the_blocks_empty() {
+fn a_later_run_finds_the_blocks_empty() {
     let mut bench = bench(chained());
     filled(&mut bench, LINES);
     bench.commit(0, 1);

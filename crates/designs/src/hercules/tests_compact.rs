@@ -32,7 +32,7 @@ fn aliases(spec: HerculesSpec) -> Bench<Hercules> {
 }
 
 #[test]
-fn equal_parts_of_addresses_are_told_apart() {
+fn equal_parts_of_addresses_are_distinguished() {
     let mut bench = aliases(partial());
     let data = [0, 1, 2].map(|log| zone(&bench).parts[0].entry_data(log));
     bench.save_and_load();
@@ -67,7 +67,7 @@ fn an_alias_of_another_transaction_aborts_nobody() {
 
 /// In the extension area and in a block chained to it as well; where the log entry is indirect, its index is read, too.
 #[test]
-fn aliases_in_the_extension_are_told_apart() {
+fn aliases_in_the_extension_are_distinguished() {
     let spec = HerculesSpec { ewpq_entries: 1, ewpq_extension_factor: 1, extension_block_entries: 1, ..partial() };
     let mut bench = aliases(spec);
     assert_eq!(["ewpq_spills", "ewpq_chained_blocks"].map(|n| bench.counter(&format!("hercules.{n}"))), [2.0, 1.0]);

@@ -15,7 +15,7 @@ impl State {
     fn buffer_has_room(&self, core: u16) -> bool {
         let packs = self.protocol.open.values().filter(|open| open.core == core && open.pack.is_some()).count() as u64;
         let leaving: u64 =
-            self.protocol.on_its_way.values().filter(|(of, _)| *of == Some(core)).map(|(_, lines)| lines).sum();
+            self.protocol.in_flight.values().filter(|(of, _)| *of == Some(core)).map(|(_, lines)| lines).sum();
         leaving + SLICE_LINES * (packs + 1) <= self.spec.oop_buffer_bytes / 64
     }
 
@@ -25,7 +25,7 @@ impl State {
         let place = self.slice_place(at);
         out.append(place, &data, Cause::Log, Some(token));
         out.append(place.plus(64), &metadata, Cause::Log, Some(token));
-        self.protocol.on_its_way.entry(token.0).or_insert((Some(core), 0)).1 += SLICE_LINES;
+        self.protocol.in_flight.entry(token.0).or_insert((Some(core), 0)).1 += SLICE_LINES;
         self.counters.slices += 1;
         self.counters.partial_slices += u64::from(slice.words.len() < super::slice::SLICE_WORDS);
     }
@@ -67,7 +67,7 @@ impl State {
     /// What a store waits for that finds its OOP data buffer full: a slice on its way, else the words of another
     /// transaction of this core are made one.
     fn empty_buffer(&mut self, tx: TxId, core: u16, out: &mut Actions) -> Gate {
-        if let Some((token, _)) = self.protocol.on_its_way.iter().find(|(_, (of, _))| *of == Some(core)) {
+        if let Some((token, _)) = self.protocol.in_flight.iter().find(|(_, (of, _))| *of == Some(core)) {
             return Gate::Retry(Wait::Acked(Token(*token)));
         }
         let mut others =
@@ -92,7 +92,7 @@ impl State {
             return Ok(slice);
         }
         self.counters.region_full += 1;
-        if let Some(wait) = self.make_way(out) {
+        if let Some(wait) = self.make_space(out) {
             return Err(Gate::Retry(wait));
         }
         let mut open = self.protocol.open.iter().filter(|(_, open)| !open.committing && !open.slices.is_empty());
@@ -140,7 +140,7 @@ impl State {
         }
         let PlainStore { serial, slice, .. } = self.protocol.plain[&core.0];
         let written = TokenPurpose::Plain(serial).token();
-        if self.protocol.on_its_way.contains_key(&written.0) && !self.acks_need_not_come() {
+        if self.protocol.in_flight.contains_key(&written.0) && !self.acks_need_not_come() {
             return Gate::Retry(Wait::Acked(written));
         }
         if !self.entry_is_free() {
@@ -160,7 +160,7 @@ impl State {
 
     fn wait_for_entry(&mut self, out: &mut Actions) -> Gate {
         self.counters.address_slices_full += 1;
-        Gate::Retry(self.make_way(out).unwrap_or(Wait::Cycles(1)))
+        Gate::Retry(self.make_space(out).unwrap_or(Wait::Cycles(1)))
     }
 
     /// Writes the entry of a commit; its number.
@@ -175,7 +175,7 @@ impl State {
 
     /// Whether the slices of a committing transaction are where they survive.
     fn slices_are_durable(&self, tx: TxId) -> bool {
-        self.acks_need_not_come() || !self.protocol.on_its_way.contains_key(&TokenPurpose::Slices(tx.0).token().0)
+        self.acks_need_not_come() || !self.protocol.in_flight.contains_key(&TokenPurpose::Slices(tx.0).token().0)
     }
 
     /// Records the commit of a transaction if its slices are durable and the address slices have a place.

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 impl State {
     /// What to wait for so that slices, places for commits or mapping entries become free; `None` if nothing will free any.
-    pub(super) fn make_way(&mut self, out: &mut Actions) -> Option<Wait> {
+    pub(super) fn make_space(&mut self, out: &mut Actions) -> Option<Wait> {
         if self.protocol.collector.phase == Phase::Idle {
             match self.protocol.commits.front() {
                 Some(commit) if !commit.durable => {
@@ -31,7 +31,7 @@ impl State {
                     let slices = |tx: u64| TokenPurpose::Slices(tx).token();
                     let mut committing = self.protocol.open.iter().filter(|(_, open)| open.committing);
                     return committing
-                        .find(|(tx, _)| self.protocol.on_its_way.contains_key(&slices(tx.0).0))
+                        .find(|(tx, _)| self.protocol.in_flight.contains_key(&slices(tx.0).0))
                         .map(|(tx, _)| Wait::Acked(slices(tx.0)));
                 }
             }

@@ -113,7 +113,7 @@ impl State {
         let entry = AddressSlices::entry(number, first_slice);
         let token = TokenPurpose::Entry(number).token();
         out.append(self.entry_place(number), &entry.to_le_bytes(), Cause::Metadata, Some(token));
-        self.protocol.on_its_way.insert(token.0, (None, 1));
+        self.protocol.in_flight.insert(token.0, (None, 1));
         self.acks_need_not_come()
     }
 

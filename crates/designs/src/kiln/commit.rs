@@ -120,11 +120,11 @@ impl State {
         match phase {
             Phase::Running | Phase::Flushing { .. } => {
                 open.tracked.clear();
-                let under_way = open.copy_under_way();
+                let in_progress = open.copy_under_way();
                 for fifo in &mut self.contents.fifos {
                     fifo.retain(|entry| entry.tx != tx);
                 }
-                if let Some(token) = under_way {
+                if let Some(token) = in_progress {
                     return Gate::Retry(Wait::Acked(token));
                 }
                 self.invalidate_lines(tx, out);

@@ -89,8 +89,8 @@ impl State {
         let mut index = 0;
         while index < self.contents.fifos[core].len() && self.is_almost_full(core) {
             let entry = self.contents.fifos[core][index];
-            let under_way = self.contents.fifos[core].iter().filter(|entry| entry.leaving).count();
-            if under_way >= self.spec.copies_in_flight as usize {
+            let in_progress = self.contents.fifos[core].iter().filter(|entry| entry.leaving).count();
+            if in_progress >= self.spec.copies_in_flight as usize {
                 break;
             }
             let Some(open) = self.contents.open.get(&entry.tx).filter(|open| open.phase == Phase::Running) else {

@@ -284,7 +284,7 @@ fn a_full_copy_area_aborts() {
 }
 
 #[test]
-fn a_store_aborts_whose_fifos_are_full_and_cannot_give_way() {
+fn a_store_aborts_if_its_fifos_are_full_and_cannot_drain() {
     let mut bench = bench(KilnSpec { copy_area_lines: 1, ..small(1) }, Domain::NvLlc);
     bench.begin(0, 1);
     for number in 0..2 {

@@ -85,7 +85,7 @@ impl Bench {
         Ctx { core, thread: self.running[usize::from(core.0)], cycle: self.now, instructions: 0 }
     }
 
-    fn obey_today(&mut self, from: Place, out: &Actions) {
+    fn run_actions_in_order(&mut self, from: Place, out: &Actions) {
         out.as_slice().iter().for_each(|action| self.act(from, PlannedAction::Today(*action)));
     }
 
@@ -297,7 +297,7 @@ impl Bench {
         let cx = self.cx(CoreId(core));
         let mut out = Actions::default();
         assert_eq!(self.design.probe(&cx, &request, &mut out), Probe::Grant);
-        self.obey_today(Place::Core(CoreId(holder)), &out);
+        self.run_actions_in_order(Place::Core(CoreId(holder)), &out);
     }
 
     /// A thread leaves its core for another one, and its transaction with it.
@@ -367,7 +367,7 @@ impl Bench {
     }
 
     /// The same if all ordinary entries went home, as they do today.
-    pub fn crashed_as_today(&self) -> CrashImage {
+    pub fn crashed_in_present_order(&self) -> CrashImage {
         self.crashed_in_order(false)
     }
 

@@ -161,7 +161,11 @@ fn a_late_commit_message_does_not_undo_a_later_transaction() {
     bench.commit(3, 2);
     assert_eq!(bench.held(1), [(shared, first)], "and none from core 3");
     assert_eq!(bench.recovered(&bench.crashed(), 3)[shared as usize], 2);
-    assert_eq!(bench.recovered(&bench.crashed_as_today(), 3)[shared as usize], 1, "today's order would lose it");
+    assert_eq!(
+        bench.recovered(&bench.crashed_in_present_order(), 3)[shared as usize],
+        1,
+        "today's order would lose it"
+    );
 }
 
 /// Eight bits of DTX_ID wrap around.

@@ -148,7 +148,7 @@ impl State {
     }
 
     /// The epoch is due.
-    pub(super) fn make_due(&mut self, out: &mut Actions) {
+    pub(super) fn schedule_due_work(&mut self, out: &mut Actions) {
         self.protocol.epochs.due = true;
         self.end_soon(out);
     }
@@ -250,7 +250,7 @@ impl State {
     pub(super) fn full(&mut self, tx: Option<TxId>, out: &mut Actions) -> Gate {
         self.counters.log_full += 1;
         self.protocol.epochs.room_wanted = true;
-        self.make_due(out);
+        self.schedule_due_work(out);
         self.start_scan(out);
         let in_the_way = tx.or_else(|| self.protocol.open.keys().next().copied());
         if let Some((tx, open)) = in_the_way.and_then(|tx| self.protocol.open.get_key_value(&tx)) {

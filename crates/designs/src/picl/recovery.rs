@@ -6,7 +6,7 @@
 
 use super::PiclSpec;
 use super::log_region::ERASING;
-use super::steps::{begin_anew, bring_home, epoch_to_recover, is_applied, recovery_order};
+use super::steps::{bring_home, epoch_to_recover, is_applied, recovery_order, start_empty_log};
 use super::undo_log::{ENTRY_BYTES, HEADER_BYTES, superblock};
 use durasim_design::{CrashImage, Geometry, RecoveryCut, RecoveryReport};
 use durasim_types::{LINE_BYTES, Line, PhysAddr};
@@ -73,6 +73,6 @@ pub(super) fn recover(
         report.lines_written = lines.len() as u64;
         bring_home(&lines, spec, geometry, image)?;
     }
-    begin_anew(state == ERASING, spec, geometry, image)?;
+    start_empty_log(state == ERASING, spec, geometry, image)?;
     Ok(report)
 }

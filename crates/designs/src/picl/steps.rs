@@ -231,7 +231,7 @@ pub(super) fn bring_home(
 }
 
 /// All is home: the log is marked as being erased, if it is not already, erased, and epochs begin anew.
-pub(super) fn begin_anew(
+pub(super) fn start_empty_log(
     is_marked: bool,
     spec: &PiclSpec,
     geometry: &Geometry,

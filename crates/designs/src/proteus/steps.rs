@@ -33,7 +33,7 @@ impl State {
     }
 
     /// Whether the LogQ holds an entry of the block: a flush waits until that is acknowledged.
-    pub fn is_on_its_way(&self, cx: &Ctx, block: PhysAddr) -> bool {
+    pub fn is_in_flight(&self, cx: &Ctx, block: PhysAddr) -> bool {
         self.unit(cx).logs(block, block) && !self.fault.is(planted::BLOCK_TWICE_IN_LOGQ)
     }
 

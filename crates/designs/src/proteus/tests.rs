@@ -176,7 +176,7 @@ fn an_entry_that_was_removed_while_it_was_written_is_not_missed() {
 }
 
 #[test]
-fn a_log_comes_round_and_a_transaction_that_fills_it_aborts() {
+fn a_log_wraps_around_and_a_transaction_that_fills_it_aborts() {
     let mut bench = bench(ProteusSpec { lpq_entries: 1, log_entries: 3, ..small() });
     for tx in 1..6 {
         bench.begin(0, tx);
@@ -241,7 +241,7 @@ fn every_controller_has_a_queue_of_its_own() {
 }
 
 #[test]
-fn what_is_saved_goes_on_as_if_nothing_had_happened() {
+fn what_is_saved_continues_unchanged() {
     let mut bench = bench(ProteusSpec { lpq_entries: 1, ..small() });
     bench.begin(0, 1);
     change(&mut bench, 0, 1, 0, 10, 20, true);

@@ -144,7 +144,7 @@ impl TransactionCache {
     }
 
     /// The entries of a line that have been issued, from the tail on: the order of issue and place of each.
-    pub fn on_their_way(&self, line: LineAddr) -> impl Iterator<Item = (Token, usize)> {
+    pub fn in_flight(&self, line: LineAddr) -> impl Iterator<Item = (Token, usize)> {
         let of_line = (0..).zip(&self.entries).filter(move |(_, e)| e.line == line);
         of_line
             .filter_map(|(index, e)| if let EntryState::Issued(token) = e.state { Some((token, index)) } else { None })

@@ -21,7 +21,7 @@ pub(super) struct Mode {
 }
 
 impl State {
-    pub(super) fn is_borne(&self, core: usize, id: u16) -> bool {
+    pub(super) fn is_assigned(&self, core: usize, id: u16) -> bool {
         self.modes.values().any(|mode| usize::from(mode.home.0) == core && mode.id == id)
     }
 
@@ -48,7 +48,7 @@ impl State {
     /// What has to happen until one of the identifiers of a core is free, if that happens by itself: the next step of an
     /// entry whose transaction has committed.
     pub(super) fn identifier_wait(&self, core: usize, now: Cycle) -> Option<Wait> {
-        let mut committed = self.caches[core].occupied().filter(|e| e.id > 0 && !self.is_borne(core, e.id));
+        let mut committed = self.caches[core].occupied().filter(|e| e.id > 0 && !self.is_assigned(core, e.id));
         committed.find_map(|e| e.state.wait(now))
     }
 }

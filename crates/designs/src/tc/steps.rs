@@ -79,7 +79,7 @@ impl State {
         if self.fault.is(planted::IDENTIFIER_REUSED) {
             return false;
         }
-        self.is_borne(core, id) || self.caches[core].occupied().any(|e| e.id == id)
+        self.is_assigned(core, id) || self.caches[core].occupied().any(|e| e.id == id)
     }
 
     /// The transaction cache that a commit request goes to.
@@ -149,13 +149,13 @@ impl TransactionCache {
     /// which they were issued, so it is the one on its way that was issued first: nearest the tail, as section 4.1 has
     /// it, unless threads that take turns have committed in another order than they have stored [D:tc-acknowledgement].
     pub fn acknowledged(&self, line: LineAddr, fault: ActiveFault) -> Option<usize> {
-        let mut on_their_way = self.on_their_way(line);
+        let mut in_flight = self.in_flight(line);
         let entry = if fault.is(planted::ACK_FREES_YOUNGEST) {
-            on_their_way.last()
+            in_flight.last()
         } else if fault.is(planted::ACK_FREES_NEAREST_TAIL) {
-            on_their_way.next()
+            in_flight.next()
         } else {
-            on_their_way.min()
+            in_flight.min()
         };
         entry.map(|(_, index)| index)
     }
@@ -182,7 +182,7 @@ impl State {
 
     /// The bytes of an entry are laid over those of older ones [D:tc-merge].
     #[inline]
-    pub(super) fn lay_over_older(&self, entry: &Entry, overlay: &mut Overlay) {
+    pub(super) fn merge_over_older(&self, entry: &Entry, overlay: &mut Overlay) {
         if self.fault.is(planted::FILL_OLDEST_WINS) {
             Entry { mask: entry.mask & !overlay.mask, ..*entry }.overlay(&mut overlay.data);
         } else {

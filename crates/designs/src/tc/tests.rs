@@ -96,7 +96,7 @@ fn a_core_does_not_wait_for_itself() {
 }
 
 #[test]
-fn false_sharing_holds_nobody_back() {
+fn false_sharing_blocks_no_transaction() {
     let mut bench = Bench::<Tc>::new(small(8), 2);
     bench.begin(0, 1);
     bench.begin(1, 2);
@@ -212,7 +212,7 @@ fn undoing_an_overflow_restores_words_not_lines() {
 
 /// Two threads take turns on core 0: the transaction cache is full of the one that waits.
 #[test]
-fn a_waiting_transaction_gives_way_by_the_fall_back_path() {
+fn a_waiting_transaction_aborts_to_the_fall_back_path() {
     let mut bench = Bench::<Tc>::new(small(4), 2);
     bench.begin(0, 1);
     for number in 0..4 {
@@ -233,7 +233,7 @@ fn a_waiting_transaction_gives_way_by_the_fall_back_path() {
 }
 
 #[test]
-fn a_full_shadow_area_aborts_who_asks_or_who_is_in_the_way() {
+fn a_full_shadow_area_aborts_the_requester_or_the_blocker() {
     let mut bench = Bench::<Tc>::new(TcSpec { shadow_lines: 2, ..small(4) }, 2);
     bench.begin(0, 1);
     for number in 0..6 {
@@ -261,7 +261,7 @@ fn begins(bench: &mut Bench<Tc>, core: u16, tx: u64) -> Gate {
 
 /// Three identifiers, of which two are borne: the third comes round, and only when its entries are home.
 #[test]
-fn an_identifier_comes_round_past_those_in_use() {
+fn an_identifier_wraps_around_past_those_in_use() {
     let mut bench = Bench::<Tc>::new(TcSpec { tx_id_bits: 2, ..small(8) }, 2);
     bench.begin(0, 1);
     bench.begin(0, 2);

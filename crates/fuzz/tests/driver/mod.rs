@@ -188,7 +188,7 @@ impl Recipe {
         ]
     }
 
-    fn cook(&self, files: &[Vec<u8>]) -> Vec<u8> {
+    fn build(&self, files: &[Vec<u8>]) -> Vec<u8> {
         match self {
             Recipe::Changed(file, changes) => {
                 let mut input = files[file.index(files.len())].clone();
@@ -267,7 +267,7 @@ pub fn drive(target: &Target, seeds: &[(String, Vec<u8>)], settings: Settings) -
     seed[..8].copy_from_slice(&settings.seed.to_le_bytes());
     let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &seed));
     let tried = runner.run(&Recipe::any(), |recipe| {
-        let input = recipe.cook(&files);
+        let input = recipe.build(&files);
         watch.next(&input);
         match fails(target, &input) {
             None => Ok(()),
@@ -276,7 +276,7 @@ pub fn drive(target: &Target, seeds: &[(String, Vec<u8>)], settings: Settings) -
     });
     match tried {
         Ok(()) => Ok(()),
-        Err(TestError::Fail(why, recipe)) => Err(Found { input: recipe.cook(&files), why: why.to_string() }),
+        Err(TestError::Fail(why, recipe)) => Err(Found { input: recipe.build(&files), why: why.to_string() }),
         Err(TestError::Abort(why)) => panic!("the driver gave up: {why}"),
     }
 }

@@ -292,7 +292,7 @@ impl Agenda {
     }
 
     /// A wait was over when it began. Whoever asks for such waits again and again would do so for ever: false, then.
-    pub(super) fn may_stand_still(&mut self, at: Cycle) -> bool {
+    pub(super) fn may_lack_progress(&mut self, at: Cycle) -> bool {
         let (cycle, count) = self.standing;
         self.standing = if cycle == at { (at, count + 1) } else { (at, 1) };
         self.standing.1 <= STANDING_MAX
@@ -329,10 +329,10 @@ mod tests {
         assert!(!agenda.suspend(CORE, Wait::Acked(token), 10, false));
         agenda.forget_outstanding(token.0, 20);
         assert_eq!(agenda.resumes_at(CORE), None);
-        assert!(agenda.anyone_waits());
+        assert!(agenda.has_waiters());
         agenda.forget_outstanding(token.0, 30);
         assert_eq!(agenda.resumes_at(CORE), Some(30));
-        assert!(!agenda.is_outstanding(token) && !agenda.anyone_waits());
+        assert!(!agenda.is_outstanding(token) && !agenda.has_waiters());
     }
 
     #[test]
@@ -379,8 +379,8 @@ mod tests {
     #[test]
     fn waits_that_are_over_at_once_are_counted_in_one_cycle() {
         let mut agenda = Agenda::new(1);
-        assert!((0..STANDING_MAX).all(|_| agenda.may_stand_still(4)));
-        assert!(!agenda.may_stand_still(4));
-        assert!(agenda.may_stand_still(5));
+        assert!((0..STANDING_MAX).all(|_| agenda.may_lack_progress(4)));
+        assert!(!agenda.may_lack_progress(4));
+        assert!(agenda.may_lack_progress(5));
     }
 }

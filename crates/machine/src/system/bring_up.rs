@@ -195,7 +195,7 @@ impl System {
         if self.halted() {
             return Err(done);
         }
-        let slot = self.caches.lift(from, core, slot, done, &self.design);
+        let slot = self.caches.move_up(from, core, slot, done, &self.design);
         self.note_arrival(core, line, want);
         Ok((slot, done))
     }
@@ -248,7 +248,7 @@ impl System {
             return Ok((slot, end));
         }
         // It is in place, so nothing is lost while another one leaves; that may abort the transaction of both.
-        let end = end.max(self.obey_l1d_tag_limit(core, line, tag, start));
+        let end = end.max(self.enforce_l1d_tag_limit(core, line, tag, start));
         self.caches.l1d(core).find(line).map(|slot| (slot, end)).ok_or(end)
     }
 
@@ -268,7 +268,7 @@ impl System {
 
     /// A line is about to be a tagged one of the L1D, or has just become one: if other lines have all tags of its set, one
     /// of them leaves.
-    pub(super) fn obey_l1d_tag_limit(&mut self, core: CoreId, line: LineAddr, tag: LineTag, at: Cycle) -> Cycle {
+    pub(super) fn enforce_l1d_tag_limit(&mut self, core: CoreId, line: LineAddr, tag: LineTag, at: Cycle) -> Cycle {
         let Some(limit) = self.design.tag_limit(LevelId::L1d) else { return at };
         let array = self.caches.l1d(core);
         let own = array.find(line).is_some_and(|slot| self.design.live(array.tag(slot)).is_some());
@@ -288,7 +288,7 @@ impl System {
             array.find(line).map(|slot| self.design.live(array.tag(slot)))
         });
         match tag {
-            Some(tag) if tag.is_some() => self.obey_l1d_tag_limit(core, line, tag, at),
+            Some(tag) if tag.is_some() => self.enforce_l1d_tag_limit(core, line, tag, at),
             _ => at,
         }
     }

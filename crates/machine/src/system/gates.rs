@@ -127,7 +127,7 @@ impl System {
     pub(super) fn suspend(&mut self, core: CoreId, wait: Wait, at: Cycle, passed: bool) -> GateOutcome {
         let is_over = self.agenda.suspend(core, wait, at, passed);
         if is_over && !passed {
-            self.stand_still(at);
+            self.check_progress(at);
         }
         GateOutcome::Suspended
     }
@@ -178,8 +178,8 @@ impl System {
     }
 
     /// Whether any core waits for something that only the memory system can bring.
-    pub fn anyone_waits(&self) -> bool {
-        self.agenda.anyone_waits()
+    pub fn has_waiters(&self) -> bool {
+        self.agenda.has_waiters()
     }
 
     /// When the suspended request of `core` can be made again, if that is known.

@@ -115,7 +115,7 @@ impl OpenTransactions {
         self.running[core.0 as usize] = None;
         if let Some(open) = self.open.remove(&tx) {
             if open.moved {
-                self.look_for_moved_tx();
+                self.find_moved_tx();
             }
             self.tx_latency.record(at - open.begun_at.min(at));
         }
@@ -168,7 +168,7 @@ impl OpenTransactions {
         let aborted = self.open.get(&tx)?.aborted?;
         self.abort_notices -= 1;
         if self.open.remove(&tx).is_some_and(|open| open.moved) {
-            self.look_for_moved_tx();
+            self.find_moved_tx();
         }
         self.running[core.0 as usize] = None;
         Some(aborted)
@@ -222,10 +222,10 @@ impl OpenTransactions {
             open.moved = true;
         }
         self.running[core.0 as usize] = coming;
-        self.look_for_moved_tx();
+        self.find_moved_tx();
     }
 
-    fn look_for_moved_tx(&mut self) {
+    fn find_moved_tx(&mut self) {
         self.moved_tx = self.open.values().any(|open| open.moved);
     }
 

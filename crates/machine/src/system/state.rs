@@ -81,7 +81,7 @@ impl System {
     }
 
     /// Names what is under way right now: what a snapshot of this moment has to hold beside caches and memory.
-    pub fn under_way(&self) -> Vec<&'static str> {
+    pub fn in_progress(&self) -> Vec<&'static str> {
         let names = [
             ("open transaction", self.transactions.any_open()),
             ("aborted transaction", self.transactions.any_abort_notice()),
@@ -103,7 +103,7 @@ impl System {
     }
 
     /// The DRAM with the newest copy of each line, once the queues have run dry.
-    pub(crate) fn dram_at_rest(&self) -> Pages {
+    pub(crate) fn quiesced_dram(&self) -> Pages {
         let mut dram = self.memories.dram_media().clone();
         self.caches.write_dram_home(&mut dram);
         dram

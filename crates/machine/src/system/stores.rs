@@ -218,7 +218,7 @@ impl System {
         if tag.is_some() {
             self.transactions.note_tagged(store.tx, store.addr.line());
             if !had_tag {
-                at = self.obey_l1d_tag_limit(core, store.addr.line(), tag, at);
+                at = self.enforce_l1d_tag_limit(core, store.addr.line(), tag, at);
             }
         }
         StoreVerdict::Accepted(at, tag)

@@ -158,7 +158,7 @@ impl System {
         match task {
             Task::Act { core, at, list, next } => self.act_next(core, at, list, next),
             Task::MakeRoom { level, core, line, incoming } => self.make_room_in(level, core, line, incoming),
-            Task::ObeyTagLimit { level, core, line, tag } => self.obey_tag_limit(level, core, line, tag),
+            Task::ObeyTagLimit { level, core, line, tag } => self.enforce_tag_limit(level, core, line, tag),
             Task::AskPrivate { from, to, core, line } => self.ask_private(from, to, core, line),
             Task::Move { from, to, core, line } => self.move_to(to, from, core, line),
             Task::LeaveL1 { core, line } => self.leave_l1(core, line),

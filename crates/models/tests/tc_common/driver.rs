@@ -143,7 +143,7 @@ impl Driver {
             }
             return Ok(None);
         };
-        if self.system.anyone_waits() && self.system.due() <= at {
+        if self.system.has_waiters() && self.system.due() <= at {
             self.system.step_once(Cycle::MAX);
             return Ok(None);
         }

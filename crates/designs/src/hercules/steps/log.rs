@@ -19,7 +19,7 @@ impl State {
         if self.fault.is(planted::EVICTION_OVERTAKES_MIGRATION) {
             return None;
         }
-        self.part(line).migration.on_its_way_home(line)
+        self.part(line).migration.in_flight_home(line)
     }
 
     /// Whether LogHead has come round to LogTail: the entries between them are in use.

@@ -53,7 +53,7 @@ impl Agenda {
     }
 
     /// Whether any core waits for something that only the memory system can bring.
-    pub(in crate::system) fn anyone_waits(&self) -> bool {
+    pub(in crate::system) fn has_waiters(&self) -> bool {
         self.suspended.iter().flatten().any(|s| s.over_at.is_none())
     }
 

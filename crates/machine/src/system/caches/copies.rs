@@ -142,7 +142,7 @@ impl Caches {
     }
 
     /// Copies a line up to the L1D; a tagged version moves if its tag has one house. Room was made before.
-    pub(in crate::system) fn lift(
+    pub(in crate::system) fn move_up(
         &mut self,
         from: LevelId,
         core: CoreId,

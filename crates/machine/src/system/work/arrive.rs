@@ -50,7 +50,7 @@ impl System {
         if self.was_discarded(version.tag) {
             return;
         }
-        let mut version = self.as_it_is_now(version);
+        let mut version = self.current_version(version);
         version.tag = self.design.live(version.tag);
         let arrives_dirty = version.dirty;
         // A clean copy of what lies here already makes nothing clean.
@@ -81,7 +81,7 @@ impl System {
 
     /// What is on its way stays in its place until it has arrived: a scan may mark it there meanwhile, and an abort restore
     /// its bytes. Where tags are notes there are no other versions that it could be mixed up with.
-    pub(super) fn as_it_is_now(&self, version: Version) -> Version {
+    pub(super) fn current_version(&self, version: Version) -> Version {
         if !self.design.tags_are_notes() {
             return version;
         }

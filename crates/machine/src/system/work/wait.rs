@@ -39,7 +39,7 @@ impl System {
     pub(super) fn await_design(&mut self, wait: Wait) {
         let at = self.work.now();
         match wait {
-            Wait::Cycles(0) => self.stand_still(at),
+            Wait::Cycles(0) => self.check_progress(at),
             Wait::Cycles(n) => self.work.set_now(at + n),
             Wait::Acked(token) => self.process_until(Condition::Acked(token), at, at),
             Wait::Signal(signal) => self.process_until(Condition::Raised(signal), at, at),
@@ -78,13 +78,13 @@ impl System {
             self.agenda.take_signal(signal);
         }
         if now == since && matches!(condition, Condition::Acked(_) | Condition::Raised(_)) {
-            self.stand_still(now);
+            self.check_progress(now);
         }
     }
 
     /// A wait was over when it began. Whoever asks for such waits again and again would do so for ever.
-    pub(in crate::system) fn stand_still(&mut self, at: Cycle) {
-        if !self.agenda.may_stand_still(at) && !self.halted() {
+    pub(in crate::system) fn check_progress(&mut self, at: Cycle) {
+        if !self.agenda.may_lack_progress(at) && !self.halted() {
             let what = "a design waits again and again for something that has come already".to_owned();
             self.observers.fail(Error::Stuck { cycle: at, what });
         }
