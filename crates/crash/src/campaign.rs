@@ -79,7 +79,7 @@ struct CampaignOutcome {
 /// `stop` from another thread, which is looked at during the runs too.
 ///
 /// # Errors
-/// As from a run; a workload that fails without any crash; and a campaign stopped before its first crash.
+/// As from a run; a workload that fails without any crash; and a campaign that was stopped before its first crash.
 pub fn crash(
     request: &CrashRequest,
     registry: &[Row],
@@ -128,7 +128,7 @@ impl Campaign<'_> {
             recover_args: has_guest_recovery.then_some(self.request.recover_args.as_slice()),
             check_args: &self.request.check_args,
             again_args: &self.request.again_args,
-            files: self.crash_free_run.files.as_ref().expect("a crash_free_run has come to its end"),
+            files: self.crash_free_run.files.as_ref().expect("a run without crash has ended"),
             history: self.request.history.then_some(&self.crash_free_run.history),
             all_cuts: self.request.points == Points::All(All::All),
             stop: self.stop,

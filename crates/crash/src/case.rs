@@ -126,7 +126,7 @@ impl FromStr for Case {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let problem = || format!("'{text}' is not the id of a crash, such as e17, e17:torn.5/r2 or e17+e8");
+        let problem = || format!("'{text}' is not a crash id such as e17, e17:torn.5/r2 or e17+e8");
         let number = |digits: &str| -> Result<u64, String> {
             let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
             digits.parse().ok().filter(|_| plain).ok_or_else(problem)
@@ -199,7 +199,7 @@ mod tests {
             "e17/ré",
         ] {
             let refused = text.parse::<Case>().unwrap_err();
-            assert!(refused.contains("not the id of a crash"), "{text}: {refused}");
+            assert!(refused.contains("not a crash id"), "{text}: {refused}");
         }
     }
 }

@@ -71,7 +71,7 @@ impl Observer for EventKindRecorder {
     fn event(&mut self, event: &PersistEvent, system: &System) -> bool {
         let background = event.kind == EventKind::Background
             || event.cause.is_some_and(|cause| matches!(cause, Cause::Migration | Cause::Checkpoint));
-        self.kinds.lock().expect("nobody panics with the kinds").push((event.kind, background));
+        self.kinds.lock().expect("no thread panics while it holds the kinds").push((event.kind, background));
         self.order.event(event, system)
     }
 }
@@ -93,19 +93,19 @@ pub(crate) fn crash_free_run(
     machine.system_mut().keep_history(history.for_machine());
     let mut output = Interruptible::new(stop);
     let ending = machine.run(max_instructions, &mut output)?;
-    if let Some(objection) = order.lock().expect("nobody panics with the checker").objection() {
+    if let Some(objection) = order.lock().expect("no thread panics while it holds the checker").objection() {
         let what = format!("its persist events come in an order that no hardware could produce: {objection}");
         return Err(Error::Stuck { cycle: machine.cycle(), what });
     }
     if stop.load(Ordering::Relaxed) {
-        return Err(ConfigError::new("campaign", "stopped before its first crash").into());
+        return Err(ConfigError::new("campaign", "the campaign was stopped before its first crash").into());
     }
     if ending != Ending::Exited(0) {
-        let said = output.captured.text().lines().last().unwrap_or("it said nothing").to_owned();
-        let what = format!("the workload fails without any crash ({ending:?}): {said}");
+        let said = output.captured.text().lines().last().unwrap_or("it printed nothing").to_owned();
+        let what = format!("the workload fails even without a crash ({ending:?}): {said}");
         return Err(GuestFault { pc: 0, what, last_syscall: None }.into());
     }
-    let kinds = std::mem::take(&mut *kinds.lock().expect("nobody panics with the kinds"));
+    let kinds = std::mem::take(&mut *kinds.lock().expect("no thread panics while it holds the kinds"));
     let (kinds, background) = kinds.into_iter().unzip();
     Ok(CrashFreeRun {
         kinds,
@@ -143,7 +143,7 @@ struct JournalTap(Arc<Mutex<JournalState>>, Option<TimelineRecorder>);
 
 impl JournalTap {
     fn with(&mut self, act: impl Fn(&mut dyn Journal)) {
-        let mut journal_state = self.0.lock().expect("nobody panics with the oracle");
+        let mut journal_state = self.0.lock().expect("no thread panics while it holds the oracle");
         act(&mut journal_state.oracle);
         if let Some(timeline_recorder) = self.1.as_mut().filter(|_| !journal_state.is_recording_complete) {
             act(timeline_recorder);
@@ -164,7 +164,7 @@ impl Journal for JournalTap {
     fn store(&mut self, tx: Option<TxId>, write: Write) {
         self.with(|o| o.store(tx, write));
         let Some(tx) = tx else { return };
-        let journal_state = &mut *self.0.lock().expect("nobody panics with the oracle");
+        let journal_state = &mut *self.0.lock().expect("no thread panics while it holds the oracle");
         let number = journal_state.oracle.last_store();
         let waiting = journal_state.waiting.iter_mut().flatten().map(|crash| &mut crash.oracle);
         waiting.chain(&mut journal_state.then).for_each(|oracle| oracle.allow_store_inside_commit(tx, number, &write));
@@ -256,7 +256,7 @@ impl<M: CrashPointSelector> CrashPointObserver<M> {
     }
 
     fn journal_state(&self) -> MutexGuard<'_, JournalState> {
-        self.journal_state.lock().expect("nobody panics with the oracle")
+        self.journal_state.lock().expect("no thread panics while it holds the oracle")
     }
 
     fn now(&self) -> ByteOracle {
@@ -299,7 +299,7 @@ struct SharedObserver<M>(Arc<Mutex<CrashPointObserver<M>>>);
 
 impl<M: CrashPointSelector> Observer for SharedObserver<M> {
     fn event(&mut self, event: &PersistEvent, system: &System) -> bool {
-        self.0.lock().expect("nobody panics with the observer").event(event, system)
+        self.0.lock().expect("no thread panics while it holds the observer").event(event, system)
     }
 }
 
@@ -346,7 +346,7 @@ pub(crate) fn run_with_crashes<M: CrashPointSelector>(
     let instructions = machine.instructions();
     drop(machine);
     let observer = Arc::into_inner(observer).expect("the machine is gone");
-    let mut observer = observer.into_inner().expect("nobody panics with the observer");
+    let mut observer = observer.into_inner().expect("no thread panics while it holds the observer");
     observer.close();
     if let Some(timeline_recorder) = timeline_recorder {
         timeline_recorder.run_ends();

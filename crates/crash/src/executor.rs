@@ -219,7 +219,7 @@ impl<'a> Executor<'a> {
         match self.run_recovery(image, Some(cut))? {
             Err(RecoveryCut) => Ok(()),
             Ok(_) => {
-                let what = format!("it ended before its write {cut}, which was to be cut");
+                let what = format!("it ended before its write {cut}, at which it was to be interrupted");
                 Err(Outcome::object(Oracle::Recovery, what))
             }
         }
@@ -292,7 +292,8 @@ impl<'a> Executor<'a> {
         let recorder = initial.as_ref().map(|_| HistoryRecorder::default());
         let ran =
             self.run_program(RunKind::Work, self.judge.context.again_args, pmem, failure_point, recorder.as_ref());
-        let crash = ran.map_err(|error| object(format!("it does not work on after recovery: {error}")))?;
+        let crash =
+            ran.map_err(|error| object(format!("the program fails when it runs on after recovery: {error}")))?;
         Ok(crash.map(|crash| {
             let dumped = recorder.as_ref().zip(initial.as_ref());
             let history = dumped.map(|(recorder, initial)| HistoryOracle::new(recorder, initial, self.judge.epochs()));
@@ -337,7 +338,12 @@ pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
 fn differs(recovered: &CrashImage, whole: &CrashImage, cuts: &[u64]) -> Option<String> {
     let same = same(&recovered.pmem, &whole.pmem) && recovered.structures == whole.structures;
     let cuts: Vec<String> = cuts.iter().map(u64::to_string).collect();
-    (!same).then(|| format!("cut at its writes {} and run again, it ends in another image", cuts.join(", then ")))
+    (!same).then(|| {
+        format!(
+            "interrupted at its writes {} and run again, it leaves another image than without interruption",
+            cuts.join(", then ")
+        )
+    })
 }
 
 fn differing_lines(a: &Pages, b: &Pages) -> Vec<LineAddr> {

@@ -156,7 +156,7 @@ fn run_guest(program: &mut LoadedProgram, pmem: Pages) -> (Result<Pages, String>
         Ok(ending) if ending.exit_code == Some(0) => Ok(ending.pool.pages),
         Ok(ending) => {
             let text = output.text();
-            let said = text.lines().last().unwrap_or("it said nothing").to_owned();
+            let said = text.lines().last().unwrap_or("it printed nothing").to_owned();
             Err(match ending.exit_code {
                 Some(code) => format!("exit code {code}: {said}"),
                 None => format!("no end within {GUEST_INSTRUCTIONS_MAX} instructions"),

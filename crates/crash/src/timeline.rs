@@ -78,7 +78,7 @@ fn execute(
         run_with_crashes(prepared, &prepared.program, single, None, Some(timeline_recorder), context.stop)?;
     let (crash, marks) = single.crash_and_marks();
     // The run has this event; it ends before it only if somebody ends the replay.
-    let crash = crash.ok_or_else(|| ConfigError::new("campaign", "stopped before its first crash"))?;
+    let crash = crash.ok_or_else(|| ConfigError::new("campaign", "the campaign was stopped before its first crash"))?;
     let mut judge = Judge::new(context)?;
     judge.timeline_recorder = Some(timeline_recorder.clone());
     let mut executor = Executor::new(judge);
@@ -92,7 +92,7 @@ fn execute(
 /// Which lines matter, and why.
 fn choose(outcome: &Outcome, recorded: &RecordedTimeline) -> (String, Vec<LineAddr>) {
     if !recorded.in_question.is_empty() && !outcome.objections.is_empty() {
-        return ("their bytes are not what they have to be".into(), recorded.in_question.clone());
+        return ("their bytes differ from what the byte oracle allows".into(), recorded.in_question.clone());
     }
     let inside_first = |lines: Vec<LineAddr>| -> Vec<LineAddr> {
         let (inside, outside): (Vec<_>, Vec<_>) =

@@ -147,10 +147,10 @@ pub struct PowerFailure {
 impl PowerFailure {
     pub(crate) fn of(event: &PersistEvent, fault: PowerFault) -> Self {
         let how = match fault {
-            PowerFault::Clean => "a clean cut".to_owned(),
+            PowerFault::Clean => "clean: exactly what the persistence domain guarantees survives".to_owned(),
             PowerFault::Torn(choice) => format!("lines in flight to the media are torn (choice {choice})"),
             PowerFault::Reorder(choice) => {
-                format!("another part of the unfenced cleans was accepted (choice {choice})")
+                format!("another subset of the unfenced cleans was accepted (choice {choice})")
             }
             PowerFault::Energy(bytes) => format!("the energy of the crash flush ends after {bytes} bytes"),
         };

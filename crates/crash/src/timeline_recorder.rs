@@ -114,7 +114,7 @@ impl TimelineRecorder {
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut TimelineData) -> T) -> T {
-        act(&mut self.0.lock().expect("nobody panics with the data"))
+        act(&mut self.0.lock().expect("no thread panics while it holds the data"))
     }
 
     /// What was written.

@@ -37,7 +37,10 @@ impl Observer for Camera {
             // Some of them with too little energy.
             let energy_bytes = event.number.is_multiple_of(3).then_some(event.number % 4096);
             let cut = PowerFailureOptions { energy_bytes, ..PowerFailureOptions::default() };
-            self.images.lock().expect("nobody panics with the images").push(system.power_failure(&cut).image);
+            self.images
+                .lock()
+                .expect("no thread panics while it holds the images")
+                .push(system.power_failure(&cut).image);
         }
         true
     }
@@ -56,7 +59,7 @@ fn images(row: usize, elf: &[u8], arguments: &[&str], every: u64) -> Vec<CrashIm
     machine.run(None, &mut output).expect("the workload runs");
     println!("{}: {}", ROWS[row].name, output.text().trim());
     drop(machine);
-    std::mem::take(&mut *images.lock().expect("nobody panics with the images"))
+    std::mem::take(&mut *images.lock().expect("no thread panics while it holds the images"))
 }
 
 /// The last of these pools with the state of its log, the word it begins with, of the pool before.

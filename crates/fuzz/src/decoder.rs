@@ -66,7 +66,7 @@ fn blocks(data: &[u8]) {
             let insts = cache.insts(block);
             let bytes: u64 = insts.iter().map(|inst| u64::from(inst.len)).sum();
             assert!(!insts.is_empty() && at + bytes <= data.len() as u64, "a block of {bytes} bytes at {at}");
-            assert!(insts[..insts.len() - 1].iter().all(|inst| !inst.ends_block()), "a block goes on behind its end");
+            assert!(insts[..insts.len() - 1].iter().all(|inst| !inst.ends_block()), "a block continues after its end");
         }
     }
 }

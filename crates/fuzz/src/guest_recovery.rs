@@ -65,9 +65,9 @@ fn run(program: &LoadedProgram, pmem: Pages) -> (Pages, i32, String) {
     let ending = ending.unwrap_or_else(|error| panic!("the program's recovery or check faults: {error}"));
     let said = output.text();
     let code =
-        ending.exit_code.unwrap_or_else(|| panic!("after {INSTRUCTIONS_MAX} instructions it is not over: {said}"));
+        ending.exit_code.unwrap_or_else(|| panic!("it is still running after {INSTRUCTIONS_MAX} instructions: {said}"));
     assert!(EXIT_CODES.contains(&code), "it ended with {code}: {said}");
-    assert!(code == 0 || !said.trim().is_empty(), "it failed with {code} and says nothing");
+    assert!(code == 0 || !said.trim().is_empty(), "it failed with {code} and printed nothing");
     let pages = ending.pool.pages;
     let mut others = [0; PAGE_BYTES as usize];
     pages.read(PMEM_BASE.plus(POOL_BYTES), &mut others);
@@ -89,7 +89,7 @@ fn settled(programs: &Programs, mut pmem: Pages) -> Pages {
         reach("more to take back");
         pmem = recovered;
     }
-    panic!("recovery never comes to an end");
+    panic!("recovery does not terminate");
 }
 
 /// Recovery of a log in software, by the program that [`GUEST_PROGRAM`] names. The input is records of the pool.

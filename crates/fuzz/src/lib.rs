@@ -120,5 +120,5 @@ pub const CANARIES: [Target; 3] = [
 
 /// A refusal is one sentence that a user can read.
 fn assert_is_a_sentence(text: &str) {
-    assert!(!text.trim().is_empty() && !text.contains('\n'), "a refusal that is no sentence: {text:?}");
+    assert!(!text.trim().is_empty() && !text.contains('\n'), "an error that is not a sentence: {text:?}");
 }

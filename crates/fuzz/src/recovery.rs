@@ -50,7 +50,7 @@ impl Recoverer {
         let Plan { row, spec, geometry, .. } = &self.plan;
         let report = (row.hardware.recover)(spec, geometry, image);
         image.cut_at(None);
-        report.unwrap_or_else(|_| panic!("{}: recovery goes on writing for ever", row.name))
+        report.unwrap_or_else(|_| panic!("{}: recovery does not stop writing", row.name))
     }
 
     pub fn check(&self, mut input: Bytes<'_>) {
@@ -103,8 +103,8 @@ impl Recoverer {
             let before = recovered.pmem.share_page(addr);
             before.map_or(page.iter().all(|&byte| byte == 0), |before| before[..] == *page)
         });
-        assert!(same, "{row}: recovery of what is recovered changes it");
-        assert_eq!(again.structures, recovered.structures, "{row}: recovery of what is recovered changes it");
+        assert!(same, "{row}: a second recovery changes the image");
+        assert_eq!(again.structures, recovered.structures, "{row}: a second recovery changes the image");
     }
 
     /// Recovery that was cut off by the next failure can be done again.

@@ -132,7 +132,7 @@ fn read_at(file: &File, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().expect("nobody panics while holding the lock")
+    mutex.lock().expect("no thread panics while it holds the lock")
 }
 
 /// Where a path leads that the writer has changed.

@@ -108,7 +108,7 @@ impl PoolFile {
         for record in content[body..].chunks_exact(RECORD_BYTES) {
             let number = u64::from_le_bytes(record[..8].try_into().expect("eight bytes"));
             if number >= capacity_bytes / PAGE_BYTES {
-                return refuse(format!("{name} has page {number}, which lies behind its {capacity_bytes} bytes"));
+                return refuse(format!("{name} has page {number}, which lies after its {capacity_bytes} bytes"));
             }
             pages.insert(number, Box::new(record[8..].try_into().expect("a page")));
         }
@@ -139,7 +139,7 @@ fn host_io(path: &Path, error: &io::Error) -> Error {
 /// is removed if anything fails. What stands at `path` and is not an ordinary file, such as a device, is left alone.
 pub fn replace_file<T>(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<T>) -> io::Result<T> {
     if std::fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "is not an ordinary file and is not replaced"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "is not a regular file and is not replaced"));
     }
     let folder = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),

@@ -109,7 +109,7 @@ impl Process {
         }
         pool.check()?;
         if !(1..=64).contains(&config.cores) {
-            return Err(ConfigError::new("cores", "a program can be told of 1 to 64 cores").into());
+            return Err(ConfigError::new("cores", "a program sees 1 to 64 cores").into());
         }
         let root = RootFolder::new(config.root.as_deref().map(open_root).transpose()?);
 
@@ -170,8 +170,10 @@ impl Process {
         let SavedProcess(mut process) = saved;
         let refuse = |problem: &str| Err(ConfigError::new("root", problem).into());
         match (process.files.root.exists(), root) {
-            (true, None) => return refuse("the saved program had a root folder; give the folder that it goes on with"),
-            (false, Some(_)) => return refuse("the saved program had no root folder and cannot be given one"),
+            (true, None) => {
+                return refuse("the saved program had a root folder: pass the root folder to continue with");
+            }
+            (false, Some(_)) => return refuse("the saved program had no root folder: leave root out"),
             _ => process.files.root.attach(root.map(open_root).transpose()?),
         }
         Ok(process)
@@ -216,7 +218,7 @@ impl Process {
             format!("thread {} at pc {pc:#x} waits for the futex at {:#x}", w.thread, w.futex)
         };
         let all: Vec<String> = self.waiting().iter().map(one).collect();
-        format!("deadlock: no thread can go on: {}", all.join(", "))
+        format!("deadlock: every thread waits: {}", all.join(", "))
     }
 
     /// The cores that `thread` may run on, bit n for core n: what `sched_setaffinity` asked for, else all.

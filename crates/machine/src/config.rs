@@ -333,7 +333,7 @@ fn apply(tree: &mut toml::Table, item: &str) -> Result<(), ConfigError> {
     for key in parents {
         let next = at.entry(*key).or_insert_with(|| toml::Value::Table(toml::Table::new()));
         let Some(table) = next.as_table_mut() else {
-            return Err(ConfigError::new(path, format!("'{key}' is a value, not a section")));
+            return Err(ConfigError::new(path, format!("'{key}' is a value and has no keys")));
         };
         at = table;
     }

@@ -32,9 +32,10 @@ impl SnapshotPoint {
         match text.parse() {
             _ if text == "roi" => Ok(SnapshotPoint::Roi),
             Ok(number) => Ok(SnapshotPoint::Number(number)),
-            Err(_) => {
-                Err(ConfigError::new("fast_forward", format!("'{text}' is neither 'roi' nor the number of a mark")))
-            }
+            Err(_) => Err(ConfigError::new(
+                "fast_forward",
+                format!("'{text}' is neither 'roi' nor the number of a snapshot point"),
+            )),
         }
     }
 }
@@ -72,14 +73,14 @@ impl Machine {
     pub(crate) fn detach(mut self, plan: &Plan, output: &mut dyn Output) -> Result<DetachedProgram, Error> {
         if self.measure.roi_begin.is_some() {
             return Err(refuse(
-                "the snapshot lies in or behind the region of interest: what was counted there belongs to the old \
-                 machine, so a new one can only take over a snapshot from before it",
+                "the snapshot was taken in or after the region of interest, whose counters belong to the old machine: \
+                 another machine can only continue a snapshot from before it",
             ));
         }
         self.quiesce_all_cores(output)?;
         if self.system.has_open_transactions() {
             return Err(refuse(
-                "a transaction is open in the snapshot: another machine can only take over a program between its \
+                "a transaction is open in the snapshot: another machine can only continue a program between its \
                  transactions",
             ));
         }
@@ -120,7 +121,7 @@ impl Machine {
         }
         while (0..self.cores.len()).any(|index| self.scheduler.running(CoreId(index as u16)).is_some()) {
             if self.take_last_turn(output)?.is_some() {
-                return Err(refuse("the program ends before its machine has come to rest"));
+                return Err(refuse("the program ends while its machine drains"));
             }
         }
         Ok(())
@@ -144,7 +145,7 @@ impl DetachedProgram {
         let Prepared { config, plan, program, .. } = prepared;
         if self.instructions.len() != usize::from(config.cores) {
             let problem = format!(
-                "the program was started on a machine with {} cores and cannot go on with {}",
+                "the program was started on a machine with {} cores and cannot continue with {}",
                 self.instructions.len(),
                 config.cores
             );

@@ -203,7 +203,9 @@ fn run_slice<W: ExecutionObserver>(
                 // Behind these nothing follows in a block.
                 Ok(Flow::Jump(to)) => (at, target) = (to, Some(to)),
                 Ok(Flow::Ecall) => calls = true,
-                Ok(Flow::Ebreak) => return Err(message(at, bus, "the program ran into an ebreak".into()).into()),
+                Ok(Flow::Ebreak) => {
+                    return Err(message(at, bus, "the program executed an ebreak instruction".into()).into());
+                }
                 Err(stop) => return Err(fault(at, bus, stop).into()),
             }
         }

@@ -254,7 +254,7 @@ impl Machine {
         let report = (plan.row.hardware.recover)(&plan.spec, &plan.geometry, &mut image)
             .expect("nothing interrupts recovery in an orderly shutdown");
         if let Some(loss) = report.losses.first() {
-            return Err(Error::Stuck { cycle: at, what: format!("work was lost in an orderly shutdown: {loss}") });
+            return Err(Error::Stuck { cycle: at, what: format!("an orderly shutdown lost committed work: {loss}") });
         }
         Ok(PoolContents { files: self.process.pool().clone(), pages: image.pmem })
     }

@@ -161,19 +161,24 @@ fn check_start(request: &RunRequest) -> Result<(), ConfigError> {
     let refuse = |field: &str, problem: &str| Err(ConfigError::new(field, problem));
     match (&request.snapshot_at, &request.snapshot) {
         (Some(_), None) => {
-            return refuse("snapshot", "a run with snapshot_at needs the file that the snapshot goes to");
+            return refuse("snapshot", "snapshot_at needs snapshot, the file to write");
         }
-        (None, Some(_)) => return refuse("snapshot_at", "a run with snapshot needs the mark at which it is taken"),
+        (None, Some(_)) => {
+            return refuse("snapshot_at", "snapshot needs snapshot_at, the snapshot point at which it is taken");
+        }
         _ => {}
     }
     if request.from.is_some() && request.pool.is_some() {
-        return refuse("pool", "a run from a snapshot has the pool that is in it");
+        return refuse("pool", "a run from a snapshot uses the pool in it: leave pool out");
     }
     if request.from.is_some() && request.fast_forward.is_some() {
-        return refuse("fast_forward", "a run from a snapshot starts there");
+        return refuse("fast_forward", "a run from a snapshot starts there: leave fast_forward out");
     }
     if request.functional && (request.snapshot.is_some() || request.from.is_some() || request.fast_forward.is_some()) {
-        return refuse("functional", "a functional run has no machine that could be saved, gone on with or reached");
+        return refuse(
+            "functional",
+            "a functional run has no machine state: it cannot write, continue or fast-forward to a snapshot",
+        );
     }
     Ok(())
 }

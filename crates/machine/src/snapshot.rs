@@ -273,7 +273,7 @@ impl Snapshot {
     /// Reads the host file `path`.
     ///
     /// # Errors
-    /// A file that cannot be read, that is none of ours, or is cut short or damaged.
+    /// A file that cannot be read, that is none of ours, or is truncated or damaged.
     pub fn read(path: &Path) -> Result<Snapshot, Error> {
         let name = path.display();
         let data = std::fs::read(path).map_err(|e| refuse(format!("{name} cannot be read: {e}")))?;
@@ -286,7 +286,7 @@ impl Snapshot {
     /// Bytes that are no snapshot of ours, are cut short or damaged.
     pub fn decode(name: &str, data: &[u8]) -> Result<Snapshot, ConfigError> {
         let truncated = || refuse(format!("{name} is truncated"));
-        let corrupt = || refuse(format!("{name} is cut short or damaged: its contents do not match its checksum"));
+        let corrupt = || refuse(format!("{name} is truncated or damaged: its contents do not match its checksum"));
         let seen = data.len().min(MAGIC.len());
         if seen == 0 || data[..seen] != MAGIC[..seen] {
             return Err(refuse(format!("{name} is not a snapshot")));

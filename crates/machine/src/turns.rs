@@ -200,13 +200,13 @@ impl Machine {
                 }
             }
             Exit::Halted => return Ok(Some(Ending::Stopped)),
-            Exit::Breakpoint => return Err(self.fault(id, "the program ran into an ebreak").into()),
+            Exit::Breakpoint => return Err(self.fault(id, "the program executed an ebreak instruction").into()),
             Exit::NestedTransaction => {
                 return Err(self.fault(id, "a transaction begins inside another one").into());
             }
             Exit::LateAbort => return Err(self.lost_commit(id).into()),
             Exit::NoTransaction => {
-                return Err(self.fault(id, "a transaction is ended where none is open").into());
+                return Err(self.fault(id, "a transaction ends although none is open").into());
             }
             Exit::AccessFault(Stop::AccessFault(AccessFault { addr, why: AccessFaultKind::CopyOnWrite, .. })) => {
                 self.copy_page(id, addr)?
@@ -224,7 +224,7 @@ impl Machine {
     fn lost_commit(&self, core: CoreId) -> GuestFault {
         self.fault(
             core,
-            "a transaction whose commit had retired exceeds what the design can take back: its fall-back path needs \
+            "a transaction whose commit had retired exceeds what the design can undo: its fall-back path needs \
              more room",
         )
     }

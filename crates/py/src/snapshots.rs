@@ -95,7 +95,7 @@ fn forks(request: &RunRequest, mark: u64, count: u32, between: u64) -> Result<(V
     let mut output = Captured::default();
     let mut session = Session::start(request, prepare(request, ROWS)?, ROWS, &mut output)?;
     if session.run(Some(mark), None, &mut output)? != Ending::SnapshotPoint {
-        return Err(ConfigError::new("mark", format!("the program did not pass the mark {mark}")).into());
+        return Err(ConfigError::new("mark", format!("the program did not reach the snapshot point {mark}")).into());
     }
     let mut times = Vec::new();
     for _ in 0..count {

@@ -86,7 +86,7 @@ impl HistoryOracle {
         {
             return Verdict::Wrong(format!("without any crash: {what}"));
         }
-        match (JudgedMoment { judge: &self.0, at: at.0 }).explain(dump) {
+        match (HistoryPrefix { judge: &self.0, at: at.0 }).explain(dump) {
             Ok(()) => Verdict::Right,
             Err(what) => Verdict::Wrong(what),
         }
@@ -94,7 +94,7 @@ impl HistoryOracle {
 }
 
 /// A history up to a step.
-struct JudgedMoment<'a> {
+struct HistoryPrefix<'a> {
     judge: &'a Judge,
     at: u64,
 }
@@ -112,7 +112,7 @@ struct Domain {
 /// Which transactions under way are there, as far as it is known.
 type Presence = BTreeMap<usize, bool>;
 
-impl JudgedMoment<'_> {
+impl HistoryPrefix<'_> {
     fn has_come(&self, step: u64) -> bool {
         step < self.at
     }
@@ -141,7 +141,8 @@ impl JudgedMoment<'_> {
         let commits = self.judge.committed.partition_point(|c| self.has_come(c.unit.committing));
         let mut domains = Vec::new();
         let mut pairs = dump.pairs().iter().copied().peekable();
-        let nowhere = |(object, version)| Err(format!("object {object:#x} with version {version:#x} is from nowhere"));
+        let nowhere =
+            |(object, version)| Err(format!("no transaction wrote version {version:#x} of object {object:#x}"));
         for (number, chain) in self.judge.chains.iter().enumerate() {
             if let Some(unknown) = pairs.next_if(|(object, _)| *object < chain.object) {
                 return nowhere(unknown);
@@ -189,7 +190,7 @@ impl JudgedMoment<'_> {
         for &level in &domain.levels {
             *steps += 1;
             if *steps > SEARCH_STEPS_MAX {
-                return Err("too many versions are alike to find out which transactions are there".into());
+                return Err("too many versions are equal to decide which transactions survived".into());
             }
             let mut presence = presence.clone();
             let tried =
@@ -214,7 +215,7 @@ impl JudgedMoment<'_> {
             let there = if self.unit(index).aborted == NEVER { at <= level } else { at == level };
             if presence.insert(index, there).is_some_and(|known| known != there) {
                 return Err(format!(
-                    "half of {} is there: object {:#x} {} it",
+                    "{} survived in part: object {:#x} {} it",
                     self.unit(index).name(),
                     chain.object,
                     if there { "shows" } else { "does not show" }
@@ -246,7 +247,7 @@ impl JudgedMoment<'_> {
                     continue;
                 };
                 if is_missing(earlier) {
-                    return Err(format!("{} is there, but not {}, {why}", unit.name(), other.name()));
+                    return Err(format!("{} survived, but not {}, {why}", unit.name(), other.name()));
                 }
                 if known.insert(earlier) {
                     needed.push(earlier);
@@ -265,7 +266,7 @@ impl JudgedMoment<'_> {
         let lost = (0..floor).rev().find(|level| chain.version(*level) == found).map(|level| {
             let next = (level + 1..=floor).find(|level| self.is_due(chain.writes[level - 1].unit));
             let unit = self.unit(chain.writes[next.expect("the floor is due") - 1].unit);
-            format!("object {object:#x} {shown}: {} is lost, which had to be kept", unit.name())
+            format!("object {object:#x} {shown}: {} is lost, although it had to survive", unit.name())
         });
         lost.unwrap_or_else(|| {
             let committed = self.judge.committed.iter().map(|c| &c.unit);
@@ -277,7 +278,7 @@ impl JudgedMoment<'_> {
                 Some(unit) => {
                     format!("object {object:#x} {shown}, of {}, whose commit had not started", unit.name())
                 }
-                None => format!("object {object:#x} {shown}, which is from nowhere"),
+                None => format!("object {object:#x} {shown}, which no transaction wrote"),
             }
         })
     }

@@ -60,7 +60,7 @@ pub(super) fn recover(
     let (head, state) = (image.read_u64(register), image.read_u64(register.plus(8)));
     let mut report = RecoveryReport::default();
     if geometry.domain == Domain::Eadr && image.dirty_shutdown {
-        report.losses.push("the caches were not saved whole: stores are missing that no record has".into());
+        report.losses.push("the crash flush did not finish: stores without a log record are lost".into());
     }
     if state != ERASING {
         if head > u64::MAX / 2 || state != 0 {

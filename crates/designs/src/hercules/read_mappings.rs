@@ -6,7 +6,7 @@ use durasim_design::{ActiveFault, CrashImage};
 use durasim_types::PhysAddr;
 
 /// A register or a count that was saved cannot be.
-pub(super) const TOO_MANY: &str = "it speaks of more entries than it has room for";
+pub(super) const TOO_MANY: &str = "its counters name more entries than fit";
 
 /// What was found.
 #[derive(Default)]
@@ -56,7 +56,7 @@ pub(super) fn read_mappings(part: &PartZone, image: &CrashImage, fault: ActiveFa
         return Err(TOO_MANY);
     }
     let Some(chained_blocks) = part.saved_chain(image) else {
-        return Err("the chain of its eWPQ extension leads nowhere");
+        return Err("the chain of its eWPQ extension points outside of the extension area");
     };
     let mapping = |at: PhysAddr| part.mapping_of(image.read_u64(at));
     let mut mappings = Mappings { window: (tail, head), chained_blocks, ..Mappings::default() };

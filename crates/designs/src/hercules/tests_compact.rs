@@ -140,8 +140,8 @@ fn a_damaged_bitmap_is_a_loss() {
     };
     assert_eq!(recovered(part.validity(0), 0b11), (String::new(), [100, 101]));
     let damages = [
-        (0b1_0011, "it speaks of more entries than it has room for"),
-        (u64::MAX, "it speaks of more entries than it has room for"),
+        (0b1_0011, "its counters name more entries than fit"),
+        (u64::MAX, "its counters name more entries than fit"),
         (0b1011, "a valid entry of its eWPQ names no log entry"),
     ];
     for (bits, why) in damages {

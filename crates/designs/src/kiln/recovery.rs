@@ -35,7 +35,7 @@ pub(super) fn recover(
         if !is_finished(survivor.tx, &committing, fault) {
             discarded.insert(survivor.tx);
         } else if survivor.line.0 >= 1 << 58 || !geometry.is_home(survivor.line.base()) {
-            report.losses.push(format!("a line of transaction {} has no home", survivor.tx.0));
+            report.losses.push(format!("a line of transaction {} has no home address", survivor.tx.0));
         } else {
             finished.push(survivor);
         }

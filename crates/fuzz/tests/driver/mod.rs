@@ -223,7 +223,7 @@ impl Watch {
             loop {
                 std::thread::sleep(Duration::from_secs(CASE_SECONDS_MAX));
                 let Some(watch) = watched.upgrade() else { return };
-                let now = watch.now.lock().expect("nobody panics with the input");
+                let now = watch.now.lock().expect("no thread panics while it holds the input");
                 if now.0 == last {
                     let path = keep(watch.name, &now.1);
                     eprintln!("{}: an input takes for ever; it is in {}", watch.name, path.display());
@@ -236,7 +236,7 @@ impl Watch {
     }
 
     fn next(&self, input: &[u8]) {
-        let mut now = self.now.lock().expect("nobody panics with the input");
+        let mut now = self.now.lock().expect("no thread panics while it holds the input");
         now.0 += 1;
         now.1.clear();
         now.1.extend(input);

@@ -57,7 +57,7 @@ impl Call<'_> {
             }
             WAKE_OP => self.futex_wake_op(private, a),
             _ if PRIORITY_INHERITANCE.contains(&command) => {
-                refuse(format!("operation {command} is not supported: no futex inherits priorities"))
+                refuse(format!("operation {command} is not supported: there are no priority-inheritance futexes"))
             }
             _ => refuse(format!("operation {command} is not supported")),
         }

@@ -45,7 +45,7 @@ impl<W: ExecutionObserver> FlatBus<W> {
         let Some(state) = &self.fast_forward_state else { return Ok(false) };
         match &state.obstacle {
             Some(obstacle) => {
-                let problem = format!("functional execution cannot go on at pc {pc:#x}: {obstacle}");
+                let problem = format!("functional execution stops at pc {pc:#x}: {obstacle}");
                 Err(ConfigError::new("fast_forward", problem).into())
             }
             None => Ok(state.arrived),
@@ -82,7 +82,7 @@ fn run_to_snapshot_point<W: TrainingObserver>(
 ) -> Result<DetachedProgram, Error> {
     let refuse = |problem: String| ConfigError::new("fast_forward", problem);
     let mark = match to {
-        SnapshotPoint::Number(number) => format!("the mark {number}"),
+        SnapshotPoint::Number(number) => format!("the snapshot point {number}"),
         SnapshotPoint::Roi => "the region of interest".to_owned(),
     };
     let (mut bus, hart) = load(&prepared.config, &prepared.plan, &prepared.program, observer)?;
@@ -95,7 +95,7 @@ fn run_to_snapshot_point<W: TrainingObserver>(
     let FlatBus { memory, process, data_base, data_range, fast_forward_state, observer, .. } = bus;
     let state = *fast_forward_state.expect("it was put there");
     if matches!(stopped, Stopped::Exit(_)) || !state.arrived {
-        return Err(refuse(format!("the program does not come to {mark}")).into());
+        return Err(refuse(format!("the program does not reach {mark}")).into());
     }
     if !state.open.is_empty() {
         return Err(refuse(format!("a transaction is open at {mark}")).into());

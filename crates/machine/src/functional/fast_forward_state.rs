@@ -52,14 +52,14 @@ impl FastForwardState {
                 self.arrived = true;
                 None
             }
-            Marker::RoiBegin => Some("the region of interest begins before that mark".to_owned()),
+            Marker::RoiBegin => Some("the region of interest begins before that snapshot point".to_owned()),
             Marker::TxBegin => {
                 self.tx_count += 1;
                 self.open.insert(self.thread, self.tx_count).map(|_| "a transaction begins inside another one".into())
             }
             Marker::TxCommit => {
                 let none = self.open.remove(&self.thread).is_none();
-                none.then(|| "a transaction is ended where none is open".into())
+                none.then(|| "a transaction ends although none is open".into())
             }
             Marker::TxAbort => Some("the program aborts a transaction, which functional execution cannot undo".into()),
             _ => None,

@@ -28,7 +28,7 @@ impl Plan {
         let hardware = &row.hardware;
         if domain == Domain::Bbb && hardware.hooks != Hooks::NONE {
             let problem = format!(
-                "{} keeps several versions of a line, which the persist buffers of {domain} would mix up",
+                "{} keeps several versions of a line, which the persist buffers of {domain} cannot hold",
                 hardware.name
             );
             return Err(ConfigError::new("domain", problem));
@@ -77,7 +77,7 @@ impl Plan {
         if geometry.inclusion == durasim_design::Inclusion::Exclusive {
             // A design that could not work in such a hierarchy says why.
             (hardware.build)(&spec, &geometry).map_err(refuse)?;
-            let problem = "exclusive caches are not built; choose inclusive or non-inclusive";
+            let problem = "exclusive caches are not supported; choose inclusive or non-inclusive";
             return Err(ConfigError::new("interconnect.inclusion", problem));
         }
         Ok(Plan { row: *row, domain, spec, geometry })

@@ -179,7 +179,7 @@ impl DdrTiming {
             && (clocks.t_refi_ps < rows_ps || clocks.t_refi_ps / u64::from(ranks) <= 2 * clocks.t_rp_ps)
         {
             let problem = format!(
-                "{} ps are too short for the refreshes of {ranks} ranks and for the rows that have to be opened between them",
+                "{} ps are too short for the refreshes of {ranks} ranks and the row activations between them",
                 self.t_refi_ps
             );
             return Err(ConfigError::new(format!("{field}.t_refi_ps"), problem));

@@ -30,7 +30,7 @@ impl std::fmt::Display for Condition {
             Condition::WriteBackBuffer => f.write_str("a line waits for a write-back buffer"),
             Condition::CleansAcked(_) => f.write_str("the acknowledgement of a cache-block operation is waited for"),
             Condition::Resumes(_) => f.write_str("a request of a core waits"),
-            Condition::QueuesDry => f.write_str("the queues are to run dry"),
+            Condition::QueuesDry => f.write_str("the queues have to drain"),
         }
     }
 }
@@ -53,7 +53,7 @@ impl System {
             return self.end_wait(condition, since, now);
         }
         let Some((at, event)) = self.next_event(Cycle::MAX) else {
-            let what = format!("{condition}, and nothing will deliver it");
+            let what = format!("{condition}, and no scheduled event will end the wait");
             return self.observers.fail(Error::Stuck { cycle: now, what });
         };
         self.work.push(Task::Until { condition, since, now: now.max(at) });
@@ -85,7 +85,7 @@ impl System {
     /// A wait was over when it began. Whoever asks for such waits again and again would do so for ever.
     pub(in crate::system) fn check_progress(&mut self, at: Cycle) {
         if !self.agenda.may_lack_progress(at) && !self.halted() {
-            let what = "a design waits again and again for something that has come already".to_owned();
+            let what = "a design keeps waiting for an event that has already occurred".to_owned();
             self.observers.fail(Error::Stuck { cycle: at, what });
         }
     }
