@@ -123,7 +123,7 @@ void perform(Workload& workload, typename Workload::Thread& thread, std::uint64_
     }
 }
 
-// A commit may be on its way when the program goes on: the measured region holds all of its own and none from before.
+// A commit may be in flight when the program continues: the measured region holds all of its own and none from before.
 inline void finish_commits() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 
 // The operations: `warm_ops` of them, then the measured region with all others. All threads begin together, and it ends

@@ -1,4 +1,4 @@
-"""TC with guest programs: overflow, identifiers that come round, and crashes in both."""
+"""TC with guest programs: overflow, identifiers that wrap around, and crashes in both."""
 
 import pytest
 
@@ -39,7 +39,7 @@ def test_crashes_of_transactions_that_overflow(threads):
 
 
 def test_crashes_where_identifiers_come_round():
-    """Section 4.2: threads that wait inside transactions bear theirs while others go through the rest."""
+    """Section 4.2: threads that wait inside transactions use theirs while others go through the rest."""
     settings = [
         "cores=2", "core.time_slice_cycles=2000", "core.context_switch_cycles=0",
         "design.tc.tx_id_bits=2", "design.tc.entries=8",

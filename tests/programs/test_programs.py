@@ -57,7 +57,7 @@ CASES = [
     Case("calls_process"),
     # A signal ends the program: a shell would show 128 + 15; a parent of qemu sees the signal itself.
     Case("system", exit_code=143, qemu_exit_code=-15),
-    # qemu 7.2 keeps no robust lists in user mode: there the heir waits for ever.
+    # qemu 7.2 keeps no robust lists in user mode: there the heir waits without end.
     Case("robust", qemu=False),
 ]
 

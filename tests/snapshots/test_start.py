@@ -1,4 +1,4 @@
-"""Where a run starts: from a snapshot, exactly or on another machine, or behind a functional phase."""
+"""Where a run starts: from a snapshot, exactly or on another machine, or after a functional phase."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ use durasim_isa::{Access, AccessFault, CacheBlockOp, FenceSet, Marker};
 use durasim_types::{CoreId, Cycle, LineAddr, PhysAddr, TxId};
 use serde::{Deserialize, Serialize};
 
-/// A store on its way from the store buffer to the L1D; it does not cross a line.
+/// A store moving from the store buffer to the L1D; it does not cross a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingStore {
     /// Where.
@@ -17,7 +17,7 @@ pub struct PendingStore {
     pub tx: Option<TxId>,
 }
 
-/// The content of a block before a store, on its way from a log register through the store buffer to the log.
+/// The content of a block before a store, moving from a log register through the store buffer to the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogFlush {
     /// Where the block of [`durasim_isa::LOG_BLOCK_BYTES`] begins, a multiple of them.
@@ -54,10 +54,10 @@ pub enum EarlyFlushOutcome {
     },
 }
 
-/// Whether a core goes on behind a marker.
+/// Whether a core continues after a marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// It goes on.
+    /// It continues.
     Continue,
     /// It hands control back to the machine first.
     Yield,
@@ -68,7 +68,7 @@ pub enum Control {
 /// Other cores act between two calls. A request that has to wait is [`Outcome::Pending`] and is made again later, so that
 /// they can.
 pub trait Port {
-    /// The physical address behind a guest address.
+    /// The physical address of a guest address.
     fn translate(&mut self, addr: u64, access: Access) -> Result<PhysAddr, AccessFault>;
     /// Two bytes of code, as newest in the memory system; they do not cross a line.
     fn code(&mut self, core: CoreId, addr: PhysAddr) -> u16;
@@ -124,7 +124,7 @@ pub trait Port {
     fn tx_abort(&mut self, core: CoreId, tx: TxId, code: u8, at: Cycle) -> Outcome;
     /// When the pending request of the core can be made again; `None`: not yet.
     fn resumes_at(&mut self, core: CoreId) -> Option<Cycle>;
-    /// Lets nothing but the memory system go on until the pending request of the core can be made again: for the few
+    /// Lets nothing but the memory system continue until the pending request of the core can be made again: for the few
     /// places where an instruction cannot be left in its middle.
     fn wait_alone(&mut self, core: CoreId) -> Cycle;
     /// Whether commit instructions retire before the commit is done.

@@ -380,14 +380,14 @@ impl StoreBuffer {
         };
         match outcome {
             Outcome::Done(cycle) => {
-                // A flush behind a boundary or another flush is not offered before that has left.
+                // A flush after a boundary or another flush is not offered before that has left.
                 if !matches!(slot.entry, Entry::Block(..)) {
                     self.offer_from = self.offer_from.max(cycle);
                 }
                 self.front_left(at, cycle)
             }
             Outcome::Aborted(cycle, code) => {
-                // The entry at hand may be the commit itself.
+                // The entry being executed may be the commit itself.
                 if !matches!(slot.entry, Entry::Commit(_)) {
                     self.slots.pop_front();
                 }

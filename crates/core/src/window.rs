@@ -143,7 +143,7 @@ impl Window {
     }
 
     /// Fetches the next instruction, not before `ready` (its line in the instruction cache), and renames it, not before
-    /// `room` (a free entry of the store queue); the cycle of its dispatch. Rename hears of an entry that became free in
+    /// `room` (a free entry of the store queue); the cycle of its dispatch. Rename is notified of an entry that became free in
     /// the cycle after. With `LOAD` it needs an entry of the load queue.
     #[inline(always)]
     pub fn enter<const LOAD: bool>(&mut self, ready: Cycle, room: Cycle) -> Cycle {
@@ -200,7 +200,7 @@ impl Window {
             return;
         }
         // Dispatch stands still meanwhile, and so do the stages before it, one cycle later each; the front end is the last
-        // to hear that it may go on.
+        // to be notified that it may continue.
         self.rename.hold(resolved + steps + SQUASH_SIGNAL_CYCLES + self.fetch_to_rename_cycles);
     }
 

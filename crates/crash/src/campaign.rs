@@ -1,4 +1,4 @@
-//! A campaign over the crash points of one run: one life counts the persist events, a second one is crashed at them. The
+//! A campaign over the crash points of one run: one run counts the persist events, a second one is crashed at them. The
 //! machine is not disturbed and nothing is run again: the image of a crash shares its pages with the machine, which goes
 //! on; recoveries and checks work on the images, on other threads.
 
@@ -75,7 +75,7 @@ struct CampaignOutcome {
     timeline: Option<Timeline>,
 }
 
-/// Runs a campaign. `progress` hears of crash points done and to do; answering false ends the campaign early, as does
+/// Runs a campaign. `progress` is notified of crash points done and to do; answering false ends the campaign early, as does
 /// `stop` from another thread, which is looked at during the runs too.
 ///
 /// # Errors

@@ -2,7 +2,7 @@
 //!
 //! | text | meaning |
 //! | --- | --- |
-//! | `e17` | power fails after persist event 17, a clean cut |
+//! | `e17` | power fails after persist event 17; exactly what the domain guarantees survives |
 //! | `e17:torn.5` | and lines in flight to the media are torn: of their words of eight bytes those of subset 5 are new |
 //! | `e17:reorder.3` | and of the cleans that no fence has waited for another part was accepted: choice 3 |
 //! | `e17:energy.640` | and the energy of the crash flush ends after 640 bytes |
@@ -19,7 +19,7 @@ use std::str::FromStr;
 /// How the power fails at a crash point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PowerFault {
-    /// The domain keeps all that it keeps, and no more.
+    /// Exactly what the persistence domain guarantees survives.
     Clean,
     /// [`PowerFailureOptions::torn`].
     Torn(u64),
@@ -30,7 +30,7 @@ pub enum PowerFault {
 }
 
 impl PowerFault {
-    /// Whether it takes back what was accepted: such an image is judged by what was acknowledged at the event itself.
+    /// Whether it undoes what was accepted: such an image is judged by what was acknowledged at the event itself.
     pub(crate) fn revokes_accepted_writes(self) -> bool {
         matches!(self, PowerFault::Reorder(_))
     }
@@ -82,7 +82,7 @@ impl Case {
         case
     }
 
-    /// What makes it more than a clean cut, as results name it.
+    /// The kind of the failure, as results name it.
     pub fn fault_name(&self) -> &'static str {
         let works_on = self.then.iter().any(|then| matches!(then, Then::Work(_)));
         match self.fault {

@@ -1,4 +1,4 @@
-//! Lives of a machine: a program starts on it, and power fails.
+//! Runs of a machine that end with a power failure, and the one without.
 
 use crate::byte_oracle::ByteOracle;
 use crate::case::PowerFault;
@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// A life as it is without a failure.
+/// A run without a failure.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CrashFreeRun {
     /// The kind of each persist event.
@@ -124,7 +124,7 @@ struct JournalState {
     then: Option<ByteOracle>,
     /// Shots with transactions inside commit that have not made all their stores yet, in the order of their events.
     waiting: VecDeque<Vec<Crash>>,
-    /// The timeline_recorder has heard all that it is to hear.
+    /// Recording is complete.
     is_recording_complete: bool,
 }
 
@@ -138,7 +138,7 @@ impl JournalState {
     }
 }
 
-/// A journal that the observer can look into, and that a timeline_recorder hears too.
+/// A journal that the observer can read, and that also feeds the timeline recorder.
 struct JournalTap(Arc<Mutex<JournalState>>, Option<TimelineRecorder>);
 
 impl JournalTap {
@@ -183,7 +183,7 @@ impl Journal for JournalTap {
     }
 }
 
-/// What a power failure left, and what is allowed to be left.
+/// The image that a power failure left, and the oracle that judges it.
 pub(crate) struct Crash {
     pub event: u64,
     pub fault: PowerFault,
@@ -207,7 +207,7 @@ struct Pending {
 }
 
 /// An image is judged against what is acknowledged just before the next event, so it waits until that event comes. Where
-/// cleans are taken back that no fence has waited for, one may before the next event: these are judged as of their own.
+/// cleans are undone that no fence has waited for, one may before the next event: these are judged as of their own.
 /// A commit in software may write its data when it is already decided: what it is going to write is allowed to be left, so
 /// such an image waits further, until the commit is over.
 struct CrashPointObserver<M> {
@@ -244,7 +244,7 @@ impl<M: CrashPointSelector> CrashPointObserver<M> {
         }
     }
 
-    /// Hands out all images: the life is over.
+    /// Hands out all images: the run is over.
     fn close(&mut self) {
         self.release();
         let rest = std::mem::take(&mut self.journal_state().waiting);
@@ -289,7 +289,7 @@ impl<M: CrashPointSelector> CrashPointObserver<M> {
                 }
             }
         }
-        // Behind the last point only the acknowledgements up to the next event are of interest, and commits under way.
+        // Behind the last point only the acknowledgements up to the next event are of interest, and commits in progress.
         !self.over || self.pending.is_some() || !self.journal_state().waiting.is_empty()
     }
 }
@@ -303,8 +303,8 @@ impl<M: CrashPointSelector> Observer for SharedObserver<M> {
     }
 }
 
-/// Runs the program and takes images as the selector wants; the number of instructions, and the selector. What the program
-/// says of its operations goes to the recorder, if there is one, and what becomes of its lines to the timeline_recorder.
+/// Runs the program and takes images where the selector asks for them; gives the number of instructions and the selector. What the program
+/// says of its operations goes to the recorder, if there is one, and what happens to its lines to the timeline recorder.
 ///
 /// # Errors
 /// As from a run.
@@ -362,7 +362,7 @@ pub(crate) fn initial_pmem(prepared: &Prepared, program: &Program) -> Pages {
     }
 }
 
-/// Takes one image of a life: at a given event, or at one drawn alike from all.
+/// Takes one image of a run: at a given event, or at one drawn alike from all.
 pub(crate) struct SingleCrashPoint {
     target: Target,
     fault: PowerFault,
@@ -381,7 +381,7 @@ enum Target {
 }
 
 impl SingleCrashPoint {
-    /// A clean cut after this event.
+    /// A clean power failure after this event.
     pub fn at(event: u64) -> Self {
         SingleCrashPoint::with(event, PowerFault::Clean)
     }
@@ -391,7 +391,7 @@ impl SingleCrashPoint {
         SingleCrashPoint { target: Target::Event(event), fault, crash: None, marks: BTreeMap::new() }
     }
 
-    /// A clean cut after any event.
+    /// A clean power failure after any event.
     pub fn any(seed: u64) -> Self {
         SingleCrashPoint {
             target: Target::Any { rng: Rng::new(seed), seen: 0 },

@@ -1,6 +1,6 @@
 //! The one executor of crash cases: an image is recovered, by the hardware's recovery and then by the program's, and
 //! judged. On the way recovery may fail too, and after it the program may work on and fail again. Whether a case is drawn
-//! or replayed makes one difference: who says what fails next.
+//! or replayed makes one difference: where the next failure comes from.
 
 use crate::case::{Case, Then};
 use crate::crashed_run::{Crash, SingleCrashPoint, program_on, run_with_crashes};
@@ -43,7 +43,7 @@ pub(crate) enum Next {
     Work(FailurePoint),
 }
 
-/// Says, step by step, what fails in a case under way.
+/// Says, step by step, what fails in a case in progress.
 pub(crate) trait Failures {
     /// What fails after a recovery of the hardware that made so many writes; `None`: nothing more.
     fn next(&mut self, recovery_writes: u64) -> Option<Next>;

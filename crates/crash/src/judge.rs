@@ -1,4 +1,4 @@
-//! Who judges recovered contents of persistent memory: oracles that know nothing of each other.
+//! Judges recovered contents of persistent memory with independent oracles.
 
 use crate::byte_oracle::{ByteOracle, Verdict};
 use crate::crashed_run::Crash;
@@ -37,7 +37,7 @@ pub(crate) struct Judge<'a> {
     checker: LoadedProgram,
     /// Of the crashed run, if that says anything of its operations.
     pub history: Option<HistoryOracle>,
-    /// Hears of all cases of this worker.
+    /// Records the cases of this worker, in a replay.
     pub timeline_recorder: Option<TimelineRecorder>,
 }
 

@@ -1,4 +1,4 @@
-//! The order of persist events, checked while a run goes on: it has to be one that the modelled hardware could produce.
+//! The order of persist events, checked while a run continues: it has to be one that the modelled hardware could produce.
 //!
 //! Rules: numbers follow each other; stamps never decrease; the media writes a line only after a queue has accepted a
 //! write of that line, and not more often than that (joined writes reach the media once); nothing becomes durable in a

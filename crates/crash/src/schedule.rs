@@ -77,7 +77,7 @@ pub(crate) struct DrawnFailures {
     pub seed: u64,
 }
 
-/// One in so many drawn points gets another life of the program, which costs as much as hundreds of other trials.
+/// One in so many drawn points runs the program once more, which costs as much as hundreds of other trials.
 const ANOTHER_RUN_PERIOD: u64 = 8;
 
 /// Refuses a case that does not begin at an event of the run.

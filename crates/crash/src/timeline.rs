@@ -119,7 +119,7 @@ fn choose(outcome: &Outcome, recorded: &RecordedTimeline) -> (String, Vec<LineAd
     }
 }
 
-/// The numbers behind the word "transaction".
+/// The numbers after the word "transaction".
 fn transactions_in(text: &str) -> Vec<TxId> {
     let behind = text.split("transaction ").skip(1);
     let digits = behind.map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default());

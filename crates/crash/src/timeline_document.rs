@@ -39,7 +39,7 @@ pub struct Objection {
     pub message: String,
 }
 
-/// A transaction of the last life that ran the program's operations.
+/// A transaction of the last run that ran the program's operations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transaction {
     /// Its number.
@@ -185,7 +185,7 @@ pub struct TimelineEvent {
     pub cause: Option<String>,
     /// Of a persist event elsewhere, where.
     pub place: Option<String>,
-    /// Whether it came behind the event of the power failure, before the next one.
+    /// Whether it came after the event of the power failure, before the next one.
     pub behind: bool,
 }
 

@@ -1,7 +1,7 @@
-//! Who writes down what became of a few lines in a replayed trial: their stores and persist events, where their copies
+//! Records what happened to a few lines in a replayed trial: their stores and persist events, where their copies
 //! lay when the power failed, and what recovery made of them.
 //!
-//! A replay is kept twice. The first time the timeline_recorder learns which lines matter, the second time it follows those.
+//! A case is replayed twice. The first run finds the lines that matter, the second one records them.
 
 use crate::byte_oracle::ByteOracle;
 use crate::case::PowerFault;
@@ -16,7 +16,7 @@ use durasim_types::{CoreId, Cycle, EventKind, Journal, Line, LineAddr, Pages, Pe
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
-/// Stores and events of a line that are kept, the last ones.
+/// Stores and events that are kept of each line, the last ones.
 const EVENTS_MAX: usize = 60;
 /// Places of a structure or region that name a line.
 const TRACES_MAX: usize = 4;
@@ -374,7 +374,7 @@ impl RunRecording {
         self.add(line, timeline_event);
     }
 
-    /// The power fails before the next event, but behind this store: it is in the L1D of its core, which has the line
+    /// The power fails before the next event, but after this store: it is in the L1D of its core, which has the line
     /// alone.
     fn add_store_after_failure(&mut self, line: LineAddr, core: CoreId, data: Line) {
         let Some(copies) = self.copies.get_mut(&line) else { return };

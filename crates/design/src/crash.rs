@@ -44,7 +44,7 @@ pub struct HeldWrite {
     pub data: Line,
 }
 
-/// The machine at the moment of the power failure.
+/// The machine when the power fails.
 pub struct CrashView<'a> {
     /// The domain of the machine.
     pub domain: Domain,
@@ -97,7 +97,7 @@ impl<'a> CrashSink<'a> {
         Ok(())
     }
 
-    /// Writes to persistent memory on the last energy. Where it ends in the middle, the first words of eight bytes that it
+    /// Writes to persistent memory using residual energy. Where it ends in the middle, the first words of eight bytes that it
     /// lasted for are written.
     pub fn write(&mut self, at: PhysAddr, bytes: &[u8]) -> Result<(), BudgetSpent> {
         let budget_bytes = self.budget_bytes;
@@ -108,7 +108,7 @@ impl<'a> CrashSink<'a> {
         spent
     }
 
-    /// Bytes written on the last energy so far.
+    /// Bytes written using residual energy so far.
     pub fn bytes_written(&self) -> u64 {
         self.bytes_written
     }

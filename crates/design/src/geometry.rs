@@ -77,7 +77,7 @@ impl LevelGeometry {
 pub struct WritePorts {
     /// Cycles of a write.
     pub latency_cycles: Cycle,
-    /// Writes that can be under way at a time.
+    /// Writes that can be in progress at a time.
     pub ports: u32,
 }
 

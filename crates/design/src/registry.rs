@@ -142,12 +142,12 @@ impl Backend {
         }
     }
 
-    /// Whether the hardware alone recovers: no log lies in the pool, and the program has nothing to take back.
+    /// Whether the hardware alone recovers: no log lies in the pool, and the program has nothing to undo.
     pub const fn hardware_recovers(self) -> bool {
         matches!(self, Backend::Markers | Backend::LogOperations)
     }
 
-    /// Whether a commit makes its stores to the data when it can no longer be taken back: what it writes is then known
+    /// Whether a commit makes its stores to the data when it can no longer be undone: what it writes is then known
     /// only when it has ended.
     pub const fn stores_inside_commit(self) -> bool {
         matches!(self, Backend::RedoFlush)

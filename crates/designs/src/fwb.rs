@@ -1,5 +1,5 @@
 //! FWB: Ogleari, Miller and Zhao, "Steal but No Force: Efficient Hardware Undo+Redo Logging for Persistent Memory
-//! Systems", HPCA 2018. The paper is not at hand: [D:key] marks what stands in DEVIATIONS.md.
+//! Systems", HPCA 2018. The paper is not available here: [D:key] marks what stands in DEVIATIONS.md.
 //!
 //! Each word that is stored makes a record with its old and its new value. Records pass a small volatile buffer and go,
 //! in order and around the caches, to a circular log in persistent memory. Lines may leave the caches at any time once
@@ -215,7 +215,7 @@ impl State {
         {
             return match self.protocol.open[&tx].commit {
                 Some(_) => Gate::Retry(self.wait_for_records(out)),
-                // Nothing behind its records can be given up before it ends, and it may wait for whoever asks here. If others
+                // Nothing after its records can be given up before it ends, and it may wait for the requester here. If others
                 // have filled the log it is tried again.
                 None => {
                     let is_large = 2 * self.protocol.open[&tx].undo.len() as u64 >= self.spec.capacity();
@@ -315,7 +315,7 @@ impl State {
 }
 
 impl Durability for State {
-    /// A transaction gets an identifier that no other open one bears.
+    /// A transaction gets an identifier that no other open one uses.
     fn tx_begin(&mut self, _: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
         if self.protocol.open.contains_key(&tx) {
             return Gate::Done;
@@ -356,13 +356,13 @@ impl Durability for State {
         let first = self.protocol.log.tail;
         self.log_store(cx.core, store);
         self.note_undo(store, first);
-        // Nobody else would hand over the last record of a store outside of transactions.
+        // No one else would hand over the last record of a store outside of transactions.
         self.drain(store.tx.is_none(), out);
         self.keep_room(out);
         Gate::Done
     }
 
-    /// The commit record goes behind all others; the commit waits until it is durable, and for no data.
+    /// The commit record goes after all others; the commit waits until it is durable, and for no data.
     fn tx_commit(&mut self, cx: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
         let Some(open) = self.protocol.open.get(&tx) else { return Gate::Done };
         let (id, commit) = (open.id, open.commit);

@@ -176,7 +176,7 @@ impl Durability for State {
         let Some(hardware_id) = self.registers.next_identifier(self.spec.tx_id_bits, self.fault) else {
             return Gate::Abort(tx, AbortCause::Conflict);
         };
-        // An identifier comes round again: entries of its last bearer must be home before its TxLen becomes zero.
+        // An identifier wraps around to a used value: entries of its last user must be home before its TxLen becomes zero.
         if let Some(controller) = self.controller_with_entries_of(hardware_id)
             && let Some(token) = self.migrate_next_early(controller, out)
         {

@@ -426,7 +426,7 @@ impl Durability for State {
         if self.protocol.collector.phase == Phase::Idle {
             self.collect(out);
         }
-        // One that is under way already serves the period too.
+        // One that is in progress already serves the period too.
         if self.protocol.collector.phase != Phase::Idle {
             self.protocol.collector.of_period = true;
         }

@@ -247,7 +247,7 @@ impl Durability for State {
         tag.0 == tx.0
     }
 
-    /// The last level keeps its lines with their states, or all caches go home on the last energy but for what is
+    /// The last level keeps its lines with their states, or all caches go home using residual energy but for what is
     /// uncommitted. The registers are nonvolatile.
     fn crash(&self, view: &CrashView<'_>, sink: &mut CrashSink<'_>) -> Result<(), BudgetSpent> {
         let (committed, pending): (Vec<CachedLine>, Vec<CachedLine>) =

@@ -68,7 +68,7 @@ impl Design for Opt {
 struct NoDurability;
 
 impl Durability for NoDurability {
-    /// Nobody waits where there is nothing to commit: the marker is a hint, as on any other machine.
+    /// No one waits where there is nothing to commit: the marker is a hint, as on any other machine.
     fn commit_rule(&self) -> CommitRule {
         CommitRule::Early
     }

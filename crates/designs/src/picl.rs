@@ -1,5 +1,5 @@
 //! PiCL: Nguyen and Wentzlaff, "PiCL: A Software-Transparent, Persistent Cache Log for Nonvolatile Main Memory",
-//! MICRO 2018. The paper is not at hand: [D:key] marks what stands in DEVIATIONS.md.
+//! MICRO 2018. The paper is not available here: [D:key] marks what stands in DEVIATIONS.md.
 //!
 //! The machine checkpoints itself in epochs, and recovers to the end of an earlier one; it knows no transactions. The
 //! first store of an epoch to a line sends the line as it was to an undo buffer on the chip, which goes to an undo log in
@@ -49,7 +49,7 @@ const ARMED: u64 = 0;
 const END: u64 = 1;
 /// The asynchronous cache scan.
 const SCAN: u64 = 2;
-/// Begins have been held back for long enough.
+/// Begins have been delayed for long enough.
 const HOLD: u64 = 3;
 
 /// The design.
@@ -260,7 +260,7 @@ impl Durability for State {
         Gate::Done
     }
 
-    /// The stores of the transaction are taken back, youngest first. The epoch has not ended since, so the lines have their
+    /// The stores of the transaction are undone, youngest first. The epoch has not ended since, so the lines have their
     /// pre-images already [D:picl-abort].
     fn tx_abort(&mut self, _: &Ctx, tx: TxId, _: AbortCause, out: &mut Actions) -> Gate {
         let token = self.token();
@@ -322,7 +322,7 @@ impl Durability for State {
         true
     }
 
-    /// An orderly shutdown writes all lines home: no epoch has to be taken back.
+    /// An orderly shutdown writes all lines home: no epoch has to be undone.
     fn shut_down(&self, image: &mut CrashImage) {
         image.pmem.write(self.registers, &u64::from(u32::MAX).to_le_bytes());
     }

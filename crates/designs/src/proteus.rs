@@ -90,7 +90,7 @@ impl Durability for State {
 
     /// Section 4.2: log-flush looks its block up in the LLT. A miss takes an entry of the LogQ, which goes to the LPQ. No
     /// block is in the LogQ twice: its entries may go to different controllers, and a later one may hold what a store wrote
-    /// that only the earlier one takes back.
+    /// that only the earlier one undoes.
     fn log_flush(&mut self, cx: &Ctx, block: &LogBlock, out: &mut Actions) -> Gate {
         let Some(tx) = block.tx.filter(|tx| self.open.contains_key(tx)) else {
             self.counters.plain_flushes += 1;

@@ -175,7 +175,7 @@ impl State {
     }
 
     /// Issues committed entries to the NVRAM in FIFO order (section 4.1); an entry that is not ready holds back those
-    /// behind it.
+    /// after it.
     fn issue(&mut self, core: usize, now: Cycle, out: &mut Actions) {
         let count = self.caches[core].entries.len();
         for nth in 0..count {
@@ -230,7 +230,7 @@ impl State {
         }
         if self.caches[core].entries.len() >= self.spec.entries as usize {
             self.counters.full_stalls += 1;
-            // The oldest entry on its way decides when there is room.
+            // The oldest entry in flight decides when there is room.
             let wait = self.caches[core].entries.iter().find_map(|e| e.state.wait(cx.cycle));
             return Gate::Retry(wait.expect("a full transaction cache drains or copies"));
         }
@@ -242,7 +242,7 @@ impl State {
 
 impl Durability for State {
     /// Section 4.2, TX_BEGIN: the mode register takes the identifier of the transaction. If none is free, it waits for
-    /// entries to drain; if open transactions bear all of them, this one has to try again, as after a conflict.
+    /// entries to drain; if open transactions use all of them, this one has to try again, as after a conflict.
     fn tx_begin(&mut self, cx: &Ctx, tx: TxId, _: &mut Actions) -> Gate {
         let core = usize::from(cx.core.0);
         let Some(mode) = self.next_identifier(core) else {
@@ -292,7 +292,7 @@ impl Durability for State {
             return Gate::Retry(wait);
         }
         let id = self.modes.remove(&tx).map_or(0, |mode| mode.id);
-        // Entries of the fall-back path that are on their way are committed by clearing the overflow register in the
+        // Entries of the fall-back path that are in flight are committed by clearing the overflow register in the
         // same step; a copy that has not come home yet is carried on.
         let issued_at = cx.cycle + self.spec.issue_cycles();
         let TransactionCache { entries, late_copies, .. } = &mut self.caches[core];
@@ -403,7 +403,7 @@ impl Durability for State {
                 }
                 _ => {
                     // The message names the line alone; the entry that it is for gives its place to the one that the
-                    // machine speaks of.
+                    // machine names.
                     let acknowledged = self.caches[core].acknowledged(line, self.fault).expect("this one is");
                     let cache = &mut self.caches[core];
                     cache.entries[index].state = cache.entries[acknowledged].state;

@@ -71,7 +71,7 @@ fn set_back(pools: &[CrashImage]) -> CrashImage {
     changed
 }
 
-/// Programs of system calls. The bytes behind a call are those that `system_calls` reads: paths, then what else varies.
+/// Programs of system calls. The bytes after a call are those that `system_calls` reads: paths, then what else varies.
 fn calls() {
     const HERE: u8 = 0;
     let open = |path: &str, flags: u8| vec![call_byte(Some(Sysno::openat)), path_byte(path), HERE, flags];

@@ -77,8 +77,8 @@ fn run(program: &LoadedProgram, pmem: Pages) -> (Pages, i32, String) {
     (pages, code, said)
 }
 
-/// Recovers until there is nothing left to do. A real crash leaves one transaction to take back; where somebody has set the
-/// state of a log back, each recovery takes back one more, and the log is too short for many.
+/// Recovers until there is nothing left to do. A real crash leaves one transaction to undo; where somebody has set the
+/// state of a log back, each recovery undoes one more, and the log is too short for many.
 fn settled(programs: &Programs, mut pmem: Pages) -> Pages {
     for _ in 0..POOL_BYTES / LINE_BYTES {
         let (recovered, code, said) = run(&programs.recover, pmem);

@@ -1,4 +1,4 @@
-//! What bodies have come across. A body that never gets behind the first refusal says little, so every target names what a
+//! What bodies have come across. A body that never gets after the first refusal says little, so every target names what a
 //! run of it has to reach.
 
 use std::collections::BTreeSet;

@@ -1,6 +1,6 @@
 //! The folder of the host that a program sees as `/`, as it was before the program that writes to it changed it.
 //!
-//! One process at most writes to the folder; forks of it may go on to read there. What the writer is about to change is
+//! One process at most writes to the folder; forks of it may continue to read there. What the writer is about to change is
 //! kept here first, as long as somebody shares the folder with it, so that nobody but the writer sees its changes.
 
 use ::syscalls::Errno;

@@ -140,7 +140,7 @@ impl Process {
         Ok((process, hart))
     }
 
-    /// A process that goes on from here by itself and never writes to the host. It costs a few microseconds, whatever the
+    /// A process that continues from here by itself and never writes to the host. It costs a few microseconds, whatever the
     /// program has in memory and in files.
     pub fn fork(&self) -> Process {
         self.clone()
@@ -211,7 +211,7 @@ impl Process {
     }
 
     /// One sentence about a program none of whose threads can run again. `pc` gives the pc of a thread as its registers
-    /// have it: behind the ECALL of the wait.
+    /// have it: after the ECALL of the wait.
     pub fn describe_deadlock(&self, pc: impl Fn(ThreadId) -> u64) -> String {
         let one = |w: &Waiting| {
             let pc = pc(w.thread).wrapping_sub(4);

@@ -201,7 +201,7 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// Puts a zeroed frame behind a page that has none, or notes that the DRAM is used up.
+    /// Backs a page that has no frame with a zeroed one, or notes that the DRAM is used up.
     fn back_page(&mut self, page: u64) -> Option<PhysAddr> {
         let frame = self.frames.take();
         match frame {
@@ -348,7 +348,7 @@ impl AddressSpace {
         })
     }
 
-    /// A free range of `bytes` (whole pages) for a mapping without an address of its own: behind the last such mapping.
+    /// A free range of `bytes` (whole pages) for a mapping without an address of its own: after the last such mapping.
     /// As under qemu in user mode, what lies between and was given back is not used again.
     pub(crate) fn find_gap(&mut self, bytes: u64) -> Option<u64> {
         let wanted = self.next_mapping;
@@ -509,7 +509,7 @@ fn alike(a: &Area, b: &Area) -> bool {
     a.rights == b.rights && a.backing == b.backing && !placed
 }
 
-/// The backing of the part of an area that starts `bytes` behind its start.
+/// The backing of the part of an area that starts `bytes` after its start.
 fn shifted(backing: Backing, bytes: u64) -> Backing {
     match backing {
         Backing::Shared { object, first_page } => {

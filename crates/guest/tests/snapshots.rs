@@ -1,4 +1,4 @@
-//! Forks and snapshots of processes: what goes on by itself, and what comes back from a file.
+//! Forks and snapshots of processes: what continues independently, and what comes back from a file.
 
 mod common;
 

@@ -3,7 +3,7 @@
 //!
 //! What comes along: the process with its files and threads, registers, both memories as they are newest, the guest's
 //! clock, the number of instructions, the declared data range, and, if wanted, which lines the caches cached and what the
-//! branch predictors learnt. What does not: anything in flight (there is none: the old machine comes to rest), the
+//! branch predictors learnt. What does not: anything in flight (there is none: the old machine drains), the
 //! design's structures and regions (recovery puts their contents home), reservations, statistics, persist events.
 
 use crate::machine::memory_map;

@@ -4,7 +4,7 @@ use crate::Machine;
 use durasim_core::Core;
 
 impl Machine {
-    /// A machine in the same state that goes on by itself: neither sees what later happens to the other. Large caches,
+    /// A machine in the same state that continues independently: neither sees what later happens to the other. Large caches,
     /// memories, page tables and decoded code are shared until one side changes them, which is why the original has to
     /// be borrowed mutably.
     ///

@@ -28,7 +28,7 @@ use threads::{Next, RunQueue};
 pub(crate) use write_sets::profile;
 pub use write_sets::{TxLines, TxProfile};
 
-/// Instructions between two looks at whether the program is to be stopped.
+/// Instructions between two polls for a request to stop.
 const LOOK_PERIOD: u64 = 1 << 20;
 /// Instructions after which a thread makes room for the next, drawn anew for each slice, alike in all runs; the block
 /// being executed is finished. If all slices had one length, a thread that takes a lock again and again could always end
@@ -126,7 +126,7 @@ fn run_threads<W: ExecutionObserver>(
                 return Err(message(queue.pc(first).wrapping_sub(4), bus, what).into());
             }
         };
-        // Kept by a thread that goes on by itself: an SC that fails would make it execute more than on real hardware.
+        // Kept by a thread that continues independently: an SC that fails would make it execute more than on real hardware.
         if previous.replace(thread) != Some(thread) {
             bus.drop_reservation();
         }
@@ -158,7 +158,7 @@ enum SliceEnd {
     Arrived,
 }
 
-/// Runs one thread until `bus.instructions` is `end` or more, or until it does not go on behind a system call.
+/// Runs one thread until `bus.instructions` is `end` or more, or until it does not continue after a system call.
 fn run_slice<W: ExecutionObserver>(
     hart: &mut Hart,
     thread: ThreadId,

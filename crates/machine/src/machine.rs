@@ -101,7 +101,7 @@ pub enum Ending {
     InstructionLimit,
     /// An observer, or whoever takes the output, stopped the machine.
     Stopped,
-    /// The program has passed the mark that was asked for; the run can go on.
+    /// The program has passed the mark that was asked for; the run can continue.
     SnapshotPoint,
 }
 
@@ -114,7 +114,7 @@ pub struct Machine {
     pub(crate) scheduler: Scheduler,
     /// Why each core is to become empty.
     pub(crate) drain_reasons: Vec<Option<DrainReason>>,
-    /// A turn that a limit of instructions has cut short.
+    /// A turn that a limit of instructions has interrupted.
     pub(crate) interrupted_turn: Option<InterruptedTurn>,
     /// The mark at which a run ends.
     pub(crate) stop_at_snapshot_point: Option<u64>,

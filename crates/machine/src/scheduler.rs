@@ -16,7 +16,7 @@ pub(crate) struct DetachedThreads {
     pub blocked: Vec<(ThreadId, ThreadContext, Option<Cycle>, bool)>,
 }
 
-/// The rest of a turn that a limit of instructions has cut short. The run goes on with it: where a run is interrupted
+/// The rest of a turn that a limit of instructions has interrupted. The run continues with it: where a run is interrupted
 /// must not change who comes next.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct InterruptedTurn {
@@ -30,7 +30,7 @@ pub(crate) struct InterruptedTurn {
 pub(crate) enum DrainReason {
     /// Another thread is to have it.
     Switch,
-    /// The instruction at hand is repeated: a page is copied for it, which has to hold what was stored before.
+    /// The instruction being executed is repeated: a page is copied for it, which has to hold what was stored before.
     Repeat,
 }
 
@@ -85,7 +85,7 @@ impl Scheduler {
         Scheduler { core_slots, ready: VecDeque::new(), blocked: BTreeMap::new(), slice_cycles, switches: 0 }
     }
 
-    /// The scheduler of a machine on which a program goes on: nobody has a core yet, all who can run can from `start`
+    /// The scheduler of a machine on which a program continues: nobody has a core yet, all who can run can from `start`
     /// on. `here` gives the cycle of this machine for one of theirs.
     pub fn resumed(parked: DetachedThreads, slice_cycles: Cycle, start: Cycle, here: impl Fn(Cycle) -> Cycle) -> Self {
         let core_slots = parked.last.into_iter().map(|last| CoreSlot { thread: None, last, slice_end: 0 }).collect();
@@ -197,7 +197,7 @@ impl Scheduler {
         start
     }
 
-    /// Where a thread that does not have a core goes on.
+    /// Where a thread that does not have a core continues.
     pub fn pc(&self, thread: ThreadId) -> Option<u64> {
         let ready = self.ready.iter().find(|r| r.thread == thread).map(|r| r.context.pc());
         ready.or_else(|| self.blocked.get(&thread).map(|b| b.context.pc()))

@@ -13,7 +13,7 @@ use durasim_types::{Clock, Error};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// A run under way.
+/// A run in progress.
 pub struct Session {
     request: RunRequest,
     prepared: Prepared,
@@ -85,7 +85,7 @@ impl Session {
         self.machine.save(&self.prepared, mark)
     }
 
-    /// Goes on with another machine instead, which is one of the same request.
+    /// Continues with another machine instead, which is one of the same request.
     pub fn replace(&mut self, machine: Machine) {
         self.machine = machine;
     }

@@ -1,4 +1,4 @@
-//! A machine in a file: all of its state with what it was built from, so that it goes on exactly as it would have.
+//! A machine in a file: all of its state with what it was built from, so that it continues exactly as it would have.
 //!
 //! The file: the magic, the version of the format and the length of the header (4 bytes each, little-endian), the header
 //! (JSON: what the machine is and what runs on it), the state (postcard, compressed with zstd), and the BLAKE3 hash of
@@ -54,7 +54,7 @@ pub struct SnapshotDescription {
     state_bytes: u64,
 }
 
-/// What makes two programs the same: a program goes on with what it was started with.
+/// What makes two programs the same: a program continues with what it was started with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProgramId {
@@ -180,7 +180,7 @@ impl Machine {
 }
 
 impl Snapshot {
-    /// Refuses to go on with another program than the snapshot's, or with other arguments.
+    /// Refuses to continue with another program than the snapshot's, or with other arguments.
     ///
     /// # Errors
     /// What differs.
@@ -209,7 +209,7 @@ impl Snapshot {
         Ok(())
     }
 
-    /// Whether the snapshot's machine, design and domain are those of `prepared`, so that it goes on exactly.
+    /// Whether the snapshot's machine, design and domain are those of `prepared`, so that it continues exactly.
     pub fn fits(&self, prepared: &Prepared) -> bool {
         let bare = |config: &MachineConfig| MachineConfig {
             name: String::new(),
@@ -283,7 +283,7 @@ impl Snapshot {
     /// Reads the bytes of a file; `name` stands in the sentences of refusals.
     ///
     /// # Errors
-    /// Bytes that are no snapshot of ours, are cut short or damaged.
+    /// Bytes that are no snapshot of ours, are truncated or damaged.
     pub fn decode(name: &str, data: &[u8]) -> Result<Snapshot, ConfigError> {
         let truncated = || refuse(format!("{name} is truncated"));
         let corrupt = || refuse(format!("{name} is truncated or damaged: its contents do not match its checksum"));

@@ -11,7 +11,7 @@ use durasim_guest::{Output, SyscallOutcome, ThreadEvent};
 use durasim_isa::{AccessFault, AccessFaultKind, Marker, Stop, disassemble};
 use durasim_types::{CoreId, Cycle, Error, GuestFault};
 
-/// Instructions between two looks at the outside world (output, cancellation).
+/// Instructions between two polls for output and cancellation.
 const SLICE: u64 = 1 << 20;
 
 /// Whose turn it is.
@@ -150,7 +150,7 @@ impl Machine {
         }
     }
 
-    /// A core acts up to cycle `until`, or executes about `budget` instructions. Its turn is cut short after `limit`.
+    /// A core acts up to cycle `until`, or executes about `budget` instructions. Its turn ends early after `limit`.
     fn act(
         &mut self,
         id: CoreId,

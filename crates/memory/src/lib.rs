@@ -1,4 +1,4 @@
-//! Memories: contents, controllers and media. Data lives here in the media's pages and in the entries of the queues; a
+//! Memories: contents, controllers and media. Data is held here in the media's pages and in the entries of the queues; a
 //! read always returns the newest accepted copy. Time is in picoseconds.
 
 mod busy_intervals;

@@ -58,7 +58,7 @@ pub enum ProtocolFault {
     AcknowledgedBeforeTxLen,
     /// TxStates are reset before TxLen is stored.
     StatesResetBeforeTxLen,
-    /// A transaction stores before the TxLen that the last bearer of its identifier left is zero.
+    /// A transaction stores before the TxLen that the last user of its identifier left is zero.
     StoreBeforeTxLenCleared,
     /// A transaction aborts though its TxLen is stored.
     AbortAfterTxLen,
@@ -78,9 +78,9 @@ pub enum ProtocolFault {
     EntryBeforeLog,
     /// An entry that moves to the extension area is lost.
     SpillLosesEntry,
-    /// The log comes round to an entry that is in use.
+    /// The log wraps around to an entry that is in use.
     LogEntryReused,
-    /// An identifier comes round while entries of its last bearer are in the log.
+    /// An identifier wraps around while entries of its last user are in the log.
     TxIdReusedEarly,
     /// Misses do not look into the log.
     LogNotSearched,
@@ -127,7 +127,7 @@ pub enum Action {
     Abort(u8, Cause),
     /// Its entries in the log are gone too, which ends it.
     Forgotten(u8),
-    /// The oldest version of a line in the caches gives way to the one above it.
+    /// The oldest version of a line in the caches is replaced by the one above it.
     Overwrite(u8),
     /// The oldest version of a line leaves the caches for its home (Listing 2, "write victim to pmem").
     WriteHome(u8),

@@ -46,11 +46,11 @@ pub struct Bounds {
 /// A single mistake in the protocol, to see that the checker finds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ProtocolFault {
-    /// A commit leaves out entries whose old line is on its way to the shadow area.
+    /// A commit leaves out entries whose old line is in flight to the shadow area.
     CommitMissesCopying,
     /// A commit leaves its entries active.
     CommitForgotten,
-    /// A transaction takes the next identifier though another one bears it.
+    /// A transaction takes the next identifier though another one uses it.
     IdentifierReused,
     /// The youngest committed entry is issued first.
     IssuedNewestFirst,
@@ -109,7 +109,7 @@ pub enum Action {
     Forgotten(u8),
     /// An entry of a core's FIFO, counted from the tail, is issued to the NVRAM.
     Issue(u8, u8),
-    /// The NVRAM has the oldest write to a line that is on its way.
+    /// The NVRAM has the oldest write to a line that is in flight.
     Written(u8),
     /// The oldest write to a line is acknowledged: its entry is available.
     Acknowledged(u8),

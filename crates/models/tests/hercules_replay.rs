@@ -43,7 +43,7 @@ fn runs_of_the_simulator_are_runs_of_the_model() {
         let tally = replayed(seeds, cores, None, None).unwrap_or_else(|what| panic!("{what}"));
         println!("{cores} cores, {seeds} runs: {tally:?}");
         let count = |name: &str| tally.get(name).copied().unwrap_or(0);
-        // Nothing that the model speaks of is rare here.
+        // Nothing that the model names is rare here.
         for often in
             ["PrematureFlush", "TxLenStored", "Acknowledged", "Leave", "Abort Other", "Clean", "WriteHome", "Crash"]
         {

@@ -20,7 +20,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(crash, module)?)
 }
 
-/// What the guest wrote, on its way to the interpreter.
+/// What the guest wrote, in flight to the interpreter.
 type Written = (Stream, Vec<u8>);
 
 struct Forward<'a, 'b>(&'a Line<'b, Written>);

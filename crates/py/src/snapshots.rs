@@ -21,9 +21,9 @@ struct Pieces {
     result: RunResult,
     /// What the guest wrote.
     output: String,
-    /// What was under way at the stops, and at how many.
+    /// What was in progress at the stops, and at how many.
     in_progress: BTreeMap<&'static str, u64>,
-    /// Stops that were made: behind the end of the program there are none.
+    /// Stops that were made: after the end of the program there are none.
     stops: u64,
     /// Digest, exit code and further output of each fork that ran ahead.
     ahead: Vec<(String, i32, String)>,
@@ -31,8 +31,8 @@ struct Pieces {
     snapshot_bytes: usize,
 }
 
-/// Runs a program and stops it after so many instructions each. At a stop the run goes on with a copy: `how` is "save"
-/// (through the bytes of a snapshot), "fork", or "ahead" (a fork runs to the end first, then the original goes on).
+/// Runs a program and stops it after so many instructions each. At a stop the run continues with a copy: `how` is "save"
+/// (through the bytes of a snapshot), "fork", or "ahead" (a fork runs to the end first, then the original continues).
 #[pyfunction]
 fn run_in_pieces(py: Python<'_>, request: &str, stops: Vec<u64>, how: &str) -> PyResult<String> {
     let request: RunRequest = parse(py, request)?;

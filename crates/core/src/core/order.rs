@@ -70,7 +70,7 @@ impl Core {
         }
     }
 
-    /// Issues a store, behind the last one of its set.
+    /// Issues a store, after the last one of its set.
     #[inline(always)]
     pub(super) fn issue_store(&mut self, shape: &InstInfo, dispatched: Cycle, ready: Cycle) -> Cycle {
         match self.store_sets.last_store(self.hart.pc) {

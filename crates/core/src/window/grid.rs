@@ -31,7 +31,7 @@ impl<T: Copy, const N: usize> Grid<T, N> {
         self.0.write()
     }
 
-    /// A second grid with the same values that goes its own way.
+    /// A second grid with the same values that is independent.
     pub(super) fn fork(&mut self) -> Self {
         Grid(self.0.fork())
     }

@@ -102,14 +102,14 @@ struct HistoryPrefix<'a> {
 /// The levels that an object may have.
 struct Domain {
     chain: usize,
-    /// The least level, and the one behind the last.
+    /// The least level, and the one after the last.
     floor: usize,
     end: usize,
     /// Those of them that the dump allows.
     levels: Vec<usize>,
 }
 
-/// Which transactions under way are there, as far as it is known.
+/// Which transactions in progress have survived, as far as it is known.
 type Presence = BTreeMap<usize, bool>;
 
 impl HistoryPrefix<'_> {
@@ -129,7 +129,7 @@ impl HistoryPrefix<'_> {
         self.has_come(self.unit(index).aborted)
     }
 
-    /// The least level that an object may have, and the one behind the last that anybody may have brought.
+    /// The least level that an object may have, and the one after the last that anybody may have brought.
     fn bounds(&self, chain: &Chain, commits: usize) -> (usize, usize) {
         let end = chain.writes.partition_point(|write| write.unit < commits) + 1;
         let due = chain.writes[..end - 1].iter().rposition(|write| self.is_due(write.unit));
@@ -177,7 +177,7 @@ impl HistoryPrefix<'_> {
         self.search(&domains, &presence, &recent, &mut steps)
     }
 
-    /// The transactions from the first on that is under way: inside commit, or acknowledged and not due.
+    /// The transactions from the first on that is in progress: inside commit, or acknowledged and not due.
     fn recent(&self, commits: usize) -> Vec<usize> {
         let first = commits.checked_sub(1).map_or(0, |last| self.judge.oldest[last]);
         (first..commits).filter(|&index| !self.is_aborted(index)).collect()
@@ -225,7 +225,7 @@ impl HistoryPrefix<'_> {
         Ok(())
     }
 
-    /// Whether a set of transactions under way may be there without the others. Who only read leaves no trace of its own,
+    /// Whether a set of transactions in progress may be there without the others. Who only read leaves no trace of its own,
     /// but is there if a later one needs it, and then needs others in turn.
     fn is_allowed(&self, presence: &Presence, recent: &[usize]) -> Result<(), String> {
         let is_missing = |index: usize| presence.get(&index) == Some(&false);

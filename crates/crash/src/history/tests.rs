@@ -194,7 +194,7 @@ fn buffered_durability_loses_the_last_epochs_and_nothing_before_them() {
     s.step(HistoryStep::EpochEnds).right(&[(7, 11), (8, 13)]).right(&[(7, 14), (8, 13)]);
     s.wrong(&[(7, 11), (8, 12)], "operation 3 of thread 1 (transaction 3) is lost").wrong(&[], "is lost");
     s.step(HistoryStep::EpochEnds).wrong(&[(7, 11), (8, 13)], "operation 4").right(&[(7, 14), (8, 13)]);
-    // Who was under way at the same time may come alone.
+    // Transactions in progress at the same time may survive one without the other.
     let mut s = Script { epochs: Some(0), ..Script::default() };
     s.begin(0, 1, &[(7, 0, 11)]).begin(1, 2, &[(8, 0, 12)]).commit(1).commit(2).acknowledge(1).acknowledge(2);
     s.right(&[]).right(&[(7, 11)]).right(&[(8, 12)]).right(&[(7, 11), (8, 12)]);

@@ -1,4 +1,4 @@
-//! One life of a machine: whose turn it is, how requests end, and what becomes of aborts.
+//! One run of a machine: whose turn it is, how requests end, and what becomes of aborts.
 
 use super::judge::{Shared, Watcher};
 use super::model::{DRAM_REGION, Locks, Memory, OpenTx, Place, Port, Request, Thread};
@@ -261,7 +261,7 @@ impl Life {
         self.after_request(None)
     }
 
-    /// The thread at a port takes notice of an abort, if there was one.
+    /// The thread at a port processes an abort, if there was one.
     pub fn take_notice(&mut self, port: usize) -> Result<bool, String> {
         let Some(tx) = &self.thread(port).tx else { return Ok(false) };
         let (id, aborted) = (tx.id, tx.aborted);

@@ -1,4 +1,4 @@
-//! The log buffer and the circular log behind it. Records are numbered from 0 in the order in which they enter the buffer,
+//! The log buffer and the circular log after it. Records are numbered from 0 in the order in which they enter the buffer,
 //! whatever core they come from; the number decides the place in the log and the torn bit.
 //!
 //! A record counts as durable when it and all older ones are accepted: recovery reads up to the first gap. With several
@@ -11,10 +11,10 @@ use durasim_types::{Cause, LineAddr, PhysAddr};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// Records on their way to the log, in one write.
+/// Records in flight to the log, in one write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RecordsInFlight {
-    /// The number behind the last of them.
+    /// The number after the last of them.
     pub end: u64,
     pub token: Token,
     pub acked: bool,
@@ -78,7 +78,7 @@ impl Log {
         self.tail - self.durable
     }
 
-    /// Whether the log has come round.
+    /// Whether the log has wrapped around.
     pub fn has_wrapped(&self) -> bool {
         self.tail > self.capacity
     }

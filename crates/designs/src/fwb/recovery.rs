@@ -4,7 +4,7 @@
 //! that was rolled back is done with.
 //!
 //! The result is a function of the log alone, so a recovery that was cut comes to the same. When all of it is home the
-//! log is marked as being erased, erased, and begins anew: a machine that starts finds a log as in fresh memory.
+//! log is marked as being erased, erased, and restarts: a machine that starts finds a log as in fresh memory.
 
 use super::FwbSpec;
 use super::contents::Contents;
@@ -30,7 +30,7 @@ fn read(spec: &FwbSpec, geometry: &Geometry, image: &CrashImage, head: u64) -> C
         let record = Record::decode(&bytes);
         let home = |record: &Record| geometry.is_home(record.addr.line().base());
         let Some(record) = record.filter(|r| r.kind != Kind::Update || home(r)) else {
-            // Nothing behind it can be trusted to be in order.
+            // Nothing after it can be trusted to be in order.
             contents.report.losses.push(format!("record {number} of the log is damaged"));
             break;
         };

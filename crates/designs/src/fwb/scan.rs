@@ -3,13 +3,13 @@
 //! A scan sets the fwb bit of dirty lines that do not have it and writes those home that do. What was stored before a scan
 //! began is home when the next one has ended: its lines were marked by the first, and were written by then or by the second.
 //! A line with a record that is not durable waits for it, and stores to that line wait with it: one that is stored to all the
-//! time would keep its old data from home for ever. So the head of the log follows the beginning of the scan before the last. It stops at the first record of a transaction
+//! time would never let its old data be written home. So the head of the log follows the beginning of the scan before the last. It stops at the first record of a transaction
 //! that may have to be undone, and of one whose undoing is younger than that scan or whose abort record is not durable. It
 //! may come to lie between the records of a transaction whose undoing is home: the abort record tells recovery where they
 //! began.
 //!
 //! The head moves in persistent memory first. Before that, all that the caches gave away up to the scan's end has to be
-//! accepted: an empty write to each controller comes behind it.
+//! accepted: an empty write to each controller comes after it.
 
 use super::{ProtocolState, State};
 use durasim_design::{Action, Actions, LineTag, Payload, Scanned, Token};
@@ -24,7 +24,7 @@ pub(super) const SCAN: u64 = 1;
 /// The tag of a line with its fwb bit set.
 const FWB: LineTag = LineTag(1);
 
-/// The head on its way.
+/// The head in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct HeadUpdate {
     pub to: u64,
@@ -37,7 +37,7 @@ pub(super) struct HeadUpdate {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LogSpace {
     timer_runs: bool,
-    /// The tail when the scan began that is under way.
+    /// The tail when the scan began that is in progress.
     scanning: Option<u64>,
     /// Lines that the scan has left behind until their records are durable.
     left: BTreeSet<LineAddr>,

@@ -49,7 +49,7 @@ impl State {
         (undo, if self.undo_only { 0 } else { redo })
     }
 
-    /// An identifier that no other open transaction bears.
+    /// An identifier that no other open transaction uses.
     pub(super) fn new_identifier(&mut self) -> u16 {
         let mut id = self.protocol.last_id;
         loop {
@@ -73,7 +73,7 @@ impl State {
 }
 
 impl Log {
-    /// A write is accepted. It stands for its own records alone: older ones may still be on their way.
+    /// A write is accepted. It stands for its own records alone: older ones may still be in flight.
     pub fn note_accepted(&mut self, token: Token, fault: ActiveFault) {
         let Some(flight) = self.in_flight.iter_mut().find(|flight| flight.token == token) else { return };
         flight.acked = true;
@@ -182,7 +182,7 @@ impl State {
             to = to.min(first);
         }
         if !self.undo_only && !self.fault.is(planted::HEAD_PASSES_ABORTED) {
-            // Without its abort record, which may still be on its way, it would be undone again, and only in part.
+            // Without its abort record, which may still be in flight, it would be undone again, and only in part.
             let recent = self.protocol.log_space.aborted.iter().filter(|(_, record)| *record >= safe);
             to = recent.map(|(first, _)| *first).fold(to, u64::min);
         }
@@ -272,7 +272,7 @@ pub(super) fn bring_home(
     write_home(words, image)
 }
 
-/// All is home: the log is marked as being erased, if it is not already, erased, and begins anew.
+/// All is home: the log is marked as being erased, if it is not already, erased, and restarts.
 pub(super) fn start_empty_log(
     is_marked: bool,
     spec: &FwbSpec,

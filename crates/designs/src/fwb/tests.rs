@@ -324,7 +324,7 @@ fn where_caches_survive_a_store_waits_for_its_undo_record_and_nothing_is_redone(
     assert_eq!(store_over(&mut bench, word(0, 0), 8, 9, 1, None), Gate::Done);
     bench.pmem.write(word(0, 0), &9u64.to_le_bytes());
     assert_eq!(word_of(&bench.recovered(&[], true), word(0, 0)), 9);
-    // The log comes round without a scan.
+    // The log wraps around without a scan.
     for tx in 2..=30 {
         bench.begin(0, tx);
         for _ in 0..2 {

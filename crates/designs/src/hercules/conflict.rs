@@ -5,7 +5,7 @@
 //! [D:hercules-conflict]. In the log, found through the eWPQ, the asking transaction aborts "with an exception"; a
 //! request outside of transactions has nothing to abort, so there too the owner does.
 //!
-//! Hardware guarantees no progress: two transactions may abort each other for ever. Aborts that come again and again are
+//! Hardware guarantees no progress: two transactions may livelock by aborting each other. Repeated aborts are
 //! the program's business (section 4.5.2): it retries, and backs off if it has to.
 
 use super::State;

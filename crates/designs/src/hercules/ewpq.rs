@@ -89,7 +89,7 @@ impl Ewpq {
 
     fn frames_its_entries(&self, zone: &PartZone) -> bool {
         let window = self.log_tail..self.log_head;
-        // Numbers of log entries never come round.
+        // Numbers of log entries never wrap around.
         self.log_head < 1 << 62
             && self.log_tail <= self.log_head
             && self.log_head - self.log_tail <= zone.log_entries
@@ -277,9 +277,9 @@ impl Ewpq {
     }
 
     /// Evicts the least recently used entry to the extension area (section 4.2). False if that has no room for it, or if
-    /// all entries are on their way home.
+    /// all entries are being written home.
     pub fn spill(&mut self, zone: &PartZone, fault: ActiveFault, out: &mut Actions) -> bool {
-        // An entry on its way home stays where its acknowledgement will look for it.
+        // An entry in flight to the home address stays where its acknowledgement will look for it.
         let Some(victim) = self.index.by_use().find(|n| self.at(EntryLocation::Queue(*n)).migration.is_none()) else {
             return false;
         };
@@ -349,7 +349,7 @@ impl Ewpq {
         mapping
     }
 
-    /// Entries on their way home, in the order of the scan.
+    /// Entries in flight to the home address, in the order of the scan.
     pub fn migrating(&self) -> impl Iterator<Item = &Mapping> {
         self.index.migrating().map(|place| self.at(place))
     }

@@ -117,7 +117,7 @@ impl Index {
         self.transactions.range((tx, FIRST)..=(tx, LAST)).map(|(_, place)| *place)
     }
 
-    /// Whether an entry bears this identifier.
+    /// Whether an entry uses this identifier.
     pub fn names(&self, hardware_id: u64) -> bool {
         self.identifiers.contains_key(&hardware_id)
     }
@@ -152,12 +152,12 @@ impl Index {
         self.uses.len()
     }
 
-    /// The first free slot of the queue, which may be the one behind its end.
+    /// The first free slot of the queue, which may be the one after its end.
     pub fn free_queue_slot(&self) -> usize {
         self.queue_slots.first_free()
     }
 
-    /// The first free slot of the extension area, which may be the one behind its end.
+    /// The first free slot of the extension area, which may be the one after its end.
     pub fn free_extension_slot(&self) -> usize {
         self.extension_slots.first_free()
     }
@@ -172,7 +172,7 @@ impl Index {
         self.ready.first().copied()
     }
 
-    /// Entries on their way home.
+    /// Entries in flight to the home address.
     pub fn migrating(&self) -> impl Iterator<Item = EntryLocation> {
         self.migrating.iter().copied()
     }

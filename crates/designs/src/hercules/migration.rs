@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 /// The engine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Migration {
-    /// Entries on their way.
+    /// Entries in flight.
     pub in_flight: usize,
     /// Lines that were loaded again while a migration carried their log entry home: the entry is invalid, but the
-    /// write is on its way, and nothing newer may arrive home before it.
+    /// write is in flight, and nothing newer may arrive home before it.
     pub departed: Vec<(LineAddr, Token)>,
     /// Whether a periodic scan is at work.
     pub scanning: bool,

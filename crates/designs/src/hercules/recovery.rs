@@ -142,7 +142,7 @@ fn clear_extension(zone: &LogZone, image: &mut CrashImage, mappings: &[Mappings]
         image.write_u64(*slot, 0)?;
     }
     for (part, mappings) in zone.parts.iter().zip(mappings) {
-        // From the last one on: cut short, what is left is a chain.
+        // From the last one on: if recovery is interrupted, what is left is a chain.
         for block in (0..mappings.chained_blocks).rev() {
             image.write_u64(part.block_pointer(block), 0)?;
         }

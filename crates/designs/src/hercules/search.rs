@@ -2,7 +2,7 @@
 //! that they lead to holds all of it and rules out ambiguity. Entries that match in part are looked up one after the other
 //! until one is the line's own. Only then TxID and TxState are compared: another line's transaction is no conflict.
 //!
-//! A match stops the load from home, which a false one has begin anew; what it costs is not in the paper
+//! A match stops the load from home, which is restarted after a false match; what it costs is not in the paper
 //! [D:hercules-partial-match].
 
 use super::ewpq::Ewpq;
@@ -49,7 +49,7 @@ impl Ewpq {
             (first_lines, extension_lines) = match (zone.extension_lookup, found) {
                 // Each block is where the one before points to.
                 (ExtensionLookup::Scan, _) => (self.occupancy().areas(), self.occupancy().lines()),
-                // Which lines to read is known beforehand: blocks lie one behind the other.
+                // Which lines to read is known beforehand: blocks lie one after the other.
                 (ExtensionLookup::ByAddress, Some((EntryLocation::Extension(slot), _))) => {
                     (1, self.occupancy().areas_to(zone.area_of(slot as u64)))
                 }

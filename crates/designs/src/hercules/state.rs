@@ -131,7 +131,7 @@ impl State {
         }
     }
 
-    /// Listing 1, the end of tx_commit: TxStates become '0'. From now on the lines are everybody's.
+    /// Listing 1, the end of tx_commit: TxStates become '0'. From now on the lines are visible to all.
     pub fn count_commit(&mut self, tx: TxId, hardware_id: u64, out: &mut Actions) {
         if self.parts.iter().any(|part| part.ewpq.holds(tx)) {
             self.counters.off_chip_commits += 1;

@@ -123,7 +123,7 @@ fn a_thread_that_finds_a_waiting_transaction_in_its_own_cache_aborts_it() {
     assert_eq!(tag, LineTag(1), "a line is not taken from a transaction that is open");
 }
 
-/// While others come and go, a transaction that stays open is the only bearer of its identifier.
+/// While others come and go, a transaction that stays open is the only user of its identifier.
 #[test]
 fn an_identifier_wraps_around_past_those_in_use() {
     let mut bench = bench(small());
@@ -168,7 +168,7 @@ pub(super) fn writer_line(bench: &mut Bench<Hercules>, core: u16, tx: u64, numbe
     bench.store(core, word(number, 0), tx, Some(tx), &mut LineTag(0));
 }
 
-/// An identifier whose last bearer still has entries in the log waits for them to be home.
+/// An identifier whose last user still has entries in the log waits for them to be home.
 #[test]
 fn an_identifier_waits_for_the_migration_of_its_last_transaction() {
     let mut bench = bench(small());
@@ -204,7 +204,7 @@ fn nobody_aborts_a_transaction_that_may_have_committed() {
     assert!(!bench.design.live(tag), "the acknowledgement resets the states");
     assert_eq!(bench.probe(1, 0, tag, Some(2), Some(0)), Probe::Grant);
     assert!(matches!(bench.fill(1, 1, Some(2)), Fill::From { tag: LineTag::NONE, .. }));
-    // Its last lines may leave before the core hears of it.
+    // Its last lines may leave before the core is notified of it.
     assert_eq!(bench.evict(0, tag, 9), Evict::Proceed);
     bench.commit(0, 1);
     assert_eq!(bench.commits, 1, "a transaction commits once");
@@ -373,7 +373,7 @@ fn every_controller_keeps_its_own_lines() {
     assert_eq!([0, 1, 2, 3].map(|number| bench.pmem.read_u64(word(number, 0))), [10, 11, 12, 0]);
 }
 
-/// An identifier that comes round waits for the entries of all controllers.
+/// An identifier that wraps around waits for the entries of all controllers.
 #[test]
 fn an_identifier_waits_for_all_controllers() {
     let mut bench = Bench::<Hercules>::with_controllers(small(), 2, 2);

@@ -82,7 +82,7 @@ fn every_controller_has_a_chain() {
     assert_eq!(homes(&bench.recovered(&[], true), 2 * LINES), values(2 * LINES));
 }
 
-/// Power fails while blocks are chained and filled, whatever of the queue is delivered; every life after it starts with a
+/// Power fails while blocks are chained and filled, whatever of the queue is delivered; every run after it starts with a
 /// chain of no blocks, all of whose slots are zero.
 #[test]
 fn a_later_run_finds_the_blocks_empty() {
@@ -134,7 +134,7 @@ fn search(bench: &mut Bench<Hercules>) -> (u64, bool) {
     }
 }
 
-/// By address one line of each block is read, which ones is known beforehand; a hit halts what comes behind it.
+/// By address one line of each block is read, which ones is known beforehand; a hit halts what comes after it.
 #[test]
 fn a_search_by_address_reads_a_line_of_each_block() {
     let spec = HerculesSpec { extension_block_entries: 30, extension_chain_bytes: 8000, ..chained() };
@@ -210,7 +210,7 @@ fn a_scan_of_each_block_takes_its_time() {
     assert_eq!(search(&mut bench).0, queue + 2 * first + spec.extension_search_line_cycles);
 }
 
-/// What is on its way home makes room without a block.
+/// What is being written home makes room without a block.
 #[test]
 fn migration_goes_before_growth() {
     let mut bench = bench(chained());
@@ -224,7 +224,7 @@ fn migration_goes_before_growth() {
     assert_eq!(bench.counter("hercules.ewpq_chained_blocks"), 0.0);
 }
 
-/// No block is left, or the threshold of section 4.2 is reached: the transaction aborts, others go on.
+/// No block is left, or the threshold of section 4.2 is reached: the transaction aborts, others continue.
 #[test]
 fn without_a_block_the_transaction_aborts() {
     let refused = |bench: &mut Bench<Hercules>, lines: u64| {

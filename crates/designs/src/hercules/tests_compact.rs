@@ -46,7 +46,7 @@ fn equal_parts_of_addresses_are_distinguished() {
     assert_eq!(bench.counter("hercules.false_matches"), 2.0);
 }
 
-/// TxID and TxState are compared behind the full address: who asks for a line that merely looks the same goes on, and
+/// TxID and TxState are compared in addition to the full address: a request for a line that only looks the same continues, and
 /// waits for the log entries to be read before it may use what is at home.
 #[test]
 fn an_alias_of_another_transaction_aborts_nobody() {

@@ -27,7 +27,7 @@ pub(super) enum Phase {
     Idle,
     Reading,
     Writing,
-    /// The mark is on its way.
+    /// The mark is in flight.
     Sealing,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Collector {
     pub waiting: VecDeque<u32>,
     /// Those that are read, newest first.
     pub walks: VecDeque<SliceChain>,
-    /// What was found and is not on its way home.
+    /// What was found and is not in flight to the home address.
     pub found: BTreeMap<LineAddr, Patch>,
     /// Reads and writes that are not done.
     pub in_flight: u32,

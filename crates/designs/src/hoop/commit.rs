@@ -64,7 +64,7 @@ impl State {
         Ok(())
     }
 
-    /// What a store waits for that finds its OOP data buffer full: a slice on its way, else the words of another
+    /// What a store waits for that finds its OOP data buffer full: a slice in flight, else the words of another
     /// transaction of this core are made one.
     fn empty_buffer(&mut self, tx: TxId, core: u16, out: &mut Actions) -> Gate {
         if let Some((token, _)) = self.protocol.in_flight.iter().find(|(_, (of, _))| *of == Some(core)) {

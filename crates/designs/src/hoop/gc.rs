@@ -37,7 +37,7 @@ impl State {
             }
         }
         let Collector { in_flight, number, .. } = self.protocol.collector;
-        // Between two batches of lines nothing is on its way.
+        // Between two batches of lines nothing is in flight.
         Some(if in_flight == 0 { Wait::Cycles(1) } else { Wait::Acked(TokenPurpose::Collection(number).token()) })
     }
 
@@ -65,7 +65,7 @@ impl State {
         }
     }
 
-    /// Merges the transactions that are read, begins with others, and goes on to write when all are.
+    /// Merges the transactions that are read, begins with others, and continues to write when all are.
     fn read_on(&mut self, out: &mut Actions) {
         while self.protocol.collector.walks.front().is_some_and(|walk| walk.at == END)
             && let Some(walk) = self.protocol.collector.walks.pop_front()

@@ -66,8 +66,8 @@ impl State {
         Slice { words, tx: tx.0 as u32, next, start }
     }
 
-    /// A commit writes the words that are left as the last slice. It goes on when all slices are durable: the entry of the
-    /// address slice comes behind them.
+    /// A commit writes the words that are left as the last slice. It continues when all slices are durable: the entry of the
+    /// address slice comes after them.
     pub(super) fn commit_behind_last_slice(&mut self, tx: TxId, out: &mut Actions) -> Gate {
         if self.fault.is(planted::RESIDUAL_LOST) {
             let open = self.protocol.open.get_mut(&tx).expect("a committing transaction is open");
@@ -193,7 +193,7 @@ impl State {
         }
     }
 
-    /// All slices are read: their words go home. The mark that their commits are collected comes behind them.
+    /// All slices are read: their words go home. The mark that their commits are collected comes after them.
     pub(super) fn begin_to_write(&mut self, out: &mut Actions) {
         self.protocol.collector.phase = Phase::Writing;
         if self.fault.is(planted::GC_SEALS_FIRST) {
@@ -229,7 +229,7 @@ impl State {
     }
 }
 
-/// The slice of a transaction that the collector reads behind this one.
+/// The slice of a transaction that the collector reads after this one.
 pub(super) fn next_to_collect(slice: &Slice, fault: ActiveFault) -> u32 {
     if fault.is(planted::GC_STOPS_AT_FIRST_SLICE) {
         return END;
@@ -257,7 +257,7 @@ pub(super) fn commits_to_replay(uncollected: &[(u64, u32)], fault: ActiveFault) 
     uncollected
 }
 
-/// The slice of a transaction that recovery reads behind this one.
+/// The slice of a transaction that recovery reads after this one.
 pub(super) fn next_to_replay(slice: &Slice, fault: ActiveFault) -> u32 {
     if fault.is(planted::RECOVERY_FIRST_SLICES_ONLY) {
         return END;

@@ -402,7 +402,7 @@ fn damaged_slices_are_losses_and_not_written() {
     assert_eq!((recover(&mut image).replayed, image.read_u64(word(0, 0))), (1, 7));
 }
 
-/// A slice that names itself as the next one does not hold recovery up for ever.
+/// A slice that names itself as the next one does not hold recovery up without end.
 #[test]
 fn a_chain_with_a_cycle_is_a_loss() {
     let spec = small();

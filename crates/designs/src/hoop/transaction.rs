@@ -1,5 +1,5 @@
 //! What the controller knows of transactions: words in the OOP data buffers, slices that were written, commits that wait for
-//! their collection, and the tokens of what is on its way.
+//! their collection, and the tokens of what is in flight.
 
 use super::slice::{SLICE_WORDS, Word};
 use durasim_design::Token;

@@ -72,8 +72,8 @@ impl State {
         self.contents.fifos[core].iter().filter(|entry| !entry.leaving).count() >= threshold
     }
 
-    /// Makes room in FIFOs that are almost full, oldest entries first. Copies begin behind all that is pushed: the first
-    /// one begins those of its whole transaction, also of lines whose committed version would be on its way still.
+    /// Makes room in FIFOs that are almost full, oldest entries first. Copies begin after all that is pushed: the first
+    /// one begins those of its whole transaction, also of lines whose committed version would be in flight still.
     pub(super) fn relieve_fifo(&mut self, core: usize, out: &mut Actions) -> Result<(), AreaFull> {
         let mut copied = BTreeSet::new();
         let room = self.begin_to_leave(core, &mut copied, out);
@@ -123,7 +123,7 @@ impl State {
         }
     }
 
-    /// What the oldest entry on its way out of the FIFOs of a core waits for.
+    /// What the oldest entry that leaves the FIFOs of a core waits for.
     pub(super) fn fifo_relief(&self, core: usize) -> Option<Token> {
         let leaving = self.contents.fifos[core].iter().filter(|entry| entry.leaving);
         leaving.filter_map(|entry| self.contents.open.get(&entry.tx)?.copies.get(&entry.line)?.stage.token()).next()
@@ -134,7 +134,7 @@ impl State {
         let Some(open) = self.needs_old_line_first(tx) else { return Evict::Proceed };
         let reserved = match open.copies.get(&line).map(|old| old.stage) {
             Some(CopyStage::Safe) => {
-                // What has left its FIFO is home since, and newer there than a version that was on its way meanwhile.
+                // What has left its FIFO is home since, and newer there than a version that was in flight meanwhile.
                 let home = !self.upper_levels_survive && open.phase == Phase::Running && !open.tracked.contains(&line);
                 return if home { Evict::Drop } else { Evict::Proceed };
             }

@@ -169,7 +169,7 @@ impl State {
         stage
     }
 
-    /// A committed version that a cache holds goes home before the line there is copied. The copy begins behind all that
+    /// A committed version that a cache holds goes home before the line there is copied. The copy begins after all that
     /// is pushed.
     pub(super) fn bring_committed_version_home(&self, entry: &Entry, out: &mut Actions) {
         if !self.fault.is(planted::COPIES_STALE_LINE) {

@@ -224,7 +224,7 @@ fn copies_begin_behind_all_committed_versions_that_are_pushed_home() {
     let resumed = out.as_slice().iter().position(|action| matches!(action, Action::Resume { .. })).unwrap();
     let (before, after) = out.as_slice().split_at(resumed);
     assert_eq!(before, [2, 3].map(|number| Action::PushToLlc { line: line(number), token: None }));
-    // One step copies the lines of the whole transaction; the version before the store goes down behind it.
+    // One step copies the lines of the whole transaction; the version before the store goes down after it.
     assert_eq!(after[1..], [Action::PushToLlc { line: line(4), token: None }]);
     let Action::Resume { id } = after[0] else { unreachable!() };
     out.clear();

@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 pub(super) enum CopyStage {
     /// Its committed version goes home first, if a cache has it.
     Reserved,
-    /// The old line is on its way to the copy area.
+    /// The old line is in flight to the copy area.
     Copying(Token),
-    /// It is there; the record that names its home is on its way.
+    /// It is there; the record that names its home is in flight.
     Recording(Token),
     /// Both are durable: new data may go home.
     Safe,
@@ -50,7 +50,7 @@ pub(super) enum Phase {
     Flipping,
     /// The first half of its lines, by address, has.
     HalfFlipped,
-    /// It aborts: its old lines are on their way home.
+    /// It aborts: its old lines are being written home.
     Restoring(Token),
     /// They are home; the records of the copies are being cleared.
     Forgetting(Token),
@@ -87,7 +87,7 @@ impl Transaction {
         self.phase == Phase::HalfFlipped && middle().is_none_or(|middle| line < *middle)
     }
 
-    /// What its copies wait for, if one is on its way.
+    /// What its copies wait for, if one is in flight.
     pub(super) fn copy_under_way(&self) -> Option<Token> {
         self.copies.values().find_map(|old| old.stage.token())
     }

@@ -200,7 +200,7 @@ impl Durability for Protocol {
 }
 
 impl Planned for Protocol {
-    /// No load behind the begin escapes the read set.
+    /// No load after the begin escapes the read set.
     fn begin_rule(&self) -> BeginRule {
         BeginRule::Drained
     }

@@ -156,7 +156,7 @@ fn taking_the_global_lock_aborts_all_who_have_read_it() {
     assert_eq!([0, 1].map(|line| bench.load(2, word(line, 0), None)), [0, 0]);
 }
 
-/// Algorithm 4: the log in persistent memory and the snapshot in DRAM commit together, and an abort takes back both.
+/// Algorithm 4: the log in persistent memory and the snapshot in DRAM commit together, and an abort undoes both.
 #[test]
 fn log_and_snapshot_are_one_write_set() {
     let mut bench = Bench::default();

@@ -94,7 +94,7 @@ struct Tracking {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Undo {
     Idle,
-    /// The old bytes are on their way to the log.
+    /// The old bytes are in flight to the log.
     Copying(LineAddr, u64),
     /// They are there; the header that makes them count follows.
     Recording(LineAddr, u64),
@@ -180,7 +180,7 @@ impl Design for Lad {
             }
             let (group, mask, data) =
                 (image.read_u64(at.plus(16)), image.read_u64(at.plus(24)), image.line(at.plus(64)));
-            // An entry without a group was released before the failure, behind an older one of its line.
+            // An entry without a group was released before the failure, after an older one of its line.
             if geometry.is_home(home) && (group == 0 || is_committed(group)) {
                 let mut line = image.line(home);
                 (0..64).filter(|byte| mask >> byte & 1 != 0).for_each(|byte| line[byte] = data[byte]);
@@ -343,7 +343,7 @@ impl Protocol {
 
     fn commit_acked(&mut self, core: CoreId, group: u64, out: &mut PlannedActions) {
         let (dtx, state) = self.dtx(core);
-        // The acknowledgements behind the first come when the thread is further.
+        // The acknowledgements after the first come when the thread is further.
         if dtx.number() != group || state != State::Commit {
             return;
         }

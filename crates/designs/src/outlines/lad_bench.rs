@@ -202,7 +202,7 @@ impl Bench {
         acted
     }
 
-    /// Writes the oldest entry that is not held, nor behind a held one of its line.
+    /// Writes the oldest entry that is not held, nor after a held one of its line.
     fn drain(&mut self, controller: u16) -> bool {
         let index = usize::from(controller);
         let queue = &mut self.queues[index];
@@ -220,7 +220,7 @@ impl Bench {
         true
     }
 
-    /// The next thing that happens by itself: a write is taken, an entry is written, a message arrives.
+    /// The next event: a write is taken, an entry is written, a message arrives.
     pub fn step(&mut self) -> bool {
         let controllers = 0..self.geometry.controllers;
         let queues = controllers.clone().any(|c| self.take(c)) || controllers.clone().any(|c| self.drain(c));

@@ -64,7 +64,7 @@ fn the_nearest_controller_ends_a_transaction() {
         bench.store(1, 0, 5, 1);
         bench.commit(1, 1);
         let done = bench.now;
-        // The thread begins anew while the other acknowledgement is on its way.
+        // The thread restarts while the other acknowledgement is in flight.
         bench.begin(1, 2);
         bench.store(1, 0, 6, 2);
         bench.commit(1, 2);

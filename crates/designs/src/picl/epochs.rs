@@ -1,7 +1,7 @@
 //! Epochs and the asynchronous cache scan.
 //!
 //! An epoch is due after so many instructions and ends at the first moment at which no transaction is open; begins are held
-//! back until then [D:picl-epoch-boundary]. Ending costs nothing: SystemEID goes on by one. The scan is `scan_gap_epochs`
+//! back until then [D:picl-epoch-boundary]. Ending costs nothing: SystemEID continues by one. The scan is `scan_gap_epochs`
 //! behind: it writes home the lines that were last stored to in its epoch, the undo buffer is flushed, and when all of
 //! that is accepted PersistedEID advances in persistent memory, together with the head of the log. No epoch ends while
 //! the scan that its end would start cannot start yet.
@@ -37,7 +37,7 @@ pub(super) struct Scan {
 /// Epochs: SystemEID, PersistedEID, and the scan between them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Epochs {
-    /// SystemEID: the epoch that is under way, from 1.
+    /// SystemEID: the epoch that is in progress, from 1.
     pub system: u64,
     /// PersistedEID: the last epoch that recovery can come to.
     pub persisted: u64,
@@ -48,7 +48,7 @@ pub(super) struct Epochs {
     pub scan: Option<Scan>,
     /// A timer runs that lets begins go.
     pub holding: bool,
-    /// Begins go on although the epoch is due: whoever has a transaction open may wait for one of them.
+    /// Begins continue although the epoch is due: whoever has a transaction open may wait for one of them.
     pub let_go: bool,
     /// Somebody waits for room in the log: scans follow each other whatever the gap is.
     pub room_wanted: bool,
@@ -75,7 +75,7 @@ impl State {
         LineTag(1 << 63 | epoch & ((1 << self.spec.eid_bits) - 1))
     }
 
-    /// The epoch that a note stands for, if it is one that is not persisted: identifiers come round.
+    /// The epoch that a note stands for, if it is one that is not persisted: identifiers wrap around.
     pub(super) fn epoch_of(&self, note: LineTag) -> Option<u64> {
         if !note.is_some() {
             return None;
@@ -98,8 +98,8 @@ impl State {
         self.protocol.epochs.due && self.may_end()
     }
 
-    /// Whether begins are held back. A thread that has lost its core inside a transaction, or that waits there for one
-    /// that would begin, cannot end it: after a while begins go on until a transaction ends.
+    /// Whether begins are delayed. A thread that has lost its core inside a transaction, or that waits there for one
+    /// that would begin, cannot end it: after a while begins continue until a transaction ends.
     pub(super) fn holds_begins(&mut self, out: &mut Actions) -> bool {
         let holds = self.begins_wait();
         if holds && !self.protocol.epochs.holding {
@@ -109,7 +109,7 @@ impl State {
         holds
     }
 
-    /// Begins have been held back for long.
+    /// Begins have been delayed for long.
     pub(super) fn held_for_long(&mut self, out: &mut Actions) {
         self.protocol.epochs.holding = false;
         if self.is_ending() {
@@ -118,7 +118,7 @@ impl State {
         }
     }
 
-    /// A transaction is over: begins may be held back again, or the epoch ends.
+    /// A transaction is over: begins may be delayed again, or the epoch ends.
     pub(super) fn transaction_is_over(&mut self, out: &mut Actions) {
         self.protocol.epochs.let_go = false;
         self.end_soon(out);

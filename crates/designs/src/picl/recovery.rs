@@ -2,7 +2,7 @@
 //! ValidFrom <= PersistedEID < ValidTill. The oldest that is applied to a line is the one that stays.
 //!
 //! The result depends on the log alone, so it may be cut and run again. When all is home, the log is marked as being
-//! erased, its superblocks are made invalid, and epochs begin anew.
+//! erased, its superblocks are made invalid, and epochs restart.
 
 use super::PiclSpec;
 use super::log_region::ERASING;

@@ -83,7 +83,7 @@ impl State {
 }
 
 impl UndoLog {
-    /// So many writes of a burst are on their way. Its header follows when all of them are accepted, and the filter knows
+    /// So many writes of a burst are in flight. Its header follows when all of them are accepted, and the filter knows
     /// the lines until that is too.
     pub fn await_burst(
         &mut self,
@@ -113,7 +113,7 @@ impl State {
         persisted + u64::from(self.spec.scan_gap_epochs) + 1 >= system || self.fault.is(planted::EPOCH_OVERTAKES_SCAN)
     }
 
-    /// Whether begins are held back: the epoch is about to end.
+    /// Whether begins are delayed: the epoch is about to end.
     pub(super) fn begins_wait(&self) -> bool {
         self.is_ending() && !self.protocol.epochs.let_go && !self.fault.is(planted::EPOCH_INSIDE_TRANSACTION)
     }
@@ -148,7 +148,7 @@ impl State {
         self.flush(out)
     }
 
-    /// PersistedEID waits until every controller has accepted what was written before: an empty write comes behind it.
+    /// PersistedEID waits until every controller has accepted what was written before: an empty write comes after it.
     pub(super) fn await_controllers(&mut self, out: &mut Actions) {
         let token = self.token();
         if self.fault.is(planted::SCAN_NOT_AWAITED) {
@@ -230,7 +230,7 @@ pub(super) fn bring_home(
     (0..rounds).flat_map(|_| lines).try_for_each(|(home, data)| image.write(*home, data))
 }
 
-/// All is home: the log is marked as being erased, if it is not already, erased, and epochs begin anew.
+/// All is home: the log is marked as being erased, if it is not already, erased, and epochs restart.
 pub(super) fn start_empty_log(
     is_marked: bool,
     spec: &PiclSpec,

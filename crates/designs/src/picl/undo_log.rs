@@ -30,11 +30,11 @@ pub(super) struct PreImage {
     pub valid_till: u64,
 }
 
-/// A burst on its way to the log.
+/// A burst in flight to the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Burst {
     pub token: Token,
-    /// Writes that are not accepted; the header follows behind the others.
+    /// Writes that are not accepted; the header follows after the others.
     pub left: u32,
     pub header: bool,
 }
@@ -83,7 +83,7 @@ impl UndoLog {
         self.buffer.len()
     }
 
-    /// What to wait for while a burst is on its way.
+    /// What to wait for while a burst is in flight.
     pub fn bursting(&self) -> Option<Token> {
         self.burst.map(|burst| burst.token)
     }
@@ -105,7 +105,7 @@ impl UndoLog {
         self.buffer.push(entry);
     }
 
-    /// Sends what the buffer holds to the log, if it is not on its way; what to wait for. The buffer keeps it until then.
+    /// Sends what the buffer holds to the log, if it is not in flight; what to wait for. The buffer keeps it until then.
     pub fn flush(
         &mut self,
         spec: &PiclSpec,
@@ -173,7 +173,7 @@ impl UndoLog {
     /// The first superblock with a pre-image that is valid beyond this epoch.
     pub fn first_needed(&self, persisted: u64) -> u64 {
         let garbage = self.last_till.iter().take_while(|till| **till <= persisted).count();
-        // What is on its way is needed by those who wait for it.
+        // What is in flight is needed by those who wait for it.
         self.head() + (garbage as u64).min(self.used() - u64::from(self.burst.is_some()))
     }
 

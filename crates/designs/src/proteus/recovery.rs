@@ -1,6 +1,6 @@
-//! Recovery: for each log, the newest transaction that has entries and no tx-end record is taken back, its entries applied in
+//! Recovery: for each log, the newest transaction that has entries and no tx-end record is undone, its entries applied in
 //! reverse, so that of several for a block the oldest has the last word. Entries lie in the log pending queues that
-//! survived and in the logs. Then its tx-end record is written, and everything is cleared: a later life counts its
+//! survived and in the logs. Then its tx-end record is written, and everything is cleared: a later run counts its
 //! transactions anew. All of it may be repeated at will.
 
 use super::ProteusSpec;

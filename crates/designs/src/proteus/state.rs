@@ -165,7 +165,7 @@ impl State {
         true
     }
 
-    /// The transaction has ended: its log goes on behind its entries.
+    /// The transaction has ended: its log continues after its entries.
     pub fn close(&mut self, tx: TxId) {
         if let Some(open) = self.open.remove(&tx) {
             let next = (u64::from(open.first) + u64::from(open.entries)) % u64::from(self.spec.log_entries);
@@ -177,14 +177,14 @@ impl State {
         self.open.get_mut(&tx).expect("only an open transaction has a phase").phase = phase;
     }
 
-    /// Where an entry of an open transaction lies in its log, which comes round.
+    /// Where an entry of an open transaction lies in its log, which wraps around.
     pub fn slot_of(&self, open: &OpenTx, number: u32) -> PhysAddr {
         let entries = u64::from(self.spec.log_entries);
         let log = u64::from(self.log_of(open));
         self.log_region.base.plus((log * entries + self.slot_number(open, number)) * ENTRY_BYTES)
     }
 
-    /// Takes an entry into the LogQ and sends it on its way.
+    /// Takes an entry into the LogQ and sends it.
     pub fn send_entry(&mut self, cx: &Ctx, tx: TxId, block: &LogBlock, out: &mut Actions) {
         let open = &self.open[&tx];
         let number = open.entries;
@@ -282,7 +282,7 @@ impl State {
     }
 
     /// A version of a line leaves the caches: transactions that have changed it, but for `by`, cannot clean it any more,
-    /// and have to wait for the write that is on its way.
+    /// and have to wait for the write that is in flight.
     pub fn note_left(&mut self, line: LineAddr, by: Option<TxId>) {
         for (_, open) in self.open.iter_mut().filter(|(tx, _)| Some(**tx) != by) {
             if let Some(left) = open.lines.get_mut(&line) {

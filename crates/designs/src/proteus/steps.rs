@@ -76,7 +76,7 @@ impl State {
         open.log
     }
 
-    /// The number of the slot of an entry in its log, which comes round.
+    /// The number of the slot of an entry in its log, which wraps around.
     pub fn slot_number(&self, open: &OpenTx, number: u32) -> u64 {
         if self.fault.is(planted::SPILLS_TO_ONE_SLOT) {
             return 0;
@@ -92,7 +92,7 @@ impl State {
         Payload::new(&entry.to_line())
     }
 
-    /// Section 4: what survives of the LPQs, entry behind entry. One whose write to the log is on its way is still there.
+    /// Section 4: what survives of the LPQs, entry behind entry. One whose write to the log is in flight is still there.
     pub fn keep_pending_queues(&self, sink: &mut CrashSink<'_>) {
         if self.fault.is(planted::QUEUE_NOT_KEPT) {
             return;
@@ -110,7 +110,7 @@ impl State {
         !self.caches_are_durable && !open.lines.is_empty() && !self.fault.is(planted_volatile_caches::NOT_CLEANED)
     }
 
-    /// The cleans of a commit leave the core, which takes a while. Its tx-end record comes behind them.
+    /// The cleans of a commit leave the core, which takes a while. Its tx-end record comes after them.
     pub fn send_cleans(&mut self, tx: TxId, out: &mut Actions) -> Gate {
         if self.fault.is(planted_volatile_caches::ENDED_BEFORE_CLEANS) {
             self.write_end(tx, out);
@@ -132,7 +132,7 @@ impl State {
         lines
     }
 
-    /// The commit goes on when all its cleans are accepted.
+    /// The commit continues when all its cleans are accepted.
     pub fn commit_behind_cleans(&mut self, cx: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
         self.set_phase(tx, Phase::Cleaning);
         if self.fault.is(planted_volatile_caches::CLEANS_NOT_AWAITED) {
@@ -159,7 +159,7 @@ impl State {
 
 /// Aborts [D:proteus-abort].
 impl State {
-    /// Whether a transaction has stored anything that an abort takes back: it logs before it stores.
+    /// Whether a transaction has stored anything that an abort undoes: it logs before it stores.
     pub fn has_to_be_undone(&self, open: &OpenTx) -> bool {
         open.entries > 0 && !self.fault.is(planted::ABORT_NOT_UNDONE)
     }

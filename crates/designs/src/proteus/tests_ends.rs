@@ -96,7 +96,7 @@ fn recovery_undoes_the_newest_transaction_of_each_log_and_leaves_nothing() {
     assert_eq!((report.discarded, report.lines_written), (2, 4));
     assert!(report.losses.is_empty());
     assert_eq!([2, 3, 4, 5].map(|place| image.read_u64(word(place, 0))), [12, 13, 14, 15]);
-    // A later life counts its transactions from one: nothing old may count for it.
+    // A later run counts its transactions from one: nothing old may count for it.
     let (ends, logs) = (bench.geometry.region("tx_ends").base, bench.geometry.region("logs").base);
     assert!((0..4).all(|log| image.read_u64(ends.plus(64 * log)) == 0));
     assert!((0..32).all(|slot| image.line(logs.plus(64 * slot)) == [0; 64]));

@@ -34,7 +34,7 @@ impl State {
             let line = entry.line;
             let cache = &self.caches[core];
             // A younger entry of a line goes after the older one's copy is safe, and after what others have committed of
-            // it is on its way: the copy has to find that.
+            // it is in flight: the copy has to find that.
             let not_on_its_way = |e: &Entry| e.state.copying() || matches!(e.state, EntryState::Committed { .. });
             if cache.entries.iter().take(index).any(|e| e.line == line && not_on_its_way(e)) {
                 break;

@@ -6,7 +6,7 @@ use durasim_types::{Cycle, Line, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// The state of an entry (section 4.1): available, active or committed. What is under way with an active or committed
+/// The state of an entry (section 4.1): available, active or committed. What is in progress with an active or committed
 /// one is known to the controller of the transaction cache, and told here too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum EntryState {
@@ -18,7 +18,7 @@ pub(super) enum EntryState {
     Copying { token: Token, left: u8 },
     /// To be issued to the NVRAM, when the array has been written and read.
     Committed { issued_at: Cycle },
-    /// Issued; the acknowledgement frees it. Of an open transaction only behind a safe shadow copy.
+    /// Issued; the acknowledgement frees it. Of an open transaction only after a safe shadow copy.
     Issued(Token),
 }
 
@@ -101,7 +101,7 @@ pub(super) struct TransactionCache {
     pub came_round: bool,
     /// One register for each transaction that overflowed; threads that take turns on a core may have several.
     pub overflows: Vec<Overflow>,
-    /// Shadow copies that were on their way when their transaction committed, each with the acknowledgements that are
+    /// Shadow copies that were in flight when their transaction committed, each with the acknowledgements that are
     /// missing: no other transaction may use the shadow area before them.
     pub late_copies: Vec<(Token, u8)>,
     slots: ShadowSlots,
@@ -126,7 +126,7 @@ impl TransactionCache {
         self.entries.iter().filter(|e| e.state != EntryState::Available)
     }
 
-    /// An entry becomes available; the tail goes on to the first one that is not.
+    /// An entry becomes available; the tail continues to the first one that is not.
     pub fn free(&mut self, index: usize) {
         self.entries[index].state = EntryState::Available;
         while self.entries.front().is_some_and(|e| e.state == EntryState::Available) {

@@ -74,7 +74,7 @@ pub(super) fn may_take_in(entry: &Entry, store: &Store<'_>, fault: ActiveFault) 
 
 /// Commits and aborts.
 impl State {
-    /// Whether the next transaction register passes over an identifier: an open transaction or an entry bears it.
+    /// Whether the next transaction register passes over an identifier: an open transaction or an entry uses it.
     pub(super) fn is_passed_over(&self, core: usize, id: u16) -> bool {
         if self.fault.is(planted::IDENTIFIER_REUSED) {
             return false;
@@ -123,7 +123,7 @@ impl State {
     }
 }
 
-/// Whether a commit request matches an entry (section 4.1): it bears the identifier, be it active or on the way to the
+/// Whether a commit request matches an entry (section 4.1): it uses the identifier, be it active or in flight to the
 /// shadow area.
 pub(super) fn matches_commit_request(entry: &Entry, id: u16, fault: ActiveFault) -> bool {
     if fault.is(planted::COMMIT_MISSES_COPYING) && entry.state.copying() {
@@ -146,7 +146,7 @@ impl State {
 
 impl TransactionCache {
     /// The entry that an acknowledgement with this address is for. The controller handles writes to one line in the order in
-    /// which they were issued, so it is the one on its way that was issued first: nearest the tail, as section 4.1 has
+    /// which they were issued, so it is the one in flight that was issued first: nearest the tail, as section 4.1 has
     /// it, unless threads that take turns have committed in another order than they have stored [D:tc-acknowledgement].
     pub fn acknowledged(&self, line: LineAddr, fault: ActiveFault) -> Option<usize> {
         let mut in_flight = self.in_flight(line);
@@ -262,7 +262,7 @@ impl Entry {
 }
 
 impl TransactionCache {
-    /// Whether recovery writes an entry home: it is committed, and not on its way by the fall-back path.
+    /// Whether recovery writes an entry home: it is committed, and not in flight by the fall-back path.
     pub fn is_committed(&self, entry: &Entry, fault: ActiveFault) -> bool {
         if fault.is(planted::RECOVERY_REPLAYS_ACTIVE) {
             return true;

@@ -161,7 +161,7 @@ fn a_transaction_that_changes_cores_commits_and_aborts_as_one() {
     let places = [(0, 0), (1, 0)];
     bench.begin(1, 1);
     let mut tag = put(&mut bench, 1, 1, (0, 0), 1);
-    // Its thread comes back on core 0 and goes on with the same line.
+    // Its thread comes back on core 0 and continues with the same line.
     bench.store(0, word(0, 0), 11, Some(1), &mut tag);
     put(&mut bench, 0, 1, (1, 0), 12);
     assert_eq!(words(&bench.recovered(&[], false), &places), [0, 0]);
@@ -259,7 +259,7 @@ fn begins(bench: &mut Bench<Tc>, core: u16, tx: u64) -> Gate {
     bench.call(core, |design, cx, out| design.tx_begin(cx, TxId(tx), out))
 }
 
-/// Three identifiers, of which two are borne: the third comes round, and only when its entries are home.
+/// Three identifiers, of which two are in use: the third wraps around, and only when its entries are home.
 #[test]
 fn an_identifier_wraps_around_past_those_in_use() {
     let mut bench = Bench::<Tc>::new(TcSpec { tx_id_bits: 2, ..small(8) }, 2);

@@ -207,7 +207,7 @@ pub fn fails(target: &Target, input: &[u8]) -> Option<String> {
     Some(text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default())
 }
 
-/// Ends the process if one input takes for ever.
+/// Ends the process if one input does not terminate.
 struct Watch {
     name: &'static str,
     /// Number of the input, and the input.

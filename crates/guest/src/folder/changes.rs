@@ -214,7 +214,7 @@ impl RootFolder {
             _ => {}
         }
         if let Node::Symlink(target) = node {
-            // Two links that lead to the same place: nobody can tell them from one with two names.
+            // Two links that lead to the same place: nobody can distinguish them from one with two names.
             return self.symlink(&target, &to);
         }
         // With two names it stays known: one of them may vanish.

@@ -132,7 +132,7 @@ fn on_host(folder: &Path) -> BTreeMap<String, String> {
 }
 
 /// One process that writes to the host and one that does not do the same and see the same. Forks and saved copies of
-/// either, taken at any time, see what was there then, whatever the others do and in whatever order, and can go on.
+/// either, taken at any time, see what was there then, whatever the others do and in whatever order, and can continue.
 #[test]
 fn forks_do_not_see_each_others_changes() {
     let (mut succeeded, mut failed) = (0, 0);

@@ -110,7 +110,7 @@ impl Call<'_> {
         Ok(start)
     }
 
-    /// A private copy of a part of a host file, taken at once. Pages behind its end are zero.
+    /// A private copy of a part of a host file, taken at once. Pages after its end are zero.
     fn map_copy(&mut self, file: FileId, hint: u64, len: u64, rights: Rights, flags: u64, offset: u64) -> Answer {
         let bytes = self.file_bytes(file, offset, len)?;
         let start = self.place_mapping(hint, len, flags)?;

@@ -1,4 +1,4 @@
-//! Pipes of a program to itself: what its threads and signal handlers would wake each other with. Nobody waits for one:
+//! Pipes of a program to itself: what its threads and signal handlers would wake each other with. No one waits for one:
 //! a transfer that would have to is refused, or EAGAIN for ends that are not to wait.
 
 use super::files::O_CLOEXEC;

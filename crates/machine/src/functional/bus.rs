@@ -66,7 +66,7 @@ impl<W: ExecutionObserver> FlatBus<W> {
         self.instructions.saturating_add(self.idle_ns)
     }
 
-    /// The hart goes on with another thread, or one behind a system call.
+    /// The hart continues with another thread, or one after a system call.
     pub(super) fn drop_reservation(&mut self) {
         self.reservation = None;
     }
@@ -241,7 +241,7 @@ impl<W: ExecutionObserver> Bus for FlatBus<W> {
 
     fn amo(&mut self, addr: u64, bytes: u8, op: AmoOp, operand: u64) -> Result<u64, AccessFault> {
         Self::aligned(addr, bytes, Access::Write)?;
-        // What may be written may be read: no fault is found behind this one.
+        // What may be written may be read: no fault is found after this one.
         self.slot_to_write(addr)?;
         let old = self.load(addr, bytes)?;
         self.store(addr, bytes, op.apply(bytes, old, operand))?;

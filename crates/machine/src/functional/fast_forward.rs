@@ -1,4 +1,4 @@
-//! The way of a program to a mark: functional execution with a [`FastForwardState`], and what is handed to the machine behind it.
+//! The way of a program to a mark: functional execution with a [`FastForwardState`], and what is handed to the machine after it.
 
 use super::bus::FlatBus;
 use super::fast_forward_state::FastForwardState;

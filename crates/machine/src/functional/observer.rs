@@ -21,7 +21,7 @@ pub(super) trait ExecutionObserver {
     fn fetch(&mut self, _addr: PhysAddr) {}
     /// Data at `addr` is used.
     fn data(&mut self, _addr: PhysAddr, _write: bool) {}
-    /// `inst` at `pc`, the last of a block, has led to `target`, or to the instruction behind it.
+    /// `inst` at `pc`, the last of a block, has led to `target`, or to the instruction after it.
     fn flow(&mut self, _inst: Inst, _pc: u64, _target: Option<u64>) {}
     /// A marker was executed, the instruction of this number.
     fn marker(&mut self, _marker: Marker, _instructions: u64) {}

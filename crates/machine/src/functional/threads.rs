@@ -21,7 +21,7 @@ enum WakeReason {
     FutexTimeout,
 }
 
-/// The threads that are not running at the moment.
+/// The threads that are not running now.
 pub(super) struct RunQueue {
     ready: VecDeque<(ThreadId, Box<Hart>)>,
     /// Those who sleep or wait for a futex.
@@ -88,7 +88,7 @@ impl RunQueue {
         }
     }
 
-    /// Takes the next thread to run. If all sleep, the clock goes on to the first who wakes.
+    /// Takes the next thread to run. If all sleep, the clock continues to the first who wakes.
     pub(super) fn next<W: ExecutionObserver>(&mut self, bus: &mut FlatBus<W>) -> Next {
         loop {
             self.ring(bus);

@@ -11,7 +11,7 @@ pub enum CopyLocation {
     Cache(LevelId, Option<CoreId>),
     /// The persist buffer of a core (domain `bbb`).
     PersistBuffer(CoreId),
-    /// A version that cleans or evictions sent on its way, since the last one that a fence has waited for.
+    /// A version that cleans or evictions have sent, since the last one that a fence has waited for.
     Unfenced,
     /// Before the write queue of a controller, which has not accepted it.
     BeforeQueue(u16),

@@ -25,7 +25,7 @@ pub struct PowerFailureResult {
     pub flushed_bytes: u64,
 }
 
-/// In how many ways a power failure at this moment can end that is no clean cut; saturating, 1 = as a clean cut.
+/// How many images a torn or reordered power failure can leave now; saturating, 1 = only the clean one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PowerFailureChoices {
     /// Subsets of the words in flight to the media.

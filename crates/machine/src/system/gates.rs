@@ -1,7 +1,7 @@
 //! Requests that a design may hold up: asked again until it lets them through, or aborted.
 //!
-//! A request of a core that has to wait is suspended: other cores go on, the machine makes the request again when what it
-//! waits for has come. Where a request cannot be left in its middle, the memory system alone goes on.
+//! A request of a core that has to wait is suspended: other cores continue, the machine makes the request again when what it
+//! waits for has come. Where a request cannot be left in its middle, the memory system alone continues.
 
 use super::System;
 use super::work::Condition;
@@ -9,10 +9,10 @@ use durasim_core::Outcome;
 use durasim_design::{Actions, Ctx, Gate, Hooks, Wait};
 use durasim_types::{CoreId, Cycle, LineAddr, TxId};
 
-/// Who goes on while a request waits.
+/// Who continues while a request waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WaitMode {
-    /// Everybody: the core is told that its request is pending.
+    /// All cores: the core is notified that its request is pending.
     Suspend,
     /// The memory system only.
     MemoryOnly,
@@ -68,7 +68,7 @@ impl System {
         self.through_from(core, at, mode, |system, cx, out| (ask(system, cx, out), cx.cycle))
     }
 
-    /// The same where carrying out a part of the answer takes time: the request goes on at the cycle beside the gate.
+    /// The same where carrying out a part of the answer takes time: the request continues at the cycle beside the gate.
     pub(super) fn through_from(
         &mut self,
         core: CoreId,
@@ -187,7 +187,7 @@ impl System {
         self.agenda.resumes_at(core)
     }
 
-    /// Lets the memory system alone go on until the suspended request of `core` can be made again.
+    /// Lets the memory system alone continue until the suspended request of `core` can be made again.
     pub fn wait_alone(&mut self, core: CoreId) -> Cycle {
         let now = self.wait_until(Condition::Resumes(core), self.agenda.suspended_since(core));
         self.resumes_at(core).unwrap_or(now)

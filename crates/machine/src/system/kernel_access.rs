@@ -27,7 +27,7 @@ impl System {
             let data = if known_to_design {
                 match self.line_in_l1d(core, line, tx, AccessMode::Read, at) {
                     Ok((slot, _)) => *self.caches.l1d(core).data(slot),
-                    // The core takes notice of the abort and will make the call again.
+                    // The core processes the abort and will make the call again.
                     Err(_) => return,
                 }
             } else {

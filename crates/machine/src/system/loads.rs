@@ -63,7 +63,7 @@ impl System {
         self.load_from(core, addr, len, tx, slot, done)
     }
 
-    /// The bytes in a slot, unless the design wants to hear of it.
+    /// The bytes in a slot, unless the design wants to be notified of it.
     #[inline]
     fn load_from(
         &mut self,
@@ -85,7 +85,7 @@ impl System {
     fn load_slow_path(&mut self, core: CoreId, addr: PhysAddr, len: u8, tx: Option<TxId>, at: Cycle) -> (u64, Cycle) {
         match self.line_in_l1d(core, addr.line(), tx, AccessMode::Read, at) {
             Ok((slot, done)) => self.load_from(core, addr, len, tx, slot, done),
-            // The core takes notice of the abort before anything comes of this value.
+            // The core processes the abort before anything comes of this value.
             Err(cycle) => (0, cycle),
         }
     }

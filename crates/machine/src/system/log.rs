@@ -42,7 +42,7 @@ impl System {
     }
 
     /// A flush of a log register may leave ahead of stores in front of it. What was refused may be taken after the next
-    /// thing that happens by itself.
+    /// scheduled event.
     pub fn offer_log_flush(&mut self, core: CoreId, flush: &LogFlush, at: Cycle) -> EarlyFlushOutcome {
         self.advance(at);
         if flush.tx.is_some()

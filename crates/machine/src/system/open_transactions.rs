@@ -31,7 +31,7 @@ super::part::part! {
         saved {
             /// The thread on each core, or the last one that was there.
             threads: Vec<u32>,
-            /// The transaction that each core works on, from the moment its begin left the store buffer.
+            /// The transaction that each core works on, from when its begin left the store buffer.
             running: Vec<Option<TxId>>,
             /// All transactions that have begun and not ended, those of threads without a core included.
             open: BTreeMap<TxId, OpenTx>,

@@ -64,7 +64,7 @@ impl System {
         Ok(())
     }
 
-    /// A second system in the same state, which goes on by itself. Nobody watches it.
+    /// A second system in the same state, which continues independently. It has no observer.
     pub(crate) fn fork(&mut self) -> System {
         System {
             geometry: self.geometry.clone(),
@@ -80,7 +80,7 @@ impl System {
         }
     }
 
-    /// Names what is under way right now: what a snapshot of this moment has to hold beside caches and memory.
+    /// Names what is in progress right now: what a snapshot of this moment has to hold beside caches and memory.
     pub fn in_progress(&self) -> Vec<&'static str> {
         let names = [
             ("open transaction", self.transactions.any_open()),
@@ -102,7 +102,7 @@ impl System {
         self.transactions.any_open()
     }
 
-    /// The DRAM with the newest copy of each line, once the queues have run dry.
+    /// The DRAM with the newest copy of each line, once the queues have drained.
     pub(crate) fn quiesced_dram(&self) -> Pages {
         let mut dram = self.memories.dram_media().clone();
         self.caches.write_dram_home(&mut dram);
@@ -124,7 +124,7 @@ impl System {
         (self.memories.data_range(), self.transactions.count())
     }
 
-    /// Starts at `cycle`, behind a part of the program that was executed elsewhere. The memories hold what they held
+    /// Starts at `cycle`, after a part of the program that was executed elsewhere. The memories hold what they held
     /// there; what a design keeps in regions of its own does not come along.
     pub(crate) fn start_later(&mut self, cycle: Cycle, instructions: u64, declared: (Option<DataRange>, u64)) {
         self.observers.start_at(cycle);

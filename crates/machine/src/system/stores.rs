@@ -203,7 +203,7 @@ impl System {
         let made = matches!(gate, Gate::Done | Gate::After(_));
         if made {
             // The design has taken it, so its place among the stores to these bytes is decided: the journal
-            // hears of it before anything of it becomes durable.
+            // is notified of it before anything of it becomes durable.
             self.note_store(core, store, at);
         }
         // Behind a hook that has run the store follows at once.
@@ -224,7 +224,7 @@ impl System {
         StoreVerdict::Accepted(at, tag)
     }
 
-    /// Makes a store of which the design, if it wants to hear of stores, knows: then it has given the line a tag.
+    /// Makes a store of which the design, if it wants to be notified of stores, knows: then it has given the line a tag.
     fn make_store(&mut self, core: CoreId, store: &PendingStore, slot: Slot, tag: Option<LineTag>, at: Cycle) {
         let line = store.addr.line();
         let array = self.caches.l1d(core);

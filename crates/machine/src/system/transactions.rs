@@ -74,7 +74,7 @@ impl System {
         Outcome::Aborted(cycle, code)
     }
 
-    /// Asks the design about a begin or a commit, if it wants to hear of transactions. The core waits if the design wants
+    /// Asks the design about a begin or a commit, if it wants to be notified of transactions. The core waits if the design wants
     /// it to.
     fn gate(
         &mut self,

@@ -10,7 +10,7 @@
 //! commands that are booked already, as long as all times between them hold.
 //!
 //! **Refresh.** Each rank is refreshed at fixed times, once in tREFI, ranks one after the other. All its rows are closed
-//! tRP before. An access that could not close its row by then is placed behind the refresh as a whole.
+//! tRP before. An access that could not close its row by then is placed after the refresh as a whole.
 
 use super::config::{AddressMapping, MediaConfig, PagePolicy};
 use super::recent::{ChannelUse, CommandSpacing, IssuedCommand, Recent};
@@ -64,7 +64,7 @@ struct Plan {
     pre_ps: Option<Picos>,
     act_ps: Option<Picos>,
     column_ps: Picos,
-    /// The first time at which the row may be closed behind it.
+    /// The first time at which the row may be closed after it.
     next_pre_ps: Picos,
     refreshes: u64,
 }

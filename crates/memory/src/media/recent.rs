@@ -2,7 +2,7 @@
 //!
 //! Commands of different banks meet on the command bus, on the data bus and in their rank. All of these rules say that
 //! one command may follow another after so much time; [`CommandSpacing::apart_ps`] is that table. A new command is placed at the
-//! first clock that is far enough from all commands before it and behind it: the latter are there because requests
+//! first clock that is far enough from all commands before it and after it: the latter are there because requests
 //! with earlier times come later.
 
 use super::timing::DdrTiming;

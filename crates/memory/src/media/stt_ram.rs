@@ -1,4 +1,4 @@
-//! STT-RAM behind a memory bus, as in TC (DAC 2017, table 2): an access takes its bank for the latency of the cells. A
+//! STT-RAM on a memory bus, as in TC (DAC 2017, table 2): an access takes its bank for the latency of the cells. A
 //! read sends its line over the data bus at its end, a write takes it at its beginning. The bus is idle for a while
 //! between lines of different ranks. There are no rows to open
 //! (DEVIATIONS.md, stt-ram).

@@ -68,7 +68,7 @@ pub struct Recovery {
     pub cut: bool,
     /// What is right.
     pub judge: Judge,
-    /// Numbers of the last transactions of each thread, for the next life.
+    /// Numbers of the last transactions of each thread, for the next run.
     numbers: Vec<u32>,
     plain_stores: u32,
     pub(super) lives_left: u8,
@@ -205,7 +205,7 @@ impl Hercules {
         Some(State::Recovering(Box::new(next)))
     }
 
-    /// The next life: what recovery left is what is right from now on.
+    /// The next run: what recovery left is what is right from now on.
     fn restart(&self, recovery: &Recovery) -> Machine {
         let Durable { home, tx_lens, log, .. } = recovery.durable.clone();
         let mut m = Machine::new(&self.bounds);

@@ -163,7 +163,7 @@ impl Hercules {
         Some(machine)
     }
 
-    /// The identifier that tx_start takes next: those that others bear, until their commit or abort has
+    /// The identifier that tx_start takes next: those that others use, until their commit or abort has
     /// ended, are passed over.
     pub fn next_tx_id(&self, m: &Machine) -> Option<u32> {
         let borne = |id: u32| m.threads.iter().any(|t| t.phase != Phase::Idle && t.tx_id == id);
@@ -341,7 +341,7 @@ impl Hercules {
         let index = m.entries.iter().position(|entry| entry.line == line)?;
         let entry = m.entries[index];
         if !self.has(ProtocolFault::ReloadKeepsEntry) {
-            // A migration that carries it goes on.
+            // A migration that carries it continues.
             m.entries.remove(index);
         }
         let tag = m.is_open(entry.tx).then_some(entry.tx);

@@ -56,7 +56,7 @@ pub struct Recovery {
     pub cut: bool,
     /// What is right.
     pub judge: Judge,
-    /// Numbers of the last transactions of each thread, for the next life.
+    /// Numbers of the last transactions of each thread, for the next run.
     numbers: Vec<u32>,
     pub(super) lives_left: u8,
 }
@@ -81,7 +81,7 @@ impl Durable {
 }
 
 impl TransactionCaches {
-    /// Power fails: the NVRAM and the transaction caches are left. What is on its way is lost.
+    /// Power fails: the NVRAM and the transaction caches are left. What is in flight is lost.
     pub(super) fn crash(&self, m: &Machine) -> Recovery {
         let overflowed = |version: &Version| m.overflows.iter().any(|o| Some(o.tx) == version.tx);
         let save = |core: usize| {
@@ -167,7 +167,7 @@ impl TransactionCaches {
         Some(State::Recovering(Box::new(next)))
     }
 
-    /// The next life: what recovery left is what is right from now on.
+    /// The next run: what recovery left is what is right from now on.
     fn restart(&self, recovery: &Recovery) -> Machine {
         let mut m = Machine::new(&self.bounds);
         m.home.clone_from(&recovery.durable.home);

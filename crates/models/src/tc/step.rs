@@ -110,7 +110,7 @@ impl TransactionCaches {
         entry.map_or(m.home[usize::from(line)], |e| e.version)
     }
 
-    /// The identifier that a transaction takes on a core: those that open transactions bear or entries carry are passed
+    /// The identifier that a transaction takes on a core: those that open transactions use or entries carry are passed
     /// over.
     pub fn next_id(&self, m: &Machine, core: u8) -> Option<u16> {
         let first = m.next_ids[usize::from(core)];
@@ -241,7 +241,7 @@ impl TransactionCaches {
         Some(())
     }
 
-    /// Whether the fall-back path has to leave an entry where it is: an older one of its line is not on its way.
+    /// Whether the fall-back path has to leave an entry where it is: an older one of its line is not in flight.
     fn waits_for_older(&self, m: &Machine, fifo: usize, at: usize) -> bool {
         let line = m.fifos[fifo][at].line;
         let waiting = |e: &Entry| match e.state {

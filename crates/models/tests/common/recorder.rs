@@ -151,7 +151,7 @@ impl Recorder {
         }
     }
 
-    /// A TxLen that is on its way: through the caches, or straight to the controller.
+    /// A TxLen that is in flight: through the caches, or straight to the controller.
     fn tx_len(out: &Actions) -> Option<(PhysAddr, bool)> {
         out.as_slice().iter().find_map(|action| match action {
             Action::PutCached { addr, .. } => Some((*addr, true)),

@@ -1,8 +1,8 @@
 //! A recorded run as a run of the model: every observation is a step that the model allows, and what recovery finds at a
 //! crash point is what the model's recovery finds.
 //!
-//! Two things happen unobserved, and the replay adds their steps: an older committed version in the caches gives way to
-//! a newer one above it (no durability design hears of that), and, where TxLen goes straight to the controller, the moment
+//! Two things happen unobserved, and the replay adds their steps: an older committed version in the caches is replaced by
+//! a newer one above it (no durability design is notified of that), and, where TxLen goes straight to the controller, the moment
 //! in which it arrives there. One observation is no step: a pre-image that went home stays dirty in its cache if the
 //! version that was to take its place is discarded by an abort just then; it goes home again later, which changes nothing.
 

@@ -184,9 +184,9 @@ impl Design for Observing {
 struct Recorder {
     inner: Box<dyn Durability>,
     shared: Shared,
-    /// Entries on their way home.
+    /// Entries in flight to the home address.
     issued: BTreeMap<Token, u8>,
-    /// Old lines on their way to the shadow area, and how many acknowledgements are missing.
+    /// Old lines in flight to the shadow area, and how many acknowledgements are missing.
     copies: BTreeMap<Token, (u8, u8)>,
 }
 

@@ -232,7 +232,7 @@ impl Replay {
     }
 }
 
-/// How many copies of a line are under way from a core's entries.
+/// How many copies of a line are in progress from a core's entries.
 fn copies(m: &Machine, core: u8, line: u8) -> usize {
     m.fifos[usize::from(core)].iter().filter(|e| e.line == line && e.state == EntryState::Copying).count()
 }

@@ -22,7 +22,7 @@ impl State {
         self.part(line).migration.in_flight_home(line)
     }
 
-    /// Whether LogHead has come round to LogTail: the entries between them are in use.
+    /// Whether LogHead has wrapped around to LogTail: the entries between them are in use.
     pub fn log_is_full(&self, controller: usize) -> bool {
         if self.fault.is(planted::LOG_OVERTAKES_TAIL) {
             return false;
@@ -115,7 +115,7 @@ impl State {
         found.entry(&self.part(found.home).zone).1
     }
 
-    /// Listing 3: the entry of a line that is loaded again is nullified. A migration of it is still on its way.
+    /// Listing 3: the entry of a line that is loaded again is nullified. A migration of it is still in flight.
     pub fn nullify(&mut self, found: &Mapping, out: &mut Actions) {
         if self.fault.is(planted::RELOAD_KEEPS_ENTRY) {
             return;

@@ -30,7 +30,7 @@ pub fn emergency_count(saved: u64, fault: ActiveFault) -> u64 {
 }
 
 impl Ewpq {
-    /// What a power failure saves of the eWPQ: all its entries and in which slots, those on their way home too.
+    /// What a power failure saves of the eWPQ: all its entries and in which slots, those in flight to the home address too.
     pub fn saved(&self, fault: ActiveFault) -> impl Iterator<Item = (u64, &Mapping)> {
         let free = move |m: &Mapping| m.migration.is_some() && fault.is(planted::MIGRATION_FREES_EARLY);
         let skipped = usize::from(fault.is(planted::FLUSH_DROPS_EWPQ_ENTRY));

@@ -8,7 +8,7 @@ use durasim_design::{Action, Actions, ActiveFault, LineTag, Store, Token};
 use durasim_types::{CoreId, TxId};
 
 impl Registers {
-    /// Whether tx_start may take an identifier: no open transaction bears it.
+    /// Whether tx_start may take an identifier: no open transaction uses it.
     pub fn may_be_taken(&self, identifier: u64, fault: ActiveFault) -> bool {
         if fault.is(planted::IDENTIFIER_SHARED) {
             return true;
@@ -19,7 +19,7 @@ impl Registers {
 
 /// Begins, commits and aborts.
 impl State {
-    /// The controller where entries of the last bearer of an identifier are left. They must be home before its TxLen
+    /// The controller where entries of the last user of an identifier are left. They must be home before its TxLen
     /// becomes zero.
     pub fn controller_with_entries_of(&self, identifier: u64) -> Option<usize> {
         if self.fault.is(planted::IDENTIFIER_WITH_ENTRIES) {

@@ -1,4 +1,4 @@
-//! Requests that wait while the other cores go on: the machine makes each again when what it waits for has come.
+//! Requests that wait while the other cores continue: the machine makes each again when what it waits for has come.
 
 use super::Agenda;
 use durasim_design::{Signal, Token, Wait};

@@ -1,4 +1,4 @@
-//! What happens by itself: scheduled work that is due, and steps of the queues of the controllers.
+//! Pending events: scheduled work that is due, and steps of the queues of the controllers.
 
 use super::Task;
 use crate::system::System;
@@ -8,7 +8,7 @@ use durasim_design::{Node, Token};
 use durasim_memory::{Step, WriteToken};
 use durasim_types::{Cause, CoreId, Cycle, EventKind, LineAddr};
 
-/// Something that has happened by itself, and of which the system has to take notice.
+/// A pending event that has become due and that the system has to process.
 pub(super) enum PendingEvent {
     Due(Scheduled),
     /// A queue of persistent memory has accepted a write that had been waiting outside.

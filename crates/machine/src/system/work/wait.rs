@@ -1,4 +1,4 @@
-//! Waits in the middle of a request: the memory system alone goes on.
+//! Waits in the middle of a request: the memory system alone continues.
 
 use super::Task;
 use crate::system::System;
@@ -18,7 +18,7 @@ pub(in crate::system) enum Condition {
     CleansAcked(CoreId),
     /// The suspended request of a core waits until it can be made again.
     Resumes(CoreId),
-    /// The queues are to run dry, and what the design reads is to arrive.
+    /// The queues are to drain, and what the design reads is to arrive.
     QueuesDry,
 }
 
@@ -82,7 +82,7 @@ impl System {
         }
     }
 
-    /// A wait was over when it began. Whoever asks for such waits again and again would do so for ever.
+    /// A wait was over when it began. Whoever asks for such waits again and again would do so without end.
     pub(in crate::system) fn check_progress(&mut self, at: Cycle) {
         if !self.agenda.may_lack_progress(at) && !self.halted() {
             let what = "a design keeps waiting for an event that has already occurred".to_owned();
