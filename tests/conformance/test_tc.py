@@ -38,7 +38,7 @@ def test_crashes_of_transactions_that_overflow(threads):
     assert result.marks["overflow_in_progress"] > 0
 
 
-def test_crashes_where_identifiers_come_round():
+def test_crashes_where_identifiers_wrap_around():
     """Section 4.2: threads that wait inside transactions use theirs while others go through the rest."""
     settings = [
         "cores=2", "core.time_slice_cycles=2000", "core.context_switch_cycles=0",

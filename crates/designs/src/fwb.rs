@@ -197,7 +197,7 @@ impl State {
     /// Hands all records to the controller; what to wait for until the oldest is durable.
     fn wait_for_records(&mut self, out: &mut Actions) -> Wait {
         self.drain(true, out);
-        Wait::Acked(self.protocol.log.oldest_write().expect("a record that is not durable is on its way"))
+        Wait::Acked(self.protocol.log.oldest_write().expect("a record that is not durable is in flight"))
     }
 
     /// The number of the oldest record of a transaction that may have to be undone, with the transaction.
@@ -476,7 +476,7 @@ impl Durability for State {
         count("lines_left", c.lines_left, "Lines that a scan came to before their records were durable");
         count("forced_write_backs", c.forced_write_backs, "Lines that a scan wrote home");
         count("head_moves", c.head_moves, "Times at which the head of the log moved");
-        count("undone_words", c.undone_words, "Stores that aborts took back");
+        count("undone_words", c.undone_words, "Stores that aborts undid");
     }
 
     fn reset_stats(&mut self) {

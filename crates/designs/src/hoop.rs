@@ -501,7 +501,7 @@ impl Durability for State {
         count("collected_bytes", c.collected_bytes, "Bytes that these commits had in their slices");
         count("home_lines", c.home_lines, "Lines that collections wrote home");
         count("home_bytes", c.home_bytes, "Bytes of these lines");
-        count("region_rounds", self.protocol.region.rounds, "Times that the log has come round, since the start");
+        count("region_rounds", self.protocol.region.rounds, "Times that the log has wrapped around, since the start");
     }
 
     fn reset_stats(&mut self) {

@@ -358,7 +358,7 @@ impl Durability for State {
         count("scans", c.scans, "Scans of the caches that have ended");
         count("scanned_lines", c.scanned_lines, "Lines that a scan wrote home");
         count("held_begins", c.held_begins, "Begins of transactions that waited for the end of an epoch");
-        count("undone_stores", c.undone_stores, "Stores that aborts took back");
+        count("undone_stores", c.undone_stores, "Stores that aborts undid");
     }
 
     fn reset_stats(&mut self) {

@@ -161,7 +161,7 @@ impl Durability for State {
                 Phase::Open | Phase::Cleaning => self.set_phase(tx, Phase::Ready),
                 Phase::Ready if self.needs_end(open) => return self.commit_behind_end(cx, tx, out),
                 Phase::Ready | Phase::Ending => break,
-                Phase::Undoing => unreachable!("only an abort takes back"),
+                Phase::Undoing => unreachable!("only an abort undoes"),
             }
         }
         self.counters.removed_entries += self.remove_entries(tx);

@@ -1,5 +1,5 @@
 //! A stand-in for the machine in unit tests of designs: it calls hooks for several cores, keeps what they hand over to
-//! the controller until it is delivered, and cuts the power.
+//! the controller until it is delivered, and makes the power fail.
 
 use durasim_design::{
     AbortCause, Action, Actions, CachedLine, CrashImage, CrashSink, CrashView, Ctx, Design, Durability, Evict, Fill,

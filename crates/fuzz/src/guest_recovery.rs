@@ -86,7 +86,7 @@ fn settled(programs: &Programs, mut pmem: Pages) -> Pages {
         if said.contains(" 0 log entries") {
             return recovered;
         }
-        reach("more to take back");
+        reach("more to undo");
         pmem = recovered;
     }
     panic!("recovery does not terminate");

@@ -89,7 +89,7 @@ pub const GUEST_TARGET: Target = Target {
     marks: &[
         "log entries applied",
         "nothing to apply",
-        "more to take back",
+        "more to undo",
         "violation found",
         "pool refused by its program",
         "pool is sound",

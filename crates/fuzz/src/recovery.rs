@@ -80,7 +80,7 @@ impl Recoverer {
         assert_eq!(recovered.pmem.size_bytes(), found.pmem.size_bytes(), "{row}");
         let changed = self.changed_lines(&found.pmem, &recovered.pmem);
         let told = report.lines_written;
-        assert!(changed <= told, "{row}: recovery changed {changed} lines of the data and speaks of {told}");
+        assert!(changed <= told, "{row}: recovery changed {changed} lines of the data and names {told}");
     }
 
     /// Lines of the data area that are not the same.

@@ -76,11 +76,11 @@ impl BlockCache {
     #[inline]
     pub fn get(&mut self, pc: u64, fetch: impl FnMut(u64) -> Result<u16, AccessFault>) -> Result<BlockId, Stop> {
         let (tag, id) = self.front[(pc >> 1) as usize % FRONT_ENTRIES];
-        if tag == pc { Ok(id) } else { self.get_slowly(pc, fetch) }
+        if tag == pc { Ok(id) } else { self.get_slow_path(pc, fetch) }
     }
 
     #[inline(never)]
-    fn get_slowly(&mut self, pc: u64, fetch: impl FnMut(u64) -> Result<u16, AccessFault>) -> Result<BlockId, Stop> {
+    fn get_slow_path(&mut self, pc: u64, fetch: impl FnMut(u64) -> Result<u16, AccessFault>) -> Result<BlockId, Stop> {
         if pc & 1 != 0 {
             return Err(Stop::Illegal);
         }

@@ -97,10 +97,10 @@ pub struct InterconnectConfig {
     /// Cycles from the directory to the private caches of another core, beside the latency of the slowest
     /// level there that has a copy.
     pub snoop_cycles: Cycle,
-    /// Dirty lines that each L1D may have on their way to its L2; a miss whose victim finds none free waits.
+    /// Dirty lines that each L1D may have in flight to its L2; a miss whose victim finds none free waits.
     #[serde(default = "write_back_buffers")]
     pub l1d_write_back_buffers: u32,
-    /// Dirty lines that each L2 may have on their way to the LLC.
+    /// Dirty lines that each L2 may have in flight to the LLC.
     #[serde(default = "write_back_buffers")]
     pub l2_write_back_buffers: u32,
     /// Lines that may wait between the LLC and the write queues before a miss has to wait.

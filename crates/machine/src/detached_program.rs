@@ -20,7 +20,7 @@ use durasim_types::{Clock, ConfigError, CoreId, DataRange, Error, Pages, PhysAdd
 /// Where a functional phase ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SnapshotPoint {
-    /// At the snapshot mark of this number.
+    /// At the snapshot point of this number.
     Number(u64),
     /// At the begin of the region of interest.
     Roi,

@@ -159,7 +159,7 @@ impl Machine {
         })
     }
 
-    /// A run ends with [`Ending::SnapshotPoint`] when the program passes the snapshot mark of this number, once.
+    /// A run ends with [`Ending::SnapshotPoint`] when the program passes the snapshot point of this number, once.
     pub fn stop_at_snapshot_point(&mut self, mark: Option<u64>) {
         self.stop_at_snapshot_point = mark;
     }

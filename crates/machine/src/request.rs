@@ -75,7 +75,7 @@ pub struct RunRequest {
     /// Execution without caches, timing or design.
     #[serde(default)]
     pub functional: bool,
-    /// Save the machine when the guest passes the snapshot mark of this number for the first time; workloads pass mark 0
+    /// Save the machine when the guest passes the snapshot point of this number for the first time; workloads pass point 0
     /// between populating and measuring.
     #[serde(default)]
     #[schemars(extend("x-metavar" = "MARK"))]
@@ -89,12 +89,12 @@ pub struct RunRequest {
     #[serde(default)]
     #[schemars(extend("x-metavar" = "FILE"))]
     pub from: Option<PathBuf>,
-    /// Run functionally, without caches and time, up to the snapshot mark of this number or to the begin of the region of
+    /// Run functionally, without caches and time, up to the snapshot point of this number or to the begin of the region of
     /// interest (roi).
     #[serde(default)]
     #[schemars(extend("x-metavar" = "MARK|roi", "type" = ["integer", "string", "null"]))]
     pub fast_forward: Option<String>,
-    /// Train caches and predictors for what starts behind a mark.
+    /// Train caches and predictors for what starts after a snapshot point.
     #[serde(default = "yes")]
     pub warm: bool,
 }

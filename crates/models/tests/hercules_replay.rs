@@ -50,11 +50,11 @@ fn runs_of_the_simulator_are_runs_of_the_model() {
             assert!(count(often) > seeds, "{often} is rare: {}", count(often));
         }
         for at_times in
-            ["Reload", "Spill", "EntryFreed", "reloaded while migrating", "committed off-chip", "the log comes round"]
+            ["Reload", "Spill", "EntryFreed", "reloaded while migrating", "committed off-chip", "the log wraps around"]
         {
             assert!(count(at_times) > seeds / 20, "{at_times} is rare: {}", count(at_times));
         }
-        for seldom in ["an identifier comes round", "decided at the controller"] {
+        for seldom in ["an identifier wraps around", "decided at the controller"] {
             assert!(count(seldom) > 0, "{seldom} never happens");
         }
         assert!(cores == 1 || count("Abort Conflict") > seeds, "conflicts are rare");

@@ -47,7 +47,7 @@ fn runs_of_the_simulator_are_runs_of_the_model() {
             assert!(count(often) > seeds, "{often} is rare: {}", count(often));
         }
         for at_times in [
-            "an identifier comes round",
+            "an identifier wraps around",
             "an overflowed transaction commits",
             "a copy comes late",
             "a miss finds an entry",

@@ -148,7 +148,7 @@ impl Life {
             if self.is_busy(port) {
                 busy += 1;
                 if busy > 1_000_000 {
-                    return Err(format!("port {port} makes the same request for ever"));
+                    return Err(format!("port {port} makes the same request without end"));
                 }
                 self.act(port)?;
                 continue;
@@ -239,7 +239,7 @@ impl Life {
                 reserved.undisturbed = false;
             }
         }
-        if self.take_notice(port)? {
+        if self.process_abort(port)? {
             return Ok(());
         }
         if let Some(request) = self.thread_mut(port).pending.take() {
@@ -262,7 +262,7 @@ impl Life {
     }
 
     /// The thread at a port processes an abort, if there was one.
-    pub fn take_notice(&mut self, port: usize) -> Result<bool, String> {
+    pub fn process_abort(&mut self, port: usize) -> Result<bool, String> {
         let Some(tx) = &self.thread(port).tx else { return Ok(false) };
         let (id, aborted) = (tx.id, tx.aborted);
         match self.system.take_abort(core(port)) {

@@ -166,7 +166,7 @@ impl Life {
         }
         if self.is_aborted(port) {
             // The value is nobody's: the thread takes notice before it does anything else.
-            return self.take_notice(port).map(|_| ());
+            return self.process_abort(port).map(|_| ());
         }
         self.compare(port, place, &value.to_le_bytes()[..place.len as usize], "a load")
     }
@@ -320,7 +320,7 @@ impl Life {
         self.ports[port].now = self.ports[port].now.max(done);
         self.after_request(Some(port))?;
         if self.is_aborted(port) {
-            self.take_notice(port)?;
+            self.process_abort(port)?;
             return Ok(Logged::Aborted);
         }
         let mut old = words;
@@ -450,7 +450,7 @@ impl Life {
         self.system.read_newest(core(port), place.addr(), &mut bytes, tx, now);
         self.after_request(Some(port))?;
         if self.is_aborted(port) {
-            return self.take_notice(port).map(|_| ());
+            return self.process_abort(port).map(|_| ());
         }
         self.compare(port, place, &bytes, "the kernel")
     }
@@ -469,7 +469,7 @@ impl Life {
         self.system.write_newest(core(port), place.addr(), &data, tx, now);
         self.after_request(Some(port))?;
         if self.is_aborted(port) {
-            self.take_notice(port)?;
+            self.process_abort(port)?;
         } else if !self.system.halted() {
             self.stored(port, place, &data)?;
         }

@@ -182,7 +182,7 @@ fn an_identifier_waits_for_the_migration_of_its_last_transaction() {
     bench.deliver_all();
     assert_eq!(bench.pmem.read_u64(word(0, 0)), 0);
     bench.begin(1, 17);
-    assert_eq!(bench.pmem.read_u64(word(0, 0)), 77, "the entry of the last bearer went home first");
+    assert_eq!(bench.pmem.read_u64(word(0, 0)), 77, "the entry of the last user went home first");
 }
 
 /// The controller has the TxLen, and with it the decision, before the core of the transaction knows.

@@ -73,7 +73,7 @@ impl State {
         let mut others =
             self.protocol.open.iter().filter(|(other, open)| **other != tx && open.core == core && open.pack.is_some());
         let Some(other) = others.next().map(|(other, _)| *other) else {
-            unreachable!("a buffer has room for the words of a transaction and a slice on its way")
+            unreachable!("a buffer has room for the words of a transaction and a slice in flight")
         };
         let next = match self.next_slice(Some(tx), out) {
             Ok(next) => next,

@@ -16,7 +16,7 @@ durasim_design::planted! {
     RECORDS_KEPT = "records-kept", "Commits leave the records of their copies";
     // The fall-back path.
     COPY_SKIPPED = "copy-skipped", "The fall-back path of a FIFO brings new data home without a copy of the old line";
-    COPY_NOT_AWAITED = "copy-not-awaited", "The fall-back path records a copy that is still on its way";
+    COPY_NOT_AWAITED = "copy-not-awaited", "The fall-back path records a copy that is still in flight";
     COPIES_STALE_LINE = "copies-stale-line", "The fall-back path of a FIFO copies the home line while a committed version waits in a cache";
     SLOT_SHARED = "slot-shared", "All copies go to the first place of the area";
     // Aborts.

@@ -525,7 +525,7 @@ impl Planned for Protocol {
                     out.push(PlannedAction::ReleaseHeldLine { controller, group, line });
                 }
             }
-            Undo::Idle => unreachable!("nothing of the log was on its way"),
+            Undo::Idle => unreachable!("nothing of the log was in flight"),
         }
     }
 

@@ -51,10 +51,10 @@ pub(super) const CLEAN_NOT_HELD: PlantedFault = PlantedFault {
     equivalent: None,
 };
 
-/// Clean lines keep their EID until it comes round.
+/// Clean lines keep their EID until it wraps around.
 pub(super) const STALE_EID_KEPT: PlantedFault = PlantedFault {
     name: "stale-eid-kept",
-    summary: "Clean lines keep their EID until it comes round",
+    summary: "Clean lines keep their EID until it wraps around",
     equivalent: None,
 };
 

@@ -45,7 +45,7 @@ fn persisted(bench: &Bench<Picl>) -> u64 {
 }
 
 fn scan(bench: &mut Bench<Picl>) {
-    assert!(bench.scans.pop().is_some(), "a scan is under way");
+    assert!(bench.scans.pop().is_some(), "a scan is in progress");
     woken(bench, SCAN);
 }
 

@@ -100,7 +100,7 @@ impl UndoLog {
 
     /// Takes a pre-image, between bursts.
     pub fn push(&mut self, entry: PreImage) {
-        debug_assert!(self.burst.is_none(), "what is on its way does not change");
+        debug_assert!(self.burst.is_none(), "what is in flight does not change");
         self.filter.add(entry.line);
         self.buffer.push(entry);
     }

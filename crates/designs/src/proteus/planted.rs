@@ -20,12 +20,12 @@ durasim_design::planted! {
     // Aborts.
     ABORT_NOT_UNDONE = "abort-not-undone", "Aborts leave what the transaction has stored";
     ABORT_KEEPS_LINES = "abort-keeps-lines", "Aborts restore memory below caches that keep the lines";
-    ABORT_FORGETS_LOG = "abort-forgets-log", "Aborts take back what the log pending queues hold, not what is in the log";
+    ABORT_FORGETS_LOG = "abort-forgets-log", "Aborts undo what the log pending queues hold, not what is in the log";
     ABORT_NEWEST_WINS = "abort-newest-wins", "Of several entries for a block an abort takes the newest";
     // Power failure and recovery.
     QUEUE_NOT_KEPT = "queue-not-kept", "The log pending queues do not survive";
     RECOVERY_FORGETS_LOG = "recovery-forgets-log", "Recovery looks at the log pending queues alone";
-    RECOVERY_IGNORES_END = "recovery-ignores-end", "Recovery takes back transactions that have a tx-end record";
+    RECOVERY_IGNORES_END = "recovery-ignores-end", "Recovery undoes transactions that have a tx-end record";
     RECOVERY_OLDEST_FIRST = "recovery-oldest-first", "Recovery applies entries oldest first";
     RECOVERY_DROPS_OLDEST = "recovery-drops-oldest", "Recovery overlooks the oldest entry of a transaction";
     RECOVERY_RESTORES_HALF = "recovery-restores-half", "Recovery restores the first half of a block";

@@ -34,7 +34,7 @@ pub(super) fn recover(
     }
     let kept = recovery.read_queues(image)?;
     for log in 0..spec.logs(geometry) {
-        recovery.take_back(image, log, &kept)?;
+        recovery.undo_transactions(image, log, &kept)?;
     }
     // From here on no entry counts: each is of a transaction that has ended.
     if image.structure(STRUCTURE).is_some_and(|kept| !kept.is_empty()) {
@@ -90,7 +90,7 @@ impl Recovery<'_> {
         slots
     }
 
-    fn take_back(&mut self, image: &mut CrashImage, log: u32, kept: &[LogEntry]) -> Result<(), RecoveryCut> {
+    fn undo_transactions(&mut self, image: &mut CrashImage, log: u32, kept: &[LogEntry]) -> Result<(), RecoveryCut> {
         let ended = self.last_ended(image, log);
         let mut found = Found::new();
         for entry in self.entries_in_log(image, log).iter().chain(kept) {

@@ -45,7 +45,7 @@ impl State {
         Some(Mode { id, home: CoreId(core as u16), again })
     }
 
-    /// What has to happen until one of the identifiers of a core is free, if that happens by itself: the next step of an
+    /// What has to happen until one of the identifiers of a core is free, if that is scheduled: the next step of an
     /// entry whose transaction has committed.
     pub(super) fn identifier_wait(&self, core: usize, now: Cycle) -> Option<Wait> {
         let mut committed = self.caches[core].occupied().filter(|e| e.id > 0 && !self.is_assigned(core, e.id));

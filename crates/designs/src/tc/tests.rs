@@ -275,7 +275,7 @@ fn an_identifier_wraps_around_past_those_in_use() {
         put(&mut bench, 0, tx, (tx, 0), tx);
         bench.commit(0, tx);
         let waits = begins(&mut bench, 0, tx + 1);
-        assert!(matches!(waits, Gate::Retry(Wait::Acked(_))), "its entry is on its way: {waits:?}");
+        assert!(matches!(waits, Gate::Retry(Wait::Acked(_))), "its entry is in flight: {waits:?}");
         assert_eq!(begins(&mut bench, 1, 100 + tx), Gate::Done, "the other core has its own");
         bench.commit(1, 100 + tx);
         bench.deliver_all();

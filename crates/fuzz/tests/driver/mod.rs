@@ -226,7 +226,7 @@ impl Watch {
                 let now = watch.now.lock().expect("no thread panics while it holds the input");
                 if now.0 == last {
                     let path = keep(watch.name, &now.1);
-                    eprintln!("{}: an input takes for ever; it is in {}", watch.name, path.display());
+                    eprintln!("{}: an input does not terminate; it is in {}", watch.name, path.display());
                     std::process::abort();
                 }
                 last = now.0;

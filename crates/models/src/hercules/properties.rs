@@ -71,7 +71,7 @@ pub(super) fn all(bounds: &Bounds) -> Vec<Property<Hercules>> {
         }));
     }
     if bounds.transactions_per_thread * u32::from(bounds.threads) > bounds.tx_ids {
-        all.push(Property::sometimes("an identifier comes round", |_, s| {
+        all.push(Property::sometimes("an identifier wraps around", |_, s| {
             running(s, |m| m.threads.iter().any(|t| t.phase == Phase::Begun && m.tx_lens.contains(&t.tx_id)))
         }));
     }

@@ -78,7 +78,7 @@ pub fn replay(run: &Run, with: impl Fn(Bounds) -> Hercules) -> Result<Tally, Str
     Ok(replay.tally)
 }
 
-/// How many entries the log has: it came round where the address went back to the first one.
+/// How many entries the log has: it wrapped around where the address went back to the first one.
 fn log_entries(observed: &[Observed]) -> u32 {
     let places =
         observed.iter().filter_map(|o| if let Observed::PrematureFlush { at, .. } = o { Some(at.0) } else { None });
@@ -118,9 +118,9 @@ impl Replay {
         let mark = match action {
             Action::Reload(line, _) if m.flights.contains_key(&line) => "reloaded while migrating",
             Action::StatesReset(thread) if m.entries.iter().any(|e| e.tx == m.tx(thread)) => "committed off-chip",
-            Action::PrematureFlush(_) if m.log.contains_key(&m.log_head) => "the log comes round",
+            Action::PrematureFlush(_) if m.log.contains_key(&m.log_head) => "the log wraps around",
             Action::TxLenCleared(thread) if m.tx_lens.contains(&m.threads[usize::from(thread)].tx_id) => {
-                "an identifier comes round"
+                "an identifier wraps around"
             }
             _ => return,
         };
@@ -147,7 +147,7 @@ impl Replay {
         let m = self.machine();
         let n = usize::from(line);
         format!(
-            "line {line} at home {:?}, in caches {:?}, on its way {:?}",
+            "line {line} at home {:?}, in caches {:?}, in flight {:?}",
             m.home[n],
             m.on_chip[n],
             m.flights.get(&line)

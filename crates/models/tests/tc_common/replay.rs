@@ -123,7 +123,7 @@ impl Replay {
         let last = m.next_ids[usize::from(core)];
         self.step(Action::Begin(thread, core))?;
         if self.machine().thread(thread).id < last {
-            self.count("an identifier comes round");
+            self.count("an identifier wraps around");
         }
         self.threads.insert(tx, thread);
         Ok(())
