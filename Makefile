@@ -13,7 +13,7 @@ CORE := python/durasim/_core.abi3.so
 
 RUST_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates machines -type f 2>/dev/null)
 
-.PHONY: help setup demo demo-cold test test-all generate campaign planted test-programs models validate lint fmt bench clean
+.PHONY: help setup demo demo-cold test test-cold test-all wheel generate campaign planted test-programs models validate lint fmt bench clean
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,29 +35,21 @@ $(CORE): $(STAMPS)/environment $(RUST_SOURCES)
 demo: $(CORE) ## Run the B+-tree under five designs, crash two of them, print both verdicts
 	@$(BIN)/python -m durasim.demo
 
-# A clone sees what is committed. PATH alone finds the tools; a cargo that is a shim of rustup also needs to know where
-# its toolchains are. All caches lie under the new HOME and go with it.
-demo-cold: ## The same from a clone with every cache cold; print the seconds
-	@scratch=$$(mktemp -d); trap 'rm -rf "$$scratch"' EXIT; \
-	git clone --quiet "$(CURDIR)" "$$scratch/durasim"; mkdir "$$scratch/home"; \
-	environment=(HOME="$$scratch/home" PATH="$$PATH" CARGO_HOME="$$scratch/home/.cargo" TERM="$${TERM:-dumb}"); \
-	if command -v rustup > /dev/null; then environment+=(RUSTUP_HOME="$$(rustup show home)"); fi; \
-	for name in PIP_CERT PIP_INDEX_URL PIP_FIND_LINKS SSL_CERT_FILE CARGO_HTTP_CAINFO HTTPS_PROXY HTTP_PROXY NO_PROXY; do \
-	  if [ -n "$${!name:-}" ]; then environment+=("$$name=$${!name}"); fi; done; \
-	begin=$$(date +%s); \
-	env -i "$${environment[@]}" $(MAKE) --no-print-directory -C "$$scratch/durasim" demo; \
-	echo "demo-cold: $$(( $$(date +%s) - begin )) seconds"
+demo-cold: ## make demo in a clone with every cache cold and nothing else installed; print the seconds
+	@tools/fresh_machine.sh demo
 
-test: $(CORE) ## Formatters, linters and every test
-	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
-	cargo test --workspace --locked
-	$(BIN)/ruff check
-	$(BIN)/ruff format --check
-	$(BIN)/python -m pytest --numprocesses auto
+test-cold: ## make test in such a clone; print the seconds
+	@tools/fresh_machine.sh test
 
-test-all: test ## make test and the long tests: what CONTRIBUTING.md says, done to a copy of the repository; takes some minutes more
-	$(BIN)/python -m pytest -m long tests/long
+test: ## Formatters, linters and every test but the long ones; ends with the slowest tests and the seconds of each stage
+	@$(PYTHON) tools/test_stages.py
+
+test-all: ## make test, the wheel, all planted faults, full products of cases, all documents' commands: takes an hour
+	@$(PYTHON) tools/test_stages.py --all
+
+wheel: $(CORE) ## Build the wheel into dist/, twice to the same bytes, and try it in an empty environment
+	@$(BIN)/python tools/wheel.py
+	$(BIN)/python -m pytest -m long tests/long/test_wheel.py
 
 generate: $(CORE) ## Rewrite what is generated: schemas, lists in documents, recorded statistics, tables of assumptions
 	@$(BIN)/python tools/generate.py
@@ -73,7 +65,6 @@ models: ## All states of the protocols of designs in wider bounds than make test
 
 planted: $(CORE) ## Every planted fault and the table of what caught it; takes some minutes
 	@$(BIN)/durasim crash --planted
-	@DURASIM_PLANTED_ALL=1 $(BIN)/python -m pytest -q tests/crash/test_planted.py
 
 validate: $(CORE) ## Cycles, misses and mispredictions beside gem5's O3 model on the same programs; takes some minutes
 	@$(BIN)/python tests/timing/validation.py

@@ -7,6 +7,7 @@ folder, if durasim was installed without one) under a hash of everything that we
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import importlib.metadata
 import importlib.util
@@ -129,17 +130,14 @@ class Compiler:
 
 
 def guest_folder() -> Path:
-    """The folder with the headers, runtimes and workloads.
+    """The folder with the headers, runtimes and workloads: in a checkout a link to that of the repository.
 
     Raises ToolchainError if this installation has none.
     """
-    here = Path(__file__).resolve().parent
-    for folder in (here.parents[1] / "guest", here / "guest"):
-        if (folder / "include" / "durasim").is_dir():
-            return folder
-    raise ToolchainError(
-        f"the guest sources are missing: neither {here.parents[1] / 'guest'} nor {here / 'guest'} exists"
-    )
+    folder = (Path(__file__).parent / "guest").resolve()
+    if not (folder / "include" / "durasim").is_dir():
+        raise ToolchainError(f"the guest sources are missing: there is no folder {folder}")
+    return folder
 
 
 def build_folder() -> Path:
@@ -439,11 +437,18 @@ def _read_small(path: Path, arguments: tuple[Argument, ...]) -> dict[str, int | 
 
 
 def read_toml(path: Path) -> dict[str, object]:
-    """Reads one of the tables beside the sources. Raises ToolchainError."""
+    """Reads one of the tables beside the sources; gives it anew when the file has changed. Raises ToolchainError."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        stat = path.stat()
+        # Every run reads all tables some times over: a copy of what is known takes a fraction of the time.
+        return copy.deepcopy(_parsed(path, stat.st_mtime_ns, stat.st_size))
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise ToolchainError(f"{path}: {error}") from error
+
+
+@cache
+def _parsed(path: Path, _modified_ns: int, _size_bytes: int) -> dict[str, object]:
+    return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
 def _read_arguments(path: Path) -> tuple[Argument, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,19 @@ def cases() -> dict[str, dict[str, Any]]:
                 "design": "opt", "machine": f"machines/{machine}.toml", "elf": "kernels.rv64", "args": kernel.split(),
             }  # fmt: skip
     return found
+
+
+def is_among_pairs(name: str) -> bool:
+    """Whether `make test` runs the case: each design on each machine once, and all that is not of a design."""
+    places = {
+        f"{row['name']} {workload} on {machine['name']}, {threads} threads": (number, way)
+        for machine_number, machine in enumerate(ds.machines())
+        for row_number, row in enumerate(ds.designs())
+        for number in [machine_number + row_number]
+        for way, (workload, threads) in enumerate(itertools.product(("btree", "array-swap"), (1, 4)))
+    }
+    number, way = places.get(name, (0, 0))
+    return way == number % 4
 
 
 def _workload(**arguments: Any) -> dict[str, Any]:

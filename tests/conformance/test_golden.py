@@ -6,11 +6,12 @@ import golden
 import pytest
 
 from durasim import toolchain
+from pairing import pairs
 
 GOLDEN = json.loads(golden.FILE.read_text())
 
 
-@pytest.mark.parametrize(("design", "workload", "threads"), golden.cases())
+@pytest.mark.parametrize(("design", "workload", "threads"), pairs(*golden.AXES, keep=golden.is_among_pairs))
 def test_statistics_are_golden(design, workload, threads):
     found = golden.measure(design, workload, threads)
     if "ziglang" not in toolchain.compiler().version:

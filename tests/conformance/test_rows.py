@@ -6,30 +6,11 @@ import durasim as ds
 from durasim.laboratory import laboratories, laboratory_of
 
 ROWS = ds.designs()
-SMALL_ARGUMENTS = {workload.name: workload.small for workload in ds.workloads()}
-WORKLOADS = list(SMALL_ARGUMENTS)
 SMALL = {"machine": "tiny", "ops": 10, "workload_args": {"populate": 10}}
-
-
-def _small(workload):
-    """The shortest run of a workload."""
-    arguments = dict(SMALL_ARGUMENTS[workload])
-    return {"ops": arguments.pop("ops"), "workload_args": arguments}
 
 
 def _crash(row, workload, **options):
     return ds.crash(design=row["name"], workload=workload, **{**SMALL, "points": 150, **options})
-
-
-@pytest.mark.parametrize("workload", WORKLOADS)
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["name"])
-def test_a_durable_row_survives_and_a_control_is_caught(row, workload):
-    result = _crash(row, workload, **_small(workload))
-    assert result.trials_by_fault["clean"] == min(150, result.points)
-    if row["control"]:
-        assert result.violations > 0
-    else:
-        assert result.failures == ()
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if not row["control"]], ids=lambda row: row["name"])
@@ -44,20 +25,6 @@ def test_a_domain_it_does_not_tolerate_is_refused(row):
     for domain in {"adr", "eadr", "bbb", "nv-llc", "nv-tc", "media"} - set(row["domains"]):
         with pytest.raises(ds.ConfigError, match="--control"):
             ds.run(design=row["name"], workload="array-swap", domain=domain, **SMALL)
-
-
-@pytest.mark.parametrize("workload", WORKLOADS)
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["name"])
-def test_a_row_keeps_its_promise_on_each_domain_it_tolerates(row, workload):
-    for domain in row["domains"][1:]:
-        result = _crash(row, workload, domain=domain, points=100, **_small(workload))
-        assert result.trials_by_fault["clean"] == min(100, result.points)
-        assert (result.violations > 0) == row["control"], domain
-        if row["control"] or workload == "false-sharing":
-            # What becomes of lines that threads share is in test_threads.py.
-            continue
-        threads = _crash(row, workload, domain=domain, points=60, threads=4, **_small(workload))
-        assert threads.failures == (), domain
 
 
 @pytest.mark.parametrize("design", ["hercules", "tc"])

@@ -18,9 +18,10 @@ def crash(design, *faults, **options):
     return ds.crash(design=design, faults=faults, **{**SMALL, "workload_args": arguments, **options})
 
 
+@pytest.mark.long  # What campaigns/quick.toml, a part of `make test`, asks of all designs together, of each by itself.
 @pytest.mark.parametrize("workload", ["array-swap", "btree"])
 @pytest.mark.parametrize("design", DURABLE)
-def test_durable_rows_survive_everything_at_once(design, workload):
+def test_durable_designs_survive_everything_at_once(design, workload):
     result = crash(design, *FAULTS, workload=workload, threads=2)
     assert result.failures == ()
     assert result.nested_depth_max >= 1

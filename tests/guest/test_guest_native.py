@@ -33,6 +33,8 @@ def words_for(workload: str, backend: str) -> list[str]:
     return WORDS.get(workload, []) if backend in UNDO_BACKENDS else []
 
 
+# At how many steps power fails: at some in `make test`, at more in `make test-all`.
+STEPS = [20, pytest.param(70, marks=pytest.mark.long)]
 # The persistence domain that a runtime is made for.
 DOMAINS = {"undo-flush": "adr", "undo-fence": "eadr", "redo-flush": "adr"}
 
@@ -216,15 +218,18 @@ def _damage(pool: Path, offset: int) -> None:
     pool.write_bytes(data)
 
 
+@pytest.mark.parametrize("one_in", [7, pytest.param(1, marks=pytest.mark.long)])
 @pytest.mark.parametrize("workload", WORKLOADS)
-def test_check_sees_damage(native: NativeBuild, tmp_path: Path, workload: str) -> None:
-    """Flips a bit in every word of the data in use; each one is reported, and none makes the check crash."""
+def test_check_sees_damage(native: NativeBuild, tmp_path: Path, workload: str, one_in: int) -> None:
+    """Flips a bit in one of some words of the data in use; each is reported, and none makes the check crash."""
     program, pool = native(workload, "markers"), tmp_path / "pool"
     execute([program, "run", "--pool-path", pool, *SMALL[workload]])
     whole = pool.read_bytes()
     used = int.from_bytes(whole[4096 + 8 : 4096 + 16], "little")
     silent = []
-    for offset in range(4096, 4096 + used, 8):
+    # The first two words count; from there on a step that no power of two divides meets all kinds of words.
+    offsets = [4096, 4104, *range(4112, 4096 + used, 8 * one_in)]
+    for offset in offsets:
         _damage(pool, offset)
         outcome = execute([program, "check", "--pool-path", pool])
         assert outcome.code in (0, 1), (offset, outcome)
@@ -232,7 +237,7 @@ def test_check_sees_damage(native: NativeBuild, tmp_path: Path, workload: str) -
             silent.append(offset)
         pool.write_bytes(whole)
     # Words that mean nothing: padding, keys beyond a node's count, room after a node, what is left in free blocks.
-    live = {offset for offset in range(4096, 4096 + used, 8) if whole[offset : offset + 8] != bytes(8)}
+    live = {offset for offset in offsets if whole[offset : offset + 8] != bytes(8)}
     meaningless = 2 / 3 if workload == "allocator" else 1 / 3
     assert len(live & set(silent)) <= meaningless * len(live), sorted(live & set(silent))
     assert 4096 not in silent and 4104 not in silent
@@ -369,8 +374,9 @@ class PowerFailures:
         if workload in CROSSED or granularity == "line"
     ],
 )
+@pytest.mark.parametrize("steps", STEPS)
 def test_survives_power_failure(
-    native: NativeBuild, tmp_path: Path, workload: str, backend: str, granularity: str
+    native: NativeBuild, tmp_path: Path, workload: str, backend: str, granularity: str, steps: int
 ) -> None:
     """Whatever survives, recovery finds all acknowledged operations and no half of another; also if it is interrupted."""
     domain = DOMAINS[backend]
@@ -379,18 +385,21 @@ def test_survives_power_failure(
     arguments += ["--log-granularity", granularity] if granularity else []
     failures = PowerFailures(native(workload, backend, hooks="power_failure"), tmp_path, domain, arguments)
     for nested in (False, True):
-        for step, verdict in failures.outcomes(70, transactions_before=1, nested=nested):
+        for step, verdict in failures.outcomes(steps, transactions_before=1, nested=nested):
             assert verdict.code == 0, (step, nested, verdict)
 
 
+@pytest.mark.parametrize("steps", STEPS)
 @pytest.mark.parametrize(("workload", "backend"), pairs(LOG_BACKENDS, "undo-flush"))
-def test_threads_survive_power_failure(native: NativeBuild, tmp_path: Path, workload: str, backend: str) -> None:
+def test_threads_survive_power_failure(
+    native: NativeBuild, tmp_path: Path, workload: str, backend: str, steps: int
+) -> None:
     """Several transactions are open when power fails; each thread's log undoes its own."""
     domain = DOMAINS[backend]
     arguments = [*SMALL[workload], "--threads", "4", "--ops", "60", *words_for(workload, backend)]
     failures = PowerFailures(native(workload, backend, hooks="power_failure"), tmp_path, domain, arguments)
     for nested in (False, True):
-        for step, verdict in failures.outcomes(40, transactions_before=1, nested=nested):
+        for step, verdict in failures.outcomes(steps, transactions_before=1, nested=nested):
             assert verdict.code == 0, (step, nested, verdict)
 
 

@@ -3,14 +3,14 @@
 
 use crate::bus::{AmoOp, Bus, CacheBlockOp};
 use crate::encodings::Marker;
-use crate::float::{self, Arithmetic, Comparison, FusedSigns, Integer};
+use crate::float::{self, Comparison, FusedSigns, Integer};
 use crate::hart::{Flow, Hart};
 use crate::inst::Inst;
 use crate::log_register::{LOG_BLOCK_BYTES, LogRegister};
 use crate::op::Op;
+use crate::soft_float::{self, Arithmetic, F32, F64};
 use crate::stop::Stop;
 use crate::{a, m, zicsr};
-use softfloat_wrapper::{F32, F64};
 
 const FMADD: FusedSigns = FusedSigns { negate_product: false, negate_addend: false };
 const FMSUB: FusedSigns = FusedSigns { negate_product: false, negate_addend: true };
@@ -128,7 +128,7 @@ pub fn execute<B: Bus>(hart: &mut Hart, inst: Inst, bus: &mut B) -> Result<Flow,
         Op::Remw => rd!(word(m::remw(rs1 as u32, rs2 as u32))),
         Op::Remuw => rd!(word(m::remuw(rs1 as u32, rs2 as u32))),
 
-        Op::Flw => hart.f[x(inst.rd)] = float::box_single(bus.load(addr, 4)? as u32),
+        Op::Flw => hart.f[x(inst.rd)] = soft_float::box_single(bus.load(addr, 4)? as u32),
         Op::Fld => hart.f[x(inst.rd)] = bus.load(addr, 8)?,
         Op::Fsw => bus.store(addr, 4, hart.f[x(inst.rs2)])?,
         Op::Fsd => bus.store(addr, 8, hart.f[x(inst.rs2)])?,
@@ -277,7 +277,7 @@ fn execute_rest<B: Bus>(hart: &mut Hart, op: Op, numbers: Numbers, imm: i32, bus
         Op::FcvtDS => float::widen(hart, inst)?,
         Op::FmvXW => rd!(word(hart.f[x(inst.rs1)] as u32)),
         Op::FmvXD => rd!(hart.f[x(inst.rs1)]),
-        Op::FmvWX => hart.f[x(inst.rd)] = float::box_single(rs1 as u32),
+        Op::FmvWX => hart.f[x(inst.rd)] = soft_float::box_single(rs1 as u32),
         Op::FmvDX => hart.f[x(inst.rd)] = rs1,
         _ => unreachable!("executed above"),
     }

@@ -1,17 +1,14 @@
-//! Floating-point arithmetic of F and D, exact to the last bit and flag.
+//! Floating-point instructions of F and D, exact to the last bit and flag.
 //!
-//! The arithmetic is Berkeley SoftFloat in its RISC-V specialisation (canonical NaNs, tininess after rounding, saturating
-//! conversions). SoftFloat keeps rounding mode and flags in variables of the thread; every function here sets them
-//! before and collects them after each operation, so nothing leaks between harts or threads.
+//! `soft_float` computes; here operands come out of registers, flags are added to `fcsr`, and what needs no rounding
+//! (comparisons, signs, classes) is done on the bits.
 
 use crate::fields::Fields;
 use crate::hart::Hart;
 use crate::inst::Inst;
+use crate::soft_float::{self, Arithmetic, F32, F64, Format, INEXACT, INVALID, Rounded};
 use crate::stop::Stop;
-use softfloat_wrapper::{ExceptionFlags, F32, F64, Float, RoundingMode};
-
-const INEXACT: u32 = 1;
-const INVALID: u32 = 16;
+use rustc_apfloat::Round;
 
 /// Whether the rm field of an encoding is one of the five modes or 7, the dynamic one.
 pub(crate) fn rounding_field_is_valid(fields: Fields) -> bool {
@@ -20,36 +17,23 @@ pub(crate) fn rounding_field_is_valid(fields: Fields) -> bool {
 
 /// The rounding mode of an instruction; a reserved value of `frm` makes every dynamic instruction illegal.
 #[inline]
-fn rounding(hart: &Hart, inst: Inst) -> Result<RoundingMode, Stop> {
+fn rounding(hart: &Hart, inst: Inst) -> Result<Round, Stop> {
     let mode = if inst.rm == 7 { hart.fcsr >> 5 & 7 } else { u32::from(inst.rm) };
     match mode {
-        0 => Ok(RoundingMode::TiesToEven),
-        1 => Ok(RoundingMode::TowardZero),
-        2 => Ok(RoundingMode::TowardNegative),
-        3 => Ok(RoundingMode::TowardPositive),
-        4 => Ok(RoundingMode::TiesToAway),
+        0 => Ok(Round::NearestTiesToEven),
+        1 => Ok(Round::TowardZero),
+        2 => Ok(Round::TowardNegative),
+        3 => Ok(Round::TowardPositive),
+        4 => Ok(Round::NearestTiesToAway),
         _ => Err(Stop::Illegal),
     }
 }
 
-/// Runs `compute` and adds the flags it raises to `fcsr`.
+/// Adds the flags of a result to `fcsr`.
 #[inline]
-fn with_flags<R>(hart: &mut Hart, compute: impl FnOnce() -> R) -> R {
-    let mut flags = ExceptionFlags::default();
-    flags.set();
-    let result = compute();
-    flags.get();
-    hart.fcsr |= u32::from(flags.to_bits());
-    result
-}
-
-/// An operation of two operands that rounds.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Arithmetic {
-    Add,
-    Sub,
-    Mul,
-    Div,
+fn with_flags<R>(hart: &mut Hart, rounded: Rounded<R>) -> R {
+    hart.fcsr |= rounded.flags;
+    rounded.value
 }
 
 /// The four fused operations by the signs of product and addend.
@@ -57,90 +41,6 @@ pub(crate) enum Arithmetic {
 pub(crate) struct FusedSigns {
     pub negate_product: bool,
     pub negate_addend: bool,
-}
-
-/// A floating-point format as registers hold it.
-pub(crate) trait Format: Float + Copy {
-    /// Bits of the sign, the exponent and the fraction, and the first bit of the fraction.
-    const SIGN: u64;
-    const EXPONENT: u64;
-    const FRACTION: u64;
-    const QUIET: u64;
-
-    /// The value of a register; a single-precision value that is not NaN-boxed reads as the canonical NaN.
-    fn unbox(register: u64) -> Self;
-    /// The register that holds the value.
-    fn boxed(self) -> u64;
-    /// The bits of the value, zero-extended.
-    fn raw(self) -> u64;
-    /// The value with these bits.
-    fn from_raw(bits: u64) -> Self;
-    /// The host's result, rounded to nearest even, or `None` unless it is finite and well above the subnormals.
-    fn on_host(op: Arithmetic, a: Self, b: Self) -> Option<Self>;
-
-    fn canonical_nan() -> Self {
-        Self::from_raw(Self::EXPONENT | Self::QUIET)
-    }
-    fn is_normal_or_zero(self) -> bool {
-        let exponent = self.raw() & Self::EXPONENT;
-        exponent != Self::EXPONENT && (exponent != 0 || self.raw() & Self::FRACTION == 0)
-    }
-}
-
-macro_rules! format {
-    ($format:ty, $host:ty, $bits:ty, $sign:expr, $exponent:expr, $quiet:expr, $unbox:expr, $box:expr) => {
-        impl Format for $format {
-            const SIGN: u64 = $sign;
-            const EXPONENT: u64 = $exponent;
-            const FRACTION: u64 = $sign - 1 - $exponent;
-            const QUIET: u64 = $quiet;
-
-            #[inline]
-            fn unbox(register: u64) -> Self {
-                Self::from_bits($unbox(register))
-            }
-            #[inline]
-            fn boxed(self) -> u64 {
-                $box(self.to_bits())
-            }
-            #[inline]
-            fn raw(self) -> u64 {
-                u64::from(self.to_bits())
-            }
-            #[inline]
-            fn from_raw(bits: u64) -> Self {
-                Self::from_bits(bits as $bits)
-            }
-            #[inline]
-            fn on_host(op: Arithmetic, a: Self, b: Self) -> Option<Self> {
-                let (a, b) = (<$host>::from_bits(a.to_bits()), <$host>::from_bits(b.to_bits()));
-                let result = match op {
-                    Arithmetic::Add => a + b,
-                    Arithmetic::Sub => a - b,
-                    Arithmetic::Mul => a * b,
-                    Arithmetic::Div => a / b,
-                };
-                let safe = result.is_finite() && result.abs() > <$host>::MIN_POSITIVE;
-                safe.then(|| Self::from_bits(result.to_bits()))
-            }
-        }
-    };
-}
-
-format!(F32, f32, u32, 1 << 31, 0x7f80_0000, 1 << 22, unbox_single, box_single);
-format!(F64, f64, u64, 1 << 63, 0x7ff0_0000_0000_0000, 1 << 51, std::convert::identity, std::convert::identity);
-
-const BOX: u64 = 0xffff_ffff_0000_0000;
-
-#[inline]
-fn unbox_single(register: u64) -> u32 {
-    if register & BOX == BOX { register as u32 } else { 0x7fc0_0000 }
-}
-
-/// The register that holds these bits of a single-precision value.
-#[inline]
-pub(crate) fn box_single(bits: u32) -> u64 {
-    BOX | u64::from(bits)
 }
 
 #[inline(always)]
@@ -160,18 +60,23 @@ fn set_integer(hart: &mut Hart, register: u8, value: u64) {
     hart.x[0] = 0;
 }
 
-/// `fadd`, `fsub`, `fmul`, `fdiv`.
+/// Whether the host's arithmetic gives the same bits and flags, as long as operands and result stay away from the edges
+/// of the format.
 ///
-/// When the inexact flag is already up, the mode is to nearest even and neither operands nor result come near the edges
-/// of the format, the operation can change no flag, and the host's own arithmetic, which is IEEE 754 too, gives the same
-/// bits sooner (the idea of Cota and Carloni, "Cross-ISA Machine Instrumentation using Fast and Scalable Dynamic Binary
-/// Translation", VEE 2019, section 3.3).
+/// The mode is to nearest even and the inexact flag is already set, so that an operation can change no flag; the host's
+/// arithmetic is IEEE 754 too (the idea of Cota and Carloni, "Cross-ISA Machine Instrumentation using Fast and Scalable
+/// Dynamic Binary Translation", VEE 2019, section 3.3).
+#[inline(always)]
+fn host_is_exact(hart: &Hart, mode: Round) -> bool {
+    hart.fcsr & INEXACT != 0 && matches!(mode, Round::NearestTiesToEven)
+}
+
+/// `fadd`, `fsub`, `fmul`, `fdiv`.
 #[inline(always)]
 pub(crate) fn arithmetic<T: Format>(hart: &mut Hart, inst: Inst, op: Arithmetic) -> Result<(), Stop> {
     let mode = rounding(hart, inst)?;
     let (a, b): (T, T) = (operand(hart, inst.rs1), operand(hart, inst.rs2));
-    if hart.fcsr & INEXACT != 0
-        && matches!(mode, RoundingMode::TiesToEven)
+    if host_is_exact(hart, mode)
         && a.is_normal_or_zero()
         && b.is_normal_or_zero()
         && let Some(result) = T::on_host(op, a, b)
@@ -179,12 +84,7 @@ pub(crate) fn arithmetic<T: Format>(hart: &mut Hart, inst: Inst, op: Arithmetic)
         set(hart, inst.rd, result);
         return Ok(());
     }
-    let result = with_flags(hart, || match op {
-        Arithmetic::Add => a.add(b, mode),
-        Arithmetic::Sub => a.sub(b, mode),
-        Arithmetic::Mul => a.mul(b, mode),
-        Arithmetic::Div => a.div(b, mode),
-    });
+    let result = with_flags(hart, soft_float::arithmetic(op, a, b, mode));
     set(hart, inst.rd, result);
     Ok(())
 }
@@ -193,7 +93,7 @@ pub(crate) fn arithmetic<T: Format>(hart: &mut Hart, inst: Inst, op: Arithmetic)
 pub(crate) fn square_root<T: Format>(hart: &mut Hart, inst: Inst) -> Result<(), Stop> {
     let mode = rounding(hart, inst)?;
     let a: T = operand(hart, inst.rs1);
-    let result = with_flags(hart, || a.sqrt(mode));
+    let result = with_flags(hart, soft_float::sqrt(a, mode));
     set(hart, inst.rd, result);
     Ok(())
 }
@@ -201,11 +101,20 @@ pub(crate) fn square_root<T: Format>(hart: &mut Hart, inst: Inst) -> Result<(), 
 /// `fmadd`, `fmsub`, `fnmsub`, `fnmadd`: one rounding at the end.
 pub(crate) fn fused<T: Format>(hart: &mut Hart, inst: Inst, signs: FusedSigns) -> Result<(), Stop> {
     let mode = rounding(hart, inst)?;
-    let flip = |value: T, negate: bool| if negate { T::from_raw(value.raw() ^ T::SIGN) } else { value };
+    let flip = |value: T, negate: bool| if negate { value.negated() } else { value };
     let a = flip(operand(hart, inst.rs1), signs.negate_product);
     let b: T = operand(hart, inst.rs2);
     let c = flip(operand(hart, inst.rs3), signs.negate_addend);
-    let result = with_flags(hart, || a.fused_mul_add(b, c, mode));
+    if host_is_exact(hart, mode)
+        && a.is_normal_or_zero()
+        && b.is_normal_or_zero()
+        && c.is_normal_or_zero()
+        && let Some(result) = T::fused_on_host(a, b, c)
+    {
+        set(hart, inst.rd, result);
+        return Ok(());
+    }
+    let result = with_flags(hart, soft_float::fused_mul_add(a, b, c, mode));
     set(hart, inst.rd, result);
     Ok(())
 }
@@ -311,12 +220,12 @@ pub(crate) enum Integer {
 pub(crate) fn to_integer<T: Format>(hart: &mut Hart, inst: Inst, integer: Integer) -> Result<(), Stop> {
     let mode = rounding(hart, inst)?;
     let a: T = operand(hart, inst.rs1);
-    let result = with_flags(hart, || match integer {
-        Integer::W => a.to_i32(mode, true) as u64,
-        Integer::Wu => a.to_u32(mode, true) as i32 as u64,
-        Integer::L => a.to_i64(mode, true) as u64,
-        Integer::Lu => a.to_u64(mode, true),
-    });
+    let result = match integer {
+        Integer::W => with_flags(hart, soft_float::to_signed(a, 32, mode)) as u64,
+        Integer::Wu => with_flags(hart, soft_float::to_unsigned(a, 32, mode)) as i32 as u64,
+        Integer::L => with_flags(hart, soft_float::to_signed(a, 64, mode)) as u64,
+        Integer::Lu => with_flags(hart, soft_float::to_unsigned(a, 64, mode)),
+    };
     set_integer(hart, inst.rd, result);
     Ok(())
 }
@@ -325,12 +234,13 @@ pub(crate) fn to_integer<T: Format>(hart: &mut Hart, inst: Inst, integer: Intege
 pub(crate) fn from_integer<T: Format>(hart: &mut Hart, inst: Inst, integer: Integer) -> Result<(), Stop> {
     let mode = rounding(hart, inst)?;
     let a = hart.x[(inst.rs1 & 31) as usize];
-    let result = with_flags(hart, || match integer {
-        Integer::W => T::from_i32(a as i32, mode),
-        Integer::Wu => T::from_u32(a as u32, mode),
-        Integer::L => T::from_i64(a as i64, mode),
-        Integer::Lu => T::from_u64(a, mode),
-    });
+    let integer = match integer {
+        Integer::W => i128::from(a as i32),
+        Integer::Wu => i128::from(a as u32),
+        Integer::L => i128::from(a as i64),
+        Integer::Lu => i128::from(a),
+    };
+    let result: T = with_flags(hart, soft_float::from_integer(integer, mode));
     set(hart, inst.rd, result);
     Ok(())
 }
@@ -339,16 +249,16 @@ pub(crate) fn from_integer<T: Format>(hart: &mut Hart, inst: Inst, integer: Inte
 pub(crate) fn narrow(hart: &mut Hart, inst: Inst) -> Result<(), Stop> {
     let mode = rounding(hart, inst)?;
     let a: F64 = operand(hart, inst.rs1);
-    let result = with_flags(hart, || a.to_f32(mode));
+    let result: F32 = with_flags(hart, soft_float::narrow(a, mode));
     set(hart, inst.rd, result);
     Ok(())
 }
 
 /// `fcvt.d.s`: exact, yet a reserved rounding mode is refused as everywhere.
 pub(crate) fn widen(hart: &mut Hart, inst: Inst) -> Result<(), Stop> {
-    let mode = rounding(hart, inst)?;
+    rounding(hart, inst)?;
     let a: F32 = operand(hart, inst.rs1);
-    let result = with_flags(hart, || a.to_f64(mode));
+    let result: F64 = with_flags(hart, soft_float::widen(a));
     set(hart, inst.rd, result);
     Ok(())
 }

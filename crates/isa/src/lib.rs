@@ -27,6 +27,7 @@ mod log_register;
 mod m;
 mod op;
 mod rv64i;
+mod soft_float;
 mod stop;
 mod zicbom;
 mod zicsr;

@@ -284,7 +284,7 @@ fn rounding_modes_and_flags() {
 }
 
 #[test]
-fn the_fast_way_gives_what_softfloat_gives() {
+fn host_arithmetic_gives_what_soft_float_gives() {
     // With the inexact flag up, fadd and its kin may take the host's arithmetic.
     let mut rng = durasim_types::Rng::new(11);
     for _ in 0..200_000 {

@@ -1,0 +1,56 @@
+"""Every design with every workload, on every number of threads and every persistence domain that it tolerates.
+
+`make test` runs pairs: each design meets each workload once, each number of threads with five workloads, and each of
+its domains with three. `make test-all` runs the product.
+"""
+
+import pytest
+
+import durasim as ds
+from durasim.laboratory import laboratory_of
+
+DESIGNS = ds.designs()
+SMALL = {workload.name: workload.small for workload in ds.workloads()}
+THREADS = (1, 2, 4)
+POINTS = 100
+# Words of different locks lie on lines of their own; what becomes of lines that threads share is in test_threads.py.
+UNSHARED = {"false-sharing": {"shared-lines": "false"}}
+
+
+def _cases():
+    for number, design in enumerate(DESIGNS):
+        for column, workload in enumerate(SMALL):
+            # Fewer workloads for a domain would leave one of them without some number of threads.
+            block, place = divmod(column, len(THREADS))
+            chosen = (block % len(design["domains"]), (number + block + place) % len(THREADS))
+            for domain_number, domain in enumerate(design["domains"]):
+                for threads_number, threads in enumerate(THREADS):
+                    is_chosen = (domain_number, threads_number) == chosen
+                    yield pytest.param(
+                        design, workload, domain, threads,
+                        id=f"{design['name']}-{workload}-{domain}-{threads}",
+                        marks=() if is_chosen else pytest.mark.long,
+                    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("design", "workload", "domain", "threads"), list(_cases()))
+def test_durable_designs_survive_and_controls_are_caught(design, workload, domain, threads):
+    small = dict(SMALL[workload])
+    result = ds.crash(
+        design=design["name"],
+        workload=workload,
+        machine="tiny",
+        ops=threads * small.pop("ops"),
+        threads=threads,
+        points=POINTS,
+        domain=domain,
+        set=laboratory_of(design["name"]).short_run_settings if threads > 1 else (),
+        workload_args={**small, **UNSHARED.get(workload, {})},
+    )
+    assert result.trials_by_fault["clean"] == min(POINTS, result.points)
+    assert set(result.judged_by) == {"bytes", "guest", "history"}
+    assert min(result.judged_by.values()) >= result.trials_by_fault["clean"]
+    if design["control"]:
+        assert result.violations > 0
+    else:
+        assert result.failures == ()

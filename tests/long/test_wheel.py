@@ -1,0 +1,108 @@
+"""The wheel in an empty environment, outside the repository: the commands work as in a checkout."""
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.long
+# How a machine reaches its package registry.
+REGISTRY = ("PIP_CERT", "PIP_INDEX_URL", "PIP_FIND_LINKS", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY")
+TINY = ("--machine", "tiny", "--ops", "20", "--arg", "populate=20")
+
+
+NEEDED = (
+    "campaigns/quick.toml",
+    "guest/include/durasim/tx.h",
+    "guest/stamp/stamp.cpp",
+    "guest/suites/hercules.toml",
+    "guest/workloads/btree.cpp",
+    "machines/tiny.toml",
+    "schemas/run.json",
+    "sensitivity.csv",
+    "third_party_licenses.txt",
+)
+
+
+@pytest.fixture(scope="module")
+def wheel():
+    wheels = sorted((ROOT / "dist").glob("durasim-*.whl"))
+    assert len(wheels) == 1, "make wheel builds it"
+    return wheels[0]
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """Start a command with the wheel installed, from an empty folder, under an environment without anything else."""
+    folder = tmp_path_factory.mktemp("wheel")
+    subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
+    pip = [folder / "venv" / "bin" / "python", "-m", "pip", "install", "--quiet", wheel]
+    subprocess.run(pip, check=True)
+    (folder / "work").mkdir()
+    environment = {
+        "HOME": str(folder),
+        "PATH": f"{folder / 'venv' / 'bin'}:/usr/bin:/bin",
+        **{name: os.environ[name] for name in REGISTRY if name in os.environ},
+    }
+
+    def start(*command):
+        done = subprocess.run(
+            command, cwd=folder / "work", env=environment, capture_output=True, text=True, check=False, timeout=900
+        )
+        assert done.returncode in (0, 1), done.stderr
+        assert "Traceback" not in done.stderr
+        return done
+
+    return start
+
+
+def test_what_travels_in_it(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    for needed in NEEDED:
+        assert f"durasim/{needed}" in names, needed
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+    here = {path.relative_to(ROOT).as_posix() for path in (ROOT / "guest").rglob("*") if path.is_file()}
+    assert {f"durasim/{name}" for name in here} <= set(names)
+
+
+def test_no_path_of_the_host_is_in_it(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        for name in archive.namelist():
+            assert str(ROOT).encode() not in archive.read(name), name
+            assert str(Path.home() / ".cargo").encode() not in archive.read(name), name
+
+
+def test_run(installed):
+    done = installed("durasim", "run", "--workload", "btree", "--ops", "500", "--json", "run.json")
+    assert done.returncode == 0
+    assert "btree" in done.stdout
+
+
+def test_compare(installed):
+    done = installed("durasim", "compare", "--designs", "opt,tc,swl-flush", "--workloads", "btree", *TINY)
+    assert done.returncode == 0
+    assert "swl-flush" in done.stdout
+
+
+def test_crash(installed):
+    done = installed("durasim", "crash", "--design", "tc", "--workload", "btree", *TINY, "--points", "50")
+    assert done.returncode == 0
+    assert "every recovery is right" in done.stdout
+    assert installed("durasim", "crash", "--design", "opt", "--workload", "btree", *TINY).returncode == 1
+
+
+@pytest.mark.parametrize("what", ["workloads", "designs", "machines"])
+def test_lists(installed, what):
+    document = json.loads(installed("durasim", what, "--json", "-").stdout)
+    assert len(document[what]) > 3
+
+
+def test_demo(installed):
+    done = installed("python", "-m", "durasim.demo")
+    assert done.returncode == 0
+    assert done.stdout.count("every recovery is right") == 2

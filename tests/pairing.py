@@ -1,0 +1,23 @@
+"""Products of cases of which `make test` runs pairs; the rest is marked `long` and part of `make test-all`."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+
+def pairs(*axes: Sequence[Any], keep: Callable[..., bool]) -> list[Any]:
+    """Gives the product of the axes as parameters of a test.
+
+    Args:
+        axes: The values of each parameter.
+        keep: Says from the indices of a case on each axis whether `make test` runs it.
+    """
+    cases = []
+    for indices in itertools.product(*(range(len(axis)) for axis in axes)):
+        values = (axis[index] for axis, index in zip(axes, indices, strict=True))
+        cases.append(pytest.param(*values, marks=() if keep(*indices) else pytest.mark.long))
+    return cases

@@ -1,0 +1,71 @@
+"""Builds the wheel into dist/, twice from different folders, and refuses wheels that differ.
+
+The time stamps in it are those of the newest commit; the folders of the host that the compiler would write into the
+module are replaced.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+DIST = ROOT / "dist"
+SCRATCH = ROOT / "build" / "wheel"
+LICENSES = Path("python/durasim/third_party_licenses.txt")
+
+
+def _git(*arguments: str) -> str:
+    command = ["git", *arguments]
+    return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+
+
+def copy_sources(folder: Path) -> None:
+    """Copies every file that git tracks or would track, links as links."""
+    names = _git("ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    shutil.rmtree(folder, ignore_errors=True)
+    for name in [*filter(None, names.split("\0")), str(LICENSES)]:
+        source, target = ROOT / name, folder / name
+        if source.is_symlink() or source.is_file():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, target, follow_symlinks=False)
+
+
+def build(folder: Path, output: Path) -> Path:
+    """Builds the wheel of the sources in a folder and gives its path."""
+    shutil.rmtree(output, ignore_errors=True)
+    # At the same place below the sources in both builds: the compiler writes it into the module.
+    target = folder / "build" / "wheel-target"
+    newest = _git("log", "-1", "--format=%ct").strip()
+    cargo_home = os.environ.get("CARGO_HOME", str(Path.home() / ".cargo"))
+    environment = os.environ | {
+        "SOURCE_DATE_EPOCH": newest,
+        "CARGO_TARGET_DIR": str(target),
+        "RUSTFLAGS": f"--remap-path-prefix={folder}=durasim --remap-path-prefix={cargo_home}=cargo",
+    }
+    command = [sys.executable, "-m", "maturin", "build", "--release", "--locked", "--quiet", "--out", str(output)]
+    subprocess.run(command, cwd=folder, env=environment, check=True)
+    shutil.rmtree(target)
+    (wheel,) = output.glob("*.whl")
+    return wheel
+
+
+def main() -> None:
+    """Builds, compares and says where the wheel is."""
+    subprocess.run([sys.executable, str(ROOT / "tools" / "third_party_licenses.py")], check=True)
+    copy_sources(SCRATCH / "copy")
+    print("building the wheel twice (some minutes)", file=sys.stderr)
+    first = build(ROOT, SCRATCH / "first")
+    second = build(SCRATCH / "copy", SCRATCH / "second")
+    if first.read_bytes() != second.read_bytes():
+        sys.exit(f"two builds of the same sources differ: {first} and {second}")
+    DIST.mkdir(exist_ok=True)
+    shutil.copy2(first, DIST / first.name)
+    print(f"{(DIST / first.name).relative_to(ROOT)}: {first.stat().st_size} bytes, twice the same")
+
+
+if __name__ == "__main__":
+    main()
