@@ -85,7 +85,7 @@ def run_table(result: RunResult) -> Table:
     if band := band_of(result.design):
         table.caption = (
             f"{DAGGER} Other assumptions than those of DEVIATIONS.md, tried one at a time in short runs, "
-            f"multiply throughput by {band_text(band.throughput)} and pmem writes by {band_text(band.pmem_bytes)}."
+            f"scale throughput by {band_text(band.throughput)} and pmem writes by {band_text(band.pmem_bytes)} (sensitivity range)."
         )
     return table
 
@@ -264,7 +264,7 @@ def designs_table(rows: Iterable[Mapping[str, Any]]) -> Table:
     table = rows_table("designs", shown, columns)
     table.caption = (
         f"{DAGGER} rests on assumptions; its band is what other ones, tried one at a time in the short runs of "
-        "DEVIATIONS.md, multiply throughput by"
+        "DEVIATIONS.md, scale throughput by (sensitivity range)"
     )
     return table
 

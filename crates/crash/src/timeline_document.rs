@@ -147,7 +147,7 @@ pub struct PowerFailure {
 impl PowerFailure {
     pub(crate) fn of(event: &PersistEvent, fault: PowerFault) -> Self {
         let how = match fault {
-            PowerFault::Clean => "clean: exactly what the persistence domain guarantees survives".to_owned(),
+            PowerFault::Clean => "a clean power failure".to_owned(),
             PowerFault::Torn(choice) => format!("lines in flight to the media are torn (choice {choice})"),
             PowerFault::Reorder(choice) => {
                 format!("another subset of the unfenced cleans was accepted (choice {choice})")

@@ -56,7 +56,7 @@ fn every_planted_fault_is_caught() {
     all_are_caught(|_, _| true);
 }
 
-fn all_are_caught(wanted: impl Fn(&Row, &Planted) -> bool) {
+fn all_are_caught(wanted: impl Fn(&Row, &PlantedFault) -> bool) {
     let rows = ROWS.iter().filter(|row| is_wanted(row));
     let mut faults: Vec<_> = rows.flat_map(|row| to_be_caught(row).into_iter().map(move |p| (row, p))).collect();
     faults.retain(|(row, planted)| wanted(row, planted));
