@@ -85,7 +85,8 @@ def run_table(result: RunResult) -> Table:
     if band := band_of(result.design):
         table.caption = (
             f"{DAGGER} Other assumptions than those of DEVIATIONS.md, tried one at a time in short runs, "
-            f"scale throughput by {band_text(band.throughput)} and pmem writes by {band_text(band.pmem_bytes)} (sensitivity range)."
+            f"give sensitivity ranges of {band_text(band.throughput)} for throughput "
+            f"and {band_text(band.pmem_bytes)} for pmem writes."
         )
     return table
 
@@ -263,8 +264,8 @@ def designs_table(rows: Iterable[Mapping[str, Any]]) -> Table:
         shown.append({**row, "name": names, "band": band_text(band and band.throughput)})
     table = rows_table("designs", shown, columns)
     table.caption = (
-        f"{DAGGER} rests on assumptions; its band is what other ones, tried one at a time in the short runs of "
-        "DEVIATIONS.md, scale throughput by (sensitivity range)"
+        f"{DAGGER} rests on assumptions; its band is the sensitivity range of throughput under "
+        "other ones, tried one at a time in the short runs of DEVIATIONS.md"
     )
     return table
 

@@ -34,7 +34,7 @@ WORDS = {
     r"\bcuts? the power\b": "power fails",
     r"\bclean cut\b": "clean power failure",
     r"\bspeaks? of\b": "names",
-    r"(?i)\b(?:marksman|gallery|scribe|uprooted|uproots?|transplanted)\b": "CrashPointSelector, TimelineRecorder, detach",
+    r"(?i)\b(?:marksman|gallery|scribe|uprooted|uproots?|transplanted)\b": "selector, recorder, detach",
     r"\b(?:Shot|Blow|Tape|Tale|Patience|Uprooted)\b": "Crash, PowerFault, TimelineData, WaitMode, DetachedProgram",
     r"\bstore_simply\b": "store_fast_path",
     r"\b(?:let_happen|take_notice|next_happening)\b": "process_until, process_event, next_event",

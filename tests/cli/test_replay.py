@@ -1,4 +1,4 @@
-"""Replays: an id names one failure permanently, and its timeline names the lines, stores and copies that are to blame."""
+"""Replays: an id names one failure permanently, and its timeline names the lines, stores and copies involved."""
 
 import dataclasses
 import json

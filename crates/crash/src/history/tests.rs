@@ -210,7 +210,7 @@ fn a_history_without_an_order_is_wrong_without_a_crash() {
     let mut s = Script::default();
     s.done(0, 1, &[(7, 0, 11)]).done(1, 2, &[(7, 0, 12)]).wrong(&[(7, 12)], "0xb was committed before it");
     let mut s = Script::default();
-    s.begin(0, 1, &[(7, 0, 11)]).done(1, 2, &[(7, 11, 11)]).wrong(&[], "which nobody had committed");
+    s.begin(0, 1, &[(7, 0, 11)]).done(1, 2, &[(7, 11, 11)]).wrong(&[], "which no transaction had committed");
     let mut s = Script::default();
     s.done(0, 1, &[(7, 0, 11)]).done(1, 2, &[(7, 0, 0)]).wrong(&[(7, 11)], "which was acknowledged before it began");
     // Begun before the other was acknowledged, it may have read before the other wrote.
