@@ -113,7 +113,7 @@ def test_one_snapshot_behind_a_functional_phase_serves_all_designs(tmp_path: Pat
     [
         ({"snapshot_at": 0}, "snapshot: needs both"),
         ({"snapshot": "x"}, "snapshot: needs both"),
-        ({"from_": "a", "pool": "b"}, "pool: a run from a snapshot has the pool"),
+        ({"from_": "a", "pool": "b"}, "pool: a run from a snapshot uses the pool"),
         (
             {"from_": "a", "fast_forward": "0"},
             "fast_forward: a run from a snapshot starts there: leave fast_forward out",

@@ -136,7 +136,7 @@ fn host_io(path: &Path, error: &io::Error) -> Error {
 }
 
 /// Writes a temporary file beside `path` and gives it that name once everything is on the disk. The temporary file
-/// is removed if anything fails. What stands at `path` and is not an ordinary file, such as a device, is left alone.
+/// is removed if anything fails. What stands at `path` and is not a regular file, such as a device, is left alone.
 pub fn replace_file<T>(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<T>) -> io::Result<T> {
     if std::fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "is not a regular file and is not replaced"));
@@ -168,7 +168,7 @@ mod tests {
         std::os::unix::fs::symlink("/dev/null", &place).unwrap();
         for path in [place.as_path(), folder.path()] {
             let refused = replace_file(path, |_| Ok(())).unwrap_err();
-            assert!(refused.to_string().contains("not an ordinary file"), "{refused}");
+            assert!(refused.to_string().contains("not a regular file"), "{refused}");
         }
         assert!(place.is_symlink());
         let file = folder.path().join("file");
