@@ -1,4 +1,4 @@
-"""Rewrites what is generated: schemas, lists in documents, recorded statistics, tables of assumptions that do not fit.
+"""Rewrites what is generated: schemas, recorded statistics, what assumptions change, and lists and tables in documents.
 
     .venv/bin/python tools/generate.py                    # everything, as `make generate`
     .venv/bin/python tools/generate.py documents          # one part
@@ -19,8 +19,12 @@ from pathlib import Path
 from typing import Any
 
 import durasim
+from durasim import design_tables
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tools"))
+import sensitivity  # noqa: E402 - found by the path above, also if this file is run as a module of tests
+
 CONFORMANCE = ROOT / "tests" / "conformance"
 PART = re.compile(r"(<!-- generated (\S+) -->\n).*?(<!-- end generated -->)", re.DOTALL)
 
@@ -55,7 +59,50 @@ def machines() -> str:
     return "\n".join(lines)
 
 
-PARTS: Mapping[str, Callable[[], str]] = {"designs": designs, "workloads": workloads, "machines": machines}
+def mechanisms() -> str:
+    """Gives the table of the pages of designs."""
+    tables = design_tables.read_tables(ROOT)
+    lines = ["| design | mechanisms | functions | tests |", "| --- | ---: | ---: | ---: |"]
+    for name in dict.fromkeys(row.design for row in tables):
+        rows = [row for row in tables if row.design == name]
+        functions = {function for row in rows for function in row.functions}
+        tests = {test for row in rows for test in row.tests}
+        lines.append(f"| [`{name}`](docs/designs/{name}.md) | {len(rows)} | {len(functions)} | {len(tests)} |")
+    return "\n".join(lines)
+
+
+def hooks() -> str:
+    """Gives the table of hooks and of the designs that answer them, as their sources say; without what each must."""
+    trait = HOOKS_TRAIT.search((ROOT / "crates/design/src/hooks.rs").read_text(encoding="utf-8"))
+    if trait is None:
+        raise ValueError("crates/design/src/hooks.rs has no trait Durability")
+    answered: dict[str, list[str]] = {}
+    for file in sorted((ROOT / "crates/designs/src").glob("*.rs")):
+        if found := HOOKS_OF_DESIGN.search(file.read_text(encoding="utf-8")):
+            for hook in METHOD.findall(found[1]):
+                answered.setdefault(hook, []).append(f"`{file.stem}`")
+    lines, unused = ["| hook | designs |", "| --- | --- |"], []
+    for hook in METHOD.findall(trait[1]):
+        if hook in answered:
+            lines.append(f"| `{hook}` | {', '.join(answered[hook])} |")
+        else:
+            unused.append(f"`{hook}`")
+    return "\n".join([*lines, "", f"No registered design answers {', '.join(unused)}."])
+
+
+HOOKS_TRAIT = re.compile(r"^pub trait Durability\b.*?\{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
+HOOKS_OF_DESIGN = re.compile(r"^impl Durability for \w+ \{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
+METHOD = re.compile(r"^    fn (\w+)\([^{;]*\{", re.MULTILINE)
+PARTS: Mapping[str, Callable[[], str]] = {
+    "designs": designs,
+    "workloads": workloads,
+    "machines": machines,
+    "mechanisms": mechanisms,
+    "hooks": hooks,
+    "sensitivity": sensitivity.tables,
+    "sensitivity-ranges": sensitivity.ranges,
+}
+DEVIATIONS = ROOT / "DEVIATIONS.md"
 
 
 def documents() -> dict[Path, str]:
@@ -65,7 +112,7 @@ def documents() -> dict[Path, str]:
         text = path.read_text(encoding="utf-8")
         if PART.search(text):
             found[path] = PART.sub(lambda part: f"{part[1]}{PARTS[part[2]]()}\n{part[3]}", text)
-    return found
+    return found | {DEVIATIONS: sensitivity.with_effects(DEVIATIONS.read_text(encoding="utf-8"))}
 
 
 def write_documents() -> None:
@@ -96,7 +143,7 @@ def write_schemas() -> None:
 
 
 def write_assumptions() -> None:
-    """Measures the tables of DEVIATIONS.md that are missing or do not fit their descriptions, and writes the ratios."""
+    """Measures the assumptions that are not measured as they are described."""
     subprocess.run([sys.executable, str(ROOT / "tools" / "sensitivity.py"), "--outdated"], check=True)
 
 
@@ -104,15 +151,15 @@ def main() -> None:
     """Rewrites the parts that are asked for, or all."""
     parser = argparse.ArgumentParser(description="Rewrite what is generated.")
     parser.add_argument(
-        "parts", nargs="*", metavar="PART", help="schemas, documents, recorded or assumptions; all if none"
+        "parts", nargs="*", metavar="PART", help="schemas, recorded, assumptions or documents; all if none"
     )
     parser.add_argument("--missing", action="store_true", help="measure only what is not recorded yet")
     chosen = parser.parse_args()
     write: dict[str, Callable[[], None]] = {
         "schemas": write_schemas,
-        "documents": write_documents,
         "recorded": lambda: write_recorded(is_missing_enough=chosen.missing),
         "assumptions": write_assumptions,
+        "documents": write_documents,
     }
     for part in chosen.parts:
         if part not in write:

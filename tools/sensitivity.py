@@ -1,33 +1,33 @@
-"""Measures what the assumptions of DEVIATIONS.md change and writes the tables into it.
+"""Measures what the assumptions of DEVIATIONS.md change: `python/durasim/sensitivity.csv`, and what is written from it.
 
-Each table stands between `<!-- measured KEY -->` and `<!-- end -->`. Its rows are the alternatives below and, for the
-assumptions of designs, those that stand beside the designs. Nothing is tuned here: the first row is what the presets
-and designs say, the others show how far the assumption matters.
+Measured are the alternatives below and, for the assumptions of designs, those that stand beside the designs. Nothing is
+tuned here: the first runs are as the presets and designs say, the others show how far the assumption matters.
 
-    .venv/bin/python tools/sensitivity.py            # all tables
+    .venv/bin/python tools/sensitivity.py            # all keys
     .venv/bin/python tools/sensitivity.py coalescing # one of them
-    .venv/bin/python tools/sensitivity.py --outdated # those that do not fit their description
+    .venv/bin/python tools/sensitivity.py --outdated # those that are not measured as described
 
-What the tables say of the assumptions of a row stands once more, as ratios, in `python/durasim/sensitivity.csv`: that
-is where the band comes from that is shown beside a row.
+`make generate` writes the tables of docs/results/sensitivity.md and the effects in DEVIATIONS.md from the same file.
 """
 
 import csv
 import io
+import itertools
 import os
 import re
 import sys
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
 import durasim
-from durasim.laboratory import Measurement, measurements
-from durasim.sensitivity import COLUMNS
+from durasim.laboratory import Measurement
+from durasim.laboratory import measurements as of_designs
+from durasim.sensitivity import COLUMNS, Measured, Ratio, band_of, band_text, measurements, ratios
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "DEVIATIONS.md"
-RATIOS = ROOT / "python/durasim/sensitivity.csv"
+FILE = ROOT / "python/durasim/sensitivity.csv"
 OPERATIONS = {"tiny": 300, "hercules-tecs23": 2000}
 ALL = ("opt", "swl-flush", "swl-eadr", "tc", "hercules")
 
@@ -119,20 +119,30 @@ def _tables() -> dict[str, Measurement]:
         key: Measurement(rows, tuple(points), threads=4 if key in OF_SEVERAL_CORES else 1)
         for key, (rows, points) in OF_MACHINES.items()
     }
-    return of_machines | measurements()
+    return of_machines | of_designs()
 
 
 TABLES = _tables()
 
-AS_IT_IS = "as it is"
 OUTDATED = "--outdated"
+EFFECT = re.compile(r"^- Effect: .*?(?=^- )", re.MULTILINE | re.DOTALL)
+ENTRY = re.compile(r"(?<=^### )(\S+)$(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
 
 
 @cache
-def cell(design: str, machine: str, alternative: Alternative, workload: str, threads: int) -> str:
-    """Gives throughput in operations per microsecond and pmem bytes written, or why there are none."""
-    arguments = dict(item.removeprefix("--arg ").split("=", 1) for item in alternative if item.startswith("--arg "))
-    settings = [item for item in alternative if not item.startswith("--arg ")]
+def measure(key: str, machine: str, point: Alternative, design: str) -> Measured:
+    """Measures one run; without numbers, says why there are none."""
+    of = TABLES[key]
+    numbers, remark = _run(design, machine, point, of.workload, of.threads)
+    return Measured(key, of.workload, of.threads, machine, " ".join(point), design, numbers, remark)
+
+
+@cache
+def _run(
+    design: str, machine: str, point: Alternative, workload: str, threads: int
+) -> tuple[tuple[float, int] | None, str]:
+    arguments = dict(item.removeprefix("--arg ").split("=", 1) for item in point if item.startswith("--arg "))
+    settings = [item for item in point if not item.startswith("--arg ")]
     try:
         result = durasim.run(
             design=design,
@@ -145,115 +155,137 @@ def cell(design: str, machine: str, alternative: Alternative, workload: str, thr
             guest_output=lambda _stream, _bytes: None,
         )
     except durasim.DurasimError as error:
-        return f"refused: {error}"
+        return None, f"refused: {error}"
     if result.guest_exit_code != 0:
-        return f"the program ends with exit code {result.guest_exit_code}"
-    return f"{result.throughput_ops_per_us:.5f} / {result.pmem_write_bytes.total}"
+        return None, f"the program ends with exit code {result.guest_exit_code}"
+    return (result.throughput_ops_per_us, result.pmem_write_bytes.total), ""
 
 
-def table(key: str) -> str:
-    """Measures the table of `key`; gives it in Markdown."""
+def described(key: str) -> list[tuple[str, Alternative, str]]:
+    """Gives machine, alternative and design of each run for `key`, in order."""
     of = TABLES[key]
-    cells = [(machine, point, design) for machine, point in rows_of(of) for design in of.designs]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        measured = iter(list(pool.map(lambda c: cell(c[2], c[0], c[1], of.workload, of.threads), cells)))
-    lines = [f"{begin}{' | '.join(next(measured) for _ in of.designs)} |" for begin in begins_of_lines(of)]
-    return "\n".join([*head(of), *lines])
+    return list(itertools.product(of.machines or OPERATIONS, (PLAIN, *of.points), of.designs))
 
 
-def rows_of(of: Measurement) -> list[tuple[str, Alternative]]:
-    """Gives machine and settings of each line of a table."""
-    return [(machine, point) for machine in of.machines or OPERATIONS for point in (PLAIN, *of.points)]
+def outdated(measured: Iterable[Measured]) -> list[str]:
+    """Gives the keys that are not measured, or with other designs, machines, settings, programs than are described."""
+    found: dict[str, list[tuple[str, int, str, str, str]]] = {}
+    for run in measured:
+        found.setdefault(run.key, []).append((run.workload, run.threads, run.machine, run.setting, run.design))
+    return [
+        key
+        for key, of in TABLES.items()
+        if found.get(key)
+        != [(of.workload, of.threads, machine, " ".join(point), design) for machine, point, design in described(key)]
+    ]
 
 
-def head(of: Measurement) -> list[str]:
-    """Gives the head of a table."""
-    names = " | ".join(f"`{design}`" for design in of.designs)
-    return [f"| machine | setting | {names} |", "| --- | --- |" + " --- |" * len(of.designs)]
-
-
-def begins_of_lines(of: Measurement) -> list[str]:
-    """Gives each line of a table as far as the first number."""
-    names = [(machine, "<br>".join(f"`{item}`" for item in point) or AS_IT_IS) for machine, point in rows_of(of)]
-    return [f"| `{machine}` | {name} | " for machine, name in names]
-
-
-def outdated(page: str) -> list[str]:
-    """Gives the keys whose table in `page` is missing, or has other rows, machines or settings than are described."""
-    found = dict(re.findall(r"<!-- measured (\S+) -->\n(.*?)\n<!-- end -->", page, re.DOTALL))
-    return [key for key, of in TABLES.items() if not _is_table_of(of, found.get(key, ""))]
-
-
-def _is_table_of(of: Measurement, text: str) -> bool:
-    lines, begins = text.splitlines(), begins_of_lines(of)
-    if lines[:2] != head(of) or len(lines) != 2 + len(begins):
-        return False
-    return all(line.startswith(begin) for line, begin in zip(lines[2:], begins, strict=True))
-
-
-def with_places(page: str) -> str:
-    """Gives `page` with a place for each table that has none, at the end of the entry of its key."""
-    for key in TABLES:
-        if f"<!-- measured {key} -->" not in page:
-            entry = rf"(^### {re.escape(key)}\n.*?)\n*(?=^##|\Z)"
-            place = rf"\1\n\n<!-- measured {key} -->\n<!-- end -->\n\n"
-            page, entries = re.subn(entry, place, page, count=1, flags=re.MULTILINE | re.DOTALL)
-            if entries != 1:
-                sys.exit(f"DEVIATIONS.md has no entry for {key}")
-    return page.rstrip("\n") + "\n"
-
-
-def ratios(page: str) -> str:
-    """Gives the tables of `page`, as far as they concern assumptions of the rows they are about, as ratios in CSV.
-
-    A cell without numbers, because the program did not end, gives none.
-    """
-    assumptions = {row["name"]: row["assumptions"] for row in durasim.designs()}
+def csv_text(measured: Iterable[Measured]) -> str:
+    """Gives what is measured as CSV, by keys in the order of their descriptions."""
+    order = list(TABLES)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
-    for key, text in re.findall(r"<!-- measured (\S+) -->\n(.*?)\n<!-- end -->", page, re.DOTALL):
-        header, _, *lines = [[part.strip() for part in line.split("|")[1:-1]] for line in text.splitlines()]
-        usual: dict[tuple[str, str], tuple[float, float]] = {}
-        for machine, setting, *cells in lines:
-            for design, measured in zip((name.strip("`") for name in header[2:]), cells, strict=True):
-                numbers = re.fullmatch(r"([0-9.]+) / ([0-9]+)", measured)
-                if numbers is None or key not in assumptions[design]:
-                    continue
-                throughput, written = float(numbers[1]), float(numbers[2])
-                if setting == AS_IT_IS:
-                    usual[design, machine] = (throughput, written)
-                    continue
-                throughput_before, written_before = usual[design, machine]
-                name = setting.replace("`", "").replace("<br>", " ")
-                row = (design, machine.strip("`"), key, name, f"{throughput / throughput_before:.4f}")
-                writer.writerow((*row, f"{written / written_before:.4f}" if written_before else ""))
+    for run in sorted((run for run in measured if run.key in TABLES), key=lambda run: order.index(run.key)):
+        throughput, written = run.numbers or ("", "")
+        shown = f"{throughput:.5f}" if run.numbers else ""
+        places = (run.key, run.workload, run.threads, run.machine, run.setting, run.design)
+        writer.writerow((*places, shown, written, run.remark))
     return out.getvalue()
 
 
+def tables() -> str:
+    """Gives a table for each key in Markdown: absolute where nothing is changed, ratios to that elsewhere."""
+    measured = measurements()
+    changed = {of.measured: of for of in ratios(measured)}
+    lines: list[str] = []
+    for key, group in itertools.groupby(measured, lambda run: run.key):
+        runs = list(group)
+        designs = list(dict.fromkeys(run.design for run in runs))
+        threads = f"{runs[0].threads} thread" + ("s" if runs[0].threads > 1 else "")
+        lines += [
+            f"### {key}",
+            "",
+            f"`{runs[0].workload}`, {threads}; [the assumption](../../DEVIATIONS.md#{key}).",
+            "",
+        ]
+        lines += [f"| machine | setting | {' | '.join(f'`{design}`' for design in designs)} |"]
+        lines += ["| --- | --- |" + " ---: |" * len(designs)]
+        for (machine, setting), cells in itertools.groupby(runs, lambda run: (run.machine, run.setting)):
+            items = re.split(r"(?<!--arg) ", setting)
+            shown = "<br>".join(f"`{item}`" for item in items) if setting else "as assumed"
+            lines.append(f"| `{machine}` | {shown} | {' | '.join(_cell(run, changed.get(run)) for run in cells)} |")
+        lines.append("")
+    return "\n".join(lines).rstrip("\n")
+
+
+def _cell(run: Measured, ratio: Ratio | None) -> str:
+    if run.numbers is None:
+        return run.remark
+    throughput, written = run.numbers
+    if not run.setting:
+        return f"{throughput:.5f} / {written:,}"
+    # Where nothing is written as assumed there is no ratio.
+    if ratio is None or ratio.pmem_bytes is None:
+        return f"{ratio.throughput if ratio else 1:.2f} / {f'{written:,} bytes' if written else '0'}"
+    return f"{ratio.throughput:.2f} / {ratio.pmem_bytes:.2f}"
+
+
+def ranges() -> str:
+    """Gives the sensitivity range of each design that rests on assumptions, in Markdown."""
+    lines = ["| design | throughput | pmem bytes |", "| --- | ---: | ---: |"]
+    for row in durasim.designs():
+        if band := band_of(row["name"]):
+            lines.append(f"| `{row['name']}` | {band_text(band.throughput)} | {band_text(band.pmem_bytes)} |")
+    return "\n".join(lines)
+
+
+def with_effects(page: str) -> str:
+    """Gives DEVIATIONS.md with the effect of each measured assumption in a sentence."""
+    by_key = {key: list(group) for key, group in itertools.groupby(ratios(measurements()), lambda of: of.measured.key)}
+
+    def entry(found: re.Match[str]) -> str:
+        key, text = found[1], found[2]
+        return f"{key}{EFFECT.sub(effect(key, by_key[key]), text) if key in by_key else text}"
+
+    return ENTRY.sub(entry, page)
+
+
+def effect(key: str, of: Sequence[Ratio]) -> str:
+    """Gives the field of an entry that says what its alternatives change, over all designs that were measured."""
+    written = [ratio for ratio in of if ratio.pmem_bytes is not None]
+    parts = [_range_of("throughput", of, [ratio.throughput for ratio in of])]
+    if written:
+        parts.append(_range_of("bytes", written, [ratio.pmem_bytes or 0.0 for ratio in written]))
+    changes = ",\n  ".join(parts)
+    return f"- Effect: {changes} ([table](docs/results/sensitivity.md#{key})).\n"
+
+
+def _range_of(what: str, of: Sequence[Ratio], multiples: Sequence[float]) -> str:
+    s = "" if what == "bytes" else "s"
+    least, most = (choose(zip(multiples, range(len(of)), strict=True)) for choose in (min, max))
+    if f"{least[0]:.2f}" == f"{most[0]:.2f}" == "1.00":
+        return f"{what} stay{s} within 1 %"
+    ends = [f"{multiple:.2f} (`{of[number].measured.design}`)" for multiple, number in (least, most)]
+    return f"{what} become{s} {ends[0]} to {ends[1]} times that as assumed"
+
+
 def main(keys: list[str]) -> None:
-    """Replaces the tables of `keys`, those that do not fit their descriptions, or all of them."""
-    PAGE.write_text(with_places(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    """Measures `keys`, those that are not measured as described, or all, and writes what is known of all."""
+    measured = measurements()
     if keys == [OUTDATED]:
-        measure(outdated(PAGE.read_text(encoding="utf-8")))
-        return
-    unknown = set(keys) - TABLES.keys()
-    if unknown:
+        keys = outdated(measured)
+    elif unknown := set(keys) - TABLES.keys():
         sys.exit(f"no table has the name {', '.join(sorted(unknown))}; there are {', '.join(TABLES)}")
-    measure(keys or list(TABLES))
-
-
-def measure(keys: list[str]) -> None:
-    """Replaces the tables of `keys`, and what follows from all tables."""
+    else:
+        keys = keys or list(TABLES)
     for key in keys:
         print(key, flush=True)
-        measured = table(key)
-        pattern = re.compile(rf"(<!-- measured {re.escape(key)} -->\n).*?(<!-- end -->)", re.DOTALL)
-        text, places = pattern.subn(lambda m, new=measured: f"{m[1]}{new}\n{m[2]}", PAGE.read_text(encoding="utf-8"))
-        if places != 1:
-            sys.exit(f"DEVIATIONS.md has {places} places for the table of {key}")
-        PAGE.write_text(text, encoding="utf-8")
-    RATIOS.write_text(ratios(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            found = list(pool.map(lambda run, key=key: measure(key, *run), described(key)))
+        measured = [run for run in measured if run.key != key] + found
+        FILE.write_text(csv_text(measured), encoding="utf-8")
+    FILE.write_text(csv_text(measured), encoding="utf-8")
 
 
 if __name__ == "__main__":

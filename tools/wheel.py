@@ -34,15 +34,14 @@ def copy_sources(folder: Path) -> None:
             shutil.copy2(source, target, follow_symlinks=False)
 
 
-def build(folder: Path, output: Path) -> Path:
+def build(folder: Path, output: Path, time_stamp_s: str) -> Path:
     """Builds the wheel of the sources in a folder and gives its path."""
     shutil.rmtree(output, ignore_errors=True)
     # At the same place below the sources in both builds: the compiler writes it into the module.
     target = folder / "build" / "wheel-target"
-    newest = _git("log", "-1", "--format=%ct").strip()
     cargo_home = os.environ.get("CARGO_HOME", str(Path.home() / ".cargo"))
     environment = os.environ | {
-        "SOURCE_DATE_EPOCH": newest,
+        "SOURCE_DATE_EPOCH": time_stamp_s,
         "CARGO_TARGET_DIR": str(target),
         "RUSTFLAGS": f"--remap-path-prefix={folder}=durasim --remap-path-prefix={cargo_home}=cargo",
     }
@@ -58,8 +57,9 @@ def main() -> None:
     subprocess.run([sys.executable, str(ROOT / "tools" / "third_party_licenses.py")], check=True)
     copy_sources(SCRATCH / "copy")
     print("building the wheel twice (some minutes)", file=sys.stderr)
-    first = build(ROOT, SCRATCH / "first")
-    second = build(SCRATCH / "copy", SCRATCH / "second")
+    newest = _git("log", "-1", "--format=%ct").strip()
+    first = build(ROOT, SCRATCH / "first", newest)
+    second = build(SCRATCH / "copy", SCRATCH / "second", newest)
     if first.read_bytes() != second.read_bytes():
         sys.exit(f"two builds of the same sources differ: {first} and {second}")
     DIST.mkdir(exist_ok=True)

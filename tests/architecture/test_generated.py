@@ -1,28 +1,39 @@
-"""Generated parts of documents and tables of assumptions fit what they are generated from: `make generate`."""
+"""Generated parts of documents fit what they are generated from, measurements their descriptions: `make generate`."""
 
 import runpy
+from dataclasses import replace
 from pathlib import Path
+
+from durasim.sensitivity import measurements
 
 ROOT = Path(__file__).resolve().parents[2]
 GENERATE = runpy.run_path(str(ROOT / "tools" / "generate.py"))
+SENSITIVITY = runpy.run_path(str(ROOT / "tools" / "sensitivity.py"))
 
 
 def test_lists_in_documents_are_those_of_the_program():
     documents = GENERATE["documents"]()
-    assert {path.name for path in documents} >= {"designs.md", "workloads.md"}
+    assert {path.name for path in documents} >= {"designs.md", "workloads.md", "sensitivity.md", "DEVIATIONS.md"}
     for path, text in documents.items():
         assert path.read_text(encoding="utf-8") == text, "run make generate"
 
 
-def test_tables_of_assumptions_fit_their_descriptions():
-    sensitivity = runpy.run_path(str(ROOT / "tools" / "sensitivity.py"))
-    page = (ROOT / "DEVIATIONS.md").read_text(encoding="utf-8")
-    assert sensitivity["outdated"](page) == [], "run make generate"
-    assert sensitivity["with_places"](page) == page
+def test_assumptions_are_measured_as_they_are_described():
+    assert SENSITIVITY["outdated"](measurements()) == [], "run make generate"
+    text = (ROOT / "python/durasim/sensitivity.csv").read_text(encoding="utf-8")
+    assert SENSITIVITY["csv_text"](measurements()) == text
 
 
-def test_a_table_with_another_setting_is_noticed():
-    sensitivity = runpy.run_path(str(ROOT / "tools" / "sensitivity.py"))
+def test_a_measurement_with_another_setting_is_noticed():
+    changed = [
+        replace(run, setting=run.setting.replace("tc.overflow_percent=50", "tc.overflow_percent=51"))
+        for run in measurements()
+    ]
+    assert SENSITIVITY["outdated"](changed) == ["tc-overflow"]
+
+
+def test_an_effect_that_is_not_the_measured_one_is_noticed():
     page = (ROOT / "DEVIATIONS.md").read_text(encoding="utf-8")
-    changed = page.replace("`design.tc.overflow_percent=50`", "`design.tc.overflow_percent=51`")
-    assert sensitivity["outdated"](changed) == ["tc-overflow"]
+    changed = page.replace("times that as assumed", "times that of the paper")
+    assert changed != page
+    assert SENSITIVITY["with_effects"](changed) == page

@@ -79,6 +79,6 @@ mod tests {
         let refused = |divisor| overrides(&preset(&[]), &ROWS[0], divisor).unwrap_err().to_string();
         assert!(refused(0).contains("not between 1 and 1024"));
         assert!(refused(1025).contains("not between 1 and 1024"));
-        assert!(refused(3).contains("no multiple of the divisor 3"));
+        assert!(refused(3).contains("not a multiple of the divisor 3"));
     }
 }
