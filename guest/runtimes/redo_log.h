@@ -1,13 +1,13 @@
 // The redo log of one thread, and the transaction that is open in it; see redo.h.
 //
 // The paper says no more than that the log comes before the data. Ours: a line with the state and the commit record, and
-// behind it a ring of lines with four entries (address and new word) each. A transaction begins on the line behind those
+// after it a ring of lines with four entries (address and new word) each. A transaction begins on the line after those
 // of the one before.
 //
-//   state    the number of the last transaction that is over (its words are home), and the line behind its entries
+//   state    the number of the last transaction that is over (its words are home), and the line after its entries
 //   record   the number of a transaction, where its entries are and how many, their checksum, and a checksum of all this
 //
-// A record counts if it bears the number behind the state's and its checksum holds; the log holds a committed transaction
+// A record counts if it carries the number after the state's and its checksum holds; the log holds a committed transaction
 // then, and nothing otherwise. Why that is enough:
 // - The entries are durable before the first word of the record is written. A record that is torn, or stale from the
 //   transaction before, has a wrong checksum or a number that is over. So a record that counts has all of its entries.
@@ -321,7 +321,7 @@ private:
         if (!planted(Fault::recovery_not_cleaned)) clean(home);
     }
 
-    // A planted fault: what looks like entries behind the last transaction.
+    // A planted fault: what looks like entries after the last transaction.
     std::uint64_t apply_uncommitted() {
         std::uint64_t count = 0;
         while (count < capacity() && is_home(entry_at(tail(), count).home)) apply(entry_at(tail(), count++));

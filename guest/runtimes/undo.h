@@ -47,7 +47,7 @@ public:
 
     using Fences::format;
 
-    // Whether a power failure left a transaction to be taken back.
+    // Whether a power failure left a transaction to be undone.
     bool needs_recovery() const {
         for (std::uint64_t i = 0; i < header_.logs(); ++i) {
             if (log(i).needs_recovery()) return true;

@@ -1,7 +1,7 @@
 // The undo log of one thread, and the transaction that is open in it; see undo.h.
 //
-// The papers leave the log's format open. Ours: a ring of 64-byte slots behind a state word that holds the number of the
-// last finished transaction and the slot behind its entries. The entries of the transaction after it are live; they carry
+// The papers leave the log's format open. Ours: a ring of 64-byte slots after a state word that holds the number of the
+// last finished transaction and the slot after its entries. The entries of the transaction after it are live; they carry
 // its number, their place in it and a checksum, so that an entry that is torn, or stale from an earlier round of the
 // ring, is never taken for a live one.
 #ifndef DURASIM_RUNTIMES_UNDO_LOG_H
@@ -44,7 +44,7 @@ public:
         data_bytes_ = header.data_bytes;
     }
 
-    // Whether a power failure left a transaction to be taken back.
+    // Whether a power failure left a transaction to be undone.
     bool needs_recovery() const { return live_entries(nullptr) != 0; }
 
     // Takes the interrupted transaction back, newest entry first. May itself be interrupted anywhere: until the log is

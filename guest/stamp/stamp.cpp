@@ -150,7 +150,7 @@ void let_others() {
     transactions_lock.lock();
 }
 
-// The block behind the header of what a program has got, and its size.
+// The block after the header of what a program has got, and its size.
 std::uint64_t* block_of(void* given) {
     auto* block = reinterpret_cast<std::uint64_t*>(static_cast<char*>(given) - block_header_bytes);
     if (!is_in_pool(block) || address_of(block) % durasim::line_bytes != 0) {
@@ -263,7 +263,7 @@ void durasim_stamp_end(void) {
 void durasim_stamp_restart(void) {
     want_open("TM_RESTART");
     self.restart_requested = true;
-    durasim::runtime.abort();  // a machine with transactions goes on in durasim_stamp_again
+    durasim::runtime.abort();  // a machine with transactions continues in durasim_stamp_again
     self.restart_requested = false;
     self.open = false;
     restore_kept();
@@ -326,7 +326,7 @@ void durasim_stamp_go_to_simulation(void) {
 void durasim_stamp_go_to_reality(void) {
     if (region != Region::inside) return;
     region = Region::behind;
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);  // commits that are on their way belong to the region
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);  // commits that are in flight belong to the region
     durasim_roi_end();
 }
 

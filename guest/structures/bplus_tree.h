@@ -4,7 +4,7 @@
 // bytes lie in the leaves, larger ones in blocks of their own. Leaves are linked in the order of the keys.
 //
 // Nodes do not merge when they become half empty. A leaf that loses its last key goes, with the inner nodes that led to it
-// alone; a top with a single child gives way to that child.
+// alone; a top with a single child is replaced by that child.
 #ifndef DURASIM_STRUCTURES_BPLUS_TREE_H
 #define DURASIM_STRUCTURES_BPLUS_TREE_H
 
@@ -290,7 +290,7 @@ private:
         if (level == 0) {
             t.write(right->link, t.read(node->link));
             t.write(node->link, right);
-        } else {  // the separator moves up, and the child behind it becomes the leftmost of the right node
+        } else {  // the separator moves up, and the child after it becomes the leftmost of the right node
             t.write(right->link, as_node(t.read(values[middle])));
             ++from;
         }

@@ -35,7 +35,7 @@ public:
         return place;
     }
 
-    // Makes `entry` the one behind the `length` that are there. New nodes come from `arena`, whose lock the caller holds.
+    // Makes `entry` the one after the `length` that are there. New nodes come from `arena`, whose lock the caller holds.
     void append(Tx& t, std::uint64_t length, std::uint64_t entry, std::uint64_t arena) {
         const unsigned height = height_of(length + 1);
         if (height > height_of(length)) {

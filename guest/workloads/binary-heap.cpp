@@ -1,6 +1,6 @@
 // durasim-workload: binary-heap — a binary min-heap in arrays; each transaction inserts an item or takes out the smallest one
 //
-// The Binary Heap of Hercules (TECS'23, Table 3). The paper does not say how its heap looks, and its text speaks of
+// The Binary Heap of Hercules (TECS'23, Table 3). The paper does not say how its heap looks, and its text names
 // insertions, so --extract-percent is 0 unless given. An entry of the heap is a priority and a pointer to a block with the
 // payload: what moves when items change places is 16 bytes, whatever the size of the payload. With 64 bytes of that, an
 // insertion modifies 5.3 lines on average: the heap's own with its counts, the allocator, the payload, and 2.6 entries, some

@@ -123,7 +123,7 @@ void perform(Workload& workload, typename Workload::Thread& thread, std::uint64_
     }
 }
 
-// A commit may be on its way when the program goes on: the measured region holds all of its own and none from before.
+// A commit may be in flight when the program continues: the measured region holds all of its own and none from before.
 inline void finish_commits() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 
 // The operations: `warm_ops` of them, then the measured region with all others. All threads begin together, and it ends
@@ -178,7 +178,7 @@ int run(const Arguments& given) {
     typename Workload::Thread state = workload.enter(0);
     while (workload.populated() < arguments.populate) workload.populate_one(state);
     workload.leave(state);
-    durasim_snapshot_mark(0);
+    durasim_snapshot_point(0);
 
     std::uint64_t log_entries = 0;
     measure(workload, arguments, given.warm_ops, log_entries);

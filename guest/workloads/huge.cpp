@@ -1,8 +1,8 @@
 // durasim-workload: huge — artificial huge transactions: each one reads, modifies and writes a run of consecutive lines
 //
 // The "artificial huge transactions" of Hercules (TECS'23, section 5.2: 1k to 60k consecutive lines, read-modify-write). A
-// transaction takes --lines-per-tx consecutive lines of a region of --populate lines, from a random one on, and behind the
-// last line goes on with the first. In each line it counts itself, adds a number of its own to a sum, and seals both: so a
+// transaction takes --lines-per-tx consecutive lines of a region of --populate lines, from a random one on, and after the
+// last line continues with the first. In each line it counts itself, adds a number of its own to a sum, and seals both: so a
 // transaction of which some lines are missing shows, and so does half a line. It modifies these lines and no other.
 //
 // Several threads lock the sections of the region that their run touches, in ascending order; each also counts its
@@ -225,7 +225,7 @@ private:
     bool touches(std::uint64_t first, std::uint64_t section) const {
         const std::uint64_t begin = section * section_lines_;
         const std::uint64_t end = begin + section_lines_ < lines_ ? begin + section_lines_ : lines_;
-        const std::uint64_t last = first + lines_per_tx_;  // behind it; beyond the region if the run goes round
+        const std::uint64_t last = first + lines_per_tx_;  // after it; beyond the region if the run goes round
         return (begin < last && first < end) || (last > lines_ && begin < last - lines_);
     }
 
@@ -287,7 +287,7 @@ std::uint64_t Huge::check(const Pool& pool) {
     if (counts != 0 && region->ready != lines) DURASIM_VIOLATION("there were transactions before all lines were there");
     const std::uint64_t transactions = counts / run;
 
-    // Replays the transactions: what each adds from its first line on, and takes away behind its last.
+    // Replays the transactions: what each adds from its first line on, and takes away after its last.
     struct Content {
         std::uint64_t count, sum;
     };

@@ -3,7 +3,7 @@
 // The CQ of LAD (MICRO'19, Table 2: "insert/delete entries in a queue", 4 modified lines per transaction). The queue is
 // linked in both directions, and an entry with its links and its value of --value-bytes 40 is one line. Putting one in
 // modifies the queue itself (its ends and counts), the entry, the entry before it and the allocator; taking one out the
-// queue, the entry, the entry behind it and the allocator. That is 4 lines each, and 3 if the queue is or becomes empty.
+// queue, the entry, the entry after it and the allocator. That is 4 lines each, and 3 if the queue is or becomes empty.
 //
 // Several threads share several queues, each with a lock and an arena of its own (structures/containers.h). These, too,
 // modify 4 lines.

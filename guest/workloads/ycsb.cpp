@@ -125,7 +125,7 @@ private:
     static Choices choices_of(const ShardsRoot& root) {
         return {root.seed, mix_of(root), static_cast<durasim::ycsb::Distribution>(root.settings[1]), root.populated};
     }
-    // The number of a thread's first operation behind the populating ones.
+    // The number of a thread's first operation after the populating ones.
     static std::uint64_t first_of(const ShardsRoot& root, std::uint64_t thread) { return thread == 0 ? root.populated : 0; }
 
     static ShardsRoot root_of(const Arguments& arguments) {

@@ -77,7 +77,7 @@ private:
         return percent < end + mix_.scan ? Kind::scan : Kind::modify;
     }
 
-    // Of the records that the thread knows to be there: the populated ones and, behind them, its own.
+    // Of the records that the thread knows to be there: the populated ones and, after them, its own.
     std::uint64_t choose(Random& random, std::uint64_t inserted) const {
         if (distribution_ == uniform) return random.below(populated_ + inserted);
         const std::uint64_t rank = zipfian_.rank(random.next());

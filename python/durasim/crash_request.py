@@ -33,7 +33,7 @@ class CrashOptions:
 
     Attributes:
         points: How many persist events to crash at, or "all".
-        faults: What goes wrong there, of `FAULTS`; a clean cut always does.
+        faults: What goes wrong there, of `FAULTS`; a clean power failure always does.
         variants: Draws at each point of a fault that can end in many ways; all, if there are no more.
         replay: The id of a failure: tries that alone.
         workers: Threads of this computer that judge; all its cores if None.

@@ -194,14 +194,14 @@ class RunOptions:
         root: The folder of the host that the guest sees as its files; none if not given.
         pool: The file that keeps the guest's persistent memory; a fresh pool if not given.
         max_instructions: Stop the guest after so many instructions.
-        snapshot_at: Save the machine when the guest passes the snapshot mark of this number for the first time;
-            workloads pass mark 0 between populating and measuring.
+        snapshot_at: Save the machine when the guest passes the snapshot point of this number for the first time;
+            workloads pass point 0 between populating and measuring.
         snapshot: The file that the snapshot goes to.
         from_: Go on with this snapshot, exactly as its run would have, or under another design, domain or parameters
             with the same guest code and arguments.
-        fast_forward: Run functionally, without caches and time, up to the snapshot mark of this number or to the begin
+        fast_forward: Run functionally, without caches and time, up to the snapshot point of this number or to the begin
             of the region of interest (roi).
-        warm: Train caches and predictors for what starts behind a mark.
+        warm: Train caches and predictors for what starts after a snapshot point.
     """
 
     root: str | None = field(
@@ -230,8 +230,8 @@ class RunOptions:
         metadata={
             "metavar": "MARK",
             "minimum": 0,
-            "help": "Save the machine when the guest passes the snapshot mark of this number for the first "
-            "time; workloads pass mark 0 between populating and measuring.",
+            "help": "Save the machine when the guest passes the snapshot point of this number for the first "
+            "time; workloads pass point 0 between populating and measuring.",
         },
     )
     snapshot: str | None = field(
@@ -253,14 +253,14 @@ class RunOptions:
         default=None,
         metadata={
             "metavar": "MARK|roi",
-            "help": "Run functionally, without caches and time, up to the snapshot mark of this number or to "
+            "help": "Run functionally, without caches and time, up to the snapshot point of this number or to "
             "the begin of the region of interest (roi).",
         },
     )
     warm: bool = field(
         default=True,
         metadata={
-            "help": "Train caches and predictors for what starts behind a mark.",
+            "help": "Train caches and predictors for what starts after a snapshot point.",
         },
     )
 

@@ -100,7 +100,8 @@ def run_table(result: RunResult) -> FoldedTable:
     if band := band_of(result.design):
         table.caption = (
             f"{DAGGER} Other assumptions than those of DEVIATIONS.md, tried one at a time in short runs, "
-            f"multiply throughput by {band_text(band.throughput)} and pmem writes by {band_text(band.pmem_bytes)}."
+            f"give sensitivity ranges of {band_text(band.throughput)} for throughput "
+            f"and {band_text(band.pmem_bytes)} for pmem writes."
         )
     return table
 

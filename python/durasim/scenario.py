@@ -120,14 +120,14 @@ class Scenario(RunOptions):
 
     def _check_start(self) -> None:
         if (self.snapshot_at is None) != (self.snapshot is None):
-            raise refusal("snapshot", "needs both the mark, snapshot_at, and the file, snapshot")
+            raise refusal("snapshot", "needs both snapshot_at, the snapshot point, and snapshot, the file")
         if self.from_ is not None and self.pool is not None:
-            raise refusal("pool", "a run from a snapshot has the pool that is in it")
+            raise refusal("pool", "a run from a snapshot uses the pool in it: leave pool out")
         if self.from_ is not None and self.fast_forward is not None:
-            raise refusal("fast_forward", "a run from a snapshot starts there")
+            raise refusal("fast_forward", "a run from a snapshot starts there: leave fast_forward out")
         mark = self.fast_forward
         if not (mark is None or mark == "roi" or (str(mark).isascii() and str(mark).isdigit())):
-            raise refusal("fast_forward", f"'{mark}' is neither 'roi' nor the number of a mark")
+            raise refusal("fast_forward", f"'{mark}' is neither 'roi' nor the number of a snapshot point")
 
     def _check_program(self) -> None:
         if (self.workload is None) == (self.elf is None):

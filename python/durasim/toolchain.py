@@ -285,7 +285,7 @@ def build(
 
     With ``history`` it reports its operations and can dump its pool, as guest/include/durasim/history.h says. With
     ``planted`` the runtime has the faults of ``guest/runtimes/planted`` and takes the name of one; with ``rehearsals``
-    every transaction is taken back once before it commits. These two are for ``durasim mutation``.
+    every transaction is undone once before it commits. These two are for ``durasim mutation``.
 
     Raises ToolchainError if either is unknown, there is no compiler, or the compiler refuses the source.
     """

@@ -21,7 +21,7 @@ HERCULES = ["controller", "ewpq", "extension_chain", "gc", "log_extension", "mig
 # Circles that are still to be broken. No file may join them.
 KNOWN = {
     "core": {("core", "core/step", "execution")},
-    # The hooks of a design speak of its actions and verdicts, which speak of the hooks.
+    # The hooks of a design name its actions and verdicts, which name the hooks.
     "design": {("action", "crash", "hooks", "verdict")},
     # What a controller has lies beside the steps of the whole state on it.
     "designs": {tuple(f"hercules/{name}" for name in HERCULES)},

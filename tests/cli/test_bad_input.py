@@ -46,7 +46,7 @@ def test_options_of_run(refused, option, value, words):
 
 @pytest.mark.parametrize(
     ("design", "words"),
-    [("hercules", ["the older version of a line", "section 4.5.1"]), ("opt", ["exclusive caches are not built"])],
+    [("hercules", ["the older version of a line", "section 4.5.1"]), ("opt", ["exclusive caches are not supported"])],
 )
 def test_an_exclusive_hierarchy_is_refused(refused, design, words):
     refused(

@@ -1,4 +1,4 @@
-"""Replays: an id names one failure for ever, and its timeline names the lines, stores and copies that are to blame."""
+"""Replays: an id names one failure permanently, and its timeline names the lines, stores and copies involved."""
 
 import dataclasses
 import json
@@ -42,7 +42,7 @@ def failure_of(scenario, fault, sign):
         seeded = dataclasses.replace(scenario, seed=seed)
         failures = crash(seeded, CrashOptions(12, (fault,))).failures
         # Campaigns do not judge what a cut recovery comes to if that is the same as without the cut, and where energy
-        # ends early recovery says so: a failure of a clean cut is one with these signs too.
+        # ends early recovery says so: a failure of a clean power failure is one with these signs too.
         if sign.startswith(("/r", ":energy")) and failures:
             failures = crash(seeded, CrashOptions(replay=failures[0].id + sign)).failures
         for failure in failures:

@@ -164,7 +164,7 @@ void many(std::uint64_t threads, std::uint64_t ops, std::uint64_t lines) {
     std::printf("moved=%llu\n", static_cast<unsigned long long>(moved));
 }
 
-// Stores without transactions to lines that lie behind those of the workers, until nobody works any more.
+// Stores without transactions to lines that lie after those of the workers, until nobody works any more.
 std::atomic<bool> is_over;
 
 void* store_plainly(void* argument) {

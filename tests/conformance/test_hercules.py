@@ -10,7 +10,7 @@ import durasim as ds
 from durasim import toolchain
 from durasim.crash_request import FAULTS
 
-# What programs end with that the machine cannot go on with (guest/include/durasim/error.h).
+# What programs end with that the machine cannot continue with (guest/include/durasim/error.h).
 RUNTIME_ERROR = 70
 MARKS = next(row["marks"] for row in ds.designs() if row["name"] == "hercules")
 # Six threads or more take turns on few cores, in slices much shorter than a transaction.
@@ -178,7 +178,7 @@ def test_every_controller_has_an_ewpq_and_a_part_of_the_log(controllers, interle
 
 
 def test_few_identifiers_are_enough_for_many_threads(run):
-    """Section 4.1: identifiers come round; none is borne twice, and who finds none begins again."""
+    """Section 4.1: identifiers wrap around; none is in use twice, and who finds none begins again."""
     # 16 identifiers, 20 threads that are inside transactions nearly always. The log has room for the lines of all.
     settings = ["cores=2", "design.hercules.tx_id_bits=4", *TURNS]
     done = run("many", 20, 5, 20, settings=settings)

@@ -60,7 +60,7 @@ def test_threads_that_lose_their_core_inside_transactions_survive(row):
 
 @pytest.mark.parametrize("row", ROWS)
 def test_crashes_around_aborts_are_survived(row):
-    """Each transaction is taken back once before it commits."""
+    """Each transaction is undone once before it commits."""
     rehearsals = [campaign for campaign in laboratory_of(row).campaigns if campaign.rehearsals]
     assert len(rehearsals) > 1
     assert [first_objection(row, None, campaign) for campaign in rehearsals] == [None] * len(rehearsals)

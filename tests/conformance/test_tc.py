@@ -1,4 +1,4 @@
-"""TC with guest programs: overflow, identifiers that come round, and crashes in both."""
+"""TC with guest programs: overflow, identifiers that wrap around, and crashes in both."""
 
 import pytest
 
@@ -38,8 +38,8 @@ def test_crashes_of_transactions_that_overflow(threads):
     assert result.marks["overflow_in_progress"] > 0
 
 
-def test_crashes_where_identifiers_come_round():
-    """Section 4.2: threads that wait inside transactions bear theirs while others go through the rest."""
+def test_crashes_where_identifiers_wrap_around():
+    """Section 4.2: threads that wait inside transactions use theirs while others go through the rest."""
     settings = [
         "cores=2", "core.time_slice_cycles=2000", "core.context_switch_cycles=0",
         "design.tc.tx_id_bits=2", "design.tc.entries=8",

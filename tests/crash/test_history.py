@@ -68,7 +68,7 @@ def test_software_that_does_not_write_back_is_caught(design, options):
 
 @pytest.mark.parametrize("design", ["swl-flush", "swl-eadr"])
 def test_a_log_of_lines_brings_back_a_neighbours_word(design):
-    """The false-sharing control: a transaction that is taken back takes words of others with it."""
+    """The false-sharing control: a transaction that is undone takes words of others with it."""
 
     def objections_with(granularity):
         arguments = {"populate": 24, "shared-lines": "true", "log-granularity": granularity}

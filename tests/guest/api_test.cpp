@@ -71,7 +71,7 @@ void values(Pool& pool) {
 }
 
 // A body that returns false leaves nothing behind, allocations included.
-void take_back(Pool& pool) {
+void roll_back(Pool& pool) {
     Mixed* m = make(pool);
     const std::uint64_t used = pool.data()->used_bytes;
     for (int round = 0; round < 3; ++round) {
@@ -267,7 +267,7 @@ constexpr struct {
     const char* name;
     void (*run)(Pool&);
 } cases[] = {
-    {"values", values},       {"take-back", take_back},   {"allocator", allocator}, {"granules", granules},
+    {"values", values},       {"take-back", roll_back},   {"allocator", allocator}, {"granules", granules},
     {"locks", locks},         {"barriers", barriers},     {"arenas", arenas},       {"nested", nested},       {"full-pool", full_pool},   {"large-blocks", large_blocks},
     {"full-log", full_log},   {"second-pool", second_pool},
 };

@@ -82,7 +82,7 @@ def test_run_and_check(native: NativeBuild, tmp_path: Path, workload: str, backe
     assert first.text.endswith(" ok\n")
     checked = execute([program, "check", *pool])
     assert checked == Outcome(0, f"{workload}: operations=5300 consistent\n")
-    # A second run goes on where the first one ended.
+    # A second run continues where the first one ended.
     assert execute([program, "run", *pool, *sizes, "--ops=100", "--no-check"]).text.endswith(" unchecked\n")
     again = execute([program, "recover-and-check", *pool, "--operations-min", "5400"])
     assert again == Outcome(0, f"{workload}: operations=5400 consistent\n")
@@ -236,7 +236,7 @@ def test_check_sees_damage(native: NativeBuild, tmp_path: Path, workload: str, o
         if outcome.code == 0:
             silent.append(offset)
         pool.write_bytes(whole)
-    # Words that mean nothing: padding, keys beyond a node's count, room behind a node, what is left in free blocks.
+    # Words that mean nothing: padding, keys beyond a node's count, room after a node, what is left in free blocks.
     live = {offset for offset in offsets if whole[offset : offset + 8] != bytes(8)}
     meaningless = 2 / 3 if workload == "allocator" else 1 / 3
     assert len(live & set(silent)) <= meaningless * len(live), sorted(live & set(silent))
@@ -345,7 +345,7 @@ class PowerFailures:
             assert killed.code in ((0, 42) if "--threads" in self.run else (42,)), killed
             acknowledged = max(self._reported()[1] - transactions_before, 0)
             if nested:
-                # Recovery is cut short, more than once, or power fails again when it has ended.
+                # Recovery is interrupted, more than once, or power fails again when it has ended.
                 for step in (1 + kill_at % 11, 1 + kill_at % 31, "exit"):
                     assert self._execute(self.recover, step, seed=kill_at).code in (0, 42)
             yield kill_at, self._execute([*self.recover, "--operations-min", str(acknowledged)], 0)
@@ -378,7 +378,7 @@ class PowerFailures:
 def test_survives_power_failure(
     native: NativeBuild, tmp_path: Path, workload: str, backend: str, granularity: str, steps: int
 ) -> None:
-    """Whatever survives, recovery finds all acknowledged operations and no half of another; also if it is cut short."""
+    """Whatever survives, recovery finds all acknowledged operations and no half of another; also if it is interrupted."""
     domain = DOMAINS[backend]
     # A log this small goes round many times.
     arguments = [*SMALL[workload], "--log-bytes", "4096"]
@@ -394,7 +394,7 @@ def test_survives_power_failure(
 def test_threads_survive_power_failure(
     native: NativeBuild, tmp_path: Path, workload: str, backend: str, steps: int
 ) -> None:
-    """Several transactions are open when power fails; each thread's log takes back its own."""
+    """Several transactions are open when power fails; each thread's log undoes its own."""
     domain = DOMAINS[backend]
     arguments = [*SMALL[workload], "--threads", "4", "--ops", "60", *words_for(workload, backend)]
     failures = PowerFailures(native(workload, backend, hooks="power_failure"), tmp_path, domain, arguments)
@@ -405,7 +405,7 @@ def test_threads_survive_power_failure(
 
 @pytest.mark.parametrize(("granularity", "shared"), [("line", "true"), ("line", "false"), ("word", "true")])
 def test_false_sharing_needs_isolated_words(native: NativeBuild, tmp_path: Path, granularity: str, shared: str) -> None:
-    """A log of lines takes back what a neighbour has committed; one of words does not, nor one of unshared lines."""
+    """A log of lines undoes what a neighbour has committed; one of words does not, nor one of unshared lines."""
     arguments = ["--populate", "4", "--ops", "200", "--threads", "4", "--shared-lines", shared]
     arguments += ["--log-granularity", granularity]
     failures = PowerFailures(native("false-sharing", "undo-flush", hooks="power_failure"), tmp_path, "adr", arguments)

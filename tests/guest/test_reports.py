@@ -20,7 +20,7 @@ MARKERS = {
 
 
 def dump(command: list[str | Path]) -> tuple[dict[int, int], bytes]:
-    """Runs a program that dumps; the objects that are there, and what it wrote behind them."""
+    """Runs a program that dumps; the objects that are there, and what it wrote after them."""
     written = subprocess.run([str(part) for part in command], capture_output=True, check=True, timeout=300).stdout
     assert written.startswith(MAGIC)
     (count,) = struct.unpack_from("<Q", written, len(MAGIC))

@@ -35,7 +35,7 @@ def test_all_three_transactions(native: NativeBuild, tmp_path: Path, threads: in
     assert 0 < said["rolled_back"] < asked // 30  # one in a hundred
     assert said["deliveries"] > 1000
     assert execute([program, "check", *pool]).text == "tpcc: operations=6700 consistent\n"
-    # What was delivered and paid before goes on to count.
+    # What was delivered and paid before continues to count.
     assert execute([program, "run", *pool, *sizes, "--ops", "500"]).text.endswith(" ok\n")
 
 
@@ -104,7 +104,7 @@ class Pool:
                     yield entered, i, line[2], line[8]
 
     def payments(self) -> Iterator[tuple[int, ...]]:
-        """H_C_ID, H_AMOUNT, H_C_D_ID, H_C_W_ID, H_D_ID and H_W_ID behind the date of each payment by an operation."""
+        """H_C_ID, H_AMOUNT, H_C_D_ID, H_C_W_ID, H_D_ID and H_W_ID after the date of each payment by an operation."""
         for number in range(self.districts):
             district = self.place(self.tables[1]) + 128 * number
             (top,) = struct.unpack_from("<Q", self.bytes, district + 16)

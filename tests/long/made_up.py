@@ -4,8 +4,8 @@ DESIGN = """//! A made-up design: nothing in hardware, an undo log in software.
 
 use crate::small_runs::USUAL;
 use durasim_design::{
-    Backend, CommitRule, CrashImage, Cut, Design, Durability, ErasedDesign, Geometry, HardwareCost, Hooks, Promise,
-    RecoveryReport, RegionRequest, Row, SpecError, snapshot,
+    Backend, CommitRule, CrashImage, Design, Durability, ErasedDesign, Geometry, HardwareCost, Hooks, Promise,
+    RecoveryCut, RecoveryReport, RegionRequest, Row, SpecError, snapshot,
 };
 use durasim_types::{Domain, Stats};
 use schemars::JsonSchema;
@@ -55,7 +55,7 @@ impl Design for MadeUp {
         MadeUp::build(spec, geometry)
     }
 
-    fn recover(_: &MadeUpSpec, _: &Geometry, _: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+    fn recover(_: &MadeUpSpec, _: &Geometry, _: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
         Ok(RecoveryReport::default())
     }
 

@@ -23,14 +23,14 @@ METRIC = [
     (
         "crates/machine/src/metrics.rs",
         "    /// Transactions of the region of interest.\n    pub tx: TxStats,",
-        "    /// Operations under way, and three.\n"
+        "    /// Operations in progress, and three.\n"
         '    #[schemars(extend("x-unit" = "ops"))]\n    pub made_up_ops: u64,\n',
     ),
 ]
 OPTION = [
     (
         "crates/machine/src/request.rs",
-        "    /// Train caches and predictors for what starts behind a mark.",
+        "    /// Train caches and predictors for what starts after a snapshot point.",
         "    /// Say that so many more operations were run.\n    #[serde(default)]\n    pub made_up_more: u64,\n",
     ),
     (

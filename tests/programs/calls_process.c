@@ -88,7 +88,7 @@ int main(void) {
     either("membarrier", syscall(SYS_membarrier, 0, 0, 0) >= 0 || errno == ENOSYS);
     either("rseq", syscall(SYS_rseq, NULL, 0, 0, 0) < 0);
     either("riscv_hwprobe", syscall(258, NULL, 0L, 0L, NULL, 0) == 0 || errno == ENOSYS);
-    // Whatever is answered, musl and glibc go on.
+    // Whatever is answered, musl and glibc continue.
     static long head[3] = {0, 0, 0};
     head[0] = (long)head;
     either("set_robust_list", syscall(SYS_set_robust_list, head, 24L) == 0 || errno == ENOSYS);

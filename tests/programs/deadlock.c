@@ -1,4 +1,4 @@
-// Two threads take two mutexes in opposite order and never go on; the first thread waits for them.
+// Two threads take two mutexes in opposite order and never continue; the first thread waits for them.
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>

@@ -42,7 +42,7 @@ def test_stops_lie_in_the_middle_of_everything() -> None:
         stops = _stops(whole["program"]["instructions"], 600, design)
         pieces = run_in_pieces(scenario(design, 4), stops, "fork")
         assert pieces["result"] == whole
-        seen.update(pieces["under_way"])
+        seen.update(pieces["in_progress"])
     assert seen.keys() >= {
         "open transaction",
         "suspended request",
@@ -66,7 +66,7 @@ def test_persist_buffers_links_and_random_choices_are_saved(domain: str) -> None
     for how, count in (("save", 15), ("fork", 25)):
         pieces = run_in_pieces(request, _stops(whole["program"]["instructions"], count, f"{domain} {how}"), how)
         assert (pieces["result"], pieces["output"]) == (whole, text)
-        seen.update(pieces["under_way"])
+        seen.update(pieces["in_progress"])
     assert (seen["persist buffer"] > 0) == (domain == "bbb")
     assert whole["stats"]["interconnect.wait_cycles"]["value"] > 0
     other = run(scenario("swl-flush", 4, domain=domain, settings=settings, seed=2))[0]

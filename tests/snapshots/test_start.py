@@ -1,4 +1,4 @@
-"""Where a run starts: from a snapshot, exactly or on another machine, or behind a functional phase."""
+"""Where a run starts: from a snapshot, exactly or on another machine, or after a functional phase."""
 
 from __future__ import annotations
 
@@ -113,10 +113,13 @@ def test_one_snapshot_behind_a_functional_phase_serves_all_designs(tmp_path: Pat
     [
         ({"snapshot_at": 0}, "snapshot: needs both"),
         ({"snapshot": "x"}, "snapshot: needs both"),
-        ({"from_": "a", "pool": "b"}, "pool: a run from a snapshot has the pool"),
-        ({"from_": "a", "fast_forward": "0"}, "fast_forward: a run from a snapshot starts there"),
-        ({"fast_forward": "now"}, "neither 'roi' nor the number of a mark"),
-        ({"fast_forward": "7"}, "the region of interest begins before that mark"),
+        ({"from_": "a", "pool": "b"}, "pool: a run from a snapshot uses the pool"),
+        (
+            {"from_": "a", "fast_forward": "0"},
+            "fast_forward: a run from a snapshot starts there: leave fast_forward out",
+        ),
+        ({"fast_forward": "now"}, "neither 'roi' nor the number of a snapshot point"),
+        ({"fast_forward": "7"}, "the region of interest begins before that snapshot point"),
         ({"from_": "/does/not/exist"}, "cannot be read"),
     ],
 )
@@ -127,7 +130,7 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, Any], words: 
 
 
 def test_a_mark_that_never_comes_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ds.ConfigError, match="did not pass the mark 5"):
+    with pytest.raises(ds.ConfigError, match="did not reach the snapshot point 5"):
         _saved(scenario("opt"), tmp_path / "a.snapshot", mark=5)
     assert list(tmp_path.iterdir()) == []
 

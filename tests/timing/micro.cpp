@@ -30,7 +30,7 @@ struct alignas(64) Line {
     u64 rest[6];
 };
 
-// What a kernel goes on with: the line of a chase, the place in the array, the state of a generator of random numbers.
+// What a kernel continues with: the line of a chase, the place in the array, the state of a generator of random numbers.
 struct State {
     Line* lines;
     u64 mask;
@@ -136,7 +136,7 @@ constexpr Kernel kernels[] = {
     {"shared-stores", shared_stores, 2},
 };
 
-// Lines one behind the other, each leading to the next one, the last one to the first.
+// Lines one after the other, each leading to the next one, the last one to the first.
 Line* make_lines(u64 count, const char* memory) {
     const u64 bytes = count * sizeof(Line);
     int file = -1;
@@ -157,7 +157,7 @@ Line* make_lines(u64 count, const char* memory) {
         lines[i].random = random >> 33 & 1;
     }
     // Dirty lines would be written home during the first walks, and where reads go first the last ones would wait in the
-    // queue for ever, and answer reads.
+    // queue without end, and answer reads.
     for (u64 i = 0; i < count; ++i) durasim_flush(&lines[i]);
     durasim_full_fence();
     ::usleep(5000);

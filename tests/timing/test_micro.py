@@ -123,7 +123,7 @@ class Formulas:
 
     @property
     def barrier(self) -> int:
-        """What a fence adds on a core whose fences all wait: it issues behind the commit before, and commits."""
+        """What a fence adds on a core whose fences all wait: it issues after the commit before, and commits."""
         return self.core["serialize_cycles"] + 1 + self.core["complete_to_commit_cycles"]
 
     @property
@@ -258,7 +258,7 @@ def test_independent_loads_are_bound_by_the_miss_registers(
 def test_independent_loads_are_bound_by_the_load_queue(
     measure: Measure, level: str, entries: int, settings: Settings
 ) -> None:
-    # A load holds its entry from its rename to its commit, and rename hears of that in the cycle after.
+    # A load holds its entry from its rename to its commit, and rename is notified of that in the cycle after.
     measured = measure("loads", 500, level, {"core.load_queue_entries": entries} | settings)
     core = measured.formulas.core
     stages = core["rename_to_dispatch_cycles"] + core["complete_to_commit_cycles"] + 1
@@ -277,7 +277,7 @@ def test_lines_of_the_last_level_take_the_width_of_their_link(measure: Measure, 
     settings = {
         "interconnect.topology": "crossbar", "interconnect.link_width_bytes": width, "interconnect.llc_banks": banks,
     }  # fmt: skip
-    # A request takes a cycle on its way to a bank, and a line as many as it is wider than the link on its way back.
+    # A request takes a cycle to a bank, and a line takes as many cycles back as it is wider than the link.
     one = measure("chase", 2 * LINES["llc"] // UNROLLED, "llc", settings)
     assert one.cost / UNROLLED == about(one.formulas.address + one.formulas.path("llc") + 1 + 64 / width)
     many = measure("loads", 500, "llc", settings)
@@ -312,7 +312,7 @@ def test_stores_that_miss_are_bound_by_the_store_buffer(
 def test_dirty_lines_wait_for_the_buffers_of_their_level(
     measure: Measure, buffered: str, below: str, buffers: int
 ) -> None:
-    # Each store that misses pushes a dirty line out, which holds a buffer on its way to the level below.
+    # Each store that misses pushes a dirty line out, which holds a buffer in flight to the level below.
     settings = {f"interconnect.{buffered}_write_back_buffers": buffers, "core.store_queue_entries": 32}
     measured = measure("stores", 1500, below, settings)
     hold = measured.formulas.links["request_cycles"] + measured.formulas.latency(below)
@@ -353,7 +353,7 @@ FRONT_ENDS: tuple[Settings, ...] = (
     {"core.rename_to_dispatch_cycles": 9},
     {"core.units.int_alu.latency_cycles": 3},
 )
-# The kernels' chain of additions and shifts, behind which each branch stands.
+# The kernels' chain of additions and shifts, after which each branch stands.
 CHAIN = 6
 
 
@@ -445,7 +445,7 @@ def domain_of(design_domain: str) -> dict[str, str]:
 
 
 def fenced(f: Formulas) -> int:
-    """From one fence to the leaving of the store behind it: the store's address, then the cycle after its commit. The
+    """From one fence to the leaving of the store after it: the store's address, then the cycle after its commit. The
     commit overlaps with the fence's own. Where all fences wait, each takes its barrier."""
     return f.address + 1 + (f.barrier if f.core["fences"] == "all" else 0)
 
@@ -531,7 +531,7 @@ SHARING: tuple[Settings, ...] = (
 def test_atomic_operations_of_two_cores_hand_a_line_to_and_fro(measure: Measure, settings: Settings) -> None:
     measured = measure("atomics", 4000, "l1d", settings)
     f = measured.formulas
-    # Each begins behind the commit of the one before, takes the line from the other core, and reads it in the L1D.
+    # Each begins after the commit of the one before, takes the line from the other core, and reads it in the L1D.
     own = f.core["serialize_cycles"] + f.address + f.latency("l1d") + f.core["complete_to_commit_cycles"]
     assert measured.cost == about(f.transfer_between_cores() + own)
 

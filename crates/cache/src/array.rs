@@ -14,7 +14,7 @@ mod state;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slot(u32);
 
-/// A version of a line on its way between levels.
+/// A version of a line moving between levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Version {
     /// Which line.
@@ -63,7 +63,7 @@ const LINES_PAGE_SLOTS: usize = 512;
 const META_PAGE_SLOTS: usize = 128;
 const DATA_PAGE_SLOTS: usize = 64;
 
-/// One cache. [`CacheArray::fork`] makes a second one that goes its own way. Whether a clone is as cheap depends on the
+/// One cache. [`CacheArray::fork`] makes a second one that is independent. Whether a clone is as cheap depends on the
 /// past: it copies the pages written since the last fork, so that an array that nobody writes any more, like that of a
 /// snapshot, is forked once and cloned as often as needed.
 #[derive(Clone, Debug, Deserialize)]

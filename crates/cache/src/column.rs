@@ -80,7 +80,7 @@ impl<T: Copy> Column<T> {
         self.row.iter().chain(self.pages.pages.iter().flat_map(Page::read).take(self.pages.slots))
     }
 
-    /// A second column with the same values that goes its own way.
+    /// A second column with the same values that is independent.
     pub(crate) fn fork(&mut self) -> Self {
         self.pages.pages.iter_mut().for_each(Page::share);
         self.clone()

@@ -62,7 +62,7 @@ where
         };
     }
 
-    /// A second page with the same values that goes its own way.
+    /// A second page with the same values that is independent.
     pub fn fork(&mut self) -> Self {
         self.share();
         self.clone()

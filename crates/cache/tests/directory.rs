@@ -100,7 +100,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
 
     #[test]
-    fn the_directory_knows_what_the_map_knows(
+    fn the_directory_equals_a_map(
         cores in 1..=16_u16,
         steps in prop::collection::vec((line(), step()), 0..1000),
     ) {

@@ -1,4 +1,4 @@
-//! What a snapshot holds: arrays, registers and directories that go on as if nothing had happened, and refusals of
+//! What a snapshot holds: arrays, registers and directories that continue as if nothing had happened, and refusals of
 //! damaged ones.
 
 use durasim_cache::{CacheArray, CacheStats, Directory, Mshrs, Slot, Version};
@@ -39,7 +39,7 @@ fn a_restored_array_is_the_same_array() {
     let slot: Slot = restored(&first);
     assert_eq!((slot, again.version(slot), again.ready(slot)), (first, version(2), 77));
     assert!(again.is_exclusive(slot));
-    // Both clocks go on from the same place: what is touched next is the youngest in both.
+    // Both clocks continue from the same place: what is touched next is the youngest in both.
     for array in [&mut array, &mut again] {
         let four = array.find(LineAddr(4)).expect("resident");
         assert_eq!(array.oldest(LineAddr(0), &[]), Some(four));

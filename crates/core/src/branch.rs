@@ -295,7 +295,7 @@ impl Predictor {
             Some(table) => table.predict_and_train(pc, target, last, &self.history),
             None => last,
         };
-        // Three bits, so that the history tells the targets of a switch apart.
+        // Three bits, so that the history distinguishes the targets of a switch.
         let code = scramble(target >> 1);
         for bit in 29..32 {
             self.history.push(pc, code >> bit & 1 != 0);

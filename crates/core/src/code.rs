@@ -1,10 +1,11 @@
 //! Decoded code with what the core needs to know of each instruction, found out once.
 
 use crate::branch::BranchKind;
-use crate::shape::{Kind, LOG_REGISTER_FIRST, NO_REGISTER, Shape};
+use crate::inst_info::{InstInfo, Kind, LOG_REGISTER_FIRST, NO_REGISTER};
 use crate::window::Window;
 use durasim_isa::{
-    AmoOp, BlockCache, BlockId, Bus, CacheBlockOp, Class, Counter, Fault, FenceSet, Inst, LOG_BLOCK_BYTES, Marker, Op,
+    AccessFault, AmoOp, BlockCache, BlockId, Bus, CacheBlockOp, Class, Counter, FenceSet, Inst, LOG_BLOCK_BYTES,
+    Marker, Op,
 };
 use durasim_types::LINE_BYTES;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ fn bytes(op: Op) -> u8 {
     }
 }
 
-fn shape_of(inst: Inst, window: &Window) -> Shape {
+fn shape_of(inst: Inst, window: &Window) -> InstInfo {
     let class = inst.class();
     let kind = match class {
         Class::IntAlu
@@ -44,14 +45,14 @@ fn shape_of(inst: Inst, window: &Window) -> Shape {
         _ => (dest, inst.sources()),
     };
     let bytes = bytes(inst.op);
-    Shape { class, kind, pool, pipelined, sources, dest, bytes, units, latency_cycles }
+    InstInfo { class, kind, pool, pipelined, sources, dest, bytes, units, latency_cycles }
 }
 
 /// An instruction with its shape.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Decoded {
     pub inst: Inst,
-    pub shape: Shape,
+    pub shape: InstInfo,
     /// All of it lies in the line in which the instruction before it in the block ends.
     pub same_line: bool,
     /// How the front end takes a control transfer.
@@ -122,21 +123,21 @@ const NEVER: &str = "only an instruction of another kind does this";
 
 impl Bus for Ready {
     #[inline(always)]
-    fn load(&mut self, _: u64, _: u8) -> Result<u64, Fault> {
+    fn load(&mut self, _: u64, _: u8) -> Result<u64, AccessFault> {
         Ok(self.value)
     }
     #[inline(always)]
-    fn store(&mut self, _: u64, _: u8, value: u64) -> Result<(), Fault> {
+    fn store(&mut self, _: u64, _: u8, value: u64) -> Result<(), AccessFault> {
         self.value = value;
         Ok(())
     }
-    fn load_reserved(&mut self, _: u64, _: u8) -> Result<u64, Fault> {
+    fn load_reserved(&mut self, _: u64, _: u8) -> Result<u64, AccessFault> {
         unreachable!("{NEVER}")
     }
-    fn store_conditional(&mut self, _: u64, _: u8, _: u64) -> Result<bool, Fault> {
+    fn store_conditional(&mut self, _: u64, _: u8, _: u64) -> Result<bool, AccessFault> {
         unreachable!("{NEVER}")
     }
-    fn amo(&mut self, _: u64, _: u8, _: AmoOp, _: u64) -> Result<u64, Fault> {
+    fn amo(&mut self, _: u64, _: u8, _: AmoOp, _: u64) -> Result<u64, AccessFault> {
         unreachable!("{NEVER}")
     }
     fn fence(&mut self, _: FenceSet) {
@@ -145,7 +146,7 @@ impl Bus for Ready {
     fn fence_i(&mut self) {
         unreachable!("{NEVER}")
     }
-    fn cache_block(&mut self, _: CacheBlockOp, _: u64) -> Result<(), Fault> {
+    fn cache_block(&mut self, _: CacheBlockOp, _: u64) -> Result<(), AccessFault> {
         unreachable!("{NEVER}")
     }
     fn counter(&mut self, _: Counter) -> u64 {

@@ -215,7 +215,7 @@ impl CoreConfig {
             return Err(ConfigError::new(format!("{field}.l1d_banks"), problem));
         }
         if self.l1d_banks.is_none() && self.l1d_bank_ports != 1 {
-            let problem = "only an L1D with l1d_banks has ports of banks";
+            let problem = "only an L1D with l1d_banks has bank ports";
             return Err(ConfigError::new(format!("{field}.l1d_bank_ports"), problem));
         }
         Ok(())

@@ -10,13 +10,13 @@ mod step;
 
 pub use stats::CoreStats;
 
-use step::Turn;
+use step::StepLimits;
 
 use crate::banks::Banks;
 use crate::branch::Predictor;
 use crate::code::Code;
 use crate::execution::{AtCommit, MemoryUnit};
-use crate::store_buffer::Leave;
+use crate::store_buffer::DrainOutcome;
 use crate::store_sets::StoreSets;
 use crate::{CoreConfig, Outcome, Port, StoreBuffer, tlb::Tlb, window::Window};
 use durasim_isa::{BlockCache, BlockId, FenceSet, Hart, Stop};
@@ -33,7 +33,7 @@ pub enum Exit {
     /// EBREAK.
     Breakpoint,
     /// An instruction that cannot be executed; the pc names it.
-    Fault(Stop),
+    AccessFault(Stop),
     /// The number of instructions asked for has been executed, or nothing is left to do up to the cycle asked for.
     Budget,
     /// A request is pending in the port.
@@ -67,7 +67,7 @@ impl ThreadContext {
         ThreadContext { hart, open_tx: None, checkpoint: None }
     }
 
-    /// Where it goes on.
+    /// Where it continues.
     pub fn pc(&self) -> u64 {
         self.hart.pc
     }
@@ -83,7 +83,7 @@ impl ThreadContext {
     }
 }
 
-/// Why no instruction is executed at the moment.
+/// Why no instruction is executed now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Pause {
     /// The next one needs an empty store buffer.
@@ -136,7 +136,7 @@ pub struct Core {
     #[serde(skip)]
     counted: u64,
     stats: CoreStats,
-    /// Why the instruction at hand hands control back.
+    /// Why the instruction being executed hands control back.
     #[serde(skip)]
     exit: Option<Exit>,
 }
@@ -229,7 +229,7 @@ impl Core {
         self.fetched_line = NO_LINE;
     }
 
-    /// Goes on behind a system call that took the configured time, not before `earliest`. The hart's pc is there.
+    /// Continues after a system call that took the configured time, not before `earliest`. The hart's pc is there.
     pub fn resume_after_system_call(&mut self, earliest: Cycle) {
         self.window.restart((self.window.commit_cycle() + self.config.system_call_cycles).max(earliest));
         self.unit.lease_end = 0;
@@ -270,8 +270,8 @@ impl Core {
         self.window.restart(from.max(self.window.commit_cycle()));
     }
 
-    /// Whether the core is between an LR and its SC, and so close behind the LR that no other core is to act: else two
-    /// cores could take a line from each other for ever, and no SC would succeed.
+    /// Whether the core is between an LR and its SC, and so close after the LR that no other core is to act: else two
+    /// cores could take a line from each other repeatedly, and no SC would succeed.
     #[inline]
     pub fn holds_lease(&self) -> bool {
         self.instructions < self.unit.lease_end && !self.pending
@@ -337,7 +337,7 @@ impl Core {
             if self.instructions >= last || self.window.commit_cycle() > until {
                 return Exit::Budget;
             }
-            if let Some(exit) = self.run_block(port, Turn { until, last }) {
+            if let Some(exit) = self.run_block(port, StepLimits { until, last }) {
                 return exit;
             }
         }
@@ -349,7 +349,7 @@ impl Core {
         self.pending || self.pause.is_some() || self.unfinished.is_some() || self.unit.buffer.aborted.is_some()
     }
 
-    /// Does what comes before the next instruction: takes notice of an abort, lets due entries leave the store buffer,
+    /// Does what comes before the next instruction: processes an abort, lets due entries leave the store buffer,
     /// and finishes what an executed instruction waits for.
     #[inline(never)]
     fn finish_what_waits<P: Port>(&mut self, port: &mut P, until: Cycle) -> Option<Exit> {
@@ -376,7 +376,7 @@ impl Core {
                         return Some(exit);
                     }
                 } else {
-                    self.pending = self.unit.buffer.serve_again(id, port, at) == Leave::Pending;
+                    self.pending = self.unit.buffer.serve_again(id, port, at) == DrainOutcome::Pending;
                 }
                 continue;
             }
@@ -391,7 +391,7 @@ impl Core {
             let clock = self.window.commit_cycle();
             let horizon = if self.pause.is_some() || self.unfinished.is_some() { until } else { until.min(clock) };
             if !self.unit.buffer.is_empty() && self.unit.buffer.attention() <= horizon {
-                self.pending = self.unit.buffer.serve(id, port, horizon) == Leave::Pending;
+                self.pending = self.unit.buffer.serve(id, port, horizon) == DrainOutcome::Pending;
                 continue;
             }
             if self.unfinished.is_some() {

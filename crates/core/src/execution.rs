@@ -2,7 +2,9 @@
 
 use crate::banks::Banks;
 use crate::{Exit, LogFlush, Outcome, PendingStore, Port, StoreBuffer, store_buffer::Forward, tlb::Tlb};
-use durasim_isa::{Access, AmoOp, Bus, CacheBlockOp, Counter, Fault, FaultKind, FenceSet, LogRegister, Marker, Stop};
+use durasim_isa::{
+    Access, AccessFault, AccessFaultKind, AmoOp, Bus, CacheBlockOp, Counter, FenceSet, LogRegister, Marker, Stop,
+};
 use durasim_types::{CoreId, Cycle, LINE_BYTES, LineAddr, PhysAddr, TxId};
 use serde::{Deserialize, Serialize};
 
@@ -49,7 +51,12 @@ pub(crate) struct MemoryUnit {
 
 impl MemoryUnit {
     #[inline]
-    pub(crate) fn translate<P: Port>(&mut self, port: &mut P, addr: u64, access: Access) -> Result<PhysAddr, Fault> {
+    pub(crate) fn translate<P: Port>(
+        &mut self,
+        port: &mut P,
+        addr: u64,
+        access: Access,
+    ) -> Result<PhysAddr, AccessFault> {
         let tlb = match access {
             Access::Read => &mut self.reads,
             Access::Write => &mut self.writes,
@@ -144,9 +151,9 @@ impl<P: Port> Execution<'_, P> {
         operand: u64,
         access: Access,
         mut update: impl FnMut(u64) -> Option<u64>,
-    ) -> Result<u64, Fault> {
+    ) -> Result<u64, AccessFault> {
         if !addr.is_multiple_of(u64::from(bytes)) {
-            return Err(Fault { addr, access, why: FaultKind::Misaligned });
+            return Err(AccessFault { addr, access, why: AccessFaultKind::Misaligned });
         }
         let phys = self.unit.translate(self.port, addr, access)?;
         // The core has let all earlier stores leave.
@@ -173,7 +180,7 @@ fn in_first_line(addr: u64, bytes: u8) -> u8 {
 
 impl<P: Port> Bus for Execution<'_, P> {
     #[inline]
-    fn load(&mut self, addr: u64, bytes: u8) -> Result<u64, Fault> {
+    fn load(&mut self, addr: u64, bytes: u8) -> Result<u64, AccessFault> {
         let phys = self.unit.translate(self.port, addr, Access::Read)?;
         let first = in_first_line(addr, bytes);
         if first == bytes {
@@ -189,7 +196,7 @@ impl<P: Port> Bus for Execution<'_, P> {
     }
 
     #[inline]
-    fn store(&mut self, addr: u64, bytes: u8, value: u64) -> Result<(), Fault> {
+    fn store(&mut self, addr: u64, bytes: u8, value: u64) -> Result<(), AccessFault> {
         let phys = self.unit.translate(self.port, addr, Access::Write)?;
         let first = in_first_line(addr, bytes);
         let tx = self.unit.open_tx;
@@ -204,7 +211,7 @@ impl<P: Port> Bus for Execution<'_, P> {
         Ok(())
     }
 
-    fn load_reserved(&mut self, addr: u64, bytes: u8) -> Result<u64, Fault> {
+    fn load_reserved(&mut self, addr: u64, bytes: u8) -> Result<u64, AccessFault> {
         let old = self.atomic(addr, bytes, 0, Access::Read, |_| None)?;
         let phys = self.unit.translate(self.port, addr, Access::Read)?;
         self.port.reserve(self.unit.id, phys.line());
@@ -214,9 +221,9 @@ impl<P: Port> Bus for Execution<'_, P> {
         Ok(old)
     }
 
-    fn store_conditional(&mut self, addr: u64, bytes: u8, value: u64) -> Result<bool, Fault> {
+    fn store_conditional(&mut self, addr: u64, bytes: u8, value: u64) -> Result<bool, AccessFault> {
         if !addr.is_multiple_of(u64::from(bytes)) {
-            return Err(Fault { addr, access: Access::Write, why: FaultKind::Misaligned });
+            return Err(AccessFault { addr, access: Access::Write, why: AccessFaultKind::Misaligned });
         }
         let phys = self.unit.translate(self.port, addr, Access::Write)?;
         self.unit.lease_end = 0;
@@ -229,7 +236,7 @@ impl<P: Port> Bus for Execution<'_, P> {
         Ok(true)
     }
 
-    fn amo(&mut self, addr: u64, bytes: u8, op: AmoOp, operand: u64) -> Result<u64, Fault> {
+    fn amo(&mut self, addr: u64, bytes: u8, op: AmoOp, operand: u64) -> Result<u64, AccessFault> {
         self.atomic(addr, bytes, operand, Access::Write, |old| Some(op.apply(bytes, old, operand)))
     }
 
@@ -241,7 +248,7 @@ impl<P: Port> Bus for Execution<'_, P> {
         self.at_commit = Some(AtCommit::FenceI);
     }
 
-    fn cache_block(&mut self, op: CacheBlockOp, addr: u64) -> Result<(), Fault> {
+    fn cache_block(&mut self, op: CacheBlockOp, addr: u64) -> Result<(), AccessFault> {
         // A cache-block operation needs the rights of a load or a store; a read right is enough (Zicbom, section 2.5).
         let phys = self.unit.translate(self.port, addr, Access::Read)?;
         self.at_commit = Some(AtCommit::Block(op, phys.line()));

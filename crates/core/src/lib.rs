@@ -7,9 +7,9 @@ mod code;
 mod config;
 mod core;
 mod execution;
+mod inst_info;
 mod port;
 mod saved_array;
-mod shape;
 mod store_buffer;
 mod store_sets;
 mod tlb;
@@ -17,6 +17,6 @@ mod window;
 
 pub use config::{CoreConfig, Fences, UnitConfig, UnitsConfig};
 pub use core::{Core, CoreStats, Exit, ThreadContext};
-pub use port::{Control, LogFlush, Offer, Outcome, PendingStore, Port};
+pub use port::{Control, EarlyFlushOutcome, LogFlush, Outcome, PendingStore, Port};
 pub use store_buffer::StoreBuffer;
 pub use store_sets::StoreSetsConfig;

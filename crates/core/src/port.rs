@@ -1,10 +1,10 @@
 //! What a core asks of the memory system and the machine around it.
 
-use durasim_isa::{Access, CacheBlockOp, Fault, FenceSet, Marker};
+use durasim_isa::{Access, AccessFault, CacheBlockOp, FenceSet, Marker};
 use durasim_types::{CoreId, Cycle, LineAddr, PhysAddr, TxId};
 use serde::{Deserialize, Serialize};
 
-/// A store on its way from the store buffer to the L1D; it does not cross a line.
+/// A store moving from the store buffer to the L1D; it does not cross a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingStore {
     /// Where.
@@ -17,7 +17,7 @@ pub struct PendingStore {
     pub tx: Option<TxId>,
 }
 
-/// The content of a block before a store, on its way from a log register through the store buffer to the log.
+/// The content of a block before a store, moving from a log register through the store buffer to the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogFlush {
     /// Where the block of [`durasim_isa::LOG_BLOCK_BYTES`] begins, a multiple of them.
@@ -42,7 +42,7 @@ pub enum Outcome {
 
 /// What became of a flush that was offered ahead of what stands in front of it in the store buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Offer {
+pub enum EarlyFlushOutcome {
     /// It has left in this cycle.
     Taken(Cycle),
     /// The open transaction was aborted in this cycle; the program finds this value in a0.
@@ -54,10 +54,10 @@ pub enum Offer {
     },
 }
 
-/// Whether a core goes on behind a marker.
+/// Whether a core continues after a marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// It goes on.
+    /// It continues.
     Continue,
     /// It hands control back to the machine first.
     Yield,
@@ -68,8 +68,8 @@ pub enum Control {
 /// Other cores act between two calls. A request that has to wait is [`Outcome::Pending`] and is made again later, so that
 /// they can.
 pub trait Port {
-    /// The physical address behind a guest address.
-    fn translate(&mut self, addr: u64, access: Access) -> Result<PhysAddr, Fault>;
+    /// The physical address of a guest address.
+    fn translate(&mut self, addr: u64, access: Access) -> Result<PhysAddr, AccessFault>;
     /// Two bytes of code, as newest in the memory system; they do not cross a line.
     fn code(&mut self, core: CoreId, addr: PhysAddr) -> u16;
     /// Fetches a line of code; the cycle in which its bytes are there.
@@ -107,7 +107,7 @@ pub trait Port {
     fn log_flush(&mut self, core: CoreId, flush: &LogFlush, at: Cycle) -> Outcome;
     /// A flush of a log register may leave the store buffer ahead of stores in front of it. The port takes it at once or
     /// refuses it; one that comes to the front leaves by [`Port::log_flush`] in any case.
-    fn offer_log_flush(&mut self, core: CoreId, flush: &LogFlush, at: Cycle) -> Offer;
+    fn offer_log_flush(&mut self, core: CoreId, flush: &LogFlush, at: Cycle) -> EarlyFlushOutcome;
     /// A fence whose earlier stores have left the store buffer.
     fn fence(&mut self, core: CoreId, set: FenceSet, at: Cycle) -> Outcome;
     /// Whether acknowledgements of this core's cache-block operations are outstanding.
@@ -124,13 +124,13 @@ pub trait Port {
     fn tx_abort(&mut self, core: CoreId, tx: TxId, code: u8, at: Cycle) -> Outcome;
     /// When the pending request of the core can be made again; `None`: not yet.
     fn resumes_at(&mut self, core: CoreId) -> Option<Cycle>;
-    /// Lets nothing but the memory system go on until the pending request of the core can be made again: for the few
+    /// Lets nothing but the memory system continue until the pending request of the core can be made again: for the few
     /// places where an instruction cannot be left in its middle.
     fn wait_alone(&mut self, core: CoreId) -> Cycle;
     /// Whether commit instructions retire before the commit is done.
     fn commits_retire_early(&self) -> bool;
     /// Any other marker, at its commit.
-    fn marker(&mut self, core: CoreId, marker: Marker, argument: u64, at: Cycle) -> Result<Control, Fault>;
+    fn marker(&mut self, core: CoreId, marker: Marker, argument: u64, at: Cycle) -> Result<Control, AccessFault>;
     /// So many instructions retired; background work up to this cycle is due.
     fn retired(&mut self, core: CoreId, instructions: u64, at: Cycle);
     /// The wall clock of the guest at this cycle, in nanoseconds.

@@ -4,7 +4,7 @@
 //! Flushes of log registers may leave ahead of what stands in front of them, in order among themselves, and never ahead of
 //! the begin or end of a transaction: the store buffer offers them to the port (DEVIATIONS.md, proteus-instructions).
 
-use crate::{CoreConfig, LogFlush, Offer, Outcome, PendingStore, Port};
+use crate::{CoreConfig, EarlyFlushOutcome, LogFlush, Outcome, PendingStore, Port};
 use durasim_isa::CacheBlockOp;
 use durasim_types::{CoreId, Cycle, LineAddr, PhysAddr, TxId};
 use serde::{Deserialize, Serialize};
@@ -94,7 +94,7 @@ pub struct StoreBuffer {
 
 /// What became of an entry that tried to leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Leave {
+pub enum DrainOutcome {
     /// None was due.
     Nothing,
     /// It has left, or was discarded by an abort.
@@ -279,7 +279,7 @@ impl StoreBuffer {
     }
 
     /// Does what is due by `horizon`: asks for lines, and lets one entry leave.
-    pub fn serve<P: Port>(&mut self, core: CoreId, port: &mut P, horizon: Cycle) -> Leave {
+    pub fn serve<P: Port>(&mut self, core: CoreId, port: &mut P, horizon: Cycle) -> DrainOutcome {
         self.ask(core, port, horizon);
         if !self.log_blocks.is_empty()
             && let Some(leave) = self.offer_first(core, port, horizon)
@@ -288,7 +288,7 @@ impl StoreBuffer {
         }
         let leave = match self.due() {
             Some(due) if due <= horizon => self.leave_now(core, port, due),
-            _ => Leave::Nothing,
+            _ => DrainOutcome::Nothing,
         };
         self.refresh_attention();
         leave
@@ -296,7 +296,7 @@ impl StoreBuffer {
 
     /// Offers a flush that is due by `horizon`, and before the front entry, to the port; `None`: there is none.
     #[inline(never)]
-    fn offer_first<P: Port>(&mut self, core: CoreId, port: &mut P, horizon: Cycle) -> Option<Leave> {
+    fn offer_first<P: Port>(&mut self, core: CoreId, port: &mut P, horizon: Cycle) -> Option<DrainOutcome> {
         let (position, at) = self.to_offer()?;
         if at > horizon || self.due().is_some_and(|due| due < at) {
             return None;
@@ -304,21 +304,21 @@ impl StoreBuffer {
         let Entry::Log(addr, tx) = self.slots[position].entry else { unreachable!("a flush stands there") };
         let old = *self.log_blocks.front().expect("every flush has its block");
         let leave = match port.offer_log_flush(core, &LogFlush { addr, old, tx }, at) {
-            Offer::Taken(cycle) => {
+            EarlyFlushOutcome::Taken(cycle) => {
                 self.log_blocks.pop_front();
                 self.slots.remove(position);
                 self.asked -= usize::from(position < self.asked);
                 self.offer_from = cycle + 1;
                 self.left = self.left.max(cycle);
-                Leave::Left
+                DrainOutcome::Left
             }
-            Offer::Aborted(cycle, code) => {
+            EarlyFlushOutcome::Aborted(cycle, code) => {
                 self.abort(cycle, code);
-                Leave::Left
+                DrainOutcome::Left
             }
-            Offer::Refused { again_at } => {
+            EarlyFlushOutcome::Refused { again_at } => {
                 self.offer_from = again_at.max(at + 1);
-                Leave::Nothing
+                DrainOutcome::Nothing
             }
         };
         self.refresh_attention();
@@ -326,7 +326,7 @@ impl StoreBuffer {
     }
 
     /// The front entry, which was pending, tries again in cycle `at`.
-    pub fn serve_again<P: Port>(&mut self, core: CoreId, port: &mut P, at: Cycle) -> Leave {
+    pub fn serve_again<P: Port>(&mut self, core: CoreId, port: &mut P, at: Cycle) -> DrainOutcome {
         let leave = self.leave(core, port, at);
         self.refresh_attention();
         leave
@@ -334,15 +334,15 @@ impl StoreBuffer {
 
     /// Lets the front entry leave in cycle `at`.
     #[inline(never)]
-    fn leave<P: Port>(&mut self, core: CoreId, port: &mut P, at: Cycle) -> Leave {
+    fn leave<P: Port>(&mut self, core: CoreId, port: &mut P, at: Cycle) -> DrainOutcome {
         self.leave_now(core, port, at)
     }
 
     /// The same, where most entries leave.
     #[inline(always)]
-    fn leave_now<P: Port>(&mut self, core: CoreId, port: &mut P, at: Cycle) -> Leave {
-        let Some(slot) = self.slots.front() else { return Leave::Nothing };
-        let Entry::Store(store) = &slot.entry else { return self.leave_otherwise(core, port, at) };
+    fn leave_now<P: Port>(&mut self, core: CoreId, port: &mut P, at: Cycle) -> DrainOutcome {
+        let Some(slot) = self.slots.front() else { return DrainOutcome::Nothing };
+        let Entry::Store(store) = &slot.entry else { return self.drain_non_store(core, port, at) };
         let (first, last) = self.buckets(store.addr, store.len);
         match port.store(core, store, at) {
             Outcome::Done(cycle) => {
@@ -352,16 +352,16 @@ impl StoreBuffer {
             }
             Outcome::Aborted(cycle, code) => {
                 self.abort(cycle, code);
-                Leave::Left
+                DrainOutcome::Left
             }
-            Outcome::Pending => Leave::Pending,
+            Outcome::Pending => DrainOutcome::Pending,
         }
     }
 
     /// The same for an entry that is no store.
     #[inline(never)]
-    fn leave_otherwise<P: Port>(&mut self, core: CoreId, port: &mut P, at: Cycle) -> Leave {
-        let Some(slot) = self.slots.front() else { return Leave::Nothing };
+    fn drain_non_store<P: Port>(&mut self, core: CoreId, port: &mut P, at: Cycle) -> DrainOutcome {
+        let Some(slot) = self.slots.front() else { return DrainOutcome::Nothing };
         let outcome = match slot.entry {
             Entry::Store(store) => port.store(core, &store, at),
             Entry::Block(op, line) => Outcome::Done(port.cache_block(core, op, line, at)),
@@ -380,33 +380,33 @@ impl StoreBuffer {
         };
         match outcome {
             Outcome::Done(cycle) => {
-                // A flush behind a boundary or another flush is not offered before that has left.
+                // A flush after a boundary or another flush is not offered before that has left.
                 if !matches!(slot.entry, Entry::Block(..)) {
                     self.offer_from = self.offer_from.max(cycle);
                 }
                 self.front_left(at, cycle)
             }
             Outcome::Aborted(cycle, code) => {
-                // The entry at hand may be the commit itself.
+                // The entry being executed may be the commit itself.
                 if !matches!(slot.entry, Entry::Commit(_)) {
                     self.slots.pop_front();
                 }
                 self.abort(cycle, code);
-                Leave::Left
+                DrainOutcome::Left
             }
-            Outcome::Pending => Leave::Pending,
+            Outcome::Pending => DrainOutcome::Pending,
         }
     }
 
     /// The front entry, which tried in cycle `at`, has left in `cycle`.
     #[inline(always)]
-    fn front_left(&mut self, at: Cycle, cycle: Cycle) -> Leave {
+    fn front_left(&mut self, at: Cycle, cycle: Cycle) -> DrainOutcome {
         self.slots.pop_front();
         self.asked = self.asked.saturating_sub(1);
         // A line that had to be waited for comes with the answer.
         self.next_from = (at + self.store_cycles).max(cycle + u64::from(self.store_cycles == 1));
         self.left = if self.store_cycles == 1 { cycle } else { self.next_from };
-        Leave::Left
+        DrainOutcome::Left
     }
 
     /// The transaction that the entries belong to was aborted: they are forgotten, and the core is to be told.
@@ -434,7 +434,7 @@ impl StoreBuffer {
         for _ in 0..n.min(self.slots.len()) {
             let Some(due) = self.due() else { break };
             let mut leave = self.leave(core, port, due);
-            while leave == Leave::Pending {
+            while leave == DrainOutcome::Pending {
                 let at = port.wait_alone(core);
                 leave = self.leave(core, port, at);
             }

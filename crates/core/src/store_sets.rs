@@ -4,7 +4,7 @@
 //! A load that was executed before an older store to the same place is squashed and executed again. Both instructions
 //! then get into one set (section 3.2): a table indexed with the address of an instruction (SSIT) names its set, and a
 //! table indexed with the set (LFST) its last store. Whoever is in a set waits for that store. All is forgotten from
-//! time to time (section 3.4: sets grow and merge for ever otherwise).
+//! time to time (section 3.4: sets grow and merge without end otherwise).
 
 use durasim_types::{ConfigError, Cycle};
 use schemars::JsonSchema;

@@ -7,7 +7,7 @@ mod grid;
 mod queues;
 
 use crate::CoreConfig;
-use crate::shape::Shape;
+use crate::inst_info::InstInfo;
 use durasim_isa::Class;
 use durasim_types::Cycle;
 use grid::Grid;
@@ -143,7 +143,7 @@ impl Window {
     }
 
     /// Fetches the next instruction, not before `ready` (its line in the instruction cache), and renames it, not before
-    /// `room` (a free entry of the store queue); the cycle of its dispatch. Rename hears of an entry that became free in
+    /// `room` (a free entry of the store queue); the cycle of its dispatch. Rename is notified of an entry that became free in
     /// the cycle after. With `LOAD` it needs an entry of the load queue.
     #[inline(always)]
     pub fn enter<const LOAD: bool>(&mut self, ready: Cycle, room: Cycle) -> Cycle {
@@ -200,7 +200,7 @@ impl Window {
             return;
         }
         // Dispatch stands still meanwhile, and so do the stages before it, one cycle later each; the front end is the last
-        // to hear that it may go on.
+        // to be notified that it may continue.
         self.rename.hold(resolved + steps + SQUASH_SIGNAL_CYCLES + self.fetch_to_rename_cycles);
     }
 
@@ -214,7 +214,7 @@ impl Window {
 
     /// Issues an instruction dispatched in `dispatched` whose operands are there at `ready`.
     #[inline(always)]
-    pub fn issue(&mut self, shape: &Shape, dispatched: Cycle, ready: Cycle) -> Cycle {
+    pub fn issue(&mut self, shape: &InstInfo, dispatched: Cycle, ready: Cycle) -> Cycle {
         if usize::from(shape.pool) == MEMORY {
             return self.issue_to_memory(shape, dispatched, ready);
         }
@@ -223,19 +223,19 @@ impl Window {
 
     /// The same for an access to memory.
     #[inline(always)]
-    pub fn issue_to_memory(&mut self, shape: &Shape, dispatched: Cycle, ready: Cycle) -> Cycle {
+    pub fn issue_to_memory(&mut self, shape: &InstInfo, dispatched: Cycle, ready: Cycle) -> Cycle {
         self.issue_from(shape, ready.max(dispatched).max(self.memory_floor))
     }
 
     /// The same for an instruction that computes, whose operands are there and which is dispatched at `earliest`.
     #[inline(always)]
-    pub fn issue_from(&mut self, shape: &Shape, earliest: Cycle) -> Cycle {
+    pub fn issue_from(&mut self, shape: &InstInfo, earliest: Cycle) -> Cycle {
         if shape.pipelined { self.claim(shape.units, earliest) } else { self.issue_alone(shape, earliest) }
     }
 
     /// The same on a unit that takes nothing else meanwhile.
     #[inline(never)]
-    fn issue_alone(&mut self, shape: &Shape, earliest: Cycle) -> Cycle {
+    fn issue_alone(&mut self, shape: &InstInfo, earliest: Cycle) -> Cycle {
         let pool = usize::from(shape.pool);
         let busy = &self.busy[pool];
         let unit = (0..busy.len()).min_by_key(|&i| busy[i]).expect("every pool has a unit");
@@ -279,7 +279,7 @@ impl Window {
         (pool as u8, 1 << (pool as u32 * COUNT_BITS) | 1 << TOTAL, latency as u32, pipelined)
     }
 
-    /// The register holds its new value at `cycle`; nothing happens for [`crate::shape::NO_REGISTER`].
+    /// The register holds its new value at `cycle`; nothing happens for [`crate::inst_info::NO_REGISTER`].
     #[inline(always)]
     pub fn write_register(&mut self, register: u8, cycle: Cycle) {
         self.registers[usize::from(register)] = cycle;
@@ -325,12 +325,12 @@ impl Window {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shape::{Kind, NO_REGISTER};
+    use crate::inst_info::{Kind, NO_REGISTER};
 
-    fn shape(window: &Window, class: Class) -> Shape {
+    fn shape(window: &Window, class: Class) -> InstInfo {
         let (pool, units, latency_cycles, pipelined) = window.unit(class);
         let (kind, dest) = (Kind::Plain, NO_REGISTER);
-        Shape { class, kind, pool, units, pipelined, sources: [0; 3], dest, latency_cycles, bytes: 0 }
+        InstInfo { class, kind, pool, units, pipelined, sources: [0; 3], dest, latency_cycles, bytes: 0 }
     }
 
     fn run(window: &mut Window, n: usize, class: Class, chain: bool) -> Cycle {

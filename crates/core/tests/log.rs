@@ -61,7 +61,7 @@ fn a_block_has_the_bytes_of_stores_that_have_not_left() {
 fn without_a_log_the_operations_are_illegal() {
     for code in [log_load(0), log_flush(0)] {
         let (memory, exit, _) = run(vec![code, ECALL], true);
-        assert_eq!(exit, Exit::Fault(Stop::NoLogOperations));
+        assert_eq!(exit, Exit::AccessFault(Stop::NoLogOperations));
         assert!(memory.flushes.is_empty());
     }
 }

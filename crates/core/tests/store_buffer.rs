@@ -66,7 +66,7 @@ fn forwarding_works_from_a_large_buffer() {
     assert_eq!((core.hart.x[7], core.stats().forwards), (77, 1));
 }
 
-/// A store that the port lets wait keeps its place; those behind it leave after it, and a fence waits for all.
+/// A store that the port lets wait keeps its place; those after it leave after it, and a fence waits for all.
 #[test]
 fn a_pending_store_is_made_again_in_its_order() {
     const FENCE: u32 = 0x0ff0_000f;
@@ -78,7 +78,7 @@ fn a_pending_store_is_made_again_in_its_order() {
     assert_eq!(memory.stores_at_fence, [2], "the fence has waited for the pending store and the one behind it");
 }
 
-/// A core does nothing that lies behind the cycle it may go to.
+/// A core does nothing that lies after the cycle it may go to.
 #[test]
 fn a_core_stops_at_the_cycle_it_is_given() {
     let mut memory = Memory { code: vec![store(0), load(8), load(16), ECALL], ..Memory::default() };

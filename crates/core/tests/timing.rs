@@ -41,7 +41,7 @@ fn cost(config: &CoreConfig, code: &[u32], n: usize) -> Cycle {
     run(config, code.to_vec()).0.cycle() - run(config, code[n..].to_vec()).0.cycle()
 }
 
-/// A body in a loop of [`ITERATIONS`], `first` instructions behind the begin of a line; cycles per iteration.
+/// A body in a loop of [`ITERATIONS`], `first` instructions after the begin of a line; cycles per iteration.
 fn loop_cycles(config: &CoreConfig, first: usize, body: &[u32]) -> f64 {
     let mut code = vec![NOP; first];
     code.extend(body);
@@ -62,7 +62,7 @@ fn a_dependent_load_follows_an_address_generation_and_the_answer() {
 }
 
 #[test]
-fn a_loop_within_a_line_goes_round_every_cycle_and_one_across_two_waits_for_both() {
+fn a_loop_within_a_line_iterates_every_cycle_and_one_across_two_waits_for_both() {
     let config = CoreConfig::default();
     let body = [NOP, NOP, NOP, NOP];
     assert!((loop_cycles(&config, 0, &body) - 1.0).abs() < 0.1, "six instructions, eight wide");
@@ -120,7 +120,7 @@ fn ownership_is_asked_for_ahead_or_not_at_all() {
 fn only_cores_whose_fences_all_wait_pay_for_a_fence_that_orders_loads() {
     let code: Vec<u32> = [vec![FENCE_R_RW; 40], vec![ECALL]].concat();
     let ordering = CoreConfig::default();
-    // Two lines of code, each fetched in two steps behind the L1I.
+    // Two lines of code, each fetched in two steps below the L1I.
     assert_eq!(cost(&ordering, &code, 32), 2 * (LATENCY + 1));
     let all = CoreConfig { fences: Fences::All, ..CoreConfig::default() };
     let each = all.serialize_cycles + 1 + all.complete_to_commit_cycles;
@@ -135,7 +135,7 @@ fn a_misprediction_costs_the_way_back_to_the_front_end_and_through_it() {
     let (a, b) = (run(&near, code.clone()).0, run(&far, code).0);
     let count = a.stats().mispredictions;
     assert!(count > 0 && count == b.stats().mispredictions);
-    // Up to some cycles of each hide behind what the instructions before have still to do.
+    // Some cycles of each overlap with what the instructions before have still to do.
     let longer = b.cycle() - a.cycle();
     assert!((98 * count..=100 * count).contains(&longer), "{longer} for {count}");
 }

@@ -167,7 +167,7 @@ impl ByteOracle {
 
     /// A transaction that is inside commit here has made this store later, with this number: what it brings, if it is
     /// carried through.
-    pub fn foresee(&mut self, tx: TxId, number: u64, write: &Write) {
+    pub fn allow_store_inside_commit(&mut self, tx: TxId, number: u64, write: &Write) {
         if let Some(bytes) = self.committing.get_mut(&tx) {
             Arc::make_mut(bytes).extend(bytes_of(write).map(|(addr, byte)| (addr, (number, byte))));
         }

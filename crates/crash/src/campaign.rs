@@ -1,17 +1,17 @@
-//! A campaign over the crash points of one run: one life counts the persist events, a second one is crashed at them. The
+//! A campaign over the crash points of one run: one run counts the persist events, a second one is crashed at them. The
 //! machine is not disturbed and nothing is run again: the image of a crash shares its pages with the machine, which goes
 //! on; recoveries and checks work on the images, on other threads.
 
-use crate::case::{Blow, Case};
+use crate::case::{Case, PowerFault};
+use crate::crashed_run::{Crash, CrashFreeRun, CrashPointSelector, crash_free_run, run_with_crashes};
 use crate::executor::Executor;
 use crate::explore::explore;
 use crate::judge::{Context, Judge};
-use crate::life::{Marksman, Shot, Survey, shoot, survey};
 use crate::outcome::Outcome;
 use crate::result::{CrashResult, Failure};
-use crate::schedule::{All, Draw, Fault, Points, check_event, schedule};
-use crate::story::Timeline;
+use crate::schedule::{All, DrawnFailures, FailureKind, Points, check_event, schedule};
 use crate::timeline::{Replayed, replay};
+use crate::timeline_document::Timeline;
 use durasim_design::{CrashImage, Row};
 use durasim_machine::{Host, Prepared, RunRequest, System, prepare};
 use durasim_types::{ConfigError, Error, EventKind, PersistEvent, Rng};
@@ -31,7 +31,7 @@ pub struct CrashRequest {
     /// The crash points.
     pub points: Points,
     /// What can go wrong at each of them.
-    pub faults: BTreeSet<Fault>,
+    pub faults: BTreeSet<FailureKind>,
     /// Of failures that can end in many ways (torn, reorder, energy), so many are drawn at each crash point; all, if there
     /// are no more.
     pub variants: u64,
@@ -63,27 +63,27 @@ const FAILURES_MAX: usize = 20;
 
 /// A crash point with what was left there.
 struct Batch {
-    draw: Draw,
-    shots: Vec<Shot>,
+    draw: DrawnFailures,
+    crashes: Vec<Crash>,
 }
 
-type Tried = Vec<(Case, Outcome)>;
+type Trials = Vec<(Case, Outcome)>;
 
 /// What a campaign or a replay came to.
 #[derive(Default)]
-struct Ended {
+struct CampaignOutcome {
     /// Simulated instructions of the crashed run.
     instructions: u64,
     marks: BTreeMap<String, u64>,
-    tried: Tried,
+    tried: Trials,
     timeline: Option<Timeline>,
 }
 
-/// Runs a campaign. `progress` hears of crash points done and to do; answering false ends the campaign early, as does
+/// Runs a campaign. `progress` is notified of crash points done and to do; answering false ends the campaign early, as does
 /// `stop` from another thread, which is looked at during the runs too.
 ///
 /// # Errors
-/// As from a run; a workload that fails without any crash; and a campaign stopped before its first crash.
+/// As from a run; a workload that fails without any crash; and a campaign that was stopped before its first crash.
 pub fn crash(
     request: &CrashRequest,
     registry: &[Row],
@@ -100,27 +100,27 @@ pub fn crash(
     };
     let mut prepared = prepare(&request.run, registry)?;
     if let Some(planted) = &request.planted {
-        prepared.plan = prepared.plan.plant(planted)?;
+        prepared.plan = prepared.plan.with_planted_fault(planted)?;
     }
-    let survey = survey(&prepared, request.run.max_instructions, stop)?;
+    let crash_free_run = crash_free_run(&prepared, request.run.max_instructions, stop)?;
     let crashing = Instant::now();
-    let campaign = Campaign { request, prepared: &prepared, survey: &survey, stop };
+    let campaign = Campaign { request, prepared: &prepared, crash_free_run: &crash_free_run, stop };
     let workers = request.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()));
     let ended = match &case {
         None => campaign.run(workers.max(1), progress)?,
         Some(case) => campaign.replay(case, progress)?,
     };
-    let mut result = CrashResult::of(&prepared, &request.run, &survey, ended.tried, FAILURES_MAX);
+    let mut result = CrashResult::of(&prepared, &request.run, &crash_free_run, ended.tried, FAILURES_MAX);
     (result.marks, result.timeline) = (ended.marks, ended.timeline);
     result.set_speed(crashing.elapsed(), workers);
-    result.host = Host::new(survey.instructions + ended.instructions, started.elapsed());
+    result.host = Host::new(crash_free_run.instructions + ended.instructions, started.elapsed());
     Ok(result)
 }
 
 struct Campaign<'a> {
     request: &'a CrashRequest,
     prepared: &'a Prepared,
-    survey: &'a Survey,
+    crash_free_run: &'a CrashFreeRun,
     stop: &'a AtomicBool,
 }
 
@@ -132,22 +132,27 @@ impl Campaign<'_> {
             recover_args: has_guest_recovery.then_some(self.request.recover_args.as_slice()),
             check_args: &self.request.check_args,
             again_args: &self.request.again_args,
-            files: self.survey.files.as_ref().expect("a survey has come to its end"),
-            history: self.request.history.then_some(&self.survey.history),
+            files: self.crash_free_run.files.as_ref().expect("a run without crash has ended"),
+            history: self.request.history.then_some(&self.crash_free_run.history),
             all_cuts: self.request.cut_every_write || self.request.points == Points::All(All::All),
             stop: self.stop,
         }
     }
 
     /// Draws cases at the crash points, and carries them out.
-    fn run(&self, workers: usize, progress: &mut (dyn FnMut(u64, u64) -> bool + Send)) -> Result<Ended, Error> {
+    fn run(
+        &self,
+        workers: usize,
+        progress: &mut (dyn FnMut(u64, u64) -> bool + Send),
+    ) -> Result<CampaignOutcome, Error> {
         let request = self.request;
-        let draws = schedule(request.points, &request.faults, request.run.seed, self.survey);
+        let draws = schedule(request.points, &request.faults, request.run.seed, self.crash_free_run);
         let points_total = draws.len() as u64;
         let (batch_sender, batch_receiver) = sync_channel::<Batch>(2 * workers);
         let batch_receiver = Mutex::new(batch_receiver);
-        let (tried_sender, tried_receiver) = sync_channel::<Tried>(64);
-        let crasher = Crasher { draws, variants: request.variants, batches: batch_sender, marks: BTreeMap::new() };
+        let (tried_sender, tried_receiver) = sync_channel::<Trials>(64);
+        let selector =
+            CampaignCrashPoints { draws, variants: request.variants, batches: batch_sender, marks: BTreeMap::new() };
         let first = Executor::new(Judge::new(self.context())?);
         let mut executors = vec![first; workers];
 
@@ -158,46 +163,50 @@ impl Campaign<'_> {
             }
             drop(tried_sender);
             let runner = scope.spawn(move || {
-                // The crasher goes with this thread: workers end when nobody can send them anything any more.
-                shoot(self.prepared, &self.prepared.program, crasher, None, None, self.stop)
-                    .map(|(n, crasher)| (n, crasher.marks))
+                // The selector goes with this thread: workers end when nobody can send them anything any more.
+                run_with_crashes(self.prepared, &self.prepared.program, selector, None, None, self.stop)
+                    .map(|(n, selector)| (n, selector.marks))
             });
             let tried = collect(&tried_receiver, points_total, progress, self.stop);
             (runner.join().expect("the run does not panic"), tried)
         });
         let (instructions, marks) = ran?;
-        Ok(Ended { instructions, marks, tried, timeline: None })
+        Ok(CampaignOutcome { instructions, marks, tried, timeline: None })
     }
 
     /// Carries this case out, and tells its timeline.
-    fn replay(&self, case: &Case, progress: &mut (dyn FnMut(u64, u64) -> bool + Send)) -> Result<Ended, Error> {
-        check_event(case, self.survey)?;
+    fn replay(
+        &self,
+        case: &Case,
+        progress: &mut (dyn FnMut(u64, u64) -> bool + Send),
+    ) -> Result<CampaignOutcome, Error> {
+        check_event(case, self.crash_free_run)?;
         let Replayed { instructions, marks, outcome, timeline } = replay(self.context(), case)?;
         progress(1, 1);
-        Ok(Ended { instructions, marks, tried: vec![(case.clone(), outcome)], timeline: Some(timeline) })
+        Ok(CampaignOutcome { instructions, marks, tried: vec![(case.clone(), outcome)], timeline: Some(timeline) })
     }
 }
 
-fn work(executor: &mut Executor<'_>, batches: &Mutex<Receiver<Batch>>, tried: &SyncSender<Tried>, stop: &AtomicBool) {
+fn work(executor: &mut Executor<'_>, batches: &Mutex<Receiver<Batch>>, tried: &SyncSender<Trials>, stop: &AtomicBool) {
     loop {
         let next = batches.lock().expect("no thread panics while it waits").recv();
-        let Ok(Batch { draw, shots }) = next else { return };
+        let Ok(Batch { draw, crashes }) = next else { return };
         if stop.load(Ordering::Relaxed) {
             continue;
         }
-        let explore = |shot: Shot| explore(executor, shot, &draw.faults, draw.seed);
-        if tried.send(shots.into_iter().flat_map(explore).collect()).is_err() {
+        let explore = |crash: Crash| explore(executor, crash, &draw.faults, draw.seed);
+        if tried.send(crashes.into_iter().flat_map(explore).collect()).is_err() {
             return;
         }
     }
 }
 
 fn collect(
-    receiver: &Receiver<Tried>,
+    receiver: &Receiver<Trials>,
     total: u64,
     progress: &mut (dyn FnMut(u64, u64) -> bool + Send),
     stop: &AtomicBool,
-) -> Tried {
+) -> Trials {
     let mut all = Vec::new();
     let mut done = 0;
     while let Ok(tried) = receiver.recv() {
@@ -213,38 +222,38 @@ fn collect(
 }
 
 /// Takes the images of the crash points.
-struct Crasher {
-    draws: BTreeMap<u64, Draw>,
+struct CampaignCrashPoints {
+    draws: BTreeMap<u64, DrawnFailures>,
     variants: u64,
     batches: SyncSender<Batch>,
     marks: BTreeMap<String, u64>,
 }
 
-impl Crasher {
+impl CampaignCrashPoints {
     /// The failures to try at this point.
-    fn blows(&self, draw: &Draw, system: &System) -> Vec<(Blow, CrashImage)> {
-        let cut = |blow: Blow| system.power_cut(&blow.power_cut());
-        let Draw { faults, seed } = draw;
+    fn power_faults(&self, draw: &DrawnFailures, system: &System) -> Vec<(PowerFault, CrashImage)> {
+        let cut = |fault: PowerFault| system.power_failure(&fault.power_failure());
+        let DrawnFailures { faults, seed } = draw;
         let mut rng = Rng::new(seed ^ 0x626c_6f77);
-        let clean = cut(Blow::Clean);
+        let clean = cut(PowerFault::Clean);
         let flushed_bytes = clean.flushed_bytes;
-        let mut shots = vec![(Blow::Clean, clean.image)];
-        let mut others = |ways: u64, blow: fn(u64) -> Blow| {
-            shots.extend(some_of(ways, self.variants, &mut rng).into_iter().map(blow).map(|b| (b, cut(b).image)));
+        let mut crashes = vec![(PowerFault::Clean, clean.image)];
+        let mut others = |ways: u64, fault: fn(u64) -> PowerFault| {
+            crashes.extend(some_of(ways, self.variants, &mut rng).into_iter().map(fault).map(|b| (b, cut(b).image)));
         };
-        if faults.contains(&Fault::Torn) || faults.contains(&Fault::Reorder) {
-            let chances = system.chances();
-            if faults.contains(&Fault::Torn) && chances.torn > 1 {
-                others(chances.torn, Blow::Torn);
+        if faults.contains(&FailureKind::Torn) || faults.contains(&FailureKind::Reorder) {
+            let power_failure_choices = system.power_failure_choices();
+            if faults.contains(&FailureKind::Torn) && power_failure_choices.torn > 1 {
+                others(power_failure_choices.torn, PowerFault::Torn);
             }
-            if faults.contains(&Fault::Reorder) && chances.reorder > 1 {
-                others(chances.reorder, Blow::Reorder);
+            if faults.contains(&FailureKind::Reorder) && power_failure_choices.reorder > 1 {
+                others(power_failure_choices.reorder, PowerFault::Reorder);
             }
         }
-        if faults.contains(&Fault::Energy) {
-            others(flushed_bytes / 8, |words| Blow::Energy(8 * words));
+        if faults.contains(&FailureKind::Energy) {
+            others(flushed_bytes / 8, |words| PowerFault::Energy(8 * words));
         }
-        shots
+        crashes
     }
 }
 
@@ -260,21 +269,21 @@ fn some_of(ways: u64, n: u64, rng: &mut Rng) -> BTreeSet<u64> {
     drawn
 }
 
-impl Marksman for Crasher {
-    fn aim(&mut self, event: &PersistEvent, system: &System) -> Option<Vec<(Blow, CrashImage)>> {
+impl CrashPointSelector for CampaignCrashPoints {
+    fn select(&mut self, event: &PersistEvent, system: &System) -> Option<Vec<(PowerFault, CrashImage)>> {
         let (last, _) = self.draws.last_key_value()?;
         if event.number > *last {
             return None;
         }
         let Some(draw) = self.draws.get(&event.number) else { return Some(Vec::new()) };
         system.marks(&mut |mark| *self.marks.entry(mark.to_owned()).or_default() += 1);
-        Some(self.blows(draw, system))
+        Some(self.power_faults(draw, system))
     }
 
-    fn hit(&mut self, shots: Vec<Shot>) -> bool {
-        let Some(first) = shots.first() else { return true };
-        let draw = self.draws.remove(&first.event).expect("shots are taken at crash points");
-        self.batches.send(Batch { draw, shots }).is_ok()
+    fn record(&mut self, crashes: Vec<Crash>) -> bool {
+        let Some(first) = crashes.first() else { return true };
+        let draw = self.draws.remove(&first.event).expect("crashes are taken at crash points");
+        self.batches.send(Batch { draw, crashes }).is_ok()
     }
 }
 
@@ -289,7 +298,13 @@ pub(crate) fn by_kind(kinds: &[EventKind]) -> BTreeMap<String, u64> {
 
 impl CrashResult {
     /// What the trials showed.
-    fn of(prepared: &Prepared, run: &RunRequest, survey: &Survey, tried: Tried, failures_max: usize) -> CrashResult {
+    fn of(
+        prepared: &Prepared,
+        run: &RunRequest,
+        crash_free_run: &CrashFreeRun,
+        tried: Trials,
+        failures_max: usize,
+    ) -> CrashResult {
         let mut trials_by_fault: BTreeMap<String, u64> = BTreeMap::new();
         let mut judged_by: BTreeMap<String, u64> = BTreeMap::new();
         let (mut failures, mut violations, mut disagreements, mut losses_reported, mut depth) =
@@ -321,7 +336,7 @@ impl CrashResult {
             seed: run.seed,
             threads: run.threads,
             ops: run.ops,
-            points: survey.events(),
+            points: crash_free_run.events(),
             trials,
             trials_by_fault,
             violations,
@@ -331,11 +346,11 @@ impl CrashResult {
             trials_per_s_per_core: 0.0,
             judged_by,
             failures,
-            events_by_kind: by_kind(&survey.kinds),
+            events_by_kind: by_kind(&crash_free_run.kinds),
             marks: BTreeMap::new(),
             timeline: None,
             host: Host::new(0, Duration::ZERO),
-            stats: survey.stats.clone(),
+            stats: crash_free_run.stats.clone(),
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! | text | meaning |
 //! | --- | --- |
-//! | `e17` | power fails after persist event 17, a clean cut |
+//! | `e17` | power fails after persist event 17; exactly what the domain guarantees survives |
 //! | `e17:torn.5` | and lines in flight to the media are torn: of their words of eight bytes those of subset 5 are new |
 //! | `e17:reorder.3` | and of the cleans that no fence has waited for another part was accepted: choice 3 |
 //! | `e17:energy.640` | and the energy of the crash flush ends after 640 bytes |
@@ -12,37 +12,37 @@
 //!
 //! What follows `/` and `+` happens in the order of the text, so `e17/r4/r2` is a recovery that failed twice.
 
-use durasim_machine::PowerCut;
+use durasim_machine::PowerFailureOptions;
 use std::fmt;
 use std::str::FromStr;
 
 /// How the power fails at a crash point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Blow {
-    /// The domain keeps all that it keeps, and no more.
+pub enum PowerFault {
+    /// Exactly what the persistence domain guarantees survives.
     Clean,
-    /// [`PowerCut::torn`].
+    /// [`PowerFailureOptions::torn`].
     Torn(u64),
-    /// [`PowerCut::reorder`].
+    /// [`PowerFailureOptions::reorder`].
     Reorder(u64),
-    /// [`PowerCut::energy_bytes`].
+    /// [`PowerFailureOptions::energy_bytes`].
     Energy(u64),
 }
 
-impl Blow {
-    /// Whether it takes back what was accepted: such an image is judged by what was acknowledged at the event itself.
-    pub(crate) fn takes_back(self) -> bool {
-        matches!(self, Blow::Reorder(_))
+impl PowerFault {
+    /// Whether it undoes what was accepted: such an image is judged by what was acknowledged at the event itself.
+    pub(crate) fn revokes_accepted_writes(self) -> bool {
+        matches!(self, PowerFault::Reorder(_))
     }
 
     /// What the machine takes.
-    pub fn power_cut(self) -> PowerCut {
-        let clean = PowerCut::default();
+    pub fn power_failure(self) -> PowerFailureOptions {
+        let clean = PowerFailureOptions::default();
         match self {
-            Blow::Clean => clean,
-            Blow::Torn(choice) => PowerCut { torn: Some(choice), ..clean },
-            Blow::Reorder(choice) => PowerCut { reorder: Some(choice), ..clean },
-            Blow::Energy(bytes) => PowerCut { energy_bytes: Some(bytes), ..clean },
+            PowerFault::Clean => clean,
+            PowerFault::Torn(choice) => PowerFailureOptions { torn: Some(choice), ..clean },
+            PowerFault::Reorder(choice) => PowerFailureOptions { reorder: Some(choice), ..clean },
+            PowerFault::Energy(bytes) => PowerFailureOptions { energy_bytes: Some(bytes), ..clean },
         }
     }
 }
@@ -64,15 +64,15 @@ pub struct Case {
     /// The persist event of the run after which power fails first.
     pub event: u64,
     /// How.
-    pub blow: Blow,
+    pub fault: PowerFault,
     /// What fails after that.
     pub then: Vec<Then>,
 }
 
 impl Case {
     /// A power failure after this persist event.
-    pub fn new(event: u64, blow: Blow) -> Self {
-        Case { event, blow, then: Vec::new() }
+    pub fn new(event: u64, fault: PowerFault) -> Self {
+        Case { event, fault, then: Vec::new() }
     }
 
     /// The same with one more failure.
@@ -82,16 +82,16 @@ impl Case {
         case
     }
 
-    /// What makes it more than a clean cut, as results name it.
+    /// The kind of the failure, as results name it.
     pub fn fault_name(&self) -> &'static str {
         let works_on = self.then.iter().any(|then| matches!(then, Then::Work(_)));
-        match self.blow {
+        match self.fault {
             _ if works_on => "recrash",
             _ if !self.then.is_empty() => "nested",
-            Blow::Clean => "clean",
-            Blow::Torn(_) => "torn",
-            Blow::Reorder(_) => "reorder",
-            Blow::Energy(_) => "energy",
+            PowerFault::Clean => "clean",
+            PowerFault::Torn(_) => "torn",
+            PowerFault::Reorder(_) => "reorder",
+            PowerFault::Energy(_) => "energy",
         }
     }
 
@@ -105,11 +105,11 @@ impl Case {
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "e{}", self.event)?;
-        match self.blow {
-            Blow::Clean => {}
-            Blow::Torn(choice) => write!(f, ":torn.{choice}")?,
-            Blow::Reorder(choice) => write!(f, ":reorder.{choice}")?,
-            Blow::Energy(bytes) => write!(f, ":energy.{bytes}")?,
+        match self.fault {
+            PowerFault::Clean => {}
+            PowerFault::Torn(choice) => write!(f, ":torn.{choice}")?,
+            PowerFault::Reorder(choice) => write!(f, ":reorder.{choice}")?,
+            PowerFault::Energy(bytes) => write!(f, ":energy.{bytes}")?,
         }
         for then in &self.then {
             match then {
@@ -126,27 +126,27 @@ impl FromStr for Case {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let problem = || format!("'{text}' is not the id of a crash, such as e17, e17:torn.5/r2 or e17+e8");
+        let problem = || format!("'{text}' is not a crash id such as e17, e17:torn.5/r2 or e17+e8");
         let number = |digits: &str| -> Result<u64, String> {
             let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
             digits.parse().ok().filter(|_| plain).ok_or_else(problem)
         };
         let first_end = text.find(['/', '+']).unwrap_or(text.len());
         let (first, mut rest) = text.split_at(first_end);
-        let (event, blow) = match first.split_once(':') {
-            None => (first, Blow::Clean),
-            Some((event, blow)) => {
-                let (kind, choice) = blow.split_once('.').ok_or_else(problem)?;
-                let blow = match kind {
-                    "torn" => Blow::Torn(number(choice)?),
-                    "reorder" => Blow::Reorder(number(choice)?),
-                    "energy" => Blow::Energy(number(choice)?),
+        let (event, fault) = match first.split_once(':') {
+            None => (first, PowerFault::Clean),
+            Some((event, fault)) => {
+                let (kind, choice) = fault.split_once('.').ok_or_else(problem)?;
+                let fault = match kind {
+                    "torn" => PowerFault::Torn(number(choice)?),
+                    "reorder" => PowerFault::Reorder(number(choice)?),
+                    "energy" => PowerFault::Energy(number(choice)?),
                     _ => return Err(problem()),
                 };
-                (event, blow)
+                (event, fault)
             }
         };
-        let mut case = Case::new(number(event.strip_prefix('e').ok_or_else(problem)?)?, blow);
+        let mut case = Case::new(number(event.strip_prefix('e').ok_or_else(problem)?)?, fault);
         while !rest.is_empty() {
             let end = rest[1..].find(['/', '+']).map_or(rest.len(), |at| at + 1);
             let (part, after) = rest.split_at(end);
@@ -175,7 +175,7 @@ mod tests {
         }
         let case: Case = "e3:torn.9/r4/g2+e12/r1".parse().unwrap();
         assert_eq!(case.event, 3);
-        assert_eq!(case.blow, Blow::Torn(9));
+        assert_eq!(case.fault, PowerFault::Torn(9));
         assert_eq!(case.then, [Then::Recovery(4), Then::GuestRecovery(2), Then::Work(12), Then::Recovery(1)]);
         assert_eq!(case.depth(), 2);
         assert_eq!("e3".parse::<Case>().unwrap().depth(), 0);
@@ -199,7 +199,7 @@ mod tests {
             "e17/ré",
         ] {
             let refused = text.parse::<Case>().unwrap_err();
-            assert!(refused.contains("not the id of a crash"), "{text}: {refused}");
+            assert!(refused.contains("not a crash id"), "{text}: {refused}");
         }
     }
 }

@@ -1,33 +1,33 @@
 //! The one executor of crash cases: an image is recovered, by the hardware's recovery and then by the program's, and
 //! judged. On the way recovery may fail too, and after it the program may work on and fail again. Whether a case is drawn
-//! or replayed makes one difference: who says what fails next.
+//! or replayed makes one difference: where the next failure comes from.
 
 use crate::case::{Case, Then};
+use crate::crashed_run::{Crash, SingleCrashPoint, program_on, run_with_crashes};
 use crate::history::{HistoryOracle, HistoryRecorder};
 use crate::judge::{Allowed, Judge};
-use crate::life::{Shot, Single, program_on, shoot};
 use crate::outcome::{Oracle, Outcome};
-use crate::scribe::Scribe;
-use crate::story::Program as Living;
-use durasim_design::{CrashImage, Cut, RecoveryReport};
+use crate::timeline_document::RunKind;
+use crate::timeline_recorder::TimelineRecorder;
+use durasim_design::{CrashImage, RecoveryCut, RecoveryReport};
 use durasim_types::{Error, LineAddr, PAGE_BYTES, Pages, PhysAddr};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// When the power fails while the program's recovery or its further work runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Moment {
+pub(crate) enum FailurePoint {
     /// After this persist event.
     Event(u64),
     /// After any one, drawn with this seed.
     Any(u64),
 }
 
-impl Moment {
-    fn aim(self) -> Single {
+impl FailurePoint {
+    fn selector(self) -> SingleCrashPoint {
         match self {
-            Moment::Event(event) => Single::at(event),
-            Moment::Any(seed) => Single::any(seed),
+            FailurePoint::Event(event) => SingleCrashPoint::at(event),
+            FailurePoint::Any(seed) => SingleCrashPoint::any(seed),
         }
     }
 }
@@ -38,12 +38,12 @@ pub(crate) enum Next {
     /// The hardware's recovery, at this write.
     Recovery(u64),
     /// The program's recovery.
-    GuestRecovery(Moment),
+    GuestRecovery(FailurePoint),
     /// The work after a complete recovery.
-    Work(Moment),
+    Work(FailurePoint),
 }
 
-/// Says, step by step, what fails in a case under way.
+/// Says, step by step, what fails in a case in progress.
 pub(crate) trait Failures {
     /// What fails after a recovery of the hardware that made so many writes; `None`: nothing more.
     fn next(&mut self, recovery_writes: u64) -> Option<Next>;
@@ -59,8 +59,8 @@ impl Failures for std::slice::Iter<'_, Then> {
     fn next(&mut self, _recovery_writes: u64) -> Option<Next> {
         Iterator::next(self).map(|then| match *then {
             Then::Recovery(write) => Next::Recovery(write),
-            Then::GuestRecovery(event) => Next::GuestRecovery(Moment::Event(event)),
-            Then::Work(event) => Next::Work(Moment::Event(event)),
+            Then::GuestRecovery(event) => Next::GuestRecovery(FailurePoint::Event(event)),
+            Then::Work(event) => Next::Work(FailurePoint::Event(event)),
         })
     }
 }
@@ -108,10 +108,10 @@ impl<'a> Executor<'a> {
     ///
     /// # Errors
     /// What came of the case already, where the hardware cannot recover.
-    pub fn crash_point(&self, shot: Shot) -> Result<CrashPoint, (Case, Outcome)> {
-        let case = Case::new(shot.event, shot.blow);
-        let allowed = Allowed::after(&shot, self.judge.history.as_ref());
-        match self.recovered(shot.image) {
+    pub fn crash_point(&self, crash: Crash) -> Result<CrashPoint, (Case, Outcome)> {
+        let case = Case::new(crash.event, crash.fault);
+        let allowed = Allowed::after(&crash, self.judge.history.as_ref());
+        match self.recovered(crash.image) {
             Ok(recovered) => Ok(CrashPoint { case, recovered, allowed }),
             Err(outcome) => Err((case, outcome)),
         }
@@ -138,21 +138,23 @@ impl<'a> Executor<'a> {
         let (image, report) = loop {
             let (image, report, next) = self.fail_recovery(&recovered, failures, case)?;
             let Some(next) = next else { break (image, report) };
-            let (shot, moment) = match next {
+            let (crash, failure_point) = match next {
                 Next::Recovery(_) => unreachable!("the hardware's recovery has failed as often as it is to fail"),
-                Next::GuestRecovery(moment) => (self.guest_recovery(image.pmem.clone(), moment, case)?, moment),
-                Next::Work(moment) => {
-                    let worked = self.further_work(image.pmem.clone(), moment, case)?;
-                    let (shot, further) = worked.unzip();
+                Next::GuestRecovery(failure_point) => {
+                    (self.guest_recovery(image.pmem.clone(), failure_point, case)?, failure_point)
+                }
+                Next::Work(failure_point) => {
+                    let worked = self.further_work(image.pmem.clone(), failure_point, case)?;
+                    let (crash, further) = worked.unzip();
                     further.into_iter().for_each(|further| allowed = Cow::Owned(further));
-                    (shot, moment)
+                    (crash, failure_point)
                 }
             };
-            match (shot, moment) {
-                (Some(shot), _) => recovered = Cow::Owned(self.recovered(shot.image)?),
-                (None, Moment::Event(event)) => return Err(no_such_event(next, event)),
-                (None, Moment::Any(_)) if case.then.is_empty() => return Ok(None),
-                (None, Moment::Any(_)) => break (image, report),
+            match (crash, failure_point) {
+                (Some(crash), _) => recovered = Cow::Owned(self.recovered(crash.image)?),
+                (None, FailurePoint::Event(event)) => return Err(no_such_event(next, event)),
+                (None, FailurePoint::Any(_)) if case.then.is_empty() => return Ok(None),
+                (None, FailurePoint::Any(_)) => break (image, report),
             }
         };
         if !failures.are_judged() {
@@ -188,7 +190,9 @@ impl<'a> Executor<'a> {
             self.cut_recovery(crashed, cut)?;
             let (image, report) = self.recover(crashed.clone())?;
             if let Some(objection) = differs(&image, &undisturbed.image, &cuts) {
-                self.tell(|scribe| scribe.question(differing_lines(&image.pmem, &undisturbed.image.pmem)));
+                self.record(|timeline_recorder| {
+                    timeline_recorder.question(differing_lines(&image.pmem, &undisturbed.image.pmem))
+                });
                 return Err(Outcome::object(Oracle::Recovery, objection));
             }
             again = Some((image, report));
@@ -202,7 +206,7 @@ impl<'a> Executor<'a> {
 
     /// The hardware's recovery, to its end.
     fn recover(&self, mut image: CrashImage) -> Result<(CrashImage, RecoveryReport), Outcome> {
-        self.tell(Scribe::recovery_begins);
+        self.record(TimelineRecorder::recovery_begins);
         image.cut_at(None);
         let report = self.run_recovery(&mut image, None)?.expect("nothing cuts this recovery");
         Ok((image, report))
@@ -210,61 +214,72 @@ impl<'a> Executor<'a> {
 
     /// The hardware's recovery, which fails at this write. What ran to its end before was only to compare with.
     fn cut_recovery(&self, image: &mut CrashImage, cut: u64) -> Result<(), Outcome> {
-        self.tell(Scribe::forget_recovery);
+        self.record(TimelineRecorder::forget_recovery);
         image.cut_at(Some(cut));
         match self.run_recovery(image, Some(cut))? {
-            Err(Cut) => Ok(()),
+            Err(RecoveryCut) => Ok(()),
             Ok(_) => {
-                let what = format!("it ended before its write {cut}, which was to be cut");
+                let what = format!("it ended before its write {cut}, at which it was to be interrupted");
                 Err(Outcome::object(Oracle::Recovery, what))
             }
         }
     }
 
-    fn run_recovery(&self, image: &mut CrashImage, cut: Option<u64>) -> Result<Result<RecoveryReport, Cut>, Outcome> {
-        if self.judge.scribe.is_some() {
+    fn run_recovery(
+        &self,
+        image: &mut CrashImage,
+        cut: Option<u64>,
+    ) -> Result<Result<RecoveryReport, RecoveryCut>, Outcome> {
+        if self.judge.timeline_recorder.is_some() {
             image.keep_log();
         }
         let plan = &self.judge.context.prepared.plan;
         let recover = || (plan.row.hardware.recover)(&plan.spec, &plan.geometry, image);
         let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(recover));
-        self.tell(|scribe| scribe.recovered(image, cut, ran.as_ref().ok().and_then(|ran| ran.as_ref().ok())));
+        self.record(|timeline_recorder| {
+            timeline_recorder.recovered(image, cut, ran.as_ref().ok().and_then(|ran| ran.as_ref().ok()))
+        });
         ran.map_err(|panic| Outcome::object(Oracle::Recovery, panic_text(&*panic)))
     }
 
-    fn tell(&self, what: impl FnOnce(&Scribe)) {
-        if let Some(scribe) = &self.judge.scribe {
-            what(scribe);
+    fn record(&self, what: impl FnOnce(&TimelineRecorder)) {
+        if let Some(timeline_recorder) = &self.judge.timeline_recorder {
+            what(timeline_recorder);
         }
     }
 
     /// The program's recovery runs on the machine, and power fails again.
-    fn guest_recovery(&self, pmem: Pages, moment: Moment, case: &mut Case) -> Result<Option<Shot>, Outcome> {
+    fn guest_recovery(
+        &self,
+        pmem: Pages,
+        failure_point: FailurePoint,
+        case: &mut Case,
+    ) -> Result<Option<Crash>, Outcome> {
         let args = self.judge.context.recover_args.unwrap_or_default();
-        let shot = self
-            .live(Living::Recovery, args, pmem, moment, None)
+        let crash = self
+            .run_program(RunKind::Recovery, args, pmem, failure_point, None)
             .map_err(|error| Outcome::object(Oracle::Guest, format!("its recovery fails: {error}")))?;
-        case.then.extend(shot.as_ref().map(|shot| Then::GuestRecovery(shot.event)));
-        Ok(shot)
+        case.then.extend(crash.as_ref().map(|crash| Then::GuestRecovery(crash.event)));
+        Ok(crash)
     }
 
     /// The program recovers and works on, and power fails again; what is allowed to be left then.
     fn further_work(
         &mut self,
         pmem: Pages,
-        moment: Moment,
+        failure_point: FailurePoint,
         case: &mut Case,
-    ) -> Result<Option<(Shot, Allowed)>, Outcome> {
-        let worked = self.work_on(pmem, moment);
+    ) -> Result<Option<(Crash, Allowed)>, Outcome> {
+        let worked = self.continue_work(pmem, failure_point);
         match &worked {
-            Ok(shot) => case.then.extend(shot.as_ref().map(|(shot, _)| Then::Work(shot.event))),
+            Ok(crash) => case.then.extend(crash.as_ref().map(|(crash, _)| Then::Work(crash.event))),
             // Work that fails by itself fails before any of its events, too.
             Err(_) => case.then.push(Then::Work(1)),
         }
         worked
     }
 
-    fn work_on(&mut self, pmem: Pages, moment: Moment) -> Result<Option<(Shot, Allowed)>, Outcome> {
+    fn continue_work(&mut self, pmem: Pages, failure_point: FailurePoint) -> Result<Option<(Crash, Allowed)>, Outcome> {
         let judge = &mut self.judge;
         let pmem = judge.recover_guest(pmem)?;
         let object = |what: String| Outcome::object(Oracle::Guest, what);
@@ -275,30 +290,36 @@ impl<'a> Executor<'a> {
             }
         };
         let recorder = initial.as_ref().map(|_| HistoryRecorder::default());
-        let lived = self.live(Living::Work, self.judge.context.again_args, pmem, moment, recorder.as_ref());
-        let shot = lived.map_err(|error| object(format!("it does not work on after recovery: {error}")))?;
-        Ok(shot.map(|shot| {
+        let ran =
+            self.run_program(RunKind::Work, self.judge.context.again_args, pmem, failure_point, recorder.as_ref());
+        let crash =
+            ran.map_err(|error| object(format!("the program fails when it runs on after recovery: {error}")))?;
+        Ok(crash.map(|crash| {
             let dumped = recorder.as_ref().zip(initial.as_ref());
             let history = dumped.map(|(recorder, initial)| HistoryOracle::new(recorder, initial, self.judge.epochs()));
-            let allowed = Allowed::after(&shot, history.as_ref());
-            (shot, allowed)
+            let allowed = Allowed::after(&crash, history.as_ref());
+            (crash, allowed)
         }))
     }
 
-    fn live(
+    fn run_program(
         &self,
-        living: Living,
+        kind: RunKind,
         args: &[String],
         pmem: Pages,
-        moment: Moment,
+        failure_point: FailurePoint,
         history: Option<&HistoryRecorder>,
-    ) -> Result<Option<Shot>, Error> {
+    ) -> Result<Option<Crash>, Error> {
         let context = &self.judge.context;
         let prepared = context.prepared;
-        self.tell(|scribe| scribe.life_begins(living, pmem.clone(), &prepared.plan.geometry, history));
+        self.record(|timeline_recorder| {
+            timeline_recorder.run_begins(kind, pmem.clone(), &prepared.plan.geometry, history)
+        });
         let program = program_on(prepared, args, context.files, pmem);
-        let scribe = self.judge.scribe.as_ref();
-        Ok(shoot(prepared, &program, moment.aim(), history, scribe, context.stop)?.1.taken())
+        let timeline_recorder = self.judge.timeline_recorder.as_ref();
+        Ok(run_with_crashes(prepared, &program, failure_point.selector(), history, timeline_recorder, context.stop)?
+            .1
+            .taken())
     }
 }
 
@@ -317,7 +338,12 @@ pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
 fn differs(recovered: &CrashImage, whole: &CrashImage, cuts: &[u64]) -> Option<String> {
     let same = same(&recovered.pmem, &whole.pmem) && recovered.structures == whole.structures;
     let cuts: Vec<String> = cuts.iter().map(u64::to_string).collect();
-    (!same).then(|| format!("cut at its writes {} and run again, it ends in another image", cuts.join(", then ")))
+    (!same).then(|| {
+        format!(
+            "interrupted at its writes {} and run again, it leaves another image than without interruption",
+            cuts.join(", then ")
+        )
+    })
 }
 
 fn differing_lines(a: &Pages, b: &Pages) -> Vec<LineAddr> {

@@ -1,10 +1,10 @@
 //! What is drawn at a crash point: cases that begin with the same power failure.
 
-use crate::case::{Blow, Case};
-use crate::executor::{CrashPoint, Executor, Failures, Moment, Next};
-use crate::life::Shot;
+use crate::case::{Case, PowerFault};
+use crate::crashed_run::Crash;
+use crate::executor::{CrashPoint, Executor, FailurePoint, Failures, Next};
 use crate::outcome::Outcome;
-use crate::schedule::{Fault, affords_another_life};
+use crate::schedule::{FailureKind, affords_another_run};
 use durasim_types::Rng;
 use std::collections::BTreeSet;
 
@@ -16,31 +16,31 @@ const CUTS_DRAWN: u64 = 4;
 /// Carries out what is drawn with this seed of these kinds of failures.
 pub(crate) fn explore(
     executor: &mut Executor<'_>,
-    shot: Shot,
-    faults: &BTreeSet<Fault>,
+    crash: Crash,
+    faults: &BTreeSet<FailureKind>,
     seed: u64,
 ) -> Vec<(Case, Outcome)> {
     let mut rng = Rng::new(seed);
-    let is_clean = shot.blow == Blow::Clean;
-    let point = match executor.crash_point(shot) {
+    let is_clean = crash.fault == PowerFault::Clean;
+    let point = match executor.crash_point(crash) {
         Ok(point) => point,
         Err(tried) => return vec![tried],
     };
     let context = executor.judge().context;
     let mut tried = Vec::new();
-    if is_clean && faults.contains(&Fault::Nested) {
+    if is_clean && faults.contains(&FailureKind::Nested) {
         for first in first_cuts(&point, context.all_cuts, &mut rng) {
-            tried.extend(executor.execute(&point, &mut Cuts { first: Some(first), made: 0, rng: &mut rng }));
+            tried.extend(executor.execute(&point, &mut RecoveryCuts { first: Some(first), made: 0, rng: &mut rng }));
         }
-        if context.recover_args.is_some() && affords_another_life(seed) {
+        if context.recover_args.is_some() && affords_another_run(seed) {
             let left = 1 + rng.below(DEPTH_MAX);
             tried.extend(executor.execute(&point, &mut GuestRecoveries { left, rng: &mut rng }));
         }
     }
-    if is_clean && faults.contains(&Fault::Recrash) {
-        tried.extend(executor.execute(&point, &mut Once(Some(Next::Work(Moment::Any(rng.next_u64()))))));
+    if is_clean && faults.contains(&FailureKind::Recrash) {
+        tried.extend(executor.execute(&point, &mut SingleFailure(Some(Next::Work(FailurePoint::Any(rng.next_u64()))))));
     }
-    tried.extend(executor.execute(&point, &mut Once(None)));
+    tried.extend(executor.execute(&point, &mut SingleFailure(None)));
     tried
 }
 
@@ -54,9 +54,9 @@ fn first_cuts(point: &CrashPoint, all: bool, rng: &mut Rng) -> BTreeSet<u64> {
 }
 
 /// One failure, or none.
-struct Once(Option<Next>);
+struct SingleFailure(Option<Next>);
 
-impl Failures for Once {
+impl Failures for SingleFailure {
     fn next(&mut self, _recovery_writes: u64) -> Option<Next> {
         self.0.take()
     }
@@ -64,13 +64,13 @@ impl Failures for Once {
 
 /// The hardware's recovery fails at some of its writes, then at one of the writes of the next one, and so on. The contents
 /// that it comes to are those that it comes to undisturbed, which are judged in a case of their own.
-struct Cuts<'a> {
+struct RecoveryCuts<'a> {
     first: Option<u64>,
     made: u64,
     rng: &'a mut Rng,
 }
 
-impl Failures for Cuts<'_> {
+impl Failures for RecoveryCuts<'_> {
     fn next(&mut self, recovery_writes: u64) -> Option<Next> {
         if self.made == DEPTH_MAX || recovery_writes == 0 {
             return None;
@@ -93,6 +93,6 @@ struct GuestRecoveries<'a> {
 impl Failures for GuestRecoveries<'_> {
     fn next(&mut self, _recovery_writes: u64) -> Option<Next> {
         self.left = self.left.checked_sub(1)?;
-        Some(Next::GuestRecovery(Moment::Any(self.rng.next_u64())))
+        Some(Next::GuestRecovery(FailurePoint::Any(self.rng.next_u64())))
     }
 }

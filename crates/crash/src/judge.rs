@@ -1,10 +1,10 @@
-//! Who judges recovered contents of persistent memory: oracles that know nothing of each other.
+//! Judges recovered contents of persistent memory with independent oracles.
 
 use crate::byte_oracle::{ByteOracle, Verdict};
+use crate::crashed_run::Crash;
 use crate::history::{Dump, HistoryOracle, HistoryRecorder, Position};
-use crate::life::Shot;
 use crate::outcome::{Oracle, Outcome};
-use crate::scribe::Scribe;
+use crate::timeline_recorder::TimelineRecorder;
 use durasim_design::{CrashImage, Promise, RecoveryReport};
 use durasim_machine::{Captured, LoadedProgram, PmemPool, PoolContents, Prepared, Program};
 use durasim_types::{Error, GuestFault, Pages};
@@ -37,8 +37,8 @@ pub(crate) struct Judge<'a> {
     checker: LoadedProgram,
     /// Of the crashed run, if that says anything of its operations.
     pub history: Option<HistoryOracle>,
-    /// Hears of all cases of this worker.
-    pub scribe: Option<Scribe>,
+    /// Records the cases of this worker, in a replay.
+    pub timeline_recorder: Option<TimelineRecorder>,
 }
 
 /// What an image is judged against.
@@ -49,12 +49,12 @@ pub(crate) struct Allowed {
 }
 
 impl Allowed {
-    pub fn after(shot: &Shot, history: Option<&HistoryOracle>) -> Self {
-        let position = |history: &HistoryOracle| match shot.blow.takes_back() {
-            true => history.position_at(shot.event),
-            false => history.position_after(shot.event),
+    pub fn after(crash: &Crash, history: Option<&HistoryOracle>) -> Self {
+        let position = |history: &HistoryOracle| match crash.fault.revokes_accepted_writes() {
+            true => history.position_at(crash.event),
+            false => history.position_after(crash.event),
         };
-        Allowed { bytes: shot.oracle.clone(), history: history.map(|history| (history.clone(), position(history))) }
+        Allowed { bytes: crash.oracle.clone(), history: history.map(|history| (history.clone(), position(history))) }
     }
 }
 
@@ -74,7 +74,7 @@ impl<'a> Judge<'a> {
         };
         let recoverer = context.recover_args.map(load).transpose()?;
         let checker = load(context.check_args)?;
-        let mut judge = Judge { context, recoverer, checker, history: None, scribe: None };
+        let mut judge = Judge { context, recoverer, checker, history: None, timeline_recorder: None };
         if let Some(recorder) = context.history {
             let initial = match &prepared.program.pool {
                 Some(pool) => judge.dump(pool.pages.clone()),
@@ -106,8 +106,8 @@ impl<'a> Judge<'a> {
             None => Ok(pmem),
             Some(program) => {
                 let recovered = run_guest(program, pmem).0;
-                if let (Some(scribe), Ok(pmem)) = (&self.scribe, &recovered) {
-                    scribe.program_recovered(pmem);
+                if let (Some(timeline_recorder), Ok(pmem)) = (&self.timeline_recorder, &recovered) {
+                    timeline_recorder.program_recovered(pmem);
                 }
                 recovered.map_err(|what| Outcome::object(Oracle::Guest, format!("recovery: {what}")))
             }
@@ -128,8 +128,8 @@ impl<'a> Judge<'a> {
             Err(outcome) => return outcome,
         };
         let mut outcome = Outcome { judged: vec![Oracle::Bytes, Oracle::Guest], ..Outcome::default() };
-        if let Some(scribe) = &self.scribe {
-            scribe.judged(&allowed.bytes, &pmem);
+        if let Some(timeline_recorder) = &self.timeline_recorder {
+            timeline_recorder.judged(&allowed.bytes, &pmem);
         }
         if let Verdict::Wrong(what) = allowed.bytes.judge(&pmem) {
             outcome.objections.insert(Oracle::Bytes, what);
@@ -156,7 +156,7 @@ fn run_guest(program: &mut LoadedProgram, pmem: Pages) -> (Result<Pages, String>
         Ok(ending) if ending.exit_code == Some(0) => Ok(ending.pool.pages),
         Ok(ending) => {
             let text = output.text();
-            let said = text.lines().last().unwrap_or("it said nothing").to_owned();
+            let said = text.lines().last().unwrap_or("it printed nothing").to_owned();
             Err(match ending.exit_code {
                 Some(code) => format!("exit code {code}: {said}"),
                 None => format!("no end within {GUEST_INSTRUCTIONS_MAX} instructions"),

@@ -4,27 +4,27 @@
 mod byte_oracle;
 mod campaign;
 mod case;
+mod crashed_run;
 mod executor;
 mod explore;
 mod history;
 mod judge;
-mod life;
 mod order;
 mod outcome;
 mod result;
 mod schedule;
-mod scribe;
-mod story;
 mod timeline;
+mod timeline_document;
+mod timeline_recorder;
 
 pub use byte_oracle::{ByteOracle, Verdict};
 pub use campaign::{CrashRequest, crash};
-pub use case::{Blow, Case, Then};
+pub use case::{Case, PowerFault, Then};
 pub use history::{Dump, HistoryOracle, HistoryRecorder, Position};
 pub use order::OrderChecker;
 pub use result::{CrashResult, Failure};
-pub use schedule::{All, Fault, Points};
-pub use story::{
-    Chapter, CopySeen, Happening, LineEnd, Loss, Objection, PowerFailure, Program, RecoveryWrite, Seen, Timeline,
-    Trace, Transaction, Words,
+pub use schedule::{All, FailureKind, Points};
+pub use timeline_document::{
+    FinalLine, LineContents, LineCopyRecord, Loss, Objection, PowerFailure, RecoveryWrite, RunKind, Timeline,
+    TimelineEvent, TimelinePhase, Trace, Transaction, Words,
 };

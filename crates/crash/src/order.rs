@@ -1,4 +1,4 @@
-//! The order of persist events, checked while a run goes on: it has to be one that the modelled hardware could produce.
+//! The order of persist events, checked while a run continues: it has to be one that the modelled hardware could produce.
 //!
 //! Rules: numbers follow each other; stamps never decrease; the media writes a line only after a queue has accepted a
 //! write of that line, and not more often than that (joined writes reach the media once); nothing becomes durable in a
@@ -49,7 +49,7 @@ impl OrderChecker {
             return Err("its number does not follow the last one");
         }
         if event.cycle < self.last_cycle {
-            return Err("its stamp lies before the last one");
+            return Err("its cycle is before that of the last event");
         }
         let line = event.addr.line();
         match event.kind {
@@ -60,14 +60,14 @@ impl OrderChecker {
                 *waiting.ok_or("the media wrote a line that no queue had accepted")? -= 1;
             }
             EventKind::CacheStore if !domain.stores_are_durable() => {
-                return Err("a store became durable in a cache that a power failure empties");
+                return Err("a store became durable in a volatile cache");
             }
             EventKind::CacheArrival if domain != Domain::NvLlc => {
-                return Err("a line became durable in a last level that is nothing of its own");
+                return Err("a line became durable in a last level that is volatile or covered with all caches");
             }
             EventKind::CacheStore if event.core.is_none() => return Err("no core made the store"),
             EventKind::CacheStore if event.core != writer => {
-                return Err("a core stored to a line that it may not write, or not alone");
+                return Err("a core stored to a line that it does not own");
             }
             _ => {}
         }
@@ -80,7 +80,7 @@ pub(crate) struct Checking(pub Arc<Mutex<OrderChecker>>);
 
 impl Observer for Checking {
     fn event(&mut self, event: &PersistEvent, system: &System) -> bool {
-        let mut checker = self.0.lock().expect("nobody panics with the checker");
+        let mut checker = self.0.lock().expect("no thread panics while it holds the checker");
         checker.observe(event, system);
         checker.objection().is_none()
     }
@@ -122,11 +122,11 @@ mod tests {
         use EventKind::{CacheArrival, CacheStore, MediaWrite, QueueAccept};
         let broken = [
             ("number", vec![event(2, QueueAccept, 0, 0)]),
-            ("stamp", vec![event(1, QueueAccept, 5, 0), event(2, QueueAccept, 4, 0)]),
+            ("cycle", vec![event(1, QueueAccept, 5, 0), event(2, QueueAccept, 4, 0)]),
             ("no queue", vec![event(1, QueueAccept, 5, 0), event(2, MediaWrite, 6, 64)]),
             ("no queue", vec![event(1, QueueAccept, 5, 0), event(2, MediaWrite, 6, 0), event(3, MediaWrite, 7, 0)]),
-            ("empties", vec![event(1, CacheStore, 5, 0)]),
-            ("nothing of its own", vec![event(1, CacheArrival, 5, 0)]),
+            ("volatile cache", vec![event(1, CacheStore, 5, 0)]),
+            ("last level", vec![event(1, CacheArrival, 5, 0)]),
         ];
         for (word, events) in broken {
             assert!(objection(&events).is_some_and(|o| o.contains(word)), "{word}");
@@ -138,7 +138,7 @@ mod tests {
         let by = |core| [PersistEvent { core, ..event(1, EventKind::CacheStore, 5, 0) }];
         for domain in [Domain::Eadr, Domain::Bbb] {
             assert_eq!(objection_of(&by(Some(CoreId(1))), domain), None);
-            assert!(objection_of(&by(Some(CoreId(0))), domain).is_some_and(|o| o.contains("may not write")));
+            assert!(objection_of(&by(Some(CoreId(0))), domain).is_some_and(|o| o.contains("does not own")));
             assert!(objection_of(&by(None), domain).is_some_and(|o| o.contains("no core")));
         }
         let arrival = [PersistEvent { core: Some(CoreId(0)), ..event(1, EventKind::CacheArrival, 5, 0) }];

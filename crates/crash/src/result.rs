@@ -1,6 +1,6 @@
 //! The result of a campaign, as JSON users see it.
 
-use crate::story::Timeline;
+use crate::timeline_document::Timeline;
 use durasim_machine::Host;
 use durasim_types::Stats;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! Which crash points a campaign takes, and what it tries at each.
 
 use crate::case::Case;
-use crate::life::Survey;
+use crate::crashed_run::CrashFreeRun;
 use durasim_types::{ConfigError, EventKind, Rng};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ pub enum All {
 /// What can go wrong when the power fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Fault {
+pub enum FailureKind {
     /// What the domain keeps is there, all of it and no more.
     Clean,
     /// Lines in flight to the media are torn at words of eight bytes, where no queue keeps them.
@@ -44,38 +44,45 @@ pub enum Fault {
     Recrash,
 }
 
-impl Fault {
+impl FailureKind {
     /// All of them.
-    pub const ALL: [Fault; 7] =
-        [Fault::Clean, Fault::Torn, Fault::Reorder, Fault::Energy, Fault::Nested, Fault::Background, Fault::Recrash];
+    pub const ALL: [FailureKind; 7] = [
+        FailureKind::Clean,
+        FailureKind::Torn,
+        FailureKind::Reorder,
+        FailureKind::Energy,
+        FailureKind::Nested,
+        FailureKind::Background,
+        FailureKind::Recrash,
+    ];
 
     /// The name in options and results.
     pub const fn name(self) -> &'static str {
         match self {
-            Fault::Clean => "clean",
-            Fault::Torn => "torn",
-            Fault::Reorder => "reorder",
-            Fault::Energy => "energy",
-            Fault::Nested => "nested",
-            Fault::Background => "background",
-            Fault::Recrash => "recrash",
+            FailureKind::Clean => "clean",
+            FailureKind::Torn => "torn",
+            FailureKind::Reorder => "reorder",
+            FailureKind::Energy => "energy",
+            FailureKind::Nested => "nested",
+            FailureKind::Background => "background",
+            FailureKind::Recrash => "recrash",
         }
     }
 }
 
 /// What is drawn at one crash point: failures of these kinds, with this seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Draw {
-    pub faults: BTreeSet<Fault>,
+pub(crate) struct DrawnFailures {
+    pub faults: BTreeSet<FailureKind>,
     pub seed: u64,
 }
 
-/// One in so many drawn points gets another life of the program, which costs as much as hundreds of other trials.
-const ANOTHER_LIFE_PERIOD: u64 = 8;
+/// One in so many drawn points runs the program once more, which costs as much as hundreds of other trials.
+const ANOTHER_RUN_PERIOD: u64 = 8;
 
 /// Refuses a case that does not begin at an event of the run.
-pub(crate) fn check_event(case: &Case, survey: &Survey) -> Result<(), ConfigError> {
-    let events = survey.events();
+pub(crate) fn check_event(case: &Case, crash_free_run: &CrashFreeRun) -> Result<(), ConfigError> {
+    let events = crash_free_run.events();
     if (1..=events).contains(&case.event) {
         return Ok(());
     }
@@ -84,33 +91,38 @@ pub(crate) fn check_event(case: &Case, survey: &Survey) -> Result<(), ConfigErro
 }
 
 /// What is drawn, by persist event.
-pub(crate) fn schedule(points: Points, faults: &BTreeSet<Fault>, seed: u64, survey: &Survey) -> BTreeMap<u64, Draw> {
-    let events = survey.events();
+pub(crate) fn schedule(
+    points: Points,
+    faults: &BTreeSet<FailureKind>,
+    seed: u64,
+    crash_free_run: &CrashFreeRun,
+) -> BTreeMap<u64, DrawnFailures> {
+    let events = crash_free_run.events();
     let mut rng = Rng::new(seed ^ 0x6372_6173_6800);
     let mut chosen: BTreeSet<u64> = match points {
-        Points::Some(n) if n < events => stratified(n, &survey.kinds, &mut rng),
+        Points::Some(n) if n < events => stratified(n, &crash_free_run.kinds, &mut rng),
         _ => (1..=events).collect(),
     };
-    if faults.contains(&Fault::Background)
+    if faults.contains(&FailureKind::Background)
         && let Points::Some(n) = points
     {
-        let inside: Vec<u64> = (1..=events).filter(|&event| survey.background[event as usize - 1]).collect();
+        let inside: Vec<u64> = (1..=events).filter(|&event| crash_free_run.background[event as usize - 1]).collect();
         chosen.extend(draw(n, &inside, &mut rng));
     }
     let draw_at = |event: u64| {
         let mut rng = Rng::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ event);
         let mut faults = faults.clone();
-        if rng.below(ANOTHER_LIFE_PERIOD) != 0 {
-            faults.remove(&Fault::Recrash);
+        if rng.below(ANOTHER_RUN_PERIOD) != 0 {
+            faults.remove(&FailureKind::Recrash);
         }
-        (event, Draw { faults, seed: rng.next_u64() })
+        (event, DrawnFailures { faults, seed: rng.next_u64() })
     };
     chosen.into_iter().map(draw_at).collect()
 }
 
 /// Whether a trial with this seed may start the program again for its recovery.
-pub(crate) fn affords_another_life(seed: u64) -> bool {
-    seed.is_multiple_of(ANOTHER_LIFE_PERIOD)
+pub(crate) fn affords_another_run(seed: u64) -> bool {
+    seed.is_multiple_of(ANOTHER_RUN_PERIOD)
 }
 
 /// `n` different events: half of them alike for every kind that occurs, so that rare kinds are not missed, the rest by
@@ -147,13 +159,13 @@ fn draw(n: u64, from: &[u64], rng: &mut Rng) -> Vec<u64> {
 mod tests {
     use super::*;
 
-    fn survey(kinds: &[EventKind]) -> Survey {
-        Survey { kinds: kinds.to_vec(), background: vec![false; kinds.len()], ..Survey::default() }
+    fn crash_free_run(kinds: &[EventKind]) -> CrashFreeRun {
+        CrashFreeRun { kinds: kinds.to_vec(), background: vec![false; kinds.len()], ..CrashFreeRun::default() }
     }
 
-    fn events(points: Points, faults: &[Fault], survey: &Survey) -> Vec<u64> {
+    fn events(points: Points, faults: &[FailureKind], crash_free_run: &CrashFreeRun) -> Vec<u64> {
         let faults = faults.iter().copied().collect();
-        schedule(points, &faults, 1, survey).into_keys().collect()
+        schedule(points, &faults, 1, crash_free_run).into_keys().collect()
     }
 
     #[test]
@@ -162,23 +174,23 @@ mod tests {
         kinds[77] = EventKind::Commit;
         kinds[5_000] = EventKind::MediaWrite;
         kinds[5_001] = EventKind::MediaWrite;
-        let chosen = events(Points::Some(60), &[Fault::Clean], &survey(&kinds));
+        let chosen = events(Points::Some(60), &[FailureKind::Clean], &crash_free_run(&kinds));
         assert_eq!(chosen.len(), 60);
         assert!([78, 5_001, 5_002].iter().all(|event| chosen.contains(event)), "{chosen:?}");
-        assert_eq!(chosen, events(Points::Some(60), &[Fault::Clean], &survey(&kinds)));
+        assert_eq!(chosen, events(Points::Some(60), &[FailureKind::Clean], &crash_free_run(&kinds)));
     }
 
     #[test]
     fn all_means_every_event() {
-        let all = events(Points::All(All::All), &[Fault::Clean], &survey(&[EventKind::Commit; 9]));
+        let all = events(Points::All(All::All), &[FailureKind::Clean], &crash_free_run(&[EventKind::Commit; 9]));
         assert_eq!(all, (1..=9).collect::<Vec<_>>());
     }
 
     #[test]
     fn background_adds_points_inside_background_work() {
-        let mut survey = survey(&[EventKind::CacheStore; 1000]);
-        survey.background[600..610].fill(true);
-        let chosen = events(Points::Some(20), &[Fault::Clean, Fault::Background], &survey);
+        let mut crash_free_run = crash_free_run(&[EventKind::CacheStore; 1000]);
+        crash_free_run.background[600..610].fill(true);
+        let chosen = events(Points::Some(20), &[FailureKind::Clean, FailureKind::Background], &crash_free_run);
         assert!((601..=610).all(|event| chosen.contains(&event)));
         assert!((20..=30).contains(&chosen.len()));
     }
@@ -186,9 +198,9 @@ mod tests {
     #[test]
     fn an_event_that_the_run_does_not_have_is_refused() {
         let case: Case = "e10".parse().unwrap();
-        let survey = survey(&[EventKind::Commit; 9]);
-        let refused = check_event(&case, &survey).unwrap_err();
+        let crash_free_run = crash_free_run(&[EventKind::Commit; 9]);
+        let refused = check_event(&case, &crash_free_run).unwrap_err();
         assert!(refused.to_string().contains("e1 to e9"), "{refused}");
-        assert!(check_event(&"e9".parse().unwrap(), &survey).is_ok());
+        assert!(check_event(&"e9".parse().unwrap(), &crash_free_run).is_ok());
     }
 }

@@ -1,12 +1,12 @@
 //! How the timeline of one trial comes about: a first replay finds the lines involved, a second one follows them.
 
 use crate::case::Case;
+use crate::crashed_run::{SingleCrashPoint, initial_pmem, run_with_crashes};
 use crate::executor::Executor;
 use crate::judge::{Context, Judge};
-use crate::life::{Single, initial_pmem, shoot};
 use crate::outcome::{Oracle, Outcome};
-use crate::scribe::{Scribe, Told};
-use crate::story::{Chapter, LineEnd, Objection, Program, Timeline, Transaction, words};
+use crate::timeline_document::{FinalLine, Objection, RunKind, Timeline, TimelinePhase, Transaction, words};
+use crate::timeline_recorder::{RecordedTimeline, TimelineRecorder};
 use durasim_types::{ConfigError, Error, LineAddr, TxId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,14 +28,14 @@ pub(crate) struct Replayed {
 /// # Errors
 /// As from a run.
 pub(crate) fn replay(context: Context<'_>, case: &Case) -> Result<Replayed, Error> {
-    let searching = Scribe::searching();
+    let searching = TimelineRecorder::searching();
     let (instructions, marks, outcome) = execute(context, case, &searching)?;
-    let (lines_because, lines) = choose(&outcome, &searching.told());
+    let (lines_because, lines) = choose(&outcome, &searching.recorded());
     let lines_in_question = lines.len() as u64;
     let lines: Vec<LineAddr> = lines.into_iter().take(LINES_MAX).collect();
-    let following = Scribe::following(&lines);
+    let following = TimelineRecorder::following(&lines);
     execute(context, case, &following)?;
-    let told = following.told();
+    let recorded = following.recorded();
     let objection = |(oracle, message): (&Oracle, &String)| Objection {
         oracle: oracle.name().to_owned(),
         message: message.clone(),
@@ -46,38 +46,43 @@ pub(crate) fn replay(context: Context<'_>, case: &Case) -> Result<Replayed, Erro
         reported_loss: outcome.reported_loss.clone(),
         lines_because,
         lines_in_question,
-        transactions: transactions(&told),
-        lines: lines.iter().map(|line| line_end(&told, *line)).collect(),
-        chapters: told.chapters,
+        transactions: transactions(&recorded),
+        lines: lines.iter().map(|line| line_end(&recorded, *line)).collect(),
+        phases: recorded.phases,
     };
     Ok(Replayed { instructions, marks, outcome, timeline })
 }
 
-fn line_end(told: &Told, line: LineAddr) -> LineEnd {
+fn line_end(recorded: &RecordedTimeline, line: LineAddr) -> FinalLine {
     let (found, expected) =
-        told.end.get(&line).map(|(found, expected)| (Some(found), expected.as_slice())).unwrap_or_default();
-    LineEnd {
+        recorded.end.get(&line).map(|(found, expected)| (Some(found), expected.as_slice())).unwrap_or_default();
+    FinalLine {
         line: line.base().0,
-        data_offset: told.data_offset(line),
+        data_offset: recorded.data_offset(line),
         found: found.map(|data| words(data, u64::MAX)),
         expected: expected.iter().map(|data| words(data, u64::MAX)).collect(),
     }
 }
 
 /// Runs the program from its begin up to the case's first failure, and carries the case out from there.
-fn execute(context: Context<'_>, case: &Case, scribe: &Scribe) -> Result<(u64, BTreeMap<String, u64>, Outcome), Error> {
+fn execute(
+    context: Context<'_>,
+    case: &Case,
+    timeline_recorder: &TimelineRecorder,
+) -> Result<(u64, BTreeMap<String, u64>, Outcome), Error> {
     let prepared = context.prepared;
-    let single = Single::with(case.event, case.blow);
+    let single = SingleCrashPoint::with(case.event, case.fault);
     let pmem = initial_pmem(prepared, &prepared.program);
-    scribe.life_begins(Program::Run, pmem, &prepared.plan.geometry, context.history);
-    let (instructions, single) = shoot(prepared, &prepared.program, single, None, Some(scribe), context.stop)?;
-    let (shot, marks) = single.taken_with_marks();
+    timeline_recorder.run_begins(RunKind::Run, pmem, &prepared.plan.geometry, context.history);
+    let (instructions, single) =
+        run_with_crashes(prepared, &prepared.program, single, None, Some(timeline_recorder), context.stop)?;
+    let (crash, marks) = single.crash_and_marks();
     // The run has this event; it ends before it only if somebody ends the replay.
-    let shot = shot.ok_or_else(|| ConfigError::new("campaign", "stopped before its first crash"))?;
+    let crash = crash.ok_or_else(|| ConfigError::new("campaign", "the campaign was stopped before its first crash"))?;
     let mut judge = Judge::new(context)?;
-    judge.scribe = Some(scribe.clone());
+    judge.timeline_recorder = Some(timeline_recorder.clone());
     let mut executor = Executor::new(judge);
-    let outcome = match executor.crash_point(shot) {
+    let outcome = match executor.crash_point(crash) {
         Ok(point) => executor.execute(&point, &mut case.then.iter()).expect("a case that is given is carried out"),
         Err(tried) => tried,
     };
@@ -85,71 +90,72 @@ fn execute(context: Context<'_>, case: &Case, scribe: &Scribe) -> Result<(u64, B
 }
 
 /// Which lines matter, and why.
-fn choose(outcome: &Outcome, told: &Told) -> (String, Vec<LineAddr>) {
-    if !told.in_question.is_empty() && !outcome.objections.is_empty() {
-        return ("their bytes are not what they have to be".into(), told.in_question.clone());
+fn choose(outcome: &Outcome, recorded: &RecordedTimeline) -> (String, Vec<LineAddr>) {
+    if !recorded.in_question.is_empty() && !outcome.objections.is_empty() {
+        return ("their bytes differ from what the byte oracle allows".into(), recorded.in_question.clone());
     }
     let inside_first = |lines: Vec<LineAddr>| -> Vec<LineAddr> {
-        let (inside, outside): (Vec<_>, Vec<_>) = lines.into_iter().partition(|line| told.data_offset(*line).is_some());
+        let (inside, outside): (Vec<_>, Vec<_>) =
+            lines.into_iter().partition(|line| recorded.data_offset(*line).is_some());
         if inside.is_empty() { outside } else { inside }
     };
     let named: BTreeSet<TxId> = outcome.objections.values().flat_map(|what| transactions_in(what)).collect();
     let mut lines = Vec::new();
-    for tale in named.iter().filter_map(|tx| told.transactions.get(tx)) {
-        for line in tale.lines.iter().rev().filter(|line| !lines.contains(*line)).copied().collect::<Vec<_>>() {
+    for transaction in named.iter().filter_map(|tx| recorded.transactions.get(tx)) {
+        for line in transaction.lines.iter().rev().filter(|line| !lines.contains(*line)).copied().collect::<Vec<_>>() {
             lines.push(line);
         }
     }
     if !lines.is_empty() {
         return ("transactions that the objections name wrote them".into(), inside_first(lines));
     }
-    let last = told.last.and_then(|tx| Some((tx, told.transactions.get(&tx)?)));
+    let last = recorded.last.and_then(|tx| Some((tx, recorded.transactions.get(&tx)?)));
     match last {
-        Some((tx, tale)) => {
+        Some((tx, transaction)) => {
             let because = format!("transaction {}, the last one before the power failure, wrote them", tx.0);
-            (because, inside_first(tale.lines.clone()))
+            (because, inside_first(transaction.lines.clone()))
         }
         None => ("no transaction had stored anything when the power failed".into(), Vec::new()),
     }
 }
 
-/// The numbers behind the word "transaction".
+/// The numbers after the word "transaction".
 fn transactions_in(text: &str) -> Vec<TxId> {
     let behind = text.split("transaction ").skip(1);
     let digits = behind.map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default());
     digits.filter_map(|digits| digits.parse().ok().map(TxId)).collect()
 }
 
-fn transactions(told: &Told) -> Vec<Transaction> {
+fn transactions(recorded: &RecordedTimeline) -> Vec<Transaction> {
     let mut wrote = BTreeSet::new();
-    for chapter in &told.chapters {
-        if let Chapter::Life { happenings, program, .. } = chapter
-            && *program != Program::Recovery
+    for phase in &recorded.phases {
+        if let TimelinePhase::Run { events, program, .. } = phase
+            && *program != RunKind::Recovery
         {
-            wrote.extend(happenings.iter().filter(|happening| happening.what == "store").filter_map(|h| h.tx));
+            wrote.extend(events.iter().filter(|event| event.what == "store").filter_map(|h| h.tx));
         }
     }
-    let tale = |tx: u64| {
-        let tale = told.transactions.get(&TxId(tx))?;
-        let place = told.names.as_ref().and_then(|names| names.place_of(TxId(tx)));
+    let transaction = |tx: u64| {
+        let transaction = recorded.transactions.get(&TxId(tx))?;
+        let place = recorded.names.as_ref().and_then(|names| names.place_of(TxId(tx)));
         Some(Transaction {
             tx,
-            core: tale.core,
+            core: transaction.core,
             thread: place.map(|(thread, _)| thread),
             operation: place.and_then(|(_, operation)| operation),
-            begun: tale.begun,
-            committing: tale.committing,
-            acknowledged: tale.acknowledged,
-            state: tale.state().to_owned(),
+            begun: transaction.begun,
+            committing: transaction.committing,
+            acknowledged: transaction.acknowledged,
+            state: transaction.state().to_owned(),
         })
     };
-    wrote.into_iter().filter_map(tale).collect()
+    wrote.into_iter().filter_map(transaction).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scribe::Tale;
+    use crate::timeline_recorder::TransactionRecord;
 
     #[test]
     fn words_are_numbers_and_unknown_bytes_dots() {
@@ -164,32 +170,33 @@ mod tests {
     #[test]
     fn lines_are_those_in_question_or_of_the_transactions_named_or_of_the_last_one() {
         let line = |n: u64| LineAddr(0x400 + n);
-        let tale = |lines: &[u64]| {
-            let mut tale = Tale::default();
-            tale.lines.extend(lines.iter().map(|&n| line(n)));
-            tale
+        let transaction = |lines: &[u64]| {
+            let mut transaction = TransactionRecord::default();
+            transaction.lines.extend(lines.iter().map(|&n| line(n)));
+            transaction
         };
-        let mut told = Told {
+        let mut recorded = RecordedTimeline {
             in_question: vec![line(9)],
-            transactions: BTreeMap::from([(TxId(1), tale(&[1, 2, 3])), (TxId(2), tale(&[0x80, 4]))]),
+            transactions: BTreeMap::from([(TxId(1), transaction(&[1, 2, 3])), (TxId(2), transaction(&[0x80, 4]))]),
             last: Some(TxId(2)),
             data_base: Some(line(0).base()),
             data_bytes: 64 * 0x40,
-            ..Told::default()
+            ..RecordedTimeline::default()
         };
         let mut outcome = Outcome::default();
         outcome.objections.insert(Oracle::History, "transaction 1 of thread 0 is lost".into());
-        let chosen =
-            |outcome: &Outcome, told: &Told| choose(outcome, told).1.iter().map(|l| l.0 - 0x400).collect::<Vec<_>>();
-        assert_eq!(chosen(&outcome, &told), [9]);
-        told.in_question.clear();
-        assert_eq!(chosen(&outcome, &told), [3, 2, 1], "what it wrote last comes first");
+        let chosen = |outcome: &Outcome, recorded: &RecordedTimeline| {
+            choose(outcome, recorded).1.iter().map(|l| l.0 - 0x400).collect::<Vec<_>>()
+        };
+        assert_eq!(chosen(&outcome, &recorded), [9]);
+        recorded.in_question.clear();
+        assert_eq!(chosen(&outcome, &recorded), [3, 2, 1], "what it wrote last comes first");
         outcome.objections.clear();
-        assert_eq!(chosen(&outcome, &told), [4], "a line outside of the data is its log");
-        told.data_bytes = 0;
-        assert_eq!(chosen(&outcome, &told), [0x80, 4]);
-        told.last = None;
-        assert!(chosen(&outcome, &told).is_empty());
+        assert_eq!(chosen(&outcome, &recorded), [4], "a line outside of the data is its log");
+        recorded.data_bytes = 0;
+        assert_eq!(chosen(&outcome, &recorded), [0x80, 4]);
+        recorded.last = None;
+        assert!(chosen(&outcome, &recorded).is_empty());
     }
 
     #[test]

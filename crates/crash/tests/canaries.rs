@@ -1,11 +1,11 @@
 //! The random tester and its oracles must catch the planted faults of every hardware design, and only those. The lists are
-//! the designs' own (`durasim_design::{Planted, Laboratory}`), which `durasim mutation` sends through campaigns with programs.
+//! the designs' own (`durasim_design::{PlantedFault, Laboratory}`), which `durasim mutation` sends through campaigns with programs.
 
 mod common;
 
 use common::settings::Setting;
 use common::{Effort, is_wanted, run};
-use durasim_design::{Planted, Row};
+use durasim_design::{PlantedFault, Row};
 use durasim_designs::ROWS;
 use std::sync::Mutex;
 
@@ -13,32 +13,32 @@ const EFFORT: Effort = Effort { ops: 250, crash_percent: 10, cut_percent: 20, li
 /// Runs of faults that show themselves in many of them.
 const SEEDS: u64 = 150;
 
-fn is_to_be_caught(row: &Row, planted: &Planted) -> bool {
+fn is_to_be_caught(row: &Row, planted: &PlantedFault) -> bool {
     let random = &row.laboratory.random;
     let is_visible = planted.equivalent.is_none() || random.seen_without_locks.contains(&planted.name);
     is_visible && !random.out_of_reach.contains(&planted.name)
 }
 
 /// The faults of a row that this tester must catch.
-fn to_be_caught(row: &Row) -> Vec<Planted> {
+fn to_be_caught(row: &Row) -> Vec<PlantedFault> {
     let listed = row.hardware.planted.iter().filter(|planted| is_to_be_caught(row, planted)).copied();
     let further = row.laboratory.random.further_faults.iter();
-    listed.chain(further.map(|&name| Planted { name, summary: "", equivalent: None })).collect()
+    listed.chain(further.map(|&name| PlantedFault { name, summary: "", equivalent: None })).collect()
 }
 
 /// The runs, on one core and on several, until a fault must have shown itself.
-fn runs(row: &Row, planted: &Planted) -> u64 {
+fn runs(row: &Row, planted: &PlantedFault) -> u64 {
     let rare = row.laboratory.random.runs_of_rare_faults.iter().find(|(name, _)| *name == planted.name);
     rare.map_or(SEEDS, |(_, seeds)| *seeds)
 }
 
 /// The settings of a seed: one core and several.
-fn settings(row: Row, planted: Option<Planted>, seed: u64) -> [Setting; 2] {
+fn settings(row: Row, planted: Option<PlantedFault>, seed: u64) -> [Setting; 2] {
     [Setting::drawn(row, seed), Setting::drawn_for_many(row, seed)].map(|setting| Setting { planted, ..setting })
 }
 
 /// The first seed whose run shows the fault, and what it showed.
-fn caught(row: Row, planted: Planted) -> Option<(u64, String)> {
+fn caught(row: Row, planted: PlantedFault) -> Option<(u64, String)> {
     (0..runs(&row, &planted)).find_map(|seed| {
         let shown = settings(row, Some(planted), seed).iter().find_map(|setting| run(setting, seed, EFFORT).err());
         shown.map(|what| (seed, what))
@@ -56,7 +56,7 @@ fn every_planted_fault_is_caught() {
     all_are_caught(|_, _| true);
 }
 
-fn all_are_caught(wanted: impl Fn(&Row, &Planted) -> bool) {
+fn all_are_caught(wanted: impl Fn(&Row, &PlantedFault) -> bool) {
     let rows = ROWS.iter().filter(|row| is_wanted(row));
     let mut faults: Vec<_> = rows.flat_map(|row| to_be_caught(row).into_iter().map(move |p| (row, p))).collect();
     faults.retain(|(row, planted)| wanted(row, planted));
@@ -87,7 +87,7 @@ fn all_are_caught(wanted: impl Fn(&Row, &Planted) -> bool) {
 fn a_design_that_drops_one_log_entry_is_caught() {
     let mut canaries = 0;
     for row in ROWS {
-        let is_canary = |planted: &&Planted| Some(planted.name) == row.laboratory.canary;
+        let is_canary = |planted: &&PlantedFault| Some(planted.name) == row.laboratory.canary;
         if let Some(canary) = row.hardware.planted.iter().find(is_canary) {
             assert!(caught(*row, *canary).is_some(), "{}", row.name);
             canaries += 1;
@@ -99,7 +99,7 @@ fn a_design_that_drops_one_log_entry_is_caught() {
 #[test]
 fn equivalents_and_sound_designs_are_not_caught() {
     for row in ROWS.iter().filter(|row| !row.hardware.planted.is_empty() && is_wanted(row)) {
-        let unseen = |planted: &&Planted| planted.equivalent.is_some() && !is_to_be_caught(row, planted);
+        let unseen = |planted: &&PlantedFault| planted.equivalent.is_some() && !is_to_be_caught(row, planted);
         let equivalents = row.hardware.planted.iter().filter(unseen);
         for planted in equivalents.map(|planted| Some(*planted)).chain([None]) {
             for seed in 0..40 {

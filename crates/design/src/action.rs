@@ -71,7 +71,7 @@ pub struct Message {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Action {
     /// The version of the line in the requesting core's L1D goes down to the next level as an untagged dirty version,
-    /// before the store at hand changes it.
+    /// before the store being executed changes it.
     CopyDown(LineAddr),
     /// If any version of the line in any cache is dirty, the newest one is written, to its home address unless told
     /// otherwise; the line stays, clean in all levels. Nothing is acknowledged if there was nothing to write.
@@ -84,7 +84,7 @@ pub enum Action {
         token: Option<Token>,
     },
     /// The newest version of the line in private caches, if it is dirty, is written into the last level with its tag, and
-    /// pre-images below it before it; the copies above stay, clean. With a token [`crate::Durability::acked`] is told when
+    /// pre-images below it before it; the copies above stay, clean. With a token [`crate::Durability::acked`] is called when
     /// the last level has it, or at once if there was nothing to write.
     PushToLlc {
         /// Which line.
@@ -199,7 +199,7 @@ pub enum Action {
     InvalidateTagged(TxId),
     /// The registers saved at the transaction's begin come back, with the cause in a0.
     RestoreRegisters(TxId, AbortCause),
-    /// Requests waiting for this signal go on.
+    /// Requests waiting for this signal continue.
     Raise(Signal),
     /// An epoch of the design ends here: what is acknowledged by now belongs to it, and the program's stores so far. No
     /// transaction is open. Oracles of rows that promise durability by epochs count these.
@@ -213,7 +213,7 @@ pub enum Action {
 pub struct Actions(Vec<Action>);
 
 impl Actions {
-    /// Adds an action behind the others.
+    /// Adds an action after the others.
     #[inline]
     pub fn push(&mut self, action: Action) {
         self.0.push(action);

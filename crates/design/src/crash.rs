@@ -10,7 +10,7 @@ pub struct BudgetSpent;
 
 /// Recovery was cut by a further power failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cut;
+pub struct RecoveryCut;
 
 /// A dirty or tagged line of persistent memory in a cache.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +44,7 @@ pub struct HeldWrite {
     pub data: Line,
 }
 
-/// The machine at the moment of the power failure.
+/// The machine when the power fails.
 pub struct CrashView<'a> {
     /// The domain of the machine.
     pub domain: Domain,
@@ -97,7 +97,7 @@ impl<'a> CrashSink<'a> {
         Ok(())
     }
 
-    /// Writes to persistent memory on the last energy. Where it ends in the middle, the first words of eight bytes that it
+    /// Writes to persistent memory using residual energy. Where it ends in the middle, the first words of eight bytes that it
     /// lasted for are written.
     pub fn write(&mut self, at: PhysAddr, bytes: &[u8]) -> Result<(), BudgetSpent> {
         let budget_bytes = self.budget_bytes;
@@ -108,7 +108,7 @@ impl<'a> CrashSink<'a> {
         spent
     }
 
-    /// Bytes written on the last energy so far.
+    /// Bytes written using residual energy so far.
     pub fn bytes_written(&self) -> u64 {
         self.bytes_written
     }
@@ -176,9 +176,9 @@ impl CrashImage {
         self.writes
     }
 
-    fn step(&mut self) -> Result<(), Cut> {
+    fn step(&mut self) -> Result<(), RecoveryCut> {
         if self.cut_at.is_some_and(|n| self.writes + 1 >= n) {
-            return Err(Cut);
+            return Err(RecoveryCut);
         }
         self.writes += 1;
         Ok(())
@@ -190,7 +190,7 @@ impl CrashImage {
     }
 
     /// Writes persistent memory and waits until it is durable: one step that a further failure may precede.
-    pub fn write(&mut self, at: PhysAddr, bytes: &[u8]) -> Result<(), Cut> {
+    pub fn write(&mut self, at: PhysAddr, bytes: &[u8]) -> Result<(), RecoveryCut> {
         self.step()?;
         self.pmem.write(at, bytes);
         if let Some(log) = &mut self.log {
@@ -210,7 +210,7 @@ impl CrashImage {
     }
 
     /// Writes a little-endian word of eight bytes; see [`CrashImage::write`].
-    pub fn write_u64(&mut self, at: PhysAddr, value: u64) -> Result<(), Cut> {
+    pub fn write_u64(&mut self, at: PhysAddr, value: u64) -> Result<(), RecoveryCut> {
         self.write(at, &value.to_le_bytes())
     }
 
@@ -220,7 +220,7 @@ impl CrashImage {
     }
 
     /// Changes a nonvolatile structure: one step.
-    pub fn keep(&mut self, name: &str, bytes: Vec<u8>) -> Result<(), Cut> {
+    pub fn keep(&mut self, name: &str, bytes: Vec<u8>) -> Result<(), RecoveryCut> {
         self.step()?;
         if let Some(log) = &mut self.log {
             log.push(ImageWrite::Structure(name.to_owned(), bytes.len()));
@@ -256,7 +256,7 @@ mod tests {
         image.cut_at(Some(3));
         image.write_u64(at, 2).unwrap();
         image.keep("register", vec![7, 8]).unwrap();
-        assert_eq!(image.write_u64(at, 3), Err(Cut));
+        assert_eq!(image.write_u64(at, 3), Err(RecoveryCut));
         let two = ImageWrite::Pmem(at, 2u64.to_le_bytes().to_vec());
         assert_eq!(image.take_log(), [two, ImageWrite::Structure("register".into(), 2)]);
         image.cut_at(None);

@@ -1,6 +1,6 @@
 //! What a design is told of the machine it is built into.
 
-use crate::Fault;
+use crate::ActiveFault;
 use durasim_types::{Clock, Cycle, Domain, LINE_BYTES, LineAddr, PhysAddr};
 use serde::{Deserialize, Serialize};
 
@@ -77,7 +77,7 @@ impl LevelGeometry {
 pub struct WritePorts {
     /// Cycles of a write.
     pub latency_cycles: Cycle,
-    /// Writes that can be under way at a time.
+    /// Writes that can be in progress at a time.
     pub ports: u32,
 }
 
@@ -168,9 +168,9 @@ pub struct Geometry {
     pub pmem_data_bytes: u64,
     /// The design's own regions.
     pub regions: Vec<PmRegion>,
-    /// What the design does wrong on purpose in this machine: [`Fault::NONE`] outside of `durasim mutation`.
+    /// What the design does wrong on purpose in this machine: [`ActiveFault::NONE`] outside of `durasim mutation`.
     #[serde(skip)]
-    pub planted: Fault,
+    pub planted: ActiveFault,
 }
 
 impl Geometry {

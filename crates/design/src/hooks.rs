@@ -181,7 +181,7 @@ pub trait Durability: Send {
     }
 
     /// A log register is flushed: a block of persistent memory leaves the store buffer for the log, in order with the
-    /// stores, of which those to the block come behind it. See also [`Durability::log_flush_early`].
+    /// stores, of which those to the block come after it. See also [`Durability::log_flush_early`].
     fn log_flush(&mut self, cx: &Ctx, block: &LogBlock, out: &mut Actions) -> Gate {
         Gate::Done
     }
@@ -288,7 +288,7 @@ pub trait Durability: Send {
 
     /// A core (`cx.core`) asks for a line with a live tag that lies in the private caches of another core or in the
     /// last level, or asks for the right to write a tagged line that it may only read. Its own open transaction may be
-    /// the one that the tag speaks of: a thread may have moved, or the line was evicted.
+    /// the one that the tag names: a thread may have moved, or the line was evicted.
     ///
     /// Where tags are exclusive, the design is also asked if the core finds such a line in its own private caches and
     /// [`Durability::belongs_to`] denies that it is of the transaction for which the core asks: the thread that wrote it
@@ -381,7 +381,7 @@ pub trait Durability: Send {
         view.flush_caches_home(sink)
     }
 
-    /// The machine is shut down in order: nothing is on its way, and all untagged lines have been written home into this
+    /// The machine is shut down in order: nothing is in flight, and all untagged lines have been written home into this
     /// image. What of the design's volatile state recovery would miss is put into its regions.
     fn shut_down(&self, image: &mut CrashImage) {}
 
@@ -400,7 +400,7 @@ pub trait Durability: Send {
     /// A copy that shares nothing.
     fn fork(&self) -> Box<dyn Durability>;
 
-    /// All state, counters included, in the form that [`crate::Design::load`] reads: what is loaded goes on exactly as
+    /// All state, counters included, in the form that [`crate::Design::load`] reads: what is loaded continues exactly as
     /// this would. See [`crate::snapshot`].
     fn save(&self) -> Vec<u8>;
 }

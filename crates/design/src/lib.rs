@@ -19,7 +19,7 @@ mod verdict;
 pub use action::{Action, Actions, Message, Node, Payload};
 pub use cost::{HardwareCost, Structure};
 pub use crash::{
-    BudgetSpent, CachedLine, CrashImage, CrashSink, CrashView, Cut, HeldWrite, ImageWrite, RecoveryReport,
+    BudgetSpent, CachedLine, CrashImage, CrashSink, CrashView, HeldWrite, ImageWrite, RecoveryCut, RecoveryReport,
 };
 pub use geometry::{
     Geometry, Inclusion, Interleave, LevelGeometry, LevelId, PmRegion, RegionRequest, SpecError, WritePorts,
@@ -29,9 +29,9 @@ pub use laboratory::{
     Alternatives, Choice, CommonOnTiny, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign,
     SmallestRegion, Values,
 };
-pub use planted::{Fault, Planted};
+pub use planted::{ActiveFault, PlantedFault};
 pub use ranges::check_ranges;
-pub use registry::{Backend, Built, Design, ErasedDesign, Promise, Row};
+pub use registry::{Backend, BuildResult, Design, ErasedDesign, Promise, Row};
 pub use verdict::{
     Accept, CommitRule, Evict, Fill, FlushVerdict, Gate, Gather, Merge, Overlay, Part, Probe, Scanned, Signal, Token,
     Wait,

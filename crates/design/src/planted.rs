@@ -1,12 +1,12 @@
 //! Planted faults: what a design does wrong on purpose, so that crash campaigns can show that they would notice.
 //!
 //! They are always compiled and reachable from `durasim mutation` alone: no machine file, setting or parameter of
-//! a design names one. A design asks [`Fault::is`] in the small functions of its `steps` that would go wrong; without a
+//! a design names one. A design asks [`ActiveFault::is`] in the small functions of its `steps` that would go wrong; without a
 //! fault that is the test of one word.
 
 /// A fault that a design can be built with. It goes wrong in one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Planted {
+pub struct PlantedFault {
     /// Its name, unique in the design.
     pub name: &'static str,
     /// What goes wrong, in one sentence.
@@ -15,24 +15,24 @@ pub struct Planted {
     pub equivalent: Option<&'static str>,
 }
 
-impl Planted {
+impl PlantedFault {
     /// The fault as a design is built with it.
-    pub const fn fault(self) -> Fault {
-        Fault(Some(self.name))
+    pub const fn fault(self) -> ActiveFault {
+        ActiveFault(Some(self.name))
     }
 }
 
 /// The fault of a design that is built, or none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Fault(Option<&'static str>);
+pub struct ActiveFault(Option<&'static str>);
 
-impl Fault {
+impl ActiveFault {
     /// Nothing goes wrong on purpose.
-    pub const NONE: Fault = Fault(None);
+    pub const NONE: ActiveFault = ActiveFault(None);
 
     /// Whether it is this one.
     #[inline]
-    pub fn is(self, planted: Planted) -> bool {
+    pub fn is(self, planted: PlantedFault) -> bool {
         match self.0 {
             None => false,
             Some(name) => name == planted.name,
@@ -57,14 +57,14 @@ macro_rules! planted {
     ($($constant:ident = $name:literal, $summary:literal $(, equivalent: $why:literal)?;)*) => {
         $(
             #[doc = concat!($summary, ".")]
-            pub(super) const $constant: $crate::Planted = $crate::Planted {
+            pub(super) const $constant: $crate::PlantedFault = $crate::PlantedFault {
                 name: $name,
                 summary: $summary,
                 equivalent: $crate::planted!(@why $($why)?),
             };
         )*
         /// All of them.
-        pub(super) const ALL: &[$crate::Planted] = &[$($constant),*];
+        pub(super) const ALL: &[$crate::PlantedFault] = &[$($constant),*];
     };
     (@why) => { None };
     (@why $why:literal) => { Some($why) };

@@ -1,8 +1,8 @@
 //! A design as a member of the registry.
 
 use crate::{
-    CrashImage, Cut, Durability, Geometry, HardwareCost, Hooks, Laboratory, Planted, RecoveryReport, RegionRequest,
-    SpecError,
+    CrashImage, Durability, Geometry, HardwareCost, Hooks, Laboratory, PlantedFault, RecoveryCut, RecoveryReport,
+    RegionRequest, SpecError,
 };
 use durasim_types::Domain;
 use schemars::{JsonSchema, Schema};
@@ -16,7 +16,7 @@ pub trait Design: 'static {
     /// The hooks the machine calls.
     const HOOKS: Hooks;
     /// The faults it can be built with; [`Geometry::planted`] says which it is.
-    const PLANTED: &'static [Planted] = &[];
+    const PLANTED: &'static [PlantedFault] = &[];
     /// The rare situations that [`Durability::marks`] names. A long campaign that never meets one of them is red.
     const MARKS: &'static [&'static str] = &[];
     /// The parameters that shrink with the machine where a run is made smaller by one factor: sizes of what holds data of
@@ -35,25 +35,25 @@ pub trait Design: 'static {
     fn reserve(spec: &Self::Spec, geometry: &Geometry) -> Vec<RegionRequest>;
 
     /// Builds it, or names the parameter that cannot be.
-    fn build(spec: &Self::Spec, geometry: &Geometry) -> Built;
+    fn build(spec: &Self::Spec, geometry: &Geometry) -> BuildResult;
 
     /// Builds it in the state that [`Durability::save`] wrote, with the same parameters and geometry. Bytes that are not
     /// such a state are refused.
-    fn load(spec: &Self::Spec, geometry: &Geometry, bytes: &[u8]) -> Built;
+    fn load(spec: &Self::Spec, geometry: &Geometry, bytes: &[u8]) -> BuildResult;
 
     /// Recovers after a power failure. Must be idempotent: cut anywhere and run again, it ends in the same image.
     ///
     /// What it reads may be damaged, by a crash that no model foresaw or on purpose. It holds counts to the room there is,
     /// asks [`Geometry::is_home`] before it writes to an address that it has read, and reports what it cannot believe as a
     /// loss. It never panics and always ends.
-    fn recover(spec: &Self::Spec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut>;
+    fn recover(spec: &Self::Spec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut>;
 
     /// Its hardware cost.
     fn cost(spec: &Self::Spec, geometry: &Geometry) -> HardwareCost;
 }
 
 /// A design at work, or the parameter it cannot be built with.
-pub type Built = Result<Box<dyn Durability>, SpecError>;
+pub type BuildResult = Result<Box<dyn Durability>, SpecError>;
 
 /// A [`Design`] whose parameters are JSON, so that designs of different types fit one table.
 #[derive(Clone, Copy)]
@@ -61,7 +61,7 @@ pub type Built = Result<Box<dyn Durability>, SpecError>;
 pub struct ErasedDesign {
     pub name: &'static str,
     pub hooks: Hooks,
-    pub planted: &'static [Planted],
+    pub planted: &'static [PlantedFault],
     pub marks: &'static [&'static str],
     pub scaled: &'static [&'static str],
     pub engines: &'static [&'static str],
@@ -71,9 +71,9 @@ pub struct ErasedDesign {
     pub check: fn(&Value) -> Result<(), SpecError>,
     pub adapt: fn(&Value, &mut Geometry) -> Result<(), SpecError>,
     pub reserve: fn(&Value, &Geometry) -> Result<Vec<RegionRequest>, SpecError>,
-    pub build: fn(&Value, &Geometry) -> Built,
-    pub load: fn(&Value, &Geometry, &[u8]) -> Built,
-    pub recover: fn(&Value, &Geometry, &mut CrashImage) -> Result<RecoveryReport, Cut>,
+    pub build: fn(&Value, &Geometry) -> BuildResult,
+    pub load: fn(&Value, &Geometry, &[u8]) -> BuildResult,
+    pub recover: fn(&Value, &Geometry, &mut CrashImage) -> Result<RecoveryReport, RecoveryCut>,
     pub cost: fn(&Value, &Geometry) -> Result<HardwareCost, SpecError>,
 }
 
@@ -142,12 +142,12 @@ impl Backend {
         }
     }
 
-    /// Whether the hardware alone recovers: no log lies in the pool, and the program has nothing to take back.
+    /// Whether the hardware alone recovers: no log lies in the pool, and the program has nothing to undo.
     pub const fn hardware_recovers(self) -> bool {
         matches!(self, Backend::Markers | Backend::LogOperations)
     }
 
-    /// Whether a commit makes its stores to the data when it can no longer be taken back: what it writes is then known
+    /// Whether a commit makes its stores to the data when it can no longer be undone: what it writes is then known
     /// only when it has ended.
     pub const fn stores_inside_commit(self) -> bool {
         matches!(self, Backend::RedoFlush)

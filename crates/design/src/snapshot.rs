@@ -1,4 +1,4 @@
-//! The binary form of a design's state in a snapshot of the machine: postcard, one value and nothing behind it.
+//! The binary form of a design's state in a snapshot of the machine: postcard, one value and nothing after it.
 
 use crate::SpecError;
 use serde::{Serialize, de::DeserializeOwned};
@@ -14,7 +14,7 @@ pub fn to_bytes<T: Serialize + ?Sized>(state: &T) -> Vec<u8> {
 /// Decodes what [`to_bytes`] wrote.
 ///
 /// # Errors
-/// Bytes that are not a state of this type, cut short, or followed by others.
+/// Bytes that are not a state of this type, truncated, or followed by others.
 pub fn from_bytes<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, SpecError> {
     match postcard::take_from_bytes(bytes) {
         Ok((state, [])) => Ok(state),

@@ -1,5 +1,5 @@
 //! FWB: Ogleari, Miller and Zhao, "Steal but No Force: Efficient Hardware Undo+Redo Logging for Persistent Memory
-//! Systems", HPCA 2018. The paper is not at hand: [D:key] marks what stands in DEVIATIONS.md.
+//! Systems", HPCA 2018. The paper is not available here: [D:key] marks what stands in DEVIATIONS.md.
 //!
 //! Each word that is stored makes a record with its old and its new value. Records pass a small volatile buffer and go,
 //! in order and around the caches, to a circular log in persistent memory. Lines may leave the caches at any time once
@@ -30,14 +30,15 @@ pub use spec::FwbSpec;
 
 use crate::undo::Undo;
 use durasim_design::{
-    AbortCause, Actions, Ctx, Cut, Design, Durability, Evict, Fault, FlushVerdict, Gate, Geometry, HardwareCost, Hooks,
-    LevelId, LineTag, Planted, RecoveryReport, RegionRequest, Scanned, SpecError, Store, Token, Wait, snapshot,
+    AbortCause, Actions, ActiveFault, Ctx, Design, Durability, Evict, FlushVerdict, Gate, Geometry, HardwareCost,
+    Hooks, LevelId, LineTag, PlantedFault, RecoveryCut, RecoveryReport, RegionRequest, Scanned, SpecError, Store,
+    Token, Wait, snapshot,
 };
 use durasim_design::{CrashImage, Interleave};
 use durasim_types::{CoreId, Cycle, Domain, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
 use log::Log;
 use record::{Kind, NO_TX, RECORD_BYTES, Record, word_in, words_of};
-use scan::{Keeper, SCAN, TIMER};
+use scan::{LogSpace, SCAN, TIMER};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::hash::Hasher;
@@ -51,7 +52,7 @@ pub struct Fwb;
 impl Design for Fwb {
     const NAME: &'static str = "fwb";
     const HOOKS: Hooks = Hooks::TX.with(Hooks::STORE).with(Hooks::EVICT).with(Hooks::FLUSH);
-    const PLANTED: &'static [Planted] = planted::ALL;
+    const PLANTED: &'static [PlantedFault] = planted::ALL;
     const MARKS: &'static [&'static str] = &[
         "transaction_open",
         "record_buffered",
@@ -79,14 +80,14 @@ impl Design for Fwb {
 
     fn load(spec: &FwbSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
         let fresh = State::new(spec, geometry)?;
-        let (work, counters): (Work, Counters) = snapshot::from_bytes(bytes)?;
-        if !work.log.is_sound(geometry.region("log").base, spec.capacity()) {
+        let (protocol, counters): (ProtocolState, Counters) = snapshot::from_bytes(bytes)?;
+        if !protocol.log.is_sound(geometry.region("log").base, spec.capacity()) {
             return Err(snapshot::refuse("a log of another size or place"));
         }
-        Ok(Box::new(State { work, counters, ..fresh }))
+        Ok(Box::new(State { protocol, counters, ..fresh }))
     }
 
-    fn recover(spec: &FwbSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+    fn recover(spec: &FwbSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
         recovery::recover(spec, geometry, image)
     }
 
@@ -134,7 +135,7 @@ struct OpenTx {
 
 /// A store that waits for its record, where caches survive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Held {
+struct HeldStore {
     undo: Undo,
     tx: TxId,
     number: u64,
@@ -142,13 +143,13 @@ struct Held {
 
 /// All that changes while the design is at work, but for the counters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Work {
+struct ProtocolState {
     log: Log,
     open: BTreeMap<TxId, OpenTx>,
     last_id: u16,
-    keeper: Keeper,
+    log_space: LogSpace,
     /// By core, the store that its record holds back.
-    held: BTreeMap<CoreId, Held>,
+    held: BTreeMap<CoreId, HeldStore>,
     tokens: u64,
 }
 
@@ -159,8 +160,8 @@ struct State {
     undo_only: bool,
     interleave: Interleave,
     head_register: PhysAddr,
-    fault: Fault,
-    work: Work,
+    fault: ActiveFault,
+    protocol: ProtocolState,
     counters: Counters,
 }
 
@@ -168,11 +169,11 @@ impl State {
     fn new(spec: &FwbSpec, geometry: &Geometry) -> Result<Self, SpecError> {
         spec.check()?;
         let log = Log::new(geometry.region("log").base, spec.capacity());
-        let work = Work {
+        let protocol = ProtocolState {
             log,
             open: BTreeMap::new(),
             last_id: NO_TX,
-            keeper: Keeper::default(),
+            log_space: LogSpace::default(),
             held: BTreeMap::new(),
             tokens: 0,
         };
@@ -182,27 +183,27 @@ impl State {
             interleave: geometry.interleave(),
             head_register: geometry.region("log_head").base,
             fault: geometry.planted,
-            work,
+            protocol,
             counters: Counters::default(),
         })
     }
 
     /// Hands records to the controller.
     fn drain(&mut self, all: bool, out: &mut Actions) {
-        let Work { log, tokens, .. } = &mut self.work;
+        let ProtocolState { log, tokens, .. } = &mut self.protocol;
         log.drain(self.spec.write_combining && !self.undo_only, all, tokens, self.fault, out);
     }
 
     /// Hands all records to the controller; what to wait for until the oldest is durable.
     fn wait_for_records(&mut self, out: &mut Actions) -> Wait {
         self.drain(true, out);
-        Wait::Acked(self.work.log.oldest_write().expect("a record that is not durable is on its way"))
+        Wait::Acked(self.protocol.log.oldest_write().expect("a record that is not durable is in flight"))
     }
 
     /// The number of the oldest record of a transaction that may have to be undone, with the transaction.
     fn oldest_needed(&self) -> Option<(u64, TxId)> {
-        let durable = self.work.log.durable;
-        let needed = self.work.open.iter().filter(|(_, open)| open.commit.is_none_or(|commit| commit >= durable));
+        let durable = self.protocol.log.durable;
+        let needed = self.protocol.open.iter().filter(|(_, open)| open.commit.is_none_or(|commit| commit >= durable));
         needed.filter_map(|(tx, open)| open.first.map(|first| (first, *tx))).min()
     }
 
@@ -210,14 +211,14 @@ impl State {
     fn full(&mut self, out: &mut Actions) -> Gate {
         self.counters.log_full += 1;
         if let Some((first, tx)) = self.oldest_needed()
-            && first <= self.work.log.head
+            && first <= self.protocol.log.head
         {
-            return match self.work.open[&tx].commit {
+            return match self.protocol.open[&tx].commit {
                 Some(_) => Gate::Retry(self.wait_for_records(out)),
-                // Nothing behind its records can be given up before it ends, and it may wait for whoever asks here. If others
+                // Nothing after its records can be given up before it ends, and it may wait for the requester here. If others
                 // have filled the log it is tried again.
                 None => {
-                    let is_large = 2 * self.work.open[&tx].undo.len() as u64 >= self.spec.capacity();
+                    let is_large = 2 * self.protocol.open[&tx].undo.len() as u64 >= self.spec.capacity();
                     Gate::Abort(tx, if is_large { AbortCause::Capacity } else { AbortCause::Conflict })
                 }
             };
@@ -228,7 +229,7 @@ impl State {
 
     /// A place in the buffer for so many records, or what to wait for.
     fn place(&mut self, records: u64, out: &mut Actions) -> Option<Gate> {
-        if self.work.log.buffered() + records <= self.spec.log_buffer_entries.into() {
+        if self.protocol.log.buffered() + records <= self.spec.log_buffer_entries.into() {
             return None;
         }
         self.counters.buffer_full += 1;
@@ -237,12 +238,12 @@ impl State {
 
     fn push(&mut self, record: Record) -> u64 {
         self.counters.records += 1;
-        self.work.log.push(record)
+        self.protocol.log.push(record)
     }
 
     /// Records of a store with the old and the new value of each word; the number of the last.
     fn log_store(&mut self, core: CoreId, store: &Store<'_>) -> Option<u64> {
-        let open = store.tx.and_then(|tx| self.work.open.get(&tx));
+        let open = store.tx.and_then(|tx| self.protocol.open.get(&tx));
         let id = open.map_or(NO_TX, |open| open.id);
         let mut last = None;
         for (addr, mask, shift) in self.words_to_log(store) {
@@ -258,7 +259,7 @@ impl State {
     /// Notes what a store of a transaction overwrites.
     fn note_undo(&mut self, store: &Store<'_>, records_from: u64) {
         let undo = Undo::of(store);
-        if let Some(open) = store.tx.and_then(|tx| self.work.open.get_mut(&tx)) {
+        if let Some(open) = store.tx.and_then(|tx| self.protocol.open.get_mut(&tx)) {
             open.first.get_or_insert(records_from);
             open.undo.push(undo);
         }
@@ -268,12 +269,12 @@ impl State {
     fn store_behind_record(&mut self, cx: &Ctx, store: &Store<'_>, out: &mut Actions) -> Gate {
         let Some(tx) = store.tx else { return Gate::Done };
         let undo = Undo::of(store);
-        let held = self.work.held.get(&cx.core).copied().filter(|held| held.tx == tx && held.undo == undo);
+        let held = self.protocol.held.get(&cx.core).copied().filter(|held| held.tx == tx && held.undo == undo);
         if let Some(held) = held {
             if !self.releases(&held) {
                 return Gate::Retry(self.wait_for_records(out));
             }
-            self.work.held.remove(&cx.core);
+            self.protocol.held.remove(&cx.core);
             return Gate::Done;
         }
         let records = words_of(store.addr, store.len).count() as u64;
@@ -284,19 +285,19 @@ impl State {
             return gate;
         }
         self.counters.stores += 1;
-        let first = self.work.log.tail;
+        let first = self.protocol.log.tail;
         let Some(number) = self.log_store(cx.core, store) else { return Gate::Done };
         self.note_undo(store, first);
         self.drain(true, out);
-        self.hold_store(cx.core, Held { undo, tx, number }, out)
+        self.hold_store(cx.core, HeldStore { undo, tx, number }, out)
     }
 
     /// Takes back what a transaction has stored.
     fn undo(&mut self, tx: TxId, out: &mut Actions) -> Gate {
-        let undo = self.undo_order(&self.work.open[&tx]);
-        self.work.tokens += 1;
-        let token = Token(self.work.tokens);
-        self.work.open.get_mut(&tx).expect("it was just found").undoing = Some(Undoing { token, awaited: false });
+        let undo = self.undo_order(&self.protocol.open[&tx]);
+        self.protocol.tokens += 1;
+        let token = Token(self.protocol.tokens);
+        self.protocol.open.get_mut(&tx).expect("it was just found").undoing = Some(Undoing { token, awaited: false });
         self.counters.undone_words += undo.len() as u64;
         let cycles = self.spec.undo_cycles_per_record * undo.len() as u64;
         undo.into_iter().for_each(|undo| undo.restore(token, out));
@@ -305,7 +306,7 @@ impl State {
 
     /// Whether a line has to stay because a record of it is not durable; what to wait for.
     fn hold_back(&mut self, line: LineAddr, out: &mut Actions) -> Option<Wait> {
-        if !self.work.log.is_pending(line) {
+        if !self.protocol.log.is_pending(line) {
             return None;
         }
         self.counters.held_write_backs += 1;
@@ -314,12 +315,12 @@ impl State {
 }
 
 impl Durability for State {
-    /// A transaction gets an identifier that no other open one bears.
+    /// A transaction gets an identifier that no other open one uses.
     fn tx_begin(&mut self, _: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
-        if self.work.open.contains_key(&tx) {
+        if self.protocol.open.contains_key(&tx) {
             return Gate::Done;
         }
-        let open = self.work.open.len() as u64;
+        let open = self.protocol.open.len() as u64;
         if open + 4 > self.spec.capacity() || open + 1 >= u64::from(u16::MAX) {
             return Gate::Abort(tx, AbortCause::Capacity);
         }
@@ -328,7 +329,7 @@ impl Durability for State {
         }
         let id = self.new_identifier();
         let open = OpenTx { id, first: None, undo: Vec::new(), commit: None, undoing: None };
-        self.work.open.insert(tx, open);
+        self.protocol.open.insert(tx, open);
         Gate::Done
     }
 
@@ -341,7 +342,7 @@ impl Durability for State {
         if self.undo_only {
             return self.store_behind_record(cx, store, out);
         }
-        if self.work.keeper.waits_for(store.line()) {
+        if self.protocol.log_space.waits_for(store.line()) {
             return Gate::Retry(self.wait_for_records(out));
         }
         let records = words_of(store.addr, store.len).count() as u64;
@@ -352,21 +353,21 @@ impl Durability for State {
             return gate;
         }
         self.counters.stores += 1;
-        let first = self.work.log.tail;
+        let first = self.protocol.log.tail;
         self.log_store(cx.core, store);
         self.note_undo(store, first);
-        // Nobody else would hand over the last record of a store outside of transactions.
+        // No one else would hand over the last record of a store outside of transactions.
         self.drain(store.tx.is_none(), out);
         self.keep_room(out);
         Gate::Done
     }
 
-    /// The commit record goes behind all others; the commit waits until it is durable, and for no data.
+    /// The commit record goes after all others; the commit waits until it is durable, and for no data.
     fn tx_commit(&mut self, cx: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
-        let Some(open) = self.work.open.get(&tx) else { return Gate::Done };
+        let Some(open) = self.protocol.open.get(&tx) else { return Gate::Done };
         let (id, commit) = (open.id, open.commit);
         let Some(first) = self.first_to_commit(open) else {
-            self.work.open.remove(&tx);
+            self.protocol.open.remove(&tx);
             return Gate::Done;
         };
         let number = match commit {
@@ -376,32 +377,32 @@ impl Durability for State {
                     return gate;
                 }
                 let number = self.push(Record::end(Kind::Commit, id, cx.core.0 as u8, first));
-                self.work.open.get_mut(&tx).expect("it was just found").commit = Some(number);
+                self.protocol.open.get_mut(&tx).expect("it was just found").commit = Some(number);
                 number
             }
         };
         if !self.commit_is_durable(number) {
             return Gate::Retry(self.wait_for_records(out));
         }
-        self.work.open.remove(&tx);
+        self.protocol.open.remove(&tx);
         out.event(EventKind::Commit, self.head_register);
         Gate::Done
     }
 
     /// The undo words go back to where the newest data is, youngest first; then the log is told [D:fwb-abort].
     fn tx_abort(&mut self, cx: &Ctx, tx: TxId, _: AbortCause, out: &mut Actions) -> Gate {
-        let Some(open) = self.work.open.get_mut(&tx) else { return Gate::Done };
+        let Some(open) = self.protocol.open.get_mut(&tx) else { return Gate::Done };
         let Some(undoing) = open.undoing.as_mut() else { return self.undo(tx, out) };
         if !undoing.awaited {
             // What went to persistent memory is there before the log says that all is undone.
             undoing.awaited = true;
             return Gate::Retry(Wait::Acked(undoing.token));
         }
-        self.work.held.retain(|_, held| held.tx != tx);
+        self.protocol.held.retain(|_, held| held.tx != tx);
         if let Some(gate) = self.place(1, out) {
             return gate;
         }
-        let open = self.work.open.remove(&tx).expect("it was just found");
+        let open = self.protocol.open.remove(&tx).expect("it was just found");
         self.log_abort(cx.core, &open, out);
         Gate::Done
     }
@@ -428,7 +429,7 @@ impl Durability for State {
     }
 
     fn acked(&mut self, _: &Ctx, token: Token, _: PhysAddr, out: &mut Actions) {
-        self.work.log.acked(token, self.fault);
+        self.protocol.log.acked(token, self.fault);
         self.write_left_lines(out);
         self.head_acked(token, out);
     }
@@ -439,28 +440,28 @@ impl Durability for State {
 
     /// Records that wait in the buffer reach the log.
     fn shut_down(&self, image: &mut CrashImage) {
-        for (at, bytes) in self.work.log.waiting(self.fault) {
+        for (at, bytes) in self.protocol.log.waiting(self.fault) {
             image.pmem.write(at, &bytes);
         }
     }
 
     fn marks(&self, mark: &mut dyn FnMut(&'static str)) {
-        let Work { log, open, keeper, .. } = &self.work;
+        let ProtocolState { log, open, log_space, .. } = &self.protocol;
         let marks = [
             ("transaction_open", !open.is_empty()),
             ("record_buffered", log.buffered() > 0),
             ("records_out_of_order", log.is_out_of_order()),
             ("log_wrapped", log.has_wrapped()),
-            ("log_full", keeper.is_room_wanted()),
-            ("scan_in_progress", keeper.is_scanning()),
-            ("head_on_its_way", keeper.is_moving_head()),
+            ("log_full", log_space.is_room_wanted()),
+            ("scan_in_progress", log_space.is_scanning()),
+            ("head_on_its_way", log_space.is_moving_head()),
             ("abort_in_progress", open.values().any(|open| open.undoing.is_some())),
         ];
         marks.into_iter().filter(|(_, there)| *there).for_each(|(name, _)| mark(name));
     }
 
     fn digest(&self, hasher: &mut dyn Hasher) {
-        hasher.write(&snapshot::to_bytes(&self.work));
+        hasher.write(&snapshot::to_bytes(&self.protocol));
     }
 
     fn stats(&self, stats: &mut Stats) {
@@ -475,7 +476,7 @@ impl Durability for State {
         count("lines_left", c.lines_left, "Lines that a scan came to before their records were durable");
         count("forced_write_backs", c.forced_write_backs, "Lines that a scan wrote home");
         count("head_moves", c.head_moves, "Times at which the head of the log moved");
-        count("undone_words", c.undone_words, "Stores that aborts took back");
+        count("undone_words", c.undone_words, "Stores that aborts undid");
     }
 
     fn reset_stats(&mut self) {
@@ -487,6 +488,6 @@ impl Durability for State {
     }
 
     fn save(&self) -> Vec<u8> {
-        snapshot::to_bytes(&(&self.work, &self.counters))
+        snapshot::to_bytes(&(&self.protocol, &self.counters))
     }
 }

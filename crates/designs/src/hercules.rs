@@ -52,15 +52,15 @@ mod zone;
 
 pub use spec::HerculesSpec;
 
-use conflict::Judgement;
+use conflict::ConflictOutcome;
 
 use durasim_design::{
-    AbortCause, Action, Actions, BudgetSpent, CommitRule, CrashImage, CrashSink, CrashView, Ctx, Cut, Design,
-    Durability, Evict, Fill, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge, Planted,
-    Probe, RecoveryReport, RegionRequest, Request, SpecError, Store, Token, Wait,
+    AbortCause, Action, Actions, BudgetSpent, CommitRule, CrashImage, CrashSink, CrashView, Ctx, Design, Durability,
+    Evict, Fill, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge, PlantedFault, Probe,
+    RecoveryCut, RecoveryReport, RegionRequest, Request, SpecError, Store, Token, Wait,
 };
 use durasim_types::{Cause, Cycle, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
-use log_extension::Room;
+use log_extension::LogPlacement;
 use observe::Counters;
 use registers::Phase;
 use spec::{CommitWait, ConflictLoser};
@@ -82,7 +82,7 @@ impl Design for Hercules {
         .with(Hooks::PROBE)
         .with(Hooks::FLUSH)
         .with(Hooks::CONTEXT_SWITCH);
-    const PLANTED: &'static [Planted] = planted::ALL;
+    const PLANTED: &'static [PlantedFault] = planted::ALL;
     const MARKS: &'static [&'static str] = &[
         "transaction_open",
         "transaction_off_its_core",
@@ -139,7 +139,11 @@ impl Design for Hercules {
         Ok(Box::new(State::load(spec, geometry, bytes)?))
     }
 
-    fn recover(spec: &HerculesSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+    fn recover(
+        spec: &HerculesSpec,
+        geometry: &Geometry,
+        image: &mut CrashImage,
+    ) -> Result<RecoveryReport, RecoveryCut> {
         let zone = LogZone::new(spec, geometry).expect("the parameters built a machine before");
         recovery::recover(&zone, geometry, image)
     }
@@ -172,9 +176,9 @@ impl Durability for State {
         let Some(hardware_id) = self.registers.next_identifier(self.spec.tx_id_bits, self.fault) else {
             return Gate::Abort(tx, AbortCause::Conflict);
         };
-        // An identifier comes round again: entries of its last bearer must be home before its TxLen becomes zero.
+        // An identifier wraps around to a used value: entries of its last user must be home before its TxLen becomes zero.
         if let Some(controller) = self.controller_with_entries_of(hardware_id)
-            && let Some(token) = self.hurry_migration(controller, out)
+            && let Some(token) = self.migrate_next_early(controller, out)
         {
             return Gate::Retry(Wait::Acked(token));
         }
@@ -187,9 +191,9 @@ impl Durability for State {
     fn store(&mut self, _: &Ctx, store: &Store<'_>, tag: &mut LineTag, out: &mut Actions) -> Gate {
         if tag.is_some() {
             match self.judge(TxId(tag.0), store.tx, self.spec.conflict_loser) {
-                Judgement::Grant => {}
-                Judgement::Wait(wait) => return Gate::Retry(wait),
-                Judgement::Abort(tx) => {
+                ConflictOutcome::Grant => {}
+                ConflictOutcome::Wait(wait) => return Gate::Retry(wait),
+                ConflictOutcome::Abort(tx) => {
                     self.counters.conflicts_in_caches += 1;
                     return Gate::Abort(tx, AbortCause::Conflict);
                 }
@@ -299,9 +303,11 @@ impl Durability for State {
             }
             if self.log_is_full(controller) {
                 indirect = match self.extend_log(controller, out) {
-                    Room::Entry(entry) => Some(entry),
-                    Room::After(wait) => return Evict::After(wait),
-                    Room::None => return self.no_place_in_the_log(controller, tx, AbortCause::OutOfMemory, out),
+                    LogPlacement::Entry(entry) => Some(entry),
+                    LogPlacement::After(wait) => return Evict::After(wait),
+                    LogPlacement::None => {
+                        return self.no_place_in_the_log(controller, tx, AbortCause::OutOfMemory, out);
+                    }
                 };
             }
         }
@@ -311,7 +317,7 @@ impl Durability for State {
         let part = &mut self.parts[controller];
         if part.ewpq.is_full(&self.spec) {
             if !part.ewpq.spill(&part.zone, self.fault, out) {
-                if let Some(token) = self.hurry_migration(controller, out) {
+                if let Some(token) = self.migrate_next_early(controller, out) {
                     return Evict::After(Wait::Acked(token));
                 }
                 if let Err(why) = self.chain_block(controller, out) {
@@ -351,9 +357,9 @@ impl Durability for State {
         // Section 4.2: "an access from an ongoing transaction may happen to an eWPQ entry with mismatched TxID and '1'
         // TxState. Hercules aborts that transaction".
         match self.judge(found.tx, tx, ConflictLoser::Requester) {
-            Judgement::Grant => {}
-            Judgement::Wait(wait) => return Fill::Wait(wait),
-            Judgement::Abort(loser) => {
+            ConflictOutcome::Grant => {}
+            ConflictOutcome::Wait(wait) => return Fill::Wait(wait),
+            ConflictOutcome::Abort(loser) => {
                 self.counters.conflicts_in_the_log += 1;
                 return Fill::Abort(loser, AbortCause::Conflict);
             }
@@ -373,9 +379,9 @@ impl Durability for State {
     /// Listing 3 lets any core take a line from there, which section 4.5.1 forbids.
     fn probe(&mut self, _: &Ctx, request: &Request, _: &mut Actions) -> Probe {
         match self.judge_probe(TxId(request.tag.0), request.tx) {
-            Judgement::Grant => Probe::Grant,
-            Judgement::Wait(wait) => Probe::Wait(wait),
-            Judgement::Abort(tx) => {
+            ConflictOutcome::Grant => Probe::Grant,
+            ConflictOutcome::Wait(wait) => Probe::Wait(wait),
+            ConflictOutcome::Abort(tx) => {
                 self.counters.conflicts_in_caches += 1;
                 Probe::Abort(tx, AbortCause::Conflict)
             }
@@ -391,7 +397,7 @@ impl Durability for State {
     /// A clean of an uncommitted line must not reach home, nor one that a migration would undo; eADR keeps both in the
     /// caches. Anything else is as on any machine.
     fn flush(&mut self, _: &Ctx, line: LineAddr, tag: LineTag, _: &mut Actions) -> FlushVerdict {
-        if tag.is_some() || self.part(line).migration.on_its_way_home(line).is_some() {
+        if tag.is_some() || self.part(line).migration.in_flight_home(line).is_some() {
             FlushVerdict::Ignore
         } else {
             FlushVerdict::Proceed

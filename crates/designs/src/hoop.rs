@@ -38,9 +38,9 @@ pub use spec::HoopSpec;
 use address_slices::AddressSlices;
 use collector::{Collector, Phase};
 use durasim_design::{
-    AbortCause, Actions, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Cut, Design, Durability, Evict, Fault,
-    Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag, Overlay, Part, Planted,
-    RecoveryReport, RegionRequest, SpecError, Store, Token, snapshot,
+    AbortCause, Actions, ActiveFault, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Design, Durability, Evict,
+    Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag, Overlay, Part, PlantedFault,
+    RecoveryCut, RecoveryReport, RegionRequest, SpecError, Store, Token, snapshot,
 };
 use durasim_types::{Cause, Cycle, Line, LineAddr, PhysAddr, Stats, TxId};
 use eviction_buffer::EvictionBuffer;
@@ -51,7 +51,7 @@ use slice::{Patch, SLICE_BYTES};
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::Hasher;
 use tags::Tags;
-use transaction::{Awaited, Commit, OpenTx, PlainStore};
+use transaction::{Commit, OpenTx, PlainStore, TokenPurpose};
 
 /// The design.
 pub struct Hoop;
@@ -60,7 +60,7 @@ impl Design for Hoop {
     const NAME: &'static str = "hoop";
     const HOOKS: Hooks =
         Hooks::TX.with(Hooks::STORE).with(Hooks::EVICT).with(Hooks::FILL).with(Hooks::FLUSH).with(Hooks::READ);
-    const PLANTED: &'static [Planted] = planted::LOST_CACHES;
+    const PLANTED: &'static [PlantedFault] = planted::LOST_CACHES;
     const MARKS: &'static [&'static str] = &[
         "transaction_open",
         "slices_in_flight",
@@ -96,7 +96,7 @@ impl Design for Hoop {
         Ok(Box::new(State::load(spec, geometry, bytes)?))
     }
 
-    fn recover(spec: &HoopSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+    fn recover(spec: &HoopSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
         recovery::recover(spec, geometry, image)
     }
 
@@ -145,7 +145,7 @@ struct Counters {
 
 /// What changes while the design is at work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Work {
+struct ProtocolState {
     region: Region,
     index: Index,
     mapping: BTreeMap<LineAddr, Mapped>,
@@ -158,7 +158,7 @@ struct Work {
     commits: VecDeque<Commit>,
     commits_begun: u64,
     /// Lines that are not acknowledged, by token, with the core in whose OOP data buffer they are until then.
-    on_its_way: BTreeMap<u64, (Option<u16>, u64)>,
+    in_flight: BTreeMap<u64, (Option<u16>, u64)>,
     collector: Collector,
     timer_runs: bool,
     /// Numbers for plain stores and for lines that go home.
@@ -174,9 +174,9 @@ struct State {
     region_base: PhysAddr,
     address_slices: AddressSlices,
     period_cycles: Cycle,
-    work: Work,
+    protocol: ProtocolState,
     counters: Counters,
-    fault: Fault,
+    fault: ActiveFault,
 }
 
 impl State {
@@ -190,7 +190,7 @@ impl State {
             region_base: geometry.region("oop_region").base,
             address_slices: AddressSlices::new(geometry.region("oop_address_slices"), spec.address_slices),
             period_cycles: geometry.clock.cycles(picos).max(1),
-            work: Work {
+            protocol: ProtocolState {
                 region: Region::new(spec.blocks(geometry), spec.slices_per_block()),
                 index: Index::default(),
                 mapping: BTreeMap::new(),
@@ -201,7 +201,7 @@ impl State {
                 plain: BTreeMap::new(),
                 commits: VecDeque::new(),
                 commits_begun: 0,
-                on_its_way: BTreeMap::new(),
+                in_flight: BTreeMap::new(),
                 collector: Collector::default(),
                 timer_runs: false,
                 serial: 0,
@@ -214,24 +214,25 @@ impl State {
 
     fn load(spec: &HoopSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Self, SpecError> {
         let fresh = State::new(spec, geometry)?;
-        let (work, counters): (Work, Counters) = snapshot::from_bytes(bytes)?;
-        if !work.region.has_shape_of(&fresh.work.region) {
+        let (protocol, counters): (ProtocolState, Counters) = snapshot::from_bytes(bytes)?;
+        if !protocol.region.has_shape_of(&fresh.protocol.region) {
             return Err(snapshot::refuse("an OOP region of another shape"));
         }
-        if work.open.values().any(|open| open.core >= geometry.cores) {
+        if protocol.open.values().any(|open| open.core >= geometry.cores) {
             return Err(snapshot::refuse("another number of cores"));
         }
-        let slices = work.region.slices();
+        let slices = protocol.region.slices();
         let mapped =
-            work.mapping.values().filter_map(|m| if let Mapped::Evicted(slice) = m { Some(slice) } else { None });
-        let known = work.commits.iter().flat_map(|c| &c.slices).chain(work.open.values().flat_map(|o| &o.slices));
+            protocol.mapping.values().filter_map(|m| if let Mapped::Evicted(slice) = m { Some(slice) } else { None });
+        let known =
+            protocol.commits.iter().flat_map(|c| &c.slices).chain(protocol.open.values().flat_map(|o| &o.slices));
         if known.chain(mapped).any(|slice| *slice >= slices)
-            || work.commits.iter().any(|commit| commit.slices.is_empty())
-            || !work.collector.fits(&work.region)
+            || protocol.commits.iter().any(|commit| commit.slices.is_empty())
+            || !protocol.collector.fits(&protocol.region)
         {
             return Err(snapshot::refuse("slices outside of the OOP region"));
         }
-        Ok(State { work, counters, ..fresh })
+        Ok(State { protocol, counters, ..fresh })
     }
 
     /// Whether what is handed over survives by itself [D:hoop-eadr].
@@ -245,23 +246,23 @@ impl State {
 
     /// Open transactions that have changed the line.
     fn writers(&self, line: LineAddr) -> Vec<TxId> {
-        self.work.open.iter().filter(|(_, open)| open.lines.contains(&line)).map(|(tx, _)| *tx).collect()
+        self.protocol.open.iter().filter(|(_, open)| open.lines.contains(&line)).map(|(tx, _)| *tx).collect()
     }
 
     /// Whether words of the line are in the OOP data buffers, or in slices of transactions that are not collected.
     fn has_words(&self, line: LineAddr) -> bool {
-        self.work.index.has(line) || self.work.open.values().any(|open| open.lines.contains(&line))
+        self.protocol.index.has(line) || self.protocol.open.values().any(|open| open.lines.contains(&line))
     }
 
     /// The tag of a line by what the controller has of it.
     fn tag_of(&mut self, line: LineAddr) -> LineTag {
-        if self.has_words(line) { self.work.tags.of(&self.writers(line)) } else { LineTag::NONE }
+        if self.has_words(line) { self.protocol.tags.of(&self.writers(line)) } else { LineTag::NONE }
     }
 
     /// Words of the line in the OOP data buffers.
     fn buffered(&self, line: LineAddr) -> Patch {
         let mut patch = Patch::default();
-        let packs = self.work.open.values().filter_map(|open| open.pack.as_ref());
+        let packs = self.protocol.open.values().filter_map(|open| open.pack.as_ref());
         packs.flat_map(|pack| &pack.words).filter(|word| word.line() == line).for_each(|word| patch.update(word));
         patch
     }
@@ -270,16 +271,16 @@ impl State {
 impl Durability for State {
     /// The controller hands out the TxID.
     fn tx_begin(&mut self, cx: &Ctx, tx: TxId, _: &mut Actions) -> Gate {
-        self.work.tags.forget_dead();
-        self.work.open.entry(tx).or_insert_with(|| OpenTx::new(cx.core.0));
+        self.protocol.tags.forget_dead();
+        self.protocol.open.entry(tx).or_insert_with(|| OpenTx::new(cx.core.0));
         Gate::Done
     }
 
     /// A store of a transaction sets the persistent bit, and its words go to the OOP data buffer.
     fn store(&mut self, cx: &Ctx, store: &Store<'_>, tag: &mut LineTag, out: &mut Actions) -> Gate {
         let line = store.line();
-        if !self.work.evicted.is_empty() {
-            self.work.evicted.take(line);
+        if !self.protocol.evicted.is_empty() {
+            self.protocol.evicted.take(line);
         }
         let Some(tx) = store.tx else {
             if !tag.is_some() {
@@ -311,10 +312,10 @@ impl Durability for State {
     /// Buffered words are dropped; slices lack an entry in the address slices. Lines that hold words of others too are
     /// assembled from their slices when they are wanted again [D:hoop-aborts].
     fn tx_abort(&mut self, _: &Ctx, tx: TxId, _: AbortCause, out: &mut Actions) -> Gate {
-        let Some(open) = self.work.open.remove(&tx) else { return Gate::Done };
-        open.slices.iter().for_each(|&slice| self.work.region.free(slice));
-        self.work.index.abort(tx, &open.lines);
-        self.work.tags.abort(tx);
+        let Some(open) = self.protocol.open.remove(&tx) else { return Gate::Done };
+        open.slices.iter().for_each(|&slice| self.protocol.region.free(slice));
+        self.protocol.index.abort(tx, &open.lines);
+        self.protocol.tags.abort(tx);
         for &line in &open.lines {
             self.unmap_aborted(line);
         }
@@ -331,21 +332,23 @@ impl Durability for State {
         if !self.has_words(line) {
             return Evict::Drop;
         }
-        let slice = if self.work.mapping.contains_key(&line) || self.work.mapping.len() < self.spec.mapping_entries() {
-            let slice = self.work.region.append();
-            self.counters.region_full += u64::from(slice.is_none());
-            slice
-        } else {
-            self.counters.mapping_full += 1;
-            None
-        };
+        let slice =
+            if self.protocol.mapping.contains_key(&line) || self.protocol.mapping.len() < self.spec.mapping_entries() {
+                let slice = self.protocol.region.append();
+                self.counters.region_full += u64::from(slice.is_none());
+                slice
+            } else {
+                self.counters.mapping_full += 1;
+                None
+            };
         let Some(slice) = slice else {
-            if let Some(wait) = self.make_way(out) {
+            if let Some(wait) = self.make_space(out) {
                 return Evict::After(wait);
             }
             // What is committed could be collected: the line has words of open transactions.
             let writers = self.writers(line);
-            let writer = writers.iter().find(|tx| !self.work.open[tx].committing).expect("a commit makes its own way");
+            let writer =
+                writers.iter().find(|tx| !self.protocol.open[tx].committing).expect("a commit makes its own way");
             return Evict::Abort(*writer, AbortCause::Capacity);
         };
         let place = self.slice_place(slice);
@@ -360,7 +363,7 @@ impl Durability for State {
     /// Else it asks the eviction buffer, else home. Words in the OOP data buffers are newest.
     fn fill(&mut self, _: &Ctx, line: LineAddr, _: Option<TxId>, _: &mut Actions) -> Fill {
         let search_cycles = self.spec.search_cycles;
-        let held = if self.work.evicted.is_empty() { None } else { self.work.evicted.take(line) };
+        let held = if self.protocol.evicted.is_empty() { None } else { self.protocol.evicted.take(line) };
         let mapped = self.mapped(line);
         if held.is_none() && mapped.is_none() && !self.has_words(line) {
             return Fill::Home { search_cycles, serial: false };
@@ -372,7 +375,7 @@ impl Durability for State {
             }
             Some(Mapped::Scattered) => {
                 self.counters.scattered_hits += 1;
-                (self.work.index.parts(line, self.region_base), Patch::default())
+                (self.protocol.index.parts(line, self.region_base), Patch::default())
             }
             None => {
                 self.counters.eviction_buffer_hits += u64::from(held.is_some());
@@ -393,21 +396,21 @@ impl Durability for State {
     }
 
     fn acked(&mut self, _: &Ctx, token: Token, _: PhysAddr, out: &mut Actions) {
-        if let Some((_, lines)) = self.work.on_its_way.get_mut(&token.0) {
+        if let Some((_, lines)) = self.protocol.in_flight.get_mut(&token.0) {
             *lines -= 1;
             if *lines == 0 {
-                self.work.on_its_way.remove(&token.0);
+                self.protocol.in_flight.remove(&token.0);
             }
         }
-        match Awaited::of(token) {
-            Awaited::Slices(_) => self.record_waiting(out),
-            Awaited::Entry(number) => {
-                if let Some(commit) = self.work.commits.iter_mut().find(|commit| commit.number == number) {
+        match TokenPurpose::of(token) {
+            TokenPurpose::Slices(_) => self.record_waiting(out),
+            TokenPurpose::Entry(number) => {
+                if let Some(commit) = self.protocol.commits.iter_mut().find(|commit| commit.number == number) {
                     commit.durable = true;
                 }
             }
-            Awaited::Collection(_) => self.collection_acked(out),
-            Awaited::Plain(_) | Awaited::Home(_) => {}
+            TokenPurpose::Collection(_) => self.collection_acked(out),
+            TokenPurpose::Plain(_) | TokenPurpose::Home(_) => {}
         }
     }
 
@@ -419,23 +422,23 @@ impl Durability for State {
         if id == HOMES {
             return self.write_on(out);
         }
-        self.work.timer_runs = false;
-        if self.work.collector.phase == Phase::Idle {
+        self.protocol.timer_runs = false;
+        if self.protocol.collector.phase == Phase::Idle {
             self.collect(out);
         }
-        // One that is under way already serves the period too.
-        if self.work.collector.phase != Phase::Idle {
-            self.work.collector.of_period = true;
+        // One that is in progress already serves the period too.
+        if self.protocol.collector.phase != Phase::Idle {
+            self.protocol.collector.of_period = true;
         }
         self.set_timer(out);
     }
 
     fn belongs_to(&self, tag: LineTag, tx: TxId) -> bool {
-        self.work.tags.belongs_to(tag, tx)
+        self.protocol.tags.belongs_to(tag, tx)
     }
 
     fn live(&self, tag: LineTag) -> bool {
-        self.work.tags.is_live(tag)
+        self.protocol.tags.is_live(tag)
     }
 
     /// Buffers and tables are lost. Where caches survive, lines without the persistent bit go home; what the others hold is
@@ -448,22 +451,23 @@ impl Durability for State {
     }
 
     fn marks(&self, mark: &mut dyn FnMut(&'static str)) {
-        let on_its_way =
-            |is: fn(Awaited) -> bool| self.work.on_its_way.keys().any(|&token| is(Awaited::of(Token(token))));
-        let uncommitted = |line: &LineAddr| self.work.open.values().any(|open| open.lines.contains(line));
+        let in_flight = |is: fn(TokenPurpose) -> bool| {
+            self.protocol.in_flight.keys().any(|&token| is(TokenPurpose::of(Token(token))))
+        };
+        let uncommitted = |line: &LineAddr| self.protocol.open.values().any(|open| open.lines.contains(line));
         let marks = [
-            ("transaction_open", self.work.open.values().any(|open| !open.lines.is_empty())),
-            ("slices_in_flight", on_its_way(|awaited| matches!(awaited, Awaited::Slices(_)))),
-            ("entry_in_flight", on_its_way(|awaited| matches!(awaited, Awaited::Entry(_)))),
-            ("uncommitted_line_evicted", self.work.mapping.keys().any(uncommitted)),
-            ("collector_reads", self.work.collector.phase == Phase::Reading),
-            ("collector_writes", matches!(self.work.collector.phase, Phase::Writing | Phase::Sealing)),
+            ("transaction_open", self.protocol.open.values().any(|open| !open.lines.is_empty())),
+            ("slices_in_flight", in_flight(|awaited| matches!(awaited, TokenPurpose::Slices(_)))),
+            ("entry_in_flight", in_flight(|awaited| matches!(awaited, TokenPurpose::Entry(_)))),
+            ("uncommitted_line_evicted", self.protocol.mapping.keys().any(uncommitted)),
+            ("collector_reads", self.protocol.collector.phase == Phase::Reading),
+            ("collector_writes", matches!(self.protocol.collector.phase, Phase::Writing | Phase::Sealing)),
         ];
         marks.into_iter().filter(|(_, is)| *is).for_each(|(name, _)| mark(name));
     }
 
     fn digest(&self, hasher: &mut dyn Hasher) {
-        hasher.write(&snapshot::to_bytes(&self.work));
+        hasher.write(&snapshot::to_bytes(&self.protocol));
     }
 
     fn stats(&self, stats: &mut Stats) {
@@ -497,7 +501,7 @@ impl Durability for State {
         count("collected_bytes", c.collected_bytes, "Bytes that these commits had in their slices");
         count("home_lines", c.home_lines, "Lines that collections wrote home");
         count("home_bytes", c.home_bytes, "Bytes of these lines");
-        count("region_rounds", self.work.region.rounds, "Times that the log has come round, since the start");
+        count("region_rounds", self.protocol.region.rounds, "Times that the log has wrapped around, since the start");
     }
 
     fn reset_stats(&mut self) {
@@ -509,6 +513,6 @@ impl Durability for State {
     }
 
     fn save(&self) -> Vec<u8> {
-        snapshot::to_bytes(&(&self.work, &self.counters))
+        snapshot::to_bytes(&(&self.protocol, &self.counters))
     }
 }

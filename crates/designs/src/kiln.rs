@@ -33,16 +33,16 @@ mod transaction;
 pub use spec::{Blocking, KilnSpec};
 
 use durasim_design::{
-    AbortCause, Actions, BudgetSpent, CachedLine, CrashImage, CrashSink, CrashView, Ctx, Cut, Design, Durability,
-    Evict, Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge, Planted,
-    RecoveryReport, RegionRequest, SpecError, Store, Token, Wait,
+    AbortCause, Actions, BudgetSpent, CachedLine, CrashImage, CrashSink, CrashView, Ctx, Design, Durability, Evict,
+    Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge, PlantedFault,
+    RecoveryCut, RecoveryReport, RegionRequest, SpecError, Store, Token, Wait,
 };
 use durasim_types::{CoreId, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
 use overflow::AreaFull;
-use state::{Awaited, Purpose, State};
+use state::{PendingAcks, Purpose, State};
 use std::hash::Hasher;
 use survivors::Survivor;
-use transaction::{Entry, Stage, Transaction};
+use transaction::{CopyStage, Entry, Transaction};
 
 /// The design.
 pub struct Kiln;
@@ -57,7 +57,7 @@ impl Design for Kiln {
         .with(Hooks::FILL)
         .with(Hooks::FLUSH)
         .with(Hooks::LLC_REQUEST);
-    const PLANTED: &'static [Planted] = planted::ALL;
+    const PLANTED: &'static [PlantedFault] = planted::ALL;
     const MARKS: &'static [&'static str] =
         &["flushing", "fifo_full", "register_written", "copy_in_flight", "old_line_kept", "records_being_cleared"];
     type Spec = KilnSpec;
@@ -78,7 +78,7 @@ impl Design for Kiln {
         Ok(Box::new(State::load(spec, geometry, bytes)?))
     }
 
-    fn recover(spec: &KilnSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+    fn recover(spec: &KilnSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
         recovery::recover(spec, geometry, image)
     }
 
@@ -213,7 +213,7 @@ impl Durability for State {
         if awaited.left > 0 {
             return;
         }
-        let Some(Awaited { purpose, slots, .. }) = self.contents.awaited.remove(&token) else { return };
+        let Some(PendingAcks { purpose, slots, .. }) = self.contents.awaited.remove(&token) else { return };
         self.contents.slots.give_back(slots.into_iter());
         match purpose {
             Purpose::Flush(_) | Purpose::Undo => {}
@@ -247,7 +247,7 @@ impl Durability for State {
         tag.0 == tx.0
     }
 
-    /// The last level keeps its lines with their states, or all caches go home on the last energy but for what is
+    /// The last level keeps its lines with their states, or all caches go home using residual energy but for what is
     /// uncommitted. The registers are nonvolatile.
     fn crash(&self, view: &CrashView<'_>, sink: &mut CrashSink<'_>) -> Result<(), BudgetSpent> {
         let (committed, pending): (Vec<CachedLine>, Vec<CachedLine>) =
@@ -273,13 +273,13 @@ impl Durability for State {
             mark("register_written");
         }
         let old_lines = || contents.open.values().flat_map(|open| open.copies.values());
-        if old_lines().any(|old| old.stage != Stage::Safe) {
+        if old_lines().any(|old| old.stage != CopyStage::Safe) {
             mark("copy_in_flight");
         }
-        if old_lines().any(|old| old.stage == Stage::Safe) {
+        if old_lines().any(|old| old.stage == CopyStage::Safe) {
             mark("old_line_kept");
         }
-        let clearing = |awaited: &Awaited| !awaited.slots.is_empty();
+        let clearing = |awaited: &PendingAcks| !awaited.slots.is_empty();
         if contents.awaited.values().any(clearing) {
             mark("records_being_cleared");
         }

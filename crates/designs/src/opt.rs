@@ -3,8 +3,8 @@
 
 use crate::small_runs::USUAL;
 use durasim_design::{
-    Backend, CommitRule, CrashImage, Cut, Design, Durability, ErasedDesign, Geometry, HardwareCost, Hooks, Promise,
-    RecoveryReport, RegionRequest, Row, SpecError, snapshot,
+    Backend, CommitRule, CrashImage, Design, Durability, ErasedDesign, Geometry, HardwareCost, Hooks, Promise,
+    RecoveryCut, RecoveryReport, RegionRequest, Row, SpecError, snapshot,
 };
 use durasim_types::{Domain, Stats};
 use schemars::JsonSchema;
@@ -43,7 +43,7 @@ impl Design for Opt {
     }
 
     fn build(_: &OptSpec, _: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
-        Ok(Box::new(Nothing))
+        Ok(Box::new(NoDurability))
     }
 
     fn load(spec: &OptSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
@@ -52,7 +52,7 @@ impl Design for Opt {
     }
 
     /// Nothing to recover. Where caches are flushed, the platform says whether that came to its end.
-    fn recover(_: &OptSpec, _: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+    fn recover(_: &OptSpec, _: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
         let mut report = RecoveryReport::default();
         if image.dirty_shutdown {
             report.losses.push("the crash flush did not finish: the platform counts a dirty shutdown".into());
@@ -65,10 +65,10 @@ impl Design for Opt {
     }
 }
 
-struct Nothing;
+struct NoDurability;
 
-impl Durability for Nothing {
-    /// Nobody waits where there is nothing to commit: the marker is a hint, as on any other machine.
+impl Durability for NoDurability {
+    /// No one waits where there is nothing to commit: the marker is a hint, as on any other machine.
     fn commit_rule(&self) -> CommitRule {
         CommitRule::Early
     }
@@ -80,7 +80,7 @@ impl Durability for Nothing {
     fn reset_stats(&mut self) {}
 
     fn fork(&self) -> Box<dyn Durability> {
-        Box::new(Nothing)
+        Box::new(NoDurability)
     }
 
     fn save(&self) -> Vec<u8> {

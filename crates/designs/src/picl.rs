@@ -1,5 +1,5 @@
 //! PiCL: Nguyen and Wentzlaff, "PiCL: A Software-Transparent, Persistent Cache Log for Nonvolatile Main Memory",
-//! MICRO 2018. The paper is not at hand: [D:key] marks what stands in DEVIATIONS.md.
+//! MICRO 2018. The paper is not available here: [D:key] marks what stands in DEVIATIONS.md.
 //!
 //! The machine checkpoints itself in epochs, and recovers to the end of an earlier one; it knows no transactions. The
 //! first store of an epoch to a line sends the line as it was to an undo buffer on the chip, which goes to an undo log in
@@ -28,9 +28,9 @@ pub use spec::PiclSpec;
 
 use crate::undo::Undo;
 use durasim_design::{
-    AbortCause, Actions, CrashImage, Ctx, Cut, Design, Durability, Evict, Fault, FlushVerdict, Gate, Geometry,
-    HardwareCost, Hooks, Interleave, LevelId, LineTag, Planted, RecoveryReport, RegionRequest, Scanned, Signal,
-    SpecError, Store, Token, Wait, snapshot,
+    AbortCause, Actions, ActiveFault, CrashImage, Ctx, Design, Durability, Evict, FlushVerdict, Gate, Geometry,
+    HardwareCost, Hooks, Interleave, LevelId, LineTag, PlantedFault, RecoveryCut, RecoveryReport, RegionRequest,
+    Scanned, Signal, SpecError, Store, Token, Wait, snapshot,
 };
 use durasim_types::{Cycle, Line, LineAddr, PhysAddr, Stats, TxId};
 use epochs::{Epochs, Phase};
@@ -49,7 +49,7 @@ const ARMED: u64 = 0;
 const END: u64 = 1;
 /// The asynchronous cache scan.
 const SCAN: u64 = 2;
-/// Begins have been held back for long enough.
+/// Begins have been delayed for long enough.
 const HOLD: u64 = 3;
 
 /// The design.
@@ -58,7 +58,7 @@ pub struct Picl;
 impl Design for Picl {
     const NAME: &'static str = "picl";
     const HOOKS: Hooks = Hooks::TX.with(Hooks::STORE).with(Hooks::EVICT).with(Hooks::FLUSH);
-    const PLANTED: &'static [Planted] = planted::ALL;
+    const PLANTED: &'static [PlantedFault] = planted::ALL;
     const MARKS: &'static [&'static str] = &[
         "pre_image_buffered",
         "burst_on_its_way",
@@ -85,17 +85,17 @@ impl Design for Picl {
 
     fn load(spec: &PiclSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
         let fresh = State::new(spec, geometry)?;
-        let (work, counters): (Work, Counters) = snapshot::from_bytes(bytes)?;
-        if !work.log.is_sound(spec) {
+        let (protocol, counters): (ProtocolState, Counters) = snapshot::from_bytes(bytes)?;
+        if !protocol.log.is_sound(spec) {
             return Err(snapshot::refuse("an undo log of another size"));
         }
-        if work.epochs.persisted >= work.epochs.system {
+        if protocol.epochs.persisted >= protocol.epochs.system {
             return Err(snapshot::refuse("an epoch is persisted that has not ended"));
         }
-        Ok(Box::new(State { work, counters, ..fresh }))
+        Ok(Box::new(State { protocol, counters, ..fresh }))
     }
 
-    fn recover(spec: &PiclSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+    fn recover(spec: &PiclSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
         recovery::recover(spec, geometry, image)
     }
 
@@ -132,7 +132,7 @@ struct OpenTx {
 
 /// All that changes while the design is at work, but for the counters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Work {
+struct ProtocolState {
     epochs: Epochs,
     log: UndoLog,
     open: BTreeMap<TxId, OpenTx>,
@@ -146,15 +146,15 @@ struct State {
     interleave: Interleave,
     log: PhysAddr,
     registers: PhysAddr,
-    fault: Fault,
-    work: Work,
+    fault: ActiveFault,
+    protocol: ProtocolState,
     counters: Counters,
 }
 
 impl State {
     fn new(spec: &PiclSpec, geometry: &Geometry) -> Result<Self, SpecError> {
         spec.check()?;
-        let work = Work {
+        let protocol = ProtocolState {
             epochs: Epochs::default(),
             log: UndoLog::new(spec),
             open: BTreeMap::new(),
@@ -167,19 +167,19 @@ impl State {
             log: geometry.region("log").base,
             registers: geometry.region("registers").base,
             fault: geometry.planted,
-            work,
+            protocol,
             counters: Counters::default(),
         })
     }
 
     fn token(&mut self) -> Token {
-        self.work.tokens += 1;
-        Token(self.work.tokens)
+        self.protocol.tokens += 1;
+        Token(self.protocol.tokens)
     }
 
     /// Sends the undo buffer to the log in one burst; what to wait for, if there is anything.
     fn flush(&mut self, out: &mut Actions) -> Option<Token> {
-        let Work { log, tokens, .. } = &mut self.work;
+        let ProtocolState { log, tokens, .. } = &mut self.protocol;
         if log.bursting().is_none() && !log.is_empty() {
             self.counters.bursts += 1;
         }
@@ -188,29 +188,29 @@ impl State {
 
     /// A line that may have its pre-image in the buffer has to stay until that is durable.
     fn hold_back(&mut self, line: LineAddr, out: &mut Actions) -> Option<Wait> {
-        if !self.work.log.may_hold(line) {
+        if !self.protocol.log.may_hold(line) {
             return None;
         }
         self.counters.filter_hits += 1;
-        self.counters.false_positives += u64::from(!self.work.log.holds(line));
+        self.counters.false_positives += u64::from(!self.protocol.log.holds(line));
         self.flush(out).map(Wait::Acked)
     }
 
     /// The pre-image of a store goes to the buffer, or what to wait for.
     fn log_pre_image(&mut self, store: &Store<'_>, note: LineTag, out: &mut Actions) -> Option<Gate> {
-        if let Some(token) = self.work.log.bursting() {
+        if let Some(token) = self.protocol.log.bursting() {
             return Some(Gate::Retry(Wait::Acked(token)));
         }
         if !self.has_room() {
             return Some(self.full(store.tx, out));
         }
         let entries = self.spec.undo_buffer_entries as usize;
-        if self.work.log.len() < entries {
+        if self.protocol.log.len() < entries {
             let pre_image = self.pre_image(store, note);
-            self.work.log.push(pre_image);
+            self.protocol.log.push(pre_image);
             self.counters.pre_images += 1;
         }
-        if self.work.log.len() >= entries {
+        if self.protocol.log.len() >= entries {
             self.counters.buffer_full += 1;
             self.flush(out);
         }
@@ -222,8 +222,8 @@ impl Durability for State {
     /// While an epoch is about to end no transaction begins.
     fn tx_begin(&mut self, _: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
         self.arm(out);
-        self.work.begin_held = self.holds_begins(out);
-        if self.work.begin_held {
+        self.protocol.begin_held = self.holds_begins(out);
+        if self.protocol.begin_held {
             self.counters.held_begins += 1;
             self.end_soon(out);
             return Gate::Retry(Wait::Signal(EPOCH_ENDS));
@@ -232,22 +232,22 @@ impl Durability for State {
             self.counters.held_begins += 1;
             return Gate::Retry(Wait::Cycles(LOOK_AGAIN_CYCLES));
         }
-        let began_at = self.work.log.tail;
-        self.work.open.entry(tx).or_insert(OpenTx { began_at, ..OpenTx::default() });
+        let began_at = self.protocol.log.tail;
+        self.protocol.open.entry(tx).or_insert(OpenTx { began_at, ..OpenTx::default() });
         Gate::Done
     }
 
     /// The first store of an epoch to a line sends the line to the undo buffer.
     fn store(&mut self, _: &Ctx, store: &Store<'_>, note: &mut LineTag, out: &mut Actions) -> Gate {
         self.arm(out);
-        let current = self.note_of(self.work.epochs.system);
+        let current = self.note_of(self.protocol.epochs.system);
         if self.is_first_of_epoch(store, *note, current)
             && let Some(gate) = self.log_pre_image(store, *note, out)
         {
             return gate;
         }
         *note = current;
-        if let Some(open) = store.tx.and_then(|tx| self.work.open.get_mut(&tx)) {
+        if let Some(open) = store.tx.and_then(|tx| self.protocol.open.get_mut(&tx)) {
             open.undo.push(Undo::of(store));
         }
         Gate::Done
@@ -255,27 +255,27 @@ impl Durability for State {
 
     /// Nothing becomes durable by a commit: that is what epochs are for.
     fn tx_commit(&mut self, _: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
-        self.work.open.remove(&tx);
+        self.protocol.open.remove(&tx);
         self.transaction_is_over(out);
         Gate::Done
     }
 
-    /// The stores of the transaction are taken back, youngest first. The epoch has not ended since, so the lines have their
+    /// The stores of the transaction are undone, youngest first. The epoch has not ended since, so the lines have their
     /// pre-images already [D:picl-abort].
     fn tx_abort(&mut self, _: &Ctx, tx: TxId, _: AbortCause, out: &mut Actions) -> Gate {
         let token = self.token();
-        let Some(open) = self.work.open.get_mut(&tx) else { return Gate::Done };
+        let Some(open) = self.protocol.open.get_mut(&tx) else { return Gate::Done };
         if let Some(token) = open.undoing {
             if !open.awaited {
                 open.awaited = true;
                 return Gate::Retry(Wait::Acked(token));
             }
-            self.work.open.remove(&tx);
+            self.protocol.open.remove(&tx);
             self.transaction_is_over(out);
             return Gate::Done;
         }
         open.undoing = Some(token);
-        let undo = self.undo_order(&self.work.open[&tx]);
+        let undo = self.undo_order(&self.protocol.open[&tx]);
         self.counters.undone_stores += undo.len() as u64;
         let cycles = self.spec.undo_cycles_per_store * undo.len() as u64;
         undo.into_iter().for_each(|undo| undo.restore(token, out));
@@ -297,11 +297,11 @@ impl Durability for State {
 
     fn woken(&mut self, _: &Ctx, id: u64, out: &mut Actions) {
         match id {
-            ARMED => self.make_due(out),
+            ARMED => self.schedule_due_work(out),
             END => self.end_epoch(out),
             HOLD => self.held_for_long(out),
             SCAN => {
-                if let Some(scan) = &mut self.work.epochs.scan {
+                if let Some(scan) = &mut self.protocol.epochs.scan {
                     scan.phase = Phase::FlushAfter;
                     self.go_on(out);
                 }
@@ -311,7 +311,7 @@ impl Durability for State {
     }
 
     fn acked(&mut self, _: &Ctx, token: Token, _: PhysAddr, out: &mut Actions) {
-        let Work { log, tokens, .. } = &mut self.work;
+        let ProtocolState { log, tokens, .. } = &mut self.protocol;
         if log.acked(token, &self.spec, self.log, tokens, out) {
             self.go_on(out);
         }
@@ -322,13 +322,13 @@ impl Durability for State {
         true
     }
 
-    /// An orderly shutdown writes all lines home: no epoch has to be taken back.
+    /// An orderly shutdown writes all lines home: no epoch has to be undone.
     fn shut_down(&self, image: &mut CrashImage) {
         image.pmem.write(self.registers, &u64::from(u32::MAX).to_le_bytes());
     }
 
     fn marks(&self, mark: &mut dyn FnMut(&'static str)) {
-        let Work { epochs, log, begin_held, .. } = &self.work;
+        let ProtocolState { epochs, log, begin_held, .. } = &self.protocol;
         let marks = [
             ("pre_image_buffered", !log.is_empty()),
             ("burst_on_its_way", log.bursting().is_some()),
@@ -342,7 +342,7 @@ impl Durability for State {
     }
 
     fn digest(&self, hasher: &mut dyn Hasher) {
-        hasher.write(&snapshot::to_bytes(&self.work));
+        hasher.write(&snapshot::to_bytes(&self.protocol));
     }
 
     fn stats(&self, stats: &mut Stats) {
@@ -358,7 +358,7 @@ impl Durability for State {
         count("scans", c.scans, "Scans of the caches that have ended");
         count("scanned_lines", c.scanned_lines, "Lines that a scan wrote home");
         count("held_begins", c.held_begins, "Begins of transactions that waited for the end of an epoch");
-        count("undone_stores", c.undone_stores, "Stores that aborts took back");
+        count("undone_stores", c.undone_stores, "Stores that aborts undid");
     }
 
     fn reset_stats(&mut self) {
@@ -370,6 +370,6 @@ impl Durability for State {
     }
 
     fn save(&self) -> Vec<u8> {
-        snapshot::to_bytes(&(&self.work, &self.counters))
+        snapshot::to_bytes(&(&self.protocol, &self.counters))
     }
 }

@@ -31,8 +31,8 @@ mod undo;
 pub use spec::ProteusSpec;
 
 use durasim_design::{
-    AbortCause, Actions, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Cut, Design, Durability, Evict,
-    FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, LogBlock, Message, Node, Planted,
+    AbortCause, Actions, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Design, Durability, Evict, FlushVerdict,
+    Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, LogBlock, Message, Node, PlantedFault, RecoveryCut,
     RecoveryReport, RegionRequest, SpecError, Store, Token, snapshot,
 };
 use durasim_types::{EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
@@ -48,7 +48,7 @@ impl Design for Proteus {
     const NAME: &'static str = "proteus";
     const HOOKS: Hooks =
         Hooks::TX.with(Hooks::STORE).with(Hooks::LOG).with(Hooks::EVICT).with(Hooks::FLUSH).with(Hooks::CONTEXT_SWITCH);
-    const PLANTED: &'static [Planted] = planted::WITH_VOLATILE_CACHES;
+    const PLANTED: &'static [PlantedFault] = planted::WITH_VOLATILE_CACHES;
     const MARKS: &'static [&'static str] =
         &["transaction_open", "flush_in_flight", "lpq_full", "log_populated", "cleaning_lines"];
     type Spec = ProteusSpec;
@@ -70,7 +70,7 @@ impl Design for Proteus {
         Ok(Box::new(State::load(spec, geometry, bytes)?))
     }
 
-    fn recover(spec: &ProteusSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+    fn recover(spec: &ProteusSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
         recovery::recover(spec, geometry, image)
     }
 
@@ -90,7 +90,7 @@ impl Durability for State {
 
     /// Section 4.2: log-flush looks its block up in the LLT. A miss takes an entry of the LogQ, which goes to the LPQ. No
     /// block is in the LogQ twice: its entries may go to different controllers, and a later one may hold what a store wrote
-    /// that only the earlier one takes back.
+    /// that only the earlier one undoes.
     fn log_flush(&mut self, cx: &Ctx, block: &LogBlock, out: &mut Actions) -> Gate {
         let Some(tx) = block.tx.filter(|tx| self.open.contains_key(tx)) else {
             self.counters.plain_flushes += 1;
@@ -102,7 +102,7 @@ impl Durability for State {
             self.counters.elided_flushes += 1;
             return Gate::Done;
         }
-        if self.is_on_its_way(cx, block.addr) {
+        if self.is_in_flight(cx, block.addr) {
             self.counters.held_flushes += 1;
             return self.wait_for_logq(cx);
         }
@@ -124,7 +124,7 @@ impl Durability for State {
     fn log_flush_early(&mut self, cx: &Ctx, block: &LogBlock, out: &mut Actions) -> bool {
         if let Some(open) = block.tx.and_then(|tx| self.open.get(&tx)) {
             let log_is_full = open.entries == self.spec.log_entries;
-            let blocked = log_is_full || self.is_on_its_way(cx, block.addr) || self.logq_is_full(cx);
+            let blocked = log_is_full || self.is_in_flight(cx, block.addr) || self.logq_is_full(cx);
             if blocked && !self.unit(cx).table.knows(self.name_in_table(block.addr)) {
                 return false;
             }
@@ -161,7 +161,7 @@ impl Durability for State {
                 Phase::Open | Phase::Cleaning => self.set_phase(tx, Phase::Ready),
                 Phase::Ready if self.needs_end(open) => return self.commit_behind_end(cx, tx, out),
                 Phase::Ready | Phase::Ending => break,
-                Phase::Undoing => unreachable!("only an abort takes back"),
+                Phase::Undoing => unreachable!("only an abort undoes"),
             }
         }
         self.counters.removed_entries += self.remove_entries(tx);

@@ -28,7 +28,7 @@ pub(crate) const TURNS: Settings = &["cores=2", "core.time_slice_cycles=2000", "
 pub(crate) const ONE_SET: Settings = &["cores=1", "l1d.size_bytes=256", "l2.size_bytes=256", "llc.size_bytes=512"];
 /// The same, on as many cores as the machine has.
 pub(crate) const ONE_SET_ON_ALL_CORES: Settings = &["l1d.size_bytes=256", "l2.size_bytes=256", "llc.size_bytes=512"];
-/// Writes that stay on their way for long.
+/// Writes that stay in flight for long.
 pub(crate) const SLOW: Settings = &["pmem.media.write_latency_ns=3000"];
 /// Caches that write nothing back by themselves.
 pub(crate) const ROOMY: Settings = &["l1d.size_bytes=32768", "l2.size_bytes=65536", "llc.size_bytes=1048576"];

@@ -28,12 +28,13 @@ mod tests;
 pub use spec::{Coalesce, TcSpec};
 
 use durasim_design::{
-    AbortCause, Action, Actions, BudgetSpent, CommitRule, CrashImage, CrashSink, CrashView, Ctx, Cut, Design,
-    Durability, Evict, Fault, Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge,
-    Payload, Planted, PmRegion, RecoveryReport, RegionRequest, SpecError, Store, Token, Wait, snapshot,
+    AbortCause, Action, Actions, ActiveFault, BudgetSpent, CommitRule, CrashImage, CrashSink, CrashView, Ctx, Design,
+    Durability, Evict, Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge,
+    Payload, PlantedFault, PmRegion, RecoveryCut, RecoveryReport, RegionRequest, SpecError, Store, Token, Wait,
+    snapshot,
 };
 use durasim_types::{Cause, CoreId, Cycle, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
-use fifo::{State as EntryState, TransactionCache};
+use fifo::{EntryState, TransactionCache};
 use identifiers::Mode;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -46,7 +47,7 @@ impl Design for Tc {
     const NAME: &'static str = "tc";
     const HOOKS: Hooks =
         Hooks::TX.with(Hooks::STORE).with(Hooks::MERGE).with(Hooks::EVICT).with(Hooks::FILL).with(Hooks::FLUSH);
-    const PLANTED: &'static [Planted] = planted::ALL;
+    const PLANTED: &'static [PlantedFault] = planted::ALL;
     const MARKS: &'static [&'static str] =
         &["transaction_open", "acknowledgement_in_flight", "tc_full", "overflow_in_progress", "identifier_came_round"];
     /// Nothing: the transaction cache and the shadow area hold what one transaction writes.
@@ -69,7 +70,7 @@ impl Design for Tc {
         Ok(Box::new(State::load(spec, geometry, bytes)?))
     }
 
-    fn recover(spec: &TcSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+    fn recover(spec: &TcSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
         recovery::recover(spec, geometry, image)
     }
 
@@ -102,7 +103,7 @@ struct State {
     shadow_homes: PmRegion,
     tokens: u64,
     counters: Counters,
-    fault: Fault,
+    fault: ActiveFault,
 }
 
 /// What of the state changes while it is at work, in the order of snapshots.
@@ -174,7 +175,7 @@ impl State {
     }
 
     /// Issues committed entries to the NVRAM in FIFO order (section 4.1); an entry that is not ready holds back those
-    /// behind it.
+    /// after it.
     fn issue(&mut self, core: usize, now: Cycle, out: &mut Actions) {
         let count = self.caches[core].entries.len();
         for nth in 0..count {
@@ -229,7 +230,7 @@ impl State {
         }
         if self.caches[core].entries.len() >= self.spec.entries as usize {
             self.counters.full_stalls += 1;
-            // The oldest entry on its way decides when there is room.
+            // The oldest entry in flight decides when there is room.
             let wait = self.caches[core].entries.iter().find_map(|e| e.state.wait(cx.cycle));
             return Gate::Retry(wait.expect("a full transaction cache drains or copies"));
         }
@@ -241,7 +242,7 @@ impl State {
 
 impl Durability for State {
     /// Section 4.2, TX_BEGIN: the mode register takes the identifier of the transaction. If none is free, it waits for
-    /// entries to drain; if open transactions bear all of them, this one has to try again, as after a conflict.
+    /// entries to drain; if open transactions use all of them, this one has to try again, as after a conflict.
     fn tx_begin(&mut self, cx: &Ctx, tx: TxId, _: &mut Actions) -> Gate {
         let core = usize::from(cx.core.0);
         let Some(mode) = self.next_identifier(core) else {
@@ -291,7 +292,7 @@ impl Durability for State {
             return Gate::Retry(wait);
         }
         let id = self.modes.remove(&tx).map_or(0, |mode| mode.id);
-        // Entries of the fall-back path that are on their way are committed by clearing the overflow register in the
+        // Entries of the fall-back path that are in flight are committed by clearing the overflow register in the
         // same step; a copy that has not come home yet is carried on.
         let issued_at = cx.cycle + self.spec.issue_cycles();
         let TransactionCache { entries, late_copies, .. } = &mut self.caches[core];
@@ -356,7 +357,7 @@ impl Durability for State {
         let mut overlay = durasim_design::Overlay { mask: 0, data: [0; 64] };
         let entries = self.caches.iter().enumerate().flat_map(|(core, c)| c.occupied().map(move |e| (core, e)));
         for (_, entry) in entries.filter(|(core, e)| e.line == line && self.answers_miss(cx.core, *core, e)) {
-            self.lay_over_older(entry, &mut overlay);
+            self.merge_over_older(entry, &mut overlay);
             // Tag 0 would mean none: entries of plain stores belong to no transaction but keep the line persistent.
             tag = if entry.tx.0 == 0 { PLAIN } else { LineTag(entry.tx.0) };
         }
@@ -402,7 +403,7 @@ impl Durability for State {
                 }
                 _ => {
                     // The message names the line alone; the entry that it is for gives its place to the one that the
-                    // machine speaks of.
+                    // machine names.
                     let acknowledged = self.caches[core].acknowledged(line, self.fault).expect("this one is");
                     let cache = &mut self.caches[core];
                     cache.entries[index].state = cache.entries[acknowledged].state;

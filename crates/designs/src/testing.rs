@@ -1,5 +1,5 @@
 //! A stand-in for the machine in unit tests of designs: it calls hooks for several cores, keeps what they hand over to
-//! the controller until it is delivered, and cuts the power.
+//! the controller until it is delivered, and makes the power fail.
 
 use durasim_design::{
     AbortCause, Action, Actions, CachedLine, CrashImage, CrashSink, CrashView, Ctx, Design, Durability, Evict, Fill,
@@ -37,7 +37,7 @@ pub(crate) fn geometry_of<D: Design>(spec: &D::Spec, cores: u16, controllers: u1
         pmem_bytes: PMEM_BYTES,
         pmem_data_bytes: DATA_BYTES,
         regions: Vec::new(),
-        planted: durasim_design::Fault::NONE,
+        planted: durasim_design::ActiveFault::NONE,
     };
     let mut base = BASE.plus(DATA_BYTES);
     for request in D::reserve(spec, &geometry) {
@@ -57,7 +57,7 @@ pub(crate) fn line(number: u64) -> LineAddr {
     word(number, 0).line()
 }
 
-/// A write on its way to persistent memory.
+/// A write in flight to persistent memory.
 struct Inbound {
     line: LineAddr,
     mask: u64,
@@ -76,7 +76,7 @@ pub(crate) struct Bench<D: Design> {
     pub design: Box<dyn Durability>,
     pub pmem: Pages,
     inbound: VecDeque<Inbound>,
-    /// Messages on their way.
+    /// Messages in flight.
     mail: VecDeque<(Node, Message)>,
     /// Signals that were raised, oldest first.
     pub raised: Vec<Signal>,
@@ -137,7 +137,7 @@ impl<D: Design> Bench<D> {
         }
     }
 
-    /// A line as the controller has it, with the writes that are on their way.
+    /// A line as the controller has it, with the writes that are in flight.
     pub fn newest(&self, line: LineAddr) -> Line {
         let mut pmem = self.pmem.clone();
         self.inbound
@@ -170,7 +170,7 @@ impl<D: Design> Bench<D> {
         for action in actions.as_slice() {
             match *action {
                 Action::Append { at, payload, token, .. } => {
-                    // The machine tells of what has arrived until then: power may fail before the write is on its way.
+                    // The machine tells of what has arrived until then: power may fail before the write is in flight.
                     self.keep_step();
                     self.hand_over(at, payload.bytes(), payload.mask(), token);
                 }
@@ -226,7 +226,7 @@ impl<D: Design> Bench<D> {
         answer
     }
 
-    /// Delivers the oldest write, or lets a copy take its second half; false if there is nothing on its way.
+    /// Delivers the oldest write, or lets a copy take its second half; false if there is nothing in flight.
     pub fn deliver(&mut self) -> bool {
         let Some(write) = self.inbound.pop_front() else { return false };
         if write.reading {
@@ -248,7 +248,7 @@ impl<D: Design> Bench<D> {
         while self.deliver() {}
     }
 
-    /// Delivers the oldest message; false if there is none on its way.
+    /// Delivers the oldest message; false if there is none in flight.
     pub fn deliver_message(&mut self) -> bool {
         let Some((to, message)) = self.mail.pop_front() else { return false };
         let core = if let Node::Core(core) = to { core.0 } else { 0 };
@@ -301,7 +301,7 @@ impl<D: Design> Bench<D> {
         }
     }
 
-    /// Whether a write under this token is on its way.
+    /// Whether a write under this token is in flight.
     pub fn outstanding(&self, token: Token) -> bool {
         self.inbound.iter().any(|write| write.token == Some(token))
     }
@@ -386,7 +386,7 @@ impl<D: Design> Bench<D> {
         assert_eq!(self.call(core, |design, cx, out| design.context_switch(cx, leaving, coming, out)), Gate::Done);
     }
 
-    /// What is left when the power fails now. Writes that are on their way survive if `queue` says so.
+    /// What is left when the power fails now. Writes that are in flight survive if `queue` says so.
     pub fn crashed(&self, lines: &[CachedLine], queue: bool) -> CrashImage {
         let mut pmem = self.pmem.clone();
         if queue {
@@ -404,7 +404,7 @@ impl<D: Design> Bench<D> {
         let mut image = self.crashed(lines, queue);
         let mut cut = image.clone();
         D::recover(&self.spec, &self.geometry, &mut image).expect("nothing cuts it");
-        // Cut in the middle and run again, recovery comes to the same end.
+        // Interrupted in the middle and run again, recovery comes to the same end.
         cut.cut_at(Some(image.writes() / 2 + 1));
         let _ = D::recover(&self.spec, &self.geometry, &mut cut);
         cut.cut_at(None);
@@ -430,7 +430,7 @@ impl<D: Design> Bench<D> {
         stats.get(name).unwrap_or_else(|| panic!("{name} is not counted"))
     }
 
-    /// Saves the design, goes on with what is loaded, and holds both to be the same.
+    /// Saves the design, continues with what is loaded, and holds both to be the same.
     pub fn save_and_load(&mut self) {
         let bytes = self.design.save();
         let before = self.state_digest();
@@ -439,7 +439,7 @@ impl<D: Design> Bench<D> {
         assert_eq!(self.state_digest(), before);
     }
 
-    /// What is cut short, too long or of another machine is refused.
+    /// What is truncated, too long or of another machine is refused.
     pub fn refuses_other_snapshots(&self) {
         let bytes = self.design.save();
         let load = |geometry: &Geometry, bytes: &[u8]| D::load(&self.spec, geometry, bytes).map(drop);

@@ -1,4 +1,4 @@
-//! What an abort takes back under designs whose caches keep no older version: the bytes that each store overwrote.
+//! What an abort undoes under designs whose caches keep no older version: the bytes that each store overwrote.
 
 use durasim_design::{Action, Actions, Payload, Store, Token};
 use durasim_types::PhysAddr;

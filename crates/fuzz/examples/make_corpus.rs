@@ -5,10 +5,10 @@
 
 use durasim_design::{Backend, CrashImage};
 use durasim_designs::ROWS;
-use durasim_fuzz::{call_byte, guest_image, machine_at_rest, path_byte, recovery_input, small_program};
+use durasim_fuzz::{call_byte, guest_image, path_byte, quiesced_machine, recovery_input, small_program};
 use durasim_guest::{PmemPool, PoolFile};
 use durasim_machine::{
-    Captured, Machine, MachineConfig, Observer, PMEM_BASE, Plan, PowerCut, Program, System, presets,
+    Captured, Machine, MachineConfig, Observer, PMEM_BASE, Plan, PowerFailureOptions, Program, System, presets,
 };
 use durasim_types::PersistEvent;
 use std::collections::BTreeMap;
@@ -36,8 +36,11 @@ impl Observer for Camera {
         if event.number % self.every == self.every / 2 {
             // Some of them with too little energy.
             let energy_bytes = event.number.is_multiple_of(3).then_some(event.number % 4096);
-            let cut = PowerCut { energy_bytes, ..PowerCut::default() };
-            self.images.lock().expect("nobody panics with the images").push(system.power_cut(&cut).image);
+            let cut = PowerFailureOptions { energy_bytes, ..PowerFailureOptions::default() };
+            self.images
+                .lock()
+                .expect("no thread panics while it holds the images")
+                .push(system.power_failure(&cut).image);
         }
         true
     }
@@ -56,7 +59,7 @@ fn images(row: usize, elf: &[u8], arguments: &[&str], every: u64) -> Vec<CrashIm
     machine.run(None, &mut output).expect("the workload runs");
     println!("{}: {}", ROWS[row].name, output.text().trim());
     drop(machine);
-    std::mem::take(&mut *images.lock().expect("nobody panics with the images"))
+    std::mem::take(&mut *images.lock().expect("no thread panics while it holds the images"))
 }
 
 /// The last of these pools with the state of its log, the word it begins with, of the pool before.
@@ -68,7 +71,7 @@ fn set_back(pools: &[CrashImage]) -> CrashImage {
     changed
 }
 
-/// Programs of system calls. The bytes behind a call are those that `system_calls` reads: paths, then what else varies.
+/// Programs of system calls. The bytes after a call are those that `system_calls` reads: paths, then what else varies.
 fn calls() {
     const HERE: u8 = 0;
     let open = |path: &str, flags: u8| vec![call_byte(Some(Sysno::openat)), path_byte(path), HERE, flags];
@@ -195,7 +198,7 @@ fn main() {
 
     calls();
     canaries();
-    put("snapshot_file", "file", &machine_at_rest(0).1);
+    put("snapshot_file", "file", &quiesced_machine(0).1);
     for (number, row) in ROWS.iter().enumerate() {
         put("snapshot_file", &format!("state-{}", row.name), &[number as u8, 0x40, 0, 0, 1, 0, 2, 0, 0xff]);
     }

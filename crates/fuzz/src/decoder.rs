@@ -1,7 +1,7 @@
 //! Any bytes as instructions: each decodes or is refused, and what is said of it agrees with what it is.
 
 use crate::marks::reach;
-use durasim_isa::{BlockCache, Class, Fault, FaultKind, Inst, Op, decode, disassemble};
+use durasim_isa::{AccessFault, AccessFaultKind, BlockCache, Class, Inst, Op, decode, disassemble};
 
 /// Where the bytes stand as code.
 const BASE: u64 = 0x1_0000;
@@ -59,14 +59,14 @@ fn blocks(data: &[u8]) {
         let fetch = |addr: u64| {
             let offset = addr.wrapping_sub(BASE) as usize;
             let half = data.get(offset..).and_then(|rest| rest.first_chunk::<2>());
-            let outside = Fault { addr, access: durasim_isa::Access::Execute, why: FaultKind::Unmapped };
+            let outside = AccessFault { addr, access: durasim_isa::Access::Execute, why: AccessFaultKind::Unmapped };
             half.map(|half| u16::from_le_bytes(*half)).ok_or(outside)
         };
         if let Ok(block) = cache.get(BASE + at, fetch) {
             let insts = cache.insts(block);
             let bytes: u64 = insts.iter().map(|inst| u64::from(inst.len)).sum();
             assert!(!insts.is_empty() && at + bytes <= data.len() as u64, "a block of {bytes} bytes at {at}");
-            assert!(insts[..insts.len() - 1].iter().all(|inst| !inst.ends_block()), "a block goes on behind its end");
+            assert!(insts[..insts.len() - 1].iter().all(|inst| !inst.ends_block()), "a block continues after its end");
         }
     }
 }

@@ -34,7 +34,7 @@ pub fn elf_loader(data: &[u8]) {
             run(data);
         }
     }
-    assert_eq!(memory.pmem.touched().count(), 0, "a loader has no business in persistent memory");
+    assert_eq!(memory.pmem.touched().count(), 0, "the loader wrote to persistent memory");
 }
 
 /// What can be loaded ends somehow: an exit, a fault with a sentence, or the bound.

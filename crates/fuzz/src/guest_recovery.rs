@@ -65,9 +65,9 @@ fn run(program: &LoadedProgram, pmem: Pages) -> (Pages, i32, String) {
     let ending = ending.unwrap_or_else(|error| panic!("the program's recovery or check faults: {error}"));
     let said = output.text();
     let code =
-        ending.exit_code.unwrap_or_else(|| panic!("after {INSTRUCTIONS_MAX} instructions it is not over: {said}"));
+        ending.exit_code.unwrap_or_else(|| panic!("it is still running after {INSTRUCTIONS_MAX} instructions: {said}"));
     assert!(EXIT_CODES.contains(&code), "it ended with {code}: {said}");
-    assert!(code == 0 || !said.trim().is_empty(), "it failed with {code} and says nothing");
+    assert!(code == 0 || !said.trim().is_empty(), "it failed with {code} and printed nothing");
     let pages = ending.pool.pages;
     let mut others = [0; PAGE_BYTES as usize];
     pages.read(PMEM_BASE.plus(POOL_BYTES), &mut others);
@@ -77,8 +77,8 @@ fn run(program: &LoadedProgram, pmem: Pages) -> (Pages, i32, String) {
     (pages, code, said)
 }
 
-/// Recovers until there is nothing left to do. A real crash leaves one transaction to take back; where somebody has set the
-/// state of a log back, each recovery takes back one more, and the log is too short for many.
+/// Recovers until there is nothing left to do. A real crash leaves one transaction to undo; where somebody has set the
+/// state of a log back, each recovery undoes one more, and the log is too short for many.
 fn settled(programs: &Programs, mut pmem: Pages) -> Pages {
     for _ in 0..POOL_BYTES / LINE_BYTES {
         let (recovered, code, said) = run(&programs.recover, pmem);
@@ -86,10 +86,10 @@ fn settled(programs: &Programs, mut pmem: Pages) -> Pages {
         if said.contains(" 0 log entries") {
             return recovered;
         }
-        reach("more to take back");
+        reach("more to undo");
         pmem = recovered;
     }
-    panic!("recovery never comes to an end");
+    panic!("recovery does not terminate");
 }
 
 /// Recovery of a log in software, by the program that [`GUEST_PROGRAM`] names. The input is records of the pool.

@@ -29,7 +29,7 @@ pub use planted::{careless_recovery, parser_with_a_bug, root_too_high};
 pub use pool_file::pool_file;
 pub use recovery::{recovery, recovery_input};
 pub use small_program::{CALL, DATA, small_program};
-pub use snapshot_file::{machine_at_rest, snapshot_file};
+pub use snapshot_file::{quiesced_machine, snapshot_file};
 pub use system_calls::{call_byte, path_byte, system_calls};
 
 /// A fuzz body with its name, which is also that of its folder in `corpus/` and of its wrapper in `fuzz/`.
@@ -89,7 +89,7 @@ pub const GUEST_TARGET: Target = Target {
     marks: &[
         "log entries applied",
         "nothing to apply",
-        "more to take back",
+        "more to undo",
         "violation found",
         "pool refused by its program",
         "pool is sound",
@@ -120,5 +120,5 @@ pub const CANARIES: [Target; 3] = [
 
 /// A refusal is one sentence that a user can read.
 fn assert_is_a_sentence(text: &str) {
-    assert!(!text.trim().is_empty() && !text.contains('\n'), "a refusal that is no sentence: {text:?}");
+    assert!(!text.trim().is_empty() && !text.contains('\n'), "an error that is not a sentence: {text:?}");
 }

@@ -1,4 +1,4 @@
-//! What bodies have come across. A body that never gets behind the first refusal says little, so every target names what a
+//! What bodies have come across. A body that never gets after the first refusal says little, so every target names what a
 //! run of it has to reach.
 
 use std::collections::BTreeSet;
@@ -8,11 +8,11 @@ static REACHED: Mutex<BTreeSet<&str>> = Mutex::new(BTreeSet::new());
 
 /// Notes that an input led to this.
 pub(crate) fn reach(mark: &'static str) {
-    REACHED.lock().expect("nobody panics with the marks").insert(mark);
+    REACHED.lock().expect("no thread panics while it holds the marks").insert(mark);
 }
 
 /// Whether any input of this process has led to that.
 #[must_use]
 pub fn reached(mark: &str) -> bool {
-    REACHED.lock().expect("nobody panics with the marks").contains(mark)
+    REACHED.lock().expect("no thread panics while it holds the marks").contains(mark)
 }

@@ -5,8 +5,8 @@ use crate::bytes::Bytes;
 use crate::recovery::Recoverer;
 use crate::system_calls::{Root, make_calls};
 use durasim_design::{
-    Backend, Built, CrashImage, Cut, Design, ErasedDesign, Geometry, HardwareCost, Hooks, Laboratory, Promise,
-    RecoveryReport, RegionRequest, Row,
+    Backend, BuildResult, CrashImage, Design, ErasedDesign, Geometry, HardwareCost, Hooks, Laboratory, Promise,
+    RecoveryCut, RecoveryReport, RegionRequest, Row,
 };
 use durasim_designs::Opt;
 use durasim_types::{Domain, PhysAddr};
@@ -41,15 +41,15 @@ impl Design for Careless {
         vec![RegionRequest { name: "careless_log", size_bytes: 4096 }]
     }
 
-    fn build(spec: &Self::Spec, geometry: &Geometry) -> Built {
+    fn build(spec: &Self::Spec, geometry: &Geometry) -> BuildResult {
         Opt::build(spec, geometry)
     }
 
-    fn load(spec: &Self::Spec, geometry: &Geometry, bytes: &[u8]) -> Built {
+    fn load(spec: &Self::Spec, geometry: &Geometry, bytes: &[u8]) -> BuildResult {
         Opt::load(spec, geometry, bytes)
     }
 
-    fn recover(_: &Self::Spec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+    fn recover(_: &Self::Spec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
         let log = geometry.region("careless_log").base;
         let mut report = RecoveryReport::default();
         for entry in 0..image.read_u64(log) {

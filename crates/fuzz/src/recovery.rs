@@ -7,7 +7,7 @@ use crate::image;
 use crate::marks::reach;
 use durasim_design::{CrashImage, RecoveryReport, Row};
 use durasim_designs::ROWS;
-use durasim_machine::{MachineConfig, PMEM_BASE, Plan, PowerCut, System, presets};
+use durasim_machine::{MachineConfig, PMEM_BASE, Plan, PowerFailureOptions, System, presets};
 use durasim_types::{LINE_BYTES, PAGE_BYTES, Pages};
 use std::sync::OnceLock;
 
@@ -23,7 +23,7 @@ impl Recoverer {
         let config = MachineConfig::parse("tiny", presets::text("tiny").expect("a preset"), &[]).expect("a preset");
         let plan = Plan::new(&config, row, row.default_domain()).expect("a preset fits its rows");
         let system = System::new(&config, &plan).expect("a preset can be built");
-        let mut fresh = system.power_cut(&PowerCut::default()).image;
+        let mut fresh = system.power_failure(&PowerFailureOptions::default()).image;
         fresh.pmem = Pages::new(PMEM_BASE, config.pmem.capacity_mib << 20);
         Recoverer { plan, fresh }
     }
@@ -50,7 +50,7 @@ impl Recoverer {
         let Plan { row, spec, geometry, .. } = &self.plan;
         let report = (row.hardware.recover)(spec, geometry, image);
         image.cut_at(None);
-        report.unwrap_or_else(|_| panic!("{}: recovery goes on writing for ever", row.name))
+        report.unwrap_or_else(|_| panic!("{}: recovery does not stop writing", row.name))
     }
 
     pub fn check(&self, mut input: Bytes<'_>) {
@@ -80,7 +80,7 @@ impl Recoverer {
         assert_eq!(recovered.pmem.size_bytes(), found.pmem.size_bytes(), "{row}");
         let changed = self.changed_lines(&found.pmem, &recovered.pmem);
         let told = report.lines_written;
-        assert!(changed <= told, "{row}: recovery changed {changed} lines of the data and speaks of {told}");
+        assert!(changed <= told, "{row}: recovery changed {changed} lines of the data and names {told}");
     }
 
     /// Lines of the data area that are not the same.
@@ -103,8 +103,8 @@ impl Recoverer {
             let before = recovered.pmem.share_page(addr);
             before.map_or(page.iter().all(|&byte| byte == 0), |before| before[..] == *page)
         });
-        assert!(same, "{row}: recovery of what is recovered changes it");
-        assert_eq!(again.structures, recovered.structures, "{row}: recovery of what is recovered changes it");
+        assert!(same, "{row}: a second recovery changes the image");
+        assert_eq!(again.structures, recovered.structures, "{row}: a second recovery changes the image");
     }
 
     /// Recovery that was cut off by the next failure can be done again.

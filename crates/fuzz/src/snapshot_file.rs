@@ -19,12 +19,12 @@ const INSTRUCTIONS: u64 = 200;
 /// # Panics
 /// If there is no such row.
 #[must_use]
-pub fn machine_at_rest(row: usize) -> (Prepared, Vec<u8>) {
+pub fn quiesced_machine(row: usize) -> (Prepared, Vec<u8>) {
     let config = MachineConfig::parse("tiny", presets::text("tiny").expect("a preset"), &[]).expect("a preset");
     let plan = Plan::new(&config, &ROWS[row], ROWS[row].default_domain()).expect("a preset fits its rows");
     let mut elf = small_program();
     elf.truncate(0x200);
-    // lui a0, DATA; then for ever: sd a1, 0(a0); addi a1, a1, 1; addi a0, a0, 8.
+    // lui a0, DATA; then in a loop: sd a1, 0(a0); addi a1, a1, 1; addi a0, a0, 8.
     elf.extend([0x0020_0537u32, 0x00b5_3023, 0x0015_8593, 0x0085_0513, 0xff5f_f06f].map(u32::to_le_bytes).concat());
     let file_bytes = elf.len() as u64;
     elf[64 + 32..64 + 40].copy_from_slice(&file_bytes.to_le_bytes());
@@ -49,7 +49,7 @@ fn at_rest() -> &'static [AtRest] {
     AT_REST.get_or_init(|| {
         (0..ROWS.len())
             .map(|row| {
-                let (prepared, file) = machine_at_rest(row);
+                let (prepared, file) = quiesced_machine(row);
                 let body = PREFIX_BYTES + Bytes(&file[12..]).number(4) as usize;
                 let state = zstd::decode_all(&file[body..file.len() - HASH_BYTES]).expect("it was compressed");
                 AtRest { prepared, head: file[..body].to_vec(), state }

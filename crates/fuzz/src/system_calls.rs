@@ -242,7 +242,7 @@ pub(crate) fn make_calls(data: &[u8], root: Root) {
     }
     caller.process.pool().check().expect("the namespace under /pmem/ stays sound");
     drop(caller);
-    assert_eq!(look(&top.join("outside")), outside, "the guest got out of its root");
+    assert_eq!(look(&top.join("outside")), outside, "the guest escaped from its root folder");
     let entries: Vec<PathBuf> = fs::read_dir(top).expect("ours").map(|e| e.expect("an entry").path()).collect();
     assert_eq!(entries.len(), 2, "the guest left something beside its root: {entries:?}");
     assert_eq!(names(), around, "the guest left something in the host's working folder");
@@ -367,7 +367,7 @@ impl Caller<'_> {
                     Sysno::statx => size(40),
                     _ => None,
                 };
-                assert!(told != Some(SECRET_BYTES), "{sysno} tells of a file outside of the root");
+                assert!(told != Some(SECRET_BYTES), "{sysno} reveals a file outside of the root");
             }
         }
     }

@@ -44,7 +44,7 @@ pub(crate) struct Contents {
 
 /// Whether a change also changes the host, and who sees that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reach {
+pub(crate) enum WriteScope {
     /// Changes stay in memory.
     Memory,
     /// Changes go to the host, which nobody else looks at.
@@ -112,14 +112,14 @@ impl Contents {
     }
 
     /// Writes `bytes` at `offset`.
-    pub(crate) fn write(&mut self, offset: u64, bytes: &[u8], reach: Reach) -> io::Result<()> {
+    pub(crate) fn write(&mut self, offset: u64, bytes: &[u8], reach: WriteScope) -> io::Result<()> {
         let end = offset.checked_add(bytes.len() as u64).filter(|&end| end <= FILE_MAX_BYTES);
         let end = end.ok_or(io::ErrorKind::FileTooLarge)?;
         if bytes.is_empty() {
             return Ok(());
         }
         self.take_over(offset..end, reach)?;
-        if let (Some(writer), true) = (&self.writer, reach != Reach::Memory) {
+        if let (Some(writer), true) = (&self.writer, reach != WriteScope::Memory) {
             writer.write_all_at(bytes, offset)?;
         }
         self.pages.write(PhysAddr(offset), bytes);
@@ -129,10 +129,10 @@ impl Contents {
     }
 
     /// Makes pages of the host's file that are about to be written the process's own.
-    fn take_over(&mut self, range: Range<u64>, reach: Reach) -> io::Result<()> {
+    fn take_over(&mut self, range: Range<u64>, reach: WriteScope) -> io::Result<()> {
         let Some(base) = &self.base else { return Ok(()) };
         let pages = range.start / PAGE_BYTES..range.end.min(self.base_bytes).div_ceil(PAGE_BYTES);
-        if reach == Reach::SharedHost {
+        if reach == WriteScope::SharedHost {
             base.keep(pages.clone())?;
         }
         for number in pages {
@@ -149,14 +149,14 @@ impl Contents {
     }
 
     /// Gives the file another size; what it gains is zero.
-    pub(crate) fn resize(&mut self, size_bytes: u64, reach: Reach) -> io::Result<()> {
+    pub(crate) fn resize(&mut self, size_bytes: u64, reach: WriteScope) -> io::Result<()> {
         if size_bytes > FILE_MAX_BYTES {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
-        if let (Some(base), Reach::SharedHost) = (&self.base, reach) {
+        if let (Some(base), WriteScope::SharedHost) = (&self.base, reach) {
             base.keep(size_bytes / PAGE_BYTES..self.base_bytes.div_ceil(PAGE_BYTES))?;
         }
-        if let (Some(writer), true) = (&self.writer, reach != Reach::Memory) {
+        if let (Some(writer), true) = (&self.writer, reach != WriteScope::Memory) {
             writer.set_len(size_bytes)?;
         }
         if size_bytes < self.size_bytes {
@@ -208,7 +208,9 @@ mod tests {
     #[test]
     fn contents_are_a_vector_of_bytes() {
         let folder = tempfile::tempdir().unwrap();
-        for (seed, reach) in (0..60).zip([Reach::Memory, Reach::Host, Reach::SharedHost].into_iter().cycle()) {
+        for (seed, reach) in
+            (0..60).zip([WriteScope::Memory, WriteScope::Host, WriteScope::SharedHost].into_iter().cycle())
+        {
             let mut rng = Rng::new(seed);
             let mut expected = vec![0; rng.below(20_000) as usize];
             rng.fill(&mut expected);
@@ -236,8 +238,8 @@ mod tests {
                 assert_eq!(file.read(at, len).unwrap(), wanted, "seed {seed}");
             }
             let on_host = std::fs::read(folder.path().join("f")).unwrap();
-            assert_eq!(on_host, if reach == Reach::Memory { &first } else { &expected }[..], "seed {seed}");
-            if reach != Reach::Host {
+            assert_eq!(on_host, if reach == WriteScope::Memory { &first } else { &expected }[..], "seed {seed}");
+            if reach != WriteScope::Host {
                 let mut before = vec![0; first.len()];
                 base.read(0, &mut before).unwrap();
                 assert_eq!(before, first, "others see what was there before");
@@ -253,11 +255,11 @@ mod tests {
     fn absurd_sizes_are_refused() {
         let mut file = Contents::empty();
         assert_eq!(
-            file.write(u64::MAX - 1, &[1, 2, 3], Reach::Memory).unwrap_err().kind(),
+            file.write(u64::MAX - 1, &[1, 2, 3], WriteScope::Memory).unwrap_err().kind(),
             io::ErrorKind::FileTooLarge
         );
-        assert!(file.resize(FILE_MAX_BYTES + 1, Reach::Memory).is_err());
-        file.resize(FILE_MAX_BYTES, Reach::Memory).unwrap();
+        assert!(file.resize(FILE_MAX_BYTES + 1, WriteScope::Memory).is_err());
+        file.resize(FILE_MAX_BYTES, WriteScope::Memory).unwrap();
         assert_eq!(file.read(FILE_MAX_BYTES - 3, 10).unwrap(), [0; 3]);
     }
 }

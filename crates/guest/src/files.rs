@@ -1,4 +1,4 @@
-//! The open files of a process: its descriptors, what is behind each, and what it maps of them.
+//! The open files of a process: its descriptors, what each refers to, and what it maps of them.
 
 use crate::folder::{FileId, RootFolder};
 use crate::{PhysMemory, Stream};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// Descriptors are below this.
 pub(crate) const FILES_MAX: i32 = 1024;
 
-/// What is behind a descriptor.
+/// What a descriptor refers to.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Kind {
     Stdin,

@@ -11,8 +11,8 @@ mod saved;
 #[cfg(test)]
 mod tests;
 
-use crate::contents::{Contents, Reach};
-use crate::host::{self, FileKey, Found, HostFolder};
+use crate::contents::{Contents, WriteScope};
+use crate::host::{self, FileKey, HostEntry, HostFolder};
 use ::syscalls::Errno;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
@@ -138,11 +138,11 @@ impl RootFolder {
     }
 
     /// How far a change reaches that is made now.
-    fn reach(&self) -> Reach {
+    fn reach(&self) -> WriteScope {
         match &self.host {
-            Some(host) if self.writes_to_host && Arc::strong_count(host) > 1 => Reach::SharedHost,
-            Some(_) if self.writes_to_host => Reach::Host,
-            _ => Reach::Memory,
+            Some(host) if self.writes_to_host && Arc::strong_count(host) > 1 => WriteScope::SharedHost,
+            Some(_) if self.writes_to_host => WriteScope::Host,
+            _ => WriteScope::Memory,
         }
     }
 
@@ -168,15 +168,15 @@ impl RootFolder {
 
     fn on_host(&self, host_path: &str) -> Result<Node, Errno> {
         Ok(match self.host()?.look(host_path).map_err(failed)? {
-            Found::Absent => Node::Absent,
+            HostEntry::Absent => Node::Absent,
             // Another name of a file that is known already.
-            Found::File { key, size_bytes, mode } => match self.files.iter().find(|(_, f)| f.key() == Some(key)) {
+            HostEntry::File { key, size_bytes, mode } => match self.files.iter().find(|(_, f)| f.key() == Some(key)) {
                 Some((&id, _)) => Node::File(id),
                 None => Node::HostFile { host_path: host_path.to_string(), key, size_bytes, mode },
             },
-            Found::Folder => Node::Folder { below: Some(host_path.to_string()) },
-            Found::Symlink(target) => Node::Symlink(target),
-            Found::Other => Node::Other,
+            HostEntry::Folder => Node::Folder { below: Some(host_path.to_string()) },
+            HostEntry::Symlink(target) => Node::Symlink(target),
+            HostEntry::Other => Node::Other,
         })
     }
 
@@ -275,8 +275,8 @@ impl RootFolder {
 
     fn prepare_writing(&mut self, id: FileId, path: &str) -> Result<(), Errno> {
         match self.reach() {
-            Reach::Memory if self.file(id).is_writable() => Ok(()),
-            Reach::Memory => Err(Errno::EACCES),
+            WriteScope::Memory if self.file(id).is_writable() => Ok(()),
+            WriteScope::Memory => Err(Errno::EACCES),
             _ if self.file(id).writer.is_some() => Ok(()),
             _ => {
                 let writer = self.host()?.open_writer(path, false).map_err(failed)?;
@@ -315,7 +315,7 @@ impl RootFolder {
     /// What was written to a file reaches the disk of the host, if it goes there at all.
     pub(crate) fn sync(&self, id: FileId) -> Result<(), Errno> {
         match (&self.file(id).writer, self.reach()) {
-            (None, _) | (_, Reach::Memory) => Ok(()),
+            (None, _) | (_, WriteScope::Memory) => Ok(()),
             (Some(writer), _) => writer.sync_all().map_err(failed),
         }
     }

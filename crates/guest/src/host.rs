@@ -1,6 +1,6 @@
 //! The folder of the host that a program sees as `/`, as it was before the program that writes to it changed it.
 //!
-//! One process at most writes to the folder; forks of it may go on to read there. What the writer is about to change is
+//! One process at most writes to the folder; forks of it may continue to read there. What the writer is about to change is
 //! kept here first, as long as somebody shares the folder with it, so that nobody but the writer sees its changes.
 
 use ::syscalls::Errno;
@@ -50,7 +50,7 @@ pub(crate) fn relative(path: &str) -> &str {
 
 /// What a path names on the host; symbolic links are not followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum HostEntry {
     Absent,
     File {
         key: FileKey,
@@ -132,48 +132,48 @@ fn read_at(file: &File, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().expect("nobody panics while holding the lock")
+    mutex.lock().expect("no thread panics while it holds the lock")
 }
 
 /// Where a path leads that the writer has changed.
 #[derive(Debug)]
-enum Kept {
+enum OriginalEntry {
     /// What was there; the host may have something else there now. Of a folder, only what is kept too was in it. Files
     /// are open, so that they outlive their names; one that could not be opened is none.
-    Was(Found, Option<Arc<HostFile>>),
+    Was(HostEntry, Option<Arc<HostFile>>),
     /// It is still on the host, at this path.
     At(String),
 }
 
 #[derive(Debug, Default)]
-struct Before {
+struct HostOriginals {
     /// By the path that everything had at first.
-    names: BTreeMap<String, Kept>,
+    names: BTreeMap<String, OriginalEntry>,
     /// Everything that somebody has open: all have to see the same pages kept.
     files: BTreeMap<FileKey, Weak<HostFile>>,
 }
 
 /// Where the host has a path today.
-enum Today<'a> {
-    Was(&'a Found, Option<&'a Arc<HostFile>>),
+enum CurrentPath<'a> {
+    Was(&'a HostEntry, Option<&'a Arc<HostFile>>),
     At(String),
 }
 
-impl Before {
-    fn find(&self, path: &str) -> Today<'_> {
-        if let Some(Kept::Was(found, file)) = self.names.get(path) {
-            return Today::Was(found, file.as_ref());
+impl HostOriginals {
+    fn find(&self, path: &str) -> CurrentPath<'_> {
+        if let Some(OriginalEntry::Was(found, file)) = self.names.get(path) {
+            return CurrentPath::Was(found, file.as_ref());
         }
         let mut end = path.len();
         while !self.names.is_empty() && end > 0 {
             match self.names.get(&path[..end]) {
-                Some(Kept::At(today)) => return Today::At(format!("{today}{}", &path[end..])),
+                Some(OriginalEntry::At(today)) => return CurrentPath::At(format!("{today}{}", &path[end..])),
                 // Inside of something that is gone.
-                Some(Kept::Was(..)) => return Today::Was(&Found::Absent, None),
+                Some(OriginalEntry::Was(..)) => return CurrentPath::Was(&HostEntry::Absent, None),
                 None => end = path[..end].rfind('/').unwrap_or(0),
             }
         }
-        Today::At(path.to_string())
+        CurrentPath::At(path.to_string())
     }
 }
 
@@ -184,7 +184,7 @@ impl Before {
 #[derive(Debug)]
 pub(crate) struct HostFolder {
     dir: Dir,
-    before: Mutex<Before>,
+    before: Mutex<HostOriginals>,
 }
 
 impl HostFolder {
@@ -198,19 +198,19 @@ impl HostFolder {
     }
 
     /// What `path` stood for.
-    pub(crate) fn look(&self, path: &str) -> io::Result<Found> {
+    pub(crate) fn look(&self, path: &str) -> io::Result<HostEntry> {
         let before = locked(&self.before);
         match before.find(path) {
-            Today::Was(found, _) => Ok(found.clone()),
-            Today::At(today) => self.look_now(&before, &today),
+            CurrentPath::Was(found, _) => Ok(found.clone()),
+            CurrentPath::At(today) => self.look_now(&before, &today),
         }
     }
 
-    fn look_now(&self, before: &Before, path: &str) -> io::Result<Found> {
+    fn look_now(&self, before: &HostOriginals, path: &str) -> io::Result<HostEntry> {
         let metadata = match self.dir.symlink_metadata(relative(path)) {
             Ok(metadata) => metadata,
             Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                return Ok(Found::Absent);
+                return Ok(HostEntry::Absent);
             }
             Err(e) => return Err(e),
         };
@@ -219,28 +219,28 @@ impl HostFolder {
             let open = before.files.get(&key).and_then(Weak::upgrade);
             let size_bytes = open.as_ref().map_or(metadata.len(), |file| file.size_bytes);
             let mode = open.map_or(metadata.permissions().mode() & 0o777, |file| file.mode);
-            return Ok(Found::File { key, size_bytes, mode });
+            return Ok(HostEntry::File { key, size_bytes, mode });
         }
         if metadata.is_symlink() {
             let target = self.dir.read_link_contents(relative(path))?;
             // A target that is not UTF-8 could not be shown to the program.
-            return Ok(target.into_os_string().into_string().map_or(Found::Other, Found::Symlink));
+            return Ok(target.into_os_string().into_string().map_or(HostEntry::Other, HostEntry::Symlink));
         }
-        Ok(if metadata.is_dir() { Found::Folder } else { Found::Other })
+        Ok(if metadata.is_dir() { HostEntry::Folder } else { HostEntry::Other })
     }
 
     /// Opens the regular file that `path` stood for, to read it.
     pub(crate) fn open(&self, path: &str) -> io::Result<Arc<HostFile>> {
         let mut before = locked(&self.before);
         match before.find(path) {
-            Today::Was(_, Some(file)) => Ok(file.clone()),
-            Today::Was(Found::Absent, _) => Err(io::ErrorKind::NotFound.into()),
-            Today::Was(..) => Err(io::ErrorKind::PermissionDenied.into()),
-            Today::At(today) => self.open_now(&mut before, &today),
+            CurrentPath::Was(_, Some(file)) => Ok(file.clone()),
+            CurrentPath::Was(HostEntry::Absent, _) => Err(io::ErrorKind::NotFound.into()),
+            CurrentPath::Was(..) => Err(io::ErrorKind::PermissionDenied.into()),
+            CurrentPath::At(today) => self.open_now(&mut before, &today),
         }
     }
 
-    fn open_now(&self, before: &mut Before, path: &str) -> io::Result<Arc<HostFile>> {
+    fn open_now(&self, before: &mut HostOriginals, path: &str) -> io::Result<Arc<HostFile>> {
         let file = self.dir.open(relative(path))?;
         let metadata = file.metadata()?;
         let key = (metadata.dev(), metadata.ino());
@@ -270,14 +270,16 @@ impl HostFolder {
     /// `first` at first, it is kept for `others`, or without others forgotten.
     pub(crate) fn give_up(&self, first: &str, path: &str, others: bool) -> io::Result<()> {
         let mut before = locked(&self.before);
-        if !matches!(before.find(first), Today::At(today) if today == path) {
+        if !matches!(before.find(first), CurrentPath::At(today) if today == path) {
             return Ok(());
         }
         let kept = match self.look_now(&before, path)? {
-            found @ Found::File { .. } if others => Kept::Was(found, self.open_now(&mut before, path).ok()),
-            found if others => Kept::Was(found, None),
+            found @ HostEntry::File { .. } if others => {
+                OriginalEntry::Was(found, self.open_now(&mut before, path).ok())
+            }
+            found if others => OriginalEntry::Was(found, None),
             // What is put there later never had this path.
-            _ if before.names.contains_key(first) => Kept::Was(Found::Absent, None),
+            _ if before.names.contains_key(first) => OriginalEntry::Was(HostEntry::Absent, None),
             _ => return Ok(()),
         };
         before.names.insert(first.to_string(), kept);
@@ -289,24 +291,24 @@ impl HostFolder {
         let mut before = locked(&self.before);
         let inside = format!("{from}/");
         for kept in before.names.values_mut() {
-            if let Kept::At(today) = kept
+            if let OriginalEntry::At(today) = kept
                 && (today == from || today.starts_with(&inside))
             {
                 *today = format!("{to}{}", &today[from.len()..]);
             }
         }
         if let Some(first) = first
-            && !matches!(before.names.get(first), Some(Kept::Was(..)))
+            && !matches!(before.names.get(first), Some(OriginalEntry::Was(..)))
         {
-            before.names.insert(first.to_string(), Kept::At(to.to_string()));
+            before.names.insert(first.to_string(), OriginalEntry::At(to.to_string()));
         }
     }
 
     /// What had the path `first` at first is at `today`, if anything is there.
     pub(crate) fn find_at(&self, first: String, today: String) {
         let mut before = locked(&self.before);
-        if self.look_now(&before, &today).is_ok_and(|found| found != Found::Absent) {
-            before.names.insert(first, Kept::At(today));
+        if self.look_now(&before, &today).is_ok_and(|found| found != HostEntry::Absent) {
+            before.names.insert(first, OriginalEntry::At(today));
         }
     }
 
@@ -314,8 +316,8 @@ impl HostFolder {
     pub(crate) fn moves(&self) -> BTreeMap<String, String> {
         let before = locked(&self.before);
         let moves = before.names.iter().filter_map(|(first, kept)| match kept {
-            Kept::At(today) => Some((first.clone(), today.clone())),
-            Kept::Was(..) => None,
+            OriginalEntry::At(today) => Some((first.clone(), today.clone())),
+            OriginalEntry::Was(..) => None,
         });
         moves.collect()
     }
@@ -333,14 +335,14 @@ impl HostFolder {
     pub(crate) fn list(&self, path: &str) -> io::Result<Vec<String>> {
         let before = locked(&self.before);
         let mut names = match before.find(path) {
-            Today::Was(..) => Vec::new(),
-            Today::At(today) => self.names_now(&today)?,
+            CurrentPath::Was(..) => Vec::new(),
+            CurrentPath::At(today) => self.names_now(&today)?,
         };
         let prefix = format!("{path}/");
         let kept = before.names.range(prefix.clone()..).take_while(|(kept, _)| kept.starts_with(&prefix));
         for (name, kept) in kept.map(|(path, kept)| (&path[prefix.len()..], kept)).filter(|(n, _)| !n.contains('/')) {
             names.retain(|n| n != name);
-            if !matches!(kept, Kept::Was(Found::Absent, _)) {
+            if !matches!(kept, OriginalEntry::Was(HostEntry::Absent, _)) {
                 names.push(name.to_string());
             }
         }

@@ -52,7 +52,7 @@ pub struct MemoryMap {
     pub dram_bytes: u64,
     /// First byte of the part of the persistent memory that holds pools.
     pub pmem_base: PhysAddr,
-    /// What pools may use; the regions reserved by a design lie behind it.
+    /// What pools may use; the regions reserved by a design lie after it.
     pub pmem_data_bytes: u64,
 }
 
@@ -70,7 +70,7 @@ pub trait Output {
     /// The program wrote `bytes` to `stream`.
     fn write(&mut self, stream: Stream, bytes: &[u8]);
 
-    /// Whether whoever takes the output wants the program to be stopped. Asked now and then.
+    /// Whether whoever takes the output wants the program to be stopped. StoreVerdict now and then.
     fn stopped(&self) -> bool {
         false
     }

@@ -108,7 +108,7 @@ impl PoolFile {
         for record in content[body..].chunks_exact(RECORD_BYTES) {
             let number = u64::from_le_bytes(record[..8].try_into().expect("eight bytes"));
             if number >= capacity_bytes / PAGE_BYTES {
-                return refuse(format!("{name} has page {number}, which lies behind its {capacity_bytes} bytes"));
+                return refuse(format!("{name} has page {number}, which lies after its {capacity_bytes} bytes"));
             }
             pages.insert(number, Box::new(record[8..].try_into().expect("a page")));
         }
@@ -136,10 +136,10 @@ fn host_io(path: &Path, error: &io::Error) -> Error {
 }
 
 /// Writes a temporary file beside `path` and gives it that name once everything is on the disk. The temporary file
-/// is removed if anything fails. What stands at `path` and is not an ordinary file, such as a device, is left alone.
+/// is removed if anything fails. What stands at `path` and is not a regular file, such as a device, is left alone.
 pub fn replace_file<T>(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<T>) -> io::Result<T> {
     if std::fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "is not an ordinary file and is not replaced"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "is not a regular file and is not replaced"));
     }
     let folder = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
@@ -168,7 +168,7 @@ mod tests {
         std::os::unix::fs::symlink("/dev/null", &place).unwrap();
         for path in [place.as_path(), folder.path()] {
             let refused = replace_file(path, |_| Ok(())).unwrap_err();
-            assert!(refused.to_string().contains("not an ordinary file"), "{refused}");
+            assert!(refused.to_string().contains("not a regular file"), "{refused}");
         }
         assert!(place.is_symlink());
         let file = folder.path().join("file");

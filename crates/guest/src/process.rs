@@ -109,7 +109,7 @@ impl Process {
         }
         pool.check()?;
         if !(1..=64).contains(&config.cores) {
-            return Err(ConfigError::new("cores", "a program can be told of 1 to 64 cores").into());
+            return Err(ConfigError::new("cores", "a program sees 1 to 64 cores").into());
         }
         let root = RootFolder::new(config.root.as_deref().map(open_root).transpose()?);
 
@@ -140,7 +140,7 @@ impl Process {
         Ok((process, hart))
     }
 
-    /// A process that goes on from here by itself and never writes to the host. It costs a few microseconds, whatever the
+    /// A process that continues from here by itself and never writes to the host. It costs a few microseconds, whatever the
     /// program has in memory and in files.
     pub fn fork(&self) -> Process {
         self.clone()
@@ -170,8 +170,10 @@ impl Process {
         let SavedProcess(mut process) = saved;
         let refuse = |problem: &str| Err(ConfigError::new("root", problem).into());
         match (process.files.root.exists(), root) {
-            (true, None) => return refuse("the saved program had a root folder; give the folder that it goes on with"),
-            (false, Some(_)) => return refuse("the saved program had no root folder and cannot be given one"),
+            (true, None) => {
+                return refuse("the saved program had a root folder: pass the root folder to continue with");
+            }
+            (false, Some(_)) => return refuse("the saved program had no root folder: leave root out"),
             _ => process.files.root.attach(root.map(open_root).transpose()?),
         }
         Ok(process)
@@ -198,7 +200,7 @@ impl Process {
         &mut self.space
     }
 
-    /// What system calls meant for other threads since the last call, in order. Asked after every system call.
+    /// What system calls meant for other threads since the last call, in order. StoreVerdict after every system call.
     pub fn take_events(&mut self) -> Vec<ThreadEvent> {
         self.threads.take_events()
     }
@@ -209,14 +211,14 @@ impl Process {
     }
 
     /// One sentence about a program none of whose threads can run again. `pc` gives the pc of a thread as its registers
-    /// have it: behind the ECALL of the wait.
+    /// have it: after the ECALL of the wait.
     pub fn describe_deadlock(&self, pc: impl Fn(ThreadId) -> u64) -> String {
         let one = |w: &Waiting| {
             let pc = pc(w.thread).wrapping_sub(4);
             format!("thread {} at pc {pc:#x} waits for the futex at {:#x}", w.thread, w.futex)
         };
         let all: Vec<String> = self.waiting().iter().map(one).collect();
-        format!("deadlock: no thread can go on: {}", all.join(", "))
+        format!("deadlock: every thread waits: {}", all.join(", "))
     }
 
     /// The cores that `thread` may run on, bit n for core n: what `sched_setaffinity` asked for, else all.

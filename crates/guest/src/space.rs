@@ -14,7 +14,7 @@
 use crate::frames::Frames;
 use crate::table::PageTable;
 use crate::{MemoryMap, PhysMemory};
-use durasim_isa::{Access, Fault, FaultKind};
+use durasim_isa::{Access, AccessFault, AccessFaultKind};
 use durasim_types::{ConfigError, PAGE_BYTES, PhysAddr};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -157,13 +157,13 @@ impl AddressSpace {
     /// The physical address behind `vaddr`, if `access` is allowed there. The first touch of a page of DRAM gives it
     /// a zeroed frame. Bytes up to the end of the page follow contiguously.
     ///
-    /// A fault of the kind [`FaultKind::CopyOnWrite`] is no fault of the program: it asks for
+    /// A fault of the kind [`AccessFaultKind::CopyOnWrite`] is no fault of the program: it asks for
     /// [`AddressSpace::resolve_copy_on_write`] and a second try.
-    pub fn translate(&mut self, vaddr: u64, access: Access) -> Result<PhysAddr, Fault> {
-        let fault = |why| Fault { addr: vaddr, access, why };
-        let (start, area) = self.area_at(vaddr).ok_or(fault(FaultKind::Unmapped))?;
+    pub fn translate(&mut self, vaddr: u64, access: Access) -> Result<PhysAddr, AccessFault> {
+        let fault = |why| AccessFault { addr: vaddr, access, why };
+        let (start, area) = self.area_at(vaddr).ok_or(fault(AccessFaultKind::Unmapped))?;
         if !area.rights.allow(access) {
-            return Err(fault(FaultKind::Protected));
+            return Err(fault(AccessFaultKind::Protected));
         }
         if area.backing == Backing::Pmem {
             return Ok(self.map.pmem_base.plus(vaddr - PMEM_WINDOW_BASE));
@@ -171,35 +171,37 @@ impl AddressSpace {
         let page = vaddr / PAGE_BYTES;
         let frame = match (self.pages.get(page), area.backing) {
             (Some(frame), _) => frame,
-            (None, Backing::PmemCopy { .. }) if access == Access::Write => return Err(fault(FaultKind::CopyOnWrite)),
+            (None, Backing::PmemCopy { .. }) if access == Access::Write => {
+                return Err(fault(AccessFaultKind::CopyOnWrite));
+            }
             (None, Backing::PmemCopy { offset_bytes }) => {
                 return Ok(self.map.pmem_base.plus(offset_bytes + (vaddr - start)));
             }
-            (None, _) => self.back_page(page).ok_or(fault(FaultKind::Unmapped))?,
+            (None, _) => self.back_page(page).ok_or(fault(AccessFaultKind::Unmapped))?,
         };
         Ok(frame.plus(vaddr % PAGE_BYTES))
     }
 
-    /// Gives the page that holds `vaddr`, on which [`FaultKind::CopyOnWrite`] was reported, a copy in DRAM. The epoch
+    /// Gives the page that holds `vaddr`, on which [`AccessFaultKind::CopyOnWrite`] was reported, a copy in DRAM. The epoch
     /// changes: cached translations still lead to the original.
     ///
     /// # Errors
     /// A fault of the program if the page cannot be written after all, or the DRAM is used up.
-    pub fn resolve_copy_on_write(&mut self, mem: &mut dyn PhysMemory, vaddr: u64) -> Result<(), Fault> {
+    pub fn resolve_copy_on_write(&mut self, mem: &mut dyn PhysMemory, vaddr: u64) -> Result<(), AccessFault> {
         match self.translate(vaddr, Access::Write) {
-            Err(Fault { why: FaultKind::CopyOnWrite, .. }) => {}
+            Err(AccessFault { why: AccessFaultKind::CopyOnWrite, .. }) => {}
             other => return other.map(drop),
         }
         let mut bytes = [0; PAGE_BYTES as usize];
         mem.read(self.translate(page_down(vaddr), Access::Read)?, &mut bytes);
-        let spent = Fault { addr: vaddr, access: Access::Write, why: FaultKind::Unmapped };
+        let spent = AccessFault { addr: vaddr, access: Access::Write, why: AccessFaultKind::Unmapped };
         let frame = self.back_page(vaddr / PAGE_BYTES).ok_or(spent)?;
         mem.write(frame, &bytes);
         self.epoch += 1;
         Ok(())
     }
 
-    /// Puts a zeroed frame behind a page that has none, or notes that the DRAM is used up.
+    /// Backs a page that has no frame with a zeroed one, or notes that the DRAM is used up.
     fn back_page(&mut self, page: u64) -> Option<PhysAddr> {
         let frame = self.frames.take();
         match frame {
@@ -222,20 +224,20 @@ impl AddressSpace {
     }
 
     /// One sentence about a fault that [`AddressSpace::translate`] returned.
-    pub fn describe(&self, fault: &Fault) -> String {
+    pub fn describe(&self, fault: &AccessFault) -> String {
         let verb = match fault.access {
             Access::Read => "load from",
             Access::Write => "store to",
             Access::Execute => "instruction fetch from",
         };
         match fault.why {
-            FaultKind::Unmapped if self.dram_spent => {
+            AccessFaultKind::Unmapped if self.dram_spent => {
                 format!("the program needs more than the {} bytes of DRAM of the machine", self.map.dram_bytes)
             }
-            FaultKind::Unmapped => format!("{verb} {:#x}, where nothing is mapped", fault.addr),
-            FaultKind::Protected => format!("{verb} {:#x}, which its mapping forbids", fault.addr),
-            FaultKind::Misaligned => format!("{verb} {:#x}, which is not aligned", fault.addr),
-            FaultKind::CopyOnWrite => format!("{verb} {:#x}, whose page is not copied yet", fault.addr),
+            AccessFaultKind::Unmapped => format!("{verb} {:#x}, where nothing is mapped", fault.addr),
+            AccessFaultKind::Protected => format!("{verb} {:#x}, which its mapping forbids", fault.addr),
+            AccessFaultKind::Misaligned => format!("{verb} {:#x}, which is not aligned", fault.addr),
+            AccessFaultKind::CopyOnWrite => format!("{verb} {:#x}, whose page is not copied yet", fault.addr),
         }
     }
 
@@ -250,7 +252,7 @@ impl AddressSpace {
     }
 
     /// Copies guest memory at `vaddr` to `bytes` with the rights of the program.
-    pub fn read(&mut self, mem: &mut dyn PhysMemory, vaddr: u64, bytes: &mut [u8]) -> Result<(), Fault> {
+    pub fn read(&mut self, mem: &mut dyn PhysMemory, vaddr: u64, bytes: &mut [u8]) -> Result<(), AccessFault> {
         let mut done = 0;
         while done < bytes.len() {
             let here = vaddr.wrapping_add(done as u64);
@@ -263,13 +265,13 @@ impl AddressSpace {
     }
 
     /// Copies `bytes` to guest memory at `vaddr` with the rights of the program.
-    pub fn write(&mut self, mem: &mut dyn PhysMemory, vaddr: u64, bytes: &[u8]) -> Result<(), Fault> {
+    pub fn write(&mut self, mem: &mut dyn PhysMemory, vaddr: u64, bytes: &[u8]) -> Result<(), AccessFault> {
         let mut done = 0;
         while done < bytes.len() {
             let here = vaddr.wrapping_add(done as u64);
             let end = bytes.len().min(done + (PAGE_BYTES - here % PAGE_BYTES) as usize);
             let addr = match self.translate(here, Access::Write) {
-                Err(Fault { why: FaultKind::CopyOnWrite, .. }) => {
+                Err(AccessFault { why: AccessFaultKind::CopyOnWrite, .. }) => {
                     self.resolve_copy_on_write(mem, here)?;
                     self.translate(here, Access::Write)?
                 }
@@ -282,12 +284,12 @@ impl AddressSpace {
     }
 
     /// Fills private pages whatever the program may do with them: loading of segments and files.
-    pub(crate) fn fill(&mut self, mem: &mut dyn PhysMemory, vaddr: u64, bytes: &[u8]) -> Result<(), Fault> {
+    pub(crate) fn fill(&mut self, mem: &mut dyn PhysMemory, vaddr: u64, bytes: &[u8]) -> Result<(), AccessFault> {
         let mut done = 0;
         while done < bytes.len() {
             let here = vaddr + done as u64;
             let end = bytes.len().min(done + (PAGE_BYTES - here % PAGE_BYTES) as usize);
-            let spent = Fault { addr: here, access: Access::Write, why: FaultKind::Unmapped };
+            let spent = AccessFault { addr: here, access: Access::Write, why: AccessFaultKind::Unmapped };
             let page = here / PAGE_BYTES;
             let frame = self.pages.get(page).or_else(|| self.back_page(page)).ok_or(spent)?;
             mem.write(frame.plus(here % PAGE_BYTES), &bytes[done..end]);
@@ -346,7 +348,7 @@ impl AddressSpace {
         })
     }
 
-    /// A free range of `bytes` (whole pages) for a mapping without an address of its own: behind the last such mapping.
+    /// A free range of `bytes` (whole pages) for a mapping without an address of its own: after the last such mapping.
     /// As under qemu in user mode, what lies between and was given back is not used again.
     pub(crate) fn find_gap(&mut self, bytes: u64) -> Option<u64> {
         let wanted = self.next_mapping;
@@ -465,7 +467,7 @@ impl AddressSpace {
     }
 
     /// Whether so many bytes could ever be backed by the DRAM that is left.
-    pub(crate) fn could_back(&self, bytes: u64) -> bool {
+    pub(crate) fn can_back(&self, bytes: u64) -> bool {
         bytes / PAGE_BYTES <= self.frames.available()
     }
 
@@ -507,7 +509,7 @@ fn alike(a: &Area, b: &Area) -> bool {
     a.rights == b.rights && a.backing == b.backing && !placed
 }
 
-/// The backing of the part of an area that starts `bytes` behind its start.
+/// The backing of the part of an area that starts `bytes` after its start.
 fn shifted(backing: Backing, bytes: u64) -> Backing {
     match backing {
         Backing::Shared { object, first_page } => {

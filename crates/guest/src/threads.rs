@@ -224,7 +224,7 @@ impl Threads {
         woken
     }
 
-    /// Moves up to `most` of those who wait for `from` behind those who wait for `to`. How many it were; if both are the
+    /// Moves up to `most` of those who wait for `from` after those who wait for `to`. How many it were; if both are the
     /// same, those who wait keep their places and are counted.
     pub(crate) fn requeue(&mut self, from: FutexKey, to: FutexKey, to_vaddr: u64, most: u64) -> u64 {
         if from == to {

@@ -315,7 +315,7 @@ fn a_shared_file_is_mapped_piece_by_piece() {
     assert_eq!(p.call(Sysno::munmap, &[all, 4 * 4096]), 0);
     let last = map(&mut p, 3, 1);
     assert_eq!(p.peek(last, 5), b"three");
-    // The only mapping gives way to another of the same file.
+    // The only mapping is replaced by another of the same file.
     assert_eq!(p.call(Sysno::munmap, &[middle, 4096]), 0);
     assert_eq!(p.call(Sysno::mmap, &[last, 4096, 3, 1 | 0x10, fd, 4096]) as u64, last);
     assert_eq!(p.peek(last, 3), b"one");
@@ -361,8 +361,8 @@ fn pipes_hold_what_was_written() {
 
     assert_eq!(p.call(Sysno::pipe2, &[DATA, 0]), 0);
     assert_eq!(p.peek_word(DATA), 4 | 5 << 32);
-    assert!(p.refused(Sysno::read, &[4, DATA, 1]).contains("write into a pipe is not supported"));
+    assert!(p.refused(Sysno::read, &[4, DATA, 1]).contains("writes into a pipe is not supported"));
     assert!(p.refused(Sysno::write, &[5, big, 65537]).contains("room in a pipe is not supported"));
     assert_eq!(p.call(Sysno::close, &[4]), 0);
-    assert!(p.refused(Sysno::write, &[5, big, 1]).contains("nobody can read the pipe"));
+    assert!(p.refused(Sysno::write, &[5, big, 1]).contains("the pipe has no reader"));
 }

@@ -4,7 +4,7 @@ mod common;
 
 use ::syscalls::riscv64::Sysno;
 use common::{DATA, Program, program};
-use durasim_isa::{Access, FaultKind};
+use durasim_isa::{Access, AccessFaultKind};
 use std::collections::BTreeMap;
 
 const ENOMEM: i64 = -12;
@@ -19,7 +19,7 @@ fn anonymous(p: &mut Program, pages: u64) -> u64 {
     p.call(Sysno::mmap, &[0, pages * 4096, 3, ANONYMOUS, NOBODY, 0]) as u64
 }
 
-fn why(p: &mut Program, addr: u64, access: Access) -> Option<FaultKind> {
+fn why(p: &mut Program, addr: u64, access: Access) -> Option<AccessFaultKind> {
     p.process.space().translate(addr, access).err().map(|fault| fault.why)
 }
 
@@ -28,10 +28,10 @@ fn rights_are_checked() {
     let mut p = program(|_| {});
     assert_eq!(why(&mut p, 0x10_0400, Access::Execute), None);
     assert_eq!(why(&mut p, 0x10_0400, Access::Read), None);
-    assert_eq!(why(&mut p, 0x10_0400, Access::Write), Some(FaultKind::Protected));
-    assert_eq!(why(&mut p, DATA, Access::Execute), Some(FaultKind::Protected));
-    assert_eq!(why(&mut p, 0, Access::Read), Some(FaultKind::Unmapped));
-    assert_eq!(why(&mut p, u64::MAX, Access::Read), Some(FaultKind::Unmapped));
+    assert_eq!(why(&mut p, 0x10_0400, Access::Write), Some(AccessFaultKind::Protected));
+    assert_eq!(why(&mut p, DATA, Access::Execute), Some(AccessFaultKind::Protected));
+    assert_eq!(why(&mut p, 0, Access::Read), Some(AccessFaultKind::Unmapped));
+    assert_eq!(why(&mut p, u64::MAX, Access::Read), Some(AccessFaultKind::Unmapped));
     let at = anonymous(&mut p, 1);
     assert_eq!(p.call(Sysno::mprotect, &[at, 4096, 0]), 0);
     let fault = p.process.space().translate(at + 8, Access::Read).unwrap_err();
@@ -65,7 +65,7 @@ fn pages_start_as_zeros_also_the_second_time() {
     let at = anonymous(&mut p, 3);
     p.poke(at, &[1; 3 * 4096]);
     assert_eq!(p.call(Sysno::munmap, &[at + 4096, 4096]), 0);
-    assert_eq!(why(&mut p, at + 4096, Access::Read), Some(FaultKind::Unmapped));
+    assert_eq!(why(&mut p, at + 4096, Access::Read), Some(AccessFaultKind::Unmapped));
     assert_eq!(p.peek(at + 8192, 2), [1, 1]);
     assert_eq!(p.call(Sysno::mmap, &[at + 4096, 4096, 3, ANONYMOUS | FIXED, NOBODY, 0]) as u64, at + 4096);
     assert_eq!(p.peek(at + 4096, 4096), [0; 4096]);
@@ -114,7 +114,7 @@ fn the_heap_grows_and_shrinks() {
     assert_eq!(p.call(Sysno::brk, &[start + 10_000]) as u64, start + 10_000);
     p.poke(start + 9_000, b"heap");
     assert_eq!(p.call(Sysno::brk, &[start + 100]) as u64, start + 100);
-    assert_eq!(why(&mut p, start + 9_000, Access::Read), Some(FaultKind::Unmapped));
+    assert_eq!(why(&mut p, start + 9_000, Access::Read), Some(AccessFaultKind::Unmapped));
     assert_eq!(p.call(Sysno::brk, &[start + 10_000]) as u64, start + 10_000);
     assert_eq!(p.peek(start + 9_000, 4), [0; 4]);
     assert_eq!(p.call(Sysno::brk, &[start - 1]) as u64, start + 10_000);
@@ -136,14 +136,14 @@ fn mappings_grow_in_place_or_move() {
     assert_eq!(p.peek(moved, 5), b"moves");
     assert_eq!(p.peek(moved + 4096, 3), b"too");
     assert_eq!(p.peek(moved + 8192, 8192), [0; 8192]);
-    assert_eq!(why(&mut p, at, Access::Read), Some(FaultKind::Unmapped));
+    assert_eq!(why(&mut p, at, Access::Read), Some(AccessFaultKind::Unmapped));
     assert_eq!(p.call(Sysno::mremap, &[moved, 4 * 4096, 4096, 0]) as u64, moved);
     assert_eq!(p.call(Sysno::mremap, &[moved, 4096, 8192, 0]) as u64, moved, "the room is free again");
     let smaller = p.call(Sysno::mremap, &[moved, 8192, 4096, 1]) as u64;
     assert_eq!(smaller, moved + 4 * 4096, "what may move does");
     assert_eq!(p.peek(smaller, 5), b"moves");
     for gone in [moved, moved + 4096, smaller + 4096] {
-        assert_eq!(why(&mut p, gone, Access::Read), Some(FaultKind::Unmapped));
+        assert_eq!(why(&mut p, gone, Access::Read), Some(AccessFaultKind::Unmapped));
     }
     assert_eq!(p.call(Sysno::mremap, &[0x6000_0000, 4096, 8192, 1]), EFAULT);
 }
@@ -179,7 +179,7 @@ fn the_stack_is_what_linux_makes() {
     assert_eq!(aux[&25] % 16, 0);
     assert_eq!(text(&mut p, aux[&31], 5), "prog\0");
     assert_eq!(aux[&31] + 5, 0x40_0080_1000 - 8, "the name ends the stack, but for eight zero bytes");
-    assert_eq!(why(&mut p, sp - (8 << 20), Access::Read), Some(FaultKind::Protected), "a page below the stack");
+    assert_eq!(why(&mut p, sp - (8 << 20), Access::Read), Some(AccessFaultKind::Protected), "a page below the stack");
     let expected = [(3, 0x10_0040), (4, 56), (5, 3), (6, 4096), (9, 0x10_0400), (16, 0x112d), (17, 100), (23, 0)];
     for (key, value) in expected {
         assert_eq!(aux[&key], value, "AT_ {key}");

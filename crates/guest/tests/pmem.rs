@@ -5,7 +5,7 @@ mod common;
 use ::syscalls::riscv64::Sysno;
 use common::{AT_FDCWD, DATA, O_CREAT, O_RDWR, PMEM_BYTES, Program, map, program};
 use durasim_guest::{PMEM_WINDOW_BASE, PhysMemory, PmemPool, Process, ProcessConfig};
-use durasim_isa::{Access, FaultKind};
+use durasim_isa::{Access, AccessFaultKind};
 
 const MAP_SHARED: u64 = 1;
 const MAP_PRIVATE: u64 = 2;
@@ -139,7 +139,7 @@ fn private_pages_are_copied_when_they_are_written() {
     assert_eq!(p.peek(own, 4), b"seen", "until it is copied the page is the file's");
 
     let fault = p.process.space().translate(own + 5, Access::Write).unwrap_err();
-    assert_eq!((fault.why, fault.addr), (FaultKind::CopyOnWrite, own + 5));
+    assert_eq!((fault.why, fault.addr), (AccessFaultKind::CopyOnWrite, own + 5));
     let epoch = p.process.space().epoch();
     p.process.space().resolve_copy_on_write(&mut p.memory, own + 5).unwrap();
     assert_ne!(p.process.space().epoch(), epoch, "cached translations are stale");
@@ -160,7 +160,7 @@ fn private_pages_are_copied_when_they_are_written() {
 
     assert_eq!(p.call(Sysno::mprotect, &[own, 4096, 1]), 0);
     let fault = p.process.space().translate(own, Access::Write).unwrap_err();
-    assert_eq!(fault.why, FaultKind::Protected);
+    assert_eq!(fault.why, AccessFaultKind::Protected);
     assert!(p.process.space().resolve_copy_on_write(&mut p.memory, own).is_err());
     assert_eq!(p.call(Sysno::munmap, &[shared, 3 * 4096]), 0);
     assert_eq!(p.call(Sysno::ftruncate, &[fd, 2 * 4096]), EBUSY, "its last page is mapped");

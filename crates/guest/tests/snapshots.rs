@@ -1,4 +1,4 @@
-//! Forks and snapshots of processes: what goes on by itself, and what comes back from a file.
+//! Forks and snapshots of processes: what continues independently, and what comes back from a file.
 
 mod common;
 
@@ -214,7 +214,7 @@ fn listings_mappings_threads_and_waits_come_back() {
 }
 
 #[test]
-fn memory_random_numbers_and_the_heap_go_on_as_they_would_have() {
+fn memory_random_numbers_and_the_heap_continue_unchanged() {
     let mut p = program(|_| {});
     let heap = p.call(Sysno::brk, &[0]) as u64;
     assert_eq!(p.call(Sysno::brk, &[heap + 20_000]) as u64, heap + 20_000);

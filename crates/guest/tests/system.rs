@@ -138,7 +138,7 @@ fn waiting_for_files_is_waiting_for_time() {
     assert_eq!(p.outcome(Sysno::ppoll, &[0, 0, DATA + 64]).unwrap(), SyscallOutcome::Sleep { until_ns: 30 });
     let sleeps = p.outcome(Sysno::pselect6, &[0, 0, 0, 0, DATA + 64]).unwrap();
     assert_eq!(sleeps, SyscallOutcome::Sleep { until_ns: 30 });
-    assert!(p.refused(Sysno::ppoll, &[DATA + 16, 1, 0]).contains("wait for ever"));
+    assert!(p.refused(Sysno::ppoll, &[DATA + 16, 1, 0]).contains("would never return"));
     p.poke(DATA, &[0b11u64.to_le_bytes(), 0b10u64.to_le_bytes(), 0b1u64.to_le_bytes()].concat());
     assert_eq!(p.call(Sysno::pselect6, &[2, DATA, DATA + 8, DATA + 16, 0]), 3);
     assert_eq!(p.peek_word(DATA + 16), 0);
@@ -162,7 +162,7 @@ fn memory_is_always_there() {
 }
 
 #[test]
-fn a_clone_of_a_process_goes_its_own_way() {
+fn a_clone_of_a_process_is_independent() {
     let mut p = program(|_| {});
     let mut twin = p.process.clone();
     assert_eq!(p.call(Sysno::brk, &[DATA + 8192]), (DATA + 8192) as i64);

@@ -25,29 +25,29 @@ impl Memory {
 
 impl Bus for Memory {
     #[inline]
-    fn load(&mut self, addr: u64, bytes: u8) -> Result<u64, Fault> {
+    fn load(&mut self, addr: u64, bytes: u8) -> Result<u64, AccessFault> {
         let start = (addr as usize).min(MEMORY_BYTES - 8);
         let word = u64::from_le_bytes(self.0[start..start + 8].try_into().expect("eight bytes"));
         Ok(word & u64::MAX >> (64 - 8 * u32::from(bytes)))
     }
     #[inline]
-    fn store(&mut self, addr: u64, bytes: u8, value: u64) -> Result<(), Fault> {
+    fn store(&mut self, addr: u64, bytes: u8, value: u64) -> Result<(), AccessFault> {
         self.at(addr, bytes).copy_from_slice(&value.to_le_bytes()[..usize::from(bytes)]);
         Ok(())
     }
-    fn load_reserved(&mut self, addr: u64, bytes: u8) -> Result<u64, Fault> {
+    fn load_reserved(&mut self, addr: u64, bytes: u8) -> Result<u64, AccessFault> {
         self.load(addr, bytes)
     }
-    fn store_conditional(&mut self, addr: u64, bytes: u8, value: u64) -> Result<bool, Fault> {
+    fn store_conditional(&mut self, addr: u64, bytes: u8, value: u64) -> Result<bool, AccessFault> {
         self.store(addr, bytes, value).map(|()| true)
     }
-    fn amo(&mut self, addr: u64, bytes: u8, op: AmoOp, operand: u64) -> Result<u64, Fault> {
+    fn amo(&mut self, addr: u64, bytes: u8, op: AmoOp, operand: u64) -> Result<u64, AccessFault> {
         let old = self.load(addr, bytes)?;
         self.store(addr, bytes, op.apply(bytes, old, operand)).map(|()| old)
     }
     fn fence(&mut self, _set: FenceSet) {}
     fn fence_i(&mut self) {}
-    fn cache_block(&mut self, _op: CacheBlockOp, _addr: u64) -> Result<(), Fault> {
+    fn cache_block(&mut self, _op: CacheBlockOp, _addr: u64) -> Result<(), AccessFault> {
         Ok(())
     }
     fn counter(&mut self, _counter: Counter) -> u64 {

@@ -7,7 +7,7 @@ use crate::hart::Hart;
 use crate::inst::Inst;
 use crate::op::Op;
 use crate::stop::Stop;
-use crate::stop::{Access, Fault, FaultKind};
+use crate::stop::{Access, AccessFault, AccessFaultKind};
 
 pub(crate) fn decode(fields: Fields) -> Option<Inst> {
     let (word, double) = match fields.funct7() >> 2 {
@@ -38,7 +38,7 @@ fn check_aligned(addr: u64, bytes: u8, access: Access) -> Result<(), Stop> {
     if addr.is_multiple_of(u64::from(bytes)) {
         Ok(())
     } else {
-        Err(Stop::Fault(Fault { addr, access, why: FaultKind::Misaligned }))
+        Err(Stop::AccessFault(AccessFault { addr, access, why: AccessFaultKind::Misaligned }))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::decode::decode;
 use crate::inst::Inst;
-use crate::stop::Fault;
+use crate::stop::AccessFault;
 use crate::stop::Stop;
 use durasim_types::PAGE_BYTES;
 use std::collections::BTreeMap;
@@ -74,13 +74,13 @@ impl BlockCache {
     ///
     /// What stops the first instruction: the fault of `fetch`, or [`Stop::Illegal`].
     #[inline]
-    pub fn get(&mut self, pc: u64, fetch: impl FnMut(u64) -> Result<u16, Fault>) -> Result<BlockId, Stop> {
+    pub fn get(&mut self, pc: u64, fetch: impl FnMut(u64) -> Result<u16, AccessFault>) -> Result<BlockId, Stop> {
         let (tag, id) = self.front[(pc >> 1) as usize % FRONT_ENTRIES];
-        if tag == pc { Ok(id) } else { self.get_slowly(pc, fetch) }
+        if tag == pc { Ok(id) } else { self.get_slow_path(pc, fetch) }
     }
 
     #[inline(never)]
-    fn get_slowly(&mut self, pc: u64, fetch: impl FnMut(u64) -> Result<u16, Fault>) -> Result<BlockId, Stop> {
+    fn get_slow_path(&mut self, pc: u64, fetch: impl FnMut(u64) -> Result<u16, AccessFault>) -> Result<BlockId, Stop> {
         if pc & 1 != 0 {
             return Err(Stop::Illegal);
         }
@@ -92,7 +92,11 @@ impl BlockCache {
         Ok(id)
     }
 
-    fn decode_block(&mut self, pc: u64, mut fetch: impl FnMut(u64) -> Result<u16, Fault>) -> Result<BlockId, Stop> {
+    fn decode_block(
+        &mut self,
+        pc: u64,
+        mut fetch: impl FnMut(u64) -> Result<u16, AccessFault>,
+    ) -> Result<BlockId, Stop> {
         let decoded = Arc::make_mut(&mut self.decoded);
         let start = decoded.insts.len();
         let mut at = pc;
@@ -139,7 +143,7 @@ impl BlockCache {
     }
 }
 
-fn decode_at(pc: u64, fetch: &mut impl FnMut(u64) -> Result<u16, Fault>) -> Result<Inst, Stop> {
+fn decode_at(pc: u64, fetch: &mut impl FnMut(u64) -> Result<u16, AccessFault>) -> Result<Inst, Stop> {
     let low = u32::from(fetch(pc)?);
     let bits = if low & 3 == 3 { low | u32::from(fetch(pc.wrapping_add(2))?) << 16 } else { low };
     Ok(decode(bits)?)

@@ -2,7 +2,7 @@
 
 use crate::encodings::Marker;
 use crate::log_register::LogRegister;
-use crate::stop::{Fault, Stop};
+use crate::stop::{AccessFault, Stop};
 use serde::{Deserialize, Serialize};
 
 /// The sets of a FENCE, each a combination of I = 8, O = 4, R = 2 and W = 1 as encoded.
@@ -117,23 +117,23 @@ pub enum Counter {
 /// and zero-extended. A method that returns an error must not have changed anything.
 pub trait Bus {
     /// Reads `bytes` bytes. Any alignment is allowed.
-    fn load(&mut self, addr: u64, bytes: u8) -> Result<u64, Fault>;
+    fn load(&mut self, addr: u64, bytes: u8) -> Result<u64, AccessFault>;
     /// Writes the low `bytes` bytes of `value`; the bits above them do not matter. Any alignment is allowed.
-    fn store(&mut self, addr: u64, bytes: u8, value: u64) -> Result<(), Fault>;
+    fn store(&mut self, addr: u64, bytes: u8, value: u64) -> Result<(), AccessFault>;
     /// Reads 4 or 8 bytes and reserves them. The address is a multiple of the size.
-    fn load_reserved(&mut self, addr: u64, bytes: u8) -> Result<u64, Fault>;
+    fn load_reserved(&mut self, addr: u64, bytes: u8) -> Result<u64, AccessFault>;
     /// Writes 4 or 8 bytes if the reservation still holds, and drops the reservation in any case; true = stored. The
     /// address is a multiple of the size.
-    fn store_conditional(&mut self, addr: u64, bytes: u8, value: u64) -> Result<bool, Fault>;
+    fn store_conditional(&mut self, addr: u64, bytes: u8, value: u64) -> Result<bool, AccessFault>;
     /// Replaces 4 or 8 bytes by [`AmoOp::apply`] in one step and returns the old value. The address is a multiple of the
     /// size.
-    fn amo(&mut self, addr: u64, bytes: u8, op: AmoOp, operand: u64) -> Result<u64, Fault>;
+    fn amo(&mut self, addr: u64, bytes: u8, op: AmoOp, operand: u64) -> Result<u64, AccessFault>;
     /// FENCE and FENCE.TSO.
     fn fence(&mut self, set: FenceSet);
     /// FENCE.I: whoever caches decoded instructions forgets them.
     fn fence_i(&mut self);
     /// A cache-block operation on the block that holds `addr`, which may be any byte of it.
-    fn cache_block(&mut self, op: CacheBlockOp, addr: u64) -> Result<(), Fault>;
+    fn cache_block(&mut self, op: CacheBlockOp, addr: u64) -> Result<(), AccessFault>;
     /// Reads the aligned block of [`crate::LOG_BLOCK_BYTES`] at `addr` for a log register.
     ///
     /// # Errors

@@ -48,7 +48,7 @@ pub enum Marker {
     /// A place where a snapshot of the machine may be taken.
     ///
     /// Argument: number of the place.
-    SnapshotMark = 10,
+    SnapshotPoint = 10,
     /// A software commit is about to take effect: from here to its tx_commit a crash may show all of the transaction or nothing.
     ///
     /// Argument: unused.
@@ -79,7 +79,7 @@ impl Marker {
         Marker::TxAbort,
         Marker::DataBase,
         Marker::DataSize,
-        Marker::SnapshotMark,
+        Marker::SnapshotPoint,
         Marker::TxCommitting,
         Marker::OpObject,
         Marker::OpOld,
@@ -98,7 +98,7 @@ impl Marker {
             7 => Some(Marker::TxAbort),
             8 => Some(Marker::DataBase),
             9 => Some(Marker::DataSize),
-            10 => Some(Marker::SnapshotMark),
+            10 => Some(Marker::SnapshotPoint),
             11 => Some(Marker::TxCommitting),
             12 => Some(Marker::OpObject),
             13 => Some(Marker::OpOld),
@@ -119,7 +119,7 @@ impl Marker {
             Marker::TxAbort => "tx_abort",
             Marker::DataBase => "data_base",
             Marker::DataSize => "data_size",
-            Marker::SnapshotMark => "snapshot_mark",
+            Marker::SnapshotPoint => "snapshot_point",
             Marker::TxCommitting => "tx_committing",
             Marker::OpObject => "op_object",
             Marker::OpOld => "op_old",

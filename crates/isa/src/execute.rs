@@ -30,7 +30,7 @@ fn word(value: u32) -> u64 {
 ///
 /// # Errors
 ///
-/// [`Stop::Fault`] if the bus refuses an access or an atomic address is misaligned; [`Stop::Illegal`] for a dynamic
+/// [`Stop::AccessFault`] if the bus refuses an access or an atomic address is misaligned; [`Stop::Illegal`] for a dynamic
 /// rounding mode while `frm` holds a reserved value; [`Stop::NoLogOperations`] if the bus knows no log. The hart is then
 /// unchanged.
 #[inline(always)]

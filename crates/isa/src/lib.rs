@@ -42,4 +42,4 @@ pub use hart::{Flow, Hart};
 pub use inst::Inst;
 pub use log_register::{LOG_BLOCK_BYTES, LOG_REGISTERS, LogRegister};
 pub use op::{Class, Op};
-pub use stop::{Access, Fault, FaultKind, Illegal, Stop};
+pub use stop::{Access, AccessFault, AccessFaultKind, Illegal, Stop};

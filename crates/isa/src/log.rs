@@ -1,5 +1,5 @@
 //! The log operations of custom-1: instructions of designs that save the old content of memory by instructions, as Proteus
-//! does (Shin et al., MICRO 2017). What becomes of a block that is flushed is the affair of the machine behind the bus.
+//! does (Shin et al., MICRO 2017). What becomes of a block that is flushed is decided by the machine, on the other side of the bus.
 
 use crate::encodings::{LOG_FLUSH, LOG_LOAD};
 use crate::fields::Fields;

@@ -16,7 +16,7 @@ pub enum Access {
 
 /// Why an access is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum FaultKind {
+pub enum AccessFaultKind {
     /// Nothing is mapped at the address.
     Unmapped,
     /// The mapping does not permit the access.
@@ -29,14 +29,14 @@ pub enum FaultKind {
 
 /// A refused access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error, Serialize, Deserialize)]
-#[error("{} of {} address {addr:#x}", match .access { Access::Read => "read", Access::Write => "write", Access::Execute => "execution" }, match .why { FaultKind::Unmapped => "unmapped", FaultKind::Protected => "protected", FaultKind::Misaligned => "misaligned", FaultKind::CopyOnWrite => "not yet copied" })]
-pub struct Fault {
+#[error("{} of {} address {addr:#x}", match .access { Access::Read => "read", Access::Write => "write", Access::Execute => "execution" }, match .why { AccessFaultKind::Unmapped => "unmapped", AccessFaultKind::Protected => "protected", AccessFaultKind::Misaligned => "misaligned", AccessFaultKind::CopyOnWrite => "not yet copied" })]
+pub struct AccessFault {
     /// The first guest virtual address that is at fault.
     pub addr: u64,
     /// What was tried.
     pub access: Access,
     /// What is wrong.
-    pub why: FaultKind,
+    pub why: AccessFaultKind,
 }
 
 /// Why an instruction could not be executed.
@@ -44,7 +44,7 @@ pub struct Fault {
 pub enum Stop {
     /// An access was refused.
     #[error(transparent)]
-    Fault(#[from] Fault),
+    AccessFault(#[from] AccessFault),
     /// The encoding is not an instruction of this machine, or is reserved in the present state.
     #[error("illegal instruction")]
     Illegal,

@@ -21,9 +21,9 @@ impl Code {
         Code { halves: halves.collect(), fetches: 0 }
     }
 
-    fn fetch(&mut self, addr: u64) -> Result<u16, Fault> {
+    fn fetch(&mut self, addr: u64) -> Result<u16, AccessFault> {
         self.fetches += 1;
-        let unmapped = Fault { addr, access: Access::Execute, why: FaultKind::Unmapped };
+        let unmapped = AccessFault { addr, access: Access::Execute, why: AccessFaultKind::Unmapped };
         self.halves.get(&addr).copied().ok_or(unmapped)
     }
 }
@@ -48,7 +48,8 @@ fn only_the_illegal_instruction_itself_stops() {
     let (mut cache, mut code) = (BlockCache::new(), Code::new(0, &[nop, nop, 0]));
     assert_eq!(length(&mut cache, &mut code, 0), Ok(2));
     assert_eq!(length(&mut cache, &mut code, 8), Err(Stop::Illegal));
-    let fault = |addr| Err(Stop::Fault(Fault { addr, access: Access::Execute, why: FaultKind::Unmapped }));
+    let fault =
+        |addr| Err(Stop::AccessFault(AccessFault { addr, access: Access::Execute, why: AccessFaultKind::Unmapped }));
     assert_eq!(length(&mut cache, &mut code, 0x40), fault(0x40));
     // Half of an instruction lies on an unmapped page.
     code.halves.insert(0x80, 0x0013);
@@ -82,7 +83,7 @@ fn code_is_decoded_once_until_cleared() {
 }
 
 #[test]
-fn clones_keep_their_blocks_and_go_their_own_way() {
+fn clones_keep_their_blocks_and_are_independent() {
     let nop = addi(0, 0, 0);
     let (mut cache, mut code) = (BlockCache::new(), Code::new(0, &[nop, ECALL, nop, nop, ECALL]));
     let first = cache.get(0, |addr| code.fetch(addr)).unwrap();
@@ -97,7 +98,7 @@ fn clones_keep_their_blocks_and_go_their_own_way() {
     assert_eq!(length(&mut clone, &mut code, 8), Ok(3));
     assert_eq!(
         length(&mut cache, &mut other, 8),
-        Err(Stop::Fault(Fault { addr: 8, access: Access::Execute, why: FaultKind::Unmapped }))
+        Err(Stop::AccessFault(AccessFault { addr: 8, access: Access::Execute, why: AccessFaultKind::Unmapped }))
     );
 }
 

@@ -106,11 +106,11 @@ fn a_refused_access_changes_nothing() {
     let mut bus = bus();
     let before = Hart { pc: 0x100, ..Hart::default() };
     let (hart, flow) = step(ld(3, 0, 8), &[], &mut bus);
-    let fault = Fault { addr: 8, access: Access::Read, why: FaultKind::Unmapped };
-    assert_eq!((hart, flow), (before.clone(), Err(Stop::Fault(fault))));
+    let fault = AccessFault { addr: 8, access: Access::Read, why: AccessFaultKind::Unmapped };
+    assert_eq!((hart, flow), (before.clone(), Err(Stop::AccessFault(fault))));
     assert_eq!(fault.to_string(), "read of unmapped address 0x8");
     let (hart, flow) = step(sd(3, 0, 8), &[], &mut bus);
-    assert_eq!((hart, flow), (before, Err(Stop::Fault(Fault { access: Access::Write, ..fault }))));
+    assert_eq!((hart, flow), (before, Err(Stop::AccessFault(AccessFault { access: Access::Write, ..fault }))));
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn atomics_need_alignment() {
     for (funct5, access) in [(2, Access::Read), (3, Access::Write), (0, Access::Write)] {
         for (funct3, addr) in [(2, MEMORY + 2), (3, MEMORY + 4)] {
             let (_, flow) = step(r_type(0x2f, funct3, funct5 << 2, 3, 1, 0), &[(1, addr)], &mut bus());
-            assert_eq!(flow, Err(Stop::Fault(Fault { addr, access, why: FaultKind::Misaligned })));
+            assert_eq!(flow, Err(Stop::AccessFault(AccessFault { addr, access, why: AccessFaultKind::Misaligned })));
         }
     }
 }

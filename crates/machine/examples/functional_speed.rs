@@ -14,7 +14,7 @@ const WAYS: [(&str, Option<bool>); 3] =
 struct Turn {
     instructions: u64,
     seconds: f64,
-    /// The digest of the machine, or of the persistent memory behind a functional run.
+    /// The digest of the machine, or of the persistent memory after a functional run.
     digest: String,
 }
 

@@ -97,10 +97,10 @@ pub struct InterconnectConfig {
     /// Cycles from the directory to the private caches of another core, beside the latency of the slowest
     /// level there that has a copy.
     pub snoop_cycles: Cycle,
-    /// Dirty lines that each L1D may have on their way to its L2; a miss whose victim finds none free waits.
+    /// Dirty lines that each L1D may have in flight to its L2; a miss whose victim finds none free waits.
     #[serde(default = "write_back_buffers")]
     pub l1d_write_back_buffers: u32,
-    /// Dirty lines that each L2 may have on their way to the LLC.
+    /// Dirty lines that each L2 may have in flight to the LLC.
     #[serde(default = "write_back_buffers")]
     pub l2_write_back_buffers: u32,
     /// Lines that may wait between the LLC and the write queues before a miss has to wait.
@@ -333,7 +333,7 @@ fn apply(tree: &mut toml::Table, item: &str) -> Result<(), ConfigError> {
     for key in parents {
         let next = at.entry(*key).or_insert_with(|| toml::Value::Table(toml::Table::new()));
         let Some(table) = next.as_table_mut() else {
-            return Err(ConfigError::new(path, format!("'{key}' is a value, not a section")));
+            return Err(ConfigError::new(path, format!("'{key}' is a value and has no keys")));
         };
         at = table;
     }

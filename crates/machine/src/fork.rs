@@ -4,7 +4,7 @@ use crate::Machine;
 use durasim_core::Core;
 
 impl Machine {
-    /// A machine in the same state that goes on by itself: neither sees what later happens to the other. Large caches,
+    /// A machine in the same state that continues independently: neither sees what later happens to the other. Large caches,
     /// memories, page tables and decoded code are shared until one side changes them, which is why the original has to
     /// be borrowed mutably.
     ///
@@ -17,9 +17,9 @@ impl Machine {
             cores: self.cores.iter_mut().map(Core::fork).collect(),
             measure: self.measure.clone(),
             scheduler: self.scheduler.clone(),
-            vacating: self.vacating.clone(),
-            cut: self.cut,
-            stop_at_mark: self.stop_at_mark,
+            drain_reasons: self.drain_reasons.clone(),
+            interrupted_turn: self.interrupted_turn,
+            stop_at_snapshot_point: self.stop_at_snapshot_point,
             context_switch_cycles: self.context_switch_cycles,
             skew_cycles: self.skew_cycles,
         }

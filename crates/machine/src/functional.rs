@@ -5,12 +5,12 @@
 
 mod bus;
 mod fast_forward;
-mod journey;
+mod fast_forward_state;
 mod loaded;
 mod memory;
+mod observer;
 mod tags;
 mod threads;
-mod watch;
 mod write_sets;
 
 use crate::MachineConfig;
@@ -23,12 +23,12 @@ use durasim_types::{DataRange, Error, GuestFault, Pages, Rng};
 pub(crate) use fast_forward::fast_forward;
 pub use loaded::LoadedProgram;
 use memory::Flat;
+use observer::{ExecutionObserver, NoObserver};
 use threads::{Next, RunQueue};
-use watch::{Unwatched, Watch};
 pub(crate) use write_sets::profile;
 pub use write_sets::{TxLines, TxProfile};
 
-/// Instructions between two looks at whether the program is to be stopped.
+/// Instructions between two polls for a request to stop.
 const LOOK_PERIOD: u64 = 1 << 20;
 /// Instructions after which a thread makes room for the next, drawn anew for each slice, alike in all runs; the block
 /// being executed is finished. If all slices had one length, a thread that takes a lock again and again could always end
@@ -59,7 +59,7 @@ pub fn run_functionally(
     max_instructions: u64,
     output: &mut dyn Output,
 ) -> Result<FunctionalEnding, Error> {
-    let (mut bus, hart) = load(config, plan, program, Unwatched)?;
+    let (mut bus, hart) = load(config, plan, program, NoObserver)?;
     let mut queue = RunQueue::new(hart);
     let exit_code = match run_threads(&mut queue, &mut bus, &mut BlockCache::new(), max_instructions, output)? {
         Stopped::Exit(code) => Some(code),
@@ -71,11 +71,11 @@ pub fn run_functionally(
 }
 
 /// The program in flat memory, with the registers it starts with.
-fn load<W: Watch>(
+fn load<W: ExecutionObserver>(
     config: &MachineConfig,
     plan: &Plan,
     program: &Program,
-    watch: W,
+    observer: W,
 ) -> Result<(FlatBus<W>, Hart), Error> {
     let (files, pmem) = match &program.pool {
         Some(pool) => (pool.files.clone(), pool.pages.clone()),
@@ -86,19 +86,19 @@ fn load<W: Watch>(
     };
     let mut memory = Flat::new(Pages::new(DRAM_BASE, config.dram.capacity_mib << 20), pmem);
     let (process, hart) = Process::load(process_config(config, plan, program), files, &mut memory)?;
-    Ok((FlatBus::new(memory, process, plan, watch), hart))
+    Ok((FlatBus::new(memory, process, plan, observer), hart))
 }
 
 /// Why the threads run no more.
 enum Stopped {
     /// The program exited.
     Exit(i32),
-    /// The limit was reached, the output wants no more, or a journey has come to its mark.
+    /// The limit was reached, the output wants no more, or a fast_forward_state has come to its mark.
     Early,
 }
 
 /// Runs all threads.
-fn run_threads<W: Watch>(
+fn run_threads<W: ExecutionObserver>(
     queue: &mut RunQueue,
     bus: &mut FlatBus<W>,
     blocks: &mut BlockCache,
@@ -126,23 +126,23 @@ fn run_threads<W: Watch>(
                 return Err(message(queue.pc(first).wrapping_sub(4), bus, what).into());
             }
         };
-        // Kept by a thread that goes on by itself: an SC that fails would make it execute more than on real hardware.
+        // Kept by a thread that continues independently: an SC that fails would make it execute more than on real hardware.
         if previous.replace(thread) != Some(thread) {
             bus.drop_reservation();
         }
-        bus.seat(thread);
+        bus.assign_core(thread);
         let slice = SLICE_INSTRUCTIONS.start + random.below(SLICE_INSTRUCTIONS.end - SLICE_INSTRUCTIONS.start);
         let end = max_instructions.min(bus.instructions + slice);
         let left = run_slice(&mut hart, thread, bus, blocks, end, queue, output)?;
         match left {
-            Left::SliceOver | Left::Call(SyscallOutcome::Continue | SyscallOutcome::Yield) => {
+            SliceEnd::SliceOver | SliceEnd::Call(SyscallOutcome::Continue | SyscallOutcome::Yield) => {
                 queue.ready(thread, hart);
             }
-            Left::Call(SyscallOutcome::Sleep { until_ns }) => queue.sleep(thread, hart, until_ns),
-            Left::Call(SyscallOutcome::Wait { until_ns }) => queue.wait(thread, hart, until_ns),
-            Left::Call(SyscallOutcome::ThreadExit) => bus.leave(thread),
-            Left::Call(SyscallOutcome::Exit(code)) => return Ok(Stopped::Exit(code)),
-            Left::Arrived => {
+            SliceEnd::Call(SyscallOutcome::Sleep { until_ns }) => queue.sleep(thread, hart, until_ns),
+            SliceEnd::Call(SyscallOutcome::Wait { until_ns }) => queue.wait(thread, hart, until_ns),
+            SliceEnd::Call(SyscallOutcome::ThreadExit) => bus.leave(thread),
+            SliceEnd::Call(SyscallOutcome::Exit(code)) => return Ok(Stopped::Exit(code)),
+            SliceEnd::Arrived => {
                 queue.first(thread, hart);
                 return Ok(Stopped::Early);
             }
@@ -151,15 +151,15 @@ fn run_threads<W: Watch>(
 }
 
 /// Why a thread left the hart.
-enum Left {
+enum SliceEnd {
     SliceOver,
     Call(SyscallOutcome),
-    /// At the mark of a journey.
+    /// At the mark of a fast_forward_state.
     Arrived,
 }
 
-/// Runs one thread until `bus.instructions` is `end` or more, or until it does not go on behind a system call.
-fn run_slice<W: Watch>(
+/// Runs one thread until `bus.instructions` is `end` or more, or until it does not continue after a system call.
+fn run_slice<W: ExecutionObserver>(
     hart: &mut Hart,
     thread: ThreadId,
     bus: &mut FlatBus<W>,
@@ -167,7 +167,7 @@ fn run_slice<W: Watch>(
     end: u64,
     queue: &mut RunQueue,
     output: &mut dyn Output,
-) -> Result<Left, Error> {
+) -> Result<SliceEnd, Error> {
     while bus.instructions < end {
         let pc = hart.pc;
         let found = blocks.get(pc, |addr| {
@@ -190,26 +190,28 @@ fn run_slice<W: Watch>(
             bus.instructions = count;
             hart.pc = at;
             if let Some(code) = code {
-                bus.watch.fetch(code.plus(at - pc));
+                bus.observer.fetch(code.plus(at - pc));
             }
             match execute(hart, inst, bus) {
                 Ok(Flow::Next) => {
                     at += u64::from(inst.len);
                     if inst.op == Op::Marker && bus.has_arrived(at)? {
                         hart.pc = at;
-                        return Ok(Left::Arrived);
+                        return Ok(SliceEnd::Arrived);
                     }
                 }
                 // Behind these nothing follows in a block.
                 Ok(Flow::Jump(to)) => (at, target) = (to, Some(to)),
                 Ok(Flow::Ecall) => calls = true,
-                Ok(Flow::Ebreak) => return Err(message(at, bus, "the program ran into an ebreak".into()).into()),
+                Ok(Flow::Ebreak) => {
+                    return Err(message(at, bus, "the program executed an ebreak instruction".into()).into());
+                }
                 Err(stop) => return Err(fault(at, bus, stop).into()),
             }
         }
         let last = insts[insts.len() - 1];
         if W::SEES {
-            bus.watch.flow(last, hart.pc, target);
+            bus.observer.flow(last, hart.pc, target);
         }
         hart.pc = at;
         if last.op == Op::FenceI {
@@ -218,15 +220,15 @@ fn run_slice<W: Watch>(
         if calls {
             let outcome = system_call(hart, thread, bus, blocks, queue, output)?;
             if outcome != SyscallOutcome::Continue {
-                return Ok(Left::Call(outcome));
+                return Ok(SliceEnd::Call(outcome));
             }
         }
     }
-    Ok(Left::SliceOver)
+    Ok(SliceEnd::SliceOver)
 }
 
 /// Makes the system call that a thread asks for, and forgets translations and code that it has changed.
-fn system_call<W: Watch>(
+fn system_call<W: ExecutionObserver>(
     hart: &mut Hart,
     thread: ThreadId,
     bus: &mut FlatBus<W>,
@@ -249,13 +251,13 @@ fn system_call<W: Watch>(
     Ok(outcome)
 }
 
-fn message<W: Watch>(pc: u64, bus: &FlatBus<W>, what: String) -> GuestFault {
+fn message<W: ExecutionObserver>(pc: u64, bus: &FlatBus<W>, what: String) -> GuestFault {
     GuestFault { pc, what, last_syscall: bus.process.last_syscall().map(str::to_owned) }
 }
 
-fn fault<W: Watch>(pc: u64, bus: &mut FlatBus<W>, stop: Stop) -> GuestFault {
+fn fault<W: ExecutionObserver>(pc: u64, bus: &mut FlatBus<W>, stop: Stop) -> GuestFault {
     let what = match stop {
-        Stop::Fault(fault) => bus.process.space().describe(&fault),
+        Stop::AccessFault(fault) => bus.process.space().describe(&fault),
         Stop::Illegal => {
             let mut bits = 0;
             for half in [0, 2] {

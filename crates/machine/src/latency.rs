@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_saved_histogram_answers_as_before_and_a_clone_goes_its_own_way() {
+    fn a_saved_histogram_answers_as_before_and_a_clone_is_independent() {
         let mut a = Latency::new();
         for cycles in [0, 1, 999, 1000, 2049, 2050, 4097, 1_234_567, 1_234_567, u64::MAX / 2] {
             a.record(cycles);

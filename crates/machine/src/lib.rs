@@ -4,6 +4,7 @@
 //! controllers, asks the design at fixed points and carries out what it asks for.
 
 mod config;
+mod detached_program;
 mod fork;
 mod functional;
 mod kernel;
@@ -22,7 +23,6 @@ mod session;
 mod shrink;
 mod snapshot;
 mod system;
-mod transplant;
 mod turns;
 
 pub use config::{CacheConfig, Inclusion, InterconnectConfig, MachineConfig, PersistBufferConfig, Topology};
@@ -35,7 +35,8 @@ pub use request::{Origin, Prepared, RunRequest, prepare};
 pub use result::{Host, Region, RunResult};
 pub use run::{profile, run};
 pub use session::Session;
-pub use snapshot::{About, Snapshot};
+pub use snapshot::{Snapshot, SnapshotDescription};
 pub use system::{
-    Aftermath, Chances, CoherenceStats, Copy, DRAM_BASE, Observer, PMEM_BASE, Place, Plan, PowerCut, System, TxStats,
+    CoherenceStats, CopyLocation, DRAM_BASE, LineCopy, Observer, PMEM_BASE, Plan, PowerFailureChoices,
+    PowerFailureOptions, PowerFailureResult, System, TxStats,
 };

@@ -5,7 +5,7 @@ use crate::kernel::KernelMemory;
 use crate::measure::{Measurements, Moment, RegionEnd};
 use crate::metrics::{Bytes, Latencies, Metrics};
 use crate::port::MachinePort;
-use crate::scheduler::{Cut, Scheduler, Vacating};
+use crate::scheduler::{DrainReason, InterruptedTurn, Scheduler};
 use crate::system::{DRAM_BASE, PMEM_BASE, Plan, System};
 use durasim_core::{Core, CoreStats};
 use durasim_guest::{MemoryMap, Output, PmemPool, PoolFile, Process, ProcessConfig};
@@ -101,8 +101,8 @@ pub enum Ending {
     InstructionLimit,
     /// An observer, or whoever takes the output, stopped the machine.
     Stopped,
-    /// The program has passed the mark that was asked for; the run can go on.
-    Mark,
+    /// The program has passed the mark that was asked for; the run can continue.
+    SnapshotPoint,
 }
 
 /// A machine.
@@ -113,11 +113,11 @@ pub struct Machine {
     pub(crate) measure: Measurements,
     pub(crate) scheduler: Scheduler,
     /// Why each core is to become empty.
-    pub(crate) vacating: Vec<Option<Vacating>>,
-    /// A turn that a limit of instructions has cut short.
-    pub(crate) cut: Option<Cut>,
+    pub(crate) drain_reasons: Vec<Option<DrainReason>>,
+    /// A turn that a limit of instructions has interrupted.
+    pub(crate) interrupted_turn: Option<InterruptedTurn>,
     /// The mark at which a run ends.
-    pub(crate) stop_at_mark: Option<u64>,
+    pub(crate) stop_at_snapshot_point: Option<u64>,
     pub(crate) context_switch_cycles: Cycle,
     pub(crate) skew_cycles: Cycle,
 }
@@ -151,17 +151,17 @@ impl Machine {
             cores,
             measure: Measurements::new(config.cores),
             scheduler: Scheduler::new(config.cores, config.core.time_slice_cycles),
-            vacating: vec![None; config.cores.into()],
-            cut: None,
-            stop_at_mark: None,
+            drain_reasons: vec![None; config.cores.into()],
+            interrupted_turn: None,
+            stop_at_snapshot_point: None,
             context_switch_cycles: config.core.context_switch_cycles,
             skew_cycles: config.skew_cycles,
         })
     }
 
-    /// A run ends with [`Ending::Mark`] when the program passes the snapshot mark of this number, once.
-    pub fn stop_at_mark(&mut self, mark: Option<u64>) {
-        self.stop_at_mark = mark;
+    /// A run ends with [`Ending::SnapshotPoint`] when the program passes the snapshot point of this number, once.
+    pub fn stop_at_snapshot_point(&mut self, mark: Option<u64>) {
+        self.stop_at_snapshot_point = mark;
     }
 
     /// The memory system.
@@ -252,9 +252,9 @@ impl Machine {
         self.system.write_caches_home(&mut image);
         self.system.shut_down_design(&mut image);
         let report = (plan.row.hardware.recover)(&plan.spec, &plan.geometry, &mut image)
-            .expect("recovery is not cut in an orderly shutdown");
+            .expect("nothing interrupts recovery in an orderly shutdown");
         if let Some(loss) = report.losses.first() {
-            return Err(Error::Stuck { cycle: at, what: format!("work was lost in an orderly shutdown: {loss}") });
+            return Err(Error::Stuck { cycle: at, what: format!("an orderly shutdown lost committed work: {loss}") });
         }
         Ok(PoolContents { files: self.process.pool().clone(), pages: image.pmem })
     }

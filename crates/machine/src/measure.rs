@@ -30,7 +30,7 @@ pub(crate) struct Measurements {
     pub roi_end: Option<RegionEnd>,
     /// A marker of the region of interest that the machine has not yet seen.
     pub pending: Option<(Marker, Cycle)>,
-    /// A snapshot mark that the machine has not yet seen.
+    /// A snapshot point that the machine has not yet seen.
     pub mark: Option<u64>,
     pub data_base: Option<PhysAddr>,
     pub cache_block_operations: u64,

@@ -2,9 +2,9 @@
 
 use crate::measure::Measurements;
 use crate::system::System;
-use durasim_core::{Control, LogFlush, Offer, Outcome, PendingStore, Port};
+use durasim_core::{Control, EarlyFlushOutcome, LogFlush, Outcome, PendingStore, Port};
 use durasim_guest::Process;
-use durasim_isa::{Access, CacheBlockOp, Fault, FenceSet, Marker};
+use durasim_isa::{Access, AccessFault, CacheBlockOp, FenceSet, Marker};
 use durasim_types::{CoreId, Cycle, DataRange, HistoryStep, LineAddr, PhysAddr, TxId};
 
 pub(crate) struct MachinePort<'a> {
@@ -21,7 +21,7 @@ impl MachinePort<'_> {
 }
 
 impl Port for MachinePort<'_> {
-    fn translate(&mut self, addr: u64, access: Access) -> Result<PhysAddr, Fault> {
+    fn translate(&mut self, addr: u64, access: Access) -> Result<PhysAddr, AccessFault> {
         self.process.space().translate(addr, access)
     }
 
@@ -85,7 +85,7 @@ impl Port for MachinePort<'_> {
         self.system.log_flush(core, flush, at)
     }
 
-    fn offer_log_flush(&mut self, core: CoreId, flush: &LogFlush, at: Cycle) -> Offer {
+    fn offer_log_flush(&mut self, core: CoreId, flush: &LogFlush, at: Cycle) -> EarlyFlushOutcome {
         self.system.offer_log_flush(core, flush, at)
     }
 
@@ -137,7 +137,7 @@ impl Port for MachinePort<'_> {
         self.system.commits_retire_early()
     }
 
-    fn marker(&mut self, core: CoreId, marker: Marker, argument: u64, at: Cycle) -> Result<Control, Fault> {
+    fn marker(&mut self, core: CoreId, marker: Marker, argument: u64, at: Cycle) -> Result<Control, AccessFault> {
         match marker {
             Marker::OpBegin => {
                 self.measure.op_begin(core, at);
@@ -162,7 +162,7 @@ impl Port for MachinePort<'_> {
             }
             // The core hands control back whether or not somebody wants the mark: it costs a turn, and a run must not
             // depend on who watches it.
-            Marker::SnapshotMark => {
+            Marker::SnapshotPoint => {
                 self.measure.mark = Some(argument);
                 return Ok(Control::Yield);
             }

@@ -75,7 +75,7 @@ pub struct RunRequest {
     /// Execution without caches, timing or design.
     #[serde(default)]
     pub functional: bool,
-    /// Save the machine when the guest passes the snapshot mark of this number for the first time; workloads pass mark 0
+    /// Save the machine when the guest passes the snapshot point of this number for the first time; workloads pass point 0
     /// between populating and measuring.
     #[serde(default)]
     #[schemars(extend("x-metavar" = "MARK"))]
@@ -89,12 +89,12 @@ pub struct RunRequest {
     #[serde(default)]
     #[schemars(extend("x-metavar" = "FILE"))]
     pub from: Option<PathBuf>,
-    /// Run functionally, without caches and time, up to the snapshot mark of this number or to the begin of the region of
+    /// Run functionally, without caches and time, up to the snapshot point of this number or to the begin of the region of
     /// interest (roi).
     #[serde(default)]
     #[schemars(extend("x-metavar" = "MARK|roi", "type" = ["integer", "string", "null"]))]
     pub fast_forward: Option<String>,
-    /// Train caches and predictors for what starts behind a mark.
+    /// Train caches and predictors for what starts after a snapshot point.
     #[serde(default = "yes")]
     pub warm: bool,
     /// What the front end alone knows of the run, for its result.
@@ -180,19 +180,24 @@ fn check_start(request: &RunRequest) -> Result<(), ConfigError> {
     let refuse = |field: &str, problem: &str| Err(ConfigError::new(field, problem));
     match (&request.snapshot_at, &request.snapshot) {
         (Some(_), None) => {
-            return refuse("snapshot", "a run with snapshot_at needs the file that the snapshot goes to");
+            return refuse("snapshot", "snapshot_at needs snapshot, the file to write");
         }
-        (None, Some(_)) => return refuse("snapshot_at", "a run with snapshot needs the mark at which it is taken"),
+        (None, Some(_)) => {
+            return refuse("snapshot_at", "snapshot needs snapshot_at, the snapshot point at which it is taken");
+        }
         _ => {}
     }
     if request.from.is_some() && request.pool.is_some() {
-        return refuse("pool", "a run from a snapshot has the pool that is in it");
+        return refuse("pool", "a run from a snapshot uses the pool in it: leave pool out");
     }
     if request.from.is_some() && request.fast_forward.is_some() {
-        return refuse("fast_forward", "a run from a snapshot starts there");
+        return refuse("fast_forward", "a run from a snapshot starts there: leave fast_forward out");
     }
     if request.functional && (request.snapshot.is_some() || request.from.is_some() || request.fast_forward.is_some()) {
-        return refuse("functional", "a functional run has no machine that could be saved, gone on with or reached");
+        return refuse(
+            "functional",
+            "a functional run has no machine state: it cannot write, continue or fast-forward to a snapshot",
+        );
     }
     Ok(())
 }
@@ -266,7 +271,7 @@ pub(crate) fn save_pool(path: &Path, contents: &PoolContents, row: &str) -> Resu
 pub(crate) fn exit_code(ending: &Ending, request: &RunRequest) -> Result<i32, Error> {
     match ending {
         Ending::Exited(code) => Ok(*code),
-        Ending::InstructionLimit | Ending::Stopped | Ending::Mark => {
+        Ending::InstructionLimit | Ending::Stopped | Ending::SnapshotPoint => {
             let limit = request.max_instructions.unwrap_or(u64::MAX);
             let problem = format!("the program did not end within {limit} instructions");
             Err(ConfigError::new("max_instructions", problem).into())

@@ -23,8 +23,8 @@ pub fn run(request: &RunRequest, registry: &[Row], output: &mut dyn Output) -> R
     let mut session = Session::start(request, prepared, registry, output)?;
     let mut ending = session.run(request.snapshot_at, request.max_instructions, output)?;
     if let (Some(mark), Some(path)) = (request.snapshot_at, &request.snapshot) {
-        if ending != Ending::Mark {
-            let problem = format!("the program did not pass the mark {mark}: no snapshot was written");
+        if ending != Ending::SnapshotPoint {
+            let problem = format!("the program did not reach the snapshot point {mark}: no snapshot was written");
             return Err(ConfigError::new("snapshot_at", problem).into());
         }
         session.save(Some(mark))?.write(path)?;

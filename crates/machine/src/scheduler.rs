@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Threads without a machine.
-pub(crate) struct Parked {
+pub(crate) struct DetachedThreads {
     /// The thread that had each core last.
     pub last: Vec<Option<ThreadId>>,
     pub ready: Vec<Ready>,
@@ -16,10 +16,10 @@ pub(crate) struct Parked {
     pub blocked: Vec<(ThreadId, ThreadContext, Option<Cycle>, bool)>,
 }
 
-/// The rest of a turn that a limit of instructions has cut short. The run goes on with it: where a run is interrupted
+/// The rest of a turn that a limit of instructions has interrupted. The run continues with it: where a run is interrupted
 /// must not change who comes next.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct Cut {
+pub(crate) struct InterruptedTurn {
     pub core: CoreId,
     pub until: Cycle,
     pub instructions: u64,
@@ -27,10 +27,10 @@ pub(crate) struct Cut {
 
 /// Why a core lets all its stores leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Vacating {
+pub(crate) enum DrainReason {
     /// Another thread is to have it.
     Switch,
-    /// The instruction at hand is repeated: a page is copied for it, which has to hold what was stored before.
+    /// The instruction being executed is repeated: a page is copied for it, which has to hold what was stored before.
     Repeat,
 }
 
@@ -57,7 +57,7 @@ struct Blocked {
 
 /// A core as the scheduler sees it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Seat {
+struct CoreSlot {
     thread: Option<ThreadId>,
     /// The thread that had it last.
     last: Option<ThreadId>,
@@ -67,7 +67,7 @@ struct Seat {
 /// The threads of the program.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Scheduler {
-    seats: Vec<Seat>,
+    core_slots: Vec<CoreSlot>,
     /// The longest ready first.
     ready: VecDeque<Ready>,
     blocked: BTreeMap<ThreadId, Blocked>,
@@ -79,32 +79,33 @@ pub(crate) struct Scheduler {
 impl Scheduler {
     /// The first thread has the first core.
     pub fn new(cores: u16, slice_cycles: Cycle) -> Self {
-        let mut seats = vec![Seat::default(); cores.into()];
-        seats[0] = Seat { thread: Some(ThreadId::FIRST), last: Some(ThreadId::FIRST), slice_end: slice_cycles };
-        Scheduler { seats, ready: VecDeque::new(), blocked: BTreeMap::new(), slice_cycles, switches: 0 }
+        let mut core_slots = vec![CoreSlot::default(); cores.into()];
+        core_slots[0] =
+            CoreSlot { thread: Some(ThreadId::FIRST), last: Some(ThreadId::FIRST), slice_end: slice_cycles };
+        Scheduler { core_slots, ready: VecDeque::new(), blocked: BTreeMap::new(), slice_cycles, switches: 0 }
     }
 
-    /// The scheduler of a machine on which a program goes on: nobody has a core yet, all who can run can from `start`
+    /// The scheduler of a machine on which a program continues: nobody has a core yet, all who can run can from `start`
     /// on. `here` gives the cycle of this machine for one of theirs.
-    pub fn resumed(parked: Parked, slice_cycles: Cycle, start: Cycle, here: impl Fn(Cycle) -> Cycle) -> Self {
-        let seats = parked.last.into_iter().map(|last| Seat { thread: None, last, slice_end: 0 }).collect();
+    pub fn resumed(parked: DetachedThreads, slice_cycles: Cycle, start: Cycle, here: impl Fn(Cycle) -> Cycle) -> Self {
+        let core_slots = parked.last.into_iter().map(|last| CoreSlot { thread: None, last, slice_end: 0 }).collect();
         let ready = parked.ready.into_iter().map(|ready| Ready { since: start, ..ready }).collect();
         let blocked = parked
             .blocked
             .into_iter()
             .map(|(thread, context, until, futex)| (thread, Blocked { context, until: until.map(&here), futex }));
-        Scheduler { seats, ready, blocked: blocked.collect(), slice_cycles, switches: 0 }
+        Scheduler { core_slots, ready, blocked: blocked.collect(), slice_cycles, switches: 0 }
     }
 
     /// Takes all threads away: those that can run, by the core that each had last, then in the order of waiting; and
     /// those that cannot, with the time at which each can and whether that is a time-out.
-    pub fn take_all(&mut self) -> Parked {
-        let had = |thread: ThreadId| self.seats.iter().position(|seat| seat.last == Some(thread));
+    pub fn take_all(&mut self) -> DetachedThreads {
+        let had = |thread: ThreadId| self.core_slots.iter().position(|core_slot| core_slot.last == Some(thread));
         let mut ready: Vec<(Option<usize>, Ready)> = self.ready.drain(..).map(|r| (had(r.thread), r)).collect();
         ready.sort_by_key(|(core, _)| core.unwrap_or(usize::MAX));
         let blocked = std::mem::take(&mut self.blocked).into_iter();
-        Parked {
-            last: self.seats.iter().map(|seat| seat.last).collect(),
+        DetachedThreads {
+            last: self.core_slots.iter().map(|core_slot| core_slot.last).collect(),
             ready: ready.into_iter().map(|(_, ready)| ready).collect(),
             blocked: blocked.map(|(thread, b)| (thread, b.context, b.until, b.futex)).collect(),
         }
@@ -113,7 +114,7 @@ impl Scheduler {
     /// The thread that has a core.
     #[inline]
     pub fn running(&self, core: CoreId) -> Option<ThreadId> {
-        self.seats[core.0 as usize].thread
+        self.core_slots[core.0 as usize].thread
     }
 
     /// Whether a thread that may run on `core` waits for one.
@@ -123,11 +124,11 @@ impl Scheduler {
 
     /// When the slice of the thread on `core` is over.
     pub fn slice_end(&self, core: CoreId) -> Cycle {
-        self.seats[core.0 as usize].slice_end
+        self.core_slots[core.0 as usize].slice_end
     }
 
     /// Whether any thread waits for a core.
-    pub fn anyone_ready(&self) -> bool {
+    pub fn has_ready_threads(&self) -> bool {
         !self.ready.is_empty()
     }
 
@@ -166,17 +167,19 @@ impl Scheduler {
 
     /// The thread on a core gives it up.
     pub fn leave(&mut self, core: CoreId) {
-        self.seats[core.0 as usize].thread = None;
+        self.core_slots[core.0 as usize].thread = None;
     }
 
     /// A thread that can have a free core now, and which: the one it had last if that is free, else the first free one.
     pub fn next(&mut self, allowed: impl Fn(ThreadId, CoreId) -> bool) -> Option<(CoreId, Ready)> {
-        let free: Vec<CoreId> =
-            (0..self.seats.len() as u16).map(CoreId).filter(|c| self.seats[c.0 as usize].thread.is_none()).collect();
+        let free: Vec<CoreId> = (0..self.core_slots.len() as u16)
+            .map(CoreId)
+            .filter(|c| self.core_slots[c.0 as usize].thread.is_none())
+            .collect();
         for (index, ready) in self.ready.iter().enumerate() {
             let mut places = free.iter().copied().filter(|&core| allowed(ready.thread, core));
             let Some(first) = places.next() else { continue };
-            let had = |core: &CoreId| self.seats[core.0 as usize].last == Some(ready.thread);
+            let had = |core: &CoreId| self.core_slots[core.0 as usize].last == Some(ready.thread);
             let core = std::iter::once(first).chain(places).find(had).unwrap_or(first);
             let ready = self.ready.remove(index).expect("the index is in range");
             return Some((core, ready));
@@ -186,15 +189,15 @@ impl Scheduler {
 
     /// A thread gets a core at `from`; the cycle in which it starts there, later by `switch_cycles` if another thread had
     /// the core before. Its slice begins then, so that a short one is still a slice.
-    pub fn seat(&mut self, core: CoreId, thread: ThreadId, from: Cycle, switch_cycles: Cycle) -> Cycle {
-        let seat = &mut self.seats[core.0 as usize];
-        let start = if seat.last == Some(thread) { from } else { from + switch_cycles };
-        *seat = Seat { thread: Some(thread), last: Some(thread), slice_end: start + self.slice_cycles };
+    pub fn assign_core(&mut self, core: CoreId, thread: ThreadId, from: Cycle, switch_cycles: Cycle) -> Cycle {
+        let core_slot = &mut self.core_slots[core.0 as usize];
+        let start = if core_slot.last == Some(thread) { from } else { from + switch_cycles };
+        *core_slot = CoreSlot { thread: Some(thread), last: Some(thread), slice_end: start + self.slice_cycles };
         self.switches += 1;
         start
     }
 
-    /// Where a thread that does not have a core goes on.
+    /// Where a thread that does not have a core continues.
     pub fn pc(&self, thread: ThreadId) -> Option<u64> {
         let ready = self.ready.iter().find(|r| r.thread == thread).map(|r| r.context.pc());
         ready.or_else(|| self.blocked.get(&thread).map(|b| b.context.pc()))
@@ -224,9 +227,9 @@ mod tests {
         s.leave(CoreId(0));
         let (core, next) = s.next(anywhere).unwrap();
         assert_eq!((core, next.thread), (CoreId(0), ThreadId(1)));
-        assert_eq!((s.seat(core, next.thread, 40, 5), s.slice_end(core)), (45, 145));
+        assert_eq!((s.assign_core(core, next.thread, 40, 5), s.slice_end(core)), (45, 145));
         s.wake_due(49);
-        assert!(!s.anyone_ready());
+        assert!(!s.has_ready_threads());
         s.wake_due(60);
         s.leave(core);
         let (_, next) = s.next(anywhere).unwrap();
@@ -234,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_futex_times_out_or_is_woken_and_others_wait_for_ever() {
+    fn a_futex_times_out_or_is_woken_and_others_wait_without_limit() {
         let mut s = Scheduler::new(2, 100);
         s.block(ThreadId(1), at(1), Some(500), true);
         s.block(ThreadId(2), at(2), None, true);
@@ -251,7 +254,7 @@ mod tests {
     fn a_thread_goes_back_to_its_core_and_only_where_it_may() {
         let mut s = Scheduler::new(4, 100);
         for n in 1..4 {
-            s.seat(CoreId(n), ThreadId(u32::from(n)), 0, 0);
+            s.assign_core(CoreId(n), ThreadId(u32::from(n)), 0, 0);
         }
         for n in 1..4 {
             s.leave(CoreId(n));

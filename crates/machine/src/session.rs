@@ -1,11 +1,11 @@
 //! A run that can be interrupted: started anew, from a snapshot or after a functional phase, gone on with, saved, and
 //! brought to its result.
 
+use crate::detached_program::SnapshotPoint;
 use crate::machine::{Ending, Machine};
 use crate::measure::Moment;
 use crate::request::{blend, exit_code, save_pool};
 use crate::result::{Host, Region, RunEnd, RunResult, ops_of};
-use crate::transplant::Mark;
 use crate::{Prepared, RunRequest, Snapshot};
 use durasim_design::Row;
 use durasim_guest::Output;
@@ -13,7 +13,7 @@ use durasim_types::{Clock, Error};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// A run under way.
+/// A run in progress.
 pub struct Session {
     request: RunRequest,
     prepared: Prepared,
@@ -45,21 +45,21 @@ impl Session {
                 Machine::restore(&snapshot, &prepared)?
             } else {
                 let old = snapshot.prepared(registry, &prepared)?;
-                let rest = Machine::restore(&snapshot, &old)?.uproot(&old.plan, output)?;
+                let rest = Machine::restore(&snapshot, &old)?.detach(&old.plan, output)?;
                 let about = &snapshot.about;
                 prepared.start = Some(json!({
                     "kind": "transplant", "mark": about.mark, "instructions": about.instructions, "warm": request.warm,
                     "design": about.design, "domain": about.domain, "machine": about.machine.name, "before": about.start,
                 }));
-                rest.plant(&prepared, request.warm)?
+                rest.attach(&prepared, request.warm)?
             }
         } else if let Some(text) = &request.fast_forward {
-            let mark = Mark::parse(text)?;
+            let mark = SnapshotPoint::parse(text)?;
             let rest =
                 crate::functional::fast_forward(&prepared, mark, request.warm, request.max_instructions, output)?;
             prepared.start = Some(json!({ "kind": "fast_forward", "mark": text, "warm": request.warm }));
-            let mut machine = rest.plant(&prepared, request.warm)?;
-            machine.pass_mark(mark);
+            let mut machine = rest.attach(&prepared, request.warm)?;
+            machine.pass_snapshot_point(mark);
             machine
         } else {
             Machine::new(&prepared.config, &prepared.plan, &prepared.program)?
@@ -86,7 +86,7 @@ impl Session {
         self.machine.save(&self.prepared, mark)
     }
 
-    /// Goes on with another machine instead, which is one of the same request.
+    /// Continues with another machine instead, which is one of the same request.
     pub fn replace(&mut self, machine: Machine) {
         self.machine = machine;
     }
@@ -102,7 +102,7 @@ impl Session {
         output: &mut dyn Output,
     ) -> Result<Ending, Error> {
         let started = Instant::now();
-        self.machine.stop_at_mark(mark);
+        self.machine.stop_at_snapshot_point(mark);
         let ending = self.machine.run(max_instructions, output);
         self.elapsed += started.elapsed();
         ending

@@ -21,7 +21,7 @@ pub(crate) fn overrides(config: &MachineConfig, row: &Row, divisor: u64) -> Resu
     let mut list = Vec::new();
     for (name, level) in [("l1d", &config.l1d), ("l2", &config.l2), ("llc", &config.llc)] {
         if !level.size_bytes.is_multiple_of(divisor) {
-            let problem = format!("{} bytes are no multiple of the divisor {divisor}", level.size_bytes);
+            let problem = format!("{} bytes are not a multiple of the divisor {divisor}", level.size_bytes);
             return Err(ConfigError::new(format!("{name}.size_bytes"), problem));
         }
         list.push(format!("{name}.size_bytes={}", level.size_bytes / divisor));
@@ -79,6 +79,6 @@ mod tests {
         let refused = |divisor| overrides(&preset(&[]), &ROWS[0], divisor).unwrap_err().to_string();
         assert!(refused(0).contains("not between 1 and 1024"));
         assert!(refused(1025).contains("not between 1 and 1024"));
-        assert!(refused(3).contains("no multiple of the divisor 3"));
+        assert!(refused(3).contains("not a multiple of the divisor 3"));
     }
 }

@@ -1,11 +1,11 @@
-//! A machine in a file: all of its state with what it was built from, so that it goes on exactly as it would have.
+//! A machine in a file: all of its state with what it was built from, so that it continues exactly as it would have.
 //!
 //! The file: the magic, the version of the format and the length of the header (4 bytes each, little-endian), the header
 //! (JSON: what the machine is and what runs on it), the state (postcard, compressed with zstd), and the BLAKE3 hash of
 //! all before it. The hash finds files that were cut or damaged; a file that was made on purpose is trusted.
 
 use crate::measure::Measurements;
-use crate::scheduler::{Cut, Scheduler, Vacating};
+use crate::scheduler::{DrainReason, InterruptedTurn, Scheduler};
 use crate::system::{self, Plan, System};
 use crate::{Machine, MachineConfig, Prepared};
 use durasim_core::Core;
@@ -27,7 +27,7 @@ const COMPRESSION_LEVEL: i32 = 3;
 /// What a snapshot is a snapshot of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct About {
+pub struct SnapshotDescription {
     /// The version that wrote it, which alone can read it.
     pub durasim_version: String,
     /// The machine.
@@ -54,7 +54,7 @@ pub struct About {
     state_bytes: u64,
 }
 
-/// What makes two programs the same: a program goes on with what it was started with.
+/// What makes two programs the same: a program continues with what it was started with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProgramId {
@@ -86,7 +86,7 @@ impl ProgramId {
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     /// What it is.
-    pub about: About,
+    pub about: SnapshotDescription,
     state: Vec<u8>,
     /// BLAKE3 of the file that it was read from.
     file_hash: Option<String>,
@@ -99,8 +99,8 @@ struct Written<'a> {
     cores: &'a [Core],
     measure: &'a Measurements,
     scheduler: &'a Scheduler,
-    vacating: &'a [Option<Vacating>],
-    cut: &'a Option<Cut>,
+    drain_reasons: &'a [Option<DrainReason>],
+    interrupted_turn: &'a Option<InterruptedTurn>,
 }
 
 #[derive(Deserialize)]
@@ -110,8 +110,8 @@ struct Read {
     cores: Vec<Core>,
     measure: Measurements,
     scheduler: Scheduler,
-    vacating: Vec<Option<Vacating>>,
-    cut: Option<Cut>,
+    drain_reasons: Vec<Option<DrainReason>>,
+    interrupted_turn: Option<InterruptedTurn>,
 }
 
 fn refuse(problem: impl Into<String>) -> ConfigError {
@@ -130,11 +130,11 @@ impl Machine {
             cores: &self.cores,
             measure: &self.measure,
             scheduler: &self.scheduler,
-            vacating: &self.vacating,
-            cut: &self.cut,
+            drain_reasons: &self.drain_reasons,
+            interrupted_turn: &self.interrupted_turn,
         };
         let state = postcard::to_stdvec(&state).expect("plain data has a binary form");
-        let about = About {
+        let about = SnapshotDescription {
             durasim_version: env!("CARGO_PKG_VERSION").into(),
             machine: prepared.config.clone(),
             design: prepared.plan.row.name.into(),
@@ -172,9 +172,9 @@ impl Machine {
             cores: read.cores,
             measure: read.measure,
             scheduler: read.scheduler,
-            vacating: read.vacating,
-            cut: read.cut,
-            stop_at_mark: None,
+            drain_reasons: read.drain_reasons,
+            interrupted_turn: read.interrupted_turn,
+            stop_at_snapshot_point: None,
             context_switch_cycles: config.core.context_switch_cycles,
             skew_cycles: config.skew_cycles,
         })
@@ -182,7 +182,7 @@ impl Machine {
 }
 
 impl Snapshot {
-    /// Refuses to go on with another program than the snapshot's, or with other arguments.
+    /// Refuses to continue with another program than the snapshot's, or with other arguments.
     ///
     /// # Errors
     /// What differs.
@@ -211,7 +211,7 @@ impl Snapshot {
         Ok(())
     }
 
-    /// Whether the snapshot's machine, design and domain are those of `prepared`, so that it goes on exactly.
+    /// Whether the snapshot's machine, design and domain are those of `prepared`, so that it continues exactly.
     pub fn fits(&self, prepared: &Prepared) -> bool {
         let bare = |config: &MachineConfig| MachineConfig {
             name: String::new(),
@@ -276,7 +276,7 @@ impl Snapshot {
     /// Reads the host file `path`.
     ///
     /// # Errors
-    /// A file that cannot be read, that is none of ours, or is cut short or damaged.
+    /// A file that cannot be read, that is none of ours, or is truncated or damaged.
     pub fn read(path: &Path) -> Result<Snapshot, Error> {
         let name = path.display();
         let data = std::fs::read(path).map_err(|e| refuse(format!("{name} cannot be read: {e}")))?;
@@ -286,10 +286,10 @@ impl Snapshot {
     /// Reads the bytes of a file; `name` stands in the sentences of refusals.
     ///
     /// # Errors
-    /// Bytes that are no snapshot of ours, are cut short or damaged.
+    /// Bytes that are no snapshot of ours, are truncated or damaged.
     pub fn decode(name: &str, data: &[u8]) -> Result<Snapshot, ConfigError> {
         let truncated = || refuse(format!("{name} is truncated"));
-        let corrupt = || refuse(format!("{name} is cut short or damaged: its contents do not match its checksum"));
+        let corrupt = || refuse(format!("{name} is truncated or damaged: its contents do not match its checksum"));
         let seen = data.len().min(MAGIC.len());
         if seen == 0 || data[..seen] != MAGIC[..seen] {
             return Err(refuse(format!("{name} is not a snapshot")));
@@ -313,7 +313,7 @@ impl Snapshot {
         if written_by != ours {
             return Err(refuse(format!("{name} was written by durasim {written_by}; this is {ours}")));
         }
-        let about: About = serde_json::from_value(about).map_err(|e| refuse(format!("{name}: {e}")))?;
+        let about: SnapshotDescription = serde_json::from_value(about).map_err(|e| refuse(format!("{name}: {e}")))?;
         let state = zstd::decode_all(&content[body..]).map_err(|_| corrupt())?;
         if state.len() as u64 != about.state_bytes {
             return Err(corrupt());

@@ -5,13 +5,13 @@ use crate::kernel::KernelMemory;
 use crate::machine::{Ending, Machine};
 use crate::measure::Moment;
 use crate::port::MachinePort;
-use crate::scheduler::{Cut, Vacating};
+use crate::scheduler::{DrainReason, InterruptedTurn};
 use durasim_core::{Exit, ThreadContext};
 use durasim_guest::{Output, SyscallOutcome, ThreadEvent};
-use durasim_isa::{Fault, FaultKind, Marker, Stop, disassemble};
+use durasim_isa::{AccessFault, AccessFaultKind, Marker, Stop, disassemble};
 use durasim_types::{CoreId, Cycle, Error, GuestFault};
 
-/// Instructions between two looks at the outside world (output, cancellation).
+/// Instructions between two polls for output and cancellation.
 const SLICE: u64 = 1 << 20;
 
 /// Whose turn it is.
@@ -36,7 +36,7 @@ impl Machine {
         let limit = max_instructions.unwrap_or(u64::MAX);
         let mut looked_at = 0;
         if self.passed_mark() {
-            return Ok(Ending::Mark);
+            return Ok(Ending::SnapshotPoint);
         }
         loop {
             let executed = self.instructions();
@@ -52,8 +52,8 @@ impl Machine {
                     output.progress(self.measure.ops);
                 }
             }
-            let (turn, budget) = match self.cut.take() {
-                Some(Cut { core, until, instructions }) => (Turn::Core(core, until), instructions),
+            let (turn, budget) = match self.interrupted_turn.take() {
+                Some(InterruptedTurn { core, until, instructions }) => (Turn::Core(core, until), instructions),
                 None => {
                     self.fill_cores();
                     (self.turn(), SLICE)
@@ -111,14 +111,14 @@ impl Machine {
                 None => first = Some((at, id)),
             }
         }
-        let waits = self.system.anyone_waits();
+        let waits = self.system.has_waiters();
         let memory = if waits { self.system.due() } else { Cycle::MAX };
         let sleepers = self.scheduler.next_due().unwrap_or(Cycle::MAX);
         match first {
             Some((at, core)) if at <= memory && at <= sleepers => {
                 let bound = second.saturating_add(self.skew_cycles).min(memory).min(sleepers);
                 let allowed = |thread, core: CoreId| self.process.affinity(thread) >> core.0 & 1 == 1;
-                let slice = if self.scheduler.anyone_ready() && self.scheduler.is_wanted(core, allowed) {
+                let slice = if self.scheduler.has_ready_threads() && self.scheduler.is_wanted(core, allowed) {
                     self.scheduler.slice_end(core)
                 } else {
                     Cycle::MAX
@@ -135,7 +135,7 @@ impl Machine {
 
     /// Threads that can run get the cores that are free.
     fn fill_cores(&mut self) {
-        while self.scheduler.anyone_ready() {
+        while self.scheduler.has_ready_threads() {
             let process = &self.process;
             let allowed = |thread, core: CoreId| process.affinity(thread) >> core.0 & 1 == 1;
             let Some((id, mut ready)) = self.scheduler.next(allowed) else { return };
@@ -144,8 +144,8 @@ impl Machine {
             }
             let core = &mut self.cores[id.0 as usize];
             let from = ready.since.max(core.cycle());
-            let from = self.scheduler.seat(id, ready.thread, from, self.context_switch_cycles);
-            self.system.seat(id, ready.thread.0);
+            let from = self.scheduler.assign_core(id, ready.thread, from, self.context_switch_cycles);
+            self.system.assign_thread(id, ready.thread.0);
             let from = self.system.context_switch(id, None, ready.context.open_tx(), from);
             self.process.runs_on(ready.thread, id.0.into());
             self.measure.threads[id.0 as usize] = ready.thread;
@@ -153,7 +153,7 @@ impl Machine {
         }
     }
 
-    /// A core acts up to cycle `until`, or executes about `budget` instructions. Its turn is cut short behind `limit`.
+    /// A core acts up to cycle `until`, or executes about `budget` instructions. Its turn ends early after `limit`.
     fn act(
         &mut self,
         id: CoreId,
@@ -171,14 +171,14 @@ impl Machine {
         }
         let done = self.cores[index].instructions() - before;
         if exit == Exit::Budget && (limit..budget).contains(&done) {
-            self.cut = Some(Cut { core: id, until, instructions: budget - done });
+            self.interrupted_turn = Some(InterruptedTurn { core: id, until, instructions: budget - done });
             return Ok(None);
         }
         match exit {
             Exit::Budget => self.preempt(id),
             Exit::Waiting => {}
             Exit::Empty => {
-                if self.vacating[index].take() == Some(Vacating::Switch) {
+                if self.drain_reasons[index].take() == Some(DrainReason::Switch) {
                     let (thread, context) = self.vacate(id)?;
                     let since = self.cores[index].cycle();
                     self.scheduler.make_ready(thread, context, since);
@@ -199,20 +199,22 @@ impl Machine {
             Exit::Yield => {
                 self.region_marker(id);
                 if self.passed_mark() {
-                    return Ok(Some(Ending::Mark));
+                    return Ok(Some(Ending::SnapshotPoint));
                 }
             }
             Exit::Halted => return Ok(Some(Ending::Stopped)),
-            Exit::Breakpoint => return Err(self.fault(id, "the program ran into an ebreak").into()),
+            Exit::Breakpoint => return Err(self.fault(id, "the program executed an ebreak instruction").into()),
             Exit::NestedTransaction => {
                 return Err(self.fault(id, "a transaction begins inside another one").into());
             }
             Exit::LateAbort => return Err(self.lost_commit(id).into()),
             Exit::NoTransaction => {
-                return Err(self.fault(id, "a transaction is ended where none is open").into());
+                return Err(self.fault(id, "a transaction ends although none is open").into());
             }
-            Exit::Fault(Stop::Fault(Fault { addr, why: FaultKind::CopyOnWrite, .. })) => self.copy_page(id, addr)?,
-            Exit::Fault(stop) => return Err(self.explain(id, stop).into()),
+            Exit::AccessFault(Stop::AccessFault(AccessFault { addr, why: AccessFaultKind::CopyOnWrite, .. })) => {
+                self.copy_page(id, addr)?
+            }
+            Exit::AccessFault(stop) => return Err(self.explain(id, stop).into()),
         }
         Ok(None)
     }
@@ -225,7 +227,7 @@ impl Machine {
     fn lost_commit(&self, core: CoreId) -> GuestFault {
         self.fault(
             core,
-            "a transaction whose commit had retired exceeds what the design can take back: its fall-back path needs \
+            "a transaction whose commit had retired exceeds what the design can undo: its fall-back path needs \
              more room",
         )
     }
@@ -239,7 +241,7 @@ impl Machine {
 
     fn explain(&mut self, core: CoreId, stop: Stop) -> GuestFault {
         let what = match stop {
-            Stop::Fault(fault) => self.process.space().describe(&fault),
+            Stop::AccessFault(fault) => self.process.space().describe(&fault),
             Stop::Illegal => {
                 let bits = self.bits_at(self.cores[core.0 as usize].hart.pc);
                 format!("illegal instruction: {}", disassemble(bits))
@@ -327,15 +329,17 @@ impl Machine {
         let Some(thread) = self.scheduler.running(id) else { return };
         let process = &self.process;
         let allowed = |thread, core: CoreId| process.affinity(thread) >> core.0 & 1 == 1;
-        if (!allowed(thread, id) || self.scheduler.is_wanted(id, allowed)) && self.vacating[id.0 as usize].is_none() {
-            self.vacating[id.0 as usize] = Some(Vacating::Switch);
+        if (!allowed(thread, id) || self.scheduler.is_wanted(id, allowed))
+            && self.drain_reasons[id.0 as usize].is_none()
+        {
+            self.drain_reasons[id.0 as usize] = Some(DrainReason::Switch);
             self.cores[id.0 as usize].make_empty();
         }
     }
 
     /// Lets another thread have the core if the running one has had its slice.
     fn preempt(&mut self, id: CoreId) {
-        if self.cores[id.0 as usize].cycle() >= self.scheduler.slice_end(id) && self.scheduler.anyone_ready() {
+        if self.cores[id.0 as usize].cycle() >= self.scheduler.slice_end(id) && self.scheduler.has_ready_threads() {
             self.make_room_for_others(id);
         }
     }
@@ -346,13 +350,13 @@ impl Machine {
         let core = &mut self.cores[id.0 as usize];
         if !core.is_empty() {
             // The copy has to hold what this core stored before.
-            self.vacating[id.0 as usize].get_or_insert(Vacating::Repeat);
+            self.drain_reasons[id.0 as usize].get_or_insert(DrainReason::Repeat);
             core.make_empty();
             return Ok(());
         }
         let mut memory = KernelMemory { system: &mut self.system, core: id, tx: core.open_tx(), at: core.cycle() };
         if let Err(fault) = self.process.space().resolve_copy_on_write(&mut memory, addr) {
-            return Err(self.explain(id, Stop::Fault(fault)).into());
+            return Err(self.explain(id, Stop::AccessFault(fault)).into());
         }
         core.resume_after_system_call(0);
         self.cores.iter_mut().for_each(|core| core.mappings_changed(false));
@@ -362,9 +366,9 @@ impl Machine {
     /// Whether the program has just passed the mark at which the run is to end.
     fn passed_mark(&mut self) -> bool {
         let mark = self.measure.mark.take();
-        let wanted = mark.is_some() && mark == self.stop_at_mark;
+        let wanted = mark.is_some() && mark == self.stop_at_snapshot_point;
         if wanted {
-            self.stop_at_mark = None;
+            self.stop_at_snapshot_point = None;
         }
         wanted
     }

@@ -1,7 +1,7 @@
 //! Times of messages between private caches and the last level: each as probe, issue, not ready a cycle early, ready.
 //!
 //! The formula of `latencies.rs` holds, with one cycle more for a request on its link and 64 bytes by the width of a link
-//! more for the line on its way up, if nobody else uses these links.
+//! more for the line moving up, if nobody else uses these links.
 
 use durasim_core::{Outcome, PendingStore};
 use durasim_machine::{DRAM_BASE, MachineConfig, Plan, System, presets};

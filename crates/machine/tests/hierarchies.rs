@@ -2,7 +2,7 @@
 
 use durasim_core::{Outcome, PendingStore};
 use durasim_design::LevelId;
-use durasim_machine::{MachineConfig, PMEM_BASE, Place, Plan, System, presets};
+use durasim_machine::{CopyLocation, MachineConfig, PMEM_BASE, Plan, System, presets};
 use durasim_types::{CoreId, Cycle, Domain, PhysAddr, TxId};
 
 const CORE: CoreId = CoreId(0);
@@ -13,7 +13,7 @@ fn plan(row: &str, sets: &[String]) -> Result<(MachineConfig, Plan), durasim_typ
     Ok((config, plan))
 }
 
-/// Section 4.5.1 of the Hercules paper "rules out the exclusivity of a cache line"; for the others it is not built.
+/// Section 4.5.1 of the Hercules paper "rules out the exclusivity of a cache line"; for the others it is not supported.
 #[test]
 fn exclusive_hierarchies_are_refused() {
     let sets = ["interconnect.inclusion=\"exclusive\"".to_owned()];
@@ -25,7 +25,7 @@ fn exclusive_hierarchies_are_refused() {
         let config = MachineConfig::parse("tiny", presets::text("tiny").unwrap(), &sets).unwrap();
         let refusal = Plan::new(&config, durasim_designs::row(row).unwrap(), domain).map(drop).unwrap_err();
         assert_eq!(refusal.field, "interconnect.inclusion");
-        assert!(refusal.problem.contains("exclusive caches are not built"), "{}", refusal.problem);
+        assert!(refusal.problem.contains("exclusive caches are not supported"), "{}", refusal.problem);
     }
 }
 
@@ -70,7 +70,7 @@ impl Transaction {
         assert_eq!(self.system.check_all_lines(), Ok(()));
         let is_there = |number: &u64| {
             let copies = self.system.copies(word(*number).line());
-            copies.iter().any(|c| c.place == Place::Cache(LevelId::L1d, Some(CORE)) && c.tag.is_some())
+            copies.iter().any(|c| c.place == CopyLocation::Cache(LevelId::L1d, Some(CORE)) && c.tag.is_some())
         };
         (0..lines).filter(is_there).collect()
     }

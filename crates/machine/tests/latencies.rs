@@ -58,7 +58,7 @@ fn a_miss_takes_the_sum_of_its_way_and_a_hit_the_latency_of_its_level() {
         assert_eq!((T + DOWN) % 3, 0, "no rounding");
         let ready = T + DOWN + memory + 3 * UP;
         assert_eq!(load(&mut system, base, T), ready);
-        // A second load while the line is on its way gets it with the first, not a cycle earlier.
+        // A second load while the line is in flight gets it with the first, not a cycle earlier.
         assert_eq!(load(&mut system, base.plus(8), T + 1), ready);
         assert_eq!(load(&mut system, base, ready - L1), ready);
         assert_eq!(load(&mut system, base, ready - L1 + 1), ready + 1);
@@ -174,7 +174,7 @@ fn a_clean_of_a_clean_line_waits_for_the_write_before_it() {
     system.cache_block(CORE, CacheBlockOp::Clean, PMEM_BASE.line(), now);
     let first = fence(&mut system, true, now);
     assert_eq!(first, now + DOWN + PMEM_WRITE + 3 * UP);
-    // Nothing is on its way any more.
+    // Nothing is in flight any more.
     system.cache_block(CORE, CacheBlockOp::Clean, PMEM_BASE.line(), first);
     assert_eq!(fence(&mut system, true, first), first);
 }
@@ -397,7 +397,7 @@ fn a_miss_waits_for_a_write_back_buffer_at_the_pace_of_the_media() {
     }
 }
 
-/// Cycles of cache-block operations on so many dirty lines, all in one cycle, and the fence behind them.
+/// Cycles of cache-block operations on so many dirty lines, all in one cycle, and the fence after them.
 fn blocks_and_fence(system: &mut System, op: CacheBlockOp, lines: u64) -> Cycle {
     let mut now = T;
     for n in 0..lines {

@@ -110,7 +110,7 @@ impl Design for AskedDesign {
         _: &AskedSpec,
         _: &Geometry,
         _: &mut durasim_design::CrashImage,
-    ) -> Result<durasim_design::RecoveryReport, durasim_design::Cut> {
+    ) -> Result<durasim_design::RecoveryReport, durasim_design::RecoveryCut> {
         Ok(durasim_design::RecoveryReport::default())
     }
     fn cost(_: &AskedSpec, _: &Geometry) -> HardwareCost {
@@ -165,7 +165,7 @@ fn seen_at(level: LevelId) -> Vec<u64> {
 fn a_victim_of_the_l1d_is_shown_with_its_level_core_and_thread_and_moves_down() {
     let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let mut system = machine("Proceed", "non-inclusive");
-    system.seat(CORE, 7);
+    system.assign_thread(CORE, 7);
     let now = fill_set(&mut system, 5).unwrap();
     // Four ways: the first line leaves the L1D for the fifth one.
     assert_eq!(*SEEN.lock().unwrap(), [(LevelId::L1d, CORE, 7, 0)]);

@@ -2,8 +2,8 @@
 
 use durasim_core::Outcome;
 use durasim_design::{
-    Actions, Backend, CrashImage, Ctx, Cut, Design, Durability, ErasedDesign, Gate, Geometry, HardwareCost, Hooks,
-    Laboratory, Promise, RecoveryReport, RegionRequest, Row, SpecError, Token, Wait,
+    Actions, Backend, CrashImage, Ctx, Design, Durability, ErasedDesign, Gate, Geometry, HardwareCost, Hooks,
+    Laboratory, Promise, RecoveryCut, RecoveryReport, RegionRequest, Row, SpecError, Token, Wait,
 };
 use durasim_machine::{MachineConfig, Plan, System, presets};
 use durasim_types::{CoreId, Domain, Error, Stats, TxId};
@@ -42,7 +42,7 @@ impl Design for Stubborn {
     fn load(_: &(), _: &Geometry, _: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
         Ok(Box::new(Stubborn))
     }
-    fn recover(_: &(), _: &Geometry, _: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+    fn recover(_: &(), _: &Geometry, _: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
         Ok(RecoveryReport::default())
     }
     fn cost(_: &(), _: &Geometry) -> HardwareCost {

@@ -2,8 +2,8 @@
 
 use durasim_core::{LogFlush, Outcome, PendingStore};
 use durasim_design::{
-    AbortCause, Accept, Action, Actions, Backend, CrashImage, Ctx, Cut, Design, Durability, ErasedDesign, Evict, Fill,
-    FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, LogBlock, Merge, Probe, Promise,
+    AbortCause, Accept, Action, Actions, Backend, CrashImage, Ctx, Design, Durability, ErasedDesign, Evict, Fill,
+    FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, LogBlock, Merge, Probe, Promise, RecoveryCut,
     RecoveryReport, RegionRequest, Request, Row, SpecError, Store, Token,
 };
 use durasim_isa::CacheBlockOp;
@@ -169,7 +169,7 @@ impl Design for Witness {
     fn load((): &(), geometry: &Geometry, _: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
         Self::build(&(), geometry)
     }
-    fn recover((): &(), _: &Geometry, _: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+    fn recover((): &(), _: &Geometry, _: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
         Ok(RecoveryReport::default())
     }
     fn cost((): &(), _: &Geometry) -> HardwareCost {

@@ -100,7 +100,7 @@ struct Channel {
     transfers: Vec<(Picos, Command)>,
 }
 
-/// `after_ps` behind an event, if it ever happened.
+/// `after_ps` after an event, if it ever happened.
 fn behind(event_ps: Option<Picos>, after_ps: Picos) -> Option<Picos> {
     event_ps.map(|at| at + after_ps)
 }
@@ -213,7 +213,7 @@ impl Channel {
         self.burst(checker, t, latency_ps, media, command);
     }
 
-    /// The data of a read or write, so long behind its command, meets the data before it on the bus.
+    /// The data of a read or write, so long after its command, meets the data before it on the bus.
     fn burst(
         &mut self,
         checker: &mut Checker,

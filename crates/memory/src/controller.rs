@@ -3,8 +3,8 @@
 //! [`Controller::step`] before they use it at that time. The contents of the media belong to the memory and are passed
 //! in; lines come with their number among the lines of this controller.
 
+use crate::busy_intervals::BusyIntervals;
 use crate::media::{Direction, Media, RowStats};
-use crate::presence::Presence;
 use crate::trace::Command;
 use crate::{MemoryConfig, Write, WritePolicy, WriteToken, queue::Entry};
 use durasim_types::{Cause, Line, LineAddr, Pages, Picos};
@@ -101,7 +101,7 @@ struct ReadFirst {
     /// When the last drain began, and when its last write starts.
     drain_ps: (Picos, Picos),
     /// When reads wait or are in service.
-    reads: Presence,
+    reads: BusyIntervals,
 }
 
 /// A controller with its media.
@@ -142,7 +142,7 @@ impl Controller {
                 start_entries: percent(queues.drain_start_percent).div_ceil(100),
                 stop_entries: percent(queues.drain_stop_percent) / 100,
                 drain_ps: (0, 0),
-                reads: Presence::default(),
+                reads: BusyIntervals::default(),
             }
         });
         Controller {
@@ -216,7 +216,7 @@ impl Controller {
         let mask = range.clone().fold(0u64, |mask, byte| mask | 1 << byte);
         let queued = self.queue.iter_mut().map(|e| &mut e.write).chain(self.inbound.iter_mut().map(|(w, ..)| w));
         for write in queued.filter(|w| w.line == line) {
-            // In every copy on its way: each of them would otherwise bring the old bytes back.
+            // In every copy in flight: each of them would otherwise bring the old bytes back.
             write.data[range.clone()].copy_from_slice(bytes);
             write.mask |= mask;
         }
@@ -293,13 +293,13 @@ impl Controller {
         true
     }
 
-    /// The time before which nothing happens by itself.
+    /// The time before which nothing is scheduled.
     #[inline]
     pub fn next_ps(&self) -> Picos {
         self.next_ps
     }
 
-    /// If the queue is full enough, or a drain goes on, its writes are given their places up to the low threshold. Reads
+    /// If the queue is full enough, or a drain continues, its writes are given their places up to the low threshold. Reads
     /// that arrive before the last of them starts find these places taken, as they would find a controller that
     /// looks at its writes alone.
     fn drain_if_full(&mut self, at_ps: Picos) {
@@ -453,7 +453,7 @@ impl Controller {
             entry.write.held = None;
             self.held -= 1;
         }
-        // Those that still wait for room too: they would come in held for ever.
+        // Those that still wait for room too: they would come in held without end.
         for (write, ..) in self.inbound.iter_mut().filter(|(w, ..)| w.held == Some(group)) {
             write.held = None;
         }

@@ -1,12 +1,12 @@
-//! Memories: contents, controllers and media. Data lives here in the media's pages and in the entries of the queues; a
+//! Memories: contents, controllers and media. Data is held here in the media's pages and in the entries of the queues; a
 //! read always returns the newest accepted copy. Time is in picoseconds.
 
+mod busy_intervals;
 pub mod checker;
 mod config;
 mod controller;
 mod media;
 mod memory;
-mod presence;
 mod queue;
 mod range;
 mod reservations;

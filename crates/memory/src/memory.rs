@@ -124,7 +124,7 @@ impl Memory {
         self.controllers[controller].submit(write, local, at_ps)
     }
 
-    /// The time before which nothing happens by itself.
+    /// The time before which nothing is scheduled.
     #[inline]
     pub fn next_ps(&self) -> Picos {
         self.controllers.iter().map(Controller::next_ps).min().unwrap_or(Picos::MAX)

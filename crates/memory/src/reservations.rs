@@ -1,7 +1,7 @@
 //! A resource that serves one request at a time, booked by interval.
 //!
 //! Cores run ahead: requests do not arrive in the order of their times, because the stores of an instruction leave at
-//! its commit while loads behind it issue long before. A booking for a late time must therefore not keep a request
+//! its commit while loads after it issue long before. A booking for a late time must therefore not keep a request
 //! with an earlier time from the gap before it.
 
 use durasim_types::Picos;

@@ -20,7 +20,7 @@ pub enum CommandKind {
     Wr,
 }
 
-/// A command on its way to the media.
+/// A command in flight to the media.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Command {
     /// When it is given.

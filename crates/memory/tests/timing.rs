@@ -337,7 +337,7 @@ fn the_times_of_lad_give_its_latencies() {
     assert_eq!(m.read(LineAddr(1), LATER).done_ps, LATER + 11_250 + 2500);
 }
 
-/// P-INSPECT: nonvolatile memory behind the commands of DDR, at 1 GHz: tRCD 58, tRAS 80, tWR 180.
+/// P-INSPECT: nonvolatile memory with the commands of DDR, at 1 GHz: tRCD 58, tRAS 80, tWR 180.
 #[test]
 fn nonvolatile_rows_take_long_to_open_and_longer_to_write_back() {
     let timing = DdrTimingConfig {

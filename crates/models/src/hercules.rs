@@ -53,12 +53,12 @@ pub struct Bounds {
 
 /// A single mistake in the protocol, to see that the checker finds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Fault {
+pub enum ProtocolFault {
     /// The commit is acknowledged before TxLen is stored.
     AcknowledgedBeforeTxLen,
     /// TxStates are reset before TxLen is stored.
     StatesResetBeforeTxLen,
-    /// A transaction stores before the TxLen that the last bearer of its identifier left is zero.
+    /// A transaction stores before the TxLen that the last user of its identifier left is zero.
     StoreBeforeTxLenCleared,
     /// A transaction aborts though its TxLen is stored.
     AbortAfterTxLen,
@@ -78,9 +78,9 @@ pub enum Fault {
     EntryBeforeLog,
     /// An entry that moves to the extension area is lost.
     SpillLosesEntry,
-    /// The log comes round to an entry that is in use.
+    /// The log wraps around to an entry that is in use.
     LogEntryReused,
-    /// An identifier comes round while entries of its last bearer are in the log.
+    /// An identifier wraps around while entries of its last user are in the log.
     TxIdReusedEarly,
     /// Misses do not look into the log.
     LogNotSearched,
@@ -127,7 +127,7 @@ pub enum Action {
     Abort(u8, Cause),
     /// Its entries in the log are gone too, which ends it.
     Forgotten(u8),
-    /// The oldest version of a line in the caches gives way to the one above it.
+    /// The oldest version of a line in the caches is replaced by the one above it.
     Overwrite(u8),
     /// The oldest version of a line leaves the caches for its home (Listing 2, "write victim to pmem").
     WriteHome(u8),
@@ -160,7 +160,7 @@ pub enum Action {
     /// Recovery makes its next write.
     RecoveryStep,
     /// Power fails during recovery.
-    Cut,
+    RecoveryCut,
     /// The machine starts again with what recovery left.
     Restart,
 }
@@ -180,7 +180,7 @@ pub struct Hercules {
     /// The bounds.
     pub bounds: Bounds,
     /// What is wrong with it.
-    pub fault: Option<Fault>,
+    pub fault: Option<ProtocolFault>,
 }
 
 impl Hercules {
@@ -190,12 +190,12 @@ impl Hercules {
     }
 
     /// The protocol with a planted fault.
-    pub fn with_fault(bounds: Bounds, fault: Fault) -> Self {
+    pub fn with_fault(bounds: Bounds, fault: ProtocolFault) -> Self {
         Hercules { bounds, fault: Some(fault) }
     }
 
     /// Whether this fault is planted.
-    pub(crate) fn has(&self, fault: Fault) -> bool {
+    pub(crate) fn has(&self, fault: ProtocolFault) -> bool {
         self.fault == Some(fault)
     }
 
@@ -229,7 +229,7 @@ impl Model for Hercules {
         match state {
             State::Running(machine) => self.candidates(machine, actions),
             State::Recovering(recovery) if recovery.has_ended() => actions.push(Action::Restart),
-            State::Recovering(_) => actions.extend([Action::RecoveryStep, Action::Cut]),
+            State::Recovering(_) => actions.extend([Action::RecoveryStep, Action::RecoveryCut]),
         }
     }
 

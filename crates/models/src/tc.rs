@@ -45,12 +45,12 @@ pub struct Bounds {
 
 /// A single mistake in the protocol, to see that the checker finds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Fault {
-    /// A commit leaves out entries whose old line is on its way to the shadow area.
+pub enum ProtocolFault {
+    /// A commit leaves out entries whose old line is in flight to the shadow area.
     CommitMissesCopying,
     /// A commit leaves its entries active.
     CommitForgotten,
-    /// A transaction takes the next identifier though another one bears it.
+    /// A transaction takes the next identifier though another one uses it.
     IdentifierReused,
     /// The youngest committed entry is issued first.
     IssuedNewestFirst,
@@ -109,7 +109,7 @@ pub enum Action {
     Forgotten(u8),
     /// An entry of a core's FIFO, counted from the tail, is issued to the NVRAM.
     Issue(u8, u8),
-    /// The NVRAM has the oldest write to a line that is on its way.
+    /// The NVRAM has the oldest write to a line that is in flight.
     Written(u8),
     /// The oldest write to a line is acknowledged: its entry is available.
     Acknowledged(u8),
@@ -126,7 +126,7 @@ pub enum Action {
     /// Recovery makes its next write.
     RecoveryStep,
     /// Power fails during recovery.
-    Cut,
+    RecoveryCut,
     /// The machine starts again with what recovery left.
     Restart,
 }
@@ -137,7 +137,7 @@ pub struct TransactionCaches {
     /// The bounds.
     pub bounds: Bounds,
     /// What is wrong with it.
-    pub fault: Option<Fault>,
+    pub fault: Option<ProtocolFault>,
 }
 
 impl TransactionCaches {
@@ -147,12 +147,12 @@ impl TransactionCaches {
     }
 
     /// The protocol with a planted fault.
-    pub fn with_fault(bounds: Bounds, fault: Fault) -> Self {
+    pub fn with_fault(bounds: Bounds, fault: ProtocolFault) -> Self {
         TransactionCaches { bounds, fault: Some(fault) }
     }
 
     /// Whether this fault is planted.
-    pub(crate) fn has(&self, fault: Fault) -> bool {
+    pub(crate) fn has(&self, fault: ProtocolFault) -> bool {
         self.fault == Some(fault)
     }
 
@@ -186,7 +186,7 @@ impl Model for TransactionCaches {
         match state {
             State::Running(machine) => self.candidates(machine, actions),
             State::Recovering(recovery) if recovery.has_ended() => actions.push(Action::Restart),
-            State::Recovering(_) => actions.extend([Action::RecoveryStep, Action::Cut]),
+            State::Recovering(_) => actions.extend([Action::RecoveryStep, Action::RecoveryCut]),
         }
     }
 

@@ -5,7 +5,7 @@
 use durasim_models::hercules::properties::{
     ACKNOWLEDGED_IS_KEPT, ALL_OR_NOTHING, LOADS_FIND_THE_NEWEST, NEVER_COMMITTED_IS_NOT_SEEN, RECOVERY_CONVERGES,
 };
-use durasim_models::hercules::{Bounds, Fault, Hercules};
+use durasim_models::hercules::{Bounds, Hercules, ProtocolFault};
 use stateright::{Checker, Expectation, HasDiscoveries, Model};
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -49,7 +49,7 @@ fn holds(name: &str, bounds: Bounds) {
 }
 
 /// Explores states until the property is broken, as it has to be, and prints how.
-fn is_caught(fault: Fault, bounds: Bounds, property: &'static str) {
+fn is_caught(fault: ProtocolFault, bounds: Bounds, property: &'static str) {
     let until = HasDiscoveries::AnyOf(BTreeSet::from([property]));
     let checker = Hercules::with_fault(bounds, fault).checker().finish_when(until).spawn_bfs().join();
     assert_eq!(checker.model().property(property).expectation, Expectation::Always);
@@ -83,7 +83,7 @@ fn one_identifier() {
 }
 
 #[test]
-fn two_lives() {
+fn two_runs() {
     holds("two lives", Bounds { lives: 2, ..ONE_THREAD });
 }
 
@@ -113,7 +113,7 @@ fn deep_two_threads_that_move() {
 }
 
 #[test]
-fn deep_two_threads_two_lives() {
+fn deep_two_threads_two_runs() {
     holds_deeper("two threads, two lives", Bounds { lives: 2, ..TWO_THREADS });
 }
 
@@ -134,7 +134,7 @@ macro_rules! faults {
     ($($name:ident: $fault:ident in $bounds:ident breaks $property:ident;)*) => {
         $(#[test]
         fn $name() {
-            is_caught(Fault::$fault, $bounds, $property);
+            is_caught(ProtocolFault::$fault, $bounds, $property);
         })*
     };
 }

@@ -9,7 +9,7 @@ mod common;
 use common::driver::run;
 use common::recorder::Planted;
 use common::replay::{Tally, replay};
-use durasim_models::hercules::{Fault, Hercules};
+use durasim_models::hercules::{Hercules, ProtocolFault};
 
 /// Operations of a run.
 const OPERATIONS: u64 = 300;
@@ -21,7 +21,7 @@ fn seeds(usual: u64) -> u64 {
 }
 
 /// Replays runs; what they did, or the first one that the model does not allow.
-fn replayed(seeds: u64, cores: u16, planted: Option<Planted>, fault: Option<Fault>) -> Result<Tally, String> {
+fn replayed(seeds: u64, cores: u16, planted: Option<Planted>, fault: Option<ProtocolFault>) -> Result<Tally, String> {
     let mut sum = Tally::new();
     for seed in 0..seeds {
         let named = |what: String| format!("{cores} cores, seed {seed}: {what}");
@@ -43,18 +43,18 @@ fn runs_of_the_simulator_are_runs_of_the_model() {
         let tally = replayed(seeds, cores, None, None).unwrap_or_else(|what| panic!("{what}"));
         println!("{cores} cores, {seeds} runs: {tally:?}");
         let count = |name: &str| tally.get(name).copied().unwrap_or(0);
-        // Nothing that the model speaks of is rare here.
+        // Nothing that the model names is rare here.
         for often in
             ["PrematureFlush", "TxLenStored", "Acknowledged", "Leave", "Abort Other", "Clean", "WriteHome", "Crash"]
         {
             assert!(count(often) > seeds, "{often} is rare: {}", count(often));
         }
         for at_times in
-            ["Reload", "Spill", "EntryFreed", "reloaded while migrating", "committed off-chip", "the log comes round"]
+            ["Reload", "Spill", "EntryFreed", "reloaded while migrating", "committed off-chip", "the log wraps around"]
         {
             assert!(count(at_times) > seeds / 20, "{at_times} is rare: {}", count(at_times));
         }
-        for seldom in ["an identifier comes round", "decided at the controller"] {
+        for seldom in ["an identifier wraps around", "decided at the controller"] {
             assert!(count(seldom) > 0, "{seldom} never happens");
         }
         assert!(cores == 1 || count("Abort Conflict") > seeds, "conflicts are rare");
@@ -93,7 +93,7 @@ fn runs_of_a_broken_design_are_not() {
 /// does something else than the design does not follow it.
 #[test]
 fn runs_of_the_simulator_are_not_runs_of_a_broken_model() {
-    use Fault::*;
+    use ProtocolFault::*;
     let missed: Vec<String> = [
         (OpenEntryMigrates, false),
         (StatesResetBeforeTxLen, false),
@@ -120,9 +120,9 @@ fn runs_of_the_simulator_are_not_runs_of_a_broken_model() {
 #[test]
 fn a_broken_model_follows_a_broken_design() {
     for (planted, fault, cores) in [
-        (Planted::TaggedLinesGoHome, Fault::TaggedLineGoesHome, 1),
-        (Planted::MigrationOvertaken, Fault::MigrationOvertaken, 1),
-        (Planted::ProbeGrants, Fault::ConflictGranted, 2),
+        (Planted::TaggedLinesGoHome, ProtocolFault::TaggedLineGoesHome, 1),
+        (Planted::MigrationOvertaken, ProtocolFault::MigrationOvertaken, 1),
+        (Planted::ProbeGrants, ProtocolFault::ConflictGranted, 2),
     ] {
         assert!(replayed(PATIENCE, cores, Some(planted), None).is_err(), "{planted:?} is not caught");
         let followed = replayed(200, cores, Some(planted), Some(fault));

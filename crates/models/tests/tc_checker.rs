@@ -5,7 +5,7 @@
 use durasim_models::tc::properties::{
     COMMITTED_IS_KEPT, LOADS_FIND_THE_NEWEST, NEVER_COMMITTED_IS_NOT_SEEN, RECOVERY_CONVERGES,
 };
-use durasim_models::tc::{Bounds, Fault, TransactionCaches};
+use durasim_models::tc::{Bounds, ProtocolFault, TransactionCaches};
 use stateright::{Checker, Expectation, HasDiscoveries, Model};
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -43,7 +43,7 @@ fn holds(name: &str, bounds: Bounds) {
 }
 
 /// Explores states until the property is broken, as it has to be, and prints how.
-fn is_caught(fault: Fault, bounds: Bounds, property: &'static str) {
+fn is_caught(fault: ProtocolFault, bounds: Bounds, property: &'static str) {
     let until = HasDiscoveries::AnyOf(BTreeSet::from([property]));
     let checker = TransactionCaches::with_fault(bounds, fault).checker().finish_when(until).spawn_bfs().join();
     assert_eq!(checker.model().property(property).expectation, Expectation::Always);
@@ -77,7 +77,7 @@ fn one_thread() {
 }
 
 #[test]
-fn two_lives() {
+fn two_runs() {
     holds("two lives", Bounds { lives: 2, stores_per_line: 1, entries: 2, ..ONE_THREAD });
 }
 
@@ -112,7 +112,7 @@ macro_rules! faults {
     ($($name:ident: $fault:ident in $bounds:ident breaks $property:ident;)*) => {
         $(#[test]
         fn $name() {
-            is_caught(Fault::$fault, $bounds, $property);
+            is_caught(ProtocolFault::$fault, $bounds, $property);
         })*
     };
 }

@@ -6,9 +6,9 @@
 
 mod tc_common;
 
-use durasim_design::{Design, Fault as Planted};
+use durasim_design::{ActiveFault, Design};
 use durasim_designs::Tc;
-use durasim_models::tc::{Fault, TransactionCaches};
+use durasim_models::tc::{ProtocolFault, TransactionCaches};
 use tc_common::driver::run;
 use tc_common::replay::{Tally, replay};
 
@@ -22,12 +22,12 @@ fn seeds(usual: u64) -> u64 {
 }
 
 /// Replays runs; what they did, or the first one that the model does not allow.
-fn replayed(seeds: u64, cores: u16, planted: Planted, fault: Option<Fault>) -> Result<Tally, String> {
+fn replayed(seeds: u64, cores: u16, planted: ActiveFault, fault: Option<ProtocolFault>) -> Result<Tally, String> {
     let mut sum = Tally::new();
     for seed in 0..seeds {
         let named = |what: String| format!("{cores} cores, seed {seed}: {what}");
         let run = run(seed, cores, OPERATIONS, planted).map_err(named)?;
-        if planted == Planted::NONE {
+        if planted == ActiveFault::NONE {
             run.ending.clone().map_err(named)?;
         }
         let tally = replay(&run, |bounds| TransactionCaches { bounds, fault }).map_err(named)?;
@@ -40,14 +40,14 @@ fn replayed(seeds: u64, cores: u16, planted: Planted, fault: Option<Fault>) -> R
 fn runs_of_the_simulator_are_runs_of_the_model() {
     for cores in [1, 2, 4] {
         let seeds = seeds(500);
-        let tally = replayed(seeds, cores, Planted::NONE, None).unwrap_or_else(|what| panic!("{what}"));
+        let tally = replayed(seeds, cores, ActiveFault::NONE, None).unwrap_or_else(|what| panic!("{what}"));
         println!("{cores} cores, {seeds} runs: {tally:?}");
         let count = |name: &str| tally.get(name).copied().unwrap_or(0);
         for often in ["Commit", "Issue", "Acknowledged", "Abort", "CopyStarted", "Restored", "Crash", "Fetch"] {
             assert!(count(often) > seeds, "{often} is rare: {}", count(often));
         }
         for at_times in [
-            "an identifier comes round",
+            "an identifier wraps around",
             "an overflowed transaction commits",
             "a copy comes late",
             "a miss finds an entry",
@@ -76,7 +76,7 @@ fn runs_of_a_broken_design_are_not() {
 /// The other way round: a model that does something else than the design does not follow it.
 #[test]
 fn runs_of_the_simulator_are_not_runs_of_a_broken_model() {
-    use Fault::*;
+    use ProtocolFault::*;
     let faults = [
         CommitMissesCopying,
         CommitForgotten,
@@ -92,7 +92,7 @@ fn runs_of_the_simulator_are_not_runs_of_a_broken_model() {
         RecoveryForgetsShadows,
         RecoveryReplaysActive,
     ];
-    let follows = |fault: &Fault| replayed(PATIENCE, 2, Planted::NONE, Some(*fault)).is_ok();
-    let missed: Vec<Fault> = faults.into_iter().filter(follows).collect();
+    let follows = |fault: &ProtocolFault| replayed(PATIENCE, 2, ActiveFault::NONE, Some(*fault)).is_ok();
+    let missed: Vec<ProtocolFault> = faults.into_iter().filter(follows).collect();
     assert!(missed.is_empty(), "followed: {missed:?}");
 }

@@ -1,7 +1,7 @@
 //! What there is to choose from: designs and machines.
 
 use crate::errors::to_python;
-use durasim_design::{CommitRule, HardwareCost, Planted, Promise, Row};
+use durasim_design::{CommitRule, HardwareCost, PlantedFault, Promise, Row};
 use durasim_designs::ROWS;
 use durasim_machine::{MachineConfig, Plan, RunRequest, RunResult, presets};
 use durasim_types::{ConfigError, Domain, Error};
@@ -100,7 +100,7 @@ fn describe(row: &Row, machine: &MachineConfig) -> Result<DesignRow, Error> {
 #[pyfunction]
 fn planted() -> String {
     let faults = |row: &Row| -> Vec<Value> {
-        let describe = |p: &Planted| json!({ "name": p.name, "summary": p.summary, "equivalent": p.equivalent });
+        let describe = |p: &PlantedFault| json!({ "name": p.name, "summary": p.summary, "equivalent": p.equivalent });
         row.hardware.planted.iter().map(describe).collect()
     };
     let rows: Map<String, Value> = ROWS.iter().map(|row| (row.name.to_owned(), faults(row).into())).collect();

@@ -21,9 +21,9 @@ struct Pieces {
     result: RunResult,
     /// What the guest wrote.
     output: String,
-    /// What was under way at the stops, and at how many.
-    under_way: BTreeMap<&'static str, u64>,
-    /// Stops that were made: behind the end of the program there are none.
+    /// What was in progress at the stops, and at how many.
+    in_progress: BTreeMap<&'static str, u64>,
+    /// Stops that were made: after the end of the program there are none.
     stops: u64,
     /// Digest, exit code and further output of each fork that ran ahead.
     ahead: Vec<(String, i32, String)>,
@@ -31,8 +31,8 @@ struct Pieces {
     snapshot_bytes: usize,
 }
 
-/// Runs a program and stops it after so many instructions each. At a stop the run goes on with a copy: `how` is "save"
-/// (through the bytes of a snapshot), "fork", or "ahead" (a fork runs to the end first, then the original goes on).
+/// Runs a program and stops it after so many instructions each. At a stop the run continues with a copy: `how` is "save"
+/// (through the bytes of a snapshot), "fork", or "ahead" (a fork runs to the end first, then the original continues).
 #[pyfunction]
 fn run_in_pieces(py: Python<'_>, request: &str, stops: Vec<u64>, how: &str) -> PyResult<String> {
     let request: RunRequest = parse(py, request)?;
@@ -43,17 +43,17 @@ fn run_in_pieces(py: Python<'_>, request: &str, stops: Vec<u64>, how: &str) -> P
 fn pieces(request: &RunRequest, stops: &[u64], how: &str) -> Result<Pieces, Error> {
     let mut output = Captured::default();
     let mut session = Session::start(request, prepare(request, ROWS)?, ROWS, &mut output)?;
-    let mut under_way = BTreeMap::new();
+    let mut in_progress = BTreeMap::new();
     let (mut made, mut ahead, mut snapshot_bytes) = (0, Vec::new(), 0);
     for &stop in stops {
         let ending = session.run(None, Some(stop), &mut output)?;
         if ending != Ending::InstructionLimit {
             let result = session.finish(&ending)?;
-            return Ok(Pieces { result, output: output.text(), under_way, stops: made, ahead, snapshot_bytes });
+            return Ok(Pieces { result, output: output.text(), in_progress, stops: made, ahead, snapshot_bytes });
         }
         made += 1;
-        for name in session.machine().system().under_way() {
-            *under_way.entry(name).or_default() += 1;
+        for name in session.machine().system().in_progress() {
+            *in_progress.entry(name).or_default() += 1;
         }
         match how {
             "save" => {
@@ -80,7 +80,7 @@ fn pieces(request: &RunRequest, stops: &[u64], how: &str) -> Result<Pieces, Erro
     }
     let ending = session.run(None, None, &mut output)?;
     let result = session.finish(&ending)?;
-    Ok(Pieces { result, output: output.text(), under_way, stops: made, ahead, snapshot_bytes })
+    Ok(Pieces { result, output: output.text(), in_progress, stops: made, ahead, snapshot_bytes })
 }
 
 /// Runs a program up to a mark and forks its machine `count` times, each time after it has gone on for `between`
@@ -94,8 +94,8 @@ fn time_forks(py: Python<'_>, request: &str, mark: u64, count: u32, between: u64
 fn forks(request: &RunRequest, mark: u64, count: u32, between: u64) -> Result<(Vec<f64>, usize), Error> {
     let mut output = Captured::default();
     let mut session = Session::start(request, prepare(request, ROWS)?, ROWS, &mut output)?;
-    if session.run(Some(mark), None, &mut output)? != Ending::Mark {
-        return Err(ConfigError::new("mark", format!("the program did not pass the mark {mark}")).into());
+    if session.run(Some(mark), None, &mut output)? != Ending::SnapshotPoint {
+        return Err(ConfigError::new("mark", format!("the program did not reach the snapshot point {mark}")).into());
     }
     let mut times = Vec::new();
     for _ in 0..count {

@@ -85,7 +85,7 @@ pub fn supervise<M: Send, T: Send>(
             }
         };
         stop.store(true, Ordering::Relaxed);
-        // A worker that waits for room in the line would wait for ever.
+        // A worker that waits for room in the line would wait without end.
         drop(receiver);
         let result = py.detach(|| worker.join());
         outcome.and_then(|()| result.map_err(|panic| internal_error(&*panic)))

@@ -65,7 +65,7 @@ pub enum Error {
         /// The host's complaint.
         problem: String,
     },
-    /// The modelled machine cannot go on: a design waits for something that nothing will deliver.
+    /// The modelled machine cannot continue: a design waits for something that nothing will deliver.
     #[error("the machine is stuck at cycle {cycle}: {what}")]
     Stuck {
         /// The cycle.

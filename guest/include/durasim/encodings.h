@@ -32,7 +32,7 @@
 #define DURASIM_MARKER_DATA_SIZE 9
 
 /* A place where a snapshot of the machine may be taken. Argument: number of the place. */
-#define DURASIM_MARKER_SNAPSHOT_MARK 10
+#define DURASIM_MARKER_SNAPSHOT_POINT 10
 
 /* A software commit is about to take effect: from here to its tx_commit a crash may show all of the transaction or nothing. Argument: unused. */
 #define DURASIM_MARKER_TX_COMMITTING 11

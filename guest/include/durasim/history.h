@@ -14,7 +14,7 @@
 // - Everything that the transaction's result depends on is reported, also what it only read (report_read): who read a
 //   version has to stay behind who wrote it.
 // - What an aborted attempt has reported is forgotten, so a body may run again. Reports outside of a transaction, and
-//   behind its commit, are an error that the campaign shows.
+//   after its commit, are an error that the campaign shows.
 // - Versions are taken from the pool, not from what the program believes: `t.read(place)`.
 //
 // Reports are markers. Programs have them only if built with -DDURASIM_HISTORY, as campaigns do; in other builds

@@ -1,7 +1,7 @@
 // What a pool looks like in persistent memory.
 //
 //   offset 0            PoolHeader, one line; the rest of the first page is unused
-//   data_offset         the arenas, one behind the other and of equal size, each an ArenaHeader and blocks: the declared
+//   data_offset         the arenas, one after the other and of equal size, each an ArenaHeader and blocks: the declared
 //                       data range, changed by transactions only
 //   log_offset          the logs of a software runtime, one for each thread and of equal size (absent if log_bytes is 0),
 //                       outside the declared data range

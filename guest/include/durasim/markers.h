@@ -48,7 +48,7 @@ static inline void durasim_op_begin(uint64_t number) { DURASIM_MARKER_(DURASIM_M
 static inline void durasim_op_end(uint64_t number) { DURASIM_MARKER_(DURASIM_MARKER_OP_END, number); }
 
 /* A place where a snapshot of the machine may be taken. */
-static inline void durasim_snapshot_mark(uint64_t place) { DURASIM_MARKER_(DURASIM_MARKER_SNAPSHOT_MARK, place); }
+static inline void durasim_snapshot_point(uint64_t place) { DURASIM_MARKER_(DURASIM_MARKER_SNAPSHOT_POINT, place); }
 
 /* Declares the persistent data that crash checks compare byte for byte. Logs of a software runtime stay outside. */
 static inline void durasim_declare_data(const void *base, uint64_t size_bytes) {

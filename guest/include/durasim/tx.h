@@ -172,7 +172,7 @@ bool tx(Body&& body) {
     };
     void* context = const_cast<void*>(static_cast<const void*>(&body));
 #if defined(DURASIM_REHEARSALS)
-    // Every transaction is taken back once before it may commit: campaigns with planted faults want to see aborts.
+    // Every transaction is undone once before it may commit: campaigns with planted faults want to see aborts.
     auto rehearse = [](void* rehearsed) {
         Tx t;
         (*static_cast<Plain*>(rehearsed))(t);

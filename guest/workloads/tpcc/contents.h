@@ -63,7 +63,7 @@ inline constexpr std::uint64_t loading_date = 1, first_operation_date = 2;
 
 inline constexpr std::uint64_t paid_at_first_cents = 1000, credit_limit_cents = 5000000;
 
-// Numbers for the row `number` of a table; `table` is any number that tells tables apart.
+// Numbers for the row `number` of a table; `table` is any number that distinguishes tables.
 inline Random random_for(std::uint64_t seed, std::uint64_t table, std::uint64_t number) {
     return Random(mix(mix(seed) + table) + mix(number));
 }

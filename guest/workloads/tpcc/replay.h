@@ -1,7 +1,7 @@
 // All operations once more, in ordinary memory, for the check.
 //
 // Seed and numbers say what each thread did. In which order threads met is read from the pool: the rows that operations left
-// bear their dates. An order is believed if every thread can go through its operations in their order and each finds its row
+// carry their dates. An order is believed if every thread can go through its operations in their order and each finds its row
 // to be the next one there; what comes out is then compared with the pool column by column. A single thread leaves no choice.
 #ifndef DURASIM_WORKLOADS_TPCC_REPLAY_H
 #define DURASIM_WORKLOADS_TPCC_REPLAY_H

@@ -42,7 +42,7 @@ public:
     }
 
     // Puts a loaded order, or that of an operation, into the pool: a block with its lines, and a row in NEW-ORDER unless it
-    // is delivered already. D_NEXT_O_ID goes on.
+    // is delivered already. D_NEXT_O_ID continues.
     void insert_order(District& district, std::uint64_t district_number, WholeOrder& whole) {
         const std::uint64_t arena = district_number / shape_.districts, count = whole.order.id - 1;
         auto* block = static_cast<Order*>(t_.allocate(Order::bytes(whole.order.line_count), arena));

@@ -1,4 +1,4 @@
-// parallel_sort NUMBERS THREADS: sorts blocks in std::jthread, merges them in pairs behind a std::barrier, and sorts text
+// parallel_sort NUMBERS THREADS: sorts blocks in std::jthread, merges them in pairs after a std::barrier, and sorts text
 // with std::stable_sort. Futures, atomics, a condition variable and exceptions that cross threads.
 #include <algorithm>
 #include <atomic>

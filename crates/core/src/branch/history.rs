@@ -5,7 +5,7 @@ use std::hash::Hasher;
 
 use super::PredictorConfig;
 
-/// History lengths that are folded at a time: the tagged tables and, behind them, the table of indirect targets.
+/// History lengths that are folded at a time: the tagged tables and, after them, the table of indirect targets.
 pub(super) const LANES: usize = 16;
 /// Lanes that advance together: those of one vector register.
 pub(super) const HALF: usize = LANES / 2;
@@ -65,7 +65,7 @@ pub(super) struct History {
     pub(super) path: u32,
     lengths: [usize; LANES],
     lanes: usize,
-    /// The next bits that leave each history, the first in bit 0. Histories of up to 16 bits live here whole; the
+    /// The next bits that leave each history, the first in bit 0. Histories of up to 16 bits are stored here whole; the
     /// others are refilled from the ring every 16 outcomes.
     queue: [u16; LANES],
     /// Where a new outcome enters the queue; 0 for histories of more than 16 bits.

@@ -21,7 +21,7 @@ struct Loop {
     confidence: u8,
     /// Attempts to replace this entry that it still survives.
     age: u8,
-    /// Direction while the loop goes on.
+    /// Direction while the loop continues.
     body_taken: bool,
 }
 

@@ -199,7 +199,7 @@ impl Tage {
         tagged[at(index_bits, table, places)] = Tagged { tag: tags[table], counter, useful: 0 };
     }
 
-    /// Clears the upper and the lower bit of all useful counters in turn, so that entries of dead code give way.
+    /// Clears the upper and the lower bit of all useful counters in turn, so that entries of dead code are replaced.
     fn age(&mut self) {
         self.branches_to_ageing = self.ageing_branches;
         self.tagged.write().iter_mut().for_each(|entry| entry.useful &= !self.ageing_bit);

@@ -135,7 +135,7 @@ impl Core {
             _ => match port.marker(id, marker, argument, committed) {
                 Ok(Control::Continue) => {}
                 Ok(Control::Yield) => return Some(Exit::Yield),
-                Err(fault) => return Some(Exit::Fault(Stop::Fault(fault))),
+                Err(fault) => return Some(Exit::AccessFault(Stop::AccessFault(fault))),
             },
         }
         None

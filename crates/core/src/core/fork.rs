@@ -3,7 +3,7 @@
 use super::Core;
 
 impl Core {
-    /// A core that goes on by itself from here. The two share decoded code and large tables until one of them changes
+    /// A core that continues independently from here. The two share decoded code and large tables until one of them changes
     /// them.
     pub fn fork(&mut self) -> Core {
         Core {

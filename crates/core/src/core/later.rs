@@ -1,4 +1,4 @@
-//! A core that goes on with a program which was executed elsewhere before.
+//! A core that continues with a program which was executed elsewhere before.
 
 use super::Core;
 use crate::CoreConfig;
@@ -6,7 +6,7 @@ use crate::branch::{Predictor, PredictorConfig};
 use durasim_types::Cycle;
 
 impl Core {
-    /// Starts at `cycle` behind a part of the program that was executed elsewhere, with what its predictor learnt there.
+    /// Starts at `cycle` after a part of the program that was executed elsewhere, with what its predictor learnt there.
     /// A predictor of other sizes is left aside.
     pub fn start_later(&mut self, cycle: Cycle, instructions: u64, learnt: Option<(&PredictorConfig, Predictor)>) {
         self.window.restart(cycle);

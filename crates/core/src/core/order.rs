@@ -4,7 +4,7 @@
 use super::Core;
 use crate::Port;
 use crate::code::Decoded;
-use crate::shape::Shape;
+use crate::inst_info::InstInfo;
 use durasim_isa::Stop;
 use durasim_types::{Cycle, PhysAddr};
 
@@ -70,9 +70,9 @@ impl Core {
         }
     }
 
-    /// Issues a store, behind the last one of its set.
+    /// Issues a store, after the last one of its set.
     #[inline(always)]
-    pub(super) fn issue_store(&mut self, shape: &Shape, dispatched: Cycle, ready: Cycle) -> Cycle {
+    pub(super) fn issue_store(&mut self, shape: &InstInfo, dispatched: Cycle, ready: Cycle) -> Cycle {
         match self.store_sets.last_store(self.hart.pc) {
             Some((set, executed)) => {
                 let issued = self.window.issue_to_memory(shape, dispatched, ready.max(executed));

@@ -3,8 +3,8 @@
 use super::{Core, Exit, Pause};
 use crate::code::{Decoded, Ready};
 use crate::execution::{AtCommit, Execution};
-use crate::shape::Kind;
-use crate::store_buffer::{Entry, Leave};
+use crate::inst_info::Kind;
+use crate::store_buffer::{DrainOutcome, Entry};
 use crate::{Fences, PendingStore, Port};
 use durasim_isa::{Access, BlockId, Class, Flow, Inst, LOG_BLOCK_BYTES, Op, Stop, execute};
 use durasim_types::Cycle;
@@ -28,7 +28,7 @@ enum Next {
 
 /// How long a core may act.
 #[derive(Clone, Copy)]
-pub(super) struct Turn {
+pub(super) struct StepLimits {
     /// Up to this cycle,
     pub until: Cycle,
     /// and until it has executed so many instructions since the start.
@@ -55,12 +55,12 @@ impl Core {
 
     /// Executes the block at the pc, or a part of it.
     #[inline]
-    pub(super) fn run_block<P: Port>(&mut self, port: &mut P, turn: Turn) -> Option<Exit> {
+    pub(super) fn run_block<P: Port>(&mut self, port: &mut P, turn: StepLimits) -> Option<Exit> {
         let (block, first) = match self.block(port) {
             Ok(found) => found,
             Err(stop) => {
                 self.count(port);
-                return Some(Exit::Fault(stop));
+                return Some(Exit::AccessFault(stop));
             }
         };
         // The code is out of the way of what changes while it is executed.
@@ -92,7 +92,7 @@ impl Core {
     }
 
     /// Executes instructions from a place on; the last one's place and what follows it.
-    fn run_code<P: Port>(&mut self, port: &mut P, turn: Turn, code: &[Decoded], first: usize) -> (usize, Next) {
+    fn run_code<P: Port>(&mut self, port: &mut P, turn: StepLimits, code: &[Decoded], first: usize) -> (usize, Next) {
         let bound = turn.until.saturating_add(1);
         // From this cycle on somebody else acts first.
         let mut stop = bound.min(self.unit.buffer.attention());
@@ -150,18 +150,17 @@ impl Core {
     #[inline(always)]
     pub(super) fn stores_have_left<P: Port>(&mut self, port: &mut P, until: Cycle) -> bool {
         !self.is_aborted(port)
-            && (self.unit.buffer.attention() > until.min(self.window.commit_cycle())
-                || self.let_stores_leave(port, until))
+            && (self.unit.buffer.attention() > until.min(self.window.commit_cycle()) || self.drain_stores(port, until))
     }
 
     #[inline(never)]
-    fn let_stores_leave<P: Port>(&mut self, port: &mut P, until: Cycle) -> bool {
+    fn drain_stores<P: Port>(&mut self, port: &mut P, until: Cycle) -> bool {
         let horizon = until.min(self.window.commit_cycle());
         while self.unit.buffer.attention() <= horizon {
             if port.halted() {
                 return false;
             }
-            self.pending = self.unit.buffer.serve(self.unit.id, port, horizon) == Leave::Pending;
+            self.pending = self.unit.buffer.serve(self.unit.id, port, horizon) == DrainOutcome::Pending;
             if self.pending || self.unit.buffer.aborted.is_some() || self.is_aborted(port) {
                 return false;
             }
@@ -193,7 +192,7 @@ impl Core {
     fn fetch<P: Port>(&mut self, port: &mut P, inst: Inst) -> bool {
         let fetched = self.fetch_lines(port, inst);
         if let Err(stop) = fetched {
-            self.leave(Exit::Fault(stop));
+            self.leave(Exit::AccessFault(stop));
         }
         fetched.is_ok()
     }
@@ -205,7 +204,7 @@ impl Core {
         let dispatched = self.window.enter::<false>(self.line_ready, 0);
         let issued = self.window.issue_from(shape, dispatched.max(self.window.operands(&shape.sources)));
         if let Err(stop) = execute(&mut self.hart, *inst, &mut Ready::default()) {
-            return self.leave(Exit::Fault(stop));
+            return self.leave(Exit::AccessFault(stop));
         }
         let complete = issued + Cycle::from(shape.latency_cycles);
         self.window.leave_issue_queue(issued);
@@ -230,7 +229,7 @@ impl Core {
         let (taken, target) = match execute(&mut self.hart, *inst, &mut Ready::default()) {
             Ok(Flow::Jump(target)) => (true, target),
             Ok(_) => (false, next_pc),
-            Err(stop) => return self.leave(Exit::Fault(stop)),
+            Err(stop) => return self.leave(Exit::AccessFault(stop)),
         };
         let complete = issued + Cycle::from(shape.latency_cycles);
         self.window.leave_issue_queue(issued);
@@ -257,12 +256,12 @@ impl Core {
         let ready = self.window.operands(&shape.sources);
         let issued = match self.issue_load(port, decoded, Some(phys), dispatched, ready) {
             Ok(issued) => issued,
-            Err(stop) => return self.leave(Exit::Fault(stop)),
+            Err(stop) => return self.leave(Exit::AccessFault(stop)),
         };
         let mut executed = issued + Cycle::from(shape.latency_cycles);
         let (value, complete) = self.unit.load(port, phys, shape.bytes, &mut executed);
         if let Err(stop) = execute(&mut self.hart, *inst, &mut Ready { value }) {
-            return self.leave(Exit::Fault(stop));
+            return self.leave(Exit::AccessFault(stop));
         }
         self.window.leave_issue_queue(complete);
         self.window.write_register(shape.dest, complete);
@@ -293,7 +292,7 @@ impl Core {
         let complete = issued + Cycle::from(shape.latency_cycles);
         let mut stored = Ready::default();
         if let Err(stop) = execute(&mut self.hart, *inst, &mut stored) {
-            return self.leave(Exit::Fault(stop));
+            return self.leave(Exit::AccessFault(stop));
         }
         self.window.leave_issue_queue(issued);
         let committed = self.window.commit::<false>(complete);
@@ -340,7 +339,7 @@ impl Core {
                 let phys = self.unit.translate(port, addr, Access::Read).ok();
                 match self.issue_load(port, decoded, phys, dispatched, ready) {
                     Ok(issued) => issued,
-                    Err(stop) => return self.leave(Exit::Fault(stop)),
+                    Err(stop) => return self.leave(Exit::AccessFault(stop)),
                 }
             }
             Class::Store => self.issue_store(&shape, dispatched, ready),
@@ -365,7 +364,7 @@ impl Core {
         };
         let flow = match execute(&mut self.hart, inst, &mut execution) {
             Ok(flow) => flow,
-            Err(stop) => return self.leave(Exit::Fault(stop)),
+            Err(stop) => return self.leave(Exit::AccessFault(stop)),
         };
         let (complete, at_commit) = (execution.done, execution.at_commit);
         let loads = matches!(class, Class::Load | Class::Atomic);

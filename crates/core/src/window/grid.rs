@@ -31,7 +31,7 @@ impl<T: Copy, const N: usize> Grid<T, N> {
         self.0.write()
     }
 
-    /// A second grid with the same values that goes its own way.
+    /// A second grid with the same values that is independent.
     pub(super) fn fork(&mut self) -> Self {
         Grid(self.0.fork())
     }
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fork_goes_its_own_way_and_the_number_of_values_is_fixed() {
+    fn a_fork_is_independent_and_the_number_of_values_is_fixed() {
         let mut a: Grid<u32, 8> = Grid::new(7);
         *a.at(9) = 1;
         let mut b = a.fork();

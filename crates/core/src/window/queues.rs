@@ -122,7 +122,7 @@ impl IssueQueue {
         IssueQueue { leaving: self.leaving.fork(), ..*self }
     }
 
-    /// The first cycle, not before `cycle`, in which there is room. Nobody asks for an earlier cycle than the one before.
+    /// The first cycle, not before `cycle`, in which there is room. No one asks for an earlier cycle than the one before.
     #[inline(always)]
     pub(super) fn room(&mut self, cycle: Cycle) -> Cycle {
         debug_assert!(cycle >= self.asked, "room is asked for in order");

@@ -1,8 +1,8 @@
 //! A memory for cores, and instructions for them.
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use durasim_core::{Control, LogFlush, Offer, Outcome, PendingStore, Port};
-use durasim_isa::{Access, CacheBlockOp, Fault, FenceSet, Marker};
+use durasim_core::{Control, EarlyFlushOutcome, LogFlush, Outcome, PendingStore, Port};
+use durasim_isa::{Access, AccessFault, CacheBlockOp, FenceSet, Marker};
 use durasim_types::{CoreId, Cycle, LineAddr, PhysAddr, TxId};
 
 pub const CODE: u64 = 0x1000;
@@ -39,7 +39,7 @@ pub struct Memory {
 }
 
 impl Port for Memory {
-    fn translate(&mut self, addr: u64, _: Access) -> Result<PhysAddr, Fault> {
+    fn translate(&mut self, addr: u64, _: Access) -> Result<PhysAddr, AccessFault> {
         Ok(PhysAddr(addr))
     }
     fn code(&mut self, _: CoreId, addr: PhysAddr) -> u16 {
@@ -93,14 +93,14 @@ impl Port for Memory {
         self.flushes.push((*flush, self.stores.len(), at));
         Outcome::Done(at)
     }
-    fn offer_log_flush(&mut self, core: CoreId, flush: &LogFlush, at: Cycle) -> Offer {
+    fn offer_log_flush(&mut self, core: CoreId, flush: &LogFlush, at: Cycle) -> EarlyFlushOutcome {
         match self.takes_early_from {
-            Some(from) if at < from => Offer::Refused { again_at: from },
+            Some(from) if at < from => EarlyFlushOutcome::Refused { again_at: from },
             Some(_) => {
                 self.log_flush(core, flush, at);
-                Offer::Taken(at)
+                EarlyFlushOutcome::Taken(at)
             }
-            None => Offer::Refused { again_at: Cycle::MAX },
+            None => EarlyFlushOutcome::Refused { again_at: Cycle::MAX },
         }
     }
     fn cache_block(&mut self, _: CoreId, _: CacheBlockOp, _: LineAddr, at: Cycle) -> Cycle {
@@ -144,7 +144,7 @@ impl Port for Memory {
     fn commits_retire_early(&self) -> bool {
         false
     }
-    fn marker(&mut self, _: CoreId, _: Marker, _: u64, _: Cycle) -> Result<Control, Fault> {
+    fn marker(&mut self, _: CoreId, _: Marker, _: u64, _: Cycle) -> Result<Control, AccessFault> {
         Ok(Control::Continue)
     }
     fn retired(&mut self, _: CoreId, _: u64, _: Cycle) {}

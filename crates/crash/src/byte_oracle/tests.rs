@@ -74,8 +74,8 @@ fn what_a_commit_stores_after_the_image_is_allowed_as_a_whole() {
     assert!(then.awaits(&o) && !is_right(&then, &[(0, 7), (64, 8)]));
     for write in [word(0, 7), word(64, 8)] {
         o.store(Some(TxId(1)), write);
-        then.foresee(TxId(1), o.last_store(), &write);
-        then.foresee(TxId(2), o.last_store(), &word(128, 9));
+        then.allow_store_inside_commit(TxId(1), o.last_store(), &write);
+        then.allow_store_inside_commit(TxId(2), o.last_store(), &word(128, 9));
     }
     o.acknowledged(TxId(1));
     assert!(!then.awaits(&o));

@@ -183,8 +183,10 @@ impl Builder {
         let next = found.and_then(|found| (found + 1..=top).find(|&level| is_live(level)));
         let Some(level) = found else {
             let (unit, object) = (self.unit(index), self.chains[chain].object);
-            let what =
-                format!("{} read version {version:#x} of object {object:#x}, which nobody had committed", unit.name());
+            let what = format!(
+                "{} read version {version:#x} of object {object:#x}, which no transaction had committed",
+                unit.name()
+            );
             self.refuse(unit.committing, || what);
             return None;
         };

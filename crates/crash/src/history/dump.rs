@@ -6,7 +6,7 @@ const MAGIC: &[u8] = b"durasim-dump/1\n";
 /// The object that stands for a part of the pool that the program could not reach.
 const DAMAGE: u64 = u64::MAX - 2;
 
-/// Objects with their versions, in the order of the objects. What is not there has version 0.
+/// Objects with their versions, in the order of the objects. An object that is missing has version 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dump(Vec<(u64, u64)>);
 
@@ -28,16 +28,16 @@ impl Dump {
     /// little-endian numbers. Other text may stand around it.
     ///
     /// # Errors
-    /// No dump, a dump that is cut short, an object that occurs twice, or a pool that the program could not read.
+    /// No dump, a dump that is truncated, an object that occurs twice, or a pool that the program could not read.
     pub fn find(written: &[u8]) -> Result<Self, String> {
         let begin = written.windows(MAGIC.len()).position(|window| window == MAGIC);
-        let begin = begin.ok_or("the program wrote no dump; is it a build with a history?")?;
+        let begin = begin.ok_or("the program wrote no dump: build it with history reports")?;
         let mut words = written[begin + MAGIC.len()..].chunks_exact(8).map(word);
         let count = words.next().ok_or("the dump is cut short")?;
         let mut pairs = Vec::new();
         for _ in 0..count {
             let (Some(object), Some(version)) = (words.next(), words.next()) else {
-                return Err(format!("the dump is cut short: {} of {count} pairs are there", pairs.len()));
+                return Err(format!("the dump is truncated: it has {} of {count} pairs", pairs.len()));
             };
             if object == DAMAGE {
                 return Err("the program cannot reach all of its pool".into());

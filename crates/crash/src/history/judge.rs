@@ -86,7 +86,7 @@ impl HistoryOracle {
         {
             return Verdict::Wrong(format!("without any crash: {what}"));
         }
-        match (Moment { judge: &self.0, at: at.0 }).explain(dump) {
+        match (HistoryPrefix { judge: &self.0, at: at.0 }).explain(dump) {
             Ok(()) => Verdict::Right,
             Err(what) => Verdict::Wrong(what),
         }
@@ -94,7 +94,7 @@ impl HistoryOracle {
 }
 
 /// A history up to a step.
-struct Moment<'a> {
+struct HistoryPrefix<'a> {
     judge: &'a Judge,
     at: u64,
 }
@@ -102,17 +102,17 @@ struct Moment<'a> {
 /// The levels that an object may have.
 struct Domain {
     chain: usize,
-    /// The least level, and the one behind the last.
+    /// The least level, and the one after the last.
     floor: usize,
     end: usize,
     /// Those of them that the dump allows.
     levels: Vec<usize>,
 }
 
-/// Which transactions under way are there, as far as it is known.
+/// Which transactions in progress have survived, as far as it is known.
 type Presence = BTreeMap<usize, bool>;
 
-impl Moment<'_> {
+impl HistoryPrefix<'_> {
     fn has_come(&self, step: u64) -> bool {
         step < self.at
     }
@@ -129,7 +129,7 @@ impl Moment<'_> {
         self.has_come(self.unit(index).aborted)
     }
 
-    /// The least level that an object may have, and the one behind the last that anybody may have brought.
+    /// The least level that an object may have, and the one after the last that anybody may have brought.
     fn bounds(&self, chain: &Chain, commits: usize) -> (usize, usize) {
         let end = chain.writes.partition_point(|write| write.unit < commits) + 1;
         let due = chain.writes[..end - 1].iter().rposition(|write| self.is_due(write.unit));
@@ -141,7 +141,8 @@ impl Moment<'_> {
         let commits = self.judge.committed.partition_point(|c| self.has_come(c.unit.committing));
         let mut domains = Vec::new();
         let mut pairs = dump.pairs().iter().copied().peekable();
-        let nowhere = |(object, version)| Err(format!("object {object:#x} with version {version:#x} is from nowhere"));
+        let nowhere =
+            |(object, version)| Err(format!("no transaction wrote version {version:#x} of object {object:#x}"));
         for (number, chain) in self.judge.chains.iter().enumerate() {
             if let Some(unknown) = pairs.next_if(|(object, _)| *object < chain.object) {
                 return nowhere(unknown);
@@ -176,7 +177,7 @@ impl Moment<'_> {
         self.search(&domains, &presence, &recent, &mut steps)
     }
 
-    /// The transactions from the first on that is under way: inside commit, or acknowledged and not due.
+    /// The transactions from the first on that is in progress: inside commit, or acknowledged and not due.
     fn recent(&self, commits: usize) -> Vec<usize> {
         let first = commits.checked_sub(1).map_or(0, |last| self.judge.oldest[last]);
         (first..commits).filter(|&index| !self.is_aborted(index)).collect()
@@ -189,7 +190,7 @@ impl Moment<'_> {
         for &level in &domain.levels {
             *steps += 1;
             if *steps > SEARCH_STEPS_MAX {
-                return Err("too many versions are alike to find out which transactions are there".into());
+                return Err("too many versions are equal to decide which transactions survived".into());
             }
             let mut presence = presence.clone();
             let tried =
@@ -214,7 +215,7 @@ impl Moment<'_> {
             let there = if self.unit(index).aborted == NEVER { at <= level } else { at == level };
             if presence.insert(index, there).is_some_and(|known| known != there) {
                 return Err(format!(
-                    "half of {} is there: object {:#x} {} it",
+                    "{} survived in part: object {:#x} {} it",
                     self.unit(index).name(),
                     chain.object,
                     if there { "shows" } else { "does not show" }
@@ -224,7 +225,7 @@ impl Moment<'_> {
         Ok(())
     }
 
-    /// Whether a set of transactions under way may be there without the others. Who only read leaves no trace of its own,
+    /// Whether a set of transactions in progress may be there without the others. Who only read leaves no trace of its own,
     /// but is there if a later one needs it, and then needs others in turn.
     fn is_allowed(&self, presence: &Presence, recent: &[usize]) -> Result<(), String> {
         let is_missing = |index: usize| presence.get(&index) == Some(&false);
@@ -246,7 +247,7 @@ impl Moment<'_> {
                     continue;
                 };
                 if is_missing(earlier) {
-                    return Err(format!("{} is there, but not {}, {why}", unit.name(), other.name()));
+                    return Err(format!("{} survived, but not {}, {why}", unit.name(), other.name()));
                 }
                 if known.insert(earlier) {
                     needed.push(earlier);
@@ -265,7 +266,7 @@ impl Moment<'_> {
         let lost = (0..floor).rev().find(|level| chain.version(*level) == found).map(|level| {
             let next = (level + 1..=floor).find(|level| self.is_due(chain.writes[level - 1].unit));
             let unit = self.unit(chain.writes[next.expect("the floor is due") - 1].unit);
-            format!("object {object:#x} {shown}: {} is lost, which had to be kept", unit.name())
+            format!("object {object:#x} {shown}: {} is lost, although it had to survive", unit.name())
         });
         lost.unwrap_or_else(|| {
             let committed = self.judge.committed.iter().map(|c| &c.unit);
@@ -277,7 +278,7 @@ impl Moment<'_> {
                 Some(unit) => {
                     format!("object {object:#x} {shown}, of {}, whose commit had not started", unit.name())
                 }
-                None => format!("object {object:#x} {shown}, which is from nowhere"),
+                None => format!("object {object:#x} {shown}, which no transaction wrote"),
             }
         })
     }

@@ -93,7 +93,7 @@ impl Log {
         };
         let Some(touch) = what(state) else { return };
         if unit.aborted == NEVER && unit.committing != NEVER {
-            let what = format!("{} reports object {:#x} behind its commit", unit.name(), touch.object);
+            let what = format!("{} reports object {:#x} after its commit", unit.name(), touch.object);
             return self.refuse(after, what);
         }
         unit.touched.push(touch);
@@ -188,7 +188,7 @@ impl HistoryRecorder {
     }
 
     pub(super) fn with<T>(&self, act: impl FnOnce(&mut Log) -> T) -> T {
-        act(&mut self.0.lock().expect("nobody panics with the log"))
+        act(&mut self.0.lock().expect("no thread panics while it holds the log"))
     }
 }
 

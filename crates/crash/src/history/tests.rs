@@ -80,7 +80,7 @@ impl Script {
 }
 
 #[test]
-fn who_only_read_needs_whom_it_read_if_a_later_one_needs_it() {
+fn a_reader_requires_those_it_read_from_if_a_later_one_requires_it() {
     let mut script = Script { epochs: Some(1), ..Script::default() };
     // Thread 0 writes object 5; thread 1 reads that, and then writes object 6. Nothing has to be kept yet.
     script.begin(0, 1, &[(5, 0, 1)]).commit(1);
@@ -97,19 +97,22 @@ fn acknowledged_means_kept_and_open_means_unseen() {
     let mut s = Script::default();
     s.begin(0, 1, &[(7, 0, 11), (8, 0, 12)]);
     s.right(&[]).wrong(&[(7, 11), (8, 12)], "commit had not started").wrong(&[(7, 11)], "had not started");
-    s.commit(1).right(&[]).right(&[(7, 11), (8, 12)]).wrong(&[(8, 12)], "half of operation 1 of thread 0");
+    s.commit(1)
+        .right(&[])
+        .right(&[(7, 11), (8, 12)])
+        .wrong(&[(8, 12)], "operation 1 of thread 0 (transaction 1) survived in part");
     s.acknowledge(1).wrong(&[], "operation 1 of thread 0 (transaction 1) is lost").right(&[(7, 11), (8, 12)]);
-    s.wrong(&[(7, 11)], "is lost").wrong(&[(7, 11), (8, 13)], "from nowhere");
-    s.wrong(&[(7, 11), (8, 12), (9, 1)], "from nowhere");
+    s.wrong(&[(7, 11)], "is lost").wrong(&[(7, 11), (8, 13)], "no transaction wrote");
+    s.wrong(&[(7, 11), (8, 12), (9, 1)], "no transaction wrote");
 }
 
 #[test]
 fn an_old_version_is_lost_work() {
     let mut s = Script { initial: vec![(7, 10), (5, 1)], ..Script::default() };
-    s.right(&[(5, 1), (7, 10)]).wrong(&[(7, 10)], "from nowhere");
+    s.right(&[(5, 1), (7, 10)]).wrong(&[(7, 10)], "no transaction wrote");
     s.done(0, 1, &[(7, 10, 11)]).done(1, 2, &[(7, 11, 12)]).right(&[(5, 1), (7, 12)]);
     s.wrong(&[(5, 1), (7, 11)], "operation 2 of thread 1").wrong(&[(5, 1), (7, 10)], "operation 1 of thread 0");
-    s.wrong(&[(5, 1)], "from nowhere");
+    s.wrong(&[(5, 1)], "no transaction wrote");
 }
 
 #[test]
@@ -126,7 +129,7 @@ fn an_aborted_attempt_is_unseen_and_forgotten() {
 }
 
 #[test]
-fn an_attempt_that_is_about_to_abort_stands_beside_who_overtook_it() {
+fn an_attempt_that_is_about_to_abort_coexists_with_the_transaction_that_overtook_it() {
     let mut s = Script::default();
     s.begin(0, 1, &[(7, 0, 11), (8, 0, 12)]).commit(1).begin(1, 2, &[(7, 0, 13)]).commit(2);
     let both_inside = s.recorder.position();
@@ -142,7 +145,7 @@ fn an_attempt_that_is_about_to_abort_stands_beside_who_overtook_it() {
 }
 
 #[test]
-fn who_is_there_brings_along_whose_versions_it_read_or_overwrote() {
+fn a_surviving_transaction_requires_those_whose_versions_it_read_or_overwrote() {
     let mut s = Script::default();
     s.begin(0, 1, &[(7, 0, 11)]).commit(1).begin(1, 2, &[(7, 11, 11), (8, 0, 12)]).commit(2);
     s.right(&[]).right(&[(7, 11)]).right(&[(7, 11), (8, 12)]);
@@ -150,7 +153,7 @@ fn who_is_there_brings_along_whose_versions_it_read_or_overwrote() {
     s.acknowledge(2).wrong(&[(8, 12)], "whose version it read").right(&[(7, 11), (8, 12)]);
     let mut s = Script::default();
     s.begin(0, 1, &[(7, 0, 11), (9, 0, 1)]).commit(1).begin(1, 2, &[(7, 11, 12)]).commit(2).acknowledge(2);
-    s.right(&[(7, 12), (9, 1)]).wrong(&[(7, 12)], "half of operation 1").wrong(&[(9, 1)], "is lost");
+    s.right(&[(7, 12), (9, 1)]).wrong(&[(7, 12)], "survived in part").wrong(&[(9, 1)], "is lost");
 }
 
 #[test]
@@ -162,7 +165,7 @@ fn transactions_of_a_thread_stay_in_order() {
 }
 
 #[test]
-fn who_wrote_nothing_stands_between_who_did() {
+fn a_reader_orders_writers_before_and_after_it() {
     let mut s = Script::default();
     // The second only reads what the first wrote; the third follows it on its thread.
     s.begin(0, 1, &[(7, 0, 11)]).commit(1).begin(1, 2, &[(7, 11, 11)]).commit(2).begin(1, 3, &[(8, 0, 12)]).commit(3);
@@ -171,11 +174,11 @@ fn who_wrote_nothing_stands_between_who_did() {
 }
 
 #[test]
-fn versions_that_come_again_are_told_apart_by_the_others() {
+fn versions_that_recur_are_distinguished_by_the_others() {
     let mut s = Script { initial: vec![(7, 1)], ..Script::default() };
     s.begin(0, 1, &[(7, 1, 0), (9, 0, 1)]).commit(1).begin(0, 2, &[(7, 0, 1), (9, 1, 2)]).commit(2);
     s.right(&[(7, 1)]).right(&[(9, 1)]).right(&[(7, 1), (9, 2)]);
-    s.wrong(&[(7, 1), (9, 1)], "half of").wrong(&[(9, 2)], "half of").wrong(&[], "half of");
+    s.wrong(&[(7, 1), (9, 1)], "survived in part").wrong(&[(9, 2)], "survived in part").wrong(&[], "survived in part");
 }
 
 #[test]
@@ -191,7 +194,7 @@ fn buffered_durability_loses_the_last_epochs_and_nothing_before_them() {
     s.step(HistoryStep::EpochEnds).right(&[(7, 11), (8, 13)]).right(&[(7, 14), (8, 13)]);
     s.wrong(&[(7, 11), (8, 12)], "operation 3 of thread 1 (transaction 3) is lost").wrong(&[], "is lost");
     s.step(HistoryStep::EpochEnds).wrong(&[(7, 11), (8, 13)], "operation 4").right(&[(7, 14), (8, 13)]);
-    // Who was under way at the same time may come alone.
+    // Transactions in progress at the same time may survive one without the other.
     let mut s = Script { epochs: Some(0), ..Script::default() };
     s.begin(0, 1, &[(7, 0, 11)]).begin(1, 2, &[(8, 0, 12)]).commit(1).commit(2).acknowledge(1).acknowledge(2);
     s.right(&[]).right(&[(7, 11)]).right(&[(8, 12)]).right(&[(7, 11), (8, 12)]);
@@ -207,7 +210,7 @@ fn a_history_without_an_order_is_wrong_without_a_crash() {
     let mut s = Script::default();
     s.done(0, 1, &[(7, 0, 11)]).done(1, 2, &[(7, 0, 12)]).wrong(&[(7, 12)], "0xb was committed before it");
     let mut s = Script::default();
-    s.begin(0, 1, &[(7, 0, 11)]).done(1, 2, &[(7, 11, 11)]).wrong(&[], "which nobody had committed");
+    s.begin(0, 1, &[(7, 0, 11)]).done(1, 2, &[(7, 11, 11)]).wrong(&[], "which no transaction had committed");
     let mut s = Script::default();
     s.done(0, 1, &[(7, 0, 11)]).done(1, 2, &[(7, 0, 0)]).wrong(&[(7, 11)], "which was acknowledged before it began");
     // Begun before the other was acknowledged, it may have read before the other wrote.

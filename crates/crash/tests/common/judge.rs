@@ -4,7 +4,7 @@
 
 use super::{Effort, REGION_BYTES, trace};
 use durasim_crash::{ByteOracle, OrderChecker, Verdict};
-use durasim_design::{CrashImage, Cut, RecoveryReport};
+use durasim_design::{CrashImage, RecoveryCut, RecoveryReport};
 use durasim_machine::{Observer, PMEM_BASE, Plan, System};
 use durasim_types::{DataRange, EventKind, Journal, Pages, PersistEvent, PhysAddr, Rng, TxId, Write};
 use std::collections::BTreeMap;
@@ -112,7 +112,7 @@ impl Shared {
         Err(format!("core {} makes the store {made:?}, not this one", core.0))
     }
 
-    fn recover(&self, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+    fn recover(&self, image: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
         (self.plan.row.hardware.recover)(&self.plan.spec, &self.plan.geometry, image)
     }
 

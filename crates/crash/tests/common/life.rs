@@ -1,4 +1,4 @@
-//! One life of a machine: whose turn it is, how requests end, and what becomes of aborts.
+//! One run of a machine: whose turn it is, how requests end, and what becomes of aborts.
 
 use super::judge::{Shared, Watcher};
 use super::model::{DRAM_REGION, Locks, Memory, OpenTx, Place, Port, Request, Thread};
@@ -148,7 +148,7 @@ impl Life {
             if self.is_busy(port) {
                 busy += 1;
                 if busy > 1_000_000 {
-                    return Err(format!("port {port} makes the same request for ever"));
+                    return Err(format!("port {port} makes the same request without end"));
                 }
                 self.act(port)?;
                 continue;
@@ -203,11 +203,11 @@ impl Life {
         };
         let ready: Vec<(Cycle, usize)> = (0..self.ports.len()).filter_map(when).collect();
         let Some(&first) = ready.iter().min() else {
-            return self.nobody_can_act().map(|()| None);
+            return self.check_for_deadlock().map(|()| None);
         };
         let disorder = self.rng.below(100) < self.disorder_percent;
         let (at, port) = if disorder { ready[self.rng.below(ready.len() as u64) as usize] } else { first };
-        if !disorder && self.system.anyone_waits() && self.system.due() <= at {
+        if !disorder && self.system.has_waiters() && self.system.due() <= at {
             self.system.step_once(Cycle::MAX);
             self.after_request(None)?;
             return Ok(None);
@@ -217,7 +217,7 @@ impl Life {
     }
 
     /// All wait: for the memory system, or for a thread to take a port.
-    fn nobody_can_act(&mut self) -> Result<(), String> {
+    fn check_for_deadlock(&mut self) -> Result<(), String> {
         let waiting = (0..self.ports.len()).filter(|&port| self.ports[port].thread.is_some());
         let waiting: Vec<usize> = waiting.collect();
         if waiting.is_empty() {
@@ -239,7 +239,7 @@ impl Life {
                 reserved.undisturbed = false;
             }
         }
-        if self.take_notice(port)? {
+        if self.process_abort(port)? {
             return Ok(());
         }
         if let Some(request) = self.thread_mut(port).pending.take() {
@@ -261,8 +261,8 @@ impl Life {
         self.after_request(None)
     }
 
-    /// The thread at a port takes notice of an abort, if there was one.
-    pub fn take_notice(&mut self, port: usize) -> Result<bool, String> {
+    /// The thread at a port processes an abort, if there was one.
+    pub fn process_abort(&mut self, port: usize) -> Result<bool, String> {
         let Some(tx) = &self.thread(port).tx else { return Ok(false) };
         let (id, aborted) = (tx.id, tx.aborted);
         match self.system.take_abort(core(port)) {

@@ -3,7 +3,7 @@
 //!
 //! A request of a port is one atomic step of the machine, so the bytes that a load has to return are those of the
 //! newest store in the order of the requests. Threads come and go at the ports as on cores; each has at most one open
-//! transaction and one request that is pending. Aborts are rolled back in the model in the moment in which the journal
+//! transaction and one request that is pending. Aborts are rolled back in the model when the journal
 //! tells of them; their thread takes notice later, as a core does.
 
 #![allow(dead_code, reason = "each test program uses a part of this")]
@@ -30,7 +30,7 @@ pub const REGION_BYTES: u64 = 2 * PAGE_BYTES;
 /// How much a run does.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// Operations of each life of the machine.
+    /// Operations of each run of the machine.
     pub ops: u64,
     /// Persist events that are crash points, in percent.
     pub crash_percent: u64,

@@ -92,9 +92,9 @@ pub struct Thread {
 #[derive(Clone, Copy, Debug)]
 pub struct Reserved {
     pub place: Place,
-    /// Nobody else has written the line.
+    /// No one else has written the line.
     pub valid: bool,
-    /// Nobody else has done anything.
+    /// No one else has done anything.
     pub undisturbed: bool,
 }
 

@@ -3,7 +3,7 @@
 use super::life::{Life, core};
 use super::model::{DRAM_REGION, Place, Request, Reserved};
 use super::trace;
-use durasim_core::{LogFlush, Offer, Outcome, PendingStore};
+use durasim_core::{EarlyFlushOutcome, LogFlush, Outcome, PendingStore};
 use durasim_isa::{CacheBlockOp, LOG_BLOCK_BYTES};
 use durasim_machine::{DRAM_BASE, PMEM_BASE};
 use durasim_types::{Cycle, LineAddr, PhysAddr, TxId};
@@ -166,7 +166,7 @@ impl Life {
         }
         if self.is_aborted(port) {
             // The value is nobody's: the thread takes notice before it does anything else.
-            return self.take_notice(port).map(|_| ());
+            return self.process_abort(port).map(|_| ());
         }
         self.compare(port, place, &value.to_le_bytes()[..place.len as usize], "a load")
     }
@@ -320,7 +320,7 @@ impl Life {
         self.ports[port].now = self.ports[port].now.max(done);
         self.after_request(Some(port))?;
         if self.is_aborted(port) {
-            self.take_notice(port)?;
+            self.process_abort(port)?;
             return Ok(Logged::Aborted);
         }
         let mut old = words;
@@ -340,10 +340,10 @@ impl Life {
             self.after_request(Some(port))?;
             trace(|| format!("port {port}: {tx:?} logs {addr} early {offer:?}"));
             match offer {
-                Offer::Taken(cycle) => return self.logged(port, Outcome::Done(cycle)),
-                Offer::Aborted(cycle, code) => return self.logged(port, Outcome::Aborted(cycle, code)),
-                Offer::Refused { .. } if in_front.is_some() => return Ok(Logged::Refused),
-                Offer::Refused { .. } => {}
+                EarlyFlushOutcome::Taken(cycle) => return self.logged(port, Outcome::Done(cycle)),
+                EarlyFlushOutcome::Aborted(cycle, code) => return self.logged(port, Outcome::Aborted(cycle, code)),
+                EarlyFlushOutcome::Refused { .. } if in_front.is_some() => return Ok(Logged::Refused),
+                EarlyFlushOutcome::Refused { .. } => {}
             }
         }
         let outcome = loop {
@@ -450,7 +450,7 @@ impl Life {
         self.system.read_newest(core(port), place.addr(), &mut bytes, tx, now);
         self.after_request(Some(port))?;
         if self.is_aborted(port) {
-            return self.take_notice(port).map(|_| ());
+            return self.process_abort(port).map(|_| ());
         }
         self.compare(port, place, &bytes, "the kernel")
     }
@@ -469,7 +469,7 @@ impl Life {
         self.system.write_newest(core(port), place.addr(), &data, tx, now);
         self.after_request(Some(port))?;
         if self.is_aborted(port) {
-            self.take_notice(port)?;
+            self.process_abort(port)?;
         } else if !self.system.halted() {
             self.stored(port, place, &data)?;
         }

@@ -1,6 +1,6 @@
 //! Machines and parameters of designs, drawn by seed: all of them so small that rare paths are common.
 
-use durasim_design::{Choice, Draw, Hooks, Locking, Planted, Row, SmallestRegion};
+use durasim_design::{Choice, Draw, Hooks, Locking, PlantedFault, Row, SmallestRegion};
 use durasim_machine::{MachineConfig, Plan, presets};
 use durasim_types::{Domain, Rng};
 
@@ -19,7 +19,7 @@ pub struct Setting {
     /// What threads lock before they store.
     pub locking: Locking,
     /// The fault that the design has.
-    pub planted: Option<Planted>,
+    pub planted: Option<PlantedFault>,
 }
 
 fn one_of<T: Copy>(rng: &mut Rng, from: &[T]) -> T {

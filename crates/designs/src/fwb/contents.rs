@@ -1,6 +1,6 @@
 //! What recovery finds in the log: the words that go home.
 
-use durasim_design::{CrashImage, Cut, Fault, RecoveryReport};
+use durasim_design::{ActiveFault, CrashImage, RecoveryCut, RecoveryReport};
 use durasim_types::PhysAddr;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,11 +14,11 @@ pub(super) struct Contents {
     pub report: RecoveryReport,
     /// Where caches survive nothing is redone.
     pub undo_only: bool,
-    pub fault: Fault,
+    pub fault: ActiveFault,
 }
 
 /// Brings all words home, line by line.
-pub(super) fn write_home(words: &Words, image: &mut CrashImage) -> Result<u64, Cut> {
+pub(super) fn write_home(words: &Words, image: &mut CrashImage) -> Result<u64, RecoveryCut> {
     let lines: BTreeSet<PhysAddr> = words.keys().map(|addr| addr.line().base()).collect();
     for &line in &lines {
         let mut data = image.line(line);

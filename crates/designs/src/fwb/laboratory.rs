@@ -5,7 +5,7 @@ use crate::small_runs::{
 };
 use durasim_design::{Alternatives, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign};
 
-/// A log that comes round all the time, scanned in a few cycles.
+/// A log that wraps around all the time, scanned in a few cycles.
 const SHORT_RING: Settings =
     &["design.fwb.log_bytes=16384", "design.fwb.scan_period_cycles=3000", "design.fwb.scan_lines_per_cycle=64"];
 const SHORTER_RING: Settings =

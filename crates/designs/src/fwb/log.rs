@@ -1,4 +1,4 @@
-//! The log buffer and the circular log behind it. Records are numbered from 0 in the order in which they enter the buffer,
+//! The log buffer and the circular log after it. Records are numbered from 0 in the order in which they enter the buffer,
 //! whatever core they come from; the number decides the place in the log and the torn bit.
 //!
 //! A record counts as durable when it and all older ones are accepted: recovery reads up to the first gap. With several
@@ -6,15 +6,15 @@
 
 use super::record::{Kind, RECORD_BYTES, Record};
 use super::steps::torn_bit::torn_bit;
-use durasim_design::{Actions, Fault, Token};
+use durasim_design::{Actions, ActiveFault, Token};
 use durasim_types::{Cause, LineAddr, PhysAddr};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// Records on their way to the log, in one write.
+/// Records in flight to the log, in one write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Flight {
-    /// The number behind the last of them.
+pub(super) struct RecordsInFlight {
+    /// The number after the last of them.
     pub end: u64,
     pub token: Token,
     pub acked: bool,
@@ -36,7 +36,7 @@ pub(super) struct Log {
     handed: u64,
     /// Records that wait in the buffer.
     waiting: VecDeque<Record>,
-    pub flights: VecDeque<Flight>,
+    pub in_flight: VecDeque<RecordsInFlight>,
     /// The line of each record that is not durable.
     lines: VecDeque<LineAddr>,
 }
@@ -51,7 +51,7 @@ impl Log {
             durable: 0,
             handed: 0,
             waiting: VecDeque::new(),
-            flights: VecDeque::new(),
+            in_flight: VecDeque::new(),
             lines: VecDeque::new(),
         }
     }
@@ -78,14 +78,14 @@ impl Log {
         self.tail - self.durable
     }
 
-    /// Whether the log has come round.
+    /// Whether the log has wrapped around.
     pub fn has_wrapped(&self) -> bool {
         self.tail > self.capacity
     }
 
     /// Whether a younger record was accepted before an older one.
     pub fn is_out_of_order(&self) -> bool {
-        self.flights.iter().any(|flight| flight.acked)
+        self.in_flight.iter().any(|flight| flight.acked)
     }
 
     /// Whether a record of the line is not durable.
@@ -106,7 +106,7 @@ impl Log {
 
     /// Hands the oldest records to the controller, as lines of two where they are combined; a last half line only if all
     /// are to go.
-    pub fn drain(&mut self, combine: bool, all: bool, tokens: &mut u64, fault: Fault, out: &mut Actions) {
+    pub fn drain(&mut self, combine: bool, all: bool, tokens: &mut u64, fault: ActiveFault, out: &mut Actions) {
         while self.handed < self.tail {
             let line_end = if combine { (self.handed / 2 + 1) * 2 } else { self.handed + 1 };
             if line_end > self.tail && !all {
@@ -123,13 +123,13 @@ impl Log {
             let token = Token(*tokens);
             let at = self.base.plus(self.handed % self.capacity * RECORD_BYTES);
             out.append(at, &bytes[..count * RECORD_BYTES as usize], Cause::Log, Some(token));
-            self.flights.push_back(Flight { end, token, acked: false });
+            self.in_flight.push_back(RecordsInFlight { end, token, acked: false });
             self.handed = end;
         }
     }
 
     /// The records that were not handed over, with their places in the log.
-    pub fn waiting(&self, fault: Fault) -> impl Iterator<Item = (PhysAddr, [u8; RECORD_BYTES as usize])> {
+    pub fn waiting(&self, fault: ActiveFault) -> impl Iterator<Item = (PhysAddr, [u8; RECORD_BYTES as usize])> {
         (self.handed..self.tail).zip(&self.waiting).map(move |(number, record)| {
             let at = self.base.plus(number % self.capacity * RECORD_BYTES);
             (at, record.encode(torn_bit(number, self.capacity, fault)))
@@ -137,17 +137,17 @@ impl Log {
     }
 
     /// A write under this token is accepted.
-    pub fn acked(&mut self, token: Token, fault: Fault) {
+    pub fn acked(&mut self, token: Token, fault: ActiveFault) {
         self.note_accepted(token, fault);
-        while let Some(flight) = self.flights.front().filter(|flight| flight.acked) {
+        while let Some(flight) = self.in_flight.front().filter(|flight| flight.acked) {
             self.lines.drain(..(flight.end - self.durable) as usize);
             self.durable = flight.end;
-            self.flights.pop_front();
+            self.in_flight.pop_front();
         }
     }
 
     /// What to wait for until the oldest record in the buffer is durable; all must have been handed over.
     pub fn oldest_write(&self) -> Option<Token> {
-        self.flights.iter().find(|flight| !flight.acked).map(|flight| flight.token)
+        self.in_flight.iter().find(|flight| !flight.acked).map(|flight| flight.token)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::FwbSpec;
 use super::record::RECORD_BYTES;
-use durasim_design::{CrashImage, Cut, Geometry};
+use durasim_design::{CrashImage, Geometry, RecoveryCut};
 use durasim_types::{PAGE_BYTES, PhysAddr};
 
 /// Bytes of the region with the head: its number, then whether the log is being erased.
@@ -10,7 +10,7 @@ pub(super) const HEAD_BYTES: u64 = 16;
 pub(super) const ERASING: u64 = 1;
 
 /// Erases what is left in the log, line by line.
-pub(super) fn erase(spec: &FwbSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<(), Cut> {
+pub(super) fn erase(spec: &FwbSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<(), RecoveryCut> {
     let log = geometry.region("log").base;
     let end = log.plus(spec.capacity() * RECORD_BYTES);
     let pages: Vec<PhysAddr> = image.pmem.touched().map(|(page, _)| page).collect();

@@ -1,6 +1,6 @@
-//! Faults that FWB can be built with; see [`Planted`].
+//! Faults that FWB can be built with; see [`PlantedFault`].
 
-use durasim_design::Planted;
+use durasim_design::PlantedFault;
 
 durasim_design::planted! {
     // Records.
@@ -41,28 +41,28 @@ durasim_design::planted! {
 }
 
 /// Stores outside of transactions are not logged.
-pub(super) const PLAIN_STORE_NOT_LOGGED: Planted = Planted {
+pub(super) const PLAIN_STORE_NOT_LOGGED: PlantedFault = PlantedFault {
     name: "plain-store-not-logged",
     summary: "Stores outside of transactions are not logged",
     equivalent: None,
 };
 
 /// A store that crosses a word is logged for its first word alone.
-pub(super) const SECOND_WORD_FORGOTTEN: Planted = Planted {
+pub(super) const SECOND_WORD_FORGOTTEN: PlantedFault = PlantedFault {
     name: "second-word-forgotten",
     summary: "A store that crosses a word is logged for its first word alone",
     equivalent: None,
 };
 
 /// A clean writes a line while its record is in the log buffer.
-pub(super) const CLEAN_NOT_HELD: Planted = Planted {
+pub(super) const CLEAN_NOT_HELD: PlantedFault = PlantedFault {
     name: "clean-not-held",
     summary: "A clean writes a line while its record is in the log buffer",
     equivalent: None,
 };
 
 /// Where caches survive, a store does not wait for its record.
-pub(super) const STORE_NOT_HELD: Planted = Planted {
+pub(super) const STORE_NOT_HELD: PlantedFault = PlantedFault {
     name: "store-not-held",
     summary: "Where caches survive, a store does not wait for its record",
     equivalent: Some(
@@ -72,21 +72,21 @@ pub(super) const STORE_NOT_HELD: Planted = Planted {
 };
 
 /// Records are overwritten before persistent memory knows the new head.
-pub(super) const HEAD_NOT_AWAITED: Planted = Planted {
+pub(super) const HEAD_NOT_AWAITED: PlantedFault = PlantedFault {
     name: "head-not-awaited",
     summary: "Records are overwritten before persistent memory knows the new head",
     equivalent: None,
 };
 
 /// Recovery undoes those records of an aborted transaction that the head has not passed.
-pub(super) const RECOVERY_UNDOES_PARTS: Planted = Planted {
+pub(super) const RECOVERY_UNDOES_PARTS: PlantedFault = PlantedFault {
     name: "recovery-undoes-parts",
     summary: "Recovery undoes those records of an aborted transaction that the head has not passed",
     equivalent: None,
 };
 
 /// Those that matter where caches survive: nothing is redone there, and no line is held back or scanned.
-pub(super) const EADR: &[Planted] = &[
+pub(super) const EADR: &[PlantedFault] = &[
     STORE_NOT_LOGGED,
     UNDO_TAKES_NEW,
     IDENTIFIER_SHARED,

@@ -26,7 +26,7 @@ pub(super) struct Record {
     pub kind: Kind,
     /// Which bytes of the word count.
     pub mask: u8,
-    /// The identifier that the transaction bears, or [`NO_TX`].
+    /// The identifier that the transaction uses, or [`NO_TX`].
     pub id: u16,
     /// The core that stored.
     pub thread: u8,

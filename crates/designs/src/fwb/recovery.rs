@@ -4,15 +4,15 @@
 //! that was rolled back is done with.
 //!
 //! The result is a function of the log alone, so a recovery that was cut comes to the same. When all of it is home the
-//! log is marked as being erased, erased, and begins anew: a machine that starts finds a log as in fresh memory.
+//! log is marked as being erased, erased, and restarts: a machine that starts finds a log as in fresh memory.
 
 use super::FwbSpec;
 use super::contents::Contents;
 use super::log_region::ERASING;
 use super::record::{Kind, NO_TX, RECORD_BYTES, Record};
 use super::steps::torn_bit::torn_bit;
-use super::steps::{begin_anew, bring_home, first_to_read};
-use durasim_design::{CrashImage, Cut, Geometry, RecoveryReport};
+use super::steps::{bring_home, first_to_read, start_empty_log};
+use durasim_design::{CrashImage, Geometry, RecoveryCut, RecoveryReport};
 use durasim_types::Domain;
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ fn read(spec: &FwbSpec, geometry: &Geometry, image: &CrashImage, head: u64) -> C
         let record = Record::decode(&bytes);
         let home = |record: &Record| geometry.is_home(record.addr.line().base());
         let Some(record) = record.filter(|r| r.kind != Kind::Update || home(r)) else {
-            // Nothing behind it can be trusted to be in order.
+            // Nothing after it can be trusted to be in order.
             contents.report.losses.push(format!("record {number} of the log is damaged"));
             break;
         };
@@ -51,12 +51,16 @@ fn read(spec: &FwbSpec, geometry: &Geometry, image: &CrashImage, head: u64) -> C
     contents
 }
 
-pub(super) fn recover(spec: &FwbSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+pub(super) fn recover(
+    spec: &FwbSpec,
+    geometry: &Geometry,
+    image: &mut CrashImage,
+) -> Result<RecoveryReport, RecoveryCut> {
     let register = geometry.region("log_head").base;
     let (head, state) = (image.read_u64(register), image.read_u64(register.plus(8)));
     let mut report = RecoveryReport::default();
     if geometry.domain == Domain::Eadr && image.dirty_shutdown {
-        report.losses.push("the caches were not saved whole: stores are missing that no record has".into());
+        report.losses.push("the crash flush did not finish: stores without a log record are lost".into());
     }
     if state != ERASING {
         if head > u64::MAX / 2 || state != 0 {
@@ -68,6 +72,6 @@ pub(super) fn recover(spec: &FwbSpec, geometry: &Geometry, image: &mut CrashImag
             report.lines_written = bring_home(&contents.words, spec, geometry, image)?;
         }
     }
-    begin_anew(state == ERASING, spec, geometry, image)?;
+    start_empty_log(state == ERASING, spec, geometry, image)?;
     Ok(report)
 }

@@ -3,15 +3,15 @@
 //! A scan sets the fwb bit of dirty lines that do not have it and writes those home that do. What was stored before a scan
 //! began is home when the next one has ended: its lines were marked by the first, and were written by then or by the second.
 //! A line with a record that is not durable waits for it, and stores to that line wait with it: one that is stored to all the
-//! time would keep its old data from home for ever. So the head of the log follows the beginning of the scan before the last. It stops at the first record of a transaction
+//! time would never let its old data be written home. So the head of the log follows the beginning of the scan before the last. It stops at the first record of a transaction
 //! that may have to be undone, and of one whose undoing is younger than that scan or whose abort record is not durable. It
 //! may come to lie between the records of a transaction whose undoing is home: the abort record tells recovery where they
 //! began.
 //!
 //! The head moves in persistent memory first. Before that, all that the caches gave away up to the scan's end has to be
-//! accepted: an empty write to each controller comes behind it.
+//! accepted: an empty write to each controller comes after it.
 
-use super::{State, Work};
+use super::{ProtocolState, State};
 use durasim_design::{Action, Actions, LineTag, Payload, Scanned, Token};
 use durasim_types::{Cause, EventKind, LineAddr};
 use serde::{Deserialize, Serialize};
@@ -24,9 +24,9 @@ pub(super) const SCAN: u64 = 1;
 /// The tag of a line with its fwb bit set.
 const FWB: LineTag = LineTag(1);
 
-/// The head on its way.
+/// The head in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Move {
+pub(super) struct HeadUpdate {
     pub to: u64,
     pub token: Token,
     /// Controllers that have not accepted all that was before; none: the head itself is being written.
@@ -35,9 +35,9 @@ pub(super) struct Move {
 
 /// Who keeps room in the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Keeper {
+pub(super) struct LogSpace {
     timer_runs: bool,
-    /// The tail when the scan began that is under way.
+    /// The tail when the scan began that is in progress.
     scanning: Option<u64>,
     /// Lines that the scan has left behind until their records are durable.
     left: BTreeSet<LineAddr>,
@@ -49,12 +49,12 @@ pub(super) struct Keeper {
     last_scan: Option<u64>,
     /// Somebody waits for room.
     wanted: bool,
-    pub moving: Option<Move>,
+    pub head_update: Option<HeadUpdate>,
     /// First record and abort record of transactions whose undoing may not be home yet.
     pub aborted: Vec<(u64, u64)>,
 }
 
-impl Keeper {
+impl LogSpace {
     pub fn note_abort(&mut self, first: u64, record: u64) {
         self.aborted.push((first, record));
     }
@@ -73,22 +73,22 @@ impl Keeper {
     }
 
     pub fn is_moving_head(&self) -> bool {
-        self.moving.is_some()
+        self.head_update.is_some()
     }
 }
 
 impl State {
     /// Scans come in periods while there is something in the log.
     fn start_timer(&mut self, out: &mut Actions) {
-        if !self.work.keeper.timer_runs {
-            self.work.keeper.timer_runs = true;
+        if !self.protocol.log_space.timer_runs {
+            self.protocol.log_space.timer_runs = true;
             out.push(Action::Timer { id: TIMER, after_cycles: self.spec.scan_period_cycles });
         }
     }
 
     pub(super) fn timer_is_due(&mut self, out: &mut Actions) {
-        self.work.keeper.timer_runs = false;
-        if self.work.log.used() > 0 {
+        self.protocol.log_space.timer_runs = false;
+        if self.protocol.log.used() > 0 {
             self.start_timer(out);
             self.start_scan(out);
         }
@@ -104,25 +104,25 @@ impl State {
 
     /// What the head is about to pass does not count any more.
     fn is_filling(&self) -> bool {
-        let Work { log, keeper, .. } = &self.work;
-        let needed = log.tail - keeper.moving.map_or(log.head, |moving| moving.to);
+        let ProtocolState { log, log_space, .. } = &self.protocol;
+        let needed = log.tail - log_space.head_update.map_or(log.head, |head_update| head_update.to);
         100 * needed >= u64::from(self.spec.scan_from_percent) * self.spec.capacity()
     }
 
     fn start_scan(&mut self, out: &mut Actions) {
-        if !self.work.keeper.is_scanning() {
+        if !self.protocol.log_space.is_scanning() {
             self.drain(true, out);
-            self.work.keeper.scanning = Some(self.work.log.tail);
+            self.protocol.log_space.scanning = Some(self.protocol.log.tail);
             out.push(Action::Scan { id: SCAN, lines_per_cycle: self.spec.scan_lines_per_cycle });
         }
     }
 
     /// Somebody waits for room: a scan at once, or where caches survive just a new head.
     pub(super) fn make_room(&mut self, out: &mut Actions) {
-        self.work.keeper.wanted = true;
+        self.protocol.log_space.wanted = true;
         if self.undo_only {
             self.drain(true, out);
-            self.move_head(self.work.log.durable, out);
+            self.move_head(self.protocol.log.durable, out);
         } else {
             self.start_scan(out);
         }
@@ -140,7 +140,7 @@ impl State {
             return Scanned::Leave;
         }
         if self.scan_waits_for(line) {
-            self.work.keeper.left.insert(line);
+            self.protocol.log_space.left.insert(line);
             self.counters.lines_left += 1;
             return Scanned::Leave;
         }
@@ -149,20 +149,20 @@ impl State {
     }
 
     pub(super) fn scan_is_over(&mut self, out: &mut Actions) {
-        let Some(began) = self.work.keeper.scanning.take() else { return };
+        let Some(began) = self.protocol.log_space.scanning.take() else { return };
         self.counters.scans += 1;
-        let before = self.work.keeper.last_scan.replace(began);
-        self.work.keeper.home = self.home_after_scan(began, before);
-        self.work.keeper.ending = true;
+        let before = self.protocol.log_space.last_scan.replace(began);
+        self.protocol.log_space.home = self.home_after_scan(began, before);
+        self.protocol.log_space.ending = true;
         self.drain(true, out);
         self.write_left_lines(out);
     }
 
     /// Lines that a scan has left behind go home as soon as their records are durable; then the scan is at its end.
     pub(super) fn write_left_lines(&mut self, out: &mut Actions) {
-        let Work { log, keeper, .. } = &mut self.work;
+        let ProtocolState { log, log_space, .. } = &mut self.protocol;
         let counters = &mut self.counters;
-        keeper.left.retain(|line| {
+        log_space.left.retain(|line| {
             let stays = log.is_pending(*line);
             if !stays {
                 counters.forced_write_backs += 1;
@@ -170,31 +170,31 @@ impl State {
             }
             stays
         });
-        if !keeper.ending || !keeper.left.is_empty() {
+        if !log_space.ending || !log_space.left.is_empty() {
             return;
         }
-        keeper.ending = false;
-        if let Some(home) = keeper.home.take() {
+        log_space.ending = false;
+        if let Some(home) = log_space.home.take() {
             self.move_head(home, out);
         }
-        if self.work.keeper.wanted || self.is_filling() {
+        if self.protocol.log_space.wanted || self.is_filling() {
             self.start_scan(out);
         }
     }
 
     /// Begins to move the head to where all data of older records is home.
     fn move_head(&mut self, home: u64, out: &mut Actions) {
-        if self.work.keeper.moving.is_some() {
+        if self.protocol.log_space.head_update.is_some() {
             return;
         }
         let to = self.new_head(home);
-        if to <= self.work.log.head {
+        if to <= self.protocol.log.head {
             return;
         }
-        self.work.tokens += 1;
-        let token = Token(self.work.tokens);
+        self.protocol.tokens += 1;
+        let token = Token(self.protocol.tokens);
         let controllers = if self.undo_only { 0 } else { self.interleave.controllers };
-        self.work.keeper.moving = Some(Move { to, token, behind: controllers });
+        self.protocol.log_space.head_update = Some(HeadUpdate { to, token, behind: controllers });
         for controller in 0..u64::from(controllers) {
             let at = self.interleave.base.plus(controller * self.interleave.block_bytes);
             out.push(Action::Append { at, payload: Payload::new(&[]), cause: Cause::Metadata, token: Some(token) });
@@ -206,23 +206,27 @@ impl State {
 
     /// A write on the way of the head is accepted.
     pub(super) fn head_acked(&mut self, token: Token, out: &mut Actions) {
-        let Some(moving) = self.work.keeper.moving.as_mut().filter(|moving| moving.token == token) else { return };
-        if moving.behind == 0 {
+        let Some(head_update) =
+            self.protocol.log_space.head_update.as_mut().filter(|head_update| head_update.token == token)
+        else {
+            return;
+        };
+        if head_update.behind == 0 {
             return self.give_room(out);
         }
-        moving.behind -= 1;
-        if moving.behind == 0 {
+        head_update.behind -= 1;
+        if head_update.behind == 0 {
             self.write_head(out);
         }
     }
 
     /// The head has moved: what is before it may be overwritten.
     pub(super) fn give_room(&mut self, out: &mut Actions) {
-        let Some(Move { to, .. }) = self.work.keeper.moving.take() else { return };
+        let Some(HeadUpdate { to, .. }) = self.protocol.log_space.head_update.take() else { return };
         self.counters.head_moves += 1;
-        self.work.log.head = to;
-        self.work.keeper.aborted.retain(|(first, _)| *first >= to);
-        self.work.keeper.wanted = false;
+        self.protocol.log.head = to;
+        self.protocol.log_space.aborted.retain(|(first, _)| *first >= to);
+        self.protocol.log_space.wanted = false;
         out.event(EventKind::Background, self.head_register);
     }
 }

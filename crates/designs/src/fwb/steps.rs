@@ -7,10 +7,10 @@ use super::log::Log;
 use super::log_region::{ERASING, HEAD_BYTES, erase};
 use super::planted;
 use super::record::{Kind, NO_TX, Record, bits_of, words_of};
-use super::scan::Move;
-use super::{FwbSpec, Held, OpenTx, State};
+use super::scan::HeadUpdate;
+use super::{FwbSpec, HeldStore, OpenTx, State};
 use crate::undo::Undo;
-use durasim_design::{Actions, CrashImage, Cut, Fault, Gate, Geometry, Scanned, Store, Token, Wait};
+use durasim_design::{Actions, ActiveFault, CrashImage, Gate, Geometry, RecoveryCut, Scanned, Store, Token, Wait};
 use durasim_types::{Cause, CoreId, LineAddr, PhysAddr, TxId};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ impl State {
     }
 
     fn has_stored_to(&self, tx: Option<TxId>, line: LineAddr) -> bool {
-        let open = tx.and_then(|tx| self.work.open.get(&tx));
+        let open = tx.and_then(|tx| self.protocol.open.get(&tx));
         open.is_some_and(|open| open.undo.iter().any(|undo| undo.line() == line))
     }
 
@@ -49,16 +49,16 @@ impl State {
         (undo, if self.undo_only { 0 } else { redo })
     }
 
-    /// An identifier that no other open transaction bears.
+    /// An identifier that no other open transaction uses.
     pub(super) fn new_identifier(&mut self) -> u16 {
-        let mut id = self.work.last_id;
+        let mut id = self.protocol.last_id;
         loop {
             id = if id == u16::MAX { NO_TX + 1 } else { id + 1 };
-            if !self.work.open.values().any(|open| open.id == id) {
+            if !self.protocol.open.values().any(|open| open.id == id) {
                 break;
             }
         }
-        self.work.last_id = id;
+        self.protocol.last_id = id;
         if self.fault.is(planted::IDENTIFIER_SHARED) { 1 } else { id }
     }
 }
@@ -67,19 +67,19 @@ impl State {
 impl State {
     /// Whether the log has room for more records. Each transaction that may still end has one set aside.
     pub(super) fn has_room(&self, more: u64) -> bool {
-        let set_aside = self.work.open.values().filter(|open| open.commit.is_none()).count() as u64;
-        self.work.log.used() + set_aside + more <= self.spec.capacity() || self.fault.is(planted::LOG_OVERRUN)
+        let set_aside = self.protocol.open.values().filter(|open| open.commit.is_none()).count() as u64;
+        self.protocol.log.used() + set_aside + more <= self.spec.capacity() || self.fault.is(planted::LOG_OVERRUN)
     }
 }
 
 impl Log {
-    /// A write is accepted. It stands for its own records alone: older ones may still be on their way.
-    pub fn note_accepted(&mut self, token: Token, fault: Fault) {
-        let Some(flight) = self.flights.iter_mut().find(|flight| flight.token == token) else { return };
+    /// A write is accepted. It stands for its own records alone: older ones may still be in flight.
+    pub fn note_accepted(&mut self, token: Token, fault: ActiveFault) {
+        let Some(flight) = self.in_flight.iter_mut().find(|flight| flight.token == token) else { return };
         flight.acked = true;
         if fault.is(planted::DURABLE_OUT_OF_ORDER) {
             let end = flight.end;
-            self.flights.iter_mut().filter(|older| older.end <= end).for_each(|older| older.acked = true);
+            self.in_flight.iter_mut().filter(|older| older.end <= end).for_each(|older| older.acked = true);
         }
     }
 }
@@ -103,16 +103,16 @@ impl State {
     }
 
     /// Whether the undo record of a store that was held is durable [D:fwb-eadr].
-    pub(super) fn releases(&self, held: &Held) -> bool {
-        held.number < self.work.log.durable || self.fault.is(planted::STORE_NOT_HELD)
+    pub(super) fn releases(&self, held: &HeldStore) -> bool {
+        held.number < self.protocol.log.durable || self.fault.is(planted::STORE_NOT_HELD)
     }
 
     /// Where caches survive a store is held until its undo record is durable [D:fwb-eadr].
-    pub(super) fn hold_store(&mut self, core: CoreId, held: Held, out: &mut Actions) -> Gate {
+    pub(super) fn hold_store(&mut self, core: CoreId, held: HeldStore, out: &mut Actions) -> Gate {
         if self.fault.is(planted::STORE_NOT_HELD) {
             return Gate::Done;
         }
-        self.work.held.insert(core, held);
+        self.protocol.held.insert(core, held);
         Gate::Retry(self.wait_for_records(out))
     }
 
@@ -123,7 +123,7 @@ impl State {
 
     /// Whether a commit ends: its record is durable, and with it all older ones.
     pub(super) fn commit_is_durable(&self, number: u64) -> bool {
-        number < self.work.log.durable || self.fault.is(planted::COMMIT_NOT_AWAITED)
+        number < self.protocol.log.durable || self.fault.is(planted::COMMIT_NOT_AWAITED)
     }
 }
 
@@ -144,7 +144,7 @@ impl State {
     pub(super) fn log_abort(&mut self, core: CoreId, open: &OpenTx, out: &mut Actions) {
         let Some(first) = open.first.filter(|_| !self.fault.is(planted::ABORT_RECORD_FORGOTTEN)) else { return };
         let number = self.push(Record::end(Kind::Abort, open.id, core.0 as u8, first));
-        self.work.keeper.note_abort(first, number);
+        self.protocol.log_space.note_abort(first, number);
         self.drain(true, out);
     }
 }
@@ -153,7 +153,7 @@ impl State {
 impl State {
     /// Whether the scan leaves a line behind until its records are durable.
     pub(super) fn scan_waits_for(&self, line: LineAddr) -> bool {
-        self.work.log.is_pending(line) && !self.fault.is(planted::SCAN_NOT_HELD)
+        self.protocol.log.is_pending(line) && !self.fault.is(planted::SCAN_NOT_HELD)
     }
 
     /// The scan has come to a line that had its bit set before: it goes home.
@@ -176,14 +176,14 @@ impl State {
     /// Where the head may go when the data of records before `home` is there. It stops at the first record of a
     /// transaction that may have to be undone, and of one whose undoing may not be home.
     pub(super) fn new_head(&self, home: u64) -> u64 {
-        let safe = home.min(self.work.log.durable);
+        let safe = home.min(self.protocol.log.durable);
         let mut to = safe;
         if let Some((first, _)) = self.oldest_needed().filter(|_| !self.fault.is(planted::HEAD_PASSES_OPEN)) {
             to = to.min(first);
         }
         if !self.undo_only && !self.fault.is(planted::HEAD_PASSES_ABORTED) {
-            // Without its abort record, which may still be on its way, it would be undone again, and only in part.
-            let recent = self.work.keeper.aborted.iter().filter(|(_, record)| *record >= safe);
+            // Without its abort record, which may still be in flight, it would be undone again, and only in part.
+            let recent = self.protocol.log_space.aborted.iter().filter(|(_, record)| *record >= safe);
             to = recent.map(|(first, _)| *first).fold(to, u64::min);
         }
         to
@@ -191,7 +191,7 @@ impl State {
 
     /// The head moves in persistent memory. The room is given when that is accepted.
     pub(super) fn write_head(&mut self, out: &mut Actions) {
-        let Some(Move { to, token, .. }) = self.work.keeper.moving else { return };
+        let Some(HeadUpdate { to, token, .. }) = self.protocol.log_space.head_update else { return };
         out.append(self.head_register, &to.to_le_bytes(), Cause::Metadata, Some(token));
         if self.fault.is(planted::HEAD_NOT_AWAITED) {
             self.give_room(out);
@@ -202,7 +202,7 @@ impl State {
 // Recovery.
 
 /// The record that recovery begins with.
-pub(super) fn first_to_read(head: u64, capacity: u64, fault: Fault) -> u64 {
+pub(super) fn first_to_read(head: u64, capacity: u64, fault: ActiveFault) -> u64 {
     if fault.is(planted::RECOVERY_IGNORES_HEAD) {
         return head / capacity * capacity;
     }
@@ -261,7 +261,7 @@ pub(super) fn bring_home(
     spec: &FwbSpec,
     geometry: &Geometry,
     image: &mut CrashImage,
-) -> Result<u64, Cut> {
+) -> Result<u64, RecoveryCut> {
     let fault = geometry.planted;
     if fault.is(planted::RECOVERY_ERASES_FIRST) {
         erase(spec, geometry, image)?;
@@ -272,13 +272,13 @@ pub(super) fn bring_home(
     write_home(words, image)
 }
 
-/// All is home: the log is marked as being erased, if it is not already, erased, and begins anew.
-pub(super) fn begin_anew(
+/// All is home: the log is marked as being erased, if it is not already, erased, and restarts.
+pub(super) fn start_empty_log(
     is_marked: bool,
     spec: &FwbSpec,
     geometry: &Geometry,
     image: &mut CrashImage,
-) -> Result<(), Cut> {
+) -> Result<(), RecoveryCut> {
     let (register, fault) = (geometry.region("log_head").base, geometry.planted);
     if is_marked || !fault.is(planted::RECOVERY_KEEPS_LOG) {
         if !is_marked && !fault.is(planted::RECOVERY_FORGETS_ERASING) {

@@ -157,7 +157,7 @@ fn a_scan_marks_first_and_writes_the_next_time() {
 }
 
 #[test]
-fn a_full_log_scans_at_once_and_aborts_who_fills_it() {
+fn a_full_log_scans_at_once_and_aborts_the_transaction_that_fills_it() {
     let mut bench = Bench::<Fwb>::new(small(512), 1);
     for tx in 1..=7 {
         bench.begin(0, tx);
@@ -301,10 +301,10 @@ fn a_younger_record_does_not_stand_for_an_older_one() {
     let record = |n: u64| Record { kind: Kind::Update, mask: 1, id: 1, thread: 0, addr: word(n, 0), undo: 0, redo: 0 };
     let (mut tokens, mut out) = (0, Actions::default());
     (0..4).for_each(|n| assert_eq!(log.push(record(n)), n));
-    log.drain(true, true, &mut tokens, Fault::NONE, &mut out);
-    log.acked(Token(2), Fault::NONE);
+    log.drain(true, true, &mut tokens, ActiveFault::NONE, &mut out);
+    log.acked(Token(2), ActiveFault::NONE);
     assert_eq!((log.durable, log.is_out_of_order(), log.is_pending(line(3))), (0, true, true));
-    log.acked(Token(1), Fault::NONE);
+    log.acked(Token(1), ActiveFault::NONE);
     assert_eq!((log.durable, log.buffered(), log.is_pending(line(3))), (4, 0, false));
 }
 
@@ -324,7 +324,7 @@ fn where_caches_survive_a_store_waits_for_its_undo_record_and_nothing_is_redone(
     assert_eq!(store_over(&mut bench, word(0, 0), 8, 9, 1, None), Gate::Done);
     bench.pmem.write(word(0, 0), &9u64.to_le_bytes());
     assert_eq!(word_of(&bench.recovered(&[], true), word(0, 0)), 9);
-    // The log comes round without a scan.
+    // The log wraps around without a scan.
     for tx in 2..=30 {
         bench.begin(0, tx);
         for _ in 0..2 {

@@ -5,7 +5,7 @@
 //! [D:hercules-conflict]. In the log, found through the eWPQ, the asking transaction aborts "with an exception"; a
 //! request outside of transactions has nothing to abort, so there too the owner does.
 //!
-//! Hardware guarantees no progress: two transactions may abort each other for ever. Aborts that come again and again are
+//! Hardware guarantees no progress: two transactions may livelock by aborting each other. Repeated aborts are
 //! the program's business (section 4.5.2): it retries, and backs off if it has to.
 
 use super::State;
@@ -16,7 +16,7 @@ use durasim_types::TxId;
 
 /// What becomes of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Judgement {
+pub(super) enum ConflictOutcome {
     /// There is no conflict.
     Grant,
     /// Ask again when the fate of the owner is known.
@@ -27,14 +27,14 @@ pub(super) enum Judgement {
 
 impl State {
     /// Compares the TxID and TxState of a line with the requester's.
-    pub(super) fn judge(&self, owner: TxId, requester: Option<TxId>, loser: ConflictLoser) -> Judgement {
+    pub(super) fn judge(&self, owner: TxId, requester: Option<TxId>, loser: ConflictLoser) -> ConflictOutcome {
         if !self.is_foreign(owner, requester) {
-            return Judgement::Grant;
+            return ConflictOutcome::Grant;
         }
         match self.registers.get(owner).map(|open| open.phase) {
-            None | Some(Phase::Committed) => Judgement::Grant,
-            Some(Phase::StoringLen(token)) => Judgement::Wait(Wait::Acked(token)),
-            Some(Phase::Running) => Judgement::Abort(match loser {
+            None | Some(Phase::Committed) => ConflictOutcome::Grant,
+            Some(Phase::StoringLen(token)) => ConflictOutcome::Wait(Wait::Acked(token)),
+            Some(Phase::Running) => ConflictOutcome::Abort(match loser {
                 ConflictLoser::Owner => owner,
                 ConflictLoser::Requester => requester.unwrap_or(owner),
             }),

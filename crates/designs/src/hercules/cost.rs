@@ -86,7 +86,7 @@ mod tests {
             pmem_bytes: 0,
             pmem_data_bytes: 0,
             regions: Vec::new(),
-            planted: durasim_design::Fault::NONE,
+            planted: durasim_design::ActiveFault::NONE,
         }
     }
 

@@ -6,7 +6,7 @@ use super::controller::Part;
 use super::record::entry_header;
 use super::steps::recovery::{emergency_count, flush_order};
 use super::zone::{FLUSHED, LogZone, RUNNING};
-use durasim_design::{BudgetSpent, CrashSink, CrashView, Fault};
+use durasim_design::{ActiveFault, BudgetSpent, CrashSink, CrashView};
 use durasim_types::{Line, LineAddr, TxId};
 
 impl State {
@@ -33,7 +33,7 @@ impl State {
 
 impl Part {
     /// LogHead, LogTail and eWPQ of a controller, with its validity bitmap.
-    fn save_registers(&self, sink: &mut CrashSink<'_>, fault: Fault) -> Result<(), BudgetSpent> {
+    fn save_registers(&self, sink: &mut CrashSink<'_>, fault: ActiveFault) -> Result<(), BudgetSpent> {
         sink.write(self.zone.log_head(), &self.ewpq.log_head().to_le_bytes())?;
         sink.write(self.zone.log_tail(), &self.ewpq.log_tail().to_le_bytes())?;
         let mut validity = vec![0u64; self.zone.validity_words() as usize];

@@ -1,12 +1,12 @@
 //! The extended write pending queue of a controller and its extension area in the log zone (sections 4.1 and 4.2):
 //! where the log keeps the lines that were flushed prematurely.
 
-use super::ewpq_index::{Index, Place};
+use super::ewpq_index::{EntryLocation, Index};
 use super::extension_chain::Occupancy;
 use super::mapping::Mapping;
 use super::spec::{ExtensionLookup, HerculesSpec};
 use super::zone::PartZone;
-use durasim_design::{Actions, Fault, Token};
+use durasim_design::{Actions, ActiveFault, Token};
 use durasim_types::{Cause, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
 
@@ -48,18 +48,19 @@ impl Ewpq {
     /// What was read from outside gets its index; `may_migrate` tells whose entries the migration may take.
     pub fn reindex(&mut self, zone: &PartZone, may_migrate: impl Fn(TxId) -> bool) {
         (self.index, self.occupancy) = (Index::default(), Occupancy::default());
-        let queue = self.entries.iter().enumerate().filter_map(|(n, m)| Some((Place::Queue(n), m.as_ref()?)));
-        let extension = self.extension.iter().enumerate().filter_map(|(n, m)| Some((Place::Extension(n), m.as_ref()?)));
+        let queue = self.entries.iter().enumerate().filter_map(|(n, m)| Some((EntryLocation::Queue(n), m.as_ref()?)));
+        let extension =
+            self.extension.iter().enumerate().filter_map(|(n, m)| Some((EntryLocation::Extension(n), m.as_ref()?)));
         for (place, mapping) in queue.chain(extension) {
             self.index.link(place, mapping, zone, may_migrate(mapping.tx));
-            if let Place::Extension(slot) = place {
+            if let EntryLocation::Extension(slot) = place {
                 self.occupancy.add(slot, zone);
             }
         }
     }
 
     /// What does not fit hardware of this size, if anything: for states that were read from outside.
-    pub fn misfit(&self, spec: &HerculesSpec, zone: &PartZone) -> Option<&'static str> {
+    pub fn inconsistency(&self, spec: &HerculesSpec, zone: &PartZone) -> Option<&'static str> {
         let in_use = self.extension.iter().flatten().count();
         if self.entries.len() > spec.ewpq_entries as usize {
             Some("more eWPQ entries than there are")
@@ -88,7 +89,7 @@ impl Ewpq {
 
     fn frames_its_entries(&self, zone: &PartZone) -> bool {
         let window = self.log_tail..self.log_head;
-        // Numbers of log entries never come round.
+        // Numbers of log entries never wrap around.
         self.log_head < 1 << 62
             && self.log_tail <= self.log_head
             && self.log_head - self.log_tail <= zone.log_entries
@@ -176,23 +177,23 @@ impl Ewpq {
     }
 
     /// The entries whose part of the home address is that of this line, in the order in which a search looks them up.
-    pub fn partial_matches(&self, line: LineAddr, zone: &PartZone) -> impl Iterator<Item = (Place, &Mapping)> {
+    pub fn partial_matches(&self, line: LineAddr, zone: &PartZone) -> impl Iterator<Item = (EntryLocation, &Mapping)> {
         self.index.of_partial_home(zone.partial_home(line)).map(|place| (place, self.at(place)))
     }
 
-    fn place_of(&self, home: LineAddr, zone: &PartZone) -> Option<Place> {
+    fn place_of(&self, home: LineAddr, zone: &PartZone) -> Option<EntryLocation> {
         self.partial_matches(home, zone).find(|(_, mapping)| mapping.home == home).map(|(place, _)| place)
     }
 
     /// The entry of a line names another log entry from now on (section 4.4, garbage collection).
-    pub fn relocate(&mut self, home: LineAddr, log: u64, zone: &PartZone, fault: Fault, out: &mut Actions) {
+    pub fn relocate(&mut self, home: LineAddr, log: u64, zone: &PartZone, fault: ActiveFault, out: &mut Actions) {
         let Some(place) = self.place_of(home, zone) else { return };
         let before = *self.at(place);
         let may_migrate = self.index.unlink(place, &before, zone);
         let after = Mapping { log, ..before };
         *self.at_mut(place) = after;
         self.index.link(place, &after, zone, may_migrate);
-        if let Place::Extension(slot) = place {
+        if let EntryLocation::Extension(slot) = place {
             after.rewrite_in_extension(slot, zone, fault, out);
         }
     }
@@ -216,18 +217,18 @@ impl Ewpq {
         self.index.of_tx(tx).map(|place| self.at(place).home).collect()
     }
 
-    fn at(&self, place: Place) -> &Mapping {
+    fn at(&self, place: EntryLocation) -> &Mapping {
         let slot = match place {
-            Place::Queue(n) => &self.entries[n],
-            Place::Extension(n) => &self.extension[n],
+            EntryLocation::Queue(n) => &self.entries[n],
+            EntryLocation::Extension(n) => &self.extension[n],
         };
         slot.as_ref().expect("the index names entries in use")
     }
 
-    fn at_mut(&mut self, place: Place) -> &mut Mapping {
+    fn at_mut(&mut self, place: EntryLocation) -> &mut Mapping {
         let slot = match place {
-            Place::Queue(n) => &mut self.entries[n],
-            Place::Extension(n) => &mut self.extension[n],
+            EntryLocation::Queue(n) => &mut self.entries[n],
+            EntryLocation::Extension(n) => &mut self.extension[n],
         };
         slot.as_mut().expect("the index names entries in use")
     }
@@ -253,15 +254,15 @@ impl Ewpq {
             self.entries.push(None);
         }
         self.entries[slot] = Some(mapping);
-        self.index.link(Place::Queue(slot), &mapping, zone, may_migrate);
+        self.index.link(EntryLocation::Queue(slot), &mapping, zone, may_migrate);
         mapping
     }
 
     /// Takes an entry of the queue out, and whether it might have migrated: its slot is free.
     fn take_from_queue(&mut self, n: usize, zone: &PartZone) -> (Mapping, bool) {
-        let mapping = *self.at(Place::Queue(n));
+        let mapping = *self.at(EntryLocation::Queue(n));
         self.entries[n] = None;
-        (mapping, self.index.unlink(Place::Queue(n), &mapping, zone))
+        (mapping, self.index.unlink(EntryLocation::Queue(n), &mapping, zone))
     }
 
     /// A free slot of the extension area for the entry of this line, if there is one.
@@ -276,13 +277,13 @@ impl Ewpq {
     }
 
     /// Evicts the least recently used entry to the extension area (section 4.2). False if that has no room for it, or if
-    /// all entries are on their way home.
-    pub fn spill(&mut self, zone: &PartZone, fault: Fault, out: &mut Actions) -> bool {
-        // An entry on its way home stays where its acknowledgement will look for it.
-        let Some(victim) = self.index.by_use().find(|n| self.at(Place::Queue(*n)).migration.is_none()) else {
+    /// all entries are being written home.
+    pub fn spill(&mut self, zone: &PartZone, fault: ActiveFault, out: &mut Actions) -> bool {
+        // An entry in flight to the home address stays where its acknowledgement will look for it.
+        let Some(victim) = self.index.by_use().find(|n| self.at(EntryLocation::Queue(*n)).migration.is_none()) else {
             return false;
         };
-        let Some(slot) = self.free_slot_for(self.at(Place::Queue(victim)).home, zone) else { return false };
+        let Some(slot) = self.free_slot_for(self.at(EntryLocation::Queue(victim)).home, zone) else { return false };
         let (mapping, may_migrate) = self.take_from_queue(victim, zone);
         self.move_to_extension(slot, mapping, may_migrate, zone, fault, out);
         true
@@ -290,7 +291,7 @@ impl Ewpq {
 
     /// A free slot of the extension area takes this entry.
     pub fn put_into_extension(&mut self, slot: usize, mapping: Mapping, may_migrate: bool, zone: &PartZone) {
-        self.index.link(Place::Extension(slot), &mapping, zone, may_migrate);
+        self.index.link(EntryLocation::Extension(slot), &mapping, zone, may_migrate);
         self.occupancy.add(slot, zone);
         self.extension[slot] = Some(mapping);
         self.extended += 1;
@@ -300,8 +301,8 @@ impl Ewpq {
     pub fn take(&mut self, home: LineAddr, zone: &PartZone, out: &mut Actions) -> Option<Mapping> {
         let place = self.place_of(home, zone)?;
         let slot = match place {
-            Place::Queue(n) => return Some(self.take_from_queue(n, zone).0),
-            Place::Extension(slot) => slot,
+            EntryLocation::Queue(n) => return Some(self.take_from_queue(n, zone).0),
+            EntryLocation::Extension(slot) => slot,
         };
         let mapping = *self.at(place);
         self.index.unlink(place, &mapping, zone);
@@ -313,7 +314,7 @@ impl Ewpq {
 
     /// The entries of a transaction may migrate: it has committed.
     pub fn committed(&mut self, tx: TxId) {
-        let places: Vec<Place> = self.index.of_tx(tx).collect();
+        let places: Vec<EntryLocation> = self.index.of_tx(tx).collect();
         for place in places {
             if self.at(place).migration.is_none() {
                 self.index.may_migrate(place);
@@ -323,7 +324,7 @@ impl Ewpq {
 
     /// Whether a record in the extension area names the entry of this line.
     pub fn is_in_extension(&self, home: LineAddr, zone: &PartZone) -> bool {
-        matches!(self.place_of(home, zone), Some(Place::Extension(_)))
+        matches!(self.place_of(home, zone), Some(EntryLocation::Extension(_)))
     }
 
     /// A migration takes the entry of this line, if it may migrate.
@@ -338,7 +339,7 @@ impl Ewpq {
         Some(self.migrate_from(place, zone, token))
     }
 
-    fn migrate_from(&mut self, place: Place, zone: &PartZone, token: Token) -> Mapping {
+    fn migrate_from(&mut self, place: EntryLocation, zone: &PartZone, token: Token) -> Mapping {
         let before = *self.at(place);
         self.index.unlink(place, &before, zone);
         let mapping = self.at_mut(place);
@@ -348,7 +349,7 @@ impl Ewpq {
         mapping
     }
 
-    /// Entries on their way home, in the order of the scan.
+    /// Entries in flight to the home address, in the order of the scan.
     pub fn migrating(&self) -> impl Iterator<Item = &Mapping> {
         self.index.migrating().map(|place| self.at(place))
     }

@@ -8,15 +8,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Where an entry is; in the order in which the migration engine scans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Place {
+pub(super) enum EntryLocation {
     /// In the eWPQ.
     Queue(usize),
     /// In this slot of the extension area.
     Extension(usize),
 }
 
-const FIRST: Place = Place::Queue(0);
-const LAST: Place = Place::Extension(usize::MAX);
+const FIRST: EntryLocation = EntryLocation::Queue(0);
+const LAST: EntryLocation = EntryLocation::Extension(usize::MAX);
 
 /// Slots of which some are in use.
 #[derive(Clone, Debug, Default)]
@@ -47,22 +47,22 @@ impl Slots {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Index {
     /// By the part of the home address that entries hold.
-    homes: BTreeSet<(u64, Place)>,
-    transactions: BTreeSet<(TxId, Place)>,
-    logs: BTreeSet<(u64, Place)>,
+    homes: BTreeSet<(u64, EntryLocation)>,
+    transactions: BTreeSet<(TxId, EntryLocation)>,
+    logs: BTreeSet<(u64, EntryLocation)>,
     /// Entries of each identifier.
     identifiers: BTreeMap<u64, u32>,
     /// The entries of the queue, the least recently used one first.
     uses: BTreeMap<u64, usize>,
-    ready: BTreeSet<Place>,
-    migrating: BTreeSet<Place>,
+    ready: BTreeSet<EntryLocation>,
+    migrating: BTreeSet<EntryLocation>,
     queue_slots: Slots,
     extension_slots: Slots,
 }
 
 impl Index {
     /// An entry is there.
-    pub fn link(&mut self, place: Place, mapping: &Mapping, zone: &PartZone, may_migrate: bool) {
+    pub fn link(&mut self, place: EntryLocation, mapping: &Mapping, zone: &PartZone, may_migrate: bool) {
         self.homes.insert((zone.partial_home(mapping.home), place));
         self.transactions.insert((mapping.tx, place));
         if !mapping.indirect {
@@ -70,11 +70,11 @@ impl Index {
         }
         *self.identifiers.entry(mapping.hardware_id).or_default() += 1;
         match place {
-            Place::Queue(n) => {
+            EntryLocation::Queue(n) => {
                 self.uses.insert(mapping.used, n);
                 self.queue_slots.take(n);
             }
-            Place::Extension(slot) => self.extension_slots.take(slot),
+            EntryLocation::Extension(slot) => self.extension_slots.take(slot),
         }
         if mapping.migration.is_some() {
             self.migrating.insert(place);
@@ -84,7 +84,7 @@ impl Index {
     }
 
     /// An entry is there no more; whether it might have migrated.
-    pub fn unlink(&mut self, place: Place, mapping: &Mapping, zone: &PartZone) -> bool {
+    pub fn unlink(&mut self, place: EntryLocation, mapping: &Mapping, zone: &PartZone) -> bool {
         self.homes.remove(&(zone.partial_home(mapping.home), place));
         self.transactions.remove(&(mapping.tx, place));
         if !mapping.indirect {
@@ -97,38 +97,38 @@ impl Index {
             }
         }
         match place {
-            Place::Queue(n) => {
+            EntryLocation::Queue(n) => {
                 self.uses.remove(&mapping.used);
                 self.queue_slots.release(n);
             }
-            Place::Extension(slot) => self.extension_slots.release(slot),
+            EntryLocation::Extension(slot) => self.extension_slots.release(slot),
         }
         self.migrating.remove(&place);
         self.ready.remove(&place)
     }
 
     /// The entries with this part of a home address, those in the queue first.
-    pub fn of_partial_home(&self, partial_home: u64) -> impl Iterator<Item = Place> {
+    pub fn of_partial_home(&self, partial_home: u64) -> impl Iterator<Item = EntryLocation> {
         self.homes.range((partial_home, FIRST)..=(partial_home, LAST)).map(|(_, place)| *place)
     }
 
     /// The entries of a transaction.
-    pub fn of_tx(&self, tx: TxId) -> impl Iterator<Item = Place> {
+    pub fn of_tx(&self, tx: TxId) -> impl Iterator<Item = EntryLocation> {
         self.transactions.range((tx, FIRST)..=(tx, LAST)).map(|(_, place)| *place)
     }
 
-    /// Whether an entry bears this identifier.
+    /// Whether an entry uses this identifier.
     pub fn names(&self, hardware_id: u64) -> bool {
         self.identifiers.contains_key(&hardware_id)
     }
 
     /// Whether the migration may take this entry.
-    pub fn is_ready(&self, place: Place) -> bool {
+    pub fn is_ready(&self, place: EntryLocation) -> bool {
         self.ready.contains(&place)
     }
 
     /// The entry with the oldest log entry from `first` on and before `end`.
-    pub fn oldest_in(&self, first: u64, end: u64) -> Option<Place> {
+    pub fn oldest_in(&self, first: u64, end: u64) -> Option<EntryLocation> {
         self.logs.range((first, FIRST)..(end.max(first), FIRST)).next().map(|(_, place)| *place)
     }
 
@@ -152,28 +152,28 @@ impl Index {
         self.uses.len()
     }
 
-    /// The first free slot of the queue, which may be the one behind its end.
+    /// The first free slot of the queue, which may be the one after its end.
     pub fn free_queue_slot(&self) -> usize {
         self.queue_slots.first_free()
     }
 
-    /// The first free slot of the extension area, which may be the one behind its end.
+    /// The first free slot of the extension area, which may be the one after its end.
     pub fn free_extension_slot(&self) -> usize {
         self.extension_slots.first_free()
     }
 
     /// The migration may take this entry.
-    pub fn may_migrate(&mut self, place: Place) {
+    pub fn may_migrate(&mut self, place: EntryLocation) {
         self.ready.insert(place);
     }
 
     /// The entry that a migration takes next.
-    pub fn first_to_migrate(&self) -> Option<Place> {
+    pub fn first_to_migrate(&self) -> Option<EntryLocation> {
         self.ready.first().copied()
     }
 
-    /// Entries on their way home.
-    pub fn migrating(&self) -> impl Iterator<Item = Place> {
+    /// Entries in flight to the home address.
+    pub fn migrating(&self) -> impl Iterator<Item = EntryLocation> {
         self.migrating.iter().copied()
     }
 }

@@ -2,10 +2,10 @@
 //! cache" (section 4.4), and then the extension area, which is "ten times larger than the eWPQ" (section 4.2): a
 //! transaction of 60,000 lines (section 5.2) needs more than both hold.
 //!
-//! An extension area that is full and has nothing on its way home grows by a block, which is chained to what there was: the
+//! An extension area that is full and has nothing in flight to the home address grows by a block, which is chained to what there was: the
 //! saved registers point to the first block, the header of each block to the next. The header of a new block ends the
 //! chain before the pointer to it is written, and that before the first of its slots is used. Slots that are not in use
-//! are zero at all times, in every life: recovery clears those in use, then the pointers from the last one on. So blocks
+//! are zero at all times, in every run: recovery clears those in use, then the pointers from the last one on. So blocks
 //! lie in a region that nothing else uses, and stay in the chain until then [D:hercules-extension-chain].
 //!
 //! A search goes by address (section 4.2: "with a target home address"): the part of the home address that entries hold
@@ -14,7 +14,7 @@
 
 use super::State;
 use super::zone::PartZone;
-use durasim_design::{AbortCause, Actions, CrashImage, Fault};
+use durasim_design::{AbortCause, Actions, ActiveFault, CrashImage};
 use durasim_types::{Cause, LineAddr, PhysAddr};
 use std::ops::Range;
 
@@ -103,7 +103,7 @@ impl PartZone {
     }
 
     /// The chain grows by a block.
-    fn chain(&self, block: u64, fault: Fault, out: &mut Actions) {
+    fn chain(&self, block: u64, fault: ActiveFault, out: &mut Actions) {
         out.append(self.block(block), &[0; 8], Cause::Metadata, None);
         self.point_to_block(block, fault, out);
     }

@@ -1,5 +1,5 @@
 //! Garbage collection on log entries (section 4.4, Figure 4). LogHead and LogTail frame the window of log entries in
-//! use; one transaction that stays open for long keeps LogTail where it is, however many entries behind it are invalid.
+//! use; one transaction that stays open for long keeps LogTail where it is, however many entries after it are invalid.
 //!
 //! When the two are further apart than a threshold, the controller takes a chunk of successive entries at LogTail. It
 //! appends each valid uncommitted one at LogHead, lets its eWPQ entry name the new place once the copy is there, and
@@ -31,7 +31,7 @@ struct Chunk {
     moving: Option<Moving>,
 }
 
-/// An entry on its way to LogHead.
+/// An entry in flight to LogHead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Moving {
     pub home: LineAddr,
@@ -48,7 +48,7 @@ impl Gc {
         self.chunk.is_some()
     }
 
-    /// The copy that is on its way to LogHead.
+    /// The copy that is in flight to LogHead.
     pub fn copying(&self) -> Option<Token> {
         self.moving().map(|moving| moving.token)
     }
@@ -76,7 +76,7 @@ impl State {
         let part = &self.parts[controller];
         let wide = part.ewpq.window() > self.spec.log_gc_trigger_entries;
         if wide && part.gc.chunk.is_none() && part.ewpq.log_head() >= part.gc.not_before {
-            // The newest entry is on its way into the log.
+            // The newest entry is in flight into the log.
             self.collect(controller, newest, out);
         }
     }
@@ -87,7 +87,7 @@ impl State {
         if let Some(token) = part.gc.copying() {
             return Some(token);
         }
-        // Entries that are all valid would go round for ever.
+        // Entries that are all valid would be moved around without end.
         let invalid = part.ewpq.window().saturating_sub(part.ewpq.log_entries());
         if invalid < u64::from(self.spec.log_gc_chunk_entries) {
             return None;
@@ -119,7 +119,7 @@ impl State {
         self.registers.get(tx).is_some_and(|open| open.phase == Phase::Running)
     }
 
-    /// Goes on with a chunk until an entry is on its way or the chunk is at its end.
+    /// Continues with a chunk until an entry is in flight or the chunk is at its end.
     fn go_on(&mut self, controller: usize, out: &mut Actions) {
         loop {
             let part = &self.parts[controller];

@@ -11,7 +11,7 @@
 
 use super::State;
 use super::zone::PartZone;
-use durasim_design::{Actions, Fault, Wait};
+use durasim_design::{Actions, ActiveFault, Wait};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -29,7 +29,7 @@ pub(super) struct LogExtension {
 }
 
 /// Where a line that finds the log full goes.
-pub(super) enum Room {
+pub(super) enum LogPlacement {
     /// To this entry of the extension.
     Entry(u64),
     /// Nowhere yet.
@@ -40,7 +40,7 @@ pub(super) enum Room {
 
 impl LogExtension {
     /// Hands out a chunk: its address is in the index before anything is in the chunk.
-    fn add_chunk(&mut self, zone: &PartZone, fault: Fault, out: &mut Actions) {
+    fn add_chunk(&mut self, zone: &PartZone, fault: ActiveFault, out: &mut Actions) {
         zone.index_chunk(self.chunks, fault, out);
         self.chunks += 1;
     }
@@ -99,23 +99,23 @@ impl State {
     }
 
     /// The log is full: an entry of the extension, which may have to grow first.
-    pub(super) fn extend_log(&mut self, controller: usize, out: &mut Actions) -> Room {
+    pub(super) fn extend_log(&mut self, controller: usize, out: &mut Actions) -> LogPlacement {
         let part = &self.parts[controller];
         if let Some(entry) = part.extension.free_entry(&part.zone) {
-            return Room::Entry(entry);
+            return LogPlacement::Entry(entry);
         }
         if part.extension.chunks >= part.zone.chunks || self.exceeds_threshold(part.zone.chunk_bytes) {
-            return Room::None;
+            return LogPlacement::None;
         }
         let part = &mut self.parts[controller];
         if !part.extension.asked {
             part.extension.asked = true;
-            return Room::After(Wait::Cycles(self.spec.log_extension_cycles));
+            return LogPlacement::After(Wait::Cycles(self.spec.log_extension_cycles));
         }
         part.extension.asked = false;
         part.extension.add_chunk(&part.zone, self.fault, out);
         self.counters.log_chunks += 1;
         let part = &self.parts[controller];
-        part.extension.free_entry(&part.zone).map_or(Room::None, Room::Entry)
+        part.extension.free_entry(&part.zone).map_or(LogPlacement::None, LogPlacement::Entry)
     }
 }

@@ -1,7 +1,7 @@
 //! An entry of the eWPQ: which log entry keeps which line (section 4.2).
 
 use super::zone::PartZone;
-use durasim_design::{Fault, Token};
+use durasim_design::{ActiveFault, Token};
 use durasim_types::{LineAddr, PhysAddr, TxId};
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ pub(super) struct Mapping {
 
 impl Mapping {
     /// Its compact form in persistent memory.
-    pub fn record(&self, zone: &PartZone, fault: Fault) -> [u8; 8] {
+    pub fn record(&self, zone: &PartZone, fault: ActiveFault) -> [u8; 8] {
         zone.mapping_record(self.hardware_id, self.home, self.log, self.indirect_bit(fault))
     }
 

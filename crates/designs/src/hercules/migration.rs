@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 /// The engine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Migration {
-    /// Entries on their way.
+    /// Entries in flight.
     pub in_flight: usize,
     /// Lines that were loaded again while a migration carried their log entry home: the entry is invalid, but the
-    /// write is on its way, and nothing newer may arrive home before it.
+    /// write is in flight, and nothing newer may arrive home before it.
     pub departed: Vec<(LineAddr, Token)>,
     /// Whether a periodic scan is at work.
     pub scanning: bool,
@@ -22,11 +22,11 @@ pub(super) struct Migration {
 
 impl Migration {
     /// The migration that is carrying an older version of the line home.
-    pub fn on_its_way_home(&self, line: LineAddr) -> Option<Token> {
+    pub fn in_flight_home(&self, line: LineAddr) -> Option<Token> {
         self.departed.iter().find(|(home, _)| *home == line).map(|(_, token)| *token)
     }
 
-    fn carry_home(&mut self, mapping: &Mapping, zone: &PartZone, token: Token, out: &mut Actions) {
+    fn write_home(&mut self, mapping: &Mapping, zone: &PartZone, token: Token, out: &mut Actions) {
         self.in_flight += 1;
         out.push(Action::Copy {
             from: mapping.entry(zone).1,
@@ -46,7 +46,7 @@ impl State {
             let token = Token(self.tokens + 1);
             let Some(mapping) = part.ewpq.start_migration(&part.zone, token) else { break };
             self.tokens += 1;
-            part.migration.carry_home(&mapping, &part.zone, token, out);
+            part.migration.write_home(&mapping, &part.zone, token, out);
         }
         if part.migration.in_flight == 0 {
             part.migration.scanning = false;
@@ -61,12 +61,12 @@ impl State {
             && let Some(mapping) = part.ewpq.start_migration_of(home, &part.zone, token)
         {
             self.tokens += 1;
-            part.migration.carry_home(&mapping, &part.zone, token, out);
+            part.migration.write_home(&mapping, &part.zone, token, out);
         }
     }
 
     /// The token of a migration in flight, after starting some if there is anything to migrate.
-    pub(super) fn hurry_migration(&mut self, controller: usize, out: &mut Actions) -> Option<Token> {
+    pub(super) fn migrate_next_early(&mut self, controller: usize, out: &mut Actions) -> Option<Token> {
         self.migrate(controller, out);
         let part = &self.parts[controller];
         let departed = part.migration.departed.first().map(|(_, token)| *token);

@@ -1,18 +1,18 @@
-//! Faults that Hercules can be built with; see [`durasim_design::Planted`].
+//! Faults that Hercules can be built with; see [`durasim_design::PlantedFault`].
 
-use durasim_design::Planted;
+use durasim_design::PlantedFault;
 
 durasim_design::planted! {
     // Transactions.
-    TX_LEN_KEPT_AT_BEGIN = "tx-len-kept-at-begin", "A transaction begins with the TxLen of the last bearer of its identifier";
+    TX_LEN_KEPT_AT_BEGIN = "tx-len-kept-at-begin", "A transaction begins with the TxLen of the last user of its identifier";
     TX_LEN_SKIPPED = "tx-len-skipped", "Commits store no TxLen";
     TX_LEN_OF_ANOTHER = "tx-len-of-another", "Commits store their TxLen in the profile of the neighbouring identifier";
     TX_LEN_NOT_AWAITED = "tx-len-not-awaited", "A commit does not wait until the controller has its TxLen",
         equivalent: "On eADR, the only domain of the row, a write that waits for the queue survives as one in the queue \
                      does, and it is handed over before the commit goes on";
     STATES_RESET_FIRST = "states-reset-first", "Commits reset the states of their lines before they store TxLen";
-    IDENTIFIER_SHARED = "identifier-shared", "GlobalTxID comes round to identifiers that open transactions still bear";
-    IDENTIFIER_WITH_ENTRIES = "identifier-with-entries", "An identifier is taken again while entries of its last bearer are in the log";
+    IDENTIFIER_SHARED = "identifier-shared", "GlobalTxID wraps around to identifiers that open transactions still use";
+    IDENTIFIER_WITH_ENTRIES = "identifier-with-entries", "An identifier is taken again while entries of its last user are in the log";
     SWITCH_MIXES_REGISTERS = "switch-mixes-registers", "A thread that comes to a core finds the PerCoreTxID of another one";
     ABORT_KEEPS_LINES = "abort-keeps-lines", "Aborts leave their lines in the caches";
     ABORT_KEEPS_ENTRIES = "abort-keeps-entries", "Aborts leave their entries in the eWPQ";
@@ -73,7 +73,7 @@ durasim_design::planted! {
 
 /// A line goes home while a migration carries an older version there. No campaign with programs has shown it so far; the
 /// random tester catches it.
-pub(super) const EVICTION_OVERTAKES_MIGRATION: Planted = Planted {
+pub(super) const EVICTION_OVERTAKES_MIGRATION: PlantedFault = PlantedFault {
     name: "eviction-overtakes-migration",
     summary: "A line goes home while a migration carries an older version there",
     equivalent: None,

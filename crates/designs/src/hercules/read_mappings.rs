@@ -2,11 +2,11 @@
 
 use super::record::CompactEntry;
 use super::zone::PartZone;
-use durasim_design::{CrashImage, Fault};
+use durasim_design::{ActiveFault, CrashImage};
 use durasim_types::PhysAddr;
 
 /// A register or a count that was saved cannot be.
-pub(super) const TOO_MANY: &str = "it speaks of more entries than it has room for";
+pub(super) const TOO_MANY: &str = "its counters name more entries than fit";
 
 /// What was found.
 #[derive(Default)]
@@ -47,7 +47,7 @@ impl CompactEntry {
 }
 
 /// Reads the mappings of a controller: those of the eWPQ first. What contradicts itself is a loss.
-pub(super) fn read_mappings(part: &PartZone, image: &CrashImage, fault: Fault) -> Result<Mappings, &'static str> {
+pub(super) fn read_mappings(part: &PartZone, image: &CrashImage, fault: ActiveFault) -> Result<Mappings, &'static str> {
     let validity: Vec<u64> = (0..part.validity_words()).map(|word| image.read_u64(part.validity(word))).collect();
     let is_valid = |slot: u64| (validity[(slot / 64) as usize] >> (slot % 64)) & 1 == 1;
     let beyond = (part.ewpq_entries..part.validity_words() * 64).any(is_valid);
@@ -56,7 +56,7 @@ pub(super) fn read_mappings(part: &PartZone, image: &CrashImage, fault: Fault) -
         return Err(TOO_MANY);
     }
     let Some(chained_blocks) = part.saved_chain(image) else {
-        return Err("the chain of its eWPQ extension leads nowhere");
+        return Err("the chain of its eWPQ extension points outside of the extension area");
     };
     let mapping = |at: PhysAddr| part.mapping_of(image.read_u64(at));
     let mut mappings = Mappings { window: (tail, head), chained_blocks, ..Mappings::default() };

@@ -2,7 +2,7 @@
 //! through from the log and from the emergency area.
 //!
 //! Everything that leads to a decision stays in place until all homes are written; then TxLens are cleared, then the
-//! extension area, then the zone is marked recovered. Cut anywhere and run again, it comes to the same end.
+//! extension area, then the zone is marked recovered. Interrupted anywhere and run again, it comes to the same end.
 
 use super::read_mappings::{Mappings, TOO_MANY, read_mappings};
 use super::record::{emergency_owner, is_entry_of};
@@ -10,11 +10,15 @@ use super::steps::recovery::{
     Found, Step, emergency_entries_to_read, has_committed, log_entries_to_read, order_of_homes, recovery_order,
 };
 use super::zone::{FLUSHED, LogZone, RECOVERED};
-use durasim_design::{CrashImage, Cut, Geometry, RecoveryReport};
+use durasim_design::{CrashImage, Geometry, RecoveryCut, RecoveryReport};
 use durasim_types::PhysAddr;
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(super) fn recover(zone: &LogZone, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+pub(super) fn recover(
+    zone: &LogZone,
+    geometry: &Geometry,
+    image: &mut CrashImage,
+) -> Result<RecoveryReport, RecoveryCut> {
     let fault = geometry.planted;
     let mut report = RecoveryReport::default();
     match image.read_u64(zone.flag()) {
@@ -117,7 +121,7 @@ fn found_in_the_emergency_area(
     found
 }
 
-fn write_homes(image: &mut CrashImage, found: &[Found], report: &mut RecoveryReport) -> Result<(), Cut> {
+fn write_homes(image: &mut CrashImage, found: &[Found], report: &mut RecoveryReport) -> Result<(), RecoveryCut> {
     for entry in found {
         let data = image.line(entry.data);
         image.write(entry.home, &data)?;
@@ -126,19 +130,19 @@ fn write_homes(image: &mut CrashImage, found: &[Found], report: &mut RecoveryRep
     Ok(())
 }
 
-fn clear_tx_lens(zone: &LogZone, image: &mut CrashImage, committed: &BTreeSet<u64>) -> Result<(), Cut> {
+fn clear_tx_lens(zone: &LogZone, image: &mut CrashImage, committed: &BTreeSet<u64>) -> Result<(), RecoveryCut> {
     for &hardware_id in committed {
         image.write(zone.tx_len(hardware_id), &[0; 4])?;
     }
     Ok(())
 }
 
-fn clear_extension(zone: &LogZone, image: &mut CrashImage, mappings: &[Mappings]) -> Result<(), Cut> {
+fn clear_extension(zone: &LogZone, image: &mut CrashImage, mappings: &[Mappings]) -> Result<(), RecoveryCut> {
     for slot in mappings.iter().flat_map(|part| &part.extension_slots) {
         image.write_u64(*slot, 0)?;
     }
     for (part, mappings) in zone.parts.iter().zip(mappings) {
-        // From the last one on: cut short, what is left is a chain.
+        // From the last one on: if recovery is interrupted, what is left is a chain.
         for block in (0..mappings.chained_blocks).rev() {
             image.write_u64(part.block_pointer(block), 0)?;
         }

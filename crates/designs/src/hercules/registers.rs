@@ -3,7 +3,7 @@
 //! The last two belong to the thread: "if a context switch occurs, the values are saved as part of the thread's context
 //! for an afterward execution". They are kept here by transaction, with the core that has them in its registers.
 
-use durasim_design::{Fault, Token};
+use durasim_design::{ActiveFault, Token};
 use durasim_types::{CoreId, TxId};
 use serde::{Deserialize, Serialize};
 
@@ -64,15 +64,15 @@ impl Registers {
     }
 
     /// The identifier that the next tx_start takes from GlobalTxID, which has so many bits: one that an open transaction
-    /// still bears is passed over when the register has come round. `None` if all are borne.
-    pub fn next_identifier(&self, bits: u32, fault: Fault) -> Option<u64> {
+    /// still uses is passed over when the register has wrapped around. `None` if all are in use.
+    pub fn next_identifier(&self, bits: u32, fault: ActiveFault) -> Option<u64> {
         let borne = self.transactions.len() as u64;
         let candidates = (0..=borne).map(|n| (self.global_tx_id + n) & ((1 << bits) - 1));
         let mut free = candidates.filter(|id| self.may_be_taken(*id, fault));
         if borne >> bits == 0 { free.next() } else { None }
     }
 
-    /// Listing 1, tx_start: PerCoreTxID takes the identifier, PerCoreTxLen becomes zero, GlobalTxID goes on.
+    /// Listing 1, tx_start: PerCoreTxID takes the identifier, PerCoreTxLen becomes zero, GlobalTxID continues.
     pub fn begin(&mut self, tx: TxId, core: CoreId, hardware_id: u64) {
         self.global_tx_id = hardware_id + 1;
         let open = OpenTx { hardware_id, len: 0, phase: Phase::Running, core: Some(core) };

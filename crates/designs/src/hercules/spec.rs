@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn thirty_percent_of_each_latency_is_rounded_as_told() {
+    fn thirty_percent_of_each_latency_is_rounded_as_configured() {
         let cycles = |rounding| {
             let spec = HerculesSpec { tag_latency_rounding: rounding, ..HerculesSpec::default() };
             [2, 8, 30].map(|latency| spec.tag_cycles(latency))

@@ -7,8 +7,8 @@ use super::spec::{HerculesSpec, TxLenStore};
 use super::steps::migration::may_migrate;
 use super::zone::LogZone;
 use durasim_design::{
-    AbortCause, Action, Actions, Evict, Fault, Geometry, Inclusion, Interleave, LevelId, Payload, SpecError, Token,
-    Wait, snapshot,
+    AbortCause, Action, Actions, ActiveFault, Evict, Geometry, Inclusion, Interleave, LevelId, Payload, SpecError,
+    Token, Wait, snapshot,
 };
 use durasim_types::{Cause, Cycle, EventKind, LineAddr, TxId};
 
@@ -28,7 +28,7 @@ pub(super) struct State {
     /// Whether the log zone is marked as in use.
     pub running: bool,
     pub counters: Counters,
-    pub fault: Fault,
+    pub fault: ActiveFault,
 }
 
 /// What of the state changes while it is at work, in the order of snapshots.
@@ -70,8 +70,8 @@ impl State {
         let mut parts = Vec::new();
         for (number, (contents, zone)) in (0..).zip(contents.into_iter().zip(&fresh.zone.parts)) {
             let PartContents { mut ewpq, migration, gc, extension } = contents;
-            if let Some(misfit) = ewpq.misfit(spec, zone) {
-                return Err(snapshot::refuse(misfit));
+            if let Some(inconsistency) = ewpq.inconsistency(spec, zone) {
+                return Err(snapshot::refuse(inconsistency));
             }
             if gc.contradicts(ewpq.log_head()) {
                 return Err(snapshot::refuse("a collection beyond LogHead"));
@@ -131,7 +131,7 @@ impl State {
         }
     }
 
-    /// Listing 1, the end of tx_commit: TxStates become '0'. From now on the lines are everybody's.
+    /// Listing 1, the end of tx_commit: TxStates become '0'. From now on the lines are visible to all.
     pub fn count_commit(&mut self, tx: TxId, hardware_id: u64, out: &mut Actions) {
         if self.parts.iter().any(|part| part.ewpq.holds(tx)) {
             self.counters.off_chip_commits += 1;
@@ -144,7 +144,7 @@ impl State {
 
     /// A line finds no place in the log. Its transaction aborts, unless it is committing: that is decided elsewhere.
     pub fn no_place_in_the_log(&mut self, controller: usize, tx: TxId, why: AbortCause, out: &mut Actions) -> Evict {
-        if let Some(token) = self.hurry_migration(controller, out) {
+        if let Some(token) = self.migrate_next_early(controller, out) {
             return Evict::After(Wait::Acked(token));
         }
         match self.registers.get(tx).map(|open| open.phase) {

@@ -123,9 +123,9 @@ fn a_thread_that_finds_a_waiting_transaction_in_its_own_cache_aborts_it() {
     assert_eq!(tag, LineTag(1), "a line is not taken from a transaction that is open");
 }
 
-/// While others come and go, a transaction that stays open is the only bearer of its identifier.
+/// While others come and go, a transaction that stays open is the only user of its identifier.
 #[test]
-fn an_identifier_comes_round_past_those_in_use() {
+fn an_identifier_wraps_around_past_those_in_use() {
     let mut bench = bench(small());
     let zone = zone(&bench);
     writer(&mut bench, 0, 1, 0);
@@ -168,9 +168,9 @@ pub(super) fn writer_line(bench: &mut Bench<Hercules>, core: u16, tx: u64, numbe
     bench.store(core, word(number, 0), tx, Some(tx), &mut LineTag(0));
 }
 
-/// An identifier whose last bearer still has entries in the log waits for them to be home.
+/// An identifier whose last user still has entries in the log waits for them to be home.
 #[test]
-fn an_identifier_waits_for_the_migration_of_its_last_bearer() {
+fn an_identifier_waits_for_the_migration_of_its_last_transaction() {
     let mut bench = bench(small());
     let tag = writer(&mut bench, 0, 1, 0);
     bench.evict(0, tag, 77);
@@ -182,7 +182,7 @@ fn an_identifier_waits_for_the_migration_of_its_last_bearer() {
     bench.deliver_all();
     assert_eq!(bench.pmem.read_u64(word(0, 0)), 0);
     bench.begin(1, 17);
-    assert_eq!(bench.pmem.read_u64(word(0, 0)), 77, "the entry of the last bearer went home first");
+    assert_eq!(bench.pmem.read_u64(word(0, 0)), 77, "the entry of the last user went home first");
 }
 
 /// The controller has the TxLen, and with it the decision, before the core of the transaction knows.
@@ -204,7 +204,7 @@ fn nobody_aborts_a_transaction_that_may_have_committed() {
     assert!(!bench.design.live(tag), "the acknowledgement resets the states");
     assert_eq!(bench.probe(1, 0, tag, Some(2), Some(0)), Probe::Grant);
     assert!(matches!(bench.fill(1, 1, Some(2)), Fill::From { tag: LineTag::NONE, .. }));
-    // Its last lines may leave before the core hears of it.
+    // Its last lines may leave before the core is notified of it.
     assert_eq!(bench.evict(0, tag, 9), Evict::Proceed);
     bench.commit(0, 1);
     assert_eq!(bench.commits, 1, "a transaction commits once");
@@ -248,7 +248,7 @@ fn the_steps_of_one_transaction_leave_others_alone() {
 /// One transaction has committed off-chip, one is open with a line in the log and one in a cache, identifiers have come
 /// round.
 #[test]
-fn recovery_tells_the_transactions_of_several_cores_apart() {
+fn recovery_distinguishes_the_transactions_of_several_cores() {
     let mut bench = bench(small());
     for tx in 1..20 {
         bench.begin(0, tx);
@@ -309,7 +309,7 @@ fn damaged_entries_are_losses_and_not_written() {
 }
 
 #[test]
-fn what_is_saved_goes_on_as_if_nothing_had_happened() {
+fn what_is_saved_continues_unchanged() {
     let mut bench = bench(HerculesSpec { tx_len_store: TxLenStore::Controller, ..small() });
     // An entry that migrates, two in the extension area, a transaction that waits, one that commits.
     let first = writer(&mut bench, 0, 1, 0);
@@ -373,7 +373,7 @@ fn every_controller_keeps_its_own_lines() {
     assert_eq!([0, 1, 2, 3].map(|number| bench.pmem.read_u64(word(number, 0))), [10, 11, 12, 0]);
 }
 
-/// An identifier that comes round waits for the entries of all controllers.
+/// An identifier that wraps around waits for the entries of all controllers.
 #[test]
 fn an_identifier_waits_for_all_controllers() {
     let mut bench = Bench::<Hercules>::with_controllers(small(), 2, 2);

@@ -160,7 +160,7 @@ fn an_older_version_leaves_a_level_before_an_uncommitted_one_comes() {
 }
 
 /// Listing 3 and section 5: a search of the eWPQ takes 10 cycles beside the load from the home address. Home data may be
-/// used only behind a search of the extension area, if that holds anything (section 4.2).
+/// used only after a search of the extension area, if that holds anything (section 4.2).
 #[test]
 fn a_miss_searches_beside_the_load_from_home() {
     let mut bench = bench(50, 25);

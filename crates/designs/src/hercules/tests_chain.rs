@@ -4,7 +4,7 @@ use super::spec::ExtensionLookup;
 use super::tests::{bench, small, writer, writer_line, zone};
 use super::{Hercules, HerculesSpec, planted};
 use crate::testing::{Bench, word};
-use durasim_design::{AbortCause, Design, Evict, Fault, Fill, LineTag, RecoveryReport, Wait};
+use durasim_design::{AbortCause, ActiveFault, Design, Evict, Fill, LineTag, RecoveryReport, Wait};
 use durasim_types::{Pages, PhysAddr, TxId};
 
 /// Two entries in the eWPQ, two in its extension area, three in each further block.
@@ -82,10 +82,10 @@ fn every_controller_has_a_chain() {
     assert_eq!(homes(&bench.recovered(&[], true), 2 * LINES), values(2 * LINES));
 }
 
-/// Power fails while blocks are chained and filled, whatever of the queue is delivered; every life after it starts with a
+/// Power fails while blocks are chained and filled, whatever of the queue is delivered; every run after it starts with a
 /// chain of no blocks, all of whose slots are zero.
 #[test]
-fn a_later_life_finds_the_blocks_empty() {
+fn a_later_run_finds_the_blocks_empty() {
     let mut bench = bench(chained());
     filled(&mut bench, LINES);
     bench.commit(0, 1);
@@ -98,7 +98,7 @@ fn a_later_life_finds_the_blocks_empty() {
     let mut whole = crashed.clone();
     Hercules::recover(&bench.spec, &bench.geometry, &mut whole).unwrap();
     assert_eq!((words(&whole.pmem), part.saved_chain(&whole)), (0, Some(0)));
-    // Cut after each write, it ends the same.
+    // Interrupted after each write, it ends the same.
     for cut in 0..whole.writes() {
         let mut image = crashed.clone();
         image.cut_at(Some(cut));
@@ -134,7 +134,7 @@ fn search(bench: &mut Bench<Hercules>) -> (u64, bool) {
     }
 }
 
-/// By address one line of each block is read, which ones is known beforehand; a hit halts what comes behind it.
+/// By address one line of each block is read, which ones is known beforehand; a hit halts what comes after it.
 #[test]
 fn a_search_by_address_reads_a_line_of_each_block() {
     let spec = HerculesSpec { extension_block_entries: 30, extension_chain_bytes: 8000, ..chained() };
@@ -210,7 +210,7 @@ fn a_scan_of_each_block_takes_its_time() {
     assert_eq!(search(&mut bench).0, queue + 2 * first + spec.extension_search_line_cycles);
 }
 
-/// What is on its way home makes room without a block.
+/// What is being written home makes room without a block.
 #[test]
 fn migration_goes_before_growth() {
     let mut bench = bench(chained());
@@ -224,7 +224,7 @@ fn migration_goes_before_growth() {
     assert_eq!(bench.counter("hercules.ewpq_chained_blocks"), 0.0);
 }
 
-/// No block is left, or the threshold of section 4.2 is reached: the transaction aborts, others go on.
+/// No block is left, or the threshold of section 4.2 is reached: the transaction aborts, others continue.
 #[test]
 fn without_a_block_the_transaction_aborts() {
     let refused = |bench: &mut Bench<Hercules>, lines: u64| {
@@ -271,7 +271,10 @@ fn a_damaged_pointer_is_a_loss() {
         let elsewhere = [part.block(pointer).0 + 64, part.block(pointer + 1).0, part.chain_start().0, 1, u64::MAX];
         for value in elsewhere.into_iter().chain((pointer > 0).then(|| part.block(0).0)) {
             let (losses, written) = recovered(at, value);
-            assert!(losses.contains("the chain of its eWPQ extension leads nowhere"), "{value:#x}: {losses}");
+            assert!(
+                losses.contains("the chain of its eWPQ extension points outside of the extension area"),
+                "{value:#x}: {losses}"
+            );
             assert_eq!(written, 0);
         }
     }
@@ -289,9 +292,9 @@ fn a_region_without_room_for_a_block_is_refused() {
 /// The planted faults of the chain are seen here as well as in campaigns.
 #[test]
 fn a_broken_chain_loses_lines() {
-    let build = |fault: Option<durasim_design::Planted>| {
+    let build = |fault: Option<durasim_design::PlantedFault>| {
         let mut bench = bench(chained());
-        bench.geometry.planted = fault.map_or(Fault::NONE, |fault| fault.fault());
+        bench.geometry.planted = fault.map_or(ActiveFault::NONE, |fault| fault.fault());
         bench.design = Hercules::build(&bench.spec, &bench.geometry).unwrap();
         filled(&mut bench, LINES);
         bench

@@ -4,7 +4,7 @@ use super::spec::LOG_ENTRIES_MAX;
 use super::tests::{bench, small, writer, writer_line, zone};
 use super::{Hercules, HerculesSpec, LogZone, planted};
 use crate::testing::{Bench, geometry, line, word};
-use durasim_design::{AbortCause, Design, Evict, Fault, Fill, LineTag};
+use durasim_design::{AbortCause, ActiveFault, Design, Evict, Fill, LineTag};
 use durasim_types::{PhysAddr, TxId};
 
 /// Two bits of home address: every fourth line has the same.
@@ -32,7 +32,7 @@ fn aliases(spec: HerculesSpec) -> Bench<Hercules> {
 }
 
 #[test]
-fn equal_parts_of_addresses_are_told_apart() {
+fn equal_parts_of_addresses_are_distinguished() {
     let mut bench = aliases(partial());
     let data = [0, 1, 2].map(|log| zone(&bench).parts[0].entry_data(log));
     bench.save_and_load();
@@ -46,7 +46,7 @@ fn equal_parts_of_addresses_are_told_apart() {
     assert_eq!(bench.counter("hercules.false_matches"), 2.0);
 }
 
-/// TxID and TxState are compared behind the full address: who asks for a line that merely looks the same goes on, and
+/// TxID and TxState are compared in addition to the full address: a request for a line that only looks the same continues, and
 /// waits for the log entries to be read before it may use what is at home.
 #[test]
 fn an_alias_of_another_transaction_aborts_nobody() {
@@ -67,7 +67,7 @@ fn an_alias_of_another_transaction_aborts_nobody() {
 
 /// In the extension area and in a block chained to it as well; where the log entry is indirect, its index is read, too.
 #[test]
-fn aliases_in_the_extension_are_told_apart() {
+fn aliases_in_the_extension_are_distinguished() {
     let spec = HerculesSpec { ewpq_entries: 1, ewpq_extension_factor: 1, extension_block_entries: 1, ..partial() };
     let mut bench = aliases(spec);
     assert_eq!(["ewpq_spills", "ewpq_chained_blocks"].map(|n| bench.counter(&format!("hercules.{n}"))), [2.0, 1.0]);
@@ -140,8 +140,8 @@ fn a_damaged_bitmap_is_a_loss() {
     };
     assert_eq!(recovered(part.validity(0), 0b11), (String::new(), [100, 101]));
     let damages = [
-        (0b1_0011, "it speaks of more entries than it has room for"),
-        (u64::MAX, "it speaks of more entries than it has room for"),
+        (0b1_0011, "its counters name more entries than fit"),
+        (u64::MAX, "its counters name more entries than fit"),
         (0b1011, "a valid entry of its eWPQ names no log entry"),
     ];
     for (bits, why) in damages {
@@ -184,9 +184,9 @@ fn the_fields_of_an_entry_do_not_overlap() {
 /// The planted faults of compact entries are seen here as well as in campaigns.
 #[test]
 fn a_match_that_is_trusted_and_a_bitmap_that_is_missing_lose_lines() {
-    let build = |fault: Option<durasim_design::Planted>| {
+    let build = |fault: Option<durasim_design::PlantedFault>| {
         let mut bench = bench(partial());
-        bench.geometry.planted = fault.map_or(Fault::NONE, |fault| fault.fault());
+        bench.geometry.planted = fault.map_or(ActiveFault::NONE, |fault| fault.fault());
         bench.design = Hercules::build(&bench.spec, &bench.geometry).unwrap();
         writer(&mut bench, 0, 1, 0);
         flushed(&mut bench, 0, 1);

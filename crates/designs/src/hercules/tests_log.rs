@@ -179,7 +179,7 @@ fn smallest(spec: HerculesSpec) -> HerculesSpec {
     accepted.next().expect("some size is large enough")
 }
 
-/// A transaction stays open with a line at LogTail while others come and go: the log comes round many times, and none
+/// A transaction stays open with a line at LogTail while others come and go: the log wraps around many times, and none
 /// of them has to abort.
 #[test]
 fn a_long_transaction_does_not_fill_the_log() {
@@ -201,7 +201,7 @@ fn a_long_transaction_does_not_fill_the_log() {
     assert_eq!([0, 1 + 199 % 7].map(|number| pmem.read_u64(word(number, 0))), [10, 199]);
 }
 
-/// LogTail waits for an entry whose TxLen is on its way to the controller, and so does a line that finds the log full.
+/// LogTail waits for an entry whose TxLen is in flight to the controller, and so does a line that finds the log full.
 #[test]
 fn nothing_moves_while_a_commit_is_decided() {
     let tx_len_store = super::spec::TxLenStore::Controller;
@@ -308,7 +308,7 @@ fn a_full_log_is_extended_by_chunks() {
     assert!(!in_use, "all entries of the extension are free again");
 }
 
-/// Entries that are all valid would go round for ever.
+/// Entries that are all valid would be moved around without end.
 #[test]
 fn a_log_without_invalid_entries_is_not_collected() {
     let mut bench = bench(HerculesSpec { log_gc_chunk_entries: 1, ..extended() });

@@ -41,7 +41,7 @@ impl Stripe {
 }
 
 /// Deals out the region from its first byte on.
-pub(super) struct Surveyor {
+pub(super) struct RegionAllocator {
     at: PhysAddr,
     interleave: Interleave,
 }
@@ -50,11 +50,11 @@ const fn line_up(bytes: u64) -> u64 {
     bytes.next_multiple_of(64)
 }
 
-impl Surveyor {
+impl RegionAllocator {
     pub fn new(at: PhysAddr, interleave: Interleave) -> Self {
         // One controller has one block, which never ends.
         let block_bytes = if interleave.controllers == 1 { 64 } else { interleave.block_bytes };
-        Surveyor { at, interleave: Interleave { block_bytes, ..interleave } }
+        RegionAllocator { at, interleave: Interleave { block_bytes, ..interleave } }
     }
 
     /// Whole lines that nobody else gets.
@@ -148,7 +148,7 @@ impl Pieces {
             let problem = format!("{region_bytes} bytes hold no {what}{each}");
             return Err(SpecError::new(format!("{region}_bytes"), problem));
         }
-        let stripes = Surveyor::new(geometry.region(region).base, geometry.interleave()).of_each(number * bytes);
+        let stripes = RegionAllocator::new(geometry.region(region).base, geometry.interleave()).of_each(number * bytes);
         Ok(Pieces { bytes, number, stripes })
     }
 
@@ -187,15 +187,15 @@ impl LogZone {
         let coming = if spec.trans_tag_percent_l1d < 100 { u64::from(geometry.cores) } else { 0 };
         let emergency_entries = LevelId::ALL.iter().map(|&level| tags(level)).sum::<u64>() + coming;
         let base = geometry.region("log_zone").base;
-        let mut surveyor = Surveyor::new(base, geometry.interleave());
-        let registers = surveyor.of_each(64);
+        let mut allocator = RegionAllocator::new(base, geometry.interleave());
+        let registers = allocator.of_each(64);
         // The entries, then the validity bitmap.
-        let ewpq = surveyor.of_each((ewpq_entries + ewpq_entries.div_ceil(64)) * 8);
-        let profiles = surveyor.shared(tx_ids * 4);
-        let extension = surveyor.of_each(extension_entries * 8);
-        let emergency_headers = surveyor.shared(emergency_entries * 16);
-        let emergency_data = surveyor.shared(emergency_entries * 64);
-        let fixed_bytes = surveyor.at.0 - base.0;
+        let ewpq = allocator.of_each((ewpq_entries + ewpq_entries.div_ceil(64)) * 8);
+        let profiles = allocator.shared(tx_ids * 4);
+        let extension = allocator.of_each(extension_entries * 8);
+        let emergency_headers = allocator.shared(emergency_entries * 16);
+        let emergency_data = allocator.shared(emergency_entries * 64);
+        let fixed_bytes = allocator.at.0 - base.0;
         let controllers = u64::from(geometry.controllers);
         // Headers and data end in blocks of their own at each controller, and begin with one.
         let rounding_bytes = if controllers == 1 { 64 } else { (2 * controllers + 1) * geometry.interleave_bytes };
@@ -210,8 +210,8 @@ impl LogZone {
             let problem = format!("{bytes} bytes hold fewer than {LOG_ENTRIES_MIN} log entries{each}{index}");
             return Err(SpecError::new("log_zone_bytes", problem));
         }
-        let log_headers = surveyor.of_each(log_entries * 16);
-        let log_data = surveyor.of_each(log_entries * 64);
+        let log_headers = allocator.of_each(log_entries * 16);
+        let log_data = allocator.of_each(log_entries * 64);
         let part = |n: usize| PartZone {
             ewpq_entries,
             extension_entries,

@@ -6,7 +6,7 @@
 //! [D:hoop-address-slices]. What an older round has left says by its number that it is old.
 
 use super::slice::SLICE_BYTES;
-use durasim_design::{CrashImage, Cut, Fault, PmRegion};
+use durasim_design::{ActiveFault, CrashImage, PmRegion, RecoveryCut};
 use durasim_types::PhysAddr;
 
 const FIRST_BITS: u32 = 24;
@@ -57,7 +57,7 @@ impl AddressSlices {
     }
 
     /// Commits that are not collected, oldest first: numbers and first slices.
-    pub fn read(&self, image: &CrashImage, fault: Fault) -> Vec<(u64, u32)> {
+    pub fn read(&self, image: &CrashImage, fault: ActiveFault) -> Vec<(u64, u32)> {
         let mark = image.read_u64(self.mark());
         let valid = |place: u64| {
             let entry = image.read_u64(self.base().plus(8 * place));
@@ -77,7 +77,7 @@ impl AddressSlices {
 
     /// The region becomes that of a new machine. Where this is cut, all commits are marked as collected already, so that
     /// what is left of the address slices means nothing.
-    pub fn clear(&self, newest: Option<u64>, image: &mut CrashImage) -> Result<(), Cut> {
+    pub fn clear(&self, newest: Option<u64>, image: &mut CrashImage) -> Result<(), RecoveryCut> {
         if let Some(number) = newest {
             image.write_u64(self.mark(), number)?;
         }

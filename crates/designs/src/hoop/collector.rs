@@ -12,7 +12,7 @@ pub(super) struct Read(#[serde(with = "serde_bytes")] pub Line);
 
 /// The slices of one transaction, from the first on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Walk {
+pub(super) struct SliceChain {
     /// The slice that is read, or [`END`].
     pub at: u32,
     pub data: Option<Read>,
@@ -27,7 +27,7 @@ pub(super) enum Phase {
     Idle,
     Reading,
     Writing,
-    /// The mark is on its way.
+    /// The mark is in flight.
     Sealing,
 }
 
@@ -44,8 +44,8 @@ pub(super) struct Collector {
     /// First slices of transactions that are not read yet, oldest first.
     pub waiting: VecDeque<u32>,
     /// Those that are read, newest first.
-    pub walks: VecDeque<Walk>,
-    /// What was found and is not on its way home.
+    pub walks: VecDeque<SliceChain>,
+    /// What was found and is not in flight to the home address.
     pub found: BTreeMap<LineAddr, Patch>,
     /// Reads and writes that are not done.
     pub in_flight: u32,

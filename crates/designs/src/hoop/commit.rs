@@ -2,7 +2,7 @@
 
 use super::index::Owner;
 use super::slice::{END, Slice, Word};
-use super::transaction::{Awaited, Commit, OpenTx, Pack, PlainStore};
+use super::transaction::{Commit, OpenTx, PendingSlice, PlainStore, TokenPurpose};
 use super::{GC, State};
 use durasim_design::{AbortCause, Action, Actions, Gate, Store, Token, Wait};
 use durasim_types::{Cause, CoreId, EventKind, TxId};
@@ -13,9 +13,9 @@ const SLICE_LINES: u64 = 2;
 impl State {
     /// Whether the OOP data buffer of a core has room for one slice more.
     fn buffer_has_room(&self, core: u16) -> bool {
-        let packs = self.work.open.values().filter(|open| open.core == core && open.pack.is_some()).count() as u64;
+        let packs = self.protocol.open.values().filter(|open| open.core == core && open.pack.is_some()).count() as u64;
         let leaving: u64 =
-            self.work.on_its_way.values().filter(|(of, _)| *of == Some(core)).map(|(_, lines)| lines).sum();
+            self.protocol.in_flight.values().filter(|(of, _)| *of == Some(core)).map(|(_, lines)| lines).sum();
         leaving + SLICE_LINES * (packs + 1) <= self.spec.oop_buffer_bytes / 64
     }
 
@@ -25,24 +25,24 @@ impl State {
         let place = self.slice_place(at);
         out.append(place, &data, Cause::Log, Some(token));
         out.append(place.plus(64), &metadata, Cause::Log, Some(token));
-        self.work.on_its_way.entry(token.0).or_insert((Some(core), 0)).1 += SLICE_LINES;
+        self.protocol.in_flight.entry(token.0).or_insert((Some(core), 0)).1 += SLICE_LINES;
         self.counters.slices += 1;
         self.counters.partial_slices += u64::from(slice.words.len() < super::slice::SLICE_WORDS);
     }
 
     /// The pack of a transaction becomes a slice that names the next one.
     pub(super) fn write_pack(&mut self, tx: TxId, next: u32, out: &mut Actions) {
-        let open = self.work.open.get_mut(&tx).expect("its transaction is open");
-        let Some(Pack { slice: at, words }) = open.pack.take() else { return };
+        let open = self.protocol.open.get_mut(&tx).expect("its transaction is open");
+        let Some(PendingSlice { slice: at, words }) = open.pack.take() else { return };
         let (core, start) = (open.core, open.slices[0] == at);
-        self.work.index.add(&words, at, Owner::Open(tx));
+        self.protocol.index.add(&words, at, Owner::Open(tx));
         let slice = self.chained_slice(words, tx, next, start);
-        self.write_slice(at, &slice, core, Awaited::Slices(tx.0).token(), out);
+        self.write_slice(at, &slice, core, TokenPurpose::Slices(tx.0).token(), out);
     }
 
     /// Makes sure that the pack of a transaction has room for these words, or tells what the store waits for.
     fn open_pack(&mut self, tx: TxId, words: &[Word], out: &mut Actions) -> Result<(), Gate> {
-        let open = &self.work.open[&tx];
+        let open = &self.protocol.open[&tx];
         if open.pack.as_ref().is_some_and(|pack| pack.has_room(words)) {
             return Ok(());
         }
@@ -51,51 +51,51 @@ impl State {
             self.counters.buffer_stalls += 1;
             return Err(self.empty_buffer(tx, core, out));
         }
-        let slice = match self.work.open[&tx].next {
+        let slice = match self.protocol.open[&tx].next {
             Some(reserved) => reserved,
             None => self.next_slice(Some(tx), out)?,
         };
         self.write_pack(tx, slice, out);
-        let open = self.work.open.get_mut(&tx).expect("it was just there");
+        let open = self.protocol.open.get_mut(&tx).expect("it was just there");
         if open.next.take().is_none() {
             open.slices.push(slice);
         }
-        open.pack = Some(Pack { slice, words: Vec::new() });
+        open.pack = Some(PendingSlice { slice, words: Vec::new() });
         Ok(())
     }
 
-    /// What a store waits for that finds its OOP data buffer full: a slice on its way, else the words of another
+    /// What a store waits for that finds its OOP data buffer full: a slice in flight, else the words of another
     /// transaction of this core are made one.
     fn empty_buffer(&mut self, tx: TxId, core: u16, out: &mut Actions) -> Gate {
-        if let Some((token, _)) = self.work.on_its_way.iter().find(|(_, (of, _))| *of == Some(core)) {
+        if let Some((token, _)) = self.protocol.in_flight.iter().find(|(_, (of, _))| *of == Some(core)) {
             return Gate::Retry(Wait::Acked(Token(*token)));
         }
         let mut others =
-            self.work.open.iter().filter(|(other, open)| **other != tx && open.core == core && open.pack.is_some());
+            self.protocol.open.iter().filter(|(other, open)| **other != tx && open.core == core && open.pack.is_some());
         let Some(other) = others.next().map(|(other, _)| *other) else {
-            unreachable!("a buffer has room for the words of a transaction and a slice on its way")
+            unreachable!("a buffer has room for the words of a transaction and a slice in flight")
         };
         let next = match self.next_slice(Some(tx), out) {
             Ok(next) => next,
             Err(gate) => return gate,
         };
         self.write_pack(other, next, out);
-        let open = self.work.open.get_mut(&other).expect("it was just there");
+        let open = self.protocol.open.get_mut(&other).expect("it was just there");
         open.next = Some(next);
         open.slices.push(next);
-        Gate::Retry(Wait::Acked(Awaited::Slices(other.0).token()))
+        Gate::Retry(Wait::Acked(TokenPurpose::Slices(other.0).token()))
     }
 
     /// The next slice of the log for a store of a transaction or a plain one, or what it waits for.
     fn next_slice(&mut self, tx: Option<TxId>, out: &mut Actions) -> Result<u32, Gate> {
-        if let Some(slice) = self.work.region.append() {
+        if let Some(slice) = self.protocol.region.append() {
             return Ok(slice);
         }
         self.counters.region_full += 1;
-        if let Some(wait) = self.make_way(out) {
+        if let Some(wait) = self.make_space(out) {
             return Err(Gate::Retry(wait));
         }
-        let mut open = self.work.open.iter().filter(|(_, open)| !open.committing && !open.slices.is_empty());
+        let mut open = self.protocol.open.iter().filter(|(_, open)| !open.committing && !open.slices.is_empty());
         let victim = tx.or_else(|| open.next().map(|(tx, _)| *tx));
         Err(match victim {
             Some(tx) => Gate::Abort(tx, AbortCause::Capacity),
@@ -105,7 +105,7 @@ impl State {
 
     /// A store of a transaction: its words go to the OOP data buffer.
     pub(super) fn take_store(&mut self, core: CoreId, tx: TxId, store: &Store<'_>, out: &mut Actions) -> Gate {
-        self.work.open.entry(tx).or_insert_with(|| OpenTx::new(core.0));
+        self.protocol.open.entry(tx).or_insert_with(|| OpenTx::new(core.0));
         let words = self.words_of(store);
         if let Err(gate) = self.open_pack(tx, &words, out) {
             return gate;
@@ -120,58 +120,62 @@ impl State {
     pub(super) fn take_plain_store(&mut self, core: CoreId, store: &Store<'_>, out: &mut Actions) -> Gate {
         let same = |p: &PlainStore| (p.addr, p.len, p.data) == (store.addr, store.len, store.data);
         let words = self.words_of(store);
-        if !self.work.plain.get(&core.0).is_some_and(same) {
+        if !self.protocol.plain.get(&core.0).is_some_and(same) {
             // Whoever made the last one has not come back for it.
-            if let Some(left) = self.work.plain.remove(&core.0) {
-                self.work.region.free(left.slice);
+            if let Some(left) = self.protocol.plain.remove(&core.0) {
+                self.protocol.region.free(left.slice);
             }
             let slice = match self.next_slice(None, out) {
                 Ok(slice) => slice,
                 Err(gate) => return gate,
             };
-            self.work.serial += 1;
-            let (addr, len, data, serial) = (store.addr, store.len, store.data, self.work.serial);
-            self.work.plain.insert(core.0, PlainStore { addr, len, data, serial, slice });
+            self.protocol.serial += 1;
+            let (addr, len, data, serial) = (store.addr, store.len, store.data, self.protocol.serial);
+            self.protocol.plain.insert(core.0, PlainStore { addr, len, data, serial, slice });
             let written = Slice { words: words.clone(), tx: serial as u32, next: END, start: true };
-            self.write_slice(slice, &written, core.0, Awaited::Plain(serial).token(), out);
+            self.write_slice(slice, &written, core.0, TokenPurpose::Plain(serial).token(), out);
             if !self.acks_need_not_come() {
-                return Gate::Retry(Wait::Acked(Awaited::Plain(serial).token()));
+                return Gate::Retry(Wait::Acked(TokenPurpose::Plain(serial).token()));
             }
         }
-        let PlainStore { serial, slice, .. } = self.work.plain[&core.0];
-        let written = Awaited::Plain(serial).token();
-        if self.work.on_its_way.contains_key(&written.0) && !self.acks_need_not_come() {
+        let PlainStore { serial, slice, .. } = self.protocol.plain[&core.0];
+        let written = TokenPurpose::Plain(serial).token();
+        if self.protocol.in_flight.contains_key(&written.0) && !self.acks_need_not_come() {
             return Gate::Retry(Wait::Acked(written));
         }
         if !self.entry_is_free() {
             return self.wait_for_entry(out);
         }
-        self.work.plain.remove(&core.0);
+        self.protocol.plain.remove(&core.0);
         let number = self.write_entry(vec![slice], out);
-        self.work.index.add(&words, slice, Owner::Committed(number));
+        self.protocol.index.add(&words, slice, Owner::Committed(number));
         self.counters.routed_stores += 1;
         self.set_timer(out);
-        if self.acks_need_not_come() { Gate::Done } else { Gate::After(Wait::Acked(Awaited::Entry(number).token())) }
+        if self.acks_need_not_come() {
+            Gate::Done
+        } else {
+            Gate::After(Wait::Acked(TokenPurpose::Entry(number).token()))
+        }
     }
 
     fn wait_for_entry(&mut self, out: &mut Actions) -> Gate {
         self.counters.address_slices_full += 1;
-        Gate::Retry(self.make_way(out).unwrap_or(Wait::Cycles(1)))
+        Gate::Retry(self.make_space(out).unwrap_or(Wait::Cycles(1)))
     }
 
     /// Writes the entry of a commit; its number.
     pub(super) fn write_entry(&mut self, slices: Vec<u32>, out: &mut Actions) -> u64 {
-        self.work.commits_begun += 1;
-        let number = self.work.commits_begun;
+        self.protocol.commits_begun += 1;
+        let number = self.protocol.commits_begun;
         let durable = self.append_entry(number, slices[0], out);
-        self.work.commits.push_back(Commit { number, slices, durable });
+        self.protocol.commits.push_back(Commit { number, slices, durable });
         self.counters.entries += 1;
         number
     }
 
     /// Whether the slices of a committing transaction are where they survive.
     fn slices_are_durable(&self, tx: TxId) -> bool {
-        self.acks_need_not_come() || !self.work.on_its_way.contains_key(&Awaited::Slices(tx.0).token().0)
+        self.acks_need_not_come() || !self.protocol.in_flight.contains_key(&TokenPurpose::Slices(tx.0).token().0)
     }
 
     /// Records the commit of a transaction if its slices are durable and the address slices have a place.
@@ -179,19 +183,20 @@ impl State {
         if !self.slices_are_durable(tx) || !self.entry_is_free() {
             return false;
         }
-        let open = self.work.open.remove(&tx).expect("a committing transaction is open");
+        let open = self.protocol.open.remove(&tx).expect("a committing transaction is open");
         let number = self.write_entry(open.slices, out);
-        self.work.index.commit(tx, number, &open.lines);
-        self.work.recorded.insert(tx, number);
-        let Self { work, .. } = self;
-        work.tags.end(|tx| work.open.contains_key(&tx));
+        self.protocol.index.commit(tx, number, &open.lines);
+        self.protocol.recorded.insert(tx, number);
+        let Self { protocol, .. } = self;
+        protocol.tags.end(|tx| protocol.open.contains_key(&tx));
         self.set_timer(out);
         true
     }
 
     /// Records the commits that have waited for slices or for places.
     pub(super) fn record_waiting(&mut self, out: &mut Actions) {
-        let committing: Vec<TxId> = self.work.open.iter().filter(|(_, o)| o.committing).map(|(tx, _)| *tx).collect();
+        let committing: Vec<TxId> =
+            self.protocol.open.iter().filter(|(_, o)| o.committing).map(|(tx, _)| *tx).collect();
         for tx in committing {
             self.record(tx, out);
         }
@@ -199,8 +204,8 @@ impl State {
 
     /// The timer of the background collector runs while there is something to collect.
     pub(super) fn set_timer(&mut self, out: &mut Actions) {
-        if !self.work.timer_runs && !self.work.commits.is_empty() {
-            self.work.timer_runs = true;
+        if !self.protocol.timer_runs && !self.protocol.commits.is_empty() {
+            self.protocol.timer_runs = true;
             out.push(Action::Timer { id: GC, after_cycles: self.period_cycles });
         }
     }
@@ -208,9 +213,9 @@ impl State {
     /// A commit: the words that are left become the last slice; when all slices are acknowledged the entry is written, and
     /// when that is, the commit ends.
     pub(super) fn commit(&mut self, tx: TxId, out: &mut Actions) -> Gate {
-        if let Some(open) = self.work.open.get_mut(&tx) {
+        if let Some(open) = self.protocol.open.get_mut(&tx) {
             if open.slices.is_empty() {
-                self.work.open.remove(&tx);
+                self.protocol.open.remove(&tx);
                 out.event(EventKind::Commit, self.address_slices.mark());
                 return Gate::Done;
             }
@@ -218,22 +223,22 @@ impl State {
                 open.committing = true;
                 if let Some(slice) = open.next.take() {
                     // The last slice that was written names one more.
-                    open.pack = Some(Pack { slice, words: Vec::new() });
+                    open.pack = Some(PendingSlice { slice, words: Vec::new() });
                 }
                 return self.commit_behind_last_slice(tx, out);
             }
             if !self.slices_are_durable(tx) {
-                return Gate::Retry(Wait::Acked(Awaited::Slices(tx.0).token()));
+                return Gate::Retry(Wait::Acked(TokenPurpose::Slices(tx.0).token()));
             }
             if !self.record(tx, out) {
                 return self.wait_for_entry(out);
             }
         }
-        if let Some(&number) = self.work.recorded.get(&tx) {
+        if let Some(&number) = self.protocol.recorded.get(&tx) {
             if !self.entry_is_durable(number) {
-                return Gate::Retry(Wait::Acked(Awaited::Entry(number).token()));
+                return Gate::Retry(Wait::Acked(TokenPurpose::Entry(number).token()));
             }
-            self.work.recorded.remove(&tx);
+            self.protocol.recorded.remove(&tx);
             out.event(EventKind::Commit, self.address_slices.place(number));
         }
         Gate::Done

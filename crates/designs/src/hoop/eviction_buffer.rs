@@ -15,7 +15,7 @@ pub(super) struct EvictionBuffer {
 }
 
 impl EvictionBuffer {
-    /// Takes bytes that are on their way home; those that it has of the line are older.
+    /// Takes bytes that are being written home; those that it has of the line are older.
     pub fn insert(&mut self, line: LineAddr, patch: &Patch, capacity: usize) {
         let mut held = self.take(line).unwrap_or_default();
         held.cover(patch);

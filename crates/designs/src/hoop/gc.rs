@@ -6,10 +6,10 @@
 //! eviction buffer, and leaves the mapping table with that. When all lines are home, the mark moves to the newest of these
 //! commits, and only when the mark is durable their slices are free.
 
-use super::collector::{Collector, Phase, Read, Walk};
+use super::collector::{Collector, Phase, Read, SliceChain};
 use super::slice::{END, SLICE_BYTES, Slice};
 use super::steps::next_to_collect;
-use super::transaction::Awaited;
+use super::transaction::TokenPurpose;
 use super::{HOMES, Mapped, State};
 use durasim_design::{Action, Actions, Payload, Wait};
 use durasim_types::{Cause, EventKind, Line, LineAddr, PhysAddr};
@@ -17,34 +17,36 @@ use std::collections::{BTreeMap, VecDeque};
 
 impl State {
     /// What to wait for so that slices, places for commits or mapping entries become free; `None` if nothing will free any.
-    pub(super) fn make_way(&mut self, out: &mut Actions) -> Option<Wait> {
-        if self.work.collector.phase == Phase::Idle {
-            match self.work.commits.front() {
-                Some(commit) if !commit.durable => return Some(Wait::Acked(Awaited::Entry(commit.number).token())),
+    pub(super) fn make_space(&mut self, out: &mut Actions) -> Option<Wait> {
+        if self.protocol.collector.phase == Phase::Idle {
+            match self.protocol.commits.front() {
+                Some(commit) if !commit.durable => {
+                    return Some(Wait::Acked(TokenPurpose::Entry(commit.number).token()));
+                }
                 Some(_) => {
                     self.counters.collections_on_demand += 1;
                     self.collect(out);
                 }
                 None => {
-                    let slices = |tx: u64| Awaited::Slices(tx).token();
-                    let mut committing = self.work.open.iter().filter(|(_, open)| open.committing);
+                    let slices = |tx: u64| TokenPurpose::Slices(tx).token();
+                    let mut committing = self.protocol.open.iter().filter(|(_, open)| open.committing);
                     return committing
-                        .find(|(tx, _)| self.work.on_its_way.contains_key(&slices(tx.0).0))
+                        .find(|(tx, _)| self.protocol.in_flight.contains_key(&slices(tx.0).0))
                         .map(|(tx, _)| Wait::Acked(slices(tx.0)));
                 }
             }
         }
-        let Collector { in_flight, number, .. } = self.work.collector;
-        // Between two batches of lines nothing is on its way.
-        Some(if in_flight == 0 { Wait::Cycles(1) } else { Wait::Acked(Awaited::Collection(number).token()) })
+        let Collector { in_flight, number, .. } = self.protocol.collector;
+        // Between two batches of lines nothing is in flight.
+        Some(if in_flight == 0 { Wait::Cycles(1) } else { Wait::Acked(TokenPurpose::Collection(number).token()) })
     }
 
     /// Begins a collection of all commits up to the first that is not durable.
     pub(super) fn collect(&mut self, out: &mut Actions) {
-        let durable = self.work.commits.iter().take_while(|commit| commit.durable);
+        let durable = self.protocol.commits.iter().take_while(|commit| commit.durable);
         let first_slices: VecDeque<u32> = durable.clone().map(|commit| commit.slices[0]).collect();
         let Some(newest) = durable.last().map(|commit| commit.number) else { return };
-        let collector = &mut self.work.collector;
+        let collector = &mut self.protocol.collector;
         collector.phase = Phase::Reading;
         collector.number += 1;
         collector.upto = newest;
@@ -56,39 +58,39 @@ impl State {
 
     fn read_slice(&mut self, slice: u32, out: &mut Actions) {
         let at = self.slice_place(slice);
-        let token = Awaited::Collection(self.work.collector.number).token();
+        let token = TokenPurpose::Collection(self.protocol.collector.number).token();
         for at in [at, at.plus(64)] {
             out.push(Action::Read { at, token });
-            self.work.collector.in_flight += 1;
+            self.protocol.collector.in_flight += 1;
         }
     }
 
-    /// Merges the transactions that are read, begins with others, and goes on to write when all are.
+    /// Merges the transactions that are read, begins with others, and continues to write when all are.
     fn read_on(&mut self, out: &mut Actions) {
-        while self.work.collector.walks.front().is_some_and(|walk| walk.at == END)
-            && let Some(walk) = self.work.collector.walks.pop_front()
+        while self.protocol.collector.walks.front().is_some_and(|walk| walk.at == END)
+            && let Some(walk) = self.protocol.collector.walks.pop_front()
         {
             self.coalesce(walk.found);
         }
-        while self.work.collector.walks.len() < self.spec.copies_in_flight as usize
-            && let Some(first) = self.work.collector.waiting.pop_back()
+        while self.protocol.collector.walks.len() < self.spec.copies_in_flight as usize
+            && let Some(first) = self.protocol.collector.waiting.pop_back()
         {
-            let walk = Walk { at: first, data: None, metadata: None, found: BTreeMap::new() };
-            self.work.collector.walks.push_back(walk);
+            let walk = SliceChain { at: first, data: None, metadata: None, found: BTreeMap::new() };
+            self.protocol.collector.walks.push_back(walk);
             self.read_slice(first, out);
         }
-        if self.work.collector.walks.is_empty() {
+        if self.protocol.collector.walks.is_empty() {
             self.begin_to_write(out);
         }
     }
 
     /// A line of a slice has been read.
     pub(super) fn slice_read(&mut self, addr: PhysAddr, data: &Line, out: &mut Actions) {
-        self.work.collector.in_flight -= 1;
+        self.protocol.collector.in_flight -= 1;
         let offset = addr.0 - self.region_base.0;
         let slice = (offset / SLICE_BYTES) as u32;
         let base = self.pmem_base;
-        let walk = self.work.collector.walks.iter_mut().find(|walk| walk.at == slice).expect("some walk reads it");
+        let walk = self.protocol.collector.walks.iter_mut().find(|walk| walk.at == slice).expect("some walk reads it");
         if offset.is_multiple_of(SLICE_BYTES) {
             walk.data = Some(Read(*data))
         } else {
@@ -112,22 +114,22 @@ impl State {
 
     /// Lets the next lines go home, and the mark when all have arrived.
     pub(super) fn write_on(&mut self, out: &mut Actions) {
-        self.work.collector.resting = false;
-        let token = Awaited::Collection(self.work.collector.number).token();
-        while self.work.collector.in_flight < self.spec.copies_in_flight
+        self.protocol.collector.resting = false;
+        let token = TokenPurpose::Collection(self.protocol.collector.number).token();
+        while self.protocol.collector.in_flight < self.spec.copies_in_flight
             && let Some((line, patch)) = self.next_line_home()
         {
             self.unmap_collected(line);
-            self.work.evicted.insert(line, &patch, self.spec.eviction_lines());
-            self.work.collector.in_flight += 1;
+            self.protocol.evicted.insert(line, &patch, self.spec.eviction_lines());
+            self.protocol.collector.in_flight += 1;
             self.counters.home_lines += 1;
             self.counters.home_bytes += u64::from(patch.mask.count_ones());
             let payload = Payload::masked(&patch.data, patch.mask);
             out.push(Action::Append { at: line.base(), payload, cause: Cause::Data, token: Some(token) });
         }
-        if self.work.collector.in_flight == 0 {
-            self.work.collector.phase = Phase::Sealing;
-            self.work.collector.in_flight = 1;
+        if self.protocol.collector.in_flight == 0 {
+            self.protocol.collector.phase = Phase::Sealing;
+            self.protocol.collector.in_flight = 1;
             let newest = self.new_mark();
             out.append(self.address_slices.mark(), &newest.to_le_bytes(), Cause::Metadata, Some(token));
         }
@@ -135,12 +137,12 @@ impl State {
 
     /// A write of the collector is acknowledged.
     pub(super) fn collection_acked(&mut self, out: &mut Actions) {
-        self.work.collector.in_flight -= 1;
-        match self.work.collector.phase {
+        self.protocol.collector.in_flight -= 1;
+        match self.protocol.collector.phase {
             Phase::Sealing => self.end_collection(out),
             // Not at once: what is accepted at once would be acknowledged inside of this call.
-            _ if !self.work.collector.resting => {
-                self.work.collector.resting = true;
+            _ if !self.protocol.collector.resting => {
+                self.protocol.collector.resting = true;
                 out.push(Action::Timer { id: HOMES, after_cycles: 1 });
             }
             _ => {}
@@ -149,16 +151,16 @@ impl State {
 
     /// The mark is durable: nobody will ask for the slices of these commits again.
     fn end_collection(&mut self, out: &mut Actions) {
-        let newest = self.work.collector.upto;
-        self.work.collector.phase = Phase::Idle;
-        self.work.collector.collected = newest;
-        self.counters.background_collections += u64::from(std::mem::take(&mut self.work.collector.of_period));
-        while self.work.commits.front().is_some_and(|commit| commit.number <= newest) {
-            let commit = self.work.commits.pop_front().expect("it was just seen");
-            commit.slices.iter().for_each(|&slice| self.work.region.free(slice));
+        let newest = self.protocol.collector.upto;
+        self.protocol.collector.phase = Phase::Idle;
+        self.protocol.collector.collected = newest;
+        self.counters.background_collections += u64::from(std::mem::take(&mut self.protocol.collector.of_period));
+        while self.protocol.commits.front().is_some_and(|commit| commit.number <= newest) {
+            let commit = self.protocol.commits.pop_front().expect("it was just seen");
+            commit.slices.iter().for_each(|&slice| self.protocol.region.free(slice));
         }
-        self.work.index.collect(newest);
-        let mapped: Vec<LineAddr> = self.work.mapping.keys().copied().collect();
+        self.protocol.index.collect(newest);
+        let mapped: Vec<LineAddr> = self.protocol.mapping.keys().copied().collect();
         for line in mapped {
             if !self.has_words(line) {
                 self.unmap(line);
@@ -171,9 +173,9 @@ impl State {
 
     /// A line leaves the mapping table.
     pub(super) fn unmap(&mut self, line: LineAddr) -> Option<Mapped> {
-        let mapped = self.work.mapping.remove(&line)?;
+        let mapped = self.protocol.mapping.remove(&line)?;
         if let Mapped::Evicted(slice) = mapped {
-            self.work.region.free(slice);
+            self.protocol.region.free(slice);
         }
         Some(mapped)
     }

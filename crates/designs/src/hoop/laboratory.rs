@@ -5,7 +5,7 @@ use crate::small_runs::{
 };
 use durasim_design::{Alternatives, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign};
 
-/// Buffers of two slices, collections all the time, and a region that comes round.
+/// Buffers of two slices, collections all the time, and a region that wraps around.
 const EAGER_HOOP: Settings = &[
     "design.hoop.oop_buffer_bytes=256",
     "design.hoop.gc_period_ns=3000",

@@ -1,6 +1,6 @@
-//! Faults that HOOP can be built with; see [`durasim_design::Planted`]. Those of both rows are [`ALL`].
+//! Faults that HOOP can be built with; see [`durasim_design::PlantedFault`]. Those of both rows are [`ALL`].
 
-use durasim_design::Planted;
+use durasim_design::PlantedFault;
 
 durasim_design::planted! {
     // Stores.
@@ -41,14 +41,14 @@ durasim_design::planted! {
 }
 
 /// Commits do not wait for the entry of their address slice. Where caches survive they never do.
-pub(super) const COMMIT_NOT_AWAITED: Planted = Planted {
+pub(super) const COMMIT_NOT_AWAITED: PlantedFault = PlantedFault {
     name: "commit-not-awaited",
     summary: "Commits do not wait for the entry of their address slice",
     equivalent: None,
 };
 
 /// Those of the row whose caches are lost.
-pub(super) const LOST_CACHES: &[Planted] = &{
+pub(super) const LOST_CACHES: &[PlantedFault] = &{
     let mut all = [COMMIT_NOT_AWAITED; ALL.len() + 1];
     let mut i = 0;
     while i < ALL.len() {
@@ -61,14 +61,14 @@ pub(super) const LOST_CACHES: &[Planted] = &{
 // Faults that no campaign with programs has shown so far; the random tester catches them.
 
 /// A dirty line is not written home when it becomes persistent.
-pub(super) const VOLATILE_LINE_NOT_CLEANED: Planted = Planted {
+pub(super) const VOLATILE_LINE_NOT_CLEANED: PlantedFault = PlantedFault {
     name: "volatile-line-not-cleaned",
     summary: "A dirty line is not written home when it becomes persistent",
     equivalent: None,
 };
 
 /// Plain stores to persistent lines make these lines ordinary ones.
-pub(super) const PLAIN_STORES_UNROUTED: Planted = Planted {
+pub(super) const PLAIN_STORES_UNROUTED: PlantedFault = PlantedFault {
     name: "plain-stores-unrouted",
     summary: "Plain stores to persistent lines make these lines ordinary ones",
     equivalent: None,

@@ -10,7 +10,7 @@ use super::address_slices::AddressSlices;
 use super::newest::{Found, newest};
 use super::slice::{END, SLICE_BYTES, Slice, Word};
 use super::steps::{commits_to_replay, next_to_replay, write_home_and_clear};
-use durasim_design::{CrashImage, Cut, Geometry, RecoveryReport};
+use durasim_design::{CrashImage, Geometry, RecoveryCut, RecoveryReport};
 use durasim_types::{Domain, PhysAddr};
 
 /// The slices of a transaction, first to last; `None` if the chain is broken.
@@ -36,7 +36,11 @@ fn chain(spec: &HoopSpec, geometry: &Geometry, image: &CrashImage, first: u32) -
     Some(chain)
 }
 
-pub(super) fn recover(spec: &HoopSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+pub(super) fn recover(
+    spec: &HoopSpec,
+    geometry: &Geometry,
+    image: &mut CrashImage,
+) -> Result<RecoveryReport, RecoveryCut> {
     let fault = geometry.planted;
     let ring = AddressSlices::new(geometry.region("oop_address_slices"), spec.address_slices);
     let mut report = RecoveryReport::default();

@@ -28,7 +28,7 @@ pub(super) struct Region {
     current: u32,
     /// Slices of the current block that have been handed out.
     filled: u32,
-    /// Times that the log has come round to its first block.
+    /// Times that the log has wrapped around to its first block.
     pub rounds: u64,
 }
 

@@ -1,7 +1,7 @@
 //! Data slices of the out-of-place region: eight words and the line of metadata that says where they belong.
 //!
 //! The metadata has the published fields (eight 40-bit home addresses, a 32-bit TxID, the 24-bit number of the next slice,
-//! a count, a start bit and a flag) in its first 48 bytes. Eight of the 16 bytes behind them, which the paper leaves free,
+//! a count, a start bit and a flag) in its first 48 bytes. Eight of the 16 bytes after them, which the paper leaves free,
 //! hold which bytes of each word were stored [D:hoop-word-masks].
 
 use durasim_types::{Line, LineAddr, PhysAddr};

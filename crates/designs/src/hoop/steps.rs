@@ -4,9 +4,11 @@ use super::address_slices::AddressSlices;
 use super::collector::Phase;
 use super::newest::{Found, Newest};
 use super::slice::{END, Patch, Slice, Word};
-use super::transaction::{Awaited, Commit};
+use super::transaction::{Commit, TokenPurpose};
 use super::{Mapped, State, planted};
-use durasim_design::{Action, Actions, CrashImage, Cut, Fault, Gate, LineTag, RecoveryReport, Store, Wait};
+use durasim_design::{
+    Action, Actions, ActiveFault, CrashImage, Gate, LineTag, RecoveryCut, RecoveryReport, Store, Wait,
+};
 use durasim_types::{Cause, Line, LineAddr, PhysAddr, TxId};
 use std::collections::BTreeMap;
 
@@ -24,7 +26,7 @@ impl State {
     /// The words of a store take their places in the OOP data buffer: the next ones, or those of their addresses.
     #[inline]
     pub(super) fn pack_words(&mut self, tx: TxId, line: LineAddr, words: &[Word]) {
-        let open = self.work.open.get_mut(&tx).expect("its pack was just opened");
+        let open = self.protocol.open.get_mut(&tx).expect("its pack was just opened");
         open.lines.insert(line);
         let pack = open.pack.as_mut().expect("it was just opened");
         for word in words {
@@ -42,8 +44,8 @@ impl State {
         if self.fault.is(planted::VOLATILE_LINE_NOT_CLEANED) {
             return Gate::Done;
         }
-        self.work.serial += 1;
-        let token = Awaited::Home(self.work.serial).token();
+        self.protocol.serial += 1;
+        let token = TokenPurpose::Home(self.protocol.serial).token();
         out.push(Action::CleanTo { line, to: None, token: Some(token) });
         if self.acks_need_not_come() { Gate::Done } else { Gate::After(Wait::Acked(token)) }
     }
@@ -64,11 +66,11 @@ impl State {
         Slice { words, tx: tx.0 as u32, next, start }
     }
 
-    /// A commit writes the words that are left as the last slice. It goes on when all slices are durable: the entry of the
-    /// address slice comes behind them.
+    /// A commit writes the words that are left as the last slice. It continues when all slices are durable: the entry of the
+    /// address slice comes after them.
     pub(super) fn commit_behind_last_slice(&mut self, tx: TxId, out: &mut Actions) -> Gate {
         if self.fault.is(planted::RESIDUAL_LOST) {
-            let open = self.work.open.get_mut(&tx).expect("a committing transaction is open");
+            let open = self.protocol.open.get_mut(&tx).expect("a committing transaction is open");
             let pack = open.pack.as_mut().expect("the last slice of a chain is not written before the commit");
             pack.words.truncate(1);
         }
@@ -81,18 +83,18 @@ impl State {
 
     /// What [`planted::RECORD_FIRST`] does instead.
     fn record_before_last_slice(&mut self, tx: TxId, out: &mut Actions) -> Gate {
-        let slices = self.work.open[&tx].slices.clone();
+        let slices = self.protocol.open[&tx].slices.clone();
         let number = self.write_entry(slices, out);
         self.write_pack(tx, END, out);
-        let open = self.work.open.remove(&tx).expect("a committing transaction is open");
-        self.work.index.commit(tx, number, &open.lines);
-        self.work.recorded.insert(tx, number);
-        Gate::Retry(Wait::Acked(Awaited::Slices(tx.0).token()))
+        let open = self.protocol.open.remove(&tx).expect("a committing transaction is open");
+        self.protocol.index.commit(tx, number, &open.lines);
+        self.protocol.recorded.insert(tx, number);
+        Gate::Retry(Wait::Acked(TokenPurpose::Slices(tx.0).token()))
     }
 
     /// Whether the address slices have a place for one commit more: each has one until it is collected.
     pub(super) fn entry_is_free(&self) -> bool {
-        self.work.commits.len() < self.address_slices.entries() as usize || self.fault.is(planted::RING_OVERRUN)
+        self.protocol.commits.len() < self.address_slices.entries() as usize || self.fault.is(planted::RING_OVERRUN)
     }
 
     /// The place of the entry of a commit in the address slices.
@@ -109,16 +111,16 @@ impl State {
             return true;
         }
         let entry = AddressSlices::entry(number, first_slice);
-        let token = Awaited::Entry(number).token();
+        let token = TokenPurpose::Entry(number).token();
         out.append(self.entry_place(number), &entry.to_le_bytes(), Cause::Metadata, Some(token));
-        self.work.on_its_way.insert(token.0, (None, 1));
+        self.protocol.in_flight.insert(token.0, (None, 1));
         self.acks_need_not_come()
     }
 
     /// Whether a commit ends: its entry is durable, or collected already.
     pub(super) fn entry_is_durable(&self, number: u64) -> bool {
         let waits = |commit: &Commit| commit.number == number && !commit.durable;
-        !self.work.commits.iter().any(waits) || self.fault.is(planted::COMMIT_NOT_AWAITED)
+        !self.protocol.commits.iter().any(waits) || self.fault.is(planted::COMMIT_NOT_AWAITED)
     }
 }
 
@@ -134,9 +136,9 @@ impl State {
     pub(super) fn map_evicted(&mut self, line: LineAddr, slice: u32) {
         self.unmap(line);
         if self.fault.is(planted::EVICTED_NOT_MAPPED) {
-            return self.work.region.free(slice);
+            return self.protocol.region.free(slice);
         }
-        self.work.mapping.insert(line, Mapped::Evicted(slice));
+        self.protocol.mapping.insert(line, Mapped::Evicted(slice));
     }
 
     /// What the mapping table knows of a line that is missed.
@@ -144,7 +146,7 @@ impl State {
         if self.fault.is(planted::FILL_IGNORES_MAPPING) {
             return None;
         }
-        self.work.mapping.get(&line).copied()
+        self.protocol.mapping.get(&line).copied()
     }
 
     /// The tag of a line that comes back: it has the persistent bit while the controller has words of it.
@@ -158,12 +160,12 @@ impl State {
     /// An abort removes a line from the mapping table. If others have words of it, these are in their slices
     /// [D:hoop-aborts].
     pub(super) fn unmap_aborted(&mut self, line: LineAddr) {
-        if self.fault.is(planted::ABORT_KEEPS_MAPPINGS) && self.work.mapping.contains_key(&line) {
+        if self.fault.is(planted::ABORT_KEEPS_MAPPINGS) && self.protocol.mapping.contains_key(&line) {
             return;
         }
         self.unmap(line);
         if self.has_words(line) {
-            self.work.mapping.insert(line, Mapped::Scattered);
+            self.protocol.mapping.insert(line, Mapped::Scattered);
         }
     }
 
@@ -181,7 +183,7 @@ impl State {
     /// Data coalescing: what was found in the slices of an older commit is hidden by what newer ones have.
     pub(super) fn coalesce(&mut self, older: BTreeMap<LineAddr, Patch>) {
         for (line, mut older) in older {
-            let newer = self.work.collector.found.entry(line).or_default();
+            let newer = self.protocol.collector.found.entry(line).or_default();
             if self.fault.is(planted::GC_OLDEST_WINS) {
                 newer.cover(&older);
                 continue;
@@ -191,11 +193,11 @@ impl State {
         }
     }
 
-    /// All slices are read: their words go home. The mark that their commits are collected comes behind them.
+    /// All slices are read: their words go home. The mark that their commits are collected comes after them.
     pub(super) fn begin_to_write(&mut self, out: &mut Actions) {
-        self.work.collector.phase = Phase::Writing;
+        self.protocol.collector.phase = Phase::Writing;
         if self.fault.is(planted::GC_SEALS_FIRST) {
-            let (mark, newest) = (self.address_slices.mark(), self.work.collector.upto);
+            let (mark, newest) = (self.address_slices.mark(), self.protocol.collector.upto);
             out.append(mark, &newest.to_le_bytes(), Cause::Metadata, None);
         }
         self.write_on(out);
@@ -203,7 +205,7 @@ impl State {
 
     /// The next line that goes home, with the bytes that were found of it.
     pub(super) fn next_line_home(&mut self) -> Option<(LineAddr, Patch)> {
-        let (line, mut patch) = self.work.collector.found.pop_first()?;
+        let (line, mut patch) = self.protocol.collector.found.pop_first()?;
         if self.fault.is(planted::GC_WHOLE_LINES) {
             patch.mask = u64::MAX;
         }
@@ -212,7 +214,7 @@ impl State {
 
     /// A line that goes home leaves the mapping table, unless it has words that stay in the region.
     pub(super) fn unmap_collected(&mut self, line: LineAddr) {
-        let newer = self.work.index.has_newer(line, self.work.collector.upto) || !self.writers(line).is_empty();
+        let newer = self.protocol.index.has_newer(line, self.protocol.collector.upto) || !self.writers(line).is_empty();
         if !newer || self.fault.is(planted::GC_TAKES_NEWER_MAPPINGS) {
             self.unmap(line);
         }
@@ -223,12 +225,12 @@ impl State {
         if self.fault.is(planted::GC_NEVER_SEALS) {
             return 0;
         }
-        self.work.collector.upto
+        self.protocol.collector.upto
     }
 }
 
-/// The slice of a transaction that the collector reads behind this one.
-pub(super) fn next_to_collect(slice: &Slice, fault: Fault) -> u32 {
+/// The slice of a transaction that the collector reads after this one.
+pub(super) fn next_to_collect(slice: &Slice, fault: ActiveFault) -> u32 {
     if fault.is(planted::GC_STOPS_AT_FIRST_SLICE) {
         return END;
     }
@@ -239,7 +241,7 @@ pub(super) fn next_to_collect(slice: &Slice, fault: Fault) -> u32 {
 
 impl AddressSlices {
     /// Whether the entry of a commit is of this round of the ring: the commit is newer than the last collected one.
-    pub fn is_of_this_round(&self, number: u64, mark: u64, fault: Fault) -> bool {
+    pub fn is_of_this_round(&self, number: u64, mark: u64, fault: ActiveFault) -> bool {
         if fault.is(planted::RECOVERY_IGNORES_MARK) {
             return number > 0;
         }
@@ -248,15 +250,15 @@ impl AddressSlices {
 }
 
 /// The commits whose words go home: all that are not collected, oldest first.
-pub(super) fn commits_to_replay(uncollected: &[(u64, u32)], fault: Fault) -> &[(u64, u32)] {
+pub(super) fn commits_to_replay(uncollected: &[(u64, u32)], fault: ActiveFault) -> &[(u64, u32)] {
     if fault.is(planted::RECOVERY_DROPS_LAST) {
         return &uncollected[..uncollected.len().saturating_sub(1)];
     }
     uncollected
 }
 
-/// The slice of a transaction that recovery reads behind this one.
-pub(super) fn next_to_replay(slice: &Slice, fault: Fault) -> u32 {
+/// The slice of a transaction that recovery reads after this one.
+pub(super) fn next_to_replay(slice: &Slice, fault: ActiveFault) -> u32 {
     if fault.is(planted::RECOVERY_FIRST_SLICES_ONLY) {
         return END;
     }
@@ -265,7 +267,7 @@ pub(super) fn next_to_replay(slice: &Slice, fault: Fault) -> u32 {
 
 impl Newest {
     /// A thread has found a word of a commit; it comes to commits in their order, so this one is newest.
-    pub fn take(&mut self, number: u64, word: &Word, fault: Fault) {
+    pub fn take(&mut self, number: u64, word: &Word, fault: ActiveFault) {
         let bytes = word.value.to_le_bytes();
         for i in (0..8).filter(|i| word.mask >> i & 1 == 1) {
             let at = 8 * word.index() + i;
@@ -277,7 +279,7 @@ impl Newest {
     }
 
     /// Merges what another thread has found of the line: of each byte the newest commit has the last word.
-    pub fn merge(&mut self, other: &Newest, fault: Fault) {
+    pub fn merge(&mut self, other: &Newest, fault: ActiveFault) {
         for i in 0..64 {
             let (number, known) = (other.numbers[i], self.numbers[i]);
             let is_newer = number > known
@@ -290,7 +292,7 @@ impl Newest {
     }
 
     /// Those bytes of a line that were found replace what is at home.
-    fn cover(&self, home: &mut Line, fault: Fault) {
+    fn cover(&self, home: &mut Line, fault: ActiveFault) {
         for (i, byte) in home.iter_mut().enumerate() {
             if self.numbers[i] > 0 || fault.is(planted::RECOVERY_IGNORES_MASKS) {
                 *byte = self.data[i];
@@ -306,8 +308,8 @@ pub(super) fn write_home_and_clear(
     newest_number: Option<u64>,
     image: &mut CrashImage,
     report: &mut RecoveryReport,
-    fault: Fault,
-) -> Result<(), Cut> {
+    fault: ActiveFault,
+) -> Result<(), RecoveryCut> {
     if fault.is(planted::RECOVERY_CLEARS_FIRST) {
         ring.clear(newest_number, image)?;
     }

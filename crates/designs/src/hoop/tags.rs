@@ -16,7 +16,7 @@ pub(super) struct Tags {
     /// Transactions by tag; none whose transactions have all ended.
     shared: Vec<(u64, Vec<TxId>)>,
     made: u64,
-    /// Tags that the last aborts have discarded, with their transactions: versions of them may be on their way from one
+    /// Tags that the last aborts have discarded, with their transactions: versions of them may be moving from one
     /// cache to another.
     dead: Vec<(u64, Vec<TxId>)>,
 }
@@ -62,7 +62,7 @@ impl Tags {
         self.dead.extend::<Vec<_>>(dead);
     }
 
-    /// A request of a core begins: nothing is on its way between caches, so no version has a dead tag.
+    /// A request of a core begins: nothing is moving between caches, so no version has a dead tag.
     pub fn forget_dead(&mut self) {
         self.dead.clear();
     }

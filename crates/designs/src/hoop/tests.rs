@@ -151,7 +151,7 @@ fn stores_of_some_bytes_bring_these_and_no_others() {
 }
 
 #[test]
-fn a_full_buffer_holds_stores_back_and_gives_way_to_other_transactions() {
+fn a_full_buffer_delays_stores_and_drains_for_other_transactions() {
     let mut bench = Bench::<Hoop>::new(small(), 1);
     bench.begin(0, 1);
     for i in 0..8 {
@@ -265,7 +265,7 @@ fn at_every_step_of_a_collection_a_crash_leaves_the_newest_words() {
 
 /// Sixteen slices and sixteen entries serve for any number of transactions.
 #[test]
-fn the_log_and_the_address_slices_come_round() {
+fn the_log_and_the_address_slices_wrap_around() {
     let mut bench = Bench::<Hoop>::new(small(), 1);
     for tx in 1..=200 {
         bench.stored(0, tx, (tx % 5, tx % 8), tx);
@@ -402,9 +402,9 @@ fn damaged_slices_are_losses_and_not_written() {
     assert_eq!((recover(&mut image).replayed, image.read_u64(word(0, 0))), (1, 7));
 }
 
-/// A slice that names itself as the next one does not hold recovery up for ever.
+/// A slice that names itself as the next one does not hold recovery up without end.
 #[test]
-fn a_chain_that_comes_round_is_a_loss() {
+fn a_chain_with_a_cycle_is_a_loss() {
     let spec = small();
     let mut bench = Bench::<Hoop>::new(spec.clone(), 1);
     bench.begin(0, 1);

@@ -1,5 +1,5 @@
 //! What the controller knows of transactions: words in the OOP data buffers, slices that were written, commits that wait for
-//! their collection, and the tokens of what is on its way.
+//! their collection, and the tokens of what is in flight.
 
 use super::slice::{SLICE_WORDS, Word};
 use durasim_design::Token;
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 /// What a token stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Awaited {
+pub(super) enum TokenPurpose {
     /// Slices of the transaction with this number.
     Slices(u64),
     /// The slice of a plain store.
@@ -22,39 +22,39 @@ pub(super) enum Awaited {
     Home(u64),
 }
 
-impl Awaited {
+impl TokenPurpose {
     pub fn token(self) -> Token {
         let (kind, value) = match self {
-            Awaited::Slices(tx) => (0, tx),
-            Awaited::Plain(serial) => (1, serial),
-            Awaited::Entry(number) => (2, number),
-            Awaited::Collection(number) => (3, number),
-            Awaited::Home(serial) => (4, serial),
+            TokenPurpose::Slices(tx) => (0, tx),
+            TokenPurpose::Plain(serial) => (1, serial),
+            TokenPurpose::Entry(number) => (2, number),
+            TokenPurpose::Collection(number) => (3, number),
+            TokenPurpose::Home(serial) => (4, serial),
         };
         Token(value << 3 | kind)
     }
 
-    pub fn of(token: Token) -> Awaited {
+    pub fn of(token: Token) -> TokenPurpose {
         let value = token.0 >> 3;
         match token.0 & 7 {
-            0 => Awaited::Slices(value),
-            1 => Awaited::Plain(value),
-            2 => Awaited::Entry(value),
-            3 => Awaited::Collection(value),
-            _ => Awaited::Home(value),
+            0 => TokenPurpose::Slices(value),
+            1 => TokenPurpose::Plain(value),
+            2 => TokenPurpose::Entry(value),
+            3 => TokenPurpose::Collection(value),
+            _ => TokenPurpose::Home(value),
         }
     }
 }
 
 /// Words of a transaction in the OOP data buffer that will be its next slice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Pack {
+pub(super) struct PendingSlice {
     /// The slice that it will be.
     pub slice: u32,
     pub words: Vec<Word>,
 }
 
-impl Pack {
+impl PendingSlice {
     /// Whether all of these words have a place.
     pub fn has_room(&self, words: &[Word]) -> bool {
         let new = words.iter().filter(|word| !self.words.iter().any(|w| w.addr == word.addr)).count();
@@ -78,7 +78,7 @@ pub(super) struct OpenTx {
     /// Its commit has begun: it waits for the acknowledgement of its slices.
     pub committing: bool,
     /// The words that are not in a slice.
-    pub pack: Option<Pack>,
+    pub pack: Option<PendingSlice>,
     /// The slice that its last written one names as the next.
     pub next: Option<u32>,
     /// All its slices in the order of the chain, `pack` and `next` included.
@@ -118,17 +118,22 @@ mod tests {
 
     #[test]
     fn a_token_says_what_is_awaited() {
-        let all =
-            [Awaited::Slices(7), Awaited::Plain(0), Awaited::Entry(1 << 40), Awaited::Collection(3), Awaited::Home(9)];
+        let all = [
+            TokenPurpose::Slices(7),
+            TokenPurpose::Plain(0),
+            TokenPurpose::Entry(1 << 40),
+            TokenPurpose::Collection(3),
+            TokenPurpose::Home(9),
+        ];
         for awaited in all {
-            assert_eq!(Awaited::of(awaited.token()), awaited);
+            assert_eq!(TokenPurpose::of(awaited.token()), awaited);
         }
     }
 
     #[test]
     fn eight_distinct_words_are_a_slice() {
         let word = |i: u64| Word { addr: PhysAddr(8 * i), mask: 0xff, value: i };
-        let mut pack = Pack { slice: 0, words: Vec::new() };
+        let mut pack = PendingSlice { slice: 0, words: Vec::new() };
         for i in (0..8).chain(0..8) {
             assert!(pack.has_room(&[word(i)]));
             pack.take(&word(i));

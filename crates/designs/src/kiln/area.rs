@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slots_come_round_when_they_are_given_back() {
+    fn slots_are_reused_when_they_are_released() {
         let mut slots = Slots::default();
         assert_eq!([slots.take(2), slots.take(2), slots.take(2)], [Some(0), Some(1), None]);
         slots.give_back([1].into_iter());

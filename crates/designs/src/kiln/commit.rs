@@ -7,7 +7,7 @@
 use super::sequence::{FLIP_FIRST_HALF, FLIP_SECOND_HALF, RELEASE};
 use super::state::{Purpose, State};
 use super::steps::Flipped;
-use super::transaction::{Entry, OldLine, Phase, Stage};
+use super::transaction::{CopyStage, Entry, OldLine, Phase};
 use durasim_design::{Action, Actions, Ctx, Gate, Token, Wait};
 use durasim_types::{CoreId, Cycle, EventKind, LineAddr, TxId};
 
@@ -120,11 +120,11 @@ impl State {
         match phase {
             Phase::Running | Phase::Flushing { .. } => {
                 open.tracked.clear();
-                let under_way = open.copy_under_way();
+                let in_progress = open.copy_under_way();
                 for fifo in &mut self.contents.fifos {
                     fifo.retain(|entry| entry.tx != tx);
                 }
-                if let Some(token) = under_way {
+                if let Some(token) = in_progress {
                     return Gate::Retry(Wait::Acked(token));
                 }
                 self.invalidate_lines(tx, out);
@@ -155,7 +155,7 @@ impl State {
     fn forget_copies(&mut self, tx: TxId, out: &mut Actions) -> Gate {
         let Some(open) = self.contents.open.get(&tx) else { return Gate::Done };
         let (safe, reserved): (Vec<&OldLine>, Vec<&OldLine>) =
-            open.copies.values().partition(|old| old.stage == Stage::Safe);
+            open.copies.values().partition(|old| old.stage == CopyStage::Safe);
         self.contents.slots.give_back(reserved.iter().map(|old| old.slot));
         let slots = self.records_of_abort(&safe);
         if slots.is_empty() {

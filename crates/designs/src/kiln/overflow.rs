@@ -5,7 +5,7 @@
 use super::area::Area;
 use super::sequence::COPY;
 use super::state::{Purpose, State};
-use super::transaction::{OldLine, Phase, Stage};
+use super::transaction::{CopyStage, OldLine, Phase};
 use durasim_design::{AbortCause, Action, Actions, Evict, Token, Wait};
 use durasim_types::{Cause, CoreId, EventKind, LINE_BYTES, LineAddr, TxId};
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ impl State {
     fn reserve_slot(&mut self, tx: TxId, line: LineAddr) -> Option<()> {
         let slot = self.take_slot()?;
         let open = self.contents.open.get_mut(&tx)?;
-        open.copies.insert(line, OldLine { slot, stage: Stage::Reserved });
+        open.copies.insert(line, OldLine { slot, stage: CopyStage::Reserved });
         Some(())
     }
 
@@ -26,7 +26,7 @@ impl State {
     fn copy_old_line(&mut self, tx: TxId, line: LineAddr, out: &mut Actions) -> Option<Token> {
         let token = self.expect(Purpose::Copy(tx, line), 1, Vec::new());
         let old = self.contents.open.get_mut(&tx)?.copies.get_mut(&line)?;
-        old.stage = Stage::Copying(token);
+        old.stage = CopyStage::Copying(token);
         let to = self.area.old_line(old.slot);
         out.push(Action::Copy { from: line.base(), to, len: LINE_BYTES as u8, cause: Cause::Log, token: Some(token) });
         self.copy_before_record(token, tx, line, out)
@@ -35,10 +35,10 @@ impl State {
     /// The copy is durable: its record follows.
     pub(super) fn record_old_line(&mut self, tx: TxId, line: LineAddr, out: &mut Actions) -> Option<Token> {
         let old = self.contents.open.get(&tx)?.copies.get(&line)?;
-        let Stage::Copying(_) = old.stage else { return None };
+        let CopyStage::Copying(_) = old.stage else { return None };
         let at = self.area.record(old.slot);
         let token = self.expect(Purpose::Record(tx, line), 1, Vec::new());
-        self.contents.open.get_mut(&tx)?.copies.get_mut(&line)?.stage = Stage::Recording(token);
+        self.contents.open.get_mut(&tx)?.copies.get_mut(&line)?.stage = CopyStage::Recording(token);
         out.append(at, &Area::record_of(line, tx), Cause::Metadata, Some(token));
         Some(token)
     }
@@ -47,7 +47,7 @@ impl State {
     /// a FIFO goes home.
     pub(super) fn old_line_recorded(&mut self, tx: TxId, line: LineAddr, out: &mut Actions) {
         let Some(old) = self.contents.open.get_mut(&tx).and_then(|open| open.copies.get_mut(&line)) else { return };
-        old.stage = Stage::Safe;
+        old.stage = CopyStage::Safe;
         out.event(EventKind::DesignStep, self.area.record(old.slot));
         let leaves = self.contents.fifos.iter().flatten().any(|e| e.tx == tx && e.line == line && e.leaving);
         if leaves {
@@ -72,8 +72,8 @@ impl State {
         self.contents.fifos[core].iter().filter(|entry| !entry.leaving).count() >= threshold
     }
 
-    /// Makes room in FIFOs that are almost full, oldest entries first. Copies begin behind all that is pushed: the first
-    /// one begins those of its whole transaction, also of lines whose committed version would be on its way still.
+    /// Makes room in FIFOs that are almost full, oldest entries first. Copies begin after all that is pushed: the first
+    /// one begins those of its whole transaction, also of lines whose committed version would be in flight still.
     pub(super) fn relieve_fifo(&mut self, core: usize, out: &mut Actions) -> Result<(), AreaFull> {
         let mut copied = BTreeSet::new();
         let room = self.begin_to_leave(core, &mut copied, out);
@@ -89,8 +89,8 @@ impl State {
         let mut index = 0;
         while index < self.contents.fifos[core].len() && self.is_almost_full(core) {
             let entry = self.contents.fifos[core][index];
-            let under_way = self.contents.fifos[core].iter().filter(|entry| entry.leaving).count();
-            if under_way >= self.spec.copies_in_flight as usize {
+            let in_progress = self.contents.fifos[core].iter().filter(|entry| entry.leaving).count();
+            if in_progress >= self.spec.copies_in_flight as usize {
                 break;
             }
             let Some(open) = self.contents.open.get(&entry.tx).filter(|open| open.phase == Phase::Running) else {
@@ -99,7 +99,7 @@ impl State {
             };
             match self.stage_of_old_line(open, entry.line) {
                 _ if entry.leaving => index += 1,
-                Some(Stage::Safe) => self.leave_fifo(entry.tx, entry.line, out),
+                Some(CopyStage::Safe) => self.leave_fifo(entry.tx, entry.line, out),
                 Some(_) => index += 1,
                 None => {
                     self.reserve_slot(entry.tx, entry.line).ok_or(AreaFull(entry.tx))?;
@@ -117,13 +117,13 @@ impl State {
     /// Copies what has a place and nothing before it any more.
     pub(super) fn copy_reserved(&mut self, tx: TxId, out: &mut Actions) {
         let Some(open) = self.contents.open.get(&tx) else { return };
-        let reserved = open.copies.iter().filter(|(_, old)| old.stage == Stage::Reserved).map(|(line, _)| *line);
+        let reserved = open.copies.iter().filter(|(_, old)| old.stage == CopyStage::Reserved).map(|(line, _)| *line);
         for line in reserved.collect::<Vec<_>>() {
             self.copy_old_line(tx, line, out);
         }
     }
 
-    /// What the oldest entry on its way out of the FIFOs of a core waits for.
+    /// What the oldest entry that leaves the FIFOs of a core waits for.
     pub(super) fn fifo_relief(&self, core: usize) -> Option<Token> {
         let leaving = self.contents.fifos[core].iter().filter(|entry| entry.leaving);
         leaving.filter_map(|entry| self.contents.open.get(&entry.tx)?.copies.get(&entry.line)?.stage.token()).next()
@@ -133,19 +133,19 @@ impl State {
     pub(super) fn evict_pending(&mut self, tx: TxId, line: LineAddr, out: &mut Actions) -> Evict {
         let Some(open) = self.needs_old_line_first(tx) else { return Evict::Proceed };
         let reserved = match open.copies.get(&line).map(|old| old.stage) {
-            Some(Stage::Safe) => {
-                // What has left its FIFO is home since, and newer there than a version that was on its way meanwhile.
+            Some(CopyStage::Safe) => {
+                // What has left its FIFO is home since, and newer there than a version that was in flight meanwhile.
                 let home = !self.upper_levels_survive && open.phase == Phase::Running && !open.tracked.contains(&line);
                 return if home { Evict::Drop } else { Evict::Proceed };
             }
-            Some(Stage::Copying(token) | Stage::Recording(token)) => {
+            Some(CopyStage::Copying(token) | CopyStage::Recording(token)) => {
                 // This version goes home by itself: the newest one must not go before it.
                 for fifo in &mut self.contents.fifos {
                     fifo.iter_mut().filter(|e| e.tx == tx && e.line == line).for_each(|e| e.leaving = false);
                 }
                 return Evict::After(Wait::Acked(token));
             }
-            Some(Stage::Reserved) => Some(()),
+            Some(CopyStage::Reserved) => Some(()),
             None => {
                 self.counters.llc_overflows += 1;
                 self.reserve_slot(tx, line)

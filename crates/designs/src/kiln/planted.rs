@@ -1,6 +1,6 @@
-//! Faults that Kiln can be built with; see [`durasim_design::Planted`].
+//! Faults that Kiln can be built with; see [`durasim_design::PlantedFault`].
 
-use durasim_design::Planted;
+use durasim_design::PlantedFault;
 
 durasim_design::planted! {
     // Caches.
@@ -16,7 +16,7 @@ durasim_design::planted! {
     RECORDS_KEPT = "records-kept", "Commits leave the records of their copies";
     // The fall-back path.
     COPY_SKIPPED = "copy-skipped", "The fall-back path of a FIFO brings new data home without a copy of the old line";
-    COPY_NOT_AWAITED = "copy-not-awaited", "The fall-back path records a copy that is still on its way";
+    COPY_NOT_AWAITED = "copy-not-awaited", "The fall-back path records a copy that is still in flight";
     COPIES_STALE_LINE = "copies-stale-line", "The fall-back path of a FIFO copies the home line while a committed version waits in a cache";
     SLOT_SHARED = "slot-shared", "All copies go to the first place of the area";
     // Aborts.
@@ -39,35 +39,35 @@ durasim_design::planted! {
 // Faults that no campaign with programs has shown so far; the random tester catches them.
 
 /// Uncommitted data that comes back from home is taken for committed.
-pub(super) const FILL_UNTAGGED: Planted = Planted {
+pub(super) const FILL_UNTAGGED: PlantedFault = PlantedFault {
     name: "fill-untagged",
     summary: "Uncommitted data that comes back from home is taken for committed",
     equivalent: None,
 };
 
 /// The fall-back path copies home lines before all committed versions have been pushed there.
-pub(super) const COPY_OVERTAKES_PUSH: Planted = Planted {
+pub(super) const COPY_OVERTAKES_PUSH: PlantedFault = PlantedFault {
     name: "copy-overtakes-push",
     summary: "The fall-back path copies home lines before all committed versions have been pushed there",
     equivalent: None,
 };
 
 /// The old version of a line that a transaction writes is overwritten with it.
-pub(super) const PRE_IMAGE_FORGOTTEN: Planted = Planted {
+pub(super) const PRE_IMAGE_FORGOTTEN: PlantedFault = PlantedFault {
     name: "pre-image-forgotten",
     summary: "The old version of a line that a transaction writes is overwritten with it",
     equivalent: None,
 };
 
 /// A commit flushes the FIFOs of the core it runs on alone.
-pub(super) const FLUSH_MISSES_OTHER_CORES: Planted = Planted {
+pub(super) const FLUSH_MISSES_OTHER_CORES: PlantedFault = PlantedFault {
     name: "flush-misses-other-cores",
     summary: "A commit flushes the FIFOs of the core it runs on alone",
     equivalent: None,
 };
 
 /// Those that matter where all caches survive: nothing is flushed there, and the FIFOs do not exist.
-pub(crate) const EADR: &[Planted] = &[
+pub(crate) const EADR: &[PlantedFault] = &[
     COMMITTED_OVERWRITTEN,
     EVICTED_WITHOUT_COPY,
     REGISTER_NOT_WRITTEN,

@@ -6,11 +6,15 @@ use super::area::Area;
 use super::spec::KilnSpec;
 use super::steps::{Step, is_finished, is_undone, lines_to_finish, recovery_order};
 use super::survivors::{LINES, REGISTERS, load_lines, load_registers};
-use durasim_design::{CrashImage, Cut, Geometry, RecoveryReport};
+use durasim_design::{CrashImage, Geometry, RecoveryCut, RecoveryReport};
 use durasim_types::{LINE_BYTES, TxId};
 use std::collections::BTreeSet;
 
-pub(super) fn recover(spec: &KilnSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+pub(super) fn recover(
+    spec: &KilnSpec,
+    geometry: &Geometry,
+    image: &mut CrashImage,
+) -> Result<RecoveryReport, RecoveryCut> {
     let mut report = RecoveryReport::default();
     let fault = geometry.planted;
     if image.dirty_shutdown {
@@ -31,7 +35,7 @@ pub(super) fn recover(spec: &KilnSpec, geometry: &Geometry, image: &mut CrashIma
         if !is_finished(survivor.tx, &committing, fault) {
             discarded.insert(survivor.tx);
         } else if survivor.line.0 >= 1 << 58 || !geometry.is_home(survivor.line.base()) {
-            report.losses.push(format!("a line of transaction {} has no home", survivor.tx.0));
+            report.losses.push(format!("a line of transaction {} has no home address", survivor.tx.0));
         } else {
             finished.push(survivor);
         }
@@ -71,7 +75,7 @@ pub(super) fn recover(spec: &KilnSpec, geometry: &Geometry, image: &mut CrashIma
 }
 
 /// Clears records, each in one write.
-fn clear(area: &Area, image: &mut CrashImage, slots: impl Iterator<Item = u64>) -> Result<(), Cut> {
+fn clear(area: &Area, image: &mut CrashImage, slots: impl Iterator<Item = u64>) -> Result<(), RecoveryCut> {
     for slot in slots {
         image.write(area.record(slot), &[0; 16])?;
     }
@@ -79,7 +83,7 @@ fn clear(area: &Area, image: &mut CrashImage, slots: impl Iterator<Item = u64>) 
 }
 
 /// Leaves nothing of a structure that survived.
-fn empty(image: &mut CrashImage, name: &str) -> Result<(), Cut> {
+fn empty(image: &mut CrashImage, name: &str) -> Result<(), RecoveryCut> {
     match image.structure(name) {
         Some(bytes) if !bytes.is_empty() => image.keep(name, Vec::new()),
         _ => Ok(()),

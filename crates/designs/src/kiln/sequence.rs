@@ -9,5 +9,5 @@ pub(super) const FLIP_FIRST_HALF: u64 = 2 << 61;
 pub(super) const FLIP_SECOND_HALF: u64 = 3 << 61;
 /// The committing register of a core is cleared.
 pub(super) const RELEASE: u64 = 4 << 61;
-/// The bits that tell the steps apart.
+/// The bits that distinguish the steps.
 pub(super) const STEP: u64 = 7 << 61;

@@ -3,7 +3,7 @@
 use super::area::{Area, Slots};
 use super::spec::KilnSpec;
 use super::transaction::{Fifo, Phase, Transaction};
-use durasim_design::{Fault, Geometry, SpecError, Token, snapshot};
+use durasim_design::{ActiveFault, Geometry, SpecError, Token, snapshot};
 use durasim_types::{CoreId, Cycle, Domain, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ pub(super) enum Purpose {
 
 /// Something that is waited for: so many acknowledgements are outstanding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Awaited {
+pub(super) struct PendingAcks {
     pub purpose: Purpose,
     pub left: u64,
     /// Slots of the copy area that are free when it has come.
@@ -56,7 +56,7 @@ pub(super) struct Contents {
     pub fifos: Vec<Fifo>,
     /// The nonvolatile committing register of each core.
     pub registers: Vec<Option<TxId>>,
-    pub awaited: BTreeMap<Token, Awaited>,
+    pub awaited: BTreeMap<Token, PendingAcks>,
     pub slots: Slots,
     pub tokens: u64,
 }
@@ -69,7 +69,7 @@ pub(super) struct State {
     pub upper_levels_survive: bool,
     pub contents: Contents,
     pub counters: Counters,
-    pub fault: Fault,
+    pub fault: ActiveFault,
 }
 
 impl State {
@@ -126,7 +126,7 @@ impl State {
     pub(super) fn expect(&mut self, purpose: Purpose, left: u64, slots: Vec<u64>) -> Token {
         self.contents.tokens += 1;
         let token = Token(self.contents.tokens);
-        self.contents.awaited.insert(token, Awaited { purpose, left, slots });
+        self.contents.awaited.insert(token, PendingAcks { purpose, left, slots });
         token
     }
 

@@ -4,8 +4,8 @@ use super::planted;
 use super::sequence::COPY;
 use super::state::State;
 use super::survivors::{self, Survivor};
-use super::transaction::{Entry, OldLine, Stage, Transaction};
-use durasim_design::{Action, Actions, CachedLine, CrashSink, Fault, LineTag, Store, Token};
+use super::transaction::{CopyStage, Entry, OldLine, Transaction};
+use durasim_design::{Action, Actions, ActiveFault, CachedLine, CrashSink, LineTag, Store, Token};
 use durasim_types::{CoreId, LineAddr, TxId};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -122,7 +122,7 @@ impl State {
         if self.fault.is(planted::ABORT_NOT_UNDONE) {
             return Vec::new();
         }
-        let safe = aborted.copies.iter().filter(|(_, old)| old.stage == Stage::Safe);
+        let safe = aborted.copies.iter().filter(|(_, old)| old.stage == CopyStage::Safe);
         safe.map(|(line, old)| (*line, old.slot)).collect()
     }
 
@@ -161,15 +161,15 @@ impl State {
     }
 
     /// How far the copy of an old line is, without which new data must not leave a FIFO; `None` if it has not begun.
-    pub(super) fn stage_of_old_line(&self, open: &Transaction, line: LineAddr) -> Option<Stage> {
+    pub(super) fn stage_of_old_line(&self, open: &Transaction, line: LineAddr) -> Option<CopyStage> {
         let stage = open.copies.get(&line).map(|old| old.stage);
         if self.fault.is(planted::COPY_SKIPPED) {
-            return stage.or(Some(Stage::Safe));
+            return stage.or(Some(CopyStage::Safe));
         }
         stage
     }
 
-    /// A committed version that a cache holds goes home before the line there is copied. The copy begins behind all that
+    /// A committed version that a cache holds goes home before the line there is copied. The copy begins after all that
     /// is pushed.
     pub(super) fn bring_committed_version_home(&self, entry: &Entry, out: &mut Actions) {
         if !self.fault.is(planted::COPIES_STALE_LINE) {
@@ -212,7 +212,7 @@ impl State {
 }
 
 /// Whether recovery finishes a transaction: a committing register names it.
-pub(super) fn is_finished(tx: TxId, committing: &BTreeSet<TxId>, fault: Fault) -> bool {
+pub(super) fn is_finished(tx: TxId, committing: &BTreeSet<TxId>, fault: ActiveFault) -> bool {
     if fault.is(planted::RECOVERY_IGNORES_REGISTER) {
         return false;
     }
@@ -220,7 +220,7 @@ pub(super) fn is_finished(tx: TxId, committing: &BTreeSet<TxId>, fault: Fault) -
 }
 
 /// The lines that recovery writes home: all that finished transactions have left in the last level.
-pub(super) fn lines_to_finish(mut left: Vec<Survivor>, fault: Fault) -> Vec<Survivor> {
+pub(super) fn lines_to_finish(mut left: Vec<Survivor>, fault: ActiveFault) -> Vec<Survivor> {
     if fault.is(planted::RECOVERY_DROPS_LINE) {
         left.pop();
     }
@@ -228,7 +228,7 @@ pub(super) fn lines_to_finish(mut left: Vec<Survivor>, fault: Fault) -> Vec<Surv
 }
 
 /// Whether recovery brings the old lines of a transaction back: no committing register names it.
-pub(super) fn is_undone(tx: TxId, committing: &BTreeSet<TxId>, fault: Fault) -> bool {
+pub(super) fn is_undone(tx: TxId, committing: &BTreeSet<TxId>, fault: ActiveFault) -> bool {
     if fault.is(planted::RECOVERY_FORGETS_COPIES) {
         return false;
     }
@@ -252,7 +252,7 @@ pub(super) enum Step {
 }
 
 /// The records go when the old lines are home, and the registers last, because they decide.
-pub(super) fn recovery_order(fault: Fault) -> &'static [Step] {
+pub(super) fn recovery_order(fault: ActiveFault) -> &'static [Step] {
     use Step::{BringOldLinesBack, ClearLines, ClearRecords, ClearRegisters, FinishCommits};
     if fault.is(planted::RECOVERY_CLEARS_REGISTERS_FIRST) {
         return &[ClearRegisters, FinishCommits, BringOldLinesBack, ClearRecords, ClearLines];

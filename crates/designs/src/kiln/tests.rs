@@ -5,8 +5,8 @@ use super::survivors::{LINES, REGISTERS, Survivor, save_lines, save_registers};
 use super::{Blocking, Kiln, KilnSpec, recovery};
 use crate::testing::{Bench, cached, geometry, line, word};
 use durasim_design::{
-    AbortCause, Action, CachedLine, CrashImage, Cut, Design, Evict, Fill, FlushVerdict, Gate, Geometry, LevelId,
-    LineTag, Merge, RecoveryReport, Wait,
+    AbortCause, Action, CachedLine, CrashImage, Design, Evict, Fill, FlushVerdict, Gate, Geometry, LevelId, LineTag,
+    Merge, RecoveryCut, RecoveryReport, Wait,
 };
 use durasim_types::{Domain, Pages, TxId};
 
@@ -224,7 +224,7 @@ fn copies_begin_behind_all_committed_versions_that_are_pushed_home() {
     let resumed = out.as_slice().iter().position(|action| matches!(action, Action::Resume { .. })).unwrap();
     let (before, after) = out.as_slice().split_at(resumed);
     assert_eq!(before, [2, 3].map(|number| Action::PushToLlc { line: line(number), token: None }));
-    // One step copies the lines of the whole transaction; the version before the store goes down behind it.
+    // One step copies the lines of the whole transaction; the version before the store goes down after it.
     assert_eq!(after[1..], [Action::PushToLlc { line: line(4), token: None }]);
     let Action::Resume { id } = after[0] else { unreachable!() };
     out.clear();
@@ -284,7 +284,7 @@ fn a_full_copy_area_aborts() {
 }
 
 #[test]
-fn a_store_aborts_whose_fifos_are_full_and_cannot_give_way() {
+fn a_store_aborts_if_its_fifos_are_full_and_cannot_drain() {
     let mut bench = bench(KilnSpec { copy_area_lines: 1, ..small(1) }, Domain::NvLlc);
     bench.begin(0, 1);
     for number in 0..2 {
@@ -458,7 +458,7 @@ fn recovery_comes_to_the_same_end_wherever_it_is_cut() {
     for cut in 1..=whole.writes() {
         let mut again = image.clone();
         again.cut_at(Some(cut));
-        assert_eq!(recovery::recover(&spec, &geometry, &mut again), Err(Cut));
+        assert_eq!(recovery::recover(&spec, &geometry, &mut again), Err(RecoveryCut));
         again.cut_at(None);
         recovery::recover(&spec, &geometry, &mut again).unwrap();
         assert_eq!(bytes(&again), bytes(&whole), "cut at {cut}");

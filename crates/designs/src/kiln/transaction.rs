@@ -7,23 +7,23 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// How far the copy-on-write of a line has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Stage {
+pub(super) enum CopyStage {
     /// Its committed version goes home first, if a cache has it.
     Reserved,
-    /// The old line is on its way to the copy area.
+    /// The old line is in flight to the copy area.
     Copying(Token),
-    /// It is there; the record that names its home is on its way.
+    /// It is there; the record that names its home is in flight.
     Recording(Token),
     /// Both are durable: new data may go home.
     Safe,
 }
 
-impl Stage {
+impl CopyStage {
     /// What has to be waited for before new data may go home.
     pub(super) fn token(self) -> Option<Token> {
         match self {
-            Stage::Copying(token) | Stage::Recording(token) => Some(token),
-            Stage::Reserved | Stage::Safe => None,
+            CopyStage::Copying(token) | CopyStage::Recording(token) => Some(token),
+            CopyStage::Reserved | CopyStage::Safe => None,
         }
     }
 }
@@ -33,7 +33,7 @@ impl Stage {
 pub(super) struct OldLine {
     /// Its place in the copy area.
     pub slot: u64,
-    pub stage: Stage,
+    pub stage: CopyStage,
 }
 
 /// Where a transaction is.
@@ -50,7 +50,7 @@ pub(super) enum Phase {
     Flipping,
     /// The first half of its lines, by address, has.
     HalfFlipped,
-    /// It aborts: its old lines are on their way home.
+    /// It aborts: its old lines are being written home.
     Restoring(Token),
     /// They are home; the records of the copies are being cleared.
     Forgetting(Token),
@@ -87,7 +87,7 @@ impl Transaction {
         self.phase == Phase::HalfFlipped && middle().is_none_or(|middle| line < *middle)
     }
 
-    /// What its copies wait for, if one is on its way.
+    /// What its copies wait for, if one is in flight.
     pub(super) fn copy_under_way(&self) -> Option<Token> {
         self.copies.values().find_map(|old| old.stage.token())
     }

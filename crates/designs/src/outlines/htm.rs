@@ -11,9 +11,9 @@ use super::planned::{
     Registers, Trap, TrapVerdict,
 };
 use durasim_design::{
-    AbortCause, Action, Actions, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Cut, Design, Durability, Evict,
-    FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Probe, RecoveryReport, RegionRequest, Request,
-    SpecError, Store, snapshot,
+    AbortCause, Action, Actions, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Design, Durability, Evict,
+    FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Probe, RecoveryCut, RecoveryReport,
+    RegionRequest, Request, SpecError, Store, snapshot,
 };
 use durasim_types::{EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
 use schemars::JsonSchema;
@@ -71,7 +71,7 @@ impl Design for Htm {
     }
 
     /// What the caches flushed is committed; logs are recovered by the program that wrote them.
-    fn recover(_: &HtmSpec, _: &Geometry, _: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+    fn recover(_: &HtmSpec, _: &Geometry, _: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
         Ok(RecoveryReport::default())
     }
 
@@ -200,7 +200,7 @@ impl Durability for Protocol {
 }
 
 impl Planned for Protocol {
-    /// No load behind the begin escapes the read set.
+    /// No load after the begin escapes the read set.
     fn begin_rule(&self) -> BeginRule {
         BeginRule::Drained
     }
@@ -247,7 +247,7 @@ impl Planned for Protocol {
     fn trap(&mut self, _: &Ctx, _: TxId, trap: Trap, _: &mut PlannedActions) -> TrapVerdict {
         match trap {
             Trap::Nested { .. } => TrapVerdict::GoOn,
-            Trap::SystemCall | Trap::Fault | Trap::Interrupt => TrapVerdict::Abort,
+            Trap::SystemCall | Trap::AccessFault | Trap::Interrupt => TrapVerdict::Abort,
         }
     }
 

@@ -156,7 +156,7 @@ fn taking_the_global_lock_aborts_all_who_have_read_it() {
     assert_eq!([0, 1].map(|line| bench.load(2, word(line, 0), None)), [0, 0]);
 }
 
-/// Algorithm 4: the log in persistent memory and the snapshot in DRAM commit together, and an abort takes back both.
+/// Algorithm 4: the log in persistent memory and the snapshot in DRAM commit together, and an abort undoes both.
 #[test]
 fn log_and_snapshot_are_one_write_set() {
     let mut bench = Bench::default();
@@ -209,7 +209,7 @@ fn flushes_and_traps_abort_and_nested_begins_do_not() {
     assert_eq!(flush(design, line, None, out), PlannedFlush::Abort(TxId(1)), "another thread's");
     let other = word(5, 0).line();
     assert_eq!(flush(design, other, None, out), PlannedFlush::Today(FlushVerdict::Proceed));
-    for trap in [Trap::SystemCall, Trap::Fault, Trap::Interrupt] {
+    for trap in [Trap::SystemCall, Trap::AccessFault, Trap::Interrupt] {
         assert_eq!(design.trap(&cx(0), TxId(1), trap, out), TrapVerdict::Abort);
         assert_eq!(design.abort_status(Ending::Trapped(trap), false), 0, "no bit stands for {trap:?}");
     }

@@ -11,9 +11,9 @@ use super::planned::{
     StagedWrite, ThreadId,
 };
 use durasim_design::{
-    Accept, Action, Actions, BudgetSpent, CrashImage, CrashSink, Ctx, Cut, Design, Durability, Evict, FlushVerdict,
-    Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Message, Payload, Probe, RecoveryReport, RegionRequest,
-    Request, Signal, SpecError, Store, Token, Wait, snapshot,
+    Accept, Action, Actions, BudgetSpent, CrashImage, CrashSink, Ctx, Design, Durability, Evict, FlushVerdict, Gate,
+    Geometry, HardwareCost, Hooks, LevelId, LineTag, Message, Payload, Probe, RecoveryCut, RecoveryReport,
+    RegionRequest, Request, Signal, SpecError, Store, Token, Wait, snapshot,
 };
 use durasim_types::{Cause, CoreId, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
 use schemars::JsonSchema;
@@ -94,7 +94,7 @@ struct Tracking {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Undo {
     Idle,
-    /// The old bytes are on their way to the log.
+    /// The old bytes are in flight to the log.
     Copying(LineAddr, u64),
     /// They are there; the header that makes them count follows.
     Recording(LineAddr, u64),
@@ -153,7 +153,7 @@ impl Design for Lad {
     }
 
     /// Section 4.8: what committed anywhere is committed; undo logs from old to new; then the purgatory in order.
-    fn recover(_: &LadSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+    fn recover(_: &LadSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
         let mut report = RecoveryReport::default();
         let committed = consensus(geometry, image);
         let is_committed = |group: u64| Dtx::of(group).is_committed(committed[usize::from(Dtx::of(group).tid)]);
@@ -180,7 +180,7 @@ impl Design for Lad {
             }
             let (group, mask, data) =
                 (image.read_u64(at.plus(16)), image.read_u64(at.plus(24)), image.line(at.plus(64)));
-            // An entry without a group was released before the failure, behind an older one of its line.
+            // An entry without a group was released before the failure, after an older one of its line.
             if geometry.is_home(home) && (group == 0 || is_committed(group)) {
                 let mut line = image.line(home);
                 (0..64).filter(|byte| mask >> byte & 1 != 0).for_each(|byte| line[byte] = data[byte]);
@@ -343,7 +343,7 @@ impl Protocol {
 
     fn commit_acked(&mut self, core: CoreId, group: u64, out: &mut PlannedActions) {
         let (dtx, state) = self.dtx(core);
-        // The acknowledgements behind the first come when the thread is further.
+        // The acknowledgements after the first come when the thread is further.
         if dtx.number() != group || state != State::Commit {
             return;
         }
@@ -525,7 +525,7 @@ impl Planned for Protocol {
                     out.push(PlannedAction::ReleaseHeldLine { controller, group, line });
                 }
             }
-            Undo::Idle => unreachable!("nothing of the log was on its way"),
+            Undo::Idle => unreachable!("nothing of the log was in flight"),
         }
     }
 

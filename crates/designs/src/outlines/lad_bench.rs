@@ -85,7 +85,7 @@ impl Bench {
         Ctx { core, thread: self.running[usize::from(core.0)], cycle: self.now, instructions: 0 }
     }
 
-    fn obey_today(&mut self, from: Place, out: &Actions) {
+    fn run_actions_in_order(&mut self, from: Place, out: &Actions) {
         out.as_slice().iter().for_each(|action| self.act(from, PlannedAction::Today(*action)));
     }
 
@@ -202,7 +202,7 @@ impl Bench {
         acted
     }
 
-    /// Writes the oldest entry that is not held, nor behind a held one of its line.
+    /// Writes the oldest entry that is not held, nor after a held one of its line.
     fn drain(&mut self, controller: u16) -> bool {
         let index = usize::from(controller);
         let queue = &mut self.queues[index];
@@ -220,7 +220,7 @@ impl Bench {
         true
     }
 
-    /// The next thing that happens by itself: a write is taken, an entry is written, a message arrives.
+    /// The next event: a write is taken, an entry is written, a message arrives.
     pub fn step(&mut self) -> bool {
         let controllers = 0..self.geometry.controllers;
         let queues = controllers.clone().any(|c| self.take(c)) || controllers.clone().any(|c| self.drain(c));
@@ -297,7 +297,7 @@ impl Bench {
         let cx = self.cx(CoreId(core));
         let mut out = Actions::default();
         assert_eq!(self.design.probe(&cx, &request, &mut out), Probe::Grant);
-        self.obey_today(Place::Core(CoreId(holder)), &out);
+        self.run_actions_in_order(Place::Core(CoreId(holder)), &out);
     }
 
     /// A thread leaves its core for another one, and its transaction with it.
@@ -367,7 +367,7 @@ impl Bench {
     }
 
     /// The same if all ordinary entries went home, as they do today.
-    pub fn crashed_as_today(&self) -> CrashImage {
+    pub fn crashed_in_present_order(&self) -> CrashImage {
         self.crashed_in_order(false)
     }
 

@@ -64,7 +64,7 @@ fn the_nearest_controller_ends_a_transaction() {
         bench.store(1, 0, 5, 1);
         bench.commit(1, 1);
         let done = bench.now;
-        // The thread begins anew while the other acknowledgement is on its way.
+        // The thread restarts while the other acknowledgement is in flight.
         bench.begin(1, 2);
         bench.store(1, 0, 6, 2);
         bench.commit(1, 2);
@@ -161,7 +161,11 @@ fn a_late_commit_message_does_not_undo_a_later_transaction() {
     bench.commit(3, 2);
     assert_eq!(bench.held(1), [(shared, first)], "and none from core 3");
     assert_eq!(bench.recovered(&bench.crashed(), 3)[shared as usize], 2);
-    assert_eq!(bench.recovered(&bench.crashed_as_today(), 3)[shared as usize], 1, "today's order would lose it");
+    assert_eq!(
+        bench.recovered(&bench.crashed_in_present_order(), 3)[shared as usize],
+        1,
+        "today's order would lose it"
+    );
 }
 
 /// Eight bits of DTX_ID wrap around.

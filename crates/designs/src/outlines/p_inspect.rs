@@ -8,8 +8,8 @@
 
 use super::planned::{Call, Effect, LinesWanted, PlannedDesign, PlannedHooks, PlannedRegion, Registers, StoreKind};
 use durasim_design::{
-    CrashImage, Cut, Design, Durability, Geometry, HardwareCost, Hooks, RecoveryReport, RegionRequest, SpecError,
-    snapshot,
+    CrashImage, Design, Durability, Geometry, HardwareCost, Hooks, RecoveryCut, RecoveryReport, RegionRequest,
+    SpecError, snapshot,
 };
 use durasim_types::{Line, Stats};
 use schemars::JsonSchema;
@@ -80,7 +80,7 @@ impl Design for PInspect {
     }
 
     /// Section VII: failures are the software's to recover from.
-    fn recover(_: &PInspectSpec, _: &Geometry, _: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+    fn recover(_: &PInspectSpec, _: &Geometry, _: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
         Ok(RecoveryReport::default())
     }
 

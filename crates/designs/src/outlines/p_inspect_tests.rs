@@ -22,7 +22,7 @@ struct Row {
     flow: Flow,
 }
 
-/// Table IV, with the rows that the text tells apart (section V-D): handler 1 for either side, handler 2 for either reason.
+/// Table IV, with the rows that the text distinguishes (section V-D): handler 1 for either side, handler 2 for either reason.
 const TABLE_IV: [Row; 8] = [
     Row::of(NVM, None, Some(NVM), None, Some(false), Some(false), Flow::PersistentWrite),
     Row::of(DRAM, Some(false), Some(DRAM), Some(false), None, None, Flow::Write),
@@ -199,7 +199,7 @@ fn the_inactive_filter_is_emptied_in_the_background() {
     assert!(!forwards(&process, late));
 }
 
-/// A handler finds what the access was to do in registers of the hart, and how to go on.
+/// A handler finds what the access was to do in registers of the hart, and how to continue.
 #[test]
 fn a_handler_has_the_operands_and_the_way_back() {
     let mut process = Process::new();

@@ -180,8 +180,8 @@ impl PlannedActions {
 pub(super) enum Trap {
     /// A system call, before anything of it happens.
     SystemCall,
-    /// A page fault or a refused access, before the kernel hears of it.
-    Fault,
+    /// A page fault or a refused access, before the kernel is notified of it.
+    AccessFault,
     /// The end of a time slice, before the threads change.
     Interrupt,
     /// A begin inside the transaction, which is then so many deep.

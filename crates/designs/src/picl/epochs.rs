@@ -1,7 +1,7 @@
 //! Epochs and the asynchronous cache scan.
 //!
 //! An epoch is due after so many instructions and ends at the first moment at which no transaction is open; begins are held
-//! back until then [D:picl-epoch-boundary]. Ending costs nothing: SystemEID goes on by one. The scan is `scan_gap_epochs`
+//! back until then [D:picl-epoch-boundary]. Ending costs nothing: SystemEID continues by one. The scan is `scan_gap_epochs`
 //! behind: it writes home the lines that were last stored to in its epoch, the undo buffer is flushed, and when all of
 //! that is accepted PersistedEID advances in persistent memory, together with the head of the log. No epoch ends while
 //! the scan that its end would start cannot start yet.
@@ -37,7 +37,7 @@ pub(super) struct Scan {
 /// Epochs: SystemEID, PersistedEID, and the scan between them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Epochs {
-    /// SystemEID: the epoch that is under way, from 1.
+    /// SystemEID: the epoch that is in progress, from 1.
     pub system: u64,
     /// PersistedEID: the last epoch that recovery can come to.
     pub persisted: u64,
@@ -48,7 +48,7 @@ pub(super) struct Epochs {
     pub scan: Option<Scan>,
     /// A timer runs that lets begins go.
     pub holding: bool,
-    /// Begins go on although the epoch is due: whoever has a transaction open may wait for one of them.
+    /// Begins continue although the epoch is due: whoever has a transaction open may wait for one of them.
     pub let_go: bool,
     /// Somebody waits for room in the log: scans follow each other whatever the gap is.
     pub room_wanted: bool,
@@ -75,52 +75,52 @@ impl State {
         LineTag(1 << 63 | epoch & ((1 << self.spec.eid_bits) - 1))
     }
 
-    /// The epoch that a note stands for, if it is one that is not persisted: identifiers come round.
+    /// The epoch that a note stands for, if it is one that is not persisted: identifiers wrap around.
     pub(super) fn epoch_of(&self, note: LineTag) -> Option<u64> {
         if !note.is_some() {
             return None;
         }
-        let (system, size) = (self.work.epochs.system, 1u64 << self.spec.eid_bits);
+        let (system, size) = (self.protocol.epochs.system, 1u64 << self.spec.eid_bits);
         let behind = system.wrapping_sub(note.0 & (size - 1)) % size;
-        system.checked_sub(behind).filter(|epoch| *epoch > self.work.epochs.persisted)
+        system.checked_sub(behind).filter(|epoch| *epoch > self.protocol.epochs.persisted)
     }
 
     /// The instructions of the epoch are counted from the first store or transaction on.
     pub(super) fn arm(&mut self, out: &mut Actions) {
-        if !self.work.epochs.armed {
-            self.work.epochs.armed = true;
+        if !self.protocol.epochs.armed {
+            self.protocol.epochs.armed = true;
             out.push(Action::InstructionTimer { id: ARMED, after_instructions: self.spec.epoch_instructions });
         }
     }
 
     /// Whether the epoch ends as soon as no transaction is open.
     pub(super) fn is_ending(&self) -> bool {
-        self.work.epochs.due && self.may_end()
+        self.protocol.epochs.due && self.may_end()
     }
 
-    /// Whether begins are held back. A thread that has lost its core inside a transaction, or that waits there for one
-    /// that would begin, cannot end it: after a while begins go on until a transaction ends.
+    /// Whether begins are delayed. A thread that has lost its core inside a transaction, or that waits there for one
+    /// that would begin, cannot end it: after a while begins continue until a transaction ends.
     pub(super) fn holds_begins(&mut self, out: &mut Actions) -> bool {
         let holds = self.begins_wait();
-        if holds && !self.work.epochs.holding {
-            self.work.epochs.holding = true;
+        if holds && !self.protocol.epochs.holding {
+            self.protocol.epochs.holding = true;
             out.push(Action::Timer { id: HOLD, after_cycles: self.spec.hold_cycles });
         }
         holds
     }
 
-    /// Begins have been held back for long.
+    /// Begins have been delayed for long.
     pub(super) fn held_for_long(&mut self, out: &mut Actions) {
-        self.work.epochs.holding = false;
+        self.protocol.epochs.holding = false;
         if self.is_ending() {
-            self.work.epochs.let_go = true;
+            self.protocol.epochs.let_go = true;
             out.push(Action::Raise(EPOCH_ENDS));
         }
     }
 
-    /// A transaction is over: begins may be held back again, or the epoch ends.
+    /// A transaction is over: begins may be delayed again, or the epoch ends.
     pub(super) fn transaction_is_over(&mut self, out: &mut Actions) {
-        self.work.epochs.let_go = false;
+        self.protocol.epochs.let_go = false;
         self.end_soon(out);
     }
 
@@ -136,10 +136,10 @@ impl State {
         if !self.is_ending() || !self.is_between_transactions() {
             return;
         }
-        self.work.epochs.due = false;
-        self.work.epochs.armed = false;
-        self.work.epochs.let_go = false;
-        self.work.epochs.system += 1;
+        self.protocol.epochs.due = false;
+        self.protocol.epochs.armed = false;
+        self.protocol.epochs.let_go = false;
+        self.protocol.epochs.system += 1;
         self.counters.epochs += 1;
         out.push(Action::EpochEnds);
         out.push(Action::Raise(EPOCH_ENDS));
@@ -148,31 +148,31 @@ impl State {
     }
 
     /// The epoch is due.
-    pub(super) fn make_due(&mut self, out: &mut Actions) {
-        self.work.epochs.due = true;
+    pub(super) fn schedule_due_work(&mut self, out: &mut Actions) {
+        self.protocol.epochs.due = true;
         self.end_soon(out);
     }
 
     /// Starts the scan of the oldest epoch that is not persisted, if it is its turn.
     fn start_scan(&mut self, out: &mut Actions) {
-        let Epochs { system, persisted, scan, room_wanted, .. } = self.work.epochs;
+        let Epochs { system, persisted, scan, room_wanted, .. } = self.protocol.epochs;
         let gap = if room_wanted { 0 } else { u64::from(self.spec.scan_gap_epochs) };
         let epoch = persisted + 1;
         if scan.is_none() && epoch + gap < system {
-            self.work.epochs.scan = Some(Scan { epoch, phase: Phase::FlushBefore });
+            self.protocol.epochs.scan = Some(Scan { epoch, phase: Phase::FlushBefore });
             self.go_on(out);
         }
     }
 
     pub(super) fn enter(&mut self, phase: Phase) {
-        if let Some(scan) = &mut self.work.epochs.scan {
+        if let Some(scan) = &mut self.protocol.epochs.scan {
             scan.phase = phase;
         }
     }
 
     /// Takes the scan as far as it comes without waiting.
     pub(super) fn go_on(&mut self, out: &mut Actions) {
-        let Some(Scan { phase, .. }) = self.work.epochs.scan else { return };
+        let Some(Scan { phase, .. }) = self.protocol.epochs.scan else { return };
         match phase {
             Phase::FlushBefore => {
                 if self.flush(out).is_some() {
@@ -198,7 +198,7 @@ impl State {
 
     /// PersistedEID and the head of the log, in one write.
     fn write_registers(&mut self, token: Token, out: &mut Actions) {
-        let Some(Scan { epoch, .. }) = self.work.epochs.scan else { return };
+        let Some(Scan { epoch, .. }) = self.protocol.epochs.scan else { return };
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&self.new_persisted(epoch).to_le_bytes());
         bytes[8..].copy_from_slice(&self.first_needed(epoch).to_le_bytes());
@@ -207,20 +207,20 @@ impl State {
 
     /// A write on the way of the scan is accepted.
     pub(super) fn scan_acked(&mut self, token: Token, out: &mut Actions) {
-        match self.work.epochs.scan {
+        match self.protocol.epochs.scan {
             Some(Scan { phase: Phase::Barrier(of, left), .. }) if of == token => {
                 self.enter(Phase::Barrier(of, left - 1));
                 self.go_on(out);
             }
             Some(Scan { epoch, phase: Phase::Registers(of) }) if of == token => {
                 self.counters.scans += 1;
-                self.work.epochs.persisted = epoch;
-                self.work.epochs.scan = None;
+                self.protocol.epochs.persisted = epoch;
+                self.protocol.epochs.scan = None;
                 let first = self.first_needed(epoch);
-                self.work.log.collect(first);
+                self.protocol.log.collect(first);
                 out.event(EventKind::Background, self.registers);
-                if self.work.epochs.room_wanted && self.has_room() {
-                    self.work.epochs.room_wanted = false;
+                if self.protocol.epochs.room_wanted && self.has_room() {
+                    self.protocol.epochs.room_wanted = false;
                 }
                 self.start_scan(out);
                 self.end_soon(out);
@@ -231,7 +231,7 @@ impl State {
 
     /// The scan has come to a line.
     pub(super) fn visit(&mut self, line: LineAddr, dirty: bool, note: &mut LineTag) -> Scanned {
-        let Some(Scan { epoch, .. }) = self.work.epochs.scan else { return Scanned::Leave };
+        let Some(Scan { epoch, .. }) = self.protocol.epochs.scan else { return Scanned::Leave };
         let of_line = self.epoch_of(*note);
         if of_line.is_some_and(|of_line| of_line > epoch) {
             return Scanned::Leave;
@@ -249,12 +249,12 @@ impl State {
     /// was written since it began: then it is too large for the log.
     pub(super) fn full(&mut self, tx: Option<TxId>, out: &mut Actions) -> Gate {
         self.counters.log_full += 1;
-        self.work.epochs.room_wanted = true;
-        self.make_due(out);
+        self.protocol.epochs.room_wanted = true;
+        self.schedule_due_work(out);
         self.start_scan(out);
-        let in_the_way = tx.or_else(|| self.work.open.keys().next().copied());
-        if let Some((tx, open)) = in_the_way.and_then(|tx| self.work.open.get_key_value(&tx)) {
-            let is_large = 2 * (self.work.log.tail - open.began_at) >= self.spec.superblocks();
+        let in_the_way = tx.or_else(|| self.protocol.open.keys().next().copied());
+        if let Some((tx, open)) = in_the_way.and_then(|tx| self.protocol.open.get_key_value(&tx)) {
+            let is_large = 2 * (self.protocol.log.tail - open.began_at) >= self.spec.superblocks();
             return Gate::Abort(*tx, if is_large { AbortCause::Capacity } else { AbortCause::Conflict });
         }
         Gate::Retry(Wait::Cycles(LOOK_AGAIN_CYCLES))
@@ -262,7 +262,7 @@ impl State {
 
     /// Whether a transaction had better not begin: the log is full, and nothing but begins keeps scans from emptying it.
     pub(super) fn waits_for_room(&self) -> bool {
-        self.work.epochs.room_wanted && self.work.open.is_empty() && !self.has_room()
+        self.protocol.epochs.room_wanted && self.protocol.open.is_empty() && !self.has_room()
     }
 
     /// The pre-image of the first store of an epoch to a line.

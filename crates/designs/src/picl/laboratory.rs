@@ -5,7 +5,7 @@ use crate::small_runs::{
 };
 use durasim_design::{Alternatives, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign};
 
-/// Epochs of a few transactions, whose identifiers come round.
+/// Epochs of a few transactions, whose identifiers wrap around.
 const SHORT_EPOCHS: Settings = &[
     "design.picl.log_bytes=1048576",
     "design.picl.epoch_instructions=3000",
@@ -34,7 +34,7 @@ const CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("array-swap", SWAP).with(&[SHORT_EPOCHS, FULL_QUEUE, ROOMY]).threads(4).ops(200).points(300),
     ShortCampaign::of("queue", &[("populate", "8")]).with(&[SHORT_EPOCHS, FEW_PRE_IMAGES, TURNS]).threads(4).ops(100),
     ShortCampaign::of("btree", BTREE).with(&[SHORT_EPOCHS, ROOMY]).ops(100).points(300).faults(&["clean", "recrash"]),
-    // Bursts that are long on their way to one controller, and lines that leave for others meanwhile.
+    // Bursts that are long in flight to one controller, and lines that leave for others meanwhile.
     ShortCampaign::of("btree", BTREE)
         .with(&[SHORT_EPOCHS, &["design.picl.undo_buffer_entries=8"], ONE_SET, FULL_QUEUE, FOUR_CONTROLLERS])
         .ops(60)

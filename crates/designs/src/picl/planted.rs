@@ -1,6 +1,6 @@
-//! Faults that PiCL can be built with; see [`Planted`].
+//! Faults that PiCL can be built with; see [`PlantedFault`].
 
-use durasim_design::Planted;
+use durasim_design::PlantedFault;
 
 durasim_design::planted! {
     // Pre-images.
@@ -38,36 +38,42 @@ durasim_design::planted! {
 }
 
 /// Stores outside of transactions make no pre-images.
-pub(super) const PLAIN_STORE_NOT_LOGGED: Planted = Planted {
+pub(super) const PLAIN_STORE_NOT_LOGGED: PlantedFault = PlantedFault {
     name: "plain-store-not-logged",
     summary: "Stores outside of transactions make no pre-images",
     equivalent: None,
 };
 
 /// A clean writes a line while its pre-image is in the undo buffer.
-pub(super) const CLEAN_NOT_HELD: Planted = Planted {
+pub(super) const CLEAN_NOT_HELD: PlantedFault = PlantedFault {
     name: "clean-not-held",
     summary: "A clean writes a line while its pre-image is in the undo buffer",
     equivalent: None,
 };
 
-/// Clean lines keep their EID until it comes round.
-pub(super) const STALE_EID_KEPT: Planted =
-    Planted { name: "stale-eid-kept", summary: "Clean lines keep their EID until it comes round", equivalent: None };
+/// Clean lines keep their EID until it wraps around.
+pub(super) const STALE_EID_KEPT: PlantedFault = PlantedFault {
+    name: "stale-eid-kept",
+    summary: "Clean lines keep their EID until it wraps around",
+    equivalent: None,
+};
 
 /// PersistedEID advances before the lines of the scan are accepted.
-pub(super) const SCAN_NOT_AWAITED: Planted = Planted {
+pub(super) const SCAN_NOT_AWAITED: PlantedFault = PlantedFault {
     name: "scan-not-awaited",
     summary: "PersistedEID advances before the lines of the scan are accepted",
     equivalent: None,
 };
 
 /// Superblocks overwrite those that are still needed.
-pub(super) const LOG_OVERRUN: Planted =
-    Planted { name: "log-overrun", summary: "Superblocks overwrite those that are still needed", equivalent: None };
+pub(super) const LOG_OVERRUN: PlantedFault = PlantedFault {
+    name: "log-overrun",
+    summary: "Superblocks overwrite those that are still needed",
+    equivalent: None,
+};
 
 /// Recovery applies pre-images of persisted epochs too.
-pub(super) const RECOVERY_IGNORES_VALID_TILL: Planted = Planted {
+pub(super) const RECOVERY_IGNORES_VALID_TILL: PlantedFault = PlantedFault {
     name: "recovery-ignores-valid-till",
     summary: "Recovery applies pre-images of persisted epochs too",
     equivalent: None,

@@ -2,13 +2,13 @@
 //! ValidFrom <= PersistedEID < ValidTill. The oldest that is applied to a line is the one that stays.
 //!
 //! The result depends on the log alone, so it may be cut and run again. When all is home, the log is marked as being
-//! erased, its superblocks are made invalid, and epochs begin anew.
+//! erased, its superblocks are made invalid, and epochs restart.
 
 use super::PiclSpec;
 use super::log_region::ERASING;
-use super::steps::{begin_anew, bring_home, epoch_to_recover, is_applied, recovery_order};
+use super::steps::{bring_home, epoch_to_recover, is_applied, recovery_order, start_empty_log};
 use super::undo_log::{ENTRY_BYTES, HEADER_BYTES, superblock};
-use durasim_design::{CrashImage, Cut, Geometry, RecoveryReport};
+use durasim_design::{CrashImage, Geometry, RecoveryCut, RecoveryReport};
 use durasim_types::{LINE_BYTES, Line, PhysAddr};
 use std::collections::BTreeMap;
 
@@ -45,7 +45,11 @@ fn superblock_data(spec: &PiclSpec) -> u64 {
     HEADER_BYTES + u64::from(spec.undo_buffer_entries).div_ceil(4) * LINE_BYTES
 }
 
-pub(super) fn recover(spec: &PiclSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+pub(super) fn recover(
+    spec: &PiclSpec,
+    geometry: &Geometry,
+    image: &mut CrashImage,
+) -> Result<RecoveryReport, RecoveryCut> {
     let register = geometry.region("registers").base;
     let log = geometry.region("log").base;
     let fault = geometry.planted;
@@ -69,6 +73,6 @@ pub(super) fn recover(spec: &PiclSpec, geometry: &Geometry, image: &mut CrashIma
         report.lines_written = lines.len() as u64;
         bring_home(&lines, spec, geometry, image)?;
     }
-    begin_anew(state == ERASING, spec, geometry, image)?;
+    start_empty_log(state == ERASING, spec, geometry, image)?;
     Ok(report)
 }

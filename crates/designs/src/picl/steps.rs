@@ -5,7 +5,9 @@ use super::log_region::{ERASING, REGISTER_BYTES, erase};
 use super::undo_log::{Burst, UndoLog};
 use super::{OpenTx, PiclSpec, State, planted, spec};
 use crate::undo::Undo;
-use durasim_design::{Action, Actions, CrashImage, Cut, Fault, Geometry, LineTag, Payload, Store, Token, Wait};
+use durasim_design::{
+    Action, Actions, ActiveFault, CrashImage, Geometry, LineTag, Payload, RecoveryCut, Store, Token, Wait,
+};
 use durasim_types::{Cause, Line, LineAddr, PhysAddr};
 use std::collections::BTreeMap;
 
@@ -34,12 +36,12 @@ impl State {
         if self.fault.is(planted::VALID_FROM_ZERO) {
             return 0;
         }
-        self.epoch_of(note).unwrap_or(self.work.epochs.persisted)
+        self.epoch_of(note).unwrap_or(self.protocol.epochs.persisted)
     }
 
     /// ValidTill: the current epoch.
     pub(super) fn valid_till(&self, valid_from: u64) -> u64 {
-        let Epochs { system, .. } = self.work.epochs;
+        let Epochs { system, .. } = self.protocol.epochs;
         if self.fault.is(planted::VALID_TILL_EARLY) && system > valid_from + 1 {
             return system - 1;
         }
@@ -67,20 +69,21 @@ impl State {
 
     /// Whether stores may make more pre-images: a superblock for them, and spare ones for what is in the buffer.
     pub(super) fn has_room(&self) -> bool {
-        self.work.log.used() + spec::SPARE_SUPERBLOCKS < self.spec.superblocks() || self.fault.is(planted::LOG_OVERRUN)
+        self.protocol.log.used() + spec::SPARE_SUPERBLOCKS < self.spec.superblocks()
+            || self.fault.is(planted::LOG_OVERRUN)
     }
 
     /// The first superblock that is needed when this epoch is persisted.
     pub(super) fn first_needed(&self, persisted: u64) -> u64 {
         if self.fault.is(planted::GARBAGE_TOO_EARLY) {
-            return self.work.log.first_needed(persisted + 1);
+            return self.protocol.log.first_needed(persisted + 1);
         }
-        self.work.log.first_needed(persisted)
+        self.protocol.log.first_needed(persisted)
     }
 }
 
 impl UndoLog {
-    /// So many writes of a burst are on their way. Its header follows when all of them are accepted, and the filter knows
+    /// So many writes of a burst are in flight. Its header follows when all of them are accepted, and the filter knows
     /// the lines until that is too.
     pub fn await_burst(
         &mut self,
@@ -88,7 +91,7 @@ impl UndoLog {
         left: u32,
         spec: &PiclSpec,
         log: PhysAddr,
-        fault: Fault,
+        fault: ActiveFault,
         out: &mut Actions,
     ) {
         self.burst = Some(Burst { token, left, header: false });
@@ -106,18 +109,18 @@ impl UndoLog {
 impl State {
     /// Whether the scan is far enough for another epoch to end.
     pub(super) fn may_end(&self) -> bool {
-        let Epochs { system, persisted, .. } = self.work.epochs;
+        let Epochs { system, persisted, .. } = self.protocol.epochs;
         persisted + u64::from(self.spec.scan_gap_epochs) + 1 >= system || self.fault.is(planted::EPOCH_OVERTAKES_SCAN)
     }
 
-    /// Whether begins are held back: the epoch is about to end.
+    /// Whether begins are delayed: the epoch is about to end.
     pub(super) fn begins_wait(&self) -> bool {
-        self.is_ending() && !self.work.epochs.let_go && !self.fault.is(planted::EPOCH_INSIDE_TRANSACTION)
+        self.is_ending() && !self.protocol.epochs.let_go && !self.fault.is(planted::EPOCH_INSIDE_TRANSACTION)
     }
 
     /// Whether an epoch would end where no transaction is open.
     pub(super) fn is_between_transactions(&self) -> bool {
-        self.work.open.is_empty() || self.fault.is(planted::EPOCH_INSIDE_TRANSACTION)
+        self.protocol.open.is_empty() || self.fault.is(planted::EPOCH_INSIDE_TRANSACTION)
     }
 }
 
@@ -145,7 +148,7 @@ impl State {
         self.flush(out)
     }
 
-    /// PersistedEID waits until every controller has accepted what was written before: an empty write comes behind it.
+    /// PersistedEID waits until every controller has accepted what was written before: an empty write comes after it.
     pub(super) fn await_controllers(&mut self, out: &mut Actions) {
         let token = self.token();
         if self.fault.is(planted::SCAN_NOT_AWAITED) {
@@ -186,7 +189,7 @@ impl State {
 // Recovery.
 
 /// The epoch to whose end recovery comes.
-pub(super) fn epoch_to_recover(persisted: u64, fault: Fault) -> u64 {
+pub(super) fn epoch_to_recover(persisted: u64, fault: ActiveFault) -> u64 {
     if fault.is(planted::RECOVERY_IGNORES_PERSISTED) {
         return 0;
     }
@@ -195,7 +198,7 @@ pub(super) fn epoch_to_recover(persisted: u64, fault: Fault) -> u64 {
 
 /// The superblocks as recovery comes to them: backwards from the last, so that the oldest pre-image of a line has the last
 /// word.
-pub(super) fn recovery_order(mut superblocks: Vec<u64>, fault: Fault) -> Vec<u64> {
+pub(super) fn recovery_order(mut superblocks: Vec<u64>, fault: ActiveFault) -> Vec<u64> {
     if fault.is(planted::RECOVERY_OVERLOOKS_LAST) {
         superblocks.pop();
     }
@@ -206,7 +209,7 @@ pub(super) fn recovery_order(mut superblocks: Vec<u64>, fault: Fault) -> Vec<u64
 }
 
 /// Whether a pre-image is that of its line at the end of this epoch: ValidFrom <= PersistedEID < ValidTill.
-pub(super) fn is_applied(valid_from: u64, valid_till: u64, persisted: u64, fault: Fault) -> bool {
+pub(super) fn is_applied(valid_from: u64, valid_till: u64, persisted: u64, fault: ActiveFault) -> bool {
     if fault.is(planted::RECOVERY_RESTORES_NOTHING) {
         return false;
     }
@@ -219,7 +222,7 @@ pub(super) fn bring_home(
     spec: &PiclSpec,
     geometry: &Geometry,
     image: &mut CrashImage,
-) -> Result<(), Cut> {
+) -> Result<(), RecoveryCut> {
     if geometry.planted.is(planted::RECOVERY_ERASES_FIRST) {
         erase(spec, geometry, image)?;
     }
@@ -227,13 +230,13 @@ pub(super) fn bring_home(
     (0..rounds).flat_map(|_| lines).try_for_each(|(home, data)| image.write(*home, data))
 }
 
-/// All is home: the log is marked as being erased, if it is not already, erased, and epochs begin anew.
-pub(super) fn begin_anew(
+/// All is home: the log is marked as being erased, if it is not already, erased, and epochs restart.
+pub(super) fn start_empty_log(
     is_marked: bool,
     spec: &PiclSpec,
     geometry: &Geometry,
     image: &mut CrashImage,
-) -> Result<(), Cut> {
+) -> Result<(), RecoveryCut> {
     let register = geometry.region("registers").base;
     if is_marked || !geometry.planted.is(planted::RECOVERY_KEEPS_LOG) {
         if !is_marked {

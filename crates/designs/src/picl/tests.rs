@@ -45,7 +45,7 @@ fn persisted(bench: &Bench<Picl>) -> u64 {
 }
 
 fn scan(bench: &mut Bench<Picl>) {
-    assert!(bench.scans.pop().is_some(), "a scan is under way");
+    assert!(bench.scans.pop().is_some(), "a scan is in progress");
     woken(bench, SCAN);
 }
 
@@ -179,7 +179,7 @@ fn the_scan_takes_lines_of_its_epoch_and_stale_notes() {
 }
 
 #[test]
-fn a_full_log_ends_the_epoch_and_scans_or_aborts_who_fills_it() {
+fn a_full_log_ends_the_epoch_and_scans_or_aborts_the_transaction_that_fills_it() {
     let mut bench = Bench::<Picl>::new(PiclSpec { scan_gap_epochs: 3, undo_buffer_entries: 1, ..small() }, 1);
     let (mut number, mut full) = (0, Gate::Done);
     while full == Gate::Done {
@@ -243,7 +243,7 @@ fn an_abort_restores_the_oldest_bytes_last() {
 }
 
 #[test]
-fn an_orderly_shutdown_takes_nothing_back() {
+fn an_orderly_shutdown_undoes_nothing() {
     let mut bench = Bench::<Picl>::new(small(), 1);
     let mut note = LineTag::NONE;
     put(&mut bench, 0, 0, 1, &mut note);

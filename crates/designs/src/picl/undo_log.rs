@@ -5,7 +5,7 @@
 
 use super::PiclSpec;
 use super::bloom::Bloom;
-use durasim_design::{Actions, Fault, Token};
+use durasim_design::{Actions, ActiveFault, Token};
 use durasim_types::{Cause, LINE_BYTES, Line, LineAddr, PhysAddr};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -30,11 +30,11 @@ pub(super) struct PreImage {
     pub valid_till: u64,
 }
 
-/// A burst on its way to the log.
+/// A burst in flight to the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Burst {
     pub token: Token,
-    /// Writes that are not accepted; the header follows behind the others.
+    /// Writes that are not accepted; the header follows after the others.
     pub left: u32,
     pub header: bool,
 }
@@ -83,7 +83,7 @@ impl UndoLog {
         self.buffer.len()
     }
 
-    /// What to wait for while a burst is on its way.
+    /// What to wait for while a burst is in flight.
     pub fn bursting(&self) -> Option<Token> {
         self.burst.map(|burst| burst.token)
     }
@@ -100,18 +100,18 @@ impl UndoLog {
 
     /// Takes a pre-image, between bursts.
     pub fn push(&mut self, entry: PreImage) {
-        debug_assert!(self.burst.is_none(), "what is on its way does not change");
+        debug_assert!(self.burst.is_none(), "what is in flight does not change");
         self.filter.add(entry.line);
         self.buffer.push(entry);
     }
 
-    /// Sends what the buffer holds to the log, if it is not on its way; what to wait for. The buffer keeps it until then.
+    /// Sends what the buffer holds to the log, if it is not in flight; what to wait for. The buffer keeps it until then.
     pub fn flush(
         &mut self,
         spec: &PiclSpec,
         log: PhysAddr,
         tokens: &mut u64,
-        fault: Fault,
+        fault: ActiveFault,
         out: &mut Actions,
     ) -> Option<Token> {
         if self.burst.is_some() || self.buffer.is_empty() {
@@ -173,7 +173,7 @@ impl UndoLog {
     /// The first superblock with a pre-image that is valid beyond this epoch.
     pub fn first_needed(&self, persisted: u64) -> u64 {
         let garbage = self.last_till.iter().take_while(|till| **till <= persisted).count();
-        // What is on its way is needed by those who wait for it.
+        // What is in flight is needed by those who wait for it.
         self.head() + (garbage as u64).min(self.used() - u64::from(self.burst.is_some()))
     }
 

@@ -7,7 +7,7 @@ use durasim_design::{Alternatives, Choice, Draw, Laboratory, Locking, RandomTest
 /// again.
 const SPILLING: Settings =
     &["design.proteus.lpq_entries=2", "design.proteus.llt_entries=4", "design.proteus.llt_ways=2"];
-/// A log that comes round.
+/// A log that wraps around.
 const SHORT: Settings = &["design.proteus.lpq_entries=1", "design.proteus.log_entries=64"];
 const OVERTAKING: Settings =
     &["design.proteus.lpq_entries=1", "design.proteus.llt_entries=1", "design.proteus.llt_ways=1"];

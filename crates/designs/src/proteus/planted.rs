@@ -1,7 +1,7 @@
-//! Faults that Proteus can be built with; see [`durasim_design::Planted`].
+//! Faults that Proteus can be built with; see [`durasim_design::PlantedFault`].
 
 use super::planted_volatile_caches;
-use durasim_design::Planted;
+use durasim_design::PlantedFault;
 
 durasim_design::planted! {
     // Flushes and stores.
@@ -20,12 +20,12 @@ durasim_design::planted! {
     // Aborts.
     ABORT_NOT_UNDONE = "abort-not-undone", "Aborts leave what the transaction has stored";
     ABORT_KEEPS_LINES = "abort-keeps-lines", "Aborts restore memory below caches that keep the lines";
-    ABORT_FORGETS_LOG = "abort-forgets-log", "Aborts take back what the log pending queues hold, not what is in the log";
+    ABORT_FORGETS_LOG = "abort-forgets-log", "Aborts undo what the log pending queues hold, not what is in the log";
     ABORT_NEWEST_WINS = "abort-newest-wins", "Of several entries for a block an abort takes the newest";
     // Power failure and recovery.
     QUEUE_NOT_KEPT = "queue-not-kept", "The log pending queues do not survive";
     RECOVERY_FORGETS_LOG = "recovery-forgets-log", "Recovery looks at the log pending queues alone";
-    RECOVERY_IGNORES_END = "recovery-ignores-end", "Recovery takes back transactions that have a tx-end record";
+    RECOVERY_IGNORES_END = "recovery-ignores-end", "Recovery undoes transactions that have a tx-end record";
     RECOVERY_OLDEST_FIRST = "recovery-oldest-first", "Recovery applies entries oldest first";
     RECOVERY_DROPS_OLDEST = "recovery-drops-oldest", "Recovery overlooks the oldest entry of a transaction";
     RECOVERY_RESTORES_HALF = "recovery-restores-half", "Recovery restores the first half of a block";
@@ -36,12 +36,12 @@ durasim_design::planted! {
 }
 
 /// Aborts write no tx-end record. No campaign with programs has shown it so far; the random tester catches it.
-pub(super) const ABORT_NOT_ENDED: Planted =
-    Planted { name: "abort-not-ended", summary: "Aborts write no tx-end record", equivalent: None };
+pub(super) const ABORT_NOT_ENDED: PlantedFault =
+    PlantedFault { name: "abort-not-ended", summary: "Aborts write no tx-end record", equivalent: None };
 
 const COUNT: usize = ALL.len() + planted_volatile_caches::ALL.len();
 
-const fn all() -> [Planted; COUNT] {
+const fn all() -> [PlantedFault; COUNT] {
     let mut all = [ALL[0]; COUNT];
     let mut at = 0;
     while at < COUNT {
@@ -52,4 +52,4 @@ const fn all() -> [Planted; COUNT] {
 }
 
 /// With those that only a machine whose caches are lost can show.
-pub(super) const WITH_VOLATILE_CACHES: &[Planted] = &all();
+pub(super) const WITH_VOLATILE_CACHES: &[PlantedFault] = &all();

@@ -1,11 +1,11 @@
-//! Recovery: for each log, the newest transaction that has entries and no tx-end record is taken back, its entries applied in
+//! Recovery: for each log, the newest transaction that has entries and no tx-end record is undone, its entries applied in
 //! reverse, so that of several for a block the oldest has the last word. Entries lie in the log pending queues that
-//! survived and in the logs. Then its tx-end record is written, and everything is cleared: a later life counts its
+//! survived and in the logs. Then its tx-end record is written, and everything is cleared: a later run counts its
 //! transactions anew. All of it may be repeated at will.
 
 use super::ProteusSpec;
 use super::entry::{BLOCK_BYTES, ENTRY_BYTES, LogEntry};
-use durasim_design::{CrashImage, Cut, Geometry, RecoveryReport};
+use durasim_design::{CrashImage, Geometry, RecoveryCut, RecoveryReport};
 use durasim_types::{Domain, PAGE_BYTES, PhysAddr, TxId};
 use std::collections::BTreeMap;
 
@@ -23,14 +23,18 @@ pub(super) struct Recovery<'a> {
 }
 
 /// Takes everything back that has not ended.
-pub(super) fn recover(spec: &ProteusSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+pub(super) fn recover(
+    spec: &ProteusSpec,
+    geometry: &Geometry,
+    image: &mut CrashImage,
+) -> Result<RecoveryReport, RecoveryCut> {
     let mut recovery = Recovery { spec, geometry, report: RecoveryReport::default() };
     if geometry.domain == Domain::Eadr && image.dirty_shutdown {
         recovery.report.losses.push("the energy ended before the caches were flushed: cached data is lost".into());
     }
     let kept = recovery.read_queues(image)?;
     for log in 0..spec.logs(geometry) {
-        recovery.take_back(image, log, &kept)?;
+        recovery.undo_transactions(image, log, &kept)?;
     }
     // From here on no entry counts: each is of a transaction that has ended.
     if image.structure(STRUCTURE).is_some_and(|kept| !kept.is_empty()) {
@@ -86,7 +90,7 @@ impl Recovery<'_> {
         slots
     }
 
-    fn take_back(&mut self, image: &mut CrashImage, log: u32, kept: &[LogEntry]) -> Result<(), Cut> {
+    fn undo_transactions(&mut self, image: &mut CrashImage, log: u32, kept: &[LogEntry]) -> Result<(), RecoveryCut> {
         let ended = self.last_ended(image, log);
         let mut found = Found::new();
         for entry in self.entries_in_log(image, log).iter().chain(kept) {
@@ -100,7 +104,7 @@ impl Recovery<'_> {
     }
 
     /// Empties a log: its entries first, since without its tx-end record they would count.
-    fn clear(&mut self, image: &mut CrashImage, log: u32) -> Result<(), Cut> {
+    fn clear(&mut self, image: &mut CrashImage, log: u32) -> Result<(), RecoveryCut> {
         for slot in self.slots(image, log) {
             if image.line(slot) != [0; ENTRY_BYTES as usize] {
                 image.write(slot, &[0; ENTRY_BYTES as usize])?;

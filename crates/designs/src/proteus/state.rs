@@ -3,9 +3,9 @@
 use super::ProteusSpec;
 use super::entry::{BLOCK_BYTES, ENTRY_BYTES, LogEntry, block_of};
 use super::lookup_table::LookupTable;
-use super::structures::{CoreUnit, Flight, LogPointer, OpenTx, Pending, PendingQueue, Phase};
+use super::structures::{CoreUnit, FlushInFlight, LogPointer, OpenTx, Pending, PendingQueue, Phase};
 use durasim_design::{
-    Action, Actions, Ctx, Fault, Gate, Geometry, Interleave, LevelId, LogBlock, Message, Node, Payload, PmRegion,
+    Action, Actions, ActiveFault, Ctx, Gate, Geometry, Interleave, LevelId, LogBlock, Message, Node, Payload, PmRegion,
     Signal, SpecError, Token, Wait, snapshot,
 };
 use durasim_types::{Cause, CoreId, Cycle, EventKind, LineAddr, PhysAddr, Stats, TxId};
@@ -77,7 +77,7 @@ pub(super) struct State {
     /// Numbers of flights and tokens handed out.
     pub numbers: u64,
     pub counters: Counters,
-    pub fault: Fault,
+    pub fault: ActiveFault,
 }
 
 impl State {
@@ -165,7 +165,7 @@ impl State {
         true
     }
 
-    /// The transaction has ended: its log goes on behind its entries.
+    /// The transaction has ended: its log continues after its entries.
     pub fn close(&mut self, tx: TxId) {
         if let Some(open) = self.open.remove(&tx) {
             let next = (u64::from(open.first) + u64::from(open.entries)) % u64::from(self.spec.log_entries);
@@ -177,14 +177,14 @@ impl State {
         self.open.get_mut(&tx).expect("only an open transaction has a phase").phase = phase;
     }
 
-    /// Where an entry of an open transaction lies in its log, which comes round.
+    /// Where an entry of an open transaction lies in its log, which wraps around.
     pub fn slot_of(&self, open: &OpenTx, number: u32) -> PhysAddr {
         let entries = u64::from(self.spec.log_entries);
         let log = u64::from(self.log_of(open));
         self.log_region.base.plus((log * entries + self.slot_number(open, number)) * ENTRY_BYTES)
     }
 
-    /// Takes an entry into the LogQ and sends it on its way.
+    /// Takes an entry into the LogQ and sends it.
     pub fn send_entry(&mut self, cx: &Ctx, tx: TxId, block: &LogBlock, out: &mut Actions) {
         let open = &self.open[&tx];
         let number = open.entries;
@@ -192,7 +192,7 @@ impl State {
         let slot = self.slot_of(open, number);
         self.open.get_mut(&tx).expect("it is open").entries += 1;
         let id = self.number();
-        self.core(cx).logq.push(Flight { id, entry, slot });
+        self.core(cx).logq.push(FlushInFlight { id, entry, slot });
         let message = Message { kind: ENTRY, a: cx.core.0.into(), b: id };
         out.push(Action::Send { to: Node::Controller(self.interleave.controller_of(slot.line())), message });
     }
@@ -282,7 +282,7 @@ impl State {
     }
 
     /// A version of a line leaves the caches: transactions that have changed it, but for `by`, cannot clean it any more,
-    /// and have to wait for the write that is on its way.
+    /// and have to wait for the write that is in flight.
     pub fn note_left(&mut self, line: LineAddr, by: Option<TxId>) {
         for (_, open) in self.open.iter_mut().filter(|(tx, _)| Some(**tx) != by) {
             if let Some(left) = open.lines.get_mut(&line) {

@@ -6,7 +6,7 @@ use super::state::State;
 use super::structures::{OpenTx, Phase};
 use super::{planted, planted_volatile_caches};
 use durasim_design::{
-    Action, Actions, CrashImage, CrashSink, Ctx, Cut, Durability, Gate, Message, Payload, Store, Wait,
+    Action, Actions, CrashImage, CrashSink, Ctx, Durability, Gate, Message, Payload, RecoveryCut, Store, Wait,
 };
 use durasim_types::{CoreId, LineAddr, PhysAddr, TxId};
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ impl State {
     }
 
     /// Whether the LogQ holds an entry of the block: a flush waits until that is acknowledged.
-    pub fn is_on_its_way(&self, cx: &Ctx, block: PhysAddr) -> bool {
+    pub fn is_in_flight(&self, cx: &Ctx, block: PhysAddr) -> bool {
         self.unit(cx).logs(block, block) && !self.fault.is(planted::BLOCK_TWICE_IN_LOGQ)
     }
 
@@ -76,7 +76,7 @@ impl State {
         open.log
     }
 
-    /// The number of the slot of an entry in its log, which comes round.
+    /// The number of the slot of an entry in its log, which wraps around.
     pub fn slot_number(&self, open: &OpenTx, number: u32) -> u64 {
         if self.fault.is(planted::SPILLS_TO_ONE_SLOT) {
             return 0;
@@ -92,7 +92,7 @@ impl State {
         Payload::new(&entry.to_line())
     }
 
-    /// Section 4: what survives of the LPQs, entry behind entry. One whose write to the log is on its way is still there.
+    /// Section 4: what survives of the LPQs, entry behind entry. One whose write to the log is in flight is still there.
     pub fn keep_pending_queues(&self, sink: &mut CrashSink<'_>) {
         if self.fault.is(planted::QUEUE_NOT_KEPT) {
             return;
@@ -110,7 +110,7 @@ impl State {
         !self.caches_are_durable && !open.lines.is_empty() && !self.fault.is(planted_volatile_caches::NOT_CLEANED)
     }
 
-    /// The cleans of a commit leave the core, which takes a while. Its tx-end record comes behind them.
+    /// The cleans of a commit leave the core, which takes a while. Its tx-end record comes after them.
     pub fn send_cleans(&mut self, tx: TxId, out: &mut Actions) -> Gate {
         if self.fault.is(planted_volatile_caches::ENDED_BEFORE_CLEANS) {
             self.write_end(tx, out);
@@ -132,7 +132,7 @@ impl State {
         lines
     }
 
-    /// The commit goes on when all its cleans are accepted.
+    /// The commit continues when all its cleans are accepted.
     pub fn commit_behind_cleans(&mut self, cx: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
         self.set_phase(tx, Phase::Cleaning);
         if self.fault.is(planted_volatile_caches::CLEANS_NOT_AWAITED) {
@@ -159,7 +159,7 @@ impl State {
 
 /// Aborts [D:proteus-abort].
 impl State {
-    /// Whether a transaction has stored anything that an abort takes back: it logs before it stores.
+    /// Whether a transaction has stored anything that an abort undoes: it logs before it stores.
     pub fn has_to_be_undone(&self, open: &OpenTx) -> bool {
         open.entries > 0 && !self.fault.is(planted::ABORT_NOT_UNDONE)
     }
@@ -205,7 +205,7 @@ impl State {
 /// Recovery.
 impl Recovery<'_> {
     /// The entries that the LPQs held. They stay in the image until all is restored.
-    pub fn read_queues(&mut self, image: &mut CrashImage) -> Result<Vec<LogEntry>, Cut> {
+    pub fn read_queues(&mut self, image: &mut CrashImage) -> Result<Vec<LogEntry>, RecoveryCut> {
         let kept = self.kept(image);
         if self.geometry.planted.is(planted::RECOVERY_CLEARS_FIRST) {
             image.keep(recovery::STRUCTURE, Vec::new())?;
@@ -260,7 +260,7 @@ impl Recovery<'_> {
         log: u32,
         tx: TxId,
         entries: &BTreeMap<u32, LogEntry>,
-    ) -> Result<(), Cut> {
+    ) -> Result<(), RecoveryCut> {
         if self.geometry.planted.is(planted::RECOVERY_ENDS_FIRST) {
             image.write_u64(self.end_of(log), tx.0)?;
         }

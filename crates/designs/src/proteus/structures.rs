@@ -1,4 +1,4 @@
-//! The structures that hold log entries on their way: the LogQ of each core, the log pending queue of each controller, the
+//! The structures that hold log entries in flight: the LogQ of each core, the log pending queue of each controller, the
 //! pointers of the logs, and what is known of each open transaction.
 
 use super::entry::LogEntry;
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// An entry of the LogQ: a flush that its controller has not acknowledged (section 4: log-from and log-to).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Flight {
+pub(super) struct FlushInFlight {
     /// Names it in messages.
     pub id: u64,
     pub entry: LogEntry,
@@ -22,7 +22,7 @@ pub(super) struct Flight {
 /// What a core has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct CoreUnit {
-    pub logq: Vec<Flight>,
+    pub logq: Vec<FlushInFlight>,
     pub table: LookupTable,
     /// A request of the core waits for the LogQ.
     pub waits: bool,
@@ -33,7 +33,7 @@ impl CoreUnit {
         CoreUnit { logq: Vec::new(), table: LookupTable::new(spec), waits: false }
     }
 
-    /// Whether a flush of one of the blocks is on its way.
+    /// Whether a flush of one of the blocks is in flight.
     pub fn logs(&self, first: PhysAddr, last: PhysAddr) -> bool {
         self.logq.iter().any(|flight| flight.entry.block == first || flight.entry.block == last)
     }
@@ -44,7 +44,7 @@ impl CoreUnit {
 pub(super) struct Pending {
     pub entry: LogEntry,
     pub slot: PhysAddr,
-    /// Its write to the log is on its way.
+    /// Its write to the log is in flight.
     pub spill: Option<Token>,
 }
 
@@ -71,13 +71,13 @@ pub(super) enum Phase {
     Open,
     /// The cleans of its lines leave the core.
     Leaving,
-    /// They are on their way to the queues of the controllers.
+    /// They are in flight to the queues of the controllers.
     Cleaning,
-    /// What it changed has been taken back at home.
+    /// What it changed has been undone at home.
     Undoing,
     /// Its tx-end record is to be written.
     Ready,
-    /// The record is on its way.
+    /// The record is in flight.
     Ending,
 }
 

@@ -55,7 +55,7 @@ fn a_store_waits_for_the_acknowledgement_of_its_block_only() {
     assert_eq!(bench.offer(0, word(0, 4), 6, Some(1), &mut tag), Gate::Done);
     assert_eq!(bench.offer(0, word(1, 0), 6, Some(1), &mut tag), Gate::Done);
     assert_eq!(bench.offer(0, word(0, 0), 6, None, &mut tag), Gate::Done);
-    // The entry arrives, the acknowledgement is still on its way.
+    // The entry arrives, the acknowledgement is still in flight.
     assert!(bench.deliver_message());
     assert!(waits_for_logq(bench.offer(0, word(0, 0), 6, Some(1), &mut tag)));
     assert!(bench.deliver_message());
@@ -138,7 +138,7 @@ fn an_entry_stays_in_the_queue_until_the_log_has_it() {
     change(&mut bench, 0, 1, 0, 10, 20, true);
     assert_eq!(bench.offer_block(0, word(1, 0), 11, Some(1)), Gate::Done);
     assert!(bench.deliver_message());
-    // Its write is on its way and does not survive; the queue does.
+    // Its write is in flight and does not survive; the queue does.
     assert_eq!(bench.recovered(&[], false).read_u64(word(0, 0)), 10);
     assert_eq!(bench.recovered(&[], true).read_u64(word(0, 0)), 10);
     bench.deliver_all();
@@ -167,7 +167,7 @@ fn an_entry_that_was_removed_while_it_was_written_is_not_missed() {
     change(&mut bench, 0, 1, 0, 10, 20, true);
     assert_eq!(bench.offer_block(1, word(1, 0), 11, Some(2)), Gate::Done);
     assert!(bench.deliver_message());
-    // The entry of the first is on its way to the log when it commits; the write of the tx-end record comes behind it.
+    // The entry of the first is in flight to the log when it commits; the write of the tx-end record comes after it.
     bench.commit(0, 1);
     change(&mut bench, 1, 2, 1, 11, 21, true);
     bench.deliver_all();
@@ -176,7 +176,7 @@ fn an_entry_that_was_removed_while_it_was_written_is_not_missed() {
 }
 
 #[test]
-fn a_log_comes_round_and_a_transaction_that_fills_it_aborts() {
+fn a_log_wraps_around_and_a_transaction_that_fills_it_aborts() {
     let mut bench = bench(ProteusSpec { lpq_entries: 1, log_entries: 3, ..small() });
     for tx in 1..6 {
         bench.begin(0, tx);
@@ -241,7 +241,7 @@ fn every_controller_has_a_queue_of_its_own() {
 }
 
 #[test]
-fn what_is_saved_goes_on_as_if_nothing_had_happened() {
+fn what_is_saved_continues_unchanged() {
     let mut bench = bench(ProteusSpec { lpq_entries: 1, ..small() });
     bench.begin(0, 1);
     change(&mut bench, 0, 1, 0, 10, 20, true);
@@ -338,7 +338,7 @@ fn an_early_flush_leaves_a_full_log_to_the_one_in_order() {
     while bench.deliver_message() {}
     assert!(!bench.offer_block_early(0, word(1, 0), 5, Some(1)));
     assert_eq!(bench.offer_block(0, word(1, 0), 5, Some(1)), Gate::Abort(TxId(1), AbortCause::OutOfMemory));
-    // What left ahead of stores that never will is taken back with the rest.
+    // What left ahead of stores that never will is undone with the rest.
     bench.abort(0, 1);
     bench.deliver_all();
     assert_eq!(bench.recovered(&[], true).read_u64(word(0, 0)), 5);

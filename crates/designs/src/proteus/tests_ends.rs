@@ -70,7 +70,7 @@ fn power_fails_at_every_step_of_an_abort_and_of_a_commit() {
 }
 
 #[test]
-fn durable_caches_go_home_before_open_transactions_are_taken_back() {
+fn durable_caches_go_home_before_open_transactions_are_undone() {
     let mut bench = durable(small());
     bench.begin(0, 1);
     bench.begin(1, 2);
@@ -83,7 +83,7 @@ fn durable_caches_go_home_before_open_transactions_are_taken_back() {
 }
 
 #[test]
-fn recovery_takes_back_the_newest_transaction_of_each_log_and_leaves_nothing() {
+fn recovery_undoes_the_newest_transaction_of_each_log_and_leaves_nothing() {
     let mut bench = bench(ProteusSpec { lpq_entries: 1, ..small() });
     for (core, tx) in [(0, 1), (1, 2)] {
         bench.begin(core, tx);
@@ -96,7 +96,7 @@ fn recovery_takes_back_the_newest_transaction_of_each_log_and_leaves_nothing() {
     assert_eq!((report.discarded, report.lines_written), (2, 4));
     assert!(report.losses.is_empty());
     assert_eq!([2, 3, 4, 5].map(|place| image.read_u64(word(place, 0))), [12, 13, 14, 15]);
-    // A later life counts its transactions from one: nothing old may count for it.
+    // A later run counts its transactions from one: nothing old may count for it.
     let (ends, logs) = (bench.geometry.region("tx_ends").base, bench.geometry.region("logs").base);
     assert!((0..4).all(|log| image.read_u64(ends.plus(64 * log)) == 0));
     assert!((0..32).all(|slot| image.line(logs.plus(64 * slot)) == [0; 64]));

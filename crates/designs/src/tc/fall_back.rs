@@ -1,7 +1,7 @@
 //! The fall-back path for transactions that exceed the capacity (section 4.1, "transaction cache overflow"): updates go
 //! home before their commit, with hardware-controlled copy-on-write [D:tc-overflow].
 
-use super::fifo::{Entry, State as EntryState};
+use super::fifo::{Entry, EntryState};
 use super::shadow::Overflow;
 use super::{State, steps};
 use durasim_design::{Action, Actions, Token};
@@ -34,7 +34,7 @@ impl State {
             let line = entry.line;
             let cache = &self.caches[core];
             // A younger entry of a line goes after the older one's copy is safe, and after what others have committed of
-            // it is on its way: the copy has to find that.
+            // it is in flight: the copy has to find that.
             let not_on_its_way = |e: &Entry| e.state.copying() || matches!(e.state, EntryState::Committed { .. });
             if cache.entries.iter().take(index).any(|e| e.line == line && not_on_its_way(e)) {
                 break;

@@ -1,15 +1,15 @@
 //! The transaction cache itself: a FIFO of entries, its overflow register, and their nonvolatile form.
 
 use super::shadow::{Overflow, Shadow, ShadowSlots};
-use durasim_design::{Fault, Store, Token, Wait};
+use durasim_design::{ActiveFault, Store, Token, Wait};
 use durasim_types::{Cycle, Line, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// The state of an entry (section 4.1): available, active or committed. What is under way with an active or committed
+/// The state of an entry (section 4.1): available, active or committed. What is in progress with an active or committed
 /// one is known to the controller of the transaction cache, and told here too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum State {
+pub(super) enum EntryState {
     /// Free, but still between tail and head: the tail has not come to it.
     Available,
     /// Of an open transaction.
@@ -18,36 +18,36 @@ pub(super) enum State {
     Copying { token: Token, left: u8 },
     /// To be issued to the NVRAM, when the array has been written and read.
     Committed { issued_at: Cycle },
-    /// Issued; the acknowledgement frees it. Of an open transaction only behind a safe shadow copy.
+    /// Issued; the acknowledgement frees it. Of an open transaction only after a safe shadow copy.
     Issued(Token),
 }
 
-impl State {
+impl EntryState {
     /// Whether the entry leaves by itself.
     pub fn drains(self) -> bool {
-        matches!(self, State::Committed { .. } | State::Issued(_))
+        matches!(self, EntryState::Committed { .. } | EntryState::Issued(_))
     }
 
     pub fn copying(self) -> bool {
-        matches!(self, State::Copying { .. })
+        matches!(self, EntryState::Copying { .. })
     }
 
     pub fn in_flight(self) -> bool {
-        matches!(self, State::Copying { .. } | State::Issued(_))
+        matches!(self, EntryState::Copying { .. } | EntryState::Issued(_))
     }
 
     /// The acknowledgement the entry waits for.
     pub fn token(self) -> Option<Token> {
         match self {
-            State::Copying { token, .. } | State::Issued(token) => Some(token),
-            State::Available | State::Active | State::Committed { .. } => None,
+            EntryState::Copying { token, .. } | EntryState::Issued(token) => Some(token),
+            EntryState::Available | EntryState::Active | EntryState::Committed { .. } => None,
         }
     }
 
     /// What has to happen until the entry has made its next step, if it makes one by itself.
     pub fn wait(self, now: Cycle) -> Option<Wait> {
         match self {
-            State::Committed { issued_at } => Some(Wait::Cycles(issued_at.saturating_sub(now).max(1))),
+            EntryState::Committed { issued_at } => Some(Wait::Cycles(issued_at.saturating_sub(now).max(1))),
             _ => self.token().map(Wait::Acked),
         }
     }
@@ -65,11 +65,11 @@ pub(super) struct Entry {
     pub mask: u64,
     #[serde(with = "serde_bytes")]
     pub data: Line,
-    pub state: State,
+    pub state: EntryState,
 }
 
 impl Entry {
-    pub fn new(tx: TxId, id: u16, store: &Store<'_>, state: State) -> Self {
+    pub fn new(tx: TxId, id: u16, store: &Store<'_>, state: EntryState) -> Self {
         let mut entry = Entry { tx, id, line: store.line(), mask: 0, data: [0; 64], state };
         entry.merge(store);
         entry
@@ -101,7 +101,7 @@ pub(super) struct TransactionCache {
     pub came_round: bool,
     /// One register for each transaction that overflowed; threads that take turns on a core may have several.
     pub overflows: Vec<Overflow>,
-    /// Shadow copies that were on their way when their transaction committed, each with the acknowledgements that are
+    /// Shadow copies that were in flight when their transaction committed, each with the acknowledgements that are
     /// missing: no other transaction may use the shadow area before them.
     pub late_copies: Vec<(Token, u8)>,
     slots: ShadowSlots,
@@ -123,13 +123,13 @@ impl Default for TransactionCache {
 impl TransactionCache {
     /// Entries that are not available, oldest first.
     pub fn occupied(&self) -> impl DoubleEndedIterator<Item = &Entry> {
-        self.entries.iter().filter(|e| e.state != State::Available)
+        self.entries.iter().filter(|e| e.state != EntryState::Available)
     }
 
-    /// An entry becomes available; the tail goes on to the first one that is not.
+    /// An entry becomes available; the tail continues to the first one that is not.
     pub fn free(&mut self, index: usize) {
-        self.entries[index].state = State::Available;
-        while self.entries.front().is_some_and(|e| e.state == State::Available) {
+        self.entries[index].state = EntryState::Available;
+        while self.entries.front().is_some_and(|e| e.state == EntryState::Available) {
             self.entries.pop_front();
         }
     }
@@ -137,16 +137,17 @@ impl TransactionCache {
     /// Active entries with a TxID become available.
     pub fn free_active(&mut self, id: u16) {
         for index in (0..self.entries.len()).rev() {
-            if self.entries[index].id == id && self.entries[index].state == State::Active {
+            if self.entries[index].id == id && self.entries[index].state == EntryState::Active {
                 self.free(index);
             }
         }
     }
 
     /// The entries of a line that have been issued, from the tail on: the order of issue and place of each.
-    pub fn on_their_way(&self, line: LineAddr) -> impl Iterator<Item = (Token, usize)> {
+    pub fn in_flight(&self, line: LineAddr) -> impl Iterator<Item = (Token, usize)> {
         let of_line = (0..).zip(&self.entries).filter(move |(_, e)| e.line == line);
-        of_line.filter_map(|(index, e)| if let State::Issued(token) = e.state { Some((token, index)) } else { None })
+        of_line
+            .filter_map(|(index, e)| if let EntryState::Issued(token) = e.state { Some((token, index)) } else { None })
     }
 
     /// Counts an acknowledgement of a late copy; false if it is of something else.
@@ -209,7 +210,7 @@ const RECORD_BYTES: usize = 24 + 64;
 
 impl TransactionCache {
     /// The nonvolatile contents: number of the shadows that are safe, slot and mask of each, then a record for each entry.
-    pub fn save(&self, fault: Fault) -> Vec<u8> {
+    pub fn save(&self, fault: ActiveFault) -> Vec<u8> {
         let safe: Vec<&Shadow> =
             self.overflows.iter().flat_map(Overflow::shadows).filter(|shadow| shadow.safe).collect();
         let mut bytes = (safe.len() as u64).to_le_bytes().to_vec();
@@ -272,15 +273,15 @@ mod tests {
             state,
         };
         let mut cache = TransactionCache::default();
-        cache.entries.push_back(entry(1, 1, State::Issued(Token(1))));
-        cache.entries.push_back(entry(2, 2, State::Issued(Token(2))));
-        cache.entries.push_back(entry(2, 3, State::Active));
+        cache.entries.push_back(entry(1, 1, EntryState::Issued(Token(1))));
+        cache.entries.push_back(entry(2, 2, EntryState::Issued(Token(2))));
+        cache.entries.push_back(entry(2, 3, EntryState::Active));
         let mut overflow = Overflow::new(TxId(2));
         overflow.add(LineAddr(1), 0, 0xff);
         overflow.add(LineAddr(2), 1, 0xff);
         overflow.copied(LineAddr(2));
         cache.overflows.push(overflow);
-        let saved = Saved::load(&cache.save(Fault::NONE)).unwrap();
+        let saved = Saved::load(&cache.save(ActiveFault::NONE)).unwrap();
         assert_eq!(saved.shadows, [(1, 0xff)]);
         assert_eq!(saved.committed, [(LineAddr(1), 0xf0, [1; 64])]);
         assert_eq!(saved.active, 2);
@@ -290,10 +291,16 @@ mod tests {
     #[test]
     fn damaged_contents_are_noticed() {
         let mut cache = TransactionCache::default();
-        let entry =
-            Entry { tx: TxId(1), id: 1, line: LineAddr(1), mask: 1, data: [1; 64], state: State::Issued(Token(1)) };
+        let entry = Entry {
+            tx: TxId(1),
+            id: 1,
+            line: LineAddr(1),
+            mask: 1,
+            data: [1; 64],
+            state: EntryState::Issued(Token(1)),
+        };
         cache.entries.push_back(entry);
-        let bytes = cache.save(Fault::NONE);
+        let bytes = cache.save(ActiveFault::NONE);
         assert!(Saved::load(&bytes).is_some());
         assert_eq!(Saved::load(&bytes[..bytes.len() - 1]), None, "cut short");
         assert_eq!(Saved::load(&bytes[..7]), None, "cut shorter");
@@ -311,26 +318,26 @@ mod tests {
     fn the_tail_passes_available_entries() {
         let mut cache = TransactionCache::default();
         for (line, token) in [(1, 1), (2, 2), (1, 3), (3, 4)] {
-            let state = State::Issued(Token(token));
+            let state = EntryState::Issued(Token(token));
             cache.entries.push_back(Entry { tx: TxId(1), id: 1, line: LineAddr(line), mask: 1, data: [0; 64], state });
         }
-        assert_eq!(cache.acknowledged(LineAddr(2), Fault::NONE), Some(1));
+        assert_eq!(cache.acknowledged(LineAddr(2), ActiveFault::NONE), Some(1));
         cache.free(1);
         assert_eq!((cache.entries.len(), cache.occupied().count()), (4, 3), "the tail has not moved");
-        assert_eq!(cache.acknowledged(LineAddr(1), Fault::NONE), Some(0), "nearest the tail");
+        assert_eq!(cache.acknowledged(LineAddr(1), ActiveFault::NONE), Some(0), "nearest the tail");
         cache.free(0);
         assert_eq!((cache.entries.len(), cache.occupied().count()), (2, 2), "it has passed two");
-        assert_eq!(cache.acknowledged(LineAddr(2), Fault::NONE), None);
+        assert_eq!(cache.acknowledged(LineAddr(2), ActiveFault::NONE), None);
     }
 
     #[test]
     fn the_entry_issued_first_is_acknowledged_first() {
         let mut cache = TransactionCache::default();
         for token in [2, 1] {
-            let state = State::Issued(Token(token));
+            let state = EntryState::Issued(Token(token));
             cache.entries.push_back(Entry { tx: TxId(1), id: 1, line: LineAddr(1), mask: 1, data: [0; 64], state });
         }
-        assert_eq!(cache.acknowledged(LineAddr(1), Fault::NONE), Some(1));
+        assert_eq!(cache.acknowledged(LineAddr(1), ActiveFault::NONE), Some(1));
         assert_eq!(cache.acknowledged(LineAddr(1), planted::ACK_FREES_NEAREST_TAIL.fault()), Some(0));
     }
 }

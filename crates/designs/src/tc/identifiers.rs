@@ -1,7 +1,7 @@
-//! TxIDs: what a mode register holds, and how the next transaction register comes round (section 4.2).
+//! TxIDs: what a mode register holds, and how the next transaction register wraps around (section 4.2).
 //!
 //! Identifiers are short: 6 bits for 64 entries (section 4.4), of which 0 is the normal mode. One that an open transaction
-//! bears, or that an entry carries, must not be borne again, or a commit would match entries of another transaction. The
+//! uses, or that an entry carries, must not be in use again, or a commit would match entries of another transaction. The
 //! next transaction register passes over those [D:tc-identifiers].
 
 use super::State;
@@ -21,11 +21,11 @@ pub(super) struct Mode {
 }
 
 impl State {
-    pub(super) fn is_borne(&self, core: usize, id: u16) -> bool {
+    pub(super) fn is_assigned(&self, core: usize, id: u16) -> bool {
         self.modes.values().any(|mode| usize::from(mode.home.0) == core && mode.id == id)
     }
 
-    /// What the next transaction register of a core gives to TX_BEGIN, and goes on.
+    /// What the next transaction register of a core gives to TX_BEGIN, and continues.
     pub(super) fn next_identifier(&mut self, core: usize) -> Option<Mode> {
         let largest = self.spec.largest_id();
         let after = |id: u16| if id == largest { 1 } else { id + 1 };
@@ -45,10 +45,10 @@ impl State {
         Some(Mode { id, home: CoreId(core as u16), again })
     }
 
-    /// What has to happen until one of the identifiers of a core is free, if that happens by itself: the next step of an
+    /// What has to happen until one of the identifiers of a core is free, if that is scheduled: the next step of an
     /// entry whose transaction has committed.
     pub(super) fn identifier_wait(&self, core: usize, now: Cycle) -> Option<Wait> {
-        let mut committed = self.caches[core].occupied().filter(|e| e.id > 0 && !self.is_borne(core, e.id));
+        let mut committed = self.caches[core].occupied().filter(|e| e.id > 0 && !self.is_assigned(core, e.id));
         committed.find_map(|e| e.state.wait(now))
     }
 }

@@ -6,7 +6,7 @@
 //! acknowledged. Two of them therefore never hold committed entries of the same
 //! bytes: neither draining nor recovery can write a line backwards, whatever order they take the cores in.
 //!
-//! Active entries hold nobody back, or two transactions could wait for each other for ever. They can be of the same
+//! Active entries block no transaction, or two transactions could deadlock. They can be of the same
 //! line only by false sharing, that is for other bytes, unless the program lets two open transactions write the same
 //! bytes. Then the one that commits last wins at home, and it has to wait for the other.
 

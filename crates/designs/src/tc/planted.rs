@@ -1,6 +1,6 @@
-//! Faults that TC can be built with; see [`durasim_design::Planted`].
+//! Faults that TC can be built with; see [`durasim_design::PlantedFault`].
 
-use durasim_design::Planted;
+use durasim_design::PlantedFault;
 
 durasim_design::planted! {
     // Stores and commits.
@@ -47,35 +47,35 @@ durasim_design::planted! {
 // Faults that no campaign with programs has shown so far; the random tester catches them.
 
 /// A thread on another core stores to, and commits in, the transaction cache there.
-pub(super) const THREAD_FOLLOWS_CORE: Planted = Planted {
+pub(super) const THREAD_FOLLOWS_CORE: PlantedFault = PlantedFault {
     name: "thread-follows-core",
     summary: "A thread on another core stores to, and commits in, the transaction cache there",
     equivalent: None,
 };
 
 /// A store does not wait for committed entries of its line in other cores' caches.
-pub(super) const ORDER_BETWEEN_CORES_IGNORED: Planted = Planted {
+pub(super) const ORDER_BETWEEN_CORES_IGNORED: PlantedFault = PlantedFault {
     name: "order-between-cores-ignored",
     summary: "A store does not wait for committed entries of its line in other cores' caches",
     equivalent: None,
 };
 
 /// Misses ask the transaction cache of their own core alone.
-pub(super) const FILL_ASKS_OWN_CACHE: Planted = Planted {
+pub(super) const FILL_ASKS_OWN_CACHE: PlantedFault = PlantedFault {
     name: "fill-asks-own-cache",
     summary: "Misses ask the transaction cache of their own core alone",
     equivalent: None,
 };
 
 /// Plain stores to persistent lines go to the caches alone.
-pub(super) const PLAIN_STORE_NOT_ROUTED: Planted = Planted {
+pub(super) const PLAIN_STORE_NOT_ROUTED: PlantedFault = PlantedFault {
     name: "plain-store-not-routed",
     summary: "Plain stores to persistent lines go to the caches alone",
     equivalent: None,
 };
 
 /// A dirty line that becomes persistent is not written home first.
-pub(super) const DIRTY_LINE_NOT_CLEANED: Planted = Planted {
+pub(super) const DIRTY_LINE_NOT_CLEANED: PlantedFault = PlantedFault {
     name: "dirty-line-not-cleaned",
     summary: "A dirty line that becomes persistent is not written home first",
     equivalent: None,
@@ -83,7 +83,7 @@ pub(super) const DIRTY_LINE_NOT_CLEANED: Planted = Planted {
 
 /// An acknowledgement frees the matching entry nearest the tail, which may not be the one that was issued first: a unit test
 /// of `tests.rs` shows what is lost.
-pub(super) const ACK_FREES_NEAREST_TAIL: Planted = Planted {
+pub(super) const ACK_FREES_NEAREST_TAIL: PlantedFault = PlantedFault {
     name: "ack-frees-nearest-tail",
     summary: "An acknowledgement frees the matching entry nearest the tail, whichever was issued first",
     equivalent: None,

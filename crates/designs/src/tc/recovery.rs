@@ -10,7 +10,7 @@ use super::fifo::Saved;
 use super::steps::{
     Step, bytes_written, keep_until_all_are_home, recovery_order, shadow_place, structure_name, undone_and_replayed,
 };
-use durasim_design::{CrashImage, Cut, Geometry, RecoveryReport};
+use durasim_design::{CrashImage, Geometry, RecoveryCut, RecoveryReport};
 use durasim_types::{CoreId, Line, LineAddr, PhysAddr};
 
 /// Where the line in a place of the shadow area belongs.
@@ -33,7 +33,11 @@ fn saved(spec: &TcSpec, geometry: &Geometry, image: &CrashImage, core: CoreId) -
     (homes && shadows).then(|| undone_and_replayed(saved, geometry.planted))
 }
 
-pub(super) fn recover(spec: &TcSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+pub(super) fn recover(
+    spec: &TcSpec,
+    geometry: &Geometry,
+    image: &mut CrashImage,
+) -> Result<RecoveryReport, RecoveryCut> {
     let mut report = RecoveryReport::default();
     let data = geometry.region("shadow_data").base;
     let fault = geometry.planted;
@@ -78,7 +82,7 @@ pub(super) fn recover(spec: &TcSpec, geometry: &Geometry, image: &mut CrashImage
 }
 
 /// Writes bytes of a line home: bit `i` of the mask stands for byte `i`.
-fn patch(image: &mut CrashImage, line: LineAddr, mask: u64, data: &Line) -> Result<(), Cut> {
+fn patch(image: &mut CrashImage, line: LineAddr, mask: u64, data: &Line) -> Result<(), RecoveryCut> {
     let mut merged = image.line(line.base());
     for (i, byte) in merged.iter_mut().enumerate().filter(|(i, _)| mask >> i & 1 == 1) {
         *byte = data[i];

@@ -64,12 +64,12 @@ impl Overflow {
         self.shadows.iter().flat_map(|(line, shadows)| shadows.iter().map(|shadow| (*line, shadow)))
     }
 
-    /// A line is on its way to a slot.
+    /// A line is in flight to a slot.
     pub fn add(&mut self, line: LineAddr, slot: u64, mask: u64) {
         self.shadows.entry(line).or_default().push(Shadow { slot, safe: false, mask, closed: false });
     }
 
-    /// A line has arrived; one copy of a line is under way at a time.
+    /// A line has arrived; one copy of a line is made at a time.
     pub fn copied(&mut self, line: LineAddr) {
         self.shadows.get_mut(&line).into_iter().flatten().for_each(|shadow| shadow.safe = true);
     }

@@ -1,9 +1,9 @@
 //! Steps of TC that a planted fault can break: each is what the design does, with the faults of that step beside it.
 
-use super::fifo::{Entry, Saved, State as EntryState, TransactionCache};
+use super::fifo::{Entry, EntryState, Saved, TransactionCache};
 use super::shadow::Overflow;
 use super::{Mode, State, TcSpec, planted};
-use durasim_design::{Action, Actions, CrashImage, Cut, Fault, LineTag, Overlay, Store, Wait};
+use durasim_design::{Action, Actions, ActiveFault, CrashImage, LineTag, Overlay, RecoveryCut, Store, Wait};
 use durasim_types::{CoreId, Cycle, EventKind, LineAddr, TxId};
 
 /// Stores.
@@ -65,7 +65,7 @@ impl State {
 
 /// Whether an entry takes in a further store: one of the same transaction, which is open [D:tc-coalescing].
 #[inline]
-pub(super) fn may_take_in(entry: &Entry, store: &Store<'_>, fault: Fault) -> bool {
+pub(super) fn may_take_in(entry: &Entry, store: &Store<'_>, fault: ActiveFault) -> bool {
     if fault.is(planted::COALESCES_INTO_ANY) {
         return true;
     }
@@ -74,12 +74,12 @@ pub(super) fn may_take_in(entry: &Entry, store: &Store<'_>, fault: Fault) -> boo
 
 /// Commits and aborts.
 impl State {
-    /// Whether the next transaction register passes over an identifier: an open transaction or an entry bears it.
+    /// Whether the next transaction register passes over an identifier: an open transaction or an entry uses it.
     pub(super) fn is_passed_over(&self, core: usize, id: u16) -> bool {
         if self.fault.is(planted::IDENTIFIER_REUSED) {
             return false;
         }
-        self.is_borne(core, id) || self.caches[core].occupied().any(|e| e.id == id)
+        self.is_assigned(core, id) || self.caches[core].occupied().any(|e| e.id == id)
     }
 
     /// The transaction cache that a commit request goes to.
@@ -123,9 +123,9 @@ impl State {
     }
 }
 
-/// Whether a commit request matches an entry (section 4.1): it bears the identifier, be it active or on the way to the
+/// Whether a commit request matches an entry (section 4.1): it uses the identifier, be it active or in flight to the
 /// shadow area.
-pub(super) fn matches_commit_request(entry: &Entry, id: u16, fault: Fault) -> bool {
+pub(super) fn matches_commit_request(entry: &Entry, id: u16, fault: ActiveFault) -> bool {
     if fault.is(planted::COMMIT_MISSES_COPYING) && entry.state.copying() {
         return false;
     }
@@ -146,16 +146,16 @@ impl State {
 
 impl TransactionCache {
     /// The entry that an acknowledgement with this address is for. The controller handles writes to one line in the order in
-    /// which they were issued, so it is the one on its way that was issued first: nearest the tail, as section 4.1 has
+    /// which they were issued, so it is the one in flight that was issued first: nearest the tail, as section 4.1 has
     /// it, unless threads that take turns have committed in another order than they have stored [D:tc-acknowledgement].
-    pub fn acknowledged(&self, line: LineAddr, fault: Fault) -> Option<usize> {
-        let mut on_their_way = self.on_their_way(line);
+    pub fn acknowledged(&self, line: LineAddr, fault: ActiveFault) -> Option<usize> {
+        let mut in_flight = self.in_flight(line);
         let entry = if fault.is(planted::ACK_FREES_YOUNGEST) {
-            on_their_way.last()
+            in_flight.last()
         } else if fault.is(planted::ACK_FREES_NEAREST_TAIL) {
-            on_their_way.next()
+            in_flight.next()
         } else {
-            on_their_way.min()
+            in_flight.min()
         };
         entry.map(|(_, index)| index)
     }
@@ -182,7 +182,7 @@ impl State {
 
     /// The bytes of an entry are laid over those of older ones [D:tc-merge].
     #[inline]
-    pub(super) fn lay_over_older(&self, entry: &Entry, overlay: &mut Overlay) {
+    pub(super) fn merge_over_older(&self, entry: &Entry, overlay: &mut Overlay) {
         if self.fault.is(planted::FILL_OLDEST_WINS) {
             Entry { mask: entry.mask & !overlay.mask, ..*entry }.overlay(&mut overlay.data);
         } else {
@@ -222,7 +222,7 @@ impl State {
 }
 
 /// The place in the shadow area of a slot of a core, which has a part of its own.
-pub(super) fn shadow_place(spec: &TcSpec, core: u64, slot: u64, fault: Fault) -> u64 {
+pub(super) fn shadow_place(spec: &TcSpec, core: u64, slot: u64, fault: ActiveFault) -> u64 {
     if fault.is(planted::SHADOW_SLOTS_SHARED) {
         return slot;
     }
@@ -231,7 +231,7 @@ pub(super) fn shadow_place(spec: &TcSpec, core: u64, slot: u64, fault: Fault) ->
 
 impl TransactionCache {
     /// The old lines that an abort brings back: those of its transaction, once.
-    pub fn overflow_to_undo(&mut self, tx: TxId, fault: Fault) -> Option<&mut Overflow> {
+    pub fn overflow_to_undo(&mut self, tx: TxId, fault: ActiveFault) -> Option<&mut Overflow> {
         if fault.is(planted::ABORT_NOT_UNDONE) {
             return None;
         }
@@ -255,15 +255,15 @@ impl State {
 
 impl Entry {
     /// Whether an entry survives a power failure: all do that are not available.
-    pub fn is_nonvolatile(&self, fault: Fault) -> bool {
+    pub fn is_nonvolatile(&self, fault: ActiveFault) -> bool {
         !(fault.is(planted::FREED_AT_ISSUE) && matches!(self.state, EntryState::Issued(_))
             || fault.is(planted::COPYING_ENTRIES_LOST) && self.state.copying())
     }
 }
 
 impl TransactionCache {
-    /// Whether recovery writes an entry home: it is committed, and not on its way by the fall-back path.
-    pub fn is_committed(&self, entry: &Entry, fault: Fault) -> bool {
+    /// Whether recovery writes an entry home: it is committed, and not in flight by the fall-back path.
+    pub fn is_committed(&self, entry: &Entry, fault: ActiveFault) -> bool {
         if fault.is(planted::RECOVERY_REPLAYS_ACTIVE) {
             return true;
         }
@@ -283,7 +283,7 @@ pub(super) enum Step {
 }
 
 /// Shadows are undone before committed entries are replayed; the transaction caches are cleared last.
-pub(super) fn recovery_order(fault: Fault) -> &'static [Step] {
+pub(super) fn recovery_order(fault: ActiveFault) -> &'static [Step] {
     use Step::{ClearCaches, UndoShadows, WriteCommitted};
     if fault.is(planted::RECOVERY_WRITES_TWICE) {
         return &[UndoShadows, WriteCommitted, WriteCommitted, ClearCaches];
@@ -292,7 +292,7 @@ pub(super) fn recovery_order(fault: Fault) -> &'static [Step] {
 }
 
 /// Recovery undoes all shadows of a transaction cache and replays all its committed entries, oldest first.
-pub(super) fn undone_and_replayed(mut saved: Saved, fault: Fault) -> Saved {
+pub(super) fn undone_and_replayed(mut saved: Saved, fault: ActiveFault) -> Saved {
     if fault.is(planted::RECOVERY_DROPS_ENTRY) {
         saved.committed.pop();
     }
@@ -306,7 +306,7 @@ pub(super) fn undone_and_replayed(mut saved: Saved, fault: Fault) -> Saved {
 }
 
 /// Recovery writes the bytes of a line that an entry or a shadow holds, and no other.
-pub(super) fn bytes_written(mask: u64, fault: Fault) -> u64 {
+pub(super) fn bytes_written(mask: u64, fault: ActiveFault) -> u64 {
     if fault.is(planted::RECOVERY_IGNORES_MASK) {
         return u64::MAX;
     }
@@ -314,7 +314,11 @@ pub(super) fn bytes_written(mask: u64, fault: Fault) -> u64 {
 }
 
 /// A transaction cache keeps its entries until those of all cores are home.
-pub(super) fn keep_until_all_are_home(image: &mut CrashImage, core: CoreId, fault: Fault) -> Result<(), Cut> {
+pub(super) fn keep_until_all_are_home(
+    image: &mut CrashImage,
+    core: CoreId,
+    fault: ActiveFault,
+) -> Result<(), RecoveryCut> {
     if fault.is(planted::RECOVERY_CLEARS_FIRST) {
         image.keep(&structure_name(core), Vec::new())?;
     }

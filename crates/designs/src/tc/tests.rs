@@ -5,7 +5,9 @@ mod random;
 use super::spec::TcSpec;
 use super::{SHARED, Tc, planted};
 use crate::testing::{Bench, line, word};
-use durasim_design::{AbortCause, Action, Actions, CommitRule, Ctx, Design, Evict, Fault, Fill, Gate, LineTag, Wait};
+use durasim_design::{
+    AbortCause, Action, Actions, ActiveFault, CommitRule, Ctx, Design, Evict, Fill, Gate, LineTag, Wait,
+};
 use durasim_types::{CoreId, Pages, TxId};
 
 /// Entries are issued at their commit.
@@ -94,7 +96,7 @@ fn a_core_does_not_wait_for_itself() {
 }
 
 #[test]
-fn false_sharing_holds_nobody_back() {
+fn false_sharing_blocks_no_transaction() {
     let mut bench = Bench::<Tc>::new(small(8), 2);
     bench.begin(0, 1);
     bench.begin(1, 2);
@@ -159,7 +161,7 @@ fn a_transaction_that_changes_cores_commits_and_aborts_as_one() {
     let places = [(0, 0), (1, 0)];
     bench.begin(1, 1);
     let mut tag = put(&mut bench, 1, 1, (0, 0), 1);
-    // Its thread comes back on core 0 and goes on with the same line.
+    // Its thread comes back on core 0 and continues with the same line.
     bench.store(0, word(0, 0), 11, Some(1), &mut tag);
     put(&mut bench, 0, 1, (1, 0), 12);
     assert_eq!(words(&bench.recovered(&[], false), &places), [0, 0]);
@@ -210,7 +212,7 @@ fn undoing_an_overflow_restores_words_not_lines() {
 
 /// Two threads take turns on core 0: the transaction cache is full of the one that waits.
 #[test]
-fn a_waiting_transaction_gives_way_by_the_fall_back_path() {
+fn a_waiting_transaction_aborts_to_the_fall_back_path() {
     let mut bench = Bench::<Tc>::new(small(4), 2);
     bench.begin(0, 1);
     for number in 0..4 {
@@ -231,7 +233,7 @@ fn a_waiting_transaction_gives_way_by_the_fall_back_path() {
 }
 
 #[test]
-fn a_full_shadow_area_aborts_who_asks_or_who_is_in_the_way() {
+fn a_full_shadow_area_aborts_the_requester_or_the_blocker() {
     let mut bench = Bench::<Tc>::new(TcSpec { shadow_lines: 2, ..small(4) }, 2);
     bench.begin(0, 1);
     for number in 0..6 {
@@ -257,9 +259,9 @@ fn begins(bench: &mut Bench<Tc>, core: u16, tx: u64) -> Gate {
     bench.call(core, |design, cx, out| design.tx_begin(cx, TxId(tx), out))
 }
 
-/// Three identifiers, of which two are borne: the third comes round, and only when its entries are home.
+/// Three identifiers, of which two are in use: the third wraps around, and only when its entries are home.
 #[test]
-fn an_identifier_comes_round_past_those_in_use() {
+fn an_identifier_wraps_around_past_those_in_use() {
     let mut bench = Bench::<Tc>::new(TcSpec { tx_id_bits: 2, ..small(8) }, 2);
     bench.begin(0, 1);
     bench.begin(0, 2);
@@ -273,7 +275,7 @@ fn an_identifier_comes_round_past_those_in_use() {
         put(&mut bench, 0, tx, (tx, 0), tx);
         bench.commit(0, tx);
         let waits = begins(&mut bench, 0, tx + 1);
-        assert!(matches!(waits, Gate::Retry(Wait::Acked(_))), "its entry is on its way: {waits:?}");
+        assert!(matches!(waits, Gate::Retry(Wait::Acked(_))), "its entry is in flight: {waits:?}");
         assert_eq!(begins(&mut bench, 1, 100 + tx), Gate::Done, "the other core has its own");
         bench.commit(1, 100 + tx);
         bench.deliver_all();
@@ -327,7 +329,7 @@ fn an_entry_in_the_middle_that_is_available_makes_no_room() {
 /// its transaction has committed first.
 #[test]
 fn the_published_rule_frees_the_wrong_entry_where_threads_take_turns() {
-    for (fault, kept) in [(Fault::NONE, 1), (planted::ACK_FREES_NEAREST_TAIL.fault(), 0)] {
+    for (fault, kept) in [(ActiveFault::NONE, 1), (planted::ACK_FREES_NEAREST_TAIL.fault(), 0)] {
         let mut bench = Bench::<Tc>::new(small(8), 1);
         bench.geometry.planted = fault;
         bench.design = Tc::build(&bench.spec, &bench.geometry).unwrap();

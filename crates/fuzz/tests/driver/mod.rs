@@ -86,7 +86,7 @@ enum Change {
         len: usize,
         over: bool,
     },
-    Cut(Index),
+    RecoveryCut(Index),
 }
 
 fn width() -> impl Strategy<Value = usize> {
@@ -113,7 +113,7 @@ fn change() -> impl Strategy<Value = Change> {
         2 => (at(), vec(any::<u8>(), 1..24)).prop_map(|(at, bytes)| Change::Insert(at, bytes)),
         2 => (at(), at(), at(), piece(), any::<bool>())
             .prop_map(|(to, file, from, len, over)| Change::Splice { to, file, from, len, over }),
-        1 => at().prop_map(Change::Cut),
+        1 => at().prop_map(Change::RecoveryCut),
     ]
 }
 
@@ -164,7 +164,7 @@ impl Change {
                 let end = if *over { (to + piece.len()).min(input.len()) } else { to };
                 input.splice(to..end, piece.iter().copied());
             }
-            Change::Cut(at) => input.truncate(place(at, input.len())),
+            Change::RecoveryCut(at) => input.truncate(place(at, input.len())),
             _ => {}
         }
         input.truncate(INPUT_BYTES_MAX);
@@ -188,7 +188,7 @@ impl Recipe {
         ]
     }
 
-    fn cook(&self, files: &[Vec<u8>]) -> Vec<u8> {
+    fn build(&self, files: &[Vec<u8>]) -> Vec<u8> {
         match self {
             Recipe::Changed(file, changes) => {
                 let mut input = files[file.index(files.len())].clone();
@@ -207,7 +207,7 @@ pub fn fails(target: &Target, input: &[u8]) -> Option<String> {
     Some(text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default())
 }
 
-/// Ends the process if one input takes for ever.
+/// Ends the process if one input does not terminate.
 struct Watch {
     name: &'static str,
     /// Number of the input, and the input.
@@ -223,10 +223,10 @@ impl Watch {
             loop {
                 std::thread::sleep(Duration::from_secs(CASE_SECONDS_MAX));
                 let Some(watch) = watched.upgrade() else { return };
-                let now = watch.now.lock().expect("nobody panics with the input");
+                let now = watch.now.lock().expect("no thread panics while it holds the input");
                 if now.0 == last {
                     let path = keep(watch.name, &now.1);
-                    eprintln!("{}: an input takes for ever; it is in {}", watch.name, path.display());
+                    eprintln!("{}: an input does not terminate; it is in {}", watch.name, path.display());
                     std::process::abort();
                 }
                 last = now.0;
@@ -236,7 +236,7 @@ impl Watch {
     }
 
     fn next(&self, input: &[u8]) {
-        let mut now = self.now.lock().expect("nobody panics with the input");
+        let mut now = self.now.lock().expect("no thread panics while it holds the input");
         now.0 += 1;
         now.1.clear();
         now.1.extend(input);
@@ -267,7 +267,7 @@ pub fn drive(target: &Target, seeds: &[(String, Vec<u8>)], settings: Settings) -
     seed[..8].copy_from_slice(&settings.seed.to_le_bytes());
     let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &seed));
     let tried = runner.run(&Recipe::any(), |recipe| {
-        let input = recipe.cook(&files);
+        let input = recipe.build(&files);
         watch.next(&input);
         match fails(target, &input) {
             None => Ok(()),
@@ -276,7 +276,7 @@ pub fn drive(target: &Target, seeds: &[(String, Vec<u8>)], settings: Settings) -
     });
     match tried {
         Ok(()) => Ok(()),
-        Err(TestError::Fail(why, recipe)) => Err(Found { input: recipe.cook(&files), why: why.to_string() }),
+        Err(TestError::Fail(why, recipe)) => Err(Found { input: recipe.build(&files), why: why.to_string() }),
         Err(TestError::Abort(why)) => panic!("the driver gave up: {why}"),
     }
 }

@@ -2,7 +2,7 @@
 //! the host can refuse, it refuses before anything has changed.
 
 use super::{FileId, Name, Node, RootFolder, failed, parted};
-use crate::contents::{Contents, Reach};
+use crate::contents::{Contents, WriteScope};
 use crate::host::{FileKey, relative};
 use ::syscalls::Errno;
 use cap_std::fs::{Dir, Permissions, PermissionsExt};
@@ -15,13 +15,13 @@ impl RootFolder {
     /// result of the change, if it was made.
     fn change_host<T>(&self, paths: &[&str], change: impl FnOnce(&Dir) -> io::Result<T>) -> Result<Option<T>, Errno> {
         let reach = self.reach();
-        if reach == Reach::Memory {
+        if reach == WriteScope::Memory {
             return Ok(None);
         }
         let host = self.host()?;
         for path in paths {
             for first in self.path_below(path)?.into_iter().chain(self.first_path(path)?) {
-                host.give_up(&first, path, reach == Reach::SharedHost).map_err(failed)?;
+                host.give_up(&first, path, reach == WriteScope::SharedHost).map_err(failed)?;
             }
         }
         change(host.dir()).map(Some).map_err(failed)
@@ -214,7 +214,7 @@ impl RootFolder {
             _ => {}
         }
         if let Node::Symlink(target) = node {
-            // Two links that lead to the same place: nobody can tell them from one with two names.
+            // Two links that lead to the same place: nobody can distinguish them from one with two names.
             return self.symlink(&target, &to);
         }
         // With two names it stays known: one of them may vanish.
@@ -261,7 +261,7 @@ impl RootFolder {
 
     /// Changes the rights of an open file.
     pub(crate) fn set_rights_of(&mut self, id: FileId, mode: u32) -> Result<(), Errno> {
-        if self.reach() != Reach::Memory {
+        if self.reach() != WriteScope::Memory {
             let rights = std::fs::Permissions::from_mode(mode);
             match (&self.file(id).writer, self.file(id).names.first()) {
                 (Some(writer), _) => writer.set_permissions(rights).map_err(failed)?,

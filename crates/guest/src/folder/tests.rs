@@ -132,9 +132,9 @@ fn on_host(folder: &Path) -> BTreeMap<String, String> {
 }
 
 /// One process that writes to the host and one that does not do the same and see the same. Forks and saved copies of
-/// either, taken at any time, see what was there then, whatever the others do and in whatever order, and can go on.
+/// either, taken at any time, see what was there then, whatever the others do and in whatever order, and can continue.
 #[test]
-fn nobody_sees_what_others_change() {
+fn forks_do_not_see_each_others_changes() {
     let (mut succeeded, mut failed) = (0, 0);
     for seed in 0..40 {
         let (live_folder, memory_folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

@@ -4,7 +4,7 @@
 //! the host (see `stat.rs`).
 
 use super::files::refuse_pmem_sync;
-use super::paths::Place;
+use super::paths::PathTarget;
 use super::{Answer, Call, Stop};
 use crate::files::Kind;
 use crate::stack::USER_ID;
@@ -25,7 +25,7 @@ impl Call<'_> {
 
     pub(super) fn fchmodat(&mut self, folder_fd: i32, path: u64, mode: u64) -> Answer {
         let place = self.place_at(folder_fd, path)?;
-        if let Place::Host(path) = &place {
+        if let PathTarget::Host(path) = &place {
             if let Some(file) = self.process.files.root.set_rights(path, (mode & 0o777) as u32)? {
                 self.process.files.release_unused(file);
             }
@@ -75,13 +75,13 @@ impl Call<'_> {
             return Err(Errno::EISDIR.into());
         }
         match place {
-            Place::Host(path) => {
+            PathTarget::Host(path) => {
                 // Stores through mappings come first: the new size cuts them off.
                 self.process.files.write_back_all(self.mem);
                 let file = self.process.files.root.truncate(&path, size_bytes)?;
                 self.process.files.release_unused(file);
             }
-            Place::Pmem(name) => self.resize_pmem(&name, size_bytes)?,
+            PathTarget::Pmem(name) => self.resize_pmem(&name, size_bytes)?,
             _ => return Err(Errno::EINVAL.into()),
         }
         Ok(0)
@@ -89,11 +89,11 @@ impl Call<'_> {
 
     pub(super) fn linkat(&mut self, from_fd: i32, from: u64, to_fd: i32, to: u64) -> Answer {
         match (self.place_at(from_fd, from)?, self.place_at(to_fd, to)?) {
-            (Place::Host(from), Place::Host(to)) => {
+            (PathTarget::Host(from), PathTarget::Host(to)) => {
                 self.process.files.root.link(&from, &to)?;
                 Ok(0)
             }
-            (Place::Pmem(_), Place::Pmem(_)) => Err(Errno::EPERM.into()),
+            (PathTarget::Pmem(_), PathTarget::Pmem(_)) => Err(Errno::EPERM.into()),
             _ => Err(Errno::EXDEV.into()),
         }
     }
@@ -101,7 +101,7 @@ impl Call<'_> {
     /// Links that leave the root folder are not made.
     pub(super) fn symlinkat(&mut self, target: u64, folder_fd: i32, path: u64) -> Answer {
         let target = self.text_from(target)?;
-        let Place::Host(path) = self.place_at(folder_fd, path)? else { return Err(Errno::EPERM.into()) };
+        let PathTarget::Host(path) = self.place_at(folder_fd, path)? else { return Err(Errno::EPERM.into()) };
         self.process.files.root.symlink(&target, &path)?;
         Ok(0)
     }
@@ -118,7 +118,7 @@ impl Call<'_> {
     pub(super) fn statfs(&mut self, path: u64, to: u64) -> Answer {
         let place = self.place_at(AT_FDCWD, path)?;
         self.stat_of(&place, true)?;
-        self.file_system(matches!(place, Place::Pmem(_) | Place::PmemFolder), to)
+        self.file_system(matches!(place, PathTarget::Pmem(_) | PathTarget::PmemFolder), to)
     }
 
     /// `struct statfs`. The pool is shown as it is; of the host's disk the program learns nothing, so it sees a file

@@ -243,7 +243,7 @@ impl Call<'_> {
                 Ok(0)
             }
             GETLK | OFD_GETLK => {
-                // Nobody else holds a lock: F_UNLCK in `struct flock`.
+                // No one else holds a lock: F_UNLCK in `struct flock`.
                 self.bytes_to(argument, &2u16.to_le_bytes())?;
                 Ok(0)
             }

@@ -19,7 +19,7 @@ const PRIVATE_FLAG: u64 = 0x80;
 const CLOCK_REALTIME_FLAG: u64 = 0x100;
 const ANY_BIT: u32 = u32::MAX;
 
-/// The arguments of `futex` behind the operation; `timeout` is a number in the operations that take two counts.
+/// The arguments of `futex` after the operation; `timeout` is a number in the operations that take two counts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FutexArguments {
     pub(super) addr: u64,
@@ -57,7 +57,7 @@ impl Call<'_> {
             }
             WAKE_OP => self.futex_wake_op(private, a),
             _ if PRIORITY_INHERITANCE.contains(&command) => {
-                refuse(format!("operation {command} is not supported: no futex inherits priorities"))
+                refuse(format!("operation {command} is not supported: there are no priority-inheritance futexes"))
             }
             _ => refuse(format!("operation {command} is not supported")),
         }

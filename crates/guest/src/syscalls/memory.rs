@@ -47,7 +47,7 @@ impl Call<'_> {
         }
         let (old, new) = (page_up(heap.end), page_up(wanted));
         if new > old {
-            if !self.process.space.is_free(old, new) || !self.process.space.could_back(new - old) {
+            if !self.process.space.is_free(old, new) || !self.process.space.can_back(new - old) {
                 return Ok(heap.end);
             }
             self.process.space.map_area(old, new, Rights::READ_WRITE, Backing::Private);
@@ -101,7 +101,7 @@ impl Call<'_> {
     }
 
     fn map_anonymous(&mut self, hint: u64, len: u64, rights: Rights, flags: u64) -> Answer {
-        if rights.write && flags & MAP_NORESERVE == 0 && !self.process.space.could_back(len) {
+        if rights.write && flags & MAP_NORESERVE == 0 && !self.process.space.can_back(len) {
             return Err(Errno::ENOMEM.into());
         }
         let start = self.place_mapping(hint, len, flags)?;
@@ -110,7 +110,7 @@ impl Call<'_> {
         Ok(start)
     }
 
-    /// A private copy of a part of a host file, taken at once. Pages behind its end are zero.
+    /// A private copy of a part of a host file, taken at once. Pages after its end are zero.
     fn map_copy(&mut self, file: FileId, hint: u64, len: u64, rights: Rights, flags: u64, offset: u64) -> Answer {
         let bytes = self.file_bytes(file, offset, len)?;
         let start = self.place_mapping(hint, len, flags)?;
@@ -124,7 +124,7 @@ impl Call<'_> {
     fn file_bytes(&mut self, file: FileId, offset: u64, len: u64) -> Result<Vec<u8>, Stop> {
         let size_bytes = self.process.files.root.file(file).size_bytes;
         let wanted = len.min(size_bytes.saturating_sub(offset));
-        if !self.process.space.could_back(page_up(wanted)) {
+        if !self.process.space.can_back(page_up(wanted)) {
             return Err(Errno::ENOMEM.into());
         }
         Ok(self.process.files.root.read(file, offset, wanted)?)
@@ -168,7 +168,7 @@ impl Call<'_> {
         let shared = self.process.files.shared[object].as_ref().expect("found or added");
         let pages = first_page..first_page + count;
         let present = shared.frames.range(pages.clone()).count() as u64;
-        if !self.process.space.could_back((count - present) * PAGE_BYTES) {
+        if !self.process.space.can_back((count - present) * PAGE_BYTES) {
             return Err(Errno::ENOMEM.into());
         }
         let missing: Vec<u64> = pages.filter(|page| !shared.frames.contains_key(page)).collect();
@@ -308,7 +308,7 @@ impl Call<'_> {
         if area.backing != Backing::Private && more_bytes > 0 {
             return refuse("mappings of files cannot grow");
         }
-        if new_len > USER_END || (area.rights.write && !self.process.space.could_back(more_bytes)) {
+        if new_len > USER_END || (area.rights.write && !self.process.space.can_back(more_bytes)) {
             return Err(Errno::ENOMEM.into());
         }
         let kept = old_len.min(new_len);

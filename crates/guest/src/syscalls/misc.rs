@@ -93,7 +93,7 @@ impl Call<'_> {
                 self.bytes_to(argument, &name)?;
                 Ok(0)
             }
-            // As in a kernel without names for mappings; C libraries try and go on.
+            // As in a kernel without names for mappings; C libraries try and continue.
             SET_VMA => Err(Errno::EINVAL.into()),
             _ => refuse(format!("control {control} is not supported")),
         }

@@ -23,16 +23,16 @@ use crate::threads::ThreadId;
 use crate::{Output, PhysMemory};
 use ::syscalls::Errno;
 use ::syscalls::riscv64::Sysno;
-use durasim_isa::{Fault, Hart};
+use durasim_isa::{AccessFault, Hart};
 use durasim_types::GuestFault;
 use futex::FutexArguments;
 
 /// How a system call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyscallOutcome {
-    /// The registers hold the result and the pc is behind the ECALL.
+    /// The registers hold the result and the pc is after the ECALL.
     Continue,
-    /// As `Continue`, but the thread asks that others run before it goes on.
+    /// As `Continue`, but the thread asks that others run before it continues.
     Yield,
     /// As `Continue`, but the thread sleeps: it may not execute before this simulated time. Cores without other work
     /// let their time pass.
@@ -41,7 +41,7 @@ pub enum SyscallOutcome {
         until_ns: u64,
     },
     /// As `Continue`, but the thread waits for a futex: it may execute again when [`ThreadEvent::Woken`](crate::ThreadEvent::Woken) names it. If
-    /// that has not happened at the time given, the machine calls [`Process::time_out`] and lets it go on.
+    /// that has not happened at the time given, the machine calls [`Process::time_out`] and lets it continue.
     Wait {
         /// Nanoseconds since the start of the simulation; without it the thread waits as long as it takes.
         until_ns: Option<u64>,
@@ -61,7 +61,7 @@ pub(crate) enum Stop {
     Refuse(String),
     /// The program is over.
     Exit(i32),
-    /// The thread is over, others go on.
+    /// The thread is over, others continue.
     ThreadExit,
     /// It returns 0, and others should run first.
     Yield,
@@ -97,7 +97,7 @@ pub(crate) struct Call<'a> {
 
 impl Process {
     /// Carries out the system call of `thread`, whose registers are `hart`, with the pc at the ECALL, and whose earlier
-    /// stores `mem` sees. Ends with the pc behind the ECALL unless thread or program are over. `now_ns` is the simulated
+    /// stores `mem` sees. Ends with the pc after the ECALL unless thread or program are over. `now_ns` is the simulated
     /// time since the start. What it means for other threads is told by [`Process::take_events`].
     ///
     /// What is not supported is a [`GuestFault`] that names it; it never turns silently into an error code.
@@ -293,7 +293,7 @@ impl Call<'_> {
             Sysno::uname => self.uname(a[0]),
             Sysno::sysinfo => self.sysinfo(a[0]),
             Sysno::getrusage => self.getrusage(a[1]),
-            // Absent from this kernel, as from older ones; C libraries ask and go on without.
+            // Absent from this kernel, as from older ones; C libraries ask and continue without.
             Sysno::riscv_hwprobe | Sysno::membarrier | Sysno::rseq => Err(Errno::ENOSYS.into()),
             // There is no network.
             Sysno::socket | Sysno::socketpair => Err(Errno::EAFNOSUPPORT.into()),
@@ -368,7 +368,7 @@ impl Call<'_> {
         Err(Errno::ENAMETOOLONG.into())
     }
 
-    fn bad_pointer(&self, fault: Fault) -> Stop {
+    fn bad_pointer(&self, fault: AccessFault) -> Stop {
         if self.process.space.dram_spent() {
             Stop::Refuse(self.process.space.describe(&fault))
         } else {

@@ -1,7 +1,7 @@
 //! System calls that take a path.
 
 use super::files::{O_CLOEXEC, pmem_errno};
-use super::paths::Place;
+use super::paths::PathTarget;
 use super::{Answer, Call, Stop};
 use crate::files::{Kind, Opened};
 use crate::folder::{Node, OpenMode, Opening};
@@ -41,7 +41,7 @@ impl Call<'_> {
         Ok(self.process.files.add(opened, flags & O_CLOEXEC != 0)? as u64)
     }
 
-    fn open_place(&mut self, place: Place, flags: u64, writable: bool) -> Result<Kind, Stop> {
+    fn open_place(&mut self, place: PathTarget, flags: u64, writable: bool) -> Result<Kind, Stop> {
         let mode = OpenMode {
             write: writable,
             create: flags & O_CREAT != 0,
@@ -49,8 +49,8 @@ impl Call<'_> {
             truncate: flags & O_TRUNC != 0 && writable,
         };
         match place {
-            Place::PmemFolder => Ok(Kind::Folder { path: "/pmem".into(), entries: None }),
-            Place::Pmem(name) => {
+            PathTarget::PmemFolder => Ok(Kind::Folder { path: "/pmem".into(), entries: None }),
+            PathTarget::Pmem(name) => {
                 let exists = self.process.pool.get(&name).is_some();
                 match (exists, mode.create) {
                     (true, true) if mode.exclusive => return Err(Errno::EEXIST.into()),
@@ -61,9 +61,9 @@ impl Call<'_> {
                 }
                 Ok(Kind::Pmem { name })
             }
-            Place::Device(device) => Ok(Kind::Device(device)),
-            Place::Executable => Err(Errno::EACCES.into()),
-            Place::Host(path) => self.open_file(path, mode, flags & O_NOFOLLOW != 0),
+            PathTarget::Device(device) => Ok(Kind::Device(device)),
+            PathTarget::Executable => Err(Errno::EACCES.into()),
+            PathTarget::Host(path) => self.open_file(path, mode, flags & O_NOFOLLOW != 0),
         }
     }
 
@@ -91,8 +91,8 @@ impl Call<'_> {
 
     pub(super) fn readlinkat(&mut self, folder_fd: i32, path: u64, to: u64, len: u64) -> Answer {
         let target = match self.place_at(folder_fd, path)? {
-            Place::Executable => self.process.exe_link.clone(),
-            Place::Host(path) => match self.process.files.root.resolve(&path, false)?.1 {
+            PathTarget::Executable => self.process.exe_link.clone(),
+            PathTarget::Host(path) => match self.process.files.root.resolve(&path, false)?.1 {
                 Node::Symlink(target) => target,
                 Node::Absent => return Err(Errno::ENOENT.into()),
                 _ => return Err(Errno::EINVAL.into()),
@@ -111,7 +111,7 @@ impl Call<'_> {
         const REMOVE_FOLDER: u64 = 0x200;
         let folder = flags & REMOVE_FOLDER != 0;
         match self.place_at(folder_fd, path)? {
-            Place::Host(path) => {
+            PathTarget::Host(path) => {
                 let files = &mut self.process.files;
                 if folder {
                     files.root.remove_folder(&path)?;
@@ -120,11 +120,11 @@ impl Call<'_> {
                 }
                 Ok(0)
             }
-            Place::Pmem(name) if !folder => {
+            PathTarget::Pmem(name) if !folder => {
                 self.remove_pmem(&name)?;
                 Ok(0)
             }
-            Place::Pmem(_) => Err(Errno::ENOTDIR.into()),
+            PathTarget::Pmem(_) => Err(Errno::ENOTDIR.into()),
             _ => Err(Errno::EPERM.into()),
         }
     }
@@ -143,11 +143,11 @@ impl Call<'_> {
 
     pub(super) fn mkdirat(&mut self, folder_fd: i32, path: u64) -> Answer {
         match self.place_at(folder_fd, path)? {
-            Place::Host(path) => {
+            PathTarget::Host(path) => {
                 self.process.files.root.make_folder(&path)?;
                 Ok(0)
             }
-            Place::PmemFolder => Err(Errno::EEXIST.into()),
+            PathTarget::PmemFolder => Err(Errno::EEXIST.into()),
             _ => Err(Errno::EPERM.into()),
         }
     }
@@ -166,12 +166,12 @@ impl Call<'_> {
             return Err(Errno::EEXIST.into());
         }
         match (from, to) {
-            (Place::Host(from), Place::Host(to)) => {
+            (PathTarget::Host(from), PathTarget::Host(to)) => {
                 if let Some(file) = self.process.files.root.rename(&from, &to)? {
                     self.process.files.release_unused(file);
                 }
             }
-            (Place::Pmem(from), Place::Pmem(to)) => {
+            (PathTarget::Pmem(from), PathTarget::Pmem(to)) => {
                 self.process.pool.get(&from).ok_or(Errno::ENOENT)?;
                 if self.process.pool.get(&to).is_some() {
                     self.remove_pmem(&to)?;
@@ -201,7 +201,7 @@ impl Call<'_> {
             return Err(Errno::ENOTDIR.into());
         }
         self.process.files.cwd = match place {
-            Place::Host(path) => path,
+            PathTarget::Host(path) => path,
             _ => "/pmem".into(),
         };
         Ok(0)

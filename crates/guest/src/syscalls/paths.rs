@@ -8,7 +8,7 @@ const AT_FDCWD: i32 = -100;
 
 /// What a path names, whether it exists or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum PathTarget {
     /// A path inside the root folder, absolute and without `.` and `..`.
     Host(String),
     /// The folder `/pmem`.
@@ -40,23 +40,23 @@ fn join(folder: &str, path: &str) -> String {
     format!("/{}", parts.join("/"))
 }
 
-fn place(path: String) -> Place {
+fn place(path: String) -> PathTarget {
     match path.as_str() {
-        "/pmem" => Place::PmemFolder,
-        "/dev/null" => Place::Device(Device::Null),
-        "/dev/zero" => Place::Device(Device::Zero),
-        "/dev/random" | "/dev/urandom" => Place::Device(Device::Random),
-        "/proc/self/exe" => Place::Executable,
+        "/pmem" => PathTarget::PmemFolder,
+        "/dev/null" => PathTarget::Device(Device::Null),
+        "/dev/zero" => PathTarget::Device(Device::Zero),
+        "/dev/random" | "/dev/urandom" => PathTarget::Device(Device::Random),
+        "/proc/self/exe" => PathTarget::Executable,
         _ => match path.strip_prefix("/pmem/") {
-            Some(name) => Place::Pmem(name.to_string()),
-            None => Place::Host(path),
+            Some(name) => PathTarget::Pmem(name.to_string()),
+            None => PathTarget::Host(path),
         },
     }
 }
 
 impl Call<'_> {
     /// What `path` names, relative to the open folder `folder_fd`.
-    pub(super) fn resolve(&mut self, folder_fd: i32, path: &str) -> Result<Place, Stop> {
+    pub(super) fn resolve(&mut self, folder_fd: i32, path: &str) -> Result<PathTarget, Stop> {
         if path.is_empty() {
             return Err(Errno::ENOENT.into());
         }
@@ -71,14 +71,14 @@ impl Call<'_> {
         let place = place(join(&folder, path));
         match &place {
             // The namespace under /pmem/ is flat.
-            Place::Pmem(name) if name.contains('/') => Err(Errno::ENOENT.into()),
-            Place::Pmem(name) if name.len() > 255 => Err(Errno::ENAMETOOLONG.into()),
+            PathTarget::Pmem(name) if name.contains('/') => Err(Errno::ENOENT.into()),
+            PathTarget::Pmem(name) if name.len() > 255 => Err(Errno::ENAMETOOLONG.into()),
             _ => Ok(place),
         }
     }
 
     /// What the path at `addr` names.
-    pub(super) fn place_at(&mut self, folder_fd: i32, addr: u64) -> Result<Place, Stop> {
+    pub(super) fn place_at(&mut self, folder_fd: i32, addr: u64) -> Result<PathTarget, Stop> {
         let path = self.text_from(addr)?;
         self.resolve(folder_fd, &path)
     }
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(join("/", "../../etc/passwd"), "/etc/passwd");
         assert_eq!(join("/a/b", "../c/./d//"), "/a/c/d");
         assert_eq!(join("/a", "/x/.."), "/");
-        assert_eq!(place(join("/", "pmem/../pmem/tree")), Place::Pmem("tree".into()));
-        assert_eq!(place(join("/pmem", ".")), Place::PmemFolder);
+        assert_eq!(place(join("/", "pmem/../pmem/tree")), PathTarget::Pmem("tree".into()));
+        assert_eq!(place(join("/pmem", ".")), PathTarget::PmemFolder);
     }
 }

@@ -1,4 +1,4 @@
-//! Pipes of a program to itself: what its threads and signal handlers would wake each other with. Nobody waits for one:
+//! Pipes of a program to itself: what its threads and signal handlers would wake each other with. No one waits for one:
 //! a transfer that would have to is refused, or EAGAIN for ends that are not to wait.
 
 use super::files::O_CLOEXEC;
@@ -17,7 +17,7 @@ impl Call<'_> {
             return Err(Errno::EINVAL.into());
         }
         if flags & O_DIRECT != 0 {
-            return refuse("pipes of packets are not supported");
+            return refuse("packet-mode pipes are not supported");
         }
         self.check_range(to, 8)?;
         let files = &mut self.process.files;
@@ -48,7 +48,7 @@ impl Call<'_> {
         let (empty, written) = (files.pipe(pipe).is_empty(), files.has_pipe_end(pipe, true));
         match () {
             () if empty && written && len > 0 && waits => {
-                refuse("waiting for somebody to write into a pipe is not supported")
+                refuse("waiting until another thread writes into a pipe is not supported")
             }
             () if empty && written && len > 0 => Err(Errno::EAGAIN.into()),
             () => {
@@ -64,7 +64,7 @@ impl Call<'_> {
         let waits = self.process.files.get(fd)?.flags & O_NONBLOCK == 0;
         let files = &mut self.process.files;
         if !files.has_pipe_end(pipe, false) {
-            return refuse("nobody can read the pipe, and the signal SIGPIPE is not supported");
+            return refuse("the pipe has no reader, and the signal SIGPIPE is not supported");
         }
         let held = files.pipe(pipe);
         match held.len() + bytes.len() <= CAPACITY_BYTES {

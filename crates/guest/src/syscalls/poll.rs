@@ -78,7 +78,7 @@ impl Call<'_> {
 
     fn wait_for_nothing(&mut self, timeout: u64) -> Answer {
         if timeout == 0 {
-            return refuse("it would wait for ever, as no file will become ready");
+            return refuse("the call would never return: no file will become ready");
         }
         Err(Stop::Sleep { until_ns: self.time_of(MONOTONIC, false, timeout)? })
     }

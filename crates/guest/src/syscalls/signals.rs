@@ -121,7 +121,7 @@ impl Call<'_> {
                 SIG_IGN => {}
                 SIG_DFL if IGNORED_BY_DEFAULT.contains(&signal) => {}
                 SIG_DFL if STOPS_BY_DEFAULT.contains(&signal) => {
-                    return refuse(format!("signal {signal} would stop the program for ever"));
+                    return refuse(format!("signal {signal} would stop the program, and nothing could continue it"));
                 }
                 SIG_DFL => {
                     self.process.files.write_back_all(self.mem);

@@ -1,7 +1,7 @@
 //! What the program is told about files. Times, owners, inode numbers and rights of the host are not shown: they
 //! would differ from run to run.
 
-use super::paths::Place;
+use super::paths::PathTarget;
 use super::{Answer, Call, Stop};
 use crate::files::{Entry, Kind};
 use crate::folder::Node;
@@ -127,7 +127,7 @@ impl Call<'_> {
             Kind::Stdin => Ok(Facts::new("pipe:0", PIPE | 0o600, 0)),
             Kind::Output(_) => Ok(Facts::new("pipe:1", PIPE | 0o600, 0)),
             Kind::Pipe { pipe } => Ok(Facts::new(&format!("own pipe:{pipe}"), PIPE | 0o600, 0)),
-            Kind::Device(device) => self.stat_of(&Place::Device(*device), true),
+            Kind::Device(device) => self.stat_of(&PathTarget::Device(*device), true),
             Kind::File { path, .. } => Ok(Facts::new(path, REGULAR | 0o644, size_bytes)),
             Kind::Pmem { name } => Ok(Facts::new(&format!("/pmem/{name}"), REGULAR | 0o600, size_bytes)),
             Kind::Folder { path, .. } => Ok(Facts::new(path, FOLDER | 0o755, PAGE_BYTES)),
@@ -135,16 +135,16 @@ impl Call<'_> {
     }
 
     /// The facts about what `place` names, of the target of a symbolic link if `follow`.
-    pub(super) fn stat_of(&self, place: &Place, follow: bool) -> Result<Facts, Stop> {
+    pub(super) fn stat_of(&self, place: &PathTarget, follow: bool) -> Result<Facts, Stop> {
         match place {
-            Place::PmemFolder => Ok(Facts::new("/pmem", FOLDER | 0o755, PAGE_BYTES)),
-            Place::Pmem(name) => {
+            PathTarget::PmemFolder => Ok(Facts::new("/pmem", FOLDER | 0o755, PAGE_BYTES)),
+            PathTarget::Pmem(name) => {
                 let extent = self.process.pool.get(name).ok_or(Errno::ENOENT)?;
                 Ok(Facts::new(&format!("/pmem/{name}"), REGULAR | 0o600, extent.size_bytes))
             }
-            Place::Device(device) => Ok(Facts::new(&format!("{device:?}"), CHARACTER_DEVICE | 0o666, 0)),
-            Place::Executable => Ok(Facts::new("/proc/self/exe", SYMLINK | 0o777, 0)),
-            Place::Host(path) => {
+            PathTarget::Device(device) => Ok(Facts::new(&format!("{device:?}"), CHARACTER_DEVICE | 0o666, 0)),
+            PathTarget::Executable => Ok(Facts::new("/proc/self/exe", SYMLINK | 0o777, 0)),
+            PathTarget::Host(path) => {
                 let root = &self.process.files.root;
                 match root.resolve(path, follow)?.1 {
                     Node::Absent => Err(Errno::ENOENT.into()),

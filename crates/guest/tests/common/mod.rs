@@ -5,8 +5,8 @@ use ::syscalls::riscv64::Sysno;
 use durasim_guest::{FlatMemory, MemoryMap, Output, PhysMemory, PmemPool, Process, ProcessConfig, Stream};
 use durasim_guest::{SyscallOutcome, ThreadId};
 use durasim_isa::{
-    Access, AmoOp, BlockCache, Bus, CacheBlockOp, Counter, Fault, FaultKind, FenceSet, Flow, Hart, Marker, Stop,
-    execute,
+    Access, AccessFault, AccessFaultKind, AmoOp, BlockCache, Bus, CacheBlockOp, Counter, FenceSet, Flow, Hart, Marker,
+    Stop, execute,
 };
 use durasim_types::{Error, GuestFault, PAGE_BYTES, PhysAddr};
 
@@ -46,7 +46,7 @@ pub struct World {
 }
 
 impl World {
-    fn read(&mut self, addr: u64, bytes: u8, access: Access) -> Result<u64, Fault> {
+    fn read(&mut self, addr: u64, bytes: u8, access: Access) -> Result<u64, AccessFault> {
         let mut data = [0; 8];
         let in_page = (PAGE_BYTES - addr % PAGE_BYTES).min(u64::from(bytes)) as usize;
         let first = self.process.space().translate(addr, access)?;
@@ -58,18 +58,18 @@ impl World {
         Ok(u64::from_le_bytes(data))
     }
 
-    fn aligned(addr: u64, bytes: u8, access: Access) -> Result<(), Fault> {
-        let why = FaultKind::Misaligned;
-        if addr.is_multiple_of(u64::from(bytes)) { Ok(()) } else { Err(Fault { addr, access, why }) }
+    fn aligned(addr: u64, bytes: u8, access: Access) -> Result<(), AccessFault> {
+        let why = AccessFaultKind::Misaligned;
+        if addr.is_multiple_of(u64::from(bytes)) { Ok(()) } else { Err(AccessFault { addr, access, why }) }
     }
 }
 
 impl Bus for World {
-    fn load(&mut self, addr: u64, bytes: u8) -> Result<u64, Fault> {
+    fn load(&mut self, addr: u64, bytes: u8) -> Result<u64, AccessFault> {
         self.read(addr, bytes, Access::Read)
     }
 
-    fn store(&mut self, addr: u64, bytes: u8, value: u64) -> Result<(), Fault> {
+    fn store(&mut self, addr: u64, bytes: u8, value: u64) -> Result<(), AccessFault> {
         let data = value.to_le_bytes();
         let in_page = (PAGE_BYTES - addr % PAGE_BYTES).min(u64::from(bytes)) as usize;
         let first = self.process.space().translate(addr, Access::Write)?;
@@ -81,14 +81,14 @@ impl Bus for World {
         Ok(())
     }
 
-    fn load_reserved(&mut self, addr: u64, bytes: u8) -> Result<u64, Fault> {
+    fn load_reserved(&mut self, addr: u64, bytes: u8) -> Result<u64, AccessFault> {
         Self::aligned(addr, bytes, Access::Read)?;
         let value = self.load(addr, bytes)?;
         self.reservation = Some(addr);
         Ok(value)
     }
 
-    fn store_conditional(&mut self, addr: u64, bytes: u8, value: u64) -> Result<bool, Fault> {
+    fn store_conditional(&mut self, addr: u64, bytes: u8, value: u64) -> Result<bool, AccessFault> {
         Self::aligned(addr, bytes, Access::Write)?;
         if self.reservation.take() != Some(addr) {
             return Ok(false);
@@ -97,7 +97,7 @@ impl Bus for World {
         Ok(true)
     }
 
-    fn amo(&mut self, addr: u64, bytes: u8, op: AmoOp, operand: u64) -> Result<u64, Fault> {
+    fn amo(&mut self, addr: u64, bytes: u8, op: AmoOp, operand: u64) -> Result<u64, AccessFault> {
         Self::aligned(addr, bytes, Access::Write)?;
         self.process.space().translate(addr, Access::Write)?;
         let old = self.load(addr, bytes)?;
@@ -111,7 +111,7 @@ impl Bus for World {
         self.code_changed = true;
     }
 
-    fn cache_block(&mut self, _: CacheBlockOp, addr: u64) -> Result<(), Fault> {
+    fn cache_block(&mut self, _: CacheBlockOp, addr: u64) -> Result<(), AccessFault> {
         self.process.space().translate(addr, Access::Read).map(|_| ())
     }
 
@@ -196,7 +196,7 @@ fn guest_fault(world: &World, hart: &Hart, what: String) -> GuestFault {
 
 fn fault(world: &mut World, hart: &Hart, stop: Stop) -> GuestFault {
     let what = match stop {
-        Stop::Fault(fault) => world.process.space().describe(&fault),
+        Stop::AccessFault(fault) => world.process.space().describe(&fault),
         Stop::Illegal | Stop::NoLogOperations => "illegal instruction".into(),
     };
     guest_fault(world, hart, what)

@@ -28,21 +28,21 @@ impl FlatBus {
     }
 
     #[inline]
-    fn place(&mut self, addr: u64, bytes: u8, access: Access) -> Result<&mut [u8], Fault> {
+    fn place(&mut self, addr: u64, bytes: u8, access: Access) -> Result<&mut [u8], AccessFault> {
         for segment in &mut self.segments {
             let offset = addr.wrapping_sub(segment.base);
             if offset < segment.bytes.len() as u64 && segment.bytes.len() as u64 - offset >= u64::from(bytes) {
                 if access == Access::Write && !segment.writable {
-                    return Err(Fault { addr, access, why: FaultKind::Protected });
+                    return Err(AccessFault { addr, access, why: AccessFaultKind::Protected });
                 }
                 return Ok(&mut segment.bytes[offset as usize..][..usize::from(bytes)]);
             }
         }
-        Err(Fault { addr, access, why: FaultKind::Unmapped })
+        Err(AccessFault { addr, access, why: AccessFaultKind::Unmapped })
     }
 
     #[inline]
-    fn read(&mut self, addr: u64, bytes: u8, access: Access) -> Result<u64, Fault> {
+    fn read(&mut self, addr: u64, bytes: u8, access: Access) -> Result<u64, AccessFault> {
         let place = self.place(addr, bytes, access)?;
         Ok(match *place {
             [a] => u64::from(a),
@@ -52,7 +52,7 @@ impl FlatBus {
         })
     }
 
-    pub fn fetch(&mut self, addr: u64) -> Result<u16, Fault> {
+    pub fn fetch(&mut self, addr: u64) -> Result<u16, AccessFault> {
         Ok(self.read(addr, 2, Access::Execute)? as u16)
     }
 
@@ -63,21 +63,21 @@ impl FlatBus {
 
 impl Bus for FlatBus {
     #[inline]
-    fn load(&mut self, addr: u64, bytes: u8) -> Result<u64, Fault> {
+    fn load(&mut self, addr: u64, bytes: u8) -> Result<u64, AccessFault> {
         self.read(addr, bytes, Access::Read)
     }
     #[inline]
-    fn store(&mut self, addr: u64, bytes: u8, value: u64) -> Result<(), Fault> {
+    fn store(&mut self, addr: u64, bytes: u8, value: u64) -> Result<(), AccessFault> {
         let place = self.place(addr, bytes, Access::Write)?;
         place.copy_from_slice(&value.to_le_bytes()[..usize::from(bytes)]);
         Ok(())
     }
-    fn load_reserved(&mut self, addr: u64, bytes: u8) -> Result<u64, Fault> {
+    fn load_reserved(&mut self, addr: u64, bytes: u8) -> Result<u64, AccessFault> {
         let value = self.load(addr, bytes)?;
         self.reservation = Some(addr);
         Ok(value)
     }
-    fn store_conditional(&mut self, addr: u64, bytes: u8, value: u64) -> Result<bool, Fault> {
+    fn store_conditional(&mut self, addr: u64, bytes: u8, value: u64) -> Result<bool, AccessFault> {
         let stored = self.reservation == Some(addr);
         if stored {
             self.store(addr, bytes, value)?;
@@ -85,7 +85,7 @@ impl Bus for FlatBus {
         self.reservation = None;
         Ok(stored)
     }
-    fn amo(&mut self, addr: u64, bytes: u8, op: AmoOp, operand: u64) -> Result<u64, Fault> {
+    fn amo(&mut self, addr: u64, bytes: u8, op: AmoOp, operand: u64) -> Result<u64, AccessFault> {
         let old = self.read(addr, bytes, Access::Write)?;
         self.store(addr, bytes, op.apply(bytes, old, operand))?;
         Ok(old)
@@ -96,7 +96,7 @@ impl Bus for FlatBus {
     fn fence_i(&mut self) {
         self.code_changed = true;
     }
-    fn cache_block(&mut self, op: CacheBlockOp, addr: u64) -> Result<(), Fault> {
+    fn cache_block(&mut self, op: CacheBlockOp, addr: u64) -> Result<(), AccessFault> {
         self.cache_blocks.push((op, addr));
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! A program that tries encodings one by one and tells which of them raise an illegal-instruction signal.
 //!
 //! It writes each encoding between breakpoints, points all registers at scratch memory and jumps to it. Whatever happens
-//! ends in a signal (the breakpoint, if nothing else), whose number the handler notes before it goes on with the next.
+//! ends in a signal (the breakpoint, if nothing else), whose number the handler notes before it continues with the next.
 
 use super::assemble::*;
 use super::elf;
@@ -148,7 +148,7 @@ fn code(count: u32, entry: u32) -> Vec<u8> {
 
     let mut code = vec![jal(0, JUMP_BYTES as i32 + 4 * handler.len() as i32)];
     code.extend(&handler);
-    // The handler goes on behind the set-up.
+    // The handler continues after the set-up.
     code.push(jal(0, 4 + 4 * setup.len() as i32));
     code[0] = jal(0, 4 * code.len() as i32);
     code.extend(&setup);

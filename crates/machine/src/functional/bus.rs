@@ -1,12 +1,14 @@
 //! The bus of a hart on memory without caches.
 
-use super::journey::Journey;
+use super::fast_forward_state::FastForwardState;
 use super::memory::{Flat, Slot, on_this_page};
-use super::watch::Watch;
+use super::observer::ExecutionObserver;
 use crate::system::Plan;
 use durasim_design::Hooks;
 use durasim_guest::Process;
-use durasim_isa::{Access, AmoOp, Bus, CacheBlockOp, Counter, Fault, FaultKind, FenceSet, LogRegister, Marker, Stop};
+use durasim_isa::{
+    Access, AccessFault, AccessFaultKind, AmoOp, Bus, CacheBlockOp, Counter, FenceSet, LogRegister, Marker, Stop,
+};
 use durasim_types::{DataRange, PAGE_BYTES, PhysAddr};
 
 /// Pages whose slots are known, by kind of access. More than a real TLB has: a walk costs here as much as there.
@@ -17,7 +19,7 @@ const NO_PAGE: u64 = u64::MAX;
 
 type Tlb = [(u64, Slot); TLB_ENTRIES];
 
-/// What the one hart that runs all threads sees. `watch` looks on.
+/// What the one hart that runs all threads sees. `observer` looks on.
 pub(super) struct FlatBus<W> {
     pub(super) memory: Flat,
     pub(super) process: Process,
@@ -34,14 +36,14 @@ pub(super) struct FlatBus<W> {
     pub(super) data_range: Option<DataRange>,
     pub(super) data_base: Option<PhysAddr>,
     /// What is noted on the way to a detailed run.
-    pub(super) journey: Option<Box<Journey>>,
+    pub(super) fast_forward_state: Option<Box<FastForwardState>>,
     /// Whether the machine has log operations.
     has_log: bool,
-    pub(super) watch: W,
+    pub(super) observer: W,
 }
 
-impl<W: Watch> FlatBus<W> {
-    pub(super) fn new(memory: Flat, process: Process, plan: &Plan, watch: W) -> Self {
+impl<W: ExecutionObserver> FlatBus<W> {
+    pub(super) fn new(memory: Flat, process: Process, plan: &Plan, observer: W) -> Self {
         FlatBus {
             memory,
             process,
@@ -53,9 +55,9 @@ impl<W: Watch> FlatBus<W> {
             idle_ns: 0,
             data_range: None,
             data_base: None,
-            journey: None,
+            fast_forward_state: None,
             has_log: plan.row.hardware.hooks.has(Hooks::LOG),
-            watch,
+            observer,
         }
     }
 
@@ -64,7 +66,7 @@ impl<W: Watch> FlatBus<W> {
         self.instructions.saturating_add(self.idle_ns)
     }
 
-    /// The hart goes on with another thread, or one behind a system call.
+    /// The hart continues with another thread, or one after a system call.
     pub(super) fn drop_reservation(&mut self) {
         self.reservation = None;
     }
@@ -85,9 +87,9 @@ impl<W: Watch> FlatBus<W> {
         }
     }
 
-    fn translate(&mut self, addr: u64, access: Access) -> Result<PhysAddr, Fault> {
+    fn translate(&mut self, addr: u64, access: Access) -> Result<PhysAddr, AccessFault> {
         match self.process.space().translate(addr, access) {
-            Err(Fault { why: FaultKind::CopyOnWrite, .. }) => {
+            Err(AccessFault { why: AccessFaultKind::CopyOnWrite, .. }) => {
                 self.process.space().resolve_copy_on_write(&mut self.memory, addr)?;
                 self.clear_translations();
                 self.process.space().translate(addr, access)
@@ -97,7 +99,7 @@ impl<W: Watch> FlatBus<W> {
     }
 
     /// Where the code at `pc` lies.
-    pub(super) fn translate_code(&mut self, pc: u64) -> Result<PhysAddr, Fault> {
+    pub(super) fn translate_code(&mut self, pc: u64) -> Result<PhysAddr, AccessFault> {
         let page = pc / PAGE_BYTES;
         let index = page as usize % CODE_TLB_ENTRIES;
         if self.code[index].0 != page {
@@ -109,7 +111,7 @@ impl<W: Watch> FlatBus<W> {
 
     /// The slot of the page of `addr`, for loads.
     #[inline(always)]
-    fn slot_to_read(&mut self, addr: u64) -> Result<Slot, Fault> {
+    fn slot_to_read(&mut self, addr: u64) -> Result<Slot, AccessFault> {
         let page = addr / PAGE_BYTES;
         let entry = self.to_read[page as usize % TLB_ENTRIES];
         if entry.0 == page { Ok(entry.1) } else { self.find_to_read(addr) }
@@ -117,7 +119,7 @@ impl<W: Watch> FlatBus<W> {
 
     #[cold]
     #[inline(never)]
-    fn find_to_read(&mut self, addr: u64) -> Result<Slot, Fault> {
+    fn find_to_read(&mut self, addr: u64) -> Result<Slot, AccessFault> {
         let phys = self.translate(addr, Access::Read)?;
         let slot = self.memory.slot_to_read(phys);
         let page = addr / PAGE_BYTES;
@@ -127,7 +129,7 @@ impl<W: Watch> FlatBus<W> {
 
     /// The slot of the page of `addr`, for stores.
     #[inline(always)]
-    fn slot_to_write(&mut self, addr: u64) -> Result<Slot, Fault> {
+    fn slot_to_write(&mut self, addr: u64) -> Result<Slot, AccessFault> {
         let page = addr / PAGE_BYTES;
         let entry = self.to_write[page as usize % TLB_ENTRIES];
         if entry.0 == page { Ok(entry.1) } else { self.find_to_write(addr) }
@@ -135,7 +137,7 @@ impl<W: Watch> FlatBus<W> {
 
     #[cold]
     #[inline(never)]
-    fn find_to_write(&mut self, addr: u64) -> Result<Slot, Fault> {
+    fn find_to_write(&mut self, addr: u64) -> Result<Slot, AccessFault> {
         let phys = self.translate(addr, Access::Write)?;
         let slot = self.memory.slot_to_write(phys);
         self.follow_moved_pages();
@@ -148,14 +150,14 @@ impl<W: Watch> FlatBus<W> {
     fn note_data(&mut self, slot: Slot, addr: u64, write: bool) {
         if W::SEES {
             let phys = self.memory.page_addr(slot).plus(addr % PAGE_BYTES);
-            self.watch.data(phys, write);
+            self.observer.data(phys, write);
         }
     }
 
     /// A load from two pages.
     #[cold]
     #[inline(never)]
-    fn load_across(&mut self, addr: u64, bytes: u8) -> Result<u64, Fault> {
+    fn load_across(&mut self, addr: u64, bytes: u8) -> Result<u64, AccessFault> {
         let mut word = [0; 8];
         let first = on_this_page(addr, bytes.into());
         let (slot, at) = (self.slot_to_read(addr)?, (addr % PAGE_BYTES) as usize);
@@ -170,7 +172,7 @@ impl<W: Watch> FlatBus<W> {
     /// A store to two pages.
     #[cold]
     #[inline(never)]
-    fn store_across(&mut self, addr: u64, bytes: u8, value: u64) -> Result<(), Fault> {
+    fn store_across(&mut self, addr: u64, bytes: u8, value: u64) -> Result<(), AccessFault> {
         let word = value.to_le_bytes();
         let first = on_this_page(addr, bytes.into());
         let (slot, at) = (self.slot_to_write(addr)?, (addr % PAGE_BYTES) as usize);
@@ -182,18 +184,18 @@ impl<W: Watch> FlatBus<W> {
         Ok(())
     }
 
-    fn aligned(addr: u64, bytes: u8, access: Access) -> Result<(), Fault> {
+    fn aligned(addr: u64, bytes: u8, access: Access) -> Result<(), AccessFault> {
         if addr.is_multiple_of(u64::from(bytes)) {
             Ok(())
         } else {
-            Err(Fault { addr, access, why: FaultKind::Misaligned })
+            Err(AccessFault { addr, access, why: AccessFaultKind::Misaligned })
         }
     }
 }
 
-impl<W: Watch> Bus for FlatBus<W> {
+impl<W: ExecutionObserver> Bus for FlatBus<W> {
     #[inline(always)]
-    fn load(&mut self, addr: u64, bytes: u8) -> Result<u64, Fault> {
+    fn load(&mut self, addr: u64, bytes: u8) -> Result<u64, AccessFault> {
         let at = (addr % PAGE_BYTES) as usize;
         if at + bytes as usize > PAGE_BYTES as usize {
             return self.load_across(addr, bytes);
@@ -208,7 +210,7 @@ impl<W: Watch> Bus for FlatBus<W> {
     }
 
     #[inline(always)]
-    fn store(&mut self, addr: u64, bytes: u8, value: u64) -> Result<(), Fault> {
+    fn store(&mut self, addr: u64, bytes: u8, value: u64) -> Result<(), AccessFault> {
         let at = (addr % PAGE_BYTES) as usize;
         if at + bytes as usize > PAGE_BYTES as usize {
             return self.store_across(addr, bytes, value);
@@ -220,14 +222,14 @@ impl<W: Watch> Bus for FlatBus<W> {
         Ok(())
     }
 
-    fn load_reserved(&mut self, addr: u64, bytes: u8) -> Result<u64, Fault> {
+    fn load_reserved(&mut self, addr: u64, bytes: u8) -> Result<u64, AccessFault> {
         Self::aligned(addr, bytes, Access::Read)?;
         let value = self.load(addr, bytes)?;
         self.reservation = Some(addr);
         Ok(value)
     }
 
-    fn store_conditional(&mut self, addr: u64, bytes: u8, value: u64) -> Result<bool, Fault> {
+    fn store_conditional(&mut self, addr: u64, bytes: u8, value: u64) -> Result<bool, AccessFault> {
         Self::aligned(addr, bytes, Access::Write)?;
         self.translate(addr, Access::Write)?;
         if self.reservation.take() != Some(addr) {
@@ -237,9 +239,9 @@ impl<W: Watch> Bus for FlatBus<W> {
         Ok(true)
     }
 
-    fn amo(&mut self, addr: u64, bytes: u8, op: AmoOp, operand: u64) -> Result<u64, Fault> {
+    fn amo(&mut self, addr: u64, bytes: u8, op: AmoOp, operand: u64) -> Result<u64, AccessFault> {
         Self::aligned(addr, bytes, Access::Write)?;
-        // What may be written may be read: no fault is found behind this one.
+        // What may be written may be read: no fault is found after this one.
         self.slot_to_write(addr)?;
         let old = self.load(addr, bytes)?;
         self.store(addr, bytes, op.apply(bytes, old, operand))?;
@@ -250,7 +252,7 @@ impl<W: Watch> Bus for FlatBus<W> {
 
     fn fence_i(&mut self) {}
 
-    fn cache_block(&mut self, _op: CacheBlockOp, addr: u64) -> Result<(), Fault> {
+    fn cache_block(&mut self, _op: CacheBlockOp, addr: u64) -> Result<(), AccessFault> {
         self.translate(addr, Access::Read).map(drop)
     }
 
@@ -290,9 +292,9 @@ impl<W: Watch> Bus for FlatBus<W> {
             }
             _ => {}
         }
-        self.watch.marker(marker, self.instructions);
-        if let Some(journey) = &mut self.journey {
-            journey.marker(marker, argument);
+        self.observer.marker(marker, self.instructions);
+        if let Some(fast_forward_state) = &mut self.fast_forward_state {
+            fast_forward_state.marker(marker, argument);
         }
     }
 }

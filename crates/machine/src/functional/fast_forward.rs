@@ -1,54 +1,54 @@
-//! The way of a program to a mark: functional execution with a [`Journey`], and what is handed to the machine behind it.
+//! The way of a program to a mark: functional execution with a [`FastForwardState`], and what is handed to the machine after it.
 
 use super::bus::FlatBus;
-use super::journey::Journey;
+use super::fast_forward_state::FastForwardState;
+use super::observer::{ExecutionObserver, NoObserver, TrainingObserver, WarmingObserver};
 use super::threads::RunQueue;
-use super::watch::{Learn, Trained, Unwatched, Watch};
 use super::{Stopped, load, run_threads};
 use crate::Prepared;
-use crate::scheduler::{Parked, Ready};
-use crate::transplant::{Mark, Uprooted};
+use crate::detached_program::{DetachedProgram, SnapshotPoint};
+use crate::scheduler::{DetachedThreads, Ready};
 use durasim_core::ThreadContext;
 use durasim_guest::{Output, ThreadId};
 use durasim_isa::BlockCache;
 use durasim_types::{Clock, ConfigError, Error};
 
-/// What the bus tells a journey; nothing where there is none.
-impl<W: Watch> FlatBus<W> {
+/// Bookkeeping of a fast-forward; nothing is recorded outside of one.
+impl<W: ExecutionObserver> FlatBus<W> {
     /// A thread is about to run.
-    pub(super) fn seat(&mut self, thread: ThreadId) {
+    pub(super) fn assign_core(&mut self, thread: ThreadId) {
         self.account();
-        self.watch.thread(thread);
-        if let Some(journey) = &mut self.journey {
-            journey.seat(thread, self.process.affinity(thread));
-            self.watch.seat(journey.core);
+        self.observer.thread(thread);
+        if let Some(state) = &mut self.fast_forward_state {
+            state.assign_core(thread, self.process.affinity(thread));
+            self.observer.assign_core(state.core);
         }
     }
 
     /// The instructions since the last thread came belong to its core.
     fn account(&mut self) {
-        if let Some(journey) = &mut self.journey {
-            journey.instructions[journey.core] += self.instructions - journey.since_instructions;
-            journey.since_instructions = self.instructions;
+        if let Some(state) = &mut self.fast_forward_state {
+            state.instructions[state.core] += self.instructions - state.since_instructions;
+            state.since_instructions = self.instructions;
         }
     }
 
     /// A thread has ended.
     pub(super) fn leave(&mut self, thread: ThreadId) {
-        if let Some(journey) = &mut self.journey {
-            journey.seats.remove(&thread);
+        if let Some(state) = &mut self.fast_forward_state {
+            state.cores.remove(&thread);
         }
     }
 
-    /// Whether the marker just executed is the end of the journey.
+    /// Whether the marker just executed is the end of the fast-forward.
     pub(super) fn has_arrived(&mut self, pc: u64) -> Result<bool, Error> {
-        let Some(journey) = &self.journey else { return Ok(false) };
-        match &journey.obstacle {
+        let Some(state) = &self.fast_forward_state else { return Ok(false) };
+        match &state.obstacle {
             Some(obstacle) => {
-                let problem = format!("functional execution cannot go on at pc {pc:#x}: {obstacle}");
+                let problem = format!("functional execution stops at pc {pc:#x}: {obstacle}");
                 Err(ConfigError::new("fast_forward", problem).into())
             }
-            None => Ok(journey.arrived),
+            None => Ok(state.arrived),
         }
     }
 }
@@ -61,43 +61,43 @@ impl<W: Watch> FlatBus<W> {
 /// or does not come to it.
 pub(crate) fn fast_forward(
     prepared: &Prepared,
-    to: Mark,
+    to: SnapshotPoint,
     warm: bool,
     max_instructions: Option<u64>,
     output: &mut dyn Output,
-) -> Result<Uprooted, Error> {
+) -> Result<DetachedProgram, Error> {
     if warm {
-        journey(prepared, to, Trained::new(prepared), max_instructions, output)
+        run_to_snapshot_point(prepared, to, WarmingObserver::new(prepared), max_instructions, output)
     } else {
-        journey(prepared, to, Unwatched, max_instructions, output)
+        run_to_snapshot_point(prepared, to, NoObserver, max_instructions, output)
     }
 }
 
-fn journey<W: Learn>(
+fn run_to_snapshot_point<W: TrainingObserver>(
     prepared: &Prepared,
-    to: Mark,
-    watch: W,
+    to: SnapshotPoint,
+    observer: W,
     max_instructions: Option<u64>,
     output: &mut dyn Output,
-) -> Result<Uprooted, Error> {
+) -> Result<DetachedProgram, Error> {
     let refuse = |problem: String| ConfigError::new("fast_forward", problem);
     let mark = match to {
-        Mark::Number(number) => format!("the mark {number}"),
-        Mark::Roi => "the region of interest".to_owned(),
+        SnapshotPoint::Number(number) => format!("the snapshot point {number}"),
+        SnapshotPoint::Roi => "the region of interest".to_owned(),
     };
-    let (mut bus, hart) = load(&prepared.config, &prepared.plan, &prepared.program, watch)?;
-    bus.journey = Some(Box::new(Journey::new(prepared.config.cores.into(), to)));
+    let (mut bus, hart) = load(&prepared.config, &prepared.plan, &prepared.program, observer)?;
+    bus.fast_forward_state = Some(Box::new(FastForwardState::new(prepared.config.cores.into(), to)));
     let mut queue = RunQueue::new(hart);
     let limit = max_instructions.unwrap_or(u64::MAX);
     let stopped = run_threads(&mut queue, &mut bus, &mut BlockCache::new(), limit, output)?;
     bus.account();
     let now_ns = bus.now_ns();
-    let FlatBus { memory, process, data_base, data_range, journey, watch, .. } = bus;
-    let journey = *journey.expect("it was put there");
-    if matches!(stopped, Stopped::Exit(_)) || !journey.arrived {
-        return Err(refuse(format!("the program does not come to {mark}")).into());
+    let FlatBus { memory, process, data_base, data_range, fast_forward_state, observer, .. } = bus;
+    let state = *fast_forward_state.expect("it was put there");
+    if matches!(stopped, Stopped::Exit(_)) || !state.arrived {
+        return Err(refuse(format!("the program does not reach {mark}")).into());
     }
-    if !journey.open.is_empty() {
+    if !state.open.is_empty() {
         return Err(refuse(format!("a transaction is open at {mark}")).into());
     }
     // Times of a clock whose cycle is a nanosecond, as that of functional execution is.
@@ -111,21 +111,21 @@ fn journey<W: Learn>(
     });
     let blocked =
         stopped.into_iter().map(|(thread, hart, until_ns, futex)| (thread, ThreadContext::new(*hart), until_ns, futex));
-    let (held, predictors) = watch.learnt();
+    let (cached, predictors) = observer.trained_state();
     let (dram, pmem) = memory.into_pages();
-    Ok(Uprooted {
+    Ok(DetachedProgram {
         process,
         dram,
         pmem,
-        threads: Parked { last: journey.last, ready: ready.collect(), blocked: blocked.collect() },
+        threads: DetachedThreads { last: state.last, ready: ready.collect(), blocked: blocked.collect() },
         clock,
         now_ps: clock.picos(now_ns),
-        instructions: journey.instructions,
+        instructions: state.instructions,
         predictors,
         predictor_config: prepared.config.core.predictor.clone(),
-        held,
+        cached,
         data_base,
         data_range,
-        tx_count: journey.tx_count,
+        tx_count: state.tx_count,
     })
 }

@@ -2,8 +2,8 @@
 //! once.
 
 use super::memory::Flat;
+use super::observer::NoObserver;
 use super::threads::RunQueue;
-use super::watch::Unwatched;
 use super::{FlatBus, FunctionalEnding, Stopped, run_threads};
 use crate::MachineConfig;
 use crate::machine::{PoolContents, Program, process_config};
@@ -49,7 +49,7 @@ impl LoadedProgram {
         output: &mut dyn Output,
     ) -> Result<FunctionalEnding, Error> {
         let memory = Flat::new(self.dram.clone(), pmem);
-        let mut bus = FlatBus::new(memory, self.process.fork(), &self.plan, Unwatched);
+        let mut bus = FlatBus::new(memory, self.process.fork(), &self.plan, NoObserver);
         let mut queue = RunQueue::new(self.hart.clone());
         let clears = self.blocks.clears();
         let stopped = run_threads(&mut queue, &mut bus, &mut self.blocks, max_instructions, output);

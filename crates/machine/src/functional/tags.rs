@@ -1,7 +1,7 @@
 //! Caches that hold no data: which lines a detailed run would find where. Least recently used, write-allocate, a store
 //! takes the line from other cores.
 
-use crate::system::Held;
+use crate::system::CachedLines;
 use durasim_design::LevelGeometry;
 use durasim_types::LineAddr;
 
@@ -165,9 +165,9 @@ impl TagCaches {
         }
     }
 
-    pub(super) fn held(&self) -> Held {
+    pub(super) fn cached_lines(&self) -> CachedLines {
         let all = |tags: &[Tags]| tags.iter().map(Tags::by_age).collect();
-        Held { l1i: all(&self.l1i), l1d: all(&self.l1d), l2: all(&self.l2), llc: self.llc.by_age() }
+        CachedLines { l1i: all(&self.l1i), l1d: all(&self.l1d), l2: all(&self.l2), llc: self.llc.by_age() }
     }
 }
 
@@ -189,13 +189,13 @@ mod tests {
         for line in [1, 2, 3, 2, 4] {
             caches.data(0, LineAddr(line), false);
         }
-        let held = caches.held();
+        let held = caches.cached_lines();
         assert_eq!((&held.l1d[0], &held.l2[0]), (&lines(&[2, 4]), &lines(&[2, 3, 4])));
         assert_eq!(held.llc, lines(&[1, 2, 3, 4]));
         // Line 5 pushes 1 out of the LLC, 6 pushes 2, which core 0 then loses everywhere.
         caches.data(1, LineAddr(5), false);
         caches.fetch(1, LineAddr(6));
-        let held = caches.held();
+        let held = caches.cached_lines();
         assert_eq!((&held.l1d[0], &held.l2[0]), (&lines(&[4]), &lines(&[3, 4])));
         assert_eq!((&held.l1i[1], &held.l1d[1], &held.l2[1]), (&lines(&[6]), &lines(&[5]), &lines(&[5, 6])));
     }
@@ -205,9 +205,9 @@ mod tests {
         let mut caches = TagCaches::new(2, false, level(1, 2), level(1, 2), level(1, 2), level(1, 4));
         caches.data(0, LineAddr(7), false);
         caches.data(1, LineAddr(7), true);
-        let held = caches.held();
+        let held = caches.cached_lines();
         assert_eq!((&held.l1d[0], &held.l1d[1]), (&lines(&[]), &lines(&[7])));
         caches.data(0, LineAddr(7), false);
-        assert_eq!(caches.held().l1d[0], lines(&[7]), "it is used again");
+        assert_eq!(caches.cached_lines().l1d[0], lines(&[7]), "it is used again");
     }
 }

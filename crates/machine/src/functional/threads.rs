@@ -1,7 +1,7 @@
 //! Which thread runs next: those that can run take turns, and time passes when none can.
 
 use super::bus::FlatBus;
-use super::watch::Watch;
+use super::observer::ExecutionObserver;
 use durasim_guest::{Process, ThreadEvent, ThreadId};
 use durasim_isa::Hart;
 use std::collections::{BTreeMap, VecDeque};
@@ -16,18 +16,18 @@ pub(super) enum Next {
 
 /// Why a thread has to be looked at when a time comes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Alarm {
+enum WakeReason {
     Sleep,
     FutexTimeout,
 }
 
-/// The threads that are not running at the moment.
+/// The threads that are not running now.
 pub(super) struct RunQueue {
     ready: VecDeque<(ThreadId, Box<Hart>)>,
     /// Those who sleep or wait for a futex.
     stopped: BTreeMap<ThreadId, Box<Hart>>,
     /// When whose time is over; a thread has one alarm at most.
-    alarms: BTreeMap<(u64, ThreadId), Alarm>,
+    alarms: BTreeMap<(u64, ThreadId), WakeReason>,
 }
 
 impl RunQueue {
@@ -53,7 +53,7 @@ impl RunQueue {
     pub(super) fn take_all(self) -> (VecDeque<(ThreadId, Box<Hart>)>, Vec<(ThreadId, Box<Hart>, Option<u64>, bool)>) {
         let alarm = |thread: ThreadId| self.alarms.iter().find(|((_, t), _)| *t == thread);
         let stopped = self.stopped.iter().map(|(&thread, hart)| match alarm(thread) {
-            Some((&(until_ns, _), &alarm)) => (thread, hart.clone(), Some(until_ns), alarm == Alarm::FutexTimeout),
+            Some((&(until_ns, _), &alarm)) => (thread, hart.clone(), Some(until_ns), alarm == WakeReason::FutexTimeout),
             None => (thread, hart.clone(), None, true),
         });
         let stopped = stopped.collect();
@@ -63,14 +63,14 @@ impl RunQueue {
     /// `thread` sleeps until this time.
     pub(super) fn sleep(&mut self, thread: ThreadId, hart: Box<Hart>, until_ns: u64) {
         self.stopped.insert(thread, hart);
-        self.alarms.insert((until_ns, thread), Alarm::Sleep);
+        self.alarms.insert((until_ns, thread), WakeReason::Sleep);
     }
 
     /// `thread` waits for a futex, no longer than until this time.
     pub(super) fn wait(&mut self, thread: ThreadId, hart: Box<Hart>, until_ns: Option<u64>) {
         self.stopped.insert(thread, hart);
         if let Some(until_ns) = until_ns {
-            self.alarms.insert((until_ns, thread), Alarm::FutexTimeout);
+            self.alarms.insert((until_ns, thread), WakeReason::FutexTimeout);
         }
     }
 
@@ -88,8 +88,8 @@ impl RunQueue {
         }
     }
 
-    /// Takes the next thread to run. If all sleep, the clock goes on to the first who wakes.
-    pub(super) fn next<W: Watch>(&mut self, bus: &mut FlatBus<W>) -> Next {
+    /// Takes the next thread to run. If all sleep, the clock continues to the first who wakes.
+    pub(super) fn next<W: ExecutionObserver>(&mut self, bus: &mut FlatBus<W>) -> Next {
         loop {
             self.ring(bus);
             if let Some((thread, hart)) = self.ready.pop_front() {
@@ -101,13 +101,13 @@ impl RunQueue {
     }
 
     /// Those whose time is over become ready, the earliest first.
-    fn ring<W: Watch>(&mut self, bus: &mut FlatBus<W>) {
+    fn ring<W: ExecutionObserver>(&mut self, bus: &mut FlatBus<W>) {
         while let Some(alarm) = self.alarms.first_entry()
             && alarm.key().0 <= bus.now_ns()
         {
             let ((_, thread), alarm) = alarm.remove_entry();
             let mut hart = self.stopped.remove(&thread).expect("an alarm belongs to a thread that is stopped");
-            if alarm == Alarm::FutexTimeout {
+            if alarm == WakeReason::FutexTimeout {
                 bus.process.time_out(thread, &mut hart);
             }
             self.ready.push_back((thread, hart));

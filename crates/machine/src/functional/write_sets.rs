@@ -1,7 +1,7 @@
 //! What the transactions of a program write, whatever machine they run on: an input of every comparison.
 
+use super::observer::ExecutionObserver;
 use super::threads::RunQueue;
-use super::watch::Watch;
 use super::{FlatBus, Stopped, load, run_threads};
 use crate::Prepared;
 use crate::system::PMEM_BASE;
@@ -43,7 +43,7 @@ pub struct TxProfile {
 pub(crate) fn profile(prepared: &Prepared, output: &mut dyn Output) -> Result<TxProfile, Error> {
     let (mut bus, hart) = load(&prepared.config, &prepared.plan, &prepared.program, WriteSets::default())?;
     let stopped = run_threads(&mut RunQueue::new(hart), &mut bus, &mut BlockCache::new(), u64::MAX, output)?;
-    let FlatBus { watch, data_range, .. } = bus;
+    let FlatBus { observer, data_range, .. } = bus;
     match stopped {
         Stopped::Exit(0) => {}
         Stopped::Exit(code) => {
@@ -56,8 +56,8 @@ pub(crate) fn profile(prepared: &Prepared, output: &mut dyn Output) -> Result<Tx
         first..first + range.size_bytes.div_ceil(LINE_BYTES)
     });
     let used =
-        lines.filter(|&line| watch.used.get(line as usize / 64).is_some_and(|word| word >> (line % 64) & 1 == 1));
-    let WriteSets { transactions, lines_min, lines_max, lines_total, instructions, .. } = watch;
+        lines.filter(|&line| observer.used.get(line as usize / 64).is_some_and(|word| word >> (line % 64) & 1 == 1));
+    let WriteSets { transactions, lines_min, lines_max, lines_total, instructions, .. } = observer;
     let each = |total: u64| (transactions != 0).then(|| total as f64 / transactions as f64);
     Ok(TxProfile {
         transactions,
@@ -96,7 +96,7 @@ impl WriteSets {
     }
 }
 
-impl Watch for WriteSets {
+impl ExecutionObserver for WriteSets {
     const SEES: bool = true;
 
     fn thread(&mut self, thread: ThreadId) {

@@ -49,7 +49,7 @@ pub(super) enum Scheduled {
     Read(Box<ReadInFlight>),
 }
 
-/// A scan that is under way.
+/// A scan that is in progress.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Scan {
     /// The design's own number.
@@ -61,7 +61,7 @@ pub(super) struct Scan {
     pub shown: BTreeSet<LineAddr>,
 }
 
-/// A line of persistent memory on its way to the design that asked for it.
+/// A line of persistent memory in flight to the design that asked for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ReadInFlight {
     pub addr: PhysAddr,
@@ -81,7 +81,7 @@ super::part::part! {
             instruction_timers: BTreeSet<(u64, u64)>,
             next_instruction_timer: u64,
             instructions: u64,
-            /// Nothing happens by itself before this cycle.
+            /// Nothing is scheduled before this cycle.
             due: Cycle,
             /// Writes handed over and not acknowledged, by the design's token.
             outstanding: BTreeMap<u64, u32>,
@@ -90,7 +90,7 @@ super::part::part! {
             /// When the last acknowledgement of one reaches each core; 0 once a fence has waited for it.
             clean_acks: Vec<Cycle>,
             raised: BTreeSet<u64>,
-            /// The request of each core that waits while others go on.
+            /// The request of each core that waits while others continue.
             suspended: Vec<Option<Suspension>>,
         }
         kept {
@@ -166,7 +166,7 @@ impl Agenda {
         self.work.values().any(|work| matches!(work, Scheduled::Read(_)))
     }
 
-    /// The cycle before which nothing happens by itself.
+    /// The cycle before which nothing is scheduled.
     #[inline]
     pub(super) fn due(&self) -> Cycle {
         self.due
@@ -224,7 +224,7 @@ impl Agenda {
         *self.outstanding.entry(token).or_default() += 1;
     }
 
-    /// One write or read under this token is outstanding no more. Who waits for the last of them can go on.
+    /// One write or read under this token is outstanding no more. Who waits for the last of them can continue.
     pub(super) fn forget_outstanding(&mut self, token: u64, at: Cycle) {
         let count = self.outstanding.get_mut(&token).expect("only writes handed over are acknowledged");
         *count -= 1;
@@ -291,8 +291,8 @@ impl Agenda {
         self.raised.remove(&signal.0)
     }
 
-    /// A wait was over when it began. Whoever asks for such waits again and again would do so for ever: false, then.
-    pub(super) fn may_stand_still(&mut self, at: Cycle) -> bool {
+    /// A wait was over when it began. Whoever asks for such waits again and again would do so without end: false, then.
+    pub(super) fn may_lack_progress(&mut self, at: Cycle) -> bool {
         let (cycle, count) = self.standing;
         self.standing = if cycle == at { (at, count + 1) } else { (at, 1) };
         self.standing.1 <= STANDING_MAX
@@ -329,10 +329,10 @@ mod tests {
         assert!(!agenda.suspend(CORE, Wait::Acked(token), 10, false));
         agenda.forget_outstanding(token.0, 20);
         assert_eq!(agenda.resumes_at(CORE), None);
-        assert!(agenda.anyone_waits());
+        assert!(agenda.has_waiters());
         agenda.forget_outstanding(token.0, 30);
         assert_eq!(agenda.resumes_at(CORE), Some(30));
-        assert!(!agenda.is_outstanding(token) && !agenda.anyone_waits());
+        assert!(!agenda.is_outstanding(token) && !agenda.has_waiters());
     }
 
     #[test]
@@ -379,8 +379,8 @@ mod tests {
     #[test]
     fn waits_that_are_over_at_once_are_counted_in_one_cycle() {
         let mut agenda = Agenda::new(1);
-        assert!((0..STANDING_MAX).all(|_| agenda.may_stand_still(4)));
-        assert!(!agenda.may_stand_still(4));
-        assert!(agenda.may_stand_still(5));
+        assert!((0..STANDING_MAX).all(|_| agenda.may_lack_progress(4)));
+        assert!(!agenda.may_lack_progress(4));
+        assert!(agenda.may_lack_progress(5));
     }
 }

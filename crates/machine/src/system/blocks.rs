@@ -92,7 +92,7 @@ impl System {
         true
     }
 
-    /// A nonvolatile last level acknowledges a line that has arrived. What is to leave the caches is then on its way home.
+    /// A nonvolatile last level acknowledges a line that has arrived. What is to leave the caches is then in flight to the home address.
     fn clean_to_llc(&mut self, core: CoreId, line: LineAddr, op: CacheBlockOp, at: Cycle) {
         self.advance(at);
         if let Some(done) = self.bring_down_to_llc(line, at) {
@@ -106,7 +106,7 @@ impl System {
         }
     }
 
-    /// An earlier write of the line may be on its way: an empty write behind it brings the acknowledgement. False if there
+    /// An earlier write of the line may be in flight: an empty write after it brings the acknowledgement. False if there
     /// is none, or if whatever leaves the store buffer is durable.
     fn await_pending(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> bool {
         let in_domain = self.domain.stores_are_durable() || self.llc_alone_is_durable();

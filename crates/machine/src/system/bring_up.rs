@@ -1,7 +1,7 @@
 //! How a line comes up to the L1D: lookups level by level, room made from the top down, and the fill from memory.
 
 use super::System;
-use super::caches::{Load, Want};
+use super::caches::{AccessMode, Load};
 use super::work::Task;
 use durasim_cache::{Slot, Version};
 use durasim_design::{Ctx, Gate, Hooks, LevelId, LineTag};
@@ -48,14 +48,14 @@ impl System {
         core: CoreId,
         line: LineAddr,
         tx: Option<TxId>,
-        want: Want,
+        want: AccessMode,
         at: Cycle,
     ) -> Found {
         let alone = self.caches.alone();
         let array = self.caches.l1d_mut(core);
         array.stats.accesses += 1;
         if let Some(slot) = array.find(line)
-            && (want == Want::Read || alone || array.is_exclusive(slot))
+            && (want == AccessMode::Read || alone || array.is_exclusive(slot))
             && !self.transactions.any_moved()
         {
             array.touch(slot);
@@ -67,17 +67,24 @@ impl System {
             }
             return Ok((slot, done));
         }
-        self.line_in_l1d_slowly(core, line, tx, want, at)
+        self.line_in_l1d_slow_path(core, line, tx, want, at)
     }
 
     /// The same where the copy in the L1D, if there is one, cannot simply be used.
-    fn line_in_l1d_slowly(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, want: Want, at: Cycle) -> Found {
+    fn line_in_l1d_slow_path(
+        &mut self,
+        core: CoreId,
+        line: LineAddr,
+        tx: Option<TxId>,
+        want: AccessMode,
+        at: Cycle,
+    ) -> Found {
         if self.caches.l1d(core).find(line).is_some() {
             // A thread that gave up this core, wherever it is now, may have left a version of its open transaction here.
             let moved = self.transactions.any_moved();
             let done = if moved { self.probe(core, line, tx, want, at)? } else { at };
             let done = match self.caches.l1d(core).find(line) {
-                Some(slot) if want == Want::Read || self.caches.may_write(core, slot) => Some(done),
+                Some(slot) if want == AccessMode::Read || self.caches.may_write(core, slot) => Some(done),
                 Some(_) => self.upgrade(core, line, tx, done)?,
                 None => return self.miss_l1d(core, line, tx, want, done.max(at)),
             };
@@ -95,7 +102,7 @@ impl System {
         self.miss_l1d(core, line, tx, want, at)
     }
 
-    fn miss_l1d(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, want: Want, at: Cycle) -> Found {
+    fn miss_l1d(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, want: AccessMode, at: Cycle) -> Found {
         let array = self.caches.l1d_mut(core);
         array.stats.misses += 1;
         let looked = at + array.geometry().latency_cycles + self.caches.request_cycles();
@@ -119,11 +126,11 @@ impl System {
         core: CoreId,
         line: LineAddr,
         tx: Option<TxId>,
-        want: Want,
+        want: AccessMode,
         at: Cycle,
     ) -> Result<Cycle, Cycle> {
         let below = self.caches.l2(core).find(line).is_some();
-        if below && (want == Want::Read || self.caches.owns(core, line)) && !self.transactions.any_moved() {
+        if below && (want == AccessMode::Read || self.caches.owns(core, line)) && !self.transactions.any_moved() {
             return Ok(0);
         }
         let mut asked = at + self.caches.l2(core).geometry().latency_cycles + self.caches.request_cycles();
@@ -140,7 +147,7 @@ impl System {
     /// What others have comes down first, while nothing of this core has been moved. Then room is made in L1D, L2 and LLC
     /// in this order, each before the lookup below it: making room further down only frees frames above, so that when
     /// memory is asked all frames are free and the fill is one step.
-    fn bring_up(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, want: Want, at: Cycle) -> Found {
+    fn bring_up(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, want: AccessMode, at: Cycle) -> Found {
         let up = self.caches.response_cycles();
         let at = at + self.ask_others(core, line, tx, want, at)?;
         let at = self.make_room(LevelId::L1d, core, line, at);
@@ -182,19 +189,26 @@ impl System {
         core: CoreId,
         line: LineAddr,
         slot: Slot,
-        want: Want,
+        want: AccessMode,
         done: Cycle,
     ) -> Found {
         if self.halted() {
             return Err(done);
         }
-        let slot = self.caches.lift(from, core, slot, done, &self.design);
+        let slot = self.caches.move_up(from, core, slot, done, &self.design);
         self.note_arrival(core, line, want);
         Ok((slot, done))
     }
 
     /// The same for a line that no level has.
-    fn bring_from_memory(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, want: Want, at: Cycle) -> Found {
+    fn bring_from_memory(
+        &mut self,
+        core: CoreId,
+        line: LineAddr,
+        tx: Option<TxId>,
+        want: AccessMode,
+        at: Cycle,
+    ) -> Found {
         let mut start = self.caches.mshrs(LevelId::Llc, core).acquire(at);
         // Time that passes while room is made may bring background work that takes a frame again.
         loop {
@@ -234,7 +248,7 @@ impl System {
             return Ok((slot, end));
         }
         // It is in place, so nothing is lost while another one leaves; that may abort the transaction of both.
-        let end = end.max(self.obey_l1d_tag_limit(core, line, tag, start));
+        let end = end.max(self.enforce_l1d_tag_limit(core, line, tag, start));
         self.caches.l1d(core).find(line).map(|slot| (slot, end)).ok_or(end)
     }
 
@@ -254,7 +268,7 @@ impl System {
 
     /// A line is about to be a tagged one of the L1D, or has just become one: if other lines have all tags of its set, one
     /// of them leaves.
-    pub(super) fn obey_l1d_tag_limit(&mut self, core: CoreId, line: LineAddr, tag: LineTag, at: Cycle) -> Cycle {
+    pub(super) fn enforce_l1d_tag_limit(&mut self, core: CoreId, line: LineAddr, tag: LineTag, at: Cycle) -> Cycle {
         let Some(limit) = self.design.tag_limit(LevelId::L1d) else { return at };
         let array = self.caches.l1d(core);
         let own = array.find(line).is_some_and(|slot| self.design.live(array.tag(slot)).is_some());
@@ -274,7 +288,7 @@ impl System {
             array.find(line).map(|slot| self.design.live(array.tag(slot)))
         });
         match tag {
-            Some(tag) if tag.is_some() => self.obey_l1d_tag_limit(core, line, tag, at),
+            Some(tag) if tag.is_some() => self.enforce_l1d_tag_limit(core, line, tag, at),
             _ => at,
         }
     }
@@ -317,7 +331,7 @@ impl System {
     fn code_from_below(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> Cycle {
         let up = self.caches.response_cycles();
         // Code in a line that a transaction aborted its own core for is fetched again after the abort.
-        let at = match self.ask_others(core, line, None, Want::Read, at) {
+        let at = match self.ask_others(core, line, None, AccessMode::Read, at) {
             Ok(added) => at + added,
             Err(cycle) => return cycle,
         };
@@ -357,7 +371,7 @@ impl System {
             return done;
         }
         self.caches.l2_mut(core).insert(Version { line, data, dirty: false, tag: LineTag::NONE }, done);
-        self.note_arrival(core, line, Want::Read);
+        self.note_arrival(core, line, AccessMode::Read);
         done
     }
 }

@@ -9,11 +9,11 @@ mod leaving;
 mod tests;
 mod warm;
 
+pub(super) use directory::AccessMode;
 pub use directory::CoherenceStats;
-pub(super) use directory::Want;
 pub(super) use interconnect::Load;
 pub(super) use leaving::Resident;
-pub(crate) use warm::Held;
+pub(crate) use warm::CachedLines;
 
 use super::counters::cache_stats;
 use super::design_port::DesignPort;
@@ -40,7 +40,7 @@ super::part::part! {
             l1i_mshrs: Vec<Mshrs>,
             l1d_mshrs: Vec<Mshrs>,
             l2_mshrs: Vec<Mshrs>,
-            /// Buffers for dirty lines on their way from the L1D and from the L2: they are free again as MSHRs are.
+            /// Buffers for dirty lines moving from the L1D and from the L2: they are free again as MSHRs are.
             l1d_write_backs: Vec<Mshrs>,
             l2_write_backs: Vec<Mshrs>,
             llc_mshrs: Mshrs,
@@ -230,19 +230,19 @@ impl Caches {
         self.inclusive
     }
 
-    /// Cycles of a request on its way from a level to the next one.
+    /// Cycles of a request moving from a level to the next one.
     #[inline]
     pub(super) fn request_cycles(&self) -> Cycle {
         self.request_cycles
     }
 
-    /// Cycles of a line on its way from a level to the one above it.
+    /// Cycles of a line moving from a level to the one above it.
     #[inline]
     pub(super) fn response_cycles(&self) -> Cycle {
         self.response_cycles
     }
 
-    /// Cycles of an answer on its way through all levels up to a core.
+    /// Cycles of an answer moving through all levels up to a core.
     pub(super) fn way_up(&self) -> Cycle {
         LevelId::ALL.len() as Cycle * self.response_cycles
     }

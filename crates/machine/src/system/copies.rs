@@ -6,12 +6,12 @@ use durasim_types::{CoreId, Line, LineAddr};
 
 /// A place in which a version of a line can lie, from the cores down to the media.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum CopyLocation {
     /// A cache; the core of a private one.
     Cache(LevelId, Option<CoreId>),
     /// The persist buffer of a core (domain `bbb`).
     PersistBuffer(CoreId),
-    /// A version that cleans or evictions sent on its way, since the last one that a fence has waited for.
+    /// A version that cleans or evictions have sent, since the last one that a fence has waited for.
     Unfenced,
     /// Before the write queue of a controller, which has not accepted it.
     BeforeQueue(u16),
@@ -30,9 +30,9 @@ pub enum Place {
 
 /// A version of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Copy {
+pub struct LineCopy {
     /// Where it lies.
-    pub place: Place,
+    pub place: CopyLocation,
     /// Whether it is newer than what lies below.
     pub dirty: bool,
     /// Its live tag.
@@ -45,9 +45,9 @@ pub struct Copy {
 
 impl System {
     /// All copies of a line of persistent memory outside of the design's own structures, from the cores down.
-    pub fn copies(&self, line: LineAddr) -> Vec<Copy> {
+    pub fn copies(&self, line: LineAddr) -> Vec<LineCopy> {
         let mut copies = Vec::new();
-        let whole = |place, data| Copy { place, dirty: false, tag: LineTag::NONE, mask: u64::MAX, data };
+        let whole = |place, data| LineCopy { place, dirty: false, tag: LineTag::NONE, mask: u64::MAX, data };
         for level in LevelId::ALL {
             for core in self.caches.cores().filter(|core| level != LevelId::Llc || core.0 == 0) {
                 let array = self.caches.array(level, core);
@@ -55,27 +55,29 @@ impl System {
                 let version = array.version(slot);
                 let core = (level != LevelId::Llc).then_some(core);
                 let (dirty, tag) = (version.dirty, self.design.live(version.tag));
-                copies.push(Copy { dirty, tag, ..whole(Place::Cache(level, core), version.data) });
+                copies.push(LineCopy { dirty, tag, ..whole(CopyLocation::Cache(level, core), version.data) });
             }
         }
         let buffered = self.persist_buffers.copies(line);
-        copies.extend(buffered.map(|(core, data)| Copy { dirty: true, ..whole(Place::PersistBuffer(core), data) }));
+        copies.extend(
+            buffered.map(|(core, data)| LineCopy { dirty: true, ..whole(CopyLocation::PersistBuffer(core), data) }),
+        );
         let durable = self.memories.durable_pmem();
         let versions =
             self.memories.unfenced_versions(|line| durable.line(line)).into_iter().find(|(other, _)| *other == line);
-        copies.extend(versions.into_iter().flat_map(|(_, data)| data).map(|data| whole(Place::Unfenced, data)));
+        copies.extend(versions.into_iter().flat_map(|(_, data)| data).map(|data| whole(CopyLocation::Unfenced, data)));
         let controller = self.memories.controller_of(line);
         let inbound = self.memories.inbound().filter(|write| write.line == line && write.mask != 0);
-        copies.extend(inbound.map(|write| Copy {
+        copies.extend(inbound.map(|write| LineCopy {
             dirty: true,
             mask: write.mask,
-            ..whole(Place::BeforeQueue(controller), write.data)
+            ..whole(CopyLocation::BeforeQueue(controller), write.data)
         }));
         for (controller, entry) in self.memories.queue().filter(|(_, entry)| entry.write.line == line) {
-            let place = Place::Queue { controller, in_service: entry.in_service(), held: entry.is_held() };
-            copies.push(Copy { dirty: true, mask: entry.write.mask, ..whole(place, entry.write.data) });
+            let place = CopyLocation::Queue { controller, in_service: entry.in_service(), held: entry.is_held() };
+            copies.push(LineCopy { dirty: true, mask: entry.write.mask, ..whole(place, entry.write.data) });
         }
-        copies.push(whole(Place::Media, self.memories.pmem_media().line(line)));
+        copies.push(whole(CopyLocation::Media, self.memories.pmem_media().line(line)));
         copies
     }
 }

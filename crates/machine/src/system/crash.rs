@@ -4,30 +4,30 @@ use super::System;
 use super::memories::Chooser;
 use durasim_design::{BudgetSpent, CrashImage, CrashSink, CrashView, LevelId};
 
-/// How the power fails. By default it is a clean cut: what the machine's domain keeps is there, all of it and no more.
+/// How the power fails. By default nothing special happens: what the machine's domain keeps is there, all of it and no more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PowerCut {
+pub struct PowerFailureOptions {
     /// The energy of the crash flush, as bytes that it can save in its order; `None`: enough.
     pub energy_bytes: Option<u64>,
     /// Lines that the media was writing, and that no queue keeps, are torn at words of eight bytes: which of the words are
-    /// new, as a number below [`Chances::torn`].
+    /// new, as a number below [`PowerFailureChoices::torn`].
     pub torn: Option<u64>,
-    /// Of cleans that no fence has waited for, another part was accepted: a number below [`Chances::reorder`].
+    /// Of cleans that no fence has waited for, another part was accepted: a number below [`PowerFailureChoices::reorder`].
     pub reorder: Option<u64>,
 }
 
 /// What a power failure leaves.
 #[derive(Clone, Debug)]
-pub struct Aftermath {
+pub struct PowerFailureResult {
     /// Persistent memory and nonvolatile structures.
     pub image: CrashImage,
     /// Bytes that the crash flush saved.
     pub flushed_bytes: u64,
 }
 
-/// In how many ways a power failure at this moment can end that is no clean cut; saturating, 1 = as a clean cut.
+/// How many images a torn or reordered power failure can leave now; saturating, 1 = only the clean one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Chances {
+pub struct PowerFailureChoices {
     /// Subsets of the words in flight to the media.
     pub torn: u64,
     /// Subsets of unfenced cleans, the versions of each line in order.
@@ -38,34 +38,34 @@ impl System {
     /// The image that a power failure at this moment leaves, if the crash flush can save `budget_bytes`. The second
     /// value tells whether that energy sufficed.
     pub fn crash_image(&self, budget_bytes: u64) -> (CrashImage, Result<(), BudgetSpent>) {
-        let Aftermath { image, .. } =
-            self.power_cut(&PowerCut { energy_bytes: Some(budget_bytes), ..PowerCut::default() });
+        let PowerFailureResult { image, .. } = self
+            .power_failure(&PowerFailureOptions { energy_bytes: Some(budget_bytes), ..PowerFailureOptions::default() });
         let complete = if image.dirty_shutdown { Err(BudgetSpent) } else { Ok(()) };
         (image, complete)
     }
 
     /// In how many other ways the power can fail at this moment.
-    pub fn chances(&self) -> Chances {
+    pub fn power_failure_choices(&self) -> PowerFailureChoices {
         let durable = self.memories.durable_pmem();
         let versions = self.memories.unfenced_versions(|line| durable.line(line));
         let torn = self.memories.torn_words().try_fold(1u64, |product, _| product.checked_mul(2));
         let reorder = versions.iter().try_fold(1u64, |product, (_, v)| product.checked_mul(v.len() as u64));
-        Chances { torn: torn.unwrap_or(u64::MAX), reorder: reorder.unwrap_or(u64::MAX) }
+        PowerFailureChoices { torn: torn.unwrap_or(u64::MAX), reorder: reorder.unwrap_or(u64::MAX) }
     }
 
     /// What a power failure of this kind leaves at this moment.
-    pub fn power_cut(&self, cut: &PowerCut) -> Aftermath {
+    pub fn power_failure(&self, options: &PowerFailureOptions) -> PowerFailureResult {
         let mut pmem = self.memories.durable_pmem();
-        if let Some(choice) = cut.reorder {
+        if let Some(choice) = options.reorder {
             let durable = pmem.clone();
-            let mut chooser = Chooser::new(choice, self.chances().reorder);
+            let mut chooser = Chooser::new(choice, self.power_failure_choices().reorder);
             for (line, versions) in self.memories.unfenced_versions(|line| durable.line(line)) {
                 let version = chooser.next(versions.len() as u64);
                 pmem.write(line.base(), &versions[version as usize]);
             }
         }
-        if let Some(choice) = cut.torn {
-            let mut chooser = Chooser::new(choice, self.chances().torn);
+        if let Some(choice) = options.torn {
+            let mut chooser = Chooser::new(choice, self.power_failure_choices().torn);
             for (write, mask) in self.memories.torn_words() {
                 if chooser.next(2) == 1 {
                     pmem.write_masked(write.line, mask, &write.data);
@@ -81,7 +81,7 @@ impl System {
         }
         let mut image = CrashImage::new(pmem);
         let view = CrashView { domain: self.domain, geometry: &self.geometry, lines: &lines, held: &held };
-        let mut sink = CrashSink::new(&mut image, cut.energy_bytes.unwrap_or(u64::MAX));
+        let mut sink = CrashSink::new(&mut image, options.energy_bytes.unwrap_or(u64::MAX));
         let buffered = match self.persist_buffers.exist() {
             true => self.persist_buffers.save(self.memories.inbound(), &mut sink),
             false => Ok(()),
@@ -89,7 +89,7 @@ impl System {
         let complete = buffered.and_then(|()| self.design.crash(&view, &mut sink));
         let flushed_bytes = sink.bytes_written();
         image.dirty_shutdown = complete.is_err();
-        Aftermath { image, flushed_bytes }
+        PowerFailureResult { image, flushed_bytes }
     }
 
     /// Writes untagged dirty lines home into an image, as an orderly shutdown does on machines whose caches a power

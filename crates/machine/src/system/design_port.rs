@@ -112,7 +112,7 @@ impl DesignPort {
         self.commits_retire_early
     }
 
-    /// Whether the design need not hear of an access of `tx` to a line with this tag.
+    /// Whether the design need not be notified of an access of `tx` to a line with this tag.
     #[inline(always)]
     pub(super) fn is_own(&self, tag: LineTag, tx: Option<TxId>) -> bool {
         self.own_lines_are_silent && tx.is_some_and(|tx| tag.0 == tx.0)

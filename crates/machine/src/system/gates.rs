@@ -1,7 +1,7 @@
 //! Requests that a design may hold up: asked again until it lets them through, or aborted.
 //!
-//! A request of a core that has to wait is suspended: other cores go on, the machine makes the request again when what it
-//! waits for has come. Where a request cannot be left in its middle, the memory system alone goes on.
+//! A request of a core that has to wait is suspended: other cores continue, the machine makes the request again when what it
+//! waits for has come. Where a request cannot be left in its middle, the memory system alone continues.
 
 use super::System;
 use super::work::Condition;
@@ -9,21 +9,21 @@ use durasim_core::Outcome;
 use durasim_design::{Actions, Ctx, Gate, Hooks, Wait};
 use durasim_types::{CoreId, Cycle, LineAddr, TxId};
 
-/// Who goes on while a request waits.
+/// Who continues while a request waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WaitMode {
-    /// Everybody: the core is told that its request is pending.
+    /// All cores: the core is notified that its request is pending.
     Suspend,
     /// The memory system only.
     MemoryOnly,
 }
 
 /// What follows from one answer of a design.
-pub(super) enum Passed {
+pub(super) enum GateOutcome {
     /// Go on at this cycle.
-    Now(Cycle),
+    Proceed(Cycle),
     /// Ask again at this cycle.
-    Again(Cycle),
+    Retry(Cycle),
     /// The request is suspended.
     Suspended,
     /// The transaction that runs on the core was aborted.
@@ -32,27 +32,27 @@ pub(super) enum Passed {
 
 impl System {
     /// Carries out the actions of a gate and takes its way.
-    pub(super) fn pass(&mut self, core: CoreId, gate: Gate, out: Actions, at: Cycle, mode: WaitMode) -> Passed {
+    pub(super) fn pass(&mut self, core: CoreId, gate: Gate, out: Actions, at: Cycle, mode: WaitMode) -> GateOutcome {
         self.carry_out(core, at, out);
-        self.take_way(core, gate, at, mode)
+        self.resolve_gate(core, gate, at, mode)
     }
 
     /// Takes the way of a gate whose actions have been carried out.
-    fn take_way(&mut self, core: CoreId, gate: Gate, at: Cycle, mode: WaitMode) -> Passed {
+    fn resolve_gate(&mut self, core: CoreId, gate: Gate, at: Cycle, mode: WaitMode) -> GateOutcome {
         // What the design asked for may have evicted a line that could only leave by an abort.
         if self.is_aborted(core) {
-            return Passed::Aborted;
+            return GateOutcome::Aborted;
         }
         match gate {
-            Gate::Done => Passed::Now(at),
-            Gate::After(Wait::Cycles(n)) => Passed::Now(at + n),
+            Gate::Done => GateOutcome::Proceed(at),
+            Gate::After(Wait::Cycles(n)) => GateOutcome::Proceed(at + n),
             Gate::After(wait) if mode == WaitMode::Suspend => self.suspend(core, wait, at, true),
-            Gate::After(wait) => Passed::Now(self.resolve(wait, at)),
+            Gate::After(wait) => GateOutcome::Proceed(self.resolve(wait, at)),
             Gate::Retry(wait) if mode == WaitMode::Suspend => self.suspend(core, wait, at, false),
-            Gate::Retry(wait) => Passed::Again(self.resolve(wait, at)),
+            Gate::Retry(wait) => GateOutcome::Retry(self.resolve(wait, at)),
             Gate::Abort(tx, why) => {
                 let at = self.abort(tx, why, at);
-                if self.is_aborted(core) { Passed::Aborted } else { Passed::Again(at) }
+                if self.is_aborted(core) { GateOutcome::Aborted } else { GateOutcome::Retry(at) }
             }
         }
     }
@@ -68,7 +68,7 @@ impl System {
         self.through_from(core, at, mode, |system, cx, out| (ask(system, cx, out), cx.cycle))
     }
 
-    /// The same where carrying out a part of the answer takes time: the request goes on at the cycle beside the gate.
+    /// The same where carrying out a part of the answer takes time: the request continues at the cycle beside the gate.
     pub(super) fn through_from(
         &mut self,
         core: CoreId,
@@ -85,11 +85,11 @@ impl System {
             let cx = self.cx(core, at);
             let (gate, from) = ask(self, &cx, &mut out);
             self.carry_out(core, at, out);
-            match self.take_way(core, gate, from, mode) {
-                Passed::Now(cycle) => return Outcome::Done(cycle),
-                Passed::Again(cycle) => at = cycle,
-                Passed::Suspended => return Outcome::Pending,
-                Passed::Aborted => {
+            match self.resolve_gate(core, gate, from, mode) {
+                GateOutcome::Proceed(cycle) => return Outcome::Done(cycle),
+                GateOutcome::Retry(cycle) => at = cycle,
+                GateOutcome::Suspended => return Outcome::Pending,
+                GateOutcome::Aborted => {
                     let (cycle, code) = self.take_abort(core).expect("the abort was just seen");
                     return Outcome::Aborted(cycle, code);
                 }
@@ -113,10 +113,10 @@ impl System {
             let cx = self.cx(core, at);
             let gate = ask(self, &cx, &mut out);
             match self.pass(core, gate, out, at, WaitMode::MemoryOnly) {
-                Passed::Now(cycle) => return cycle,
-                Passed::Again(cycle) => at = cycle,
-                Passed::Suspended => unreachable!("nobody else acts"),
-                Passed::Aborted => return at,
+                GateOutcome::Proceed(cycle) => return cycle,
+                GateOutcome::Retry(cycle) => at = cycle,
+                GateOutcome::Suspended => unreachable!("nobody else acts"),
+                GateOutcome::Aborted => return at,
             }
             if self.halted() {
                 return at;
@@ -124,12 +124,12 @@ impl System {
         }
     }
 
-    pub(super) fn suspend(&mut self, core: CoreId, wait: Wait, at: Cycle, passed: bool) -> Passed {
+    pub(super) fn suspend(&mut self, core: CoreId, wait: Wait, at: Cycle, passed: bool) -> GateOutcome {
         let is_over = self.agenda.suspend(core, wait, at, passed);
         if is_over && !passed {
-            self.stand_still(at);
+            self.check_progress(at);
         }
-        Passed::Suspended
+        GateOutcome::Suspended
     }
 
     /// The cycle in which the design lets a request of a core into the last level.
@@ -178,8 +178,8 @@ impl System {
     }
 
     /// Whether any core waits for something that only the memory system can bring.
-    pub fn anyone_waits(&self) -> bool {
-        self.agenda.anyone_waits()
+    pub fn has_waiters(&self) -> bool {
+        self.agenda.has_waiters()
     }
 
     /// When the suspended request of `core` can be made again, if that is known.
@@ -187,7 +187,7 @@ impl System {
         self.agenda.resumes_at(core)
     }
 
-    /// Lets the memory system alone go on until the suspended request of `core` can be made again.
+    /// Lets the memory system alone continue until the suspended request of `core` can be made again.
     pub fn wait_alone(&mut self, core: CoreId) -> Cycle {
         let now = self.wait_until(Condition::Resumes(core), self.agenda.suspended_since(core));
         self.resumes_at(core).unwrap_or(now)

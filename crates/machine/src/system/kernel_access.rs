@@ -1,7 +1,7 @@
 //! Memory as the kernel sees it in a system call, and code as it is fetched: the newest copy, in no time.
 
 use super::System;
-use super::caches::Want;
+use super::caches::AccessMode;
 use super::gates::WaitMode;
 use super::loads::read_word;
 use super::memories::is_pmem;
@@ -25,9 +25,9 @@ impl System {
             let n = (64 - offset).min(bytes.len() - done);
             let known_to_design = is_pmem(line) && self.design.has(Hooks::FILL);
             let data = if known_to_design {
-                match self.line_in_l1d(core, line, tx, Want::Read, at) {
+                match self.line_in_l1d(core, line, tx, AccessMode::Read, at) {
                     Ok((slot, _)) => *self.caches.l1d(core).data(slot),
-                    // The core takes notice of the abort and will make the call again.
+                    // The core processes the abort and will make the call again.
                     Err(_) => return,
                 }
             } else {

@@ -1,7 +1,7 @@
 //! Loads of a core.
 
 use super::System;
-use super::caches::Want;
+use super::caches::AccessMode;
 use durasim_cache::Slot;
 use durasim_design::{Gate, Hooks, LevelId, LineTag};
 use durasim_types::{CoreId, Cycle, Line, LineAddr, PhysAddr, TxId};
@@ -40,7 +40,7 @@ impl System {
                 _ => self.load_from_tagged(core, addr, len, tx, slot, done),
             };
         }
-        self.load_slowly(core, addr, len, tx, at)
+        self.load_slow_path(core, addr, len, tx, at)
     }
 
     /// The same from a tagged line that is there.
@@ -63,7 +63,7 @@ impl System {
         self.load_from(core, addr, len, tx, slot, done)
     }
 
-    /// The bytes in a slot, unless the design wants to hear of it.
+    /// The bytes in a slot, unless the design wants to be notified of it.
     #[inline]
     fn load_from(
         &mut self,
@@ -82,10 +82,10 @@ impl System {
     }
 
     #[inline(never)]
-    fn load_slowly(&mut self, core: CoreId, addr: PhysAddr, len: u8, tx: Option<TxId>, at: Cycle) -> (u64, Cycle) {
-        match self.line_in_l1d(core, addr.line(), tx, Want::Read, at) {
+    fn load_slow_path(&mut self, core: CoreId, addr: PhysAddr, len: u8, tx: Option<TxId>, at: Cycle) -> (u64, Cycle) {
+        match self.line_in_l1d(core, addr.line(), tx, AccessMode::Read, at) {
             Ok((slot, done)) => self.load_from(core, addr, len, tx, slot, done),
-            // The core takes notice of the abort before anything comes of this value.
+            // The core processes the abort before anything comes of this value.
             Err(cycle) => (0, cycle),
         }
     }
@@ -117,7 +117,7 @@ impl System {
         {
             return array.ready(slot).max(at);
         }
-        match self.line_in_l1d(core, line, tx, Want::Own, at) {
+        match self.line_in_l1d(core, line, tx, AccessMode::Write, at) {
             Ok((_, done)) => done,
             Err(cycle) => cycle,
         }

@@ -3,7 +3,7 @@
 use super::System;
 use super::gates::WaitMode;
 use super::memories::is_pmem;
-use durasim_core::{LogFlush, Offer, Outcome};
+use durasim_core::{EarlyFlushOutcome, LogFlush, Outcome};
 use durasim_design::{Hooks, LogBlock};
 use durasim_isa::LOG_BLOCK_BYTES;
 use durasim_types::{CoreId, Cycle, PhysAddr, TxId};
@@ -42,16 +42,16 @@ impl System {
     }
 
     /// A flush of a log register may leave ahead of stores in front of it. What was refused may be taken after the next
-    /// thing that happens by itself.
-    pub fn offer_log_flush(&mut self, core: CoreId, flush: &LogFlush, at: Cycle) -> Offer {
+    /// scheduled event.
+    pub fn offer_log_flush(&mut self, core: CoreId, flush: &LogFlush, at: Cycle) -> EarlyFlushOutcome {
         self.advance(at);
         if flush.tx.is_some()
             && let Some((cycle, code)) = self.take_abort(core)
         {
-            return Offer::Aborted(cycle, code);
+            return EarlyFlushOutcome::Aborted(cycle, code);
         }
         if !is_pmem(flush.addr.line()) || !self.has_log_operations() {
-            return Offer::Taken(at);
+            return EarlyFlushOutcome::Taken(at);
         }
         let block = block_of(flush);
         let mut out = self.design.actions();
@@ -59,7 +59,11 @@ impl System {
         let taken = self.design.log_flush_early(&cx, &block, &mut out);
         // No design aborts where it only takes something.
         self.carry_out(core, at, out);
-        if taken { Offer::Taken(at) } else { Offer::Refused { again_at: self.agenda.due().max(at + 1) } }
+        if taken {
+            EarlyFlushOutcome::Taken(at)
+        } else {
+            EarlyFlushOutcome::Refused { again_at: self.agenda.due().max(at + 1) }
+        }
     }
 
     /// The kernel, about to store to `addr` in a transaction, logs the block as programs do: its code is built as theirs. An

@@ -1,4 +1,4 @@
-//! The two memories behind the last level: reads, writes and the passing of time at their controllers, and what a power
+//! The two memories below the last level: reads, writes and the passing of time at their controllers, and what a power
 //! failure finds there.
 
 #[cfg(test)]
@@ -145,7 +145,7 @@ impl Memories {
     }
 
     /// Whether work that is scheduled at this cycle comes before the next step of the memories.
-    pub(super) fn are_later_than(&self, scheduled: Cycle) -> bool {
+    pub(super) fn are_due_after(&self, scheduled: Cycle) -> bool {
         self.picos(scheduled) <= self.pmem.next_ps().min(self.dram.next_ps())
     }
 
@@ -172,7 +172,7 @@ impl Memories {
         waiting < limit && self.dram.inbound_len() < limit
     }
 
-    /// Whether all queues have run dry, but for entries that a design holds.
+    /// Whether all queues have drained, but for entries that a design holds.
     pub(super) fn are_dry(&self) -> bool {
         let queued = |memory: &Memory| memory.queue().filter(|(_, entry)| entry.write.held.is_none()).count();
         queued(&self.pmem) + queued(&self.dram) + self.pmem.inbound_len() + self.dram.inbound_len() == 0

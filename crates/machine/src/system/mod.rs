@@ -4,7 +4,7 @@
 //! hold lines, [`design_port`] asks the design, [`agenda`] knows what is due and who waits, [`open_transactions`] who is in
 //! a transaction, [`observers`] who looks on. A part knows nothing of the system. Requests of cores walk over the parts:
 //! [`loads`], [`stores`], [`blocks`], [`log`], [`transactions`] and [`kernel_access`] bring lines up ([`bring_up`],
-//! [`sharing`], [`fill`]), ask the design whether they may go on ([`gates`]), and leave to the work list ([`work`]) all that
+//! [`sharing`], [`fill`]), ask the design whether they may continue ([`gates`]), and leave to the work list ([`work`]) all that
 //! may bring further lines to move: actions of the design, evictions, writes to the controllers, waits, aborts.
 //!
 //! One struct holds all parts, because at each persist event the whole of it is looked at ([`events`]): what a power failure
@@ -54,10 +54,10 @@ use open_transactions::OpenTransactions;
 use std::hash::Hasher;
 use work::WorkList;
 
+pub(crate) use caches::CachedLines;
 pub use caches::CoherenceStats;
-pub(crate) use caches::Held;
-pub use copies::{Copy, Place};
-pub use crash::{Aftermath, Chances, PowerCut};
+pub use copies::{CopyLocation, LineCopy};
+pub use crash::{PowerFailureChoices, PowerFailureOptions, PowerFailureResult};
 use persist_buffers::PersistBuffers;
 pub use plan::Plan;
 pub(crate) use state::{Read, Written};
@@ -192,7 +192,7 @@ impl System {
         self.observers.halted()
     }
 
-    /// The cycle before which nothing happens by itself.
+    /// The cycle before which nothing is scheduled.
     pub fn due(&self) -> Cycle {
         self.agenda.due()
     }

@@ -31,7 +31,7 @@ super::part::part! {
         saved {
             /// The thread on each core, or the last one that was there.
             threads: Vec<u32>,
-            /// The transaction that each core works on, from the moment its begin left the store buffer.
+            /// The transaction that each core works on, from when its begin left the store buffer.
             running: Vec<Option<TxId>>,
             /// All transactions that have begun and not ended, those of threads without a core included.
             open: BTreeMap<TxId, OpenTx>,
@@ -115,7 +115,7 @@ impl OpenTransactions {
         self.running[core.0 as usize] = None;
         if let Some(open) = self.open.remove(&tx) {
             if open.moved {
-                self.look_for_moved_tx();
+                self.find_moved_tx();
             }
             self.tx_latency.record(at - open.begun_at.min(at));
         }
@@ -168,7 +168,7 @@ impl OpenTransactions {
         let aborted = self.open.get(&tx)?.aborted?;
         self.abort_notices -= 1;
         if self.open.remove(&tx).is_some_and(|open| open.moved) {
-            self.look_for_moved_tx();
+            self.find_moved_tx();
         }
         self.running[core.0 as usize] = None;
         Some(aborted)
@@ -202,7 +202,7 @@ impl OpenTransactions {
     }
 
     /// A thread takes its place on `core`.
-    pub(super) fn seat(&mut self, core: CoreId, thread: u32) {
+    pub(super) fn assign_thread(&mut self, core: CoreId, thread: u32) {
         self.threads[core.0 as usize] = thread;
     }
 
@@ -222,10 +222,10 @@ impl OpenTransactions {
             open.moved = true;
         }
         self.running[core.0 as usize] = coming;
-        self.look_for_moved_tx();
+        self.find_moved_tx();
     }
 
-    fn look_for_moved_tx(&mut self) {
+    fn find_moved_tx(&mut self) {
         self.moved_tx = self.open.values().any(|open| open.moved);
     }
 

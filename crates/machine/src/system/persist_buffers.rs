@@ -206,7 +206,7 @@ impl PersistBuffers {
         entry.into_iter()
     }
 
-    /// Saves what a power failure finds here. `draining` are the writes on their way to the queue, oldest first.
+    /// Saves what a power failure finds here. `draining` are the writes in flight to the queue, oldest first.
     pub(super) fn save<'a>(
         &self,
         draining: impl Iterator<Item = &'a Write>,

@@ -2,7 +2,7 @@
 
 use super::PMEM_BASE;
 use crate::MachineConfig;
-use durasim_design::{Fault, Geometry, Hooks, Row, SpecError};
+use durasim_design::{ActiveFault, Geometry, Hooks, Row, SpecError};
 use durasim_types::{Clock, ConfigError, Domain, PAGE_BYTES};
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ impl Plan {
         let hardware = &row.hardware;
         if domain == Domain::Bbb && hardware.hooks != Hooks::NONE {
             let problem = format!(
-                "{} keeps several versions of a line, which the persist buffers of {domain} would mix up",
+                "{} keeps several versions of a line, which the persist buffers of {domain} cannot hold",
                 hardware.name
             );
             return Err(ConfigError::new("domain", problem));
@@ -58,7 +58,7 @@ impl Plan {
             pmem_bytes,
             pmem_data_bytes: pmem_bytes,
             regions: Vec::new(),
-            planted: Fault::NONE,
+            planted: ActiveFault::NONE,
         };
         (hardware.adapt)(&spec, &mut geometry).map_err(refuse)?;
         let requests = (hardware.reserve)(&spec, &geometry).map_err(refuse)?;
@@ -77,7 +77,7 @@ impl Plan {
         if geometry.inclusion == durasim_design::Inclusion::Exclusive {
             // A design that could not work in such a hierarchy says why.
             (hardware.build)(&spec, &geometry).map_err(refuse)?;
-            let problem = "exclusive caches are not built; choose inclusive or non-inclusive";
+            let problem = "exclusive caches are not supported; choose inclusive or non-inclusive";
             return Err(ConfigError::new("interconnect.inclusion", problem));
         }
         Ok(Plan { row: *row, domain, spec, geometry })
@@ -87,7 +87,7 @@ impl Plan {
     ///
     /// # Errors
     /// The row's hardware has no fault of this name.
-    pub fn plant(mut self, name: &str) -> Result<Self, ConfigError> {
+    pub fn with_planted_fault(mut self, name: &str) -> Result<Self, ConfigError> {
         let planted = self.row.hardware.planted;
         let known = || planted.iter().map(|p| p.name).collect::<Vec<_>>().join(", ");
         let fault = planted.iter().find(|p| p.name == name).ok_or_else(|| {

@@ -8,7 +8,7 @@
 //! line that may not leave yet) does so while the line is pinned and nothing has been moved.
 
 use super::System;
-use super::caches::{Load, Want};
+use super::caches::{AccessMode, Load};
 use super::memories::is_pmem;
 use super::work::Task;
 use durasim_design::{Hooks, LevelId, Probe, Request};
@@ -21,7 +21,7 @@ impl System {
         core: CoreId,
         line: LineAddr,
         tx: Option<TxId>,
-        want: Want,
+        want: AccessMode,
         at: Cycle,
     ) -> Result<Cycle, Cycle> {
         let mut at = at;
@@ -31,7 +31,7 @@ impl System {
                 break;
             };
             self.advance(at);
-            let request = Request { line, tag, tx: self.begun(tx), write: want == Want::Own, holder };
+            let request = Request { line, tag, tx: self.begun(tx), write: want == AccessMode::Write, holder };
             let mut out = self.design.actions();
             let cx = self.cx(core, at);
             let verdict = self.design.probe(&cx, &request, &mut out);
@@ -58,7 +58,7 @@ impl System {
         core: CoreId,
         line: LineAddr,
         tx: Option<TxId>,
-        want: Want,
+        want: AccessMode,
         at: Cycle,
     ) -> Result<Cycle, Cycle> {
         let at = self.probe(core, line, tx, want, at)?;
@@ -71,9 +71,9 @@ impl System {
             if owner != core {
                 self.caches.coherence_stats_mut().transfers += 1;
                 let snooped = self.caches.send_to_core(owner, Load::Nothing, at);
-                done = self.surrender(owner, line, want, snooped + self.caches.snoop_cycles());
+                done = self.give_up_line(owner, line, want, snooped + self.caches.snoop_cycles());
             }
-        } else if want == Want::Own {
+        } else if want == AccessMode::Write {
             for other in entry.others(core) {
                 self.caches.coherence_stats_mut().invalidations += 1;
                 let latency = self.caches.l1d(other).geometry().latency_cycles;
@@ -88,7 +88,7 @@ impl System {
 
     /// The owner of a line gives it up to a writer, or becomes a reader among others: its newest version goes to the last
     /// level, and a pre-image below it goes before it.
-    fn surrender(&mut self, owner: CoreId, line: LineAddr, want: Want, at: Cycle) -> Cycle {
+    fn give_up_line(&mut self, owner: CoreId, line: LineAddr, want: AccessMode, at: Cycle) -> Cycle {
         let mut done = at;
         let (mut tagged, mut sent) = (false, false);
         for level in [LevelId::L2, LevelId::L1d] {
@@ -110,7 +110,7 @@ impl System {
         if !sent {
             done = self.caches.send_to_llc(line, Load::Nothing, done);
         }
-        if want == Want::Own || tagged && self.design.tags_are_exclusive() {
+        if want == AccessMode::Write || tagged && self.design.tags_are_exclusive() {
             self.caches.drop_private(owner, line);
         } else {
             self.caches.share(owner, line);
@@ -119,7 +119,7 @@ impl System {
     }
 
     /// `core` has got a line into its private caches. It owns it if it wanted to, or if nobody else has it.
-    pub(super) fn note_arrival(&mut self, core: CoreId, line: LineAddr, want: Want) {
+    pub(super) fn note_arrival(&mut self, core: CoreId, line: LineAddr, want: AccessMode) {
         // A machine that stops in the middle of a request may have left it undone.
         if !self.halted() {
             self.caches.note_arrival(core, line, want);
@@ -141,13 +141,13 @@ impl System {
         let asked = self.caches.send_to_llc(line, Load::Nothing, asked);
         self.advance(asked);
         let asked = self.llc_request(core, line, asked);
-        let taken = self.take_from_others(core, line, tx, Want::Own, asked);
+        let taken = self.take_from_others(core, line, tx, AccessMode::Write, asked);
         self.caches.unpin();
         let done = self.caches.send_to_core(core, Load::Nothing, taken?) + self.caches.way_up();
         if self.caches.l1d(core).find(line).is_none() {
             return Ok(None);
         }
-        self.note_arrival(core, line, Want::Own);
+        self.note_arrival(core, line, AccessMode::Write);
         Ok(Some(done))
     }
 

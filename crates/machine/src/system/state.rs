@@ -1,7 +1,7 @@
 //! The state of the memory system: forked, saved, put into a new system of the same configuration, and taken over by a
 //! system of another one.
 
-use super::caches::{Held, SavedCaches};
+use super::caches::{CachedLines, SavedCaches};
 use super::work::WorkList;
 use super::{System, agenda, caches, memories, observers, open_transactions};
 use durasim_design::Row;
@@ -64,7 +64,7 @@ impl System {
         Ok(())
     }
 
-    /// A second system in the same state, which goes on by itself. Nobody watches it.
+    /// A second system in the same state, which continues independently. It has no observer.
     pub(crate) fn fork(&mut self) -> System {
         System {
             geometry: self.geometry.clone(),
@@ -80,8 +80,8 @@ impl System {
         }
     }
 
-    /// Names what is under way right now: what a snapshot of this moment has to hold beside caches and memory.
-    pub fn under_way(&self) -> Vec<&'static str> {
+    /// Names what is in progress right now: what a snapshot of this moment has to hold beside caches and memory.
+    pub fn in_progress(&self) -> Vec<&'static str> {
         let names = [
             ("open transaction", self.transactions.any_open()),
             ("aborted transaction", self.transactions.any_abort_notice()),
@@ -102,8 +102,8 @@ impl System {
         self.transactions.any_open()
     }
 
-    /// The DRAM with the newest copy of each line, once the queues have run dry.
-    pub(crate) fn dram_at_rest(&self) -> Pages {
+    /// The DRAM with the newest copy of each line, once the queues have drained.
+    pub(crate) fn quiesced_dram(&self) -> Pages {
         let mut dram = self.memories.dram_media().clone();
         self.caches.write_dram_home(&mut dram);
         dram
@@ -115,8 +115,8 @@ impl System {
     }
 
     /// The lines in all caches.
-    pub(crate) fn held(&self) -> Held {
-        self.caches.held()
+    pub(crate) fn cached_lines(&self) -> CachedLines {
+        self.caches.cached_lines()
     }
 
     /// The range that the program declared, and the number of transactions so far.
@@ -124,7 +124,7 @@ impl System {
         (self.memories.data_range(), self.transactions.count())
     }
 
-    /// Starts at `cycle`, behind a part of the program that was executed elsewhere. The memories hold what they held
+    /// Starts at `cycle`, after a part of the program that was executed elsewhere. The memories hold what they held
     /// there; what a design keeps in regions of its own does not come along.
     pub(crate) fn start_later(&mut self, cycle: Cycle, instructions: u64, declared: (Option<DataRange>, u64)) {
         self.observers.start_at(cycle);
@@ -144,7 +144,7 @@ impl System {
     }
 
     /// Fills the empty caches with clean copies of lines that others held.
-    pub(crate) fn warm(&mut self, held: &Held) {
-        self.caches.warm(held, &self.memories);
+    pub(crate) fn warm(&mut self, cached: &CachedLines) {
+        self.caches.warm(cached, &self.memories);
     }
 }

@@ -2,8 +2,8 @@
 
 use super::System;
 use super::bring_up::Found;
-use super::caches::Want;
-use super::gates::{Passed, WaitMode};
+use super::caches::AccessMode;
+use super::gates::{GateOutcome, WaitMode};
 use super::loads::place_in_word;
 use super::memories::is_pmem;
 use super::work::Task;
@@ -21,20 +21,20 @@ fn write_word(line: &mut [u8; 64], offset: usize, len: u8, data: u64) {
 }
 
 /// What follows from the answer of the design to a store.
-enum Asked {
+enum StoreVerdict {
     /// The design has taken it at this cycle, and gives its line a tag.
-    Taken(Cycle, LineTag),
+    Accepted(Cycle, LineTag),
     /// It is made again at this cycle.
-    Again(Cycle),
+    Retry(Cycle),
     /// The request ends.
-    Ends(Outcome),
+    Finished(Outcome),
 }
 
 impl System {
     /// A store leaves the store buffer.
     #[inline]
     pub fn store(&mut self, core: CoreId, store: &PendingStore, at: Cycle) -> Outcome {
-        match self.store_simply(core, store, at) {
+        match self.store_fast_path(core, store, at) {
             Some(from) => Outcome::Done(from),
             None => self.store_with(core, store, at, WaitMode::Suspend),
         }
@@ -43,7 +43,7 @@ impl System {
     /// A store of which the design need not hear: nothing is due before it, and its line is there, may be written, and
     /// has no tag or that of the store's own transaction. The cycle in which it is made.
     #[inline(always)]
-    fn store_simply(&mut self, core: CoreId, store: &PendingStore, at: Cycle) -> Option<Cycle> {
+    fn store_fast_path(&mut self, core: CoreId, store: &PendingStore, at: Cycle) -> Option<Cycle> {
         let line = store.addr.line();
         let pmem = is_pmem(line);
         let is_disturbed = || self.transactions.any_abort_notice() || self.transactions.any_moved();
@@ -126,7 +126,7 @@ impl System {
             return Ok((slot, at.max(self.caches.l1d(core).ready(slot))));
         }
         let shared = !alone && self.caches.l1d(core).find(line).is_some_and(|slot| !self.caches.may_write(core, slot));
-        let (slot, done) = self.line_in_l1d(core, line, tx, Want::Own, at)?;
+        let (slot, done) = self.line_in_l1d(core, line, tx, AccessMode::Write, at)?;
         let from = at.max(self.caches.l1d(core).ready(slot));
         Ok((slot, if shared { from.max(done) } else { from }))
     }
@@ -154,12 +154,12 @@ impl System {
             let mut new_tag = None;
             if self.design.has(Hooks::STORE) {
                 match self.ask_store(core, store, slot, at, mode) {
-                    Asked::Taken(cycle, tag) => (at, new_tag) = (cycle, Some(tag)),
-                    Asked::Again(cycle) => {
+                    StoreVerdict::Accepted(cycle, tag) => (at, new_tag) = (cycle, Some(tag)),
+                    StoreVerdict::Retry(cycle) => {
                         at = cycle;
                         continue;
                     }
-                    Asked::Ends(outcome) => return outcome,
+                    StoreVerdict::Finished(outcome) => return outcome,
                 }
             }
             if self.persist_buffers.exist()
@@ -185,12 +185,12 @@ impl System {
     }
 
     /// Shows a store to the design, and takes the way that its answer leads.
-    fn ask_store(&mut self, core: CoreId, store: &PendingStore, slot: Slot, at: Cycle, mode: WaitMode) -> Asked {
+    fn ask_store(&mut self, core: CoreId, store: &PendingStore, slot: Slot, at: Cycle, mode: WaitMode) -> StoreVerdict {
         // What is due happens before the design takes the store, not between that and the writes it asks for.
         self.advance(at);
         // Making room for the line may have aborted the transaction of the store.
         if self.is_aborted(core) {
-            return Asked::Ends(Outcome::Done(at));
+            return StoreVerdict::Finished(Outcome::Done(at));
         }
         let cx = self.cx(core, at);
         let array = self.caches.l1d(core);
@@ -203,28 +203,28 @@ impl System {
         let made = matches!(gate, Gate::Done | Gate::After(_));
         if made {
             // The design has taken it, so its place among the stores to these bytes is decided: the journal
-            // hears of it before anything of it becomes durable.
+            // is notified of it before anything of it becomes durable.
             self.note_store(core, store, at);
         }
         // Behind a hook that has run the store follows at once.
         let mode = if made { WaitMode::MemoryOnly } else { mode };
         let mut at = match self.pass(core, gate, out, at, mode) {
-            Passed::Now(cycle) => cycle,
-            Passed::Suspended => return Asked::Ends(Outcome::Pending),
-            Passed::Again(cycle) if self.halted() => return Asked::Ends(Outcome::Done(cycle)),
-            Passed::Again(cycle) => return Asked::Again(cycle),
-            Passed::Aborted => return Asked::Ends(Outcome::Done(at)),
+            GateOutcome::Proceed(cycle) => cycle,
+            GateOutcome::Suspended => return StoreVerdict::Finished(Outcome::Pending),
+            GateOutcome::Retry(cycle) if self.halted() => return StoreVerdict::Finished(Outcome::Done(cycle)),
+            GateOutcome::Retry(cycle) => return StoreVerdict::Retry(cycle),
+            GateOutcome::Aborted => return StoreVerdict::Finished(Outcome::Done(at)),
         };
         if tag.is_some() {
             self.transactions.note_tagged(store.tx, store.addr.line());
             if !had_tag {
-                at = self.obey_l1d_tag_limit(core, store.addr.line(), tag, at);
+                at = self.enforce_l1d_tag_limit(core, store.addr.line(), tag, at);
             }
         }
-        Asked::Taken(at, tag)
+        StoreVerdict::Accepted(at, tag)
     }
 
-    /// Makes a store of which the design, if it wants to hear of stores, knows: then it has given the line a tag.
+    /// Makes a store of which the design, if it wants to be notified of stores, knows: then it has given the line a tag.
     fn make_store(&mut self, core: CoreId, store: &PendingStore, slot: Slot, tag: Option<LineTag>, at: Cycle) {
         let line = store.addr.line();
         let array = self.caches.l1d(core);
@@ -274,7 +274,7 @@ impl System {
     pub(super) fn put_cached(&mut self, core: CoreId, addr: PhysAddr, bytes: &[u8], at: Cycle) -> Cycle {
         let line = addr.line();
         self.caches.pin(line);
-        let found = self.line_in_l1d(core, line, None, Want::Own, at);
+        let found = self.line_in_l1d(core, line, None, AccessMode::Write, at);
         self.caches.unpin();
         if self.is_aborted(core) {
             // Making room aborted the transaction for which the hardware stores.

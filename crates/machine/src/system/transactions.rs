@@ -74,7 +74,7 @@ impl System {
         Outcome::Aborted(cycle, code)
     }
 
-    /// Asks the design about a begin or a commit, if it wants to hear of transactions. The core waits if the design wants
+    /// Asks the design about a begin or a commit, if it wants to be notified of transactions. The core waits if the design wants
     /// it to.
     fn gate(
         &mut self,
@@ -116,8 +116,8 @@ impl System {
     }
 
     /// A thread of the program takes its place on a core.
-    pub fn seat(&mut self, core: CoreId, thread: u32) {
-        self.transactions.seat(core, thread);
+    pub fn assign_thread(&mut self, core: CoreId, thread: u32) {
+        self.transactions.assign_thread(core, thread);
     }
 
     /// Another thread takes over the core: the open transactions of both. The cycle in which it may start.

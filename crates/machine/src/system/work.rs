@@ -1,4 +1,4 @@
-//! The work list: what the memory system still has to do before the request at hand goes on.
+//! The work list: what the memory system still has to do before the request being executed continues.
 //!
 //! A line that leaves a level makes room below, where another line may have to leave; a design that is asked answers with
 //! actions, which move further lines or wait. Instead of calling each other, these steps put tasks on a list: a step does
@@ -7,7 +7,7 @@
 //!
 //! - a machine that was stopped or has failed does none of the tasks that are left ([`System::work_off`]);
 //! - a line is pinned as long as a task that moves it is on the list ([`Task::Unpin`]);
-//! - a version that has waited on its way is looked at again before it arrives or leaves ([`System::still_to_move`]).
+//! - a version that has waited in flight is looked at again before it arrives or leaves ([`System::still_to_move`]).
 //!
 //! Each task begins at the cycle in which the one before it has ended ([`WorkList::now`]). Requests push a task and work the
 //! list off ([`System::complete`]); steps never do.
@@ -16,7 +16,7 @@ mod abort;
 mod actions;
 mod arrive;
 mod complete;
-mod happen;
+mod events;
 mod leave;
 mod persist;
 mod push;
@@ -73,11 +73,11 @@ pub(super) enum Task {
     PushLevel { level: LevelId, owner: CoreId, line: LineAddr },
     /// All versions of a line have come down.
     Pushed { owner: CoreId, line: LineAddr },
-    /// A pushed line is in the last level: the design hears of it when it is written there.
+    /// A pushed line is in the last level: the design is notified of it when it is written there.
     AnnouncePush { line: LineAddr, token: Token },
     /// Private copies become clean copies of a version that has come down.
     CleanPrivate { core: CoreId, line: LineAddr, data: Line },
-    /// All copies become clean copies of a version that is on its way home.
+    /// All copies become clean copies of a version that is being written home.
     CleanCopies { line: LineAddr, data: Line },
     /// A write arrives at the controller of its line.
     Submit { core: CoreId, write: Write, at: Cycle },
@@ -99,7 +99,7 @@ pub(super) enum Task {
     Aborted { tx: TxId, why: AbortCause, core: CoreId },
     /// Lines are shown to the design from `next` on.
     Show { at: Cycle, scan: Scan, lines: Vec<(CoreId, LineAddr)>, next: usize, is_last: bool },
-    /// Let everything happen that happens by itself up to a cycle.
+    /// Let all pending events be processed up to a cycle.
     Advance { until: Cycle },
     /// Wait for what a design waits for.
     Await { wait: Wait },
@@ -127,7 +127,7 @@ impl WorkList {
         self.now
     }
 
-    /// The task at hand ends, or the next one begins, at this cycle.
+    /// The task being executed ends, or the next one begins, at this cycle.
     #[inline]
     pub(super) fn set_now(&mut self, now: Cycle) {
         self.now = now;
@@ -158,7 +158,7 @@ impl System {
         match task {
             Task::Act { core, at, list, next } => self.act_next(core, at, list, next),
             Task::MakeRoom { level, core, line, incoming } => self.make_room_in(level, core, line, incoming),
-            Task::ObeyTagLimit { level, core, line, tag } => self.obey_tag_limit(level, core, line, tag),
+            Task::ObeyTagLimit { level, core, line, tag } => self.enforce_tag_limit(level, core, line, tag),
             Task::AskPrivate { from, to, core, line } => self.ask_private(from, to, core, line),
             Task::Move { from, to, core, line } => self.move_to(to, from, core, line),
             Task::LeaveL1 { core, line } => self.leave_l1(core, line),
@@ -189,7 +189,7 @@ impl System {
             Task::Show { at, scan, lines, next, is_last } => self.show_next(at, scan, lines, next, is_last),
             Task::Advance { until } => self.advance_to(until),
             Task::Await { wait } => self.await_design(wait),
-            Task::Until { condition, since, now } => self.let_happen(condition, since, now),
+            Task::Until { condition, since, now } => self.process_until(condition, since, now),
         }
     }
 }

@@ -2,9 +2,9 @@
 //! messages to the controllers release them. What it sees of the queues it keeps through a power failure.
 
 use durasim_design::{
-    AbortCause, Accept, Action, Actions, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Cut, Design, Durability,
-    Evict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Message, Node, RecoveryReport, RegionRequest, Signal,
-    SpecError, Store, Token, Wait, snapshot,
+    AbortCause, Accept, Action, Actions, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Design, Durability, Evict,
+    Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Message, Node, RecoveryCut, RecoveryReport, RegionRequest,
+    Signal, SpecError, Store, Token, Wait, snapshot,
 };
 use durasim_types::{Cause, CoreId, Line, LineAddr, PhysAddr, Stats, TxId};
 use serde::{Deserialize, Serialize};
@@ -35,7 +35,7 @@ impl Design for Staging {
         Ok(Box::new(Protocol { cores, controllers: geometry.controllers, arrived }))
     }
 
-    fn recover((): &(), _: &Geometry, _: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+    fn recover((): &(), _: &Geometry, _: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
         Ok(RecoveryReport::default())
     }
 

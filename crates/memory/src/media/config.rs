@@ -254,7 +254,7 @@ impl MediaConfig {
             if given && !allowed {
                 let kind = self.kind.name();
                 let problem = format!(
-                    "media of the kind '{kind}' have no such parameter; set the whole section, {field}={{ kind = \"{kind}\" }}, to leave those of another kind behind"
+                    "media of the kind '{kind}' have no such parameter; to change the kind set the whole section, {field}={{ kind = \"{kind}\" }}, to leave those of another kind behind"
                 );
                 return Err(ConfigError::new(format!("{field}.{name}"), problem));
             }

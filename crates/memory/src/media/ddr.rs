@@ -10,10 +10,10 @@
 //! commands that are booked already, as long as all times between them hold.
 //!
 //! **Refresh.** Each rank is refreshed at fixed times, once in tREFI, ranks one after the other. All its rows are closed
-//! tRP before. An access that could not close its row by then is placed behind the refresh as a whole.
+//! tRP before. An access that could not close its row by then is placed after the refresh as a whole.
 
 use super::config::{AddressMapping, MediaConfig, PagePolicy};
-use super::recent::{Given, Need, Recent, Rules};
+use super::recent::{ChannelUse, CommandSpacing, IssuedCommand, Recent};
 use super::timing::DdrTiming;
 use super::{Access, Direction, folded};
 use crate::trace::{Command, CommandKind, Trace};
@@ -51,7 +51,7 @@ struct Bank {
 
 /// Where a line lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+struct LineLocation {
     rank: u32,
     bank: u32,
     row: u64,
@@ -64,7 +64,7 @@ struct Plan {
     pre_ps: Option<Picos>,
     act_ps: Option<Picos>,
     column_ps: Picos,
-    /// The first time at which the row may be closed behind it.
+    /// The first time at which the row may be closed after it.
     next_pre_ps: Picos,
     refreshes: u64,
 }
@@ -104,12 +104,12 @@ impl Ddr {
             mapping: config.address_mapping.expect(complete),
             permute: config.permute_banks.expect(complete),
             banks: vec![Bank::default(); (ranks * banks_per_rank) as usize],
-            recent: Recent::new(Rules { t, rank_switch_ps }),
+            recent: Recent::new(CommandSpacing { t, rank_switch_ps }),
             stats: RowStats::default(),
         }
     }
 
-    fn place(&self, line: u64) -> Place {
+    fn place(&self, line: u64) -> LineLocation {
         let mut rest = line;
         let mut take = |count: u32| {
             let part = (rest % u64::from(count)) as u32;
@@ -127,10 +127,10 @@ impl Ddr {
             }
         };
         let swap = if self.permute { folded(rest, self.banks_per_rank) } else { 0 };
-        Place { rank, bank: bank ^ swap, row: rest, column }
+        LineLocation { rank, bank: bank ^ swap, row: rest, column }
     }
 
-    fn index(&self, place: Place) -> usize {
+    fn index(&self, place: LineLocation) -> usize {
         (place.rank * self.banks_per_rank + place.bank) as usize
     }
 
@@ -180,16 +180,16 @@ impl Ddr {
             })
     }
 
-    fn given(&self, need: Need, place: Place) -> Given {
-        Given { need, rank: place.rank, group: place.bank % self.bank_groups }
+    fn given(&self, channel_use: ChannelUse, place: LineLocation) -> IssuedCommand {
+        IssuedCommand { channel_use, rank: place.rank, group: place.bank % self.bank_groups }
     }
 
-    fn first(&self, need: Need, place: Place, at_ps: Picos) -> Picos {
-        self.recent.first(self.given(need, place), at_ps, |at| self.is_taken(at))
+    fn first(&self, channel_use: ChannelUse, place: LineLocation, at_ps: Picos) -> Picos {
+        self.recent.first(self.given(channel_use, place), at_ps, |at| self.is_taken(at))
     }
 
     /// The commands of an access that asks for `at_ps`.
-    fn plan(&self, place: Place, direction: Direction, at_ps: Picos) -> Plan {
+    fn plan(&self, place: LineLocation, direction: Direction, at_ps: Picos) -> Plan {
         let bank = &self.banks[self.index(place)];
         let mut at = at_ps.max(bank.last_ps);
         loop {
@@ -204,24 +204,24 @@ impl Ddr {
     }
 
     /// The commands of an access from `at` on, as if no refresh came after so many.
-    fn plan_between(&self, bank: &Bank, place: Place, direction: Direction, at: Picos, refreshes: u64) -> Plan {
+    fn plan_between(&self, bank: &Bank, place: LineLocation, direction: Direction, at: Picos, refreshes: u64) -> Plan {
         let t = self.t();
         let open = bank.row.filter(|_| bank.refreshes == refreshes);
         let pre_ps = match open {
-            Some(row) if row != place.row => Some(self.first(Need::Bus, place, at.max(bank.next_pre_ps))),
+            Some(row) if row != place.row => Some(self.first(ChannelUse::Bus, place, at.max(bank.next_pre_ps))),
             _ => None,
         };
         let act_ps = match (open, pre_ps) {
-            (_, Some(pre_ps)) => Some(self.first(Need::Activate, place, pre_ps + t.t_rp_ps)),
-            (None, None) => Some(self.first(Need::Activate, place, at.max(bank.next_act_ps))),
+            (_, Some(pre_ps)) => Some(self.first(ChannelUse::Activate, place, pre_ps + t.t_rp_ps)),
+            (None, None) => Some(self.first(ChannelUse::Activate, place, at.max(bank.next_act_ps))),
             (Some(_), None) => None,
         };
-        let (need, busy_ps) = match direction {
-            Direction::Read => (Need::Read, t.t_rtp_ps),
-            Direction::Write => (Need::Write, t.t_cwl_ps + t.t_burst_ps + t.t_wr_ps),
+        let (channel_use, busy_ps) = match direction {
+            Direction::Read => (ChannelUse::Read, t.t_rtp_ps),
+            Direction::Write => (ChannelUse::Write, t.t_cwl_ps + t.t_burst_ps + t.t_wr_ps),
         };
         let column_ps =
-            self.first(need, place, act_ps.map_or(at.max(bank.next_column_ps), |act_ps| act_ps + t.t_rcd_ps));
+            self.first(channel_use, place, act_ps.map_or(at.max(bank.next_column_ps), |act_ps| act_ps + t.t_rcd_ps));
         let row_ps = act_ps.map_or(bank.next_pre_ps, |act_ps| act_ps + t.t_ras_ps);
         Plan { pre_ps, act_ps, column_ps, next_pre_ps: row_ps.max(column_ps + busy_ps), refreshes }
     }
@@ -233,17 +233,17 @@ impl Ddr {
     pub fn access(&mut self, line: u64, direction: Direction, at_ps: Picos, trace: &mut Trace) -> Access {
         let place = self.place(line);
         let plan = self.plan(place, direction, at_ps);
-        let (need, kind) = match direction {
-            Direction::Read => (Need::Read, CommandKind::Rd),
-            Direction::Write => (Need::Write, CommandKind::Wr),
+        let (channel_use, kind) = match direction {
+            Direction::Read => (ChannelUse::Read, CommandKind::Rd),
+            Direction::Write => (ChannelUse::Write, CommandKind::Wr),
         };
         let commands = [
-            plan.pre_ps.map(|at| (at, Need::Bus, CommandKind::Pre)),
-            plan.act_ps.map(|at| (at, Need::Activate, CommandKind::Act)),
-            Some((plan.column_ps, need, kind)),
+            plan.pre_ps.map(|at| (at, ChannelUse::Bus, CommandKind::Pre)),
+            plan.act_ps.map(|at| (at, ChannelUse::Activate, CommandKind::Act)),
+            Some((plan.column_ps, channel_use, kind)),
         ];
-        for (at_ps, need, kind) in commands.into_iter().flatten() {
-            self.recent.give(at_ps, self.given(need, place));
+        for (at_ps, channel_use, kind) in commands.into_iter().flatten() {
+            self.recent.give(at_ps, self.given(channel_use, place));
             let is_column = matches!(kind, CommandKind::Rd | CommandKind::Wr);
             trace.note(|| Command {
                 at_ps,

@@ -1,8 +1,8 @@
 //! The commands that a channel was given lately, and how far apart any two of them have to be.
 //!
 //! Commands of different banks meet on the command bus, on the data bus and in their rank. All of these rules say that
-//! one command may follow another after so much time; [`Rules::apart_ps`] is that table. A new command is placed at the
-//! first clock that is far enough from all commands before it and behind it: the latter are there because requests
+//! one command may follow another after so much time; [`CommandSpacing::apart_ps`] is that table. A new command is placed at the
+//! first clock that is far enough from all commands before it and after it: the latter are there because requests
 //! with earlier times come later.
 
 use super::timing::DdrTiming;
@@ -17,7 +17,7 @@ const ACTIVATIONS_IN_FAW: usize = 4;
 
 /// What a command needs of the channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Need {
+pub(super) enum ChannelUse {
     /// The command bus alone: PRE.
     Bus,
     /// Current of the rank: ACT.
@@ -30,43 +30,45 @@ pub(super) enum Need {
 
 /// A command as the others see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Given {
-    pub need: Need,
+pub(super) struct IssuedCommand {
+    pub channel_use: ChannelUse,
     pub rank: u32,
     pub group: u32,
 }
 
 /// Times between commands of a channel, in whole clocks.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Rules {
+pub(super) struct CommandSpacing {
     pub t: DdrTiming,
     pub rank_switch_ps: Picos,
 }
 
-impl Rules {
+impl CommandSpacing {
     /// How long after `first` a command `second` of another bank may be given.
-    pub fn apart_ps(&self, first: Given, second: Given) -> Picos {
+    pub fn apart_ps(&self, first: IssuedCommand, second: IssuedCommand) -> Picos {
         let t = &self.t;
         let (same_rank, same_group) = (first.rank == second.rank, first.group == second.group);
         let by_group = |s_ps: Picos, l_ps: Picos| if same_group { l_ps } else { s_ps };
-        let needed_ps = match (first.need, second.need) {
-            (Need::Activate, Need::Activate) if same_rank => by_group(t.t_rrd_s_ps, t.t_rrd_l_ps),
-            (Need::Read, Need::Read) | (Need::Write, Need::Write) => {
+        let needed_ps = match (first.channel_use, second.channel_use) {
+            (ChannelUse::Activate, ChannelUse::Activate) if same_rank => by_group(t.t_rrd_s_ps, t.t_rrd_l_ps),
+            (ChannelUse::Read, ChannelUse::Read) | (ChannelUse::Write, ChannelUse::Write) => {
                 if same_rank {
                     t.t_burst_ps.max(by_group(t.t_ccd_s_ps, t.t_ccd_l_ps))
                 } else {
                     t.t_burst_ps + self.rank_switch_ps
                 }
             }
-            (Need::Read, Need::Write) => {
+            (ChannelUse::Read, ChannelUse::Write) => {
                 let idle_ps = if same_rank { t.t_rtw_ps } else { t.t_rtw_ps.max(self.rank_switch_ps) };
                 (t.t_cas_ps + t.t_burst_ps + idle_ps).saturating_sub(t.t_cwl_ps)
             }
-            (Need::Write, Need::Read) if same_rank => {
+            (ChannelUse::Write, ChannelUse::Read) if same_rank => {
                 let recovered_ps = t.t_cwl_ps + t.t_burst_ps + by_group(t.t_wtr_s_ps, t.t_wtr_l_ps);
                 recovered_ps.max((t.t_cwl_ps + t.t_burst_ps).saturating_sub(t.t_cas_ps))
             }
-            (Need::Write, Need::Read) => (t.t_cwl_ps + t.t_burst_ps + self.rank_switch_ps).saturating_sub(t.t_cas_ps),
+            (ChannelUse::Write, ChannelUse::Read) => {
+                (t.t_cwl_ps + t.t_burst_ps + self.rank_switch_ps).saturating_sub(t.t_cas_ps)
+            }
             _ => 0,
         };
         // One command in a clock.
@@ -87,21 +89,21 @@ impl Rules {
 /// Commands of a channel by their times.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Recent {
-    rules: Rules,
+    rules: CommandSpacing,
     reach_ps: Picos,
-    given: VecDeque<(Picos, Given)>,
+    given: VecDeque<(Picos, IssuedCommand)>,
     floor_ps: Picos,
 }
 
 impl Recent {
-    pub fn new(rules: Rules) -> Self {
+    pub fn new(rules: CommandSpacing) -> Self {
         let reach_ps = rules.reach_ps();
         Recent { rules, reach_ps, given: VecDeque::new(), floor_ps: 0 }
     }
 
     /// The first clock, not before `at_ps`, in which `new` may be given. Times for which `taken` holds are not for
     /// requests.
-    pub fn first(&self, new: Given, at_ps: Picos, taken: impl Fn(Picos) -> bool) -> Picos {
+    pub fn first(&self, new: IssuedCommand, at_ps: Picos, taken: impl Fn(Picos) -> bool) -> Picos {
         let t_ck_ps = self.rules.t.t_ck_ps;
         let mut at = at_ps.max(self.floor_ps).next_multiple_of(t_ck_ps);
         loop {
@@ -114,7 +116,7 @@ impl Recent {
     }
 
     /// `at` if `new` may be given then, else a later time before which it may not.
-    fn allowed(&self, new: Given, at: Picos) -> Picos {
+    fn allowed(&self, new: IssuedCommand, at: Picos) -> Picos {
         let first = self.given.partition_point(|&(given_ps, _)| given_ps + self.reach_ps <= at);
         for &(given_ps, given) in self.given.range(first..) {
             if given_ps >= at + self.reach_ps {
@@ -126,13 +128,16 @@ impl Recent {
                 return free_ps;
             }
         }
-        if new.need == Need::Activate { self.outside_faw(new.rank, at, first) } else { at }
+        if new.channel_use == ChannelUse::Activate { self.outside_faw(new.rank, at, first) } else { at }
     }
 
     /// `at` if a rank may be given one more ACT then, else a later time before which it may not.
     fn outside_faw(&self, rank: u32, at: Picos, first: usize) -> Picos {
         let faw_ps = self.rules.t.t_faw_ps;
-        let acts = self.given.range(first..).filter(|(_, given)| given.need == Need::Activate && given.rank == rank);
+        let acts = self
+            .given
+            .range(first..)
+            .filter(|(_, given)| given.channel_use == ChannelUse::Activate && given.rank == rank);
         let mut window = [0; ACTIVATIONS_IN_FAW];
         for (seen, &(given_ps, _)) in acts.enumerate() {
             window.rotate_left(1);
@@ -146,7 +151,7 @@ impl Recent {
     }
 
     /// Notes a command at a time that [`Recent::first`] has found.
-    pub fn give(&mut self, at_ps: Picos, given: Given) {
+    pub fn give(&mut self, at_ps: Picos, given: IssuedCommand) {
         let index = self.given.partition_point(|&(other_ps, _)| other_ps < at_ps);
         self.given.insert(index, (at_ps, given));
         if self.given.len() > REMEMBERED

@@ -1,4 +1,4 @@
-//! STT-RAM behind a memory bus, as in TC (DAC 2017, table 2): an access takes its bank for the latency of the cells. A
+//! STT-RAM on a memory bus, as in TC (DAC 2017, table 2): an access takes its bank for the latency of the cells. A
 //! read sends its line over the data bus at its end, a write takes it at its beginning. The bus is idle for a while
 //! between lines of different ranks. There are no rows to open
 //! (DEVIATIONS.md, stt-ram).
@@ -52,7 +52,7 @@ impl DataBus {
 
 /// Where a line lies.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct LineLocation {
     rank: u32,
     bank: u32,
     row: u64,
@@ -90,14 +90,14 @@ impl SttRam {
     }
 
     /// Adjacent lines lie in different banks, then in different ranks.
-    fn place(&self, line: u64) -> Place {
+    fn place(&self, line: u64) -> LineLocation {
         let (banks, ranks) = (u64::from(self.banks_per_rank), u64::from(self.ranks));
         let row = line / (banks * ranks);
         let swap = if self.permute { folded(row, self.banks_per_rank) } else { 0 };
-        Place { rank: (line / banks % ranks) as u32, bank: (line % banks) as u32 ^ swap, row }
+        LineLocation { rank: (line / banks % ranks) as u32, bank: (line % banks) as u32 ^ swap, row }
     }
 
-    fn index(&self, place: Place) -> usize {
+    fn index(&self, place: LineLocation) -> usize {
         (place.rank * self.banks_per_rank + place.bank) as usize
     }
 

@@ -86,7 +86,7 @@ times! {
     t_wtr_s_ps,
     /// tWTR_L (DDR3: tWTR): from the last data of a write to a read command of its group of banks.
     t_wtr_l_ps,
-    /// Time for which the data bus is idle between the data of a read and that of a write behind it.
+    /// Time for which the data bus is idle between the data of a read and that of a write after it.
     t_rtw_ps,
     /// tREFI: a rank is refreshed once in this time; 0 for media that need no refresh.
     t_refi_ps,
@@ -179,7 +179,7 @@ impl DdrTiming {
             && (clocks.t_refi_ps < rows_ps || clocks.t_refi_ps / u64::from(ranks) <= 2 * clocks.t_rp_ps)
         {
             let problem = format!(
-                "{} ps are too short for the refreshes of {ranks} ranks and for the rows that have to be opened between them",
+                "{} ps are too short for the refreshes of {ranks} ranks and the row activations between them",
                 self.t_refi_ps
             );
             return Err(ConfigError::new(format!("{field}.t_refi_ps"), problem));

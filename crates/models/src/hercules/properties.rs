@@ -1,6 +1,6 @@
 //! What must always hold, and what must happen at least once, or the bounds are too narrow to mean anything.
 
-use super::{Bounds, Cause, Fault, Hercules, Machine, Phase, Recovery, State};
+use super::{Bounds, Cause, Hercules, Machine, Phase, ProtocolFault, Recovery, State};
 use stateright::Property;
 
 /// All writes of a transaction survive, or none.
@@ -71,7 +71,7 @@ pub(super) fn all(bounds: &Bounds) -> Vec<Property<Hercules>> {
         }));
     }
     if bounds.transactions_per_thread * u32::from(bounds.threads) > bounds.tx_ids {
-        all.push(Property::sometimes("an identifier comes round", |_, s| {
+        all.push(Property::sometimes("an identifier wraps around", |_, s| {
             running(s, |m| m.threads.iter().any(|t| t.phase == Phase::Begun && m.tx_lens.contains(&t.tx_id)))
         }));
     }
@@ -149,7 +149,7 @@ fn converges(model: &Hercules, state: &State) -> bool {
 
 fn finds_the_newest(model: &Hercules, m: &Machine) -> bool {
     (0u8..).zip(&m.truth).all(|(line, truth)| {
-        let entry = m.entry(line).filter(|_| !model.has(Fault::LogNotSearched));
+        let entry = m.entry(line).filter(|_| !model.has(ProtocolFault::LogNotSearched));
         if entry.is_some_and(|e| m.aborted.contains(&e.tx) && m.is_open(e.tx)) {
             // Nobody gets at it before the abort has ended.
             return true;

@@ -1,6 +1,6 @@
 //! Power failure and recovery (section 4.2, "flush on a power-off", and section 4.3).
 
-use super::{Action, Fault, Hercules, LogSlot, Machine, State, Tx, Version};
+use super::{Action, Hercules, LogSlot, Machine, ProtocolFault, State, Tx, Version};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How the log zone was left.
@@ -68,7 +68,7 @@ pub struct Recovery {
     pub cut: bool,
     /// What is right.
     pub judge: Judge,
-    /// Numbers of the last transactions of each thread, for the next life.
+    /// Numbers of the last transactions of each thread, for the next run.
     numbers: Vec<u32>,
     plain_stores: u32,
     pub(super) lives_left: u8,
@@ -105,14 +105,14 @@ impl Hercules {
             home: m.home.clone(),
             tx_lens: m.tx_lens.clone(),
             log: m.log.clone(),
-            ewpq: if self.has(Fault::EwpqNotSaved) { Vec::new() } else { saved(false) },
+            ewpq: if self.has(ProtocolFault::EwpqNotSaved) { Vec::new() } else { saved(false) },
             extension: saved(true),
             emergency: Vec::new(),
             flag: Flag::Flushed,
         };
         for (line, stack) in (0u8..).zip(&m.on_chip) {
             let mut versions = stack.clone();
-            if !self.has(Fault::FlushNewestFirst) {
+            if !self.has(ProtocolFault::FlushNewestFirst) {
                 versions.reverse();
             }
             for copy in versions {
@@ -168,9 +168,11 @@ impl Hercules {
         let extension = durable.extension.iter().copied().map(RecoveryWrite::ClearExtension);
         let end = std::iter::once(RecoveryWrite::SetRecovered);
         let mut writes: Vec<RecoveryWrite> = match self.fault {
-            Some(Fault::RecoveredTooEarly) => end.chain(home).chain(tx_lens).chain(extension).collect(),
-            Some(Fault::TxLenClearedBeforeHome) => tx_lens.chain(home).chain(extension).chain(end).collect(),
-            Some(Fault::ExtensionClearedBeforeHome) => extension.chain(home).chain(tx_lens).chain(end).collect(),
+            Some(ProtocolFault::RecoveredTooEarly) => end.chain(home).chain(tx_lens).chain(extension).collect(),
+            Some(ProtocolFault::TxLenClearedBeforeHome) => tx_lens.chain(home).chain(extension).chain(end).collect(),
+            Some(ProtocolFault::ExtensionClearedBeforeHome) => {
+                extension.chain(home).chain(tx_lens).chain(end).collect()
+            }
             _ => home.chain(tx_lens).chain(extension).chain(end).collect(),
         };
         writes.reverse();
@@ -191,7 +193,7 @@ impl Hercules {
                 let write = next.todo.pop()?;
                 next.durable.write(write);
             }
-            Action::Cut if !recovery.has_ended() => {
+            Action::RecoveryCut if !recovery.has_ended() => {
                 next.todo = self.plan(&next.durable);
                 next.cut = true;
             }
@@ -203,7 +205,7 @@ impl Hercules {
         Some(State::Recovering(Box::new(next)))
     }
 
-    /// The next life: what recovery left is what is right from now on.
+    /// The next run: what recovery left is what is right from now on.
     fn restart(&self, recovery: &Recovery) -> Machine {
         let Durable { home, tx_lens, log, .. } = recovery.durable.clone();
         let mut m = Machine::new(&self.bounds);

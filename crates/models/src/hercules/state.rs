@@ -111,7 +111,7 @@ pub struct LogSlot {
     pub version: Version,
 }
 
-/// A migration on its way.
+/// A migration in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Flight {
     /// What it carries.
@@ -137,7 +137,7 @@ pub struct Machine {
     pub on_chip: Vec<Vec<OnChip>>,
     /// eWPQ and extension area, in an order of no meaning.
     pub entries: Vec<Entry>,
-    /// Migrations on their way, by line.
+    /// Migrations in flight, by line.
     pub flights: BTreeMap<u8, Flight>,
     /// The threads.
     pub threads: Vec<Thread>,
@@ -147,7 +147,7 @@ pub struct Machine {
     pub lives_left: u8,
     /// The newest version of each line that is acknowledged or that others may have seen.
     pub truth: Vec<Version>,
-    /// Transactions that aborted in this life.
+    /// Transactions that aborted in this run.
     pub aborted: BTreeSet<Tx>,
 }
 

@@ -1,6 +1,6 @@
 //! The steps of a running machine.
 
-use super::{Action, Cause, Entry, Fault, Flight, Hercules, LogSlot, Machine, OnChip, Phase, Version};
+use super::{Action, Cause, Entry, Flight, Hercules, LogSlot, Machine, OnChip, Phase, ProtocolFault, Version};
 
 /// Goes on if something holds; else the step is not allowed.
 fn only_if(condition: bool) -> Option<()> {
@@ -33,7 +33,7 @@ impl Hercules {
             if !m.on_chip[usize::from(line)].is_empty() {
                 actions.extend([Action::Overwrite(line), Action::WriteHome(line), Action::Clean(line)]);
                 actions.push(Action::PrematureFlush(line));
-                if self.has(Fault::EntryBeforeLog) {
+                if self.has(ProtocolFault::EntryBeforeLog) {
                     actions.push(Action::LogWritten(line));
                 }
             }
@@ -76,7 +76,7 @@ impl Hercules {
             Action::Forgotten(thread) => {
                 let tx = m.tx(thread);
                 only_if(matches!(m.threads[usize::from(thread)].phase, Phase::Aborting(_)))?;
-                if !self.has(Fault::AbortKeepsEntries) {
+                if !self.has(ProtocolFault::AbortKeepsEntries) {
                     m.entries.retain(|entry| entry.tx != tx);
                 }
                 end(m, thread);
@@ -85,17 +85,17 @@ impl Hercules {
                 let stack = &mut m.on_chip[usize::from(line)];
                 let [.., above, below] = &stack[..] else { return None };
                 only_if(below.tag.is_none())?;
-                only_if(above.tag.is_none() || self.has(Fault::PreImageOverwritten))?;
+                only_if(above.tag.is_none() || self.has(ProtocolFault::PreImageOverwritten))?;
                 stack.pop();
             }
             Action::WriteHome(line) => {
-                only_if(!m.flights.contains_key(&line) || self.has(Fault::MigrationOvertaken))?;
+                only_if(!m.flights.contains_key(&line) || self.has(ProtocolFault::MigrationOvertaken))?;
                 let oldest = m.on_chip[usize::from(line)].pop()?;
-                only_if(oldest.tag.is_none() || self.has(Fault::TaggedLineGoesHome))?;
+                only_if(oldest.tag.is_none() || self.has(ProtocolFault::TaggedLineGoesHome))?;
                 m.home[usize::from(line)] = oldest.version;
             }
             Action::Clean(line) => {
-                only_if(!m.flights.contains_key(&line) || self.has(Fault::MigrationOvertaken))?;
+                only_if(!m.flights.contains_key(&line) || self.has(ProtocolFault::MigrationOvertaken))?;
                 let newest = *m.on_chip[usize::from(line)].first()?;
                 only_if(newest.tag.is_none())?;
                 m.on_chip[usize::from(line)].clear();
@@ -103,7 +103,7 @@ impl Hercules {
             }
             Action::PrematureFlush(line) => self.flush_prematurely(m, line)?,
             Action::LogWritten(line) => {
-                only_if(self.has(Fault::EntryBeforeLog))?;
+                only_if(self.has(ProtocolFault::EntryBeforeLog))?;
                 let slot = m.entry(line)?.slot;
                 let [copy] = m.on_chip[usize::from(line)][..] else { return None };
                 m.on_chip[usize::from(line)].clear();
@@ -113,7 +113,7 @@ impl Hercules {
                 only_if(m.in_ewpq() >= self.bounds.ewpq_entries)?;
                 only_if(m.entries.len() - m.in_ewpq() < self.bounds.extension_entries)?;
                 let index = m.entries.iter().position(|e| e.line == line && !e.extended && !e.migrating)?;
-                if self.has(Fault::SpillLosesEntry) {
+                if self.has(ProtocolFault::SpillLosesEntry) {
                     m.entries.remove(index);
                 } else {
                     m.entries[index].extended = true;
@@ -122,16 +122,16 @@ impl Hercules {
             Action::Reload(line, by) => self.reload(m, line, by)?,
             Action::Fetch(line, _) => {
                 only_if(m.on_chip[usize::from(line)].is_empty())?;
-                only_if(m.entry(line).is_none() || self.has(Fault::LogNotSearched))?;
+                only_if(m.entry(line).is_none() || self.has(ProtocolFault::LogNotSearched))?;
             }
             Action::Access(line, by) => only_if(self.may_access(m, line, by))?,
             Action::MigrationStarted(line) => {
                 only_if(!m.flights.contains_key(&line))?;
                 let index = m.entries.iter().position(|e| e.line == line && !e.migrating)?;
                 let entry = m.entries[index];
-                only_if(!m.is_open(entry.tx) || self.has(Fault::OpenEntryMigrates))?;
+                only_if(!m.is_open(entry.tx) || self.has(ProtocolFault::OpenEntryMigrates))?;
                 m.flights.insert(line, Flight { version: m.log.get(&entry.slot)?.version, written: false });
-                if self.has(Fault::EntryFreedBeforeHome) {
+                if self.has(ProtocolFault::EntryFreedBeforeHome) {
                     m.entries.remove(index);
                 } else {
                     m.entries[index].migrating = true;
@@ -156,14 +156,14 @@ impl Hercules {
                 only_if(!m.threads[usize::from(thread)].on_core)?;
                 m.threads[usize::from(thread)].on_core = true;
             }
-            Action::Crash | Action::RecoveryStep | Action::Cut | Action::Restart => return None,
+            Action::Crash | Action::RecoveryStep | Action::RecoveryCut | Action::Restart => return None,
         }
         // Where an entry lies in the eWPQ means nothing.
         m.entries.sort_unstable();
         Some(machine)
     }
 
-    /// The identifier that tx_start takes next: those that others bear, until their commit or abort has
+    /// The identifier that tx_start takes next: those that others use, until their commit or abort has
     /// ended, are passed over.
     pub fn next_tx_id(&self, m: &Machine) -> Option<u32> {
         let borne = |id: u32| m.threads.iter().any(|t| t.phase != Phase::Idle && t.tx_id == id);
@@ -172,7 +172,7 @@ impl Hercules {
 
     fn begin(&self, m: &mut Machine, thread: u8) -> Option<()> {
         let tx_id = self.next_tx_id(m)?;
-        only_if(m.entries.iter().all(|entry| entry.tx_id != tx_id) || self.has(Fault::TxIdReusedEarly))?;
+        only_if(m.entries.iter().all(|entry| entry.tx_id != tx_id) || self.has(ProtocolFault::TxIdReusedEarly))?;
         let t = &mut m.threads[usize::from(thread)];
         only_if(t.phase == Phase::Idle && t.on_core && t.number < self.bounds.transactions_per_thread)?;
         t.phase = Phase::Begun;
@@ -187,13 +187,14 @@ impl Hercules {
         // Once its abort has begun, a transaction asks for nothing any more.
         let aborting = |thread: u8| matches!(m.threads[usize::from(thread)].phase, Phase::Aborting(_));
         let owner = m.owner(line).map(|tx| tx.thread);
-        let may = owner.is_none_or(|owner| Some(owner) == by || self.has(Fault::ConflictGranted));
+        let may = owner.is_none_or(|owner| Some(owner) == by || self.has(ProtocolFault::ConflictGranted));
         may && !by.is_some_and(aborting)
     }
 
     fn tagged_store(&self, m: &mut Machine, thread: u8, line: u8) -> Option<()> {
         let t = &m.threads[usize::from(thread)];
-        let may = t.phase == Phase::Running || (t.phase == Phase::Begun && self.has(Fault::StoreBeforeTxLenCleared));
+        let may =
+            t.phase == Phase::Running || (t.phase == Phase::Begun && self.has(ProtocolFault::StoreBeforeTxLenCleared));
         only_if(may && t.on_core && t.stores[usize::from(line)] < self.bounds.stores_per_line)?;
         only_if((line + self.bounds.lines - thread) % self.bounds.lines < self.bounds.lines_per_thread)?;
         only_if(self.may_access(m, line, Some(thread)))?;
@@ -206,7 +207,7 @@ impl Hercules {
         let stack = &mut m.on_chip[usize::from(line)];
         match stack.first_mut() {
             Some(top) if top.tag == Some(tx) => *top = new,
-            Some(top) if self.has(Fault::CopyDownForgotten) => *top = new,
+            Some(top) if self.has(ProtocolFault::CopyDownForgotten) => *top = new,
             top => {
                 // With the fault that grants conflicts it goes down as if it were committed.
                 if let Some(top) = top {
@@ -238,7 +239,7 @@ impl Hercules {
         match t.phase {
             // A transaction that has written nothing has no TxLen to store.
             Phase::Committing if t.lines().next().is_some() => t.phase = Phase::Stored,
-            Phase::Reset if self.has(Fault::StatesResetBeforeTxLen) => only_if(!m.tx_lens.contains(&t.tx_id))?,
+            Phase::Reset if self.has(ProtocolFault::StatesResetBeforeTxLen) => only_if(!m.tx_lens.contains(&t.tx_id))?,
             _ => return None,
         }
         m.tx_lens.insert(t.tx_id);
@@ -248,7 +249,7 @@ impl Hercules {
     fn reset_states(&self, m: &mut Machine, thread: u8) -> Option<()> {
         let t = &m.threads[usize::from(thread)];
         let may = match t.phase {
-            Phase::Committing => t.lines().next().is_none() || self.has(Fault::StatesResetBeforeTxLen),
+            Phase::Committing => t.lines().next().is_none() || self.has(ProtocolFault::StatesResetBeforeTxLen),
             Phase::Stored => true,
             _ => false,
         };
@@ -270,10 +271,10 @@ impl Hercules {
         match t.phase {
             Phase::Reset => {
                 let stored = t.lines().next().is_none() || m.tx_lens.contains(&t.tx_id);
-                only_if(stored || !self.has(Fault::StatesResetBeforeTxLen))?;
+                only_if(stored || !self.has(ProtocolFault::StatesResetBeforeTxLen))?;
                 end(m, thread);
             }
-            Phase::Committing if self.has(Fault::AcknowledgedBeforeTxLen) && !t.acknowledged => {
+            Phase::Committing if self.has(ProtocolFault::AcknowledgedBeforeTxLen) && !t.acknowledged => {
                 t.acknowledged = true;
                 publish(m, thread);
             }
@@ -286,7 +287,7 @@ impl Hercules {
         let t = &m.threads[usize::from(thread)];
         only_if(match t.phase {
             Phase::Begun | Phase::Running | Phase::Committing => !t.acknowledged,
-            Phase::Stored => self.has(Fault::AbortAfterTxLen),
+            Phase::Stored => self.has(ProtocolFault::AbortAfterTxLen),
             _ => false,
         })?;
         if cause == Cause::Conflict {
@@ -297,7 +298,7 @@ impl Hercules {
         }
         let tx = m.tx(thread);
         for stack in &mut m.on_chip {
-            if self.has(Fault::AbortKeepsLines) {
+            if self.has(ProtocolFault::AbortKeepsLines) {
                 stack.iter_mut().filter(|copy| copy.tag == Some(tx)).for_each(|copy| copy.tag = None);
             } else {
                 stack.retain(|copy| copy.tag != Some(tx));
@@ -314,7 +315,7 @@ impl Hercules {
         let tx = copy.tag?;
         only_if(m.in_ewpq() < self.bounds.ewpq_entries && m.entry(line).is_none_or(|_| self.allows_two_entries()))?;
         let slot = m.log_head;
-        if self.has(Fault::LogEntryReused) {
+        if self.has(ProtocolFault::LogEntryReused) {
             m.log_head = (slot + 1) % self.bounds.log_entries;
         } else {
             only_if(m.entries.iter().all(|entry| entry.slot != slot))?;
@@ -322,7 +323,7 @@ impl Hercules {
         }
         let tx_id = m.threads[usize::from(tx.thread)].tx_id;
         m.entries.push(Entry { line, tx, tx_id, slot, extended: false, migrating: false });
-        if !self.has(Fault::EntryBeforeLog) {
+        if !self.has(ProtocolFault::EntryBeforeLog) {
             m.on_chip[usize::from(line)].clear();
             m.log.insert(slot, LogSlot { line, version: copy.version });
         }
@@ -331,16 +332,16 @@ impl Hercules {
 
     /// Whether a fault can leave a line with two entries.
     fn allows_two_entries(&self) -> bool {
-        self.has(Fault::ReloadKeepsEntry) || self.has(Fault::LogNotSearched)
+        self.has(ProtocolFault::ReloadKeepsEntry) || self.has(ProtocolFault::LogNotSearched)
     }
 
     fn reload(&self, m: &mut Machine, line: u8, by: Option<u8>) -> Option<()> {
-        only_if(m.on_chip[usize::from(line)].is_empty() && !self.has(Fault::LogNotSearched))?;
+        only_if(m.on_chip[usize::from(line)].is_empty() && !self.has(ProtocolFault::LogNotSearched))?;
         only_if(self.may_access(m, line, by))?;
         let index = m.entries.iter().position(|entry| entry.line == line)?;
         let entry = m.entries[index];
-        if !self.has(Fault::ReloadKeepsEntry) {
-            // A migration that carries it goes on.
+        if !self.has(ProtocolFault::ReloadKeepsEntry) {
+            // A migration that carries it continues.
             m.entries.remove(index);
         }
         let tag = m.is_open(entry.tx).then_some(entry.tx);

@@ -29,7 +29,7 @@ pub(super) fn all(bounds: &Bounds) -> Vec<Property<TransactionCaches>> {
                 lines.any(|line| model.found(m, line) != m.home[usize::from(line)])
             })
         }),
-        Property::sometimes("power fails while a committed entry is on its way", |_, s| {
+        Property::sometimes("power fails while a committed entry is in flight", |_, s| {
             running(s, |m| m.flights.iter().flatten().any(|flight| !flight.written))
         }),
         Property::sometimes("an entry is available before the tail has come to it", |_, s| {
@@ -42,7 +42,7 @@ pub(super) fn all(bounds: &Bounds) -> Vec<Property<TransactionCaches>> {
             Property::sometimes("a line of an open transaction is home", |_, s| {
                 running(s, |m| m.home.iter().any(|version| version.tx.is_some_and(|tx| m.is_open(tx))))
             }),
-            Property::sometimes("a commit while an old line is on its way", |_, s| {
+            Property::sometimes("a commit while an old line is in flight", |_, s| {
                 running(s, |m| {
                     let copying = |e: &super::Entry| e.state == EntryState::Copying;
                     m.fifos.iter().flatten().any(|e| copying(e) && e.version.tx.is_some_and(|tx| m.is_open(tx)))
@@ -60,7 +60,7 @@ pub(super) fn all(bounds: &Bounds) -> Vec<Property<TransactionCaches>> {
     if bounds.transactions_per_thread * u32::from(bounds.threads)
         > u32::from(bounds.largest_id) * u32::from(bounds.cores)
     {
-        all.push(Property::sometimes("an identifier comes round", |_, s| {
+        all.push(Property::sometimes("an identifier wraps around", |_, s| {
             running(s, |m| m.threads.iter().any(|t| t.phase == Phase::Running && t.number > 1 && t.id == 1))
         }));
     }

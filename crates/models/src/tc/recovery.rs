@@ -1,6 +1,6 @@
 //! Power failure and recovery (section 3, "multiversioning").
 
-use super::{Action, EntryState, Fault, Machine, Phase, State, TransactionCaches, Tx, Version};
+use super::{Action, EntryState, Machine, Phase, ProtocolFault, State, TransactionCaches, Tx, Version};
 use std::collections::BTreeSet;
 
 /// An entry as it survives: line, data, and whether it is committed.
@@ -56,7 +56,7 @@ pub struct Recovery {
     pub cut: bool,
     /// What is right.
     pub judge: Judge,
-    /// Numbers of the last transactions of each thread, for the next life.
+    /// Numbers of the last transactions of each thread, for the next run.
     numbers: Vec<u32>,
     pub(super) lives_left: u8,
 }
@@ -81,13 +81,13 @@ impl Durable {
 }
 
 impl TransactionCaches {
-    /// Power fails: the NVRAM and the transaction caches are left. What is on its way is lost.
+    /// Power fails: the NVRAM and the transaction caches are left. What is in flight is lost.
     pub(super) fn crash(&self, m: &Machine) -> Recovery {
         let overflowed = |version: &Version| m.overflows.iter().any(|o| Some(o.tx) == version.tx);
         let save = |core: usize| {
             let entries = m.occupied(core).map(|e| {
                 let open = matches!(e.state, EntryState::Active | EntryState::Copying | EntryState::Copied);
-                let committed = !open && !overflowed(&e.version) || self.has(Fault::RecoveryReplaysActive);
+                let committed = !open && !overflowed(&e.version) || self.has(ProtocolFault::RecoveryReplaysActive);
                 Saved { line: e.line, version: e.version, committed }
             });
             entries.collect::<Vec<_>>()
@@ -119,12 +119,12 @@ impl TransactionCaches {
 
     /// What recovery writes if it begins with this, last write first.
     fn plan(&self, durable: &Durable) -> Vec<RecoveryWrite> {
-        let shadows = durable.shadows.iter().flatten().filter(|_| !self.has(Fault::RecoveryForgetsShadows));
+        let shadows = durable.shadows.iter().flatten().filter(|_| !self.has(ProtocolFault::RecoveryForgetsShadows));
         let undo = shadows.map(|(line, old)| RecoveryWrite::Home(*line, *old));
         let redo = durable.fifos.iter().flat_map(|fifo| {
             let committed = fifo.iter().filter(|saved| saved.committed);
             let mut writes: Vec<_> = committed.map(|s| RecoveryWrite::Home(s.line, s.version)).collect();
-            if self.has(Fault::RecoveryNewestFirst) {
+            if self.has(ProtocolFault::RecoveryNewestFirst) {
                 writes.reverse();
             }
             writes
@@ -133,7 +133,7 @@ impl TransactionCaches {
             !durable.fifos[usize::from(*core)].is_empty() || !durable.shadows[usize::from(*core)].is_empty()
         };
         let clear = (0..self.bounds.cores).filter(full).map(RecoveryWrite::Clear);
-        let mut writes: Vec<RecoveryWrite> = match self.has(Fault::RecoveryClearsFirst) {
+        let mut writes: Vec<RecoveryWrite> = match self.has(ProtocolFault::RecoveryClearsFirst) {
             true => clear.chain(undo).chain(redo).collect(),
             false => undo.chain(redo).chain(clear).collect(),
         };
@@ -155,7 +155,7 @@ impl TransactionCaches {
                 let write = next.todo.pop()?;
                 next.durable.write(write);
             }
-            Action::Cut if !recovery.has_ended() => {
+            Action::RecoveryCut if !recovery.has_ended() => {
                 next.todo = self.plan(&next.durable);
                 next.cut = true;
             }
@@ -167,7 +167,7 @@ impl TransactionCaches {
         Some(State::Recovering(Box::new(next)))
     }
 
-    /// The next life: what recovery left is what is right from now on.
+    /// The next run: what recovery left is what is right from now on.
     fn restart(&self, recovery: &Recovery) -> Machine {
         let mut m = Machine::new(&self.bounds);
         m.home.clone_from(&recovery.durable.home);

@@ -29,13 +29,13 @@ pub enum EntryState {
     Available,
     /// Of an open transaction.
     Active,
-    /// Active, the old line on its way to the shadow area.
+    /// Active, the old line in flight to the shadow area.
     Copying,
     /// Active, the old line is there.
     Copied,
     /// To be issued.
     Committed,
-    /// Issued; of an open transaction only behind a copy.
+    /// Issued; of an open transaction only after a copy.
     Issued,
 }
 
@@ -59,7 +59,7 @@ impl Entry {
     }
 }
 
-/// A write to a line on its way to the NVRAM.
+/// A write to a line in flight to the NVRAM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Flight {
     /// Whose.
@@ -132,7 +132,7 @@ pub struct Machine {
     pub next_ids: Vec<u16>,
     /// The overflow registers.
     pub overflows: Vec<Overflow>,
-    /// Writes to each line on their way, oldest first.
+    /// Writes to each line in flight, oldest first.
     pub flights: Vec<Vec<Flight>>,
     /// Each line in the caches.
     pub cached: Vec<Option<Version>>,
@@ -142,7 +142,7 @@ pub struct Machine {
     pub lives_left: u8,
     /// The newest committed version of each line.
     pub truth: Vec<Version>,
-    /// Transactions that aborted in this life.
+    /// Transactions that aborted in this run.
     pub aborted: BTreeSet<Tx>,
 }
 

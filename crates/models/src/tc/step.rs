@@ -1,6 +1,8 @@
 //! The steps of a running machine.
 
-use super::{Action, Entry, EntryState, Fault, Flight, Machine, Overflow, Phase, Shadow, TransactionCaches, Version};
+use super::{
+    Action, Entry, EntryState, Flight, Machine, Overflow, Phase, ProtocolFault, Shadow, TransactionCaches, Version,
+};
 
 /// Goes on if something holds; else the step is not allowed.
 fn only_if(condition: bool) -> Option<()> {
@@ -51,7 +53,7 @@ impl TransactionCaches {
                 let (tx, id, home) = (m.tx(thread), m.thread(thread).id, usize::from(m.thread(thread).home));
                 m.threads[usize::from(thread)].phase = Phase::Aborting;
                 m.aborted.insert(tx);
-                if !self.has(Fault::AbortKeepsEntries) {
+                if !self.has(ProtocolFault::AbortKeepsEntries) {
                     let active = m.fifos[home].iter_mut().filter(|e| e.id == id && e.state == EntryState::Active);
                     active.for_each(|e| e.state = EntryState::Available);
                     advance_tail(m, home);
@@ -84,7 +86,7 @@ impl TransactionCaches {
             }
             Action::Evict(line) => {
                 let version = m.cached[usize::from(line)].take()?;
-                if self.has(Fault::EvictsHome) && version.tx.is_some() {
+                if self.has(ProtocolFault::EvictsHome) && version.tx.is_some() {
                     m.home[usize::from(line)] = version;
                 }
             }
@@ -92,7 +94,7 @@ impl TransactionCaches {
                 only_if(m.cached[usize::from(line)].is_none())?;
                 m.cached[usize::from(line)] = Some(self.found(m, line));
             }
-            Action::Crash | Action::RecoveryStep | Action::Cut | Action::Restart => return None,
+            Action::Crash | Action::RecoveryStep | Action::RecoveryCut | Action::Restart => return None,
         }
         Some(machine)
     }
@@ -101,18 +103,18 @@ impl TransactionCaches {
     pub fn found(&self, m: &Machine, line: u8) -> Version {
         let mut entries = (0..m.fifos.len()).flat_map(|core| m.occupied(core)).filter(|e| e.line == line);
         let entry = match self.fault {
-            Some(Fault::MissIgnoresEntries) => None,
-            Some(Fault::MissTakesOldest) => entries.next(),
+            Some(ProtocolFault::MissIgnoresEntries) => None,
+            Some(ProtocolFault::MissTakesOldest) => entries.next(),
             _ => entries.next_back(),
         };
         entry.map_or(m.home[usize::from(line)], |e| e.version)
     }
 
-    /// The identifier that a transaction takes on a core: those that open transactions bear or entries carry are passed
+    /// The identifier that a transaction takes on a core: those that open transactions use or entries carry are passed
     /// over.
     pub fn next_id(&self, m: &Machine, core: u8) -> Option<u16> {
         let first = m.next_ids[usize::from(core)];
-        if self.has(Fault::IdentifierReused) {
+        if self.has(ProtocolFault::IdentifierReused) {
             return Some(first);
         }
         let open = |id: u16| m.threads.iter().any(|t| t.phase != Phase::Idle && t.home == core && t.id == id);
@@ -139,7 +141,7 @@ impl TransactionCaches {
         only_if(m.fifos[home].len() < self.bounds.entries)?;
         let committed = |core: usize| m.occupied(core).any(|e| e.line == line && e.drains());
         let others = (0..m.fifos.len()).filter(|core| *core != home);
-        only_if(self.has(Fault::OrderIgnored) || others.into_iter().all(|core| !committed(core)))?;
+        only_if(self.has(ProtocolFault::OrderIgnored) || others.into_iter().all(|core| !committed(core)))?;
         m.threads[usize::from(thread)].stores[usize::from(line)] += 1;
         let version = m.written(thread, line)?;
         m.cached[usize::from(line)] = Some(version);
@@ -151,15 +153,15 @@ impl TransactionCaches {
         only_if(m.thread(thread).phase == Phase::Running)?;
         let (tx, id, home) = (m.tx(thread), m.thread(thread).id, usize::from(m.thread(thread).home));
         for entry in m.fifos[home].iter_mut().filter(|e| e.id == id) {
-            if entry.state == EntryState::Copying && self.has(Fault::CommitMissesCopying) {
+            if entry.state == EntryState::Copying && self.has(ProtocolFault::CommitMissesCopying) {
                 continue;
             }
             let open = matches!(entry.state, EntryState::Active | EntryState::Copying | EntryState::Copied);
-            if open && !self.has(Fault::CommitForgotten) {
+            if open && !self.has(ProtocolFault::CommitForgotten) {
                 entry.state = EntryState::Committed;
             }
         }
-        if !self.has(Fault::RegisterKept) {
+        if !self.has(ProtocolFault::RegisterKept) {
             m.overflows.retain(|overflow| overflow.tx != tx);
         }
         for line in 0..self.bounds.lines {
@@ -175,17 +177,18 @@ impl TransactionCaches {
     fn may_undo(&self, m: &Machine, thread: u8) -> bool {
         let t = m.thread(thread);
         let mut own = m.occupied(usize::from(t.home)).filter(|e| e.id == t.id);
-        t.phase == Phase::Aborting && own.all(|e| e.state == EntryState::Active && self.has(Fault::AbortKeepsEntries))
+        t.phase == Phase::Aborting
+            && own.all(|e| e.state == EntryState::Active && self.has(ProtocolFault::AbortKeepsEntries))
     }
 
     fn forget(&self, m: &mut Machine, thread: u8) -> Option<()> {
         only_if(self.may_undo(m, thread))?;
         let tx = m.tx(thread);
         let mut own = m.overflows.iter().filter(|o| o.tx == tx).flat_map(|o| &o.shadows);
-        only_if(own.all(|s| s.restored) || self.has(Fault::AbortNotUndone))?;
+        only_if(own.all(|s| s.restored) || self.has(ProtocolFault::AbortNotUndone))?;
         m.overflows.retain(|overflow| overflow.tx != tx);
         for line in 0..self.bounds.lines {
-            if m.written(thread, line).is_some() && !self.has(Fault::AbortKeepsLines) {
+            if m.written(thread, line).is_some() && !self.has(ProtocolFault::AbortKeepsLines) {
                 m.cached[usize::from(line)] = None;
             }
         }
@@ -200,23 +203,23 @@ impl TransactionCaches {
         let shadow = entry.version.tx.and_then(|tx| m.shadow(tx, entry.line));
         only_if(match entry.state {
             EntryState::Copied => true,
-            EntryState::Committed if self.has(Fault::IssuedNewestFirst) => {
+            EntryState::Committed if self.has(ProtocolFault::IssuedNewestFirst) => {
                 m.fifos[fifo].iter().rposition(committed) == Some(at)
             }
             EntryState::Committed => m.fifos[fifo].iter().position(committed) == Some(at),
-            EntryState::Copying => self.has(Fault::CopyNotAwaited),
+            EntryState::Copying => self.has(ProtocolFault::CopyNotAwaited),
             // A further entry of a line whose old version is safe; oldest first.
             EntryState::Active => {
                 let older = m.fifos[fifo][..at].iter().any(|e| e.state == EntryState::Active);
-                let skipped = self.has(Fault::CopySkipped) && self.bounds.copies_in_flight > 0;
+                let skipped = self.has(ProtocolFault::CopySkipped) && self.bounds.copies_in_flight > 0;
                 let safe = shadow.is_some_and(|s| s.safe) || skipped;
-                self.has(Fault::ActiveEntryIssued) || (safe && !older && !self.waits_for_older(m, fifo, at))
+                self.has(ProtocolFault::ActiveEntryIssued) || (safe && !older && !self.waits_for_older(m, fifo, at))
             }
             EntryState::Available | EntryState::Issued => false,
         })?;
         m.flights[usize::from(entry.line)].push(Flight { core, version: entry.version, written: false });
         m.fifos[fifo][at].state = EntryState::Issued;
-        if self.has(Fault::FreedAtIssue) {
+        if self.has(ProtocolFault::FreedAtIssue) {
             m.fifos[fifo][at].state = EntryState::Available;
             advance_tail(m, fifo);
         }
@@ -229,7 +232,7 @@ impl TransactionCaches {
         let flight = flights.remove(0);
         let fifo = usize::from(flight.core);
         let mut matching = m.fifos[fifo].iter_mut().filter(|e| e.line == line && e.state == EntryState::Issued);
-        let entry = match self.has(Fault::AckFreesYoungest) {
+        let entry = match self.has(ProtocolFault::AckFreesYoungest) {
             true => matching.next_back(),
             false => matching.find(|e| e.version == flight.version),
         };
@@ -238,12 +241,12 @@ impl TransactionCaches {
         Some(())
     }
 
-    /// Whether the fall-back path has to leave an entry where it is: an older one of its line is not on its way.
+    /// Whether the fall-back path has to leave an entry where it is: an older one of its line is not in flight.
     fn waits_for_older(&self, m: &Machine, fifo: usize, at: usize) -> bool {
         let line = m.fifos[fifo][at].line;
         let waiting = |e: &Entry| match e.state {
             EntryState::Copying | EntryState::Copied => true,
-            EntryState::Committed => !self.has(Fault::CopyOvertakesCommit),
+            EntryState::Committed => !self.has(ProtocolFault::CopyOvertakesCommit),
             _ => false,
         };
         m.fifos[fifo][..at].iter().any(|e| e.line == line && waiting(e))
@@ -252,7 +255,7 @@ impl TransactionCaches {
     fn start_copy(&self, m: &mut Machine, core: u8) -> Option<()> {
         let fifo = usize::from(core);
         let copying = m.occupied(fifo).filter(|e| matches!(e.state, EntryState::Copying | EntryState::Copied)).count();
-        only_if(copying < self.bounds.copies_in_flight && !self.has(Fault::CopySkipped))?;
+        only_if(copying < self.bounds.copies_in_flight && !self.has(ProtocolFault::CopySkipped))?;
         let at = m.fifos[fifo].iter().position(|e| e.state == EntryState::Active)?;
         let entry = m.fifos[fifo][at];
         let tx = entry.version.tx?;

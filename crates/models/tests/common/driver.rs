@@ -183,7 +183,7 @@ impl Driver {
         };
         let disorder = self.rng.below(100) < self.disorder_percent;
         let (at, port) = if disorder { ready[self.rng.below(ready.len() as u64) as usize] } else { first };
-        if !disorder && self.system.anyone_waits() && self.system.due() <= at {
+        if !disorder && self.system.has_waiters() && self.system.due() <= at {
             self.system.step_once(Cycle::MAX);
             return Ok(None);
         }

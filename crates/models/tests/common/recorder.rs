@@ -3,9 +3,9 @@
 
 use super::log::{Observed, Shared, number};
 use durasim_design::{
-    AbortCause, Accept, Action, Actions, BudgetSpent, CommitRule, CrashImage, CrashSink, CrashView, Ctx, Cut, Design,
+    AbortCause, Accept, Action, Actions, BudgetSpent, CommitRule, CrashImage, CrashSink, CrashView, Ctx, Design,
     Durability, ErasedDesign, Evict, Fill, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge,
-    Message, Node, Probe, RecoveryReport, RegionRequest, Request, Row, Scanned, SpecError, Store, Token,
+    Message, Node, Probe, RecoveryCut, RecoveryReport, RegionRequest, Request, Row, Scanned, SpecError, Store, Token,
 };
 use durasim_designs::{Hercules, row};
 use durasim_types::{EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
@@ -84,7 +84,7 @@ impl Design for Observing {
         unreachable!("runs under observation are not loaded")
     }
 
-    fn recover(spec: &Self::Spec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+    fn recover(spec: &Self::Spec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
         Hercules::recover(spec, geometry, image)
     }
 
@@ -151,7 +151,7 @@ impl Recorder {
         }
     }
 
-    /// A TxLen that is on its way: through the caches, or straight to the controller.
+    /// A TxLen that is in flight: through the caches, or straight to the controller.
     fn tx_len(out: &Actions) -> Option<(PhysAddr, bool)> {
         out.as_slice().iter().find_map(|action| match action {
             Action::PutCached { addr, .. } => Some((*addr, true)),

@@ -1,8 +1,8 @@
 //! A recorded run as a run of the model: every observation is a step that the model allows, and what recovery finds at a
 //! crash point is what the model's recovery finds.
 //!
-//! Two things happen unobserved, and the replay adds their steps: an older committed version in the caches gives way to
-//! a newer one above it (no durability design hears of that), and, where TxLen goes straight to the controller, the moment
+//! Two things happen unobserved, and the replay adds their steps: an older committed version in the caches is replaced by
+//! a newer one above it (no durability design is notified of that), and, where TxLen goes straight to the controller, the moment
 //! in which it arrives there. One observation is no step: a pre-image that went home stays dirty in its cache if the
 //! version that was to take its place is discarded by an abort just then; it goes home again later, which changes nothing.
 
@@ -78,7 +78,7 @@ pub fn replay(run: &Run, with: impl Fn(Bounds) -> Hercules) -> Result<Tally, Str
     Ok(replay.tally)
 }
 
-/// How many entries the log has: it came round where the address went back to the first one.
+/// How many entries the log has: it wrapped around where the address went back to the first one.
 fn log_entries(observed: &[Observed]) -> u32 {
     let places =
         observed.iter().filter_map(|o| if let Observed::PrematureFlush { at, .. } = o { Some(at.0) } else { None });
@@ -118,9 +118,9 @@ impl Replay {
         let mark = match action {
             Action::Reload(line, _) if m.flights.contains_key(&line) => "reloaded while migrating",
             Action::StatesReset(thread) if m.entries.iter().any(|e| e.tx == m.tx(thread)) => "committed off-chip",
-            Action::PrematureFlush(_) if m.log.contains_key(&m.log_head) => "the log comes round",
+            Action::PrematureFlush(_) if m.log.contains_key(&m.log_head) => "the log wraps around",
             Action::TxLenCleared(thread) if m.tx_lens.contains(&m.threads[usize::from(thread)].tx_id) => {
-                "an identifier comes round"
+                "an identifier wraps around"
             }
             _ => return,
         };
@@ -147,7 +147,7 @@ impl Replay {
         let m = self.machine();
         let n = usize::from(line);
         format!(
-            "line {line} at home {:?}, in caches {:?}, on its way {:?}",
+            "line {line} at home {:?}, in caches {:?}, in flight {:?}",
             m.home[n],
             m.on_chip[n],
             m.flights.get(&line)

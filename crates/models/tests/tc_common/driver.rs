@@ -3,7 +3,7 @@
 
 use super::recorder::{LINES, Observed, Shared, core, line, observed_row};
 use durasim_core::{Outcome, PendingStore};
-use durasim_design::Fault;
+use durasim_design::ActiveFault;
 use durasim_machine::{MachineConfig, PMEM_BASE, Plan, System, presets};
 use durasim_types::{Cycle, Domain, Pages, Rng, TxId};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -73,7 +73,7 @@ fn overrides(rng: &mut Rng, cores: u16) -> Vec<String> {
 }
 
 /// A run of so many operations. The error says what the machine refused.
-pub fn run(seed: u64, cores: u16, operations: u64, fault: Fault) -> Result<Run, String> {
+pub fn run(seed: u64, cores: u16, operations: u64, fault: ActiveFault) -> Result<Run, String> {
     let mut rng = Rng::new(seed);
     let sets = overrides(&mut rng, cores);
     let shared = Shared::new(rng.next_u64(), 10);
@@ -143,7 +143,7 @@ impl Driver {
             }
             return Ok(None);
         };
-        if self.system.anyone_waits() && self.system.due() <= at {
+        if self.system.has_waiters() && self.system.due() <= at {
             self.system.step_once(Cycle::MAX);
             return Ok(None);
         }

@@ -2,9 +2,9 @@
 //! mean for the protocol is written to a log. Its own planted faults show that the replay finds something.
 
 use durasim_design::{
-    AbortCause, Action, Actions, BudgetSpent, CommitRule, CrashImage, CrashSink, CrashView, Ctx, Cut, Design,
-    Durability, ErasedDesign, Evict, Fault, Fill, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag,
-    Merge, RecoveryReport, RegionRequest, Row, SpecError, Store, Token,
+    AbortCause, Action, Actions, ActiveFault, BudgetSpent, CommitRule, CrashImage, CrashSink, CrashView, Ctx, Design,
+    Durability, ErasedDesign, Evict, Fill, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge,
+    RecoveryCut, RecoveryReport, RegionRequest, Row, SpecError, Store, Token,
 };
 use durasim_designs::{Tc, row};
 use durasim_machine::{Observer, PMEM_BASE, Plan, System};
@@ -137,11 +137,11 @@ thread_local! {
     /// Where the next design that this thread builds writes to: the registry builds designs from their parameters alone.
     static NEXT: RefCell<Option<Shared>> = const { RefCell::new(None) };
     /// What is wrong with the designs that this thread builds, and with their recovery.
-    static FAULT: RefCell<Fault> = const { RefCell::new(Fault::NONE) };
+    static FAULT: RefCell<ActiveFault> = const { RefCell::new(ActiveFault::NONE) };
 }
 
 /// The row of the transaction cache; the next machine that is built from it is observed.
-pub fn observed_row(shared: &Shared, fault: Fault) -> Row {
+pub fn observed_row(shared: &Shared, fault: ActiveFault) -> Row {
     NEXT.with(|next| *next.borrow_mut() = Some(shared.clone()));
     FAULT.with(|place| *place.borrow_mut() = fault);
     Row { hardware: ErasedDesign::of::<Observing>(), ..*row("tc").expect("it is registered") }
@@ -172,7 +172,7 @@ impl Design for Observing {
         unreachable!("runs under observation are not loaded")
     }
 
-    fn recover(spec: &Self::Spec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, Cut> {
+    fn recover(spec: &Self::Spec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
         Tc::recover(spec, &with_fault(geometry), image)
     }
 
@@ -184,9 +184,9 @@ impl Design for Observing {
 struct Recorder {
     inner: Box<dyn Durability>,
     shared: Shared,
-    /// Entries on their way home.
+    /// Entries in flight to the home address.
     issued: BTreeMap<Token, u8>,
-    /// Old lines on their way to the shadow area, and how many acknowledgements are missing.
+    /// Old lines in flight to the shadow area, and how many acknowledgements are missing.
     copies: BTreeMap<Token, (u8, u8)>,
 }
 

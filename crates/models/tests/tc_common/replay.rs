@@ -123,7 +123,7 @@ impl Replay {
         let last = m.next_ids[usize::from(core)];
         self.step(Action::Begin(thread, core))?;
         if self.machine().thread(thread).id < last {
-            self.count("an identifier comes round");
+            self.count("an identifier wraps around");
         }
         self.threads.insert(tx, thread);
         Ok(())
@@ -232,7 +232,7 @@ impl Replay {
     }
 }
 
-/// How many copies of a line are under way from a core's entries.
+/// How many copies of a line are in progress from a core's entries.
 fn copies(m: &Machine, core: u8, line: u8) -> usize {
     m.fifos[usize::from(core)].iter().filter(|e| e.line == line && e.state == EntryState::Copying).count()
 }

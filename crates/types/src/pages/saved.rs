@@ -61,7 +61,7 @@ impl<'de> Deserialize<'de> for ReadPages {
                 let mut read = ReadPages { pages: Pages::new(PhysAddr(0), Pages::LARGEST_BYTES), end_bytes: 0 };
                 while let Some((number, page)) = sequence.next_element::<(u64, ByteArray<{ PAGE_BYTES as usize }>)>()? {
                     if number >= Pages::LARGEST_BYTES / PAGE_BYTES {
-                        return Err(A::Error::custom(format!("page {number} lies behind every memory")));
+                        return Err(A::Error::custom(format!("page {number} lies outside of every memory")));
                     }
                     if number < read.end_bytes / PAGE_BYTES {
                         return Err(A::Error::custom(format!("page {number} comes twice or out of order")));

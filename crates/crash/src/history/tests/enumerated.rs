@@ -260,7 +260,7 @@ proptest! {
 fn the_random_histories_are_of_all_kinds() {
     // What the properties above see is worth something only if both answers are common.
     let mut random = durasim_types::Rng::new(7);
-    let (mut right, mut ordered, mut under_way) = (0, 0, 0);
+    let (mut right, mut ordered, mut in_progress) = (0, 0, 0);
     for round in 0..400 {
         let careless = round % 2 == 0;
         let mut world = World { careless, ..World::default() };
@@ -270,11 +270,11 @@ fn the_random_histories_are_of_all_kinds() {
         let set: Vec<usize> = (0..world.made.len()).filter(|_| random.below(4) != 0).collect();
         right += u32::from(!careless && world.is_allowed(&world.state(&set)));
         ordered += u32::from(careless && world.has_order());
-        under_way += u32::from(world.made.iter().any(|made| made.committing.is_some() && !made.is_over()));
+        in_progress += u32::from(world.made.iter().any(|made| made.committing.is_some() && !made.is_over()));
     }
     assert!(
-        (20..180).contains(&right) && (20..180).contains(&ordered) && under_way > 100,
-        "{right} {ordered} {under_way}"
+        (20..180).contains(&right) && (20..180).contains(&ordered) && in_progress > 100,
+        "{right} {ordered} {in_progress}"
     );
     let (position, dump) = (Position(0), Dump::default());
     assert_eq!(Script::default().oracle().judge(position, &dump), Verdict::Right);

@@ -7,12 +7,12 @@ use crate::hercules::planted;
 use crate::hercules::record::entry_header;
 use crate::hercules::state::State;
 use crate::hercules::zone::PartZone;
-use durasim_design::{Action, Actions, Fault};
+use durasim_design::{Action, Actions, ActiveFault};
 use durasim_types::Cause;
 
 impl Part {
     /// A valid uncommitted entry is appended at LogHead, header and data.
-    pub fn append_at_log_head(&mut self, entry: &Mapping, moving: &Moving, fault: Fault, out: &mut Actions) {
+    pub fn append_at_log_head(&mut self, entry: &Mapping, moving: &Moving, fault: ActiveFault, out: &mut Actions) {
         if !fault.is(planted::GC_COPIES_NO_HEADER) {
             let header = entry_header(entry.home, entry.hardware_id);
             out.append(self.zone.entry_header_at(moving.to), &header, Cause::Metadata, None);
@@ -25,7 +25,7 @@ impl Part {
     }
 
     /// The copy is at LogHead: the eWPQ entry names the new place.
-    pub fn name_new_place(&mut self, moving: &Moving, fault: Fault, out: &mut Actions) {
+    pub fn name_new_place(&mut self, moving: &Moving, fault: ActiveFault, out: &mut Actions) {
         if fault.is(planted::GC_NAMES_FIRST) {
             return;
         }
@@ -33,7 +33,7 @@ impl Part {
     }
 
     /// The eWPQ entry names the new place: LogHead moves by one.
-    pub fn move_log_head(&mut self, fault: Fault) {
+    pub fn move_log_head(&mut self, fault: ActiveFault) {
         if fault.is(planted::GC_KEEPS_LOG_HEAD) {
             return;
         }
@@ -41,7 +41,7 @@ impl Part {
     }
 
     /// A chunk is at its end: LogTail slides to the next valid entry, which may be one of the chunk that is not home yet.
-    pub fn slide_behind_chunk(&mut self, next: u64, fault: Fault) {
+    pub fn slide_behind_chunk(&mut self, next: u64, fault: ActiveFault) {
         if fault.is(planted::GC_SLIDES_OVER_COMMITTED) {
             self.ewpq.slide_to(next);
         }
@@ -66,7 +66,7 @@ impl State {
 
 impl Mapping {
     /// The record of an entry in the extension area names the new log entry, too.
-    pub fn rewrite_in_extension(&self, slot: usize, zone: &PartZone, fault: Fault, out: &mut Actions) {
+    pub fn rewrite_in_extension(&self, slot: usize, zone: &PartZone, fault: ActiveFault, out: &mut Actions) {
         if fault.is(planted::GC_FORGETS_EXTENSION) {
             return;
         }

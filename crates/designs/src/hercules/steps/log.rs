@@ -1,14 +1,14 @@
 //! Steps of the log: premature flushes, eWPQ and extension area, what a miss finds there, log extension.
 
 use crate::hercules::ewpq::Ewpq;
-use crate::hercules::ewpq_index::Place;
+use crate::hercules::ewpq_index::EntryLocation;
 use crate::hercules::mapping::Mapping;
 use crate::hercules::planted;
 use crate::hercules::record::entry_header;
 use crate::hercules::state::State;
 use crate::hercules::steps::migration::may_migrate;
 use crate::hercules::zone::PartZone;
-use durasim_design::{Actions, Fault, LineTag, Token};
+use durasim_design::{Actions, ActiveFault, LineTag, Token};
 use durasim_types::{Cause, LineAddr, PhysAddr, TxId};
 
 /// Premature flushes.
@@ -19,10 +19,10 @@ impl State {
         if self.fault.is(planted::EVICTION_OVERTAKES_MIGRATION) {
             return None;
         }
-        self.part(line).migration.on_its_way_home(line)
+        self.part(line).migration.in_flight_home(line)
     }
 
-    /// Whether LogHead has come round to LogTail: the entries between them are in use.
+    /// Whether LogHead has wrapped around to LogTail: the entries between them are in use.
     pub fn log_is_full(&self, controller: usize) -> bool {
         if self.fault.is(planted::LOG_OVERTAKES_TAIL) {
             return false;
@@ -75,7 +75,7 @@ impl Ewpq {
         mapping: Mapping,
         may_migrate: bool,
         zone: &PartZone,
-        fault: Fault,
+        fault: ActiveFault,
         out: &mut Actions,
     ) {
         if !fault.is(planted::SPILL_NOT_WRITTEN) {
@@ -90,16 +90,16 @@ impl Ewpq {
 /// Whether a search comes to an entry that matches in part: it covers eWPQ, extension area and chained blocks, and an
 /// entry counts until its migration has ended.
 #[inline]
-pub fn is_searched(place: Place, mapping: &Mapping, zone: &PartZone, fault: Fault) -> bool {
+pub fn is_searched(place: EntryLocation, mapping: &Mapping, zone: &PartZone, fault: ActiveFault) -> bool {
     !(fault.is(planted::FILL_IGNORES_LOG)
-        || fault.is(planted::EXTENSION_NOT_SEARCHED) && matches!(place, Place::Extension(_))
-        || fault.is(planted::CHAIN_NOT_SEARCHED) && place >= Place::Extension(zone.extension_entries as usize)
+        || fault.is(planted::EXTENSION_NOT_SEARCHED) && matches!(place, EntryLocation::Extension(_))
+        || fault.is(planted::CHAIN_NOT_SEARCHED) && place >= EntryLocation::Extension(zone.extension_entries as usize)
         || fault.is(planted::MIGRATION_FREES_EARLY) && mapping.migration.is_some())
 }
 
 /// Whether an entry that matches in part is the line's own: the full home address is in the header of the log entry.
 #[inline]
-pub fn is_own(mapping: &Mapping, line: LineAddr, fault: Fault) -> bool {
+pub fn is_own(mapping: &Mapping, line: LineAddr, fault: ActiveFault) -> bool {
     if fault.is(planted::PARTIAL_MATCH_TRUSTED) {
         return true;
     }
@@ -115,7 +115,7 @@ impl State {
         found.entry(&self.part(found.home).zone).1
     }
 
-    /// Listing 3: the entry of a line that is loaded again is nullified. A migration of it is still on its way.
+    /// Listing 3: the entry of a line that is loaded again is nullified. A migration of it is still in flight.
     pub fn nullify(&mut self, found: &Mapping, out: &mut Actions) {
         if self.fault.is(planted::RELOAD_KEEPS_ENTRY) {
             return;
@@ -136,7 +136,7 @@ impl State {
 
 impl Mapping {
     /// The bit that tells whether the log entry is looked up in the log extension (section 4.4).
-    pub fn indirect_bit(&self, fault: Fault) -> bool {
+    pub fn indirect_bit(&self, fault: ActiveFault) -> bool {
         if fault.is(planted::INDIRECT_BIT_LOST) {
             return false;
         }
@@ -147,7 +147,7 @@ impl Mapping {
 /// Growth.
 impl PartZone {
     /// The address of a chunk of the log extension goes into the index at the end of the log (section 4.4).
-    pub fn index_chunk(&self, chunk: u64, fault: Fault, out: &mut Actions) {
+    pub fn index_chunk(&self, chunk: u64, fault: ActiveFault, out: &mut Actions) {
         if fault.is(planted::LOG_INDEX_NOT_WRITTEN) {
             return;
         }
@@ -155,7 +155,7 @@ impl PartZone {
     }
 
     /// What there was of the extension area points to its new block.
-    pub fn point_to_block(&self, block: u64, fault: Fault, out: &mut Actions) {
+    pub fn point_to_block(&self, block: u64, fault: ActiveFault, out: &mut Actions) {
         if fault.is(planted::CHAIN_POINTER_NOT_WRITTEN) {
             return;
         }

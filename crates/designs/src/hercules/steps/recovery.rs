@@ -6,12 +6,12 @@ use crate::hercules::mapping::Mapping;
 use crate::hercules::planted;
 use crate::hercules::read_mappings::Mappings;
 use crate::hercules::zone::PartZone;
-use durasim_design::{BudgetSpent, CachedLine, CrashSink, Fault};
+use durasim_design::{ActiveFault, BudgetSpent, CachedLine, CrashSink};
 use durasim_types::PhysAddr;
 use std::borrow::Cow;
 
 /// The cached lines that a power failure saves: all, LLC first, so that the newest version of a line comes last.
-pub fn flush_order(lines: &[CachedLine], fault: Fault) -> Cow<'_, [CachedLine]> {
+pub fn flush_order(lines: &[CachedLine], fault: ActiveFault) -> Cow<'_, [CachedLine]> {
     if fault.is(planted::FLUSH_DROPS_LINE) {
         return Cow::Borrowed(lines.split_last().map_or(lines, |(_, others)| others));
     }
@@ -22,7 +22,7 @@ pub fn flush_order(lines: &[CachedLine], fault: Fault) -> Cow<'_, [CachedLine]> 
 }
 
 /// The number of emergency entries that a power failure notes: as many as it has saved.
-pub fn emergency_count(saved: u64, fault: Fault) -> u64 {
+pub fn emergency_count(saved: u64, fault: ActiveFault) -> u64 {
     if fault.is(planted::EMERGENCY_ONE_SHORT) {
         return saved.saturating_sub(1);
     }
@@ -30,8 +30,8 @@ pub fn emergency_count(saved: u64, fault: Fault) -> u64 {
 }
 
 impl Ewpq {
-    /// What a power failure saves of the eWPQ: all its entries and in which slots, those on their way home too.
-    pub fn saved(&self, fault: Fault) -> impl Iterator<Item = (u64, &Mapping)> {
+    /// What a power failure saves of the eWPQ: all its entries and in which slots, those in flight to the home address too.
+    pub fn saved(&self, fault: ActiveFault) -> impl Iterator<Item = (u64, &Mapping)> {
         let free = move |m: &Mapping| m.migration.is_some() && fault.is(planted::MIGRATION_FREES_EARLY);
         let skipped = usize::from(fault.is(planted::FLUSH_DROPS_EWPQ_ENTRY));
         self.queued().filter(move |(_, m)| !free(m)).skip(skipped)
@@ -40,7 +40,12 @@ impl Ewpq {
 
 impl Part {
     /// The validity bitmap tells recovery which entries of the eWPQ count.
-    pub fn save_validity(&self, validity: &[u64], sink: &mut CrashSink<'_>, fault: Fault) -> Result<(), BudgetSpent> {
+    pub fn save_validity(
+        &self,
+        validity: &[u64],
+        sink: &mut CrashSink<'_>,
+        fault: ActiveFault,
+    ) -> Result<(), BudgetSpent> {
         if fault.is(planted::VALIDITY_NOT_SAVED) {
             return Ok(());
         }
@@ -53,7 +58,7 @@ impl Part {
 
 impl PartZone {
     /// The slots of the extension area that recovery reads: its own and those of the blocks that are chained to it.
-    pub fn slots_to_read(&self, chained_blocks: u64, fault: Fault) -> u64 {
+    pub fn slots_to_read(&self, chained_blocks: u64, fault: ActiveFault) -> u64 {
         if fault.is(planted::RECOVERY_SKIPS_EXTENSION) {
             return 0;
         }
@@ -65,7 +70,7 @@ impl PartZone {
 }
 
 /// The log entries that recovery looks at: all that the eWPQs and their extension areas name.
-pub fn log_entries_to_read(mut mappings: Vec<Mappings>, fault: Fault) -> Vec<Mappings> {
+pub fn log_entries_to_read(mut mappings: Vec<Mappings>, fault: ActiveFault) -> Vec<Mappings> {
     if fault.is(planted::RECOVERY_DROPS_LOG_ENTRY)
         && let Some(last) = mappings.iter_mut().rfind(|part| !part.all.is_empty())
     {
@@ -75,7 +80,7 @@ pub fn log_entries_to_read(mut mappings: Vec<Mappings>, fault: Fault) -> Vec<Map
 }
 
 /// The emergency entries that recovery looks at: as many as were saved.
-pub fn emergency_entries_to_read(saved: u64, fault: Fault) -> u64 {
+pub fn emergency_entries_to_read(saved: u64, fault: ActiveFault) -> u64 {
     if fault.is(planted::RECOVERY_SKIPS_EMERGENCY) {
         return 0;
     }
@@ -83,7 +88,7 @@ pub fn emergency_entries_to_read(saved: u64, fault: Fault) -> u64 {
 }
 
 /// Whether a transaction has committed: its TxLen is not zero.
-pub fn has_committed(tx_len: [u8; 4], fault: Fault) -> bool {
+pub fn has_committed(tx_len: [u8; 4], fault: ActiveFault) -> bool {
     if fault.is(planted::RECOVERY_REPLAYS_UNCOMMITTED) {
         return true;
     }
@@ -100,7 +105,7 @@ pub struct Found {
 }
 
 /// Homes are written in the order of age: log entries, then emergency entries, which are newer.
-pub fn order_of_homes(mut found: Vec<Found>, fault: Fault) -> Vec<Found> {
+pub fn order_of_homes(mut found: Vec<Found>, fault: ActiveFault) -> Vec<Found> {
     if fault.is(planted::RECOVERY_NEWEST_FIRST) {
         found.reverse();
     }
@@ -118,7 +123,7 @@ pub enum Step {
 }
 
 /// What leads to a decision stays in place until all homes are written; that the zone is recovered is marked last.
-pub fn recovery_order(fault: Fault) -> &'static [Step] {
+pub fn recovery_order(fault: ActiveFault) -> &'static [Step] {
     use Step::{ClearExtension, ClearTxLens, MarkRecovered, WriteHomes};
     if fault.is(planted::RECOVERY_MARKS_FIRST) {
         return &[MarkRecovered, WriteHomes, ClearTxLens, ClearExtension, MarkRecovered];

@@ -1,15 +1,15 @@
 //! Steps of transactions, and of their lines in the caches.
 
-use crate::hercules::conflict::Judgement;
+use crate::hercules::conflict::ConflictOutcome;
 use crate::hercules::registers::{OpenTx, Phase, Registers};
 use crate::hercules::state::State;
 use crate::hercules::{RESET_STATES, planted};
-use durasim_design::{Action, Actions, Fault, LineTag, Store, Token};
+use durasim_design::{Action, Actions, ActiveFault, LineTag, Store, Token};
 use durasim_types::{CoreId, TxId};
 
 impl Registers {
-    /// Whether tx_start may take an identifier: no open transaction bears it.
-    pub fn may_be_taken(&self, identifier: u64, fault: Fault) -> bool {
+    /// Whether tx_start may take an identifier: no open transaction uses it.
+    pub fn may_be_taken(&self, identifier: u64, fault: ActiveFault) -> bool {
         if fault.is(planted::IDENTIFIER_SHARED) {
             return true;
         }
@@ -19,7 +19,7 @@ impl Registers {
 
 /// Begins, commits and aborts.
 impl State {
-    /// The controller where entries of the last bearer of an identifier are left. They must be home before its TxLen
+    /// The controller where entries of the last user of an identifier are left. They must be home before its TxLen
     /// becomes zero.
     pub fn controller_with_entries_of(&self, identifier: u64) -> Option<usize> {
         if self.fault.is(planted::IDENTIFIER_WITH_ENTRIES) {
@@ -131,9 +131,9 @@ impl State {
 
     /// What becomes of a line of a transaction that another core wants: TxID and TxState are compared.
     #[inline]
-    pub fn judge_probe(&self, owner: TxId, requester: Option<TxId>) -> Judgement {
+    pub fn judge_probe(&self, owner: TxId, requester: Option<TxId>) -> ConflictOutcome {
         if self.fault.is(planted::PROBES_GRANTED) {
-            return Judgement::Grant;
+            return ConflictOutcome::Grant;
         }
         self.judge(owner, requester, self.spec.conflict_loser)
     }

@@ -60,7 +60,7 @@ impl RandomRun {
     fn run(mut self) {
         for step in 1..400 {
             let core = self.rng.below(Self::CORES) as u16;
-            // Ends take their time; meanwhile the other cores go on.
+            // Ends take their time; meanwhile the other cores continue.
             if !self.ending.is_empty() && self.rng.below(2) == 0 && !self.end_first(core) {
                 continue;
             }
@@ -162,7 +162,7 @@ impl RandomRun {
         self.tags[number as usize] = tag;
     }
 
-    /// Recovery brings back what is committed; the run goes on as if power had not failed.
+    /// Recovery brings back what is committed; the run continues as if power had not failed.
     fn fail_power(&mut self, step: u64) {
         let pmem = self.bench.recovered(&[], false);
         for (number, expected) in (0..).zip(&self.world) {

@@ -1,4 +1,4 @@
-//! Requests that wait while the other cores go on: the machine makes each again when what it waits for has come.
+//! Requests that wait while the other cores continue: the machine makes each again when what it waits for has come.
 
 use super::Agenda;
 use durasim_design::{Signal, Token, Wait};
@@ -53,7 +53,7 @@ impl Agenda {
     }
 
     /// Whether any core waits for something that only the memory system can bring.
-    pub(in crate::system) fn anyone_waits(&self) -> bool {
+    pub(in crate::system) fn has_waiters(&self) -> bool {
         self.suspended.iter().flatten().any(|s| s.over_at.is_none())
     }
 

@@ -75,7 +75,7 @@ impl Caches {
         copies.next()
     }
 
-    /// All copies of a line become clean copies of `data`, its newest version, which is on its way home.
+    /// All copies of a line become clean copies of `data`, its newest version, which is being written home.
     pub(in crate::system) fn clean_copies(&mut self, line: LineAddr, data: Line) {
         for (level, core) in self.places(line) {
             let array = self.array_mut(level, core);
@@ -142,7 +142,7 @@ impl Caches {
     }
 
     /// Copies a line up to the L1D; a tagged version moves if its tag has one house. Room was made before.
-    pub(in crate::system) fn lift(
+    pub(in crate::system) fn move_up(
         &mut self,
         from: LevelId,
         core: CoreId,

@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 
 /// What a core wants to do with a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::system) enum Want {
+pub(in crate::system) enum AccessMode {
     /// Load, or fetch code.
     Read,
     /// Store: no other core keeps a copy.
-    Own,
+    Write,
 }
 
 /// Counters of the directory.
@@ -82,7 +82,7 @@ impl Caches {
         &self,
         core: CoreId,
         line: LineAddr,
-        want: Want,
+        want: AccessMode,
         moved: bool,
         design: &DesignPort,
     ) -> Option<(LineTag, Option<CoreId>)> {
@@ -96,7 +96,7 @@ impl Caches {
         let own = self.newest_private(core, line);
         if let Some((level, slot)) = own {
             let tag = design.live(self.array(level, core).tag(slot));
-            return (tag.is_some() && (want == Want::Own || moved)).then_some((tag, Some(core)));
+            return (tag.is_some() && (want == AccessMode::Write || moved)).then_some((tag, Some(core)));
         }
         let tag = self.llc.find(line).map_or(LineTag::NONE, |slot| design.live(self.llc.tag(slot)));
         tag.is_some().then_some((tag, None))
@@ -146,13 +146,13 @@ impl Caches {
     }
 
     /// `core` has got a line into its private caches. It owns it if it wanted to, or if nobody else has it.
-    pub(in crate::system) fn note_arrival(&mut self, core: CoreId, line: LineAddr, want: Want) {
+    pub(in crate::system) fn note_arrival(&mut self, core: CoreId, line: LineAddr, want: AccessMode) {
         if self.alone() {
             return;
         }
         let entry = self.directory.entry(line);
         let unshared = entry.others(core).next().is_none();
-        if want == Want::Own || unshared {
+        if want == AccessMode::Write || unshared {
             debug_assert!(unshared, "{line} is written by {core:?} while others have it");
             self.directory.grant(line, core);
             self.end_reservations(Some(core), line);

@@ -1,6 +1,6 @@
 //! The caches by themselves: who holds a line, which copy is the newest, and which version has to leave.
 
-use super::{Caches, Want};
+use super::{AccessMode, Caches};
 use crate::MachineConfig;
 use crate::presets;
 use crate::system::Plan;
@@ -26,7 +26,7 @@ fn version(byte: u8, dirty: bool) -> Version {
 }
 
 /// `core` gets a line into its L1D and L2.
-fn bring(caches: &mut Caches, core: CoreId, want: Want, version: Version) {
+fn bring(caches: &mut Caches, core: CoreId, want: AccessMode, version: Version) {
     caches.l2_mut(core).insert(Version { dirty: false, ..version }, 0);
     caches.l1d_mut(core).insert(version, 0);
     caches.note_arrival(core, version.line, want);
@@ -35,10 +35,10 @@ fn bring(caches: &mut Caches, core: CoreId, want: Want, version: Version) {
 #[test]
 fn the_first_reader_owns_a_line_until_a_second_one_shares_it() {
     let (mut caches, _) = caches();
-    bring(&mut caches, A, Want::Read, version(1, false));
+    bring(&mut caches, A, AccessMode::Read, version(1, false));
     assert!(caches.owns(A, LINE));
     caches.share(A, LINE);
-    bring(&mut caches, B, Want::Read, version(1, false));
+    bring(&mut caches, B, AccessMode::Read, version(1, false));
     assert!(!caches.owns(A, LINE) && !caches.owns(B, LINE));
     assert_eq!(caches.holders(LINE).collect::<Vec<_>>(), [A, B]);
     caches.drop_private(A, LINE);
@@ -50,7 +50,7 @@ fn a_writer_ends_the_reservations_of_others() {
     let (mut caches, _) = caches();
     caches.reserve(A, LINE);
     caches.reserve(B, LINE);
-    bring(&mut caches, B, Want::Own, version(1, true));
+    bring(&mut caches, B, AccessMode::Write, version(1, true));
     assert_eq!((caches.reservation(A), caches.reservation(B)), (None, Some(LINE)));
 }
 
@@ -58,7 +58,7 @@ fn a_writer_ends_the_reservations_of_others() {
 fn the_newest_copy_is_the_uppermost_and_dirty_if_any_below_it_is() {
     let (mut caches, design) = caches();
     caches.llc_mut().insert(version(1, true), 0);
-    bring(&mut caches, A, Want::Own, version(2, false));
+    bring(&mut caches, A, AccessMode::Write, version(2, false));
     assert_eq!(caches.newest(LINE, &design), Some(version(2, true)));
     assert_eq!(caches.newest_if_dirty(LINE), Some([2; 64]));
     caches.clean_copies(LINE, [2; 64]);
@@ -71,7 +71,7 @@ fn bytes_change_in_all_copies_and_one_of_them_keeps_the_change() {
     let (mut caches, _) = caches();
     assert!(!caches.overwrite(LINE.base(), &[9]), "memory has to change");
     caches.llc_mut().insert(version(1, false), 0);
-    bring(&mut caches, A, Want::Own, version(1, false));
+    bring(&mut caches, A, AccessMode::Write, version(1, false));
     assert!(caches.overwrite(LINE.base().plus(3), &[9]));
     let copies: Vec<_> = caches.copies_of(A, LINE).map(|(level, copy)| (level, copy.data[3], copy.dirty)).collect();
     assert_eq!(copies, [(LevelId::L1d, 9, true), (LevelId::L2, 9, false), (LevelId::Llc, 9, false)]);
@@ -81,7 +81,7 @@ fn bytes_change_in_all_copies_and_one_of_them_keeps_the_change() {
 fn of_versions_without_a_tag_the_newest_dirty_one_has_to_leave() {
     let (mut caches, design) = caches();
     caches.llc_mut().insert(version(1, true), 0);
-    bring(&mut caches, A, Want::Own, version(2, true));
+    bring(&mut caches, A, AccessMode::Write, version(2, true));
     let versions = caches.versions_from_llc_up(LINE, &design);
     let places: Vec<_> = versions.iter().map(|resident| (resident.level, resident.version.data[0])).collect();
     assert_eq!(places, [(LevelId::Llc, 1), (LevelId::L2, 2), (LevelId::L1d, 2)]);

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// Which lines caches held, the least recently used first.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Held {
+pub(crate) struct CachedLines {
     pub l1i: Vec<Vec<LineAddr>>,
     pub l1d: Vec<Vec<LineAddr>>,
     pub l2: Vec<Vec<LineAddr>>,
@@ -18,9 +18,9 @@ pub(crate) struct Held {
 
 impl Caches {
     /// The lines in all caches.
-    pub(in crate::system) fn held(&self) -> Held {
+    pub(in crate::system) fn cached_lines(&self) -> CachedLines {
         let lines = |arrays: &[CacheArray]| arrays.iter().map(CacheArray::lines_by_age).collect();
-        Held { l1i: lines(&self.l1i), l1d: lines(&self.l1d), l2: lines(&self.l2), llc: self.llc.lines_by_age() }
+        CachedLines { l1i: lines(&self.l1i), l1d: lines(&self.l1d), l2: lines(&self.l2), llc: self.llc.lines_by_age() }
     }
 
     /// Puts the dirty lines of DRAM over what memory holds of them, newer versions later.
@@ -36,13 +36,13 @@ impl Caches {
 
     /// Fills the empty caches with clean copies of lines that others held, in their order, so that the most recently
     /// used ones stay. Where levels include each other, a line stays above only if it has found room below.
-    pub(in crate::system) fn warm(&mut self, held: &Held, memories: &Memories) {
-        for &line in &held.llc {
+    pub(in crate::system) fn warm(&mut self, cached: &CachedLines, memories: &Memories) {
+        for &line in &cached.llc {
             self.warm_line(LevelId::Llc, CoreId(0), line, memories);
         }
         let mut holders: BTreeMap<LineAddr, Vec<CoreId>> = BTreeMap::new();
         for core in self.cores() {
-            self.warm_core(core, held, memories);
+            self.warm_core(core, cached, memories);
             for array in [self.l2(core), self.l1d(core)] {
                 for line in array.lines_by_age() {
                     let cores = holders.entry(line).or_default();
@@ -59,19 +59,19 @@ impl Caches {
         }
     }
 
-    fn warm_core(&mut self, core: CoreId, held: &Held, memories: &Memories) {
+    fn warm_core(&mut self, core: CoreId, cached: &CachedLines, memories: &Memories) {
         let of = |lists: &[Vec<LineAddr>]| lists.get(core.0 as usize).cloned().unwrap_or_default();
-        for line in of(&held.l2) {
+        for line in of(&cached.l2) {
             if !self.inclusive || self.llc.find(line).is_some() {
                 self.warm_line(LevelId::L2, core, line, memories);
             }
         }
-        for line in of(&held.l1d) {
+        for line in of(&cached.l1d) {
             if !self.inclusive || self.l2(core).find(line).is_some() {
                 self.warm_line(LevelId::L1d, core, line, memories);
             }
         }
-        for line in of(&held.l1i) {
+        for line in of(&cached.l1i) {
             if (!self.inclusive || self.l2(core).find(line).is_some()) && memories.is_programs(line) {
                 let code = Version { line, data: [0; 64], dirty: false, tag: LineTag::NONE };
                 put(self.l1i_mut(core), code);

@@ -9,7 +9,7 @@ use durasim_memory::Write;
 use durasim_types::{CoreId, Line, LineAddr, Rng};
 use std::collections::BTreeMap;
 
-/// A version of a line on its way to the domain.
+/// A version of a line in flight to the domain.
 #[derive(Clone, Debug)]
 struct Version {
     data: Line,

@@ -1,4 +1,4 @@
-//! Aborts of transactions, whichever core they run on. A core takes notice of its abort at its next step.
+//! Aborts of transactions, whichever core they run on. A core processes its abort at its next step.
 
 use super::Task;
 use crate::system::System;

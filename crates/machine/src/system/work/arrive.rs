@@ -50,7 +50,7 @@ impl System {
         if self.was_discarded(version.tag) {
             return;
         }
-        let mut version = self.as_it_is_now(version);
+        let mut version = self.current_version(version);
         version.tag = self.design.live(version.tag);
         let arrives_dirty = version.dirty;
         // A clean copy of what lies here already makes nothing clean.
@@ -73,15 +73,15 @@ impl System {
     }
 
     /// Whether a version that carried this live tag has been discarded by an abort since. That the tag is dead by now is
-    /// not enough: its transaction may have committed while the version waited on its way, and then it is the newest
+    /// not enough: its transaction may have committed while the version waited in flight, and then it is the newest
     /// committed one.
     pub(super) fn was_discarded(&self, tag: LineTag) -> bool {
         tag.is_some() && !self.design.live(tag).is_some() && self.transactions.is_tag_aborted(tag, &self.design)
     }
 
-    /// What is on its way stays in its place until it has arrived: a scan may mark it there meanwhile, and an abort restore
+    /// What is in flight stays in its place until it has arrived: a scan may mark it there meanwhile, and an abort restore
     /// its bytes. Where tags are notes there are no other versions that it could be mixed up with.
-    pub(super) fn as_it_is_now(&self, version: Version) -> Version {
+    pub(super) fn current_version(&self, version: Version) -> Version {
         if !self.design.tags_are_notes() {
             return version;
         }

@@ -1,4 +1,4 @@
-//! What requests have done before they go on. Each of these pushes a task and works the list off; no task calls them.
+//! What requests have done before they continue. Each of these pushes a task and works the list off; no task calls them.
 
 use super::{Condition, Task};
 use crate::system::System;
@@ -15,7 +15,7 @@ impl System {
         self.work.now()
     }
 
-    /// Lets everything happen that happens by itself up to `cycle`.
+    /// Let all pending events be processed up to `cycle`.
     #[inline]
     pub(in crate::system) fn advance(&mut self, cycle: Cycle) {
         if self.agenda.due() <= cycle {
@@ -25,8 +25,8 @@ impl System {
 
     /// Lets the next thing happen that is due by `until`; its cycle, or `None` if there is none.
     pub fn step_once(&mut self, until: Cycle) -> Option<Cycle> {
-        let (at, happening) = self.next_happening(until)?;
-        self.take_notice(happening, at);
+        let (at, event) = self.next_event(until)?;
+        self.process_event(event, at);
         self.work_off();
         Some(at)
     }
@@ -41,7 +41,7 @@ impl System {
         self.complete(Task::Until { condition, since: at, now: at }, at)
     }
 
-    /// Lets all queues run dry, and what the design reads arrive; the cycle in which they are.
+    /// Lets all queues drain, and what the design reads arrive; the cycle in which they are.
     pub fn drain_queues(&mut self, at: Cycle) -> Cycle {
         self.wait_until(Condition::QueuesDry, at)
     }

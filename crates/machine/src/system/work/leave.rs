@@ -25,7 +25,7 @@ impl System {
         }
     }
 
-    pub(super) fn obey_tag_limit(&mut self, level: LevelId, core: CoreId, line: LineAddr, tag: LineTag) {
+    pub(super) fn enforce_tag_limit(&mut self, level: LevelId, core: CoreId, line: LineAddr, tag: LineTag) {
         if let Some(victim) = self.caches.victim(level, core, line, tag, true, &mut self.design) {
             self.evict(level, core, victim);
         }
@@ -231,7 +231,7 @@ impl System {
 
     /// A dirty version is written to its home address.
     fn go_home(&mut self, core: CoreId, version: Version, at: Cycle) {
-        let Version { line, data, .. } = self.as_it_is_now(version);
+        let Version { line, data, .. } = self.current_version(version);
         let write = Write::line(line, data, self.memories.home_cause(line));
         self.work.push(Task::Submit { core, write, at });
     }

@@ -37,7 +37,7 @@ impl System {
         self.work.set_now(at);
     }
 
-    /// A line that the design had pushed is written into the last level by now: it hears of it then.
+    /// A line that the design had pushed is written into the last level by now: it is notified of it then.
     pub(super) fn announce_push(&mut self, line: LineAddr, token: Token) {
         self.agenda.schedule(self.work.now(), Scheduled::Pushed { line, token });
     }

@@ -32,7 +32,7 @@ impl System {
         self.show_next(at, Scan { position: next, ..scan }, lines, 0, is_last);
     }
 
-    /// Shows lines to the design from `next` on, and goes on with the scan behind the last one.
+    /// Shows lines to the design from `next` on, and continues with the scan after the last one.
     pub(super) fn show_next(
         &mut self,
         at: Cycle,

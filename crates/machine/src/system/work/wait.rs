@@ -1,4 +1,4 @@
-//! Waits in the middle of a request: the memory system alone goes on.
+//! Waits in the middle of a request: the memory system alone continues.
 
 use super::Task;
 use crate::system::System;
@@ -18,7 +18,7 @@ pub(in crate::system) enum Condition {
     CleansAcked(CoreId),
     /// The suspended request of a core waits until it can be made again.
     Resumes(CoreId),
-    /// The queues are to run dry, and what the design reads is to arrive.
+    /// The queues are to drain, and what the design reads is to arrive.
     QueuesDry,
 }
 
@@ -30,7 +30,7 @@ impl std::fmt::Display for Condition {
             Condition::WriteBackBuffer => f.write_str("a line waits for a write-back buffer"),
             Condition::CleansAcked(_) => f.write_str("the acknowledgement of a cache-block operation is waited for"),
             Condition::Resumes(_) => f.write_str("a request of a core waits"),
-            Condition::QueuesDry => f.write_str("the queues are to run dry"),
+            Condition::QueuesDry => f.write_str("the queues have to drain"),
         }
     }
 }
@@ -39,25 +39,25 @@ impl System {
     pub(super) fn await_design(&mut self, wait: Wait) {
         let at = self.work.now();
         match wait {
-            Wait::Cycles(0) => self.stand_still(at),
+            Wait::Cycles(0) => self.check_progress(at),
             Wait::Cycles(n) => self.work.set_now(at + n),
-            Wait::Acked(token) => self.let_happen(Condition::Acked(token), at, at),
-            Wait::Signal(signal) => self.let_happen(Condition::Raised(signal), at, at),
+            Wait::Acked(token) => self.process_until(Condition::Acked(token), at, at),
+            Wait::Signal(signal) => self.process_until(Condition::Raised(signal), at, at),
         }
     }
 
     /// Lets the next thing happen if the condition does not hold.
-    pub(super) fn let_happen(&mut self, condition: Condition, since: Cycle, now: Cycle) {
+    pub(super) fn process_until(&mut self, condition: Condition, since: Cycle, now: Cycle) {
         if self.holds(condition) {
             self.work.set_now(now);
             return self.end_wait(condition, since, now);
         }
-        let Some((at, happening)) = self.next_happening(Cycle::MAX) else {
-            let what = format!("{condition}, and nothing will deliver it");
+        let Some((at, event)) = self.next_event(Cycle::MAX) else {
+            let what = format!("{condition}, and no scheduled event will end the wait");
             return self.observers.fail(Error::Stuck { cycle: now, what });
         };
         self.work.push(Task::Until { condition, since, now: now.max(at) });
-        self.take_notice(happening, at);
+        self.process_event(event, at);
     }
 
     fn holds(&self, condition: Condition) -> bool {
@@ -78,14 +78,14 @@ impl System {
             self.agenda.take_signal(signal);
         }
         if now == since && matches!(condition, Condition::Acked(_) | Condition::Raised(_)) {
-            self.stand_still(now);
+            self.check_progress(now);
         }
     }
 
-    /// A wait was over when it began. Whoever asks for such waits again and again would do so for ever.
-    pub(in crate::system) fn stand_still(&mut self, at: Cycle) {
-        if !self.agenda.may_stand_still(at) && !self.halted() {
-            let what = "a design waits again and again for something that has come already".to_owned();
+    /// A wait was over when it began. Whoever asks for such waits again and again would do so without end.
+    pub(in crate::system) fn check_progress(&mut self, at: Cycle) {
+        if !self.agenda.may_lack_progress(at) && !self.halted() {
+            let what = "a design keeps waiting for an event that has already occurred".to_owned();
             self.observers.fail(Error::Stuck { cycle: at, what });
         }
     }

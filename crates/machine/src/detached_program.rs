@@ -2,14 +2,14 @@
 //! or from functional execution into a machine.
 //!
 //! What comes along: the process with its files and threads, registers, both memories as they are newest, the guest's
-//! clock, the number of instructions, the declared data range, and, if wanted, which lines the caches held and what the
-//! branch predictors learnt. What does not: anything in flight (there is none: the old machine comes to rest), the
+//! clock, the number of instructions, the declared data range, and, if wanted, which lines the caches cached and what the
+//! branch predictors learnt. What does not: anything in flight (there is none: the old machine drains), the
 //! design's structures and regions (recovery puts their contents home), reservations, statistics, persist events.
 
 use crate::machine::memory_map;
 use crate::measure::Measurements;
-use crate::scheduler::{Parked, Scheduler, Vacating};
-use crate::system::{Held, Plan, System};
+use crate::scheduler::{DetachedThreads, DrainReason, Scheduler};
+use crate::system::{CachedLines, Plan, System};
 use crate::{Machine, Prepared};
 use durasim_core::branch::{Predictor, PredictorConfig};
 use durasim_core::{Core, CoreConfig};
@@ -19,33 +19,34 @@ use durasim_types::{Clock, ConfigError, CoreId, DataRange, Error, Pages, PhysAdd
 
 /// Where a functional phase ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mark {
-    /// At the snapshot mark of this number.
+pub enum SnapshotPoint {
+    /// At the snapshot point of this number.
     Number(u64),
     /// At the begin of the region of interest.
     Roi,
 }
 
-impl Mark {
+impl SnapshotPoint {
     /// The mark of an option's value.
-    pub(crate) fn parse(text: &str) -> Result<Mark, ConfigError> {
+    pub(crate) fn parse(text: &str) -> Result<SnapshotPoint, ConfigError> {
         match text.parse() {
-            _ if text == "roi" => Ok(Mark::Roi),
-            Ok(number) => Ok(Mark::Number(number)),
-            Err(_) => {
-                Err(ConfigError::new("fast_forward", format!("'{text}' is neither 'roi' nor the number of a mark")))
-            }
+            _ if text == "roi" => Ok(SnapshotPoint::Roi),
+            Ok(number) => Ok(SnapshotPoint::Number(number)),
+            Err(_) => Err(ConfigError::new(
+                "fast_forward",
+                format!("'{text}' is neither 'roi' nor the number of a snapshot point"),
+            )),
         }
     }
 }
 
 /// A program between two machines.
-pub(crate) struct Uprooted {
+pub(crate) struct DetachedProgram {
     pub process: Process,
     pub dram: Pages,
     pub pmem: Pages,
     /// Times are those of `clock`.
-    pub threads: Parked,
+    pub threads: DetachedThreads,
     pub clock: Clock,
     pub now_ps: Picos,
     /// Instructions by core.
@@ -53,7 +54,7 @@ pub(crate) struct Uprooted {
     /// By core; empty if nothing was learnt.
     pub predictors: Vec<Predictor>,
     pub predictor_config: PredictorConfig,
-    pub held: Held,
+    pub cached: CachedLines,
     pub data_base: Option<PhysAddr>,
     pub data_range: Option<DataRange>,
     /// Transactions so far: their numbers are not used again.
@@ -69,27 +70,27 @@ impl Machine {
     ///
     /// # Errors
     /// A program that cannot be moved right now, and its faults on the way.
-    pub(crate) fn uproot(mut self, plan: &Plan, output: &mut dyn Output) -> Result<Uprooted, Error> {
+    pub(crate) fn detach(mut self, plan: &Plan, output: &mut dyn Output) -> Result<DetachedProgram, Error> {
         if self.measure.roi_begin.is_some() {
             return Err(refuse(
-                "the snapshot lies in or behind the region of interest: what was counted there belongs to the old \
-                 machine, so a new one can only take over a snapshot from before it",
+                "the snapshot was taken in or after the region of interest, whose counters belong to the old machine: \
+                 another machine can only continue a snapshot from before it",
             ));
         }
-        self.come_to_rest(output)?;
+        self.quiesce_all_cores(output)?;
         if self.system.has_open_transactions() {
             return Err(refuse(
-                "a transaction is open in the snapshot: another machine can only take over a program between its \
+                "a transaction is open in the snapshot: another machine can only continue a program between its \
                  transactions",
             ));
         }
         let at = self.cycle();
         let clock = self.system.geometry().clock;
-        let held = self.system.held();
+        let cached = self.system.cached_lines();
         let contents = self.shut_down(plan)?;
         let (data_range, tx_count) = self.system.declared();
-        Ok(Uprooted {
-            dram: self.system.dram_at_rest(),
+        Ok(DetachedProgram {
+            dram: self.system.quiesced_dram(),
             pmem: contents.pages,
             threads: self.scheduler.take_all(),
             clock,
@@ -97,7 +98,7 @@ impl Machine {
             instructions: self.cores.iter().map(Core::instructions).collect(),
             predictors: self.cores.iter().map(|core| core.predictor().clone()).collect(),
             predictor_config: self.predictor_config(),
-            held,
+            cached,
             data_base: self.measure.data_base,
             data_range,
             tx_count,
@@ -110,41 +111,41 @@ impl Machine {
     }
 
     /// All threads leave their cores, once what they have begun is done.
-    fn come_to_rest(&mut self, output: &mut dyn Output) -> Result<(), Error> {
-        self.cut = None;
+    fn quiesce_all_cores(&mut self, output: &mut dyn Output) -> Result<(), Error> {
+        self.interrupted_turn = None;
         for index in 0..self.cores.len() {
             if self.scheduler.running(CoreId(index as u16)).is_some() {
-                self.vacating[index] = Some(Vacating::Switch);
+                self.drain_reasons[index] = Some(DrainReason::Switch);
                 self.cores[index].make_empty();
             }
         }
         while (0..self.cores.len()).any(|index| self.scheduler.running(CoreId(index as u16)).is_some()) {
             if self.take_last_turn(output)?.is_some() {
-                return Err(refuse("the program ends before its machine has come to rest"));
+                return Err(refuse("the program ends while its machine drains"));
             }
         }
         Ok(())
     }
 
     /// The mark up to which a functional phase went counts as passed just now.
-    pub(crate) fn pass_mark(&mut self, mark: Mark) {
+    pub(crate) fn pass_snapshot_point(&mut self, mark: SnapshotPoint) {
         match mark {
-            Mark::Number(number) => self.measure.mark = Some(number),
-            Mark::Roi => self.begin_region(self.now()),
+            SnapshotPoint::Number(number) => self.measure.mark = Some(number),
+            SnapshotPoint::Roi => self.begin_region(self.now()),
         }
     }
 }
 
-impl Uprooted {
+impl DetachedProgram {
     /// A new machine with the program on it. Without `warm` its caches are empty and its predictors know nothing.
     ///
     /// # Errors
     /// A machine that the program does not fit into.
-    pub(crate) fn plant(mut self, prepared: &Prepared, warm: bool) -> Result<Machine, Error> {
+    pub(crate) fn attach(mut self, prepared: &Prepared, warm: bool) -> Result<Machine, Error> {
         let Prepared { config, plan, program, .. } = prepared;
         if self.instructions.len() != usize::from(config.cores) {
             let problem = format!(
-                "the program was started on a machine with {} cores and cannot go on with {}",
+                "the program was started on a machine with {} cores and cannot continue with {}",
                 self.instructions.len(),
                 config.cores
             );
@@ -158,7 +159,7 @@ impl Uprooted {
         let start = clock.cycles(self.now_ps);
         system.start_later(start, self.instructions.iter().sum(), (self.data_range, self.tx_count));
         if warm {
-            system.warm(&self.held);
+            system.warm(&self.cached);
         } else {
             self.predictors.clear();
         }
@@ -182,9 +183,9 @@ impl Uprooted {
             cores,
             measure,
             scheduler,
-            vacating: vec![None; config.cores.into()],
-            cut: None,
-            stop_at_mark: None,
+            drain_reasons: vec![None; config.cores.into()],
+            interrupted_turn: None,
+            stop_at_snapshot_point: None,
             context_switch_cycles,
             skew_cycles: config.skew_cycles,
         })

@@ -2,7 +2,7 @@
 //! learn, or who wants to know what transactions write.
 
 use super::tags::TagCaches;
-use crate::system::Held;
+use crate::system::CachedLines;
 use crate::{Inclusion, Prepared};
 use durasim_core::branch::{BranchKind, Predictor};
 use durasim_guest::ThreadId;
@@ -10,50 +10,50 @@ use durasim_isa::{Class, Inst, Marker};
 use durasim_types::PhysAddr;
 
 /// What the running thread does, told in program order.
-pub(super) trait Watch {
+pub(super) trait ExecutionObserver {
     /// Whether anything is to be told at all.
     const SEES: bool;
     /// This thread runs from now on.
     fn thread(&mut self, _thread: ThreadId) {}
     /// The thread runs on this core from now on.
-    fn seat(&mut self, _core: usize) {}
+    fn assign_core(&mut self, _core: usize) {}
     /// The instruction at `addr` is about to be executed.
     fn fetch(&mut self, _addr: PhysAddr) {}
     /// Data at `addr` is used.
     fn data(&mut self, _addr: PhysAddr, _write: bool) {}
-    /// `inst` at `pc`, the last of a block, has led to `target`, or to the instruction behind it.
+    /// `inst` at `pc`, the last of a block, has led to `target`, or to the instruction after it.
     fn flow(&mut self, _inst: Inst, _pc: u64, _target: Option<u64>) {}
     /// A marker was executed, the instruction of this number.
     fn marker(&mut self, _marker: Marker, _instructions: u64) {}
 }
 
 /// Who learns from looking on.
-pub(super) trait Learn: Watch {
+pub(super) trait TrainingObserver: ExecutionObserver {
     /// Which lines caches hold and what predictors have learnt.
-    fn learnt(self) -> (Held, Vec<Predictor>);
+    fn trained_state(self) -> (CachedLines, Vec<Predictor>);
 }
 
 /// Nobody.
-pub(super) struct Unwatched;
+pub(super) struct NoObserver;
 
-impl Watch for Unwatched {
+impl ExecutionObserver for NoObserver {
     const SEES: bool = false;
 }
 
-impl Learn for Unwatched {
-    fn learnt(self) -> (Held, Vec<Predictor>) {
-        (Held::default(), Vec::new())
+impl TrainingObserver for NoObserver {
+    fn trained_state(self) -> (CachedLines, Vec<Predictor>) {
+        (CachedLines::default(), Vec::new())
     }
 }
 
 /// What caches and branch predictors of a machine would have seen.
-pub(super) struct Trained {
+pub(super) struct WarmingObserver {
     core: usize,
     caches: TagCaches,
     predictors: Vec<Predictor>,
 }
 
-impl Trained {
+impl WarmingObserver {
     pub(super) fn new(prepared: &Prepared) -> Self {
         let (config, geometry) = (&prepared.config, &prepared.plan.geometry);
         let cores = usize::from(config.cores);
@@ -66,14 +66,14 @@ impl Trained {
             geometry.llc,
         );
         let predictors = (0..cores).map(|_| Predictor::new(&config.core.predictor)).collect();
-        Trained { core: 0, caches, predictors }
+        WarmingObserver { core: 0, caches, predictors }
     }
 }
 
-impl Watch for Trained {
+impl ExecutionObserver for WarmingObserver {
     const SEES: bool = true;
 
-    fn seat(&mut self, core: usize) {
+    fn assign_core(&mut self, core: usize) {
         self.core = core;
     }
 
@@ -98,8 +98,8 @@ impl Watch for Trained {
     }
 }
 
-impl Learn for Trained {
-    fn learnt(self) -> (Held, Vec<Predictor>) {
-        (self.caches.held(), self.predictors)
+impl TrainingObserver for WarmingObserver {
+    fn trained_state(self) -> (CachedLines, Vec<Predictor>) {
+        (self.caches.cached_lines(), self.predictors)
     }
 }

@@ -1,8 +1,8 @@
 //! What a timeline tells, as JSON users see it: for the lines involved who wrote what and when, where each copy lay when the
 //! power failed, what was left, what recovery did, and what the oracles say.
 
-use crate::case::Blow;
-use durasim_machine::{Copy, Place};
+use crate::case::PowerFault;
+use durasim_machine::{CopyLocation, LineCopy};
 use durasim_types::{Cycle, Line, LineAddr, Pages, PersistEvent};
 use serde::{Deserialize, Serialize};
 
@@ -24,9 +24,10 @@ pub struct Timeline {
     /// The transactions that wrote to the lines.
     pub transactions: Vec<Transaction>,
     /// What happened, in order.
-    pub chapters: Vec<Chapter>,
+    #[serde(rename = "chapters")]
+    pub phases: Vec<TimelinePhase>,
     /// The lines that are followed, in the end.
-    pub lines: Vec<LineEnd>,
+    pub lines: Vec<FinalLine>,
 }
 
 /// What an oracle objects.
@@ -38,7 +39,7 @@ pub struct Objection {
     pub message: String,
 }
 
-/// A transaction of the last life that ran the program's operations.
+/// A transaction of the last run that ran the program's operations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transaction {
     /// Its number.
@@ -59,10 +60,10 @@ pub struct Transaction {
     pub state: String,
 }
 
-/// Which program lives.
+/// What ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Program {
+pub enum RunKind {
     /// The run that is crashed.
     #[default]
     Run,
@@ -75,21 +76,24 @@ pub enum Program {
 /// A part of a trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Chapter {
+pub enum TimelinePhase {
     /// A program ran, and the power failed.
-    Life {
+    #[serde(rename = "life")]
+    Run {
         /// Which.
-        program: Program,
+        program: RunKind,
         /// What became of the lines, in order.
-        happenings: Vec<Happening>,
+        #[serde(rename = "happenings")]
+        events: Vec<TimelineEvent>,
         /// Earlier ones that are not listed.
-        happenings_left_out: u64,
+        #[serde(rename = "happenings_left_out")]
+        events_left_out: u64,
         /// The power failure.
         failure: PowerFailure,
         /// The copies of the lines when the power failed.
-        copies: Vec<CopySeen>,
+        copies: Vec<LineCopyRecord>,
         /// The lines in the image that was left.
-        left: Vec<Seen>,
+        left: Vec<LineContents>,
         /// Where structures and regions of the design name the lines.
         traces: Vec<Trace>,
         /// Whether the crash flush came to its end.
@@ -111,12 +115,12 @@ pub enum Chapter {
         /// Those of its writes that go to the lines.
         writes: Vec<RecoveryWrite>,
         /// The lines after it.
-        lines: Vec<Seen>,
+        lines: Vec<LineContents>,
     },
     /// The program's own recovery worked on the image.
     ProgramRecovery {
         /// The lines after it.
-        lines: Vec<Seen>,
+        lines: Vec<LineContents>,
     },
 }
 
@@ -141,12 +145,14 @@ pub struct PowerFailure {
 }
 
 impl PowerFailure {
-    pub(crate) fn of(event: &PersistEvent, blow: Blow) -> Self {
-        let how = match blow {
-            Blow::Clean => "a clean cut".to_owned(),
-            Blow::Torn(choice) => format!("lines in flight to the media are torn (choice {choice})"),
-            Blow::Reorder(choice) => format!("another part of the unfenced cleans was accepted (choice {choice})"),
-            Blow::Energy(bytes) => format!("the energy of the crash flush ends after {bytes} bytes"),
+    pub(crate) fn of(event: &PersistEvent, fault: PowerFault) -> Self {
+        let how = match fault {
+            PowerFault::Clean => "a clean power failure".to_owned(),
+            PowerFault::Torn(choice) => format!("lines in flight to the media are torn (choice {choice})"),
+            PowerFault::Reorder(choice) => {
+                format!("another subset of the unfenced cleans was accepted (choice {choice})")
+            }
+            PowerFault::Energy(bytes) => format!("the energy of the crash flush ends after {bytes} bytes"),
         };
         PowerFailure { event: event.number, event_kind: event.kind.name().to_owned(), cycle: event.cycle, how }
     }
@@ -154,7 +160,7 @@ impl PowerFailure {
 
 /// A store, a persist event or a step of a transaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Happening {
+pub struct TimelineEvent {
     /// When, in cycles.
     pub cycle: Cycle,
     /// `store`, the kind of a persist event, or `begin`, `committing`, `acknowledged`, `aborted`.
@@ -179,13 +185,13 @@ pub struct Happening {
     pub cause: Option<String>,
     /// Of a persist event elsewhere, where.
     pub place: Option<String>,
-    /// Whether it came behind the event of the power failure, before the next one.
+    /// Whether it came after the event of the power failure, before the next one.
     pub behind: bool,
 }
 
-impl Happening {
+impl TimelineEvent {
     pub(crate) fn new(what: &str, cycle: Cycle) -> Self {
-        Happening { cycle, what: what.to_owned(), ..Happening::default() }
+        TimelineEvent { cycle, what: what.to_owned(), ..TimelineEvent::default() }
     }
 }
 
@@ -204,7 +210,7 @@ pub(crate) fn words(data: &Line, mask: u64) -> Words {
 
 /// A copy of a line when the power failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CopySeen {
+pub struct LineCopyRecord {
     /// The line.
     pub line: u64,
     /// Where it lay.
@@ -219,15 +225,15 @@ pub struct CopySeen {
     pub words: Words,
 }
 
-impl CopySeen {
-    pub(crate) fn of(line: LineAddr, copy: &Copy, left: &Line) -> Self {
+impl LineCopyRecord {
+    pub(crate) fn of(line: LineAddr, copy: &LineCopy, left: &Line) -> Self {
         let place = match copy.place {
-            Place::Cache(level, Some(core)) => format!("{} of core {}", level.name(), core.0),
-            Place::Cache(level, None) => level.name().to_owned(),
-            Place::PersistBuffer(core) => format!("persist buffer of core {}", core.0),
-            Place::Unfenced => "possible, unfenced".to_owned(),
-            Place::BeforeQueue(controller) => format!("before write queue {controller}"),
-            Place::Queue { controller, in_service, held } => {
+            CopyLocation::Cache(level, Some(core)) => format!("{} of core {}", level.name(), core.0),
+            CopyLocation::Cache(level, None) => level.name().to_owned(),
+            CopyLocation::PersistBuffer(core) => format!("persist buffer of core {}", core.0),
+            CopyLocation::Unfenced => "possible, unfenced".to_owned(),
+            CopyLocation::BeforeQueue(controller) => format!("before write queue {controller}"),
+            CopyLocation::Queue { controller, in_service, held } => {
                 let how = if held {
                     ", held"
                 } else if in_service {
@@ -237,10 +243,10 @@ impl CopySeen {
                 };
                 format!("write queue {controller}{how}")
             }
-            Place::Media => "media".to_owned(),
+            CopyLocation::Media => "media".to_owned(),
         };
         let same = |byte: &usize| copy.mask >> byte & 1 == 0 || copy.data[*byte] == left[*byte];
-        CopySeen {
+        LineCopyRecord {
             line: line.base().0,
             place,
             dirty: copy.dirty,
@@ -253,16 +259,16 @@ impl CopySeen {
 
 /// A line at some moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Seen {
+pub struct LineContents {
     /// The line.
     pub line: u64,
     /// What it is.
     pub words: Words,
 }
 
-impl Seen {
+impl LineContents {
     pub(crate) fn of(line: LineAddr, pmem: &Pages) -> Self {
-        Seen { line: line.base().0, words: words(&pmem.line(line), u64::MAX) }
+        LineContents { line: line.base().0, words: words(&pmem.line(line), u64::MAX) }
     }
 }
 
@@ -290,7 +296,7 @@ pub struct RecoveryWrite {
 
 /// A line in the end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LineEnd {
+pub struct FinalLine {
     /// Its first byte.
     pub line: u64,
     /// Where that lies in the program's data, if it does.

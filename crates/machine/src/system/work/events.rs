@@ -1,4 +1,4 @@
-//! What happens by itself: scheduled work that is due, and steps of the queues of the controllers.
+//! Pending events: scheduled work that is due, and steps of the queues of the controllers.
 
 use super::Task;
 use crate::system::System;
@@ -8,8 +8,8 @@ use durasim_design::{Node, Token};
 use durasim_memory::{Step, WriteToken};
 use durasim_types::{Cause, CoreId, Cycle, EventKind, LineAddr};
 
-/// Something that has happened by itself, and of which the system has to take notice.
-pub(super) enum Happening {
+/// A pending event that has become due and that the system has to process.
+pub(super) enum PendingEvent {
     Due(Scheduled),
     /// A queue of persistent memory has accepted a write that had been waiting outside.
     Accepted {
@@ -32,50 +32,50 @@ impl System {
         self.work.set_now(until);
         if self.agenda.due() <= until {
             self.work.push(Task::Advance { until });
-            if let Some((at, happening)) = self.next_happening(until) {
-                self.take_notice(happening, at);
+            if let Some((at, event)) = self.next_event(until) {
+                self.process_event(event, at);
             }
         }
     }
 
     /// Takes the next thing that is due by `until`, with its cycle.
-    pub(super) fn next_happening(&mut self, until: Cycle) -> Option<(Cycle, Happening)> {
+    pub(super) fn next_event(&mut self, until: Cycle) -> Option<(Cycle, PendingEvent)> {
         let scheduled = self.agenda.first();
-        if self.memories.are_later_than(scheduled) {
+        if self.memories.are_due_after(scheduled) {
             if scheduled > until || scheduled == Cycle::MAX {
                 return None;
             }
             let (at, work) = self.agenda.take_first().expect("a due item was seen");
             self.agenda.memories_are_due(self.memories.due());
-            return Some((at, Happening::Due(work)));
+            return Some((at, PendingEvent::Due(work)));
         }
         let step = self.memories.step(until, scheduled);
         self.agenda.memories_are_due(self.memories.due());
         match step {
-            None => (self.agenda.due() <= until).then(|| (self.observers.stamp(), Happening::Nothing)),
+            None => (self.agenda.due() <= until).then(|| (self.observers.stamp(), PendingEvent::Nothing)),
             Some(Step::Accepted { at_ps, line, cause, token }) => {
-                let of_pmem = Happening::Accepted { line, cause, token };
-                Some((self.memories.cycles(at_ps), if is_pmem(line) { of_pmem } else { Happening::Nothing }))
+                let of_pmem = PendingEvent::Accepted { line, cause, token };
+                Some((self.memories.cycles(at_ps), if is_pmem(line) { of_pmem } else { PendingEvent::Nothing }))
             }
             Some(Step::Written { at_ps, line, cause, tokens }) => {
-                let of_pmem = Happening::Written { line, cause, tokens };
-                Some((self.memories.cycles(at_ps), if is_pmem(line) { of_pmem } else { Happening::Nothing }))
+                let of_pmem = PendingEvent::Written { line, cause, tokens };
+                Some((self.memories.cycles(at_ps), if is_pmem(line) { of_pmem } else { PendingEvent::Nothing }))
             }
         }
     }
 
     /// Does what follows from what has happened, or pushes it.
-    pub(super) fn take_notice(&mut self, happening: Happening, at: Cycle) {
-        match happening {
-            Happening::Due(work) => self.do_scheduled(work, at),
-            Happening::Accepted { line, cause, token } => self.accepted(line, cause, token, at),
-            Happening::Written { line, cause, tokens } => {
+    pub(super) fn process_event(&mut self, event: PendingEvent, at: Cycle) {
+        match event {
+            PendingEvent::Due(work) => self.do_scheduled(work, at),
+            PendingEvent::Accepted { line, cause, token } => self.accepted(line, cause, token, at),
+            PendingEvent::Written { line, cause, tokens } => {
                 self.event_of(EventKind::MediaWrite, at, line.base(), None, Some(cause));
                 if !self.domain.queue_is_durable() {
                     self.acknowledge_all(tokens, line, at);
                 }
             }
-            Happening::Nothing => {}
+            PendingEvent::Nothing => {}
         }
     }
 

@@ -1,19 +1,19 @@
 //! What is noted while a program runs functionally up to a mark: transactions, and each thread on the core that it would
 //! have had.
 
-use crate::transplant::Mark;
+use crate::detached_program::SnapshotPoint;
 use durasim_guest::ThreadId;
 use durasim_isa::Marker;
 use std::collections::BTreeMap;
 
 /// What is noted on the way.
-pub(super) struct Journey {
-    pub(super) to: Mark,
+pub(super) struct FastForwardState {
+    pub(super) to: SnapshotPoint,
     pub(super) arrived: bool,
     /// Why the way cannot be gone.
     pub(super) obstacle: Option<String>,
     /// The core of each thread that lives.
-    pub(super) seats: BTreeMap<ThreadId, usize>,
+    pub(super) cores: BTreeMap<ThreadId, usize>,
     /// The thread that had each core last.
     pub(super) last: Vec<Option<ThreadId>>,
     pub(super) thread: ThreadId,
@@ -25,13 +25,13 @@ pub(super) struct Journey {
     pub(super) tx_count: u64,
 }
 
-impl Journey {
-    pub(super) fn new(cores: usize, to: Mark) -> Self {
-        Journey {
+impl FastForwardState {
+    pub(super) fn new(cores: usize, to: SnapshotPoint) -> Self {
+        FastForwardState {
             to,
             arrived: false,
             obstacle: None,
-            seats: BTreeMap::new(),
+            cores: BTreeMap::new(),
             last: vec![None; cores],
             thread: ThreadId::FIRST,
             core: 0,
@@ -44,22 +44,22 @@ impl Journey {
 
     pub(super) fn marker(&mut self, marker: Marker, argument: u64) {
         let obstacle = match marker {
-            Marker::SnapshotMark => {
-                self.arrived = self.to == Mark::Number(argument);
+            Marker::SnapshotPoint => {
+                self.arrived = self.to == SnapshotPoint::Number(argument);
                 None
             }
-            Marker::RoiBegin if self.to == Mark::Roi => {
+            Marker::RoiBegin if self.to == SnapshotPoint::Roi => {
                 self.arrived = true;
                 None
             }
-            Marker::RoiBegin => Some("the region of interest begins before that mark".to_owned()),
+            Marker::RoiBegin => Some("the region of interest begins before that snapshot point".to_owned()),
             Marker::TxBegin => {
                 self.tx_count += 1;
                 self.open.insert(self.thread, self.tx_count).map(|_| "a transaction begins inside another one".into())
             }
             Marker::TxCommit => {
                 let none = self.open.remove(&self.thread).is_none();
-                none.then(|| "a transaction is ended where none is open".into())
+                none.then(|| "a transaction ends although none is open".into())
             }
             Marker::TxAbort => Some("the program aborts a transaction, which functional execution cannot undo".into()),
             _ => None,
@@ -70,12 +70,12 @@ impl Journey {
     }
 
     /// Finds the core for a thread: the one it had, else the allowed one with the fewest threads.
-    pub(super) fn seat(&mut self, thread: ThreadId, affinity: u64) {
-        let threads_on = |core: usize| self.seats.values().filter(|&&c| c == core).count();
+    pub(super) fn assign_core(&mut self, thread: ThreadId, affinity: u64) {
+        let threads_on = |core: usize| self.cores.values().filter(|&&c| c == core).count();
         let cores = (0..self.last.len()).filter(|core| affinity >> core & 1 == 1);
-        let had = self.seats.get(&thread).copied().filter(|core| affinity >> core & 1 == 1);
+        let had = self.cores.get(&thread).copied().filter(|core| affinity >> core & 1 == 1);
         self.core = had.or_else(|| cores.min_by_key(|&core| threads_on(core))).unwrap_or(0);
-        self.seats.insert(thread, self.core);
+        self.cores.insert(thread, self.core);
         self.last[self.core] = Some(thread);
         self.thread = thread;
     }

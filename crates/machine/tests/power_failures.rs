@@ -2,7 +2,7 @@
 
 use durasim_core::{Outcome, PendingStore};
 use durasim_isa::CacheBlockOp;
-use durasim_machine::{Chances, MachineConfig, PMEM_BASE, Plan, PowerCut, System, presets};
+use durasim_machine::{MachineConfig, PMEM_BASE, Plan, PowerFailureChoices, PowerFailureOptions, System, presets};
 use durasim_types::{CoreId, Cycle, Domain, PhysAddr};
 use std::collections::BTreeSet;
 
@@ -39,14 +39,19 @@ fn fence(system: &mut System, core: u16, at: Cycle) {
 }
 
 /// What can be found of these words, over all choices of a cut.
-fn found(system: &System, ways: u64, cut: impl Fn(u64) -> PowerCut, words: &[PhysAddr]) -> BTreeSet<Vec<u64>> {
-    let image = |choice| system.power_cut(&cut(choice)).image;
+fn found(
+    system: &System,
+    ways: u64,
+    cut: impl Fn(u64) -> PowerFailureOptions,
+    words: &[PhysAddr],
+) -> BTreeSet<Vec<u64>> {
+    let image = |choice| system.power_failure(&cut(choice)).image;
     (0..ways).map(|choice| words.iter().map(|addr| image(choice).read_u64(*addr)).collect()).collect()
 }
 
 fn reordered(system: &System, words: &[PhysAddr]) -> BTreeSet<Vec<u64>> {
-    let ways = system.chances().reorder;
-    found(system, ways, |choice| PowerCut { reorder: Some(choice), ..PowerCut::default() }, words)
+    let ways = system.power_failure_choices().reorder;
+    found(system, ways, |choice| PowerFailureOptions { reorder: Some(choice), ..PowerFailureOptions::default() }, words)
 }
 
 fn sets<const N: usize>(of: &[[u64; N]]) -> BTreeSet<Vec<u64>> {
@@ -61,10 +66,10 @@ fn any_part_of_unfenced_cleans_may_be_durable() {
         store(&mut system, 0, word(line, 0), line + 1, T);
         clean(&mut system, 0, line, T + 1000);
     }
-    assert_eq!(system.chances(), Chances { torn: 1, reorder: 4 });
+    assert_eq!(system.power_failure_choices(), PowerFailureChoices { torn: 1, reorder: 4 });
     assert_eq!(reordered(&system, &words), sets(&[[0, 0], [1, 0], [0, 2], [1, 2]]));
     fence(&mut system, 0, LATER);
-    assert_eq!(system.chances().reorder, 1);
+    assert_eq!(system.power_failure_choices().reorder, 1);
     assert_eq!(reordered(&system, &words), sets(&[[1, 2]]));
 }
 
@@ -97,7 +102,7 @@ fn nothing_is_reordered_where_stores_are_durable() {
     let mut system = machine(Domain::Eadr);
     store(&mut system, 0, word(0, 0), 7, T);
     clean(&mut system, 0, 0, T + 1000);
-    assert_eq!(system.chances(), Chances { torn: 1, reorder: 1 });
+    assert_eq!(system.power_failure_choices(), PowerFailureChoices { torn: 1, reorder: 1 });
 }
 
 #[test]
@@ -109,34 +114,40 @@ fn a_line_that_the_media_writes_is_torn_between_words() {
     clean(&mut system, 0, 0, T + 1000);
     // Until the media begins.
     let mut at = T + 1000;
-    while system.chances().torn == 1 {
+    while system.power_failure_choices().torn == 1 {
         at = system.step_once(at + 1).unwrap_or(at + 1);
         assert!(at < LATER);
     }
-    let ways = system.chances().torn;
+    let ways = system.power_failure_choices().torn;
     assert_eq!(ways, 256);
     let words: Vec<PhysAddr> = (0..8).map(|n| word(0, n)).collect();
-    let torn = found(&system, ways, |choice| PowerCut { torn: Some(choice), ..PowerCut::default() }, &words);
+    let torn = found(
+        &system,
+        ways,
+        |choice| PowerFailureOptions { torn: Some(choice), ..PowerFailureOptions::default() },
+        &words,
+    );
     assert_eq!(torn.len(), 256);
     assert!(torn.iter().flat_map(|words| words.iter().zip(1..)).all(|(&found, new)| found == 0 || found == new));
     // Where the queue survives, so does the line as a whole.
     let mut system = machine(Domain::Adr);
     store(&mut system, 0, word(0, 0), 1, T);
     clean(&mut system, 0, 0, T + 1000);
-    assert_eq!(system.chances().torn, 1);
+    assert_eq!(system.power_failure_choices().torn, 1);
 }
 
 #[test]
-fn energy_is_spent_in_the_documented_order_and_its_end_is_told() {
+fn energy_is_spent_in_the_documented_order_and_its_end_is_reported() {
     let mut system = machine(Domain::Eadr);
     for line in 0..4 {
         store(&mut system, 0, word(line, 0), line + 1, T + line);
     }
-    let all = system.power_cut(&PowerCut::default());
+    let all = system.power_failure(&PowerFailureOptions::default());
     assert_eq!(all.flushed_bytes, 4 * 64);
     assert!(!all.image.dirty_shutdown);
     for saved in 0..4 {
-        let cut = system.power_cut(&PowerCut { energy_bytes: Some(64 * saved), ..PowerCut::default() });
+        let cut = system
+            .power_failure(&PowerFailureOptions { energy_bytes: Some(64 * saved), ..PowerFailureOptions::default() });
         assert!(cut.image.dirty_shutdown);
         assert_eq!(cut.flushed_bytes, 64 * saved);
         let survivors = (0..4).filter(|&line| cut.image.read_u64(word(line, 0)) == line + 1).count();

@@ -1,10 +1,10 @@
-//! Lives of a machine: a program starts on it, and power fails.
+//! Runs of a machine that end with a power failure, and the one without.
 
 use crate::byte_oracle::ByteOracle;
-use crate::case::Blow;
+use crate::case::PowerFault;
 use crate::history::HistoryRecorder;
 use crate::order::{Checking, OrderChecker};
-use crate::scribe::Scribe;
+use crate::timeline_recorder::TimelineRecorder;
 use durasim_design::{CrashImage, Promise};
 use durasim_machine::{
     Captured, Ending, Machine, Observer, Output, PmemPool, PoolContents, Prepared, Program, Stream, System,
@@ -17,9 +17,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// A life as it is without a failure.
+/// A run without a failure.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Survey {
+pub(crate) struct CrashFreeRun {
     /// The kind of each persist event.
     pub kinds: Vec<EventKind>,
     /// Whether each was part of background work.
@@ -32,7 +32,7 @@ pub(crate) struct Survey {
     pub stats: Stats,
 }
 
-impl Survey {
+impl CrashFreeRun {
     /// The number of persist events.
     pub fn events(&self) -> u64 {
         self.kinds.len() as u64
@@ -62,16 +62,16 @@ impl Output for Interruptible<'_> {
 }
 
 /// Notes what kinds of events there are, and whether their order is one that hardware could produce.
-struct Noting {
+struct EventKindRecorder {
     order: Checking,
     kinds: Arc<Mutex<Vec<(EventKind, bool)>>>,
 }
 
-impl Observer for Noting {
+impl Observer for EventKindRecorder {
     fn event(&mut self, event: &PersistEvent, system: &System) -> bool {
         let background = event.kind == EventKind::Background
             || event.cause.is_some_and(|cause| matches!(cause, Cause::Migration | Cause::Checkpoint));
-        self.kinds.lock().expect("nobody panics with the kinds").push((event.kind, background));
+        self.kinds.lock().expect("no thread panics while it holds the kinds").push((event.kind, background));
         self.order.event(event, system)
     }
 }
@@ -80,30 +80,34 @@ impl Observer for Noting {
 ///
 /// # Errors
 /// As from a run; a program that fails without any crash, and events in an impossible order.
-pub(crate) fn survey(prepared: &Prepared, max_instructions: Option<u64>, stop: &AtomicBool) -> Result<Survey, Error> {
+pub(crate) fn crash_free_run(
+    prepared: &Prepared,
+    max_instructions: Option<u64>,
+    stop: &AtomicBool,
+) -> Result<CrashFreeRun, Error> {
     let mut machine = Machine::new(&prepared.config, &prepared.plan, &prepared.program)?;
     let order = Arc::new(Mutex::new(OrderChecker::default()));
     let kinds = Arc::new(Mutex::new(Vec::new()));
-    machine.system_mut().observe(Box::new(Noting { order: Checking(order.clone()), kinds: kinds.clone() }));
+    machine.system_mut().observe(Box::new(EventKindRecorder { order: Checking(order.clone()), kinds: kinds.clone() }));
     let history = HistoryRecorder::default();
     machine.system_mut().keep_history(history.for_machine());
     let mut output = Interruptible::new(stop);
     let ending = machine.run(max_instructions, &mut output)?;
-    if let Some(objection) = order.lock().expect("nobody panics with the checker").objection() {
+    if let Some(objection) = order.lock().expect("no thread panics while it holds the checker").objection() {
         let what = format!("its persist events come in an order that no hardware could produce: {objection}");
         return Err(Error::Stuck { cycle: machine.cycle(), what });
     }
     if stop.load(Ordering::Relaxed) {
-        return Err(ConfigError::new("campaign", "stopped before its first crash").into());
+        return Err(ConfigError::new("campaign", "the campaign was stopped before its first crash").into());
     }
     if ending != Ending::Exited(0) {
-        let said = output.captured.text().lines().last().unwrap_or("it said nothing").to_owned();
-        let what = format!("the workload fails without any crash ({ending:?}): {said}");
+        let said = output.captured.text().lines().last().unwrap_or("it printed nothing").to_owned();
+        let what = format!("the workload fails even without a crash ({ending:?}): {said}");
         return Err(GuestFault { pc: 0, what, last_syscall: None }.into());
     }
-    let kinds = std::mem::take(&mut *kinds.lock().expect("nobody panics with the kinds"));
+    let kinds = std::mem::take(&mut *kinds.lock().expect("no thread panics while it holds the kinds"));
     let (kinds, background) = kinds.into_iter().unzip();
-    Ok(Survey {
+    Ok(CrashFreeRun {
         kinds,
         background,
         instructions: machine.instructions(),
@@ -114,35 +118,35 @@ pub(crate) fn survey(prepared: &Prepared, max_instructions: Option<u64>, stop: &
 }
 
 /// What the program asked for so far, and images that wait for the end of a commit.
-struct Acknowledged {
+struct JournalState {
     oracle: ByteOracle,
     /// As of the event whose images have been taken last, if that matters.
     then: Option<ByteOracle>,
     /// Shots with transactions inside commit that have not made all their stores yet, in the order of their events.
-    waiting: VecDeque<Vec<Shot>>,
-    /// The scribe has heard all that it is to hear.
-    is_told: bool,
+    waiting: VecDeque<Vec<Crash>>,
+    /// Recording is complete.
+    is_recording_complete: bool,
 }
 
-impl Acknowledged {
-    /// The next shots whose transactions have all left their commits. Those of a later event never come first: what is
+impl JournalState {
+    /// The next crashes whose transactions have all left their commits. Those of a later event never come first: what is
     /// inside commit at both of them keeps both waiting.
-    fn next_ready(&mut self) -> Option<Vec<Shot>> {
+    fn next_ready(&mut self) -> Option<Vec<Crash>> {
         let first = self.waiting.front()?;
-        let is_ready = !first.iter().any(|shot| shot.oracle.awaits(&self.oracle));
+        let is_ready = !first.iter().any(|crash| crash.oracle.awaits(&self.oracle));
         if is_ready { self.waiting.pop_front() } else { None }
     }
 }
 
-/// A journal that the observer can look into, and that a scribe hears too.
-struct JournalTap(Arc<Mutex<Acknowledged>>, Option<Scribe>);
+/// A journal that the observer can read, and that also feeds the timeline recorder.
+struct JournalTap(Arc<Mutex<JournalState>>, Option<TimelineRecorder>);
 
 impl JournalTap {
     fn with(&mut self, act: impl Fn(&mut dyn Journal)) {
-        let mut told = self.0.lock().expect("nobody panics with the oracle");
-        act(&mut told.oracle);
-        if let Some(scribe) = self.1.as_mut().filter(|_| !told.is_told) {
-            act(scribe);
+        let mut journal_state = self.0.lock().expect("no thread panics while it holds the oracle");
+        act(&mut journal_state.oracle);
+        if let Some(timeline_recorder) = self.1.as_mut().filter(|_| !journal_state.is_recording_complete) {
+            act(timeline_recorder);
         }
     }
 }
@@ -160,10 +164,10 @@ impl Journal for JournalTap {
     fn store(&mut self, tx: Option<TxId>, write: Write) {
         self.with(|o| o.store(tx, write));
         let Some(tx) = tx else { return };
-        let told = &mut *self.0.lock().expect("nobody panics with the oracle");
-        let number = told.oracle.last_store();
-        let waiting = told.waiting.iter_mut().flatten().map(|shot| &mut shot.oracle);
-        waiting.chain(&mut told.then).for_each(|oracle| oracle.foresee(tx, number, &write));
+        let journal_state = &mut *self.0.lock().expect("no thread panics while it holds the oracle");
+        let number = journal_state.oracle.last_store();
+        let waiting = journal_state.waiting.iter_mut().flatten().map(|crash| &mut crash.oracle);
+        waiting.chain(&mut journal_state.then).for_each(|oracle| oracle.allow_store_inside_commit(tx, number, &write));
     }
     fn committing(&mut self, tx: TxId) {
         self.with(|o| o.committing(tx));
@@ -179,135 +183,137 @@ impl Journal for JournalTap {
     }
 }
 
-/// What a power failure left, and what is allowed to be left.
-pub(crate) struct Shot {
+/// The image that a power failure left, and the oracle that judges it.
+pub(crate) struct Crash {
     pub event: u64,
-    pub blow: Blow,
+    pub fault: PowerFault,
     pub image: CrashImage,
     pub oracle: ByteOracle,
 }
 
 /// Decides at each persist event which images are taken.
-pub(crate) trait Marksman: Send + 'static {
+pub(crate) trait CrashPointSelector: Send + 'static {
     /// The failures to take at this event, or `None` if no later event is of interest.
-    fn aim(&mut self, event: &PersistEvent, system: &System) -> Option<Vec<(Blow, CrashImage)>>;
+    fn select(&mut self, event: &PersistEvent, system: &System) -> Option<Vec<(PowerFault, CrashImage)>>;
 
     /// Images of one event, with what had been acknowledged just before the next one. False ends the run.
-    fn hit(&mut self, shots: Vec<Shot>) -> bool;
+    fn record(&mut self, crashes: Vec<Crash>) -> bool;
 }
 
 /// Images that have been taken, of one event.
 struct Pending {
     event: u64,
-    images: Vec<(Blow, CrashImage)>,
+    images: Vec<(PowerFault, CrashImage)>,
 }
 
 /// An image is judged against what is acknowledged just before the next event, so it waits until that event comes. Where
-/// cleans are taken back that no fence has waited for, one may before the next event: these are judged as of their own.
+/// cleans are undone that no fence has waited for, one may before the next event: these are judged as of their own.
 /// A commit in software may write its data when it is already decided: what it is going to write is allowed to be left, so
 /// such an image waits further, until the commit is over.
-struct Gallery<M> {
-    marksman: M,
-    told: Arc<Mutex<Acknowledged>>,
+struct CrashPointObserver<M> {
+    selector: M,
+    journal_state: Arc<Mutex<JournalState>>,
     pending: Option<Pending>,
     awaits_commits: bool,
     over: bool,
-    scribe: Option<Scribe>,
+    timeline_recorder: Option<TimelineRecorder>,
 }
 
-impl<M: Marksman> Gallery<M> {
+impl<M: CrashPointSelector> CrashPointObserver<M> {
     /// Hands out the images of the last event, and those before it, as far as they need not wait.
     fn release(&mut self) -> bool {
         if let Some(Pending { event, images }) = self.pending.take() {
-            let then = self.told().then.take();
+            let then = self.journal_state().then.take();
             let now = self.now();
-            let shot = |(blow, image): (Blow, CrashImage)| {
-                let oracle = then.as_ref().filter(|_| blow.takes_back()).unwrap_or(&now).clone();
-                Shot { event, blow, image, oracle }
+            let crash = |(fault, image): (PowerFault, CrashImage)| {
+                let oracle = then.as_ref().filter(|_| fault.revokes_accepted_writes()).unwrap_or(&now).clone();
+                Crash { event, fault, image, oracle }
             };
-            let shots = images.into_iter().map(shot).collect();
+            let crashes = images.into_iter().map(crash).collect();
             if !self.awaits_commits {
-                return self.marksman.hit(shots);
+                return self.selector.record(crashes);
             }
-            self.told().waiting.push_back(shots);
+            self.journal_state().waiting.push_back(crashes);
         }
         loop {
-            let next = self.told().next_ready();
-            let Some(shots) = next else { return true };
-            if !self.marksman.hit(shots) {
+            let next = self.journal_state().next_ready();
+            let Some(crashes) = next else { return true };
+            if !self.selector.record(crashes) {
                 return false;
             }
         }
     }
 
-    /// Hands out all images: the life is over.
+    /// Hands out all images: the run is over.
     fn close(&mut self) {
         self.release();
-        let rest = std::mem::take(&mut self.told().waiting);
-        for shots in rest {
-            if !self.marksman.hit(shots) {
+        let rest = std::mem::take(&mut self.journal_state().waiting);
+        for crashes in rest {
+            if !self.selector.record(crashes) {
                 return;
             }
         }
     }
 
-    fn told(&self) -> MutexGuard<'_, Acknowledged> {
-        self.told.lock().expect("nobody panics with the oracle")
+    fn journal_state(&self) -> MutexGuard<'_, JournalState> {
+        self.journal_state.lock().expect("no thread panics while it holds the oracle")
     }
 
     fn now(&self) -> ByteOracle {
-        self.told().oracle.clone()
+        self.journal_state().oracle.clone()
     }
 
     fn event(&mut self, event: &PersistEvent, system: &System) -> bool {
         if !self.release() {
             return false;
         }
-        if let Some(scribe) = self.scribe.as_ref().filter(|_| !self.over) {
-            scribe.event(event, system);
+        if let Some(timeline_recorder) = self.timeline_recorder.as_ref().filter(|_| !self.over) {
+            timeline_recorder.event(event, system);
         }
         if !self.over {
-            match self.marksman.aim(event, system) {
+            match self.selector.select(event, system) {
                 Some(images) if images.is_empty() => {}
                 Some(images) => {
-                    if let (Some(scribe), [(blow, image), ..]) = (&self.scribe, images.as_slice()) {
-                        scribe.power_fails(event, *blow, image, system);
+                    if let (Some(timeline_recorder), [(fault, image), ..]) =
+                        (&self.timeline_recorder, images.as_slice())
+                    {
+                        timeline_recorder.power_fails(event, *fault, image, system);
                     }
-                    let then = images.iter().any(|(blow, _)| blow.takes_back()).then(|| self.now());
-                    self.told().then = then;
+                    let then = images.iter().any(|(fault, _)| fault.revokes_accepted_writes()).then(|| self.now());
+                    self.journal_state().then = then;
                     self.pending = Some(Pending { event: event.number, images });
                 }
                 None => {
                     self.over = true;
-                    self.told().is_told = true;
+                    self.journal_state().is_recording_complete = true;
                 }
             }
         }
-        // Behind the last point only the acknowledgements up to the next event are of interest, and commits under way.
-        !self.over || self.pending.is_some() || !self.told().waiting.is_empty()
+        // Behind the last point only the acknowledgements up to the next event are of interest, and commits in progress.
+        !self.over || self.pending.is_some() || !self.journal_state().waiting.is_empty()
     }
 }
 
 /// The observer that the machine owns.
-struct Watching<M>(Arc<Mutex<Gallery<M>>>);
+struct SharedObserver<M>(Arc<Mutex<CrashPointObserver<M>>>);
 
-impl<M: Marksman> Observer for Watching<M> {
+impl<M: CrashPointSelector> Observer for SharedObserver<M> {
     fn event(&mut self, event: &PersistEvent, system: &System) -> bool {
-        self.0.lock().expect("nobody panics with the gallery").event(event, system)
+        self.0.lock().expect("no thread panics while it holds the observer").event(event, system)
     }
 }
 
-/// Runs the program and takes images as the marksman wants; the number of instructions, and the marksman. What the program
-/// says of its operations goes to the recorder, if there is one, and what becomes of its lines to the scribe.
+/// Runs the program and takes images where the selector asks for them; gives the number of instructions and the selector. What the program
+/// says of its operations goes to the recorder, if there is one, and what happens to its lines to the timeline recorder.
 ///
 /// # Errors
 /// As from a run.
-pub(crate) fn shoot<M: Marksman>(
+pub(crate) fn run_with_crashes<M: CrashPointSelector>(
     prepared: &Prepared,
     program: &Program,
-    marksman: M,
+    selector: M,
     history: Option<&HistoryRecorder>,
-    scribe: Option<&Scribe>,
+    timeline_recorder: Option<&TimelineRecorder>,
     stop: &AtomicBool,
 ) -> Result<(u64, M), Error> {
     let mut machine = Machine::new(&prepared.config, &prepared.plan, program)?;
@@ -316,30 +322,36 @@ pub(crate) fn shoot<M: Marksman>(
         Promise::Immediate => ByteOracle::new(initial),
         Promise::Epoch(further) => ByteOracle::of_epochs(initial, further),
     };
-    let told = Acknowledged { oracle, then: None, waiting: VecDeque::new(), is_told: false };
-    let told = Arc::new(Mutex::new(told));
-    let scribe = scribe.cloned();
+    let journal_state = JournalState { oracle, then: None, waiting: VecDeque::new(), is_recording_complete: false };
+    let journal_state = Arc::new(Mutex::new(journal_state));
+    let timeline_recorder = timeline_recorder.cloned();
     let awaits_commits = prepared.plan.row.backend.stores_inside_commit();
-    let gallery =
-        Gallery { marksman, told: told.clone(), pending: None, awaits_commits, over: false, scribe: scribe.clone() };
-    let gallery = Arc::new(Mutex::new(gallery));
+    let observer = CrashPointObserver {
+        selector,
+        journal_state: journal_state.clone(),
+        pending: None,
+        awaits_commits,
+        over: false,
+        timeline_recorder: timeline_recorder.clone(),
+    };
+    let observer = Arc::new(Mutex::new(observer));
     let system = machine.system_mut();
-    system.keep_journal(Box::new(JournalTap(told, scribe.clone())));
+    system.keep_journal(Box::new(JournalTap(journal_state, timeline_recorder.clone())));
     system.track_unfenced_cleans();
     if let Some(history) = history {
         system.keep_history(history.for_machine());
     }
-    system.observe(Box::new(Watching(gallery.clone())));
+    system.observe(Box::new(SharedObserver(observer.clone())));
     machine.run(None, &mut Interruptible::new(stop))?;
     let instructions = machine.instructions();
     drop(machine);
-    let gallery = Arc::into_inner(gallery).expect("the machine is gone");
-    let mut gallery = gallery.into_inner().expect("nobody panics with the gallery");
-    gallery.close();
-    if let Some(scribe) = scribe {
-        scribe.life_ends();
+    let observer = Arc::into_inner(observer).expect("the machine is gone");
+    let mut observer = observer.into_inner().expect("no thread panics while it holds the observer");
+    observer.close();
+    if let Some(timeline_recorder) = timeline_recorder {
+        timeline_recorder.run_ends();
     }
-    Ok((instructions, gallery.marksman))
+    Ok((instructions, observer.selector))
 }
 
 /// What persistent memory holds when the program starts.
@@ -350,11 +362,11 @@ pub(crate) fn initial_pmem(prepared: &Prepared, program: &Program) -> Pages {
     }
 }
 
-/// Takes one image of a life: at a given event, or at one drawn alike from all.
-pub(crate) struct Single {
+/// Takes one image of a run: at a given event, or at one drawn alike from all.
+pub(crate) struct SingleCrashPoint {
     target: Target,
-    blow: Blow,
-    shot: Option<Shot>,
+    fault: PowerFault,
+    crash: Option<Crash>,
     /// Rare situations that the machine was in when the image was taken.
     marks: BTreeMap<String, u64>,
 }
@@ -368,40 +380,40 @@ enum Target {
     },
 }
 
-impl Single {
-    /// A clean cut after this event.
+impl SingleCrashPoint {
+    /// A clean power failure after this event.
     pub fn at(event: u64) -> Self {
-        Single::with(event, Blow::Clean)
+        SingleCrashPoint::with(event, PowerFault::Clean)
     }
 
     /// A failure of this kind after this event.
-    pub fn with(event: u64, blow: Blow) -> Self {
-        Single { target: Target::Event(event), blow, shot: None, marks: BTreeMap::new() }
+    pub fn with(event: u64, fault: PowerFault) -> Self {
+        SingleCrashPoint { target: Target::Event(event), fault, crash: None, marks: BTreeMap::new() }
     }
 
-    /// A clean cut after any event.
+    /// A clean power failure after any event.
     pub fn any(seed: u64) -> Self {
-        Single {
+        SingleCrashPoint {
             target: Target::Any { rng: Rng::new(seed), seen: 0 },
-            blow: Blow::Clean,
-            shot: None,
+            fault: PowerFault::Clean,
+            crash: None,
             marks: BTreeMap::new(),
         }
     }
 
     /// What was taken; nothing if there was no such event.
-    pub fn taken(self) -> Option<Shot> {
-        self.shot
+    pub fn taken(self) -> Option<Crash> {
+        self.crash
     }
 
     /// The same, with the rare situations of its crash point.
-    pub fn taken_with_marks(self) -> (Option<Shot>, BTreeMap<String, u64>) {
-        (self.shot, self.marks)
+    pub fn crash_and_marks(self) -> (Option<Crash>, BTreeMap<String, u64>) {
+        (self.crash, self.marks)
     }
 }
 
-impl Marksman for Single {
-    fn aim(&mut self, event: &PersistEvent, system: &System) -> Option<Vec<(Blow, CrashImage)>> {
+impl CrashPointSelector for SingleCrashPoint {
+    fn select(&mut self, event: &PersistEvent, system: &System) -> Option<Vec<(PowerFault, CrashImage)>> {
         let wanted = match &mut self.target {
             Target::Event(wanted) if event.number > *wanted => return None,
             Target::Event(wanted) => event.number == *wanted,
@@ -415,11 +427,11 @@ impl Marksman for Single {
         }
         self.marks.clear();
         system.marks(&mut |mark| *self.marks.entry(mark.to_owned()).or_default() += 1);
-        Some(vec![(self.blow, system.power_cut(&self.blow.power_cut()).image)])
+        Some(vec![(self.fault, system.power_failure(&self.fault.power_failure()).image)])
     }
 
-    fn hit(&mut self, shots: Vec<Shot>) -> bool {
-        self.shot = shots.into_iter().last();
+    fn record(&mut self, crashes: Vec<Crash>) -> bool {
+        self.crash = crashes.into_iter().last();
         true
     }
 }

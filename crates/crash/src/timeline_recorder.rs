@@ -1,27 +1,30 @@
-//! Who writes down what became of a few lines in a replayed trial: their stores and persist events, where their copies
+//! Records what happened to a few lines in a replayed trial: their stores and persist events, where their copies
 //! lay when the power failed, and what recovery made of them.
 //!
-//! A replay is told twice. The first time the scribe learns which lines matter, the second time it follows those.
+//! A case is replayed twice. The first run finds the lines that matter, the second one records them.
 
 use crate::byte_oracle::ByteOracle;
-use crate::case::Blow;
+use crate::case::PowerFault;
 use crate::history::HistoryRecorder;
-use crate::story::{Chapter, CopySeen, Happening, Loss, PowerFailure, Program, RecoveryWrite, Seen, Trace, words};
+use crate::timeline_document::{
+    LineContents, LineCopyRecord, Loss, PowerFailure, RecoveryWrite, RunKind, TimelineEvent, TimelinePhase, Trace,
+    words,
+};
 use durasim_design::{CrashImage, Geometry, ImageWrite, LevelId, LineTag, RecoveryReport};
-use durasim_machine::{Copy, Place, System};
+use durasim_machine::{CopyLocation, LineCopy, System};
 use durasim_types::{CoreId, Cycle, EventKind, Journal, Line, LineAddr, Pages, PersistEvent, PhysAddr, TxId, Write};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
-/// Stores and events of a line that are told, the last ones.
-const HAPPENINGS_MAX: usize = 60;
+/// Stores and events that are kept of each line, the last ones.
+const EVENTS_MAX: usize = 60;
 /// Places of a structure or region that name a line.
 const TRACES_MAX: usize = 4;
 const WORD_BYTES: usize = 8;
 
 /// What is known of a transaction.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tale {
+pub(crate) struct TransactionRecord {
     pub core: u16,
     pub begun: Cycle,
     pub committing: Option<Cycle>,
@@ -33,37 +36,37 @@ pub(crate) struct Tale {
     stores: Vec<(PhysAddr, u8, u64, u64)>,
 }
 
-/// A life that is being written down.
+/// A run that is being written down.
 #[derive(Debug, Default)]
-struct Life {
-    program: Program,
+struct RunRecording {
+    program: RunKind,
     /// Core and cycle of what the journal tells next.
     moment: (u16, Cycle),
     regions: Vec<(&'static str, PhysAddr, u64)>,
     names: Option<HistoryRecorder>,
-    transactions: BTreeMap<TxId, Tale>,
+    transactions: BTreeMap<TxId, TransactionRecord>,
     /// The last transaction that stored something.
     last: Option<TxId>,
     newest: BTreeMap<LineAddr, Line>,
-    happenings: BTreeMap<LineAddr, VecDeque<(u64, Happening)>>,
-    marks: Vec<(u64, TxId, Happening)>,
+    events: BTreeMap<LineAddr, VecDeque<(u64, TimelineEvent)>>,
+    steps: Vec<(u64, TxId, TimelineEvent)>,
     left_out: u64,
     order: u64,
     failure: Option<PowerFailure>,
-    copies: BTreeMap<LineAddr, Vec<Copy>>,
+    copies: BTreeMap<LineAddr, Vec<LineCopy>>,
     image: Option<CrashImage>,
     closed: bool,
 }
 
 #[derive(Debug, Default)]
-struct Tape {
+struct TimelineData {
     /// The lines that are followed; `None`: it is to be found out which matter.
     lines: Option<Vec<LineAddr>>,
-    life: Life,
-    chapters: Vec<Chapter>,
+    run: RunRecording,
+    phases: Vec<TimelinePhase>,
     in_question: Vec<LineAddr>,
-    /// Transactions of the last life that ran the program's operations.
-    transactions: BTreeMap<TxId, Tale>,
+    /// Transactions of the last run that ran the program's operations.
+    transactions: BTreeMap<TxId, TransactionRecord>,
     last: Option<TxId>,
     names: Option<HistoryRecorder>,
     data_base: Option<PhysAddr>,
@@ -73,13 +76,13 @@ struct Tape {
     recovery_begins: usize,
 }
 
-/// What a replay has told.
+/// What a replay has kept.
 #[derive(Default)]
-pub(crate) struct Told {
-    pub chapters: Vec<Chapter>,
+pub(crate) struct RecordedTimeline {
+    pub phases: Vec<TimelinePhase>,
     /// Lines to which the oracle of bytes objects, or which recovery left in two ways.
     pub in_question: Vec<LineAddr>,
-    pub transactions: BTreeMap<TxId, Tale>,
+    pub transactions: BTreeMap<TxId, TransactionRecord>,
     pub last: Option<TxId>,
     pub names: Option<HistoryRecorder>,
     pub end: BTreeMap<LineAddr, (Line, Vec<Line>)>,
@@ -87,7 +90,7 @@ pub(crate) struct Told {
     pub data_bytes: u64,
 }
 
-impl Told {
+impl RecordedTimeline {
     /// Where a line lies in the program's data.
     pub fn data_offset(&self, line: LineAddr) -> Option<u64> {
         let offset = line.base().0.checked_sub(self.data_base?.0)?;
@@ -95,115 +98,115 @@ impl Told {
     }
 }
 
-/// Writes a replay down. Clones write on the same tape.
+/// Writes a replay down. Clones write on the same data.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Scribe(Arc<Mutex<Tape>>);
+pub(crate) struct TimelineRecorder(Arc<Mutex<TimelineData>>);
 
-impl Scribe {
+impl TimelineRecorder {
     /// Finds out which lines matter.
     pub fn searching() -> Self {
-        Scribe::default()
+        TimelineRecorder::default()
     }
 
     /// Follows these lines.
     pub fn following(lines: &[LineAddr]) -> Self {
-        Scribe(Arc::new(Mutex::new(Tape { lines: Some(lines.to_vec()), ..Tape::default() })))
+        TimelineRecorder(Arc::new(Mutex::new(TimelineData { lines: Some(lines.to_vec()), ..TimelineData::default() })))
     }
 
-    fn with<T>(&self, act: impl FnOnce(&mut Tape) -> T) -> T {
-        act(&mut self.0.lock().expect("nobody panics with the tape"))
+    fn with<T>(&self, act: impl FnOnce(&mut TimelineData) -> T) -> T {
+        act(&mut self.0.lock().expect("no thread panics while it holds the data"))
     }
 
     /// What was written.
-    pub fn told(&self) -> Told {
-        self.with(|tape| Told {
-            chapters: std::mem::take(&mut tape.chapters),
-            in_question: std::mem::take(&mut tape.in_question),
-            transactions: std::mem::take(&mut tape.transactions),
-            last: tape.last,
-            names: tape.names.take(),
-            end: std::mem::take(&mut tape.end),
-            data_base: tape.data_base,
-            data_bytes: tape.data_bytes,
+    pub fn recorded(&self) -> RecordedTimeline {
+        self.with(|data| RecordedTimeline {
+            phases: std::mem::take(&mut data.phases),
+            in_question: std::mem::take(&mut data.in_question),
+            transactions: std::mem::take(&mut data.transactions),
+            last: data.last,
+            names: data.names.take(),
+            end: std::mem::take(&mut data.end),
+            data_base: data.data_base,
+            data_bytes: data.data_bytes,
         })
     }
 
-    /// A life begins.
-    pub fn life_begins(&self, program: Program, pmem: Pages, geometry: &Geometry, names: Option<&HistoryRecorder>) {
+    /// A run begins.
+    pub fn run_begins(&self, program: RunKind, pmem: Pages, geometry: &Geometry, names: Option<&HistoryRecorder>) {
         let regions = geometry.regions.iter().map(|region| (region.name, region.base, region.size_bytes)).collect();
-        self.with(|tape| {
+        self.with(|data| {
             let mut newest = BTreeMap::new();
-            for &line in tape.lines.iter().flatten() {
+            for &line in data.lines.iter().flatten() {
                 newest.insert(line, pmem.line(line));
             }
-            tape.life = Life { program, regions, newest, names: names.cloned(), ..Life::default() };
+            data.run = RunRecording { program, regions, newest, names: names.cloned(), ..RunRecording::default() };
         });
     }
 
-    /// A persist event of the life.
+    /// A persist event of the run.
     pub fn event(&self, event: &PersistEvent, system: &System) {
-        self.with(|tape| {
-            let Tape { lines: Some(lines), life, .. } = tape else { return };
-            if life.failure.is_none() && !life.closed {
-                life.event(lines, event, system);
+        self.with(|data| {
+            let TimelineData { lines: Some(lines), run, .. } = data else { return };
+            if run.failure.is_none() && !run.closed {
+                run.event(lines, event, system);
             }
         });
     }
 
     /// The power fails after this event, and leaves this.
-    pub fn power_fails(&self, event: &PersistEvent, blow: Blow, image: &CrashImage, system: &System) {
-        self.with(|tape| {
-            let life = &mut tape.life;
-            life.failure = Some(PowerFailure::of(event, blow));
-            life.closed = blow.takes_back();
-            for &line in tape.lines.iter().flatten() {
-                life.copies.insert(line, system.copies(line));
+    pub fn power_fails(&self, event: &PersistEvent, fault: PowerFault, image: &CrashImage, system: &System) {
+        self.with(|data| {
+            let run = &mut data.run;
+            run.failure = Some(PowerFailure::of(event, fault));
+            run.closed = fault.revokes_accepted_writes();
+            for &line in data.lines.iter().flatten() {
+                run.copies.insert(line, system.copies(line));
             }
-            life.image = Some(image.clone());
+            run.image = Some(image.clone());
         });
     }
 
-    /// The life has ended; what is acknowledged by now counts.
-    pub fn life_ends(&self) {
-        self.with(|tape| {
-            let mut life = std::mem::take(&mut tape.life);
-            if let Some(lines) = &tape.lines {
-                let chapter = life.chapter(lines);
-                tape.chapters.extend(chapter);
+    /// The run has ended; what is acknowledged by now counts.
+    pub fn run_ends(&self) {
+        self.with(|data| {
+            let mut run = std::mem::take(&mut data.run);
+            if let Some(lines) = &data.lines {
+                let phase = run.phase(lines);
+                data.phases.extend(phase);
             }
-            if life.program != Program::Recovery {
-                (tape.transactions, tape.last, tape.names) = (life.transactions, life.last, life.names);
+            if run.program != RunKind::Recovery {
+                (data.transactions, data.last, data.names) = (run.transactions, run.last, run.names);
             }
         });
     }
 
-    /// The hardware's recovery begins: what is told of it may be dropped again.
+    /// The hardware's recovery begins: what is kept of it may be dropped again.
     pub fn recovery_begins(&self) {
-        self.with(|tape| tape.recovery_begins = tape.chapters.len());
+        self.with(|data| data.recovery_begins = data.phases.len());
     }
 
-    /// What was told since is not of this trial: it was tried to compare with.
+    /// What was kept since is not of this trial: it was tried to compare with.
     pub fn forget_recovery(&self) {
-        self.with(|tape| tape.chapters.truncate(tape.recovery_begins));
+        self.with(|data| data.phases.truncate(data.recovery_begins));
     }
 
     /// The hardware's recovery has run, to its end or to the write at which it was cut.
     pub fn recovered(&self, image: &mut CrashImage, cut: Option<u64>, report: Option<&RecoveryReport>) {
         let log = image.take_log();
-        self.with(|tape| {
-            let Some(lines) = &tape.lines else { return };
+        self.with(|data| {
+            let Some(lines) = &data.lines else { return };
             let writes_total = log.len() as u64;
             let mut writes = Vec::new();
             for (number, write) in (1..).zip(&log) {
                 writes.extend(recovery_write(lines, number, write));
             }
-            let seen = lines.iter().map(|&line| Seen::of(line, &image.pmem)).collect();
-            let told = |f: fn(&RecoveryReport) -> u64| report.map_or(0, f);
-            tape.chapters.push(Chapter::HardwareRecovery {
+            let seen = lines.iter().map(|&line| LineContents::of(line, &image.pmem)).collect();
+            let count = |f: fn(&RecoveryReport) -> u64| report.map_or(0, f);
+            data.phases.push(TimelinePhase::HardwareRecovery {
                 cut_at_write: cut,
                 writes_total,
-                replayed: told(|r| r.replayed),
-                discarded: told(|r| r.discarded),
+                replayed: count(|r| r.replayed),
+                discarded: count(|r| r.discarded),
                 losses: report.map(|r| r.losses.clone()).unwrap_or_default(),
                 writes,
                 lines: seen,
@@ -213,28 +216,28 @@ impl Scribe {
 
     /// The program's own recovery has run.
     pub fn program_recovered(&self, after: &Pages) {
-        self.with(|tape| {
-            let Some(lines) = &tape.lines else { return };
-            let seen = lines.iter().map(|&line| Seen::of(line, after)).collect();
-            tape.chapters.push(Chapter::ProgramRecovery { lines: seen });
+        self.with(|data| {
+            let Some(lines) = &data.lines else { return };
+            let seen = lines.iter().map(|&line| LineContents::of(line, after)).collect();
+            data.phases.push(TimelinePhase::ProgramRecovery { lines: seen });
         });
     }
 
     /// These lines are in question.
     pub fn question(&self, lines: Vec<LineAddr>) {
-        self.with(|tape| tape.in_question = lines);
+        self.with(|data| data.in_question = lines);
     }
 
     /// The end: what the oracle of bytes has looked at.
     pub fn judged(&self, oracle: &ByteOracle, pmem: &Pages) {
         let in_question = oracle.lines_in_question(pmem);
-        self.with(|tape| {
+        self.with(|data| {
             if let Some(range) = oracle.data() {
-                (tape.data_base, tape.data_bytes) = (Some(range.base), range.size_bytes);
+                (data.data_base, data.data_bytes) = (Some(range.base), range.size_bytes);
             }
-            tape.in_question = in_question;
-            for &line in tape.lines.iter().flatten() {
-                tape.end.insert(line, (pmem.line(line), oracle.allowed(line)));
+            data.in_question = in_question;
+            for &line in data.lines.iter().flatten() {
+                data.end.insert(line, (pmem.line(line), oracle.allowed(line)));
             }
         });
     }
@@ -267,49 +270,51 @@ fn names(word: &[u8], line: LineAddr) -> bool {
     word == line.base().0.to_le_bytes() || word == line.0.to_le_bytes()
 }
 
-impl Life {
+impl RunRecording {
     fn next(&mut self) -> u64 {
         self.order += 1;
         self.order
     }
 
-    fn tell(&mut self, line: LineAddr, happening: Happening) {
+    fn add(&mut self, line: LineAddr, timeline_event: TimelineEvent) {
         let order = self.next();
-        let told = self.happenings.entry(line).or_default();
-        told.push_back((order, happening));
-        if told.len() > HAPPENINGS_MAX {
-            told.pop_front();
+        let kept = self.events.entry(line).or_default();
+        kept.push_back((order, timeline_event));
+        if kept.len() > EVENTS_MAX {
+            kept.pop_front();
             self.left_out += 1;
         }
     }
 
-    fn mark(&mut self, tx: TxId, what: &str, cycle: Cycle, event: Option<u64>) {
-        if self.transactions.get(&tx).is_some_and(|tale| !tale.stores.is_empty()) {
+    fn add_step(&mut self, tx: TxId, what: &str, cycle: Cycle, event: Option<u64>) {
+        if self.transactions.get(&tx).is_some_and(|transaction| !transaction.stores.is_empty()) {
             let order = self.next();
             let behind = self.failure.is_some();
-            let happening = Happening { event, tx: Some(tx.0), behind, ..Happening::new(what, cycle) };
-            self.marks.push((order, tx, happening));
+            let timeline_event = TimelineEvent { event, tx: Some(tx.0), behind, ..TimelineEvent::new(what, cycle) };
+            self.steps.push((order, tx, timeline_event));
         }
     }
 
     fn event(&mut self, lines: &[LineAddr], event: &PersistEvent, system: &System) {
         let what = event.kind.name();
-        let happening = Happening {
+        let timeline_event = TimelineEvent {
             event: Some(event.number),
             core: event.core.map(|core| core.0),
             cause: event.cause.map(|cause| cause.name().to_owned()),
-            ..Happening::new(what, event.cycle)
+            ..TimelineEvent::new(what, event.cycle)
         };
         let line = event.addr.line();
         if lines.contains(&line) {
-            self.tell(line, Happening { line: Some(line.base().0), ..happening });
+            self.add(line, TimelineEvent { line: Some(line.base().0), ..timeline_event });
             return;
         }
         if event.kind == EventKind::Commit {
-            let by_core = |tale: &&Tale| event.core.is_some_and(|core| core.0 == tale.core) && tale.is_committing();
-            let tx = self.transactions.iter().rev().find(|(_, tale)| by_core(tale)).map(|(tx, _)| *tx);
+            let by_core = |transaction: &&TransactionRecord| {
+                event.core.is_some_and(|core| core.0 == transaction.core) && transaction.is_committing()
+            };
+            let tx = self.transactions.iter().rev().find(|(_, transaction)| by_core(transaction)).map(|(tx, _)| *tx);
             if let Some(tx) = tx {
-                self.mark(tx, what, event.cycle, Some(event.number));
+                self.add_step(tx, what, event.cycle, Some(event.number));
             }
             return;
         }
@@ -317,7 +322,9 @@ impl Life {
         let Some(&(name, base, _)) = self.regions.iter().find(inside) else { return };
         // Of what is written there the newest version that has left the caches tells whose it is.
         let copies = system.copies(line);
-        let Some(copy) = copies.iter().find(|copy| matches!(copy.place, Place::Queue { .. } | Place::Media)) else {
+        let Some(copy) =
+            copies.iter().find(|copy| matches!(copy.place, CopyLocation::Queue { .. } | CopyLocation::Media))
+        else {
             return;
         };
         for &wanted in lines {
@@ -326,7 +333,10 @@ impl Life {
             if named || copied {
                 let how = if copied { "a copy of the line" } else { "names the line" };
                 let place = format!("{name}+{:#x}, {how}", event.addr.0 - base.0);
-                self.tell(wanted, Happening { line: Some(wanted.base().0), place: Some(place), ..happening.clone() });
+                self.add(
+                    wanted,
+                    TimelineEvent { line: Some(wanted.base().0), place: Some(place), ..timeline_event.clone() },
+                );
             }
         }
     }
@@ -340,17 +350,17 @@ impl Life {
         let old = value(newest, offset, write.len);
         newest[offset..offset + write.len as usize].copy_from_slice(&write.data.to_le_bytes()[..write.len as usize]);
         let (data, new) = (*newest, value(newest, offset, write.len));
-        if let Some(tale) = tx.and_then(|tx| self.transactions.get_mut(&tx)) {
-            tale.stores.push((write.addr, write.len, old, new));
-            if tale.stores.len() == 1 {
-                let (tx, begun) = (tx.expect("a tale is of a transaction"), tale.begun);
-                self.mark(tx, "begin", begun, None);
+        if let Some(transaction) = tx.and_then(|tx| self.transactions.get_mut(&tx)) {
+            transaction.stores.push((write.addr, write.len, old, new));
+            if transaction.stores.len() == 1 {
+                let (tx, begun) = (tx.expect("a transaction is of a transaction"), transaction.begun);
+                self.add_step(tx, "begin", begun, None);
             }
         }
         if self.failure.is_some() {
-            self.overtake(line, CoreId(core), data);
+            self.add_store_after_failure(line, CoreId(core), data);
         }
-        let happening = Happening {
+        let timeline_event = TimelineEvent {
             line: Some(line.base().0),
             core: Some(core),
             tx: tx.map(|tx| tx.0),
@@ -359,26 +369,26 @@ impl Life {
             old: Some(format!("{old:#x}")),
             new: Some(format!("{new:#x}")),
             behind: self.failure.is_some(),
-            ..Happening::new("store", cycle)
+            ..TimelineEvent::new("store", cycle)
         };
-        self.tell(line, happening);
+        self.add(line, timeline_event);
     }
 
-    /// The power fails before the next event, but behind this store: it is in the L1D of its core, which has the line
+    /// The power fails before the next event, but after this store: it is in the L1D of its core, which has the line
     /// alone.
-    fn overtake(&mut self, line: LineAddr, core: CoreId, data: Line) {
+    fn add_store_after_failure(&mut self, line: LineAddr, core: CoreId, data: Line) {
         let Some(copies) = self.copies.get_mut(&line) else { return };
-        let own = Place::Cache(LevelId::L1d, Some(core));
+        let own = CopyLocation::Cache(LevelId::L1d, Some(core));
         copies.retain(|copy| match copy.place {
-            Place::Cache(level, Some(other)) => other == core && level != LevelId::L1d,
+            CopyLocation::Cache(level, Some(other)) => other == core && level != LevelId::L1d,
             _ => true,
         });
-        copies.insert(0, Copy { place: own, dirty: true, tag: LineTag::NONE, mask: u64::MAX, data });
+        copies.insert(0, LineCopy { place: own, dirty: true, tag: LineTag::NONE, mask: u64::MAX, data });
     }
 
-    fn take_back(&mut self, tx: TxId) {
-        let Some(tale) = self.transactions.get_mut(&tx) else { return };
-        for (addr, len, old, new) in std::mem::take(&mut tale.stores).into_iter().rev() {
+    fn roll_back(&mut self, tx: TxId) {
+        let Some(transaction) = self.transactions.get_mut(&tx) else { return };
+        for (addr, len, old, new) in std::mem::take(&mut transaction.stores).into_iter().rev() {
             let Some(newest) = self.newest.get_mut(&addr.line()) else { continue };
             if value(newest, addr.offset(), len) == new {
                 newest[addr.offset()..addr.offset() + len as usize].copy_from_slice(&old.to_le_bytes()[..len as usize]);
@@ -386,29 +396,29 @@ impl Life {
         }
     }
 
-    fn chapter(&mut self, lines: &[LineAddr]) -> Option<Chapter> {
+    fn phase(&mut self, lines: &[LineAddr]) -> Option<TimelinePhase> {
         let (failure, image) = (self.failure.take()?, self.image.take()?);
-        let told: BTreeSet<u64> =
-            self.happenings.values().flatten().filter_map(|(_, happening)| happening.tx).collect();
-        let marks =
-            self.marks.drain(..).filter(|(_, tx, _)| told.contains(&tx.0)).map(|(order, _, mark)| (order, mark));
-        let mut happenings: Vec<(u64, Happening)> = self.happenings.values().flatten().cloned().chain(marks).collect();
-        happenings.sort_by_key(|(order, _)| *order);
+        let kept: BTreeSet<u64> =
+            self.events.values().flatten().filter_map(|(_, timeline_event)| timeline_event.tx).collect();
+        let steps =
+            self.steps.drain(..).filter(|(_, tx, _)| kept.contains(&tx.0)).map(|(order, _, step)| (order, step));
+        let mut events: Vec<(u64, TimelineEvent)> = self.events.values().flatten().cloned().chain(steps).collect();
+        events.sort_by_key(|(order, _)| *order);
         let mut copies = Vec::new();
         for &line in lines {
             let left = image.pmem.line(line);
             copies.extend(
-                self.copies.remove(&line).unwrap_or_default().iter().map(|copy| CopySeen::of(line, copy, &left)),
+                self.copies.remove(&line).unwrap_or_default().iter().map(|copy| LineCopyRecord::of(line, copy, &left)),
             );
         }
         let traces = lines.iter().flat_map(|&line| self.traces(line, &image)).collect();
-        Some(Chapter::Life {
+        Some(TimelinePhase::Run {
             program: self.program,
-            happenings: happenings.into_iter().map(|(_, happening)| happening).collect(),
-            happenings_left_out: self.left_out,
+            events: events.into_iter().map(|(_, timeline_event)| timeline_event).collect(),
+            events_left_out: self.left_out,
             failure,
             copies,
-            left: lines.iter().map(|&line| Seen::of(line, &image.pmem)).collect(),
+            left: lines.iter().map(|&line| LineContents::of(line, &image.pmem)).collect(),
             traces,
             loss: Loss { dirty_shutdown: image.dirty_shutdown },
         })
@@ -437,7 +447,7 @@ impl Life {
     }
 }
 
-impl Tale {
+impl TransactionRecord {
     fn is_committing(&self) -> bool {
         self.committing.is_some() && self.acknowledged.is_none() && self.aborted.is_none()
     }
@@ -453,71 +463,73 @@ impl Tale {
     }
 }
 
-impl Journal for Scribe {
+impl Journal for TimelineRecorder {
     fn moment(&mut self, core: CoreId, cycle: Cycle) {
-        self.with(|tape| tape.life.moment = (core.0, cycle));
+        self.with(|data| data.run.moment = (core.0, cycle));
     }
 
     fn data_range(&mut self, range: durasim_types::DataRange) {
-        self.with(|tape| (tape.data_base, tape.data_bytes) = (Some(range.base), range.size_bytes));
+        self.with(|data| (data.data_base, data.data_bytes) = (Some(range.base), range.size_bytes));
     }
 
     fn begin(&mut self, tx: TxId) {
-        self.open(|life| {
-            let (core, begun) = life.moment;
-            life.transactions.insert(tx, Tale { core, begun, ..Tale::default() });
+        self.open(|run| {
+            let (core, begun) = run.moment;
+            run.transactions.insert(tx, TransactionRecord { core, begun, ..TransactionRecord::default() });
         });
     }
 
     fn store(&mut self, tx: Option<TxId>, write: Write) {
-        self.open(|life| {
-            if let Some((tx, tale)) = tx.and_then(|tx| Some((tx, life.transactions.get_mut(&tx)?))) {
-                life.last = Some(tx);
-                if !tale.lines.contains(&write.addr.line()) {
-                    tale.lines.push(write.addr.line());
+        self.open(|run| {
+            if let Some((tx, transaction)) = tx.and_then(|tx| Some((tx, run.transactions.get_mut(&tx)?))) {
+                run.last = Some(tx);
+                if !transaction.lines.contains(&write.addr.line()) {
+                    transaction.lines.push(write.addr.line());
                 }
             }
-            life.store(tx, &write);
+            run.store(tx, &write);
         });
     }
 
     fn committing(&mut self, tx: TxId) {
-        self.open(|life| {
-            let cycle = life.moment.1;
-            if let Some(tale) = life.transactions.get_mut(&tx).filter(|tale| tale.committing.is_none()) {
-                tale.committing = Some(cycle);
-                life.mark(tx, "committing", cycle, None);
+        self.open(|run| {
+            let cycle = run.moment.1;
+            if let Some(transaction) =
+                run.transactions.get_mut(&tx).filter(|transaction| transaction.committing.is_none())
+            {
+                transaction.committing = Some(cycle);
+                run.add_step(tx, "committing", cycle, None);
             }
         });
     }
 
     fn acknowledged(&mut self, tx: TxId) {
-        self.open(|life| {
-            let cycle = life.moment.1;
-            if let Some(tale) = life.transactions.get_mut(&tx) {
-                tale.acknowledged = Some(cycle);
+        self.open(|run| {
+            let cycle = run.moment.1;
+            if let Some(transaction) = run.transactions.get_mut(&tx) {
+                transaction.acknowledged = Some(cycle);
             }
-            life.mark(tx, "acknowledged", cycle, None);
+            run.add_step(tx, "acknowledged", cycle, None);
         });
     }
 
     fn aborted(&mut self, tx: TxId) {
-        self.open(|life| {
-            let cycle = life.moment.1;
-            if let Some(tale) = life.transactions.get_mut(&tx) {
-                tale.aborted = Some(cycle);
+        self.open(|run| {
+            let cycle = run.moment.1;
+            if let Some(transaction) = run.transactions.get_mut(&tx) {
+                transaction.aborted = Some(cycle);
             }
-            life.mark(tx, "aborted", cycle, None);
-            life.take_back(tx);
+            run.add_step(tx, "aborted", cycle, None);
+            run.roll_back(tx);
         });
     }
 }
 
-impl Scribe {
-    fn open(&self, act: impl FnOnce(&mut Life)) {
-        self.with(|tape| {
-            if !tape.life.closed {
-                act(&mut tape.life);
+impl TimelineRecorder {
+    fn open(&self, act: impl FnOnce(&mut RunRecording)) {
+        self.with(|data| {
+            if !data.run.closed {
+                act(&mut data.run);
             }
         });
     }

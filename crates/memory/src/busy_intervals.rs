@@ -9,9 +9,9 @@ const REMEMBERED: usize = 64;
 
 /// Disjoint intervals, by start.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Presence(VecDeque<(Picos, Picos)>);
+pub(crate) struct BusyIntervals(VecDeque<(Picos, Picos)>);
 
-impl Presence {
+impl BusyIntervals {
     /// Adds the interval from `start_ps` to `end_ps`, which does not belong to it.
     pub fn add(&mut self, start_ps: Picos, end_ps: Picos) {
         // All that it touches becomes one.
@@ -42,15 +42,15 @@ mod tests {
     #[test]
     fn the_union_is_that_of_all_intervals() {
         let mut rng = Rng::new(3);
-        let mut presence = Presence::default();
+        let mut busy_intervals = BusyIntervals::default();
         let mut present = [false; 1000];
         for _ in 0..60 {
             let (start, len) = (rng.below(900), 1 + rng.below(30));
-            presence.add(start, start + len);
+            busy_intervals.add(start, start + len);
             present[start as usize..(start + len) as usize].fill(true);
             for at in 0..1000 {
                 let expected = (at..).find(|&t| t >= 1000 || !present[t]).expect("the end is absent");
-                assert_eq!(presence.first_absence(at as Picos), expected as Picos);
+                assert_eq!(busy_intervals.first_absence(at as Picos), expected as Picos);
             }
         }
     }

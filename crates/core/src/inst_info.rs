@@ -2,9 +2,9 @@
 
 use durasim_isa::Class;
 
-/// The register of whoever writes none: nobody reads it.
+/// Sentinel: no destination register.
 pub(crate) const NO_REGISTER: u8 = 64;
-/// The first of the log registers, behind all others.
+/// The first of the log registers, after all others.
 pub(crate) const LOG_REGISTER_FIRST: u8 = 65;
 
 /// Which way through the core an instruction takes.
@@ -23,7 +23,7 @@ pub(crate) enum Kind {
 
 /// The class of an instruction, its registers and where it is executed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape {
+pub(crate) struct InstInfo {
     pub class: Class,
     pub kind: Kind,
     /// Pool of functional units.
