@@ -24,7 +24,7 @@ from pathlib import Path
 import durasim
 from durasim.laboratory import Measurement
 from durasim.laboratory import measurements as of_designs
-from durasim.sensitivity import COLUMNS, Measured, Ratio, band_of, band_text, measurements, ratios
+from durasim.sensitivity import COLUMNS, Measured, Ratio, measurements, range_of, range_text, ratios
 
 ROOT = Path(__file__).resolve().parents[1]
 FILE = ROOT / "python/durasim/sensitivity.csv"
@@ -235,8 +235,8 @@ def ranges() -> str:
     """Gives the sensitivity range of each design that rests on assumptions, in Markdown."""
     lines = ["| design | throughput | pmem bytes |", "| --- | ---: | ---: |"]
     for row in durasim.designs():
-        if band := band_of(row["name"]):
-            lines.append(f"| `{row['name']}` | {band_text(band.throughput)} | {band_text(band.pmem_bytes)} |")
+        if found := range_of(row["name"]):
+            lines.append(f"| `{row['name']}` | {range_text(found.throughput)} | {range_text(found.pmem_bytes)} |")
     return "\n".join(lines)
 
 

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 
 from durasim.comparison import Judged, means
 from durasim.render import number
-from durasim.sensitivity import DAGGER, band_of, band_text, with_dagger
+from durasim.sensitivity import DAGGER, range_of, range_text, with_dagger
 from durasim.tables import Column, FoldedTable
 
 
@@ -18,19 +18,19 @@ def comparison_tables(judged: Sequence[Judged]) -> RenderableType:
     if len({run.result.workload for run in judged}) > 1:
         parts.append(_means(judged))
     if any(with_dagger(run.result.design) != run.result.design for run in judged):
-        parts.append(_bands(judged))
+        parts.append(_ranges(judged))
     return Group(*parts)
 
 
-def _bands(judged: Sequence[Judged]) -> FoldedTable:
-    headers = ("other assumptions\nmultiply throughput by", "and bytes written\nby")
+def _ranges(judged: Sequence[Judged]) -> FoldedTable:
+    headers = ("sensitivity range\nof throughput", "of bytes\nwritten")
     columns = [Column("design"), *(Column(header, right=True) for header in headers)]
     table = FoldedTable(f"{DAGGER} rests on assumptions", columns)
     for design in dict.fromkeys(run.result.design for run in judged):
         if (name := with_dagger(design)) != design:
-            band = band_of(design)
-            table.add_row(name, band_text(band and band.throughput), band_text(band and band.pmem_bytes))
-    table.caption = "one at a time, in the short runs of DEVIATIONS.md; `durasim designs --json -` names them"
+            found = range_of(design)
+            table.add_row(name, range_text(found and found.throughput), range_text(found and found.pmem_bytes))
+    table.caption = "under other assumptions, one at a time, in the short runs of DEVIATIONS.md; `durasim designs --json -` names them"
     return table
 
 

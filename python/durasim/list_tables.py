@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Group, RenderableType
 
 from durasim.render import cell
-from durasim.sensitivity import DAGGER, band_of, band_text, with_dagger
+from durasim.sensitivity import DAGGER, range_of, range_text, with_dagger
 from durasim.tables import Column, FoldedTable
 
 if TYPE_CHECKING:
@@ -64,23 +64,23 @@ def machines_table(machines: Iterable[Mapping[str, Any]]) -> FoldedTable:
 
 
 def designs_table(designs: Iterable[Mapping[str, Any]]) -> FoldedTable:
-    """Gives the designs, with the bands of those that rest on assumptions."""
+    """Gives the designs, with the sensitivity ranges of those that rest on assumptions."""
     columns = (
         Column("name"), Column("hardware"), Column("backend"), Column("domains"), Column("promise"),
-        Column("commits\nretire"), Column("control"), Column("band"), Column("summary", wraps=True),
+        Column("commits\nretire"), Column("control"), Column("sensitivity\nrange"), Column("summary", wraps=True),
     )  # fmt: skip
     table = FoldedTable("designs", columns)
     table.caption = (
-        f"{DAGGER} rests on assumptions; its band is what other ones, tried one at a time in the short runs of "
-        "DEVIATIONS.md, multiply throughput by"
+        f"{DAGGER} rests on assumptions; its sensitivity range is that of its throughput under other ones, tried one "
+        "at a time in the short runs of DEVIATIONS.md"
     )
     for design in designs:
-        band = band_of(design["name"])
+        found = range_of(design["name"])
         plain = ("hardware", "backend", "domains", "promise", "commits_retire", "control")
         table.add_row(
             ", ".join([with_dagger(design["name"]), *design["aliases"]]),
             *(cell(design[key]) for key in plain),
-            band_text(band and band.throughput),
+            range_text(found and found.throughput),
             design["summary"],
         )
     return table

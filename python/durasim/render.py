@@ -21,7 +21,7 @@ from rich.text import Text
 from durasim.difference import Difference
 from durasim.output import write_stdout
 from durasim.results import METRICS, CrashResult, RunResult
-from durasim.sensitivity import DAGGER, band_of, band_text, with_dagger
+from durasim.sensitivity import DAGGER, range_of, range_text, with_dagger
 from durasim.tables import Column, FoldedTable
 from durasim.timeline import timeline_text
 
@@ -97,11 +97,11 @@ def run_table(result: RunResult) -> FoldedTable:
     table.add_row("guest exit code", str(result.guest_exit_code), "")
     table.add_row("simulation speed", number(result.host.mips), "MIPS")
     table.add_row("digest", result.digest, "")
-    if band := band_of(result.design):
+    if found := range_of(result.design):
         table.caption = (
             f"{DAGGER} Other assumptions than those of DEVIATIONS.md, tried one at a time in short runs, "
-            f"give sensitivity ranges of {band_text(band.throughput)} for throughput "
-            f"and {band_text(band.pmem_bytes)} for pmem writes."
+            f"give sensitivity ranges of {range_text(found.throughput)} for throughput "
+            f"and {range_text(found.pmem_bytes)} for pmem writes."
         )
     return table
 

@@ -96,7 +96,7 @@ def ratios(measured: Iterable[Measured]) -> list[Ratio]:
 
 
 @dataclass(frozen=True)
-class Band:
+class SensitivityRange:
     """What the alternatives of a row's assumptions, tried one at a time, do to it, as it is being 1.
 
     Attributes:
@@ -109,8 +109,8 @@ class Band:
 
 
 @cache
-def _bands() -> dict[str, Band]:
-    """Gives the band of each row. Some alternatives show themselves on one machine alone, so they count together."""
+def _ranges() -> dict[str, SensitivityRange]:
+    """Gives the sensitivity range of each design. Some alternatives show themselves on one machine alone, so they count together."""
     found: dict[str, tuple[list[float], list[float]]] = {}
     for ratio in ratios(measurements()):
         design = ratio.measured.design
@@ -120,17 +120,19 @@ def _bands() -> dict[str, Band]:
             if ratio.pmem_bytes is not None:
                 pmem_bytes.append(ratio.pmem_bytes)
     return {
-        key: Band((min(throughput), max(throughput)), (min(written), max(written)) if len(written) > 1 else None)
+        key: SensitivityRange(
+            (min(throughput), max(throughput)), (min(written), max(written)) if len(written) > 1 else None
+        )
         for key, (throughput, written) in found.items()
     }
 
 
-def band_of(design: str) -> Band | None:
-    """Gives the band of a row over the machines on which alternatives were measured.
+def range_of(design: str) -> SensitivityRange | None:
+    """Gives the sensitivity range of a design over the machines on which alternatives were measured.
 
     None if the row has no assumption, or none with an alternative.
     """
-    return _bands().get(design)
+    return _ranges().get(design)
 
 
 def with_dagger(design: str) -> str:
@@ -138,6 +140,6 @@ def with_dagger(design: str) -> str:
     return f"{design}{DAGGER}" if design_rows()[design]["assumptions"] else design
 
 
-def band_text(ends: tuple[float, float] | None) -> str:
-    """Writes the ends of a band, as in `0.92-1.10`."""
+def range_text(ends: tuple[float, float] | None) -> str:
+    """Writes the ends of a range, as in `0.92-1.10`."""
     return "-" if ends is None else f"{ends[0]:.2f}-{ends[1]:.2f}"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import durasim as ds
-from durasim.sensitivity import Measured, band_of, measurements, ratios
+from durasim.sensitivity import Measured, measurements, range_of, ratios
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "DEVIATIONS.md").read_text(encoding="utf-8")
@@ -84,23 +84,23 @@ def test_a_ratio_compares_with_the_run_as_it_is():
     assert found == [("opt", 0.5, 3.0), ("tc", 2.0, None)]
 
 
-def test_a_band_spans_the_measured_assumptions_of_its_row():
+def test_a_range_spans_the_measured_assumptions_of_its_row():
     for row in ds.designs():
         own = [of for of in ratios(measurements())
                if of.measured.design == row["name"] and of.measured.key in row["assumptions"]]  # fmt: skip
         if not own:
-            assert band_of(row["name"]) is None
+            assert range_of(row["name"]) is None
             continue
         multiples = [1.0, *(of.throughput for of in own)]
-        assert band_of(row["name"]).throughput == (min(multiples), max(multiples))
+        assert range_of(row["name"]).throughput == (min(multiples), max(multiples))
 
 
-def test_every_row_with_assumptions_has_a_band():
+def test_every_row_with_assumptions_has_a_sensitivity_range():
     """But `sp`, whose format has no knob."""
     rows = [row for row in ds.designs() if row["assumptions"]]
-    assert [row["name"] for row in rows if band_of(row["name"]) is None] == ["sp"]
+    assert [row["name"] for row in rows if range_of(row["name"]) is None] == ["sp"]
     opt = next(row for row in ds.designs() if not row["assumptions"])
-    assert band_of(opt["name"]) is None
+    assert range_of(opt["name"]) is None
 
 
 def test_a_knob_of_a_machine_exists():
