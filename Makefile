@@ -55,7 +55,7 @@ generate: $(CORE) ## Rewrite what is generated: schemas, lists in documents, rec
 	@$(BIN)/python tools/generate.py
 
 campaign: $(CORE) ## Crash every row in every way for SECONDS (600); goes on where an earlier campaign ended
-	@$(BIN)/durasim crash --campaign campaigns/all.toml --seconds $(SECONDS) --verdicts build/campaigns/all.sqlite
+	@$(BIN)/durasim campaign campaigns/all.toml --seconds $(SECONDS) --verdicts build/campaigns/all.sqlite
 
 test-programs: $(CORE) ## Programs of others (SQLite, bzip2, xz, zstd ...), downloaded and run; takes ten minutes
 	$(BIN)/python -m pytest tests/programs_of_others/programs_of_others.py
@@ -64,7 +64,7 @@ models: ## All states of the protocols of designs in wider bounds than make test
 	DURASIM_MODEL=deep DURASIM_SEEDS=20000 cargo test --locked -p durasim-models -- --nocapture
 
 planted: $(CORE) ## Every planted fault and the table of what caught it; takes some minutes
-	@$(BIN)/durasim crash --planted
+	@$(BIN)/durasim mutation
 
 validate: $(CORE) ## Cycles, misses and mispredictions beside gem5's O3 model on the same programs; takes some minutes
 	@$(BIN)/python tests/timing/validation.py

@@ -26,12 +26,12 @@ LINE_LENGTH = 120
 # Every other field is an option of `durasim run`.
 SET_BY_PACKAGE = frozenset({
     "machine", "design", "domain", "control", "set", "shrink", "elf", "elf_name", "exe_link", "args", "env", "seed",
-    "workload", "ops", "threads", "functional",
+    "workload", "ops", "threads", "functional", "origin",
 })  # fmt: skip
 # Objects of the result by the field that holds them.
 CLASSES = {
     "roi": "Region", "program": "Region", "pmem_write_bytes": "PmemWriteBytes", "latency_ns": "LatencyNs",
-    "tx": "Transactions", "host": "Host",
+    "tx": "Transactions", "host": "Host", "provenance": "Provenance",
 }  # fmt: skip
 # Names of options that Python has a word for.
 RESERVED = {"from": "from_"}
@@ -165,6 +165,8 @@ def _result_type(name: str, schema: dict[str, Any]) -> str:
 
 
 def _plain_type(schema: dict[str, Any]) -> str:
+    if schema.get("type") == "array":
+        return f"tuple[{_plain_type(schema['items'])}, ...]"
     kinds = [PLAIN_TYPES[kind] for kind in _types(schema) if kind != "null"]
     return " | ".join([*kinds, *(["None"] if "null" in _types(schema) else [])])
 

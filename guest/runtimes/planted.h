@@ -1,6 +1,6 @@
 // Faults of the logs in software: what they do wrong on purpose, so that crash campaigns can show that they would notice.
 //
-// Only builds with DURASIM_PLANTED have them, which `durasim crash --planted` makes; planted/undo.toml and planted/redo.toml
+// Only builds with DURASIM_PLANTED have them, which `durasim mutation` makes; planted/undo.toml and planted/redo.toml
 // say what each does, and which of them nobody can see. In any other build `planted` is false at compile time and leaves
 // nothing behind.
 #ifndef DURASIM_RUNTIMES_PLANTED_H

@@ -8,25 +8,29 @@
 
 from durasim._core import __version__
 from durasim.api import (
+    campaign,
     check_designs,
     compare,
     crash,
-    crash_campaign,
+    describe_design,
     designs,
     machine_schema,
     machine_toml,
     machines,
     measure_workload,
+    mutation,
     run,
     suite_members,
     workloads,
 )
 from durasim.difference import Difference, diff
 from durasim.errors import ConfigError, DurasimError, GuestFault, HostIoError, InternalError, StuckError
-from durasim.results import CrashFailure, CrashResult, RunResult, TxLines, TxProfile
+from durasim.loading import load
+from durasim.results import Comparison, CrashFailure, CrashResult, Provenance, RunResult, TxLines, TxProfile
 from durasim.stats import Stat, StatTree
 
 __all__ = [
+    "Comparison",
     "ConfigError",
     "CrashFailure",
     "CrashResult",
@@ -35,6 +39,7 @@ __all__ = [
     "GuestFault",
     "HostIoError",
     "InternalError",
+    "Provenance",
     "RunResult",
     "Stat",
     "StatTree",
@@ -42,16 +47,19 @@ __all__ = [
     "TxLines",
     "TxProfile",
     "__version__",
+    "campaign",
     "check_designs",
     "compare",
     "crash",
-    "crash_campaign",
+    "describe_design",
     "designs",
     "diff",
+    "load",
     "machine_schema",
     "machine_toml",
     "machines",
     "measure_workload",
+    "mutation",
     "run",
     "suite_members",
     "workloads",

@@ -1,6 +1,7 @@
 from collections.abc import Callable
 
 __version__: str
+__build__: str
 DOMAINS: list[str]
 
 class DurasimError(Exception):
@@ -22,7 +23,15 @@ class StuckError(DurasimError):
 
 class InternalError(DurasimError): ...
 
-def run(request: str, output: Callable[[str, bytes], None]) -> str: ...
+class Cancellation:
+    def cancel(self) -> None: ...
+
+def run(
+    request: str,
+    output: Callable[[str, bytes], None],
+    progress: Callable[[int], None] | None = None,
+    cancellation: Cancellation | None = None,
+) -> str: ...
 def profile(request: str, output: Callable[[str, bytes], None]) -> str: ...
 def crash(request: str, progress: Callable[[int, int], bool] | None = None) -> str: ...
 def run_in_pieces(request: str, stops: list[int], how: str) -> str: ...

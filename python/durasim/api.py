@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from durasim import _core, comparison, output
 from durasim.arguments import takes_fields_of
-from durasim.campaign import CrashArguments, CrashOptions, crash_request, finish_crash
+from durasim.crash_request import CrashArguments, CrashOptions, crash_request, finish_crash
 from durasim.described import RunOptions
 from durasim.errors import unknown_name
 from durasim.results import CrashResult, RunResult, TxProfile
@@ -20,14 +20,16 @@ from durasim.scenario import (
     ScenarioArguments,
     design_rows,
     machine_rows,
+    row_name,
     scenario_of,
 )
-from durasim.simulation import GuestOutput, run_request
+from durasim.simulation import GuestOutput, RunProgress, run_request
 
 if TYPE_CHECKING:
     import polars
 
-    from durasim.design_tables import Row
+    from durasim.design_tables import Mechanism
+    from durasim.mutants import MutationResult, Outcome
     from durasim.suites import Member
     from durasim.toolchain import WorkloadInfo
 
@@ -35,18 +37,29 @@ Progress = Callable[[int, int], bool | None]
 """Takes crashes done and crashes in all; returning False ends the campaign early."""
 ShrinkProgress = Callable[[int, str], None]
 """Takes candidates tried and the command of the smallest failure so far."""
+MutationProgress = Callable[["Outcome"], None]
+"""Takes what became of a mutant."""
 CampaignProgress = Callable[[int, int | None, str], None]
-"""Takes runs done, runs in all and the row of the last one."""
+"""Takes runs done, runs in all and the design of the last one."""
 
+_ESTIMATE_POINTS = 64
+"""Crash points from which the time for all is estimated."""
 _ONLY_OF_RUN = (*(field.name for field in dataclasses.fields(RunOptions)), "scale")
 
 
 @takes_fields_of(Scenario)
-def run(*, guest_output: GuestOutput = output.pass_through, **fields: Unpack[ScenarioArguments]) -> RunResult:
+def run(
+    *,
+    guest_output: GuestOutput = output.pass_through,
+    progress: RunProgress | None = None,
+    **fields: Unpack[ScenarioArguments],
+) -> RunResult:
     """Runs a workload or a program on a simulated machine.
 
     Args:
         guest_output: Takes what the guest writes; by default it goes to `sys.stdout` and `sys.stderr`.
+        progress: Takes now and then the operations done in the region of interest, and how many there will be (None if
+            nobody knows).
 
     Raises:
         ConfigError: Refused before cycle 0.
@@ -55,12 +68,14 @@ def run(*, guest_output: GuestOutput = output.pass_through, **fields: Unpack[Sce
         HostIoError: A file of the host could not be read or written.
         ToolchainError: The guest program cannot be built.
     """
-    return run_scenario(scenario_of(**fields), guest_output)
+    return run_scenario(scenario_of(**fields), guest_output, progress)
 
 
-def run_scenario(scenario: Scenario, guest_output: GuestOutput = output.pass_through) -> RunResult:
+def run_scenario(
+    scenario: Scenario, guest_output: GuestOutput = output.pass_through, progress: RunProgress | None = None
+) -> RunResult:
     """Runs `scenario`; otherwise as `run`."""
-    return run_request(scenario.request(), guest_output)
+    return run_request(scenario.request(), guest_output, progress)
 
 
 @takes_fields_of(Scenario, CrashOptions, without=("design", *_ONLY_OF_RUN, "workers"))
@@ -70,7 +85,7 @@ def crash(
     """Crashes a workload or a program at persist events, recovers each image and checks it.
 
     Args:
-        design: Row of the registry, see `designs()`.
+        design: Durability design, see `designs()`.
         shrink: Reduces the first failure; the smallest one that is found is `shrunk` of the result.
         progress: Takes crashes done and crashes in all; returning False ends the campaign early.
 
@@ -98,6 +113,23 @@ def crash_scenario(scenario: Scenario, chosen: CrashOptions, progress: Progress 
     return finish_crash(json.loads(_core.crash(json.dumps(request), callback)), scenario, chosen)
 
 
+def estimate_crash(scenario: Scenario, chosen: CrashOptions) -> tuple[int, float]:
+    """Gives the persist events of `scenario`, and about how many seconds it takes to crash at all of them.
+
+    Crashes at a few of them to find out.
+    """
+    request = crash_request(scenario, dataclasses.replace(chosen, points=_ESTIMATE_POINTS))
+    document = _core.crash(json.dumps(request | {"cut_every_write": True}), None)
+    result = finish_crash(json.loads(document), scenario, chosen)
+    cores = chosen.workers or os.cpu_count() or 1
+    crashing_s = result.trials / (result.trials_per_s_per_core * cores) if result.trials_per_s_per_core else 0.0
+    # A campaign runs the program twice: to count its events, and to crash it while other threads judge.
+    counting_s = result.host.seconds - crashing_s
+    judging_s = max(crashing_s - counting_s, crashing_s / 10)
+    more = max(result.points / _ESTIMATE_POINTS - 1, 0.0)
+    return result.points, result.host.seconds + more * judging_s
+
+
 def shrink_first(
     scenario: Scenario, chosen: CrashOptions, result: CrashResult, progress: ShrinkProgress | None = None
 ) -> CrashResult:
@@ -110,7 +142,7 @@ def shrink_first(
     return dataclasses.replace(result, shrunk=shrunk)
 
 
-def crash_campaign(
+def campaign(
     path: str | os.PathLike[str],
     *,
     seconds: float | None = None,
@@ -124,11 +156,11 @@ def crash_campaign(
         seconds: Repeats the campaign with new seeds until so much time has passed; once if None. A file that wants
             a number of trials is repeated until they are judged, but not longer than this.
         verdicts: Keeps each verdict in this file, and goes on where an earlier campaign with it ended.
-        progress: Takes runs done, runs in all (None if time decides) and the row of the last one; trials instead of
+        progress: Takes runs done, runs in all (None if time decides) and the design of the last one; trials instead of
             runs if the file wants a number of them.
 
     Returns:
-        The document that `--json` writes; its `red` lists why the campaign is red, if it is.
+        The document that `--json` writes; `failed_checks` in it lists why the campaign failed, if it did.
 
     Raises:
         ConfigError: The file is refused.
@@ -138,13 +170,36 @@ def crash_campaign(
     from durasim import campaign_file, campaign_run  # noqa: PLC0415 - keeps the start-up of other commands short
     from durasim.verdicts import Verdicts  # noqa: PLC0415
 
-    campaign = campaign_file.read(os.fspath(path))
+    described = campaign_file.read(os.fspath(path))
     kept = None if verdicts is None else Verdicts(os.fspath(verdicts))
     try:
-        return campaign_run.run(campaign, kept, seconds, progress or (lambda *_: None))
+        return campaign_run.run(described, kept, seconds, progress or (lambda *_: None))
     finally:
         if kept is not None:
             kept.close()
+
+
+def mutation(
+    *, design: str | None = None, mutants: Iterable[str] | None = None, progress: MutationProgress | None = None
+) -> MutationResult:
+    """Builds designs with one planted fault each and has short crash campaigns catch these mutants.
+
+    Args:
+        design: The design whose mutants are tried; every durable one if None.
+        mutants: Names of planted faults; all if None.
+        progress: Takes what became of each mutant as soon as it is known.
+
+    Returns:
+        What became of each mutant; `missed` lists those that no campaign caught.
+
+    Raises:
+        ConfigError: There is no such design or mutant.
+        ToolchainError: A guest program cannot be built.
+    """
+    from durasim import mutants as mutation_tests  # noqa: PLC0415 - keeps the start-up of other commands short
+
+    chosen = mutation_tests.chosen_mutants(design, None if mutants is None else list(mutants))
+    return mutation_tests.run_mutants(chosen, progress)
 
 
 def compare(
@@ -161,7 +216,7 @@ def compare(
     designs. Units stand last in the names of the columns.
 
     Args:
-        designs: Rows of the registry; `all-SUITE` stands for those that the paper of a suite compares.
+        designs: Names of designs; `all-SUITE` stands for those that the paper of a suite compares.
         workloads: Names of workloads; `all-SUITE` stands for those of a suite.
         progress: Takes each result as soon as it is there.
         jobs: Runs at a time; all cores if None. Results do not depend on it.
@@ -190,19 +245,36 @@ def compare_runs(
 
 
 def designs() -> list[dict[str, Any]]:
-    """Gives the rows of the registry: name, hardware, backend, domains, promise, cost and so on."""
+    """Gives the designs: name, hardware, backend, domains, promise, cost and so on."""
     return list(design_rows().values())
 
 
-def check_designs(designs: Sequence[str] | None = None, *, progress: Callable[[str], None] | None = None) -> list[Row]:
+def describe_design(name: str) -> dict[str, Any]:
+    """Gives a design as `designs` does, and its parameters: name, default, range, source and description of each.
+
+    Raises:
+        ConfigError: There is none of that name.
+    """
+    from durasim import parameters  # noqa: PLC0415 - keeps the start-up of other commands short
+
+    rows = design_rows()
+    if row_name(name) not in rows:
+        raise unknown_name("design", name, rows)
+    design = rows[row_name(name)]
+    return design | {"parameters": [parameter.to_dict() for parameter in parameters.parameters_of(design["hardware"])]}
+
+
+def check_designs(
+    designs: Sequence[str] | None = None, *, progress: Callable[[str], None] | None = None
+) -> list[Mechanism]:
     """Verifies the tables of docs/designs/: that every function is there, and that every test is there and passes.
 
     Args:
-        designs: Rows of the registry whose pages are looked at; all pages if None.
+        designs: Designs whose pages are looked at; all pages if None.
         progress: Takes what is run next.
 
     Returns:
-        The rows of the tables; `problems` of each says why it is refused, if it is.
+        The mechanisms in the tables; `problems` of each says why it is refused, if it is.
 
     Raises:
         ConfigError: A page is not of the form, or this installation is no checkout of the sources.
@@ -211,9 +283,9 @@ def check_designs(designs: Sequence[str] | None = None, *, progress: Callable[[s
     from durasim import design_tables  # noqa: PLC0415 - keeps the start-up of other commands short
 
     root = design_tables.checkout()
-    rows = design_tables.read_tables(root, designs)
-    design_tables.check(root, rows, progress or (lambda _: None))
-    return rows
+    mechanisms = design_tables.read_tables(root, designs)
+    design_tables.check(root, mechanisms, progress or (lambda _: None))
+    return mechanisms
 
 
 def workloads() -> list[WorkloadInfo]:

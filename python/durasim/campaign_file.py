@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from durasim import suites
-from durasim.campaign import DEFAULT_FAULTS, DEFAULT_VARIANTS, CrashOptions, crash_request, faults_of
+from durasim.crash_request import DEFAULT_FAULTS, DEFAULT_VARIANTS, CrashOptions, crash_request, faults_of
 from durasim.errors import host_io, refusal
 from durasim.laboratory import laboratory_of
 from durasim.scenario import Scenario, design_rows, settings_of, workload_info
@@ -34,13 +34,13 @@ class Control:
         name: Its name in the table.
         why: Why it has to end so.
         expects: "violation" or "survival".
-        planted: The planted fault that the hardware has.
+        mutant: The planted fault that the hardware has.
     """
 
     name: str
     why: str
     expects: str
-    planted: str | None
+    mutant: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Unit:
 
     def request(self) -> dict[str, Any]:
         """Gives the request for the compiled half; builds the guest program if needed."""
-        planted = {} if self.control is None or self.control.planted is None else {"planted": self.control.planted}
+        planted = {} if self.control is None or self.control.mutant is None else {"planted": self.control.mutant}
         return crash_request(self.scenario, self.options) | planted
 
 
@@ -63,15 +63,15 @@ class CampaignFile:
 
     Attributes:
         name: Its name.
-        marks: Whether a declared mark that is never hit makes it red.
-        planted: Rows whose planted faults have to be caught.
+        marks: Whether a declared mark that is never hit makes it fail.
+        mutants: Designs whose mutants have to be caught.
         trials: How many trials have to be judged, in rounds with new seeds; None for one round.
         tables: The file.
     """
 
     name: str
     marks: bool
-    planted: tuple[str, ...]
+    mutants: tuple[str, ...]
     trials: int | None
     tables: Mapping[str, Any]
 
@@ -88,13 +88,13 @@ class CampaignFile:
             unit.options.check()
         return controls + swept
 
-    def planted_rows(self) -> list[str]:
-        """Gives the rows whose planted faults have to be caught."""
-        return _rows(list(self.planted))
+    def mutated_designs(self) -> list[str]:
+        """Gives the designs whose mutants have to be caught."""
+        return _design_names(list(self.mutants))
 
     def designs(self) -> list[str]:
-        """Gives the rows of all sweeps."""
-        return sorted({row for table in self.tables["sweep"] for row in _rows(table["designs"])})
+        """Gives the designs of all sweeps."""
+        return sorted({name for table in self.tables["sweep"] for name in _design_names(table["designs"])})
 
 
 def read(path: str) -> CampaignFile:
@@ -113,7 +113,7 @@ def read(path: str) -> CampaignFile:
         _validate(controls, only | {"properties": of_controls, "$defs": _schema()["$defs"]}, f"{name}: ")
         tables["control"] = [*tables.get("control", []), *controls["control"]]
     return CampaignFile(
-        tables["name"], tables.get("marks", False), tuple(tables.get("planted", ())), tables.get("trials"), tables
+        tables["name"], tables.get("marks", False), tuple(tables.get("mutants", ())), tables.get("trials"), tables
     )
 
 
@@ -140,7 +140,7 @@ def _schema() -> Any:
     return json.loads(resources.files("durasim").joinpath("schemas/campaign-file.json").read_text(encoding="utf-8"))
 
 
-def _rows(names: list[str]) -> list[str]:
+def _design_names(names: list[str]) -> list[str]:
     durable = [name for name, row in design_rows().items() if not row["control"]]
     return [row for name in names for row in (durable if name == "durable" else [name])]
 
@@ -162,7 +162,7 @@ def _args(*tables: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 def _sweep(table: Mapping[str, Any], round_number: int) -> Iterator[Unit]:
-    rows, workloads = _rows(table["designs"]), suites.expand(table["workloads"])
+    rows, workloads = _design_names(table["designs"]), suites.expand(table["workloads"])
     is_small, overflows = table.get("small", False), table.get("overflow", False)
     if overflows:
         rows = [row for row in rows if laboratory_of(row).overflow_settings]
@@ -200,4 +200,4 @@ def _control(table: Mapping[str, Any]) -> Unit:
         control=True,
         workload_args=_args(table.get("args", {})),
     )
-    return Unit(scenario, _options(table), Control(table["name"], table["why"], table["expects"], table.get("planted")))
+    return Unit(scenario, _options(table), Control(table["name"], table["why"], table["expects"], table.get("mutant")))

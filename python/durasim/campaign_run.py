@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
-import multiprocessing
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,21 +13,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from durasim import _core
-from durasim import planted as planting
-from durasim.campaign import finish_crash
+from durasim import mutants as mutation
 from durasim.campaign_file import CampaignFile, Unit
+from durasim.crash_request import finish_crash
 from durasim.errors import DurasimError
 from durasim.results import CrashFailure
 from durasim.scenario import design_rows
 from durasim.shrink import shrink
 from durasim.verdicts import Verdicts
+from durasim.workers import worker_processes
 
 Progress = Callable[[int, int | None, str], None]
 """Takes what is done, what there is in all (None if time decides), and what was done last. Runs are counted or, if the
 file says how many, trials."""
 _FAILURES_MAX = 50
 _SHRUNK_MAX = 8
-"""Failures that are reduced: the first one of each row and workload."""
+"""Failures that are reduced: the first one of each design and workload."""
 _SUMS = ("points", "trials", "violations", "disagreements", "losses_reported")
 
 
@@ -40,7 +39,7 @@ class Tally:
     sums: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
     marks: dict[str, Counter[str]] = field(default_factory=dict)
-    rows: dict[tuple[str, str, str, int], Counter[str]] = field(default_factory=dict)
+    results: dict[tuple[str, str, str, int], Counter[str]] = field(default_factory=dict)
     failures: list[dict[str, Any]] = field(default_factory=list)
     controls: list[dict[str, Any]] = field(default_factory=list)
     firsts: dict[tuple[str, str], tuple[Unit, CrashFailure]] = field(default_factory=dict)
@@ -67,7 +66,7 @@ class Tally:
         if document["trials_per_s_per_core"] > 0:
             self.judging_s += document["trials"] / document["trials_per_s_per_core"]
         key = (scenario.design, document["domain"], scenario.workload or "", scenario.threads)
-        self.rows.setdefault(key, Counter()).update(
+        self.results.setdefault(key, Counter()).update(
             {"runs": 1, **{name: document[name] for name in ("trials", "violations")}}
         )
         failures = finish_crash(document, scenario).failures
@@ -114,17 +113,23 @@ def run(campaign: CampaignFile, verdicts: Verdicts | None, seconds: float | None
         done = tally.units if campaign.trials is None else tally.sums["trials"]
         progress(done if total is None else min(done, total), total, what)
 
-    workers = os.cpu_count() or 1
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context) as pool:
-        try:
+    try:
+        with worker_processes() as (pool, workers):
             for batch in _batches(campaign, tally, seconds, began):
                 _judge(pool, 2 * workers, batch, verdicts, tally, tell)
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+    except KeyboardInterrupt as interrupt:
+        interrupt.add_note(_kept(tally, verdicts))
+        raise
     shrunk = list(_shrunk(tally, tell))
-    kills = planting.run_planted([fault for row in campaign.planted_rows() for fault in planting.chosen_faults(row)])
-    return _document(campaign, tally, kills, time.monotonic() - began) | {"shrunk": shrunk}
+    caught = mutation.run_mutants([m for name in campaign.mutated_designs() for m in mutation.chosen_mutants(name)])
+    return _document(campaign, tally, caught, time.monotonic() - began) | {"shrunk": shrunk}
+
+
+def _kept(tally: Tally, verdicts: Verdicts | None) -> str:
+    """Says what an interrupted campaign leaves."""
+    if verdicts is None:
+        return f"the verdicts on {tally.units} runs are lost: --verdicts FILE keeps them"
+    return f"{verdicts.path} holds {verdicts.count()} verdicts: the same command goes on from there"
 
 
 def _judge(
@@ -179,7 +184,7 @@ def _batches(campaign: CampaignFile, tally: Tally, seconds: float | None, began:
 
 
 def _shrunk(tally: Tally, progress: Callable[[str], None]) -> Iterator[dict[str, Any]]:
-    """Reduces the first failure of each row and workload."""
+    """Reduces the first failure of each design and workload."""
     for (design, workload), (unit, failure) in sorted(tally.firsts.items(), key=lambda item: item[0])[:_SHRUNK_MAX]:
         progress(f"a smaller {design}")
         options = dataclasses.replace(unit.options, workers=None)
@@ -208,24 +213,24 @@ def marks_required(designs: list[str]) -> dict[str, list[str]]:
     return {name: design_rows()[name]["marks"] for name in designs}
 
 
-def _document(campaign: CampaignFile, tally: Tally, kills: planting.PlantedResult, wall_s: float) -> dict[str, Any]:
+def _document(campaign: CampaignFile, tally: Tally, mutated: mutation.MutationResult, wall_s: float) -> dict[str, Any]:
     required = marks_required(campaign.designs()) if campaign.marks else {}
     missed = [
         f"{row}/{mark}" for row, marks in required.items() for mark in marks if not tally.marks.get(row, {}).get(mark)
     ]
-    red = [f"control {c['name']}: {c['expects']} expected, {c['found']} found" for c in tally.controls
-           if c["found"] != c["expects"]]  # fmt: skip
+    failed = [f"control {c['name']}: {c['expects']} expected, {c['found']} found" for c in tally.controls
+              if c["found"] != c["expects"]]  # fmt: skip
     if tally.sums["violations"]:
-        red.append(f"{tally.sums['violations']} violations")
-    red += [f"never hit: {mark}" for mark in missed]
-    red += [f"planted fault not caught: {outcome.fault.path}" for outcome in kills.missed]
-    red += tally.errors
-    killed = {name: value for name, value in kills.to_dict().items() if name not in {"schema", "durasim_version"}}
+        failed.append(f"{tally.sums['violations']} violations")
+    failed += [f"never hit: {mark}" for mark in missed]
+    failed += [f"mutant not caught: {outcome.mutant.path}" for outcome in mutated.missed]
+    failed += tally.errors
+    of_mutants = {name: value for name, value in mutated.to_dict().items() if name not in {"schema", "durasim_version"}}
     hits = {f"{row}/{mark}": n for row, marks in sorted(tally.marks.items()) for mark, n in sorted(marks.items())}
     hits |= dict.fromkeys(missed, 0)
-    order = sorted(tally.rows)
+    order = sorted(tally.results)
     return {
-        "schema": "durasim-campaign/1",
+        "schema": "durasim-campaign/2",
         "durasim_version": _core.__version__,
         "name": campaign.name,
         "units": tally.units,
@@ -236,12 +241,12 @@ def _document(campaign: CampaignFile, tally: Tally, kills: planting.PlantedResul
         "nested_depth_max": tally.depth,
         "marks": hits,
         "marks_missed": missed,
-        "rows": [dict(zip(("design", "domain", "workload", "threads"), key, strict=True)) | dict(tally.rows[key])
-                 for key in order],
+        "results": [dict(zip(("design", "domain", "workload", "threads"), key, strict=True)) | dict(tally.results[key])
+                    for key in order],
         # Runs end in any order.
         "failures": sorted(tally.failures, key=lambda failure: failure["command"])[:_FAILURES_MAX],
         "controls": sorted(tally.controls, key=lambda control: control["name"]),
-        **killed,
-        "red": red,
+        **of_mutants,
+        "failed_checks": failed,
         "wall_s": wall_s,
     }  # fmt: skip

@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import statistics
 import tempfile
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
 
+from durasim import _core
 from durasim.errors import refusal, unknown_name
 from durasim.output import discard
-from durasim.results import RunResult
+from durasim.results import RelativeMean, RunResult
 from durasim.scale import DEFAULT_SCALE, scale_named
 from durasim.scenario import (
     DEFAULT_DESIGN,
@@ -24,10 +26,10 @@ from durasim.scenario import (
     scenario_of,
     workload_info,
 )
-from durasim.simulation import GuestOutput, run_request
+from durasim.simulation import GuestOutput, RunProgress, run_request
 
-WRITES_BASELINE = "hercules"
-"""The row that pmem writes are compared with."""
+_PMEM_BASELINES = ("hercules", DEFAULT_DESIGN)
+"""The design that pmem writes are compared with if none is named: the first of these that is compared."""
 
 
 @dataclass(frozen=True)
@@ -37,38 +39,21 @@ class Judged:
     Attributes:
         result: The run.
         relative_to_opt: Throughput divided by that of `opt`; None without it.
-        pmem_relative_to_hercules: Bytes written to persistent memory in the measured region, divided by those of
-            `hercules`; None without it.
-        pmem_drained_relative_to_hercules: The same with what is dirty at the end as if it were written then.
+        pmem_baseline: The design that writes are compared with; None if there is none.
+        pmem_relative_to_baseline: Bytes written to persistent memory in the measured region, divided by those of that
+            design; None without it.
+        pmem_drained_relative_to_baseline: The same with what is dirty at the end as if it were written then.
         rounds: Rounds that each background engine completed in the measured region.
         scored: Whether each of them completed as many as the scale demands.
     """
 
     result: RunResult
     relative_to_opt: float | None
-    pmem_relative_to_hercules: float | None
-    pmem_drained_relative_to_hercules: float | None
+    pmem_baseline: str | None
+    pmem_relative_to_baseline: float | None
+    pmem_drained_relative_to_baseline: float | None
     rounds: dict[str, int]
     scored: bool
-
-
-@dataclass(frozen=True)
-class Mean:
-    """Geometric means of a design over the workloads of which its run and those of the baselines are scored.
-
-    Attributes:
-        design: The row.
-        workloads: How many workloads those are.
-        relative_to_opt: Mean of `Judged.relative_to_opt`; None if there is none.
-        pmem_relative_to_hercules: Likewise.
-        pmem_drained_relative_to_hercules: Likewise.
-    """
-
-    design: str
-    workloads: int
-    relative_to_opt: float | None
-    pmem_relative_to_hercules: float | None
-    pmem_drained_relative_to_hercules: float | None
 
 
 def scenarios(designs: Iterable[str], workloads: Iterable[str], **fields: Unpack[ScenarioArguments]) -> list[Scenario]:
@@ -109,6 +94,7 @@ def run_all(
     guest_output: GuestOutput = discard,
     progress: Callable[[RunResult], None] | None = None,
     jobs: int | None = None,
+    running: Callable[[float], None] | None = None,
 ) -> list[RunResult]:
     """Runs all scenarios, some at a time, and gives their results in the same order.
 
@@ -120,34 +106,71 @@ def run_all(
         guest_output: Takes what the guests write.
         progress: Takes each result as soon as it is there.
         jobs: Runs at a time; all cores if None.
+        running: Takes now and then how many runs are done, with parts of those under way.
 
     Raises:
         ConfigError: Refused before cycle 0.
         GuestFault, StuckError, HostIoError, ToolchainError: As from `durasim.run`.
+        KeyboardInterrupt: The user wants no more; runs under way end.
     """
     # All programs are built from the same sources, even if somebody edits them meanwhile.
     requests = [scenario.request() for scenario in scenarios]
+    # Signals reach the main thread alone.
+    cancellation = _core.Cancellation()
+    results: dict[int, RunResult] = {}
     with tempfile.TemporaryDirectory(prefix="durasim-") as folder, ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
         plan = _Plan(scenarios, requests, Path(folder))
-        results: dict[int, RunResult] = {}
-        waiting: dict[Future[RunResult], int] = {
-            pool.submit(run_request, requests[n], guest_output): n for n in plan.first
-        }
+        parts = _Parts(running)
+
+        def start(number: int) -> Future[RunResult]:
+            return pool.submit(run_request, requests[number], guest_output, parts.of(number), cancellation)
+
+        waiting = {start(number): number for number in plan.first}
         try:
             while waiting:
                 done, _ = wait(waiting, return_when=FIRST_COMPLETED)
                 for future in done:
                     number = waiting.pop(future)
                     results[number] = future.result()
+                    parts.finish(number)
                     if progress is not None:
                         progress(results[number])
-                    waiting |= {
-                        pool.submit(run_request, requests[n], guest_output): n for n in plan.after.get(number, ())
-                    }
+                    waiting |= {start(following): following for following in plan.after.get(number, ())}
+        except KeyboardInterrupt as interrupt:
+            interrupt.add_note(f"{len(results)} of {len(requests)} runs were done, and nothing is kept of them")
+            raise
         finally:
+            cancellation.cancel()
             for future in waiting:
                 future.cancel()
     return [results[number] for number in range(len(requests))]
+
+
+class _Parts:
+    """How much of all runs is done, as the threads that run them say."""
+
+    def __init__(self, running: Callable[[float], None] | None) -> None:
+        self._running = running
+        self._lock = threading.Lock()
+        self._done: dict[int, float] = {}
+
+    def of(self, number: int) -> RunProgress:
+        """Gives what takes the progress of one run."""
+
+        def show(done: int, total: int | None) -> None:
+            self._set(number, done / total if total else 0.0)
+
+        return show
+
+    def finish(self, number: int) -> None:
+        """A run is done."""
+        self._set(number, 1.0)
+
+    def _set(self, number: int, part: float) -> None:
+        if self._running is not None:
+            with self._lock:
+                self._done[number] = max(part, self._done.get(number, 0.0))
+                self._running(sum(self._done.values()))
 
 
 class _Plan:
@@ -171,22 +194,45 @@ class _Plan:
                 requests[number] |= {"from": file}
 
 
-def judge(results: Iterable[RunResult], scale: str = DEFAULT_SCALE) -> list[Judged]:
-    """Gives each result with what it is next to the others."""
+def judge(results: Iterable[RunResult], scale: str = DEFAULT_SCALE, pmem_baseline: str | None = None) -> list[Judged]:
+    """Gives each result with what it is next to the others.
+
+    Args:
+        results: The runs.
+        scale: Their scale.
+        pmem_baseline: The design that pmem writes are compared with; hercules if it is among the designs, else opt.
+    """
     results = list(results)
     of = {(result.workload, result.design): result for result in results}
-    return [_judged(result, of, scale_named(scale).rounds_min) for result in results]
+    if pmem_baseline is None:
+        pmem_baseline = next((name for name in _PMEM_BASELINES if any(r.design == name for r in results)), None)
+    return [_judged(result, of, pmem_baseline, scale_named(scale).rounds_min) for result in results]
 
 
-def _judged(result: RunResult, of: dict[tuple[str, str], RunResult], rounds_min: int) -> Judged:
-    opt, writes = of.get((result.workload, DEFAULT_DESIGN)), of.get((result.workload, WRITES_BASELINE))
+def pmem_baseline_of(name: str | None, scenarios: Iterable[Scenario]) -> str | None:
+    """Gives the design that `--pmem-baseline` names.
+
+    Raises:
+        ConfigError: It is not among those that are compared.
+    """
+    compared = dict.fromkeys(scenario.design for scenario in scenarios)
+    if name is not None and row_name(name) not in compared:
+        raise unknown_name("pmem_baseline", name, compared)
+    return name if name is None else row_name(name)
+
+
+def _judged(
+    result: RunResult, of: dict[tuple[str, str], RunResult], pmem_baseline: str | None, rounds_min: int
+) -> Judged:
+    opt, writes = of.get((result.workload, DEFAULT_DESIGN)), of.get((result.workload, pmem_baseline or ""))
     written = result.pmem_write_bytes.total
     rounds = _rounds(result)
     return Judged(
         result=result,
         relative_to_opt=_ratio(result.throughput_ops_per_us, opt and opt.throughput_ops_per_us),
-        pmem_relative_to_hercules=_ratio(written, writes and writes.pmem_write_bytes.total),
-        pmem_drained_relative_to_hercules=_ratio(
+        pmem_baseline=pmem_baseline,
+        pmem_relative_to_baseline=_ratio(written, writes and writes.pmem_write_bytes.total),
+        pmem_drained_relative_to_baseline=_ratio(
             written + result.pmem_residual_dirty_bytes,
             writes and writes.pmem_write_bytes.total + writes.pmem_residual_dirty_bytes,
         ),
@@ -207,26 +253,27 @@ def _rounds(result: RunResult) -> dict[str, int]:
     return {engine: int(counters[f"{row['hardware']}.{engine}"]) for engine in row["engines"]}
 
 
-def means(judged: Sequence[Judged]) -> list[Mean]:
+def means(judged: Sequence[Judged]) -> list[RelativeMean]:
     """Gives the geometric means of each design, in the order of the designs."""
     unscored = {(run.result.workload, run.result.design) for run in judged if not run.scored}
     designs = dict.fromkeys(run.result.design for run in judged)
     return [_mean(design, [run for run in judged if run.result.design == design], unscored) for design in designs]
 
 
-def _mean(design: str, runs: list[Judged], unscored: set[tuple[str, str]]) -> Mean:
+def _mean(design: str, runs: list[Judged], unscored: set[tuple[str, str]]) -> RelativeMean:
     def mean(baseline: str, values: Iterable[float | None], workloads: Iterable[str]) -> float | None:
         counted = [v for v, name in zip(values, workloads, strict=True) if v and (name, baseline) not in unscored]
         return statistics.geometric_mean(counted) if counted else None
 
     scored = [run for run in runs if run.scored]
+    pmem_baseline = runs[0].pmem_baseline or ""
     names = [run.result.workload for run in scored]
-    return Mean(
+    return RelativeMean(
         design=design,
         workloads=len(scored),
         relative_to_opt=mean(DEFAULT_DESIGN, (run.relative_to_opt for run in scored), names),
-        pmem_relative_to_hercules=mean(WRITES_BASELINE, (run.pmem_relative_to_hercules for run in scored), names),
-        pmem_drained_relative_to_hercules=mean(
-            WRITES_BASELINE, (run.pmem_drained_relative_to_hercules for run in scored), names
+        pmem_relative_to_baseline=mean(pmem_baseline, (run.pmem_relative_to_baseline for run in scored), names),
+        pmem_drained_relative_to_baseline=mean(
+            pmem_baseline, (run.pmem_drained_relative_to_baseline for run in scored), names
         ),
     )

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 
 from durasim.comparison import Judged, means
 from durasim.render import number
 from durasim.sensitivity import DAGGER, band_of, band_text, with_dagger
+from durasim.tables import Column, FoldedTable
 
 
 def comparison_tables(judged: Sequence[Judged]) -> RenderableType:
@@ -22,11 +22,10 @@ def comparison_tables(judged: Sequence[Judged]) -> RenderableType:
     return Group(*parts)
 
 
-def _bands(judged: Sequence[Judged]) -> Table:
-    table = Table(title=f"{DAGGER} rests on assumptions")
-    table.add_column("design")
-    for name in ("other assumptions\nmultiply throughput by", "and bytes written\nby"):
-        table.add_column(name, justify="right")
+def _bands(judged: Sequence[Judged]) -> FoldedTable:
+    headers = ("other assumptions\nmultiply throughput by", "and bytes written\nby")
+    columns = [Column("design"), *(Column(header, right=True) for header in headers)]
+    table = FoldedTable(f"{DAGGER} rests on assumptions", columns)
     for design in dict.fromkeys(run.result.design for run in judged):
         if (name := with_dagger(design)) != design:
             band = band_of(design)
@@ -35,16 +34,19 @@ def _bands(judged: Sequence[Judged]) -> Table:
     return table
 
 
-def _runs(judged: Sequence[Judged]) -> Table:
+def _runs(judged: Sequence[Judged]) -> FoldedTable:
     machines = ", ".join(dict.fromkeys(run.result.machine for run in judged))
-    table = Table(title=f"designs on {machines}")
-    for name in ("workload", "design", "domain"):
-        table.add_column(name)
-    for name in (
-        "throughput\nops/us", "relative\nto opt", "IPC", "pmem bytes\nwritten", "relative to\nhercules", "data", "log",
-        "metadata", "p99\nns", "p99.9\nns", "simulated\nMIPS",
-    ):  # fmt: skip
-        table.add_column(name, justify="right")
+    headers = (
+        "throughput\nops/us", "relative\nto opt", "IPC", "pmem bytes\nwritten", f"relative\nto {_baseline(judged)}",
+        "data", "log", "metadata", "p99\nns", "p99.9\nns", "simulated\nMIPS",
+    )  # fmt: skip
+    columns = [
+        Column("workload"),
+        Column("design"),
+        Column("domain"),
+        *(Column(header, right=True) for header in headers),
+    ]
+    table = FoldedTable(f"designs on {machines}", columns, keys=2)
     previous = None
     for run in judged:
         result = run.result
@@ -57,7 +59,7 @@ def _runs(judged: Sequence[Judged]) -> Table:
             with_dagger(result.design) + ("" if run.scored else " (not scored)"),
             result.domain,
             *(number(value) for value in (result.throughput_ops_per_us, run.relative_to_opt, result.roi.ipc)),
-            *(number(value) for value in (written.total, run.pmem_relative_to_hercules)),
+            *(number(value) for value in (written.total, run.pmem_relative_to_baseline)),
             *(number(value) for value in (written.data, written.log, written.metadata)),
             *(number(getattr(result.latency_ns, name, None)) for name in ("p99", "p999")),
             number(result.host.mips),
@@ -65,15 +67,17 @@ def _runs(judged: Sequence[Judged]) -> Table:
     return table
 
 
-def _means(judged: Sequence[Judged]) -> Table:
-    table = Table(title="geometric means")
-    table.add_column("design")
-    for name in (
-        "workloads\nscored", "throughput\nrelative to opt", "pmem bytes relative\nto hercules",
+def _baseline(judged: Sequence[Judged]) -> str:
+    return next((run.pmem_baseline for run in judged if run.pmem_baseline), "a baseline")
+
+
+def _means(judged: Sequence[Judged]) -> FoldedTable:
+    headers = (
+        "workloads\nscored", "throughput\nrelative to opt", f"pmem bytes relative\nto {_baseline(judged)}",
         "the same with what\nis dirty at the end",
-    ):  # fmt: skip
-        table.add_column(name, justify="right")
+    )  # fmt: skip
+    table = FoldedTable("geometric means", [Column("design"), *(Column(header, right=True) for header in headers)])
     for mean in means(judged):
-        ratios = (mean.relative_to_opt, mean.pmem_relative_to_hercules, mean.pmem_drained_relative_to_hercules)
+        ratios = (mean.relative_to_opt, mean.pmem_relative_to_baseline, mean.pmem_drained_relative_to_baseline)
         table.add_row(with_dagger(mean.design), str(mean.workloads), *(number(ratio) for ratio in ratios))
     return table

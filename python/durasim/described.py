@@ -98,13 +98,46 @@ class Host(Document):
 
 
 @dataclass(frozen=True, slots=True)
+class Provenance(Document):
+    """What the run was made from, beside machine, design, threads and seed.
+
+    Attributes:
+        durasim_build: Hash of the sources that durasim was built from.
+        scale: How much of the paper's sizes machine, design and data have.
+        workload_args: Arguments of the workload by name, with defaults filled in; empty for a program.
+        guest_compiler: The compiler of the guest program; None for a program of the user.
+        elf_hash: BLAKE3 of the guest program.
+        elf_args: Its arguments.
+        env: Its environment, as NAME=value.
+        fast_forward: The mark up to which the run was functional, or roi; None if it was not.
+        warm: Whether caches and predictors were trained for what starts behind a mark.
+        snapshot_hash: BLAKE3 of the snapshot that the run went on with; None if it did not.
+        pool_hash: Hash of the pool that the run started with; None if that was fresh.
+        max_instructions: The limit of instructions; None without one.
+    """
+
+    durasim_build: str
+    scale: str
+    workload_args: Mapping[str, Any]
+    guest_compiler: str | None
+    elf_hash: str
+    elf_args: tuple[str, ...]
+    env: tuple[str, ...]
+    fast_forward: str | None
+    warm: bool
+    snapshot_hash: str | None
+    pool_hash: str | None
+    max_instructions: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class RunResult(Document):
     """The result of `durasim run`. All but `host` is the same bytes on every run.
 
     Attributes:
         schema: Name and version of this document.
         durasim_version: Version of durasim.
-        design: Row of the registry.
+        design: Durability design.
         workload: Name of the workload, or of the program's file.
         machine: Preset, or the name given in a machine file.
         domain: Persistence domain of the machine.
@@ -123,6 +156,7 @@ class RunResult(Document):
         digest: 32 hexadecimal digits that prove two runs equal.
         guest_exit_code: Exit code of the guest program.
         host: Cost on this computer; the only part that differs from run to run.
+        provenance: What the run was made from, beside machine, design, threads and seed.
         configuration: The machine and the design's parameters, as they were after all overrides, in the shape of a
             machine file.
         stats: Every counter.
@@ -147,6 +181,7 @@ class RunResult(Document):
     digest: str
     guest_exit_code: int
     host: Host
+    provenance: Provenance
     configuration: Mapping[str, Any]
     stats: StatTree
 

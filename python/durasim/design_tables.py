@@ -1,6 +1,6 @@
 """Tables in docs/designs/ that say, mechanism by mechanism, which function has it and which test proves it.
 
-A page is named after its row of the registry. A table of it counts if its columns are `paper`, `mechanism`, `function`
+A page is named after its design. A table of it counts if its columns are `paper`, `mechanism`, `function`
 and `test`. Functions and tests stand in backticks as `path::name`, the path seen from the checkout: `src/a.rs::f`,
 `src/a.rs::Type::f`, `include/a.h::f`, `tests/a.py::test_f`, `tests/a.py::test_f[parameter]`. `check_names` looks them
 up in the sources; `check` runs the tests too.
@@ -33,18 +33,18 @@ _HEADER_SUFFIXES = (".h", ".cpp")
 
 
 @dataclass(slots=True)
-class Row:
+class Mechanism:
     """A mechanism, where it is, and what proves it.
 
     Attributes:
-        design: The row of the registry.
+        design: The design that the page belongs to.
         file: The page, seen from the checkout.
         line: Its line there, from 1.
         paper: Section, listing, figure.
         mechanism: What it is.
         functions: Where it is, as `path::name`.
         tests: What proves it.
-        problems: Why the row cannot be believed; empty if it can.
+        problems: What is wrong with its row of the table; empty if nothing is.
     """
 
     design: str
@@ -82,11 +82,11 @@ def checkout() -> Path:
     return root
 
 
-def read_tables(root: Path, designs: Sequence[str] | None = None) -> list[Row]:
+def read_tables(root: Path, designs: Sequence[str] | None = None) -> list[Mechanism]:
     """Reads the tables of all pages, or of those of the named designs.
 
     Raises:
-        ConfigError: A page belongs to no row of the registry, a named design has no page, or a page has no table.
+        ConfigError: A page belongs to no design, a named design has no page, or a page has no table.
     """
     pages = {path.stem: path for path in sorted((root / "docs/designs").glob("*.md"))}
     for name in pages:
@@ -107,7 +107,7 @@ def read_tables(root: Path, designs: Sequence[str] | None = None) -> list[Row]:
     return rows
 
 
-def _rows(design: str, file: str, text: str) -> Iterator[Row]:
+def _rows(design: str, file: str, text: str) -> Iterator[Mechanism]:
     is_ours = False
     for number, line in enumerate(text.splitlines(), 1):
         if not line.startswith("|"):
@@ -117,13 +117,13 @@ def _rows(design: str, file: str, text: str) -> Iterator[Row]:
         if tuple(cell.lower() for cell in cells) == COLUMNS:
             is_ours = True
         elif is_ours and len(cells) != len(COLUMNS):
-            yield Row(design, file, number, "", line, (), (), [f"{len(cells)} cells instead of {len(COLUMNS)}"])
+            yield Mechanism(design, file, number, "", line, (), (), [f"{len(cells)} cells instead of {len(COLUMNS)}"])
         elif is_ours and not all(set(cell) <= set("-: ") for cell in cells):
             functions, tests = (tuple(_REFERENCE.findall(cell)) for cell in cells[2:])
-            yield Row(design, file, number, cells[0], cells[1], functions, tests)
+            yield Mechanism(design, file, number, cells[0], cells[1], functions, tests)
 
 
-def check_names(root: Path, rows: Iterable[Row]) -> None:
+def check_names(root: Path, rows: Iterable[Mechanism]) -> None:
     """Looks up every function and test in the sources, and notes in the rows what is not there."""
     for row in rows:
         if not row.mechanism and not row.problems:
@@ -173,7 +173,7 @@ def _implementations(text: str, owner: str) -> list[str]:
     return [text[block.end() :].partition("\n}")[0] for block in blocks]
 
 
-def check(root: Path, rows: Sequence[Row], progress: Progress = lambda _: None) -> None:
+def check(root: Path, rows: Sequence[Mechanism], progress: Progress = lambda _: None) -> None:
     """Looks up all names, runs the tests of the rows that are sound so far, and notes what does not pass.
 
     Raises:
@@ -263,20 +263,20 @@ def _end_of(case: ElementTree.Element) -> str:
     return "failed" if tags & {"failure", "error"} else "skipped" if "skipped" in tags else "passed"
 
 
-def document(rows: Sequence[Row]) -> dict[str, Any]:
+def document(rows: Sequence[Mechanism]) -> dict[str, Any]:
     """Gives the document of `durasim designs --check --json`."""
     return {
-        "schema": "durasim-designs-check/1",
+        "schema": "durasim-designs-check/2",
         "durasim_version": __version__,
         "refused": sum(bool(row.problems) for row in rows),
-        "rows": [row.to_dict() for row in rows],
+        "mechanisms": [row.to_dict() for row in rows],
     }
 
 
-def verdict_lines(rows: Sequence[Row]) -> list[str]:
+def verdict_lines(rows: Sequence[Mechanism]) -> list[str]:
     """Gives a line for each row that is refused, and one for all."""
     refused = [row for row in rows if row.problems]
     lines = [f"{row.file}:{row.line}: {row.mechanism or row.paper}: {'; '.join(row.problems)}" for row in refused]
     pages, tests = {row.file for row in rows}, {name for row in rows for name in row.tests}
-    counted = f"{len(rows)} rows on {len(pages)} pages, {len(tests)} tests"
-    return [*lines, f"{counted}: {f'{len(refused)} rows are refused' if refused else 'all pass'}"]
+    counted = f"{len(rows)} mechanisms on {len(pages)} pages, {len(tests)} tests"
+    return [*lines, f"{counted}: {f'{len(refused)} are refused' if refused else 'all pass'}"]

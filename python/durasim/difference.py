@@ -9,8 +9,13 @@ from typing import Any
 
 from durasim.results import METRICS, Document, RunResult
 
-# Keys of a result that say what was run; the parameters of machine and design follow them.
+SCHEMA = "durasim-diff/2"
+# Keys of a result that say what was run; its provenance and the parameters of machine and design follow them.
 _CONFIGURATION = ("durasim_version", "design", "workload", "machine", "domain", "seed", "threads", "ops")
+
+
+_Values = Mapping[str, tuple[str, int | float | None]]
+"""Unit and value by key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,24 +47,20 @@ class MeasureChange(Document):
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Document):
     """Two results compared.
 
     Attributes:
-        configuration: The keys that differ, in the order of the JSON of a run.
-        measures: Throughput, cycles and bytes by cause, largest change first.
+        schema: Name and version of this document.
+        configuration: What differs of all that says what was run, in the order of the JSON of a run.
+        measures: Throughput, cycles and bytes by cause, largest relative change first.
+        counters: The counters that differ, largest relative change first.
     """
 
+    schema: str
     configuration: tuple[ConfigurationChange, ...]
     measures: tuple[MeasureChange, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Gives the document that `durasim diff --json` writes."""
-        return {
-            "schema": "durasim-diff/1",
-            "configuration": [change.to_dict() for change in self.configuration],
-            "measures": [change.to_dict() for change in self.measures],
-        }
+    counters: tuple[MeasureChange, ...]
 
 
 def diff(a: RunResult, b: RunResult) -> Difference:
@@ -71,14 +72,15 @@ def diff(a: RunResult, b: RunResult) -> Difference:
         for key in keys
         if (before := configurations[0].get(key)) != (after := configurations[1].get(key))
     ]
-    second = dict(_measures(b))
-    measures = [_change(key, unit, before, second[key][1]) for key, (unit, before) in _measures(a)]
-    return Difference(tuple(configuration), tuple(sorted(measures, key=_size, reverse=True)))
+    measures = _changes(dict(_measures(a)), dict(_measures(b)))
+    counters = [change for change in _changes(dict(_counters(a)), dict(_counters(b))) if change.a != change.b]
+    return Difference(SCHEMA, tuple(configuration), tuple(measures), tuple(counters))
 
 
 def _configuration(result: RunResult) -> Iterator[tuple[str, Any]]:
     for key in _CONFIGURATION:
         yield key, getattr(result, key)
+    yield from _flat(result.provenance.to_dict(), "provenance.")
     yield from _flat(result.configuration, "")
 
 
@@ -93,13 +95,32 @@ def _flat(section: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
 
 def _measures(result: RunResult) -> Iterator[tuple[str, tuple[str, int | float | None]]]:
     yield "throughput_ops_per_us", ("ops/us", result.throughput_ops_per_us)
-    yield "roi.cycles", ("cycles", result.roi.cycles)
-    yield "program.cycles", ("cycles", result.program.cycles)
+    for name, region in (("roi", result.roi), ("program", result.program)):
+        yield f"{name}.instructions", ("count", region.instructions)
+        yield f"{name}.cycles", ("cycles", region.cycles)
+        yield f"{name}.ipc", ("ratio", region.ipc)
     causes: Mapping[str, int] = result.pmem_write_bytes.to_dict()
     for cause, size_bytes in causes.items():
         yield f"pmem_write_bytes.{cause}", ("bytes", size_bytes)
+    for percentile, value in (result.latency_ns.to_dict() if result.latency_ns else {}).items():
+        yield f"latency_ns.{percentile}", ("ns", value)
+    for fate, number in result.tx.to_dict().items():
+        yield f"tx.{fate}", ("count", number)
     for metric in METRICS:
         yield metric.name, (metric.metadata["unit"], getattr(result, metric.name))
+
+
+def _counters(result: RunResult) -> Iterator[tuple[str, tuple[str, int | float | None]]]:
+    for path, stat in result.stats.walk():
+        yield path, (stat.unit, stat.value)
+
+
+def _changes(a: _Values, b: _Values) -> list[MeasureChange]:
+    """Gives all that either has, the largest relative change first, equal ones in their order."""
+    keys = dict.fromkeys((*a, *b))
+    absent = (None, None)
+    changes = [_change(key, (a.get(key) or b[key])[0], a.get(key, absent)[1], b.get(key, absent)[1]) for key in keys]
+    return sorted(changes, key=_size, reverse=True)
 
 
 def _change(key: str, unit: str, a: float | None, b: float | None) -> MeasureChange:

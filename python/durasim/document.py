@@ -29,6 +29,10 @@ class Document:
         """Gives the JSON object, its keys in their documented order."""
         return {field.name: _plain(getattr(self, field.name)) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # By way of the document: mappings in it are read-only views, which cannot be pickled or copied.
+        return (type(self).from_dict, (self.to_dict(),))
+
     def to_json(self) -> str:
         """Gives the JSON text, the same that `--json` writes."""
         return to_json(self.to_dict())
@@ -36,10 +40,14 @@ class Document:
 
 def _read(kind: Any, value: Any, path: str) -> Any:
     """Reads `value` as `kind`: a document class, a tuple, a mapping, an optional or a plain type."""
+    if kind is Any:
+        return value
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is types.UnionType:
-        return None if value is None else _read(arguments[0], value, path)
+        return _read_union(arguments, value, path)
     if origin is tuple:
+        if not isinstance(value, list | tuple):
+            raise refusal(path, f"expected a list, found {value!r}")
         return tuple(_read(arguments[0], item, f"{path}[{index}]") for index, item in enumerate(value))
     if kind is StatTree:
         return StatTree.from_dict(_object(value, path))
@@ -52,6 +60,16 @@ def _read(kind: Any, value: Any, path: str) -> Any:
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise refusal(path, f"expected {kind.__name__}, found {value!r}")
     return value
+
+
+def _read_union(kinds: tuple[Any, ...], value: Any, path: str) -> Any:
+    """Reads an optional value, or a plain one of several types."""
+    if value is None and types.NoneType in kinds:
+        return None
+    plain = [kind for kind in kinds if kind is not types.NoneType]
+    if value is not None and type(value) in plain:
+        return value
+    return _read(plain[-1], value, path)
 
 
 def _read_document(kind: type[Document], value: Mapping[str, Any], path: str) -> Any:

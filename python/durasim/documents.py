@@ -9,28 +9,28 @@ from typing import TYPE_CHECKING, Any
 from durasim._core import __version__
 from durasim.comparison import Judged, means
 from durasim.errors import unknown_name
-from durasim.results import TxProfile
+from durasim.results import Comparison, Relative, TxProfile
 
 if TYPE_CHECKING:
     from durasim.suites import Member
 
-_RATIOS = ("relative_to_opt", "pmem_relative_to_hercules", "pmem_drained_relative_to_hercules")
 
-
-def comparison(judged: Sequence[Judged], scale: str) -> dict[str, Any]:
+def comparison(judged: Sequence[Judged], scale: str) -> Comparison:
     """Gives the document of `durasim compare --json`: the runs, what they are next to each other, and means."""
-    rows = []
-    for run in judged:
-        row = {name: getattr(run, name) for name in (*_RATIOS, "rounds", "scored")}
-        rows.append({"design": run.result.design, "workload": run.result.workload} | row)
-    return {
-        "schema": "durasim-compare/1",
-        "durasim_version": __version__,
-        "scale": scale,
-        "relative": rows,
-        "means": [dataclasses.asdict(mean) for mean in means(judged)],
-        "runs": [run.result.to_dict() for run in judged],
-    }
+    names = [field.name for field in dataclasses.fields(Relative) if field.name not in {"design", "workload"}]
+    relative = [
+        Relative(run.result.design, run.result.workload, **{name: getattr(run, name) for name in names})
+        for run in judged
+    ]
+    return Comparison(
+        schema="durasim-compare/2",
+        durasim_version=__version__,
+        scale=scale,
+        pmem_baseline=next((run.pmem_baseline for run in judged), None),
+        relative=tuple(relative),
+        means=tuple(means(judged)),
+        runs=tuple(run.result for run in judged),
+    )
 
 
 def workload_entries(names: Sequence[str] | None) -> list[Member]:
@@ -38,13 +38,17 @@ def workload_entries(names: Sequence[str] | None) -> list[Member]:
 
     Raises:
         ConfigError: There is none of a name.
+        ToolchainError: The table of a named workload is missing or wrong.
     """
     from durasim import suites, toolchain  # noqa: PLC0415 - keeps the start-up of other commands short
 
     programs = [suites.Member(info, None, "") for info in toolchain.workloads()]
     known = {entry.info.name: entry for entry in (*programs, *suites.members())}
     chosen = suites.expand(list(names)) if names else list(known)
+    broken = toolchain.broken_workloads()
     for name in chosen:
+        if name in broken:
+            raise broken[name]
         if name not in known:
             raise unknown_name("workload", name, known)
     return [known[name] for name in dict.fromkeys(chosen)]

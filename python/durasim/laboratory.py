@@ -1,4 +1,4 @@
-"""How each row of the registry is tested, as the description beside its design says."""
+"""How each design is tested, as the description beside its design says."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from durasim import _core
-from durasim.campaign import DEFAULT_FAULTS
+from durasim.crash_request import DEFAULT_FAULTS
 from durasim.scenario import design_rows, row_name
 
 Settings = tuple[str, ...]

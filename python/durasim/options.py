@@ -10,8 +10,10 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 import typer
+from rich.console import RenderableType
 
-from durasim.campaign import FAULTS
+from durasim import output, render
+from durasim.crash_request import FAULTS
 from durasim.described import RunOptions
 from durasim.errors import refusal
 from durasim.scenario import Scenario
@@ -20,9 +22,15 @@ JsonFile = Annotated[
     str | None,
     typer.Option("--json", metavar="FILE", help="Write the result as JSON: the whole file or none; '-' is stdout."),
 ]
-Design = Annotated[str, typer.Option("--design", metavar="ROW", help="Row of the registry, see `durasim designs`.")]
-MaybeDesign = Annotated[
-    str | None, typer.Option("--design", metavar="ROW", help="Row of the registry, see `durasim designs`.")
+Design = Annotated[str, typer.Option("--design", metavar="NAME", help="Durability design, see `durasim designs`.")]
+NeededDesign = Annotated[
+    str | None, typer.Option("--design", metavar="NAME", help="Durability design, see `durasim designs`; needed.")
+]
+MutatedDesign = Annotated[
+    str | None,
+    typer.Option(
+        "--design", metavar="NAME", help="The design whose mutants are tried; every durable one if not given."
+    ),
 ]
 Workload = Annotated[
     str | None, typer.Option("--workload", metavar="NAME", help="Guest workload, see `durasim workloads`.")
@@ -64,32 +72,36 @@ CrashPoints = Annotated[
 ]
 FaultNames = Annotated[
     list[str] | None,
-    typer.Option("--fault", metavar="NAME", help=f"What goes wrong: {', '.join(FAULTS)}, or all; repeatable."),
+    typer.Option("--fault", metavar="NAME", help=f"How power fails: {', '.join(FAULTS)}, or all; repeatable."),
 ]
 Variants = Annotated[int, typer.Option("--variants", help="Draws at each point of faults that can end in many ways.")]
 Replay = Annotated[str | None, typer.Option("--replay", metavar="ID", help="Crash only at the failure of this id.")]
 Shrink = Annotated[
     bool, typer.Option("--shrink", help="Reduce the first failure to a small run, and tell its timeline.")
 ]
-PlantedFaults = Annotated[
-    bool, typer.Option("--planted", help="Plant known faults, which --fault may name, and catch each.")
+Mutants = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--mutant", metavar="NAME", help="Try the mutant with this planted fault; all if not given; repeatable."
+    ),
 ]
 Check = Annotated[
     str | None,
     typer.Option("--check", metavar="ARGS", help="How the program of --elf recovers and checks its pool."),
 ]
 Again = Annotated[
-    str | None, typer.Option("--again", metavar="ARGS", help="How it works on between two crashes; as it runs.")
+    str | None,
+    typer.Option("--again", metavar="ARGS", help="Its arguments for the run between two crashes; as given after --."),
 ]
 CampaignFile = Annotated[
-    str | None, typer.Option("--campaign", metavar="FILE.toml", help="Crash all runs that this file describes.")
+    str, typer.Argument(metavar="FILE.toml", help="Names the runs that are crashed; docs/crash.md explains such files.")
 ]
 Seconds = Annotated[
     float | None, typer.Option("--seconds", help="Repeat the campaign with new seeds for so long at most.")
 ]
 VerdictsFile = Annotated[
     str | None,
-    typer.Option("--verdicts", metavar="FILE", help="Keep each verdict of the campaign here; go on where it ended."),
+    typer.Option("--verdicts", metavar="FILE", help="Keep each verdict here; go on where an earlier campaign ended."),
 ]
 RunOptionValues = Mapping[str, Any] | None
 """The values of the options that `takes_run_options` gives a command."""
@@ -99,13 +111,35 @@ Designs = Annotated[
     typer.Option(
         "--designs",
         metavar="A,B",
-        help="Rows of the registry, separated by commas; all-SUITE stands for those of its paper.",
+        help="Designs, separated by commas; all-SUITE stands for those of its paper.",
     ),
 ]
 Workloads = Annotated[
     str,
     typer.Option("--workloads", metavar="X,Y", help="Workloads, separated by commas; all-SUITE stands for a suite."),
 ]
+PmemBaseline = Annotated[
+    str | None,
+    typer.Option(
+        "--pmem-baseline",
+        metavar="NAME",
+        help="The design that bytes written to pmem are compared with; hercules if it is among the designs, else opt.",
+    ),
+]
+
+
+def check_json(path: str | None) -> None:
+    """Finds out before a long run whether the document can be written."""
+    if path is not None:
+        output.check_writable(path)
+
+
+def finish(path: str | None, document: Any, shown: RenderableType) -> None:
+    """Writes the document if it is asked for, and shows it unless it went to standard output."""
+    if path is not None:
+        output.write_json(path, document)
+    if path != output.STANDARD_OUTPUT:
+        render.show(shown)
 
 
 def names_of(text: str) -> list[str]:

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, Group, RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.text import Text
 
 from durasim.difference import Difference
 from durasim.output import write_stdout
-from durasim.results import METRICS, CrashResult, RunResult, TxProfile
+from durasim.results import METRICS, CrashResult, RunResult
 from durasim.sensitivity import DAGGER, band_of, band_text, with_dagger
+from durasim.tables import Column, FoldedTable
 from durasim.timeline import timeline_text
 
 if TYPE_CHECKING:
-    from durasim.suites import Member
+    from durasim.mutants import MutationResult
 
-# Wide enough for every table; a terminal tells its own width.
+# Wide enough for every table; a terminal tells its own width, and COLUMNS goes before both.
 _WIDTH_OF_PIPES = 200
 
 
@@ -30,7 +39,7 @@ def show(renderable: RenderableType) -> None:
         HostIoError: Standard output cannot take it.
     """
     console = Console(highlight=False)
-    if not console.is_terminal:
+    if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _WIDTH_OF_PIPES
     with console.capture() as capture:
         # In a group a text keeps what it says of its wrapping.
@@ -39,29 +48,35 @@ def show(renderable: RenderableType) -> None:
 
 
 def progress_bar() -> Progress:
-    """Gives a progress display on standard error, which is silent where that is no terminal."""
+    """Gives a progress display on standard error with the time that is left, which vanishes at the end.
+
+    It is silent where standard error is no terminal.
+    """
     console = Console(stderr=True)
     return Progress(
         SpinnerColumn(),
         TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
+        BarColumn(bar_width=None),
+        TaskProgressColumn(),
         TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
         console=console,
         transient=True,
         disable=not console.is_terminal,
+        # What the guest writes goes to the streams themselves, byte for byte.
+        redirect_stdout=False,
+        redirect_stderr=False,
     )
 
 
-def run_table(result: RunResult) -> Table:
+def run_table(result: RunResult) -> FoldedTable:
     """Gives the summary of a run."""
-    table = Table(
-        title=f"{result.workload} under {with_dagger(result.design)} on {result.machine} ({result.domain})",
-        show_header=False,
+    table = FoldedTable(
+        f"{result.workload} under {with_dagger(result.design)} on {result.machine} ({result.domain})",
+        (Column("measure"), Column("value", right=True), Column("unit")),
+        header=False,
     )
-    table.add_column("measure")
-    table.add_column("value", justify="right")
-    table.add_column("unit")
     if result.throughput_ops_per_us is not None:
         table.add_row("throughput", number(result.throughput_ops_per_us), "ops/us")
         table.add_row("operations", number(result.ops), "")
@@ -133,27 +148,21 @@ def shrunk_text(shrunk: Mapping[str, Any]) -> Text:
 
 
 def campaign_tables(document: Mapping[str, Any]) -> Group:
-    """Gives the end of a campaign: its runs, controls, marks, failures and whether it is red."""
-    runs = Table(title=f"campaign {document['name']}")
-    for name in ("design", "domain", "workload"):
-        runs.add_column(name)
-    for name in ("threads", "runs", "trials", "violations"):
-        runs.add_column(name, justify="right")
-    for row in document["rows"]:
-        style = "bold red" if row["violations"] else ""
-        shown = {**row, "design": with_dagger(row["design"])}
-        runs.add_row(*(_cell(shown[column.header]) for column in runs.columns), style=style)
-    controls = Table(title="controls")
-    for name in ("name", "expects", "found", "violations", "trials"):
-        controls.add_column(name)
+    """Gives the end of a campaign: its runs, controls, marks, failures and what did not pass."""
+    numbers = [Column(name, right=True) for name in ("threads", "runs", "trials", "violations")]
+    names = [Column(name) for name in ("design", "domain", "workload")]
+    runs = FoldedTable(f"campaign {document['name']}", [*names, *numbers], keys=3)
+    for result in document["results"]:
+        shown = {**result, "design": with_dagger(result["design"])}
+        runs.add_row(*(cell(shown[column.header]) for column in runs.columns), style=_alarm(result["violations"]))
+    columns = [Column(name) for name in ("name", "expects", "found")]
+    controls = FoldedTable("controls", [*columns, *(Column(name, right=True) for name in ("violations", "trials"))])
     for control in document["controls"]:
-        style = "bold red" if control["found"] != control["expects"] else ""
-        controls.add_row(*(_cell(control[column.header]) for column in controls.columns), style=style)
-    marks = Table(title="marks")
-    marks.add_column("mark")
-    marks.add_column("crash points inside", justify="right")
+        style = _alarm(control["found"] != control["expects"])
+        controls.add_row(*(cell(control[column.header]) for column in controls.columns), style=style)
+    marks = FoldedTable("marks", (Column("mark"), Column("crash points inside", right=True)))
     for name, hits in document["marks"].items():
-        marks.add_row(name, _cell(hits), style="bold red" if name in document["marks_missed"] else "")
+        marks.add_row(name, cell(hits), style=_alarm(name in document["marks_missed"]))
     faults = ", ".join(f"{name} {number}" for name, number in document["trials_by_fault"].items())
     text = _unwrapped().append(
         f"{document['trials']} trials in {document['wall_s']:.0f} s ({faults}), "
@@ -165,68 +174,63 @@ def campaign_tables(document: Mapping[str, Any]) -> Group:
         text.append(f"\n  {failure['id']} ({failure['oracle']}): {failure['message']}\n    {failure['command']}")
     for shrunk in document["shrunk"]:
         text.append(f"\n\nfirst failure of {shrunk['design']}, {shrunk['workload']}: ").append(shrunk_text(shrunk))
-    if document["red"]:
-        for reason in document["red"]:
-            text.append(f"\nred: {reason}", style="bold red")
+    if document["failed_checks"]:
+        for reason in document["failed_checks"]:
+            text.append(f"\nfailed: {reason}", style="bold red")
     else:
-        text.append("\ngreen: every recovery is right, every control ended as expected", style="bold green")
+        text.append("\npassed: every recovery is right, every control ended as expected", style="bold green")
     return Group(runs, controls, marks, text)
 
 
-def difference_table(difference: Difference) -> Table:
-    """Gives the configuration keys that differ, then the measures."""
-    table = Table(title="a against b")
-    table.add_column("key")
-    for name in ("a", "b", "b / a"):
-        table.add_column(name, justify="right")
+def _alarm(is_wrong: object) -> str:
+    return "bold red" if is_wrong else ""
+
+
+def mutation_tables(result: MutationResult) -> RenderableType:
+    """Gives all mutants, each with the oracle and the time of the first catch."""
+    caught = len(result.outcomes) - len(result.missed)
+    columns = (
+        Column("mutant"), Column("caught by"), Column("in"), Column("seconds", right=True),
+        Column("what goes wrong", wraps=True),
+    )  # fmt: skip
+    table = FoldedTable(f"{caught} of {len(result.outcomes)} mutants caught", columns)
+    for outcome in result.outcomes:
+        of = outcome.campaign
+        where = "" if of is None else f"{of.workload}, {of.threads} threads"
+        table.add_row(
+            outcome.mutant.path,
+            outcome.caught_by or "missed",
+            where,
+            f"{outcome.seconds:.2f}",
+            outcome.mutant.summary,
+            style=_alarm(outcome.caught_by is None),
+        )
+    if not result.equivalent:
+        return table
+    sentences = (Column("what goes wrong", wraps=True), Column("why no test can tell", wraps=True))
+    apart = FoldedTable(f"{len(result.equivalent)} equivalent mutants", (Column("mutant"), *sentences))
+    for mutant in result.equivalent:
+        apart.add_row(mutant.path, mutant.summary, mutant.equivalent or "")
+    return Group(table, apart) if result.outcomes else apart
+
+
+def difference_table(difference: Difference) -> Group:
+    """Gives the configuration keys that differ, then the measures and counters."""
+    keys = FoldedTable(
+        "configured differently", (Column("key"), *(Column(name, wraps=True, wraps_at=16) for name in ("a", "b")))
+    )
     for change in difference.configuration:
-        table.add_row(change.key, str(change.a), str(change.b), "")
-    table.add_section()
-    for measure in difference.measures:
-        table.add_row(
-            f"{measure.key} ({measure.unit})", *(number(value) for value in (measure.a, measure.b, measure.ratio))
-        )
-    return table
-
-
-def workloads_table(entries: Sequence[Member], profiles: Mapping[str, TxProfile]) -> Table:
-    """Gives the workloads, each with its arguments and their defaults, or with what was measured."""
-    if profiles:
-        return _profiles_table(entries, profiles)
-    table = Table(title="workloads")
-    for name in ("name", "argument", "default", "description"):
-        table.add_column(name)
-    for entry in entries:
-        info = entry.info
-        table.add_section()
-        table.add_row(info.name, "", "", info.description, style="bold")
-        if entry.suite is None:
-            shown = [argument for argument in info.arguments if "run" in argument.commands]
-        else:
-            table.add_row("", "", "", f"{info.program} as in {entry.source}, {entry.threads} threads")
-            shown = [argument for argument in info.arguments if argument.name in info.given]
-        for argument in shown:
-            table.add_row("", argument.name, _cell(argument.default), argument.help)
-    return table
-
-
-def _profiles_table(entries: Sequence[Member], profiles: Mapping[str, TxProfile]) -> Table:
-    table = Table(title="what transactions write")
-    table.add_column("name")
-    for name in ("threads", "lines min", "avg", "max", "published", "footprint MiB", "instructions per tx"):
-        table.add_column(name, justify="right")
-    for entry in entries:
-        profile, published = profiles[entry.info.name], entry.published_tx_lines
-        lines = profile.tx_lines
-        table.add_row(
-            entry.info.name,
-            str(entry.threads),
-            *(("-", "-", "-") if lines is None else (str(lines.min), f"{lines.avg:.1f}", str(lines.max))),
-            " to ".join(str(number) for number in published) if isinstance(published, list) else str(published or "-"),
-            f"{profile.footprint_bytes / 2**20:.2f}",
-            "-" if profile.instructions_per_tx is None else f"{profile.instructions_per_tx:,.0f}",
-        )
-    return table
+        keys.add_row(change.key, cell(change.a), cell(change.b))
+    parts: list[RenderableType] = [keys] if difference.configuration else [Text("configured alike")]
+    numbers = [Column(name, right=True) for name in ("a", "b", "b / a")]
+    for title, changes in (("measures", difference.measures), ("counters that differ", difference.counters)):
+        table = FoldedTable(title, [Column("key"), Column("unit"), *numbers])
+        for measure in changes:
+            values = (number(value) for value in (measure.a, measure.b, measure.ratio))
+            table.add_row(measure.key, measure.unit, *values)
+        if changes:
+            parts.append(table)
+    return Group(*parts)
 
 
 def lines_text(lines: Iterable[str]) -> Text:
@@ -234,47 +238,12 @@ def lines_text(lines: Iterable[str]) -> Text:
     return _unwrapped().append("\n".join(lines))
 
 
-def rows_table(title: str, rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> Table:
-    """Gives the given columns of a list of objects."""
-    table = Table(title=title)
-    for column in columns:
-        table.add_column(column.replace("_", " "), overflow="fold")
-    for row in rows:
-        table.add_row(*(_cell(row[column]) for column in columns))
-    return table
-
-
-def designs_table(rows: Iterable[Mapping[str, Any]]) -> Table:
-    """Gives the rows of the registry, with the bands of those that rest on assumptions."""
-    columns = (
-        "name",
-        "hardware",
-        "backend",
-        "domains",
-        "promise",
-        "commits_retire",
-        "control",
-        "band",
-        "summary",
-    )
-    shown = []
-    for row in rows:
-        band = band_of(row["name"])
-        names = ", ".join([with_dagger(row["name"]), *row["aliases"]])
-        shown.append({**row, "name": names, "band": band_text(band and band.throughput)})
-    table = rows_table("designs", shown, columns)
-    table.caption = (
-        f"{DAGGER} rests on assumptions; its band is the sensitivity range of throughput under "
-        "other ones, tried one at a time in the short runs of DEVIATIONS.md"
-    )
-    return table
-
-
-def _cell(value: Any) -> str:
+def cell(value: Any) -> str:
+    """Gives a value as it stands in a table."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list | tuple):
-        return ", ".join(_cell(item) for item in value)
+        return ", ".join(cell(item) for item in value)
     return str(value)
 
 

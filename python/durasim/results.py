@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from durasim.described import Host, LatencyNs, PmemWriteBytes, Region, RunResult, Transactions
+from durasim.described import Host, LatencyNs, PmemWriteBytes, Provenance, Region, RunResult, Transactions
 from durasim.document import Document
 from durasim.stats import StatTree
 
@@ -16,13 +16,17 @@ METRICS = tuple(field for field in dataclasses.fields(RunResult) if "unit" in fi
 
 __all__ = [
     "METRICS",
+    "Comparison",
     "CrashFailure",
     "CrashResult",
     "Document",
     "Host",
     "LatencyNs",
     "PmemWriteBytes",
+    "Provenance",
     "Region",
+    "Relative",
+    "RelativeMean",
     "RunResult",
     "Transactions",
     "TxLines",
@@ -88,7 +92,7 @@ class CrashResult(Document):
     Attributes:
         schema: Name and version of this document.
         durasim_version: Version of durasim.
-        design: Row of the registry.
+        design: Durability design.
         workload: Name of the workload.
         machine: Preset, or the name given in a machine file.
         domain: Persistence domain of the machine.
@@ -138,3 +142,69 @@ class CrashResult(Document):
     shrunk: Mapping[str, Any] | None
     host: Host
     stats: StatTree
+
+
+@dataclass(frozen=True, slots=True)
+class Relative(Document):
+    """What a run of a comparison is next to the others of its workload.
+
+    Attributes:
+        design: The design.
+        workload: The workload.
+        relative_to_opt: Throughput divided by that of `opt`; None without it.
+        pmem_relative_to_baseline: Bytes written to persistent memory in the measured region, divided by those of the
+            comparison's `pmem_baseline`; None without it.
+        pmem_drained_relative_to_baseline: The same with what is dirty at the end as if it were written then.
+        rounds: Rounds that each background engine completed in the measured region.
+        scored: Whether each of them completed as many as the scale demands.
+    """
+
+    design: str
+    workload: str
+    relative_to_opt: float | None
+    pmem_relative_to_baseline: float | None
+    pmem_drained_relative_to_baseline: float | None
+    rounds: Mapping[str, int]
+    scored: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RelativeMean(Document):
+    """Geometric means of a design over the workloads of which its run and those of the baselines are scored.
+
+    Attributes:
+        design: The design.
+        workloads: How many workloads those are.
+        relative_to_opt: Mean of `Relative.relative_to_opt`; None if there is none.
+        pmem_relative_to_baseline: Likewise.
+        pmem_drained_relative_to_baseline: Likewise.
+    """
+
+    design: str
+    workloads: int
+    relative_to_opt: float | None
+    pmem_relative_to_baseline: float | None
+    pmem_drained_relative_to_baseline: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(Document):
+    """The document of `durasim compare`.
+
+    Attributes:
+        schema: Name and version of this document.
+        durasim_version: Version of durasim.
+        scale: How much of the paper's sizes machine, designs and data had.
+        pmem_baseline: The design that bytes written are compared with; None if there is none.
+        relative: What each run is next to the others of its workload.
+        means: Geometric means of each design.
+        runs: The runs, workload by workload.
+    """
+
+    schema: str
+    durasim_version: str
+    scale: str
+    pmem_baseline: str | None
+    relative: tuple[Relative, ...]
+    means: tuple[RelativeMean, ...]
+    runs: tuple[RunResult, ...]

@@ -59,7 +59,7 @@ class Scenario(RunOptions):
     Those that the machine takes as they are, `RunOptions`, are described at its request.
 
     Attributes:
-        design: Row of the registry.
+        design: Durability design.
         workload: Name of a workload, or of one of a suite; exactly one of it and `elf` is given.
         machine: Preset, or path of a machine file.
         ops: Operations in the region of interest; None takes the workload's default.
@@ -187,6 +187,7 @@ class Scenario(RunOptions):
                 "exe_link": os.path.realpath(self.elf),
                 "workload": Path(self.elf).name,
                 "args": list(self.args),
+                "origin": self._origin({}, None),
             }
         return request | self._workload_request()
 
@@ -202,6 +203,25 @@ class Scenario(RunOptions):
             "workload": self.workload,
             "ops": ops,
             "args": self.guest_command("run", int(ops)),
+            "origin": self._origin(self._values(), toolchain.compiler().description),
+        }
+
+    def _origin(self, workload_args: dict[str, Any], guest_compiler: str | None) -> dict[str, Any]:
+        """Gives what the result says of the run and the machine does not know."""
+        return {
+            "durasim_build": _core.__build__,
+            "scale": self.scale,
+            "workload_args": workload_args,
+            "guest_compiler": guest_compiler,
+        }
+
+    def _values(self) -> dict[str, Any]:
+        """Gives the values of all arguments of the workload's run."""
+        given = dict(self.workload_args)
+        return {
+            name: argument.value_of(given[name]) if name in given else argument.default
+            for name, argument in self.arguments().items()
+            if name not in _OWN_OPTIONS and "run" in argument.commands
         }
 
     def _info(self) -> WorkloadInfo:
@@ -263,7 +283,7 @@ def _argument(value: Any) -> str:
 
 @cache
 def design_rows() -> dict[str, dict[str, Any]]:
-    """Gives the rows of the registry by name."""
+    """Gives the designs by name, as the registry describes them."""
     return {row["name"]: row for row in json.loads(_core.designs())}
 
 
@@ -288,6 +308,7 @@ def workload_info(name: str) -> WorkloadInfo:
 
     Raises:
         ConfigError: There is none of that name.
+        ToolchainError: Its table of arguments is missing or wrong.
     """
     from durasim import suites, toolchain  # noqa: PLC0415 - keeps the start-up of other commands short
 
@@ -295,7 +316,7 @@ def workload_info(name: str) -> WorkloadInfo:
     if name not in infos:
         infos |= {member.info.name: member.info for member in suites.members()}
     if name not in infos:
-        raise unknown_name("workload", name, infos)
+        raise toolchain.broken_workloads().get(name) or unknown_name("workload", name, infos)
     return infos[name]
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from durasim import _core
-from durasim.campaign import DEFAULT_OPS, CrashOptions, crash_request, finish_crash
+from durasim.crash_request import DEFAULT_OPS, CrashOptions, crash_request, finish_crash
 from durasim.errors import ConfigError, GuestFault, StuckError
 from durasim.results import CrashFailure, CrashResult
 from durasim.scenario import DEFAULT_SEED, Scenario, machine_rows
@@ -29,7 +29,7 @@ _SMALL_CACHES = (
     ("l1d.size_bytes=256", "l2.size_bytes=256", "llc.size_bytes=512"),
     ("l1d.size_bytes=512", "l2.size_bytes=1024", "llc.size_bytes=2048"),
 )
-_FAULTS_BY_SIGN = {":torn": "torn", ":reorder": "reorder", ":energy": "energy", "/": "nested", "+": "twice"}
+_FAULTS_BY_SIGN = {":torn": "torn", ":reorder": "reorder", ":energy": "energy", "/": "nested", "+": "recrash"}
 _SIZES = ("populate",)
 _NOT_A_SIZE = ("pool-bytes",)
 

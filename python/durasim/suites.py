@@ -93,7 +93,8 @@ def _read(path: Path, programs: dict[str, WorkloadInfo]) -> list[Member]:
         source, rows = str(table["source"]), [_Row(**row) for row in table["workload"]]  # type: ignore[attr-defined]
     except (KeyError, TypeError) as error:
         raise ToolchainError(f"{path}: {error}") from None
-    return [_member(path, source, row, programs) for row in rows]
+    broken = toolchain.broken_workloads()
+    return [_member(path, source, row, programs) for row in rows if row.program not in broken]
 
 
 def _member(path: Path, source: str, row: _Row, programs: dict[str, WorkloadInfo]) -> Member:

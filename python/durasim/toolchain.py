@@ -75,6 +75,10 @@ class Argument:
     maximum: int = _U64_MAX
     choices: tuple[str, ...] = ()
 
+    def value_of(self, text: str) -> int | bool | str:
+        """The value that an option of the command line stands for."""
+        return int(text) if self.type == "u64" else text == "true" if self.type == "flag" else text
+
 
 PLANTED_ARGUMENT = Argument(
     "planted", "text", "none", "the fault that the runtime shall have", ("run", "recover", "recover-and-check")
@@ -173,10 +177,28 @@ def compiler() -> Compiler:
 
 
 def workloads() -> list[WorkloadInfo]:
-    """All workloads in ``guest/workloads``, by name. Their own arguments come after those that all workloads take."""
+    """All workloads in ``guest/workloads``, by name. Their own arguments come after those that all workloads take.
+
+    One whose table is missing or wrong is left out, so that it does not keep anybody from the others.
+    """
+    return [work for work in _read_workloads().values() if isinstance(work, WorkloadInfo)]
+
+
+def broken_workloads() -> dict[str, ToolchainError]:
+    """The workloads that are left out, by name, and why."""
+    return {name: work for name, work in _read_workloads().items() if isinstance(work, ToolchainError)}
+
+
+def _read_workloads() -> dict[str, WorkloadInfo | ToolchainError]:
     folder = guest_folder() / "workloads"
     shared = _read_arguments(folder / "common.toml")
-    return [_read_workload(source, shared) for source in sorted(folder.glob("*.cpp"))]
+    found: dict[str, WorkloadInfo | ToolchainError] = {}
+    for source in sorted(folder.glob("*.cpp")):
+        try:
+            found[source.stem] = _read_workload(source, shared)
+        except ToolchainError as problem:
+            found[source.stem] = problem
+    return found
 
 
 def backends() -> list[BackendInfo]:
@@ -263,7 +285,7 @@ def build(
 
     With ``history`` it reports its operations and can dump its pool, as guest/include/durasim/history.h says. With
     ``planted`` the runtime has the faults of ``guest/runtimes/planted`` and takes the name of one; with ``rehearsals``
-    every transaction is undone once before it commits. These two are for ``durasim crash --planted``.
+    every transaction is undone once before it commits. These two are for ``durasim mutation``.
 
     Raises ToolchainError if either is unknown, there is no compiler, or the compiler refuses the source.
     """
@@ -411,6 +433,8 @@ def _find(infos: list[_Info], name: str, what: str) -> _Info:
     for info in infos:
         if info.name == name:
             return info
+    if what == "workload" and name in broken_workloads():
+        raise broken_workloads()[name]
     raise ToolchainError(f"there is no {what} {name!r}; there are {', '.join(info.name for info in infos)}")
 
 

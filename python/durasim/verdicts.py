@@ -22,7 +22,7 @@ class Verdicts:
 
     def __init__(self, path: str) -> None:
         """Opens or makes the file at `path`."""
-        self._path = path
+        self.path = path
         with self._errors():
             Path(path).parent.mkdir(parents=True, exist_ok=True)
             self._connection = sqlite3.connect(path, isolation_level=None)
@@ -41,6 +41,11 @@ class Verdicts:
         with self._errors():
             self._connection.execute("INSERT OR REPLACE INTO verdict VALUES (?, ?, ?)", row)
 
+    def count(self) -> int:
+        """Gives how many verdicts the file holds, those of other campaigns and builds included."""
+        with self._errors():
+            return int(self._connection.execute("SELECT count(*) FROM verdict").fetchone()[0])
+
     def close(self) -> None:
         """Closes the file."""
         self._connection.close()
@@ -50,10 +55,10 @@ class Verdicts:
         try:
             yield
         except OSError as error:
-            raise host_io(self._path, error) from None
+            raise host_io(self.path, error) from None
         except sqlite3.Error as error:
-            failure = HostIoError(f"{self._path}: {error}")
-            failure.path = self._path
+            failure = HostIoError(f"{self.path}: {error}")
+            failure.path = self.path
             raise failure from None
 
 

@@ -1,6 +1,7 @@
 """Helpers of the tests of the command line: every one starts the real program."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -24,7 +25,8 @@ def program() -> Program:
 
     def start(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "durasim", *map(str, arguments)]
-        options = {"capture_output": True, "text": True, "timeout": 300} | options
+        # readline, which pytest loads, sets COLUMNS where only child processes see it.
+        options = {"capture_output": True, "text": True, "timeout": 300, "env": dict(os.environ)} | options
         return subprocess.run(command, check=False, **options)
 
     return start

@@ -6,7 +6,7 @@ from typing import Any
 from durasim.results import METRICS, RunResult
 
 _KNOWN: dict[str, Any] = {
-    "schema": "durasim-run/1",
+    "schema": "durasim-run/2",
     "durasim_version": "0.1.0",
     "design": "opt",
     "workload": "btree",
@@ -25,6 +25,20 @@ _KNOWN: dict[str, Any] = {
     "digest": "0123456789abcdef0123456789abcdef",
     "guest_exit_code": 0,
     "host": {"seconds": 0.5, "mips": 0.006, "peak_rss_bytes": 1048576},
+    "provenance": {
+        "durasim_build": "00112233445566778899aabbccddeeff",
+        "scale": "paper",
+        "workload_args": {"populate": 10, "node-bytes": 5440},
+        "guest_compiler": "ziglang 0.17.0",
+        "elf_hash": "5f" * 32,
+        "elf_args": ["run", "--ops", "10"],
+        "env": [],
+        "fast_forward": None,
+        "warm": True,
+        "snapshot_hash": None,
+        "pool_hash": None,
+        "max_instructions": None,
+    },
     "configuration": {"name": "tiny", "pmem": {"media": {"read_latency_ns": 150}}},
     "stats": {
         "l1d": {

@@ -64,3 +64,15 @@ def test_the_table(program):
 def test_wrong_lists_are_refused_before_any_run(designs, word):
     with pytest.raises(ds.ConfigError, match=word):
         ds.compare(designs=designs, workloads=["btree"])
+
+
+def test_writes_are_compared_with_a_design_of_choice(program, refused):
+    options = ["compare", "--designs", "opt,swl-flush", "--workloads", "btree", "--machine", "tiny", "--ops", "30"]
+    options += ["--arg", "populate=30"]
+    for chosen, baseline in ((["--pmem-baseline", "swl-flush"], "swl-flush"), ([], "opt")):
+        document = json.loads(program(*options, *chosen, "--json", "-").stdout)
+        assert document["pmem_baseline"] == baseline
+        ratios = {run["design"]: run["pmem_relative_to_baseline"] for run in document["relative"]}
+        assert ratios[baseline] == 1.0
+        assert (ratios["swl-flush"] > ratios["opt"]) is True
+    refused([*options, "--pmem-baseline", "tc"], 2, "pmem_baseline", "unknown name 'tc'", "opt, swl-flush")

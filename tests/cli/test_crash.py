@@ -1,6 +1,7 @@
 """`durasim crash`: verdicts, replay and the documents."""
 
 import json
+import re
 import shlex
 
 import pytest
@@ -73,3 +74,18 @@ def test_progress_is_told_and_can_end_the_campaign():
     assert told
     assert told == sorted(told)
     assert result.trials < 40
+
+
+def test_all_points_are_announced_with_about_how_long_they_take(program):
+    tiny = ["--workload", "array-swap", "--machine", "tiny", "--ops", "4", "--arg", "populate=4", "--json", "-"]
+    result = program("crash", "--design", "tc", *tiny, "--points", "all")
+    assert result.returncode == 0, result.stderr
+    document = json.loads(result.stdout)
+    announced = rf"durasim: {document['points']:,} persist events to crash at, in about (a second|\d+ \w+)\n"
+    assert re.fullmatch(announced, result.stderr)
+    assert program("crash", "--design", "tc", *tiny, "--points", "5").stderr == ""
+
+
+def test_a_power_failure_is_none_of_the_planted_faults(refused):
+    refused(["crash", "--design", "tc", *SMALL, "--fault", "freed-at-issue"], 2, "fault", "clean", "recrash")
+    refused(["crash", "--design", "tc", *SMALL, "--fault", "twice"], 2, "fault", "recrash")

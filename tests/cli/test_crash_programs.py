@@ -62,7 +62,7 @@ def test_the_example_survives(program, stamp, conforms, design, backend):
     conforms("crash", document)
     assert document["failures"] == []
     assert document["judged_by"]["bytes"] == document["judged_by"]["guest"] > 30
-    assert document["trials_by_fault"]["twice"] > 0
+    assert document["trials_by_fault"]["recrash"] > 0
 
 
 @pytest.mark.parametrize(("backend", "oracle"), [("plain", "guest"), ("markers", "bytes")])

@@ -227,7 +227,7 @@ def test_every_test_is_run(root, conforms, monkeypatch):
     conforms("designs-check", design_tables.document(rows))
     lines = design_tables.verdict_lines(rows)
     assert lines[0] == f"docs/designs/hercules.md:11: 2: {RS}::it_doubles_wrongly: is FAILED"
-    assert lines[-1] == "10 rows on 1 pages, 10 tests: 5 rows are refused"
+    assert lines[-1] == "10 mechanisms on 1 pages, 10 tests: 5 are refused"
 
 
 def test_what_does_not_build_is_refused(root, monkeypatch):
@@ -242,4 +242,4 @@ def test_what_does_not_build_is_refused(root, monkeypatch):
 def test_the_command_refuses_what_has_no_page(refused):
     refused(["designs", "--check", "opt"], 2, "docs/designs/opt.md")
     refused(["designs", "--check", "hercles"], 2, "did you mean 'hercules'")
-    refused(["designs", "hercules"], 2, "--check")
+    refused(["designs", "hercles"], 2, "did you mean 'hercules'")

@@ -29,6 +29,17 @@ def test_the_first_designs_are_there():
         assert row["default_domain"] in row["domains"]
 
 
+def test_named_designs_are_described_with_their_parameters(program, conforms):
+    result = program("designs", "tc", "optimal", "--json", "-")
+    assert result.returncode == 0, result.stderr
+    rows = json.loads(result.stdout)
+    conforms("designs", rows)
+    assert [row["name"] for row in rows] == ["tc", "opt"]
+    entries = next(parameter for parameter in rows[0]["parameters"] if parameter["name"] == "entries")
+    assert (entries["default"], entries["range"]) == (64, "2 to 1048576")
+    assert rows[1]["parameters"] == []
+
+
 def test_the_first_workloads_are_there():
     assert {"btree", "array-swap"} <= {workload.name for workload in ds.workloads()}
 

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from durasim import _core, timeline
-from durasim.campaign import CrashOptions, crash_request, finish_crash
+from durasim.crash_request import CrashOptions, crash_request, finish_crash
 from durasim.scenario import Scenario
 
 REPLAYS = 20
@@ -20,7 +20,7 @@ CASES = {
     "energy": ("opt", "eadr", {}, "clean", ":energy.1048576"),
     "hardware's recovery": ("hercules", "media", {}, "clean", "/r1"),
     "program's recovery": ("swl-flush", None, {"no-flush": "true"}, "nested", "/g"),
-    "twice": ("swl-eadr", "adr", {}, "twice", "+e"),
+    "recrash": ("swl-eadr", "adr", {}, "recrash", "+e"),
 }
 
 

@@ -109,3 +109,13 @@ def test_a_pool_is_kept(tmp_path):
     assert pool.stat().st_size > 0
     fresh = ds.run(**{**options, "pool": None})
     assert ds.run(**options).digest != fresh.digest
+
+
+def test_the_progress_of_a_run_is_told():
+    told = []
+    options = {"workload": "array-swap", "machine": "tiny", "workload_args": {"populate": 20}}
+    ds.run(**options, ops=20_000, guest_output=lambda *_: None, progress=lambda *said: told.append(said))
+    assert told
+    assert told == sorted(told)
+    assert {total for _, total in told} == {20_000}
+    assert 0 < told[-1][0] <= 20_000

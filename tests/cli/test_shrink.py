@@ -47,7 +47,7 @@ def test_a_large_failure_becomes_a_small_command_that_fails_again(program, confo
         # Without the argument, the domain or the fault there is no failure: they stay.
         ("swl-flush", None, {"no-flush": True}, ("clean", "nested"), {"--arg": "no-flush=true"}),
         ("swl-flush", None, {"no-fence": True}, ("clean", "reorder", "torn"), {"--arg": "no-fence=true"}),
-        ("swl-eadr", "adr", {}, ("clean", "twice"), {"--domain": "adr"}),
+        ("swl-eadr", "adr", {}, ("clean", "recrash"), {"--domain": "adr"}),
     ],
 )
 def test_what_a_failure_needs_stays(design, domain, arguments, faults, needed):
@@ -93,7 +93,7 @@ def test_a_replayed_failure_can_be_reduced():
     assert shrunk["id"] == shrunk["timeline"]["id"]
 
 
-def test_a_campaign_reduces_the_first_failure_of_each_row_and_workload(program, conforms, tmp_path):
+def test_a_campaign_reduces_the_first_failure_of_each_design_and_workload(program, conforms, tmp_path):
     campaign = tmp_path / "campaign.toml"
     campaign.write_text("""
         name = "reduced"
@@ -105,7 +105,7 @@ def test_a_campaign_reduces_the_first_failure_of_each_row_and_workload(program, 
         points = 30
         args = { populate = 12 }
     """)
-    result = program("crash", "--campaign", campaign, "--json", tmp_path / "campaign.json")
+    result = program("campaign", campaign, "--json", tmp_path / "campaign.json")
     assert result.returncode == 1, result.stderr
     document = json.loads((tmp_path / "campaign.json").read_text())
     conforms("campaign", document)

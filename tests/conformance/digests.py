@@ -23,7 +23,9 @@ TIMING = Path(__file__).resolve().parents[1] / "timing"
 OPS = 150
 POPULATE = 300
 # What is the same on every run but not part of the model, or is not the same.
-NOT_OF_THE_MODEL = ("durasim_version", "host", "configuration")
+NOT_OF_THE_MODEL = ("durasim_version", "host", "provenance", "configuration")
+# A document that says more of a run does not change what the model does: digests keep the name they were recorded with.
+RECORDED_SCHEMA = "durasim-run/1"
 KERNELS = ("sort 500", "matmul 12", "rbmap 300", "hash 2000", "atomics 500", "divs 500")
 GEM5_MACHINES = ("gem5-a", "gem5-b")
 # Parts of the machine that no preset has, on `tiny`.
@@ -86,6 +88,7 @@ def digest(arguments: dict[str, Any]) -> str:
         document = ds.run(**arguments, guest_output=output.discard).to_dict()
     for key in NOT_OF_THE_MODEL:
         del document[key]
+    document["schema"] = RECORDED_SCHEMA
     text = json.dumps(recorded.without_descriptions(document), sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 

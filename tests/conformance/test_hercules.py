@@ -8,7 +8,7 @@ import pytest
 
 import durasim as ds
 from durasim import toolchain
-from durasim.campaign import FAULTS
+from durasim.crash_request import FAULTS
 
 # What programs end with that the machine cannot continue with (guest/include/durasim/error.h).
 RUNTIME_ERROR = 70

@@ -5,10 +5,10 @@ import pytest
 import durasim as ds
 from durasim.campaign_file import read
 from durasim.laboratory import laboratories, laboratory_of, measurements
-from durasim.planted import planted_faults
+from durasim.mutants import all_mutants
 
 ROWS = {row["name"]: row for row in ds.designs()}
-ROWS_WITH_FAULTS = sorted({fault.design for fault in planted_faults()})
+ROWS_WITH_FAULTS = sorted({fault.design for fault in all_mutants()})
 
 
 def test_every_row_has_a_description():
@@ -19,7 +19,7 @@ def test_every_row_has_a_description():
 @pytest.mark.parametrize("design", ROWS_WITH_FAULTS)
 def test_faults_are_there_and_can_be_seen(design):
     of = laboratory_of(design)
-    visible = {fault.name for fault in planted_faults() if fault.design == design and fault.equivalent is None}
+    visible = {fault.name for fault in all_mutants() if fault.design == design and fault.equivalent is None}
     assert len(of.quick_faults) >= 3
     assert visible.issuperset(of.quick_faults)
     assert of.canary is None or of.canary in visible

@@ -5,7 +5,7 @@ import pytest
 import durasim as ds
 from durasim import toolchain
 from durasim.laboratory import laboratory_of
-from durasim.planted import first_objection
+from durasim.mutants import first_objection
 
 ROWS = ["proteus", "proteus-eadr"]
 QUIET = {"guest_output": lambda _stream, _bytes: None}

@@ -4,7 +4,7 @@ import pytest
 
 import durasim as ds
 
-FAULTS = ("clean", "nested", "twice")
+FAULTS = ("clean", "nested", "recrash")
 
 
 def test_a_transaction_of_60000_lines_commits():

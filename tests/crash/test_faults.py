@@ -6,7 +6,7 @@ import pytest
 
 import durasim as ds
 from durasim import _core, toolchain
-from durasim.campaign import FAULTS, CrashOptions, crash_request
+from durasim.crash_request import FAULTS, CrashOptions, crash_request
 from durasim.scenario import Scenario
 
 SMALL = {"workload": "array-swap", "machine": "tiny", "ops": 12, "points": 80}
@@ -25,7 +25,7 @@ def test_durable_designs_survive_everything_at_once(design, workload):
     result = crash(design, *FAULTS, workload=workload, threads=2)
     assert result.failures == ()
     assert result.nested_depth_max >= 1
-    assert result.trials_by_fault["twice"] > 0
+    assert result.trials_by_fault["recrash"] > 0
 
 
 def test_lines_are_torn_where_no_queue_keeps_them():
@@ -87,8 +87,8 @@ def test_background_work_gets_more_crash_points():
 
 
 def test_work_between_two_crashes_is_judged():
-    result = crash("hercules", "twice", points=160)
-    assert result.trials_by_fault["twice"] > 10
+    result = crash("hercules", "recrash", points=160)
+    assert result.trials_by_fault["recrash"] > 10
     assert result.violations == 0
     # Each second crash is judged by the bytes, the history and the program, as the first ones are.
     assert set(result.judged_by.values()) == {result.trials}

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from durasim import _core, toolchain
-from durasim.campaign import CrashOptions, crash_request
+from durasim.crash_request import CrashOptions, crash_request
 from durasim.scenario import Scenario
 from pairing import pairs
 

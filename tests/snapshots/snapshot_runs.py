@@ -19,12 +19,12 @@ def scenario(design: str, threads: int = 1, **options: Any) -> Scenario:
 
 
 def document(result: dict[str, Any]) -> dict[str, Any]:
-    """Give what has to be the same in every run."""
-    return {key: value for key, value in result.items() if key != "host"}
+    """Give what has to be the same in every run, wherever it started."""
+    return {key: value for key, value in result.items() if key not in ("host", "provenance")}
 
 
 def run(request: Scenario | dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """Run to the end; the document without the host's part, and what the guest wrote."""
+    """Run to the end; the document without the parts of host and start, and what the guest wrote."""
     request = request.request() if isinstance(request, Scenario) else request
     written: list[bytes] = []
     result = _core.run(json.dumps(request), lambda _, data: written.append(data))

@@ -41,6 +41,10 @@ pub struct CrashRequest {
     /// The planted fault that the row's hardware has, if it shall have one.
     #[serde(default)]
     pub planted: Option<String>,
+    /// Whether a recovery is cut at each of its writes, as it is with all crash points, so that some points tell how long
+    /// all of them take.
+    #[serde(default)]
+    pub cut_every_write: bool,
     /// Whether the program reports its operations, and its check dumps what it finds.
     pub history: bool,
     /// Arguments of the program's recovery.
@@ -130,7 +134,7 @@ impl Campaign<'_> {
             again_args: &self.request.again_args,
             files: self.crash_free_run.files.as_ref().expect("a run without crash has ended"),
             history: self.request.history.then_some(&self.crash_free_run.history),
-            all_cuts: self.request.points == Points::All(All::All),
+            all_cuts: self.request.cut_every_write || self.request.points == Points::All(All::All),
             stop: self.stop,
         }
     }
@@ -323,7 +327,7 @@ impl CrashResult {
             }
         }
         CrashResult {
-            schema: "durasim-crash/2".into(),
+            schema: "durasim-crash/3".into(),
             durasim_version: env!("CARGO_PKG_VERSION").into(),
             design: prepared.plan.row.name.into(),
             workload: run.workload.clone(),

@@ -86,7 +86,7 @@ impl Case {
     pub fn fault_name(&self) -> &'static str {
         let works_on = self.then.iter().any(|then| matches!(then, Then::Work(_)));
         match self.fault {
-            _ if works_on => "twice",
+            _ if works_on => "recrash",
             _ if !self.then.is_empty() => "nested",
             PowerFault::Clean => "clean",
             PowerFault::Torn(_) => "torn",

@@ -37,7 +37,7 @@ pub(crate) fn explore(
             tried.extend(executor.execute(&point, &mut GuestRecoveries { left, rng: &mut rng }));
         }
     }
-    if is_clean && faults.contains(&FailureKind::Twice) {
+    if is_clean && faults.contains(&FailureKind::Recrash) {
         tried.extend(executor.execute(&point, &mut SingleFailure(Some(Next::Work(FailurePoint::Any(rng.next_u64()))))));
     }
     tried.extend(executor.execute(&point, &mut SingleFailure(None)));

@@ -28,7 +28,7 @@ pub struct CrashResult {
     pub schema: String,
     /// Version of durasim.
     pub durasim_version: String,
-    /// Row of the registry.
+    /// Durability design.
     pub design: String,
     /// Name of the workload.
     pub workload: String,
@@ -46,7 +46,7 @@ pub struct CrashResult {
     pub points: u64,
     /// Trials: each an image, its recovery, and what all oracles say.
     pub trials: u64,
-    /// Trials by what failed: `clean`, `torn`, `reorder`, `energy`, `nested`, `twice`.
+    /// Trials by what failed: `clean`, `torn`, `reorder`, `energy`, `nested`, `recrash`.
     pub trials_by_fault: BTreeMap<String, u64>,
     /// Trials after which the promise was broken.
     pub violations: u64,

@@ -41,7 +41,7 @@ pub enum FailureKind {
     /// More crash points inside background work.
     Background,
     /// The program works on after recovery, and the power fails again.
-    Twice,
+    Recrash,
 }
 
 impl FailureKind {
@@ -53,7 +53,7 @@ impl FailureKind {
         FailureKind::Energy,
         FailureKind::Nested,
         FailureKind::Background,
-        FailureKind::Twice,
+        FailureKind::Recrash,
     ];
 
     /// The name in options and results.
@@ -65,7 +65,7 @@ impl FailureKind {
             FailureKind::Energy => "energy",
             FailureKind::Nested => "nested",
             FailureKind::Background => "background",
-            FailureKind::Twice => "twice",
+            FailureKind::Recrash => "recrash",
         }
     }
 }
@@ -113,7 +113,7 @@ pub(crate) fn schedule(
         let mut rng = Rng::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ event);
         let mut faults = faults.clone();
         if rng.below(ANOTHER_RUN_PERIOD) != 0 {
-            faults.remove(&FailureKind::Twice);
+            faults.remove(&FailureKind::Recrash);
         }
         (event, DrawnFailures { faults, seed: rng.next_u64() })
     };

@@ -1,5 +1,5 @@
 //! The random tester and its oracles must catch the planted faults of every hardware design, and only those. The lists are
-//! the designs' own (`durasim_design::{PlantedFault, Laboratory}`), which `durasim crash --planted` sends through campaigns with programs.
+//! the designs' own (`durasim_design::{PlantedFault, Laboratory}`), which `durasim mutation` sends through campaigns with programs.
 
 mod common;
 

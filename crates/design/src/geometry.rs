@@ -168,7 +168,7 @@ pub struct Geometry {
     pub pmem_data_bytes: u64,
     /// The design's own regions.
     pub regions: Vec<PmRegion>,
-    /// What the design does wrong on purpose in this machine: [`ActiveFault::NONE`] outside of `durasim crash --planted`.
+    /// What the design does wrong on purpose in this machine: [`ActiveFault::NONE`] outside of `durasim mutation`.
     #[serde(skip)]
     pub planted: ActiveFault,
 }

@@ -11,6 +11,7 @@ mod geometry;
 mod hooks;
 mod laboratory;
 mod planted;
+mod ranges;
 mod registry;
 pub mod snapshot;
 mod verdict;
@@ -29,6 +30,7 @@ pub use laboratory::{
     SmallestRegion, Values,
 };
 pub use planted::{ActiveFault, PlantedFault};
+pub use ranges::check_ranges;
 pub use registry::{Backend, BuildResult, Design, ErasedDesign, Promise, Row};
 pub use verdict::{
     Accept, CommitRule, Evict, Fill, FlushVerdict, Gate, Gather, Merge, Overlay, Part, Probe, Scanned, Signal, Token,

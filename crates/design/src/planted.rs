@@ -1,6 +1,6 @@
 //! Planted faults: what a design does wrong on purpose, so that crash campaigns can show that they would notice.
 //!
-//! They are always compiled and reachable from `durasim crash --planted` alone: no machine file, setting or parameter of
+//! They are always compiled and reachable from `durasim mutation` alone: no machine file, setting or parameter of
 //! a design names one. A design asks [`ActiveFault::is`] in the small functions of its `steps` that would go wrong; without a
 //! fault that is the test of one word.
 

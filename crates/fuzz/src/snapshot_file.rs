@@ -29,7 +29,7 @@ pub fn quiesced_machine(row: usize) -> (Prepared, Vec<u8>) {
     let file_bytes = elf.len() as u64;
     elf[64 + 32..64 + 40].copy_from_slice(&file_bytes.to_le_bytes());
     let program = Program { elf, elf_name: "program".into(), ..Program::default() };
-    let prepared = Prepared { config, plan, program, pool_hash: None, start: None };
+    let prepared = Prepared { config, plan, program, pool_hash: None, start: None, snapshot_hash: None };
     let mut machine = Machine::new(&prepared.config, &prepared.plan, &prepared.program).expect("it can be built");
     machine.run(Some(INSTRUCTIONS), &mut Captured::default()).expect("it runs");
     let mut file = Vec::new();

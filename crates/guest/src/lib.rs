@@ -74,4 +74,7 @@ pub trait Output {
     fn stopped(&self) -> bool {
         false
     }
+
+    /// The program has done so many operations of its region of interest. Told now and then, once the region has begun.
+    fn progress(&mut self, _ops: u64) {}
 }

@@ -8,7 +8,7 @@ use durasim_guest::PoolFile;
 use durasim_types::{ConfigError, Domain, Error};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 
 /// Threads that a workload may be asked for. Those beyond the number of cores take turns.
@@ -22,7 +22,7 @@ const THREADS_MAX: u32 = 64;
 pub struct RunRequest {
     /// A preset, or the path of a TOML file.
     pub machine: String,
-    /// Row of the registry.
+    /// Durability design.
     pub design: String,
     /// Domain other than the row's default.
     #[serde(default)]
@@ -97,6 +97,23 @@ pub struct RunRequest {
     /// Train caches and predictors for what starts after a snapshot point.
     #[serde(default = "yes")]
     pub warm: bool,
+    /// What the front end alone knows of the run, for its result.
+    #[serde(default)]
+    pub origin: Origin,
+}
+
+/// What the front end alone knows of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Origin {
+    /// Hash of the sources that durasim was built from.
+    pub durasim_build: String,
+    /// How much of the paper's sizes machine, design and data have.
+    pub scale: String,
+    /// Arguments of the workload by name, with defaults filled in; empty for a program.
+    pub workload_args: Map<String, Value>,
+    /// The compiler of the guest program; null for a program of the user.
+    pub guest_compiler: Option<String>,
 }
 
 const fn one() -> u32 {
@@ -120,6 +137,8 @@ pub struct Prepared {
     pub pool_hash: Option<String>,
     /// How the run starts, if not with the program's first instruction on this machine.
     pub start: Option<Value>,
+    /// The hash of the snapshot that the run goes on with, if it does.
+    pub snapshot_hash: Option<String>,
 }
 
 /// Reads the machine file or preset.
@@ -225,7 +244,7 @@ pub fn prepare(request: &RunRequest, registry: &[Row]) -> Result<Prepared, Error
         seed: request.seed,
         pool,
     };
-    Ok(Prepared { config, plan, program, pool_hash, start: None })
+    Ok(Prepared { config, plan, program, pool_hash, start: None, snapshot_hash: None })
 }
 
 /// The machine and the design's parameters as a result reports them.

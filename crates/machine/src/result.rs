@@ -2,6 +2,7 @@
 
 use crate::measure::{Moment, RegionEnd};
 use crate::metrics::Metrics;
+use crate::provenance::Provenance;
 use crate::request::{Prepared, RunRequest, configuration};
 use durasim_types::{Cycle, Domain, Stats};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -62,7 +63,7 @@ pub struct RunResult {
     pub schema: &'static str,
     /// Version of durasim.
     pub durasim_version: &'static str,
-    /// Row of the registry.
+    /// Durability design.
     pub design: &'static str,
     /// Name of the workload, or of the program's file.
     pub workload: String,
@@ -94,6 +95,8 @@ pub struct RunResult {
     pub guest_exit_code: i32,
     /// Cost on this computer; the only part that differs from run to run.
     pub host: Host,
+    /// What the run was made from, beside machine, design, threads and seed.
+    pub provenance: Provenance,
     /// The machine and the design's parameters, as they were after all overrides, in the shape of a machine file.
     #[schemars(with = "serde_json::Map<String, Value>")]
     pub configuration: Value,
@@ -102,7 +105,7 @@ pub struct RunResult {
     pub stats: Stats,
 }
 
-const SCHEMA: &str = "durasim-run/1";
+const SCHEMA: &str = "durasim-run/2";
 
 /// Stands for the tree that documents of several kinds have.
 fn stats_tree(_: &mut SchemaGenerator) -> Schema {
@@ -142,6 +145,7 @@ impl RunResult {
             digest: end.digest,
             guest_exit_code: end.guest_exit_code,
             host: end.host,
+            provenance: Provenance::of(request, prepared),
             configuration: configuration(prepared),
             stats: end.stats,
         }

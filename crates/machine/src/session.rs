@@ -40,6 +40,7 @@ impl Session {
             snapshot.check_program(&prepared)?;
             prepared.pool_hash = snapshot.about.pool_hash.clone();
             prepared.start = snapshot.about.start.clone();
+            prepared.snapshot_hash = snapshot.file_hash().map(str::to_owned);
             if snapshot.fits(&prepared) {
                 Machine::restore(&snapshot, &prepared)?
             } else {

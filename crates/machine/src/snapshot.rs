@@ -88,6 +88,8 @@ pub struct Snapshot {
     /// What it is.
     pub about: SnapshotDescription,
     state: Vec<u8>,
+    /// BLAKE3 of the file that it was read from.
+    file_hash: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -146,7 +148,7 @@ impl Machine {
             cycle: self.cycle(),
             state_bytes: state.len() as u64,
         };
-        Ok(Snapshot { about, state })
+        Ok(Snapshot { about, state, file_hash: None })
     }
 
     /// The machine of a snapshot, which was taken of one built from the same request ([`Snapshot::fits`]).
@@ -240,6 +242,7 @@ impl Snapshot {
             program: prepared.program.clone(),
             pool_hash: self.about.pool_hash.clone(),
             start: self.about.start.clone(),
+            snapshot_hash: None,
         })
     }
 
@@ -315,7 +318,13 @@ impl Snapshot {
         if state.len() as u64 != about.state_bytes {
             return Err(corrupt());
         }
-        Ok(Snapshot { about, state })
+        let file_hash = blake3::Hash::from_slice(hash).map_err(|_| corrupt())?.to_hex().to_string();
+        Ok(Snapshot { about, state, file_hash: Some(file_hash) })
+    }
+
+    /// The hash of the file that it was read from; nothing if it was taken just now.
+    pub fn file_hash(&self) -> Option<&str> {
+        self.file_hash.as_deref()
     }
 }
 

@@ -48,6 +48,9 @@ impl Machine {
                 if output.stopped() {
                     return Ok(Ending::Stopped);
                 }
+                if self.measure.roi_begin.is_some() {
+                    output.progress(self.measure.ops);
+                }
             }
             let (turn, budget) = match self.interrupted_turn.take() {
                 Some(InterruptedTurn { core, until, instructions }) => (Turn::Core(core, until), instructions),

@@ -14,6 +14,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("__build__", env!("DURASIM_BUILD"))?;
     errors::register(module)?;
     laboratories::register(module)?;
     lists::register(module)?;

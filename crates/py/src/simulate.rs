@@ -1,7 +1,7 @@
 //! Runs and crash campaigns: a JSON request in, a JSON result out.
 
 use crate::errors::to_python;
-use crate::supervise::{Line, supervise};
+use crate::supervise::{Cancellation, Line, supervise};
 use durasim_crash::CrashRequest;
 use durasim_designs::ROWS;
 use durasim_guest::{Output, Stream};
@@ -15,53 +15,74 @@ use std::sync::atomic::Ordering;
 
 /// Adds the functions to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Cancellation>()?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(profile, module)?)?;
     module.add_function(wrap_pyfunction!(crash, module)?)
 }
 
-/// What the guest wrote, in flight to the interpreter.
-type Written = (Stream, Vec<u8>);
+/// What a run tells the interpreter.
+enum Told {
+    /// The guest wrote this.
+    Written(Stream, Vec<u8>),
+    /// The guest has done so many operations.
+    Progress(u64),
+}
 
-struct Forward<'a, 'b>(&'a Line<'b, Written>);
+struct Forward<'a, 'b>(&'a Line<'b, Told>);
 
 impl Output for Forward<'_, '_> {
     fn write(&mut self, stream: Stream, bytes: &[u8]) {
         // Whether anybody still listens is asked by `stopped`.
-        self.0.send((stream, bytes.to_vec()));
+        self.0.send(Told::Written(stream, bytes.to_vec()));
     }
 
     fn stopped(&self) -> bool {
         self.0.stop().load(Ordering::Relaxed)
     }
+
+    fn progress(&mut self, ops: u64) {
+        self.0.send(Told::Progress(ops));
+    }
 }
 
-/// Runs a program. `output` is called with the name of a stream and the bytes the guest wrote to it.
+/// Runs a program. `output` is called with the name of a stream and the bytes the guest wrote to it, `progress` now and
+/// then with the operations done; a `cancellation` from another thread ends the run as Ctrl-C does on the main thread.
 #[pyfunction]
-fn run(py: Python<'_>, request: &str, output: &Bound<'_, PyAny>) -> PyResult<String> {
+#[pyo3(signature = (request, output, progress = None, cancellation = None))]
+fn run(
+    py: Python<'_>,
+    request: &str,
+    output: &Bound<'_, PyAny>,
+    progress: Option<&Bound<'_, PyAny>>,
+    cancellation: Option<&Cancellation>,
+) -> PyResult<String> {
     let request: RunRequest = parse(py, request)?;
-    watched(py, output, |line| durasim_machine::run(&request, ROWS, &mut Forward(line)))
+    watched(py, output, progress, cancellation, |line| durasim_machine::run(&request, ROWS, &mut Forward(line)))
 }
 
 /// What the transactions of a program write. `output` as for `run`.
 #[pyfunction]
 fn profile(py: Python<'_>, request: &str, output: &Bound<'_, PyAny>) -> PyResult<String> {
     let request: RunRequest = parse(py, request)?;
-    watched(py, output, |line| durasim_machine::profile(&request, ROWS, &mut Forward(line)))
+    watched(py, output, None, None, |line| durasim_machine::profile(&request, ROWS, &mut Forward(line)))
 }
 
-/// Does the work while `output` is told what the guest writes; gives its result as JSON.
+/// Does the work while `output` and `progress` are told what the guest writes and has done; gives its result as JSON.
 fn watched<T: Serialize + Send>(
     py: Python<'_>,
     output: &Bound<'_, PyAny>,
-    work: impl FnOnce(&Line<'_, Written>) -> Result<T, Error> + Send,
+    progress: Option<&Bound<'_, PyAny>>,
+    cancellation: Option<&Cancellation>,
+    work: impl FnOnce(&Line<'_, Told>) -> Result<T, Error> + Send,
 ) -> PyResult<String> {
-    let result = supervise(py, work, |py, (stream, bytes): Written| {
-        let name = match stream {
-            Stream::Stdout => "stdout",
-            Stream::Stderr => "stderr",
+    let result = supervise(py, cancellation, work, |py, told: Told| {
+        match (told, progress) {
+            (Told::Written(Stream::Stdout, bytes), _) => output.call1(("stdout", PyBytes::new(py, &bytes)))?,
+            (Told::Written(Stream::Stderr, bytes), _) => output.call1(("stderr", PyBytes::new(py, &bytes)))?,
+            (Told::Progress(ops), Some(progress)) => progress.call1((ops,))?,
+            (Told::Progress(_), None) => return Ok(true),
         };
-        output.call1((name, PyBytes::new(py, &bytes)))?;
         Ok(true)
     })?;
     let result = result.map_err(|error| to_python(py, &error))?;
@@ -82,6 +103,7 @@ fn crash(py: Python<'_>, request: &str, progress: Option<&Bound<'_, PyAny>>) -> 
     let request: CrashRequest = parse(py, request)?;
     let result = supervise(
         py,
+        None,
         |line| durasim_crash::crash(&request, ROWS, line.stop(), &mut |done, total| line.send((done, total))),
         |_, (done, total): (u64, u64)| match progress {
             Some(progress) => progress.call1((done, total))?.extract(),

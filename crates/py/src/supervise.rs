@@ -1,6 +1,7 @@
 //! Long work on a thread of its own, so that the interpreter stays free: callbacks run and Ctrl-C works meanwhile.
 
 use crate::errors::internal_error;
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,11 +31,32 @@ impl<'a, M> Line<'a, M> {
     }
 }
 
+/// Ends work that another thread of Python waits for. Signals come to the main thread alone, which passes them on so.
+#[pyclass(frozen, module = "durasim._core")]
+#[derive(Default)]
+pub struct Cancellation {
+    is_cancelled: AtomicBool,
+}
+
+#[pymethods]
+impl Cancellation {
+    #[new]
+    fn new() -> Self {
+        Cancellation::default()
+    }
+
+    /// Ends all work that was started with this object; whoever waits for it gets a KeyboardInterrupt.
+    fn cancel(&self) {
+        self.is_cancelled.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Does `work` on another thread. Meanwhile this thread passes its messages to `listen` and looks for signals. If
-/// either raises, the work is told to stop and the exception comes out; `listen` gives false to stop the work and
+/// either raises, or somebody cancels, the work is told to stop and the exception comes out; `listen` gives false to stop the work and
 /// still have its result.
 pub fn supervise<M: Send, T: Send>(
     py: Python<'_>,
+    cancellation: Option<&Cancellation>,
     work: impl FnOnce(&Line<'_, M>) -> T + Send,
     mut listen: impl FnMut(Python<'_>, M) -> PyResult<bool>,
 ) -> PyResult<T> {
@@ -48,6 +70,9 @@ pub fn supervise<M: Send, T: Send>(
         let outcome = loop {
             if let Err(signal) = py.check_signals() {
                 break Err(signal);
+            }
+            if cancellation.is_some_and(|it| it.is_cancelled.load(Ordering::Relaxed)) {
+                break Err(PyKeyboardInterrupt::new_err("cancelled"));
             }
             match py.detach(|| next(&receiver)) {
                 Ok(message) => match listen(py, message) {

@@ -31,7 +31,11 @@ const CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("queue", &[("populate", "8")]).with(&[SHORT_RING, TURNS]).threads(4).ops(60).points(200),
     ShortCampaign::of("btree", BTREE).with(&[SHORT_RING, ROOMY]).ops(60).points(200).rehearsed(),
     // What a recovery leaves in the log meets the next life; a head and records at controllers of their own.
-    ShortCampaign::of("array-swap", SWAP).with(&[SHORTER_RING, ROOMY]).ops(60).points(300).faults(&["clean", "twice"]),
+    ShortCampaign::of("array-swap", SWAP)
+        .with(&[SHORTER_RING, ROOMY])
+        .ops(60)
+        .points(300)
+        .faults(&["clean", "recrash"]),
     ShortCampaign::of("array-swap", SWAP)
         .with(&[SHORTER_RING, FULL_QUEUE, FOUR_CONTROLLERS, ROOMY])
         .ops(100)

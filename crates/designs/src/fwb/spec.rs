@@ -1,7 +1,7 @@
 //! Parameters and cost of FWB. Sizes marked [D:fwb-sizes] are from memory of the paper, which is not at hand.
 
 use super::record::RECORD_BYTES;
-use durasim_design::{Geometry, HardwareCost, LevelId, SpecError};
+use durasim_design::{Geometry, HardwareCost, LevelId, SpecError, check_ranges};
 use durasim_types::{Cycle, Domain};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,19 +11,26 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, default)]
 pub struct FwbSpec {
     /// Records of the volatile log buffer (DEVIATIONS.md, fwb-sizes: 15).
+    // A store may touch two words.
+    #[schemars(range(min = 2, max = 1u64 << 16))]
     pub log_buffer_entries: u32,
     /// Bytes of the circular log; a record takes 32 (DEVIATIONS.md, fwb-sizes: 4 MB).
+    #[schemars(range(min = 512, max = 1u64 << 32))]
     pub log_bytes: u64,
     /// Whether two records that share a line of the log leave the buffer in one write (DEVIATIONS.md, fwb-combining).
     pub write_combining: bool,
     /// Cycles between the beginnings of two scans (DEVIATIONS.md, fwb-sizes: 3 million for a log of 4 MB).
+    #[schemars(range(min = 1, max = 1u64 << 40))]
     pub scan_period_cycles: Cycle,
     /// Share of the log, in percent, from which on scans follow each other whatever the period is: the period is right for
     /// one rate of stores alone (not in the paper; DEVIATIONS.md, fwb-scan).
+    #[schemars(range(min = 1, max = 100))]
     pub scan_from_percent: u32,
     /// Lines that a scan looks at in a cycle (not in the paper; DEVIATIONS.md, fwb-scan).
+    #[schemars(range(min = 1, max = 1u64 << 20))]
     pub scan_lines_per_cycle: u32,
     /// Cycles that an abort takes for each record that it undoes (not in the paper; DEVIATIONS.md, fwb-abort).
+    #[schemars(range(min = 0, max = 1_000_000))]
     pub undo_cycles_per_record: Cycle,
 }
 
@@ -44,20 +51,7 @@ impl Default for FwbSpec {
 impl FwbSpec {
     /// Refuses what cannot be built.
     pub fn check(&self) -> Result<(), SpecError> {
-        let range = |field: &str, value: u64, low: u64, high: u64| {
-            if (low..=high).contains(&value) {
-                Ok(())
-            } else {
-                Err(SpecError::new(field, format!("{value} is not between {low} and {high}")))
-            }
-        };
-        // A store may touch two words.
-        range("log_buffer_entries", self.log_buffer_entries.into(), 2, 1 << 16)?;
-        range("log_bytes", self.log_bytes, 512, 1 << 32)?;
-        range("scan_period_cycles", self.scan_period_cycles, 1, 1 << 40)?;
-        range("scan_from_percent", self.scan_from_percent.into(), 1, 100)?;
-        range("scan_lines_per_cycle", self.scan_lines_per_cycle.into(), 1, 1 << 20)?;
-        range("undo_cycles_per_record", self.undo_cycles_per_record, 0, 1_000_000)
+        check_ranges(self)
     }
 
     /// Records that the log holds: whole lines.

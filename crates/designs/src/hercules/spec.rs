@@ -1,6 +1,6 @@
 //! Parameters of Hercules. Section numbers are the paper's.
 
-use durasim_design::{LevelId, SpecError};
+use durasim_design::{LevelId, SpecError, check_ranges};
 use durasim_types::Cycle;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -68,20 +68,26 @@ pub(super) const LOG_ENTRIES_MAX: u64 = (1 << LOG_ENTRY_BITS) - 1;
 #[serde(deny_unknown_fields, default)]
 pub struct HerculesSpec {
     /// Lines of an L1D set that may carry TransTags, in percent of its ways (section 5: 100).
+    #[schemars(range(min = 1, max = 100))]
     pub trans_tag_percent_l1d: u32,
-    /// The same for L2 (section 5: 50).
+    /// Lines of an L2 set that may carry TransTags, in percent of its ways (section 5: 50).
+    #[schemars(range(min = 1, max = 100))]
     pub trans_tag_percent_l2: u32,
-    /// The same for the LLC (section 5: 25).
+    /// Lines of an LLC set that may carry TransTags, in percent of its ways (section 5: 25).
+    #[schemars(range(min = 1, max = 100))]
     pub trans_tag_percent_llc: u32,
-    /// Every so-manieth L1D set lacks one way, so that 32 KB become 30 KB (section 5, Table 2); 0 for none.
+    /// One L1D set in so many lacks one way, so that 32 KB become 30 KB; 0 for none (section 5, Table 2).
     pub l1d_missing_way_period: u32,
     /// Bits of a TxID (section 4.1: 21).
+    #[schemars(range(min = 4, max = 32))]
     pub tx_id_bits: u32,
     /// Longer tag latency of an access that involves a TransTag, in percent (section 5: 30).
+    #[schemars(range(min = 0, max = 1000))]
     pub tag_latency_increase_percent: u32,
-    /// Its rounding to whole cycles (not in the paper; DEVIATIONS.md, hercules-tag-rounding).
+    /// How the longer tag latency is rounded to whole cycles (not in the paper; DEVIATIONS.md, hercules-tag-rounding).
     pub tag_latency_rounding: Rounding,
     /// Cycles of the state reset at commit and abort (section 5: 10).
+    #[schemars(range(min = 0, max = 1_000_000))]
     pub state_reset_cycles: Cycle,
     /// How TxLen is stored (not in the paper; DEVIATIONS.md, hercules-txlen-store).
     pub tx_len_store: TxLenStore,
@@ -92,50 +98,70 @@ pub struct HerculesSpec {
     /// hercules-conflict).
     pub conflict_loser: ConflictLoser,
     /// Entries of the eWPQ (section 4.2: 512).
+    #[schemars(range(min = 1, max = 1u64 << 20))]
     pub ewpq_entries: u32,
     /// Bits of a home address that an eWPQ entry holds, the lowest of its line number (section 4.2: 21).
+    #[schemars(range(min = 1, max = 38))]
     pub ewpq_home_bits: u32,
     /// Cycles to read the full home address of a log entry that turns out to be another line's (not in the paper;
     /// DEVIATIONS.md, hercules-partial-match).
+    #[schemars(range(min = 0, max = 1_000_000))]
     pub false_match_cycles: Cycle,
     /// Size of the eWPQ extension area in multiples of the eWPQ (section 4.2: 10).
+    #[schemars(range(min = 1, max = 1000))]
     pub ewpq_extension_factor: u32,
     /// Persistent memory for further blocks of the extension area, in bytes; 0 for none (not in the paper; DEVIATIONS.md,
     /// hercules-extension-chain).
+    #[schemars(range(min = 0, max = 1u64 << 40))]
     pub extension_chain_bytes: u64,
-    /// Entries of such a block (likewise).
+    /// Entries of a further block of the extension area (not in the paper; DEVIATIONS.md, hercules-extension-chain).
+    #[schemars(range(min = 1, max = 1u64 << 20))]
     pub extension_block_entries: u32,
     /// Cycles of an eWPQ search (section 5: 10).
+    #[schemars(range(min = 0, max = 1_000_000))]
     pub ewpq_search_cycles: Cycle,
     /// How the extension area is searched "with a target home address" (section 4.2; not in the paper; DEVIATIONS.md,
     /// hercules-extension-search).
     pub extension_lookup: ExtensionLookup,
     /// Cycles to the first line that a search of the extension area reads; a scan pays them for each block, too (not in
-    /// the paper; likewise).
+    /// the paper; DEVIATIONS.md, hercules-extension-search).
+    #[schemars(range(min = 0, max = 1_000_000))]
     pub extension_search_first_cycles: Cycle,
-    /// Cycles for each further line of such a search (likewise).
+    /// Cycles for each further line that a search of the extension area reads (not in the paper; DEVIATIONS.md,
+    /// hercules-extension-search).
+    #[schemars(range(min = 0, max = 1_000_000))]
     pub extension_search_line_cycles: Cycle,
     /// Instructions between two scans for entries to migrate (section 4.2: three million).
+    #[schemars(range(min = 1, max = 1u64 << 40))]
     pub migration_period_instructions: u64,
     /// Migrations in flight at a time (not in the paper; DEVIATIONS.md, background-concurrency).
+    #[schemars(range(min = 1, max = 1024))]
     pub migrations_in_flight: u32,
     /// Size of the log zone in bytes (section 5: 256 MB).
     pub log_zone_bytes: u64,
     /// Log entries from LogTail to LogHead, beyond which the log is garbage-collected (section 4.4: 2^20).
+    #[schemars(range(min = 1, max = 1u64 << 40))]
     pub log_gc_trigger_entries: u64,
     /// Successive log entries that are garbage-collected together (section 4.4: 32).
+    #[schemars(range(min = 1, max = 1u64 << 20))]
     pub log_gc_chunk_entries: u32,
     /// Persistent memory beside the log zone that the log may extend into, in bytes; 0 for none (section 4.4, "log
     /// extension"; the size is not in the paper; DEVIATIONS.md, hercules-log-extension).
+    #[schemars(range(min = 0, max = 1u64 << 40))]
     pub log_extension_bytes: u64,
-    /// Log entries that are added to the log at a time (not in the paper; likewise).
+    /// Log entries that are added to the log at a time (not in the paper; DEVIATIONS.md, hercules-log-extension).
+    #[schemars(range(min = 1, max = 1u64 << 20))]
     pub log_extension_chunk_entries: u32,
-    /// Cycles until they have been allocated (not in the paper; likewise).
+    /// Cycles until added log entries have been allocated (not in the paper; DEVIATIONS.md, hercules-log-extension).
+    #[schemars(range(min = 0, max = 1_000_000_000))]
     pub log_extension_cycles: Cycle,
-    /// Cycles to look up where an added log entry lies, before it is loaded (not in the paper; likewise).
+    /// Cycles to look up where an added log entry lies, before it is loaded (not in the paper; DEVIATIONS.md,
+    /// hercules-log-extension).
+    #[schemars(range(min = 0, max = 1_000_000))]
     pub log_indirect_cycles: Cycle,
     /// Share of persistent memory in percent that log zone and extension may take: a transaction that needs more aborts
     /// (section 4.2: 80).
+    #[schemars(range(min = 1, max = 100))]
     pub abort_threshold_percent: u32,
 }
 
@@ -189,21 +215,7 @@ impl HerculesSpec {
 
     /// Refuses what cannot be built.
     pub fn check(&self) -> Result<(), SpecError> {
-        let range = |field: &str, value: u64, low: u64, high: u64| {
-            if (low..=high).contains(&value) {
-                Ok(())
-            } else {
-                Err(SpecError::new(field, format!("{value} is not between {low} and {high}")))
-            }
-        };
-        range("trans_tag_percent_l1d", self.trans_tag_percent_l1d.into(), 1, 100)?;
-        range("trans_tag_percent_l2", self.trans_tag_percent_l2.into(), 1, 100)?;
-        range("trans_tag_percent_llc", self.trans_tag_percent_llc.into(), 1, 100)?;
-        range("tx_id_bits", self.tx_id_bits.into(), 4, 32)?;
-        range("tag_latency_increase_percent", self.tag_latency_increase_percent.into(), 0, 1000)?;
-        range("state_reset_cycles", self.state_reset_cycles, 0, 1_000_000)?;
-        range("ewpq_entries", self.ewpq_entries.into(), 1, 1 << 20)?;
-        range("ewpq_home_bits", self.ewpq_home_bits.into(), 1, 38)?;
+        check_ranges(self)?;
         let left = 63 - LOG_ENTRY_BITS;
         if self.tx_id_bits + self.ewpq_home_bits > left {
             let problem = format!(
@@ -213,22 +225,7 @@ impl HerculesSpec {
             );
             return Err(SpecError::new("ewpq_home_bits", problem));
         }
-        range("false_match_cycles", self.false_match_cycles, 0, 1_000_000)?;
-        range("ewpq_extension_factor", self.ewpq_extension_factor.into(), 1, 1000)?;
-        range("extension_chain_bytes", self.extension_chain_bytes, 0, 1 << 40)?;
-        range("extension_block_entries", self.extension_block_entries.into(), 1, 1 << 20)?;
-        range("ewpq_search_cycles", self.ewpq_search_cycles, 0, 1_000_000)?;
-        range("extension_search_first_cycles", self.extension_search_first_cycles, 0, 1_000_000)?;
-        range("extension_search_line_cycles", self.extension_search_line_cycles, 0, 1_000_000)?;
-        range("log_gc_trigger_entries", self.log_gc_trigger_entries, 1, 1 << 40)?;
-        range("log_gc_chunk_entries", self.log_gc_chunk_entries.into(), 1, 1 << 20)?;
-        range("log_extension_bytes", self.log_extension_bytes, 0, 1 << 40)?;
-        range("log_extension_chunk_entries", self.log_extension_chunk_entries.into(), 1, 1 << 20)?;
-        range("log_extension_cycles", self.log_extension_cycles, 0, 1_000_000_000)?;
-        range("log_indirect_cycles", self.log_indirect_cycles, 0, 1_000_000)?;
-        range("abort_threshold_percent", self.abort_threshold_percent.into(), 1, 100)?;
-        range("migrations_in_flight", self.migrations_in_flight.into(), 1, 1024)?;
-        range("migration_period_instructions", self.migration_period_instructions, 1, 1 << 40)
+        Ok(())
     }
 
     /// The additional cycles of an access to a tagged line in a level with this latency.

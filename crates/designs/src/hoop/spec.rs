@@ -2,7 +2,7 @@
 
 use super::address_slices::ENTRIES;
 use super::slice::{END, SLICE_BYTES};
-use durasim_design::{Geometry, HardwareCost, LevelId, SpecError};
+use durasim_design::{Geometry, HardwareCost, LevelId, SpecError, check_ranges};
 use durasim_types::Cycle;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,30 +15,41 @@ const MAPPING_ENTRY_BYTES: u64 = 8;
 #[serde(deny_unknown_fields, default)]
 pub struct HoopSpec {
     /// Bytes of the OOP data buffer of each core (paper: 1 KB, eight slices).
+    #[schemars(range(min = 2 * SLICE_BYTES, max = 1u64 << 30))]
     pub oop_buffer_bytes: u64,
     /// Bytes of the mapping table (paper: 2 MB for all cores; 256 KB for each core is quoted too, DEVIATIONS.md,
     /// hoop-mapping-table).
+    #[schemars(range(min = MAPPING_ENTRY_BYTES, max = 1u64 << 40))]
     pub mapping_table_bytes: u64,
     /// Cycles of a search of the mapping table, the eviction buffer and the OOP data buffers (not in the paper;
     /// DEVIATIONS.md, hoop-mapping-table).
+    #[schemars(range(min = 0, max = 1_000_000))]
     pub search_cycles: Cycle,
     /// Bytes of the eviction buffer (paper: 128 KB).
+    #[schemars(range(min = 64, max = 1u64 << 40))]
     pub eviction_buffer_bytes: u64,
     /// The OOP region as a part of persistent memory, in percent (paper: 10).
+    #[schemars(range(min = 1, max = 90))]
     pub region_percent: u32,
-    /// The most bytes that the OOP region may have: that part of a large memory can be more than a run needs. As many as 24
-    /// bits number slices unless this says less.
+    /// The most bytes that the OOP region may have: its part of a large memory can be more than a run needs (as many slices as
+    /// 24 bits can number).
+    #[schemars(range(min = 4 * SLICE_BYTES, max = u64::from(END) * SLICE_BYTES))]
     pub region_bytes_max: u64,
     /// Bytes of a block of the OOP region (paper: 2 MB).
+    #[schemars(range(min = 2 * SLICE_BYTES, max = 1u64 << 30))]
     pub block_bytes: u64,
     /// Address slices, of 16 commits each (not in the paper; DEVIATIONS.md, hoop-address-slices).
+    #[schemars(range(min = 1, max = 1u64 << 24))]
     pub address_slices: u32,
     /// Nanoseconds between two collections in the background (paper: 10 ms).
+    #[schemars(range(min = 1, max = 1u64 << 50))]
     pub gc_period_ns: u64,
     /// Transactions whose slices the collector reads at a time, and lines that it writes home at a time (not in the paper;
     /// DEVIATIONS.md, hoop-collector).
+    #[schemars(range(min = 1, max = 1024))]
     pub copies_in_flight: u32,
     /// Threads of recovery (paper: recovery is shared out among the cores, of which its machine has 16).
+    #[schemars(range(min = 1, max = 1024))]
     pub recovery_threads: u32,
 }
 
@@ -63,24 +74,7 @@ impl Default for HoopSpec {
 impl HoopSpec {
     /// Refuses what cannot be built on any machine.
     pub fn check(&self) -> Result<(), SpecError> {
-        let range = |field: &str, value: u64, low: u64, high: u64| {
-            if (low..=high).contains(&value) {
-                Ok(())
-            } else {
-                Err(SpecError::new(field, format!("{value} is not between {low} and {high}")))
-            }
-        };
-        range("oop_buffer_bytes", self.oop_buffer_bytes, 2 * SLICE_BYTES, 1 << 30)?;
-        range("mapping_table_bytes", self.mapping_table_bytes, MAPPING_ENTRY_BYTES, 1 << 40)?;
-        range("search_cycles", self.search_cycles, 0, 1_000_000)?;
-        range("eviction_buffer_bytes", self.eviction_buffer_bytes, 64, 1 << 40)?;
-        range("region_percent", self.region_percent.into(), 1, 90)?;
-        range("region_bytes_max", self.region_bytes_max, 4 * SLICE_BYTES, u64::from(END) * SLICE_BYTES)?;
-        range("block_bytes", self.block_bytes, 2 * SLICE_BYTES, 1 << 30)?;
-        range("address_slices", self.address_slices.into(), 1, 1 << 24)?;
-        range("gc_period_ns", self.gc_period_ns, 1, 1 << 50)?;
-        range("copies_in_flight", self.copies_in_flight.into(), 1, 1024)?;
-        range("recovery_threads", self.recovery_threads.into(), 1, 1024)
+        check_ranges(self)
     }
 
     /// Slices of a block.

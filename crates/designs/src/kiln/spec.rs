@@ -1,7 +1,7 @@
 //! Parameters and cost of Kiln. [H] is Hercules (TECS 2023), Table 2; [T] is TC (DAC 2017); the paper itself leaves the
 //! rest open, or we know it from those two alone: DEVIATIONS.md has the key in brackets.
 
-use durasim_design::{Geometry, HardwareCost, LevelGeometry, LevelId, SpecError, WritePorts};
+use durasim_design::{Geometry, HardwareCost, LevelGeometry, LevelId, SpecError, WritePorts, check_ranges};
 use durasim_types::{Cycle, Domain};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,32 +22,42 @@ pub enum Blocking {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct KilnSpec {
-    /// How many times as many lines as the machine's own the STT-RAM last level has, a power of two: 4, so that it has
-    /// 64 MB where [H] has 16 MB of SRAM. It shrinks with the machine by itself.
+    /// How many times as many lines as the machine's own the STT-RAM last level has, a power of two; it shrinks with the
+    /// machine by itself (Hercules, Table 2: 64 MB where SRAM has 16 MB).
+    #[schemars(range(min = 1, max = 64))]
     pub llc_size_factor: u32,
-    /// Cycles of a hit in it ([H]: 40; [T]: 10 ns).
+    /// Cycles of a hit in the last level (Hercules: 40; TC: 10 ns).
+    #[schemars(range(min = 1, max = 10_000))]
     pub llc_read_latency_cycles: Cycle,
-    /// Cycles of a write into it, and of the change of states that a commit makes ([H]: 50; [T]: 10 ns).
+    /// Cycles of a write into the last level, and of the change of states that a commit makes (Hercules: 50; TC: 10 ns).
+    #[schemars(range(min = 1, max = 10_000))]
     pub llc_write_latency_cycles: Cycle,
-    /// Lines that can be written into it at a time by commits [kiln-commit].
+    /// Lines that commits can write into the last level at a time (DEVIATIONS.md, kiln-commit).
+    #[schemars(range(min = 1, max = 64))]
     pub llc_write_ports: u32,
-    /// Entries of the FIFO of the L1D, and of that of the L2, of each core [kiln-fifo].
+    /// Entries of the FIFO of the L1D, and of that of the L2, of each core (DEVIATIONS.md, kiln-fifo).
+    #[schemars(range(min = 1, max = 1u64 << 20))]
     pub fifo_entries: u32,
-    /// Cycles for each entry that a commit takes from a FIFO [kiln-fifo].
+    /// Cycles for each entry that a commit takes from a FIFO (DEVIATIONS.md, kiln-fifo).
+    #[schemars(range(min = 0, max = 1000))]
     pub fifo_walk_cycles: Cycle,
-    /// Occupancy of the FIFOs of a core from which the fall-back path makes room, in percent (90: [T] takes this threshold
-    /// for its own fall-back path; [kiln-overflow]).
+    /// Occupancy of the FIFOs of a core from which the fall-back path makes room, in percent (TC takes 90 for its own
+    /// fall-back path; DEVIATIONS.md, kiln-overflow).
+    #[schemars(range(min = 1, max = 100))]
     pub overflow_percent: u32,
     /// Lines that the fall-back path copies at a time (DEVIATIONS.md, background-concurrency).
+    #[schemars(range(min = 1, max = 1024))]
     pub copies_in_flight: u32,
-    /// Old lines that the area of the fall-back path holds [kiln-overflow].
+    /// Old lines that the area of the fall-back path holds (DEVIATIONS.md, kiln-overflow).
+    #[schemars(range(min = 1, max = 1u64 << 20))]
     pub copy_area_lines: u32,
-    /// Which requests wait while a commit is flushed [kiln-blocking].
+    /// Which requests wait while a commit is flushed (DEVIATIONS.md, kiln-blocking).
     pub blocked_requests: Blocking,
     /// Whether uncommitted lines are no victims of the last level while it has others: the cost in misses is what they
-    /// displace ([T], section 5.2).
+    /// displace (TC, section 5.2).
     pub pinned_lines: bool,
-    /// Bits of a TxID: one transaction less can be open at a time than there are numbers [kiln-txid].
+    /// Bits of a TxID: one transaction less can be open at a time than there are numbers (DEVIATIONS.md, kiln-txid).
+    #[schemars(range(min = 1, max = 48))]
     pub tx_id_bits: u32,
 }
 
@@ -73,23 +83,12 @@ impl Default for KilnSpec {
 impl KilnSpec {
     /// Refuses what cannot be built.
     pub fn check(&self) -> Result<(), SpecError> {
-        let range = |field: &str, value: u64, low: u64, high: u64| match (low..=high).contains(&value) {
-            true => Ok(()),
-            false => Err(SpecError::new(field, format!("{value} is not between {low} and {high}"))),
-        };
-        if !self.llc_size_factor.is_power_of_two() || self.llc_size_factor > 64 {
-            let problem = format!("{} is not a power of two up to 64", self.llc_size_factor);
+        check_ranges(self)?;
+        if !self.llc_size_factor.is_power_of_two() {
+            let problem = format!("{} is not a power of two", self.llc_size_factor);
             return Err(SpecError::new("llc_size_factor", problem));
         }
-        range("llc_read_latency_cycles", self.llc_read_latency_cycles, 1, 10_000)?;
-        range("llc_write_latency_cycles", self.llc_write_latency_cycles, 1, 10_000)?;
-        range("llc_write_ports", self.llc_write_ports.into(), 1, 64)?;
-        range("fifo_entries", self.fifo_entries.into(), 1, 1 << 20)?;
-        range("fifo_walk_cycles", self.fifo_walk_cycles, 0, 1000)?;
-        range("overflow_percent", self.overflow_percent.into(), 1, 100)?;
-        range("copies_in_flight", self.copies_in_flight.into(), 1, 1024)?;
-        range("copy_area_lines", self.copy_area_lines.into(), 1, 1 << 20)?;
-        range("tx_id_bits", self.tx_id_bits.into(), 1, 48)
+        Ok(())
     }
 
     /// The last level becomes one of STT-RAM. Parameters that [`KilnSpec::check`] refuses change nothing.

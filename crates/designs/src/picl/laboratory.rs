@@ -33,7 +33,7 @@ const CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("hash-table", &[("populate", "20")]).with(&[SHORT_EPOCHS, ROOMY]).threads(4).ops(100).points(200),
     ShortCampaign::of("array-swap", SWAP).with(&[SHORT_EPOCHS, FULL_QUEUE, ROOMY]).threads(4).ops(200).points(300),
     ShortCampaign::of("queue", &[("populate", "8")]).with(&[SHORT_EPOCHS, FEW_PRE_IMAGES, TURNS]).threads(4).ops(100),
-    ShortCampaign::of("btree", BTREE).with(&[SHORT_EPOCHS, ROOMY]).ops(100).points(300).faults(&["clean", "twice"]),
+    ShortCampaign::of("btree", BTREE).with(&[SHORT_EPOCHS, ROOMY]).ops(100).points(300).faults(&["clean", "recrash"]),
     // Bursts that are long in flight to one controller, and lines that leave for others meanwhile.
     ShortCampaign::of("btree", BTREE)
         .with(&[SHORT_EPOCHS, &["design.picl.undo_buffer_entries=8"], ONE_SET, FULL_QUEUE, FOUR_CONTROLLERS])

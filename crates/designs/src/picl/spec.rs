@@ -1,7 +1,7 @@
 //! Parameters and cost of PiCL. What is marked [D:picl-sizes] is from memory of the paper, which is not at hand.
 
 use super::bloom::HASHES_MAX;
-use durasim_design::{Geometry, HardwareCost, LevelId, SpecError};
+use durasim_design::{Geometry, HardwareCost, LevelId, SpecError, check_ranges};
 use durasim_types::{Cycle, LINE_BYTES};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,25 +11,35 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, default)]
 pub struct PiclSpec {
     /// Instructions of all cores in an epoch (DEVIATIONS.md, picl-sizes: 30 million).
+    #[schemars(range(min = 1, max = 1u64 << 50))]
     pub epoch_instructions: u64,
     /// Cycles for which begins of transactions are held back at the end of an epoch, before open transactions get more time
     /// (DEVIATIONS.md, picl-epoch-boundary).
+    #[schemars(range(min = 1, max = 1u64 << 40))]
     pub hold_cycles: Cycle,
-    /// How many epochs the asynchronous cache scan is behind (DEVIATIONS.md, picl-sizes: 3). The row promises 4 epochs.
+    /// How many epochs the asynchronous cache scan is behind; the design promises 4 epochs (DEVIATIONS.md, picl-sizes: 3).
+    #[schemars(range(min = 0, max = u64::from(PROMISED_EPOCHS) - 1))]
     pub scan_gap_epochs: u32,
     /// Lines that a scan looks at in a cycle (not known; DEVIATIONS.md, picl-scan).
+    #[schemars(range(min = 1, max = 1u64 << 20))]
     pub scan_lines_per_cycle: u32,
     /// Bits of the epoch identifier of a line (DEVIATIONS.md, picl-sizes: 4).
+    #[schemars(range(min = 3, max = 16))]
     pub eid_bits: u32,
     /// Pre-images in the undo buffer (DEVIATIONS.md, picl-sizes: 2 KB).
+    #[schemars(range(min = 1, max = 4096))]
     pub undo_buffer_entries: u32,
     /// Bits of the Bloom filter, a power of two (DEVIATIONS.md, picl-sizes: 4096).
+    #[schemars(range(min = 8, max = 1u64 << 24))]
     pub bloom_bits: u32,
     /// Hash functions of the Bloom filter (not known; DEVIATIONS.md, picl-sizes).
+    #[schemars(range(min = 1, max = HASHES_MAX))]
     pub bloom_hashes: u32,
     /// Bytes of the undo log (not known; DEVIATIONS.md, picl-log).
+    #[schemars(range(min = (2 + SPARE_SUPERBLOCKS) * 3 * LINE_BYTES, max = 1u64 << 40))]
     pub log_bytes: u64,
     /// Cycles that an abort takes for each store that it undoes (DEVIATIONS.md, picl-abort).
+    #[schemars(range(min = 0, max = 1_000_000))]
     pub undo_cycles_per_store: Cycle,
 }
 
@@ -58,26 +68,16 @@ pub(super) const SPARE_SUPERBLOCKS: u64 = 2;
 impl PiclSpec {
     /// Refuses what cannot be built.
     pub fn check(&self) -> Result<(), SpecError> {
-        let range = |field: &str, value: u64, low: u64, high: u64| {
-            if (low..=high).contains(&value) {
-                Ok(())
-            } else {
-                Err(SpecError::new(field, format!("{value} is not between {low} and {high}")))
-            }
-        };
-        range("epoch_instructions", self.epoch_instructions, 1, 1 << 50)?;
-        range("hold_cycles", self.hold_cycles, 1, 1 << 40)?;
-        range("scan_gap_epochs", self.scan_gap_epochs.into(), 0, u64::from(PROMISED_EPOCHS) - 1)?;
-        range("scan_lines_per_cycle", self.scan_lines_per_cycle.into(), 1, 1 << 20)?;
-        range("eid_bits", self.eid_bits.into(), 3, 16)?;
-        range("undo_buffer_entries", self.undo_buffer_entries.into(), 1, 4096)?;
-        range("bloom_bits", self.bloom_bits.into(), 8, 1 << 24)?;
+        check_ranges(self)?;
         if !self.bloom_bits.is_power_of_two() {
             return Err(SpecError::new("bloom_bits", format!("{} is not a power of two", self.bloom_bits)));
         }
-        range("bloom_hashes", self.bloom_hashes.into(), 1, HASHES_MAX.into())?;
-        range("log_bytes", self.log_bytes, (2 + SPARE_SUPERBLOCKS) * self.superblock_bytes(), 1 << 40)?;
-        range("undo_cycles_per_store", self.undo_cycles_per_store, 0, 1_000_000)
+        let least = (2 + SPARE_SUPERBLOCKS) * self.superblock_bytes();
+        if self.log_bytes < least {
+            let problem = format!("{} is less than the {least} that superblocks of this size need", self.log_bytes);
+            return Err(SpecError::new("log_bytes", problem));
+        }
+        Ok(())
     }
 
     /// Bytes of a superblock: a line of its own, four addresses with their epochs to a line, and the pre-images.

@@ -2,7 +2,7 @@
 //! where they are not certain [D:proteus-sizes].
 
 use super::entry::{BLOCK_BYTES, ENTRY_BYTES};
-use durasim_design::{Geometry, HardwareCost, SpecError};
+use durasim_design::{Geometry, HardwareCost, SpecError, check_ranges};
 use durasim_types::Cycle;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,21 +17,29 @@ const ADDRESS_BITS: u64 = 48;
 #[serde(deny_unknown_fields, default)]
 pub struct ProteusSpec {
     /// Entries of the LogQ of each core: flushes that no controller has acknowledged (DEVIATIONS.md, proteus-sizes).
+    #[schemars(range(min = 1, max = 1u64 << 10))]
     pub logq_entries: u32,
     /// Entries of the log lookup table of each core (DEVIATIONS.md, proteus-sizes).
+    #[schemars(range(min = 1, max = 1u64 << 16))]
     pub llt_entries: u32,
-    /// Its ways (DEVIATIONS.md, proteus-sizes).
+    /// Ways of the log lookup table (DEVIATIONS.md, proteus-sizes).
+    #[schemars(range(min = 1, max = 1u64 << 16))]
     pub llt_ways: u32,
     /// Entries of the log pending queue of each controller (DEVIATIONS.md, proteus-lpq).
+    #[schemars(range(min = 1, max = 1u64 << 20))]
     pub lpq_entries: u32,
     /// Entries that a full log pending queue writes to the log at a time (not in the paper; DEVIATIONS.md,
     /// background-concurrency).
+    #[schemars(range(min = 1, max = 1024))]
     pub spills_in_flight: u32,
     /// Entries of each log: what one transaction may fill (not in the paper; DEVIATIONS.md, proteus-logs).
+    #[schemars(range(min = 1, max = 1u64 << 24))]
     pub log_entries: u32,
     /// Logs for each core: how many transactions can be open (not in the paper; DEVIATIONS.md, proteus-logs).
+    #[schemars(range(min = 1, max = 1024))]
     pub logs_per_core: u32,
     /// Cycles from one clean of a commit to the next (DEVIATIONS.md, proteus-clean).
+    #[schemars(range(min = 0, max = 1_000_000))]
     pub clean_issue_cycles: Cycle,
 }
 
@@ -57,25 +65,16 @@ fn bits_for(values: u64) -> u64 {
 impl ProteusSpec {
     /// Refuses what cannot be built.
     pub fn check(&self) -> Result<(), SpecError> {
-        let range = |field: &str, value: u64, low: u64, high: u64| {
-            if (low..=high).contains(&value) {
-                Ok(())
-            } else {
-                Err(SpecError::new(field, format!("{value} is not between {low} and {high}")))
-            }
-        };
-        range("logq_entries", self.logq_entries.into(), 1, 1 << 10)?;
-        range("llt_entries", self.llt_entries.into(), 1, 1 << 16)?;
-        range("llt_ways", self.llt_ways.into(), 1, self.llt_entries.into())?;
+        check_ranges(self)?;
+        if self.llt_ways > self.llt_entries {
+            let problem = format!("{} is not between 1 and {}", self.llt_ways, self.llt_entries);
+            return Err(SpecError::new("llt_ways", problem));
+        }
         if !(self.llt_entries / self.llt_ways).is_power_of_two() || !self.llt_entries.is_multiple_of(self.llt_ways) {
             let problem = format!("{} ways do not make sets in a power of two of {}", self.llt_ways, self.llt_entries);
             return Err(SpecError::new("llt_ways", problem));
         }
-        range("lpq_entries", self.lpq_entries.into(), 1, 1 << 20)?;
-        range("spills_in_flight", self.spills_in_flight.into(), 1, 1024)?;
-        range("log_entries", self.log_entries.into(), 1, 1 << 24)?;
-        range("logs_per_core", self.logs_per_core.into(), 1, 1024)?;
-        range("clean_issue_cycles", self.clean_issue_cycles, 0, 1_000_000)
+        Ok(())
     }
 
     /// Logs of the machine.

@@ -1,6 +1,6 @@
 //! Parameters and cost of TC. Section and table numbers are the paper's.
 
-use durasim_design::{Geometry, HardwareCost, LevelId, SpecError};
+use durasim_design::{Geometry, HardwareCost, LevelId, SpecError, check_ranges};
 use durasim_types::Cycle;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,22 +21,29 @@ pub enum Coalesce {
 #[serde(deny_unknown_fields, default)]
 pub struct TcSpec {
     /// Entries of each core's transaction cache (section 4.4: 4 KB of 64-byte lines).
+    #[schemars(range(min = 2, max = 1u64 << 20))]
     pub entries: u32,
     /// Whether stores share an entry (DEVIATIONS.md, tc-coalescing).
     pub coalesce: Coalesce,
-    /// Bits of a TxID (section 4.4: 6). Identifier 0 is the normal mode, so one less than they can tell apart are borne.
+    /// Bits of a TxID; identifier 0 is the normal mode, so one fewer than they can tell apart are given out (section 4.4: 6).
+    #[schemars(range(min = 1, max = 16))]
     pub tx_id_bits: u32,
     /// Cycles of a read: of a probe, and before an entry is issued (Hercules, Table 2: 40; TC, Table 2: 10.5 ns;
     /// DEVIATIONS.md, tc-latency).
+    #[schemars(range(min = 0, max = 1_000_000))]
     pub latency_read_cycles: Cycle,
     /// Cycles of a write, after which a commit is acknowledged (Hercules, Table 2: 50; TC, Table 2: 10.5 ns;
     /// DEVIATIONS.md, tc-latency).
+    #[schemars(range(min = 0, max = 1_000_000))]
     pub latency_write_cycles: Cycle,
     /// Occupancy from which the fall-back path makes room, in percent (section 4.1: 90).
+    #[schemars(range(min = 1, max = 100))]
     pub overflow_percent: u32,
     /// Entries that the fall-back path works on at a time (not in the paper; DEVIATIONS.md, background-concurrency).
+    #[schemars(range(min = 1, max = 1024))]
     pub copies_in_flight: u32,
     /// Lines of the shadow area of each core (not in the paper; DEVIATIONS.md, tc-overflow).
+    #[schemars(range(min = 1, max = 1u64 << 20))]
     pub shadow_lines: u32,
 }
 
@@ -58,20 +65,7 @@ impl Default for TcSpec {
 impl TcSpec {
     /// Refuses what cannot be built.
     pub fn check(&self) -> Result<(), SpecError> {
-        let range = |field: &str, value: u64, low: u64, high: u64| {
-            if (low..=high).contains(&value) {
-                Ok(())
-            } else {
-                Err(SpecError::new(field, format!("{value} is not between {low} and {high}")))
-            }
-        };
-        range("entries", self.entries.into(), 2, 1 << 20)?;
-        range("tx_id_bits", self.tx_id_bits.into(), 1, 16)?;
-        range("latency_read_cycles", self.latency_read_cycles, 0, 1_000_000)?;
-        range("latency_write_cycles", self.latency_write_cycles, 0, 1_000_000)?;
-        range("overflow_percent", self.overflow_percent.into(), 1, 100)?;
-        range("copies_in_flight", self.copies_in_flight.into(), 1, 1024)?;
-        range("shadow_lines", self.shadow_lines.into(), 1, 1 << 20)
+        check_ranges(self)
     }
 
     /// Cycles from a commit until its first entry is sent to the NVRAM: its state is written, then it is read.

@@ -83,7 +83,7 @@ impl Plan {
         Ok(Plan { row: *row, domain, spec, geometry })
     }
 
-    /// The same with a planted fault: for `durasim crash --planted` alone.
+    /// The same with a planted fault: for `durasim mutation` alone.
     ///
     /// # Errors
     /// The row's hardware has no fault of this name.

@@ -17,7 +17,7 @@ Points = int | Literal["all"]
 DEFAULT_POINTS = 300
 DEFAULT_OPS = 200
 """Fewer than in a run: every crash costs a recovery and a check."""
-FAULTS = ("clean", "torn", "reorder", "energy", "nested", "background", "twice")
+FAULTS = ("clean", "torn", "reorder", "energy", "nested", "background", "recrash")
 """What can go wrong when the power fails; each is explained in docs/crash.md."""
 DEFAULT_FAULTS = ("clean", "nested")
 DEFAULT_VARIANTS = 2

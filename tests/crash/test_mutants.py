@@ -1,10 +1,11 @@
-"""`durasim crash --planted`: faults that designs are built with are caught, sound designs and equivalents are not.
+"""`durasim mutation`: designs with planted faults are caught, sound designs and equivalent mutants are not.
 
-`make test-all` tries every fault. `make test` tries the quickest ones of each design, of different kinds, and its
+`make test-all` tries every mutant. `make test` tries the quickest ones of each design, of different kinds, and its
 canary.
 """
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 import durasim
 from durasim import toolchain
 from durasim.laboratory import laboratories, laboratory_of
-from durasim.planted import chosen_faults, first_objection, planted_faults, run_planted
+from durasim.mutants import all_mutants, chosen_mutants, first_objection, run_mutants
 
 DESIGNS = [row["name"] for row in durasim.designs() if not row["control"]]
 SEEN_MIN = 15
@@ -24,7 +25,7 @@ CANARIES = [(design, of.canary) for design, of in laboratories().items() if of.c
 
 
 def _missed(design, names):
-    return [outcome.fault.path for outcome in run_planted(chosen_faults(design, names)).missed]
+    return [outcome.mutant.path for outcome in run_mutants(chosen_mutants(design, names)).missed]
 
 
 @pytest.mark.parametrize("design", DESIGNS)
@@ -53,7 +54,7 @@ def test_sound_designs_pass_the_same_campaigns(design, campaigns):
 @pytest.mark.parametrize("campaigns", SOME_OR_ALL)
 @pytest.mark.parametrize("design", DESIGNS)
 def test_equivalent_faults_are_not_caught(design, campaigns):
-    for fault in chosen_faults(design):
+    for fault in chosen_mutants(design):
         for campaign in laboratory_of(design).campaigns[:campaigns]:
             if fault.equivalent is not None:
                 assert first_objection(design, fault, campaign) is None, (fault, campaign)
@@ -61,7 +62,7 @@ def test_equivalent_faults_are_not_caught(design, campaigns):
 
 @pytest.mark.parametrize("design", DESIGNS)
 def test_every_durable_design_has_enough_faults(design):
-    faults = chosen_faults(design)
+    faults = chosen_mutants(design)
     assert sum(fault.equivalent is None for fault in faults) >= SEEN_MIN
     assert len({fault.name for fault in faults}) == len(faults)
 
@@ -69,20 +70,22 @@ def test_every_durable_design_has_enough_faults(design):
 def test_the_lists_of_the_logs_agree():
     header = (toolchain.guest_folder() / "runtimes" / "planted.h").read_text()
     known = {name.replace("_", "-") for name in re.findall(r"X\(([a-z_]+)\)", header)} - {"name", "none", "fault"}
-    assert known == {fault.name for fault in planted_faults() if fault.in_guest}
+    assert known == {fault.name for fault in all_mutants() if fault.in_guest}
 
 
 def _durasim(*arguments):
-    return subprocess.run([sys.executable, "-m", "durasim", *arguments], check=False, capture_output=True, text=True)
+    command = [sys.executable, "-m", "durasim", *arguments]
+    # readline, which pytest loads, sets COLUMNS where only child processes see it.
+    return subprocess.run(command, check=False, capture_output=True, text=True, env=dict(os.environ))
 
 
 def test_the_document_and_the_table():
-    result = _durasim("crash", "--planted", "--design", "tc", "--fault", "freed-at-issue", "--json", "-")
+    result = _durasim("mutation", "--design", "tc", "--mutant", "freed-at-issue", "--json", "-")
     assert result.returncode == 0, result.stderr
     document = json.loads(result.stdout)
-    assert (document["planted"], document["caught"], document["missed"]) == (1, 1, [])
+    assert (document["mutants"], document["caught"], document["missed"]) == (1, 1, [])
     assert document["seconds_to_catch"]["tc/freed-at-issue"] > 0
-    equivalent = _durasim("crash", "--planted", "--design", "tc", "--fault", "copying-entries-lost")
+    equivalent = _durasim("mutation", "--design", "tc", "--mutant", "copying-entries-lost")
     assert equivalent.returncode == 0
     assert "recovery discards them" in " ".join(equivalent.stdout.split())
 
@@ -90,14 +93,14 @@ def test_the_document_and_the_table():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("crash", "--planted", "--ops", "3"), "only --design, --fault and --json"),
-        (("crash", "--planted", "--design", "opt"), "design: unknown name 'opt'"),
-        (("crash", "--planted", "--fault", "nonsense"), "unknown name 'nonsense'"),
+        (("crash", "--planted", "--design", "tc"), "has a command of its own: `durasim mutation`"),
+        (("mutation", "--design", "opt"), "design: unknown name 'opt'"),
+        (("mutation", "--mutant", "nonsense"), "mutant: unknown name 'nonsense'"),
         (("run", "--design", "swl-eadr", "--workload", "btree", "--arg", "planted=record-skipped"), "'planted'"),
         (("run", "--design", "tc", "--workload", "btree", "--set", "design.tc.planted=freed-at-issue"), "planted"),
     ],
 )
-def test_faults_are_reachable_by_planted_alone(arguments, words):
+def test_faults_are_reachable_by_mutation_alone(arguments, words):
     result = _durasim(*arguments)
     assert result.returncode == 2, result.stdout
     assert words in result.stderr

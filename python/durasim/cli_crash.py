@@ -1,0 +1,143 @@
+"""The commands that crash: one run, a campaign, and mutants of designs that campaigns have to catch."""
+
+from __future__ import annotations
+
+import inspect
+import shlex
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import typer
+
+from durasim import api, options, render
+from durasim.crash_request import DEFAULT_POINTS, DEFAULT_VARIANTS, CrashOptions, faults_of, points_of
+from durasim.errors import refusal
+from durasim.options import check_json, finish
+from durasim.scenario import DEFAULT_MACHINE, DEFAULT_SEED, Scenario
+from durasim.shell import EXIT_NEGATIVE
+
+
+def crash(
+    args: options.ProgramArgs = None,
+    design: options.NeededDesign = None,
+    workload: options.Workload = None,
+    machine: options.Machine = DEFAULT_MACHINE,
+    ops: options.Ops = None,
+    points: options.CrashPoints = str(DEFAULT_POINTS),
+    fault: options.FaultNames = None,
+    variants: options.Variants = DEFAULT_VARIANTS,
+    replay: options.Replay = None,
+    shrink: options.Shrink = False,
+    threads: options.Threads = 1,
+    seed: options.Seed = DEFAULT_SEED,
+    set_: options.Set = None,
+    domain: options.Domain = None,
+    control: options.Control = False,
+    arg: options.WorkloadArgs = None,
+    elf: options.Elf = None,
+    env: options.Env = None,
+    check: options.Check = None,
+    again: options.Again = None,
+    json: options.JsonFile = None,
+) -> None:
+    """Crash a workload or a program at persist events, recover every image and check it.
+
+    `durasim campaign` does so for many runs; `durasim mutation` shows that campaigns catch faults of designs.
+    """
+    _check_crash(_changed(crash, locals()))
+    check_json(json)
+    chosen = CrashOptions(
+        points_of(points),
+        faults_of(fault),
+        variants,
+        replay,
+        check_args=None if check is None else tuple(shlex.split(check)),
+        again_args=None if again is None else tuple(shlex.split(again)),
+    )
+    chosen.check()
+    scenario = options.scenario_of(
+        design=design, workload=workload, machine=machine, ops=ops, threads=threads, seed=seed, set_=set_,
+        domain=domain, control=control, arg=arg, elf=elf, args=args, env=env,
+    )  # fmt: skip
+    _crash_one(scenario, chosen, shrink, json)
+
+
+def _changed(command: Callable[..., None], values: Mapping[str, Any]) -> set[str]:
+    """Gives the options that do not have their default."""
+    parameters = inspect.signature(command).parameters.values()
+    return {parameter.name for parameter in parameters if values[parameter.name] != parameter.default}
+
+
+def _check_crash(given: set[str]) -> None:
+    if "design" not in given:
+        raise refusal("design", "say with --design what is crashed")
+    for name in ("check", "again"):
+        if name in given and "elf" not in given:
+            raise refusal(name, "goes with --elf: a workload knows its own commands")
+    if {"elf", "shrink"} <= given:
+        raise refusal("shrink", "only workloads can be reduced: what the arguments of a program mean is its own affair")
+
+
+def _crash_one(scenario: Scenario, chosen: CrashOptions, shrink: bool, json: str | None) -> None:
+    with render.progress_bar() as bar:
+        task = bar.add_task(f"crashing {scenario.design}", total=None)
+        if chosen.points == "all" and chosen.replay is None:
+            points, seconds = api.estimate_crash(scenario, chosen)
+            sentence = f"durasim: {points:,} persist events to crash at, in about {_duration(seconds)}"
+            bar.console.print(sentence, soft_wrap=True, markup=False, highlight=False)
+        result = api.crash_scenario(scenario, chosen, lambda done, total: bar.update(task, completed=done, total=total))
+        if shrink:
+            bar.update(task, description="reducing the first failure", completed=0, total=None)
+            result = api.shrink_first(scenario, chosen, result, lambda tried, _: bar.update(task, completed=tried))
+    finish(json, result.to_dict(), render.crash_text(result))
+    if result.violations:
+        raise typer.Exit(EXIT_NEGATIVE)
+
+
+def _duration(seconds: float) -> str:
+    """Gives an estimate as people say it."""
+    for size, unit in ((3600, "hour"), (60, "minute"), (1, "second")):
+        if seconds >= size:
+            number = round(seconds / size)
+            return f"{number} {unit}" if number == 1 else f"{number} {unit}s"
+    return "a second"
+
+
+def campaign(
+    file: options.CampaignFile,
+    seconds: options.Seconds = None,
+    verdicts: options.VerdictsFile = None,
+    json: options.JsonFile = None,
+) -> None:
+    """Crash all runs that a campaign file names, and check that its controls end as they have to."""
+    if seconds is not None and not seconds > 0:
+        raise refusal("seconds", f"{seconds:g} is not more than 0")
+    check_json(json)
+    with render.progress_bar() as bar:
+        task = bar.add_task("crashing", total=None)
+
+        def show(done: int, total: int | None, what: str) -> None:
+            bar.update(task, completed=done, total=total, description=f"crashing {what}")
+
+        document = api.campaign(file, seconds=seconds, verdicts=verdicts, progress=show)
+    finish(json, document, render.campaign_tables(document))
+    if document["failed_checks"]:
+        raise typer.Exit(EXIT_NEGATIVE)
+
+
+def mutation(
+    design: options.MutatedDesign = None,
+    mutant: options.Mutants = None,
+    json: options.JsonFile = None,
+) -> None:
+    """Build designs with one planted fault each, and show that short crash campaigns catch every such mutant."""
+    from durasim import mutants  # noqa: PLC0415 - keeps the start-up of other commands short
+
+    check_json(json)
+    chosen = mutants.chosen_mutants(design, mutant)
+    with render.progress_bar() as bar:
+        task = bar.add_task("catching mutants", total=sum(one.equivalent is None for one in chosen))
+        result = mutants.run_mutants(chosen, lambda _: bar.advance(task))
+    finish(json, result.to_dict(), render.mutation_tables(result))
+    if result.missed:
+        raise typer.Exit(EXIT_NEGATIVE)

@@ -1,0 +1,95 @@
+"""The commands that list what there is to choose from."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from durasim import api, documents, hints, list_tables, options, output, render
+from durasim.errors import refusal
+from durasim.options import check_json, finish
+from durasim.results import TxProfile
+from durasim.shell import EXIT_NEGATIVE
+
+
+def designs(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Designs to describe with their parameters.")
+    ] = None,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="Verify the tables of docs/designs/ (of the named designs): all functions exist, all tests pass.",
+        ),
+    ] = False,
+    json: options.JsonFile = None,
+) -> None:
+    """List the designs, describe some with all their parameters, or verify what their pages say of them."""
+    check_json(json)
+    if check:
+        _check_designs(names, json)
+    elif names:
+        described = [api.describe_design(name) for name in names]
+        finish(json, described, list_tables.parameter_tables(described))
+    else:
+        found = api.designs()
+        finish(json, found, list_tables.designs_table(found))
+
+
+def _check_designs(names: list[str] | None, json: str | None) -> None:
+    from durasim import design_tables  # noqa: PLC0415 - keeps the start-up of other commands short
+
+    with render.progress_bar() as bar:
+        task = bar.add_task("reading the tables", total=None)
+        mechanisms = api.check_designs(names, progress=lambda what: bar.update(task, description=what))
+    lines = design_tables.verdict_lines(mechanisms)
+    finish(json, design_tables.document(mechanisms), render.lines_text(lines))
+    if any(mechanism.problems for mechanism in mechanisms):
+        raise typer.Exit(EXIT_NEGATIVE)
+
+
+def workloads(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Workloads to list; all-SUITE stands for a suite.")
+    ] = None,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Run each one, and say what its transactions write.")
+    ] = False,
+    ops: Annotated[
+        int | None, typer.Option("--ops", help="Transactions that --measure runs, instead of each one's own number.")
+    ] = None,
+    json: options.JsonFile = None,
+) -> None:
+    """List the guest workloads and their arguments, and those of the papers' suites."""
+    check_json(json)
+    if ops is not None and not measure:
+        raise refusal("ops", "says how long --measure runs")
+    entries = documents.workload_entries(names)
+    if not names:
+        hints.tell_what_is_broken()
+    profiles: dict[str, TxProfile] = {}
+    if measure:
+        with render.progress_bar() as bar:
+            for entry in bar.track(entries, description="measuring"):
+                profiles[entry.info.name] = api.measure_workload(entry.info.name, ops=ops, threads=entry.threads)
+    finish(json, documents.workload_rows(entries, profiles), list_tables.workloads_table(entries, profiles))
+
+
+def machines(
+    show: Annotated[
+        str | None, typer.Option("--show", metavar="NAME", help="Print the TOML text of a preset instead.")
+    ] = None,
+    json: options.JsonFile = None,
+) -> None:
+    """List the machine presets."""
+    if show is not None:
+        text = api.machine_toml(show)
+        if json is None:
+            output.write_stdout(text)
+        else:
+            output.write_json(json, {"name": show, "toml": text})
+        return
+    found = api.machines()
+    finish(json, found, list_tables.machines_table(found))

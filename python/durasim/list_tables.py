@@ -1,0 +1,109 @@
+"""Lists of designs, workloads and machines as tables for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group, RenderableType
+
+from durasim.render import cell
+from durasim.sensitivity import DAGGER, band_of, band_text, with_dagger
+from durasim.tables import Column, FoldedTable
+
+if TYPE_CHECKING:
+    from durasim.results import TxProfile
+    from durasim.suites import Member
+
+
+def workloads_table(entries: Sequence[Member], profiles: Mapping[str, TxProfile]) -> FoldedTable:
+    """Gives the workloads, each with its arguments and their defaults, or with what was measured."""
+    if profiles:
+        return _profiles_table(entries, profiles)
+    columns = (Column("name and arguments"), Column("default", right=True), Column("description", wraps=True))
+    table = FoldedTable("workloads", columns)
+    for entry in entries:
+        info = entry.info
+        table.add_section()
+        table.add_row(info.name, "", info.description, style="bold")
+        if entry.suite is None:
+            shown = [argument for argument in info.arguments if "run" in argument.commands]
+        else:
+            table.add_row("", "", f"{info.program} as in {entry.source}, {entry.threads} threads")
+            shown = [argument for argument in info.arguments if argument.name in info.given]
+        for argument in shown:
+            table.add_row(f"  {argument.name}", cell(argument.default), argument.help)
+    return table
+
+
+def _profiles_table(entries: Sequence[Member], profiles: Mapping[str, TxProfile]) -> FoldedTable:
+    headers = ("threads", "lines min", "avg", "max", "published", "footprint MiB", "instructions per tx")
+    table = FoldedTable(
+        "what transactions write", [Column("name"), *(Column(header, right=True) for header in headers)]
+    )
+    for entry in entries:
+        profile, published = profiles[entry.info.name], entry.published_tx_lines
+        lines = profile.tx_lines
+        table.add_row(
+            entry.info.name,
+            str(entry.threads),
+            *(("-", "-", "-") if lines is None else (str(lines.min), f"{lines.avg:.1f}", str(lines.max))),
+            " to ".join(str(number) for number in published) if isinstance(published, list) else str(published or "-"),
+            f"{profile.footprint_bytes / 2**20:.2f}",
+            "-" if profile.instructions_per_tx is None else f"{profile.instructions_per_tx:,.0f}",
+        )
+    return table
+
+
+def machines_table(machines: Iterable[Mapping[str, Any]]) -> FoldedTable:
+    """Gives the machine presets."""
+    table = FoldedTable("machines", (Column("name"), Column("cores", right=True), Column("description", wraps=True)))
+    for machine in machines:
+        table.add_row(*(cell(machine[column.header]) for column in table.columns))
+    return table
+
+
+def designs_table(designs: Iterable[Mapping[str, Any]]) -> FoldedTable:
+    """Gives the designs, with the bands of those that rest on assumptions."""
+    columns = (
+        Column("name"), Column("hardware"), Column("backend"), Column("domains"), Column("promise"),
+        Column("commits\nretire"), Column("control"), Column("band"), Column("summary", wraps=True),
+    )  # fmt: skip
+    table = FoldedTable("designs", columns)
+    table.caption = (
+        f"{DAGGER} rests on assumptions; its band is what other ones, tried one at a time in the short runs of "
+        "DEVIATIONS.md, multiply throughput by"
+    )
+    for design in designs:
+        band = band_of(design["name"])
+        plain = ("hardware", "backend", "domains", "promise", "commits_retire", "control")
+        table.add_row(
+            ", ".join([with_dagger(design["name"]), *design["aliases"]]),
+            *(cell(design[key]) for key in plain),
+            band_text(band and band.throughput),
+            design["summary"],
+        )
+    return table
+
+
+def parameter_tables(designs: Iterable[Mapping[str, Any]]) -> RenderableType:
+    """Gives each design with the parameters that `--set` takes."""
+    parts: list[RenderableType] = []
+    for design in designs:
+        columns = (
+            Column("parameter"), Column("default", right=True), Column("range"),
+            Column("source", wraps=True, wraps_at=20), Column("description", wraps=True),
+        )  # fmt: skip
+        table = FoldedTable(f"{with_dagger(design['name'])}: {design['summary']}", columns)
+        for parameter in design["parameters"]:
+            table.add_row(
+                parameter["name"],
+                cell(parameter["default"]),
+                parameter["range"] or "-",
+                parameter["source"],
+                parameter["description"],
+            )
+        prefix = f"--set design.{design['hardware']}.PARAMETER=VALUE changes one"
+        table.caption = prefix if design["parameters"] else "it has no parameters"
+        parts.append(table)
+    return Group(*parts)

@@ -1,0 +1,48 @@
+"""Documents of durasim, read back from their files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from durasim import output
+from durasim.difference import Difference
+from durasim.errors import refusal
+from durasim.results import Comparison, CrashResult, RunResult
+
+Loaded = RunResult | CrashResult | Comparison | Difference | dict[str, Any]
+
+_TYPED: Mapping[str, type[RunResult | CrashResult | Comparison | Difference]] = {
+    "durasim-run/2": RunResult,
+    "durasim-crash/3": CrashResult,
+    "durasim-compare/2": Comparison,
+    "durasim-diff/2": Difference,
+}
+_PLAIN = ("durasim-campaign/2", "durasim-mutation/1", "durasim-designs-check/2")
+"""Documents that the API gives as they are, too."""
+
+
+def load(path: str | os.PathLike[str]) -> Loaded:
+    """Reads a document that a command has written with `--json`, or a result that `to_json` has given.
+
+    Args:
+        path: The file.
+
+    Returns:
+        A `RunResult`, a `CrashResult`, a `Comparison` or a `Difference`; of campaigns, mutations and
+        `designs --check` the document as it is.
+
+    Raises:
+        ConfigError: It is no document of durasim, or one of another version or kind.
+        HostIoError: The file cannot be read.
+    """
+    path = os.fspath(path)
+    document = output.read_json(path, "load")
+    schema = document.get("schema") if isinstance(document, Mapping) else None
+    if schema in _PLAIN and isinstance(document, dict):
+        return document
+    if not isinstance(schema, str) or schema not in _TYPED:
+        found = f"a document {schema}" if isinstance(schema, str) else "a document without a schema"
+        raise refusal("load", f"{path} is {found}; this version reads {', '.join([*_TYPED, *_PLAIN])}")
+    return _TYPED[schema].from_dict(document)

@@ -1,0 +1,221 @@
+"""Mutation tests: designs are built with one planted fault at a time, and crash campaigns have to catch each mutant.
+
+A fault is a line in the list of a hardware design (`planted.rs` beside it) or of a software runtime
+(`guest/runtimes/planted`). A mutant goes through a fixed list of short campaigns until the first violation. Mutants
+that behave as the design does are listed as equivalent, with the argument why, and are not run.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from durasim import _core, toolchain
+from durasim._core import __version__
+from durasim.crash_request import CrashOptions, crash_request
+from durasim.errors import GuestFault, InternalError, StuckError, unknown_name
+from durasim.laboratory import ShortCampaign, laboratory_of
+from durasim.scenario import Scenario, design_rows, row_name
+
+Tried = Callable[["Outcome"], None]
+"""Takes the outcome of each mutant as soon as it is there."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A design with one planted fault.
+
+    Attributes:
+        design: The design.
+        name: Name of the fault, unique in the design.
+        summary: What goes wrong, in one sentence.
+        equivalent: Why no test can tell it from the design, if none can.
+        in_guest: Whether the guest's runtime has it, not the hardware.
+    """
+
+    design: str
+    name: str
+    summary: str
+    equivalent: str | None
+    in_guest: bool
+
+    @property
+    def path(self) -> str:
+        """Its name among the mutants of all designs."""
+        return f"{self.design}/{self.name}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a mutant.
+
+    Attributes:
+        mutant: The mutant.
+        caught_by: The oracle that objected first, or `run` if the program failed before any crash; None if none did.
+        message: What was wrong.
+        campaign: The campaign that caught it.
+        seconds: Time to the first catch, or until all campaigns had passed.
+    """
+
+    mutant: Mutant
+    caught_by: str | None
+    message: str
+    campaign: ShortCampaign | None
+    seconds: float
+
+
+@dataclass(frozen=True)
+class MutationResult:
+    """What became of all mutants.
+
+    Attributes:
+        outcomes: What became of each mutant that was run.
+        equivalent: The mutants that no test can tell from the design.
+    """
+
+    outcomes: Sequence[Outcome] = field(default=())
+    equivalent: Sequence[Mutant] = field(default=())
+
+    @property
+    def missed(self) -> list[Outcome]:
+        """Gives the mutants that no campaign caught."""
+        return [outcome for outcome in self.outcomes if outcome.caught_by is None]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Gives the document that `durasim mutation --json` writes."""
+        caught = [outcome for outcome in self.outcomes if outcome.caught_by is not None]
+        return {
+            "schema": "durasim-mutation/1",
+            "durasim_version": __version__,
+            "mutants": len(self.outcomes),
+            "caught": len(caught),
+            "equivalent": [mutant.path for mutant in self.equivalent],
+            "missed": [outcome.mutant.path for outcome in self.missed],
+            "seconds_to_catch": {outcome.mutant.path: round(outcome.seconds, 3) for outcome in caught},
+            "caught_by": {outcome.mutant.path: outcome.caught_by for outcome in caught},
+            "why_equivalent": {mutant.path: mutant.equivalent for mutant in self.equivalent},
+        }
+
+
+@cache
+def all_mutants() -> tuple[Mutant, ...]:
+    """Gives the mutants of all designs that are no controls, in the order of the registry."""
+    hardware = json.loads(_core.planted())
+    rows = [row for row in design_rows().values() if not row["control"]]
+    mutants: list[Mutant] = []
+    for row in rows:
+        mutants += [Mutant(row["name"], **planted, in_guest=False) for planted in hardware[row["name"]]]
+        mutants += _mutants_of_runtime(row["name"], row["backend"])
+    return tuple(mutants)
+
+
+def _mutants_of_runtime(design: str, backend: str) -> Iterator[Mutant]:
+    for path in sorted((toolchain.guest_folder() / "runtimes" / "planted").glob("*.toml")):
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        for planted in document["planted"] if backend in document["backends"] else ():
+            why = planted.get("equivalent")
+            why = why.get(backend) if isinstance(why, dict) else why
+            yield Mutant(design, planted["name"], planted["summary"], why, in_guest=True)
+
+
+def chosen_mutants(design: str | None = None, names: Sequence[str] | None = None) -> list[Mutant]:
+    """Gives the mutants of `design`, or of all designs, with one of these names, or with any.
+
+    Raises:
+        ConfigError: There is no such design or no such mutant.
+    """
+    mutants = list(all_mutants())
+    if design is not None:
+        durable = dict.fromkeys(mutant.design for mutant in mutants)
+        mutants = [mutant for mutant in mutants if mutant.design == row_name(design)]
+        if not mutants:
+            raise unknown_name("design", design, durable)
+    known = {mutant.name for mutant in mutants}
+    for name in names or ():
+        if name not in known:
+            raise unknown_name("mutant", name, known)
+    return [mutant for mutant in mutants if not names or mutant.name in names]
+
+
+def run_mutants(mutants: Iterable[Mutant], progress: Tried | None = None) -> MutationResult:
+    """Sends each mutant through the campaigns of its design until one catches it."""
+    outcomes, equivalent = [], []
+    for mutant in mutants:
+        if mutant.equivalent is not None:
+            equivalent.append(mutant)
+            continue
+        outcomes.append(try_mutant(mutant))
+        if progress is not None:
+            progress(outcomes[-1])
+    return MutationResult(outcomes, equivalent)
+
+
+def try_mutant(mutant: Mutant) -> Outcome:
+    """Sends a mutant through the campaigns of its design until one catches it."""
+    started = time.perf_counter()
+    for campaign in laboratory_of(mutant.design).campaigns:
+        objection = first_objection(mutant.design, mutant, campaign)
+        if objection is not None:
+            return Outcome(mutant, *objection, campaign, time.perf_counter() - started)
+    return Outcome(mutant, None, "", None, time.perf_counter() - started)
+
+
+INSTRUCTIONS_MAX = 20_000_000
+"""Instructions after which a program counts as stuck: with a fault it may never end."""
+
+# A machine that refuses a transaction for its size says nothing of the fault, which may have made it run another way.
+_TOO_LARGE = "(cause 0x200)"
+
+
+def first_objection(design: str, mutant: Mutant | None, campaign: ShortCampaign) -> tuple[str, str] | None:
+    """Runs one campaign on a mutant, or on the design as it is; the first objection: who, and what.
+
+    Raises:
+        ConfigError: The campaign does not fit the design.
+        HostIoError, ToolchainError: The guest program cannot be had.
+    """
+    request = request_of(design, mutant, campaign)
+    try:
+        document = json.loads(_core.crash(json.dumps(request)))
+    except (GuestFault, StuckError, InternalError) as error:
+        if mutant is not None and _TOO_LARGE in str(error):
+            return None
+        return "run", str(error)
+    if not document["violations"]:
+        return None
+    first = document["failures"][0]
+    return first["oracle"], first["message"]
+
+
+def request_of(design: str, mutant: Mutant | None, campaign: ShortCampaign) -> dict[str, Any]:
+    """Gives the request for the compiled half."""
+    scenario = Scenario(
+        design=design,
+        workload=campaign.workload,
+        machine="tiny",
+        ops=campaign.ops,
+        threads=campaign.threads,
+        settings=campaign.settings,
+        domain=campaign.domain,
+        workload_args=campaign.arguments,
+        max_instructions=INSTRUCTIONS_MAX,
+    )
+    request = crash_request(scenario, CrashOptions(campaign.points, campaign.faults))
+    in_guest = mutant is not None and mutant.in_guest
+    if in_guest or campaign.rehearsals:
+        program = toolchain.build(
+            campaign.workload, scenario.backend, history=True, planted=in_guest, rehearsals=campaign.rehearsals
+        )
+        request["elf"] = str(program)
+    if mutant is None:
+        return request
+    if not mutant.in_guest:
+        return request | {"planted": mutant.name}
+    for arguments in ("args", "recover_args", "check_args", "again_args"):
+        request[arguments] = [*request[arguments], "--planted", mutant.name]
+    return request

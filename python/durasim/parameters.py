@@ -1,0 +1,69 @@
+"""The parameters of designs, as the schema of machine files describes them: default, range, source."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
+from typing import Any
+
+from durasim import _core
+
+# A description ends with its source in parentheses: a section of the paper, or the key of an assumption.
+_SOURCE = re.compile(r"\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\)\.$")
+_ASSUMED = re.compile(r"(?:not [\w ]+; )?DEVIATIONS\.md, ([a-z0-9-]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a design.
+
+    Attributes:
+        name: Its name, behind `design.HARDWARE.` for `--set`.
+        default: Its value where neither a machine file nor `--set` gives another one.
+        range: What is allowed; None if everything of its type is.
+        source: Where the default comes from: a section of the paper, or `assumed` with the key of DEVIATIONS.md.
+        description: One sentence.
+    """
+
+    name: str
+    default: int | bool | str
+    range: str | None
+    source: str
+    description: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Gives the parameter as it stands in the document of `durasim designs NAME`."""
+        return asdict(self)
+
+
+def parameters_of(hardware: str) -> list[Parameter]:
+    """Gives the parameters of a hardware design by name."""
+    section = _schema()["properties"]["design"]["properties"][hardware]
+    return [_parameter(name, schema) for name, schema in section.get("properties", {}).items()]
+
+
+@cache
+def _schema() -> Mapping[str, Any]:
+    schema: Mapping[str, Any] = json.loads(_core.machine_schema())
+    return schema
+
+
+def _parameter(name: str, schema: Mapping[str, Any]) -> Parameter:
+    text = " ".join(schema["description"].split())
+    found = _SOURCE.search(text)
+    source = _ASSUMED.sub(r"assumed, \1", found[1]) if found else "not stated"
+    return Parameter(name, schema["default"], _range(schema), source, text[: found.start()] + "." if found else text)
+
+
+def _range(schema: Mapping[str, Any]) -> str | None:
+    if "$ref" in schema:
+        choices = _schema()["$defs"][schema["$ref"].rpartition("/")[2]]
+        return ", ".join(choice["const"] for choice in choices["oneOf"])
+    if schema.get("type") == "boolean":
+        return "true, false"
+    if "maximum" in schema:
+        return f"{schema['minimum']} to {schema['maximum']}"
+    return f"from {schema['minimum']}" if "minimum" in schema else None

@@ -1,0 +1,121 @@
+"""Tables that stay readable on narrow terminals: columns that do not fit side by side stand in blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+# Beside its text a column has a blank on both sides and a border.
+_COLUMN_EXTRA = 3
+_KEY_MAX = 36
+"""Longer keys are broken, as else nothing would stand beside them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column.
+
+    Attributes:
+        header: Its header; lines are kept.
+        right: Whether its cells end at the right, as numbers do.
+        wraps: Whether its cells are sentences, which may be broken between words.
+        wraps_at: The width that it needs at least if it is broken.
+    """
+
+    header: str
+    right: bool = False
+    wraps: bool = False
+    wraps_at: int = 30
+
+
+@dataclass(slots=True)
+class _Row:
+    cells: tuple[str, ...]
+    style: str
+    ends_section: bool = False
+
+
+@dataclass(slots=True)
+class FoldedTable:
+    """A table whose columns stand in as many blocks as its width needs; each block begins with the key columns.
+
+    Attributes:
+        title: Stands above the first block.
+        columns: The columns.
+        keys: How many of them, from the left, say what a row is about.
+        caption: Stands below the last block.
+        header: Whether the headers are shown.
+    """
+
+    title: str
+    columns: Sequence[Column]
+    keys: int = 1
+    caption: str | None = None
+    header: bool = True
+    _rows: list[_Row] = field(default_factory=list)
+
+    def add_row(self, *cells: str, style: str = "") -> None:
+        """Adds a row with a cell for each column."""
+        self._rows.append(_Row(cells, style))
+
+    def add_section(self) -> None:
+        """Draws a line below the last row."""
+        if self._rows:
+            self._rows[-1].ends_section = True
+
+    def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
+        """Gives the blocks, from which rich asks for them."""
+        blocks = list(self._blocks(options.max_width))
+        for number, block in enumerate(blocks):
+            yield self._block(block, is_first=number == 0, is_last=number == len(blocks) - 1)
+
+    def _blocks(self, width: int) -> Iterator[list[int]]:
+        """Gives the numbers of the columns of each block."""
+        keys = list(range(self.keys))
+        room = width - 1 - sum(self._width(key) + _COLUMN_EXTRA for key in keys)
+        block: list[int] = []
+        left = room
+        for number in range(self.keys, len(self.columns)):
+            needed = self._width(number) + _COLUMN_EXTRA
+            if block and needed > left:
+                yield keys + block
+                block, left = [], room
+            block.append(number)
+            left -= needed
+        yield keys + block
+
+    def _width(self, number: int) -> int:
+        """Gives the cells of the terminal that a column needs at least."""
+        column, natural = self.columns[number], self._natural_width(number)
+        if column.wraps:
+            return min(natural, column.wraps_at)
+        return min(natural, _KEY_MAX) if number < self.keys else natural
+
+    def _natural_width(self, number: int) -> int:
+        """Gives the cells of the terminal that the longest text of a column takes."""
+        column = self.columns[number]
+        texts = [*(column.header.split("\n") if self.header else ()), *(row.cells[number] for row in self._rows)]
+        return max((cell_len(text) for text in texts), default=0)
+
+    def _block(self, numbers: list[int], *, is_first: bool, is_last: bool) -> Table:
+        table = Table(
+            title=self.title if is_first else None,
+            caption=self.caption if is_last else None,
+            show_header=self.header,
+        )
+        for number in numbers:
+            column = self.columns[number]
+            is_fixed = not column.wraps and (number >= self.keys or self._natural_width(number) <= _KEY_MAX)
+            table.add_column(
+                column.header, justify="right" if column.right else "left", no_wrap=is_fixed, overflow="fold"
+            )
+        for row in self._rows:
+            # A cell is plain text: brackets in it are not markup.
+            cells = [Text(row.cells[number]) for number in numbers]
+            table.add_row(*cells, style=row.style, end_section=row.ends_section)
+        return table
