@@ -106,12 +106,12 @@ def run_all(
         guest_output: Takes what the guests write.
         progress: Takes each result as soon as it is there.
         jobs: Runs at a time; all cores if None.
-        running: Takes now and then how many runs are done, with parts of those under way.
+        running: Takes now and then how many runs are done, with parts of those in progress.
 
     Raises:
         ConfigError: Refused before cycle 0.
         GuestFault, StuckError, HostIoError, ToolchainError: As from `durasim.run`.
-        KeyboardInterrupt: The user wants no more; runs under way end.
+        KeyboardInterrupt: The user wants no more; runs in progress end.
     """
     # All programs are built from the same sources, even if somebody edits them meanwhile.
     requests = [scenario.request() for scenario in scenarios]

@@ -71,8 +71,8 @@ def designs_table(designs: Iterable[Mapping[str, Any]]) -> FoldedTable:
     )  # fmt: skip
     table = FoldedTable("designs", columns)
     table.caption = (
-        f"{DAGGER} rests on assumptions; its band is what other ones, tried one at a time in the short runs of "
-        "DEVIATIONS.md, multiply throughput by"
+        f"{DAGGER} rests on assumptions; its band is the sensitivity range of throughput under "
+        "other ones, tried one at a time in the short runs of DEVIATIONS.md"
     )
     for design in designs:
         band = band_of(design["name"])
