@@ -75,7 +75,21 @@ def run_scenario(
     scenario: Scenario, guest_output: GuestOutput = output.pass_through, progress: RunProgress | None = None
 ) -> RunResult:
     """Runs `scenario`; otherwise as `run`."""
-    return run_request(scenario.request(), guest_output, progress)
+    request = scenario.request()
+    written_before = _written_at(scenario.snapshot)
+    try:
+        return run_request(request, guest_output, progress)
+    except KeyboardInterrupt as interrupt:
+        if _written_at(scenario.snapshot) != written_before:
+            interrupt.add_note(f"the snapshot {scenario.snapshot} is kept")
+        raise
+
+
+def _written_at(path: str | None) -> int | None:
+    """Gives when a file was written, in the host's nanoseconds; None if there is none."""
+    if path is None or not os.path.exists(path):  # noqa: PTH110 - one question, no path to work with
+        return None
+    return os.stat(path).st_mtime_ns  # noqa: PTH116
 
 
 @takes_fields_of(Scenario, CrashOptions, without=("design", *_ONLY_OF_RUN, "workers"))

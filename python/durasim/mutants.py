@@ -149,7 +149,11 @@ def run_mutants(mutants: Iterable[Mutant], progress: Tried | None = None) -> Mut
         if mutant.equivalent is not None:
             equivalent.append(mutant)
             continue
-        outcomes.append(try_mutant(mutant))
+        try:
+            outcomes.append(try_mutant(mutant))
+        except KeyboardInterrupt as interrupt:
+            interrupt.add_note(f"{len(outcomes)} mutants were tried, and nothing is kept of them")
+            raise
         if progress is not None:
             progress(outcomes[-1])
     return MutationResult(outcomes, equivalent)

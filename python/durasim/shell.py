@@ -65,7 +65,7 @@ class Program(TyperGroup):
             print(error.output, end="", file=sys.stderr)
         except (_InterruptedError, KeyboardInterrupt, typer.Abort) as interrupt:
             signals.has_complained = True
-            code = complain("; ".join(["interrupted", *_notes(interrupt)]), signals.exit_code)
+            code = complain("; ".join(["interrupted", *(_notes(interrupt) or ["nothing is kept"])]), signals.exit_code)
         except OSError as error:
             code = complain(f"standard output: {error.strerror or error}", EXIT_HOST_IO)
         signals.restore()

@@ -47,6 +47,7 @@ def end(process, number=signal.SIGINT, *, group=True):
     assert time.monotonic() - begin < SOON_S
     *_, last = complaint.strip().split("\n")
     assert last.startswith("durasim: interrupted")
+    assert "kept" in last or "goes on" in last or "lost" in last
     return complaint
 
 
