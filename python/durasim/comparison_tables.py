@@ -30,7 +30,10 @@ def _ranges(judged: Sequence[Judged]) -> FoldedTable:
         if (name := with_dagger(design)) != design:
             found = range_of(design)
             table.add_row(name, range_text(found and found.throughput), range_text(found and found.pmem_bytes))
-    table.caption = "under other assumptions, one at a time, in the short runs of DEVIATIONS.md; `durasim designs --json -` names them"
+    table.caption = (
+        "under other assumptions, one at a time, in the short runs of DEVIATIONS.md; "
+        "`durasim designs --json -` names them"
+    )
     return table
 
 

@@ -110,7 +110,7 @@ class SensitivityRange:
 
 @cache
 def _ranges() -> dict[str, SensitivityRange]:
-    """Gives the sensitivity range of each design. Some alternatives show themselves on one machine alone, so they count together."""
+    """Gives the sensitivity range of each design. Some alternatives matter on one machine alone, so all count."""
     found: dict[str, tuple[list[float], list[float]]] = {}
     for ratio in ratios(measurements()):
         design = ratio.measured.design

@@ -23,7 +23,7 @@ def run_request(
 ) -> RunResult:
     """Runs a request, as `Scenario.request` gives it, to its end.
 
-    On another thread than the main one, to which alone Ctrl-C is delivered, `cancellation` ends the run.
+    On another thread than the main one, which alone receives Ctrl-C, `cancellation` ends the run.
 
     Raises:
         ConfigError: Refused before cycle 0.

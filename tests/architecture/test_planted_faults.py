@@ -10,7 +10,9 @@ DESIGNS = ROOT / "crates/designs/src"
 
 ASKS = re.compile(r"\bfault\s*\.is\(|\.is\(\s*(?:\w+::)*planted\w*::")
 COMMENT = re.compile(r"//.*")
-LISTED = re.compile(r"^\s*(?:pub\(super\) const )?([A-Z][A-Z0-9_]*)(?:: Planted)? =\s*(?:\"|Planted \{)", re.MULTILINE)
+LISTED = re.compile(
+    r"^\s*(?:pub\(super\) const )?([A-Z][A-Z0-9_]*)(?:: PlantedFault)? =\s*(?:\"|PlantedFault \{)", re.MULTILINE
+)
 
 LISTS = {path.parent.name: path for path in sorted(DESIGNS.glob("*/planted.rs"))}
 

@@ -75,8 +75,9 @@ def test_the_lists_of_the_logs_agree():
 
 def _durasim(*arguments):
     command = [sys.executable, "-m", "durasim", *arguments]
-    # readline, which pytest loads, sets COLUMNS where only child processes see it.
-    return subprocess.run(command, check=False, capture_output=True, text=True, env=dict(os.environ))
+    # So wide that no sentence in a table is wrapped.
+    environment = os.environ | {"COLUMNS": "200"}
+    return subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
 
 
 def test_the_document_and_the_table():

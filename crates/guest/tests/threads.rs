@@ -105,7 +105,7 @@ fn futexes_wake_in_the_order_of_waiting() {
     assert_eq!(waiting, [(b, DATA), (a, DATA), (c, DATA)]);
     assert_eq!(
         p.process.describe_deadlock(|thread| 0x404 + 0x100 * u64::from(thread.0)),
-        "deadlock: no thread can go on: thread 2 at pc 0x600 waits for the futex at 0x200000, \
+        "deadlock: every thread waits: thread 2 at pc 0x600 waits for the futex at 0x200000, \
          thread 1 at pc 0x500 waits for the futex at 0x200000, thread 3 at pc 0x700 waits for the futex at 0x200000"
     );
     assert_eq!(p.call(Sysno::futex, &[DATA, WAKE, 9]), 0, "shared and private futexes differ");

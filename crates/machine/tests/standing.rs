@@ -1,4 +1,4 @@
-//! A design that waits again and again for something that has come already: the machine says so and stops.
+//! A design that waits again and again for something that has already occurred: the machine says so and stops.
 
 use durasim_core::Outcome;
 use durasim_design::{
@@ -78,5 +78,5 @@ fn a_design_that_waits_for_what_has_come_is_stuck() {
         }
     }
     let Some(Error::Stuck { cycle: 11, what }) = system.error() else { panic!("{:?}", system.error()) };
-    assert!(what.contains("come already"), "{what}");
+    assert!(what.contains("already occurred"), "{what}");
 }

@@ -23,7 +23,7 @@ create_exception!(
     durasim,
     StuckError,
     DurasimError,
-    "The modelled machine cannot go on: a design waits for something that nothing will deliver, at `cycle`."
+    "The modelled machine cannot continue: a design waits for an event that will never occur, at `cycle`."
 );
 create_exception!(
     durasim,
