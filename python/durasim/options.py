@@ -97,7 +97,7 @@ CampaignFile = Annotated[
     str,
     typer.Argument(
         metavar="FILE.toml|NAME",
-        help="Names the runs that are crashed, as docs/crash.md explains; NAME is one that comes with durasim, as quick.",
+        help="Names the runs to crash, as docs/crash.md explains; NAME is one that comes with durasim, as quick.",
     ),
 ]
 Seconds = Annotated[
