@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(refusal(8192, &[0, 1]), Ok(()));
         assert!(refusal(8192, &[2]).unwrap_err().contains("ends at byte 12288 of a memory of 8192 bytes"));
         assert!(refusal(8192, &[1, 0]).unwrap_err().contains("out of order"));
-        assert!(refusal(8192, &[u64::MAX]).unwrap_err().contains("behind every memory"));
+        assert!(refusal(8192, &[u64::MAX]).unwrap_err().contains("outside of every memory"));
         assert!(refusal(u64::MAX, &[]).unwrap_err().contains("no memory has"));
     }
 }
