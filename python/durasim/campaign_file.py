@@ -19,6 +19,7 @@ from durasim.errors import host_io, refusal
 from durasim.laboratory import laboratory_of
 from durasim.scenario import Scenario, design_rows, settings_of, workload_info
 
+SHIPPED = Path(__file__).parent / "campaigns"
 MACHINE = "tiny"
 POINTS = 200
 OPS = 20
@@ -97,17 +98,25 @@ class CampaignFile:
         return sorted({name for table in self.tables["sweep"] for name in _design_names(table["designs"])})
 
 
+def shipped() -> list[str]:
+    """Gives the names of the campaigns that come with durasim."""
+    return sorted(file.stem for file in SHIPPED.glob("*.toml") if "name" in _read_toml(file))
+
+
 def read(path: str) -> CampaignFile:
-    """Reads and checks a campaign file.
+    """Reads and checks a campaign file; a name without suffix, as `quick`, is one of those that come with durasim.
 
     Raises:
         ConfigError: It is no TOML, or not of the form of a campaign.
         HostIoError: It cannot be read.
     """
-    tables = _read_toml(Path(path))
+    file = Path(path)
+    if path in shipped():
+        file = SHIPPED / f"{path}.toml"
+    tables = _read_toml(file)
     _validate(tables, _schema(), "")
     for name in tables.get("controls", []):
-        controls = _read_toml(Path(path).parent / name)
+        controls = _read_toml(file.parent / name)
         only = {"type": "object", "required": ["control"], "additionalProperties": False}
         of_controls = {"control": _schema()["properties"]["control"]}
         _validate(controls, only | {"properties": of_controls, "$defs": _schema()["$defs"]}, f"{name}: ")

@@ -105,15 +105,8 @@ def run(campaign: CampaignFile, verdicts: Verdicts | None, seconds: float | None
     """
     began = time.monotonic()
     tally = Tally()
-    total = campaign.trials if seconds is None else None
-    if total is None and seconds is None:
-        total = len(campaign.units())
-
-    def tell(what: str) -> None:
-        done = tally.units if campaign.trials is None else tally.sums["trials"]
-        progress(done if total is None else min(done, total), total, what)
-
     try:
+        tell = _teller(campaign, tally, seconds, progress)
         with worker_processes() as (pool, workers):
             for batch in _batches(campaign, tally, seconds, began):
                 _judge(pool, 2 * workers, batch, verdicts, tally, tell)
@@ -123,6 +116,19 @@ def run(campaign: CampaignFile, verdicts: Verdicts | None, seconds: float | None
     shrunk = list(_shrunk(tally, tell))
     caught = mutation.run_mutants([m for name in campaign.mutated_designs() for m in mutation.chosen_mutants(name)])
     return _document(campaign, tally, caught, time.monotonic() - began) | {"shrunk": shrunk}
+
+
+def _teller(campaign: CampaignFile, tally: Tally, seconds: float | None, progress: Progress) -> Callable[[str], None]:
+    """Gives what tells the progress of the campaign, with what was done last."""
+    total = campaign.trials if seconds is None else None
+    if total is None and seconds is None:
+        total = len(campaign.units())
+
+    def tell(what: str) -> None:
+        done = tally.units if campaign.trials is None else tally.sums["trials"]
+        progress(done if total is None else min(done, total), total, what)
+
+    return tell
 
 
 def _kept(tally: Tally, verdicts: Verdicts | None) -> str:

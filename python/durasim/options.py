@@ -94,7 +94,11 @@ Again = Annotated[
     typer.Option("--again", metavar="ARGS", help="Its arguments for the run between two crashes; as given after --."),
 ]
 CampaignFile = Annotated[
-    str, typer.Argument(metavar="FILE.toml", help="Names the runs that are crashed; docs/crash.md explains such files.")
+    str,
+    typer.Argument(
+        metavar="FILE.toml|NAME",
+        help="Names the runs to crash, as docs/crash.md explains; NAME is one that comes with durasim, as quick.",
+    ),
 ]
 Seconds = Annotated[
     float | None, typer.Option("--seconds", help="Repeat the campaign with new seeds for so long at most.")

@@ -58,7 +58,7 @@ def conforms(document):
 
 
 def test_the_quick_campaign_passes():
-    document = ds.campaign(ROOT / "campaigns/quick.toml")
+    document = ds.campaign("quick")
     conforms(document)
     assert document["failed_checks"] == []
     assert document["violations"] == document["disagreements"] == 0
