@@ -36,7 +36,10 @@ PYTHON = (
 )
 # What takes too long for every change. The tests of the wheel are among the long ones.
 WHEEL = ((str(BIN / "python"), str(ROOT / "tools" / "wheel.py")),)
-FAULTS = (("cargo", "test", *TARGETS[:2], "--test", "canaries", "--", "--ignored"),)
+FAULTS = (
+    ("cargo", "test", *TARGETS[:2], "--test", "canaries", "--", "--ignored"),
+    ("env", "DURASIM_SEEDS=1500", "cargo", "test", *TARGETS[:2], "--test", "random"),
+)
 LONG = ((*PYTHON[-1], "-m", "long"),)
 
 Stages = Sequence[tuple[str, Sequence[Sequence[str]]]]

@@ -1,7 +1,7 @@
 //! Thousands of short random runs of every row on machines of many shapes: loads return the newest bytes, nothing
 //! panics or gets stuck, and every crash recovers to what was acknowledged.
 //!
-//! `DURASIM_SEEDS=100000 cargo test -p durasim-crash --test random` tries more seeds than the usual ones, and
+//! `make test-all` tries more seeds. `DURASIM_SEEDS=100000 cargo test -p durasim-crash --test random` tries so many, and
 //! `DURASIM_ROW=tc` no other row with hardware of its own.
 
 mod common;
@@ -45,7 +45,7 @@ fn plain_row() -> &'static Row {
 #[test]
 fn hardware_designs_survive_everything() {
     for row in hardware_rows() {
-        let seeds = shared_seeds(row, 1200);
+        let seeds = shared_seeds(row, 600);
         let effort = Effort { ops: 250, crash_percent: 10, cut_percent: 4, lives: 2 };
         let tally = sweep(seeds, |seed| Setting::drawn(*row, seed), effort);
         report(row, &tally);
@@ -94,7 +94,7 @@ fn caches_of_many_cores_are_coherent() {
 #[test]
 fn hardware_designs_of_many_cores_survive_everything() {
     for row in hardware_rows() {
-        let seeds = shared_seeds(row, 800);
+        let seeds = shared_seeds(row, 400);
         let effort = Effort { ops: 400, crash_percent: 6, cut_percent: 4, lives: 2 };
         let tally = sweep(seeds, |seed| Setting::drawn_for_many(*row, seed), effort);
         report(row, &tally);

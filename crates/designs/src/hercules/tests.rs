@@ -303,7 +303,7 @@ fn damaged_entries_are_losses_and_not_written() {
         let mut image = crashed.clone();
         image.write_u64(at, count).unwrap();
         let report = recover(&mut image);
-        assert!(report.losses[0].contains("more entries than it has room for"), "{report:?}");
+        assert!(report.losses[0].contains("more entries than fit"), "{report:?}");
         assert_eq!((homes(&image), report.lines_written), ([0, 0], 0));
     }
 }
