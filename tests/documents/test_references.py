@@ -16,6 +16,7 @@ PAGES = [*document_blocks.pages(), ROOT / "tests/timing/README.md"]
 FILE = re.compile(r"[\w.{}-]+(?:/[\w.-]+)+\.(?:rs|py|toml|h|cpp|c|json|csv|md)|[\w.-]+(?:/[\w.-]+)*/[\w.-]+/")
 # Made by commands, chosen by the reader, or paths of a paper's or the guest's.
 NOT_FILES = re.compile(r"^(build|target|lib)/|NAME|TARGET")
+REFUSED = 2
 FUNCTION = re.compile(r"(?:[A-Z]\w*)::([a-z_]\w*)")
 
 
@@ -93,11 +94,16 @@ def test_functions_that_are_named_are_there(page):
 
 
 def _commands(page):
-    """All commands of code spans and of blocks, also of those that are not run."""
+    """All commands of code spans and of blocks, also of blocks that are not run, but for those that are refused."""
     texts = _code(page)
     for block in blocks_of(page):
         if block.language in ("sh", "console"):
-            texts += [command.text.replace("\\\n", " ") for command in document_blocks.commands_of(block)]
+            # What is run and has to be refused may name an option that is not there.
+            texts += [
+                command.text.replace("\\\n", " ")
+                for command in document_blocks.commands_of(block)
+                if not (block.is_run and command.exit_code == REFUSED)
+            ]
     for text in texts:
         try:
             yield shlex.split(text, comments=True)
