@@ -167,9 +167,9 @@ def test_damaged_and_foreign_files_are_refused(tmp_path: Path) -> None:
         (b"DSIMPOOL" + good[8:], "is not a snapshot"),
         (good[:8] + b"\x63\0\0\0" + good[12:], "has snapshot format 99"),
         (good[:20], "is truncated"),
-        (good[:-1], "cut short or damaged"),
-        (bytes(flipped), "cut short or damaged"),
-        (good + b"x", "cut short or damaged"),
+        (good[:-1], "truncated or damaged"),
+        (bytes(flipped), "truncated or damaged"),
+        (good + b"x", "truncated or damaged"),
     ):
         bad.write_bytes(data)
         with pytest.raises(ds.ConfigError, match=words):
