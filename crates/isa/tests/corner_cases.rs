@@ -300,6 +300,27 @@ fn host_arithmetic_gives_what_soft_float_gives() {
 }
 
 #[test]
+fn fused_host_arithmetic_gives_what_soft_float_gives() {
+    let mut rng = durasim_types::Rng::new(12);
+    for _ in 0..200_000 {
+        let double = rng.below(2) == 1;
+        let mut operand = || {
+            if double { common::operands::double(&mut rng) } else { common::operands::single(&mut rng) }
+        };
+        let operands = [operand(), operand(), operand()];
+        let opcode = [0x43, 0x47, 0x4b, 0x4f][rng.below(4) as usize];
+        let bits = r_type(opcode, 0, 4 << 2 | u32::from(double), 3, 1, 2);
+        let run = |fcsr: u32| {
+            let mut hart = Hart { fcsr, ..Hart::default() };
+            (hart.f[1], hart.f[2], hart.f[4]) = operands.into();
+            execute(&mut hart, decode(bits).unwrap(), &mut bus()).unwrap();
+            (hart.f[3], hart.fcsr | 1)
+        };
+        assert_eq!(run(0), run(1), "{bits:#x} {operands:#x?}");
+    }
+}
+
+#[test]
 fn threads_do_not_share_rounding_or_flags() {
     let work = |mode: u32| {
         move || {
