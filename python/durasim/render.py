@@ -38,13 +38,18 @@ def show(renderable: RenderableType) -> None:
     Raises:
         HostIoError: Standard output cannot take it.
     """
-    console = Console(highlight=False)
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        console.width = _WIDTH_OF_PIPES
+    console = _console()
     with console.capture() as capture:
         # In a group a text keeps what it says of its wrapping.
         console.print(Group(renderable), crop=False)
     write_stdout(capture.get())
+
+
+def _console() -> Console:
+    console = Console(highlight=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = _WIDTH_OF_PIPES
+    return console
 
 
 def progress_bar() -> Progress:
@@ -128,7 +133,7 @@ def crash_text(result: CrashResult) -> Text:
     for failure in result.failures:
         text.append(f"\n  {failure.id} ({failure.oracle}): {failure.message}\n    {failure.command}")
     if result.timeline is not None:
-        text.append("\n\n").append(timeline_text(result.timeline))
+        text.append("\n\n").append(timeline_text(result.timeline, _console().width))
     if result.shrunk is not None:
         text.append("\n\n").append(shrunk_text(result.shrunk))
     return text
@@ -143,7 +148,7 @@ def shrunk_text(shrunk: Mapping[str, Any]) -> Text:
     """Gives a reduced failure: its command and its timeline."""
     text = _unwrapped()
     text.append(f"reduced, after {shrunk['candidates']} smaller campaigns, to")
-    text.append(f"\n  {shrunk['command']}\n", style="bold").append(timeline_text(shrunk["timeline"]))
+    text.append(f"\n  {shrunk['command']}\n", style="bold").append(timeline_text(shrunk["timeline"], _console().width))
     return text
 
 

@@ -114,6 +114,8 @@ class CrashResult(Document):
         timeline: Of a replay, what became of the lines involved, as schemas/timeline.json says; None for a campaign.
         shrunk: The smallest failure that a reduction has found, with its timeline; None if there was no reduction.
         host: Cost on this computer.
+        provenance: What the run that was crashed was made from, beside machine, design, threads and seed.
+        configuration: The machine and the design's parameters, as they were after all overrides.
         stats: Every counter of the run that was crashed.
     """
 
@@ -141,6 +143,8 @@ class CrashResult(Document):
     timeline: Mapping[str, Any] | None
     shrunk: Mapping[str, Any] | None
     host: Host
+    provenance: Provenance
+    configuration: Mapping[str, Any]
     stats: StatTree
 
 

@@ -1,4 +1,4 @@
-"""The timeline of a replayed crash as text for a terminal of 100 columns."""
+"""The timeline of a replayed crash as text for a terminal of 80 columns or more."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any
 from rich.text import Text
 
 WIDTH = 100
-_WORDS_SHOWN = 4
-"""Words of a line that are shown side by side: those that differ among its versions."""
+"""Columns at most."""
+_WIDTH_MIN = 80
 _WORD_BYTES = 8
-_HAPPENINGS_SHOWN = 24
+_EVENTS_SHOWN = 24
+_INDENT = 4
 _LABEL = 28
 _CELL = 17
 _WRITES_SHOWN = 6
@@ -23,9 +24,27 @@ Json = Mapping[str, Any]
 _PROGRAMS = {"run": "the run", "recovery": "the program's recovery", "work": "further work"}
 
 
-def timeline_text(timeline: Json) -> Text:
-    """Gives the timeline of a trial: the verdict, the transactions involved, and one part for each line."""
-    text = Text()
+class _Page(Text):
+    """A text that is wrapped at a number of columns."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.width = width
+
+    @property
+    def words(self) -> int:
+        """Words of a line that fit side by side: those that differ among its versions."""
+        return (self.width - _INDENT - _LABEL) // _CELL
+
+
+def timeline_text(timeline: Json, width: int = WIDTH) -> Text:
+    """Gives the timeline of a trial: the verdict, the transactions involved, and one part for each line.
+
+    Args:
+        timeline: The timeline as the document of a replay has it.
+        width: Columns of the terminal; from 80 to 100 of them are used.
+    """
+    text = _Page(min(max(width, _WIDTH_MIN), WIDTH))
     text.append(f"timeline of {timeline['id']}", style="bold")
     for objection in timeline["objections"]:
         _paragraph(text, f"{objection['oracle']}: {objection['message']}", "  ", style="red")
@@ -42,10 +61,10 @@ def timeline_text(timeline: Json) -> Text:
     left_out = timeline["lines_in_question"] - len(lines)
     more = f"; {left_out} more are not shown" if left_out else ""
     shown = f"lines followed: {len(lines)}{more}" if lines else "no line is followed"
-    _paragraph(text, f"{shown}; because: {timeline['lines_because']}", "  ")
+    _paragraph(text, f"{shown}; because: {timeline['lines_chosen_because']}", "  ")
     if not lines:
-        for chapter in timeline["chapters"]:
-            _head(text, chapter)
+        for phase in timeline["phases"]:
+            _head(text, phase)
     for line in lines:
         _line(text, timeline, line)
     return text
@@ -57,23 +76,23 @@ def _transaction(transaction: Json) -> str:
     return f"transaction {transaction['tx']} ({', '.join(whose)}): {transaction['state']} when the power failed"
 
 
-def _line(text: Text, timeline: Json, line: Json) -> None:
+def _line(text: _Page, timeline: Json, line: Json) -> None:
     number = line["line"]
     offset = line["data_offset"]
     where = "outside of the program's data" if offset is None else f"data offset {offset:#x}"
     text.append(f"\n\nline {number:#x} ({where})", style="bold")
-    columns, more = _columns(timeline, line)
+    columns, more = _columns(timeline, line, text.words)
     before: Sequence[str | None] = []
-    for chapter in timeline["chapters"]:
-        _head(text, chapter)
-        if chapter["kind"] == "life":
-            _happenings(text, chapter, number)
-            _copies(text, chapter, number, columns)
-            before = _of(chapter["left"], number)
+    for phase in timeline["phases"]:
+        _head(text, phase)
+        if phase["kind"] == "run":
+            _events(text, phase, number)
+            _copies(text, phase, number, columns)
+            before = _of(phase["left"], number)
             continue
-        for write in [w for w in chapter.get("writes", []) if w["line"] == number][:_WRITES_SHOWN]:
+        for write in [w for w in phase.get("writes", []) if w["line"] == number][:_WRITES_SHOWN]:
             _row(text, f"write {write['number']}", write["words"], columns)
-        after = _of(chapter["lines"], number)
+        after = _of(phase["lines"], number)
         if after == before:
             text.append("\n    the line stays as it is")
         else:
@@ -88,97 +107,97 @@ def _line(text: Text, timeline: Json, line: Json) -> None:
         text.append(f"\n    {more} more words differ")
 
 
-def _head(text: Text, chapter: Json) -> None:
-    if chapter["kind"] == "life":
-        failure = chapter["failure"]
+def _head(text: _Page, phase: Json) -> None:
+    if phase["kind"] == "run":
+        failure = phase["failure"]
         told = (
-            f"{_PROGRAMS[chapter['program']]}: power fails after event {failure['event']} ({failure['event_kind']}, "
+            f"{_PROGRAMS[phase['program']]}: power fails after event {failure['event']} ({failure['event_kind']}, "
             f"cycle {failure['cycle']:,}), {failure['how']}"
         )
-    elif chapter["kind"] == "hardware_recovery":
-        cut = chapter["cut_at_write"]
-        told = f"the hardware's recovery makes {_count(chapter['writes_total'], 'write')}"
-        told += f" and is cut at write {cut}" if cut is not None else _report(chapter)
+    elif phase["kind"] == "hardware_recovery":
+        cut = phase["cut_at_write"]
+        told = f"the hardware's recovery makes {_count(phase['writes_total'], 'write')}"
+        told += f" and is cut at write {cut}" if cut is not None else _report(phase)
     else:
         told = "the program's recovery ran"
     _paragraph(text, told, "  ")
-    for loss in chapter.get("losses", []):
+    for loss in phase.get("losses", []):
         _paragraph(text, f"it reports a loss: {loss}", "    ")
 
 
-def _report(chapter: Json) -> str:
-    return f": {chapter['replayed']} transactions carried through, {chapter['discarded']} discarded"
+def _report(phase: Json) -> str:
+    return f": {phase['replayed']} transactions carried through, {phase['discarded']} discarded"
 
 
-def _happenings(text: Text, chapter: Json, line: int) -> None:
-    own = [h for h in chapter["happenings"] if h["line"] == line]
+def _events(text: _Page, phase: Json, line: int) -> None:
+    own = [h for h in phase["events"] if h["line"] == line]
     touching = {h["tx"] for h in own if h["tx"] is not None}
     # Of transactions that are not shown any more only the end of the list would be of interest.
-    told = [h for h in chapter["happenings"] if h["line"] == line or (h["line"] is None and h["tx"] in touching)]
-    hidden = len(told) - _HAPPENINGS_SHOWN
+    told = [h for h in phase["events"] if h["line"] == line or (h["line"] is None and h["tx"] in touching)]
+    hidden = len(told) - _EVENTS_SHOWN
     if hidden > 0:
         text.append(f"\n    ... {hidden} earlier ones")
     text.append(f"\n    {'cycle':>12}  {'event':>7}", style="dim")
-    behind = False
-    for happening in told[-_HAPPENINGS_SHOWN:]:
-        if happening["behind"] and not behind:
-            behind = True
-            _paragraph(text, "behind that event, before the next one:", " " * 4)
-        event = "" if happening["event"] is None else str(happening["event"])
-        told = f"    {happening['cycle']:>12,}  {event:>7}  {_what(happening)}"
-        text.append("\n" + textwrap.fill(told, WIDTH, subsequent_indent=" " * 29))
+    is_after_failure = False
+    for event in told[-_EVENTS_SHOWN:]:
+        if event["after_failure_event"] and not is_after_failure:
+            is_after_failure = True
+            _paragraph(text, "after that event, before the next one:", " " * 4)
+        number = "" if event["event"] is None else str(event["event"])
+        told = f"    {event['cycle']:>12,}  {number:>7}  {_what(event)}"
+        text.append("\n" + textwrap.fill(told, text.width, subsequent_indent=" " * 29))
 
 
-def _what(happening: Json) -> str:
-    tx = "" if happening["tx"] is None else f"transaction {happening['tx']}"
-    match happening["what"]:
+def _what(event: Json) -> str:
+    tx = "" if event["tx"] is None else f"transaction {event['tx']}"
+    match event["what"]:
         case "store":
-            size = "" if happening["size_bytes"] == _WORD_BYTES else f" ({_count(happening['size_bytes'], 'byte')})"
+            size = "" if event["size_bytes"] == _WORD_BYTES else f" ({_count(event['size_bytes'], 'byte')})"
             return (
-                f"store by core {happening['core']}{', ' + tx if tx else ''}: +{happening['offset']:#04x}{size} "
-                f"{happening['old']} -> {happening['new']}"
+                f"store by core {event['core']}{', ' + tx if tx else ''}: +{event['offset']:#04x}{size} "
+                f"{event['old']} -> {event['new']}"
             )
         case "begin" | "acknowledged" | "aborted":
             return {"begin": f"{tx} begins", "acknowledged": f"{tx} is acknowledged"}.get(
-                happening["what"], f"{tx} is aborted"
+                event["what"], f"{tx} is aborted"
             )
         case "committing":
             return f"{tx} starts to commit"
-    words = happening["what"]
-    if happening["cause"] is not None:
-        words += f" ({happening['cause']})"
-    if happening["place"] is not None:
-        words += f" at {happening['place']}"
-    if happening["core"] is not None:
-        words += f", core {happening['core']}"
+    words = event["what"]
+    if event["cause"] is not None:
+        words += f" ({event['cause']})"
+    if event["place"] is not None:
+        words += f" at {event['place']}"
+    if event["core"] is not None:
+        words += f", core {event['core']}"
     return words + (f", {tx}" if tx else "")
 
 
-def _copies(text: Text, chapter: Json, line: int, columns: Sequence[int]) -> None:
+def _copies(text: _Page, phase: Json, line: int, columns: Sequence[int]) -> None:
     headings = "".join(_heading(column) for column in columns).rstrip()
     text.append("\n    " + "when the power failed".ljust(_LABEL) + headings)
-    for copy in [copy for copy in chapter["copies"] if copy["line"] == line]:
+    for copy in [copy for copy in phase["copies"] if copy["line"] == line]:
         label = copy["place"] + (", dirty" if copy["dirty"] else "")
         if copy["tag"]:
             label += f", tag {copy['tag']}"
         lost = copy["dirty"] and not copy["survived"]
         label += ", lost" if lost else ""
         _row(text, label, copy["words"], columns, style="red" if lost else "")
-    flush = "left (energy ended)" if chapter["dirty_shutdown"] else "left in persistent memory"
-    _row(text, flush, _of(chapter["left"], line), columns, style="bold")
-    traces = [trace for trace in chapter["traces"] if trace["line"] == line]
+    flush = "left (energy ended)" if phase["dirty_shutdown"] else "left in persistent memory"
+    _row(text, flush, _of(phase["left"], line), columns, style="bold")
+    traces = [trace for trace in phase["traces"] if trace["line"] == line]
     for place in dict.fromkeys(trace["place"] for trace in traces):
         offsets = ", ".join(f"{trace['offset']:#x}" for trace in traces if trace["place"] == place)
         _paragraph(text, f"{place} names the line at byte {offsets}", "    ")
 
 
-def _columns(timeline: Json, line: Json) -> tuple[list[int], int]:
+def _columns(timeline: Json, line: Json, shown_max: int) -> tuple[list[int], int]:
     """Chooses the words to show, and tells how many more differ."""
     number = line["line"]
     versions = [*line["expected"], *([line["found"]] if line["found"] else [])]
-    for chapter in timeline["chapters"]:
-        parts = ("copies", "left") if chapter["kind"] == "life" else ("writes", "lines")
-        versions += [seen["words"] for part in parts for seen in chapter.get(part, []) if seen["line"] == number]
+    for phase in timeline["phases"]:
+        parts = ("copies", "left") if phase["kind"] == "run" else ("writes", "lines")
+        versions += [seen["words"] for part in parts for seen in phase.get(part, []) if seen["line"] == number]
     differing = []
     wrong = []
     for word in range(_WORD_BYTES):
@@ -187,7 +206,7 @@ def _columns(timeline: Json, line: Json) -> tuple[list[int], int]:
             differing.append(word)
         if line["found"] is not None and line["found"][word] not in {e[word] for e in line["expected"]}:
             wrong.append(word)
-    chosen = (wrong + [word for word in differing if word not in wrong] or [0])[:_WORDS_SHOWN]
+    chosen = (wrong + [word for word in differing if word not in wrong] or [0])[:shown_max]
     return sorted(chosen), max(len(set(differing) | set(wrong)) - len(chosen), 0)
 
 
@@ -199,7 +218,7 @@ def _of(seen: Iterable[Json], line: int) -> Sequence[str | None]:
     return next(one["words"] for one in seen if one["line"] == line)
 
 
-def _row(text: Text, label: str, words: Sequence[str | None], columns: Sequence[int], style: str = "") -> None:
+def _row(text: _Page, label: str, words: Sequence[str | None], columns: Sequence[int], style: str = "") -> None:
     cells = "".join((words[column] or "-").ljust(_CELL) for column in columns).rstrip()
     # A label that is longer than its place gets a line of its own.
     head = f"\n    {label}" + ("\n    ".ljust(_LABEL + 5) if len(label) >= _LABEL else " " * (_LABEL - len(label)))
@@ -210,6 +229,6 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def _paragraph(text: Text, told: str, indent: str, style: str = "") -> None:
-    wrapped = textwrap.fill(told, WIDTH, initial_indent=indent, subsequent_indent=indent + "  ")
+def _paragraph(text: _Page, told: str, indent: str, style: str = "") -> None:
+    wrapped = textwrap.fill(told, text.width, initial_indent=indent, subsequent_indent=indent + "  ")
     text.append("\n" + wrapped, style=style)

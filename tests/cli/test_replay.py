@@ -64,16 +64,17 @@ def test_a_failure_replays_the_same_way_every_time(name, conforms):
     conforms("crash", first)
     told = first["timeline"]
     assert {objection["oracle"] for objection in told["objections"]} == set(failure.oracle.split("+"))
-    shown = timeline.timeline_text(told).plain
-    assert failure.id in shown
-    assert all(len(line) <= timeline.WIDTH for line in shown.splitlines()), shown
-    kinds = [chapter["kind"] for chapter in told["chapters"]]
-    lives = [chapter["program"] for chapter in told["chapters"] if chapter["kind"] == "life"]
-    assert kinds[0] == "life"
-    assert lives[1:] == ["recovery"] * failure.id.count("/g") + ["work"] * failure.id.count("+e")
-    cuts = [chapter["cut_at_write"] for chapter in told["chapters"] if chapter["kind"] == "hardware_recovery"]
+    for width, columns in ((80, 80), (100, 100), (200, 100), (40, 80)):
+        shown = timeline.timeline_text(told, width).plain
+        assert failure.id in shown
+        assert all(len(line) <= columns for line in shown.splitlines()), shown
+    kinds = [phase["kind"] for phase in told["phases"]]
+    runs = [phase["program"] for phase in told["phases"] if phase["kind"] == "run"]
+    assert kinds[0] == "run"
+    assert runs[1:] == ["recovery"] * failure.id.count("/g") + ["work"] * failure.id.count("+e")
+    cuts = [phase["cut_at_write"] for phase in told["phases"] if phase["kind"] == "hardware_recovery"]
     assert len([cut for cut in cuts if cut is not None]) == failure.id.count("/r")
-    assert failure.id.startswith(f"e{told['chapters'][0]['failure']['event']}")
+    assert failure.id.startswith(f"e{told['phases'][0]['failure']['event']}")
 
 
 def words_at(seen, line):
@@ -87,16 +88,16 @@ def test_the_line_the_store_and_the_copy_that_was_lost_are_named():
     told = []
     for failure in crash(scenario, CrashOptions(120, ("clean",))).failures:
         timeline_of = crash(scenario, CrashOptions(replay=failure.id)).to_dict()["timeline"]
-        life = timeline_of["chapters"][0]
-        assert life["kind"] == "life"
-        assert life["failure"]["event"] == int(failure.id[1:])
-        assert [chapter["kind"] for chapter in timeline_of["chapters"][1:]] == ["hardware_recovery", "program_recovery"]
+        run = timeline_of["phases"][0]
+        assert run["kind"] == "run"
+        assert run["failure"]["event"] == int(failure.id[1:])
+        assert [phase["kind"] for phase in timeline_of["phases"][1:]] == ["hardware_recovery", "program_recovery"]
         for line in timeline_of["lines"]:
             number = line["line"]
             wrong = [word for word in range(8) if line["found"][word] not in {e[word] for e in line["expected"]}]
-            stores = [h for h in life["happenings"] if h["what"] == "store" and h["line"] == number]
-            lost = [c for c in life["copies"] if c["line"] == number and c["dirty"] and not c["survived"]]
-            assert words_at(timeline_of["chapters"][-1]["lines"], number) == line["found"]
+            stores = [h for h in run["events"] if h["what"] == "store" and h["line"] == number]
+            lost = [c for c in run["copies"] if c["line"] == number and c["dirty"] and not c["survived"]]
+            assert words_at(timeline_of["phases"][-1]["lines"], number) == line["found"]
             for word in wrong:
                 value = int(line["expected"][0][word], 16)
                 last = [s for s in stores if s["offset"] == 8 * word][-1:]
@@ -116,9 +117,9 @@ def test_a_reported_loss_is_told():
     result = crash(scenario_of("opt", "eadr", {}), CrashOptions(replay="e400:energy.64"))
     assert (result.violations, result.losses_reported) == (0, 1)
     told = result.to_dict()["timeline"]
-    life, recovery = told["chapters"]
-    assert life["dirty_shutdown"]
-    assert "64 bytes" in life["failure"]["how"]
+    run, recovery = told["phases"]
+    assert run["dirty_shutdown"]
+    assert "64 bytes" in run["failure"]["how"]
     assert told["reported_loss"] in recovery["losses"]
     assert all(line["found"] is None for line in told["lines"])
     assert "recovery reports a loss" in timeline.timeline_text(told).plain
@@ -132,11 +133,11 @@ def test_a_replay_that_passes_is_told_too():
     assert told["objections"] == []
     assert len(told["lines"]) >= 1
     last = told["transactions"][-1]
-    assert f"transaction {last['tx']}, the last one" in told["lines_because"]
+    assert f"transaction {last['tx']}, the last one" in told["lines_chosen_because"]
     # The transaction cache names the lines of the transaction that is open.
     assert last["state"] == "open"
-    assert {trace["place"] for trace in told["chapters"][0]["traces"]} == {"tc.core0"}
-    cut, again = told["chapters"][1:]
+    assert {trace["place"] for trace in told["phases"][0]["traces"]} == {"tc.core0"}
+    cut, again = told["phases"][1:]
     assert (cut["cut_at_write"], cut["writes_total"], again["cut_at_write"]) == (1, 0, None)
     assert again["writes_total"] > 0
     for line in told["lines"]:

@@ -45,7 +45,7 @@ def test_the_data_are_brought_in_once_for_each_guest_program():
     options = {"designs": ["opt", "swl-eadr", "hercules"], "workloads": ["hercules-array-swap"], **QUICK}
     results = ds.api.compare_runs(**options, jobs=2)
     starts = [result.configuration["start"]["kind"] for result in results]
-    assert starts == ["fast_forward", "fast_forward", "transplant"]
+    assert starts == ["fast_forward", "fast_forward", "moved_program"]
     # As many at a time as there are, the results are the same.
     again = ds.api.compare_runs(**options, jobs=1)
     assert [result.digest for result in results] == [result.digest for result in again]

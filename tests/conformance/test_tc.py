@@ -56,7 +56,7 @@ def test_crashes_where_identifiers_wrap_around():
         faults=FAULTS,
     )
     assert result.failures == ()
-    assert result.marks["identifier_came_round"] > 0
+    assert result.marks["identifier_wrapped_around"] > 0
 
 
 def test_commits_retire_early():

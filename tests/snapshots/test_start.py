@@ -48,7 +48,7 @@ def test_a_program_moves_to_another_design(source: str, target: str, threads: in
     assert moved["roi"]["cycles"] == pytest.approx(whole["roi"]["cycles"], rel=0.25)
     if source != target:
         start = moved["configuration"]["start"]
-        assert (start["kind"], start["design"], start["mark"]) == ("transplant", source, 0)
+        assert (start["kind"], start["design"], start["mark"]) == ("moved_program", source, 0)
 
 
 def test_a_program_moves_to_a_machine_with_other_caches(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ use crate::schedule::{All, DrawnFailures, FailureKind, Points, check_event, sche
 use crate::timeline::{Replayed, replay};
 use crate::timeline_document::Timeline;
 use durasim_design::{CrashImage, Row};
-use durasim_machine::{Host, Prepared, RunRequest, System, prepare};
+use durasim_machine::{Host, Prepared, Provenance, RunRequest, System, configuration, prepare};
 use durasim_types::{ConfigError, Error, EventKind, PersistEvent, Rng};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -327,7 +327,7 @@ impl CrashResult {
             }
         }
         CrashResult {
-            schema: "durasim-crash/3".into(),
+            schema: "durasim-crash/4".into(),
             durasim_version: env!("CARGO_PKG_VERSION").into(),
             design: prepared.plan.row.name.into(),
             workload: run.workload.clone(),
@@ -350,6 +350,8 @@ impl CrashResult {
             marks: BTreeMap::new(),
             timeline: None,
             host: Host::new(0, Duration::ZERO),
+            provenance: Provenance::of(run, prepared),
+            configuration: configuration(prepared),
             stats: crash_free_run.stats.clone(),
         }
     }

@@ -1,9 +1,10 @@
 //! The result of a campaign, as JSON users see it.
 
 use crate::timeline_document::Timeline;
-use durasim_machine::Host;
+use durasim_machine::{Host, Provenance};
 use durasim_types::Stats;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// A crash after which the promise was broken.
@@ -71,6 +72,10 @@ pub struct CrashResult {
     pub timeline: Option<Timeline>,
     /// Cost on the host.
     pub host: Host,
+    /// What the run that was crashed was made from.
+    pub provenance: Provenance,
+    /// The machine and the design's parameters, as they were after all overrides.
+    pub configuration: Value,
     /// Every counter of the run that was crashed.
     pub stats: Stats,
 }

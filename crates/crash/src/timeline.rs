@@ -30,7 +30,7 @@ pub(crate) struct Replayed {
 pub(crate) fn replay(context: Context<'_>, case: &Case) -> Result<Replayed, Error> {
     let searching = TimelineRecorder::searching();
     let (instructions, marks, outcome) = execute(context, case, &searching)?;
-    let (lines_because, lines) = choose(&outcome, &searching.recorded());
+    let (lines_chosen_because, lines) = choose(&outcome, &searching.recorded());
     let lines_in_question = lines.len() as u64;
     let lines: Vec<LineAddr> = lines.into_iter().take(LINES_MAX).collect();
     let following = TimelineRecorder::following(&lines);
@@ -44,7 +44,7 @@ pub(crate) fn replay(context: Context<'_>, case: &Case) -> Result<Replayed, Erro
         id: case.to_string(),
         objections: outcome.objections.iter().map(objection).collect(),
         reported_loss: outcome.reported_loss.clone(),
-        lines_because,
+        lines_chosen_because,
         lines_in_question,
         transactions: transactions(&recorded),
         lines: lines.iter().map(|line| line_end(&recorded, *line)).collect(),

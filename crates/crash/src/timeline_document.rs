@@ -18,13 +18,12 @@ pub struct Timeline {
     /// What recovery reports as lost, where a loss was to be expected.
     pub reported_loss: Option<String>,
     /// Why these lines are followed.
-    pub lines_because: String,
+    pub lines_chosen_because: String,
     /// Lines that could have been followed.
     pub lines_in_question: u64,
     /// The transactions that wrote to the lines.
     pub transactions: Vec<Transaction>,
     /// What happened, in order.
-    #[serde(rename = "chapters")]
     pub phases: Vec<TimelinePhase>,
     /// The lines that are followed, in the end.
     pub lines: Vec<FinalLine>,
@@ -78,15 +77,12 @@ pub enum RunKind {
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum TimelinePhase {
     /// A program ran, and the power failed.
-    #[serde(rename = "life")]
     Run {
         /// Which.
         program: RunKind,
         /// What became of the lines, in order.
-        #[serde(rename = "happenings")]
         events: Vec<TimelineEvent>,
         /// Earlier ones that are not listed.
-        #[serde(rename = "happenings_left_out")]
         events_left_out: u64,
         /// The power failure.
         failure: PowerFailure,
@@ -186,7 +182,7 @@ pub struct TimelineEvent {
     /// Of a persist event elsewhere, where.
     pub place: Option<String>,
     /// Whether it came after the event of the power failure, before the next one.
-    pub behind: bool,
+    pub after_failure_event: bool,
 }
 
 impl TimelineEvent {

@@ -289,8 +289,9 @@ impl RunRecording {
     fn add_step(&mut self, tx: TxId, what: &str, cycle: Cycle, event: Option<u64>) {
         if self.transactions.get(&tx).is_some_and(|transaction| !transaction.stores.is_empty()) {
             let order = self.next();
-            let behind = self.failure.is_some();
-            let timeline_event = TimelineEvent { event, tx: Some(tx.0), behind, ..TimelineEvent::new(what, cycle) };
+            let after_failure_event = self.failure.is_some();
+            let timeline_event =
+                TimelineEvent { event, tx: Some(tx.0), after_failure_event, ..TimelineEvent::new(what, cycle) };
             self.steps.push((order, tx, timeline_event));
         }
     }
@@ -368,7 +369,7 @@ impl RunRecording {
             size_bytes: Some(u64::from(write.len)),
             old: Some(format!("{old:#x}")),
             new: Some(format!("{new:#x}")),
-            behind: self.failure.is_some(),
+            after_failure_event: self.failure.is_some(),
             ..TimelineEvent::new("store", cycle)
         };
         self.add(line, timeline_event);

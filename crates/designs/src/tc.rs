@@ -48,8 +48,13 @@ impl Design for Tc {
     const HOOKS: Hooks =
         Hooks::TX.with(Hooks::STORE).with(Hooks::MERGE).with(Hooks::EVICT).with(Hooks::FILL).with(Hooks::FLUSH);
     const PLANTED: &'static [PlantedFault] = planted::ALL;
-    const MARKS: &'static [&'static str] =
-        &["transaction_open", "acknowledgement_in_flight", "tc_full", "overflow_in_progress", "identifier_came_round"];
+    const MARKS: &'static [&'static str] = &[
+        "transaction_open",
+        "acknowledgement_in_flight",
+        "tc_full",
+        "overflow_in_progress",
+        "identifier_wrapped_around",
+    ];
     /// Nothing: the transaction cache and the shadow area hold what one transaction writes.
     const SCALED: &'static [&'static str] = &[];
     type Spec = TcSpec;
@@ -452,7 +457,7 @@ impl Durability for State {
             mark("overflow_in_progress");
         }
         if self.modes.values().any(|mode| mode.again) {
-            mark("identifier_came_round");
+            mark("identifier_wrapped_around");
         }
     }
 

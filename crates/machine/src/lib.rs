@@ -31,7 +31,7 @@ pub use functional::{FunctionalEnding, LoadedProgram, TxLines, TxProfile, run_fu
 pub use machine::{Captured, Ending, Machine, PoolContents, Program, memory_map, read_elf};
 pub use metrics::{Bytes, Latencies, Metrics};
 pub use provenance::Provenance;
-pub use request::{Origin, Prepared, RunRequest, prepare};
+pub use request::{Origin, Prepared, RunRequest, configuration, prepare};
 pub use result::{Host, Region, RunResult};
 pub use run::{profile, run};
 pub use session::Session;

@@ -3,11 +3,11 @@
 
 use crate::request::{Prepared, RunRequest};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// What a run was made from, beside machine, design, threads and seed.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Provenance {
     /// Hash of the sources that durasim was built from.
     pub durasim_build: String,
@@ -36,7 +36,8 @@ pub struct Provenance {
 }
 
 impl Provenance {
-    pub(crate) fn of(request: &RunRequest, prepared: &Prepared) -> Self {
+    /// What the run of this request is made from.
+    pub fn of(request: &RunRequest, prepared: &Prepared) -> Self {
         let origin = request.origin.clone();
         Provenance {
             durasim_build: origin.durasim_build,

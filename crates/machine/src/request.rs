@@ -248,7 +248,7 @@ pub fn prepare(request: &RunRequest, registry: &[Row]) -> Result<Prepared, Error
 }
 
 /// The machine and the design's parameters as a result reports them.
-pub(crate) fn configuration(prepared: &Prepared) -> Value {
+pub fn configuration(prepared: &Prepared) -> Value {
     let mut machine = serde_json::to_value(&prepared.config).expect("a machine is plain data");
     if let Some(fields) = machine.as_object_mut() {
         let design = if prepared.plan.spec.as_object().is_some_and(|s| s.is_empty()) {

@@ -48,7 +48,7 @@ impl Session {
                 let rest = Machine::restore(&snapshot, &old)?.detach(&old.plan, output)?;
                 let about = &snapshot.about;
                 prepared.start = Some(json!({
-                    "kind": "transplant", "mark": about.mark, "instructions": about.instructions, "warm": request.warm,
+                    "kind": "moved_program", "mark": about.mark, "instructions": about.instructions, "warm": request.warm,
                     "design": about.design, "domain": about.domain, "machine": about.machine.name, "before": about.start,
                 }));
                 rest.attach(&prepared, request.warm)?

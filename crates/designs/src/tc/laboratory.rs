@@ -75,7 +75,7 @@ pub(super) const LABORATORY: Laboratory = Laboratory {
         draws: DRAWS,
         locking: Locking::Words,
         locking_on_many_cores: WORDS_OR_LINES,
-        common_marks: &["tc_full", "overflow_in_progress", "acknowledgement_in_flight", "identifier_came_round"],
+        common_marks: &["tc_full", "overflow_in_progress", "acknowledgement_in_flight", "identifier_wrapped_around"],
         further_faults: &[
             "thread-follows-core",
             "order-between-cores-ignored",

@@ -269,7 +269,7 @@ fn an_identifier_wraps_around_past_those_in_use() {
     put(&mut bench, 0, 2, (1, 0), 2);
     let mut marks = Vec::new();
     bench.design.marks(&mut |mark| marks.push(mark));
-    assert!(!marks.contains(&"identifier_came_round"), "{marks:?}");
+    assert!(!marks.contains(&"identifier_wrapped_around"), "{marks:?}");
     for tx in 3..6 {
         bench.begin(0, tx);
         put(&mut bench, 0, tx, (tx, 0), tx);
@@ -282,7 +282,7 @@ fn an_identifier_wraps_around_past_those_in_use() {
     }
     bench.begin(0, 6);
     bench.design.marks(&mut |mark| marks.push(mark));
-    assert!(marks.contains(&"identifier_came_round"), "{marks:?}");
+    assert!(marks.contains(&"identifier_wrapped_around"), "{marks:?}");
     assert_eq!(begins(&mut bench, 0, 7), Gate::Abort(TxId(7), AbortCause::Conflict), "all are borne");
     bench.abort(0, 7);
     assert!(bench.invalidated.is_empty(), "it had none");
