@@ -40,10 +40,10 @@ class ScratchCopy:
         self.folder = folder
         listed = _run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], ROOT).stdout
         for name in filter(None, listed.split("\0")):
-            if (ROOT / name).is_file():
+            if (ROOT / name).exists():
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 # With the time of now, so that cargo builds what another copy has left anew.
-                shutil.copy(ROOT / name, folder / name)
+                shutil.copy(ROOT / name, folder / name, follow_symlinks=False)
         # Compiled guest programs have names made of what they were compiled from.
         for cache in ("guest", "zig-cache"):
             if (ROOT / "build" / cache).is_dir():
