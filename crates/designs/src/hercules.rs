@@ -163,6 +163,11 @@ const COLLECT: u64 = 4 << 61;
 const CLEARED: u64 = 5 << 61;
 const STEP: u64 = 7 << 61;
 
+/// What a line that leaves the LLC waits for when log or extension area grow for it: only for the writes of that, then it
+/// asks again. A spilled entry leaves the eWPQ with the answer, so its record has to be the first write of that answer:
+/// power may fail at any write before it.
+const ONCE_WRITTEN: Wait = Wait::Cycles(0);
+
 impl Durability for State {
     /// Listing 1, tx_start.
     fn tx_begin(&mut self, cx: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
@@ -316,15 +321,19 @@ impl Durability for State {
         }
         let part = &mut self.parts[controller];
         if part.ewpq.is_full(&self.spec) {
+            // A TxLen in flight may be durable: the new entry would count before its header, which is written after the
+            // record of the spilled one.
+            if let Phase::StoringLen(token) = open.phase {
+                return Evict::After(Wait::Acked(token));
+            }
             if !part.ewpq.spill(&part.zone, self.fault, out) {
                 if let Some(token) = self.migrate_next_early(controller, out) {
                     return Evict::After(Wait::Acked(token));
                 }
-                if let Err(why) = self.chain_block(controller, out) {
-                    return self.no_place_in_the_log(controller, tx, why, out);
-                }
-                let part = &mut self.parts[controller];
-                assert!(part.ewpq.spill(&part.zone, self.fault, out), "the new block has free slots");
+                return match self.chain_block(controller, out) {
+                    Ok(()) => Evict::After(ONCE_WRITTEN),
+                    Err(why) => self.no_place_in_the_log(controller, tx, why, out),
+                };
             }
             self.counters.spills += 1;
         }

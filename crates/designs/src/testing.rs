@@ -368,8 +368,19 @@ impl<D: Design> Bench<D> {
         self.call(core, |design, cx, out| design.fill(cx, line(number), tx.map(TxId), out))
     }
 
-    /// A line leaves the LLC and is written where the design wants it.
+    /// A line leaves the LLC and is written where the design wants it. Like the machine, asks again at once where the
+    /// design waits for no more than the writes of its answer.
     pub fn evict(&mut self, number: u64, tag: LineTag, data: u64) -> Evict {
+        loop {
+            let verdict = self.offer_line(number, tag, data);
+            if verdict != Evict::After(Wait::Cycles(0)) {
+                return verdict;
+            }
+        }
+    }
+
+    /// Asks once where a line that leaves the LLC goes.
+    pub fn offer_line(&mut self, number: u64, tag: LineTag, data: u64) -> Evict {
         let mut bytes = [0; 64];
         bytes[..8].copy_from_slice(&data.to_le_bytes());
         let verdict = self.call(0, |design, cx, out| design.evict(cx, LevelId::Llc, line(number), tag, &bytes, out));

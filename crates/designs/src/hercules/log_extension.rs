@@ -9,8 +9,8 @@
 //! Section 4.2 (transaction abortion) proposes a threshold, 80 % of persistent memory for example: a chunk that would
 //! exceed it is not handed out, and the transaction that needs it aborts.
 
-use super::State;
 use super::zone::PartZone;
+use super::{ONCE_WRITTEN, State};
 use durasim_design::{Actions, ActiveFault, Wait};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -115,7 +115,6 @@ impl State {
         part.extension.asked = false;
         part.extension.add_chunk(&part.zone, self.fault, out);
         self.counters.log_chunks += 1;
-        let part = &self.parts[controller];
-        part.extension.free_entry(&part.zone).map_or(LogPlacement::None, LogPlacement::Entry)
+        LogPlacement::After(ONCE_WRITTEN)
     }
 }

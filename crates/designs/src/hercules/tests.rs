@@ -5,7 +5,7 @@ use super::spec::{ConflictLoser, HerculesSpec, TxLenStore};
 use super::zone::LogZone;
 use crate::testing::{Bench, cached, geometry, word};
 use durasim_design::{AbortCause, CrashImage, Design, Evict, Fill, Gate, LineTag, Probe, RecoveryReport, Wait};
-use durasim_types::TxId;
+use durasim_types::{Pages, TxId};
 
 const CONFLICT: AbortCause = AbortCause::Conflict;
 
@@ -166,6 +166,32 @@ fn a_transaction_without_an_identifier_has_to_try_again() {
 
 pub(super) fn writer_line(bench: &mut Bench<Hercules>, core: u16, tx: u64, number: u64) {
     bench.store(core, word(number, 0), tx, Some(tx), &mut LineTag(0));
+}
+
+/// A line leaves the LLC; what recovery makes of a power failure between the writes that this takes. The machine does
+/// what is due before it asks, so nothing comes between an answer and its first write.
+pub(super) fn recovered_within_flush(bench: &mut Bench<Hercules>, number: u64, tag: LineTag) -> Vec<Pages> {
+    let mut recovered = Vec::new();
+    loop {
+        bench.keep_steps = true;
+        let verdict = bench.offer_line(number, tag, 99);
+        bench.keep_steps = false;
+        for mut image in std::mem::take(&mut bench.steps).into_iter().skip(1) {
+            let report = Hercules::recover(&bench.spec, &bench.geometry, &mut image).unwrap();
+            assert_eq!(report.losses, Vec::<String>::new());
+            recovered.push(image.pmem);
+        }
+        match verdict {
+            Evict::To { .. } | Evict::Proceed => return recovered,
+            Evict::After(Wait::Cycles(_)) => {}
+            Evict::After(Wait::Acked(token)) => {
+                while bench.outstanding(token) {
+                    bench.deliver();
+                }
+            }
+            verdict => panic!("{verdict:?}"),
+        }
+    }
 }
 
 /// An identifier whose last user still has entries in the log waits for them to be home.

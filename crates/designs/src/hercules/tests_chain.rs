@@ -1,10 +1,10 @@
 //! The extension area of the eWPQ grows by chained blocks, hook by hook.
 
-use super::spec::ExtensionLookup;
-use super::tests::{bench, small, writer, writer_line, zone};
+use super::spec::{ExtensionLookup, TxLenStore};
+use super::tests::{bench, recovered_within_flush, small, writer, writer_line, zone};
 use super::{Hercules, HerculesSpec, planted};
 use crate::testing::{Bench, word};
-use durasim_design::{AbortCause, ActiveFault, Design, Evict, Fill, LineTag, RecoveryReport, Wait};
+use durasim_design::{AbortCause, ActiveFault, Design, Evict, Fill, Gate, LineTag, RecoveryReport, Wait};
 use durasim_types::{Pages, PhysAddr, TxId};
 
 /// Two entries in the eWPQ, two in its extension area, three in each further block.
@@ -222,6 +222,24 @@ fn migration_goes_before_growth() {
     bench.deliver_all();
     assert!(matches!(bench.evict(9, LineTag(2), 7), Evict::To { .. }));
     assert_eq!(bench.counter("hercules.ewpq_chained_blocks"), 0.0);
+}
+
+/// The line for which a block is chained spills an entry of a transaction whose TxLen is in flight to the controller, but
+/// durable: wherever power fails, that entry is in the eWPQ or in the extension area.
+#[test]
+fn an_entry_is_spilled_behind_the_growth_of_the_chain() {
+    let mut bench = bench(HerculesSpec { tx_len_store: TxLenStore::Controller, ..chained() });
+    filled(&mut bench, 4);
+    bench.begin(1, 2);
+    bench.deliver_all();
+    let Gate::Retry(_) = bench.call(0, |design, cx, out| design.tx_commit(cx, TxId(1), out)) else { panic!() };
+    writer_line(&mut bench, 1, 2, 4);
+    let recovered = recovered_within_flush(&mut bench, 4, LineTag(2));
+    assert_eq!(bench.counter("hercules.ewpq_chained_blocks"), 1.0);
+    assert!(recovered.len() > 2);
+    for pmem in recovered {
+        assert_eq!(homes(&pmem, 5), [100, 101, 102, 103, 0]);
+    }
 }
 
 /// No block is left, or the threshold of section 4.2 is reached: the transaction aborts, others continue.

@@ -1,6 +1,6 @@
 //! Garbage collection and extension of the log, hook by hook.
 
-use super::tests::{bench, small, writer, writer_line, zone};
+use super::tests::{bench, recovered_within_flush, small, writer, writer_line, zone};
 use super::{Hercules, HerculesSpec};
 use crate::testing::{Bench, cached, geometry, word};
 use durasim_design::{AbortCause, CrashImage, Design, Evict, Fill, Gate, LineTag, RecoveryReport, Wait};
@@ -213,6 +213,25 @@ fn nothing_moves_while_a_commit_is_decided() {
     assert_eq!(homes(&bench.recovered(&[], true)), [10, 11, 12, 0, 0]);
 }
 
+/// A TxLen in flight to the controller may be durable. If a line of its transaction found the eWPQ full, its entry would be
+/// there before its header is written, as the record of the spilled entry is written first.
+#[test]
+fn nothing_is_spilled_for_a_commit_that_is_decided() {
+    let mut bench = bench(HerculesSpec { tx_len_store: super::spec::TxLenStore::Controller, ..small() });
+    let tag = writer(&mut bench, 0, 1, 0);
+    writer_line(&mut bench, 0, 1, 1);
+    evict(&mut bench, 0, tag, 10);
+    evict(&mut bench, 1, tag, 11);
+    writer_line(&mut bench, 0, 1, 2);
+    bench.deliver_all();
+    let Gate::Retry(_) = bench.call(0, |design, cx, out| design.tx_commit(cx, TxId(1), out)) else { panic!() };
+    for pmem in recovered_within_flush(&mut bench, 2, tag) {
+        assert_eq!([0, 1].map(|number| pmem.read_u64(word(number, 0))), [10, 11]);
+    }
+    assert_eq!(bench.counter("hercules.ewpq_spills"), 0.0);
+    assert_eq!([0, 1, 2].map(|number| bench.recovered(&[], true).read_u64(word(number, 0))), [10, 11, 99]);
+}
+
 /// Recovery believes no mapping outside of the window that LogTail and LogHead frame.
 #[test]
 fn registers_that_contradict_the_entries_are_losses() {
@@ -367,6 +386,30 @@ fn without_room_to_extend_the_transaction_aborts() {
         evict(&mut bench, 0, tag, 7);
         bench.commit(0, 2);
         assert_eq!(bench.recovered(&[], true).read_u64(word(0, 0)), 7, "others go on");
+    }
+}
+
+/// The line for which the log is extended spills an entry of a committed transaction: wherever power fails, that entry is
+/// in the eWPQ or in the extension area.
+#[test]
+fn an_entry_is_spilled_behind_the_growth_of_the_log() {
+    let mut bench = bench(smallest(HerculesSpec { ewpq_entries: 2, ..extended() }));
+    let lines = log_entries(&bench);
+    let tag = writer(&mut bench, 0, 1, 0);
+    evict(&mut bench, 0, tag, 10);
+    bench.commit(0, 1);
+    let tag = writer(&mut bench, 0, 2, lines);
+    for number in 1..lines {
+        writer_line(&mut bench, 0, 2, number);
+        evict(&mut bench, number, tag, 20);
+    }
+    let counters = ["hercules.log_chunks", "hercules.ewpq_spills"];
+    let before = counters.map(|name| bench.counter(name));
+    let recovered = recovered_within_flush(&mut bench, lines, tag);
+    assert_eq!(counters.map(|name| bench.counter(name)), before.map(|count| count + 1.0));
+    assert!(recovered.len() > 1);
+    for pmem in recovered {
+        assert_eq!([0, 1].map(|number| pmem.read_u64(word(number, 0))), [10, 0]);
     }
 }
 
