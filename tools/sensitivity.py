@@ -68,8 +68,12 @@ OF_MACHINES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
     ),
     "response": (ALL, [("interconnect.response_cycles=0",), ("interconnect.response_cycles=4",)]),
     "hops": (
-        ("opt", "tc", "hercules", "proteus", "proteus-eadr"),
-        [("interconnect.hop_cycles=0",), ("interconnect.hop_cycles=100",)],
+        ALL,
+        [
+            ("interconnect.core_to_controller_cycles=10", "interconnect.controller_to_core_cycles=10"),
+            ("interconnect.core_to_controller_cycles=100", "interconnect.controller_to_core_cycles=100"),
+            ("interconnect.controller_link_bytes=4",),
+        ],
     ),
     "snoop": (ALL, [("interconnect.snoop_cycles=0",), ("interconnect.snoop_cycles=100",)]),
     "skew": (ALL, [("skew_cycles=10",), ("skew_cycles=100",), ("skew_cycles=1000",)]),

@@ -44,7 +44,7 @@ def test_a_large_failure_becomes_a_small_command_that_fails_again(program, confo
 @pytest.mark.parametrize(
     ("design", "domain", "arguments", "faults", "needed"),
     [
-        # Without the argument, the domain or the fault there is no failure: they stay.
+        # Without the argument, the domain or the fault there is no such failure: they stay.
         ("swl-flush", None, {"no-flush": True}, ("clean", "nested"), {"--arg": "no-flush=true"}),
         ("swl-flush", None, {"no-fence": True}, ("clean", "reorder", "torn"), {"--arg": "no-fence=true"}),
         ("swl-eadr", "adr", {}, ("clean", "recrash"), {"--domain": "adr"}),
@@ -54,7 +54,7 @@ def test_what_a_failure_needs_stays(design, domain, arguments, faults, needed):
     def shrink():
         result = ds.crash(
             design=design, workload="array-swap", machine="tiny", ops=20, threads=2, points=60, faults=faults,
-            domain=domain, control=True, seed=4, set=["llc.ways=4", "core.rob_entries=24"],
+            domain=domain, control=True, seed=7, set=["llc.ways=4", "core.rob_entries=24"],
             workload_args={"populate": 12, **arguments}, shrink=True,
         )  # fmt: skip
         return result.to_dict()["shrunk"]

@@ -120,7 +120,7 @@ def test_lines_with_equal_parts_of_their_addresses_survive_crashes(lookup, threa
     """Section 4.2: entries hold a part of the home address, here two bits of it."""
     compact = ["design.hercules.ewpq_home_bits=2", f"design.hercules.extension_lookup={lookup}"]
     options = {
-        "design": "hercules", "workload": "btree", "machine": "tiny", "ops": 12 * threads, "threads": threads,
+        "design": "hercules", "workload": "btree", "machine": "tiny", "ops": 20 * threads, "threads": threads,
         "set": [*CHAINED, *compact], "workload_args": {"populate": 200},
     }  # fmt: skip
     result = ds.crash(**options, points=200, faults=FAULTS)

@@ -228,6 +228,7 @@ impl LineCopyRecord {
             CopyLocation::Cache(level, None) => level.name().to_owned(),
             CopyLocation::PersistBuffer(core) => format!("persist buffer of core {}", core.0),
             CopyLocation::Unfenced => "possible, unfenced".to_owned(),
+            CopyLocation::InFlight(controller) => format!("in flight to controller {controller}"),
             CopyLocation::BeforeQueue(controller) => format!("before write queue {controller}"),
             CopyLocation::Queue { controller, in_service, held } => {
                 let how = if held {

@@ -47,6 +47,18 @@ impl std::fmt::Debug for Payload {
     }
 }
 
+/// Where the hardware sits that sends something to a controller, and that is told of its acknowledgement: the other end of
+/// the path, whose latency it pays (ARCHITECTURE.md, "The path to the controllers").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Origin {
+    /// A core, or hardware beside its L1D: the path of a `cbo.clean`.
+    Core(CoreId),
+    /// The last level, or hardware beside it: the path of a line that it evicts.
+    Llc,
+    /// The controller of the address itself: no path.
+    Controller,
+}
+
 /// A place of the machine that messages travel between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Node {
@@ -74,7 +86,8 @@ pub enum Action {
     /// before the store being executed changes it.
     CopyDown(LineAddr),
     /// If any version of the line in any cache is dirty, the newest one is written, to its home address unless told
-    /// otherwise; the line stays, clean in all levels. Nothing is acknowledged if there was nothing to write.
+    /// otherwise; the line stays, clean in all levels. Nothing is acknowledged if there was nothing to write. The requesting
+    /// core sends it, as it sends a `cbo.clean`.
     CleanTo {
         /// Which line.
         line: LineAddr,
@@ -102,7 +115,7 @@ pub enum Action {
         payload: Payload,
     },
     /// Bytes that an aborted transaction has changed change back where the newest copy of their line is: in all caches that
-    /// have it, which then owe it, or in persistent memory, under the token.
+    /// have it, which then owe it, or in persistent memory, under the token, sent by the requesting core.
     Restore {
         /// Where.
         addr: PhysAddr,
@@ -111,8 +124,11 @@ pub enum Action {
         /// Acknowledgement wanted, if it is written to persistent memory.
         token: Option<Token>,
     },
-    /// A write handed to the controller of `at`, bypassing the caches: at most a line, inside one line.
+    /// A write sent to the controller of `at`, bypassing the caches: at most a line, inside one line. Until it arrives it is
+    /// lost with the power, unless the domain keeps what is in flight. Writes to one line arrive in order.
     Append {
+        /// Who sends it.
+        from: Origin,
         /// Where.
         at: PhysAddr,
         /// The bytes.
@@ -122,8 +138,10 @@ pub enum Action {
         /// Acknowledgement wanted under this token.
         token: Option<Token>,
     },
-    /// A copy from one place of persistent memory to another, made by the controller: a read, then a write.
+    /// A copy from one place of persistent memory to another, made by the controller of the source: a read, then a write.
     Copy {
+        /// Who asks for it.
+        by: Origin,
         /// Source.
         from: PhysAddr,
         /// Destination.
@@ -139,17 +157,31 @@ pub enum Action {
     /// bytes are those that the controller has newest when it is asked; `Durability::read_done` receives them. Only for
     /// designs with the hook [`crate::Hooks::READ`].
     Read {
+        /// Who asks for it.
+        by: Origin,
         /// Where: the line of this address is read.
         at: PhysAddr,
         /// Names the read, as it would name a write: until it is done, its token is not acknowledged.
         token: Token,
     },
-    /// A message that takes the hops between a core and a controller; `Durability::message` receives it.
+    /// Acknowledged once for each controller of persistent memory, when it has accepted everything that was sent to it
+    /// before, by whomever.
+    Barrier {
+        /// Acknowledgement wanted under this token, as often as there are controllers.
+        token: Token,
+        /// Why.
+        cause: Cause,
+    },
+    /// A message between a core and a controller, with the latency of the path; `Durability::message` receives it.
     Send {
+        /// Sender.
+        from: Node,
         /// Receiver.
         to: Node,
         /// What.
         message: Message,
+        /// Bytes of data that it carries; 0 for a request or an acknowledgement.
+        size_bytes: u64,
     },
     /// `Durability::woken` is called with `id` after so many cycles.
     Timer {
@@ -237,8 +269,8 @@ impl Actions {
     }
 
     /// Adds a write that bypasses the caches; see [`Action::Append`].
-    pub fn append(&mut self, at: PhysAddr, bytes: &[u8], cause: Cause, token: Option<Token>) {
-        self.push(Action::Append { at, payload: Payload::new(bytes), cause, token });
+    pub fn append(&mut self, from: Origin, at: PhysAddr, bytes: &[u8], cause: Cause, token: Option<Token>) {
+        self.push(Action::Append { from, at, payload: Payload::new(bytes), cause, token });
     }
 
     /// Adds a persist event; see [`Action::Event`].

@@ -16,7 +16,7 @@ mod registry;
 pub mod snapshot;
 mod verdict;
 
-pub use action::{Action, Actions, Message, Node, Payload};
+pub use action::{Action, Actions, Message, Node, Origin, Payload};
 pub use cost::{HardwareCost, Structure};
 pub use crash::{
     BudgetSpent, CachedLine, CrashImage, CrashSink, CrashView, HeldWrite, ImageWrite, RecoveryCut, RecoveryReport,

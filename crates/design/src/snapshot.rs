@@ -31,19 +31,25 @@ pub fn refuse(problem: impl std::fmt::Display) -> SpecError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Action, LineTag, Message, Node, Payload, Token};
+    use crate::{Action, LineTag, Message, Node, Origin, Payload, Token};
     use durasim_types::{Cause, CoreId, PhysAddr};
 
     #[test]
     fn what_is_encoded_is_what_is_decoded() {
         let actions = vec![
             Action::Append {
+                from: Origin::Llc,
                 at: PhysAddr(64),
                 payload: Payload::masked(&[7; 64], 0xff00),
                 cause: Cause::Log,
                 token: Some(Token(3)),
             },
-            Action::Send { to: Node::Core(CoreId(2)), message: Message { kind: 1, a: 2, b: 3 } },
+            Action::Send {
+                from: Node::Controller(1),
+                to: Node::Core(CoreId(2)),
+                message: Message { kind: 1, a: 2, b: 3 },
+                size_bytes: 8,
+            },
         ];
         let bytes = to_bytes(&(&actions, LineTag(9)));
         assert_eq!(from_bytes::<(Vec<Action>, LineTag)>(&bytes), Ok((actions, LineTag(9))));

@@ -56,8 +56,8 @@ use conflict::ConflictOutcome;
 
 use durasim_design::{
     AbortCause, Action, Actions, BudgetSpent, CommitRule, CrashImage, CrashSink, CrashView, Ctx, Design, Durability,
-    Evict, Fill, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge, PlantedFault, Probe,
-    RecoveryCut, RecoveryReport, RegionRequest, Request, SpecError, Store, Token, Wait,
+    Evict, Fill, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge, Origin, PlantedFault,
+    Probe, RecoveryCut, RecoveryReport, RegionRequest, Request, SpecError, Store, Token, Wait,
 };
 use durasim_types::{Cause, Cycle, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
 use log_extension::LogPlacement;
@@ -173,7 +173,7 @@ impl Durability for State {
     fn tx_begin(&mut self, cx: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
         if !self.running {
             self.running = true;
-            out.append(self.zone.flag(), &zone::RUNNING.to_le_bytes(), Cause::Metadata, None);
+            out.append(Origin::Controller, self.zone.flag(), &zone::RUNNING.to_le_bytes(), Cause::Metadata, None);
             let period = self.spec.migration_period_instructions;
             out.push(Action::InstructionTimer { id: MIGRATE, after_instructions: period });
         }

@@ -39,8 +39,8 @@ use address_slices::AddressSlices;
 use collector::{Collector, Phase};
 use durasim_design::{
     AbortCause, Actions, ActiveFault, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Design, Durability, Evict,
-    Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag, Overlay, Part, PlantedFault,
-    RecoveryCut, RecoveryReport, RegionRequest, SpecError, Store, Token, snapshot,
+    Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag, Origin, Overlay, Part,
+    PlantedFault, RecoveryCut, RecoveryReport, RegionRequest, SpecError, Store, Token, snapshot,
 };
 use durasim_types::{Cause, Cycle, Line, LineAddr, PhysAddr, Stats, TxId};
 use eviction_buffer::EvictionBuffer;
@@ -352,8 +352,8 @@ impl Durability for State {
             return Evict::Abort(*writer, AbortCause::Capacity);
         };
         let place = self.slice_place(slice);
-        out.append(place, data, Cause::Log, None);
-        out.append(place.plus(64), &slice::evicted_metadata(self.pmem_base, line), Cause::Log, None);
+        out.append(Origin::Llc, place, data, Cause::Log, None);
+        out.append(Origin::Llc, place.plus(64), &slice::evicted_metadata(self.pmem_base, line), Cause::Log, None);
         self.map_evicted(line, slice);
         self.counters.evicted_lines += 1;
         Evict::Drop

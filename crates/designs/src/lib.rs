@@ -10,6 +10,7 @@ mod opt;
 #[cfg(test)]
 mod outlines;
 mod picl;
+mod ports;
 mod proteus;
 mod small_runs;
 mod software_logging;
@@ -27,7 +28,7 @@ pub use kiln::{Blocking, Kiln, KilnSpec};
 pub use opt::{Opt, OptSpec};
 pub use picl::{Picl, PiclSpec};
 pub use proteus::{Proteus, ProteusSpec};
-pub use tc::{Coalesce, Tc, TcSpec};
+pub use tc::{Coalesce, Commit, Order, Tc, TcSpec};
 
 /// All rows, in the order in which they are listed.
 pub const ROWS: &[Row] = &[

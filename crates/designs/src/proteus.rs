@@ -85,7 +85,7 @@ impl Durability for State {
     fn tx_begin(&mut self, cx: &Ctx, tx: TxId, _: &mut Actions) -> Gate {
         self.clear_lookup_table(cx);
         // One of the others has to end first.
-        if self.open(tx) { Gate::Done } else { Gate::Abort(tx, AbortCause::Conflict) }
+        if self.open(cx.core, tx) { Gate::Done } else { Gate::Abort(tx, AbortCause::Conflict) }
     }
 
     /// Section 4.2: log-flush looks its block up in the LLT. A miss takes an entry of the LogQ, which goes to the LPQ. No

@@ -25,12 +25,12 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
-pub use spec::{Coalesce, TcSpec};
+pub use spec::{Coalesce, Commit, Order, TcSpec};
 
 use durasim_design::{
     AbortCause, Action, Actions, ActiveFault, BudgetSpent, CommitRule, CrashImage, CrashSink, CrashView, Ctx, Design,
     Durability, Evict, Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge,
-    Payload, PlantedFault, PmRegion, RecoveryCut, RecoveryReport, RegionRequest, SpecError, Store, Token, Wait,
+    Origin, Payload, PlantedFault, PmRegion, RecoveryCut, RecoveryReport, RegionRequest, SpecError, Store, Token, Wait,
     snapshot,
 };
 use durasim_types::{Cause, CoreId, Cycle, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
@@ -95,6 +95,8 @@ struct Counters {
     dropped_evictions: u64,
     routed_stores: u64,
     order_waits: u64,
+    home_writes: u64,
+    gathered: u64,
     identifier_waits: u64,
 }
 
@@ -124,7 +126,7 @@ impl State {
     fn new(spec: &TcSpec, geometry: &Geometry) -> Result<Self, SpecError> {
         spec.check()?;
         Ok(State {
-            caches: (0..geometry.cores).map(|_| TransactionCache::default()).collect(),
+            caches: (0..geometry.cores).map(|_| TransactionCache::new(spec)).collect(),
             modes: BTreeMap::new(),
             shadow_data: geometry.region("shadow_data"),
             shadow_homes: geometry.region("shadow_homes"),
@@ -144,6 +146,13 @@ impl State {
         }
         if caches.iter().any(|cache| cache.entries.len() > spec.entries as usize) {
             return Err(snapshot::refuse("more entries than there are"));
+        }
+        let is_as_built = |cache: &TransactionCache| {
+            cache.write_ports.are_as(&fresh.caches[0].write_ports)
+                && cache.read_ports.are_as(&fresh.caches[0].read_ports)
+        };
+        if !caches.iter().all(is_as_built) {
+            return Err(snapshot::refuse("other ports"));
         }
         let slots = u64::from(spec.shadow_lines);
         if caches.iter().flat_map(|c| &c.overflows).flat_map(|o| o.shadows()).any(|shadow| shadow.slot >= slots) {
@@ -171,11 +180,27 @@ impl State {
         Token(self.tokens)
     }
 
-    /// Committed entries are issued to the NVRAM when the array has been written and read [D:tc-latency].
-    fn issue_later(&mut self, core: usize, now: Cycle, out: &mut Actions) {
-        match self.spec.issue_cycles() {
-            0 => self.issue(core, now, out),
-            after_cycles => out.push(Action::Timer { id: core as u64, after_cycles }),
+    /// The array of a core's transaction cache takes a write; the cycle in which it is done [D:tc-ports].
+    fn write_array(&mut self, core: usize, now: Cycle) -> Cycle {
+        self.caches[core].write_ports.take(now) + self.spec.latency_write_cycles
+    }
+
+    /// The entries of a core that have just been committed are issued to the NVRAM one after the other, when the array has
+    /// been written and each has been read [D:tc-latency].
+    fn issue_later(&mut self, core: usize, written: Cycle, now: Cycle, out: &mut Actions) {
+        let latency_cycles = self.spec.latency_read_cycles;
+        let TransactionCache { entries, read_ports, .. } = &mut self.caches[core];
+        let mut timer = None;
+        for entry in entries.iter_mut().filter(|e| e.state == EntryState::Committed { issued_at: Cycle::MAX }) {
+            let issued_at = read_ports.take(written) + latency_cycles;
+            entry.state = EntryState::Committed { issued_at };
+            if timer != Some(issued_at) && issued_at > now {
+                timer = Some(issued_at);
+                out.push(Action::Timer { id: core as u64, after_cycles: issued_at - now });
+            }
+        }
+        if timer.is_none() {
+            self.issue(core, now, out);
         }
     }
 
@@ -200,24 +225,59 @@ impl State {
         entry.state = EntryState::Issued(token);
         let entry = *entry;
         self.close_shadows(entry.line, entry.tx);
+        self.counters.home_writes += 1;
         let payload = Payload::masked(&entry.data, entry.mask);
-        out.push(Action::Append { at: entry.line.base(), payload, cause: Cause::Data, token: Some(token) });
+        out.push(Action::Append {
+            from: Origin::Core(CoreId(core as u16)),
+            at: entry.line.base(),
+            payload,
+            cause: Cause::Data,
+            token: Some(token),
+        });
+    }
+
+    /// A commit that waits until its entries are home (`commit = "acknowledged"`).
+    fn await_home(&mut self, core: usize, tx: TxId, id: u16, now: Cycle) -> Gate {
+        let cache = &mut self.caches[core];
+        if let Some(wait) = cache.occupied().rev().filter(|e| e.id == id).find_map(|e| e.state.wait(now)) {
+            return Gate::Retry(wait);
+        }
+        cache.committing.retain(|(committing, _)| *committing != tx);
+        Gate::Done
+    }
+
+    /// How long the arrays take to answer a miss: a look at their tags, or a read of each entry of the line
+    /// [D:tc-ports].
+    fn search(&mut self, cx: &Ctx, line: LineAddr) -> Cycle {
+        let mut done = cx.cycle + self.spec.latency_read_cycles;
+        for core in 0..self.caches.len() {
+            let matching = self.caches[core].occupied().filter(|e| e.line == line);
+            let count = matching.filter(|e| self.answers_miss(cx.core, core, e)).count();
+            for _ in 0..count {
+                done = done.max(self.caches[core].read_ports.take(cx.cycle) + self.spec.latency_read_cycles);
+            }
+        }
+        done - cx.cycle
     }
 
     /// Takes a store into the transaction cache, or tells what to wait for.
     fn take(&mut self, cx: &Ctx, store: &Store<'_>, state: EntryState, out: &mut Actions) -> Gate {
         let core = self.cache_of(cx.core, store.tx);
-        if let Some(wait) = self.order_store_after_other_cores(core, store.line(), cx.cycle) {
+        if let Some(wait) = self.order_store_after_other_cores(core, store, cx.cycle) {
             self.counters.order_waits += 1;
             return Gate::Retry(wait);
         }
         if self.spec.coalesce == Coalesce::Line {
             let line = store.line();
-            let entries = &mut self.caches[core].entries;
+            let TransactionCache { entries, write_ports, .. } = &mut self.caches[core];
             // Only the youngest entry of the line may take it in, or a later drain would bring older bytes back.
             let youngest = entries.iter_mut().rev().find(|e| e.line == line && e.state != EntryState::Available);
             if let Some(entry) = youngest.filter(|e| steps::may_take_in(e, store, self.fault)) {
                 entry.merge(store);
+                // A write that has not begun takes the store along.
+                if entry.write_begins <= cx.cycle {
+                    entry.write_begins = write_ports.take(cx.cycle);
+                }
                 self.counters.coalesced += 1;
                 out.event(EventKind::DesignStep, store.addr);
                 return Gate::Done;
@@ -241,6 +301,9 @@ impl State {
         }
         self.counters.entries += 1;
         self.take_entry(core, store, state, out);
+        let TransactionCache { entries, write_ports, .. } = &mut self.caches[core];
+        let begins = write_ports.take(cx.cycle);
+        entries.iter_mut().next_back().into_iter().for_each(|entry| entry.write_begins = begins);
         Gate::Done
     }
 }
@@ -277,11 +340,13 @@ impl Durability for State {
             // A plain store to a persistent line would be dropped with it: it goes through the transaction cache as
             // if committed at once [D:tc-plain-stores].
             None if self.plain_store_is_routed(*tag) => {
-                let committed = EntryState::Committed { issued_at: cx.cycle + self.spec.issue_cycles() };
+                let committed = EntryState::Committed { issued_at: Cycle::MAX };
                 let gate = self.take(cx, store, committed, out);
                 if gate == Gate::Done {
                     self.counters.routed_stores += 1;
-                    self.issue_later(cx.core.0 as usize, cx.cycle, out);
+                    let core = usize::from(cx.core.0);
+                    let written = self.write_array(core, cx.cycle);
+                    self.issue_later(core, written, cx.cycle, out);
                 }
                 gate
             }
@@ -292,6 +357,9 @@ impl Durability for State {
     /// Section 4.1, commit request: the matching entries become committed in one step.
     fn tx_commit(&mut self, cx: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
         let Some(core) = self.commit_request_to(cx.core, tx) else { return Gate::Done };
+        if let Some(&(_, id)) = self.caches[core].committing.iter().find(|(committing, _)| *committing == tx) {
+            return self.await_home(core, tx, id, cx.cycle);
+        }
         if let Some(wait) = self.order_commit_after_other_cores(core, tx, cx.cycle) {
             self.counters.order_waits += 1;
             return Gate::Retry(wait);
@@ -299,20 +367,27 @@ impl Durability for State {
         let id = self.modes.remove(&tx).map_or(0, |mode| mode.id);
         // Entries of the fall-back path that are in flight are committed by clearing the overflow register in the
         // same step; a copy that has not come home yet is carried on.
-        let issued_at = cx.cycle + self.spec.issue_cycles();
         let TransactionCache { entries, late_copies, .. } = &mut self.caches[core];
         for entry in entries.iter_mut().filter(|e| steps::matches_commit_request(e, id, self.fault)) {
             if let EntryState::Copying { token, left } = entry.state {
                 late_copies.push((token, left));
             }
             if matches!(entry.state, EntryState::Active | EntryState::Copying { .. }) {
-                entry.state = EntryState::Committed { issued_at };
+                entry.state = EntryState::Committed { issued_at: Cycle::MAX };
             }
         }
         self.commit_overflow(core, tx);
         out.event(EventKind::Commit, self.shadow_homes.base);
-        self.issue_later(core, cx.cycle, out);
-        Gate::After(Wait::Cycles(self.spec.latency_write_cycles))
+        let written = self.write_array(core, cx.cycle);
+        self.issue_later(core, written, cx.cycle, out);
+        match self.spec.commit {
+            Commit::Early => Gate::Done,
+            Commit::Accepted => Gate::After(Wait::Cycles(written - cx.cycle)),
+            Commit::Acknowledged => {
+                self.caches[core].committing.push((tx, id));
+                Gate::Retry(Wait::Cycles(1))
+            }
+        }
     }
 
     /// The commit instruction retires at once (section 3, "in a non-blocking manner"): what it asks for is durable when
@@ -357,7 +432,7 @@ impl Durability for State {
     /// Section 4.1, miss request: the NVRAM and the transaction cache are asked at the same time. All matching
     /// entries are merged over the line, oldest first [D:tc-merge].
     fn fill(&mut self, cx: &Ctx, line: LineAddr, _: Option<TxId>, _: &mut Actions) -> Fill {
-        let search_cycles = self.spec.latency_read_cycles;
+        let search_cycles = self.search(cx, line);
         let mut tag = LineTag::NONE;
         let mut overlay = durasim_design::Overlay { mask: 0, data: [0; 64] };
         let entries = self.caches.iter().enumerate().flat_map(|(core, c)| c.occupied().map(move |e| (core, e)));
@@ -478,6 +553,8 @@ impl Durability for State {
         count("probe_hits", c.probe_hits, "Misses answered with entries of a transaction cache");
         count("dropped_evictions", c.dropped_evictions, "Persistent lines dropped by the LLC");
         count("routed_stores", c.routed_stores, "Plain stores to persistent lines");
+        count("home_writes", c.home_writes, "Entries sent to the NVRAM");
+        count("gathered_entries", c.gathered, "Entries that joined an older one of their line in the fall-back path");
         count("identifier_waits", c.identifier_waits, "Begins that found no TxID free");
         if self.caches.len() > 1 {
             count("order_waits", c.order_waits, "Stores and commits held back by entries of other transaction caches");

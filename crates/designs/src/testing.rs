@@ -185,7 +185,7 @@ impl<D: Design> Bench<D> {
                     self.hand_over(addr, payload.bytes(), payload.mask(), token);
                 }
                 Action::Scan { id, .. } => self.scans.push(id),
-                Action::Read { at, token } => {
+                Action::Read { at, token, .. } => {
                     let data = self.newest(at.line());
                     let (line, token) = (at.line(), Some(token));
                     self.inbound.push_back(Inbound { line, mask: 0, data, token, reading: false, read: Some(at) });
@@ -199,7 +199,13 @@ impl<D: Design> Bench<D> {
                         self.hand_over(line.base(), &[], 0, token);
                     }
                 }
-                Action::Send { to, message } => self.mail.push_back((to, message)),
+                Action::Send { to, message, .. } => self.mail.push_back((to, message)),
+                // An empty write to each controller, behind what is in flight.
+                Action::Barrier { token, .. } => {
+                    for controller in 0..self.geometry.controllers {
+                        self.hand_over(BASE.plus(u64::from(controller) * INTERLEAVE_BYTES), &[], 0, Some(token));
+                    }
+                }
                 Action::Raise(signal) => self.raised.push(signal),
                 Action::Invalidate(line) => self.dropped.push(line),
                 Action::CleanTo { line, .. } => self.cleaned.push(line),

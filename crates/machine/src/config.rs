@@ -65,6 +65,14 @@ const fn write_back_buffers() -> u32 {
     8
 }
 
+/// As in gem5's system crossbar (DEVIATIONS.md, hops).
+const fn controller_link_bytes() -> u32 {
+    16
+}
+
+/// Cycles of a message at most.
+const LATENCY_MAX: Cycle = 100_000;
+
 /// How the parts are connected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -92,8 +100,21 @@ pub struct InterconnectConfig {
     /// Cycles of data from a memory controller to the LLC.
     #[serde(default)]
     pub memory_response_cycles: Cycle,
-    /// Cycles of a message between a core and a memory controller.
-    pub hop_cycles: Cycle,
+    /// Cycles of a message from a core to a memory controller: a cleaned line, a record of a log, a message of a design. If
+    /// not given, the look-ups of a clean: the latencies of L1D, L2 and LLC with the requests between them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core_to_controller_cycles: Option<Cycle>,
+    /// Cycles of a message from a memory controller to a core, such as an acknowledgement. If not given, those of an answer
+    /// through the levels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub controller_to_core_cycles: Option<Cycle>,
+    /// Bytes of data that the link into a memory controller carries in a cycle, and the link out of it. Requests and
+    /// acknowledgements have channels of their own, one message per cycle.
+    #[serde(default = "controller_link_bytes")]
+    pub controller_link_bytes: u32,
+    /// Each message to or from a controller takes a drawn number of cycles more, from 0 to this: for crash campaigns.
+    #[serde(default)]
+    pub path_jitter_cycles: Cycle,
     /// Cycles from the directory to the private caches of another core, beside the latency of the slowest
     /// level there that has a copy.
     pub snoop_cycles: Cycle,
@@ -189,10 +210,24 @@ impl InterconnectConfig {
             return Err(ConfigError::new("interconnect", problem));
         }
         let levels = self.request_cycles.max(self.response_cycles);
-        if levels > 1000 || self.hop_cycles > 100_000 || self.snoop_cycles > 100_000 {
-            let problem =
-                "request_cycles and response_cycles are at most 1000, hop_cycles and snoop_cycles at most 100000";
+        if levels > 1000 || self.snoop_cycles > LATENCY_MAX {
+            let problem = "request_cycles and response_cycles are at most 1000, snoop_cycles at most 100000";
             return Err(ConfigError::new("interconnect", problem));
+        }
+        for (name, cycles) in [
+            ("core_to_controller_cycles", self.core_to_controller_cycles.unwrap_or(0)),
+            ("controller_to_core_cycles", self.controller_to_core_cycles.unwrap_or(0)),
+            ("path_jitter_cycles", self.path_jitter_cycles),
+        ] {
+            if cycles > LATENCY_MAX {
+                return refuse(name, format!("{cycles} is more than {LATENCY_MAX} cycles"));
+            }
+        }
+        if !(1..=4096).contains(&self.controller_link_bytes) {
+            return refuse(
+                "controller_link_bytes",
+                format!("{} is not between 1 and 4096", self.controller_link_bytes),
+            );
         }
         for (name, buffers) in [
             ("l1d_write_back_buffers", self.l1d_write_back_buffers),
@@ -375,7 +410,7 @@ mod tests {
             ("bbb.entries=0", "bbb.entries"),
             ("interconnect.llc_banks=4", "interconnect.llc_banks"),
             (
-                "interconnect={inclusion='inclusive',response_cycles=1,hop_cycles=1,snoop_cycles=1,write_back_buffers=1,topology='crossbar',llc_banks=6}",
+                "interconnect={inclusion='inclusive',response_cycles=1,snoop_cycles=1,write_back_buffers=1,topology='crossbar',llc_banks=6}",
                 "interconnect.llc_banks",
             ),
             ("bbb.drain_threshold_percent=101", "bbb.drain_threshold_percent"),

@@ -75,9 +75,13 @@ fn stores_to_a_line_join_and_the_oldest_line_drains_above_the_threshold() {
         (18.0, 0.0, 0.0)
     );
     store(&mut system, 0, line(2), 5, T + 100);
-    assert_eq!((stat(&system, "bbb.drained"), stat(&system, "pmem.writes")), (1.0, 1.0));
+    assert_eq!((stat(&system, "bbb.drained"), stat(&system, "pmem.writes")), (1.0, 0.0), "it is in flight");
+    assert_eq!(system.in_progress(), ["persist buffer", "write in flight", "awaited acknowledgement"]);
+    assert_eq!((survives(&system, line(0)), survives(&system, line(2))), (10, 5));
+    assert_eq!(system.step_once(T + 100 + DOWN), Some(T + 100 + DOWN));
+    assert_eq!(stat(&system, "pmem.writes"), 1.0);
     // The oldest is gone: a store to it takes a new entry, and the next oldest leaves for it.
-    store(&mut system, 0, line(0), 6, T + 101);
+    store(&mut system, 0, line(0), 6, T + 100 + DOWN + 3 * UP);
     assert_eq!((stat(&system, "bbb.joined"), stat(&system, "bbb.drained")), (18.0, 2.0));
     assert_eq!((survives(&system, line(0)), survives(&system, line(2))), (6, 5));
 }
@@ -93,13 +97,21 @@ fn a_full_buffer_holds_a_store_until_the_queue_accepts_its_oldest_line() {
     let mut system = machine(Domain::Bbb, &sets);
     warmed(&mut system, 4);
     // The queue takes the first line and is full; the second one drains from the buffer, the third one stays in it.
-    for n in 0..3 {
-        assert_eq!(store(&mut system, 0, line(n), n + 1, T), T);
+    const LATER: Cycle = T + DOWN + 3 * UP;
+    assert_eq!(store(&mut system, 0, line(0), 1, T), T);
+    for n in 1..3 {
+        assert_eq!(store(&mut system, 0, line(n), n + 1, LATER), LATER);
     }
-    let accepted = T + PMEM_WRITE;
-    assert_eq!(ask(&mut system, 0, line(3), 4, T + 1), Outcome::Pending);
+    // The first line was written, and the acknowledgement of the second one is back.
+    // A cycle more, as picoseconds are rounded up.
+    let accepted = T + DOWN + PMEM_WRITE + 3 * UP + 1;
+    assert_eq!(ask(&mut system, 0, line(3), 4, LATER + 1), Outcome::Pending);
     assert_eq!(survives(&system, line(3)), 0, "a store that waits has not been made");
-    assert_eq!(store(&mut system, 0, line(2).plus(8), 9, T + 2), T + 2, "a store to a line in the buffer joins it");
+    assert_eq!(
+        store(&mut system, 0, line(2).plus(8), 9, LATER + 2),
+        LATER + 2,
+        "a store to a line in the buffer joins it"
+    );
     assert_eq!(ask(&mut system, 0, line(3), 4, accepted - 1), Outcome::Pending);
     assert_eq!(system.wait_alone(CoreId(0)), accepted);
     assert_eq!(store(&mut system, 0, line(3), 4, accepted), accepted);
@@ -135,6 +147,7 @@ fn caches_drop_lines_of_persistent_memory_and_drain_them_first() {
             store(&mut system, 0, line(8 * n), n + 1, T + 10_000 * n);
         }
         assert!(stat(&system, "bbb.dropped") > 20.0 && stat(&system, "bbb.forced") > 10.0);
+        system.drain_queues(T + 10_000 * 40);
         assert_eq!(stat(&system, "pmem.writes"), stat(&system, "bbb.drained"), "nothing else writes");
         for n in 0..40 {
             assert_eq!(survives(&system, line(8 * n)), n + 1);

@@ -55,7 +55,7 @@ impl Durability for Witness {
     fn tx_begin(&mut self, _: &Ctx, _: TxId, out: &mut Actions) -> Gate {
         self.called("TX");
         if self.named.has(Hooks::READ) {
-            out.push(Action::Read { at: PMEM_BASE, token: Token(1) });
+            out.push(Action::Read { by: durasim_design::Origin::Controller, at: PMEM_BASE, token: Token(1) });
         }
         Gate::Done
     }

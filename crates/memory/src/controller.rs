@@ -440,6 +440,11 @@ impl Controller {
         self.stats.media_write_bytes[cause] += bytes.next_multiple_of(self.write_granularity_bytes);
     }
 
+    /// Every write costs the media a multiple of so many bytes.
+    pub fn write_granularity_bytes(&self) -> u64 {
+        self.write_granularity_bytes
+    }
+
     /// Bytes that the queues still owe the media, by cause.
     pub fn owed_bytes(&self) -> u64 {
         let waiting = self.queue.iter().filter(|e| e.finish_ps.is_none()).map(|e| e.write.mask);

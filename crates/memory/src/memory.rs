@@ -52,6 +52,11 @@ impl Memory {
         self.route(line).0 as u16
     }
 
+    /// The first line of each controller.
+    pub fn a_line_of_each_controller(&self) -> impl Iterator<Item = LineAddr> {
+        (0..self.controllers.len() as u64).map(|n| LineAddr(self.first_line + (n << self.block_shift)))
+    }
+
     /// Number of controllers.
     pub fn controllers(&self) -> u16 {
         self.controllers.len() as u16
@@ -146,6 +151,11 @@ impl Memory {
                 return step;
             }
         }
+    }
+
+    /// Every write costs the media a multiple of so many bytes.
+    pub fn write_granularity_bytes(&self) -> u64 {
+        self.controllers[0].write_granularity_bytes()
     }
 
     /// Bytes that the queues still owe the media.

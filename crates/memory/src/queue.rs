@@ -1,11 +1,17 @@
 //! Writes and the entries of a write pending queue.
 
+use durasim_design::Origin;
 use durasim_types::{Cause, Line, LineAddr, Picos};
 use serde::{Deserialize, Serialize};
 
-/// Names the party that wants to know when a write is done; chosen by the machine.
+/// Names the party that wants to know when a write is done, and where it sits; chosen by the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct WriteToken(pub u64);
+pub struct WriteToken {
+    /// The number.
+    pub number: u64,
+    /// Where the acknowledgement goes.
+    pub to: Origin,
+}
 
 /// A write to (part of) a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

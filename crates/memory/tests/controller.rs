@@ -3,8 +3,14 @@
 mod common;
 
 use common::{KINDS, drawn, write};
+use durasim_design::Origin;
 use durasim_memory::{Memory, MemoryConfig, Step, Write, WriteToken};
 use durasim_types::{LineAddr, Pages, PhysAddr, Picos, Rng};
+
+/// A token of a party beside the controller.
+fn token(number: u64) -> WriteToken {
+    WriteToken { number, to: Origin::Controller }
+}
 
 fn controller(entries: u32, banks: u32) -> Memory {
     let mut config = MemoryConfig { capacity_mib: 1, ..MemoryConfig::default() };
@@ -79,10 +85,10 @@ fn joined_writes_reach_the_media_once_and_acknowledge_everybody() {
     let mut c = controller(4, 1);
     c.submit(write(9, 0), 0);
     c.step(0);
-    c.submit(Write { mask: 0xff, token: Some(WriteToken(1)), ..write(1, 1) }, 0);
-    c.submit(Write { mask: 0xff00, token: Some(WriteToken(2)), ..write(1, 2) }, 0);
+    c.submit(Write { mask: 0xff, token: Some(token(1)), ..write(1, 1) }, 0);
+    c.submit(Write { mask: 0xff00, token: Some(token(2)), ..write(1, 2) }, 0);
     let steps = drain(&mut c);
-    let tokens = vec![WriteToken(1), WriteToken(2)];
+    let tokens = vec![token(1), token(2)];
     assert!(matches!(&steps[1], Step::Written { tokens: t, .. } if *t == tokens), "{steps:?}");
     assert_eq!(c.stats().0.media_write_bytes[0], 128);
 }
@@ -148,11 +154,11 @@ fn nothing_happens_before_its_time_although_a_write_came_meanwhile() {
 
 #[test]
 fn held_writes_that_wait_for_room_are_released_and_discarded_too() {
-    let held = |line, group| Write { held: Some(group), token: Some(WriteToken(line)), ..write(line, 1) };
+    let held = |line, group| Write { held: Some(group), token: Some(token(line)), ..write(line, 1) };
     let mut c = controller(1, 1);
     assert!(c.submit(held(1, 7), 0));
     assert!(!c.submit(held(2, 7), 0) && !c.submit(held(3, 8), 0));
-    assert_eq!(c.discard(0, 8, 0), [WriteToken(3)]);
+    assert_eq!(c.discard(0, 8, 0), [token(3)]);
     c.release(0, 7);
     drain(&mut c);
     assert_eq!([1, 2, 3].map(|line| c.media().line(LineAddr(line))[0]), [1, 1, 0]);
@@ -181,7 +187,7 @@ fn traffic(c: &mut Memory, rng: &mut Rng, rounds: u64, now: &mut u64) -> Vec<Str
             _ => {
                 let held = (rng.below(3) == 0).then_some(line % 2);
                 let mask = if rng.below(2) == 0 { u64::MAX } else { 0xff00 };
-                let w = Write { mask, held, token: Some(WriteToken(n)), ..write(line, n as u8) };
+                let w = Write { mask, held, token: Some(token(n)), ..write(line, n as u8) };
                 seen.push(c.submit(w, *now).to_string());
             }
         }

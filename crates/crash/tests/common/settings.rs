@@ -58,9 +58,26 @@ fn machine(rng: &mut Rng, sets: &mut Vec<String>) {
         sets.push(format!("interconnect.llc_banks={}", one_of(rng, &["1", "2", "8"])));
         sets.push(format!("interconnect.link_width_bytes={}", one_of(rng, &["1", "8", "64"])));
     }
+    path(rng, sets);
     for memory in ["pmem", "dram"] {
         policy(rng, memory, sets);
         media(rng, memory, sets);
+    }
+}
+
+/// Latencies to the controllers, from none to more than a write of the media takes, and narrow links; in half of the machines
+/// each message takes another one.
+fn path(rng: &mut Rng, sets: &mut Vec<String>) {
+    if rng.below(4) == 0 {
+        return;
+    }
+    sets.push(format!("interconnect.core_to_controller_cycles={}", rng.below(401)));
+    sets.push(format!("interconnect.controller_to_core_cycles={}", rng.below(401)));
+    sets.push(format!("interconnect.memory_request_cycles={}", rng.below(401)));
+    sets.push(format!("interconnect.memory_response_cycles={}", rng.below(401)));
+    sets.push(format!("interconnect.controller_link_bytes={}", one_of(rng, &["1", "8", "16", "64"])));
+    if rng.below(2) == 0 {
+        sets.push(format!("interconnect.path_jitter_cycles={}", 1 + rng.below(400)));
     }
 }
 

@@ -6,8 +6,8 @@
 
 use super::record::{Kind, RECORD_BYTES, Record};
 use super::steps::torn_bit::torn_bit;
-use durasim_design::{Actions, ActiveFault, Token};
-use durasim_types::{Cause, LineAddr, PhysAddr};
+use durasim_design::{Actions, ActiveFault, Origin, Token};
+use durasim_types::{Cause, CoreId, LineAddr, PhysAddr};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -115,14 +115,17 @@ impl Log {
             let end = line_end.min(self.tail);
             let count = (end - self.handed) as usize;
             let mut bytes = [0; 2 * RECORD_BYTES as usize];
+            let mut core = CoreId(0);
             for (number, place) in (self.handed..end).zip(bytes.chunks_exact_mut(RECORD_BYTES as usize)) {
                 let record = self.waiting.pop_front().expect("records that were not handed over wait");
+                core = CoreId(record.thread.into());
                 place.copy_from_slice(&record.encode(torn_bit(number, self.capacity, fault)));
             }
             *tokens += 1;
             let token = Token(*tokens);
             let at = self.base.plus(self.handed % self.capacity * RECORD_BYTES);
-            out.append(at, &bytes[..count * RECORD_BYTES as usize], Cause::Log, Some(token));
+            // The core that has stored last sends the line.
+            out.append(Origin::Core(core), at, &bytes[..count * RECORD_BYTES as usize], Cause::Log, Some(token));
             self.in_flight.push_back(RecordsInFlight { end, token, acked: false });
             self.handed = end;
         }

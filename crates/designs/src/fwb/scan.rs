@@ -12,7 +12,7 @@
 //! accepted: an empty write to each controller comes after it.
 
 use super::{ProtocolState, State};
-use durasim_design::{Action, Actions, LineTag, Payload, Scanned, Token};
+use durasim_design::{Action, Actions, LineTag, Scanned, Token};
 use durasim_types::{Cause, EventKind, LineAddr};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -195,12 +195,10 @@ impl State {
         let token = Token(self.protocol.tokens);
         let controllers = if self.undo_only { 0 } else { self.interleave.controllers };
         self.protocol.log_space.head_update = Some(HeadUpdate { to, token, behind: controllers });
-        for controller in 0..u64::from(controllers) {
-            let at = self.interleave.base.plus(controller * self.interleave.block_bytes);
-            out.push(Action::Append { at, payload: Payload::new(&[]), cause: Cause::Metadata, token: Some(token) });
-        }
         if controllers == 0 {
             self.write_head(out);
+        } else {
+            out.push(Action::Barrier { token, cause: Cause::Metadata });
         }
     }
 

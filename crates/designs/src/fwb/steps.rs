@@ -10,7 +10,9 @@ use super::record::{Kind, NO_TX, Record, bits_of, words_of};
 use super::scan::HeadUpdate;
 use super::{FwbSpec, HeldStore, OpenTx, State};
 use crate::undo::Undo;
-use durasim_design::{Actions, ActiveFault, CrashImage, Gate, Geometry, RecoveryCut, Scanned, Store, Token, Wait};
+use durasim_design::{
+    Actions, ActiveFault, CrashImage, Gate, Geometry, Origin, RecoveryCut, Scanned, Store, Token, Wait,
+};
 use durasim_types::{Cause, CoreId, LineAddr, PhysAddr, TxId};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -192,7 +194,7 @@ impl State {
     /// The head moves in persistent memory. The room is given when that is accepted.
     pub(super) fn write_head(&mut self, out: &mut Actions) {
         let Some(HeadUpdate { to, token, .. }) = self.protocol.log_space.head_update else { return };
-        out.append(self.head_register, &to.to_le_bytes(), Cause::Metadata, Some(token));
+        out.append(Origin::Controller, self.head_register, &to.to_le_bytes(), Cause::Metadata, Some(token));
         if self.fault.is(planted::HEAD_NOT_AWAITED) {
             self.give_room(out);
         }

@@ -6,7 +6,7 @@ use super::extension_chain::Occupancy;
 use super::mapping::Mapping;
 use super::spec::{ExtensionLookup, HerculesSpec};
 use super::zone::PartZone;
-use durasim_design::{Actions, ActiveFault, Token};
+use durasim_design::{Actions, ActiveFault, Origin, Token};
 use durasim_types::{Cause, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
 
@@ -308,7 +308,7 @@ impl Ewpq {
         self.index.unlink(place, &mapping, zone);
         self.occupancy.remove(slot, zone);
         self.extended -= 1;
-        out.append(zone.extension_slot(slot as u64), &[0; 8], Cause::Metadata, None);
+        out.append(Origin::Controller, zone.extension_slot(slot as u64), &[0; 8], Cause::Metadata, None);
         self.extension[slot].take()
     }
 

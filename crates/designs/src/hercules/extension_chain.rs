@@ -14,7 +14,7 @@
 
 use super::State;
 use super::zone::PartZone;
-use durasim_design::{AbortCause, Actions, ActiveFault, CrashImage};
+use durasim_design::{AbortCause, Actions, ActiveFault, CrashImage, Origin};
 use durasim_types::{Cause, LineAddr, PhysAddr};
 use std::ops::Range;
 
@@ -104,7 +104,7 @@ impl PartZone {
 
     /// The chain grows by a block.
     fn chain(&self, block: u64, fault: ActiveFault, out: &mut Actions) {
-        out.append(self.block(block), &[0; 8], Cause::Metadata, None);
+        out.append(Origin::Controller, self.block(block), &[0; 8], Cause::Metadata, None);
         self.point_to_block(block, fault, out);
     }
 }

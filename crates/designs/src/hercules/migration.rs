@@ -4,7 +4,7 @@
 use super::State;
 use super::mapping::Mapping;
 use super::zone::PartZone;
-use durasim_design::{Action, Actions, Token};
+use durasim_design::{Action, Actions, Origin, Token};
 use durasim_types::{Cause, EventKind, LineAddr, PhysAddr};
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +29,7 @@ impl Migration {
     fn write_home(&mut self, mapping: &Mapping, zone: &PartZone, token: Token, out: &mut Actions) {
         self.in_flight += 1;
         out.push(Action::Copy {
+            by: Origin::Controller,
             from: mapping.entry(zone).1,
             to: mapping.home.base(),
             len: 64,

@@ -7,8 +7,8 @@ use super::spec::{HerculesSpec, TxLenStore};
 use super::steps::migration::may_migrate;
 use super::zone::LogZone;
 use durasim_design::{
-    AbortCause, Action, Actions, ActiveFault, Evict, Geometry, Inclusion, Interleave, LevelId, Payload, SpecError,
-    Token, Wait, snapshot,
+    AbortCause, Action, Actions, ActiveFault, Evict, Geometry, Inclusion, Interleave, LevelId, Origin, Payload,
+    SpecError, Token, Wait, snapshot,
 };
 use durasim_types::{Cause, Cycle, EventKind, LineAddr, TxId};
 
@@ -125,7 +125,13 @@ impl State {
             TxLenStore::Controller => {
                 self.tokens += 1;
                 let token = Token(self.tokens);
-                out.push(Action::Append { at: addr, payload, cause: Cause::Metadata, token: Some(token) });
+                out.push(Action::Append {
+                    from: Origin::Controller,
+                    at: addr,
+                    payload,
+                    cause: Cause::Metadata,
+                    token: Some(token),
+                });
                 Some(token)
             }
         }

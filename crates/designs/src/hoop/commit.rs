@@ -4,7 +4,7 @@ use super::index::Owner;
 use super::slice::{END, Slice, Word};
 use super::transaction::{Commit, OpenTx, PendingSlice, PlainStore, TokenPurpose};
 use super::{GC, State};
-use durasim_design::{AbortCause, Action, Actions, Gate, Store, Token, Wait};
+use durasim_design::{AbortCause, Action, Actions, Gate, Origin, Store, Token, Wait};
 use durasim_types::{Cause, CoreId, EventKind, TxId};
 
 /// Lines of a slice.
@@ -23,8 +23,8 @@ impl State {
     fn write_slice(&mut self, at: u32, slice: &Slice, core: u16, token: Token, out: &mut Actions) {
         let [data, metadata] = slice.encode(self.pmem_base);
         let place = self.slice_place(at);
-        out.append(place, &data, Cause::Log, Some(token));
-        out.append(place.plus(64), &metadata, Cause::Log, Some(token));
+        out.append(Origin::Core(CoreId(core)), place, &data, Cause::Log, Some(token));
+        out.append(Origin::Core(CoreId(core)), place.plus(64), &metadata, Cause::Log, Some(token));
         self.protocol.in_flight.entry(token.0).or_insert((Some(core), 0)).1 += SLICE_LINES;
         self.counters.slices += 1;
         self.counters.partial_slices += u64::from(slice.words.len() < super::slice::SLICE_WORDS);

@@ -11,7 +11,7 @@ use super::slice::{END, SLICE_BYTES, Slice};
 use super::steps::next_to_collect;
 use super::transaction::TokenPurpose;
 use super::{HOMES, Mapped, State};
-use durasim_design::{Action, Actions, Payload, Wait};
+use durasim_design::{Action, Actions, Origin, Payload, Wait};
 use durasim_types::{Cause, EventKind, Line, LineAddr, PhysAddr};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -60,7 +60,7 @@ impl State {
         let at = self.slice_place(slice);
         let token = TokenPurpose::Collection(self.protocol.collector.number).token();
         for at in [at, at.plus(64)] {
-            out.push(Action::Read { at, token });
+            out.push(Action::Read { by: Origin::Controller, at, token });
             self.protocol.collector.in_flight += 1;
         }
     }
@@ -125,13 +125,25 @@ impl State {
             self.counters.home_lines += 1;
             self.counters.home_bytes += u64::from(patch.mask.count_ones());
             let payload = Payload::masked(&patch.data, patch.mask);
-            out.push(Action::Append { at: line.base(), payload, cause: Cause::Data, token: Some(token) });
+            out.push(Action::Append {
+                from: Origin::Controller,
+                at: line.base(),
+                payload,
+                cause: Cause::Data,
+                token: Some(token),
+            });
         }
         if self.protocol.collector.in_flight == 0 {
             self.protocol.collector.phase = Phase::Sealing;
             self.protocol.collector.in_flight = 1;
             let newest = self.new_mark();
-            out.append(self.address_slices.mark(), &newest.to_le_bytes(), Cause::Metadata, Some(token));
+            out.append(
+                Origin::Controller,
+                self.address_slices.mark(),
+                &newest.to_le_bytes(),
+                Cause::Metadata,
+                Some(token),
+            );
         }
     }
 

@@ -7,7 +7,7 @@ use super::slice::{END, Patch, Slice, Word};
 use super::transaction::{Commit, TokenPurpose};
 use super::{Mapped, State, planted};
 use durasim_design::{
-    Action, Actions, ActiveFault, CrashImage, Gate, LineTag, RecoveryCut, RecoveryReport, Store, Wait,
+    Action, Actions, ActiveFault, CrashImage, Gate, LineTag, Origin, RecoveryCut, RecoveryReport, Store, Wait,
 };
 use durasim_types::{Cause, Line, LineAddr, PhysAddr, TxId};
 use std::collections::BTreeMap;
@@ -112,7 +112,7 @@ impl State {
         }
         let entry = AddressSlices::entry(number, first_slice);
         let token = TokenPurpose::Entry(number).token();
-        out.append(self.entry_place(number), &entry.to_le_bytes(), Cause::Metadata, Some(token));
+        out.append(Origin::Controller, self.entry_place(number), &entry.to_le_bytes(), Cause::Metadata, Some(token));
         self.protocol.in_flight.insert(token.0, (None, 1));
         self.acks_need_not_come()
     }
@@ -198,7 +198,7 @@ impl State {
         self.protocol.collector.phase = Phase::Writing;
         if self.fault.is(planted::GC_SEALS_FIRST) {
             let (mark, newest) = (self.address_slices.mark(), self.protocol.collector.upto);
-            out.append(mark, &newest.to_le_bytes(), Cause::Metadata, None);
+            out.append(Origin::Controller, mark, &newest.to_le_bytes(), Cause::Metadata, None);
         }
         self.write_on(out);
     }

@@ -6,7 +6,7 @@ use super::area::Area;
 use super::sequence::COPY;
 use super::state::{Purpose, State};
 use super::transaction::{CopyStage, OldLine, Phase};
-use durasim_design::{AbortCause, Action, Actions, Evict, Token, Wait};
+use durasim_design::{AbortCause, Action, Actions, Evict, Origin, Token, Wait};
 use durasim_types::{Cause, CoreId, EventKind, LINE_BYTES, LineAddr, TxId};
 use std::collections::BTreeSet;
 
@@ -28,7 +28,14 @@ impl State {
         let old = self.contents.open.get_mut(&tx)?.copies.get_mut(&line)?;
         old.stage = CopyStage::Copying(token);
         let to = self.area.old_line(old.slot);
-        out.push(Action::Copy { from: line.base(), to, len: LINE_BYTES as u8, cause: Cause::Log, token: Some(token) });
+        out.push(Action::Copy {
+            by: Origin::Llc,
+            from: line.base(),
+            to,
+            len: LINE_BYTES as u8,
+            cause: Cause::Log,
+            token: Some(token),
+        });
         self.copy_before_record(token, tx, line, out)
     }
 
@@ -39,7 +46,7 @@ impl State {
         let at = self.area.record(old.slot);
         let token = self.expect(Purpose::Record(tx, line), 1, Vec::new());
         self.contents.open.get_mut(&tx)?.copies.get_mut(&line)?.stage = CopyStage::Recording(token);
-        out.append(at, &Area::record_of(line, tx), Cause::Metadata, Some(token));
+        out.append(Origin::Llc, at, &Area::record_of(line, tx), Cause::Metadata, Some(token));
         Some(token)
     }
 
@@ -168,7 +175,14 @@ impl State {
         for (line, slot) in old_lines {
             let from = self.area.old_line(slot);
             let token = Some(token);
-            out.push(Action::Copy { from, to: line.base(), len: LINE_BYTES as u8, cause: Cause::Data, token });
+            out.push(Action::Copy {
+                by: Origin::Llc,
+                from,
+                to: line.base(),
+                len: LINE_BYTES as u8,
+                cause: Cause::Data,
+                token,
+            });
         }
         Some(token)
     }
@@ -177,7 +191,7 @@ impl State {
     pub(super) fn clear_records(&mut self, purpose: Purpose, slots: Vec<u64>, out: &mut Actions) -> Token {
         let token = self.expect(purpose, slots.len() as u64, slots.clone());
         for slot in slots {
-            out.append(self.area.record(slot), &[0; 16], Cause::Metadata, Some(token));
+            out.append(Origin::Llc, self.area.record(slot), &[0; 16], Cause::Metadata, Some(token));
         }
         token
     }

@@ -12,7 +12,7 @@ use super::planned::{
 };
 use durasim_design::{
     Accept, Action, Actions, BudgetSpent, CrashImage, CrashSink, Ctx, Design, Durability, Evict, FlushVerdict, Gate,
-    Geometry, HardwareCost, Hooks, LevelId, LineTag, Message, Payload, Probe, RecoveryCut, RecoveryReport,
+    Geometry, HardwareCost, Hooks, LevelId, LineTag, Message, Origin, Payload, Probe, RecoveryCut, RecoveryReport,
     RegionRequest, Request, Signal, SpecError, Store, Token, Wait, snapshot,
 };
 use durasim_types::{Cause, CoreId, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
@@ -513,7 +513,13 @@ impl Planned for Protocol {
                 let header = [line.base().0.to_le_bytes(), group.to_le_bytes()].concat();
                 mc.undo = Undo::Recording(line, group);
                 let payload = Payload::new(&header);
-                out.push(Action::Append { at, payload, cause: Cause::Log, token: Some(token) });
+                out.push(Action::Append {
+                    from: Origin::Controller,
+                    at,
+                    payload,
+                    cause: Cause::Log,
+                    token: Some(token),
+                });
             }
             Undo::Recording(line, group) => {
                 mc.undo = Undo::Idle;

@@ -107,7 +107,7 @@ impl Bench {
                 let token = token.expect("LAD waits for all flushes");
                 self.design.acked_of(&self.cx(CoreId(0)), token, line.base(), &mut PlannedActions::default());
             }
-            PlannedAction::Today(Action::Append { at, payload, cause, token }) => {
+            PlannedAction::Today(Action::Append { at, payload, cause, token, .. }) => {
                 let mut data = [0; 64];
                 data[at.offset()..at.offset() + payload.bytes().len()].copy_from_slice(payload.bytes());
                 self.submit(at.line(), payload.mask() << at.offset(), data, cause, token);

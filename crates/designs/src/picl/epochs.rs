@@ -8,7 +8,7 @@
 
 use super::undo_log::PreImage;
 use super::{ARMED, END, EPOCH_ENDS, HOLD, LOOK_AGAIN_CYCLES, SCAN, State};
-use durasim_design::{AbortCause, Action, Actions, Gate, LineTag, Scanned, Store, Token, Wait};
+use durasim_design::{AbortCause, Action, Actions, Gate, LineTag, Origin, Scanned, Store, Token, Wait};
 use durasim_types::{Cause, EventKind, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
 
@@ -202,7 +202,7 @@ impl State {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&self.new_persisted(epoch).to_le_bytes());
         bytes[8..].copy_from_slice(&self.first_needed(epoch).to_le_bytes());
-        out.append(self.registers, &bytes, Cause::Metadata, Some(token));
+        out.append(Origin::Llc, self.registers, &bytes, Cause::Metadata, Some(token));
     }
 
     /// A write on the way of the scan is accepted.

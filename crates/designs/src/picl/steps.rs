@@ -5,9 +5,7 @@ use super::log_region::{ERASING, REGISTER_BYTES, erase};
 use super::undo_log::{Burst, UndoLog};
 use super::{OpenTx, PiclSpec, State, planted, spec};
 use crate::undo::Undo;
-use durasim_design::{
-    Action, Actions, ActiveFault, CrashImage, Geometry, LineTag, Payload, RecoveryCut, Store, Token, Wait,
-};
+use durasim_design::{Action, Actions, ActiveFault, CrashImage, Geometry, LineTag, RecoveryCut, Store, Token, Wait};
 use durasim_types::{Cause, Line, LineAddr, PhysAddr};
 use std::collections::BTreeMap;
 
@@ -156,11 +154,7 @@ impl State {
             return self.go_on(out);
         }
         self.enter(Phase::Barrier(token, self.interleave.controllers));
-        for controller in 0..u64::from(self.interleave.controllers) {
-            let at = self.interleave.base.plus(controller * self.interleave.block_bytes);
-            let payload = Payload::new(&[]);
-            out.push(Action::Append { at, payload, cause: Cause::Checkpoint, token: Some(token) });
-        }
+        out.push(Action::Barrier { token, cause: Cause::Checkpoint });
     }
 
     /// PersistedEID when the scan of an epoch has ended: that epoch.

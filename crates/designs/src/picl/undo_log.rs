@@ -5,7 +5,7 @@
 
 use super::PiclSpec;
 use super::bloom::Bloom;
-use durasim_design::{Actions, ActiveFault, Token};
+use durasim_design::{Actions, ActiveFault, Origin, Token};
 use durasim_types::{Cause, LINE_BYTES, Line, LineAddr, PhysAddr};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -122,7 +122,7 @@ impl UndoLog {
         let base = superblock(spec, log, self.tail);
         let data = base.plus(spec.superblock_bytes() - u64::from(spec.undo_buffer_entries) * LINE_BYTES);
         for (number, entry) in (0..).zip(&self.buffer) {
-            out.append(data.plus(number * LINE_BYTES), &entry.data, Cause::Log, Some(token));
+            out.append(Origin::Llc, data.plus(number * LINE_BYTES), &entry.data, Cause::Log, Some(token));
         }
         for (number, entries) in (0..).zip(self.buffer.chunks(4)) {
             let mut bytes = [0; LINE_BYTES as usize];
@@ -132,7 +132,7 @@ impl UndoLog {
                 place[12..].copy_from_slice(&(entry.valid_till as u32).to_le_bytes());
             }
             let bytes = &bytes[..entries.len() * ENTRY_BYTES as usize];
-            out.append(base.plus(HEADER_BYTES + number * LINE_BYTES), bytes, Cause::Log, Some(token));
+            out.append(Origin::Llc, base.plus(HEADER_BYTES + number * LINE_BYTES), bytes, Cause::Log, Some(token));
         }
         let left = (self.buffer.len() + self.buffer.len().div_ceil(4)) as u32;
         let last = self.buffer.last().expect("it is not empty");
@@ -147,7 +147,7 @@ impl UndoLog {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&self.tail.to_le_bytes());
         bytes[8..].copy_from_slice(&(self.buffer.len() as u64).to_le_bytes());
-        out.append(superblock(spec, log, self.tail - 1), &bytes, Cause::Log, Some(token));
+        out.append(Origin::Llc, superblock(spec, log, self.tail - 1), &bytes, Cause::Log, Some(token));
     }
 
     /// A write of a burst is accepted; whether the burst is over.

@@ -12,8 +12,12 @@ const SHORT: Settings = &["design.proteus.lpq_entries=1", "design.proteus.log_en
 const OVERTAKING: Settings =
     &["design.proteus.lpq_entries=1", "design.proteus.llt_entries=1", "design.proteus.llt_ways=1"];
 /// Acknowledgements that take long, and a queue that takes one write at a time.
-const FAR: Settings =
-    &["interconnect.hop_cycles=3000", "pmem.controller.write_queue_entries=1", "pmem.media.write_latency_ns=3000"];
+const FAR: Settings = &[
+    "interconnect.core_to_controller_cycles=3000",
+    "interconnect.controller_to_core_cycles=3000",
+    "pmem.controller.write_queue_entries=1",
+    "pmem.media.write_latency_ns=3000",
+];
 const CONTROLLERS: Settings = &["pmem.controllers=4", "pmem.interleave_bytes=64"];
 
 const CAMPAIGNS: &[ShortCampaign] = &[
@@ -48,7 +52,6 @@ const DRAWS: &[Draw] = &[
             &["design.proteus.llt_entries=64", "design.proteus.llt_ways=8"],
         ]),
     },
-    Draw::half("interconnect.hop_cycles", &["0", "1", "100", "3000"]),
 ];
 
 const ALTERNATIVES: &[Alternatives] = &[

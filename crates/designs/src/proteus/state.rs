@@ -5,7 +5,7 @@ use super::entry::{BLOCK_BYTES, ENTRY_BYTES, LogEntry, block_of};
 use super::lookup_table::LookupTable;
 use super::structures::{CoreUnit, FlushInFlight, LogPointer, OpenTx, Pending, PendingQueue, Phase};
 use durasim_design::{
-    Action, Actions, ActiveFault, Ctx, Gate, Geometry, Interleave, LevelId, LogBlock, Message, Node, Payload, PmRegion,
+    Action, Actions, ActiveFault, Ctx, Gate, Geometry, Interleave, LogBlock, Message, Node, Origin, Payload, PmRegion,
     Signal, SpecError, Token, Wait, snapshot,
 };
 use durasim_types::{Cause, CoreId, Cycle, EventKind, LineAddr, PhysAddr, Stats, TxId};
@@ -68,7 +68,6 @@ pub(super) struct State {
     pub ends: PmRegion,
     log_region: PmRegion,
     /// The way of a clean from the core to the controllers.
-    path_cycles: Cycle,
     pub caches_are_durable: bool,
     pub cores: Vec<CoreUnit>,
     pub queues: Vec<PendingQueue>,
@@ -87,7 +86,6 @@ impl State {
             interleave: geometry.interleave(),
             ends: geometry.region("tx_ends"),
             log_region: geometry.region("logs"),
-            path_cycles: LevelId::ALL.iter().map(|level| geometry.level(*level).latency_cycles).sum(),
             caches_are_durable: geometry.domain.caches_are_durable(),
             cores: (0..geometry.cores).map(|_| CoreUnit::new(spec)).collect(),
             queues: vec![PendingQueue::default(); usize::from(geometry.controllers)],
@@ -154,13 +152,13 @@ impl State {
     }
 
     /// Gives a transaction a log; false if all are taken.
-    pub fn open(&mut self, tx: TxId) -> bool {
+    pub fn open(&mut self, core: CoreId, tx: TxId) -> bool {
         let Some(log) = self.logs.iter().position(|log| log.tx.is_none()) else { return false };
         self.logs[log].tx = Some(tx);
         let first = self.logs[log].next;
         let token = Token(self.number());
         let (lines, spilled) = (BTreeMap::new(), Vec::new());
-        let open = OpenTx { log: log as u32, first, entries: 0, lines, spilled, phase: Phase::Open, token };
+        let open = OpenTx { core, log: log as u32, first, entries: 0, lines, spilled, phase: Phase::Open, token };
         self.open.insert(tx, open);
         true
     }
@@ -194,7 +192,8 @@ impl State {
         let id = self.number();
         self.core(cx).logq.push(FlushInFlight { id, entry, slot });
         let message = Message { kind: ENTRY, a: cx.core.0.into(), b: id };
-        out.push(Action::Send { to: Node::Controller(self.interleave.controller_of(slot.line())), message });
+        let (from, to) = (Node::Core(cx.core), Node::Controller(self.interleave.controller_of(slot.line())));
+        out.push(Action::Send { from, to, message, size_bytes: ENTRY_BYTES });
     }
 
     /// An entry arrives at a controller: into its LPQ, or to those that wait for room.
@@ -207,9 +206,10 @@ impl State {
     }
 
     /// Tells a core that the controller has an entry.
-    pub fn acknowledge(core: CoreId, id: u64, out: &mut Actions) {
+    pub fn acknowledge(controller: u16, core: CoreId, id: u64, out: &mut Actions) {
         let message = Message { kind: ACKNOWLEDGEMENT, a: core.0.into(), b: id };
-        out.push(Action::Send { to: Node::Core(core), message });
+        let (from, to) = (Node::Controller(controller), Node::Core(core));
+        out.push(Action::Send { from, to, message, size_bytes: 0 });
     }
 
     /// The controllers take in what waits and finds room.
@@ -226,7 +226,7 @@ impl State {
             let flight = flights.iter().find(|flight| flight.id == id).expect("a flush stays until it is acknowledged");
             queue.entries.push(Pending { entry: flight.entry, slot: flight.slot, spill: None });
             out.event(EventKind::DesignStep, flight.entry.block);
-            State::acknowledge(core, id, out);
+            State::acknowledge(controller, core, id, out);
         }
         self.spill(controller, out);
     }
@@ -244,7 +244,13 @@ impl State {
             let token = Token(self.number());
             self.queues[usize::from(controller)].entries[at].spill = Some(token);
             let payload = self.spilled_content(&entry);
-            out.push(Action::Append { at: slot, payload, cause: Cause::Log, token: Some(token) });
+            out.push(Action::Append {
+                from: Origin::Controller,
+                at: slot,
+                payload,
+                cause: Cause::Log,
+                token: Some(token),
+            });
         }
     }
 
@@ -291,9 +297,9 @@ impl State {
         }
     }
 
-    /// How long the cleans of a transaction take to leave the core and come to the controllers [D:proteus-clean].
+    /// How long the cleans of a transaction take to leave the core [D:proteus-clean].
     pub fn clean_cycles(&self, tx: TxId) -> Cycle {
-        self.path_cycles + self.open[&tx].lines.len() as Cycle * self.spec.clean_issue_cycles
+        self.open[&tx].lines.len() as Cycle * self.spec.clean_issue_cycles
     }
 
     /// The lines that a transaction has changed, and whether a version of them has left the caches.
@@ -304,11 +310,11 @@ impl State {
     /// Cleans lines that a transaction has changed, under its token. Behind what has left the caches before, an empty
     /// write brings the acknowledgement.
     pub fn clean_lines(&mut self, tx: TxId, lines: Vec<(LineAddr, bool)>, out: &mut Actions) {
-        let token = Some(self.open[&tx].token);
+        let (from, token) = (Origin::Core(self.open[&tx].core), Some(self.open[&tx].token));
         for (line, left) in lines {
             if left {
                 let payload = Payload::masked(&[0; 64], 0);
-                out.push(Action::Append { at: line.base(), payload, cause: Cause::Data, token });
+                out.push(Action::Append { from, at: line.base(), payload, cause: Cause::Data, token });
             }
             out.push(Action::CleanTo { line, to: None, token });
             self.note_left(line, Some(tx));
@@ -320,7 +326,7 @@ impl State {
     pub fn write_end(&self, tx: TxId, out: &mut Actions) {
         let open = &self.open[&tx];
         let at = self.ends.base.plus(u64::from(self.log_of(open)) * ENTRY_BYTES);
-        out.append(at, &tx.0.to_le_bytes(), Cause::Metadata, Some(open.token));
+        out.append(Origin::Core(open.core), at, &tx.0.to_le_bytes(), Cause::Metadata, Some(open.token));
     }
 }
 

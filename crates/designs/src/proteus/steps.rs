@@ -62,7 +62,7 @@ impl State {
     pub fn accept_in_turn(&mut self, controller: u16, full: bool, message: Message, out: &mut Actions) {
         let (core, id) = (CoreId(message.a as u16), message.b);
         if full && self.fault.is(planted::ACK_WITHOUT_ROOM) {
-            return State::acknowledge(core, id, out);
+            return State::acknowledge(controller, core, id, out);
         }
         self.queues[usize::from(controller)].waiting.push_back((core, id));
         self.accept_waiting_at(controller, out);

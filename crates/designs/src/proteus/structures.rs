@@ -84,6 +84,8 @@ pub(super) enum Phase {
 /// An open transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct OpenTx {
+    /// The core on which it began, which sends its cleans.
+    pub core: CoreId,
     pub log: u32,
     /// Slot of its first entry.
     pub first: u32,

@@ -5,7 +5,7 @@
 use super::entry::BLOCK_BYTES;
 use super::state::State;
 use super::structures::Phase;
-use durasim_design::{Action, Actions, Ctx, Gate, Wait};
+use durasim_design::{Action, Actions, Ctx, Gate, Origin, Wait};
 use durasim_types::{Cause, TxId};
 
 impl State {
@@ -42,10 +42,17 @@ impl State {
         let (token, cause) = (Some(open.token), Cause::Data);
         for (&block, &(number, old)) in &oldest {
             match old {
-                Some(old) => out.append(block, &old, cause, token),
+                Some(old) => out.append(Origin::Controller, block, &old, cause, token),
                 None => {
                     let from = self.slot_of(open, number);
-                    out.push(Action::Copy { from, to: block, len: BLOCK_BYTES as u8, cause, token });
+                    out.push(Action::Copy {
+                        by: Origin::Controller,
+                        from,
+                        to: block,
+                        len: BLOCK_BYTES as u8,
+                        cause,
+                        token,
+                    });
                 }
             }
         }

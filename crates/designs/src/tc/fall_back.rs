@@ -4,8 +4,8 @@
 use super::fifo::{Entry, EntryState};
 use super::shadow::Overflow;
 use super::{State, steps};
-use durasim_design::{Action, Actions, Token};
-use durasim_types::{Cause, LineAddr, TxId};
+use durasim_design::{Action, Actions, Origin, Token};
+use durasim_types::{Cause, CoreId, EventKind, LineAddr, TxId};
 
 impl State {
     /// Whether the fall-back path has to make room: the cache is almost full and its oldest entry, being of an open
@@ -40,8 +40,11 @@ impl State {
                 break;
             }
             in_flight += 1;
+            // The entries of a line go home in one write, gathered in the array as for a miss [D:tc-overflow].
+            let (entry, joining) = self.caches[core].gathered(index);
             let mask = self.bytes_to_copy(core, &entry);
             if mask == 0 {
+                self.gather(core, index, entry, &joining, out);
                 self.issue_entry(core, index, out);
                 continue;
             }
@@ -55,14 +58,17 @@ impl State {
             self.counters.shadowed_lines += 1;
             let token = self.token();
             let left = self.acknowledgements_of_copy();
+            self.gather(core, index, entry, &joining, out);
             self.caches[core].entries[index].state = EntryState::Copying { token, left };
             out.append(
+                Origin::Core(CoreId(core as u16)),
                 self.shadow_homes.base.plus(slot * 8),
                 &line.base().0.to_le_bytes(),
                 Cause::Metadata,
                 Some(token),
             );
             out.push(Action::Copy {
+                by: Origin::Core(CoreId(core as u16)),
                 from: line.base(),
                 to: self.shadow_data.base.plus(slot * 64),
                 len: 64,
@@ -71,6 +77,15 @@ impl State {
             });
         }
         true
+    }
+
+    fn gather(&mut self, core: usize, index: usize, entry: Entry, joining: &[usize], out: &mut Actions) {
+        if joining.is_empty() {
+            return;
+        }
+        self.counters.gathered += joining.len() as u64;
+        self.caches[core].gather(index, entry, joining);
+        out.event(EventKind::DesignStep, entry.line.base());
     }
 
     /// What an abort has to bring back to the homes of its transaction's lines, if there is something: the token of it.
@@ -83,7 +98,14 @@ impl State {
             let (old, home) = (self.shadow_data.base.plus(slot * 64), line.base());
             for (offset, len) in shadow.runs() {
                 let (from, to) = (old.plus(offset), home.plus(offset));
-                out.push(Action::Copy { from, to, len, cause: Cause::Data, token: Some(token) });
+                out.push(Action::Copy {
+                    by: Origin::Core(CoreId(core as u16)),
+                    from,
+                    to,
+                    len,
+                    cause: Cause::Data,
+                    token: Some(token),
+                });
             }
         }
         Some(token)

@@ -1,6 +1,8 @@
 //! The transaction cache itself: a FIFO of entries, its overflow register, and their nonvolatile form.
 
 use super::shadow::{Overflow, Shadow, ShadowSlots};
+use super::spec::TcSpec;
+use crate::ports::Ports;
 use durasim_design::{ActiveFault, Store, Token, Wait};
 use durasim_types::{Cycle, Line, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
@@ -66,11 +68,13 @@ pub(super) struct Entry {
     #[serde(with = "serde_bytes")]
     pub data: Line,
     pub state: EntryState,
+    /// When the array begins to write it, with all that has joined it until then.
+    pub write_begins: Cycle,
 }
 
 impl Entry {
     pub fn new(tx: TxId, id: u16, store: &Store<'_>, state: EntryState) -> Self {
-        let mut entry = Entry { tx, id, line: store.line(), mask: 0, data: [0; 64], state };
+        let mut entry = Entry { tx, id, line: store.line(), mask: 0, data: [0; 64], state, write_begins: 0 };
         entry.merge(store);
         entry
     }
@@ -98,24 +102,32 @@ pub(super) struct TransactionCache {
     /// The core's next transaction register (section 4.2).
     pub next_id: u16,
     /// Whether that has been at its end.
-    pub came_round: bool,
+    pub has_wrapped: bool,
     /// One register for each transaction that overflowed; threads that take turns on a core may have several.
     pub overflows: Vec<Overflow>,
     /// Shadow copies that were in flight when their transaction committed, each with the acknowledgements that are
     /// missing: no other transaction may use the shadow area before them.
     pub late_copies: Vec<(Token, u8)>,
+    /// Commits that wait until their entries are home (`commit = "acknowledged"`), each with its TxID.
+    pub committing: Vec<(TxId, u16)>,
     slots: ShadowSlots,
+    pub write_ports: Ports,
+    pub read_ports: Ports,
 }
 
-impl Default for TransactionCache {
-    fn default() -> Self {
+impl TransactionCache {
+    /// An empty one.
+    pub fn new(spec: &TcSpec) -> Self {
         TransactionCache {
             entries: VecDeque::new(),
             next_id: 1,
-            came_round: false,
+            has_wrapped: false,
             overflows: Vec::new(),
             late_copies: Vec::new(),
+            committing: Vec::new(),
             slots: ShadowSlots::default(),
+            write_ports: Ports::new(spec.write_ports, spec.latency_write_cycles, spec.pipelined),
+            read_ports: Ports::new(spec.read_ports, spec.latency_read_cycles, spec.pipelined),
         }
     }
 }
@@ -148,6 +160,31 @@ impl TransactionCache {
         let of_line = (0..).zip(&self.entries).filter(move |(_, e)| e.line == line);
         of_line
             .filter_map(|(index, e)| if let EntryState::Issued(token) = e.state { Some((token, index)) } else { None })
+    }
+
+    /// An entry with what younger active entries of its line and transaction hold, as far as no other entry of the line lies
+    /// between them, and the places of these.
+    pub fn gathered(&self, index: usize) -> (Entry, Vec<usize>) {
+        let mut whole = self.entries[index];
+        let mut joining = Vec::new();
+        for (younger, entry) in self.entries.iter().enumerate().skip(index + 1).filter(|(_, e)| e.line == whole.line) {
+            match entry.state {
+                EntryState::Available => {}
+                EntryState::Active if entry.tx == whole.tx => {
+                    entry.overlay(&mut whole.data);
+                    whole.mask |= entry.mask;
+                    joining.push(younger);
+                }
+                _ => break,
+            }
+        }
+        (whole, joining)
+    }
+
+    /// The younger entries join the one at `index`.
+    pub fn gather(&mut self, index: usize, whole: Entry, joining: &[usize]) {
+        self.entries[index] = whole;
+        joining.iter().for_each(|&younger| self.free(younger));
     }
 
     /// Counts an acknowledgement of a late copy; false if it is of something else.
@@ -188,9 +225,10 @@ impl TransactionCache {
         self.slots.take(slots)
     }
 
-    /// What has to happen until the youngest committed entry of the line has made its next step.
-    pub fn draining(&self, line: LineAddr, now: Cycle) -> Option<Wait> {
-        self.occupied().rev().filter(|e| e.line == line && e.state.drains()).find_map(|e| e.state.wait(now))
+    /// What has to happen until the youngest committed entry with some of these bytes of the line has made its next step.
+    pub fn draining(&self, line: LineAddr, mask: u64, now: Cycle) -> Option<Wait> {
+        let draining = self.occupied().rev().filter(|e| e.line == line && e.mask & mask != 0 && e.state.drains());
+        draining.into_iter().find_map(|e| e.state.wait(now))
     }
 }
 
@@ -271,8 +309,9 @@ mod tests {
             mask: 0xf0,
             data: [line as u8; 64],
             state,
+            write_begins: 0,
         };
-        let mut cache = TransactionCache::default();
+        let mut cache = TransactionCache::new(&TcSpec::default());
         cache.entries.push_back(entry(1, 1, EntryState::Issued(Token(1))));
         cache.entries.push_back(entry(2, 2, EntryState::Issued(Token(2))));
         cache.entries.push_back(entry(2, 3, EntryState::Active));
@@ -290,7 +329,7 @@ mod tests {
 
     #[test]
     fn damaged_contents_are_noticed() {
-        let mut cache = TransactionCache::default();
+        let mut cache = TransactionCache::new(&TcSpec::default());
         let entry = Entry {
             tx: TxId(1),
             id: 1,
@@ -298,6 +337,7 @@ mod tests {
             mask: 1,
             data: [1; 64],
             state: EntryState::Issued(Token(1)),
+            write_begins: 0,
         };
         cache.entries.push_back(entry);
         let bytes = cache.save(ActiveFault::NONE);
@@ -316,10 +356,18 @@ mod tests {
     /// Acknowledgements come in any order of lines; the tail waits for the oldest.
     #[test]
     fn the_tail_passes_available_entries() {
-        let mut cache = TransactionCache::default();
+        let mut cache = TransactionCache::new(&TcSpec::default());
         for (line, token) in [(1, 1), (2, 2), (1, 3), (3, 4)] {
             let state = EntryState::Issued(Token(token));
-            cache.entries.push_back(Entry { tx: TxId(1), id: 1, line: LineAddr(line), mask: 1, data: [0; 64], state });
+            cache.entries.push_back(Entry {
+                tx: TxId(1),
+                id: 1,
+                line: LineAddr(line),
+                mask: 1,
+                data: [0; 64],
+                state,
+                write_begins: 0,
+            });
         }
         assert_eq!(cache.acknowledged(LineAddr(2), ActiveFault::NONE), Some(1));
         cache.free(1);
@@ -332,10 +380,18 @@ mod tests {
 
     #[test]
     fn the_entry_issued_first_is_acknowledged_first() {
-        let mut cache = TransactionCache::default();
+        let mut cache = TransactionCache::new(&TcSpec::default());
         for token in [2, 1] {
             let state = EntryState::Issued(Token(token));
-            cache.entries.push_back(Entry { tx: TxId(1), id: 1, line: LineAddr(1), mask: 1, data: [0; 64], state });
+            cache.entries.push_back(Entry {
+                tx: TxId(1),
+                id: 1,
+                line: LineAddr(1),
+                mask: 1,
+                data: [0; 64],
+                state,
+                write_begins: 0,
+            });
         }
         assert_eq!(cache.acknowledged(LineAddr(1), ActiveFault::NONE), Some(1));
         assert_eq!(cache.acknowledged(LineAddr(1), planted::ACK_FREES_NEAREST_TAIL.fault()), Some(0));

@@ -31,7 +31,7 @@ impl State {
         let after = |id: u16| if id == largest { 1 } else { id + 1 };
         let first = self.caches[core].next_id;
         let mut id = first;
-        let mut again = self.caches[core].came_round;
+        let mut again = self.caches[core].has_wrapped;
         while self.is_passed_over(core, id) {
             again |= id == largest;
             id = after(id);
@@ -40,7 +40,7 @@ impl State {
             }
         }
         let cache = &mut self.caches[core];
-        cache.came_round = again || id == largest;
+        cache.has_wrapped = again || id == largest;
         cache.next_id = after(id);
         Some(Mode { id, home: CoreId(core as u16), again })
     }

@@ -43,6 +43,11 @@ const DRAWS: &[Draw] = &[
     Draw::half("design.tc.tx_id_bits", &["1", "2", "3"]),
     Draw::half("design.tc.latency_read_cycles", &["0", "1", "400"]),
     Draw::half("design.tc.latency_write_cycles", &["0", "1", "400"]),
+    Draw::half("design.tc.commit", &["\"accepted\"", "\"acknowledged\""]),
+    Draw::half("design.tc.order", &["\"bytes\""]),
+    Draw::half("design.tc.write_ports", &["2", "16"]),
+    Draw::half("design.tc.read_ports", &["2", "16"]),
+    Draw::half("design.tc.pipelined", &["true"]),
     Draw::always("design.tc.entries", &["2", "3", "4", "5", "6", "7", "8"]),
 ];
 
@@ -58,6 +63,19 @@ const ALTERNATIVES: &[Alternatives] = &[
         &[
             &["design.tc.latency_read_cycles=0", "design.tc.latency_write_cycles=0"],
             &["design.tc.latency_read_cycles=400", "design.tc.latency_write_cycles=500"],
+        ],
+    ),
+    Alternatives::of(
+        "tc-commit",
+        &[&["design.tc.commit=early"], &["design.tc.commit=accepted"], &["design.tc.commit=acknowledged"]],
+    ),
+    Alternatives::of("tc-order", &[&["design.tc.order=bytes"]]),
+    Alternatives::of(
+        "tc-ports",
+        &[
+            &["design.tc.write_ports=4", "design.tc.read_ports=4"],
+            &["design.tc.pipelined=true"],
+            &["design.tc.write_ports=4", "design.tc.read_ports=4", "design.tc.pipelined=true"],
         ],
     ),
     Alternatives::of(

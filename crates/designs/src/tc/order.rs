@@ -10,15 +10,20 @@
 //! line only by false sharing, that is for other bytes, unless the program lets two open transactions write the same
 //! bytes. Then the one that commits last wins at home, and it has to wait for the other.
 
-use super::State;
-use durasim_design::Wait;
-use durasim_types::{Cycle, LineAddr, TxId};
+use super::{Order, State};
+use durasim_design::{Store, Wait};
+use durasim_types::{Cycle, TxId};
 
 impl State {
-    /// What a store to the line has to wait for because of other transaction caches than `core`'s.
-    pub(super) fn committed_elsewhere(&self, core: usize, line: LineAddr, now: Cycle) -> Option<Wait> {
+    /// What a store has to wait for because of other transaction caches than `core`'s: committed entries of its line, or
+    /// those of them that have some of its bytes.
+    pub(super) fn committed_elsewhere(&self, core: usize, store: &Store<'_>, now: Cycle) -> Option<Wait> {
+        let mask = match self.spec.order {
+            Order::Line => u64::MAX,
+            Order::Bytes => ((1u64 << store.len) - 1) << store.addr.offset(),
+        };
         let others = self.caches.iter().enumerate().filter(|(other, _)| *other != core);
-        others.filter_map(|(_, cache)| cache.draining(line, now)).next()
+        others.filter_map(|(_, cache)| cache.draining(store.line(), mask, now)).next()
     }
 
     /// What a commit has to wait for: a committed entry elsewhere that has bytes of the transaction.

@@ -27,6 +27,7 @@ pub(crate) const ROW: Row = Row {
         "tc-home",
         "tc-identifiers",
         "tc-latency",
+        "tc-ports",
         "tc-acknowledgement",
         "background-concurrency",
     ],

@@ -16,6 +16,29 @@ pub enum Coalesce {
     Line,
 }
 
+/// What a commit waits for before the stores behind it may leave the store buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Commit {
+    /// For nothing: TC, section 3, sends commits "in a non-blocking manner (without stalls)".
+    Early,
+    /// Until the array has been written.
+    Accepted,
+    /// Until the NVRAM has acknowledged all entries: Hercules, section 2.2.2, has TC write the lines to persistent memory
+    /// when a transaction commits.
+    Acknowledged,
+}
+
+/// Which committed entries of other cores a store waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// Those of its line.
+    Line,
+    /// Those that have some of its bytes.
+    Bytes,
+}
+
 /// Parameters of TC.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -36,6 +59,19 @@ pub struct TcSpec {
     /// DEVIATIONS.md, tc-latency).
     #[schemars(range(min = 0, max = 1_000_000))]
     pub latency_write_cycles: Cycle,
+    /// Ports for writes of each array: entries, and the change of state at a commit (not in the paper; DEVIATIONS.md,
+    /// tc-ports).
+    #[schemars(range(min = 1, max = 64))]
+    pub write_ports: u32,
+    /// Ports for reads of each array: an entry for a miss, or to be issued (not in the paper; DEVIATIONS.md, tc-ports).
+    #[schemars(range(min = 1, max = 64))]
+    pub read_ports: u32,
+    /// Whether a port takes an access in each cycle, or one at a time (not in the paper; DEVIATIONS.md, tc-ports).
+    pub pipelined: bool,
+    /// What a commit waits for (DEVIATIONS.md, tc-commit).
+    pub commit: Commit,
+    /// Which committed entries of other cores a store waits for (DEVIATIONS.md, tc-order).
+    pub order: Order,
     /// Occupancy from which the fall-back path makes room, in percent (section 4.1: 90).
     #[schemars(range(min = 1, max = 100))]
     pub overflow_percent: u32,
@@ -55,6 +91,11 @@ impl Default for TcSpec {
             tx_id_bits: 6,
             latency_read_cycles: 40,
             latency_write_cycles: 50,
+            write_ports: 1,
+            read_ports: 1,
+            pipelined: false,
+            commit: Commit::Early,
+            order: Order::Line,
             overflow_percent: 90,
             copies_in_flight: 4,
             shadow_lines: 131_072,
@@ -66,11 +107,6 @@ impl TcSpec {
     /// Refuses what cannot be built.
     pub fn check(&self) -> Result<(), SpecError> {
         check_ranges(self)
-    }
-
-    /// Cycles from a commit until its first entry is sent to the NVRAM: its state is written, then it is read.
-    pub(super) fn issue_cycles(&self) -> Cycle {
-        self.latency_write_cycles + self.latency_read_cycles
     }
 
     /// The largest identifier; they begin with 1.
@@ -102,7 +138,12 @@ impl TcSpec {
         // Entries that hold some bytes of their line have to say which [D:tc-merge].
         cost.add("byte masks of the TC data array", 64 * entries, cores);
         // Which transaction overflowed, and how far its list in the shadow area goes [D:tc-overflow].
-        cost.add("overflow register", id_bits + bits_to_name(u64::from(self.shadow_lines) + 1), cores);
+        let slot_bits = bits_to_name(u64::from(self.shadow_lines));
+        cost.add("overflow register", id_bits + slot_bits + 1, cores);
+        // What the register has to know of the lines whose old versions it looks up: as many as the array can hold. The
+        // others are found in the shadow area [D:tc-overflow].
+        let shadow_bits = bits_to_name(g.pmem_bytes / 64) + slot_bits + 64 + 2;
+        cost.add("shadow list: line, slot, bytes, safe and closed", shadow_bits * entries, cores);
         cost.add("TC data array", 512 * entries, cores);
         cost
     }

@@ -22,11 +22,11 @@ impl State {
 
     /// What a store waits for so that writes to its line go home in program order (section 3).
     #[inline]
-    pub(super) fn order_store_after_other_cores(&self, core: usize, line: LineAddr, now: Cycle) -> Option<Wait> {
+    pub(super) fn order_store_after_other_cores(&self, core: usize, store: &Store<'_>, now: Cycle) -> Option<Wait> {
         if self.fault.is(planted::ORDER_BETWEEN_CORES_IGNORED) {
             return None;
         }
-        self.committed_elsewhere(core, line, now)
+        self.committed_elsewhere(core, store, now)
     }
 
     /// Section 4.1: a store takes the entry at the head.

@@ -3,7 +3,7 @@
 mod random;
 
 use super::spec::TcSpec;
-use super::{SHARED, Tc, planted};
+use super::{Commit, Order, SHARED, Tc, planted};
 use crate::testing::{Bench, line, word};
 use durasim_design::{
     AbortCause, Action, Actions, ActiveFault, CommitRule, Ctx, Design, Evict, Fill, Gate, LineTag, Wait,
@@ -344,29 +344,100 @@ fn the_published_rule_frees_the_wrong_entry_where_threads_take_turns() {
     }
 }
 
-/// A commit is durable at once, acknowledged when the array has been written, and issued when it has been read.
+/// A commit is durable at once; its entries are issued when the array has been written and each of them read. The array
+/// is busy with the store when the commit comes, and its read port with the first entry when the second one's turn is.
 #[test]
-fn a_commit_costs_a_write_and_its_issue_a_read() {
-    let spec = TcSpec { latency_read_cycles: 40, latency_write_cycles: 50, ..small(4) };
-    let mut bench = Bench::<Tc>::new(spec, 2);
-    bench.begin(0, 1);
-    let mut tag = put(&mut bench, 0, 1, (0, 0), 1);
-    let gate = bench.call(0, |design, cx, out| design.tx_commit(cx, TxId(1), out));
-    assert_eq!(gate, Gate::After(Wait::Cycles(50)));
-    assert_eq!(bench.design.commit_rule(), CommitRule::Early);
-    assert_eq!(words(&bench.recovered(&[], false), &[(0, 0)]), [1]);
-    assert!(!bench.deliver(), "nothing is issued yet");
-    bench.begin(1, 2);
-    assert_eq!(bench.offer(1, word(0, 0), 2, Some(2), &mut tag), Gate::Retry(Wait::Cycles(90)));
-    let at = |cycle| Ctx { core: CoreId(0), thread: 0, cycle, instructions: 0 };
-    for (cycle, issued) in [(89, 0), (90, 1)] {
-        let mut out = Actions::default();
-        bench.design.woken(&at(cycle), 0, &mut out);
-        let appends = out.as_slice().iter().filter(|action| matches!(action, Action::Append { .. }));
-        assert_eq!(appends.count(), issued, "cycle {cycle}");
+fn a_commit_takes_its_turn_at_the_array_and_so_do_the_reads_of_its_entries() {
+    for (pipelined, written, issued) in [(true, 2 + 50, [2 + 50 + 40, 3 + 50 + 40]), (false, 150, [190, 230])] {
+        let latencies = TcSpec { latency_read_cycles: 40, latency_write_cycles: 50, pipelined, ..small(4) };
+        for (commit, gate) in [
+            (Commit::Early, Gate::Done),
+            (Commit::Accepted, Gate::After(Wait::Cycles(written))),
+            (Commit::Acknowledged, Gate::Retry(Wait::Cycles(1))),
+        ] {
+            let mut bench = Bench::<Tc>::new(TcSpec { commit, ..latencies.clone() }, 2);
+            bench.begin(0, 1);
+            let mut tag = put(&mut bench, 0, 1, (0, 0), 1);
+            put(&mut bench, 0, 1, (1, 0), 1);
+            assert_eq!(bench.call(0, |design, cx, out| design.tx_commit(cx, TxId(1), out)), gate);
+            assert_eq!(bench.design.commit_rule(), CommitRule::Early);
+            assert_eq!(words(&bench.recovered(&[], false), &[(0, 0), (1, 0)]), [1, 1]);
+            assert!(!bench.deliver(), "nothing is issued yet");
+            bench.begin(1, 2);
+            assert_eq!(bench.offer(1, word(0, 0), 2, Some(2), &mut tag), Gate::Retry(Wait::Cycles(issued[0])));
+            let at = |cycle| Ctx { core: CoreId(0), thread: 0, cycle, instructions: 0 };
+            for (cycle, count) in [(issued[0] - 1, 0), (issued[0], 1), (issued[1] - 1, 0), (issued[1], 1)] {
+                let mut out = Actions::default();
+                bench.design.woken(&at(cycle), 0, &mut out);
+                let appends = out.as_slice().iter().filter(|action| matches!(action, Action::Append { .. }));
+                assert_eq!(appends.count(), count, "cycle {cycle}");
+            }
+        }
     }
-    let Fill::Gather { search_cycles, .. } = bench.fill(0, 0, None) else { panic!("it is still there") };
-    assert_eq!(search_cycles, 40, "a probe is a read");
+}
+
+#[test]
+fn a_commit_that_waits_for_the_nvram_ends_when_all_its_entries_are_home() {
+    let mut bench = Bench::<Tc>::new(TcSpec { commit: Commit::Acknowledged, ..small(8) }, 1);
+    bench.begin(0, 1);
+    put(&mut bench, 0, 1, (0, 0), 1);
+    put(&mut bench, 0, 1, (1, 0), 2);
+    let ask = |bench: &mut Bench<Tc>| bench.call(0, |design, cx, out| design.tx_commit(cx, TxId(1), out));
+    assert_eq!(ask(&mut bench), Gate::Retry(Wait::Cycles(1)));
+    for _ in 0..2 {
+        assert!(matches!(ask(&mut bench), Gate::Retry(Wait::Acked(_))));
+        assert!(bench.deliver());
+    }
+    assert_eq!(ask(&mut bench), Gate::Done);
+    assert_eq!(words(&bench.pmem, &[(0, 0), (1, 0)]), [1, 2]);
+}
+
+#[test]
+fn a_miss_reads_the_entries_of_its_line_one_after_the_other() {
+    for (pipelined, cycles) in [(true, 2 + 40), (false, 3 * 40)] {
+        let spec = TcSpec { latency_read_cycles: 40, pipelined, ..small(8) };
+        let mut bench = Bench::<Tc>::new(spec, 1);
+        bench.begin(0, 1);
+        for word in 0..3 {
+            put(&mut bench, 0, 1, (0, word), 1);
+        }
+        let Fill::Gather { search_cycles, .. } = bench.fill(0, 0, None) else { panic!("the entries are there") };
+        assert_eq!(search_cycles, cycles);
+        let Fill::Home { search_cycles, .. } = bench.fill(0, 5, None) else { panic!("nothing is there") };
+        assert_eq!(search_cycles, 40, "a look at the tags");
+    }
+}
+
+/// Two cores write other bytes of one line.
+#[test]
+fn a_store_waits_for_committed_entries_of_its_line_or_of_its_bytes() {
+    for (order, waits) in [(Order::Line, true), (Order::Bytes, false)] {
+        let mut bench = Bench::<Tc>::new(TcSpec { order, latency_write_cycles: 50, ..small(8) }, 2);
+        bench.begin(0, 1);
+        let mut tag = put(&mut bench, 0, 1, (0, 0), 1);
+        bench.commit(0, 1);
+        bench.begin(1, 2);
+        let other = bench.offer(1, word(0, 1), 2, Some(2), &mut tag);
+        assert_eq!(matches!(other, Gate::Retry(_)), waits, "{order:?}");
+        assert!(matches!(bench.offer(1, word(0, 0), 2, Some(2), &mut tag), Gate::Retry(_)));
+    }
+}
+
+/// Stores to a few lines fill the cache again and again: each line goes home once for each time that it is almost full.
+#[test]
+fn the_fall_back_path_gathers_the_entries_of_a_line() {
+    let mut bench = Bench::<Tc>::new(TcSpec { shadow_lines: 8, copies_in_flight: 1, ..small(16) }, 1);
+    bench.begin(0, 1);
+    for number in 0..64 {
+        bench.store(0, word(number % 2, number / 2 % 8), number, Some(1), &mut LineTag(0));
+    }
+    bench.commit(0, 1);
+    bench.deliver_all();
+    let expected: Vec<u64> = (0..16).map(|place| 48 + place).collect();
+    let places: Vec<(u64, u64)> = (0..16).map(|place| (place % 2, place / 2)).collect();
+    assert_eq!(words(&bench.pmem, &places), expected);
+    let writes = bench.counter("tc.home_writes");
+    assert!(writes < 40.0, "{writes} writes for 64 stores");
 }
 
 /// A line with the flag has lost its way home for everybody: what else is stored to it, or was, takes the side path.

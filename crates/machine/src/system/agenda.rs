@@ -2,7 +2,7 @@
 
 mod suspensions;
 
-use durasim_design::{Message, Node, Signal, Token};
+use durasim_design::{Message, Node, Origin, Signal, Token};
 use durasim_memory::{Write, WriteToken};
 use durasim_types::{CoreId, Cycle, Line, LineAddr, PhysAddr};
 use serde::{Deserialize, Serialize};
@@ -16,12 +16,12 @@ const CLEAN: u64 = 1 << 63;
 
 /// The token of a cache-block operation of `core`.
 pub(super) const fn clean_token(core: CoreId) -> WriteToken {
-    WriteToken(CLEAN | core.0 as u64)
+    WriteToken { number: CLEAN | core.0 as u64, to: Origin::Core(core) }
 }
 
 /// The core whose cache-block operation a token stands for.
 pub(super) const fn core_of_clean(token: WriteToken) -> Option<CoreId> {
-    if token.0 & CLEAN == 0 { None } else { Some(CoreId((token.0 & !CLEAN) as u16)) }
+    if token.number & CLEAN == 0 { None } else { Some(CoreId((token.number & !CLEAN) as u16)) }
 }
 
 /// Waits in one cycle that are over when they begin, beyond which the machine is stuck: more than any structure has entries.
@@ -38,7 +38,15 @@ pub(super) enum Scheduled {
         message: Message,
     },
     /// The second half of a copy: its data was read, it is written now.
-    Write(Box<Write>),
+    Write {
+        from: Origin,
+        write: Box<Write>,
+    },
+    /// The acknowledgement of a write arrives.
+    Acknowledgement {
+        token: WriteToken,
+        line: LineAddr,
+    },
     /// A line that was pushed down is in the last level.
     Pushed {
         line: LineAddr,

@@ -2,12 +2,11 @@
 
 use super::System;
 use super::agenda::clean_token;
-use super::caches::Load;
 use super::gates::WaitMode;
 use super::memories::is_pmem;
 use super::work::{Condition, Task};
 use durasim_core::Outcome;
-use durasim_design::{FlushVerdict, Hooks, LineTag};
+use durasim_design::{FlushVerdict, Hooks, LineTag, Origin};
 use durasim_isa::CacheBlockOp;
 use durasim_memory::Write;
 use durasim_types::{Cause, CoreId, Cycle, LineAddr};
@@ -17,26 +16,24 @@ impl System {
     /// acknowledgement is awaited by the next fence with W in its predecessor set.
     pub fn cache_block(&mut self, core: CoreId, op: CacheBlockOp, line: LineAddr, at: Cycle) -> Cycle {
         self.advance(at);
-        let mut path = self.caches.way_down(core);
-        if self.caches.holders(line).any(|holder| holder != core) {
-            path += self.caches.snoop_cycles();
-        }
-        let at = match self.ask_flush(core, line, path, at) {
+        let is_elsewhere = self.caches.holders(line).any(|holder| holder != core);
+        let snoop = if is_elsewhere { self.caches.snoop_cycles() } else { 0 };
+        let at = match self.ask_flush(core, line, snoop, at) {
             Ok(at) => at,
             Err(at) => return at,
         };
-        let arrival = at + path;
+        let sent = at + snoop;
         if !is_pmem(line) {
-            self.clean_to_memory(core, line, arrival);
+            self.clean_to_memory(core, line, sent);
         } else if self.persist_buffers.exist() {
             // The buffer has written the line, or will: only where it has to leave the caches does it do so now.
-            self.complete(Task::DrainLine { line, at: arrival }, arrival);
+            self.complete(Task::DrainLine { line, at: sent }, sent);
             if let Some(data) = self.caches.newest_if_dirty(line) {
-                self.caches.clean_copies(line, data);
+                self.caches.clean_copies(line, data, self.design.tags_are_notes());
             }
         } else if self.llc_alone_is_durable() && !self.newest_tag(line).is_some() {
-            self.clean_to_llc(core, line, op, arrival);
-        } else if !self.clean_to_memory(core, line, arrival) && !self.await_pending(core, line, arrival) {
+            self.clean_to_llc(core, line, op, sent + self.caches.way_down(core));
+        } else if !self.clean_to_memory(core, line, sent) && !self.await_pending(core, line, sent) {
             self.memories.note_unfenced_again(core, line);
         }
         if op != CacheBlockOp::Clean {
@@ -51,7 +48,7 @@ impl System {
     }
 
     /// Asks the design about a cache-block operation. Err: it ends here, in this cycle.
-    fn ask_flush(&mut self, core: CoreId, line: LineAddr, path: Cycle, at: Cycle) -> Result<Cycle, Cycle> {
+    fn ask_flush(&mut self, core: CoreId, line: LineAddr, snoop: Cycle, at: Cycle) -> Result<Cycle, Cycle> {
         let mut at = at;
         while is_pmem(line) && self.design.has(Hooks::FLUSH) {
             let tag = self.newest_tag(line);
@@ -69,7 +66,7 @@ impl System {
                 }
                 FlushVerdict::Ignore => {
                     // Nothing is written for it, but what was written before is waited for.
-                    self.await_pending(core, line, at + path);
+                    self.await_pending(core, line, at + snoop);
                     return Err(at);
                 }
             }
@@ -77,18 +74,15 @@ impl System {
         Ok(at)
     }
 
-    /// The newest version of a line goes to its controller, where it arrives after the way through the levels; whether
-    /// there was anything to write.
+    /// The newest version of a line is sent to its controller; whether there was anything to write.
     fn clean_to_memory(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> bool {
         let Some(data) = self.caches.newest_if_dirty(line) else { return false };
         let mut write = Write::line(line, data, self.memories.home_cause(line));
         if is_pmem(line) && !self.domain.stores_are_durable() {
             write.token = Some(clean_token(core));
         }
-        let private = self.caches.holders(line).next().is_some();
-        let arrived = if private { self.caches.send_to_llc(line, Load::Line, at) } else { at };
-        self.submit(core, write, arrived + self.memories.request_cycles());
-        self.caches.clean_copies(line, data);
+        self.submit(core, Origin::Core(core), write, at);
+        self.caches.clean_copies(line, data, self.design.tags_are_notes());
         true
     }
 
@@ -101,8 +95,8 @@ impl System {
         if op != CacheBlockOp::Clean
             && let Some(data) = self.caches.newest_if_dirty(line)
         {
-            self.submit(core, Write::line(line, data, self.memories.home_cause(line)), at);
-            self.caches.clean_copies(line, data);
+            self.submit(core, Origin::Llc, Write::line(line, data, self.memories.home_cause(line)), at);
+            self.caches.clean_copies(line, data, self.design.tags_are_notes());
         }
     }
 
@@ -115,7 +109,7 @@ impl System {
         }
         let token = Some(clean_token(core));
         let write = Write { mask: 0, token, ..Write::line(line, [0; 64], Cause::Data) };
-        self.submit(core, write, at + self.memories.request_cycles());
+        self.submit(core, Origin::Core(core), write, at);
         true
     }
 

@@ -4,7 +4,7 @@ use super::System;
 use super::caches::{AccessMode, Load};
 use super::work::Task;
 use durasim_cache::{Slot, Version};
-use durasim_design::{Ctx, Gate, Hooks, LevelId, LineTag};
+use durasim_design::{Ctx, Gate, Hooks, LevelId, LineTag, Origin};
 use durasim_types::{CoreId, Cycle, LineAddr, TxId};
 
 /// Where a line is and from when it can be used. Err: it cannot be had, since the transaction of the core was aborted or
@@ -357,7 +357,7 @@ impl System {
                 llc.stats.misses += 1;
                 let start = self.caches.mshrs(LevelId::Llc, core).acquire(after_llc);
                 let start = self.make_room(LevelId::Llc, core, line, start);
-                let (data, done) = self.read_memory(line, start);
+                let (data, done) = self.read_memory(Origin::Llc, line, start);
                 let done = self.caches.send_to_core(core, Load::Line, done) + self.caches.way_up();
                 self.caches.mshrs(LevelId::Llc, core).release_at(done);
                 if self.halted() {

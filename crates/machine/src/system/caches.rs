@@ -55,7 +55,6 @@ super::part::part! {
             inclusive: bool,
             request_cycles: Cycle,
             response_cycles: Cycle,
-            hop_cycles: Cycle,
             snoop_cycles: Cycle,
             /// Cycles of a write into the last level.
             llc_write_cycles: Cycle,
@@ -94,7 +93,6 @@ impl Caches {
             inclusive: links.inclusion == Inclusion::Inclusive,
             request_cycles: links.request_cycles,
             response_cycles: links.response_cycles,
-            hop_cycles: links.hop_cycles,
             snoop_cycles: links.snoop_cycles,
             llc_write_cycles: ports.map_or(geometry.llc.latency_cycles, |ports| ports.latency_cycles),
             view_tags: Vec::new(),
@@ -127,7 +125,6 @@ impl Caches {
             inclusive: self.inclusive,
             request_cycles: self.request_cycles,
             response_cycles: self.response_cycles,
-            hop_cycles: self.hop_cycles,
             snoop_cycles: self.snoop_cycles,
             llc_write_cycles: self.llc_write_cycles,
             view_tags: Vec::new(),
@@ -251,11 +248,6 @@ impl Caches {
     pub(super) fn way_down(&self, core: CoreId) -> Cycle {
         let lookups: Cycle = LevelId::ALL.iter().map(|&level| self.array(level, core).geometry().latency_cycles).sum();
         lookups + 2 * self.request_cycles
-    }
-
-    /// Cycles of a message between a core and a controller.
-    pub(super) fn hop_cycles(&self) -> Cycle {
-        self.hop_cycles
     }
 
     /// Cycles of a look at the caches of another core.

@@ -13,6 +13,8 @@ pub enum CopyLocation {
     PersistBuffer(CoreId),
     /// A version that cleans or evictions have sent, since the last one that a fence has waited for.
     Unfenced,
+    /// In flight to a controller.
+    InFlight(u16),
     /// Before the write queue of a controller, which has not accepted it.
     BeforeQueue(u16),
     /// The write queue of a controller.
@@ -67,11 +69,13 @@ impl System {
             self.memories.unfenced_versions(|line| durable.line(line)).into_iter().find(|(other, _)| *other == line);
         copies.extend(versions.into_iter().flat_map(|(_, data)| data).map(|data| whole(CopyLocation::Unfenced, data)));
         let controller = self.memories.controller_of(line);
-        let inbound = self.memories.inbound().filter(|write| write.line == line && write.mask != 0);
-        copies.extend(inbound.map(|write| LineCopy {
+        let in_flight = self.memories.in_flight().map(|write| (CopyLocation::InFlight(controller), write));
+        let waiting = self.memories.waiting().map(|write| (CopyLocation::BeforeQueue(controller), write));
+        let inbound = in_flight.chain(waiting).filter(|(_, write)| write.line == line && write.mask != 0);
+        copies.extend(inbound.map(|(place, write)| LineCopy {
             dirty: true,
             mask: write.mask,
-            ..whole(CopyLocation::BeforeQueue(controller), write.data)
+            ..whole(place, write.data)
         }));
         for (controller, entry) in self.memories.queue().filter(|(_, entry)| entry.write.line == line) {
             let place = CopyLocation::Queue { controller, in_service: entry.in_service(), held: entry.is_held() };

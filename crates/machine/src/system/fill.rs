@@ -2,7 +2,7 @@
 
 use super::System;
 use super::memories::is_pmem;
-use durasim_design::{Actions, Fill, Gather, Hooks, LineTag};
+use durasim_design::{Actions, Fill, Gather, Hooks, LineTag, Origin};
 use durasim_types::{CoreId, Cycle, Line, LineAddr, TxId};
 
 /// A line as memory gave it: its data and tag, whether it is dirty, and when it arrives.
@@ -19,7 +19,7 @@ impl System {
     /// Gets a line that no cache has. Err: the transaction of the core was aborted, or the machine stopped.
     pub(super) fn fill(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, at: Cycle) -> Result<Filled, Cycle> {
         if !is_pmem(line) || !self.design.has(Hooks::FILL) {
-            let (data, done) = self.read_memory(line, at);
+            let (data, done) = self.read_memory(Origin::Llc, line, at);
             return Ok(Filled { data, tag: LineTag::NONE, dirty: false, done, out: self.design.actions() });
         }
         let mut at = at;
@@ -30,11 +30,11 @@ impl System {
             match self.design.fill(&cx, line, tx, &mut out) {
                 Fill::Home { search_cycles, serial } => {
                     let searched = at + search_cycles;
-                    let (data, done) = self.read_memory(line, if serial { searched } else { at });
+                    let (data, done) = self.read_memory(Origin::Llc, line, if serial { searched } else { at });
                     return Ok(Filled { data, tag: LineTag::NONE, dirty: false, done: done.max(searched), out });
                 }
                 Fill::From { at: place, search_cycles, tag } => {
-                    let (data, done) = self.read_memory(place.line(), at + search_cycles);
+                    let (data, done) = self.read_memory(Origin::Llc, place.line(), at + search_cycles);
                     return Ok(Filled { data, tag, dirty: true, done, out });
                 }
                 Fill::Gather { gather, search_cycles, tag, dirty } => {
@@ -64,12 +64,12 @@ impl System {
         let mut done = at + search_cycles;
         let mut data = [0; 64];
         if gather.home {
-            let (home, home_done) = self.read_memory(line, at);
+            let (home, home_done) = self.read_memory(Origin::Llc, line, at);
             data = home;
             done = done.max(home_done);
         }
         for part in &gather.parts {
-            let (from, part_done) = self.read_memory(part.from.line(), at + search_cycles);
+            let (from, part_done) = self.read_memory(Origin::Llc, part.from.line(), at + search_cycles);
             let (to, len) = (part.offset as usize, part.len as usize);
             let source = part.from.offset();
             data[to..to + len].copy_from_slice(&from[source..source + len]);

@@ -6,8 +6,11 @@ use durasim_design::LevelId;
 impl System {
     /// Names the rare situations that the memory system and the design are in right now.
     pub fn marks(&self, mark: &mut dyn FnMut(&'static str)) {
-        if self.memories.waiting_for_pmem() > 0 {
+        if self.memories.waiting().next().is_some() {
             mark("write_queue_full");
+        }
+        if self.memories.in_flight().next().is_some() {
+            mark("write_in_flight");
         }
         if self.agenda.any_unacked_clean() {
             mark("clean_outstanding");

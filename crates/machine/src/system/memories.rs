@@ -1,19 +1,23 @@
 //! The two memories below the last level: reads, writes and the passing of time at their controllers, and what a power
 //! failure finds there.
 
+mod path;
 #[cfg(test)]
 mod tests;
 mod unfenced;
 
+use path::{InFlight, Path};
 pub(super) use unfenced::Chooser;
 use unfenced::Unfenced;
 
 use super::{DRAM_BASE, PMEM_BASE};
 use crate::MachineConfig;
 use crate::system::counters::memory_stats;
-use durasim_design::{Geometry, HeldWrite};
+use durasim_design::{Geometry, HeldWrite, Node, Origin};
 use durasim_memory::{Command, Entry, Memory, Step, Write, WriteToken};
-use durasim_types::{Cause, Clock, CoreId, Cycle, DataRange, Domain, Line, LineAddr, Pages, PhysAddr, Picos, Stats};
+use durasim_types::{
+    Cause, Clock, CoreId, Cycle, DataRange, Domain, LINE_BYTES, Line, LineAddr, Pages, PhysAddr, Picos, Stats,
+};
 use std::hash::Hasher;
 
 const WORDS_PER_LINE: u32 = 8;
@@ -24,13 +28,12 @@ super::part::part! {
         saved {
             pmem: Memory,
             dram: Memory,
+            path: Path,
             data_range: Option<DataRange>,
         }
         kept {
             clock: Clock,
             domain: Domain,
-            request_cycles: Cycle,
-            response_cycles: Cycle,
             write_back_buffers: usize,
             /// End of what programs may use of persistent memory; the regions of the design follow.
             program_end: PhysAddr,
@@ -47,14 +50,16 @@ pub(super) fn is_pmem(line: LineAddr) -> bool {
 
 impl Memories {
     pub(super) fn new(config: &MachineConfig, geometry: &Geometry) -> Self {
+        let pmem = Memory::new(&config.pmem, Pages::new(PMEM_BASE, config.pmem.capacity_mib << 20));
+        let dram = Memory::new(&config.dram, Pages::new(DRAM_BASE, config.dram.capacity_mib << 20));
+        let controllers = usize::from(pmem.controllers() + dram.controllers());
         Memories {
-            pmem: Memory::new(&config.pmem, Pages::new(PMEM_BASE, config.pmem.capacity_mib << 20)),
-            dram: Memory::new(&config.dram, Pages::new(DRAM_BASE, config.dram.capacity_mib << 20)),
+            path: Path::new(&config.interconnect, geometry, controllers),
+            pmem,
+            dram,
             data_range: None,
             clock: geometry.clock,
             domain: geometry.domain,
-            request_cycles: config.interconnect.memory_request_cycles,
-            response_cycles: config.interconnect.memory_response_cycles,
             write_back_buffers: config.interconnect.write_back_buffers as usize,
             program_end: geometry.pmem_base.plus(geometry.pmem_data_bytes),
             unfenced: None,
@@ -66,11 +71,10 @@ impl Memories {
         Memories {
             pmem: self.pmem.clone(),
             dram: self.dram.clone(),
+            path: self.path.clone(),
             data_range: self.data_range,
             clock: self.clock,
             domain: self.domain,
-            request_cycles: self.request_cycles,
-            response_cycles: self.response_cycles,
             write_back_buffers: self.write_back_buffers,
             program_end: self.program_end,
             unfenced: None,
@@ -85,14 +89,83 @@ impl Memories {
         if is_pmem(line) { &mut self.pmem } else { &mut self.dram }
     }
 
-    /// Cycles of a request from the last level to a controller.
-    pub(super) fn request_cycles(&self) -> Cycle {
-        self.request_cycles
+    /// Starts the sequence of what is drawn on the path.
+    pub(super) fn seed(&mut self, seed: u64) {
+        self.path.seed(seed);
     }
 
-    /// Cycles of an answer from a controller to the last level.
-    pub(super) fn response_cycles(&self) -> Cycle {
-        self.response_cycles
+    /// The number of a line's controller among all of both memories.
+    fn controller(&self, line: LineAddr) -> usize {
+        let of_pmem = usize::from(self.pmem.controllers());
+        if is_pmem(line) {
+            self.pmem.controller_of(line).into()
+        } else {
+            of_pmem + usize::from(self.dram.controller_of(line))
+        }
+    }
+
+    /// The controllers of a memory among all of both.
+    fn controllers(&self, of_pmem: bool) -> std::ops::Range<usize> {
+        let (pmem, dram) = (usize::from(self.pmem.controllers()), usize::from(self.dram.controllers()));
+        if of_pmem { 0..pmem } else { pmem..pmem + dram }
+    }
+
+    /// A write is sent to the controller of its line. Given back if it has arrived at once.
+    pub(super) fn send(&mut self, from: Origin, core: CoreId, write: Write, at: Cycle) -> Option<Write> {
+        let controller = self.controller(write.line);
+        self.path.send(from, controller, core, write, at)
+    }
+
+    /// The same for one that arrives behind all that was sent to its controller before.
+    pub(super) fn send_behind_all(&mut self, from: Origin, core: CoreId, write: Write, at: Cycle) -> Option<Write> {
+        let controller = self.controller(write.line);
+        self.path.send_behind_all(from, controller, core, write, at)
+    }
+
+    /// A line of each controller of persistent memory.
+    pub(super) fn a_line_of_each_controller(&self) -> impl Iterator<Item = LineAddr> {
+        self.pmem.a_line_of_each_controller()
+    }
+
+    /// When the next write arrives at its controller; `Cycle::MAX` if none is in flight.
+    pub(super) fn next_arrival(&self) -> Cycle {
+        self.path.next_arrival()
+    }
+
+    /// Takes the next write that arrives at its controller.
+    pub(super) fn take_arrival(&mut self) -> Option<(CoreId, Write)> {
+        self.path.take_next().map(|InFlight { core, write, .. }| (core, write))
+    }
+
+    /// The controller of a line of persistent memory lets what arrives wait, or does so no more.
+    pub(super) fn hold_arrivals(&mut self, line: LineAddr, is_held: bool) {
+        let controller = self.controller(line);
+        self.path.hold(controller, is_held);
+    }
+
+    /// The acknowledgement of a write to a line leaves its controller at `at`; the cycle in which it arrives.
+    pub(super) fn acknowledge(&mut self, to: Origin, line: LineAddr, at: Cycle) -> Cycle {
+        let controller = self.controller(line);
+        self.path.up(to, controller, 0, at)
+    }
+
+    /// The controller of a line is asked for a copy; the cycle in which it begins.
+    pub(super) fn ask_for_copy(&mut self, by: Origin, line: LineAddr, at: Cycle) -> Cycle {
+        let controller = self.controller(line);
+        self.path.down(by, controller, 0, at)
+    }
+
+    /// A message of a design leaves at `at`; the cycle in which it arrives.
+    pub(super) fn message(&mut self, from: Node, to: Node, size_bytes: u64, at: Cycle) -> Cycle {
+        match (from, to) {
+            (Node::Core(core), Node::Controller(to)) => self.path.down(Origin::Core(core), to.into(), size_bytes, at),
+            (Node::Controller(from), Node::Core(core)) => self.path.up(Origin::Core(core), from.into(), size_bytes, at),
+            (Node::Controller(from), Node::Controller(to)) => {
+                let at = self.path.up(Origin::Llc, from.into(), size_bytes, at);
+                self.path.down(Origin::Llc, to.into(), size_bytes, at)
+            }
+            (Node::Core(_), Node::Core(_)) => unreachable!("designs send nothing from core to core"),
+        }
     }
 
     /// The controller of a line of persistent memory.
@@ -106,21 +179,28 @@ impl Memories {
         self.of_mut(write.line).submit(write, at_ps)
     }
 
-    /// Reads a line from its controller: the newest data, and the cycle in which it arrives at the last level.
-    pub(super) fn read(&mut self, line: LineAddr, at: Cycle) -> (Line, Cycle) {
-        let at_ps = self.clock.picos(at + self.request_cycles);
-        let read = self.of_mut(line).read(line, at_ps);
-        (read.data, self.clock.cycles(read.done_ps) + self.response_cycles)
+    /// Reads a line from its controller: the newest data, and the cycle in which it arrives where it is asked for.
+    pub(super) fn read(&mut self, by: Origin, line: LineAddr, at: Cycle) -> (Line, Cycle) {
+        let controller = self.controller(line);
+        let asked = self.path.down(by, controller, 0, at);
+        let asked_ps = self.clock.picos(asked);
+        let read = self.of_mut(line).read(line, asked_ps);
+        let mut data = read.data;
+        self.path.overlay(line, &mut data);
+        (data, self.path.up(by, controller, LINE_BYTES, self.clock.cycles(read.done_ps)))
     }
 
     /// The newest data of a line outside the caches.
     pub(super) fn peek(&self, line: LineAddr) -> Line {
-        self.of(line).peek(line)
+        let mut data = self.of(line).peek(line);
+        self.path.overlay(line, &mut data);
+        data
     }
 
     /// Replaces the newest bytes of DRAM.
     pub(super) fn write_dram(&mut self, addr: PhysAddr, bytes: &[u8]) {
         self.dram.write_newest(addr, bytes);
+        self.path.write_newest(addr.line(), addr.offset(), bytes);
     }
 
     /// Lets held entries of persistent memory drain.
@@ -133,11 +213,12 @@ impl Memories {
         self.pmem.discard(controller, group, self.clock.picos(at))
     }
 
-    /// The cycle before which no queue does anything by itself.
+    /// The cycle before which no queue does anything by itself, and nothing arrives at one.
     #[inline]
     pub(super) fn due(&self) -> Cycle {
         let first_ps = self.pmem.next_ps().min(self.dram.next_ps());
-        if first_ps == Picos::MAX { Cycle::MAX } else { self.clock.cycles(first_ps) }
+        let queues = if first_ps == Picos::MAX { Cycle::MAX } else { self.clock.cycles(first_ps) };
+        queues.min(self.path.next_arrival())
     }
 
     fn picos(&self, at: Cycle) -> Picos {
@@ -147,6 +228,11 @@ impl Memories {
     /// Whether work that is scheduled at this cycle comes before the next step of the memories.
     pub(super) fn are_due_after(&self, scheduled: Cycle) -> bool {
         self.picos(scheduled) <= self.pmem.next_ps().min(self.dram.next_ps())
+    }
+
+    /// Whether the next arrival comes before the next step of the memories: a queue has come to its time then.
+    pub(super) fn are_due_after_arrival(&self) -> bool {
+        self.picos(self.path.next_arrival()) < self.pmem.next_ps().min(self.dram.next_ps())
     }
 
     /// The next step of a queue that is due by `until` and before work that is scheduled.
@@ -168,14 +254,16 @@ impl Memories {
     /// those, and not here.
     pub(super) fn has_write_back_buffer(&self, persist_buffers: bool) -> bool {
         let limit = self.write_back_buffers;
-        let waiting = if persist_buffers { 0 } else { self.pmem.inbound_len() };
-        waiting < limit && self.dram.inbound_len() < limit
+        let waiting =
+            if persist_buffers { 0 } else { self.pmem.inbound_len() + self.path.evicted(self.controllers(true)) };
+        waiting < limit && self.dram.inbound_len() + self.path.evicted(self.controllers(false)) < limit
     }
 
     /// Whether all queues have drained, but for entries that a design holds.
     pub(super) fn are_dry(&self) -> bool {
         let queued = |memory: &Memory| memory.queue().filter(|(_, entry)| entry.write.held.is_none()).count();
-        queued(&self.pmem) + queued(&self.dram) + self.pmem.inbound_len() + self.dram.inbound_len() == 0
+        let waiting = self.pmem.inbound_len() + self.dram.inbound_len();
+        queued(&self.pmem) + queued(&self.dram) + waiting == 0 && self.path.is_empty()
     }
 
     /// Whether any write is in a queue.
@@ -183,19 +271,29 @@ impl Memories {
         self.pmem.queue().next().is_some() || self.dram.queue().next().is_some()
     }
 
-    /// Writes of persistent memory that wait for room in a queue.
-    pub(super) fn waiting_for_pmem(&self) -> usize {
-        self.pmem.inbound_len()
-    }
-
     /// Whether any write waits for room in a queue.
     pub(super) fn any_waiting(&self) -> bool {
         self.pmem.inbound_len() + self.dram.inbound_len() > 0
     }
 
-    /// Writes of persistent memory that no queue has accepted, oldest first.
-    pub(super) fn inbound(&self) -> impl Iterator<Item = &Write> {
+    /// Whether any write is in flight to a controller.
+    pub(super) fn any_in_flight(&self) -> bool {
+        !self.path.is_empty()
+    }
+
+    /// Writes of persistent memory that have not arrived at their controller, oldest first for each line.
+    pub(super) fn in_flight(&self) -> impl Iterator<Item = &Write> {
+        self.path.in_flight(self.controllers(true))
+    }
+
+    /// Writes of persistent memory that have arrived and wait for room in a queue, oldest first.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = &Write> {
         self.pmem.inbound()
+    }
+
+    /// Writes of persistent memory that no queue has accepted, oldest first for each line.
+    pub(super) fn inbound(&self) -> impl Iterator<Item = &Write> {
+        self.pmem.inbound().chain(self.in_flight())
     }
 
     /// The queued writes of persistent memory, each with its controller.
@@ -205,7 +303,7 @@ impl Memories {
 
     /// Whether a write of the line has been handed over and is not durable.
     pub(super) fn is_write_pending(&self, line: LineAddr) -> bool {
-        self.pmem.inbound().any(|w| w.line == line)
+        self.inbound().any(|w| w.line == line)
             || !self.domain.queue_is_durable() && self.pmem.queue().any(|(_, e)| e.write.line == line)
     }
 
@@ -269,8 +367,8 @@ impl Memories {
             }
         }
         if self.domain.llc_is_durable() {
-            // Write-back buffers belong to the last level: what left the LLC and waits for the queue survives.
-            for write in self.pmem.inbound() {
+            // Write-back buffers belong to the last level: what left the LLC and has not been accepted survives.
+            for write in self.inbound() {
                 pmem.write_masked(write.line, write.mask, &write.data);
             }
         }
@@ -301,7 +399,9 @@ impl Memories {
 
     /// Bytes of persistent memory that wait in queues.
     pub(super) fn owed_bytes(&self) -> u64 {
-        self.pmem.owed_bytes()
+        let granularity = self.pmem.write_granularity_bytes();
+        let in_flight = self.in_flight().map(|write| u64::from(write.mask.count_ones()).next_multiple_of(granularity));
+        self.pmem.owed_bytes() + in_flight.sum::<u64>()
     }
 
     /// Bytes accepted by the media of persistent memory since the last reset, in the order of `Cause::ALL`.
@@ -324,16 +424,19 @@ impl Memories {
     pub(super) fn digest(&self, hasher: &mut dyn Hasher) {
         self.pmem.digest(hasher);
         self.dram.digest(hasher);
+        self.path.digest(hasher);
     }
 
     pub(super) fn stats(&self, stats: &mut Stats) {
         memory_stats(stats, "pmem", &self.pmem);
         memory_stats(stats, "dram", &self.dram);
+        self.path.stats(stats);
     }
 
     pub(super) fn reset_stats(&mut self) {
         self.pmem.reset_stats();
         self.dram.reset_stats();
+        self.path.reset_stats();
     }
 
     /// Notes a write that is handed over, if unfenced cleans are tracked; `clean` if a cache-block operation of `core`

@@ -115,9 +115,11 @@ impl System {
         })
     }
 
-    /// The seed of the run: each cache that chooses at random starts a sequence of its own from it.
+    /// The seed of the run: each cache that chooses at random starts a sequence of its own from it, and the path to the
+    /// controllers, if latencies are drawn there.
     pub fn seed(&mut self, seed: u64) {
         self.caches.seed(seed);
+        self.memories.seed(seed);
     }
 
     /// The machine's shape with the design in it.

@@ -9,7 +9,7 @@
 
 use crate::PersistBufferConfig;
 use durasim_cache::Version;
-use durasim_design::{CrashSink, Token};
+use durasim_design::{CrashSink, Origin, Token};
 use durasim_memory::{Write, WriteToken};
 use durasim_types::{Cause, CoreId, Line, LineAddr};
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ const DRAIN: u64 = 1 << 62;
 
 /// Whether a write is an entry that drains.
 pub(super) const fn is_drain_token(token: WriteToken) -> bool {
-    token.0 & (DRAIN | 1 << 63) == DRAIN
+    token.number & (DRAIN | 1 << 63) == DRAIN
 }
 
 /// A line of persistent memory that is newer here than in memory.
@@ -166,16 +166,16 @@ impl PersistBuffers {
         let entry = self.cores[index].resident.remove(position)?;
         self.drains += 1;
         self.stats.drained += 1;
-        let token = DRAIN | self.drains;
-        self.cores[index].draining.push_back(token);
-        Some(Write { token: Some(WriteToken(token)), ..Write::line(entry.line, entry.data, cause(entry.line)) })
+        let token = WriteToken { number: DRAIN | self.drains, to: Origin::Core(CoreId(index as u16)) };
+        self.cores[index].draining.push_back(token.number);
+        Some(Write { token: Some(token), ..Write::line(entry.line, entry.data, cause(entry.line)) })
     }
 
     /// The write queue has accepted an entry, whose place is free now: the core of its buffer.
     pub(super) fn end_drain(&mut self, token: WriteToken) -> CoreId {
-        let owner = self.cores.iter().position(|buffer| buffer.draining.contains(&token.0));
+        let owner = self.cores.iter().position(|buffer| buffer.draining.contains(&token.number));
         let index = owner.expect("an entry that drains has its place in a buffer");
-        self.cores[index].draining.retain(|&other| other != token.0);
+        self.cores[index].draining.retain(|&other| other != token.number);
         CoreId(index as u16)
     }
 
@@ -295,7 +295,7 @@ mod tests {
         assert_eq!((write.line, write.data), (LineAddr(1), [1; 64]));
         assert!(buffers.is_full_for(A, LineAddr(3)), "an entry that drains still has its place");
         let token = write.token.unwrap();
-        assert_eq!(buffers.wait_for_place(A), Some(Token(token.0)));
+        assert_eq!(buffers.wait_for_place(A), Some(Token(token.number)));
         assert_eq!(buffers.end_drain(token), A);
         assert!(!buffers.is_full_for(A, LineAddr(3)));
     }

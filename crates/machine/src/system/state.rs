@@ -88,6 +88,7 @@ impl System {
             ("suspended request", self.agenda.is_any_suspended()),
             ("queued write", self.memories.any_queued()),
             ("persist buffer", self.persist_buffers.resident_lines() > 0),
+            ("write in flight", self.memories.any_in_flight()),
             ("waiting write", self.memories.any_waiting()),
             ("awaited acknowledgement", self.agenda.is_anything_outstanding()),
             ("awaited clean", self.agenda.any_unacked_clean()),

@@ -29,9 +29,9 @@ use super::System;
 use super::agenda::Scan;
 use super::caches::Resident;
 use durasim_cache::Version;
-use durasim_design::{AbortCause, Actions, LevelId, LineTag, Token, Wait};
+use durasim_design::{AbortCause, Actions, LevelId, LineTag, Origin, Token, Wait};
 use durasim_memory::{Write, WriteToken};
-use durasim_types::{CoreId, Cycle, Line, LineAddr, TxId};
+use durasim_types::{Cause, CoreId, Cycle, Line, LineAddr, TxId};
 
 pub(super) use wait::Condition;
 
@@ -79,8 +79,12 @@ pub(super) enum Task {
     CleanPrivate { core: CoreId, line: LineAddr, data: Line },
     /// All copies become clean copies of a version that is being written home.
     CleanCopies { line: LineAddr, data: Line },
-    /// A write arrives at the controller of its line.
-    Submit { core: CoreId, write: Write, at: Cycle },
+    /// A write is sent to the controller of its line.
+    Submit { core: CoreId, from: Origin, write: Write, at: Cycle },
+    /// Each controller of persistent memory is asked to acknowledge all that was sent to it before.
+    Barrier { core: CoreId, token: Token, cause: Cause, at: Cycle },
+    /// It has arrived there.
+    ArriveAtController { core: CoreId, write: Write },
     /// The design is asked whether the controller takes it.
     AskAccept { core: CoreId, write: Write },
     /// One write or read under a token is outstanding no more.
@@ -176,8 +180,12 @@ impl System {
             Task::Pushed { owner, line } => self.pushed(owner, line),
             Task::AnnouncePush { line, token } => self.announce_push(line, token),
             Task::CleanPrivate { core, line, data } => self.caches.clean_private_copies(core, line, data),
-            Task::CleanCopies { line, data } => self.caches.clean_copies(line, data),
-            Task::Submit { core, write, at } => self.submit_write(core, write, at),
+            Task::CleanCopies { line, data } => {
+                self.caches.clean_copies(line, data, self.design.tags_are_notes());
+            }
+            Task::Submit { core, from, write, at } => self.submit_write(core, from, write, at),
+            Task::Barrier { core, token, cause, at } => self.submit_barrier(core, token, cause, at),
+            Task::ArriveAtController { core, write } => self.arrive_at_controller(core, write),
             Task::AskAccept { core, write } => self.ask_accept(core, write),
             Task::ForgetOutstanding { token, at } => self.agenda.forget_outstanding(token, at),
             Task::Acknowledge { tokens, line, at } => self.acknowledge_all(tokens, line, at),

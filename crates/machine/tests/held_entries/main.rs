@@ -88,8 +88,10 @@ fn held_entries_wait_for_the_commit_and_reach_home_after_it() {
     assert_eq!(homes.lock().unwrap().len(), 0, "nothing becomes durable before the commit");
 
     let Outcome::Done(committed) = commit(&mut system, tx, now) else { panic!("the commit was refused") };
-    // The flushes are accepted at once; then a message to the controller and its answer, ten cycles each.
-    assert_eq!(committed, now + 20);
+    // The way of the flushes to the controller and of their acknowledgements back, then that of a message and its answer;
+    // the flushes take turns on the link, a line of 64 bytes for four cycles.
+    let (down, up, turns) = (2 + 8 + 30, 3, 3 * 4);
+    assert_eq!(committed, now + turns + 2 * (down + up));
     let seen = homes.lock().unwrap().clone();
     assert_eq!(seen.len(), 4, "{seen:?}");
     assert!(seen.iter().all(|&(kind, home)| kind == EventKind::QueueAccept && home == 0), "{seen:?}");

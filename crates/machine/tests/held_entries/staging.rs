@@ -100,7 +100,8 @@ impl Durability for Protocol {
         }
         for controller in 0..self.controllers {
             let message = Message { kind: COMMIT, a: tx.0, b: u64::from(cx.core.0) };
-            out.push(Action::Send { to: Node::Controller(controller), message });
+            let (from, to) = (Node::Core(cx.core), Node::Controller(controller));
+            out.push(Action::Send { from, to, message, size_bytes: 0 });
         }
         core.tx = None;
         Gate::After(Wait::Signal(Signal(tx.0)))
@@ -144,7 +145,7 @@ impl Durability for Protocol {
                 out.push(Action::ReleaseHeld { controller, group: message.a });
                 let to = Node::Core(CoreId(message.b as u16));
                 let answer = Message { kind: COMMIT_ACK, ..message };
-                out.push(Action::Send { to, message: answer });
+                out.push(Action::Send { from: at, to, message: answer, size_bytes: 0 });
             }
             (Node::Core(_), COMMIT_ACK) => out.push(Action::Raise(Signal(message.a))),
             _ => unreachable!("nobody sends such a message"),

@@ -217,7 +217,11 @@ impl TransactionCaches {
             }
             EntryState::Available | EntryState::Issued => false,
         })?;
-        m.flights[usize::from(entry.line)].push(Flight { core, version: entry.version, written: false });
+        if entry.state == EntryState::Active {
+            gather(m, fifo, at);
+        }
+        let version = m.fifos[fifo][at].version;
+        m.flights[usize::from(entry.line)].push(Flight { core, version, written: false });
         m.fifos[fifo][at].state = EntryState::Issued;
         if self.has(ProtocolFault::FreedAtIssue) {
             m.fifos[fifo][at].state = EntryState::Available;
@@ -267,8 +271,25 @@ impl TransactionCaches {
         }
         let overflow = m.overflows.iter_mut().find(|o| o.tx == tx)?;
         overflow.shadows.push(Shadow { line: entry.line, old, safe: false, restored: false });
+        gather(m, fifo, at);
         m.fifos[fifo][at].state = EntryState::Copying;
         Some(())
+    }
+}
+
+/// Younger active entries of the line and transaction join this one, as far as no other entry of the line lies between.
+fn gather(m: &mut Machine, fifo: usize, at: usize) {
+    let Entry { line, version: of, .. } = m.fifos[fifo][at];
+    for younger in at + 1..m.fifos[fifo].len() {
+        let entry = &mut m.fifos[fifo][younger];
+        if entry.line != line || entry.state == EntryState::Available {
+            continue;
+        }
+        if entry.state != EntryState::Active || entry.version.tx != of.tx {
+            return;
+        }
+        entry.state = EntryState::Available;
+        m.fifos[fifo][at].version = m.fifos[fifo][younger].version;
     }
 }
 

@@ -368,7 +368,14 @@ impl Durability for Recorder {
             // As if the engine did not compare TxStates; the token is one that the design never uses.
             let token = Some(Token(1 << 60));
             let cause = durasim_types::Cause::Migration;
-            out.push(Action::Copy { from, to: line.base(), len: 64, cause, token });
+            out.push(Action::Copy {
+                by: durasim_design::Origin::Controller,
+                from,
+                to: line.base(),
+                len: 64,
+                cause,
+                token,
+            });
         }
         self.note(out);
     }

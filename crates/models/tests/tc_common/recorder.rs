@@ -199,7 +199,7 @@ impl Recorder {
     fn note(&mut self, out: &Actions) {
         for action in out.as_slice() {
             match action {
-                Action::Append { at, payload, cause: Cause::Data, token: Some(token) } => {
+                Action::Append { at, payload, cause: Cause::Data, token: Some(token), .. } => {
                     let Some(line) = number(at.line()) else { continue };
                     self.issued.insert(*token, line);
                     self.shared.push(Observed::Issue { line, stamp: stamp_of(payload.bytes()) });

@@ -162,11 +162,15 @@ impl Replay {
         self.step(Action::Forgotten(thread))
     }
 
-    /// Issues the entry that holds this version.
+    /// Issues the entry that holds this version. An active one goes with the oldest of its line, in which the fall-back path
+    /// gathers them.
     fn issue(&mut self, line: u8, stamp: u64) -> Result<(), String> {
         let version = self.version(stamp)?;
         let here = |fifo: &Vec<Entry>| {
-            fifo.iter().position(|e| e.version == version && e.line == line && e.state != EntryState::Available)
+            let holds = |e: &Entry| e.version == version && e.line == line && e.state != EntryState::Available;
+            let found = fifo.iter().position(holds)?;
+            let gathers = |e: &Entry| e.version.tx == version.tx && e.line == line && e.state == EntryState::Active;
+            if gathers(&fifo[found]) { fifo.iter().position(gathers) } else { Some(found) }
         };
         let mut fifos = (0u8..).zip(&self.machine().fifos);
         let place = fifos.find_map(|(core, fifo)| Some((core, here(fifo)? as u8)));

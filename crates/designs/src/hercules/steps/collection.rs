@@ -7,7 +7,7 @@ use crate::hercules::planted;
 use crate::hercules::record::entry_header;
 use crate::hercules::state::State;
 use crate::hercules::zone::PartZone;
-use durasim_design::{Action, Actions, ActiveFault};
+use durasim_design::{Action, Actions, ActiveFault, Origin};
 use durasim_types::Cause;
 
 impl Part {
@@ -15,13 +15,20 @@ impl Part {
     pub fn append_at_log_head(&mut self, entry: &Mapping, moving: &Moving, fault: ActiveFault, out: &mut Actions) {
         if !fault.is(planted::GC_COPIES_NO_HEADER) {
             let header = entry_header(entry.home, entry.hardware_id);
-            out.append(self.zone.entry_header_at(moving.to), &header, Cause::Metadata, None);
+            out.append(Origin::Controller, self.zone.entry_header_at(moving.to), &header, Cause::Metadata, None);
         }
         if fault.is(planted::GC_NAMES_FIRST) {
             self.ewpq.relocate(entry.home, moving.to, &self.zone, fault, out);
         }
         let (from, to) = (self.zone.entry_data(moving.from), self.zone.entry_data(moving.to));
-        out.push(Action::Copy { from, to, len: 64, cause: Cause::Log, token: Some(moving.token) });
+        out.push(Action::Copy {
+            by: Origin::Controller,
+            from,
+            to,
+            len: 64,
+            cause: Cause::Log,
+            token: Some(moving.token),
+        });
     }
 
     /// The copy is at LogHead: the eWPQ entry names the new place.
@@ -70,6 +77,12 @@ impl Mapping {
         if fault.is(planted::GC_FORGETS_EXTENSION) {
             return;
         }
-        out.append(zone.extension_slot(slot as u64), &self.record(zone, fault), Cause::Metadata, None);
+        out.append(
+            Origin::Controller,
+            zone.extension_slot(slot as u64),
+            &self.record(zone, fault),
+            Cause::Metadata,
+            None,
+        );
     }
 }

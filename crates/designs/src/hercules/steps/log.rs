@@ -8,7 +8,7 @@ use crate::hercules::record::entry_header;
 use crate::hercules::state::State;
 use crate::hercules::steps::migration::may_migrate;
 use crate::hercules::zone::PartZone;
-use durasim_design::{Actions, ActiveFault, LineTag, Token};
+use durasim_design::{Actions, ActiveFault, LineTag, Origin, Token};
 use durasim_types::{Cause, LineAddr, PhysAddr, TxId};
 
 /// Premature flushes.
@@ -63,7 +63,7 @@ impl State {
         if self.fault.is(planted::ENTRY_HEADER_SKIPPED) {
             return;
         }
-        out.append(at, &entry_header(mapping.home, mapping.hardware_id), Cause::Metadata, None);
+        out.append(Origin::Controller, at, &entry_header(mapping.home, mapping.hardware_id), Cause::Metadata, None);
     }
 }
 
@@ -79,7 +79,13 @@ impl Ewpq {
         out: &mut Actions,
     ) {
         if !fault.is(planted::SPILL_NOT_WRITTEN) {
-            out.append(zone.extension_slot(slot as u64), &mapping.record(zone, fault), Cause::Metadata, None);
+            out.append(
+                Origin::Controller,
+                zone.extension_slot(slot as u64),
+                &mapping.record(zone, fault),
+                Cause::Metadata,
+                None,
+            );
         }
         if !fault.is(planted::SPILL_LOSES_ENTRY) {
             self.put_into_extension(slot, mapping, may_migrate, zone);
@@ -151,7 +157,13 @@ impl PartZone {
         if fault.is(planted::LOG_INDEX_NOT_WRITTEN) {
             return;
         }
-        out.append(self.index_slot(chunk), &self.chunk(chunk).0.to_le_bytes(), Cause::Metadata, None);
+        out.append(
+            Origin::Controller,
+            self.index_slot(chunk),
+            &self.chunk(chunk).0.to_le_bytes(),
+            Cause::Metadata,
+            None,
+        );
     }
 
     /// What there was of the extension area points to its new block.
@@ -159,6 +171,12 @@ impl PartZone {
         if fault.is(planted::CHAIN_POINTER_NOT_WRITTEN) {
             return;
         }
-        out.append(self.block_pointer(block), &self.block(block).0.to_le_bytes(), Cause::Metadata, None);
+        out.append(
+            Origin::Controller,
+            self.block_pointer(block),
+            &self.block(block).0.to_le_bytes(),
+            Cause::Metadata,
+            None,
+        );
     }
 }

@@ -61,9 +61,21 @@ fn the_newest_copy_is_the_uppermost_and_dirty_if_any_below_it_is() {
     bring(&mut caches, A, AccessMode::Write, version(2, false));
     assert_eq!(caches.newest(LINE, &design), Some(version(2, true)));
     assert_eq!(caches.newest_if_dirty(LINE), Some([2; 64]));
-    caches.clean_copies(LINE, [2; 64]);
+    caches.clean_copies(LINE, [2; 64], false);
     assert_eq!(caches.newest_if_dirty(LINE), None);
     assert_eq!(caches.copies_of(A, LINE).map(|(_, copy)| copy.data[0]).collect::<Vec<_>>(), [2, 2, 2]);
+}
+
+#[test]
+fn a_clean_gives_the_newest_note_to_all_copies_and_leaves_versions_their_tags() {
+    for (tags_are_notes, below) in [(true, LineTag(7)), (false, LineTag(3))] {
+        let (mut caches, _) = caches();
+        caches.llc_mut().insert(Version { tag: LineTag(3), ..version(1, false) }, 0);
+        bring(&mut caches, A, AccessMode::Write, Version { tag: LineTag(7), ..version(2, true) });
+        caches.clean_copies(LINE, [2; 64], tags_are_notes);
+        let tags: Vec<_> = caches.copies_of(A, LINE).map(|(_, copy)| copy.tag).collect();
+        assert_eq!(tags, [LineTag(7), LineTag(7), below]);
+    }
 }
 
 #[test]

@@ -4,18 +4,18 @@ use super::Task;
 use crate::system::System;
 use crate::system::agenda::{ReadInFlight, Scan, Scheduled};
 use durasim_cache::Version;
-use durasim_design::{Action, Actions, Hooks, LevelId, LineTag, Payload, Token};
+use durasim_design::{Action, Actions, Hooks, LevelId, LineTag, Origin, Payload, Token};
 use durasim_memory::{Write, WriteToken};
 use durasim_types::{Cause, CoreId, Cycle, EventKind, Line, LineAddr, PhysAddr};
 use std::collections::BTreeSet;
 
 /// A write of up to a line of bytes, inside one line; bit `i` of `mask` stands for byte `i` of `bytes`.
-fn write_of(at: PhysAddr, bytes: &[u8], mask: u64, cause: Cause, token: Option<Token>) -> Write {
+fn write_of(from: Origin, at: PhysAddr, bytes: &[u8], mask: u64, cause: Cause, token: Option<Token>) -> Write {
     let offset = at.offset();
     assert!(offset + bytes.len() <= 64, "a write of {} bytes at {at} crosses a line", bytes.len());
     let mut data: Line = [0; 64];
     data[offset..offset + bytes.len()].copy_from_slice(bytes);
-    let token = token.map(|token| WriteToken(token.0));
+    let token = token.map(|token| WriteToken { number: token.0, to: from });
     Write { mask: mask << offset, token, ..Write::line(at.line(), data, cause) }
 }
 
@@ -51,29 +51,34 @@ impl System {
                 unreachable!("a design stores to {addr} through the caches where no transaction begins or commits")
             }
             Action::Restore { addr, payload, token } => self.restore(core, addr, payload, token, at),
-            Action::Append { at: place, payload, cause, token } => {
-                let write = write_of(place, payload.bytes(), payload.mask(), cause, token);
-                self.work.push(Task::Submit { core, write, at });
+            Action::Append { from, at: place, payload, cause, token } => {
+                let write = write_of(from, place, payload.bytes(), payload.mask(), cause, token);
+                self.work.push(Task::Submit { core, from, write, at });
             }
-            Action::Copy { from, to, len, cause, token } => {
-                let (line, done) = self.read_memory(from.line(), at);
+            Action::Barrier { token, cause } => self.work.push(Task::Barrier { core, token, cause, at }),
+            Action::Copy { by, from, to, len, cause, token } => {
+                let asked = self.memories.ask_for_copy(by, from.line(), at);
+                let (line, done) = self.read_memory(Origin::Controller, from.line(), asked);
                 let source = &line[from.offset()..from.offset() + len as usize];
-                let write = write_of(to, source, Payload::new(source).mask(), cause, token);
+                let write = write_of(by, to, source, Payload::new(source).mask(), cause, token);
                 // Whoever waits for the copy waits from now on, not only from its write on.
                 if let Some(token) = token {
                     self.agenda.hand_over(token.0);
                 }
-                self.agenda.schedule(done, Scheduled::Write(Box::new(write)));
+                let same = self.memories.controller_of(from.line()) == self.memories.controller_of(to.line());
+                let from = if same { Origin::Controller } else { Origin::Llc };
+                self.agenda.schedule(done, Scheduled::Write { from, write: Box::new(write) });
             }
-            Action::Read { at: place, token } => {
+            Action::Read { by, at: place, token } => {
                 assert!(self.design.has(Hooks::READ), "a design without the hook READ reads {place}");
-                let (data, done) = self.read_memory(place.line(), at);
+                let (data, done) = self.read_memory(by, place.line(), at);
                 self.agenda.hand_over(token.0);
                 let read = ReadInFlight { addr: place, token: token.0, data };
                 self.agenda.schedule(done, Scheduled::Read(Box::new(read)));
             }
-            Action::Send { to, message } => {
-                self.agenda.schedule(at + self.caches.hop_cycles(), Scheduled::Message { to, message });
+            Action::Send { from, to, message, size_bytes } => {
+                let arrives = self.memories.message(from, to, size_bytes, at);
+                self.agenda.schedule(arrives, Scheduled::Message { to, message });
             }
             Action::Timer { id, after_cycles } => self.agenda.schedule(at + after_cycles, Scheduled::Timer { id }),
             Action::InstructionTimer { id, after_instructions } => {
@@ -91,7 +96,7 @@ impl System {
             }
             Action::DiscardHeld { controller, group } => {
                 for token in self.memories.discard(controller, group, at) {
-                    self.agenda.forget_outstanding(token.0, at);
+                    self.agenda.forget_outstanding(token.number, at);
                 }
             }
             Action::Invalidate(line) => self.caches.invalidate(line),
@@ -131,9 +136,10 @@ impl System {
     ) {
         let Some(data) = self.caches.newest_if_dirty(line) else { return };
         let (place, cause) = to.unwrap_or_else(|| (line.base(), self.memories.home_cause(line)));
-        let write = write_of(place.line().base(), &data, u64::MAX, cause, token);
+        let from = Origin::Core(core);
+        let write = write_of(from, place.line().base(), &data, u64::MAX, cause, token);
         self.work.push(Task::CleanCopies { line, data });
-        self.work.push(Task::Submit { core, write, at });
+        self.work.push(Task::Submit { core, from, write, at });
     }
 
     fn push_for_design(&mut self, line: LineAddr, token: Option<Token>) {
@@ -154,7 +160,8 @@ impl System {
             return;
         }
         let cause = self.memories.home_cause(addr.line());
-        let write = write_of(addr, payload.bytes(), payload.mask(), cause, token);
-        self.work.push(Task::Submit { core, write, at });
+        let from = Origin::Core(core);
+        let write = write_of(from, addr, payload.bytes(), payload.mask(), cause, token);
+        self.work.push(Task::Submit { core, from, write, at });
     }
 }

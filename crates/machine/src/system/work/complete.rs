@@ -2,7 +2,7 @@
 
 use super::{Condition, Task};
 use crate::system::System;
-use durasim_design::{AbortCause, Actions, LevelId, LineTag, Wait};
+use durasim_design::{AbortCause, Actions, LevelId, LineTag, Origin, Wait};
 use durasim_memory::Write;
 use durasim_types::{CoreId, Cycle, LineAddr, TxId};
 
@@ -65,10 +65,10 @@ impl System {
         self.complete(Task::MakeRoom { level, core, line, incoming: LineTag::NONE }, at)
     }
 
-    /// A write arrives at the controller of its line.
+    /// A write is sent to the controller of its line.
     #[inline]
-    pub(in crate::system) fn submit(&mut self, core: CoreId, write: Write, at: Cycle) {
-        self.complete(Task::Submit { core, write, at }, at);
+    pub(in crate::system) fn submit(&mut self, core: CoreId, from: Origin, write: Write, at: Cycle) {
+        self.complete(Task::Submit { core, from, write, at }, at);
     }
 
     /// Aborts a transaction; the cycle in which it is gone.

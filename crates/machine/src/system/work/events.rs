@@ -5,12 +5,17 @@ use crate::system::System;
 use crate::system::agenda::Scheduled;
 use crate::system::memories::is_pmem;
 use durasim_design::{Node, Token};
-use durasim_memory::{Step, WriteToken};
+use durasim_memory::{Step, Write, WriteToken};
 use durasim_types::{Cause, CoreId, Cycle, EventKind, LineAddr};
 
 /// A pending event that has become due and that the system has to process.
 pub(super) enum PendingEvent {
     Due(Scheduled),
+    /// A write has arrived at its controller.
+    Arrived {
+        core: CoreId,
+        write: Write,
+    },
     /// A queue of persistent memory has accepted a write that had been waiting outside.
     Accepted {
         line: LineAddr,
@@ -41,7 +46,15 @@ impl System {
     /// Takes the next thing that is due by `until`, with its cycle.
     pub(super) fn next_event(&mut self, until: Cycle) -> Option<(Cycle, PendingEvent)> {
         let scheduled = self.agenda.first();
-        if self.memories.are_due_after(scheduled) {
+        let arrival = self.memories.next_arrival();
+        if arrival < scheduled && self.memories.are_due_after_arrival() {
+            return (arrival <= until).then(|| {
+                let (core, write) = self.memories.take_arrival().expect("an arrival was seen");
+                self.agenda.memories_are_due(self.memories.due());
+                (arrival, PendingEvent::Arrived { core, write })
+            });
+        }
+        if scheduled <= arrival && self.memories.are_due_after(scheduled) {
             if scheduled > until || scheduled == Cycle::MAX {
                 return None;
             }
@@ -49,7 +62,7 @@ impl System {
             self.agenda.memories_are_due(self.memories.due());
             return Some((at, PendingEvent::Due(work)));
         }
-        let step = self.memories.step(until, scheduled);
+        let step = self.memories.step(until, scheduled.min(arrival));
         self.agenda.memories_are_due(self.memories.due());
         match step {
             None => (self.agenda.due() <= until).then(|| (self.observers.stamp(), PendingEvent::Nothing)),
@@ -68,6 +81,10 @@ impl System {
     pub(super) fn process_event(&mut self, event: PendingEvent, at: Cycle) {
         match event {
             PendingEvent::Due(work) => self.do_scheduled(work, at),
+            PendingEvent::Arrived { core, write } => {
+                self.work.set_now(at);
+                self.arrive_at_controller(core, write);
+            }
             PendingEvent::Accepted { line, cause, token } => self.accepted(line, cause, token, at),
             PendingEvent::Written { line, cause, tokens } => {
                 self.event_of(EventKind::MediaWrite, at, line.base(), None, Some(cause));
@@ -90,13 +107,15 @@ impl System {
                 self.design.message(&cx, to, message, &mut out);
                 self.push_actions(core, at, out);
             }
-            Scheduled::Write(write) => {
+            Scheduled::Write { from, write } => {
                 if let Some(token) = write.token {
-                    self.work.push(Task::ForgetOutstanding { token: token.0, at });
+                    self.work.push(Task::ForgetOutstanding { token: token.number, at });
                 }
-                self.work.push(Task::Submit { core, write: *write, at });
+                // The controller that has read it writes it, or sends it to the one that does.
+                self.work.push(Task::Submit { core, from, write: *write, at });
             }
             Scheduled::Pushed { line, token } => self.acknowledge_design(token, line, at),
+            Scheduled::Acknowledgement { token, line } => self.acknowledged(token, line, at),
             Scheduled::Scan(scan) => self.scan(scan, at),
             Scheduled::Read(read) => {
                 self.agenda.forget_outstanding(read.token, at);

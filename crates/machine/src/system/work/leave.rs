@@ -9,7 +9,7 @@ use crate::system::System;
 use crate::system::caches::{Load, Resident};
 use crate::system::memories::is_pmem;
 use durasim_cache::{Slot, Version};
-use durasim_design::{Actions, Evict, Hooks, LevelId, LineTag};
+use durasim_design::{Actions, Evict, Hooks, LevelId, LineTag, Origin};
 use durasim_memory::{Write, WriteToken};
 use durasim_types::{Cause, CoreId, Cycle, LineAddr};
 
@@ -109,10 +109,11 @@ impl System {
         match self.design.evict(&cx, from, &version, &mut out) {
             Evict::Proceed => moves.into_iter().for_each(|task| self.work.push(task)),
             Evict::To { at: place, cause, token } => {
-                let token = token.map(|token| WriteToken(token.0));
+                let from = Origin::Core(core);
+                let token = token.map(|token| WriteToken { number: token.0, to: from });
                 let write = Write { token, ..Write::line(place.line(), version.data, cause) };
                 self.work.push(take_out);
-                self.work.push(Task::Submit { core, write, at });
+                self.work.push(Task::Submit { core, from, write, at });
             }
             Evict::Drop => self.work.push(take_out),
             Evict::Abort(tx, why) => {
@@ -183,7 +184,8 @@ impl System {
             self.work.push(Task::LeaveCaches { core, version });
             self.work.push(Task::Until { condition: Condition::WriteBackBuffer, since: at, now: at });
         } else if !is_pmem(line) {
-            self.work.push(Task::Submit { core, write: Write::line(line, version.data, Cause::Data), at });
+            let write = Write::line(line, version.data, Cause::Data);
+            self.work.push(Task::Submit { core, from: Origin::Llc, write, at });
         } else if self.design.has(Hooks::EVICT) {
             self.ask_evict(core, version);
         } else if version.dirty {
@@ -208,11 +210,12 @@ impl System {
                 }
             }
             Evict::To { at: place, cause, token } => {
-                let token = token.map(|token| WriteToken(token.0));
+                let from = Origin::Llc;
+                let token = token.map(|token| WriteToken { number: token.0, to: from });
                 let write = Write { token, ..Write::line(place.line(), version.data, cause) };
                 // Actions first: where the design has moved older versions to make room for this one comes
                 // before anything that could be a crash point.
-                self.after_actions(Task::Submit { core, write, at }, core, out);
+                self.after_actions(Task::Submit { core, from, write, at }, core, out);
             }
             Evict::Drop => self.push_actions(core, at, out),
             Evict::Abort(tx, why) => self.after_actions(Task::Abort { tx, why }, core, out),
@@ -233,6 +236,6 @@ impl System {
     fn go_home(&mut self, core: CoreId, version: Version, at: Cycle) {
         let Version { line, data, .. } = self.current_version(version);
         let write = Write::line(line, data, self.memories.home_cause(line));
-        self.work.push(Task::Submit { core, write, at });
+        self.work.push(Task::Submit { core, from: Origin::Llc, write, at });
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Task;
 use crate::system::System;
+use durasim_design::Origin;
 use durasim_memory::WriteToken;
 use durasim_types::{CoreId, Cycle, LineAddr};
 
@@ -15,7 +16,7 @@ impl System {
         self.work.set_now(at);
         let memories = &self.memories;
         if let Some(write) = self.persist_buffers.drain_oldest(core, |line| memories.home_cause(line)) {
-            self.work.push(Task::Submit { core, write, at });
+            self.work.push(Task::Submit { core, from: Origin::Core(core), write, at });
         }
     }
 
@@ -29,14 +30,14 @@ impl System {
         self.work.set_now(at);
         let memories = &self.memories;
         if let Some((core, write)) = self.persist_buffers.drain_line(line, |line| memories.home_cause(line)) {
-            self.work.push(Task::Submit { core, write, at });
+            self.work.push(Task::Submit { core, from: Origin::Core(core), write, at });
         }
     }
 
     /// The write queue has accepted an entry, whose place is free now.
     pub(super) fn end_drain(&mut self, token: WriteToken, at: Cycle) {
         let core = self.persist_buffers.end_drain(token);
-        self.agenda.forget_outstanding(token.0, at);
+        self.agenda.forget_outstanding(token.number, at);
         if self.persist_buffers.has_to_drain(core) {
             self.work.push(Task::DrainOldest { core, at });
         }

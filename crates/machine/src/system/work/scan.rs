@@ -7,7 +7,7 @@ use super::Task;
 use crate::system::System;
 use crate::system::agenda::{Scan, Scheduled};
 use crate::system::memories::is_pmem;
-use durasim_design::Scanned;
+use durasim_design::{Origin, Scanned};
 use durasim_memory::Write;
 use durasim_types::{CoreId, Cycle, LineAddr};
 
@@ -47,10 +47,13 @@ impl System {
                 continue;
             }
             if let Some(write) = self.show(scan.id, core, line, at) {
+                // A line in private caches has the path of a clean before it.
+                let is_private = self.caches.holders(line).next().is_some();
+                let from = if is_private { Origin::Core(core) } else { Origin::Llc };
                 self.work.push(Task::Show { at, scan, lines, next: index + 1, is_last });
                 // All copies are clean then: an older one must not outlive the newest.
                 self.work.push(Task::CleanCopies { line, data: write.data });
-                return self.work.push(Task::Submit { core, write, at });
+                return self.work.push(Task::Submit { core, from, write, at });
             }
         }
         if is_last {

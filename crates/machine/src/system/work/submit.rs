@@ -1,11 +1,12 @@
-//! The way to the controllers: writes with their acknowledgements, and reads.
+//! The path to the controllers: writes with their acknowledgements.
 
 use super::Task;
 use crate::system::System;
-use crate::system::agenda::core_of_clean;
+use crate::system::agenda::{Scheduled, core_of_clean};
+use crate::system::caches::Load;
 use crate::system::memories::is_pmem;
 use crate::system::persist_buffers::is_drain_token;
-use durasim_design::{Accept, Hooks, Token};
+use durasim_design::{Accept, Hooks, Origin, Token};
 use durasim_memory::{Write, WriteToken};
 use durasim_types::{Cause, CoreId, Cycle, EventKind, LineAddr};
 
@@ -17,32 +18,76 @@ fn is_design_token(token: WriteToken) -> bool {
 }
 
 impl System {
-    pub(super) fn submit_write(&mut self, core: CoreId, write: Write, at: Cycle) {
+    /// A write is sent to the controller of its line, where it arrives later if it has a path to travel.
+    pub(super) fn submit_write(&mut self, core: CoreId, from: Origin, write: Write, at: Cycle) {
         if self.agenda.due() <= at {
-            self.work.push(Task::Submit { core, write, at });
+            self.work.push(Task::Submit { core, from, write, at });
             return self.work.push(Task::Advance { until: at });
         }
         self.work.set_now(at);
         if let Some(token) = write.token {
             match core_of_clean(token) {
-                None => self.agenda.hand_over(token.0),
+                None => self.agenda.hand_over(token.number),
                 Some(_) => self.agenda.hand_over_clean(core),
             }
         }
-        if is_pmem(write.line) && self.design.has(Hooks::ACCEPT) {
-            self.ask_accept(core, write);
-        } else {
-            self.enter_queue(core, write);
+        if is_pmem(write.line) {
+            let is_clean = write.token.is_some_and(|token| core_of_clean(token).is_some());
+            self.memories.note_unfenced(core, &write, is_clean);
+        }
+        let sent = match from {
+            Origin::Core(_) => self.caches.send_to_llc(write.line, Load::Line, at),
+            Origin::Llc | Origin::Controller => at,
+        };
+        match self.memories.send(from, core, write, sent) {
+            Some(write) => self.arrive_at_controller(core, write),
+            None => self.agenda.memories_are_due(self.memories.due()),
         }
     }
 
+    /// A write of no bytes to each controller of persistent memory: acknowledged when all that was sent to it before is
+    /// accepted.
+    pub(super) fn submit_barrier(&mut self, core: CoreId, token: Token, cause: Cause, at: Cycle) {
+        if self.agenda.due() <= at {
+            self.work.push(Task::Barrier { core, token, cause, at });
+            return self.work.push(Task::Advance { until: at });
+        }
+        self.work.set_now(at);
+        let from = Origin::Llc;
+        let token = WriteToken { number: token.0, to: from };
+        for line in self.memories.a_line_of_each_controller().collect::<Vec<_>>() {
+            self.agenda.hand_over(token.number);
+            let write = Write { mask: 0, token: Some(token), ..Write::line(line, [0; 64], cause) };
+            match self.memories.send_behind_all(from, core, write, at) {
+                Some(write) => self.work.push(Task::ArriveAtController { core, write }),
+                None => self.agenda.memories_are_due(self.memories.due()),
+            }
+        }
+    }
+
+    /// A write has arrived at its controller.
+    pub(super) fn arrive_at_controller(&mut self, core: CoreId, write: Write) {
+        if is_pmem(write.line) && self.design.has(Hooks::ACCEPT) {
+            self.ask_accept(core, write);
+        } else {
+            self.enter_queue(write);
+        }
+    }
+
+    /// A controller that refuses a write takes nothing that arrives behind it.
     pub(super) fn ask_accept(&mut self, core: CoreId, write: Write) {
         let controller = self.memories.controller_of(write.line);
         let cx = self.cx(core, self.work.now());
-        let token = write.token.filter(|&token| is_design_token(token)).map(|token| Token(token.0));
+        let token = write.token.filter(|&token| is_design_token(token)).map(|token| Token(token.number));
         match self.design.accept(&cx, controller, write.line.base(), token) {
-            Accept::Queue { held } => self.enter_queue(core, Write { held, ..write }),
+            Accept::Queue { held } => {
+                self.memories.hold_arrivals(write.line, false);
+                self.agenda.memories_are_due(self.memories.due());
+                self.enter_queue(Write { held, ..write });
+            }
             Accept::Refuse(wait) => {
+                self.memories.hold_arrivals(write.line, true);
+                self.agenda.memories_are_due(self.memories.due());
                 self.work.push(Task::AskAccept { core, write });
                 self.work.push(Task::Await { wait });
             }
@@ -50,13 +95,10 @@ impl System {
     }
 
     /// The queue of its controller takes a write, or lets it wait outside.
-    fn enter_queue(&mut self, core: CoreId, write: Write) {
+    fn enter_queue(&mut self, write: Write) {
         let at = self.work.now();
         let Write { line, cause, token, .. } = write;
         let pmem = is_pmem(line);
-        if pmem {
-            self.memories.note_unfenced(core, &write, token.is_some_and(|token| core_of_clean(token).is_some()));
-        }
         let accepted = self.memories.submit(write, at);
         self.agenda.memories_are_due(self.memories.due());
         if !pmem {
@@ -88,14 +130,29 @@ impl System {
         self.acknowledge(token, line, at);
     }
 
+    /// The acknowledgement of a write leaves the controller. Cores are not told of it before a fence asks; everybody else is
+    /// when it arrives.
     fn acknowledge(&mut self, token: WriteToken, line: LineAddr, at: Cycle) {
+        let arrives = self.memories.acknowledge(token.to, line, at);
+        let arrives = match token.to {
+            Origin::Core(core) => self.caches.send_to_core(core, Load::Nothing, arrives),
+            Origin::Llc | Origin::Controller => arrives,
+        };
+        if let Some(core) = core_of_clean(token) {
+            self.agenda.clean_is_acked(core, arrives);
+        } else if arrives == at {
+            self.acknowledged(token, line, at);
+        } else {
+            self.agenda.schedule(arrives, Scheduled::Acknowledgement { token, line });
+        }
+    }
+
+    /// An acknowledgement has arrived.
+    pub(super) fn acknowledged(&mut self, token: WriteToken, line: LineAddr, at: Cycle) {
         if is_drain_token(token) {
             self.end_drain(token, at);
-        } else if let Some(core) = core_of_clean(token) {
-            let home = at + self.memories.response_cycles() + self.caches.way_up();
-            self.agenda.clean_is_acked(core, home);
         } else {
-            self.acknowledge_design(Token(token.0), line, at);
+            self.acknowledge_design(Token(token.number), line, at);
         }
     }
 

@@ -1,0 +1,157 @@
+//! A design for tests of the machine: it sends what the number of a transaction says, and notes when the answers arrive.
+
+use durasim_design::{
+    AbortCause, Action, Actions, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Design, Durability, Gate,
+    Geometry, HardwareCost, Hooks, Message, Node, Origin, RecoveryCut, RecoveryReport, RegionRequest, SpecError, Token,
+    snapshot,
+};
+use durasim_machine::PMEM_BASE;
+use durasim_types::{Cause, CoreId, Cycle, LINE_BYTES, Line, PhysAddr, Stats, TxId};
+use std::hash::Hasher;
+
+/// The design.
+pub struct Sender;
+
+/// What a transaction begins with: `count` of these actions at once, each of another line from line 100 on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A write of so many bytes.
+    Append(Origin, u64),
+    /// A copy of a line.
+    Copy(Origin),
+    /// A read of a line.
+    Read(Origin),
+    /// A message with so many bytes there and one without back.
+    Message(u64),
+    /// A clean of what is dirty.
+    Clean,
+    Barrier,
+}
+
+pub const CORE: CoreId = CoreId(0);
+pub const KINDS: [Kind; 15] = [
+    Kind::Append(Origin::Core(CORE), 64),
+    Kind::Append(Origin::Core(CORE), 8),
+    Kind::Append(Origin::Llc, 64),
+    Kind::Append(Origin::Llc, 8),
+    Kind::Append(Origin::Controller, 64),
+    Kind::Copy(Origin::Core(CORE)),
+    Kind::Copy(Origin::Llc),
+    Kind::Copy(Origin::Controller),
+    Kind::Read(Origin::Core(CORE)),
+    Kind::Read(Origin::Llc),
+    Kind::Read(Origin::Controller),
+    Kind::Message(0),
+    Kind::Message(64),
+    Kind::Clean,
+    Kind::Barrier,
+];
+
+/// The line of an action.
+pub fn line_of(number: u64) -> PhysAddr {
+    PMEM_BASE.plus((100 + number) * LINE_BYTES)
+}
+
+impl Design for Sender {
+    const NAME: &'static str = "sender";
+    const HOOKS: Hooks = Hooks::TX.with(Hooks::READ);
+    type Spec = ();
+
+    fn reserve((): &(), _: &Geometry) -> Vec<RegionRequest> {
+        Vec::new()
+    }
+
+    fn build((): &(), _: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
+        Ok(Box::new(Answers::default()))
+    }
+
+    fn load((): &(), _: &Geometry, bytes: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
+        Ok(Box::new(Answers(snapshot::from_bytes(bytes)?)))
+    }
+
+    fn recover((): &(), _: &Geometry, _: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
+        Ok(RecoveryReport::default())
+    }
+
+    fn cost((): &(), _: &Geometry) -> HardwareCost {
+        HardwareCost::default()
+    }
+}
+
+/// The cycles in which answers have arrived.
+#[derive(Clone, Debug, Default)]
+struct Answers(Vec<Cycle>);
+
+impl Durability for Answers {
+    /// Transaction 100 k + n begins with n actions of kind k.
+    fn tx_begin(&mut self, _: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
+        let kind = KINDS[(tx.0 / 100) as usize];
+        let cause = Cause::Log;
+        for number in 0..tx.0 % 100 {
+            let (at, token) = (line_of(number), Token(number));
+            match kind {
+                Kind::Append(from, bytes) => out.append(from, at, &[1; 64][..bytes as usize], cause, Some(token)),
+                Kind::Copy(by) => {
+                    let to = at.plus(64 * LINE_BYTES);
+                    out.push(Action::Copy { by, from: at, to, len: 64, cause, token: Some(token) });
+                }
+                Kind::Read(by) => out.push(Action::Read { by, at, token }),
+                Kind::Message(size_bytes) => {
+                    let message = Message { kind: 0, a: 0, b: 0 };
+                    let (from, to) = (Node::Core(CORE), Node::Controller(0));
+                    out.push(Action::Send { from, to, message, size_bytes });
+                }
+                Kind::Clean => out.push(Action::CleanTo { line: at.line(), to: None, token: Some(token) }),
+                Kind::Barrier => out.push(Action::Barrier { token, cause }),
+            }
+        }
+        Gate::Done
+    }
+
+    fn tx_commit(&mut self, _: &Ctx, _: TxId, _: &mut Actions) -> Gate {
+        Gate::Done
+    }
+
+    fn tx_abort(&mut self, _: &Ctx, _: TxId, _: AbortCause, _: &mut Actions) -> Gate {
+        Gate::Done
+    }
+
+    fn message(&mut self, cx: &Ctx, at: Node, message: Message, out: &mut Actions) {
+        match at {
+            Node::Controller(_) => out.push(Action::Send { from: at, to: Node::Core(CORE), message, size_bytes: 0 }),
+            Node::Core(_) => self.0.push(cx.cycle),
+        }
+    }
+
+    fn acked(&mut self, cx: &Ctx, _: Token, _: PhysAddr, _: &mut Actions) {
+        self.0.push(cx.cycle);
+    }
+
+    fn read_done(&mut self, cx: &Ctx, _: Token, _: PhysAddr, _: &Line, _: &mut Actions) {
+        self.0.push(cx.cycle);
+    }
+
+    fn crash(&self, _: &CrashView<'_>, _: &mut CrashSink<'_>) -> Result<(), BudgetSpent> {
+        Ok(())
+    }
+
+    fn digest(&self, hasher: &mut dyn Hasher) {
+        self.0.iter().for_each(|cycle| hasher.write_u64(*cycle));
+    }
+
+    fn stats(&self, stats: &mut Stats) {
+        for (number, cycle) in self.0.iter().enumerate() {
+            stats.count(format!("sender.answer_{number}"), *cycle, "When this answer arrived");
+        }
+    }
+
+    fn reset_stats(&mut self) {}
+
+    fn fork(&self) -> Box<dyn Durability> {
+        Box::new(self.clone())
+    }
+
+    fn save(&self) -> Vec<u8> {
+        snapshot::to_bytes(&self.0)
+    }
+}
