@@ -1,6 +1,7 @@
 //! How a row of the registry is tested: one description beside the design. Tests, campaigns and tools iterate over the
 //! registry and read it, so that none of them names a design.
 
+use crate::PlantedFault;
 use durasim_types::Domain;
 
 /// Settings as for `--set`: `path.to.key=value`.
@@ -14,6 +15,8 @@ pub struct Laboratory {
     pub campaigns: &'static [&'static [ShortCampaign]],
     /// Planted faults of different kinds that these campaigns catch quickly; the tests of every commit try no others.
     pub quick_faults: &'static [&'static str],
+    /// Faults of the path to the controllers that the row has to notice, of [`crate::path_faults`].
+    pub path_faults: &'static [PlantedFault],
     /// The planted fault whose recovery overlooks what one transaction has left: if no test notices it, the tests check nothing.
     pub canary: Option<&'static str>,
     /// How the random tester treats the design.
@@ -35,6 +38,7 @@ impl Laboratory {
     pub const NONE: Laboratory = Laboratory {
         campaigns: &[],
         quick_faults: &[],
+        path_faults: &[],
         canary: None,
         random: RandomTester::USUAL,
         common_on_tiny: CommonOnTiny { counters: &[], marks: &[] },

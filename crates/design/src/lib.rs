@@ -10,6 +10,7 @@ mod crash;
 mod geometry;
 mod hooks;
 mod laboratory;
+pub mod path_faults;
 mod planted;
 mod ranges;
 mod registry;

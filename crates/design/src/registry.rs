@@ -191,6 +191,12 @@ pub struct Row {
 }
 
 impl Row {
+    /// The faults that a machine of the row can be built with: those of its hardware, and those of the path that the row has
+    /// to notice.
+    pub fn planted(&self) -> impl Iterator<Item = &'static PlantedFault> + use<> {
+        self.hardware.planted.iter().chain(self.laboratory.path_faults)
+    }
+
     /// The domain it runs on unless told otherwise.
     pub const fn default_domain(&self) -> Domain {
         self.domains[0]

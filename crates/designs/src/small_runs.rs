@@ -35,6 +35,21 @@ pub(crate) const ROOMY: Settings = &["l1d.size_bytes=32768", "l2.size_bytes=6553
 /// A write queue that is full most of the time.
 pub(crate) const FULL_QUEUE: Settings = &["pmem.controller.write_queue_entries=1", "pmem.media.write_latency_ns=3000"];
 
+/// Controllers at a distance that is drawn for each message.
+pub(crate) const FAR_CONTROLLERS: Settings = &[
+    "interconnect.core_to_controller_cycles=400",
+    "interconnect.controller_to_core_cycles=100",
+    "interconnect.memory_request_cycles=10",
+    "interconnect.path_jitter_cycles=20000",
+    "interconnect.write_back_buffers=64",
+];
+/// Campaigns in which much is in flight.
+pub(crate) const FAR_CAMPAIGNS: &[ShortCampaign] = &[
+    ShortCampaign::of("btree", BTREE).with(&[ONE_SET, FAR_CONTROLLERS]),
+    ShortCampaign::of("array-swap", TWO_PLACES).with(&[ONE_SET, FAR_CONTROLLERS, FOUR_CONTROLLERS]),
+    ShortCampaign::of("array-swap", SWAP).with(&[CROWDED, FAR_CONTROLLERS]).threads(4).ops(30),
+];
+
 /// What threads of several cores lock where hardware isolates nothing and keeps bytes of lines apart.
 pub(crate) const WORDS_OR_LINES: &[Locking] = &[Locking::Words, Locking::Words, Locking::Lines];
 

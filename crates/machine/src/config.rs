@@ -112,7 +112,8 @@ pub struct InterconnectConfig {
     /// acknowledgements have channels of their own, one message per cycle.
     #[serde(default = "controller_link_bytes")]
     pub controller_link_bytes: u32,
-    /// Each message to or from a controller takes a drawn number of cycles more, from 0 to this: for crash campaigns.
+    /// Each message to or from a controller, but for reads, takes a drawn number of cycles more, from 0 to this: for crash
+    /// campaigns.
     #[serde(default)]
     pub path_jitter_cycles: Cycle,
     /// Cycles from the directory to the private caches of another core, beside the latency of the slowest

@@ -101,7 +101,7 @@ fn describe(row: &Row, machine: &MachineConfig) -> Result<DesignRow, Error> {
 fn planted() -> String {
     let faults = |row: &Row| -> Vec<Value> {
         let describe = |p: &PlantedFault| json!({ "name": p.name, "summary": p.summary, "equivalent": p.equivalent });
-        row.hardware.planted.iter().map(describe).collect()
+        row.planted().map(describe).collect()
     };
     let rows: Map<String, Value> = ROWS.iter().map(|row| (row.name.to_owned(), faults(row).into())).collect();
     Value::Object(rows).to_string()

@@ -1,9 +1,10 @@
 //! How FWB is tested.
 
 use crate::small_runs::{
-    BTREE, FOUR_CONTROLLERS, FULL_QUEUE, ONE_SET, ONE_SET_ON_ALL_CORES, ROOMY, SHARED, SWAP, TURNS, WORDS_OR_LINES,
+    BTREE, FAR_CAMPAIGNS, FOUR_CONTROLLERS, FULL_QUEUE, ONE_SET, ONE_SET_ON_ALL_CORES, ROOMY, SHARED, SWAP, TURNS,
+    WORDS_OR_LINES,
 };
-use durasim_design::{Alternatives, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign};
+use durasim_design::{Alternatives, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign, path_faults};
 
 /// A log that wraps around all the time, scanned in a few cycles.
 const SHORT_RING: Settings =
@@ -76,7 +77,8 @@ const ALTERNATIVES: &[Alternatives] = &[
 
 /// What tests and tools have to know of it.
 pub(super) const LABORATORY: Laboratory = Laboratory {
-    campaigns: &[CAMPAIGNS],
+    campaigns: &[CAMPAIGNS, FAR_CAMPAIGNS],
+    path_faults: path_faults::ALL,
     quick_faults: &["eviction-not-held", "commit-not-awaited", "recovery-redoes-open"],
     canary: Some("redo-takes-old"),
     random: RandomTester {
@@ -91,6 +93,7 @@ pub(super) const LABORATORY: Laboratory = Laboratory {
             "head-not-awaited",
             "recovery-undoes-parts",
         ],
+        runs_of_rare_faults: &[("head-not-awaited", 4000)],
         ..RandomTester::USUAL
     },
     alternatives: ALTERNATIVES,
@@ -99,6 +102,7 @@ pub(super) const LABORATORY: Laboratory = Laboratory {
 
 /// Where caches survive: nothing is redone and nothing is scanned.
 pub(super) const LABORATORY_EADR: Laboratory = Laboratory {
+    path_faults: path_faults::WHERE_BUFFERS_SURVIVE,
     quick_faults: &["store-not-logged", "head-passes-open", "recovery-erases-first"],
     canary: Some("recovery-undoes-nothing"),
     random: RandomTester {

@@ -1,9 +1,11 @@
 //! How Hercules is tested.
 
-use crate::small_runs::{BIG_BTREE, BIG_SWAP, BTREE, CROWDED, ONE_SET, PARKED, SHARED, SLOW, SWAP, TURNS, WIDE};
+use crate::small_runs::{
+    BIG_BTREE, BIG_SWAP, BTREE, CROWDED, FAR_CAMPAIGNS, ONE_SET, PARKED, SHARED, SLOW, SWAP, TURNS, WIDE,
+};
 use durasim_design::{
     Alternatives, Choice, CommonOnTiny, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign,
-    SmallestRegion, Values,
+    SmallestRegion, Values, path_faults,
 };
 
 const FEW: Settings = &[
@@ -196,7 +198,8 @@ const ALTERNATIVES: &[Alternatives] = &[
 
 /// What tests and tools have to know of it.
 pub(super) const LABORATORY: Laboratory = Laboratory {
-    campaigns: &[CAMPAIGNS],
+    campaigns: &[CAMPAIGNS, FAR_CAMPAIGNS],
+    path_faults: path_faults::WHERE_BUFFERS_SURVIVE,
     quick_faults: &["spill-not-written", "reload-loses-tag", "recovery-marks-first"],
     canary: Some("recovery-drops-log-entry"),
     random: RandomTester {
@@ -226,10 +229,10 @@ pub(super) const LABORATORY: Laboratory = Laboratory {
         seen_without_locks: &["probes-granted"],
         out_of_reach: &["identifier-shared", "identifier-with-entries", "log-overtakes-tail"],
         runs_of_rare_faults: &[
-            ("eviction-overtakes-migration", 8000),
+            ("eviction-overtakes-migration", 40_000),
             ("gc-slides-over-committed", 3000),
             ("gc-forgets-extension", 3000),
-            ("recovery-newest-first", 1500),
+            ("recovery-newest-first", 8000),
         ],
         ..RandomTester::USUAL
     },

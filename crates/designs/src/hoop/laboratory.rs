@@ -1,9 +1,9 @@
 //! How HOOP is tested.
 
 use crate::small_runs::{
-    BTREE, CROWDED, FOUR_CONTROLLERS, ONE_SET, SHARED, SLOW, SWAP, TURNS, TWO_PLACES, WORDS_OR_LINES,
+    BTREE, CROWDED, FAR_CAMPAIGNS, FOUR_CONTROLLERS, ONE_SET, SHARED, SLOW, SWAP, TURNS, TWO_PLACES, WORDS_OR_LINES,
 };
-use durasim_design::{Alternatives, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign};
+use durasim_design::{Alternatives, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign, path_faults};
 
 /// Buffers of two slices, collections all the time, and a region that wraps around.
 const EAGER_HOOP: Settings = &[
@@ -72,7 +72,8 @@ const ALTERNATIVES: &[Alternatives] = &[
 
 /// What tests and tools have to know of it.
 pub(super) const LABORATORY: Laboratory = Laboratory {
-    campaigns: &[CAMPAIGNS],
+    campaigns: &[CAMPAIGNS, FAR_CAMPAIGNS],
+    path_faults: path_faults::ALL,
     quick_faults: &["chain-cut", "gc-seals-first", "recovery-drops-last"],
     canary: Some("recovery-drops-last"),
     random: RandomTester {
@@ -94,5 +95,8 @@ pub(super) const LABORATORY: Laboratory = Laboratory {
 };
 
 /// Where caches and queues survive.
-pub(super) const LABORATORY_EADR: Laboratory =
-    Laboratory { quick_faults: &["fill-ignores-mapping", "record-first", "recovery-oldest-wins"], ..LABORATORY };
+pub(super) const LABORATORY_EADR: Laboratory = Laboratory {
+    path_faults: path_faults::WHERE_BUFFERS_SURVIVE,
+    quick_faults: &["fill-ignores-mapping", "record-first", "recovery-oldest-wins"],
+    ..LABORATORY
+};

@@ -1,8 +1,10 @@
 //! How Kiln is tested.
 
 use super::Kiln;
-use crate::small_runs::{BIG_SWAP, BTREE, CROWDED, FULL_QUEUE, SLOW, SWAP, TURNS};
-use durasim_design::{Alternatives, Design, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign};
+use crate::small_runs::{BIG_SWAP, BTREE, CROWDED, FAR_CAMPAIGNS, FULL_QUEUE, SLOW, SWAP, TURNS};
+use durasim_design::{
+    Alternatives, Design, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign, path_faults,
+};
 
 const PLAIN_LLC: Settings = &["design.kiln.llc_size_factor=1"];
 /// A last level that every transaction overflows, behind FIFOs that are large enough.
@@ -105,7 +107,8 @@ const ALTERNATIVES: &[Alternatives] = &[
 
 /// What tests and tools have to know of it.
 pub(super) const LABORATORY: Laboratory = Laboratory {
-    campaigns: &[ON_BOTH_DOMAINS, FLUSHING],
+    campaigns: &[ON_BOTH_DOMAINS, FLUSHING, FAR_CAMPAIGNS],
+    path_faults: path_faults::WHERE_BUFFERS_SURVIVE,
     quick_faults: &["commit-not-flushed", "evicted-without-copy", "recovery-ignores-register"],
     canary: Some("recovery-drops-line"),
     random: RandomTester {
@@ -123,7 +126,8 @@ pub(super) const LABORATORY: Laboratory = Laboratory {
 
 /// Where all caches survive FIFOs never fill, so the campaigns that fill them are left out.
 pub(super) const LABORATORY_EADR: Laboratory = Laboratory {
-    campaigns: &[ON_BOTH_DOMAINS],
+    campaigns: &[ON_BOTH_DOMAINS, FAR_CAMPAIGNS],
+    path_faults: path_faults::WHERE_BUFFERS_SURVIVE,
     quick_faults: &["register-not-written", "copy-not-awaited", "recovery-undoes-committing"],
     // Its recovery has no list of lines of which it could overlook one.
     canary: None,

@@ -1,9 +1,10 @@
 //! How PiCL is tested.
 
 use crate::small_runs::{
-    BTREE, FOUR_CONTROLLERS, FULL_QUEUE, ONE_SET, ONE_SET_ON_ALL_CORES, ROOMY, SHARED, SWAP, TURNS, WORDS_OR_LINES,
+    BTREE, FAR_CAMPAIGNS, FOUR_CONTROLLERS, FULL_QUEUE, ONE_SET, ONE_SET_ON_ALL_CORES, ROOMY, SHARED, SWAP, TURNS,
+    WORDS_OR_LINES,
 };
-use durasim_design::{Alternatives, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign};
+use durasim_design::{Alternatives, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign, path_faults};
 
 /// Epochs of a few transactions, whose identifiers wrap around.
 const SHORT_EPOCHS: Settings = &[
@@ -77,7 +78,8 @@ const ALTERNATIVES: &[Alternatives] = &[
 
 /// What tests and tools have to know of it.
 pub(super) const LABORATORY: Laboratory = Laboratory {
-    campaigns: &[CAMPAIGNS],
+    campaigns: &[CAMPAIGNS, FAR_CAMPAIGNS],
+    path_faults: path_faults::ALL,
     quick_faults: &["line-not-logged", "garbage-too-early", "recovery-goes-forwards"],
     canary: Some("recovery-overlooks-last"),
     random: RandomTester {

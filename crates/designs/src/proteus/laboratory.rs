@@ -1,7 +1,9 @@
 //! How Proteus is tested.
 
-use crate::small_runs::{APART, BTREE, CROWDED, ONE_SET, SLOW, SWAP, TURNS};
-use durasim_design::{Alternatives, Choice, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign};
+use crate::small_runs::{APART, BTREE, CROWDED, FAR_CAMPAIGNS, ONE_SET, SLOW, SWAP, TURNS};
+use durasim_design::{
+    Alternatives, Choice, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign, path_faults,
+};
 
 /// A log pending queue of two entries, so that most go to the log; a table that soon forgets blocks, which are logged
 /// again.
@@ -86,7 +88,8 @@ const ALTERNATIVES: &[Alternatives] = &[
 
 /// What tests and tools have to know of it.
 pub(super) const LABORATORY: Laboratory = Laboratory {
-    campaigns: &[CAMPAIGNS],
+    campaigns: &[CAMPAIGNS, FAR_CAMPAIGNS],
+    path_faults: path_faults::ALL,
     quick_faults: &["ack-without-room", "end-not-awaited", "recovery-forgets-log"],
     canary: Some("recovery-drops-oldest"),
     random: RandomTester {
@@ -108,6 +111,7 @@ pub(super) const LABORATORY: Laboratory = Laboratory {
 
 /// Where caches are durable.
 pub(super) const LABORATORY_EADR: Laboratory = Laboratory {
+    path_faults: path_faults::WHERE_BUFFERS_SURVIVE,
     quick_faults: &["store-not-held", "removed-at-store", "recovery-ends-first"],
     random: RandomTester {
         further_faults: &["abort-not-ended", "spill-freed-at-issue"],

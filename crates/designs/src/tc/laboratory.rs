@@ -1,8 +1,8 @@
 //! How the transaction cache is tested.
 
-use crate::small_runs::{BTREE, CROWDED, ONE_SET, SHARED, SLOW, SWAP, TURNS, WORDS_OR_LINES};
+use crate::small_runs::{BTREE, CROWDED, FAR_CAMPAIGNS, ONE_SET, SHARED, SLOW, SWAP, TURNS, WORDS_OR_LINES};
 use durasim_design::{
-    Alternatives, CommonOnTiny, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign, Values,
+    Alternatives, CommonOnTiny, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign, Values, path_faults,
 };
 
 const TINY_TC: Settings = &["design.tc.entries=4", "design.tc.overflow_percent=50"];
@@ -86,7 +86,8 @@ const ALTERNATIVES: &[Alternatives] = &[
 
 /// What tests and tools have to know of it.
 pub(super) const LABORATORY: Laboratory = Laboratory {
-    campaigns: &[CAMPAIGNS],
+    campaigns: &[CAMPAIGNS, FAR_CAMPAIGNS],
+    path_faults: path_faults::ALL,
     quick_faults: &["freed-at-issue", "copy-not-awaited", "recovery-newest-first"],
     canary: Some("recovery-drops-entry"),
     random: RandomTester {

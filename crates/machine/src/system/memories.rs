@@ -116,6 +116,11 @@ impl Memories {
         self.path.send(from, controller, core, write, at)
     }
 
+    /// Whether writes are acknowledged when they are sent: a planted fault.
+    pub(super) fn acknowledges_on_sending(&self) -> bool {
+        self.path.acknowledges_on_sending()
+    }
+
     /// The same for one that arrives behind all that was sent to its controller before.
     pub(super) fn send_behind_all(&mut self, from: Origin, core: CoreId, write: Write, at: Cycle) -> Option<Write> {
         let controller = self.controller(write.line);
@@ -146,7 +151,7 @@ impl Memories {
     /// The acknowledgement of a write to a line leaves its controller at `at`; the cycle in which it arrives.
     pub(super) fn acknowledge(&mut self, to: Origin, line: LineAddr, at: Cycle) -> Cycle {
         let controller = self.controller(line);
-        self.path.up(to, controller, 0, at)
+        self.path.up(to, controller, 0, at) + self.path.drawn_cycles(to)
     }
 
     /// The controller of a line is asked for a copy; the cycle in which it begins.
@@ -158,8 +163,14 @@ impl Memories {
     /// A message of a design leaves at `at`; the cycle in which it arrives.
     pub(super) fn message(&mut self, from: Node, to: Node, size_bytes: u64, at: Cycle) -> Cycle {
         match (from, to) {
-            (Node::Core(core), Node::Controller(to)) => self.path.down(Origin::Core(core), to.into(), size_bytes, at),
-            (Node::Controller(from), Node::Core(core)) => self.path.up(Origin::Core(core), from.into(), size_bytes, at),
+            (Node::Core(core), Node::Controller(to)) => {
+                let sent = at + self.path.drawn_cycles(Origin::Core(core));
+                self.path.down(Origin::Core(core), to.into(), size_bytes, sent)
+            }
+            (Node::Controller(from), Node::Core(core)) => {
+                let sent = at + self.path.drawn_cycles(Origin::Core(core));
+                self.path.up(Origin::Core(core), from.into(), size_bytes, sent)
+            }
             (Node::Controller(from), Node::Controller(to)) => {
                 let at = self.path.up(Origin::Llc, from.into(), size_bytes, at);
                 self.path.down(Origin::Llc, to.into(), size_bytes, at)
@@ -186,7 +197,7 @@ impl Memories {
         let asked_ps = self.clock.picos(asked);
         let read = self.of_mut(line).read(line, asked_ps);
         let mut data = read.data;
-        self.path.overlay(line, &mut data);
+        self.path.overlay_for_read(line, &mut data);
         (data, self.path.up(by, controller, LINE_BYTES, self.clock.cycles(read.done_ps)))
     }
 

@@ -88,9 +88,8 @@ impl Plan {
     /// # Errors
     /// The row's hardware has no fault of this name.
     pub fn with_planted_fault(mut self, name: &str) -> Result<Self, ConfigError> {
-        let planted = self.row.hardware.planted;
-        let known = || planted.iter().map(|p| p.name).collect::<Vec<_>>().join(", ");
-        let fault = planted.iter().find(|p| p.name == name).ok_or_else(|| {
+        let known = || self.row.planted().map(|p| p.name).collect::<Vec<_>>().join(", ");
+        let fault = self.row.planted().find(|p| p.name == name).ok_or_else(|| {
             ConfigError::new("planted", format!("{} has no fault '{name}' (allowed: {})", self.row.name, known()))
         })?;
         self.geometry.planted = fault.fault();

@@ -9,7 +9,7 @@
 //! Cores run ahead, so links are booked by interval: a message with an earlier time takes the gap before a later one.
 
 use crate::InterconnectConfig;
-use durasim_design::{Geometry, LevelId, Origin};
+use durasim_design::{ActiveFault, Geometry, LevelId, Origin, path_faults};
 use durasim_memory::{Reservations, Write};
 use durasim_types::{CoreId, Cycle, Line, LineAddr, Rng, Stats};
 use serde::{Deserialize, Serialize};
@@ -103,6 +103,9 @@ pub(in crate::system) struct Path {
     link_bytes: u64,
     jitter_cycles: Cycle,
     jitter: Rng,
+    /// What goes wrong on purpose.
+    #[serde(skip)]
+    fault: ActiveFault,
     links: Vec<Links>,
     /// By arrival, and those of one cycle in the order in which they were sent.
     in_flight: VecDeque<InFlight>,
@@ -116,6 +119,7 @@ impl Path {
             link_bytes: config.controller_link_bytes.into(),
             jitter_cycles: config.path_jitter_cycles,
             jitter: Rng::new(0),
+            fault: geometry.planted,
             links: vec![Links::default(); controllers],
             in_flight: VecDeque::new(),
             stats: PathStats::default(),
@@ -127,8 +131,9 @@ impl Path {
         self.jitter = Rng::new(seed);
     }
 
-    fn drawn_cycles(&mut self) -> Cycle {
-        if self.jitter_cycles == 0 { 0 } else { self.jitter.below(self.jitter_cycles + 1) }
+    /// What a message takes more that something may overtake: all but reads, which the caches wait for.
+    pub(super) fn drawn_cycles(&mut self, of: Origin) -> Cycle {
+        if self.jitter_cycles == 0 || of == Origin::Controller { 0 } else { self.jitter.below(self.jitter_cycles + 1) }
     }
 
     /// Books a link for a message that reaches it at `at`; the cycle in which it has its turn.
@@ -149,7 +154,7 @@ impl Path {
         if from == Origin::Controller {
             return at;
         }
-        let reaches = at + self.latencies.down(from) + self.drawn_cycles();
+        let reaches = at + self.latencies.down(from);
         Self::take_turn(&mut self.links[controller].into, &mut self.stats, self.link_bytes, bytes, reaches)
     }
 
@@ -160,7 +165,7 @@ impl Path {
         }
         let link = &mut self.links[controller].out_of;
         let turn = Self::take_turn(link, &mut self.stats, self.link_bytes, bytes, at);
-        turn + self.latencies.up(to) + self.drawn_cycles()
+        turn + self.latencies.up(to)
     }
 
     /// A write is sent at `at`. Given back if it arrives at once: nothing is in front of it.
@@ -173,9 +178,16 @@ impl Path {
         at: Cycle,
     ) -> Option<Write> {
         self.stats.writes += 1;
-        let arrival = self.down(from, controller, write.mask.count_ones().into(), at);
-        let before = self.in_flight.iter().rev().find(|other| other.write.line == write.line);
-        let arrival = before.map_or(arrival, |before| arrival.max(before.arrival));
+        let arrival = self.down(from, controller, write.mask.count_ones().into(), at) + self.drawn_cycles(from);
+        let before = self.in_flight.iter().rposition(|other| other.write.line == write.line);
+        if let Some(place) = before
+            && self.fault.is(path_faults::WRITES_OVERTAKE)
+        {
+            let arrival = self.in_flight[place].arrival;
+            self.in_flight.insert(place, InFlight { arrival, controller, from, core, write });
+            return None;
+        }
+        let arrival = before.map_or(arrival, |place| arrival.max(self.in_flight[place].arrival));
         if arrival <= at && before.is_none() && !self.links[controller].is_held {
             return Some(write);
         }
@@ -249,9 +261,21 @@ impl Path {
         self.in_flight.iter().filter(evicted).count()
     }
 
+    /// Whether writes are acknowledged when they are sent, which is wrong.
+    pub(super) fn acknowledges_on_sending(&self) -> bool {
+        self.fault.is(path_faults::ACKNOWLEDGED_ON_SENDING)
+    }
+
     /// Whether nothing is in flight.
     pub(super) fn is_empty(&self) -> bool {
         self.in_flight.is_empty()
+    }
+
+    /// Lays what is in flight of a line over what its controller has, for a read.
+    pub(super) fn overlay_for_read(&self, line: LineAddr, data: &mut Line) {
+        if !self.fault.is(path_faults::READS_PASS_WRITES) {
+            self.overlay(line, data);
+        }
     }
 
     /// Lays what is in flight of a line over what its controller has.

@@ -39,6 +39,12 @@ impl System {
             Origin::Core(_) => self.caches.send_to_llc(write.line, Load::Line, at),
             Origin::Llc | Origin::Controller => at,
         };
+        let mut write = write;
+        if self.memories.acknowledges_on_sending()
+            && let Some(token) = write.token.take()
+        {
+            self.work.push(Task::Acknowledge { tokens: vec![token], line: write.line, at });
+        }
         match self.memories.send(from, core, write, sent) {
             Some(write) => self.arrive_at_controller(core, write),
             None => self.agenda.memories_are_due(self.memories.due()),
