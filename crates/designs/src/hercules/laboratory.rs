@@ -227,12 +227,11 @@ pub(super) const LABORATORY: Laboratory = Laboratory {
         rare_marks: &["extension_chained"],
         further_faults: &["eviction-overtakes-migration"],
         seen_without_locks: &["probes-granted"],
-        out_of_reach: &["identifier-shared", "identifier-with-entries", "log-overtakes-tail"],
+        out_of_reach: &["identifier-shared", "identifier-with-entries", "log-overtakes-tail", "recovery-newest-first"],
         runs_of_rare_faults: &[
             ("eviction-overtakes-migration", 40_000),
             ("gc-slides-over-committed", 3000),
             ("gc-forgets-extension", 3000),
-            ("recovery-newest-first", 8000),
         ],
         ..RandomTester::USUAL
     },
