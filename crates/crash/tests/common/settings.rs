@@ -58,17 +58,16 @@ fn machine(rng: &mut Rng, sets: &mut Vec<String>) {
         sets.push(format!("interconnect.llc_banks={}", one_of(rng, &["1", "2", "8"])));
         sets.push(format!("interconnect.link_width_bytes={}", one_of(rng, &["1", "8", "64"])));
     }
-    path(rng, sets);
     for memory in ["pmem", "dram"] {
         policy(rng, memory, sets);
         media(rng, memory, sets);
     }
 }
 
-/// Latencies to the controllers, from none to more than a write of the media takes, and narrow links; in half of the machines
-/// each message takes another one.
+/// In half of the machines: latencies to the controllers, from none to more than a write of the media takes, and narrow links;
+/// at times each message takes another one. Rare faults of recovery show themselves where little is in flight.
 fn path(rng: &mut Rng, sets: &mut Vec<String>) {
-    if rng.below(4) == 0 {
+    if rng.below(2) == 0 {
         return;
     }
     sets.push(format!("interconnect.core_to_controller_cycles={}", rng.below(401)));
@@ -199,6 +198,7 @@ impl Setting {
         let domain = row.domains[rng.below(row.domains.len() as u64) as usize];
         let mut sets = vec!["cores=1".to_owned()];
         machine(&mut rng, &mut sets);
+        path(&mut Rng::new(seed ^ 0x7a17_0400), &mut sets);
         if domain == Domain::Bbb {
             buffers(&mut rng, &mut sets);
         }

@@ -227,7 +227,7 @@ pub(super) const LABORATORY: Laboratory = Laboratory {
         rare_marks: &["extension_chained"],
         further_faults: &["eviction-overtakes-migration"],
         seen_without_locks: &["probes-granted"],
-        out_of_reach: &["identifier-shared", "identifier-with-entries", "log-overtakes-tail", "recovery-newest-first"],
+        out_of_reach: &["identifier-shared", "identifier-with-entries", "log-overtakes-tail"],
         runs_of_rare_faults: &[
             ("eviction-overtakes-migration", 40_000),
             ("gc-slides-over-committed", 3000),

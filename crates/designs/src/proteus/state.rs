@@ -67,7 +67,6 @@ pub(super) struct State {
     interleave: Interleave,
     pub ends: PmRegion,
     log_region: PmRegion,
-    /// The way of a clean from the core to the controllers.
     pub caches_are_durable: bool,
     pub cores: Vec<CoreUnit>,
     pub queues: Vec<PendingQueue>,

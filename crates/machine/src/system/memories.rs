@@ -6,6 +6,7 @@ mod path;
 mod tests;
 mod unfenced;
 
+pub(super) use path::Behind;
 use path::{InFlight, Path};
 pub(super) use unfenced::Chooser;
 use unfenced::Unfenced;
@@ -110,21 +111,22 @@ impl Memories {
         if of_pmem { 0..pmem } else { pmem..pmem + dram }
     }
 
-    /// A write is sent to the controller of its line. Given back if it has arrived at once.
-    pub(super) fn send(&mut self, from: Origin, core: CoreId, write: Write, at: Cycle) -> Option<Write> {
+    /// A write is sent to the controller of its line, behind older ones. Given back if it has arrived at once.
+    pub(super) fn send(
+        &mut self,
+        from: Origin,
+        core: CoreId,
+        write: Write,
+        behind: Behind,
+        at: Cycle,
+    ) -> Option<Write> {
         let controller = self.controller(write.line);
-        self.path.send(from, controller, core, write, at)
+        self.path.send(InFlight { arrival: at, controller, from, core, write }, behind)
     }
 
     /// Whether writes are acknowledged when they are sent: a planted fault.
     pub(super) fn acknowledges_on_sending(&self) -> bool {
         self.path.acknowledges_on_sending()
-    }
-
-    /// The same for one that arrives behind all that was sent to its controller before.
-    pub(super) fn send_behind_all(&mut self, from: Origin, core: CoreId, write: Write, at: Cycle) -> Option<Write> {
-        let controller = self.controller(write.line);
-        self.path.send_behind_all(from, controller, core, write, at)
     }
 
     /// A line of each controller of persistent memory.
@@ -158,6 +160,19 @@ impl Memories {
     pub(super) fn ask_for_copy(&mut self, by: Origin, line: LineAddr, at: Cycle) -> Cycle {
         let controller = self.controller(line);
         self.path.down(by, controller, 0, at)
+    }
+
+    /// The controller of a line has read `bytes` for a copy to another line: where they are written from, and the cycle in
+    /// which they leave there. Between two controllers they pass the last level.
+    pub(super) fn leave_for_copy(
+        &mut self,
+        read: LineAddr,
+        written: LineAddr,
+        bytes: u64,
+        at: Cycle,
+    ) -> (Origin, Cycle) {
+        let (from, to) = (self.controller(read), self.controller(written));
+        if from == to { (Origin::Controller, at) } else { (Origin::Llc, self.path.up(Origin::Llc, from, bytes, at)) }
     }
 
     /// A message of a design leaves at `at`; the cycle in which it arrives.

@@ -4,8 +4,9 @@
 //! durable when it becomes visible. Stores to a line that is in the buffer join it. From here alone persistent memory is
 //! written: a dirty line that leaves the last level is dropped, after the entry of the line, if there still is one, has
 //! begun to drain. Entries drain to the write queue first come, first served, while a buffer holds more than its
-//! threshold (DEVIATIONS.md, bbb-drain); an entry stays until the queue has accepted it. When another core stores to a line, the entry moves to the
-//! buffer of that core; a line is in one buffer at most, beside older versions of it that drain.
+//! threshold (DEVIATIONS.md, bbb-drain); an entry stays until the acknowledgement that the queue has accepted it is back.
+//! When another core stores to a line, the entry moves to the buffer of that core; a line is in one buffer at most, beside
+//! older versions of it that drain.
 
 use crate::PersistBufferConfig;
 use durasim_cache::Version;
@@ -171,7 +172,7 @@ impl PersistBuffers {
         Some(Write { token: Some(token), ..Write::line(entry.line, entry.data, cause(entry.line)) })
     }
 
-    /// The write queue has accepted an entry, whose place is free now: the core of its buffer.
+    /// The acknowledgement of an entry is back, and its place is free: the core of its buffer.
     pub(super) fn end_drain(&mut self, token: WriteToken) -> CoreId {
         let owner = self.cores.iter().position(|buffer| buffer.draining.contains(&token.number));
         let index = owner.expect("an entry that drains has its place in a buffer");

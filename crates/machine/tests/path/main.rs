@@ -6,9 +6,10 @@ mod sender;
 use durasim_core::{Outcome, PendingStore};
 use durasim_design::{Backend, ErasedDesign, Laboratory, Origin, Promise, Row};
 use durasim_isa::CacheBlockOp;
-use durasim_machine::{MachineConfig, PMEM_BASE, Plan, System, presets};
-use durasim_types::{Cycle, Domain, EventKind, PhysAddr, TxId};
+use durasim_machine::{MachineConfig, Observer, PMEM_BASE, Plan, System, presets};
+use durasim_types::{Cycle, Domain, EventKind, PersistEvent, PhysAddr, TxId};
 use sender::{CORE, KINDS, Kind, Sender, line_of};
+use std::sync::{Arc, Mutex};
 
 const T: Cycle = 30_000;
 // At 3 GHz.
@@ -63,6 +64,8 @@ impl Paths {
             Kind::Read(by) => in_turn(by, by, 0, 64, READ),
             Kind::Message(bytes) => in_turn(Origin::Core(CORE), Origin::Core(CORE), bytes, 0, 0),
             Kind::Clean => in_turn(Origin::Core(CORE), Origin::Core(CORE), 64, 0, 0),
+            Kind::Restore => in_turn(Origin::Core(CORE), Origin::Core(CORE), 8, 0, 0),
+            Kind::Scan => Vec::new(),
             Kind::Barrier => in_turn(Origin::Llc, Origin::Llc, 0, 0, 0),
         }
     }
@@ -151,6 +154,64 @@ fn each_kind_of_message_takes_the_latency_and_the_turns_of_the_table() {
     }
 }
 
+/// The cycles in which queues of persistent memory have accepted writes.
+#[derive(Clone, Default)]
+struct Accepted(Arc<Mutex<Vec<Cycle>>>);
+
+impl Observer for Accepted {
+    fn event(&mut self, event: &PersistEvent, _: &System) -> bool {
+        if event.kind == EventKind::QueueAccept {
+            self.0.lock().unwrap().push(event.cycle);
+        }
+        true
+    }
+}
+
+#[test]
+fn a_scan_sends_a_line_from_where_its_newest_copy_is() {
+    // A line in private caches has the path of a clean before it; one that the LLC alone has, that of an eviction.
+    for (is_private, cycles) in [(true, PATHS.from_core), (false, PATHS.from_llc)] {
+        let sets = [PATHS.sets(), vec!["llc.ways=16".into(), "llc.size_bytes=32768".into()]].concat();
+        let mut system = machine(Domain::Adr, &sets);
+        let mut now = store(&mut system, line_of(0), 1, 0);
+        if !is_private {
+            // Lines of its set push it out of the L1D and then of the L2.
+            for n in 1..=10 {
+                now = system.load(CORE, line_of(8 * n), 8, None, now + 1000).1;
+            }
+        }
+        let accepted = Accepted::default();
+        system.observe(Box::new(accepted.clone()));
+        send(&mut system, Kind::Scan, 1, T);
+        system.drain_queues(T);
+        while system.step_once(T + 10_000).is_some() {}
+        // The scan begins in the cycle after.
+        assert_eq!(*accepted.0.lock().unwrap(), [T + 1 + cycles], "{is_private}");
+    }
+}
+
+#[test]
+fn a_line_that_the_last_level_evicts_takes_the_path_from_there() {
+    let evicted_at = |from_llc: Cycle| {
+        let mut system = machine(Domain::Adr, &Paths { from_llc, ..PATHS }.sets());
+        let accepted = Accepted::default();
+        system.observe(Box::new(accepted.clone()));
+        let mut at = 0;
+        // Lines of one set: the first one leaves when the LLC has room for no more.
+        for n in 0..64 {
+            at += 10_000;
+            store(&mut system, line_of(8 * n), 1, at);
+        }
+        system.drain_queues(at);
+        let first = accepted.0.lock().unwrap()[0];
+        first
+    };
+    let at_once = evicted_at(0);
+    for cycles in [1, 23, 400] {
+        assert_eq!(evicted_at(cycles), at_once + cycles);
+    }
+}
+
 #[test]
 fn the_default_path_of_a_core_is_that_of_a_clean() {
     let mut system = machine(Domain::Adr, &[]);
@@ -224,6 +285,19 @@ fn a_barrier_is_acknowledged_behind_all_that_was_sent_before() {
         seen = system.event_kinds()[EventKind::QueueAccept as usize];
     }
     assert_eq!(seen, 44, "one for each write and each controller");
+}
+
+/// The controller of the source sends what it has read past the last level to the other one.
+#[test]
+fn a_copy_between_controllers_takes_the_path_of_both() {
+    let mut sets = PATHS.sets();
+    // The copy goes 64 lines further: to the other of two controllers.
+    sets.extend(["pmem.controllers=2".into(), "pmem.interleave_bytes=4096".into()]);
+    let mut system = machine(Domain::Adr, &sets);
+    send(&mut system, Kind::Copy(Origin::Controller), 1, T);
+    system.drain_queues(T);
+    while system.step_once(T + 10_000).is_some() {}
+    assert_eq!(answers(&system), [T + READ + PATHS.to_llc + PATHS.from_llc]);
 }
 
 #[test]

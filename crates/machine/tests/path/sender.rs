@@ -2,11 +2,11 @@
 
 use durasim_design::{
     AbortCause, Action, Actions, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Design, Durability, Gate,
-    Geometry, HardwareCost, Hooks, Message, Node, Origin, RecoveryCut, RecoveryReport, RegionRequest, SpecError, Token,
-    snapshot,
+    Geometry, HardwareCost, Hooks, LineTag, Message, Node, Origin, Payload, RecoveryCut, RecoveryReport, RegionRequest,
+    Scanned, SpecError, Token, snapshot,
 };
 use durasim_machine::PMEM_BASE;
-use durasim_types::{Cause, CoreId, Cycle, LINE_BYTES, Line, PhysAddr, Stats, TxId};
+use durasim_types::{Cause, CoreId, Cycle, LINE_BYTES, Line, LineAddr, PhysAddr, Stats, TxId};
 use std::hash::Hasher;
 
 /// The design.
@@ -25,11 +25,15 @@ pub enum Kind {
     Message(u64),
     /// A clean of what is dirty.
     Clean,
+    /// The undoing of a word of a line that no cache has.
+    Restore,
     Barrier,
+    /// A scan that writes home what is dirty; its writes are not acknowledged.
+    Scan,
 }
 
 pub const CORE: CoreId = CoreId(0);
-pub const KINDS: [Kind; 15] = [
+pub const KINDS: [Kind; 17] = [
     Kind::Append(Origin::Core(CORE), 64),
     Kind::Append(Origin::Core(CORE), 8),
     Kind::Append(Origin::Llc, 64),
@@ -44,7 +48,9 @@ pub const KINDS: [Kind; 15] = [
     Kind::Message(0),
     Kind::Message(64),
     Kind::Clean,
+    Kind::Restore,
     Kind::Barrier,
+    Kind::Scan,
 ];
 
 /// The line of an action.
@@ -101,6 +107,11 @@ impl Durability for Answers {
                     let (from, to) = (Node::Core(CORE), Node::Controller(0));
                     out.push(Action::Send { from, to, message, size_bytes });
                 }
+                Kind::Restore => {
+                    let payload = Payload::new(&[1; 8]);
+                    out.push(Action::Restore { addr: at, payload, token: Some(token) });
+                }
+                Kind::Scan => out.push(Action::Scan { id: number, lines_per_cycle: u32::MAX }),
                 Kind::Clean => out.push(Action::CleanTo { line: at.line(), to: None, token: Some(token) }),
                 Kind::Barrier => out.push(Action::Barrier { token, cause }),
             }
@@ -129,6 +140,10 @@ impl Durability for Answers {
 
     fn read_done(&mut self, cx: &Ctx, _: Token, _: PhysAddr, _: &Line, _: &mut Actions) {
         self.0.push(cx.cycle);
+    }
+
+    fn scanned(&mut self, _: &Ctx, _: u64, _: LineAddr, _: bool, _: &mut LineTag) -> Scanned {
+        Scanned::Clean
     }
 
     fn crash(&self, _: &CrashView<'_>, _: &mut CrashSink<'_>) -> Result<(), BudgetSpent> {

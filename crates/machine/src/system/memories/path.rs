@@ -16,13 +16,22 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::hash::Hasher;
 
+/// What a write arrives behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::system) enum Behind {
+    /// Older writes of its line.
+    Line,
+    /// All that was sent to its controller before.
+    Controller,
+}
+
 /// A write that has not arrived at its controller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::system) struct InFlight {
-    arrival: Cycle,
+    pub arrival: Cycle,
     /// The number of the controller, those of persistent memory before those of the DRAM.
-    controller: usize,
-    from: Origin,
+    pub controller: usize,
+    pub from: Origin,
     /// The core in whose name it was sent.
     pub core: CoreId,
     pub write: Write,
@@ -168,52 +177,29 @@ impl Path {
         turn + self.latencies.up(to)
     }
 
-    /// A write is sent at `at`. Given back if it arrives at once: nothing is in front of it.
-    pub(super) fn send(
-        &mut self,
-        from: Origin,
-        controller: usize,
-        core: CoreId,
-        write: Write,
-        at: Cycle,
-    ) -> Option<Write> {
+    /// A write is sent, at the cycle that it brings along as its arrival. Given back if it arrives at once: nothing is in
+    /// front of it.
+    pub(super) fn send(&mut self, mut sent: InFlight, behind: Behind) -> Option<Write> {
         self.stats.writes += 1;
-        let arrival = self.down(from, controller, write.mask.count_ones().into(), at) + self.drawn_cycles(from);
-        let before = self.in_flight.iter().rposition(|other| other.write.line == write.line);
-        if let Some(place) = before
-            && self.fault.is(path_faults::WRITES_OVERTAKE)
-        {
-            let arrival = self.in_flight[place].arrival;
-            self.in_flight.insert(place, InFlight { arrival, controller, from, core, write });
-            return None;
-        }
-        let arrival = before.map_or(arrival, |place| arrival.max(self.in_flight[place].arrival));
-        if arrival <= at && before.is_none() && !self.links[controller].is_held {
-            return Some(write);
-        }
-        self.put(InFlight { arrival, controller, from, core, write });
-        None
-    }
-
-    /// A write that arrives when all that was sent to its controller before has.
-    pub(super) fn send_behind_all(
-        &mut self,
-        from: Origin,
-        controller: usize,
-        core: CoreId,
-        write: Write,
-        at: Cycle,
-    ) -> Option<Write> {
-        self.stats.writes += 1;
-        let arrival = self.down(from, controller, 0, at);
-        let last = self.in_flight.iter().filter(|other| other.controller == controller).map(|other| other.arrival);
-        match last.max() {
-            None if arrival <= at && !self.links[controller].is_held => return Some(write),
-            last => {
-                let arrival = arrival.max(last.unwrap_or(0));
-                self.put(InFlight { arrival, controller, from, core, write });
+        let at = sent.arrival;
+        let arrival = self.down(sent.from, sent.controller, sent.write.mask.count_ones().into(), at);
+        // What arrives last of those before it stands last.
+        let before = self.in_flight.iter().rposition(|other| match behind {
+            Behind::Line => other.write.line == sent.write.line,
+            Behind::Controller => other.controller == sent.controller,
+        });
+        sent.arrival = arrival + if behind == Behind::Line { self.drawn_cycles(sent.from) } else { 0 };
+        if let Some(place) = before {
+            let before = self.in_flight[place].arrival;
+            if behind == Behind::Line && self.fault.is(path_faults::WRITES_OVERTAKE) {
+                self.in_flight.insert(place, InFlight { arrival: before, ..sent });
+                return None;
             }
+            sent.arrival = sent.arrival.max(before);
+        } else if sent.arrival <= at && !self.links[sent.controller].is_held {
+            return Some(sent.write);
         }
+        self.put(sent);
         None
     }
 

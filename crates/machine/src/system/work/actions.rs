@@ -65,9 +65,8 @@ impl System {
                 if let Some(token) = token {
                     self.agenda.hand_over(token.0);
                 }
-                let same = self.memories.controller_of(from.line()) == self.memories.controller_of(to.line());
-                let from = if same { Origin::Controller } else { Origin::Llc };
-                self.agenda.schedule(done, Scheduled::Write { from, write: Box::new(write) });
+                let (from, leaves) = self.memories.leave_for_copy(from.line(), to.line(), len.into(), done);
+                self.agenda.schedule(leaves, Scheduled::Write { from, write: Box::new(write) });
             }
             Action::Read { by, at: place, token } => {
                 assert!(self.design.has(Hooks::READ), "a design without the hook READ reads {place}");

@@ -34,7 +34,7 @@ impl System {
         }
     }
 
-    /// The write queue has accepted an entry, whose place is free now.
+    /// The acknowledgement of an entry is back, and its place is free.
     pub(super) fn end_drain(&mut self, token: WriteToken, at: Cycle) {
         let core = self.persist_buffers.end_drain(token);
         self.agenda.forget_outstanding(token.number, at);

@@ -4,7 +4,7 @@ use super::Task;
 use crate::system::System;
 use crate::system::agenda::{Scheduled, core_of_clean};
 use crate::system::caches::Load;
-use crate::system::memories::is_pmem;
+use crate::system::memories::{Behind, is_pmem};
 use crate::system::persist_buffers::is_drain_token;
 use durasim_design::{Accept, Hooks, Origin, Token};
 use durasim_memory::{Write, WriteToken};
@@ -45,7 +45,7 @@ impl System {
         {
             self.work.push(Task::Acknowledge { tokens: vec![token], line: write.line, at });
         }
-        match self.memories.send(from, core, write, sent) {
+        match self.memories.send(from, core, write, Behind::Line, sent) {
             Some(write) => self.arrive_at_controller(core, write),
             None => self.agenda.memories_are_due(self.memories.due()),
         }
@@ -64,7 +64,7 @@ impl System {
         for line in self.memories.a_line_of_each_controller().collect::<Vec<_>>() {
             self.agenda.hand_over(token.number);
             let write = Write { mask: 0, token: Some(token), ..Write::line(line, [0; 64], cause) };
-            match self.memories.send_behind_all(from, core, write, at) {
+            match self.memories.send(from, core, write, Behind::Controller, at) {
                 Some(write) => self.work.push(Task::ArriveAtController { core, write }),
                 None => self.agenda.memories_are_due(self.memories.due()),
             }
