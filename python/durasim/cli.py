@@ -96,6 +96,10 @@ def compare(
     control: options.Control = False,
     arg: options.WorkloadArgs = None,
     pmem_baseline: options.PmemBaseline = None,
+    fast_forward: options.FastForward = None,
+    lost: Annotated[
+        bool, typer.Option("--lost-cycles", help="Also print why each design takes more cycles than opt.")
+    ] = False,
     jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Runs at a time; all cores if not given.")] = None,
     json: options.JsonFile = None,
 ) -> None:
@@ -107,14 +111,15 @@ def compare(
     check_json(json)
     scenarios = comparison.scenarios(
         options.names_of(designs), options.names_of(workloads), machine=machine, ops=ops, threads=threads, seed=seed,
-        scale=scale, set=set_, control=control, workload_args=dict(options.pairs_of(arg)),
+        scale=scale, set=set_, control=control, workload_args=dict(options.pairs_of(arg)), fast_forward=fast_forward,
     )  # fmt: skip
+    comparison.check_lost_cycles(lost, scenarios)
     baseline = comparison.pmem_baseline_of(pmem_baseline, scenarios)
     with render.progress_bar() as bar:
         task = bar.add_task("running", total=len(scenarios))
         results = comparison.run_all(scenarios, jobs=jobs, running=lambda done: bar.update(task, completed=done))
     judged = comparison.judge(results, scale, baseline)
-    finish(json, documents.comparison(judged, scale).to_dict(), comparison_tables(judged))
+    finish(json, documents.comparison(judged, scale).to_dict(), comparison_tables(judged, with_lost_cycles=lost))
     hints.tell_what_stayed_in_caches(results)
     _exit_with(results)
 

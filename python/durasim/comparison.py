@@ -73,6 +73,8 @@ def scenarios(designs: Iterable[str], workloads: Iterable[str], **fields: Unpack
             raise unknown_name("designs", name, design_rows())
     for name in workload_names:
         workload_info(name)
+    if fields.get("fast_forward") is not None and fields.get("scale", DEFAULT_SCALE) != DEFAULT_SCALE:
+        raise refusal("fast_forward", "a smaller scale starts all designs with one snapshot: leave fast_forward out")
     pairs = [(workload, design) for workload in workload_names for design in design_names]
     return [scenario_of(**(fields | {"design": design, "workload": workload})) for workload, design in pairs]
 
@@ -219,6 +221,16 @@ def pmem_baseline_of(name: str | None, scenarios: Iterable[Scenario]) -> str | N
     if name is not None and row_name(name) not in compared:
         raise unknown_name("pmem_baseline", name, compared)
     return name if name is None else row_name(name)
+
+
+def check_lost_cycles(wanted: bool, scenarios: Iterable[Scenario]) -> None:
+    """Refuses what cannot be told.
+
+    Raises:
+        ConfigError: Cycles lost against `opt` are wanted, and it is not among the designs.
+    """
+    if wanted and all(scenario.design != DEFAULT_DESIGN for scenario in scenarios):
+        raise refusal("lost_cycles", "are those that a design takes more than opt: name opt among the designs")
 
 
 def _judged(

@@ -7,19 +7,43 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 
 from durasim.comparison import Judged, means
+from durasim.lost_cycles import lost_cycles
 from durasim.render import number
+from durasim.results import LostCycles
 from durasim.sensitivity import DAGGER, range_of, range_text, with_dagger
 from durasim.tables import Column, FoldedTable
 
 
-def comparison_tables(judged: Sequence[Judged]) -> RenderableType:
-    """Gives one row for each run, and the means if there are several workloads."""
+def comparison_tables(judged: Sequence[Judged], *, with_lost_cycles: bool = False) -> RenderableType:
+    """Gives one row for each run, the means if there are several workloads, and if wanted where cycles were lost."""
     parts: list[RenderableType] = [_runs(judged)]
     if len({run.result.workload for run in judged}) > 1:
         parts.append(_means(judged))
+    if with_lost_cycles:
+        parts.extend(_lost(lost) for lost in lost_cycles(run.result for run in judged))
     if any(with_dagger(run.result.design) != run.result.design for run in judged):
         parts.append(_ranges(judged))
     return Group(*parts)
+
+
+_SHOWN_MIN = 0.01
+"""Causes with a smaller part of the cycles lost are not shown."""
+
+
+def _lost(lost: LostCycles) -> FoldedTable:
+    title = f"{lost.workload}: why {lost.design} takes {lost.core_cycles:,} cycles more than opt ({lost.of_opt:+.1%})"
+    headers = ("cycles more", "of the loss")
+    columns = [Column("at the head of the reorder buffer"), *(Column(header, right=True) for header in headers)]
+    table = FoldedTable(title, columns)
+    causes = {name.replace(".", ": ").replace("_", " "): cycles for name, cycles in lost.stalls.items()}
+    causes["something commits"] = lost.committing_cycles
+    shown = {name: n for name, n in causes.items() if abs(n) >= _SHOWN_MIN * abs(lost.core_cycles)}
+    for name, cycles in sorted(shown.items(), key=lambda cause: -cause[1]):
+        table.add_row(name, f"{cycles:,}", f"{cycles / lost.core_cycles:.1%}" if lost.core_cycles else "")
+    if lost.attributed is not None:
+        more = f", {lost.instructions:,} instructions more included" if lost.instructions > 0 else ""
+        table.caption = f"the counters name {lost.attributed:.1%} of the loss{more}; negative: what opt alone waits for"
+    return table
 
 
 def _ranges(judged: Sequence[Judged]) -> FoldedTable:

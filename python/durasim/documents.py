@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from durasim._core import __version__
 from durasim.comparison import Judged, means
 from durasim.errors import unknown_name
+from durasim.lost_cycles import lost_cycles
 from durasim.results import Comparison, Relative, TxProfile
 
 if TYPE_CHECKING:
@@ -23,12 +24,13 @@ def comparison(judged: Sequence[Judged], scale: str) -> Comparison:
         for run in judged
     ]
     return Comparison(
-        schema="durasim-compare/2",
+        schema="durasim-compare/3",
         durasim_version=__version__,
         scale=scale,
         pmem_baseline=next((run.pmem_baseline for run in judged), None),
         relative=tuple(relative),
         means=tuple(means(judged)),
+        lost_cycles=tuple(lost_cycles(run.result for run in judged)),
         runs=tuple(run.result for run in judged),
     )
 

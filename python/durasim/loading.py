@@ -16,7 +16,7 @@ Loaded = RunResult | CrashResult | Comparison | Difference | dict[str, Any]
 _TYPED: Mapping[str, type[RunResult | CrashResult | Comparison | Difference]] = {
     "durasim-run/2": RunResult,
     "durasim-crash/4": CrashResult,
-    "durasim-compare/2": Comparison,
+    "durasim-compare/3": Comparison,
     "durasim-diff/2": Difference,
 }
 _PLAIN = ("durasim-campaign/2", "durasim-mutation/1", "durasim-designs-check/2")

@@ -18,6 +18,8 @@ from durasim.described import RunOptions
 from durasim.errors import refusal
 from durasim.scenario import Scenario
 
+_FIELDS = {field.name: field for field in dataclasses.fields(RunOptions)}
+
 JsonFile = Annotated[
     str | None,
     typer.Option("--json", metavar="FILE", help="Write the result as JSON: the whole file or none; '-' is stdout."),
@@ -121,6 +123,10 @@ Designs = Annotated[
 Workloads = Annotated[
     str,
     typer.Option("--workloads", metavar="X,Y", help="Workloads, separated by commas; all-SUITE stands for a suite."),
+]
+FastForward = Annotated[
+    str | None,
+    typer.Option("--fast-forward", metavar="MARK|roi", help=_FIELDS["fast_forward"].metadata["help"]),
 ]
 PmemBaseline = Annotated[
     str | None,

@@ -192,6 +192,33 @@ class RelativeMean(Document):
 
 
 @dataclass(frozen=True, slots=True)
+class LostCycles(Document):
+    """Why a run takes more cycles than that of `opt` on its workload. Cycles are those of all cores that have a thread.
+
+    Attributes:
+        design: The design.
+        workload: The workload.
+        core_cycles: How many cycles more; fewer if negative.
+        of_opt: The same divided by the cycles of `opt`.
+        instructions: How many instructions more.
+        committing_cycles: Cycles more in which something commits.
+        stalls: Cycles more by what stands at the head of the reorder buffer and why it waits, as in the counters
+            `core.stalls` of a run; fewer if negative, because what `opt` waits for comes in while the design waits
+            for something else.
+        attributed: The part of the loss that more stalls and more instructions explain; None without a loss.
+    """
+
+    design: str
+    workload: str
+    core_cycles: int
+    of_opt: float
+    instructions: int
+    committing_cycles: int
+    stalls: Mapping[str, int]
+    attributed: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison(Document):
     """The document of `durasim compare`.
 
@@ -202,6 +229,7 @@ class Comparison(Document):
         pmem_baseline: The design that bytes written are compared with; None if there is none.
         relative: What each run is next to the others of its workload.
         means: Geometric means of each design.
+        lost_cycles: Why each run takes more cycles than that of `opt`; nothing without `opt`.
         runs: The runs, workload by workload.
     """
 
@@ -211,4 +239,5 @@ class Comparison(Document):
     pmem_baseline: str | None
     relative: tuple[Relative, ...]
     means: tuple[RelativeMean, ...]
+    lost_cycles: tuple[LostCycles, ...]
     runs: tuple[RunResult, ...]

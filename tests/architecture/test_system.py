@@ -16,6 +16,7 @@ PARTS = {
     "Observers": "observers",
     "OpenTransactions": "open_transactions",
     "PersistBuffers": "persist_buffers",
+    "Waits": "waits",
 }
 COMMENT = re.compile(r"//.*")
 TESTS = re.compile(r"#\[cfg\(test\)\]\s*mod tests \{.*", re.S)

@@ -6,6 +6,8 @@ import polars
 import pytest
 
 import durasim as ds
+from durasim.api import compare_runs
+from durasim.lost_cycles import lost_cycles
 
 SMALL = {"machine": "tiny", "ops": 30, "workload_args": {"populate": 30}}
 
@@ -31,6 +33,46 @@ def test_one_row_for_each_pair():
     assert sorted(result.design for result in seen) == sorted(frame["design"].to_list())
 
 
+DATA_IN_CACHES = {
+    "machine": "hercules-tecs23", "ops": 1000, "workload_args": {"populate": 5000}, "fast_forward": "roi",
+}  # fmt: skip
+WAITS = {
+    "hercules": "commit.commit",
+    "tc": "store_queue.structure",
+    "kiln": "commit.llc",
+    "proteus": "commit.path",
+    "hoop": "commit.path",
+    "fwb": "commit.path",
+    "swl-flush": "fence.path",
+}
+"""What each of these designs waits for where all data is in the caches."""
+
+
+def test_the_counters_name_what_designs_lose():
+    results = compare_runs(["opt", *WAITS], ["tc-sps"], **DATA_IN_CACHES)
+    causes = ("structure", "order", "commit", "design_lookup", "path", "queue")
+    of_opt = {path for path, _ in results[0].stats.walk() if path.startswith("core.stalls.")}
+    assert not {path for path in of_opt if path.rpartition(".")[2] in causes}, "without a design nothing waits for it"
+    for lost in lost_cycles(results):
+        assert lost.attributed >= 0.95, lost
+        assert lost.stalls[WAITS[lost.design]] > 0.25 * lost.core_cycles, lost
+    assert [lost.design for lost in lost_cycles(results)] == list(WAITS)
+
+
+def test_why_cycles_are_lost_is_printed(program, refused):
+    options = ["compare", "--workloads", "btree", "--machine", "tiny", "--ops", "30", "--arg", "populate=30"]
+    result = program(*options, "--designs", "opt,swl-flush", "--lost-cycles")
+    assert result.returncode == 0, result.stderr
+    for words in ("why swl-flush takes", "cycles more than opt", "fence: path", "of the loss"):
+        assert words in result.stdout
+    refused([*options, "--designs", "tc", "--lost-cycles"], 2, "lost_cycles: are those that a design takes more")
+
+
+def test_a_smaller_scale_starts_with_its_own_snapshot(refused):
+    options = ["compare", "--designs", "opt", "--workloads", "tc-sps", "--scale", "quick", "--fast-forward", "roi"]
+    refused(options, 2, "fast_forward: a smaller scale starts all designs with one snapshot")
+
+
 def test_without_opt_nothing_is_relative():
     frame = ds.compare(designs=["hercules"], workloads=["btree"], **SMALL)
     assert frame["relative_to_opt"].to_list() == [None]
@@ -46,6 +88,11 @@ def test_the_document(program, conforms):
     conforms("compare", document)
     assert [run["design"] for run in document["runs"]] == ["opt", "swl-flush"]
     assert document["relative"][0]["relative_to_opt"] == 1.0
+    opt, swl = (run["roi"]["cycles"] for run in document["runs"])
+    (lost,) = document["lost_cycles"]
+    assert (lost["design"], lost["core_cycles"]) == ("swl-flush", swl - opt)
+    assert sum(lost["stalls"].values()) + lost["committing_cycles"] == pytest.approx(swl - opt, abs=len(lost["stalls"]))
+    assert lost["stalls"]["fence.path"] > 0
 
 
 def test_the_table(program):

@@ -5,11 +5,14 @@ mod fork;
 mod front_end;
 mod later;
 mod order;
+mod stalls;
 mod stats;
 mod step;
 
+pub use stalls::{StallCycles, StallPlace};
 pub use stats::CoreStats;
 
+use stalls::StallCounter;
 use step::StepLimits;
 
 use crate::banks::Banks;
@@ -136,6 +139,7 @@ pub struct Core {
     #[serde(skip)]
     counted: u64,
     stats: CoreStats,
+    stalls: StallCounter,
     /// Why the instruction being executed hands control back.
     #[serde(skip)]
     exit: Option<Exit>,
@@ -179,6 +183,7 @@ impl Core {
             instructions: 0,
             counted: 0,
             stats: CoreStats::default(),
+            stalls: StallCounter::new(config.complete_to_commit_cycles, l1d_latency_cycles),
             exit: None,
         }
     }
@@ -195,12 +200,13 @@ impl Core {
 
     /// Counters since the last reset.
     pub fn stats(&self) -> CoreStats {
-        CoreStats { forwards: self.unit.forwards, ..self.stats }
+        CoreStats { forwards: self.unit.forwards, stalls: self.stalls.cycles, ..self.stats }
     }
 
     /// Counters start again from zero.
     pub fn reset_stats(&mut self) {
         self.stats = CoreStats::default();
+        self.stalls.cycles = StallCycles::default();
         self.unit.forwards = 0;
     }
 
@@ -231,7 +237,9 @@ impl Core {
 
     /// Continues after a system call that took the configured time, not before `earliest`. The hart's pc is there.
     pub fn resume_after_system_call(&mut self, earliest: Cycle) {
-        self.window.restart((self.window.commit_cycle() + self.config.system_call_cycles).max(earliest));
+        let cycle = (self.window.commit_cycle() + self.config.system_call_cycles).max(earliest);
+        self.count_system(cycle);
+        self.window.restart(cycle);
         self.unit.lease_end = 0;
         self.fetched_line = NO_LINE;
     }
@@ -249,6 +257,7 @@ impl Core {
     /// The thread on the core, which is empty, gives it up.
     pub fn take_context<P: Port>(&mut self, port: &mut P) -> ThreadContext {
         assert!(self.is_empty(), "stores of a thread have to leave before it does");
+        self.count_system(self.unit.buffer.left());
         self.window.hold_commit(self.unit.buffer.left());
         port.take_reservation(self.unit.id);
         self.unit.lease_end = 0;
@@ -267,6 +276,7 @@ impl Core {
         self.checkpoint = context.checkpoint;
         self.fetched_line = NO_LINE;
         self.position = None;
+        self.count_system(from);
         self.window.restart(from.max(self.window.commit_cycle()));
     }
 
@@ -300,6 +310,7 @@ impl Core {
                 Outcome::Pending => at = port.wait_alone(self.unit.id),
             }
         };
+        self.count_system(done);
         self.window.hold_commit(done);
         done
     }

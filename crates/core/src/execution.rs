@@ -134,6 +134,8 @@ pub(crate) struct Execution<'a, P> {
     /// When the result of a load or atomic operation is there.
     pub done: Cycle,
     pub at_commit: Option<AtCommit>,
+    /// The line that a load or atomic operation is for.
+    pub line: Option<LineAddr>,
     pub instructions: u64,
 }
 
@@ -156,6 +158,7 @@ impl<P: Port> Execution<'_, P> {
             return Err(AccessFault { addr, access, why: AccessFaultKind::Misaligned });
         }
         let phys = self.unit.translate(self.port, addr, access)?;
+        self.line = Some(phys.line());
         // The core has let all earlier stores leave.
         let at = self.at.max(self.unit.buffer.left());
         let place = PendingStore { addr: phys, len: bytes, data: operand, tx: self.unit.open_tx };

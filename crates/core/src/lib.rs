@@ -7,6 +7,7 @@ mod code;
 mod config;
 mod core;
 mod execution;
+mod front_waits;
 mod inst_info;
 mod port;
 mod saved_array;
@@ -16,7 +17,7 @@ mod tlb;
 mod window;
 
 pub use config::{CoreConfig, Fences, UnitConfig, UnitsConfig};
-pub use core::{Core, CoreStats, Exit, ThreadContext};
+pub use core::{Core, CoreStats, Exit, StallCycles, StallPlace, ThreadContext};
 pub use port::{Control, EarlyFlushOutcome, LogFlush, Outcome, PendingStore, Port};
 pub use store_buffer::StoreBuffer;
 pub use store_sets::StoreSetsConfig;

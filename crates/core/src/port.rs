@@ -1,7 +1,7 @@
 //! What a core asks of the memory system and the machine around it.
 
 use durasim_isa::{Access, AccessFault, CacheBlockOp, FenceSet, Marker};
-use durasim_types::{CoreId, Cycle, LineAddr, PhysAddr, TxId};
+use durasim_types::{CoreId, Cycle, LineAddr, PhysAddr, StallSegment, TxId};
 use serde::{Deserialize, Serialize};
 
 /// A store moving from the store buffer to the L1D; it does not cross a line.
@@ -135,6 +135,16 @@ pub trait Port {
     fn retired(&mut self, core: CoreId, instructions: u64, at: Cycle);
     /// The wall clock of the guest at this cycle, in nanoseconds.
     fn time_ns(&self, at: Cycle) -> u64;
+    /// Adds what the last request of the core waited for between two cycles, in order of time: a request for this line, if
+    /// it was for one. Cycles that no segment covers are those of the private caches, or of the design's commit.
+    fn explain_wait(
+        &mut self,
+        core: CoreId,
+        line: Option<LineAddr>,
+        from: Cycle,
+        until: Cycle,
+        segments: &mut Vec<StallSegment>,
+    );
     /// Whether the machine wants the core to stop now (a crash point was reached, an error occurred).
     fn halted(&self) -> bool;
 }

@@ -4,9 +4,10 @@
 //! Flushes of log registers may leave ahead of what stands in front of them, in order among themselves, and never ahead of
 //! the begin or end of a transaction: the store buffer offers them to the port (DEVIATIONS.md, proteus-instructions).
 
+use crate::front_waits::FrontWaits;
 use crate::{CoreConfig, EarlyFlushOutcome, LogFlush, Outcome, PendingStore, Port};
 use durasim_isa::CacheBlockOp;
-use durasim_types::{CoreId, Cycle, LineAddr, PhysAddr, TxId};
+use durasim_types::{CoreId, Cycle, LineAddr, PhysAddr, StallSegment, TxId};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::hash::Hasher;
@@ -76,6 +77,8 @@ pub struct StoreBuffer {
     left: Cycle,
     /// Before this cycle the next entry cannot leave.
     next_from: Cycle,
+    /// Why front entries have waited.
+    waits: FrontWaits,
     /// No entry is executed after this cycle.
     all_executed: Cycle,
     /// Whether lines are asked for ahead.
@@ -113,6 +116,7 @@ impl StoreBuffer {
             offer_from: 0,
             entries: config.store_queue_entries as usize,
             next_from: 0,
+            waits: FrontWaits::default(),
             all_executed: 0,
             prefetch: config.ownership_prefetch,
             store_cycles: if config.pipelined_stores { 1 } else { l1d_latency_cycles },
@@ -163,6 +167,11 @@ impl StoreBuffer {
     /// When the last entry left.
     pub fn left(&self) -> Cycle {
         self.left
+    }
+
+    /// Why front entries waited that have left, from this cycle on. What was before is forgotten.
+    pub(crate) fn waits(&mut self, from: Cycle) -> impl Iterator<Item = StallSegment> {
+        self.waits.since(from)
     }
 
     /// Before this cycle the buffer has nothing to do.
@@ -344,10 +353,14 @@ impl StoreBuffer {
         let Some(slot) = self.slots.front() else { return DrainOutcome::Nothing };
         let Entry::Store(store) = &slot.entry else { return self.drain_non_store(core, port, at) };
         let (first, last) = self.buckets(store.addr, store.len);
+        let (line, could_leave) = (store.addr.line(), slot.from.max(self.next_from));
         match port.store(core, store, at) {
             Outcome::Done(cycle) => {
                 self.filter[first] -= 1;
                 self.filter[last] -= 1;
+                if cycle > could_leave {
+                    self.waits.note(port, core, Some(line), could_leave, cycle);
+                }
                 self.front_left(at, cycle)
             }
             Outcome::Aborted(cycle, code) => {
@@ -362,6 +375,7 @@ impl StoreBuffer {
     #[inline(never)]
     fn drain_non_store<P: Port>(&mut self, core: CoreId, port: &mut P, at: Cycle) -> DrainOutcome {
         let Some(slot) = self.slots.front() else { return DrainOutcome::Nothing };
+        let could_leave = slot.from.max(self.next_from);
         let outcome = match slot.entry {
             Entry::Store(store) => port.store(core, &store, at),
             Entry::Block(op, line) => Outcome::Done(port.cache_block(core, op, line, at)),
@@ -383,6 +397,9 @@ impl StoreBuffer {
                 // A flush after a boundary or another flush is not offered before that has left.
                 if !matches!(slot.entry, Entry::Block(..)) {
                     self.offer_from = self.offer_from.max(cycle);
+                }
+                if cycle > could_leave {
+                    self.waits.note(port, core, None, could_leave, cycle);
                 }
                 self.front_left(at, cycle)
             }

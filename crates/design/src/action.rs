@@ -1,7 +1,7 @@
 //! What a design asks the machine to do.
 
 use crate::{AbortCause, Signal, Token};
-use durasim_types::{Cause, CoreId, Cycle, EventKind, LINE_BYTES, Line, LineAddr, PhysAddr, TxId};
+use durasim_types::{Cause, CoreId, Cycle, EventKind, LINE_BYTES, Line, LineAddr, PhysAddr, StallCause, TxId};
 use serde::{Deserialize, Serialize};
 
 /// Up to one line of bytes, some of which may be left out, kept in place so that no action allocates.
@@ -242,30 +242,59 @@ pub enum Action {
 
 /// The list of actions of one hook call, reused so that a store allocates nothing.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Actions(Vec<Action>);
+pub struct Actions {
+    list: Vec<Action>,
+    stall_cause: Option<StallCause>,
+}
 
 impl Actions {
     /// Adds an action after the others.
     #[inline]
     pub fn push(&mut self, action: Action) {
-        self.0.push(action);
+        self.list.push(action);
     }
 
     /// Whether there is none.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.list.is_empty()
     }
 
     /// The actions in order.
     pub fn as_slice(&self) -> &[Action] {
-        &self.0
+        &self.list
     }
 
     /// Forgets all, keeping the memory.
     #[inline]
     pub fn clear(&mut self) {
-        self.0.clear();
+        self.list.clear();
+        self.stall_cause = None;
+    }
+
+    /// Names what the request waits for, if the answer of the hook lets it wait. Without a name a wait for an acknowledgement
+    /// counts as one for the path and the queue of its controller, another one as one for a structure, or for further
+    /// steps where a transaction commits.
+    #[inline]
+    pub fn stalls_for(&mut self, cause: StallCause) {
+        self.stall_cause = Some(cause);
+    }
+
+    /// The same where the design names nothing.
+    #[inline]
+    pub fn stalls_by_default(&mut self, cause: StallCause) {
+        self.stall_cause.get_or_insert(cause);
+    }
+
+    /// Takes over what another list names.
+    pub fn keep_stall_cause(&mut self, other: &Actions) {
+        self.stall_cause = other.stall_cause;
+    }
+
+    /// What the request waits for, if it waits.
+    #[inline]
+    pub fn stall_cause(&self) -> Option<StallCause> {
+        self.stall_cause
     }
 
     /// Adds a write that bypasses the caches; see [`Action::Append`].

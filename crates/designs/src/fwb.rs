@@ -35,7 +35,7 @@ use durasim_design::{
     Token, Wait, snapshot,
 };
 use durasim_design::{CrashImage, Interleave};
-use durasim_types::{CoreId, Cycle, Domain, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
+use durasim_types::{CoreId, Cycle, Domain, EventKind, Line, LineAddr, PhysAddr, StallCause, Stats, TxId};
 use log::Log;
 use record::{Kind, NO_TX, RECORD_BYTES, Record, word_in, words_of};
 use scan::{LogSpace, SCAN, TIMER};
@@ -210,6 +210,7 @@ impl State {
     /// The log is full: what the request does instead [D:fwb-full-log].
     fn full(&mut self, out: &mut Actions) -> Gate {
         self.counters.log_full += 1;
+        out.stalls_for(StallCause::Structure);
         if let Some((first, tx)) = self.oldest_needed()
             && first <= self.protocol.log.head
         {
@@ -233,6 +234,7 @@ impl State {
             return None;
         }
         self.counters.buffer_full += 1;
+        out.stalls_for(StallCause::Structure);
         Some(Gate::Retry(self.wait_for_records(out)))
     }
 

@@ -59,7 +59,7 @@ use durasim_design::{
     Evict, Fill, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge, Origin, PlantedFault,
     Probe, RecoveryCut, RecoveryReport, RegionRequest, Request, SpecError, Store, Token, Wait,
 };
-use durasim_types::{Cause, Cycle, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
+use durasim_types::{Cause, Cycle, EventKind, Line, LineAddr, PhysAddr, StallCause, Stats, TxId};
 use log_extension::LogPlacement;
 use observe::Counters;
 use registers::Phase;
@@ -185,6 +185,7 @@ impl Durability for State {
         if let Some(controller) = self.controller_with_entries_of(hardware_id)
             && let Some(token) = self.migrate_next_early(controller, out)
         {
+            out.stalls_for(StallCause::Structure);
             return Gate::Retry(Wait::Acked(token));
         }
         self.clear_tx_len(hardware_id, out);
@@ -195,6 +196,7 @@ impl Durability for State {
     /// Listing 2, "write-allocate at L1".
     fn store(&mut self, _: &Ctx, store: &Store<'_>, tag: &mut LineTag, out: &mut Actions) -> Gate {
         if tag.is_some() {
+            out.stalls_for(StallCause::Order);
             match self.judge(TxId(tag.0), store.tx, self.spec.conflict_loser) {
                 ConflictOutcome::Grant => {}
                 ConflictOutcome::Wait(wait) => return Gate::Retry(wait),

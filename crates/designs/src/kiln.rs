@@ -37,7 +37,7 @@ use durasim_design::{
     Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge, PlantedFault,
     RecoveryCut, RecoveryReport, RegionRequest, SpecError, Store, Token, Wait,
 };
-use durasim_types::{CoreId, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
+use durasim_types::{CoreId, EventKind, Line, LineAddr, PhysAddr, StallCause, Stats, TxId};
 use overflow::AreaFull;
 use state::{PendingAcks, Purpose, State};
 use std::hash::Hasher;
@@ -100,6 +100,7 @@ impl State {
                 return Gate::Abort(oldest, AbortCause::Capacity);
             }
             self.counters.fifo_full_stalls += 1;
+            out.stalls_for(StallCause::Structure);
             // What has just begun to leave has no token before the actions of this step are done.
             return Gate::Retry(self.fifo_relief(core).map_or(Wait::Cycles(1), Wait::Acked));
         }

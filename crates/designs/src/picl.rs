@@ -32,7 +32,7 @@ use durasim_design::{
     HardwareCost, Hooks, Interleave, LevelId, LineTag, PlantedFault, RecoveryCut, RecoveryReport, RegionRequest,
     Scanned, Signal, SpecError, Store, Token, Wait, snapshot,
 };
-use durasim_types::{Cycle, Line, LineAddr, PhysAddr, Stats, TxId};
+use durasim_types::{Cycle, Line, LineAddr, PhysAddr, StallCause, Stats, TxId};
 use epochs::{Epochs, Phase};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -198,6 +198,7 @@ impl State {
 
     /// The pre-image of a store goes to the buffer, or what to wait for.
     fn log_pre_image(&mut self, store: &Store<'_>, note: LineTag, out: &mut Actions) -> Option<Gate> {
+        out.stalls_for(StallCause::Structure);
         if let Some(token) = self.protocol.log.bursting() {
             return Some(Gate::Retry(Wait::Acked(token)));
         }

@@ -35,7 +35,7 @@ use durasim_design::{
     Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, LogBlock, Message, Node, PlantedFault, RecoveryCut,
     RecoveryReport, RegionRequest, SpecError, Store, Token, snapshot,
 };
-use durasim_types::{EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
+use durasim_types::{EventKind, Line, LineAddr, PhysAddr, StallCause, Stats, TxId};
 use entry::ENTRY_BYTES;
 use state::{Contents, State};
 use std::hash::Hasher;
@@ -104,10 +104,12 @@ impl Durability for State {
         }
         if self.is_in_flight(cx, block.addr) {
             self.counters.held_flushes += 1;
+            out.stalls_for(StallCause::Order);
             return self.wait_for_logq(cx);
         }
         if self.logq_is_full(cx) {
             self.counters.logq_full_stalls += 1;
+            out.stalls_for(StallCause::Structure);
             return self.wait_for_logq(cx);
         }
         if self.open[&tx].entries == self.spec.log_entries {
@@ -136,10 +138,11 @@ impl Durability for State {
     }
 
     /// Section 4.2: a store whose block has an entry in the LogQ stays in the store buffer until the entry is acknowledged.
-    fn store(&mut self, cx: &Ctx, store: &Store<'_>, _: &mut LineTag, _: &mut Actions) -> Gate {
+    fn store(&mut self, cx: &Ctx, store: &Store<'_>, _: &mut LineTag, out: &mut Actions) -> Gate {
         let Some(tx) = store.tx else { return Gate::Done };
         if self.has_unacknowledged_block(cx, store) {
             self.counters.held_stores += 1;
+            out.stalls_for(StallCause::Order);
             return self.wait_for_logq(cx);
         }
         self.note_changed_line(tx, store.line());

@@ -33,7 +33,7 @@ use durasim_design::{
     Origin, Payload, PlantedFault, PmRegion, RecoveryCut, RecoveryReport, RegionRequest, SpecError, Store, Token, Wait,
     snapshot,
 };
-use durasim_types::{Cause, CoreId, Cycle, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
+use durasim_types::{Cause, CoreId, Cycle, EventKind, Line, LineAddr, PhysAddr, StallCause, Stats, TxId};
 use fifo::{EntryState, TransactionCache};
 use identifiers::Mode;
 use serde::{Deserialize, Serialize};
@@ -265,8 +265,10 @@ impl State {
         let core = self.cache_of(cx.core, store.tx);
         if let Some(wait) = self.order_store_after_other_cores(core, store, cx.cycle) {
             self.counters.order_waits += 1;
+            out.stalls_for(StallCause::Order);
             return Gate::Retry(wait);
         }
+        out.stalls_for(StallCause::Structure);
         if self.spec.coalesce == Coalesce::Line {
             let line = store.line();
             let TransactionCache { entries, write_ports, .. } = &mut self.caches[core];
@@ -311,10 +313,11 @@ impl State {
 impl Durability for State {
     /// Section 4.2, TX_BEGIN: the mode register takes the identifier of the transaction. If none is free, it waits for
     /// entries to drain; if open transactions use all of them, this one has to try again, as after a conflict.
-    fn tx_begin(&mut self, cx: &Ctx, tx: TxId, _: &mut Actions) -> Gate {
+    fn tx_begin(&mut self, cx: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
         let core = usize::from(cx.core.0);
         let Some(mode) = self.next_identifier(core) else {
             self.counters.identifier_waits += 1;
+            out.stalls_for(StallCause::Structure);
             let wait = self.identifier_wait(core, cx.cycle);
             return wait.map_or(Gate::Abort(tx, AbortCause::Conflict), Gate::Retry);
         };
@@ -362,6 +365,7 @@ impl Durability for State {
         }
         if let Some(wait) = self.order_commit_after_other_cores(core, tx, cx.cycle) {
             self.counters.order_waits += 1;
+            out.stalls_for(StallCause::Order);
             return Gate::Retry(wait);
         }
         let id = self.modes.remove(&tx).map_or(0, |mode| mode.id);
@@ -382,7 +386,13 @@ impl Durability for State {
         self.issue_later(core, written, cx.cycle, out);
         match self.spec.commit {
             Commit::Early => Gate::Done,
-            Commit::Accepted => Gate::After(Wait::Cycles(written - cx.cycle)),
+            Commit::Accepted => {
+                if written > cx.cycle + self.spec.latency_write_cycles {
+                    // Writes of stores have the port first.
+                    out.stalls_for(StallCause::Structure);
+                }
+                Gate::After(Wait::Cycles(written - cx.cycle))
+            }
             Commit::Acknowledged => {
                 self.caches[core].committing.push((tx, id));
                 Gate::Retry(Wait::Cycles(1))

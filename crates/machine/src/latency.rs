@@ -29,6 +29,43 @@ impl Latency {
     }
 }
 
+/// Latencies that are mostly of a few cycles, of which many are recorded.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct LoadLatency {
+    /// How often each short one occurred.
+    short: Vec<u64>,
+    long: Latency,
+    sum_cycles: u64,
+}
+
+/// Latencies below this are counted one by one.
+const SHORT_CYCLES: usize = 256;
+
+impl LoadLatency {
+    pub fn new() -> Self {
+        LoadLatency { short: vec![0; SHORT_CYCLES], long: Latency::new(), sum_cycles: 0 }
+    }
+
+    #[inline]
+    pub fn record(&mut self, cycles: u64) {
+        self.sum_cycles += cycles;
+        match self.short.get_mut(cycles as usize) {
+            Some(count) => *count += 1,
+            None => self.long.record(cycles),
+        }
+    }
+
+    /// How many there are, their exact mean, and their distribution.
+    pub fn distribution(&self) -> (u64, f64, Histogram<u64>) {
+        let mut all = self.long.histogram().clone();
+        for (cycles, count) in self.short.iter().enumerate().filter(|(_, count)| **count > 0) {
+            all.record_n(cycles as u64, *count).expect("the histogram grows");
+        }
+        let count = all.len();
+        (count, if count == 0 { 0.0 } else { self.sum_cycles as f64 / count as f64 }, all)
+    }
+}
+
 /// The values that occur, as the histogram knows them, and how often.
 impl Serialize for Latency {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -50,6 +87,22 @@ impl<'de> Deserialize<'de> for Latency {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn short_and_long_latencies_have_one_distribution() {
+        let mut latency = LoadLatency::new();
+        for cycles in [4, 4, 4, 255, 256, 400, 90_000] {
+            latency.record(cycles);
+        }
+        let (count, mean, all) = latency.distribution();
+        assert_eq!((count, mean), (7, (3.0 * 4.0 + 255.0 + 256.0 + 400.0 + 90_000.0) / 7.0));
+        let at = |quantile| all.value_at_quantile(quantile);
+        // Three digits are exact.
+        assert_eq!((at(0.4), at(0.5), at(0.7), at(0.8)), (4, 255, 256, 400));
+        assert!(all.equivalent(all.max(), 90_000));
+        let saved: LoadLatency = postcard::from_bytes(&postcard::to_stdvec(&latency).unwrap()).unwrap();
+        assert_eq!(saved.distribution().1, mean);
+    }
 
     #[test]
     fn a_saved_histogram_answers_as_before_and_a_clone_is_independent() {

@@ -2,15 +2,16 @@
 
 use crate::MachineConfig;
 use crate::kernel::KernelMemory;
+use crate::latency::LoadLatency;
 use crate::measure::{Measurements, Moment, RegionEnd};
 use crate::metrics::{Bytes, Latencies, Metrics};
 use crate::port::MachinePort;
 use crate::scheduler::{DrainReason, InterruptedTurn, Scheduler};
 use crate::system::{DRAM_BASE, PMEM_BASE, Plan, System};
-use durasim_core::{Core, CoreStats};
+use durasim_core::{Core, CoreStats, StallCycles, StallPlace};
 use durasim_guest::{MemoryMap, Output, PmemPool, PoolFile, Process, ProcessConfig};
 use durasim_isa::Hart;
-use durasim_types::{ConfigError, CoreId, Cycle, Digest, Error, PAGE_BYTES, Pages, Stats};
+use durasim_types::{ConfigError, CoreId, Cycle, Digest, Error, PAGE_BYTES, Pages, StallCause, Stats};
 
 /// A program for the machine.
 #[derive(Clone, Debug, Default)]
@@ -226,6 +227,8 @@ impl Machine {
         let waited = c.commit_stall_cycles as f64;
         stats.set("core.commit_stall_cycles", waited, "cycles", "Cycles in which commits held younger instructions");
         stats.count("core.system_calls", c.system_calls, "System calls");
+        stall_stats(&mut stats, &c.stalls);
+        load_stats(&mut stats, &self.measure.pmem_load_latency);
         let switches = self.scheduler.switches;
         stats.count("core.context_switches", switches, "Times a thread got the core, since the start");
         stats
@@ -306,5 +309,60 @@ impl Captured {
 impl Output for Captured {
     fn write(&mut self, _: durasim_guest::Stream, bytes: &[u8]) {
         self.0.extend(bytes);
+    }
+}
+
+/// Latencies of loads of persistent memory, as cores see them.
+fn load_stats(stats: &mut Stats, latency: &LoadLatency) {
+    let (count, mean, all) = latency.distribution();
+    let name = |what| format!("core.pmem_loads.{what}");
+    stats.count(name("count"), count, "Loads of persistent memory that go to the caches");
+    stats.set(name("latency_mean"), mean, "cycles", "Mean time from the issue of such a load to its data");
+    let percentiles = [
+        ("latency_p50", 0.5, "Median"),
+        ("latency_p90", 0.9, "90th percentile"),
+        ("latency_p99", 0.99, "99th percentile"),
+        ("latency_p999", 0.999, "99.9th percentile"),
+        ("latency_max", 1.0, "Maximum"),
+    ];
+    for (what, quantile, description) in percentiles {
+        let description = format!("{description} of that time, three digits exact");
+        stats.set(name(what), all.value_at_quantile(quantile) as f64, "cycles", &description);
+    }
+}
+
+/// Cycles in which cores committed nothing, by what stood at the head of the reorder buffer and why it waited.
+fn stall_stats(stats: &mut Stats, stalls: &StallCycles) {
+    let mut set = |name: String, cycles: u64, what: &str| {
+        stats.set(
+            format!("core.stalls.{name}"),
+            cycles as f64,
+            "cycles",
+            &format!("Cycles in which nothing committed: {what}"),
+        );
+    };
+    set("front_end".into(), stalls.front_end, "the next instruction had not been fetched, decoded and renamed");
+    set("execution".into(), stalls.execution, "the oldest instruction was computing");
+    set("system".into(), stalls.system, "system calls, thread switches, instructions that empty the pipeline");
+    set("abort".into(), stalls.abort, "a transaction was rolled back");
+    for place in StallPlace::ALL {
+        let what = match place {
+            StallPlace::Load => "a load",
+            StallPlace::StoreQueue => "the store queue was full, its oldest entry",
+            StallPlace::Fence => "a fence, or what it waits for,",
+            StallPlace::Atomic => "an atomic operation",
+            StallPlace::Commit => "the commit of a transaction, or what it waits for,",
+        };
+        for cause in StallCause::ALL {
+            let cycles = stalls.of(place, cause);
+            // Most pairs never occur.
+            if cycles > 0 {
+                set(
+                    format!("{}.{}", place.name(), cause.name()),
+                    cycles,
+                    &format!("{what} was {}", cause.description()),
+                );
+            }
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! What is measured: the region of interest, latencies of operations, and the state of all counters at its end.
 
-use crate::latency::Latency;
+use crate::latency::{Latency, LoadLatency};
 use crate::metrics::Metrics;
 use durasim_guest::ThreadId;
 use durasim_isa::Marker;
@@ -39,6 +39,8 @@ pub(crate) struct Measurements {
     op_begun: BTreeMap<ThreadId, Cycle>,
     pub ops: u64,
     pub op_latency: Latency,
+    /// From the issue of a load of persistent memory to its data; those that the store buffer answers are none.
+    pub pmem_load_latency: LoadLatency,
 }
 
 impl Measurements {
@@ -54,6 +56,7 @@ impl Measurements {
             op_begun: BTreeMap::new(),
             ops: 0,
             op_latency: Latency::new(),
+            pmem_load_latency: LoadLatency::new(),
         }
     }
 
@@ -63,6 +66,7 @@ impl Measurements {
         self.op_begun.clear();
         self.ops = 0;
         self.op_latency.reset();
+        self.pmem_load_latency = LoadLatency::new();
     }
 
     pub fn op_begin(&mut self, core: CoreId, at: Cycle) {

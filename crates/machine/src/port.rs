@@ -1,11 +1,11 @@
 //! A core's view of the machine: the memory system, the address space of its process, and the measurements.
 
 use crate::measure::Measurements;
-use crate::system::System;
+use crate::system::{PMEM_BASE, System};
 use durasim_core::{Control, EarlyFlushOutcome, LogFlush, Outcome, PendingStore, Port};
 use durasim_guest::Process;
 use durasim_isa::{Access, AccessFault, CacheBlockOp, FenceSet, Marker};
-use durasim_types::{CoreId, Cycle, DataRange, HistoryStep, LineAddr, PhysAddr, TxId};
+use durasim_types::{CoreId, Cycle, DataRange, HistoryStep, LineAddr, PhysAddr, StallSegment, TxId};
 
 pub(crate) struct MachinePort<'a> {
     pub system: &'a mut System,
@@ -36,7 +36,11 @@ impl Port for MachinePort<'_> {
 
     #[inline]
     fn load(&mut self, core: CoreId, addr: PhysAddr, len: u8, tx: Option<TxId>, at: Cycle) -> (u64, Cycle) {
-        self.system.load(core, addr, len, tx, at)
+        let (value, done) = self.system.load(core, addr, len, tx, at);
+        if addr >= PMEM_BASE {
+            self.measure.pmem_load_latency.record(done - at);
+        }
+        (value, done)
     }
 
     #[inline]
@@ -182,6 +186,17 @@ impl Port for MachinePort<'_> {
     }
 
     #[inline]
+    fn explain_wait(
+        &mut self,
+        core: CoreId,
+        line: Option<LineAddr>,
+        from: Cycle,
+        until: Cycle,
+        segments: &mut Vec<StallSegment>,
+    ) {
+        self.system.explain_wait(core, line, from, until, segments);
+    }
+
     fn halted(&self) -> bool {
         self.system.halted()
     }

@@ -4,7 +4,7 @@
 //! in; lines come with their number among the lines of this controller.
 
 use crate::busy_intervals::BusyIntervals;
-use crate::media::{Direction, Media, RowStats};
+use crate::media::{Access, Direction, Media, RowStats};
 use crate::trace::Command;
 use crate::{MemoryConfig, Write, WritePolicy, WriteToken, queue::Entry};
 use durasim_types::{Cause, Line, LineAddr, Pages, Picos};
@@ -20,6 +20,8 @@ const BANKS_MAX: usize = 1024;
 pub struct Read {
     /// The newest accepted data.
     pub data: Line,
+    /// When the media began with it.
+    pub started_ps: Picos,
     /// When it is there.
     pub done_ps: Picos,
 }
@@ -229,7 +231,7 @@ impl Controller {
         let mut data = data;
         if self.overlay(line, &mut data) == u64::MAX {
             self.stats.forwards += 1;
-            return Read { data, done_ps: at_ps };
+            return Read { data, started_ps: at_ps, done_ps: at_ps };
         }
         let mut start_ps = at_ps;
         if let Some(ReadFirst { drain_ps: (begin_ps, end_ps), .. }) = self.read_first
@@ -244,14 +246,14 @@ impl Controller {
             self.reads_in_flight.retain(|&end| end > first);
             start_ps = start_ps.max(first);
         }
-        let done_ps = self.media.access(local, Direction::Read, start_ps).done_ps;
+        let Access { start_ps: started_ps, done_ps } = self.media.access(local, Direction::Read, start_ps);
         self.reads_in_flight.push(done_ps);
         self.stats.read_latency_ps += done_ps - at_ps;
         if let Some(read_first) = &mut self.read_first {
             read_first.reads.add(at_ps, done_ps);
         }
         // Bookings only delay waiting writes: `next_ps` stays a lower bound.
-        Read { data, done_ps }
+        Read { data, started_ps, done_ps }
     }
 
     /// Hands over a write that arrives at `at_ps`: true if the queue accepts it at once, else it waits outside and a

@@ -1,7 +1,7 @@
 //! Writes and the entries of a write pending queue.
 
 use durasim_design::Origin;
-use durasim_types::{Cause, Line, LineAddr, Picos};
+use durasim_types::{Cause, Cycle, Line, LineAddr, Picos};
 use serde::{Deserialize, Serialize};
 
 /// Names the party that wants to know when a write is done, and where it sits; chosen by the machine.
@@ -11,6 +11,17 @@ pub struct WriteToken {
     pub number: u64,
     /// Where the acknowledgement goes.
     pub to: Origin,
+    /// When its write arrived at the controller, and when that had accepted or written it, as far as that has happened.
+    pub arrived: Cycle,
+    /// See `arrived`.
+    pub done: Cycle,
+}
+
+impl WriteToken {
+    /// The token of a write that has not been sent.
+    pub const fn new(number: u64, to: Origin) -> Self {
+        WriteToken { number, to, arrived: 0, done: 0 }
+    }
 }
 
 /// A write to (part of) a line.

@@ -9,7 +9,7 @@ use durasim_types::{LineAddr, Pages, PhysAddr, Picos, Rng};
 
 /// A token of a party beside the controller.
 fn token(number: u64) -> WriteToken {
-    WriteToken { number, to: Origin::Controller }
+    WriteToken::new(number, Origin::Controller)
 }
 
 fn controller(entries: u32, banks: u32) -> Memory {

@@ -9,6 +9,7 @@ mod history;
 mod journal;
 mod pages;
 mod rng;
+mod stall;
 mod stats;
 mod time;
 
@@ -20,6 +21,7 @@ pub use history::{History, HistoryStep};
 pub use journal::{DataRange, Journal, Write};
 pub use pages::Pages;
 pub use rng::Rng;
+pub use stall::{StallCause, StallSegment};
 pub use stats::{Stat, Stats};
 pub use time::{Clock, Cycle, Picos};
 

@@ -1,7 +1,7 @@
 //! What an instruction does once it is the oldest: fences, markers, system calls. Each may have to wait for the store
 //! buffer or for the port, and is finished later then.
 
-use super::{Core, Exit, Pause};
+use super::{Core, Exit, Pause, StallPlace};
 use crate::execution::AtCommit;
 use crate::store_buffer::Entry;
 use crate::{Control, Fences, Outcome, Port};
@@ -49,6 +49,9 @@ impl Core {
                 Outcome::Done(done) => {
                     let done = done + if self.config.fences == Fences::All { self.barrier_cycles() } else { 0 };
                     self.stats.fence_stall_cycles += done - committed;
+                    if done > committed {
+                        self.count_wait(port, StallPlace::Fence, None, committed, done);
+                    }
                     self.hold(done);
                 }
                 Outcome::Aborted(cycle, code) => self.unit.buffer.abort(cycle, code),
@@ -56,9 +59,11 @@ impl Core {
             },
             AtCommit::FenceI => {
                 self.forget_code();
+                self.count_system(at);
                 self.window.restart(at);
             }
             AtCommit::Environment(exit) => {
+                self.count_system(at);
                 self.window.hold_commit(at);
                 return Some(exit);
             }
@@ -126,6 +131,9 @@ impl Core {
                     Outcome::Done(done) => {
                         self.unit.open_tx = None;
                         self.stats.commit_stall_cycles += done - committed;
+                        if done > committed {
+                            self.count_wait(port, StallPlace::Commit, None, committed, done);
+                        }
                         self.window.hold_commit(done);
                     }
                     Outcome::Aborted(cycle, code) => self.unit.buffer.abort(cycle, code),
@@ -155,6 +163,7 @@ impl Core {
         self.was_full = false;
         self.position = None;
         self.fetched_line = super::NO_LINE;
+        self.count_abort(cycle);
         self.window.restart(cycle);
     }
 }

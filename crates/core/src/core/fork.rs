@@ -26,6 +26,7 @@ impl Core {
             instructions: self.instructions,
             counted: self.counted,
             stats: self.stats,
+            stalls: self.stalls.clone(),
             exit: None,
         }
     }

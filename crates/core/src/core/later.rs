@@ -9,6 +9,7 @@ impl Core {
     /// Starts at `cycle` after a part of the program that was executed elsewhere, with what its predictor learnt there.
     /// A predictor of other sizes is left aside.
     pub fn start_later(&mut self, cycle: Cycle, instructions: u64, learnt: Option<(&PredictorConfig, Predictor)>) {
+        self.count_system(cycle);
         self.window.restart(cycle);
         self.instructions = instructions;
         if let Some((config, predictor)) = learnt

@@ -1,5 +1,6 @@
 //! What a core counts.
 
+use super::stalls::StallCycles;
 use serde::{Deserialize, Serialize};
 
 /// Counters of a core.
@@ -25,6 +26,8 @@ pub struct CoreStats {
     pub commit_stall_cycles: u64,
     /// System calls.
     pub system_calls: u64,
+    /// Cycles in which nothing committed.
+    pub stalls: StallCycles,
 }
 
 impl CoreStats {
@@ -40,5 +43,6 @@ impl CoreStats {
         self.fence_stall_cycles += other.fence_stall_cycles;
         self.commit_stall_cycles += other.commit_stall_cycles;
         self.system_calls += other.system_calls;
+        self.stalls.add(&other.stalls);
     }
 }

@@ -7,7 +7,7 @@ use crate::inst_info::Kind;
 use crate::store_buffer::{DrainOutcome, Entry};
 use crate::{Fences, PendingStore, Port};
 use durasim_isa::{Access, BlockId, Class, Flow, Inst, LOG_BLOCK_BYTES, Op, Stop, execute};
-use durasim_types::Cycle;
+use durasim_types::{Cycle, PhysAddr};
 
 /// What follows an instruction.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -209,7 +209,9 @@ impl Core {
         let complete = issued + Cycle::from(shape.latency_cycles);
         self.window.leave_issue_queue(issued);
         self.window.write_register(shape.dest, complete);
-        self.window.commit::<false>(complete);
+        let before = self.window.commit_cycle();
+        let committed = self.window.commit::<false>(complete);
+        self.stalls.computed(before, committed, dispatched);
         self.instructions += 1;
         self.hart.pc += u64::from(inst.len);
         Next::Inst
@@ -234,7 +236,9 @@ impl Core {
         let complete = issued + Cycle::from(shape.latency_cycles);
         self.window.leave_issue_queue(issued);
         self.window.write_register(shape.dest, complete);
-        self.window.commit::<false>(complete);
+        let before = self.window.commit_cycle();
+        let committed = self.window.commit::<false>(complete);
+        self.stalls.computed(before, committed, dispatched);
         self.instructions += 1;
         self.branch(decoded, taken, target, next_pc, complete);
         self.hart.pc = target;
@@ -265,7 +269,11 @@ impl Core {
         }
         self.window.leave_issue_queue(complete);
         self.window.write_register(shape.dest, complete);
-        self.window.commit::<true>(complete);
+        let before = self.window.commit_cycle();
+        let committed = self.window.commit::<true>(complete);
+        if committed > before + 1 {
+            self.count_load_stall(port, phys.line(), before, committed, dispatched, executed);
+        }
         self.instructions += 1;
         self.stats.loads += 1;
         self.hart.pc += u64::from(inst.len);
@@ -295,7 +303,13 @@ impl Core {
             return self.leave(Exit::AccessFault(stop));
         }
         self.window.leave_issue_queue(issued);
+        let before = self.window.commit_cycle();
         let committed = self.window.commit::<false>(complete);
+        if room == 0 {
+            self.stalls.computed(before, committed, dispatched);
+        } else if committed > before + 1 {
+            self.count_store_queue_stall(before, committed, dispatched, room);
+        }
         self.instructions += 1;
         self.stats.stores += 1;
         let pc = self.hart.pc;
@@ -331,12 +345,14 @@ impl Core {
             self.window.enter::<false>(self.line_ready, room)
         };
         let mut ready = self.window.operands(&shape.sources);
+        let mut line = None;
         let issued = match class {
             Class::Load => {
                 let addr = self.hart.x[usize::from(inst.rs1 & 31)].wrapping_add(inst.imm as u64);
                 let addr = if inst.op == Op::LogLoad { addr & !(LOG_BLOCK_BYTES - 1) } else { addr };
                 // A load that faults does so when it is executed.
                 let phys = self.unit.translate(port, addr, Access::Read).ok();
+                line = phys.map(PhysAddr::line);
                 match self.issue_load(port, decoded, phys, dispatched, ready) {
                     Ok(issued) => issued,
                     Err(stop) => return self.leave(Exit::AccessFault(stop)),
@@ -360,21 +376,33 @@ impl Core {
             at: executed,
             done: executed,
             at_commit: None,
+            line,
             instructions: self.instructions,
         };
         let flow = match execute(&mut self.hart, inst, &mut execution) {
             Ok(flow) => flow,
             Err(stop) => return self.leave(Exit::AccessFault(stop)),
         };
-        let (complete, at_commit) = (execution.done, execution.at_commit);
+        let (complete, at_commit, line) = (execution.done, execution.at_commit, execution.line);
         let loads = matches!(class, Class::Load | Class::Atomic);
         self.window.leave_issue_queue(if loads { complete } else { issued });
         self.window.write_register(shape.dest, complete);
+        let before = self.window.commit_cycle();
         let committed = if class == Class::Load {
             self.window.commit::<true>(complete)
         } else {
             self.window.commit::<false>(complete)
         };
+        if committed > before + 1 {
+            match (class, line) {
+                (Class::Load, Some(line)) => {
+                    self.count_load_stall(port, line, before, committed, dispatched, executed);
+                }
+                (Class::Atomic, line) => self.count_atomic_stall(port, line, before, committed),
+                _ if room > 0 => self.count_store_queue_stall(before, committed, dispatched, room),
+                _ => self.stalls.computed(before, committed, dispatched),
+            }
+        }
         self.instructions += 1;
         match class {
             Class::Load => self.stats.loads += 1,

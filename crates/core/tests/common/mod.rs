@@ -3,7 +3,7 @@
 
 use durasim_core::{Control, EarlyFlushOutcome, LogFlush, Outcome, PendingStore, Port};
 use durasim_isa::{Access, AccessFault, CacheBlockOp, FenceSet, Marker};
-use durasim_types::{CoreId, Cycle, LineAddr, PhysAddr, TxId};
+use durasim_types::{CoreId, Cycle, LineAddr, PhysAddr, StallCause, StallSegment, TxId};
 
 pub const CODE: u64 = 0x1000;
 pub const DATA: u64 = 0x2000;
@@ -150,6 +150,21 @@ impl Port for Memory {
     fn retired(&mut self, _: CoreId, _: u64, _: Cycle) {}
     fn time_ns(&self, at: Cycle) -> u64 {
         at
+    }
+    fn explain_wait(
+        &mut self,
+        _: CoreId,
+        line: Option<LineAddr>,
+        from: Cycle,
+        until: Cycle,
+        segments: &mut Vec<StallSegment>,
+    ) {
+        // The first half of what a line takes is spent in one place, the second in another.
+        let middle = (from + until) / 2;
+        if line.is_some() {
+            segments.push(StallSegment { from, until: middle, cause: StallCause::Path });
+            segments.push(StallSegment { from: middle, until, cause: StallCause::Pmem });
+        }
     }
     fn halted(&self) -> bool {
         false

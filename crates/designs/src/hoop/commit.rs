@@ -5,7 +5,7 @@ use super::slice::{END, Slice, Word};
 use super::transaction::{Commit, OpenTx, PendingSlice, PlainStore, TokenPurpose};
 use super::{GC, State};
 use durasim_design::{AbortCause, Action, Actions, Gate, Origin, Store, Token, Wait};
-use durasim_types::{Cause, CoreId, EventKind, TxId};
+use durasim_types::{Cause, CoreId, EventKind, StallCause, TxId};
 
 /// Lines of a slice.
 const SLICE_LINES: u64 = 2;
@@ -67,6 +67,7 @@ impl State {
     /// What a store waits for that finds its OOP data buffer full: a slice in flight, else the words of another
     /// transaction of this core are made one.
     fn empty_buffer(&mut self, tx: TxId, core: u16, out: &mut Actions) -> Gate {
+        out.stalls_for(StallCause::Structure);
         if let Some((token, _)) = self.protocol.in_flight.iter().find(|(_, (of, _))| *of == Some(core)) {
             return Gate::Retry(Wait::Acked(Token(*token)));
         }
@@ -92,6 +93,7 @@ impl State {
             return Ok(slice);
         }
         self.counters.region_full += 1;
+        out.stalls_for(StallCause::Structure);
         if let Some(wait) = self.make_space(out) {
             return Err(Gate::Retry(wait));
         }
@@ -160,6 +162,7 @@ impl State {
 
     fn wait_for_entry(&mut self, out: &mut Actions) -> Gate {
         self.counters.address_slices_full += 1;
+        out.stalls_for(StallCause::Structure);
         Gate::Retry(self.make_space(out).unwrap_or(Wait::Cycles(1)))
     }
 

@@ -16,7 +16,7 @@ const CLEAN: u64 = 1 << 63;
 
 /// The token of a cache-block operation of `core`.
 pub(super) const fn clean_token(core: CoreId) -> WriteToken {
-    WriteToken { number: CLEAN | core.0 as u64, to: Origin::Core(core) }
+    WriteToken::new(CLEAN | core.0 as u64, Origin::Core(core))
 }
 
 /// The core whose cache-block operation a token stands for.

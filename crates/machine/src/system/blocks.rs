@@ -116,6 +116,7 @@ impl System {
     /// A fence whose earlier stores have left the store buffer: through when the cache-block operations before it are
     /// acknowledged and the design lets it.
     pub fn fence(&mut self, core: CoreId, orders_writes: bool, at: Cycle) -> Outcome {
+        self.begin_waits(core);
         let mut at = at;
         if orders_writes && self.cleans_outstanding(core) {
             self.advance(at);
@@ -125,6 +126,7 @@ impl System {
             }
             self.agenda.forget_suspension(core);
             at = at.max(self.agenda.take_clean_ack(core));
+            self.waits.cleans_are_acked(core);
         }
         if orders_writes {
             self.memories.fenced(core);

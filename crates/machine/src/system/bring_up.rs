@@ -2,10 +2,11 @@
 
 use super::System;
 use super::caches::{AccessMode, Load};
+use super::memories::LineRead;
 use super::work::Task;
 use durasim_cache::{Slot, Version};
 use durasim_design::{Ctx, Gate, Hooks, LevelId, LineTag, Origin};
-use durasim_types::{CoreId, Cycle, LineAddr, TxId};
+use durasim_types::{CoreId, Cycle, LineAddr, StallCause, TxId};
 
 /// Where a line is and from when it can be used. Err: it cannot be had, since the transaction of the core was aborted or
 /// the machine stopped in this cycle.
@@ -25,7 +26,11 @@ impl System {
         if !tag.is_some() {
             return at;
         }
+        let found = at;
         let at = at + self.design.tagged_access_cycles(level);
+        if at > found {
+            self.waits.add(core, StallCause::DesignLookup, at - found);
+        }
         if !self.design.has(Hooks::ACCESS) {
             return at;
         }
@@ -37,7 +42,9 @@ impl System {
         }
         let mut first = Some(gate);
         let again = |s: &mut System, cx: &Ctx| s.design.access(cx, level, line, tag);
-        self.through_or_note_abort(core, at, |s, cx, _| first.take().unwrap_or_else(|| again(s, cx)))
+        let done = self.through_or_note_abort(core, at, |s, cx, _| first.take().unwrap_or_else(|| again(s, cx)));
+        self.waits.add(core, StallCause::DesignLookup, done - at);
+        done
     }
 
     /// Looks the line up in the L1D of `core` and brings it there if it is missing, with the right to write it if that is
@@ -107,6 +114,8 @@ impl System {
         array.stats.misses += 1;
         let looked = at + array.geometry().latency_cycles + self.caches.request_cycles();
         let start = self.caches.mshrs(LevelId::L1d, core).acquire(looked);
+        self.waits.start(core, line, at);
+        self.waits.mark(core, StallCause::PrivateCaches, start);
         self.advance(start);
         self.caches.pin(line);
         let found = self.bring_up(core, line, tx, want, start);
@@ -150,8 +159,10 @@ impl System {
     fn bring_up(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, want: AccessMode, at: Cycle) -> Found {
         let up = self.caches.response_cycles();
         let at = at + self.ask_others(core, line, tx, want, at)?;
+        self.waits.mark(core, StallCause::OtherCore, at);
         let at = self.make_room(LevelId::L1d, core, line, at);
         let at = self.make_room_for_tag(core, line, at);
+        self.waits.mark(core, StallCause::Eviction, at);
         if self.halted() {
             return Err(at);
         }
@@ -161,24 +172,28 @@ impl System {
         l2.stats.accesses += 1;
         if let Some(slot) = l2.find(line) {
             let done = self.hit_below(LevelId::L2, core, line, slot, after_l2) + up;
+            self.waits.mark(core, StallCause::PrivateCaches, done);
             return self.arrive_from(LevelId::L2, core, line, slot, want, done);
         }
         l2.stats.misses += 1;
         let asked = after_l2 + self.caches.request_cycles();
         let start = self.caches.mshrs(LevelId::L2, core).acquire(asked);
+        self.waits.mark(core, StallCause::PrivateCaches, start);
         let start = self.make_room(LevelId::L2, core, line, start);
+        self.waits.mark(core, StallCause::Eviction, start);
         let start = self.caches.send_to_llc(line, Load::Nothing, start);
 
-        let llc = self.caches.llc_mut();
+        let llc = self.caches.llc();
         let after_llc = start + llc.geometry().latency_cycles;
-        llc.stats.accesses += 1;
-        if let Some(slot) = llc.find(line) {
+        let found = llc.find(line);
+        self.caches.count_llc_access(self.transactions.thread_on(core), found.is_none());
+        if let Some(slot) = found {
             let done = self.hit_below(LevelId::Llc, core, line, slot, after_llc);
             let done = self.caches.send_to_core(core, Load::Line, done) + 2 * up;
+            self.waits.mark(core, StallCause::Llc, done);
             self.caches.mshrs(LevelId::L2, core).release_at(done);
             return self.arrive_from(LevelId::Llc, core, line, slot, want, done);
         }
-        llc.stats.misses += 1;
         self.bring_from_memory(core, line, tx, want, after_llc)
     }
 
@@ -210,6 +225,7 @@ impl System {
         at: Cycle,
     ) -> Found {
         let mut start = self.caches.mshrs(LevelId::Llc, core).acquire(at);
+        self.waits.mark(core, StallCause::Llc, start);
         // Time that passes while room is made may bring background work that takes a frame again.
         loop {
             for level in LevelId::ALL {
@@ -228,11 +244,13 @@ impl System {
             }
         }
 
+        self.waits.mark(core, StallCause::Eviction, start);
         let filled = self.fill(core, line, tx, start);
         let end = match &filled {
             Ok(filled) => self.caches.send_to_core(core, Load::Line, filled.done) + self.caches.way_up(),
             Err(cycle) => *cycle,
         };
+        self.waits.mark(core, StallCause::Llc, end);
         self.release_mshrs_below(core, end);
         let filled = filled?;
         let (tag, version) = (filled.tag, Version { line, data: filled.data, dirty: filled.dirty, tag: filled.tag });
@@ -344,20 +362,20 @@ impl System {
         l2.stats.misses += 1;
         let start = self.make_room(LevelId::L2, core, line, after_l2 + self.caches.request_cycles());
         let start = self.caches.send_to_llc(line, Load::Nothing, start);
-        let llc = self.caches.llc_mut();
+        let llc = self.caches.llc();
         let after_llc = start + llc.geometry().latency_cycles;
-        llc.stats.accesses += 1;
-        let (data, done) = match llc.find(line) {
+        let found = llc.find(line);
+        self.caches.count_llc_access(self.transactions.thread_on(core), found.is_none());
+        let (data, done) = match found {
             Some(slot) => {
                 let done = self.hit_below(LevelId::Llc, core, line, slot, after_llc);
                 let done = self.caches.send_to_core(core, Load::Line, done) + 2 * up;
                 (*self.caches.llc().data(slot), done)
             }
             None => {
-                llc.stats.misses += 1;
                 let start = self.caches.mshrs(LevelId::Llc, core).acquire(after_llc);
                 let start = self.make_room(LevelId::Llc, core, line, start);
-                let (data, done) = self.read_memory(Origin::Llc, line, start);
+                let LineRead { data, arrives: done, .. } = self.read_memory(Origin::Llc, line, start);
                 let done = self.caches.send_to_core(core, Load::Line, done) + self.caches.way_up();
                 self.caches.mshrs(LevelId::Llc, core).release_at(done);
                 if self.halted() {

@@ -23,6 +23,7 @@ use durasim_design::{Geometry, LevelId, LineTag};
 use durasim_memory::Reservations;
 use durasim_types::{CoreId, Cycle, LineAddr, Rng, Stats};
 use interconnect::Crossbar;
+use std::collections::BTreeMap;
 use std::hash::Hasher;
 
 super::part::part! {
@@ -35,6 +36,8 @@ super::part::part! {
             llc: CacheArray,
             directory: Directory,
             coherence_stats: CoherenceStats,
+            /// Accesses of the last level and misses by thread, those for code included.
+            llc_of_threads: BTreeMap<u32, (u64, u64)>,
             /// The line that each core has reserved by LR.
             reservations: Vec<Option<LineAddr>>,
             l1i_mshrs: Vec<Mshrs>,
@@ -80,6 +83,7 @@ impl Caches {
             llc: CacheArray::with_replacement(geometry.llc, config.llc.replacement, 0),
             directory: Directory::new(config.cores),
             coherence_stats: CoherenceStats::default(),
+            llc_of_threads: BTreeMap::new(),
             reservations: vec![None; cores],
             l1i_mshrs: mshrs(config.l1i.mshrs),
             l1d_mshrs: mshrs(config.l1d.mshrs),
@@ -112,6 +116,7 @@ impl Caches {
             llc: self.llc.fork(),
             directory: self.directory.clone(),
             coherence_stats: self.coherence_stats,
+            llc_of_threads: self.llc_of_threads.clone(),
             reservations: self.reservations.clone(),
             l1i_mshrs: self.l1i_mshrs.clone(),
             l1d_mshrs: self.l1d_mshrs.clone(),
@@ -275,11 +280,21 @@ impl Caches {
         self.directory.digest(hasher);
     }
 
+    /// A lookup in the last level for a thread.
+    pub(super) fn count_llc_access(&mut self, thread: u32, is_miss: bool) {
+        self.llc.stats.accesses += 1;
+        self.llc.stats.misses += u64::from(is_miss);
+        let of_thread = self.llc_of_threads.entry(thread).or_default();
+        of_thread.0 += 1;
+        of_thread.1 += u64::from(is_miss);
+    }
+
     pub(super) fn reset_stats(&mut self) {
         for array in self.all_mut() {
             array.stats = CacheStats::default();
         }
         self.coherence_stats = CoherenceStats::default();
+        self.llc_of_threads.clear();
         if let Some(crossbar) = &mut self.crossbar {
             crossbar.reset_stats();
         }
@@ -291,6 +306,11 @@ impl Caches {
             cache_stats(stats, name, arrays);
         }
         cache_stats(stats, "llc", std::slice::from_ref(&self.llc));
+        for (thread, (accesses, misses)) in &self.llc_of_threads {
+            let name = |what| format!("llc.thread_{thread}.{what}");
+            stats.count(name("accesses"), *accesses, "Lookups for this thread");
+            stats.count(name("misses"), *misses, "Lookups for this thread that found nothing");
+        }
         self.coherence_stats.stats(stats);
     }
 

@@ -1,9 +1,9 @@
 //! The fill of a line that no cache has: from its home, or from where the design says.
 
 use super::System;
-use super::memories::is_pmem;
+use super::memories::{LineRead, is_pmem};
 use durasim_design::{Actions, Fill, Gather, Hooks, LineTag, Origin};
-use durasim_types::{CoreId, Cycle, Line, LineAddr, TxId};
+use durasim_types::{CoreId, Cycle, Line, LineAddr, StallCause, TxId};
 
 /// A line as memory gave it: its data and tag, whether it is dirty, and when it arrives.
 pub(super) struct Filled {
@@ -19,7 +19,7 @@ impl System {
     /// Gets a line that no cache has. Err: the transaction of the core was aborted, or the machine stopped.
     pub(super) fn fill(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, at: Cycle) -> Result<Filled, Cycle> {
         if !is_pmem(line) || !self.design.has(Hooks::FILL) {
-            let (data, done) = self.read_memory(Origin::Llc, line, at);
+            let (data, done) = self.read_for(core, line, at);
             return Ok(Filled { data, tag: LineTag::NONE, dirty: false, done, out: self.design.actions() });
         }
         let mut at = at;
@@ -30,20 +30,26 @@ impl System {
             match self.design.fill(&cx, line, tx, &mut out) {
                 Fill::Home { search_cycles, serial } => {
                     let searched = at + search_cycles;
-                    let (data, done) = self.read_memory(Origin::Llc, line, if serial { searched } else { at });
+                    if serial {
+                        self.waits.mark(core, StallCause::DesignLookup, searched);
+                    }
+                    let (data, done) = self.read_for(core, line, if serial { searched } else { at });
+                    self.waits.mark(core, StallCause::DesignLookup, searched);
                     return Ok(Filled { data, tag: LineTag::NONE, dirty: false, done: done.max(searched), out });
                 }
                 Fill::From { at: place, search_cycles, tag } => {
-                    let (data, done) = self.read_memory(Origin::Llc, place.line(), at + search_cycles);
+                    self.waits.mark(core, StallCause::DesignLookup, at + search_cycles);
+                    let (data, done) = self.read_for(core, place.line(), at + search_cycles);
                     return Ok(Filled { data, tag, dirty: true, done, out });
                 }
                 Fill::Gather { gather, search_cycles, tag, dirty } => {
-                    let (data, done) = self.gather(line, &gather, search_cycles, at);
+                    let (data, done) = self.gather(core, line, &gather, search_cycles, at);
                     return Ok(Filled { data, tag, dirty, done, out });
                 }
                 Fill::Wait(wait) => {
                     self.carry_out(core, at, out);
                     at = self.resolve(wait, at);
+                    self.waits.mark(core, StallCause::Structure, at);
                     if self.halted() {
                         return Err(at);
                     }
@@ -59,22 +65,53 @@ impl System {
         }
     }
 
+    /// Reads a line for the last level, which the core waits for: the newest data, and the cycle in which it is there.
+    fn read_for(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> (Line, Cycle) {
+        let read = self.read_memory(Origin::Llc, line, at);
+        self.mark_read(core, line, &read);
+        (read.data, read.arrives)
+    }
+
+    /// Notes the way of a read for which the core waits.
+    fn mark_read(&mut self, core: CoreId, line: LineAddr, read: &LineRead) {
+        let media = if is_pmem(line) { StallCause::Pmem } else { StallCause::Dram };
+        self.waits.mark(core, StallCause::Path, read.asked);
+        self.waits.mark(core, StallCause::Queue, read.started);
+        self.waits.mark(core, media, read.done);
+        self.waits.mark(core, StallCause::Path, read.arrives);
+    }
+
     /// Puts a line together from its home, parts elsewhere and bytes of the design itself.
-    fn gather(&mut self, line: LineAddr, gather: &Gather, search_cycles: Cycle, at: Cycle) -> (Line, Cycle) {
-        let mut done = at + search_cycles;
+    fn gather(
+        &mut self,
+        core: CoreId,
+        line: LineAddr,
+        gather: &Gather,
+        search_cycles: Cycle,
+        at: Cycle,
+    ) -> (Line, Cycle) {
+        let searched = at + search_cycles;
         let mut data = [0; 64];
+        // The read that arrives last is the one that is waited for.
+        let mut last: Option<LineRead> = None;
+        let mut note = |read: LineRead| last = last.filter(|last| last.arrives >= read.arrives).or(Some(read));
         if gather.home {
-            let (home, home_done) = self.read_memory(Origin::Llc, line, at);
-            data = home;
-            done = done.max(home_done);
+            let home = self.read_memory(Origin::Llc, line, at);
+            data = home.data;
+            note(home);
         }
         for part in &gather.parts {
-            let (from, part_done) = self.read_memory(Origin::Llc, part.from.line(), at + search_cycles);
+            let from = self.read_memory(Origin::Llc, part.from.line(), searched);
             let (to, len) = (part.offset as usize, part.len as usize);
             let source = part.from.offset();
-            data[to..to + len].copy_from_slice(&from[source..source + len]);
-            done = done.max(part_done);
+            data[to..to + len].copy_from_slice(&from.data[source..source + len]);
+            note(from);
         }
+        if let Some(last) = &last {
+            self.mark_read(core, line, last);
+        }
+        self.waits.mark(core, StallCause::DesignLookup, searched);
+        let done = last.map_or(searched, |last| last.arrives.max(searched));
         if let Some(overlay) = &gather.overlay {
             for (i, byte) in data.iter_mut().enumerate() {
                 if overlay.mask >> i & 1 == 1 {

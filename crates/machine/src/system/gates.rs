@@ -7,7 +7,7 @@ use super::System;
 use super::work::Condition;
 use durasim_core::Outcome;
 use durasim_design::{Actions, Ctx, Gate, Hooks, Wait};
-use durasim_types::{CoreId, Cycle, LineAddr, TxId};
+use durasim_types::{CoreId, Cycle, LineAddr, StallCause, TxId};
 
 /// Who continues while a request waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,15 +33,26 @@ pub(super) enum GateOutcome {
 impl System {
     /// Carries out the actions of a gate and takes its way.
     pub(super) fn pass(&mut self, core: CoreId, gate: Gate, out: Actions, at: Cycle, mode: WaitMode) -> GateOutcome {
+        let why = out.stall_cause();
         self.carry_out(core, at, out);
-        self.resolve_gate(core, gate, at, mode)
+        self.resolve_gate(core, gate, why, at, mode)
     }
 
     /// Takes the way of a gate whose actions have been carried out.
-    fn resolve_gate(&mut self, core: CoreId, gate: Gate, at: Cycle, mode: WaitMode) -> GateOutcome {
+    fn resolve_gate(
+        &mut self,
+        core: CoreId,
+        gate: Gate,
+        why: Option<StallCause>,
+        at: Cycle,
+        mode: WaitMode,
+    ) -> GateOutcome {
         // What the design asked for may have evicted a line that could only leave by an abort.
         if self.is_aborted(core) {
             return GateOutcome::Aborted;
+        }
+        if let Gate::After(wait) | Gate::Retry(wait) = gate {
+            self.note_gate(core, wait, why, at);
         }
         match gate {
             Gate::Done => GateOutcome::Proceed(at),
@@ -84,8 +95,9 @@ impl System {
             let mut out = self.design.actions();
             let cx = self.cx(core, at);
             let (gate, from) = ask(self, &cx, &mut out);
+            let why = out.stall_cause();
             self.carry_out(core, at, out);
-            match self.resolve_gate(core, gate, from, mode) {
+            match self.resolve_gate(core, gate, why, from, mode) {
                 GateOutcome::Proceed(cycle) => return Outcome::Done(cycle),
                 GateOutcome::Retry(cycle) => at = cycle,
                 GateOutcome::Suspended => return Outcome::Pending,
@@ -124,6 +136,24 @@ impl System {
         }
     }
 
+    /// A request of the core that may have to wait begins, unless it is made again.
+    #[inline]
+    pub(super) fn begin_waits(&mut self, core: CoreId) {
+        if !self.agenda.is_suspended(core) {
+            self.waits.begin(core);
+        }
+    }
+
+    /// A request of the core waits, as the design wants it: where its reason is that an acknowledgement has to come, the
+    /// parts of that are known when it has.
+    pub(super) fn note_gate(&mut self, core: CoreId, wait: Wait, why: Option<StallCause>, at: Cycle) {
+        match (wait, why) {
+            (Wait::Acked(token), None | Some(StallCause::Commit)) => self.waits.await_ack(core, token, at),
+            (Wait::Cycles(0), _) => {}
+            (_, why) => self.waits.gate(core, at, why.unwrap_or(StallCause::Structure)),
+        }
+    }
+
     pub(super) fn suspend(&mut self, core: CoreId, wait: Wait, at: Cycle, passed: bool) -> GateOutcome {
         let is_over = self.agenda.suspend(core, wait, at, passed);
         if is_over && !passed {
@@ -144,8 +174,16 @@ impl System {
             let cx = self.cx(core, at);
             match self.design.llc_request(&cx, line) {
                 Gate::Done => return at,
-                Gate::After(wait) => return self.resolve(wait, at),
-                Gate::Retry(wait) => at = self.resolve(wait, at),
+                Gate::After(wait) => {
+                    let done = self.resolve(wait, at);
+                    self.waits.add(core, StallCause::DesignLookup, done - at);
+                    return done;
+                }
+                Gate::Retry(wait) => {
+                    let done = self.resolve(wait, at);
+                    self.waits.add(core, StallCause::DesignLookup, done - at);
+                    at = done;
+                }
                 Gate::Abort(..) => unreachable!("a request at the last level is let in or waits"),
             }
             if self.halted() {

@@ -4,7 +4,7 @@ use super::System;
 use super::caches::AccessMode;
 use durasim_cache::Slot;
 use durasim_design::{Gate, Hooks, LevelId, LineTag};
-use durasim_types::{CoreId, Cycle, Line, LineAddr, PhysAddr, TxId};
+use durasim_types::{CoreId, Cycle, Line, LineAddr, PhysAddr, StallSegment, TxId};
 
 /// Where to find `len` bytes from `offset` on in the eight bytes of a line that hold them: first byte of the eight, bits
 /// below the bytes, and a mask of the bytes. A copy of a length that is not known in advance would be a call.
@@ -93,6 +93,7 @@ impl System {
     /// A load from a tagged line, which the design may hold up, change the tag of, or abort.
     fn load_tagged(&mut self, core: CoreId, addr: PhysAddr, len: u8, tx: Option<TxId>, at: Cycle) -> (u64, Cycle) {
         let line = addr.line();
+        self.waits.begin(core);
         let done = self.through_or_note_abort(core, at, |s, cx, out| {
             let Some(slot) = s.caches.l1d(core).find(line) else { return Gate::Done };
             let mut tag = s.design.live(s.caches.l1d(core).tag(slot));
@@ -121,6 +122,18 @@ impl System {
             Ok((_, done)) => done,
             Err(cycle) => cycle,
         }
+    }
+
+    /// What the last request of a core waited for; see [`durasim_core::Port::explain_wait`].
+    pub fn explain_wait(
+        &mut self,
+        core: CoreId,
+        line: Option<LineAddr>,
+        from: Cycle,
+        until: Cycle,
+        segments: &mut Vec<StallSegment>,
+    ) {
+        self.waits.explain(core, line, from, until, segments);
     }
 
     /// The newest data of a line, wherever it is.

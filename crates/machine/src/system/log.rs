@@ -38,6 +38,7 @@ impl System {
             return Outcome::Done(at);
         }
         let block = block_of(flush);
+        self.begin_waits(core);
         self.through(core, at, WaitMode::Suspend, |s, cx, out| s.design.log_flush(cx, &block, out))
     }
 

@@ -43,6 +43,20 @@ super::part::part! {
     }
 }
 
+/// A line that is read from its controller, and the cycles of its way.
+#[derive(Clone, Copy)]
+pub(super) struct LineRead {
+    pub data: Line,
+    /// The request is at the controller.
+    pub asked: Cycle,
+    /// The media begins with it.
+    pub started: Cycle,
+    /// The media has read it.
+    pub done: Cycle,
+    /// It is where it was asked for.
+    pub arrives: Cycle,
+}
+
 /// Whether a line lies in persistent memory.
 #[inline]
 pub(super) fn is_pmem(line: LineAddr) -> bool {
@@ -205,15 +219,16 @@ impl Memories {
         self.of_mut(write.line).submit(write, at_ps)
     }
 
-    /// Reads a line from its controller: the newest data, and the cycle in which it arrives where it is asked for.
-    pub(super) fn read(&mut self, by: Origin, line: LineAddr, at: Cycle) -> (Line, Cycle) {
+    /// Reads a line from its controller: the newest data.
+    pub(super) fn read(&mut self, by: Origin, line: LineAddr, at: Cycle) -> LineRead {
         let controller = self.controller(line);
         let asked = self.path.down(by, controller, 0, at);
         let asked_ps = self.clock.picos(asked);
         let read = self.of_mut(line).read(line, asked_ps);
         let mut data = read.data;
         self.path.overlay_for_read(line, &mut data);
-        (data, self.path.up(by, controller, LINE_BYTES, self.clock.cycles(read.done_ps)))
+        let (started, done) = (self.clock.cycles(read.started_ps), self.clock.cycles(read.done_ps));
+        LineRead { data, asked, started, done, arrives: self.path.up(by, controller, LINE_BYTES, done) }
     }
 
     /// The newest data of a line outside the caches.

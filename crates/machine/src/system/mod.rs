@@ -2,7 +2,7 @@
 //!
 //! [`System`] is made of parts, each with private fields and one idea: [`caches`], [`memories`] and [`persist_buffers`]
 //! hold lines, [`design_port`] asks the design, [`agenda`] knows what is due and who waits, [`open_transactions`] who is in
-//! a transaction, [`observers`] who looks on. A part knows nothing of the system. Requests of cores walk over the parts:
+//! a transaction, [`observers`] who looks on, [`waits`] why cores wait. A part knows nothing of the system. Requests of cores walk over the parts:
 //! [`loads`], [`stores`], [`blocks`], [`log`], [`transactions`] and [`kernel_access`] bring lines up ([`bring_up`],
 //! [`sharing`], [`fill`]), ask the design whether they may continue ([`gates`]), and leave to the work list ([`work`]) all that
 //! may bring further lines to move: actions of the design, evictions, writes to the controllers, waits, aborts.
@@ -36,6 +36,7 @@ mod sharing;
 mod state;
 mod stores;
 mod transactions;
+mod waits;
 mod work;
 
 use crate::MachineConfig;
@@ -52,6 +53,7 @@ use memories::Memories;
 use observers::Observers;
 use open_transactions::OpenTransactions;
 use std::hash::Hasher;
+use waits::Waits;
 use work::WorkList;
 
 pub(crate) use caches::CachedLines;
@@ -85,6 +87,7 @@ pub struct System {
     agenda: Agenda,
     transactions: OpenTransactions,
     observers: Observers,
+    waits: Waits,
     work: WorkList,
 }
 
@@ -110,6 +113,7 @@ impl System {
             agenda: Agenda::new(cores),
             transactions: OpenTransactions::new(cores),
             observers: Observers::new(),
+            waits: Waits::new(cores),
             work: WorkList::default(),
             geometry: geometry.clone(),
         })

@@ -167,7 +167,7 @@ impl PersistBuffers {
         let entry = self.cores[index].resident.remove(position)?;
         self.drains += 1;
         self.stats.drained += 1;
-        let token = WriteToken { number: DRAIN | self.drains, to: Origin::Core(CoreId(index as u16)) };
+        let token = WriteToken::new(DRAIN | self.drains, Origin::Core(CoreId(index as u16)));
         self.cores[index].draining.push_back(token.number);
         Some(Write { token: Some(token), ..Write::line(entry.line, entry.data, cause(entry.line)) })
     }

@@ -12,7 +12,7 @@ use super::caches::{AccessMode, Load};
 use super::memories::is_pmem;
 use super::work::Task;
 use durasim_design::{Hooks, LevelId, Probe, Request};
-use durasim_types::{CoreId, Cycle, LineAddr, TxId};
+use durasim_types::{CoreId, Cycle, LineAddr, StallCause, TxId};
 
 impl System {
     /// Asks the design whether `core` may have a tagged line. Err: the transaction of the core itself was aborted.
@@ -38,7 +38,11 @@ impl System {
             self.carry_out(core, at, out);
             match verdict {
                 Probe::Grant => break,
-                Probe::Wait(wait) => at = self.resolve(wait, at),
+                Probe::Wait(wait) => {
+                    let since = at;
+                    at = self.resolve(wait, at);
+                    self.waits.add(core, StallCause::Order, at - since);
+                }
                 Probe::Abort(victim, why) => {
                     self.caches.coherence_stats_mut().conflict_aborts += 1;
                     at = self.abort(victim, why, at);
@@ -136,14 +140,19 @@ impl System {
         at: Cycle,
     ) -> Result<Option<Cycle>, Cycle> {
         self.caches.coherence_stats_mut().upgrades += 1;
+        self.waits.start(core, line, at);
         self.caches.pin(line);
         let asked = at + self.caches.way_down(core);
         let asked = self.caches.send_to_llc(line, Load::Nothing, asked);
+        self.waits.mark(core, StallCause::Llc, asked);
         self.advance(asked);
         let asked = self.llc_request(core, line, asked);
         let taken = self.take_from_others(core, line, tx, AccessMode::Write, asked);
         self.caches.unpin();
-        let done = self.caches.send_to_core(core, Load::Nothing, taken?) + self.caches.way_up();
+        let taken = taken?;
+        self.waits.mark(core, StallCause::OtherCore, taken);
+        let done = self.caches.send_to_core(core, Load::Nothing, taken) + self.caches.way_up();
+        self.waits.mark(core, StallCause::Llc, done);
         if self.caches.l1d(core).find(line).is_none() {
             return Ok(None);
         }

@@ -3,7 +3,7 @@
 
 use super::caches::{CachedLines, SavedCaches};
 use super::work::WorkList;
-use super::{System, agenda, caches, memories, observers, open_transactions};
+use super::{System, agenda, caches, memories, observers, open_transactions, waits};
 use durasim_design::Row;
 use durasim_types::{ConfigError, Cycle, DataRange, Pages};
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,7 @@ pub(crate) struct Written<'a> {
     agenda: agenda::Written<'a>,
     transactions: open_transactions::Written<'a>,
     observers: observers::Written<'a>,
+    waits: waits::Written<'a>,
     design: Vec<u8>,
 }
 
@@ -30,13 +31,14 @@ pub(crate) struct Read {
     agenda: agenda::SavedAgenda,
     transactions: open_transactions::SavedTransactions,
     observers: observers::SavedObservers,
+    waits: waits::SavedWaits,
     design: Vec<u8>,
 }
 
 impl System {
     /// All that changes while the system works. The work list is empty between two requests.
     pub(crate) fn state(&self) -> Written<'_> {
-        let System { caches, memories, persist_buffers, agenda, transactions, observers, design, .. } = self;
+        let System { caches, memories, persist_buffers, agenda, transactions, observers, waits, design, .. } = self;
         Written {
             caches: caches.state(),
             memories: memories.state(),
@@ -44,6 +46,7 @@ impl System {
             agenda: agenda.state(),
             transactions: transactions.state(),
             observers: observers.state(),
+            waits: waits.state(),
             design: design.save(),
         }
     }
@@ -61,6 +64,7 @@ impl System {
         self.agenda.put_state(read.agenda);
         self.transactions.put_state(read.transactions);
         self.observers.put_state(read.observers);
+        self.waits.put_state(read.waits);
         Ok(())
     }
 
@@ -76,6 +80,7 @@ impl System {
             agenda: self.agenda.fork(),
             transactions: self.transactions.fork(),
             observers: self.observers.fork(),
+            waits: self.waits.fork(),
             work: WorkList::default(),
         }
     }

@@ -10,7 +10,7 @@ use super::work::Task;
 use durasim_cache::Slot;
 use durasim_core::{Outcome, PendingStore};
 use durasim_design::{Gate, Hooks, LevelId, LineTag, Store, Token, Wait};
-use durasim_types::{CoreId, Cycle, EventKind, LineAddr, PhysAddr, TxId, Write};
+use durasim_types::{CoreId, Cycle, EventKind, LineAddr, PhysAddr, StallCause, TxId, Write};
 
 #[inline(always)]
 fn write_word(line: &mut [u8; 64], offset: usize, len: u8, data: u64) {
@@ -86,6 +86,7 @@ impl System {
             return Outcome::Aborted(cycle, code);
         }
         let line = store.addr.line();
+        self.begin_waits(core);
         self.caches.pin(line);
         let outcome = if is_pmem(line) {
             self.store_pmem(core, store, at, mode)
@@ -165,6 +166,7 @@ impl System {
             if self.persist_buffers.exist()
                 && let Some(token) = self.persist_buffer_full(core, line, at)
             {
+                self.note_gate(core, Wait::Acked(token), Some(StallCause::Structure), at);
                 if mode == WaitMode::Suspend {
                     self.suspend(core, Wait::Acked(token), at, false);
                     return Outcome::Pending;
@@ -287,6 +289,7 @@ impl System {
             array.data_mut(slot)[addr.offset()..addr.offset() + bytes.len()].copy_from_slice(bytes);
             array.set_dirty(slot, true);
             done = done.max(array.ready(slot));
+            self.waits.gate_for_line(core, line, at);
         }
         if self.domain.caches_are_durable() {
             self.event(EventKind::CacheStore, done, addr, Some(core));

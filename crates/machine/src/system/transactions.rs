@@ -4,7 +4,7 @@ use super::System;
 use super::gates::WaitMode;
 use durasim_core::Outcome;
 use durasim_design::{AbortCause, Action, Actions, Ctx, Gate, Hooks};
-use durasim_types::{CoreId, Cycle, DataRange, TxId};
+use durasim_types::{CoreId, Cycle, DataRange, StallCause, TxId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -54,7 +54,10 @@ impl System {
             self.observers.committing(core, at, tx);
             self.transactions.start_commit(tx);
         }
-        let outcome = self.gate(core, at, |s, cx, out| s.design.tx_commit(cx, tx, out));
+        let outcome = self.gate(core, at, |s, cx, out| {
+            out.stalls_by_default(StallCause::Commit);
+            s.design.tx_commit(cx, tx, out)
+        });
         if let Outcome::Done(done) = outcome
             && !self.halted()
         {
@@ -85,6 +88,7 @@ impl System {
         if !self.design.has(Hooks::TX) {
             return Outcome::Done(at);
         }
+        self.begin_waits(core);
         self.through_from(core, at, WaitMode::Suspend, |system, cx, out| {
             let gate = ask(system, cx, out);
             (gate, system.store_for_design(cx, out))
@@ -111,6 +115,7 @@ impl System {
                 done = done.max(self.put_cached(cx.core, addr, payload.bytes(), cx.cycle));
             }
         }
+        before.keep_stall_cause(out);
         self.design.put_back(std::mem::replace(out, before));
         done
     }

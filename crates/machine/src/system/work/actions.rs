@@ -3,6 +3,7 @@
 use super::Task;
 use crate::system::System;
 use crate::system::agenda::{ReadInFlight, Scan, Scheduled};
+use crate::system::memories::LineRead;
 use durasim_cache::Version;
 use durasim_design::{Action, Actions, Hooks, LevelId, LineTag, Origin, Payload, Token};
 use durasim_memory::{Write, WriteToken};
@@ -15,7 +16,7 @@ fn write_of(from: Origin, at: PhysAddr, bytes: &[u8], mask: u64, cause: Cause, t
     assert!(offset + bytes.len() <= 64, "a write of {} bytes at {at} crosses a line", bytes.len());
     let mut data: Line = [0; 64];
     data[offset..offset + bytes.len()].copy_from_slice(bytes);
-    let token = token.map(|token| WriteToken { number: token.0, to: from });
+    let token = token.map(|token| WriteToken::new(token.0, from));
     Write { mask: mask << offset, token, ..Write::line(at.line(), data, cause) }
 }
 
@@ -58,7 +59,8 @@ impl System {
             Action::Barrier { token, cause } => self.work.push(Task::Barrier { core, token, cause, at }),
             Action::Copy { by, from, to, len, cause, token } => {
                 let asked = self.memories.ask_for_copy(by, from.line(), at);
-                let (line, done) = self.read_memory(Origin::Controller, from.line(), asked);
+                let LineRead { data: line, arrives: done, .. } =
+                    self.read_memory(Origin::Controller, from.line(), asked);
                 let source = &line[from.offset()..from.offset() + len as usize];
                 let write = write_of(by, to, source, Payload::new(source).mask(), cause, token);
                 // Whoever waits for the copy waits from now on, not only from its write on.
@@ -70,7 +72,7 @@ impl System {
             }
             Action::Read { by, at: place, token } => {
                 assert!(self.design.has(Hooks::READ), "a design without the hook READ reads {place}");
-                let (data, done) = self.read_memory(by, place.line(), at);
+                let LineRead { data, arrives: done, .. } = self.read_memory(by, place.line(), at);
                 self.agenda.hand_over(token.0);
                 let read = ReadInFlight { addr: place, token: token.0, data };
                 self.agenda.schedule(done, Scheduled::Read(Box::new(read)));

@@ -114,7 +114,10 @@ impl System {
                 // The controller that has read it writes it, or sends it to the one that does.
                 self.work.push(Task::Submit { core, from, write: *write, at });
             }
-            Scheduled::Pushed { line, token } => self.acknowledge_design(token, line, at),
+            Scheduled::Pushed { line, token } => {
+                self.waits.pushed(token);
+                self.acknowledge_design(token, line, at);
+            }
             Scheduled::Acknowledgement { token, line } => self.acknowledged(token, line, at),
             Scheduled::Scan(scan) => self.scan(scan, at),
             Scheduled::Read(read) => {

@@ -110,7 +110,7 @@ impl System {
             Evict::Proceed => moves.into_iter().for_each(|task| self.work.push(task)),
             Evict::To { at: place, cause, token } => {
                 let from = Origin::Core(core);
-                let token = token.map(|token| WriteToken { number: token.0, to: from });
+                let token = token.map(|token| WriteToken::new(token.0, from));
                 let write = Write { token, ..Write::line(place.line(), version.data, cause) };
                 self.work.push(take_out);
                 self.work.push(Task::Submit { core, from, write, at });
@@ -211,7 +211,7 @@ impl System {
             }
             Evict::To { at: place, cause, token } => {
                 let from = Origin::Llc;
-                let token = token.map(|token| WriteToken { number: token.0, to: from });
+                let token = token.map(|token| WriteToken::new(token.0, from));
                 let write = Write { token, ..Write::line(place.line(), version.data, cause) };
                 // Actions first: where the design has moved older versions to make room for this one comes
                 // before anything that could be a crash point.

@@ -60,7 +60,7 @@ impl System {
         }
         self.work.set_now(at);
         let from = Origin::Llc;
-        let token = WriteToken { number: token.0, to: from };
+        let token = WriteToken::new(token.0, from);
         for line in self.memories.a_line_of_each_controller().collect::<Vec<_>>() {
             self.agenda.hand_over(token.number);
             let write = Write { mask: 0, token: Some(token), ..Write::line(line, [0; 64], cause) };
@@ -72,7 +72,10 @@ impl System {
     }
 
     /// A write has arrived at its controller.
-    pub(super) fn arrive_at_controller(&mut self, core: CoreId, write: Write) {
+    pub(super) fn arrive_at_controller(&mut self, core: CoreId, mut write: Write) {
+        if let Some(token) = &mut write.token {
+            token.arrived = self.work.now();
+        }
         if is_pmem(write.line) && self.design.has(Hooks::ACCEPT) {
             self.ask_accept(core, write);
         } else {
@@ -139,12 +142,14 @@ impl System {
     /// The acknowledgement of a write leaves the controller. Cores are not told of it before a fence asks; everybody else is
     /// when it arrives.
     fn acknowledge(&mut self, token: WriteToken, line: LineAddr, at: Cycle) {
+        let token = WriteToken { done: at, ..token };
         let arrives = self.memories.acknowledge(token.to, line, at);
         let arrives = match token.to {
             Origin::Core(core) => self.caches.send_to_core(core, Load::Nothing, arrives),
             Origin::Llc | Origin::Controller => arrives,
         };
         if let Some(core) = core_of_clean(token) {
+            self.waits.clean_is_acked(core, token.arrived, token.done, arrives);
             self.agenda.clean_is_acked(core, arrives);
         } else if arrives == at {
             self.acknowledged(token, line, at);
@@ -159,6 +164,9 @@ impl System {
             self.end_drain(token, at);
         } else {
             self.acknowledge_design(Token(token.number), line, at);
+            if !self.agenda.is_outstanding(Token(token.number)) {
+                self.waits.acked(Token(token.number), token.arrived, token.done);
+            }
         }
     }
 

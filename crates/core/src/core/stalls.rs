@@ -1,0 +1,270 @@
+//! Cycles in which a core commits nothing, by what stands at the head of the reorder buffer and why it waits.
+//!
+//! Instructions are taken in program order, so each one is at the head from the cycle behind the commit before it until its
+//! own. Of these cycles, those until it could have committed at the earliest after its dispatch belong to the front end, or to
+//! the store queue if dispatch waited for an entry of it; the rest is its execution, or its wait for the memory system. The
+//! port names the causes of that ([`Port::explain_wait`]).
+
+use super::Core;
+use crate::Port;
+use durasim_types::{Cycle, LineAddr, StallCause, StallSegment};
+use serde::{Deserialize, Serialize};
+
+/// What stands at the head of the reorder buffer and waits for the memory system or for a design.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StallPlace {
+    /// A load, or a load into a log register.
+    Load,
+    /// An instruction that is not dispatched, because the store queue is full.
+    StoreQueue,
+    /// A fence.
+    Fence,
+    /// An atomic operation.
+    Atomic,
+    /// The commit of a transaction.
+    Commit,
+}
+
+impl StallPlace {
+    /// All of them, in the order of results.
+    pub const ALL: [StallPlace; 5] =
+        [StallPlace::Load, StallPlace::StoreQueue, StallPlace::Fence, StallPlace::Atomic, StallPlace::Commit];
+
+    /// The name in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            StallPlace::Load => "load",
+            StallPlace::StoreQueue => "store_queue",
+            StallPlace::Fence => "fence",
+            StallPlace::Atomic => "atomic",
+            StallPlace::Commit => "commit",
+        }
+    }
+}
+
+type CyclesByCause = [u64; StallCause::COUNT];
+
+/// Cycles in which nothing committed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StallCycles {
+    /// The reorder buffer was empty, and the front end had not brought the next instruction.
+    pub front_end: u64,
+    /// The oldest instruction was computing.
+    pub execution: u64,
+    /// System calls, threads that change, and instructions that empty the pipeline.
+    pub system: u64,
+    /// Transactions that aborted were rolled back.
+    pub abort: u64,
+    waits: [CyclesByCause; StallPlace::ALL.len()],
+}
+
+impl StallCycles {
+    /// The cycles of a place that have a cause.
+    pub fn of(&self, place: StallPlace, cause: StallCause) -> u64 {
+        self.waits[place as usize][cause as usize]
+    }
+
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        let waits: u64 = self.waits.iter().flatten().sum();
+        self.front_end + self.execution + self.system + self.abort + waits
+    }
+
+    /// Adds those of another core.
+    pub fn add(&mut self, other: &StallCycles) {
+        self.front_end += other.front_end;
+        self.execution += other.execution;
+        self.system += other.system;
+        self.abort += other.abort;
+        for (sum, cycles) in self.waits.iter_mut().flatten().zip(other.waits.iter().flatten()) {
+            *sum += cycles;
+        }
+    }
+}
+
+/// Adds the parts of [from, until) to their causes, and what no segment explains to `otherwise`.
+fn distribute(
+    into: &mut CyclesByCause,
+    segments: impl Iterator<Item = StallSegment>,
+    from: Cycle,
+    until: Cycle,
+    otherwise: StallCause,
+) {
+    let mut at = from;
+    for segment in segments {
+        let (begin, end) = (segment.from.max(at), segment.until.min(until));
+        if begin < end {
+            into[otherwise as usize] += begin - at;
+            into[segment.cause as usize] += end - begin;
+            at = end;
+        }
+    }
+    into[otherwise as usize] += until.saturating_sub(at);
+}
+
+/// Counts the cycles of one core.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct StallCounter {
+    pub cycles: StallCycles,
+    /// Cycles from dispatch to the earliest commit.
+    refill_cycles: Cycle,
+    /// Cycles from completion to commit.
+    commit_cycles: Cycle,
+    l1d_latency_cycles: Cycle,
+    #[serde(skip)]
+    segments: Vec<StallSegment>,
+}
+
+impl StallCounter {
+    pub(super) fn new(complete_to_commit_cycles: Cycle, l1d_latency_cycles: Cycle) -> Self {
+        StallCounter {
+            refill_cycles: 1 + complete_to_commit_cycles,
+            commit_cycles: complete_to_commit_cycles,
+            l1d_latency_cycles,
+            ..StallCounter::default()
+        }
+    }
+
+    /// The front end's part of the cycles between the commits `before` and `committed` of two instructions, of which the
+    /// second was dispatched in `dispatched`; where the rest begins.
+    #[inline(always)]
+    fn until_dispatched(&self, before: Cycle, committed: Cycle, dispatched: Cycle) -> Cycle {
+        (dispatched + self.refill_cycles).clamp(before + 1, committed)
+    }
+
+    /// An instruction that computes has committed, `before` being the commit before it.
+    #[inline(always)]
+    pub(super) fn computed(&mut self, before: Cycle, committed: Cycle, dispatched: Cycle) {
+        if committed > before + 1 {
+            let rest = self.until_dispatched(before, committed, dispatched);
+            self.cycles.front_end += rest - before - 1;
+            self.cycles.execution += committed - rest;
+        }
+    }
+}
+
+impl Core {
+    /// A load from `line` has committed, whose access began in `executed`.
+    #[inline(never)]
+    pub(super) fn count_load_stall<P: Port>(
+        &mut self,
+        port: &mut P,
+        line: LineAddr,
+        before: Cycle,
+        committed: Cycle,
+        dispatched: Cycle,
+        executed: Cycle,
+    ) {
+        let StallCounter { cycles, commit_cycles, l1d_latency_cycles, segments, .. } = &mut self.stalls;
+        let rest = (dispatched + 1 + *commit_cycles).clamp(before + 1, committed);
+        cycles.front_end += rest - before - 1;
+        let row = &mut cycles.waits[StallPlace::Load as usize];
+        // The commit follows so much later on the moments that count.
+        let (from, until) = (rest.saturating_sub(*commit_cycles), committed.saturating_sub(*commit_cycles));
+        if until <= executed + *l1d_latency_cycles {
+            row[StallCause::PrivateCaches as usize] += committed - rest;
+            return;
+        }
+        segments.clear();
+        port.explain_wait(self.unit.id, Some(line), from, until, segments);
+        distribute(row, segments.drain(..), from, until, StallCause::PrivateCaches);
+    }
+
+    /// A store, marker or cache-block operation has committed whose dispatch waited for room in the store queue until
+    /// `room`.
+    #[inline(never)]
+    pub(super) fn count_store_queue_stall(&mut self, before: Cycle, committed: Cycle, dispatched: Cycle, room: Cycle) {
+        let rest = self.stalls.until_dispatched(before, committed, dispatched);
+        let row = &mut self.stalls.cycles.waits[StallPlace::StoreQueue as usize];
+        let free = room.clamp(before + 1, rest);
+        distribute(row, self.unit.buffer.waits(before + 1), before + 1, free, StallCause::StoreBuffer);
+        row[StallCause::StoreBuffer as usize] += rest - free;
+        self.stalls.cycles.execution += committed - rest;
+    }
+
+    /// An atomic operation on `line` has committed, before which the store buffer had to be empty.
+    #[inline(never)]
+    pub(super) fn count_atomic_stall<P: Port>(
+        &mut self,
+        port: &mut P,
+        line: Option<LineAddr>,
+        before: Cycle,
+        committed: Cycle,
+    ) {
+        self.count_wait(port, StallPlace::Atomic, line, before + 1, committed);
+    }
+
+    /// The youngest instruction, which committed in `committed`, leaves the reorder buffer only in `done`: it waits for the
+    /// store buffer to be empty, then for the port.
+    #[inline(never)]
+    pub(super) fn count_wait<P: Port>(
+        &mut self,
+        port: &mut P,
+        place: StallPlace,
+        line: Option<LineAddr>,
+        committed: Cycle,
+        done: Cycle,
+    ) {
+        let StallCounter { cycles, segments, .. } = &mut self.stalls;
+        let row = &mut cycles.waits[place as usize];
+        let left = self.unit.buffer.left().clamp(committed, done.max(committed));
+        distribute(row, self.unit.buffer.waits(committed), committed, left, StallCause::StoreBuffer);
+        segments.clear();
+        port.explain_wait(self.unit.id, line, left, done, segments);
+        let otherwise = if line.is_some() { StallCause::PrivateCaches } else { StallCause::Commit };
+        distribute(row, segments.drain(..), left, done, otherwise);
+    }
+
+    /// The pipeline stands still until `cycle`, for something that is none of the memory system's.
+    pub(super) fn count_system(&mut self, cycle: Cycle) {
+        self.stalls.cycles.system += cycle.saturating_sub(self.window.commit_cycle());
+    }
+
+    /// The same for an abort.
+    pub(super) fn count_abort(&mut self, cycle: Cycle) {
+        self.stalls.cycles.abort += cycle.saturating_sub(self.window.commit_cycle());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segment(from: Cycle, until: Cycle, cause: StallCause) -> StallSegment {
+        StallSegment { from, until, cause }
+    }
+
+    #[test]
+    fn what_no_segment_explains_has_the_other_cause() {
+        let mut row = [0; StallCause::COUNT];
+        let segments =
+            [segment(5, 12, StallCause::Path), segment(12, 15, StallCause::Queue), segment(18, 40, StallCause::Pmem)];
+        distribute(&mut row, segments.into_iter(), 10, 30, StallCause::Llc);
+        let of = |cause: StallCause| row[cause as usize];
+        assert_eq!(
+            (of(StallCause::Path), of(StallCause::Queue), of(StallCause::Llc), of(StallCause::Pmem)),
+            (2, 3, 3, 12)
+        );
+        assert_eq!(row.iter().sum::<u64>(), 20);
+    }
+
+    #[test]
+    fn segments_that_overlap_are_counted_once() {
+        let mut row = [0; StallCause::COUNT];
+        let segments = [segment(0, 20, StallCause::Path), segment(10, 30, StallCause::Queue)];
+        distribute(&mut row, segments.into_iter(), 0, 25, StallCause::Llc);
+        assert_eq!((row[StallCause::Path as usize], row[StallCause::Queue as usize]), (20, 5));
+    }
+
+    #[test]
+    fn the_cycles_of_an_instruction_that_computes_are_those_of_the_front_end_and_its_own() {
+        let mut counter = StallCounter::new(2, 4);
+        // Dispatched in cycle 20, it could have committed in cycle 23.
+        counter.computed(10, 30, 20);
+        assert_eq!((counter.cycles.front_end, counter.cycles.execution), (12, 7));
+        // One commits right behind the other.
+        counter.computed(30, 31, 29);
+        counter.computed(31, 31, 29);
+        assert_eq!(counter.cycles.total(), 19);
+    }
+}

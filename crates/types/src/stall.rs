@@ -1,0 +1,107 @@
+//! Why a core commits nothing in a cycle.
+
+use crate::Cycle;
+use serde::{Deserialize, Serialize};
+
+/// What a request of a core waits for. Each cycle in which the instruction at the head of the reorder buffer waits for the
+/// memory system or for a durability design has one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum StallCause {
+    /// Look-ups and miss registers of the private caches.
+    PrivateCaches,
+    /// The last level: the way there and back, its look-up and its miss registers.
+    Llc,
+    /// Another core has the line.
+    OtherCore,
+    /// A victim has to leave first, for which there is no write-back buffer, or which the design does not let go.
+    Eviction,
+    /// Messages in flight between a core or the last level and a controller.
+    Path,
+    /// The queues of a controller: a read waits for its turn, a write for room.
+    Queue,
+    /// The media of the DRAM.
+    Dram,
+    /// The media of persistent memory.
+    Pmem,
+    /// The design looks something up before an access goes on.
+    DesignLookup,
+    /// A structure of the design is full or its port is taken.
+    Structure,
+    /// Something older has to be durable or to end first: a log record, the transaction of another core.
+    Order,
+    /// Steps of a commit beside the acknowledgements that it awaits.
+    Commit,
+    /// Entries leave the store buffer one after the other.
+    StoreBuffer,
+}
+
+impl StallCause {
+    /// How many there are.
+    pub const COUNT: usize = 13;
+
+    /// All of them, in the order of results.
+    pub const ALL: [StallCause; StallCause::COUNT] = [
+        StallCause::PrivateCaches,
+        StallCause::Llc,
+        StallCause::OtherCore,
+        StallCause::Eviction,
+        StallCause::Path,
+        StallCause::Queue,
+        StallCause::Dram,
+        StallCause::Pmem,
+        StallCause::DesignLookup,
+        StallCause::Structure,
+        StallCause::Order,
+        StallCause::Commit,
+        StallCause::StoreBuffer,
+    ];
+
+    /// The name of the cause in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            StallCause::PrivateCaches => "private_caches",
+            StallCause::Llc => "llc",
+            StallCause::OtherCore => "other_core",
+            StallCause::Eviction => "eviction",
+            StallCause::Path => "path",
+            StallCause::Queue => "queue",
+            StallCause::Dram => "dram",
+            StallCause::Pmem => "pmem",
+            StallCause::DesignLookup => "design_lookup",
+            StallCause::Structure => "structure",
+            StallCause::Order => "order",
+            StallCause::Commit => "commit",
+            StallCause::StoreBuffer => "store_buffer",
+        }
+    }
+
+    /// What it means, in a sentence.
+    pub const fn description(self) -> &'static str {
+        match self {
+            StallCause::PrivateCaches => "waiting for look-ups and miss registers of private caches",
+            StallCause::Llc => "waiting for the last level",
+            StallCause::OtherCore => "waiting for a line that another core has",
+            StallCause::Eviction => "waiting for a victim to leave",
+            StallCause::Path => "waiting for messages in flight to and from a controller",
+            StallCause::Queue => "waiting for a turn or for room at a controller",
+            StallCause::Dram => "waiting for the media of the DRAM",
+            StallCause::Pmem => "waiting for the media of persistent memory",
+            StallCause::DesignLookup => "waiting for a look-up of the design",
+            StallCause::Structure => "waiting for room in, or the port of, a structure of the design",
+            StallCause::Order => "waiting for something older to be durable or to end, as the design wants it",
+            StallCause::Commit => "waiting for further steps of a commit",
+            StallCause::StoreBuffer => "waiting for its turn to leave the store buffer",
+        }
+    }
+}
+
+/// A part of a wait: all cycles from `from` until before `until` have the same cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StallSegment {
+    /// The first cycle.
+    pub from: Cycle,
+    /// The cycle after the last one.
+    pub until: Cycle,
+    /// Why.
+    pub cause: StallCause,
+}
