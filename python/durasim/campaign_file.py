@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+import random
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -170,6 +171,15 @@ def _args(*tables: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     )
 
 
+def _drawn(table: Mapping[str, Any], *run: object) -> dict[str, Any]:
+    """Gives the settings that are drawn for a run: the same for the same run, others in each round."""
+    values = random.Random(" ".join(map(str, run)))  # noqa: S311 - nothing secret
+    return {
+        path: values.randint(choice["from"], choice["to"]) if isinstance(choice, Mapping) else values.choice(choice)
+        for path, choice in table.get("draw", {}).items()
+    }
+
+
 def _sweep(table: Mapping[str, Any], round_number: int) -> Iterator[Unit]:
     rows, workloads = _design_names(table["designs"]), suites.expand(table["workloads"])
     is_small, overflows = table.get("small", False), table.get("overflow", False)
@@ -181,6 +191,7 @@ def _sweep(table: Mapping[str, Any], round_number: int) -> Iterator[Unit]:
         ops = table.get("ops", sizes.pop("ops"))
         overflow = dict(pair.split("=", 1) for pair in laboratory_of(row).overflow_settings) if overflows else {}
         own = table.get("workload_args", {}).get(workload, {})
+        drawn, of_row = _drawn(table, row, workload, threads, seed), table.get("design_set", {}).get(row, {})
         scenario = Scenario(
             design=row,
             workload=workload,
@@ -188,7 +199,7 @@ def _sweep(table: Mapping[str, Any], round_number: int) -> Iterator[Unit]:
             ops=int(ops),
             threads=threads,
             seed=seed,
-            settings=settings_of({**table.get("set", {}), **overflow, **table.get("design_set", {}).get(row, {})}),
+            settings=settings_of({**table.get("set", {}), **drawn, **overflow, **of_row}),
             workload_args=_args(sizes, table.get("args", {}), own, table.get("design_args", {}).get(row, {})),
         )
         tolerated = design_rows().get(row, {"domains": [None]})["domains"]

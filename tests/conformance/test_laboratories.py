@@ -60,6 +60,23 @@ def test_designs_that_share_an_assumption_are_measured_together():
     assert measurements()["hercules-commit-wait"].designs == ("opt", "hercules")
 
 
+def test_a_sweep_draws_settings_by_seed(tmp_path):
+    file = tmp_path / "campaign.toml"
+    file.write_text(
+        'name = "x"\n[[sweep]]\ndesigns = ["tc"]\nworkloads = ["btree"]\nthreads = [1, 2]\nseeds = 50\n'
+        'set = { cores = 2 }\n[sweep.draw]\n"interconnect.core_to_controller_cycles" = { from = 3, to = 9 }\n'
+        '"llc.replacement" = ["lru", "random"]\n'
+    )
+    campaign = read(str(file))
+    drawn = [unit.scenario.settings for unit in campaign.units()]
+    assert drawn == [unit.scenario.settings for unit in campaign.units()], "a run draws the same each time"
+    assert drawn != [unit.scenario.settings for unit in campaign.units(1)], "another round draws others"
+    assert {settings[0] for settings in drawn} == {"cores=2"}
+    latencies = {int(settings[1].partition("=")[2]) for settings in drawn}
+    assert latencies == set(range(3, 10))
+    assert {settings[2] for settings in drawn} == {"llc.replacement=lru", "llc.replacement=random"}
+
+
 def test_a_sweep_takes_rows_with_settings_that_overflow(tmp_path):
     file = tmp_path / "campaign.toml"
     file.write_text(
