@@ -203,8 +203,7 @@ fn a_line_that_the_last_level_evicts_takes_the_path_from_there() {
             store(&mut system, line_of(8 * n), 1, at);
         }
         system.drain_queues(at);
-        let first = accepted.0.lock().unwrap()[0];
-        first
+        accepted.0.lock().unwrap()[0]
     };
     let at_once = evicted_at(0);
     for cycles in [1, 23, 400] {
