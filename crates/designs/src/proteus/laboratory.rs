@@ -28,7 +28,9 @@ const INSIDE: Settings = &[
     "pmem.controller.write_queue_entries=4",
     "pmem.media.write_latency_ns=3000",
 ];
-/// The same in a queue that has room for more log entries than they may have.
+/// A write pending queue with room for all of them, so that some are still there when a transaction ends.
+const INSIDE_ROOMY: Settings = &["design.proteus.log_queue=inside", "pmem.controller.write_queue_entries=512"];
+/// A queue that has room for more log entries than they may have.
 const INSIDE_SHARE: Settings = &["design.proteus.log_queue=inside", "design.proteus.lpq_entries=2"];
 const IN_ORDER: Settings = &["design.proteus.flush_order=in_order"];
 const CONTROLLERS: Settings = &["pmem.controllers=4", "pmem.interleave_bytes=64"];
@@ -44,12 +46,13 @@ const CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("array-swap", SWAP).with(&[SPILLING, TURNS]).threads(4).ops(30),
     ShortCampaign::of("array-swap", SWAP).with(&[SHORT, CROWDED, CONTROLLERS, SLOW]).threads(4).ops(60).points(300),
     ShortCampaign::of("false-sharing", APART).with(&[SPILLING]).threads(4).ops(40),
+    // A table of one block, so that blocks are logged again soon, and entries that overtake each other at full queues.
+    ShortCampaign::of("btree", BTREE).with(&[OVERTAKING, CROWDED, CONTROLLERS, FAR]).threads(4).ops(40).points(400),
     ShortCampaign::of("array-swap", SWAP).with(&[INSIDE, ONE_SET]).rehearsed(),
+    ShortCampaign::of("btree", BTREE).with(&[INSIDE_ROOMY]).rehearsed(),
     ShortCampaign::of("btree", BTREE).with(&[INSIDE_SHARE, ONE_SET, IN_ORDER]),
     ShortCampaign::of("btree", BTREE).with(&[INSIDE, CROWDED, CONTROLLERS]).threads(4).ops(40),
     ShortCampaign::of("array-swap", SWAP).with(&[INSIDE, TURNS, IN_ORDER]).threads(4).ops(30),
-    // A table of one block, so that blocks are logged again soon, and entries that overtake each other at full queues.
-    ShortCampaign::of("btree", BTREE).with(&[OVERTAKING, CROWDED, CONTROLLERS, FAR]).threads(4).ops(40).points(400),
 ];
 
 /// Queues and tables of a handful of entries.
@@ -60,6 +63,7 @@ const DRAWS: &[Draw] = &[
         choice: Choice::OneOf(&[
             &["design.proteus.log_queue=\"inside\""],
             &["design.proteus.log_queue=\"inside\"", "pmem.controller.write_queue_entries=2"],
+            &["design.proteus.log_queue=\"inside\"", "pmem.controller.write_queue_entries=64"],
             &["design.proteus.spills_in_flight=1"],
             &["design.proteus.spills_in_flight=2"],
             &["design.proteus.spills_in_flight=16"],
