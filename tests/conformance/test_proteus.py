@@ -104,7 +104,9 @@ def test_log_entries_in_the_write_queue_compete_with_data(row):
 
 
 @pytest.mark.parametrize("row", ROWS)
-@pytest.mark.parametrize("settings", [INSIDE, [*INSIDE, "design.proteus.lpq_entries=2"], [*INSIDE, "design.proteus.flush_order=in_order"]])
+@pytest.mark.parametrize(
+    "settings", [INSIDE, [*INSIDE, "design.proteus.lpq_entries=2"], [*INSIDE, "design.proteus.flush_order=in_order"]]
+)
 def test_crashes_with_log_entries_in_the_write_queue_are_survived(row, settings):
     few = ["pmem.controller.write_queue_entries=3", "pmem.media.write_latency_ns=1000"]
     assert _crash(row, ops=20, set=[*settings, *few, *SMALL]).failures == ()
