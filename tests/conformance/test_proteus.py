@@ -91,7 +91,7 @@ def _inside(row, places, **options):
 
 @pytest.mark.parametrize("row", ROWS)
 def test_log_entries_in_the_write_queue_compete_with_data(row):
-    """With room for all, each entry is discarded; with a few places most go to the media, and the size of the queue counts."""
+    """With room for all, each entry is discarded; with a few places they go to the media, and its size counts."""
     flushes, elided = (_count(_inside(row, 512), name) for name in ("flushes", "elided_flushes"))
     roomy, short = _inside(row, 512), _inside(row, 3)
     assert roomy.pmem_write_bytes.log == roomy.stats["pmem.yielded"].value == 0
