@@ -1,14 +1,14 @@
 // Faults of the logs in software: what they do wrong on purpose, so that crash campaigns can show that they would notice.
 //
-// Only builds with DURASIM_PLANTED have them, which `durasim mutation` makes; planted/undo.toml and planted/redo.toml
-// say what each does, and which of them nobody can see. In any other build `planted` is false at compile time and leaves
+// Only builds with DURASIM_PLANTED have them, which `durasim mutation` makes; the files in planted/ say what
+// each does, and which of them nobody can see. In any other build `planted` is false at compile time and leaves
 // nothing behind.
 #ifndef DURASIM_RUNTIMES_PLANTED_H
 #define DURASIM_RUNTIMES_PLANTED_H
 
 #include "durasim/error.h"
 
-// Each name with - for _ is that of planted/undo.toml, or below of planted/redo.toml.
+// Each name with - for _ is that of planted/undo.toml, planted/redo.toml and planted/write_ahead.toml, one after the other.
 #define DURASIM_UNDO_FAULTS_(X)                                                                                         \
     X(entry_not_cleaned) X(old_content_not_cleaned) X(no_fence_before_store) X(log_stops_after_two) X(logged_after_store) \
     X(checksum_after_store) X(last_word_not_saved) X(second_slot_not_wrapped) X(filter_too_coarse) X(filter_not_cleared)  \
@@ -31,12 +31,22 @@
     X(recovery_not_cleaned) X(recovery_truncates_first) X(recovery_leaves_log) X(recovery_newest_first)                 \
     X(recovery_applies_twice)
 
+#define DURASIM_WRITE_AHEAD_FAULTS_(X)                                                                                  \
+    X(log_not_cleaned) X(record_line_not_cleaned) X(last_log_line_not_cleaned) X(record_not_written)                    \
+    X(sum_without_homes) X(sum_without_values) X(no_fence_after_log) X(stored_before_log) X(acknowledged_before_log)    \
+    X(stores_not_cleaned) X(first_store_only_cleaned) X(last_store_forgotten) X(no_fence_after_stores)                  \
+    X(emptied_before_stores) X(log_not_emptied) X(emptying_not_cleaned) X(no_fence_after_emptying)                      \
+    X(own_entries_not_read) X(repeated_store_lost) X(narrow_store_clears_word) X(entries_kept) X(threads_share_log)     \
+    X(abort_stores) X(abort_commits) X(sum_not_checked) X(recovery_believes_entries) X(recovery_applies_first_only)     \
+    X(recovery_forgets_last) X(recovery_of_first_log_only) X(recovery_does_not_clean) X(recovery_empties_first)         \
+    X(recovery_keeps_record) X(recovery_keeps_torn_record) X(recovery_in_reverse) X(recovery_repeats_entries)
+
 namespace durasim {
 
 enum class Fault : unsigned {
     none,
 #define X(name) name,
-    DURASIM_UNDO_FAULTS_(X) DURASIM_REDO_FAULTS_(X)
+    DURASIM_UNDO_FAULTS_(X) DURASIM_REDO_FAULTS_(X) DURASIM_WRITE_AHEAD_FAULTS_(X)
 #undef X
 };
 
@@ -62,6 +72,8 @@ inline void plant(const char* name) {
     if (detail::is_name_of(name, #fault)) return void(detail::planted_fault = Fault::fault);
 #if defined(DURASIM_BACKEND_REDO_FLUSH)
     X(none) DURASIM_REDO_FAULTS_(X)
+#elif defined(DURASIM_BACKEND_WRITE_AHEAD)
+    X(none) DURASIM_WRITE_AHEAD_FAULTS_(X)
 #else
     X(none) DURASIM_UNDO_FAULTS_(X)
 #endif

@@ -1,4 +1,5 @@
-// Redo (write-ahead) logging in software: SP, "software-supported persistence", of TC (DAC'17, section 5.1).
+// Redo (write-ahead) logging in software behind a write set: a reading of SP, "software-supported persistence", of TC
+// (DAC'17, section 5.1). Row sp-indirect; runtimes/write_ahead.h is the other reading.
 //
 // Stores of a transaction go to a write set in ordinary memory, where its own loads find them; the pool keeps its old content
 // until the commit. That appends the words to a log in persistent memory and makes them durable, then a commit record, and

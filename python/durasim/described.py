@@ -152,6 +152,8 @@ class RunResult(Document):
             the region of interest.
         latency_ns: Latency of an operation, or of a transaction if the program marks no operations; None without
             either.
+        instructions_per_transaction: Instructions of the region of interest, those between transactions included, for
+            each transaction that it committed; None without transactions.
         tx: Transactions of the region of interest.
         digest: 32 hexadecimal digits that prove two runs equal.
         guest_exit_code: Exit code of the guest program.
@@ -177,6 +179,7 @@ class RunResult(Document):
     pmem_write_bytes: PmemWriteBytes
     pmem_residual_dirty_bytes: int = field(metadata={"unit": "bytes", "label": "pmem left dirty"})
     latency_ns: LatencyNs | None
+    instructions_per_transaction: float | None = field(metadata={"unit": "instructions"})
     tx: Transactions
     digest: str
     guest_exit_code: int

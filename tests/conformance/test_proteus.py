@@ -80,3 +80,48 @@ def test_a_fast_forward_goes_through_log_operations():
     plain = _run("proteus", fast_forward="roi")
     assert plain.guest_exit_code == 0
     assert _count(plain, "flushes") > 0
+
+
+INSIDE = ["design.proteus.log_queue=inside", *SPILLING[1:]]
+
+
+def _inside(row, places, **options):
+    return _run(row, set=[*INSIDE, f"pmem.controller.write_queue_entries={places}"], **options)
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_log_entries_in_the_write_queue_compete_with_data(row):
+    """With room for all, each entry is discarded; with a few places they go to the media, and its size counts."""
+    flushes, elided = (_count(_inside(row, 512), name) for name in ("flushes", "elided_flushes"))
+    roomy, short = _inside(row, 512), _inside(row, 3)
+    assert roomy.pmem_write_bytes.log == roomy.stats["pmem.yielded"].value == 0
+    assert roomy.stats["pmem.discarded"].value == flushes - elided
+    assert short.stats["pmem.yielded"].value + short.stats["pmem.discarded"].value == flushes - elided
+    assert short.pmem_write_bytes.log > 0
+    assert short.throughput_ops_per_us < roomy.throughput_ops_per_us
+    beside = _run(row, set=[*SPILLING[1:], "pmem.controller.write_queue_entries=512"])
+    assert beside.stats["pmem.discarded"].value == beside.stats["pmem.yielded"].value == 0
+
+
+@pytest.mark.parametrize("row", ROWS)
+@pytest.mark.parametrize(
+    "settings", [INSIDE, [*INSIDE, "design.proteus.lpq_entries=2"], [*INSIDE, "design.proteus.flush_order=in_order"]]
+)
+def test_crashes_with_log_entries_in_the_write_queue_are_survived(row, settings):
+    few = ["pmem.controller.write_queue_entries=3", "pmem.media.write_latency_ns=1000"]
+    assert _crash(row, ops=20, set=[*settings, *few, *SMALL]).failures == ()
+
+
+def test_spills_of_a_queue_that_is_not_there_are_refused():
+    with pytest.raises(ds.ConfigError, match="spills_in_flight: 2 has no effect where log_queue is inside"):
+        _run("proteus", set=[*INSIDE, "design.proteus.spills_in_flight=2"])
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_flushes_in_order_use_one_entry_of_the_logq(row):
+    """Each store waits for the entry before it: a longer LogQ gains nothing, and no flush leaves early."""
+    in_order = "design.proteus.flush_order=in_order"
+    long, short = (_run(row, set=[in_order, f"design.proteus.logq_entries={entries}"]) for entries in (16, 2))
+    assert _count(long, "early_flushes") == 0
+    assert long.roi == short.roi
+    assert long.throughput_ops_per_us < _run(row).throughput_ops_per_us

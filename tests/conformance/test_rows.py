@@ -50,9 +50,12 @@ def test_software_logging_fails_where_it_must():
     assert _crash({"name": "swl-flush"}, "btree", workload_args=without, domain="bbb").violations == 0
     assert _crash({"name": "swl-flush"}, "btree", workload_args=without, domain="nv-llc").violations > 0
     for domain, fails in (("adr", True), ("media", True), ("nv-llc", True), ("eadr", False), ("bbb", False)):
-        assert (_crash({"name": "sp"}, "btree", workload_args=without, domain=domain).violations > 0) == fails, domain
+        for row in ("sp", "sp-indirect"):
+            crashed = _crash({"name": row}, "btree", workload_args=without, domain=domain)
+            assert (crashed.violations > 0) == fails, (row, domain)
     fences = {"populate": 10, "no-fence": "true"}
-    assert _crash({"name": "sp"}, "btree", workload_args=fences, faults=("reorder",)).violations > 0
+    for row in ("sp", "sp-indirect"):
+        assert _crash({"name": row}, "btree", workload_args=fences, faults=("reorder",)).violations > 0
     # Without transaction caches that domain keeps what the media has.
     assert _crash({"name": "swl-flush"}, "btree", domain="nv-tc", control=True).violations == 0
 

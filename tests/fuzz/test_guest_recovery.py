@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
         ("btree", "undo-flush", "guest_recovery"),
         ("array-swap", "redo-flush", "guest_redo_recovery"),
         ("btree", "redo-flush", "guest_redo_recovery"),
+        ("btree", "write-ahead", "guest_write_ahead_recovery"),
     ],
 )
 def test_mutated_pools_are_recovered_or_refused(workload, backend, target):

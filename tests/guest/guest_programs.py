@@ -38,7 +38,7 @@ SMALL_POPULATE = {info.name: int(info.small["populate"]) for info in TOOLCHAIN.w
 BACKENDS = [info.name for info in TOOLCHAIN.backends()]
 UNDO_BACKENDS = ["undo-flush", "undo-fence"]
 # What takes or carries transactions through by itself, with a log in the pool.
-LOG_BACKENDS = [*UNDO_BACKENDS, "redo-flush"]
+LOG_BACKENDS = [*UNDO_BACKENDS, "redo-flush", "write-ahead"]
 # What a runtime does is tested with these workloads; what a workload does, with one runtime.
 CROSSED = ["array-swap", "btree", "false-sharing"]
 

@@ -36,7 +36,7 @@ def words_for(workload: str, backend: str) -> list[str]:
 # At how many steps power fails: at some in `make test`, at more in `make test-all`.
 STEPS = [20, pytest.param(70, marks=pytest.mark.long)]
 # The persistence domain that a runtime is made for.
-DOMAINS = {"undo-flush": "adr", "undo-fence": "eadr", "redo-flush": "adr"}
+DOMAINS = {"undo-flush": "adr", "undo-fence": "eadr", "redo-flush": "adr", "write-ahead": "adr"}
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -60,6 +60,7 @@ def test_taking_a_transaction_back(native: NativeBuild, tmp_path: Path, backend:
         ("undo-fence", "full-log", 70, "the undo log is full"),
         ("redo-flush", "full-log", 70, "the redo log is full"),
         ("redo-flush", "nested", 70, "do not nest"),
+        ("write-ahead", "full-log", 70, "the write-ahead log is full"),
         ("plain", "take-back", 70, "the runtime plain cannot abort a transaction"),
         ("plain", "nested", 70, "do not nest"),
         ("markers", "second-pool", 2, "one pool only"),
@@ -424,20 +425,26 @@ def test_recovery_may_be_cut_anywhere(native: NativeBuild, tmp_path: Path, backe
     assert cuts > 100
 
 
-def test_a_damaged_redo_log_is_not_believed(native: NativeBuild, tmp_path: Path) -> None:
-    """Of a pool with a committed transaction that is not home: recovery does all of it, nothing, or refuses the pool."""
-    program = native("array-swap", "redo-flush", hooks="power_failure")
-    arguments = [*SMALL["array-swap"], "--log-bytes", "1024"]
-    failures = PowerFailures(program, tmp_path, "adr", arguments)
-    recover, applied = [program, "recover", "--pool-path", failures.pool], 0
+def _committed_image(program: Path, failures: PowerFailures) -> tuple[bytes, int]:
+    """A pool with a committed transaction of more than 16 words that is not home, and the number of its entries."""
+    recover = [program, "recover", "--pool-path", failures.pool]
     for kill_at in range(failures.steps // 2, failures.steps):
         failures.pool.unlink(missing_ok=True)
         failures._execute(failures.run, kill_at)
         image = failures.pool.read_bytes()
         applied = int(execute(recover).text.split()[2])
         if applied > 16:
-            break
-    assert applied > 16
+            return image, applied
+    raise AssertionError("power failed in no large commit")
+
+
+def test_a_damaged_redo_log_is_not_believed(native: NativeBuild, tmp_path: Path) -> None:
+    """Of a pool with a committed transaction that is not home: recovery does all of it, nothing, or refuses the pool."""
+    program = native("array-swap", "redo-flush", hooks="power_failure")
+    arguments = [*SMALL["array-swap"], "--log-bytes", "1024"]
+    failures = PowerFailures(program, tmp_path, "adr", arguments)
+    recover = [program, "recover", "--pool-path", failures.pool]
+    image, applied = _committed_image(program, failures)
     whole, log = failures.pool.read_bytes(), len(image) - 1024
     data = slice(4096, log)
     ends = {"carried through": 0, "left out": 0, "refused": 0}
@@ -458,12 +465,36 @@ def test_a_damaged_redo_log_is_not_believed(native: NativeBuild, tmp_path: Path)
     assert ends == {"refused": 2 * applied, "left out": 4, "carried through": 1024 // 8 - 2 * applied - 4}
 
 
+def test_a_damaged_write_ahead_log_is_left_out(native: NativeBuild, tmp_path: Path) -> None:
+    """The same of a log whose record has the checksum of the entries: damage cannot be told from a torn commit."""
+    program = native("array-swap", "write-ahead", hooks="power_failure")
+    failures = PowerFailures(program, tmp_path, "adr", [*SMALL["array-swap"], "--log-bytes", "1024"])
+    image, applied = _committed_image(program, failures)
+    whole, log = failures.pool.read_bytes(), len(image) - 1024
+    data = slice(4096, log)
+    ends = {"carried through": 0, "left out": 0}
+    for offset in range(log, len(image), 8):
+        failures.pool.write_bytes(image)
+        _damage(failures.pool, offset)
+        outcome = execute([program, "recover", "--pool-path", failures.pool])
+        recovered = failures.pool.read_bytes()
+        assert outcome.code == 0
+        entries = int(outcome.text.split()[2])
+        assert (entries, recovered[data]) in [(applied, whole[data]), (0, image[data])]
+        assert recovered[log : log + 8] == bytes(8), "no record is left, or a later run might complete it"
+        ends["carried through" if entries else "left out"] += 1
+    # The record and the entries; the word beside the record, and the rest of the log.
+    assert ends == {"left out": 1 + 2 * applied, "carried through": 1024 // 8 - 1 - 2 * applied}
+
+
 CONTROLS = [
     ("undo-flush", "adr", ["--no-flush"]),
     ("undo-flush", "adr", ["--no-fence"]),
     ("undo-fence", "adr", []),
     ("redo-flush", "adr", ["--no-flush"]),
     ("redo-flush", "adr", ["--no-fence"]),
+    ("write-ahead", "adr", ["--no-flush"]),
+    ("write-ahead", "adr", ["--no-fence"]),
     ("markers", "adr", []),
     ("markers", "eadr", []),
 ]

@@ -13,7 +13,7 @@ from guest_programs import BACKENDS, HERE, LOG_BACKENDS, ROOT, TOOLCHAIN, Outcom
 BANK = ROOT / "guest" / "examples" / "stamp" / "bank.c"
 TEST = HERE / "stamp_test.c"
 CAN_RESTART = [backend for backend in BACKENDS if backend != "plain"]
-DOMAINS = {"undo-flush": "adr", "undo-fence": "eadr", "redo-flush": "adr"}
+DOMAINS = {"undo-flush": "adr", "undo-fence": "eadr", "redo-flush": "adr", "write-ahead": "adr"}
 Build = Callable[..., Path]
 
 
@@ -107,7 +107,7 @@ def test_the_example(stamp: Build, tmp_path: Path, backend: str) -> None:
     assert bad.code == 2 and "DURASIM_POOL_BYTES has to be a number" in bad.text
 
 
-@pytest.mark.parametrize(("backend", "threads"), [*((backend, 1) for backend in DOMAINS), ("redo-flush", 3)])
+@pytest.mark.parametrize(("backend", "threads"), [*((backend, 1) for backend in DOMAINS), ("redo-flush", 3), ("write-ahead", 3)])
 def test_power_fails_in_the_example(stamp: Build, tmp_path: Path, backend: str, threads: int) -> None:
     """Acknowledged transfers are there after recovery, and no half of another."""
     bank, pool, report = stamp(BANK, backend, "power_failure"), tmp_path / "pool", tmp_path / "report"

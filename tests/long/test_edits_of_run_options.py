@@ -17,7 +17,7 @@ METRIC = [
     ),
     (
         "crates/machine/src/machine.rs",
-        "                tx: self.system.tx_stats(),",
+        "                instructions_per_transaction: (tx.committed > 0)",
         "                made_up_ops: self.measure.open_ops(),\n",
     ),
     (

@@ -126,6 +126,8 @@ pub enum Backend {
     UndoFence,
     /// Software redo log with `cbo.clean` and fences.
     RedoFlush,
+    /// Software write-ahead log of addresses and new values with `cbo.clean` and fences.
+    WriteAhead,
     /// Markers, and log operations before each store to persistent memory: for hardware that logs what programs hand over.
     LogOperations,
 }
@@ -138,6 +140,7 @@ impl Backend {
             Backend::UndoFlush => "undo-flush",
             Backend::UndoFence => "undo-fence",
             Backend::RedoFlush => "redo-flush",
+            Backend::WriteAhead => "write-ahead",
             Backend::LogOperations => "log-operations",
         }
     }
@@ -150,7 +153,7 @@ impl Backend {
     /// Whether a commit makes its stores to the data when it can no longer be undone: what it writes is then known
     /// only when it has ended.
     pub const fn stores_inside_commit(self) -> bool {
-        matches!(self, Backend::RedoFlush)
+        matches!(self, Backend::RedoFlush | Backend::WriteAhead)
     }
 }
 

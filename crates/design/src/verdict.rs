@@ -156,6 +156,12 @@ pub enum Accept {
         /// The group of held entries it belongs to, if it is held.
         held: Option<u64>,
     },
+    /// Into the queue as a held entry of this group, for as long as nobody needs its place: while writes wait for room that
+    /// no other entry makes, the oldest of these become ordinary ones.
+    QueueWhileRoom {
+        /// The group.
+        group: u64,
+    },
     /// Not yet.
     Refuse(Wait),
 }

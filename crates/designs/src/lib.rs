@@ -35,6 +35,7 @@ pub const ROWS: &[Row] = &[
     opt::ROW,
     software_logging::ROW_UNDO_FLUSH,
     software_logging::ROW_UNDO_FENCE,
+    software_logging::ROW_WRITE_AHEAD,
     software_logging::ROW_REDO,
     hercules::row::ROW,
     tc::row::ROW,

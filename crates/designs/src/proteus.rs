@@ -12,6 +12,7 @@
 //! Where caches are durable (the row `proteus-eadr`), a commit has nothing to clean [D:proteus-eadr].
 
 mod entry;
+mod inside;
 mod laboratory;
 mod lookup_table;
 mod planted;
@@ -26,17 +27,20 @@ mod structures;
 mod tests;
 #[cfg(test)]
 mod tests_ends;
+#[cfg(test)]
+mod tests_inside;
 mod undo;
 
 pub use spec::ProteusSpec;
 
 use durasim_design::{
-    AbortCause, Actions, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Design, Durability, Evict, FlushVerdict,
-    Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, LogBlock, Message, Node, PlantedFault, RecoveryCut,
-    RecoveryReport, RegionRequest, SpecError, Store, Token, snapshot,
+    AbortCause, Accept, Actions, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Design, Durability, Evict,
+    FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, LogBlock, Message, Node, PlantedFault,
+    RecoveryCut, RecoveryReport, RegionRequest, SpecError, Store, Token, snapshot,
 };
 use durasim_types::{EventKind, Line, LineAddr, PhysAddr, StallCause, Stats, TxId};
 use entry::ENTRY_BYTES;
+use spec::FlushOrder;
 use state::{Contents, State};
 use std::hash::Hasher;
 use structures::Phase;
@@ -46,8 +50,13 @@ pub struct Proteus;
 
 impl Design for Proteus {
     const NAME: &'static str = "proteus";
-    const HOOKS: Hooks =
-        Hooks::TX.with(Hooks::STORE).with(Hooks::LOG).with(Hooks::EVICT).with(Hooks::FLUSH).with(Hooks::CONTEXT_SWITCH);
+    const HOOKS: Hooks = Hooks::TX
+        .with(Hooks::STORE)
+        .with(Hooks::LOG)
+        .with(Hooks::EVICT)
+        .with(Hooks::FLUSH)
+        .with(Hooks::CONTEXT_SWITCH)
+        .with(Hooks::ACCEPT);
     const PLANTED: &'static [PlantedFault] = planted::WITH_VOLATILE_CACHES;
     const MARKS: &'static [&'static str] =
         &["transaction_open", "flush_in_flight", "lpq_full", "log_populated", "cleaning_lines"];
@@ -122,8 +131,12 @@ impl Durability for State {
     }
 
     /// Section 4.2: flushes go to the LogQ beside the store buffer, so that the ways of several to the controller overlap.
-    /// What cannot go at once waits in the store buffer [D:proteus-instructions].
+    /// What cannot go at once waits in the store buffer [D:proteus-instructions], and so do all flushes where they keep the
+    /// order of stores [D:proteus-flush-order].
     fn log_flush_early(&mut self, cx: &Ctx, block: &LogBlock, out: &mut Actions) -> bool {
+        if self.spec.flush_order == FlushOrder::InOrder {
+            return false;
+        }
         if let Some(open) = block.tx.and_then(|tx| self.open.get(&tx)) {
             let log_is_full = open.entries == self.spec.log_entries;
             let blocked = log_is_full || self.is_in_flight(cx, block.addr) || self.logq_is_full(cx);
@@ -145,7 +158,7 @@ impl Durability for State {
             out.stalls_for(StallCause::Order);
             return self.wait_for_logq(cx);
         }
-        self.note_changed_line(tx, store.line());
+        self.note_changed_line(tx, store.line(), out);
         Gate::Done
     }
 
@@ -167,7 +180,7 @@ impl Durability for State {
                 Phase::Undoing => unreachable!("only an abort undoes"),
             }
         }
-        self.counters.removed_entries += self.remove_entries(tx);
+        self.counters.removed_entries += self.remove_entries(tx, out);
         self.close(tx);
         out.event(EventKind::Commit, self.ends.base);
         self.accept_waiting(out);
@@ -201,6 +214,11 @@ impl Durability for State {
         Gate::Done
     }
 
+    /// Where log entries wait in the write pending queue, it keeps them while there is room [D:proteus-lpq].
+    fn accept(&mut self, _: &Ctx, _: u16, at: PhysAddr, _: Option<Token>) -> Accept {
+        if self.is_inside() { self.accept_entry(at) } else { Accept::Queue { held: None } }
+    }
+
     fn message(&mut self, _: &Ctx, at: Node, message: Message, out: &mut Actions) {
         match at {
             Node::Controller(controller) => self.arrive(controller, message, out),
@@ -208,14 +226,17 @@ impl Durability for State {
         }
     }
 
-    /// The log has an entry that the LPQ held.
+    /// The log has an entry that the LPQ held, or the write pending queue one that the LogQ held.
     fn acked(&mut self, _: &Ctx, token: Token, addr: PhysAddr, out: &mut Actions) {
+        if self.is_inside() {
+            return self.entry_is_queued(token, out);
+        }
         self.spilled(token, addr, out);
     }
 
     /// Section 4: LPQ and write pending queue are in the domain of ADR. LogQ, LLT and log registers are lost.
     fn crash(&self, view: &CrashView<'_>, sink: &mut CrashSink<'_>) -> Result<(), BudgetSpent> {
-        self.keep_pending_queues(sink);
+        self.keep_pending_queues(view, sink);
         view.flush_caches_home(sink)
     }
 

@@ -2,9 +2,9 @@
 //! the controller until it is delivered, and makes the power fail.
 
 use durasim_design::{
-    AbortCause, Action, Actions, CachedLine, CrashImage, CrashSink, CrashView, Ctx, Design, Durability, Evict, Fill,
-    Gate, Geometry, Inclusion, LevelGeometry, LevelId, LineTag, LogBlock, Message, Node, PmRegion, Probe, Request,
-    Signal, Store, Token, Wait, snapshot,
+    AbortCause, Accept, Action, Actions, CachedLine, CrashImage, CrashSink, CrashView, Ctx, Design, Durability, Evict,
+    Fill, Gate, Geometry, HeldWrite, Inclusion, LevelGeometry, LevelId, LineTag, LogBlock, Message, Node, PmRegion,
+    Probe, Request, Signal, Store, Token, Wait, snapshot,
 };
 use durasim_types::{Clock, CoreId, Digest, Domain, EventKind, Line, LineAddr, Pages, PhysAddr, Stats, TxId};
 use std::collections::VecDeque;
@@ -76,6 +76,8 @@ pub(crate) struct Bench<D: Design> {
     pub design: Box<dyn Durability>,
     pub pmem: Pages,
     inbound: VecDeque<Inbound>,
+    /// Entries that the queues of the controllers hold, oldest first.
+    pub held: Vec<HeldWrite>,
     /// Messages in flight.
     mail: VecDeque<(Node, Message)>,
     /// Signals that were raised, oldest first.
@@ -123,6 +125,7 @@ impl<D: Design> Bench<D> {
             design,
             pmem,
             inbound,
+            held: Vec::new(),
             mail: VecDeque::new(),
             raised: Vec::new(),
             dropped: Vec::new(),
@@ -140,6 +143,8 @@ impl<D: Design> Bench<D> {
     /// A line as the controller has it, with the writes that are in flight.
     pub fn newest(&self, line: LineAddr) -> Line {
         let mut pmem = self.pmem.clone();
+        let held = self.held.iter().filter(|held| held.line == line);
+        held.for_each(|held| pmem.write_masked(held.line, held.mask, &held.data));
         self.inbound
             .iter()
             .filter(|w| w.line == line && !w.reading)
@@ -206,6 +211,13 @@ impl<D: Design> Bench<D> {
                         self.hand_over(BASE.plus(u64::from(controller) * INTERLEAVE_BYTES), &[], 0, Some(token));
                     }
                 }
+                Action::ReleaseHeld { group, .. } => {
+                    let released = self.held.iter().position(|held| held.group == group);
+                    released.into_iter().for_each(|at| self.yield_held(at));
+                }
+                Action::DiscardHeld { controller, group } => {
+                    self.held.retain(|held| (held.controller, held.group) != (controller, group));
+                }
                 Action::Raise(signal) => self.raised.push(signal),
                 Action::Invalidate(line) => self.dropped.push(line),
                 Action::CleanTo { line, .. } => self.cleaned.push(line),
@@ -243,11 +255,25 @@ impl<D: Design> Bench<D> {
             self.call(0, |design, cx, out| design.read_done(cx, token, at, &write.data, out));
             return true;
         }
-        self.pmem.write_masked(write.line, write.mask, &write.data);
+        let Inbound { line, mask, data, token, .. } = write;
+        let controller = self.geometry.controller_of(line);
+        match self.call(0, |design, cx, _| design.accept(cx, controller, line.base(), token)) {
+            Accept::Queue { held: None } => self.pmem.write_masked(line, mask, &data),
+            Accept::Queue { held: Some(group) } | Accept::QueueWhileRoom { group } => {
+                self.held.push(HeldWrite { controller, group, line, mask, data });
+            }
+            Accept::Refuse(_) => panic!("no design on a bench refuses a write"),
+        }
         if let Some(token) = write.token {
             self.call(0, |design, cx, out| design.acked(cx, token, write.line.base(), out));
         }
         true
+    }
+
+    /// A held entry becomes an ordinary one, which the media has at once.
+    pub fn yield_held(&mut self, at: usize) {
+        let HeldWrite { line, mask, data, .. } = self.held.remove(at);
+        self.pmem.write_masked(line, mask, &data);
     }
 
     pub fn deliver_all(&mut self) {
@@ -411,7 +437,7 @@ impl<D: Design> Bench<D> {
             accepted.for_each(|w| pmem.write_masked(w.line, w.mask, &w.data));
         }
         let mut image = CrashImage::new(pmem);
-        let view = CrashView { domain: Domain::Eadr, geometry: &self.geometry, lines, held: &[] };
+        let view = CrashView { domain: Domain::Eadr, geometry: &self.geometry, lines, held: &self.held };
         self.design.crash(&view, &mut CrashSink::new(&mut image, u64::MAX)).expect("there is energy enough");
         image
     }

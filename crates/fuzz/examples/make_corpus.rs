@@ -1,7 +1,7 @@
 //! Makes the files of `corpus/` from real ones: programs, machine files, pools, snapshots, and what power failures left.
 //!
-//! `cargo run --release -p durasim-fuzz --example make_corpus -- MARKERS UNDO REDO [ELF...]`: a workload built for
-//! markers, the same with an undo and with a redo log (`durasim.toolchain.build`), and small programs for the loader.
+//! `cargo run --release -p durasim-fuzz --example make_corpus -- MARKERS UNDO REDO AHEAD [ELF...]`: a workload built for
+//! markers, the same with an undo, a redo and a write-ahead log (`durasim.toolchain.build`), and small programs for the loader.
 
 use durasim_design::{Backend, CrashImage};
 use durasim_designs::ROWS;
@@ -139,11 +139,30 @@ fn canaries() {
     put("careless_recovery", "two-entries", &[&[0, 0, 0, 0][..], &log].concat());
 }
 
+/// What power failures leave to the recoveries of logs in software.
+fn pools_with_logs(run: &[&str], undo: &[u8], redo: &[u8], ahead: &[u8]) {
+    let pool = [run, &["--pool-bytes", "65536", "--log-bytes", "4096"]].concat();
+    for (name, target, kind, elf) in [
+        ("swl-flush", "guest_recovery", "undo", undo),
+        ("sp-indirect", "guest_redo_recovery", "redo", redo),
+        ("sp", "guest_write_ahead_recovery", "write-ahead", ahead),
+    ] {
+        let row = ROWS.iter().position(|row| row.name == name).expect("a row");
+        let taken = images(row, elf, &pool, 97);
+        for (n, image) in taken.iter().enumerate().take(18).filter(|(n, _)| n % 3 == 1) {
+            put(target, &format!("{kind}-{n}"), &guest_image(&image.pmem));
+        }
+        if kind == "undo" {
+            put(target, "state-set-back", &guest_image(&set_back(&taken).pmem));
+        }
+    }
+}
+
 fn main() {
     let files: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
-    let [markers, undo, redo, programs @ ..] = files.as_slice() else { panic!("three workloads are needed") };
+    let [markers, undo, redo, ahead, programs @ ..] = files.as_slice() else { panic!("four workloads are needed") };
     let read = |path: &PathBuf| std::fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    let (markers, undo, redo) = (read(markers), read(undo), read(redo));
+    let (markers, undo, redo, ahead) = (read(markers), read(undo), read(redo), read(ahead));
     let run = ["run", "--populate", "12", "--ops", "16"];
 
     // What recovery reads: of each row a few images, the richest.
@@ -158,19 +177,7 @@ fn main() {
             put("recovery", &format!("{}-{n}", row.name), input);
         }
     }
-    let pool = [&run[..], &["--pool-bytes", "65536", "--log-bytes", "4096"]].concat();
-    for (name, target, kind, elf) in
-        [("swl-flush", "guest_recovery", "undo", &undo), ("sp", "guest_redo_recovery", "redo", &redo)]
-    {
-        let row = ROWS.iter().position(|row| row.name == name).expect("a row");
-        let taken = images(row, elf, &pool, 97);
-        for (n, image) in taken.iter().enumerate().take(18).filter(|(n, _)| n % 3 == 1) {
-            put(target, &format!("{kind}-{n}"), &guest_image(&image.pmem));
-        }
-        if kind == "undo" {
-            put(target, "state-set-back", &guest_image(&set_back(&taken).pmem));
-        }
-    }
+    pools_with_logs(&run, &undo, &redo, &ahead);
 
     for &(name, text) in presets::PRESETS {
         put("configuration", name, text.as_bytes());

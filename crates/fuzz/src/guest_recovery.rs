@@ -1,4 +1,4 @@
-//! Any bytes as a pool that a crash left to a log in software, undo or redo: the program's own recovery ends with one of its exit codes
+//! Any bytes as a pool that a crash left to a log in software, undo, redo or write-ahead: the program's own recovery ends with one of its exit codes
 //! within a bound of instructions, without a fault, and without touching what is not its pool.
 
 use crate::bytes::Bytes;

@@ -111,6 +111,20 @@ pub const GUEST_REDO_TARGET: Target = Target {
     ],
 };
 
+/// The same with a program whose log has one checksum for record and entries: what damage has changed is left out.
+pub const GUEST_WRITE_AHEAD_TARGET: Target = Target {
+    name: "guest_write_ahead_recovery",
+    body: guest_recovery,
+    cases: 300,
+    marks: &[
+        "log entries applied",
+        "nothing to apply",
+        "violation found",
+        "pool refused by its program",
+        "pool is sound",
+    ],
+};
+
 /// Bodies with a planted bug. Whoever makes inputs has to find it, or finds nothing elsewhere either.
 pub const CANARIES: [Target; 3] = [
     Target { name: "parser_with_a_bug", body: parser_with_a_bug, cases: 2000, marks: &[] },

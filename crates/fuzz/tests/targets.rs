@@ -4,7 +4,7 @@
 mod driver;
 
 use driver::{Settings, corpus, drive};
-use durasim_fuzz::{CANARIES, GUEST_REDO_TARGET, GUEST_TARGET, TARGETS, Target, reached};
+use durasim_fuzz::{CANARIES, GUEST_REDO_TARGET, GUEST_TARGET, GUEST_WRITE_AHEAD_TARGET, TARGETS, Target, reached};
 use durasim_isa::{decode, disassemble};
 
 /// The settings that the environment asks for.
@@ -63,6 +63,12 @@ fn guest_recovery() {
 #[ignore = "needs a guest program: tests/fuzz builds one and runs this"]
 fn guest_redo_recovery() {
     fuzz(&GUEST_REDO_TARGET);
+}
+
+#[test]
+#[ignore = "needs a guest program: tests/fuzz builds one and runs this"]
+fn guest_write_ahead_recovery() {
+    fuzz(&GUEST_WRITE_AHEAD_TARGET);
 }
 
 /// Whoever finds nothing where there is something finds nothing anywhere.

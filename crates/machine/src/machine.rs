@@ -188,6 +188,8 @@ impl Machine {
     /// The state of all counters now.
     pub(crate) fn region_end(&self, at: Moment) -> RegionEnd {
         let latency = if self.measure.ops > 0 { &self.measure.op_latency } else { self.system.tx_latency() };
+        let instructions = at.instructions - self.measure.roi_begin.unwrap_or_default().instructions;
+        let tx = self.system.tx_stats();
         RegionEnd {
             at,
             stats: self.stats(),
@@ -195,7 +197,8 @@ impl Machine {
                 pmem_write_bytes: Bytes::of(self.system.media_write_bytes()),
                 pmem_residual_dirty_bytes: self.system.residual_dirty_bytes(),
                 latency_ns: Latencies::of(latency.histogram(), self.system.geometry().clock),
-                tx: self.system.tx_stats(),
+                instructions_per_transaction: (tx.committed > 0).then(|| instructions as f64 / tx.committed as f64),
+                tx,
             },
             ops: self.measure.ops,
         }

@@ -72,6 +72,10 @@ pub struct Metrics {
     pub pmem_residual_dirty_bytes: u64,
     /// Latency of an operation, or of a transaction if the program marks no operations; null without either.
     pub latency_ns: Option<Latencies>,
+    /// Instructions of the region of interest, those between transactions included, for each transaction that it committed;
+    /// null without transactions.
+    #[schemars(extend("x-unit" = "instructions"))]
+    pub instructions_per_transaction: Option<f64>,
     /// Transactions of the region of interest.
     pub tx: TxStats,
 }

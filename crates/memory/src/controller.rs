@@ -74,6 +74,10 @@ pub struct ControllerStats {
     pub drains: u64,
     /// Reads that arrived during a drain.
     pub reads_behind_drains: u64,
+    /// Held entries that became ordinary ones because writes waited for room.
+    pub yielded: u64,
+    /// Held entries that were discarded.
+    pub discarded: u64,
 }
 
 impl ControllerStats {
@@ -90,6 +94,8 @@ impl ControllerStats {
         self.read_latency_ps += other.read_latency_ps;
         self.drains += other.drains;
         self.reads_behind_drains += other.reads_behind_drains;
+        self.yielded += other.yielded;
+        self.discarded += other.discarded;
     }
 }
 
@@ -264,6 +270,7 @@ impl Controller {
         }
         self.stats.queue_full += 1;
         self.inbound.push_back((write, local, at_ps));
+        self.yield_held(at_ps);
         self.refresh();
         false
     }
@@ -293,6 +300,29 @@ impl Controller {
         self.next_ps = self.next_ps.min(at_ps);
         self.drain_if_full(at_ps);
         true
+    }
+
+    /// Writes wait for room: as many of the oldest yielding entries become ordinary as it takes for each of those writes to
+    /// have an entry that leaves for it.
+    fn yield_held(&mut self, at_ps: Picos) {
+        if self.held == 0 || self.inbound.is_empty() {
+            return;
+        }
+        let behind_held =
+            |at: usize, line| self.queue.iter().take(at).any(|older| older.is_held() && older.write.line == line);
+        let leaving =
+            self.queue.iter().enumerate().filter(|(at, e)| !e.is_held() && !behind_held(*at, e.write.line)).count();
+        let missing = self.inbound.len().saturating_sub(leaving);
+        if missing == 0 {
+            return;
+        }
+        for entry in self.queue.iter_mut().filter(|e| e.is_held() && e.write.yields).take(missing) {
+            entry.write.held = None;
+            entry.start_bound_ps = entry.start_bound_ps.max(at_ps);
+            self.held -= 1;
+            self.stats.yielded += 1;
+        }
+        self.drain_if_full(at_ps);
     }
 
     /// The time before which nothing is scheduled.
@@ -403,6 +433,7 @@ impl Controller {
                 let at_ps = arrived_ps.max(self.freed_ps);
                 let placed = self.place(write, local, at_ps);
                 assert!(placed, "a queue with room refused a write");
+                self.yield_held(at_ps);
                 self.refresh();
                 return Some(Step::Accepted { at_ps, line: write.line, cause: write.cause, token: write.token });
             }
@@ -473,7 +504,9 @@ impl Controller {
         let waiting = self.inbound().filter(|w| w.held == Some(group));
         let tokens = waiting.filter_map(|w| w.token).collect();
         self.inbound.retain(|(w, ..)| w.held != Some(group));
+        let before = self.queue.len();
         self.queue.retain(|e| e.write.held != Some(group));
+        self.stats.discarded += (before - self.queue.len()) as u64;
         self.held = self.queue.iter().filter(|e| e.is_held()).count();
         self.freed_ps = self.freed_ps.max(at_ps);
         self.refresh();

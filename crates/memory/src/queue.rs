@@ -40,12 +40,14 @@ pub struct Write {
     pub token: Option<WriteToken>,
     /// The group of held entries it belongs to: durable, but neither drained nor merged until released.
     pub held: Option<u64>,
+    /// Whether it becomes an ordinary one, if it is held, when writes wait for room that no other entry makes.
+    pub yields: bool,
 }
 
 impl Write {
     /// A write of a whole line.
     pub fn line(line: LineAddr, data: Line, cause: Cause) -> Self {
-        Write { line, mask: u64::MAX, data, cause, token: None, held: None }
+        Write { line, mask: u64::MAX, data, cause, token: None, held: None, yields: false }
     }
 
     /// Puts the written bytes over `under`.

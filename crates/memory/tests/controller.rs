@@ -80,6 +80,56 @@ fn held_entries_stay_until_released_and_vanish_when_discarded() {
     assert_eq!(c.media().line(LineAddr(2)), [0; 64]);
 }
 
+/// A held entry that gives up its place.
+fn yielding(line: u64, group: u64) -> Write {
+    Write { held: Some(group), yields: true, ..write(line, line as u8) }
+}
+
+#[test]
+fn held_entries_yield_oldest_first_when_a_write_waits_for_room_and_not_before() {
+    let mut c = controller(3, 4);
+    assert!((1..4).all(|line| c.submit(yielding(line, line), 0)), "there is room");
+    assert_eq!(c.step(50_000), None);
+    assert_eq!(c.stats().0.yielded, 0, "a full queue keeps them as long as nothing waits");
+    // The oldest starts when the first write waits, the next one only for a second write.
+    assert!(!c.submit(write(8, 8), 60_000));
+    assert_eq!(c.stats().0.yielded, 1);
+    assert!(!c.submit(write(9, 9), 70_000));
+    assert_eq!(c.stats().0.yielded, 2);
+    let steps = drain(&mut c);
+    let at = |line| {
+        steps.iter().find_map(|step| match *step {
+            Step::Written { at_ps, line: of, .. } if of == LineAddr(line) => Some(at_ps),
+            _ => None,
+        })
+    };
+    assert_eq!([1, 2, 3].map(at), [Some(160_000), Some(170_000), None], "the youngest stays");
+    assert_eq!([8, 9].map(at), [Some(260_000), Some(270_000)]);
+    c.discard(0, 3, 300_000);
+    assert_eq!((c.stats().0.discarded, c.stats().0.media_write_bytes[0]), (1, 4 * 64));
+}
+
+#[test]
+fn an_entry_that_leaves_anyway_saves_the_held_ones() {
+    let mut c = controller(3, 4);
+    assert!(c.submit(yielding(1, 7), 0) && c.submit(write(2, 2), 0) && c.submit(yielding(3, 7), 0));
+    assert!(!c.submit(write(4, 4), 0));
+    assert_eq!(drain(&mut c).len(), 3, "a write leaves, another is accepted in its place and leaves");
+    assert_eq!(c.stats().0.yielded, 0);
+    // What comes in may be held itself; then one of them has to go for the next.
+    assert!(c.submit(yielding(5, 7), 300_000) && !c.submit(yielding(6, 7), 300_000));
+    assert_eq!((drain(&mut c).len(), c.stats().0.yielded), (2, 1));
+}
+
+#[test]
+fn a_write_behind_a_held_entry_of_its_line_does_not_count_as_one_that_leaves() {
+    let mut c = controller(2, 4);
+    assert!(c.submit(yielding(1, 7), 0) && c.submit(write(1, 2), 0) && !c.submit(write(3, 3), 0));
+    assert_eq!(c.stats().0.yielded, 1);
+    assert_eq!(drain(&mut c).iter().filter(|step| matches!(step, Step::Written { .. })).count(), 3);
+    assert_eq!(c.media().line(LineAddr(1)), [2; 64]);
+}
+
 #[test]
 fn joined_writes_reach_the_media_once_and_acknowledge_everybody() {
     let mut c = controller(4, 1);

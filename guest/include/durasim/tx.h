@@ -30,10 +30,12 @@
 #include "runtimes/undo.h"
 #elif defined(DURASIM_BACKEND_REDO_FLUSH)
 #include "runtimes/redo.h"
+#elif defined(DURASIM_BACKEND_WRITE_AHEAD)
+#include "runtimes/write_ahead.h"
 #elif defined(DURASIM_BACKEND_PLAIN)
 #include "runtimes/plain.h"
 #else
-#error "choose a transaction backend: define DURASIM_BACKEND_MARKERS, _LOG_OPERATIONS, _UNDO_FLUSH, _UNDO_FENCE, _REDO_FLUSH or _PLAIN"
+#error "choose a transaction backend: define DURASIM_BACKEND_MARKERS, _LOG_OPERATIONS, _UNDO_FLUSH, _UNDO_FENCE, _REDO_FLUSH, _WRITE_AHEAD or _PLAIN"
 #endif
 
 namespace durasim {

@@ -185,6 +185,7 @@ impl Bench {
                     continue;
                 }
                 Accept::Refuse(wait) => panic!("LAD waits for {wait:?}"),
+                Accept::QueueWhileRoom { .. } => panic!("LAD holds entries until it releases them"),
                 Accept::Queue { held } => {
                     self.queues[index].inbound.remove(position);
                     self.queues[index].entries.push_back(Entry { held, group: held, ..entry });

@@ -20,6 +20,19 @@ const FAR: Settings = &[
     "pmem.controller.write_queue_entries=1",
     "pmem.media.write_latency_ns=3000",
 ];
+/// Log entries in a write pending queue of few places, whose writes take long.
+const INSIDE: Settings = &[
+    "design.proteus.log_queue=inside",
+    "design.proteus.llt_entries=4",
+    "design.proteus.llt_ways=2",
+    "pmem.controller.write_queue_entries=4",
+    "pmem.media.write_latency_ns=3000",
+];
+/// A write pending queue with room for all of them, so that some are still there when a transaction ends.
+const INSIDE_ROOMY: Settings = &["design.proteus.log_queue=inside", "pmem.controller.write_queue_entries=512"];
+/// A queue that has room for more log entries than they may have.
+const INSIDE_SHARE: Settings = &["design.proteus.log_queue=inside", "design.proteus.lpq_entries=2"];
+const IN_ORDER: Settings = &["design.proteus.flush_order=in_order"];
 const CONTROLLERS: Settings = &["pmem.controllers=4", "pmem.interleave_bytes=64"];
 
 const CAMPAIGNS: &[ShortCampaign] = &[
@@ -35,12 +48,29 @@ const CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("false-sharing", APART).with(&[SPILLING]).threads(4).ops(40),
     // A table of one block, so that blocks are logged again soon, and entries that overtake each other at full queues.
     ShortCampaign::of("btree", BTREE).with(&[OVERTAKING, CROWDED, CONTROLLERS, FAR]).threads(4).ops(40).points(400),
+    ShortCampaign::of("array-swap", SWAP).with(&[INSIDE, ONE_SET]).rehearsed(),
+    ShortCampaign::of("btree", BTREE).with(&[INSIDE_ROOMY]).rehearsed(),
+    ShortCampaign::of("btree", BTREE).with(&[INSIDE_SHARE, ONE_SET, IN_ORDER]),
+    ShortCampaign::of("btree", BTREE).with(&[INSIDE, CROWDED, CONTROLLERS]).threads(4).ops(40),
+    ShortCampaign::of("array-swap", SWAP).with(&[INSIDE, TURNS, IN_ORDER]).threads(4).ops(30),
 ];
 
 /// Queues and tables of a handful of entries.
 const DRAWS: &[Draw] = &[
     Draw::half("design.proteus.logq_entries", &["1", "2", "4"]),
-    Draw::half("design.proteus.spills_in_flight", &["1", "2", "16"]),
+    Draw {
+        one_in: 1,
+        choice: Choice::OneOf(&[
+            &["design.proteus.log_queue=\"inside\""],
+            &["design.proteus.log_queue=\"inside\"", "pmem.controller.write_queue_entries=2"],
+            &["design.proteus.log_queue=\"inside\"", "pmem.controller.write_queue_entries=64"],
+            &["design.proteus.spills_in_flight=1"],
+            &["design.proteus.spills_in_flight=2"],
+            &["design.proteus.spills_in_flight=16"],
+            &[],
+        ]),
+    },
+    Draw::half("design.proteus.flush_order", &["\"in_order\""]),
     Draw::half("design.proteus.log_entries", &["6", "12", "40"]),
     Draw::half("design.proteus.logs_per_core", &["1", "4"]),
     Draw::half("design.proteus.clean_issue_cycles", &["0", "50"]),
@@ -73,8 +103,11 @@ const ALTERNATIVES: &[Alternatives] = &[
             &["design.proteus.lpq_entries=32", "pmem.controller.write_queue_entries=32"],
             &["design.proteus.lpq_entries=16", "pmem.controller.write_queue_entries=48"],
             &["design.proteus.lpq_entries=8"],
+            &["design.proteus.log_queue=inside"],
+            &["design.proteus.log_queue=inside", "pmem.controller.write_queue_entries=16"],
         ],
     ),
+    Alternatives::of("proteus-flush-order", &[&["design.proteus.flush_order=in_order"]]),
     Alternatives::of("proteus-logs", &[&["design.proteus.log_entries=1024"], &["design.proteus.logs_per_core=4"]]),
     Alternatives::of(
         "proteus-clean",

@@ -17,6 +17,11 @@ durasim_design::planted! {
     // Spilling.
     SPILL_NOT_WRITTEN = "spill-not-written", "A full log pending queue drops its oldest entry";
     SPILLS_TO_ONE_SLOT = "spills-to-one-slot", "Entries of a log are all written to its first slot";
+    // Entries in the write pending queue.
+    INSIDE_ONE_GROUP = "inside-one-group", "A commit discards the entries that the write pending queue holds of any transaction";
+    INSIDE_HELD_LOST = "inside-held-lost", "Recovery does not get the entries that the write pending queue holds";
+    INSIDE_DISCARDED_FIRST = "inside-discarded-first", "An abort discards the entries in the write pending queue before it restores from them";
+    INSIDE_FULL_DISCARDS = "inside-full-discards", "Log entries beyond their share of the write pending queue are discarded";
     // Aborts.
     ABORT_NOT_UNDONE = "abort-not-undone", "Aborts leave what the transaction has stored";
     ABORT_KEEPS_LINES = "abort-keeps-lines", "Aborts restore memory below caches that keep the lines";

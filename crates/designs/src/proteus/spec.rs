@@ -9,8 +9,30 @@ use serde::{Deserialize, Serialize};
 
 /// Log registers of a core: they are part of the instruction set, so no parameter (DEVIATIONS.md, proteus-sizes).
 const LOG_REGISTERS: u64 = 8;
+/// Spills in flight unless told otherwise.
+const SPILLS_IN_FLIGHT: u32 = 4;
 /// Bits of a physical address in the structures of a core.
 const ADDRESS_BITS: u64 = 48;
+
+/// Where log entries wait at a controller until their transaction ends or their place is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LogQueue {
+    /// In a log pending queue of their own.
+    Beside,
+    /// In the write pending queue, where they take places that writes of data want too.
+    Inside,
+}
+
+/// In which order flushes leave the core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FlushOrder {
+    /// Ahead of older stores, in order with other flushes.
+    Early,
+    /// In order with stores.
+    InOrder,
+}
 
 /// Parameters of Proteus.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -25,11 +47,16 @@ pub struct ProteusSpec {
     /// Ways of the log lookup table (DEVIATIONS.md, proteus-sizes).
     #[schemars(range(min = 1, max = 1u64 << 16))]
     pub llt_ways: u32,
-    /// Entries of the log pending queue of each controller (DEVIATIONS.md, proteus-lpq).
+    /// In which order flushes leave the core (DEVIATIONS.md, proteus-flush-order).
+    pub flush_order: FlushOrder,
+    /// Where log entries wait at a controller (DEVIATIONS.md, proteus-lpq).
+    pub log_queue: LogQueue,
+    /// Entries of the log pending queue of each controller; with `log_queue` inside, places of the write pending queue that
+    /// log entries may hold (DEVIATIONS.md, proteus-lpq).
     #[schemars(range(min = 1, max = 1u64 << 20))]
     pub lpq_entries: u32,
-    /// Entries that a full log pending queue writes to the log at a time (not in the paper; DEVIATIONS.md,
-    /// background-concurrency).
+    /// Entries that a full log pending queue writes to the log at a time, where `log_queue` is beside: in the write pending
+    /// queue one leaves for each write that waits (not in the paper; DEVIATIONS.md, background-concurrency).
     #[schemars(range(min = 1, max = 1024))]
     pub spills_in_flight: u32,
     /// Entries of each log: what one transaction may fill (not in the paper; DEVIATIONS.md, proteus-logs).
@@ -49,8 +76,10 @@ impl Default for ProteusSpec {
             logq_entries: 16,
             llt_entries: 64,
             llt_ways: 8,
+            flush_order: FlushOrder::Early,
+            log_queue: LogQueue::Beside,
             lpq_entries: 256,
-            spills_in_flight: 4,
+            spills_in_flight: SPILLS_IN_FLIGHT,
             log_entries: 131_072,
             logs_per_core: 2,
             clean_issue_cycles: 1,
@@ -73,6 +102,10 @@ impl ProteusSpec {
         if !(self.llt_entries / self.llt_ways).is_power_of_two() || !self.llt_entries.is_multiple_of(self.llt_ways) {
             let problem = format!("{} ways do not make sets in a power of two of {}", self.llt_ways, self.llt_entries);
             return Err(SpecError::new("llt_ways", problem));
+        }
+        if self.log_queue == LogQueue::Inside && self.spills_in_flight != SPILLS_IN_FLIGHT {
+            let problem = format!("{} has no effect where log_queue is inside", self.spills_in_flight);
+            return Err(SpecError::new("spills_in_flight", problem));
         }
         Ok(())
     }
@@ -97,8 +130,14 @@ impl ProteusSpec {
         let age_bits = if self.llt_ways > 1 { bits_for(self.llt_ways.into()) } else { 0 };
         cost.add("log lookup table", u64::from(self.llt_entries) * (tag_bits + 1 + age_bits), cores);
         cost.add("txid and log-to registers", 64 + log_to_bits, cores);
-        // An entry of the log with its log-to address and a valid bit.
-        cost.add("log pending queue", u64::from(self.lpq_entries) * (8 * ENTRY_BYTES + log_to_bits + 1), controllers);
+        // An entry of the log with its log-to address and a valid bit; the write pending queue has both already.
+        if self.log_queue == LogQueue::Beside {
+            cost.add(
+                "log pending queue",
+                u64::from(self.lpq_entries) * (8 * ENTRY_BYTES + log_to_bits + 1),
+                controllers,
+            );
+        }
         cost
     }
 }
@@ -126,6 +165,8 @@ mod tests {
         assert_eq!(refused(|s| s.spills_in_flight = 0), "spills_in_flight");
         assert_eq!(refused(|s| s.log_entries = 0), "log_entries");
         assert_eq!(refused(|s| s.logs_per_core = 0), "logs_per_core");
+        let spills = |s: &mut ProteusSpec| (s.log_queue, s.spills_in_flight) = (LogQueue::Inside, 2);
+        assert_eq!(refused(spills), "spills_in_flight");
     }
 
     #[test]
@@ -137,5 +178,8 @@ mod tests {
         assert_eq!(bits("LogQ"), Some((16 * (43 + 42 + 1), 2)));
         assert_eq!(bits("log lookup table"), Some((64 * (40 + 1 + 3), 2)));
         assert_eq!(bits("log pending queue"), Some((256 * (512 + 42 + 1), 1)));
+        let inside = ProteusSpec { log_queue: LogQueue::Inside, ..spec };
+        let cost = inside.cost(&geometry::<Proteus>(&inside, 2));
+        assert!(cost.structures.iter().all(|structure| structure.name != "log pending queue"));
     }
 }

@@ -54,8 +54,11 @@ impl Counters {
         count("held_flushes", self.held_flushes, "Flushes that waited for an earlier entry of their block");
         count("held_stores", self.held_stores, "Stores that waited for the acknowledgement of their block");
         count("lpq_full_waits", self.lpq_full_waits, "Entries that found a log pending queue full");
-        count("spilled_entries", self.spilled_entries, "Entries that went from a log pending queue to the log");
-        count("removed_entries", self.removed_entries, "Entries that commits removed from the log pending queues");
+        let text =
+            "Entries that went from a log pending queue to the log; in a write pending queue pmem.yielded counts them";
+        count("spilled_entries", self.spilled_entries, text);
+        let text = "Entries that commits removed from the log pending queues; in a write pending queue pmem.discarded";
+        count("removed_entries", self.removed_entries, text);
         count("cleaned_lines", self.cleaned_lines, "Lines that commits and aborts cleaned");
         count("undone_blocks", self.undone_blocks, "Blocks that aborts restored");
     }
@@ -64,7 +67,7 @@ impl Counters {
 #[derive(Clone)]
 pub(super) struct State {
     pub spec: ProteusSpec,
-    interleave: Interleave,
+    pub interleave: Interleave,
     pub ends: PmRegion,
     log_region: PmRegion,
     pub caches_are_durable: bool,
@@ -190,6 +193,9 @@ impl State {
         self.open.get_mut(&tx).expect("it is open").entries += 1;
         let id = self.number();
         self.core(cx).logq.push(FlushInFlight { id, entry, slot });
+        if self.is_inside() {
+            return self.send_write(cx, Token(id), entry, slot, out);
+        }
         let message = Message { kind: ENTRY, a: cx.core.0.into(), b: id };
         let (from, to) = (Node::Core(cx.core), Node::Controller(self.interleave.controller_of(slot.line())));
         out.push(Action::Send { from, to, message, size_bytes: ENTRY_BYTES });
@@ -279,7 +285,11 @@ impl State {
     }
 
     /// Takes the entries of a transaction out of the LPQs; how many there were.
-    pub fn remove_entries(&mut self, tx: TxId) -> u64 {
+    pub fn remove_entries(&mut self, tx: TxId, out: &mut Actions) -> u64 {
+        if self.is_inside() {
+            self.discard_entries(tx, out);
+            return 0;
+        }
         let held = |queues: &[PendingQueue]| queues.iter().map(|queue| queue.entries.len() as u64).sum::<u64>();
         let before = held(&self.queues);
         self.queues.iter_mut().for_each(|queue| queue.entries.retain(|pending| pending.entry.tx != tx));

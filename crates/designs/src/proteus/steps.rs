@@ -1,14 +1,15 @@
 //! Steps of Proteus that a planted fault can break: each is what the design does, with the faults of that step beside it.
 
-use super::entry::{BLOCK_BYTES, LogEntry, block_of};
+use super::entry::{BLOCK_BYTES, ENTRY_BYTES, LogEntry, block_of};
 use super::recovery::{self, Recovery};
 use super::state::State;
-use super::structures::{OpenTx, Phase};
+use super::structures::{OpenTx, Pending, Phase};
 use super::{planted, planted_volatile_caches};
 use durasim_design::{
-    Action, Actions, CrashImage, CrashSink, Ctx, Durability, Gate, Message, Payload, RecoveryCut, Store, Wait,
+    Action, Actions, CrashImage, CrashSink, CrashView, Ctx, Durability, Gate, Message, Origin, Payload, RecoveryCut,
+    Store, Token, Wait,
 };
-use durasim_types::{CoreId, LineAddr, PhysAddr, TxId};
+use durasim_types::{Cause, CoreId, LineAddr, PhysAddr, TxId};
 use std::collections::BTreeMap;
 
 /// The content of a block.
@@ -46,12 +47,12 @@ impl State {
 
     /// A transaction has changed a line, which its commit will clean. Its entries stay in the LPQs until then.
     #[inline]
-    pub fn note_changed_line(&mut self, tx: TxId, line: LineAddr) {
+    pub fn note_changed_line(&mut self, tx: TxId, line: LineAddr, out: &mut Actions) {
         if let Some(open) = self.open.get_mut(&tx) {
             open.lines.entry(line).or_insert(false);
         }
         if self.fault.is(planted::REMOVED_AT_STORE) {
-            self.remove_entries(tx);
+            self.remove_entries(tx, out);
         }
     }
 }
@@ -93,13 +94,66 @@ impl State {
     }
 
     /// Section 4: what survives of the LPQs, entry behind entry. One whose write to the log is in flight is still there.
-    pub fn keep_pending_queues(&self, sink: &mut CrashSink<'_>) {
+    pub fn keep_pending_queues(&self, view: &CrashView<'_>, sink: &mut CrashSink<'_>) {
         if self.fault.is(planted::QUEUE_NOT_KEPT) {
             return;
+        }
+        if self.is_inside() {
+            return sink.keep(recovery::STRUCTURE, self.held_lines(view));
         }
         let freed = self.fault.is(planted_volatile_caches::SPILL_FREED_AT_ISSUE);
         let entries = self.queues.iter().flat_map(|queue| &queue.entries).filter(|p| !freed || p.spill.is_none());
         sink.keep(recovery::STRUCTURE, entries.flat_map(|pending| pending.entry.to_line()).collect());
+    }
+}
+
+/// Log entries in the write pending queue [D:proteus-lpq].
+impl State {
+    /// Sends an entry of the LogQ to its place in the log.
+    pub fn send_write(&mut self, cx: &Ctx, token: Token, entry: LogEntry, slot: PhysAddr, out: &mut Actions) {
+        let payload = Payload::new(&entry.to_line());
+        let from = Origin::Core(cx.core);
+        out.push(Action::Append { from, at: slot, payload, cause: Cause::Log, token: Some(token) });
+        if self.fault.is(planted_volatile_caches::INSIDE_ACKNOWLEDGED_EARLY) {
+            self.entry_is_queued(token, out);
+        }
+    }
+
+    /// An entry goes to the media before its transaction ends.
+    pub fn give_up(&self, controller: u16, entry: &Pending, out: &mut Actions) {
+        let Some(Token(group)) = entry.spill else { return };
+        if self.fault.is(planted::INSIDE_FULL_DISCARDS) {
+            return out.push(Action::DiscardHeld { controller, group });
+        }
+        out.push(Action::ReleaseHeld { controller, group });
+    }
+
+    /// What the queues still hold of a transaction that has ended vanishes.
+    pub fn discard_entries(&mut self, tx: TxId, out: &mut Actions) {
+        let all = self.fault.is(planted::INSIDE_ONE_GROUP);
+        for (controller, queue) in self.queues.iter_mut().enumerate() {
+            for discarded in queue.entries.extract_if(.., |pending| all || pending.entry.tx == tx) {
+                let Some(Token(group)) = discarded.spill else { continue };
+                out.push(Action::DiscardHeld { controller: controller as u16, group });
+            }
+        }
+    }
+
+    /// Nothing, unless a fault is planted: what an abort restores from stays until it has.
+    pub fn discard_before_restoring(&mut self, tx: TxId, out: &mut Actions) {
+        if self.is_inside() && self.fault.is(planted::INSIDE_DISCARDED_FIRST) {
+            self.discard_entries(tx, out);
+        }
+    }
+
+    /// The entries that the write pending queues hold when the power fails.
+    pub fn held_lines(&self, view: &CrashView<'_>) -> Vec<u8> {
+        if self.fault.is(planted::INSIDE_HELD_LOST) {
+            return Vec::new();
+        }
+        let mut lines = Vec::with_capacity(view.held.len() * ENTRY_BYTES as usize);
+        view.held.iter().for_each(|held| lines.extend_from_slice(&held.data));
+        lines
     }
 }
 
@@ -112,6 +166,9 @@ impl State {
 
     /// The cleans of a commit leave the core, which takes a while. Its tx-end record comes after them.
     pub fn send_cleans(&mut self, tx: TxId, out: &mut Actions) -> Gate {
+        if self.fault.is(planted_volatile_caches::REMOVED_BEFORE_CLEANS) {
+            self.remove_entries(tx, out);
+        }
         if self.fault.is(planted_volatile_caches::ENDED_BEFORE_CLEANS) {
             self.write_end(tx, out);
         }
@@ -175,7 +232,9 @@ impl State {
     /// The oldest entry of each block that a transaction has logged: its number, and its content if an LPQ holds it. The
     /// content of the others is in the log.
     pub fn oldest_entries(&self, tx: TxId, open: &OpenTx) -> BTreeMap<PhysAddr, (u32, Option<Block>)> {
-        let held = self.queues.iter().flat_map(|queue| &queue.entries).map(|pending| pending.entry);
+        // What the write pending queue has is read like the log, at its place there.
+        let queues = if self.is_inside() { &[][..] } else { &self.queues };
+        let held = queues.iter().flat_map(|queue| &queue.entries).map(|pending| pending.entry);
         let held = held.filter(|entry| entry.tx == tx).map(|entry| (entry.block, entry.number, Some(entry.old)));
         let forgets_log = self.fault.is(planted::ABORT_FORGETS_LOG);
         let in_log = open.spilled.iter().filter(|_| !forgets_log).map(|&(number, block)| (block, number, None));

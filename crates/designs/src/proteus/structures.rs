@@ -44,7 +44,7 @@ impl CoreUnit {
 pub(super) struct Pending {
     pub entry: LogEntry,
     pub slot: PhysAddr,
-    /// Its write to the log is in flight.
+    /// Its write to the log is in flight. In a write pending queue the entry is that write, which its token names.
     pub spill: Option<Token>,
 }
 

@@ -21,6 +21,7 @@ impl State {
                 return Gate::Retry(Wait::Acked(token));
             }
             Phase::Cleaning => {
+                self.discard_before_restoring(tx, out);
                 self.restore(tx, out);
                 self.set_phase(tx, Phase::Undoing);
                 return Gate::Retry(Wait::Acked(token));
@@ -28,7 +29,7 @@ impl State {
             Phase::Undoing => return self.end_undone(cx, tx, out),
             Phase::Open | Phase::Leaving | Phase::Ready | Phase::Ending => {}
         }
-        self.remove_entries(tx);
+        self.remove_entries(tx, out);
         self.close(tx);
         self.accept_waiting(out);
         Gate::Done

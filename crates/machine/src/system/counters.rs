@@ -32,6 +32,12 @@ fn controller_stats(stats: &mut Stats, name: &str, s: &ControllerStats, rows: Op
     stats.count(format!("{name}.queue_full"), s.queue_full, "Writes that found the write queue full");
     stats.count(format!("{name}.drains"), s.drains, "Times at which the write queue was drained");
     stats.count(format!("{name}.reads_behind_drains"), s.reads_behind_drains, "Reads that arrived during a drain");
+    stats.count(
+        format!("{name}.yielded"),
+        s.yielded,
+        "Held entries that became ordinary ones as writes waited for room",
+    );
+    stats.count(format!("{name}.discarded"), s.discarded, "Held entries that were discarded");
     let mean_ns = if s.reads == 0 { 0.0 } else { s.read_latency_ps as f64 / s.reads as f64 / 1000.0 };
     stats.set(format!("{name}.read_latency_mean"), mean_ns, "ns", "Mean time from a read's arrival to its data");
     let bytes = s.media_write_bytes.iter().sum::<u64>() as f64;

@@ -89,11 +89,8 @@ impl System {
         let cx = self.cx(core, self.work.now());
         let token = write.token.filter(|&token| is_design_token(token)).map(|token| Token(token.number));
         match self.design.accept(&cx, controller, write.line.base(), token) {
-            Accept::Queue { held } => {
-                self.memories.hold_arrivals(write.line, false);
-                self.agenda.memories_are_due(self.memories.due());
-                self.enter_queue(Write { held, ..write });
-            }
+            Accept::Queue { held } => self.enter_in_turn(Write { held, ..write }),
+            Accept::QueueWhileRoom { group } => self.enter_in_turn(Write { held: Some(group), yields: true, ..write }),
             Accept::Refuse(wait) => {
                 self.memories.hold_arrivals(write.line, true);
                 self.agenda.memories_are_due(self.memories.due());
@@ -101,6 +98,13 @@ impl System {
                 self.work.push(Task::Await { wait });
             }
         }
+    }
+
+    /// A write that its controller does not refuse: what arrives behind it may follow.
+    fn enter_in_turn(&mut self, write: Write) {
+        self.memories.hold_arrivals(write.line, false);
+        self.agenda.memories_are_due(self.memories.due());
+        self.enter_queue(write);
     }
 
     /// The queue of its controller takes a write, or lets it wait outside.

@@ -1,0 +1,53 @@
+//! Log entries in the write pending queue, as Hercules (section 5.1) has Proteus keep them, instead of in a log pending queue
+//! beside it [D:proteus-lpq].
+//!
+//! A flush is a write to the place of its entry in the log. The queue of the controller accepts it like any write, which the
+//! core is told of, and holds it: an entry goes to the media if writes wait for room that no other entry makes, oldest first,
+//! or if log entries have more places than they may. Commits and aborts discard what is still held. So whether the media
+//! has an entry or the queue, a read of its place finds it. Each entry is a group of its own.
+
+use super::spec::LogQueue;
+use super::state::{State, signal_of};
+use super::structures::Pending;
+use durasim_design::{Accept, Action, Actions, Token};
+use durasim_types::{CoreId, PhysAddr};
+
+impl State {
+    /// Whether log entries wait in the write pending queue.
+    #[inline]
+    pub fn is_inside(&self) -> bool {
+        self.spec.log_queue == LogQueue::Inside
+    }
+
+    /// A write arrives at a controller: log entries of open transactions are held there, other writes are not.
+    pub fn accept_entry(&self, at: PhysAddr) -> Accept {
+        let flights = self.cores.iter().flat_map(|core| &core.logq).map(|flight| (flight.slot, flight.id));
+        let queued = self.queues.iter().flat_map(|queue| &queue.entries);
+        let queued = queued.filter_map(|pending| pending.spill.map(|token| (pending.slot, token.0)));
+        match flights.chain(queued).find(|&(slot, _)| slot == at) {
+            Some((_, group)) => Accept::QueueWhileRoom { group },
+            None => Accept::Queue { held: None },
+        }
+    }
+
+    /// The core is told that the queue has an entry, which leaves its LogQ. If log entries have more places of the queue
+    /// than they may, the oldest becomes an ordinary write.
+    pub fn entry_is_queued(&mut self, token: Token, out: &mut Actions) {
+        let flights = |core: usize| self.cores[core].logq.iter().position(|flight| flight.id == token.0);
+        let Some((core, at)) = (0..self.cores.len()).find_map(|core| Some((core, flights(core)?))) else { return };
+        let flight = self.cores[core].logq.remove(at);
+        if let Some(open) = self.open.get_mut(&flight.entry.tx) {
+            open.spilled.push((flight.entry.number, flight.entry.block));
+        }
+        let controller = self.interleave.controller_of(flight.slot.line());
+        let queue = &mut self.queues[usize::from(controller)];
+        queue.entries.push(Pending { entry: flight.entry, slot: flight.slot, spill: Some(token) });
+        if queue.entries.len() > self.spec.lpq_entries as usize {
+            let oldest = queue.entries.remove(0);
+            self.give_up(controller, &oldest, out);
+        }
+        if std::mem::take(&mut self.cores[core].waits) {
+            out.push(Action::Raise(signal_of(CoreId(core as u16))));
+        }
+    }
+}
