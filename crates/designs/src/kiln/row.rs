@@ -24,6 +24,7 @@ pub(crate) const ROW: Row = Row {
         "kiln-isolation",
         "kiln-home-first",
         "kiln-llc",
+        "kiln-llc-ports",
         "nv-llc",
         "background-concurrency",
     ],

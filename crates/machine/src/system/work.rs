@@ -47,6 +47,8 @@ pub(super) enum Task {
     AskPrivate { from: LevelId, to: Option<LevelId>, core: CoreId, line: LineAddr },
     /// A version comes down to the level `to` if it counts, then it leaves its array.
     Move { from: LevelId, to: LevelId, core: CoreId, line: LineAddr },
+    /// A line that left the L2 is in the last level: its write-back buffer is free when it is written there.
+    WrittenBack { core: CoreId },
     /// The L1 copies of a line leave because the L2 has lost it.
     LeaveL1 { core: CoreId, line: LineAddr },
     /// A line leaves the last level: the versions that leave with it are looked for.
@@ -165,6 +167,7 @@ impl System {
             Task::ObeyTagLimit { level, core, line, tag } => self.enforce_tag_limit(level, core, line, tag),
             Task::AskPrivate { from, to, core, line } => self.ask_private(from, to, core, line),
             Task::Move { from, to, core, line } => self.move_to(to, from, core, line),
+            Task::WrittenBack { core } => self.caches.release_l2_write_back_buffer(core, self.work.now()),
             Task::LeaveL1 { core, line } => self.leave_l1(core, line),
             Task::CollectVersions { line } => self.collect_versions(line),
             Task::LeaveVersions { line, versions, next } => self.leave_versions(line, versions, next),

@@ -57,6 +57,9 @@ impl System {
         version.dirty |=
             self.design.llc_keeps_tagged() && self.caches.is_dirty_below(level, core, version, &self.design);
         let at = self.work.now();
+        if level == LevelId::Llc {
+            self.caches.write_llc(at);
+        }
         let array = self.caches.array_mut(level, core);
         match array.find(version.line) {
             Some(slot) => {

@@ -52,6 +52,15 @@ impl System {
             self.caches.array_mut(level, core).stats.write_backs += 1;
             let at = self.caches.take_write_back_buffer(level, core, self.work.now());
             self.work.set_now(at);
+            match level {
+                LevelId::L1d => {}
+                LevelId::L2 if self.caches.has_llc_ports() => self.work.push(Task::WrittenBack { core }),
+                LevelId::L2 => {}
+                // The victim is read.
+                LevelId::Llc => {
+                    self.caches.begin_llc_look_up(at);
+                }
+            }
         }
         match level {
             LevelId::L1d => self.leave_private(level, LevelId::L2, core, line),
