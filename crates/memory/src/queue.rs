@@ -29,12 +29,14 @@ pub struct Write {
     pub token: Option<WriteToken>,
     /// The group of held entries it belongs to: durable, but neither drained nor merged until released.
     pub held: Option<u64>,
+    /// A write-back buffer of the last level has it. Where that outlasts the queue it keeps it until the media has it.
+    pub from_llc_buffer: bool,
 }
 
 impl Write {
     /// A write of a whole line.
     pub fn line(line: LineAddr, data: Line, cause: Cause) -> Self {
-        Write { line, mask: u64::MAX, data, cause, token: None, held: None }
+        Write { line, mask: u64::MAX, data, cause, token: None, held: None, from_llc_buffer: false }
     }
 
     /// Puts the written bytes over `under`.

@@ -331,7 +331,9 @@ fn a_miss_after_an_abort_reads_the_slices_of_open_transactions_with_their_metada
     bench.begin(0, 1);
     bench.begin(1, 2);
     let tag = bench.put_word(0, 1, (0, 0), 1);
-    (0..9).for_each(|i| drop(bench.put_word(1, 2, (i / 8, (i + 1) % 8), 10 + i)));
+    for i in 0..9 {
+        bench.put_word(1, 2, (i / 8, (i + 1) % 8), 10 + i);
+    }
     bench.evict(0, tag, 1);
     bench.abort(0, 1);
     let Fill::Gather { gather, .. } = bench.fill(0, 0, None) else { panic!("it is in slices") };
@@ -352,7 +354,9 @@ fn a_full_line_table_is_collected_on_demand_and_then_aborts() {
     assert_eq!(bench.counter("hoop.collections_on_demand"), 1.0);
     bench.settle();
     assert_eq!((words(&bench.pmem, &[(1, 0), (3, 1)]), bench.counter("hoop.line_table_entries")), (vec![1, 4], 0.0));
-    (4..7).for_each(|n| drop(bench.put_word(0, 5, (n, 0), n)));
+    for n in 4..7 {
+        bench.put_word(0, 5, (n, 0), n);
+    }
     let verdict = bench.offer(0, word(7, 0), 7, Some(5), &mut tag);
     assert_eq!(verdict, Gate::Abort(TxId(5), AbortCause::Capacity), "all entries are of open transactions");
     let verdict = bench.offer(0, word(6, 1), 7, Some(5), &mut tag);

@@ -52,6 +52,7 @@ const DRAWS: &[Draw] = &[
     Draw::half("design.kiln.copies_in_flight", &["1", "2"]),
     Draw::half("design.kiln.llc_ports_per_core", &["2", "16"]),
     Draw::half("design.kiln.llc_pipelined", &["\"none\"", "\"all\""]),
+    Draw::half("design.kiln.versions", &["\"two-in-llc\""]),
     Draw::half("design.kiln.llc_write_latency_cycles", &["1", "500"]),
     Draw::half("design.kiln.fifo_walk_cycles", &["0", "100"]),
     Draw::half("design.kiln.blocked_requests", &["\"lines\"", "\"none\""]),
@@ -85,6 +86,7 @@ const ALTERNATIVES: &[Alternatives] = &[
         ],
     )
     .shared_by("btree", 4),
+    Alternatives::of("kiln-home-first", &[&["design.kiln.versions=two-in-llc"]]),
     Alternatives::of(
         "kiln-fifo",
         &[

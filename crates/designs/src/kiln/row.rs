@@ -10,7 +10,7 @@ pub(crate) const ROW: Row = Row {
     aliases: &[],
     hardware: ErasedDesign::of::<Kiln>(),
     backend: Backend::Markers,
-    domains: &[Domain::NvLlc],
+    domains: &[Domain::NvLlc, Domain::NvLlcMedia],
     promise: Promise::Immediate,
     control: false,
     summary: "A nonvolatile last level: commits flush the lines of their transaction into it and turn them committed",

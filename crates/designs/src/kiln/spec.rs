@@ -31,6 +31,17 @@ pub enum Pipelined {
     All,
 }
 
+/// Where the committed version of a line is while an uncommitted one is in the last level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Versions {
+    /// At home: it is written there before the uncommitted one takes its place.
+    HomeFirst,
+    /// In the last level too, in a way of its own, until the transaction commits. The version that aborts or a power failure
+    /// leave is this one.
+    TwoInLlc,
+}
+
 /// Parameters of Kiln.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -69,6 +80,8 @@ pub struct KilnSpec {
     pub copy_area_lines: u32,
     /// Which requests wait while a commit is flushed (DEVIATIONS.md, kiln-blocking).
     pub blocked_requests: Blocking,
+    /// Where the committed version of a line is meanwhile (DEVIATIONS.md, kiln-home-first).
+    pub versions: Versions,
     /// Whether uncommitted lines are no victims of the last level while it has others: the cost in misses is what they
     /// displace (TC, section 5.2).
     pub pinned_lines: bool,
@@ -91,6 +104,7 @@ impl Default for KilnSpec {
             copies_in_flight: 4,
             copy_area_lines: 16384,
             blocked_requests: Blocking::All,
+            versions: Versions::HomeFirst,
             pinned_lines: true,
             tx_id_bits: 16,
         }
@@ -140,6 +154,9 @@ impl KilnSpec {
             cost.add(&format!("persistent bits {}", level.name()), lines, instances);
             cost.add(&format!("TxIDs {}", level.name()), lines * id_bits, instances);
             cost.add(&format!("states {}", level.name()), 2 * lines, instances);
+            if level == LevelId::Llc && self.versions == Versions::TwoInLlc {
+                cost.add("older versions llc", lines, 1);
+            }
             if level != LevelId::Llc && g.domain != Domain::Eadr {
                 let entry = id_bits + location_bits(g.level(level));
                 cost.add(&format!("FIFO {}", level.name()), entry * u64::from(self.fifo_entries), instances);

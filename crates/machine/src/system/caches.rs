@@ -6,6 +6,7 @@ mod directory;
 mod interconnect;
 mod leaving;
 mod llc_ports;
+mod older;
 #[cfg(test)]
 mod tests;
 mod warm;
@@ -14,6 +15,7 @@ pub(super) use directory::AccessMode;
 pub use directory::CoherenceStats;
 pub(super) use interconnect::Load;
 pub(super) use leaving::Resident;
+pub(super) use older::{is_older, line_of};
 pub(crate) use warm::CachedLines;
 
 use super::counters::cache_stats;

@@ -67,6 +67,8 @@ pub(super) enum Task {
     AskEvict { core: CoreId, version: Version },
     /// A dirty or tagged version comes down on a level.
     PutBelow { level: LevelId, core: CoreId, version: Version },
+    /// The version that the last level has of a line stays there beside one with the tag `incoming` that comes down.
+    KeepOlder { core: CoreId, line: LineAddr, incoming: LineTag },
     /// It has room there.
     Arrive { level: LevelId, core: CoreId, version: Version },
     /// The newest private version of a line comes down to the last level.
@@ -178,6 +180,7 @@ impl System {
             Task::AskEvict { core, version } => self.ask_evict(core, version),
             Task::PutBelow { level, core, version } => self.put_below(level, core, version),
             Task::Arrive { level, core, version } => self.arrive(level, core, version),
+            Task::KeepOlder { core, line, incoming } => self.keep_older(core, line, incoming),
             Task::PushToLlc { line } => self.push_to_llc(line),
             Task::PushLevel { level, owner, line } => self.push_level(level, owner, line),
             Task::Pushed { owner, line } => self.pushed(owner, line),

@@ -47,6 +47,8 @@ impl System {
             Action::CopyDown(line) => self.copy_down(core, line),
             Action::CleanTo { line, to, token } => self.clean_to(core, line, to, token, at),
             Action::PushToLlc { line, token } => self.push_for_design(line, token),
+            Action::DropOlder(line) => self.caches.drop_older(line, &self.design),
+            Action::WriteOlderHome(line) => self.write_older_home(core, line),
             Action::PutCached { addr, .. } => {
                 unreachable!("a design stores to {addr} through the caches where no transaction begins or commits")
             }
