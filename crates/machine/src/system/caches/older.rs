@@ -58,6 +58,17 @@ impl Caches {
         self.llc.find(older(line)).map(|slot| self.llc.version(slot))
     }
 
+    /// Whether a request or a task is about a line.
+    fn is_in_service(&self, line: LineAddr) -> bool {
+        self.pinned.contains(&line)
+    }
+
+    /// Older versions whose newer ones were discarded while their lines were in service: they have to go home.
+    pub(in crate::system) fn left_alone(&self, lines: &[LineAddr]) -> Vec<LineAddr> {
+        let is_left = |line: &LineAddr| self.is_in_service(*line) && self.llc.find(older(*line)).is_some();
+        lines.iter().copied().filter(is_left).collect()
+    }
+
     /// The older version of a line is needed no more, unless an open transaction could still be aborted to it.
     pub(in crate::system) fn drop_older(&mut self, line: LineAddr, design: &DesignPort) {
         let open = self.llc.find(line).is_some_and(|slot| design.live(self.llc.tag(slot)).is_some());
@@ -67,10 +78,10 @@ impl Caches {
     }
 
     /// The newer version of a line was discarded: the older one is the only one in the last level, if nothing else has come
-    /// down meanwhile.
+    /// down meanwhile. While the line is in service what moves it would take this version for the other one.
     pub(in crate::system) fn restore_older(&mut self, line: LineAddr) {
         let Some(slot) = self.llc.find(older(line)) else { return };
-        if self.llc.find(line).is_some() {
+        if self.llc.find(line).is_some() || self.is_in_service(line) {
             return;
         }
         let version = self.llc.version(slot);

@@ -135,6 +135,10 @@ fn an_older_version_stays_beside_a_newer_one_until_it_is_dropped_or_restored() {
     assert_eq!(caches.cached_lines().llc, [LINE], "caches that take over its lines get one of them");
     // The newer one was discarded by an abort.
     caches.take_out(LevelId::Llc, A, LINE);
+    caches.pin(LINE);
+    caches.restore_older(LINE);
+    assert_eq!((found(&caches), caches.left_alone(&[LINE])), ((None, Some(1)), vec![LINE]), "the line is in service");
+    caches.unpin();
     caches.restore_older(LINE);
     assert_eq!(found(&caches), (Some(1), None));
     assert!(caches.keep_older(version(1, true), 0));

@@ -104,6 +104,9 @@ impl System {
             Action::InvalidateTagged(tx) => {
                 let lines = self.transactions.tagged_lines(tx);
                 self.caches.discard_tagged(tx, &lines, &self.design);
+                for line in self.caches.left_alone(&lines) {
+                    self.write_older_home(core, line);
+                }
             }
             Action::RestoreRegisters(tx, why) => self.work.push(Task::Abort { tx, why }),
             Action::Raise(signal) => self.agenda.raise(signal, at),
