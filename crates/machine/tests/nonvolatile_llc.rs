@@ -74,7 +74,8 @@ fn write_back_buffers_keep_a_line_until_the_media_has_it() {
             true
         }
     }
-    for (domain, waits) in [(Domain::NvLlc, false), (Domain::NvLlcMedia, true)] {
+    let mut ended = Vec::new();
+    for domain in [Domain::NvLlc, Domain::NvLlcMedia] {
         let mut system = machine(
             domain,
             &["cores=1", "design.kiln.llc_size_factor=1", "interconnect.write_back_buffers=1", "pmem.media.banks=1"],
@@ -92,7 +93,10 @@ fn write_back_buffers_keep_a_line_until_the_media_has_it() {
             assert!([0, n + 1].contains(&survives(&system, line(64 * n))), "{domain}, line {n}");
         }
         assert_eq!(survives(&system, line(0)), 1, "{domain}: what has left the last level survives");
-        // With one buffer the last line waits until the media has written those before it.
-        assert_eq!(now > T + 12 * 600 + 3 * 300, waits, "{domain}: {now}");
+        ended.push(now);
     }
+    assert!(
+        ended[1] > ended[0],
+        "with one buffer a line waits until the media has written the one before it: {ended:?}"
+    );
 }
