@@ -22,7 +22,7 @@ def test_every_persist_event_of_a_small_run_is_survived(row):
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["name"])
 def test_a_domain_it_does_not_tolerate_is_refused(row):
-    for domain in {"adr", "eadr", "bbb", "nv-llc", "nv-tc", "media"} - set(row["domains"]):
+    for domain in {"adr", "eadr", "bbb", "nv-llc", "nv-llc-media", "nv-tc", "media"} - set(row["domains"]):
         with pytest.raises(ds.ConfigError, match="--control"):
             ds.run(design=row["name"], workload="array-swap", domain=domain, **SMALL)
 

@@ -62,7 +62,7 @@ impl OrderChecker {
             EventKind::CacheStore if !domain.stores_are_durable() => {
                 return Err("a store became durable in a volatile cache");
             }
-            EventKind::CacheArrival if domain != Domain::NvLlc => {
+            EventKind::CacheArrival if !domain.llc_alone_is_durable() => {
                 return Err("a line became durable in a last level that is volatile or covered with all caches");
             }
             EventKind::CacheStore if event.core.is_none() => return Err("no core made the store"),

@@ -105,6 +105,11 @@ pub enum Action {
         /// Acknowledgement wanted under this token.
         token: Option<Token>,
     },
+    /// The last level drops the older version of a line that [`crate::Merge::KeepBoth`] has kept, unless the newer one
+    /// belongs to an open transaction.
+    DropOlder(LineAddr),
+    /// The older version of a line that [`crate::Merge::KeepBoth`] has kept goes home, and leaves the last level.
+    WriteOlderHome(LineAddr),
     /// A store made by the hardware itself, through the caches of the requesting core: at most eight bytes. In answers to
     /// [`crate::Durability::tx_begin`] and [`crate::Durability::tx_commit`] alone: it may miss, and then lines move as for
     /// any request of the core.

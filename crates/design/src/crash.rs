@@ -61,7 +61,7 @@ impl CrashView<'_> {
     /// What the domain does by itself: every dirty line goes home if caches are durable. A nonvolatile last level keeps
     /// its lines where they are, which costs no energy and looks the same to recovery.
     pub fn flush_caches_home(&self, sink: &mut CrashSink<'_>) -> Result<(), BudgetSpent> {
-        if self.domain == Domain::NvLlc {
+        if self.domain.llc_alone_is_durable() {
             for line in self.lines.iter().filter(|l| l.dirty && l.level == LevelId::Llc) {
                 sink.image.pmem.write(line.line.base(), &line.data);
             }

@@ -72,13 +72,17 @@ impl LevelGeometry {
     }
 }
 
-/// How versions that are pushed down get into the last level, where its technology makes writes slower than reads.
+/// The ports of the last level, where its technology limits how often its array can be accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct WritePorts {
-    /// Cycles of a write.
-    pub latency_cycles: Cycle,
-    /// Writes that can be in progress at a time.
+pub struct LlcPorts {
+    /// How many there are; each serves reads and writes.
     pub ports: u32,
+    /// Cycles for which a look-up keeps its port.
+    pub read_busy_cycles: Cycle,
+    /// Cycles of a write.
+    pub write_latency_cycles: Cycle,
+    /// Cycles for which a write keeps its port.
+    pub write_busy_cycles: Cycle,
 }
 
 /// A region of persistent memory that a design asks for.
@@ -154,8 +158,8 @@ pub struct Geometry {
     pub l2: LevelGeometry,
     /// The shared LLC.
     pub llc: LevelGeometry,
-    /// How it is written; `None`: a write takes as long as a read and waits for no other.
-    pub llc_write_ports: Option<WritePorts>,
+    /// Its ports; `None`: a write takes as long as a read, and no access waits for another.
+    pub llc_ports: Option<LlcPorts>,
     /// Bytes of adjacent persistent memory that belong to one controller before the next one's turn.
     pub interleave_bytes: u64,
     /// What L2 and LLC keep of the lines above them.

@@ -23,7 +23,7 @@ pub use crash::{
     BudgetSpent, CachedLine, CrashImage, CrashSink, CrashView, HeldWrite, ImageWrite, RecoveryCut, RecoveryReport,
 };
 pub use geometry::{
-    Geometry, Inclusion, Interleave, LevelGeometry, LevelId, PmRegion, RegionRequest, SpecError, WritePorts,
+    Geometry, Inclusion, Interleave, LevelGeometry, LevelId, LlcPorts, PmRegion, RegionRequest, SpecError,
 };
 pub use hooks::{AbortCause, Ctx, Durability, Hooks, LineTag, LogBlock, Request, Store};
 pub use laboratory::{

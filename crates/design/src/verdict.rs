@@ -43,6 +43,11 @@ pub enum Merge {
     Overwrite,
     /// The resident version is a pre-image: it goes one level down first.
     PushDownFirst,
+    /// The resident version is a pre-image and stays in the last level beside the incoming one, in another way of its set.
+    /// The machine keeps it until [`crate::Action::DropOlder`], or until its way is wanted for another line: then it goes
+    /// home. An abort that discards the newer version makes it the only one. Where no other way can be had it goes home
+    /// first. Levels above the last one take this for [`Merge::PushDownFirst`].
+    KeepBoth,
 }
 
 /// What happens to a version that leaves a level.

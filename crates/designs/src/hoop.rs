@@ -18,8 +18,8 @@ mod collector;
 mod commit;
 mod eviction_buffer;
 mod gc;
-mod index;
 mod laboratory;
+mod line_table;
 mod newest;
 mod planted;
 mod recovery;
@@ -40,11 +40,11 @@ use collector::{Collector, Phase};
 use durasim_design::{
     AbortCause, Actions, ActiveFault, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Design, Durability, Evict,
     Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag, Origin, Overlay, Part,
-    PlantedFault, RecoveryCut, RecoveryReport, RegionRequest, SpecError, Store, Token, snapshot,
+    PlantedFault, RecoveryCut, RecoveryReport, RegionRequest, SpecError, Store, Token, Wait, snapshot,
 };
 use durasim_types::{Cause, Cycle, Line, LineAddr, PhysAddr, Stats, TxId};
 use eviction_buffer::EvictionBuffer;
-use index::Index;
+use line_table::LineTable;
 use region::Region;
 use serde::{Deserialize, Serialize};
 use slice::{Patch, SLICE_BYTES};
@@ -71,6 +71,7 @@ impl Design for Hoop {
     ];
     const SCALED: &'static [&'static str] = &[
         "mapping_table_bytes",
+        "line_table_bytes",
         "eviction_buffer_bytes",
         "region_bytes_max",
         "block_bytes",
@@ -129,8 +130,10 @@ struct Counters {
     evicted_lines: u64,
     mapping_hits: u64,
     scattered_hits: u64,
+    scattered_collections: u64,
     eviction_buffer_hits: u64,
     mapping_full: u64,
+    line_table_full: u64,
     region_full: u64,
     address_slices_full: u64,
     routed_stores: u64,
@@ -147,7 +150,9 @@ struct Counters {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct ProtocolState {
     region: Region,
-    index: Index,
+    lines: LineTable,
+    /// The line whose eviction has been looked up, when it asks again.
+    looked_up: Option<LineAddr>,
     mapping: BTreeMap<LineAddr, Mapped>,
     evicted: EvictionBuffer,
     open: BTreeMap<TxId, OpenTx>,
@@ -192,7 +197,8 @@ impl State {
             period_cycles: geometry.clock.cycles(picos).max(1),
             protocol: ProtocolState {
                 region: Region::new(spec.blocks(geometry), spec.slices_per_block()),
-                index: Index::default(),
+                lines: LineTable::default(),
+                looked_up: None,
                 mapping: BTreeMap::new(),
                 evicted: EvictionBuffer::default(),
                 open: BTreeMap::new(),
@@ -226,6 +232,9 @@ impl State {
             protocol.mapping.values().filter_map(|m| if let Mapped::Evicted(slice) = m { Some(slice) } else { None });
         let known =
             protocol.commits.iter().flat_map(|c| &c.slices).chain(protocol.open.values().flat_map(|o| &o.slices));
+        if protocol.lines.len() > spec.line_table_entries() {
+            return Err(snapshot::refuse("more lines than the line table has entries"));
+        }
         if known.chain(mapped).any(|slice| *slice >= slices)
             || protocol.commits.iter().any(|commit| commit.slices.is_empty())
             || !protocol.collector.fits(&protocol.region)
@@ -251,7 +260,20 @@ impl State {
 
     /// Whether words of the line are in the OOP data buffers, or in slices of transactions that are not collected.
     fn has_words(&self, line: LineAddr) -> bool {
-        self.protocol.index.has(line) || self.protocol.open.values().any(|open| open.lines.contains(&line))
+        self.protocol.lines.has(line)
+    }
+
+    /// The slices of open transactions with words of a line, as a miss reads them: their metadata say where the words are.
+    fn open_parts(&self, line: LineAddr) -> Vec<Part> {
+        let mut parts = Vec::new();
+        for open in self.protocol.open.values().filter(|open| open.lines.contains(&line)) {
+            for written in &open.written {
+                let place = self.slice_place(written.slice);
+                parts.push(Part { from: place.plus(64), offset: 0, len: 0 });
+                parts.extend(written.parts(line, place));
+            }
+        }
+        parts
     }
 
     /// The tag of a line by what the controller has of it.
@@ -314,7 +336,7 @@ impl Durability for State {
     fn tx_abort(&mut self, _: &Ctx, tx: TxId, _: AbortCause, out: &mut Actions) -> Gate {
         let Some(open) = self.protocol.open.remove(&tx) else { return Gate::Done };
         open.slices.iter().for_each(|&slice| self.protocol.region.free(slice));
-        self.protocol.index.abort(tx, &open.lines);
+        self.protocol.lines.abort(&open.lines);
         self.protocol.tags.abort(tx);
         for &line in &open.lines {
             self.unmap_aborted(line);
@@ -329,6 +351,11 @@ impl Durability for State {
         if self.goes_home(tag.is_some()) {
             return Evict::Proceed;
         }
+        // The line waits in its write-back buffer while the tables are searched.
+        if self.spec.search_cycles > 0 && self.protocol.looked_up.replace(line) != Some(line) {
+            return Evict::After(Wait::Cycles(self.spec.search_cycles));
+        }
+        self.protocol.looked_up = None;
         if !self.has_words(line) {
             return Evict::Drop;
         }
@@ -361,8 +388,11 @@ impl Durability for State {
 
     /// A miss asks the mapping table: on a hit, slice and home are read in parallel and merged, and the entry is removed.
     /// Else it asks the eviction buffer, else home. Words in the OOP data buffers are newest.
-    fn fill(&mut self, _: &Ctx, line: LineAddr, _: Option<TxId>, _: &mut Actions) -> Fill {
+    fn fill(&mut self, _: &Ctx, line: LineAddr, _: Option<TxId>, out: &mut Actions) -> Fill {
         let search_cycles = self.spec.search_cycles;
+        if let Some(wait) = self.collect_scattered(line, out) {
+            return Fill::Wait(wait);
+        }
         let held = if self.protocol.evicted.is_empty() { None } else { self.protocol.evicted.take(line) };
         let mapped = self.mapped(line);
         if held.is_none() && mapped.is_none() && !self.has_words(line) {
@@ -375,7 +405,7 @@ impl Durability for State {
             }
             Some(Mapped::Scattered) => {
                 self.counters.scattered_hits += 1;
-                (self.protocol.index.parts(line, self.region_base), Patch::default())
+                (self.open_parts(line), Patch::default())
             }
             None => {
                 self.counters.eviction_buffer_hits += u64::from(held.is_some());
@@ -489,8 +519,15 @@ impl Durability for State {
             c.scattered_hits,
             "Misses of lines that an abort had invalidated, gathered from slices",
         );
+        count(
+            "scattered_collections",
+            c.scattered_collections,
+            "Collections for misses of such lines with committed words",
+        );
         count("eviction_buffer_hits", c.eviction_buffer_hits, "Misses that the eviction buffer answered");
         count("mapping_full", c.mapping_full, "Evictions that found the mapping table full");
+        count("line_table_full", c.line_table_full, "Stores that found the line table full");
+        count("line_table_entries", self.protocol.lines.len() as u64, "Lines with words that are not home, at the end");
         count("region_full", c.region_full, "Times that the OOP region had no free block");
         count("address_slices_full", c.address_slices_full, "Commits that found no place in the address slices");
         count("routed_stores", c.routed_stores, "Plain stores to persistent lines");
@@ -501,7 +538,11 @@ impl Durability for State {
         count("collected_bytes", c.collected_bytes, "Bytes that these commits had in their slices");
         count("home_lines", c.home_lines, "Lines that collections wrote home");
         count("home_bytes", c.home_bytes, "Bytes of these lines");
-        count("region_rounds", self.protocol.region.rounds, "Times that the log has wrapped around, since the start");
+        count(
+            "region_rounds",
+            self.protocol.region.rounds,
+            "Times that the log has continued in a block that was used before, since the start",
+        );
     }
 
     fn reset_stats(&mut self) {

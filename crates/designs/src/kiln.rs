@@ -166,13 +166,13 @@ impl Durability for State {
         Gate::Retry(Wait::Acked(token))
     }
 
-    /// A committed version that is not home goes there before an uncommitted one takes its place.
+    /// A committed version that is not home goes there before an uncommitted one takes its place, or stays beside it
+    /// [kiln-home-first].
     fn merge(&mut self, level: LevelId, _: LineAddr, resident: LineTag, incoming: LineTag) -> Merge {
         if !self.goes_home_first(resident, incoming) {
             return Merge::Overwrite;
         }
-        self.counters.committed_pushed_home += u64::from(level == LevelId::Llc);
-        Merge::PushDownFirst
+        if level == LevelId::Llc { self.merge_in_llc() } else { Merge::PushDownFirst }
     }
 
     /// Uncommitted lines are no victims of the last level while there are others.
@@ -303,6 +303,7 @@ impl Durability for State {
         }
         count("llc_overflows", c.llc_overflows, "Uncommitted lines that left the last level by copy-on-write");
         count("committed_pushed_home", c.committed_pushed_home, "Committed lines written home for uncommitted ones");
+        count("committed_kept", c.committed_kept, "Committed lines kept in the last level beside uncommitted ones");
         count("register_waits", c.register_waits, "Commits that waited for the committing register");
         count("shared_stores", c.shared_stores, "Stores to a line that another open transaction has written");
         count("undone_lines", c.undone_lines, "Old lines that aborts brought back");

@@ -3,6 +3,11 @@
 use durasim_types::Cycle;
 use serde::{Deserialize, Serialize};
 
+/// How long an access of an array keeps its port: its whole latency, or a cycle where the array is pipelined.
+pub(crate) fn busy_cycles(latency_cycles: Cycle, pipelined: bool) -> Cycle {
+    if pipelined { latency_cycles.min(1) } else { latency_cycles }
+}
+
 /// Ports of one kind. Requests come in the order of their times.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ports {
@@ -16,8 +21,7 @@ impl Ports {
     /// So many free ports. A pipelined array takes an access per port in each cycle, another one is busy for the whole
     /// `latency_cycles`.
     pub fn new(ports: u32, latency_cycles: Cycle, pipelined: bool) -> Self {
-        let occupied_cycles = if pipelined { latency_cycles.min(1) } else { latency_cycles };
-        Ports { free_at: vec![0; ports as usize], occupied_cycles }
+        Ports { free_at: vec![0; ports as usize], occupied_cycles: busy_cycles(latency_cycles, pipelined) }
     }
 
     /// Whether these are as many ports.

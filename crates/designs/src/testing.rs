@@ -30,7 +30,7 @@ pub(crate) fn geometry_of<D: Design>(spec: &D::Spec, cores: u16, controllers: u1
         l1d: level(4, 2),
         l2: level(8, 8),
         llc: level(16, 30),
-        llc_write_ports: None,
+        llc_ports: None,
         interleave_bytes: INTERLEAVE_BYTES,
         inclusion: Inclusion::Inclusive,
         pmem_base: BASE,

@@ -284,6 +284,7 @@ impl Controller {
             {
                 write.overlay(&mut entry.write.data);
                 entry.write.mask |= write.mask;
+                entry.write.from_llc_buffer |= write.from_llc_buffer;
                 entry.joined.extend(write.token);
                 self.stats.writes += 1;
                 self.stats.joined += 1;

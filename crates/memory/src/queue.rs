@@ -42,12 +42,14 @@ pub struct Write {
     pub held: Option<u64>,
     /// Whether it becomes an ordinary one, if it is held, when writes wait for room that no other entry makes.
     pub yields: bool,
+    /// A write-back buffer of the last level has it. Where that outlasts the queue it keeps it until the media has it.
+    pub from_llc_buffer: bool,
 }
 
 impl Write {
     /// A write of a whole line.
     pub fn line(line: LineAddr, data: Line, cause: Cause) -> Self {
-        Write { line, mask: u64::MAX, data, cause, token: None, held: None, yields: false }
+        Write { line, mask: u64::MAX, data, cause, token: None, held: None, yields: false, from_llc_buffer: false }
     }
 
     /// Puts the written bytes over `under`.

@@ -80,6 +80,9 @@ pub enum Domain {
     Bbb,
     /// `adr` and a nonvolatile last-level cache.
     NvLlc,
+    /// Media and a nonvolatile last-level cache with its write-back buffers, which keep a line until the media has it; write
+    /// pending queues are lost.
+    NvLlcMedia,
     /// Media and nonvolatile transaction caches beside the cores.
     NvTc,
     /// Media alone: a write is durable when the media has written it.
@@ -88,7 +91,8 @@ pub enum Domain {
 
 impl Domain {
     /// All of them.
-    pub const ALL: [Domain; 6] = [Domain::Adr, Domain::Eadr, Domain::Bbb, Domain::NvLlc, Domain::NvTc, Domain::Media];
+    pub const ALL: [Domain; 7] =
+        [Domain::Adr, Domain::Eadr, Domain::Bbb, Domain::NvLlc, Domain::NvLlcMedia, Domain::NvTc, Domain::Media];
 
     /// The name used by options and results.
     pub const fn name(self) -> &'static str {
@@ -97,6 +101,7 @@ impl Domain {
             Domain::Eadr => "eadr",
             Domain::Bbb => "bbb",
             Domain::NvLlc => "nv-llc",
+            Domain::NvLlcMedia => "nv-llc-media",
             Domain::NvTc => "nv-tc",
             Domain::Media => "media",
         }
@@ -119,7 +124,18 @@ impl Domain {
 
     /// Whether dirty lines of the last level survive.
     pub const fn llc_is_durable(self) -> bool {
-        matches!(self, Domain::Eadr | Domain::NvLlc)
+        matches!(self, Domain::Eadr) || self.llc_alone_is_durable()
+    }
+
+    /// Whether dirty lines of the last level survive, and those of the levels above do not.
+    pub const fn llc_alone_is_durable(self) -> bool {
+        matches!(self, Domain::NvLlc | Domain::NvLlcMedia)
+    }
+
+    /// Whether the write-back buffers of the last level keep a line until the media has written it, because the queue that
+    /// has accepted it would be lost.
+    pub const fn buffers_outlast_queue(self) -> bool {
+        self.llc_is_durable() && !self.queue_is_durable()
     }
 }
 

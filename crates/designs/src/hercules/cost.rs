@@ -79,7 +79,7 @@ mod tests {
             l1d: level(128, 4, 4, 2),
             l2: level(512, 8, 0, 8),
             llc: level(16384, 16, 0, 30),
-            llc_write_ports: None,
+            llc_ports: None,
             interleave_bytes: 4096,
             inclusion: Inclusion::NonInclusive,
             pmem_base: PhysAddr(0),

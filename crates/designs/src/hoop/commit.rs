@@ -1,11 +1,10 @@
 //! Stores into the OOP data buffers, slices, and commits.
 
-use super::index::Owner;
 use super::slice::{END, Slice, Word};
-use super::transaction::{Commit, OpenTx, PendingSlice, PlainStore, TokenPurpose};
+use super::transaction::{Commit, OpenTx, PendingSlice, PlainStore, TokenPurpose, WrittenSlice};
 use super::{GC, State};
 use durasim_design::{AbortCause, Action, Actions, Gate, Origin, Store, Token, Wait};
-use durasim_types::{Cause, CoreId, EventKind, StallCause, TxId};
+use durasim_types::{Cause, CoreId, EventKind, LineAddr, StallCause, TxId};
 
 /// Lines of a slice.
 const SLICE_LINES: u64 = 2;
@@ -35,7 +34,7 @@ impl State {
         let open = self.protocol.open.get_mut(&tx).expect("its transaction is open");
         let Some(PendingSlice { slice: at, words }) = open.pack.take() else { return };
         let (core, start) = (open.core, open.slices[0] == at);
-        self.protocol.index.add(&words, at, Owner::Open(tx));
+        open.written.push(WrittenSlice::new(at, &words));
         let slice = self.chained_slice(words, tx, next, start);
         self.write_slice(at, &slice, core, TokenPurpose::Slices(tx.0).token(), out);
     }
@@ -87,6 +86,19 @@ impl State {
         Gate::Retry(Wait::Acked(TokenPurpose::Slices(other.0).token()))
     }
 
+    /// A line that a transaction changes needs an entry of the line table, or what the store waits for.
+    fn enter_line(&mut self, tx: TxId, line: LineAddr, out: &mut Actions) -> Result<(), Gate> {
+        if self.line_table_has_room(line) {
+            return Ok(());
+        }
+        self.counters.line_table_full += 1;
+        Err(match self.make_space(out) {
+            Some(wait) => Gate::Retry(wait),
+            // What is left is of open transactions.
+            None => Gate::Abort(tx, AbortCause::Capacity),
+        })
+    }
+
     /// The next slice of the log for a store of a transaction or a plain one, or what it waits for.
     fn next_slice(&mut self, tx: Option<TxId>, out: &mut Actions) -> Result<u32, Gate> {
         if let Some(slice) = self.protocol.region.append() {
@@ -108,6 +120,9 @@ impl State {
     /// A store of a transaction: its words go to the OOP data buffer.
     pub(super) fn take_store(&mut self, core: CoreId, tx: TxId, store: &Store<'_>, out: &mut Actions) -> Gate {
         self.protocol.open.entry(tx).or_insert_with(|| OpenTx::new(core.0));
+        if let Err(gate) = self.enter_line(tx, store.line(), out) {
+            return gate;
+        }
         let words = self.words_of(store);
         if let Err(gate) = self.open_pack(tx, &words, out) {
             return gate;
@@ -150,7 +165,7 @@ impl State {
         }
         self.protocol.plain.remove(&core.0);
         let number = self.write_entry(vec![slice], out);
-        self.protocol.index.add(&words, slice, Owner::Committed(number));
+        self.protocol.lines.commit_plain(number, store.line());
         self.counters.routed_stores += 1;
         self.set_timer(out);
         if self.acks_need_not_come() {
@@ -188,7 +203,7 @@ impl State {
         }
         let open = self.protocol.open.remove(&tx).expect("a committing transaction is open");
         let number = self.write_entry(open.slices, out);
-        self.protocol.index.commit(tx, number, &open.lines);
+        self.protocol.lines.commit(number, &open.lines);
         self.protocol.recorded.insert(tx, number);
         let Self { protocol, .. } = self;
         protocol.tags.end(|tx| protocol.open.contains_key(&tx));

@@ -171,7 +171,7 @@ impl State {
             let commit = self.protocol.commits.pop_front().expect("it was just seen");
             commit.slices.iter().for_each(|&slice| self.protocol.region.free(slice));
         }
-        self.protocol.index.collect(newest);
+        self.protocol.lines.collect(newest);
         let mapped: Vec<LineAddr> = self.protocol.mapping.keys().copied().collect();
         for line in mapped {
             if !self.has_words(line) {

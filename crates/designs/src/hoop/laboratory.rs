@@ -15,11 +15,14 @@ const EAGER_HOOP: Settings = &[
 ];
 /// Nothing is collected before sixteen commits wait for it.
 const LAZY_HOOP: Settings = &["design.hoop.gc_period_ns=100000000", "design.hoop.address_slices=1"];
+/// A line table that a few transactions fill.
+const FEW_LINES: Settings = &["design.hoop.gc_period_ns=100000000", "design.hoop.line_table_bytes=160"];
 const NARROW: Settings = &["pmem.controller.write_queue_entries=1", "interconnect.write_back_buffers=1"];
 
 const CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("btree", BTREE).with(&[EAGER_HOOP, ONE_SET]).ops(30),
     ShortCampaign::of("array-swap", SWAP).with(&[LAZY_HOOP, ONE_SET]).ops(40),
+    ShortCampaign::of("btree", BTREE).with(&[FEW_LINES, ONE_SET]).ops(40),
     ShortCampaign::of("btree", BTREE).with(&[LAZY_HOOP, ONE_SET]).rehearsed(),
     ShortCampaign::of("array-swap", TWO_PLACES).with(&[LAZY_HOOP, &["design.hoop.recovery_threads=3"]]).ops(40),
     ShortCampaign::of("array-swap", SWAP).with(&[EAGER_HOOP, NARROW]).threads(2).ops(40),
@@ -33,6 +36,7 @@ const CAMPAIGNS: &[ShortCampaign] = &[
 const DRAWS: &[Draw] = &[
     Draw::half("design.hoop.oop_buffer_bytes", &["256", "384"]),
     Draw::half("design.hoop.mapping_table_bytes", &["8", "16", "40"]),
+    Draw::half("design.hoop.line_table_bytes", &["160", "320", "800"]),
     Draw::half("design.hoop.search_cycles", &["0", "200"]),
     Draw::half("design.hoop.eviction_buffer_bytes", &["64", "128"]),
     Draw::half("design.hoop.copies_in_flight", &["1", "2", "20"]),
@@ -57,6 +61,10 @@ const ALTERNATIVES: &[Alternatives] = &[
             &["design.hoop.search_cycles=40"],
             &["design.hoop.eviction_buffer_bytes=64"],
         ],
+    ),
+    Alternatives::of(
+        "hoop-line-table",
+        &[&["design.hoop.line_table_bytes=2048"], &["design.hoop.line_table_bytes=16384"]],
     ),
     Alternatives::of(
         "hoop-collector",
@@ -87,7 +95,7 @@ pub(super) const LABORATORY: Laboratory = Laboratory {
             "collector_reads",
             "collector_writes",
         ],
-        further_faults: &["volatile-line-not-cleaned", "plain-stores-unrouted"],
+        further_faults: &["volatile-line-not-cleaned", "plain-stores-unrouted", "scattered-not-collected"],
         ..RandomTester::USUAL
     },
     alternatives: ALTERNATIVES,

@@ -18,6 +18,7 @@ durasim_design::planted! {
     EVICTED_NOT_MAPPED = "evicted-not-mapped", "Lines that leave the LLC are not entered in the mapping table";
     FILL_IGNORES_MAPPING = "fill-ignores-mapping", "Misses do not ask the mapping table";
     FILL_FORGETS_BIT = "fill-forgets-bit", "Lines come back from the OOP region without the persistent bit";
+    LINE_TABLE_OVERRUN = "line-table-overrun", "A full line table forgets a line with words that are not home";
     // Collection.
     GC_OLDEST_WINS = "gc-oldest-wins", "Of several committed words of an address the collector takes the oldest";
     GC_SEALS_FIRST = "gc-seals-first", "The collector marks commits as collected before their words are home";
@@ -39,6 +40,14 @@ durasim_design::planted! {
     RECOVERY_WRITES_TWICE = "recovery-writes-twice", "Recovery writes every line home twice",
         equivalent: "The second write of a line has the same bytes as the first";
 }
+
+/// Misses of lines that an abort has taken from the caches do not wait until their committed words are home. The random
+/// tester catches it.
+pub(super) const SCATTERED_NOT_COLLECTED: PlantedFault = PlantedFault {
+    name: "scattered-not-collected",
+    summary: "Misses of lines that an abort has taken from the caches do not wait until their committed words are home",
+    equivalent: None,
+};
 
 /// Commits do not wait for the entry of their address slice. Where caches survive they never do.
 pub(super) const COMMIT_NOT_AWAITED: PlantedFault = PlantedFault {

@@ -1,4 +1,6 @@
-//! The log-structured out-of-place region: blocks of slices, filled one after the other, and the table of their states.
+//! The log-structured out-of-place region: blocks of slices, filled one after the other, and the table of their states. The
+//! first unused block of that table is the next one, so that the region takes no more of memory than what is not collected
+//! [D:hoop-collector].
 //!
 //! A block is used again when nobody needs any of its slices: all transactions in it are collected or aborted, and all
 //! evicted lines in it have been read back or collected.
@@ -28,7 +30,7 @@ pub(super) struct Region {
     current: u32,
     /// Slices of the current block that have been handed out.
     filled: u32,
-    /// Times that the log has wrapped around to its first block.
+    /// Times that the log has continued in a block in front of its last one.
     pub rounds: u64,
 }
 
@@ -61,11 +63,9 @@ impl Region {
     /// The next slice of the log; `None` if no block is free.
     pub fn append(&mut self) -> Option<u32> {
         if self.filled == self.slices_per_block {
-            let count = self.blocks.len() as u32;
             let full = &mut self.blocks[self.current as usize];
             full.state = if full.live == 0 { BlockState::Unused } else { BlockState::Full };
-            let order = (1..=count).map(|step| (self.current + step) % count);
-            let next = order.into_iter().find(|&i| self.blocks[i as usize].state == BlockState::Unused)?;
+            let next = self.blocks.iter().position(|block| block.state == BlockState::Unused)? as u32;
             self.rounds += u64::from(next <= self.current);
             self.current = next;
             self.filled = 0;

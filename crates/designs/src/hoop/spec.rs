@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 /// Bytes of an entry of the mapping table: the number of a home line and that of a slice.
 const MAPPING_ENTRY_BYTES: u64 = 8;
 
+/// Bytes of an entry of the line table: the number of a line, and the lower bits of that of its newest commit.
+const LINE_ENTRY_BYTES: u64 = 8;
+
 /// Parameters of HOOP. Names of structures are the paper's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -21,7 +24,11 @@ pub struct HoopSpec {
     /// hoop-mapping-table).
     #[schemars(range(min = MAPPING_ENTRY_BYTES, max = 1u64 << 40))]
     pub mapping_table_bytes: u64,
-    /// Cycles of a search of the mapping table, the eviction buffer and the OOP data buffers (not in the paper;
+    /// Bytes of the line table, which knows the lines with words that are not home (not in the paper; as large as its mapping
+    /// table; DEVIATIONS.md, hoop-line-table).
+    #[schemars(range(min = LINE_ENTRY_BYTES, max = 1u64 << 40))]
+    pub line_table_bytes: u64,
+    /// Cycles of a search of the mapping table, the line table, the eviction buffer and the OOP data buffers (not in the paper;
     /// DEVIATIONS.md, hoop-mapping-table).
     #[schemars(range(min = 0, max = 1_000_000))]
     pub search_cycles: Cycle,
@@ -58,6 +65,7 @@ impl Default for HoopSpec {
         HoopSpec {
             oop_buffer_bytes: 1024,
             mapping_table_bytes: 2 << 20,
+            line_table_bytes: 2 << 20,
             search_cycles: 10,
             eviction_buffer_bytes: 128 << 10,
             region_percent: 10,
@@ -107,6 +115,11 @@ impl HoopSpec {
         (self.mapping_table_bytes / MAPPING_ENTRY_BYTES) as usize
     }
 
+    /// Lines that the line table can hold.
+    pub(super) fn line_table_entries(&self) -> usize {
+        (self.line_table_bytes / LINE_ENTRY_BYTES) as usize
+    }
+
     /// Lines that the eviction buffer can hold.
     pub(super) fn eviction_lines(&self) -> usize {
         (self.eviction_buffer_bytes / 64) as usize
@@ -121,6 +134,7 @@ impl HoopSpec {
         let bits_of = |values: u64| u64::from(u64::BITS - values.saturating_sub(1).leading_zeros());
         cost.add("OOP data buffer", 8 * self.oop_buffer_bytes, cores);
         cost.add("mapping table", 8 * self.mapping_table_bytes, 1);
+        cost.add("line table", 8 * self.line_table_bytes, 1);
         let line_bits = bits_of(g.pmem_bytes / 64);
         cost.add("eviction buffer", (512 + 64 + line_bits) * self.eviction_lines() as u64, 1);
         let block_bits = 2 + bits_of(u64::from(self.slices_per_block()) + 1);

@@ -27,7 +27,9 @@ impl State {
     #[inline]
     pub(super) fn pack_words(&mut self, tx: TxId, line: LineAddr, words: &[Word]) {
         let open = self.protocol.open.get_mut(&tx).expect("its pack was just opened");
-        open.lines.insert(line);
+        if open.lines.insert(line) {
+            self.protocol.lines.open(line);
+        }
         let pack = open.pack.as_mut().expect("it was just opened");
         for word in words {
             if self.fault.is(planted::PACK_OVERWRITES_FIRST) && pack.words.len() == 7 {
@@ -87,7 +89,7 @@ impl State {
         let number = self.write_entry(slices, out);
         self.write_pack(tx, END, out);
         let open = self.protocol.open.remove(&tx).expect("a committing transaction is open");
-        self.protocol.index.commit(tx, number, &open.lines);
+        self.protocol.lines.commit(number, &open.lines);
         self.protocol.recorded.insert(tx, number);
         Gate::Retry(Wait::Acked(TokenPurpose::Slices(tx.0).token()))
     }
@@ -139,6 +141,28 @@ impl State {
             return self.protocol.region.free(slice);
         }
         self.protocol.mapping.insert(line, Mapped::Evicted(slice));
+    }
+
+    /// Whether the line table has an entry for a line that a transaction changes.
+    pub(super) fn line_table_has_room(&mut self, line: LineAddr) -> bool {
+        if self.protocol.lines.has(line) || self.protocol.lines.len() < self.spec.line_table_entries() {
+            return true;
+        }
+        if self.fault.is(planted::LINE_TABLE_OVERRUN) {
+            self.protocol.lines.forget_one();
+        }
+        self.protocol.lines.len() < self.spec.line_table_entries()
+    }
+
+    /// What a miss waits for whose line an abort has taken from the caches: nothing says in which slices its committed words
+    /// are, so these go home first [D:hoop-aborts].
+    pub(super) fn collect_scattered(&mut self, line: LineAddr, out: &mut Actions) -> Option<Wait> {
+        let scattered = self.mapped(line) == Some(Mapped::Scattered) && self.protocol.lines.has_committed(line);
+        if !scattered || self.fault.is(planted::SCATTERED_NOT_COLLECTED) {
+            return None;
+        }
+        self.counters.scattered_collections += u64::from(self.protocol.collector.phase == Phase::Idle);
+        self.make_space(out)
     }
 
     /// What the mapping table knows of a line that is missed.
@@ -214,7 +238,7 @@ impl State {
 
     /// A line that goes home leaves the mapping table, unless it has words that stay in the region.
     pub(super) fn unmap_collected(&mut self, line: LineAddr) {
-        let newer = self.protocol.index.has_newer(line, self.protocol.collector.upto) || !self.writers(line).is_empty();
+        let newer = self.protocol.lines.has_newer(line, self.protocol.collector.upto);
         if !newer || self.fault.is(planted::GC_TAKES_NEWER_MAPPINGS) {
             self.unmap(line);
         }

@@ -15,12 +15,13 @@ fn small() -> HoopSpec {
         region_bytes_max: 16 * SLICE_BYTES,
         block_bytes: 2 * SLICE_BYTES,
         address_slices: 1,
+        search_cycles: 0,
         ..HoopSpec::default()
     }
 }
 
 fn roomy() -> HoopSpec {
-    HoopSpec { region_bytes_max: 1 << 20, block_bytes: 4096, ..HoopSpec::default() }
+    HoopSpec { region_bytes_max: 1 << 20, block_bytes: 4096, search_cycles: 0, ..HoopSpec::default() }
 }
 
 fn words(pmem: &Pages, places: &[(u64, u64)]) -> Vec<u64> {
@@ -48,9 +49,14 @@ impl Bench<Hoop> {
 
     /// The words of a line as a miss would bring it, and its tag.
     fn miss(&mut self, number: u64) -> ([u64; 8], LineTag) {
+        let mut answer = self.fill(0, number, None);
+        while let Fill::Wait(_) = answer {
+            self.settle();
+            answer = self.fill(0, number, None);
+        }
         let mut data = self.newest(line(number));
         let mut tag = LineTag::NONE;
-        match self.fill(0, number, None) {
+        match answer {
             Fill::Home { .. } => {}
             Fill::Gather { gather, tag: filled, .. } => {
                 tag = filled;
@@ -202,7 +208,8 @@ fn an_abort_uncovers_the_older_committed_version() {
     bench.abort(0, 2);
     assert_eq!((bench.invalidated.clone(), bench.design.live(tag)), (vec![TxId(2)], false));
     let ([first, ..], tag) = bench.miss(0);
-    assert_eq!((first, tag, bench.counter("hoop.scattered_hits")), (1, COMMITTED, 1.0));
+    assert_eq!((first, tag), (1, LineTag::NONE), "its committed words have gone home first");
+    assert_eq!((bench.counter("hoop.scattered_collections"), words(&bench.pmem, &[(0, 0)])), (1.0, vec![1]));
     assert_eq!(bench.after_crash(&[(0, 0)]), [1]);
 }
 
@@ -217,7 +224,7 @@ fn an_abort_leaves_the_words_of_others_that_share_its_lines() {
     bench.evict(0, shared, 1);
     bench.abort(0, 1);
     let (words, tag) = bench.miss(0);
-    assert_eq!((words[0], words[1], tag), (0, 2, LineTag(2)));
+    assert_eq!((words[0], words[1], tag, bench.counter("hoop.scattered_hits")), (0, 2, LineTag(2), 1.0));
     bench.commit(1, 2);
     assert_eq!(bench.after_crash(&[(0, 0), (0, 1)]), [0, 2]);
 }
@@ -316,6 +323,59 @@ fn a_full_mapping_table_is_collected_on_demand_and_then_aborts() {
     let tags: Vec<LineTag> = (4..7).map(|n| bench.put_word(0, 4, (n, 0), n)).collect();
     assert_eq!([4, 5].map(|n| bench.evict(n, tags[0], n)), [Evict::Drop; 2]);
     assert_eq!(bench.evict(6, tags[0], 6), Evict::Abort(TxId(4), AbortCause::Capacity));
+}
+
+#[test]
+fn a_miss_after_an_abort_reads_the_slices_of_open_transactions_with_their_metadata() {
+    let mut bench = Bench::<Hoop>::new(roomy(), 2);
+    bench.begin(0, 1);
+    bench.begin(1, 2);
+    let tag = bench.put_word(0, 1, (0, 0), 1);
+    for i in 0..9 {
+        bench.put_word(1, 2, (i / 8, (i + 1) % 8), 10 + i);
+    }
+    bench.evict(0, tag, 1);
+    bench.abort(0, 1);
+    let Fill::Gather { gather, .. } = bench.fill(0, 0, None) else { panic!("it is in slices") };
+    let lengths: Vec<u8> = gather.parts.iter().map(|part| part.len).collect();
+    assert_eq!(lengths, [0, 8, 8, 8, 8, 8, 8, 8, 8], "the metadata, then the words of the line");
+}
+
+#[test]
+fn a_full_line_table_is_collected_on_demand_and_then_aborts() {
+    let mut bench = Bench::<Hoop>::new(HoopSpec { line_table_bytes: 3 * 8 + 7, ..roomy() }, 1);
+    (1..=3).for_each(|tx| bench.stored(0, tx, (tx, 0), tx));
+    bench.stored(0, 4, (3, 1), 4);
+    assert_eq!((bench.counter("hoop.line_table_entries"), bench.counter("hoop.line_table_full")), (3.0, 0.0));
+    bench.begin(0, 5);
+    let mut tag = LineTag::NONE;
+    let verdict = bench.offer(0, word(4, 0), 5, Some(5), &mut tag);
+    assert!(matches!(verdict, Gate::Retry(_)), "{verdict:?}");
+    assert_eq!(bench.counter("hoop.collections_on_demand"), 1.0);
+    bench.settle();
+    assert_eq!((words(&bench.pmem, &[(1, 0), (3, 1)]), bench.counter("hoop.line_table_entries")), (vec![1, 4], 0.0));
+    for n in 4..7 {
+        bench.put_word(0, 5, (n, 0), n);
+    }
+    let verdict = bench.offer(0, word(7, 0), 7, Some(5), &mut tag);
+    assert_eq!(verdict, Gate::Abort(TxId(5), AbortCause::Capacity), "all entries are of open transactions");
+    let verdict = bench.offer(0, word(6, 1), 7, Some(5), &mut tag);
+    assert!(matches!(verdict, Gate::After(_)), "a line needs one entry: {verdict:?}");
+    bench.abort(0, 5);
+    assert_eq!(bench.counter("hoop.line_table_entries"), 0.0);
+    bench.save_and_load();
+}
+
+#[test]
+fn an_eviction_waits_for_the_search_of_the_tables() {
+    let mut bench = Bench::<Hoop>::new(HoopSpec { search_cycles: 10, ..roomy() }, 1);
+    bench.stored(0, 1, (0, 0), 1);
+    for evicted in [1.0, 2.0] {
+        assert_eq!(bench.evict(0, COMMITTED, 1), Evict::After(Wait::Cycles(10)));
+        assert_eq!(bench.evict(0, COMMITTED, 1), Evict::Drop);
+        assert_eq!(bench.counter("hoop.evicted_lines"), evicted);
+    }
+    assert_eq!(bench.evict(1, LineTag::NONE, 9), Evict::Proceed, "a line without the bit asks nobody");
 }
 
 #[test]
@@ -453,6 +513,7 @@ fn the_cost_is_that_of_the_published_structures() {
     let bits = |name: &str| cost.structures.iter().find(|s| s.name == name).map(|s| (s.bits, s.instances)).unwrap();
     assert_eq!(bits("OOP data buffer"), (8192, 2));
     assert_eq!(bits("mapping table"), (8 << 21, 1));
+    assert_eq!(bits("line table"), (8 << 21, 1));
     assert_eq!(bits("persistent bits l1d"), (geometry.l1d.lines(), 2));
     assert_eq!(bits("eviction buffer"), (2048 * (512 + 64 + 24), 1));
 }

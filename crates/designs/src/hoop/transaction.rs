@@ -2,7 +2,7 @@
 //! their collection, and the tokens of what is in flight.
 
 use super::slice::{SLICE_WORDS, Word};
-use durasim_design::Token;
+use durasim_design::{Part, Token};
 use durasim_types::{LineAddr, PhysAddr};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -70,6 +70,36 @@ impl PendingSlice {
     }
 }
 
+/// A slice of an open transaction as its metadata describe it: the words in it with those of their bytes that were stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct WrittenSlice {
+    pub slice: u32,
+    words: Vec<(PhysAddr, u8)>,
+}
+
+impl WrittenSlice {
+    pub fn new(slice: u32, words: &[Word]) -> Self {
+        WrittenSlice { slice, words: words.iter().map(|word| (word.addr, word.mask)).collect() }
+    }
+
+    /// The pieces of a line that the slice at `place` holds.
+    pub fn parts(&self, line: LineAddr, place: PhysAddr) -> Vec<Part> {
+        let mut parts = Vec::new();
+        for (position, (addr, mask)) in (0..).zip(&self.words).filter(|(_, (addr, _))| addr.line() == line) {
+            let mut first = 0;
+            while first < 8 {
+                let len = (mask >> first).trailing_ones() as u8;
+                if len > 0 {
+                    let from = place.plus(8 * position + u64::from(first));
+                    parts.push(Part { from, offset: addr.offset() as u8 + first, len });
+                }
+                first += len.max(1);
+            }
+        }
+        parts
+    }
+}
+
 /// A transaction whose commit is not recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct OpenTx {
@@ -85,11 +115,21 @@ pub(super) struct OpenTx {
     pub slices: Vec<u32>,
     /// The lines that it has changed.
     pub lines: BTreeSet<LineAddr>,
+    /// What its written slices hold.
+    pub written: Vec<WrittenSlice>,
 }
 
 impl OpenTx {
     pub fn new(core: u16) -> Self {
-        OpenTx { core, committing: false, pack: None, next: None, slices: Vec::new(), lines: BTreeSet::new() }
+        OpenTx {
+            core,
+            committing: false,
+            pack: None,
+            next: None,
+            slices: Vec::new(),
+            lines: BTreeSet::new(),
+            written: Vec::new(),
+        }
     }
 }
 

@@ -38,9 +38,10 @@ impl State {
         let token = self.expect(Purpose::Flush(tx), count, Vec::new());
         let walk_cycles = count * self.spec.fifo_walk_cycles;
         self.contents.open.get_mut(&tx)?.phase = Phase::Flushing { since: cx.cycle, walk_cycles, token };
-        for line in lines {
+        for &line in &lines {
             out.push(Action::PushToLlc { line, token: Some(token) });
         }
+        self.drop_flushed(&lines, out);
         self.flush_before_register(token)
     }
 
@@ -51,6 +52,9 @@ impl State {
         match open.phase {
             Phase::Running => {
                 if let Some(token) = open.copy_under_way() {
+                    return Gate::Retry(Wait::Acked(token));
+                }
+                if let Some(token) = self.take_way_home(tx) {
                     return Gate::Retry(Wait::Acked(token));
                 }
                 if let Some(token) = self.flush(cx, tx, out) {
@@ -103,6 +107,7 @@ impl State {
     /// All of them are. The register stays until no record of an old line is left.
     pub(super) fn flip_second_half(&mut self, tx: TxId, out: &mut Actions) {
         let Some(open) = self.contents.open.remove(&tx) else { return };
+        self.drop_older_versions(&open, out);
         out.event(EventKind::Commit, self.area.record(0));
         let slots = self.records_of_commit(&open);
         if slots.is_empty() {

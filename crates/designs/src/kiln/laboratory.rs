@@ -50,7 +50,9 @@ const FLUSHING: &[ShortCampaign] = &[
 const DRAWS: &[Draw] = &[
     Draw::half("design.kiln.overflow_percent", &["1", "50", "100"]),
     Draw::half("design.kiln.copies_in_flight", &["1", "2"]),
-    Draw::half("design.kiln.llc_write_ports", &["2", "16"]),
+    Draw::half("design.kiln.llc_ports_per_core", &["2", "16"]),
+    Draw::half("design.kiln.llc_pipelined", &["\"none\"", "\"all\""]),
+    Draw::half("design.kiln.versions", &["\"two-in-llc\""]),
     Draw::half("design.kiln.llc_write_latency_cycles", &["1", "500"]),
     Draw::half("design.kiln.fifo_walk_cycles", &["0", "100"]),
     Draw::half("design.kiln.blocked_requests", &["\"lines\"", "\"none\""]),
@@ -75,7 +77,16 @@ const ALTERNATIVES: &[Alternatives] = &[
             &["design.kiln.pinned_lines=false"],
         ],
     ),
-    Alternatives::of("kiln-commit", &[&["design.kiln.llc_write_ports=4"], &["design.kiln.llc_write_ports=16"]]),
+    Alternatives::of(
+        "kiln-llc-ports",
+        &[
+            &["design.kiln.llc_ports_per_core=4"],
+            &["design.kiln.llc_pipelined=none"],
+            &["design.kiln.llc_pipelined=all"],
+        ],
+    )
+    .shared_by("btree", 4),
+    Alternatives::of("kiln-home-first", &[&["design.kiln.versions=two-in-llc"]]),
     Alternatives::of(
         "kiln-fifo",
         &[

@@ -28,6 +28,7 @@ impl State {
         let old = self.contents.open.get_mut(&tx)?.copies.get_mut(&line)?;
         old.stage = CopyStage::Copying(token);
         let to = self.area.old_line(old.slot);
+        self.bring_older_version_home(line, out);
         out.push(Action::Copy {
             by: Origin::Llc,
             from: line.base(),
@@ -67,10 +68,12 @@ impl State {
         for fifo in &mut self.contents.fifos {
             fifo.retain(|entry| entry.tx != tx || entry.line != line);
         }
+        let token = self.token_of_way_home(tx);
         if let Some(open) = self.contents.open.get_mut(&tx) {
             open.tracked.remove(&line);
+            open.going_home = token;
         }
-        out.push(Action::CleanTo { line, to: None, token: None });
+        out.push(Action::CleanTo { line, to: None, token });
     }
 
     /// Whether the FIFOs of a core are almost full, but for entries that are leaving.

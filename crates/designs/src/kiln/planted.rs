@@ -6,6 +6,9 @@ durasim_design::planted! {
     // Caches.
     COMMITTED_OVERWRITTEN = "committed-overwritten", "An uncommitted version takes the place of a committed one that is not home";
     EVICTED_WITHOUT_COPY = "evicted-without-copy", "An uncommitted line that leaves the last level goes home without a copy of the old line";
+    OLDER_VERSION_DROPPED_EARLY = "older-version-dropped-early", "A commit drops the committed versions in the last level before it writes the register";
+    OLDER_VERSION_KEPT = "older-version-kept", "A commit leaves the versions before it in the last level";
+    COPIES_HOME_WITHOUT_OLDER = "copies-home-without-older", "The fall-back path copies the home line while the last level has a committed version beside the uncommitted one";
     // Commits.
     COMMIT_NOT_FLUSHED = "commit-not-flushed", "Commits flush nothing into the last level";
     FLUSH_MISSES_NEWEST = "flush-misses-newest", "Commits do not flush the newest entry of the FIFOs";
@@ -37,6 +40,13 @@ durasim_design::planted! {
 }
 
 // Faults that no campaign with programs has shown so far; the random tester catches them.
+
+/// A commit does not wait until the media has what the fall-back path has taken out of FIFOs.
+pub(super) const WAY_HOME_NOT_AWAITED: PlantedFault = PlantedFault {
+    name: "way-home-not-awaited",
+    summary: "A commit does not wait until the media has what the fall-back path has taken out of FIFOs",
+    equivalent: None,
+};
 
 /// Uncommitted data that comes back from home is taken for committed.
 pub(super) const FILL_UNTAGGED: PlantedFault = PlantedFault {

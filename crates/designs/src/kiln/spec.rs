@@ -1,7 +1,8 @@
 //! Parameters and cost of Kiln. [H] is Hercules (TECS 2023), Table 2; [T] is TC (DAC 2017); the paper itself leaves the
 //! rest open, or we know it from those two alone: DEVIATIONS.md has the key in brackets.
 
-use durasim_design::{Geometry, HardwareCost, LevelGeometry, LevelId, SpecError, WritePorts, check_ranges};
+use crate::ports::busy_cycles;
+use durasim_design::{Geometry, HardwareCost, LevelGeometry, LevelId, LlcPorts, SpecError, check_ranges};
 use durasim_types::{Cycle, Domain};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,29 @@ pub enum Blocking {
     None,
 }
 
+/// Which accesses a port of the last level takes one of in each cycle; others keep it for their whole latency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Pipelined {
+    /// None of them.
+    None,
+    /// Reads: a cell of STT-RAM is written for as long as the pulse lasts, and read like one of SRAM.
+    Reads,
+    /// Reads and writes.
+    All,
+}
+
+/// Where the committed version of a line is while an uncommitted one is in the last level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Versions {
+    /// At home: it is written there before the uncommitted one takes its place.
+    HomeFirst,
+    /// In the last level too, in a way of its own, until the transaction commits. The version that aborts or a power failure
+    /// leave is this one.
+    TwoInLlc,
+}
+
 /// Parameters of Kiln.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -32,9 +56,12 @@ pub struct KilnSpec {
     /// Cycles of a write into the last level, and of the change of states that a commit makes (Hercules: 50; TC: 10 ns).
     #[schemars(range(min = 1, max = 10_000))]
     pub llc_write_latency_cycles: Cycle,
-    /// Lines that commits can write into the last level at a time (DEVIATIONS.md, kiln-commit).
+    /// Ports of the last level for each core of the machine, as for a slice beside each core; all accesses to its array
+    /// share them (DEVIATIONS.md, kiln-llc-ports).
     #[schemars(range(min = 1, max = 64))]
-    pub llc_write_ports: u32,
+    pub llc_ports_per_core: u32,
+    /// Which accesses are pipelined there (DEVIATIONS.md, kiln-llc-ports).
+    pub llc_pipelined: Pipelined,
     /// Entries of the FIFO of the L1D, and of that of the L2, of each core (DEVIATIONS.md, kiln-fifo).
     #[schemars(range(min = 1, max = 1u64 << 20))]
     pub fifo_entries: u32,
@@ -53,6 +80,8 @@ pub struct KilnSpec {
     pub copy_area_lines: u32,
     /// Which requests wait while a commit is flushed (DEVIATIONS.md, kiln-blocking).
     pub blocked_requests: Blocking,
+    /// Where the committed version of a line is meanwhile (DEVIATIONS.md, kiln-home-first).
+    pub versions: Versions,
     /// Whether uncommitted lines are no victims of the last level while it has others: the cost in misses is what they
     /// displace (TC, section 5.2).
     pub pinned_lines: bool,
@@ -67,13 +96,15 @@ impl Default for KilnSpec {
             llc_size_factor: 4,
             llc_read_latency_cycles: 40,
             llc_write_latency_cycles: 50,
-            llc_write_ports: 1,
+            llc_ports_per_core: 1,
+            llc_pipelined: Pipelined::Reads,
             fifo_entries: 64,
             fifo_walk_cycles: 1,
             overflow_percent: 90,
             copies_in_flight: 4,
             copy_area_lines: 16384,
             blocked_requests: Blocking::All,
+            versions: Versions::HomeFirst,
             pinned_lines: true,
             tx_id_bits: 16,
         }
@@ -98,8 +129,13 @@ impl KilnSpec {
         }
         geometry.llc.sets = geometry.llc.sets.saturating_mul(self.llc_size_factor).min(1 << 24);
         geometry.llc.latency_cycles = self.llc_read_latency_cycles;
-        let (latency_cycles, ports) = (self.llc_write_latency_cycles, self.llc_write_ports);
-        geometry.llc_write_ports = Some(WritePorts { latency_cycles, ports });
+        let (read, write) = (self.llc_read_latency_cycles, self.llc_write_latency_cycles);
+        geometry.llc_ports = Some(LlcPorts {
+            ports: self.llc_ports_per_core * u32::from(geometry.cores),
+            read_busy_cycles: busy_cycles(read, self.llc_pipelined != Pipelined::None),
+            write_latency_cycles: write,
+            write_busy_cycles: busy_cycles(write, self.llc_pipelined == Pipelined::All),
+        });
     }
 
     /// Entries of both FIFOs of a core.
@@ -118,6 +154,9 @@ impl KilnSpec {
             cost.add(&format!("persistent bits {}", level.name()), lines, instances);
             cost.add(&format!("TxIDs {}", level.name()), lines * id_bits, instances);
             cost.add(&format!("states {}", level.name()), 2 * lines, instances);
+            if level == LevelId::Llc && self.versions == Versions::TwoInLlc {
+                cost.add("older versions llc", lines, 1);
+            }
             if level != LevelId::Llc && g.domain != Domain::Eadr {
                 let entry = id_bits + location_bits(g.level(level));
                 cost.add(&format!("FIFO {}", level.name()), entry * u64::from(self.fifo_entries), instances);
@@ -149,12 +188,26 @@ mod tests {
         let lines = machine.llc.lines();
         spec.adapt(&mut machine);
         assert_eq!((machine.llc.lines(), machine.llc.latency_cycles), (4 * lines, 40));
-        assert_eq!(machine.llc_write_ports, Some(WritePorts { latency_cycles: 50, ports: 1 }));
+        let ports = LlcPorts { ports: 2, read_busy_cycles: 1, write_latency_cycles: 50, write_busy_cycles: 50 };
+        assert_eq!(machine.llc_ports, Some(ports), "one beside each core");
         let same = KilnSpec { llc_size_factor: 3, ..spec };
         let mut other = machine.clone();
         same.adapt(&mut other);
         assert_eq!(other, machine, "what is refused changes nothing");
         assert_eq!(same.check().unwrap_err().field, "llc_size_factor");
+    }
+
+    #[test]
+    fn an_access_keeps_its_port_for_its_latency_unless_it_is_pipelined() {
+        for (llc_pipelined, read, write) in
+            [(Pipelined::None, 40, 50), (Pipelined::Reads, 1, 50), (Pipelined::All, 1, 1)]
+        {
+            let spec = KilnSpec { llc_pipelined, llc_ports_per_core: 4, ..KilnSpec::default() };
+            let mut machine = geometry::<Kiln>(&spec, 2);
+            spec.adapt(&mut machine);
+            let ports = machine.llc_ports.unwrap();
+            assert_eq!((ports.ports, ports.read_busy_cycles, ports.write_busy_cycles), (8, read, write));
+        }
     }
 
     #[test]
@@ -166,7 +219,7 @@ mod tests {
         };
         assert_eq!(refused(|s| s.llc_read_latency_cycles = 0), "llc_read_latency_cycles");
         assert_eq!(refused(|s| s.llc_write_latency_cycles = 20_000), "llc_write_latency_cycles");
-        assert_eq!(refused(|s| s.llc_write_ports = 0), "llc_write_ports");
+        assert_eq!(refused(|s| s.llc_ports_per_core = 0), "llc_ports_per_core");
         assert_eq!(refused(|s| s.fifo_entries = 0), "fifo_entries");
         assert_eq!(refused(|s| s.fifo_walk_cycles = 2000), "fifo_walk_cycles");
         assert_eq!(refused(|s| s.overflow_percent = 101), "overflow_percent");

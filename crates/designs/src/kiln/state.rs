@@ -43,6 +43,7 @@ pub(super) struct Counters {
     pub fifo_overflows: u64,
     pub llc_overflows: u64,
     pub committed_pushed_home: u64,
+    pub committed_kept: u64,
     pub register_waits: u64,
     pub shared_stores: u64,
     pub undone_lines: u64,
@@ -67,6 +68,8 @@ pub(super) struct State {
     pub area: Area,
     /// Whether the caches above the last level survive too: commits flush nothing, and there are no FIFOs.
     pub upper_levels_survive: bool,
+    /// Whether write queues are lost: what a commit rests on has to be on the media.
+    pub queues_are_lost: bool,
     pub contents: Contents,
     pub counters: Counters,
     pub fault: ActiveFault,
@@ -86,6 +89,7 @@ impl State {
         Ok(State {
             area: Area::new(spec, geometry),
             upper_levels_survive: geometry.domain == Domain::Eadr,
+            queues_are_lost: !geometry.domain.queue_is_durable(),
             contents,
             counters: Counters::default(),
             fault: geometry.planted,

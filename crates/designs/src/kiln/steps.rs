@@ -2,10 +2,11 @@
 
 use super::planted;
 use super::sequence::COPY;
+use super::spec::Versions;
 use super::state::State;
 use super::survivors::{self, Survivor};
 use super::transaction::{CopyStage, Entry, OldLine, Transaction};
-use durasim_design::{Action, Actions, ActiveFault, CachedLine, CrashSink, LineTag, Store, Token};
+use durasim_design::{Action, Actions, ActiveFault, CachedLine, CrashSink, LineTag, Merge, Store, Token};
 use durasim_types::{CoreId, LineAddr, TxId};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -38,6 +39,41 @@ impl State {
             return false;
         }
         !resident.is_some() && incoming.is_some()
+    }
+
+    /// What becomes of the committed version of a line in the last level for which an uncommitted one comes down.
+    pub(super) fn merge_in_llc(&mut self) -> Merge {
+        match self.spec.versions {
+            Versions::HomeFirst => {
+                self.counters.committed_pushed_home += 1;
+                Merge::PushDownFirst
+            }
+            Versions::TwoInLlc => {
+                self.counters.committed_kept += 1;
+                Merge::KeepBoth
+            }
+        }
+    }
+
+    /// A committed version beside an uncommitted one goes home: its copy is made of what home has.
+    pub(super) fn bring_older_version_home(&self, line: LineAddr, out: &mut Actions) {
+        if self.spec.versions == Versions::TwoInLlc && !self.fault.is(planted::COPIES_HOME_WITHOUT_OLDER) {
+            out.push(Action::WriteOlderHome(line));
+        }
+    }
+
+    /// The lines of a transaction are committed: the last level drops the versions before them.
+    pub(super) fn drop_older_versions(&self, committed: &Transaction, out: &mut Actions) {
+        if self.spec.versions == Versions::TwoInLlc && !self.fault.is(planted::OLDER_VERSION_KEPT) {
+            committed.lines.iter().for_each(|&line| out.push(Action::DropOlder(line)));
+        }
+    }
+
+    /// What [`planted::OLDER_VERSION_DROPPED_EARLY`] does.
+    pub(super) fn drop_flushed(&self, lines: &[LineAddr], out: &mut Actions) {
+        if self.spec.versions == Versions::TwoInLlc && self.fault.is(planted::OLDER_VERSION_DROPPED_EARLY) {
+            lines.iter().for_each(|&line| out.push(Action::DropOlder(line)));
+        }
     }
 
     /// The open transaction whose uncommitted data of a line the fall-back path has brought home.
@@ -76,6 +112,24 @@ impl State {
             return None;
         }
         Some(flush)
+    }
+
+    /// The token under which uncommitted lines of a transaction go home, if its commit has to wait for them.
+    pub(super) fn token_of_way_home(&mut self, tx: TxId) -> Option<Token> {
+        if !self.queues_are_lost {
+            return None;
+        }
+        let known = self.contents.open.get(&tx).and_then(|open| open.going_home);
+        Some(known.unwrap_or_else(|| {
+            self.contents.tokens += 1;
+            Token(self.contents.tokens)
+        }))
+    }
+
+    /// What a commit waits for before it flushes: lines that have left a FIFO are on the media.
+    pub(super) fn take_way_home(&mut self, tx: TxId) -> Option<Token> {
+        let token = self.contents.open.get_mut(&tx)?.going_home.take();
+        if self.fault.is(planted::WAY_HOME_NOT_AWAITED) { None } else { token }
     }
 
     /// The commit point: the committing register takes the TxID.

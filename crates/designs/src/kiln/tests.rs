@@ -1,6 +1,7 @@
 //! Kiln beside a controller without caches: FIFOs, commits, the fall-back path, aborts, power failures, recovery.
 
 use super::area::Area;
+use super::spec::Versions;
 use super::survivors::{LINES, REGISTERS, Survivor, save_lines, save_registers};
 use super::{Blocking, Kiln, KilnSpec, recovery};
 use crate::testing::{Bench, cached, geometry, line, word};
@@ -462,5 +463,93 @@ fn recovery_comes_to_the_same_end_wherever_it_is_cut() {
         again.cut_at(None);
         recovery::recover(&spec, &geometry, &mut again).unwrap();
         assert_eq!(bytes(&again), bytes(&whole), "cut at {cut}");
+    }
+}
+
+/// The actions of a hook, which nobody carries out.
+fn actions(
+    bench: &mut Bench<Kiln>,
+    hook: impl FnOnce(&mut dyn durasim_design::Durability, &mut durasim_design::Actions),
+) -> Vec<Action> {
+    let mut out = durasim_design::Actions::default();
+    hook(&mut *bench.design, &mut out);
+    out.as_slice().to_vec()
+}
+
+#[test]
+fn with_two_versions_the_committed_one_stays_until_the_commit() {
+    let mut bench = bench(KilnSpec { versions: Versions::TwoInLlc, ..small(8) }, Domain::NvLlc);
+    let merge = |bench: &mut Bench<Kiln>, level| bench.design.merge(level, line(0), LineTag::NONE, LineTag(1));
+    bench.begin(0, 1);
+    assert_eq!(merge(&mut bench, LevelId::Llc), Merge::KeepBoth);
+    assert_eq!(merge(&mut bench, LevelId::L2), Merge::PushDownFirst, "above it a committed version goes down");
+    assert_eq!(bench.design.merge(LevelId::Llc, line(0), LineTag(1), LineTag(1)), Merge::Overwrite);
+    let counters = ["committed_kept", "committed_pushed_home"].map(|name| bench.counter(&format!("kiln.{name}")));
+    assert_eq!(counters, [1.0, 0.0]);
+    put(&mut bench, 0, 1, 0);
+    put(&mut bench, 0, 1, 1);
+    while let Gate::Retry(Wait::Acked(token)) = bench.try_commit(0, 1) {
+        // Before the register is written the version beside it is the one that counts.
+        let lines = [in_llc(0, 0, 5), in_llc(0, 1, 6)];
+        assert_eq!(words(&bench.survived(&lines), &[0]), [5]);
+        while bench.outstanding(token) {
+            bench.deliver();
+        }
+    }
+    bench.begin(0, 2);
+    put(&mut bench, 0, 2, 3);
+    let cx = durasim_design::Ctx { core: durasim_types::CoreId(0), thread: 0, cycle: 0, instructions: 0 };
+    let commit = |design: &mut dyn durasim_design::Durability, out: &mut _| {
+        design.tx_commit(&cx, TxId(2), out);
+    };
+    let mut resumed = actions(&mut bench, commit);
+    bench.deliver_all();
+    let mut dropped = Vec::new();
+    for _ in 0..4 {
+        let id = resumed.iter().find_map(|action| if let Action::Resume { id } = action { Some(*id) } else { None });
+        dropped.extend(resumed.iter().filter(|action| matches!(action, Action::DropOlder(_))).copied());
+        resumed = match id {
+            Some(id) => actions(&mut bench, |design, out| design.woken(&cx, id, out)),
+            None => {
+                let Some(Action::PushToLlc { token: Some(token), .. }) = resumed.first().copied() else { break };
+                bench.call(0, |design, cx, out| design.acked(cx, token, line(3).base(), out));
+                actions(&mut bench, commit)
+            }
+        };
+    }
+    assert_eq!(dropped, [Action::DropOlder(line(3))]);
+}
+
+#[test]
+fn with_two_versions_the_older_one_goes_home_before_it_is_copied() {
+    let mut bench = bench(KilnSpec { versions: Versions::TwoInLlc, ..small(8) }, Domain::NvLlc);
+    bench.begin(0, 1);
+    put(&mut bench, 0, 1, 0);
+    let cx = durasim_design::Ctx { core: durasim_types::CoreId(0), thread: 0, cycle: 0, instructions: 0 };
+    let evicted = |design: &mut dyn durasim_design::Durability, out: &mut _| {
+        let verdict = design.evict(&cx, LevelId::Llc, line(0), LineTag(1), &[0; 64], out);
+        assert!(matches!(verdict, Evict::After(_)));
+    };
+    let asked = actions(&mut bench, evicted);
+    assert!(matches!(asked[..], [Action::WriteOlderHome(_), Action::Copy { .. }]), "{asked:?}");
+}
+
+#[test]
+fn where_queues_are_lost_a_commit_waits_for_what_has_gone_home() {
+    for (domain, waits) in [(Domain::NvLlc, 0), (Domain::NvLlcMedia, 1)] {
+        let mut bench = bench(KilnSpec { overflow_percent: 1, copies_in_flight: 2, ..small(3) }, domain);
+        bench.begin(0, 1);
+        for number in 0..4 {
+            put(&mut bench, 0, 1, number);
+        }
+        bench.deliver_all();
+        assert!(!bench.cleaned.is_empty(), "lines have left the FIFO");
+        let mut waited = 0;
+        // Nobody is flushed before what has left is on the media.
+        while let Gate::Retry(Wait::Acked(_)) = bench.try_commit(0, 1) {
+            waited += u64::from(bench.pushed.is_empty() || bench.counter("kiln.flushed_lines") == 0.0);
+            bench.deliver_all();
+        }
+        assert_eq!(waited, waits, "{domain}");
     }
 }

@@ -68,6 +68,8 @@ pub(super) struct Transaction {
     pub tracked: BTreeSet<LineAddr>,
     /// Those that the fall-back path has copied, or is copying.
     pub copies: BTreeMap<LineAddr, OldLine>,
+    /// Lines that have left a FIFO go home under this token, where queues are lost and the commit waits for them.
+    pub going_home: Option<Token>,
 }
 
 impl Transaction {
@@ -78,6 +80,7 @@ impl Transaction {
             lines: BTreeSet::new(),
             tracked: BTreeSet::new(),
             copies: BTreeMap::new(),
+            going_home: None,
         }
     }
 

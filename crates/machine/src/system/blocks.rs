@@ -95,7 +95,8 @@ impl System {
         if op != CacheBlockOp::Clean
             && let Some(data) = self.caches.newest_if_dirty(line)
         {
-            self.submit(core, Origin::Llc, Write::line(line, data, self.memories.home_cause(line)), at);
+            let write = Write { from_llc_buffer: true, ..Write::line(line, data, self.memories.home_cause(line)) };
+            self.submit(core, Origin::Llc, write, at);
             self.caches.clean_copies(line, data, self.design.tags_are_notes());
         }
     }

@@ -182,6 +182,7 @@ impl System {
         let start = self.make_room(LevelId::L2, core, line, start);
         self.waits.mark(core, StallCause::Eviction, start);
         let start = self.caches.send_to_llc(line, Load::Nothing, start);
+        let start = self.caches.begin_llc_look_up(start);
 
         let llc = self.caches.llc();
         let after_llc = start + llc.geometry().latency_cycles;
@@ -256,6 +257,8 @@ impl System {
         let (tag, version) = (filled.tag, Version { line, data: filled.data, dirty: filled.dirty, tag: filled.tag });
         // A dirty fill, or one whose tag has one house, is in the L1D alone: below there is nothing it is a copy of.
         if !(filled.dirty || tag.is_some() && self.design.tags_are_exclusive()) {
+            // It is written beside the way of its data.
+            self.caches.write_llc(filled.done);
             self.caches.llc_mut().insert(version, end);
             self.caches.l2_mut(core).insert(version, end);
         }
@@ -362,6 +365,7 @@ impl System {
         l2.stats.misses += 1;
         let start = self.make_room(LevelId::L2, core, line, after_l2 + self.caches.request_cycles());
         let start = self.caches.send_to_llc(line, Load::Nothing, start);
+        let start = self.caches.begin_llc_look_up(start);
         let llc = self.caches.llc();
         let after_llc = start + llc.geometry().latency_cycles;
         let found = llc.find(line);
@@ -376,6 +380,7 @@ impl System {
                 let start = self.caches.mshrs(LevelId::Llc, core).acquire(after_llc);
                 let start = self.make_room(LevelId::Llc, core, line, start);
                 let LineRead { data, arrives: done, .. } = self.read_memory(Origin::Llc, line, start);
+                self.caches.write_llc(done);
                 let done = self.caches.send_to_core(core, Load::Line, done) + self.caches.way_up();
                 self.caches.mshrs(LevelId::Llc, core).release_at(done);
                 if self.halted() {

@@ -5,6 +5,8 @@ mod copies;
 mod directory;
 mod interconnect;
 mod leaving;
+mod llc_ports;
+mod older;
 #[cfg(test)]
 mod tests;
 mod warm;
@@ -13,6 +15,7 @@ pub(super) use directory::AccessMode;
 pub use directory::CoherenceStats;
 pub(super) use interconnect::Load;
 pub(super) use leaving::Resident;
+pub(super) use older::{is_older, line_of};
 pub(crate) use warm::CachedLines;
 
 use super::counters::cache_stats;
@@ -20,9 +23,9 @@ use super::design_port::DesignPort;
 use crate::{CacheConfig, Inclusion, MachineConfig};
 use durasim_cache::{CacheArray, CacheStats, Directory, Mshrs};
 use durasim_design::{Geometry, LevelId, LineTag};
-use durasim_memory::Reservations;
 use durasim_types::{CoreId, Cycle, LineAddr, Rng, Stats};
 use interconnect::Crossbar;
+use llc_ports::PortBookings;
 use std::collections::BTreeMap;
 use std::hash::Hasher;
 
@@ -47,8 +50,8 @@ super::part::part! {
             l1d_write_backs: Vec<Mshrs>,
             l2_write_backs: Vec<Mshrs>,
             llc_mshrs: Mshrs,
-            /// The ports through which lines are pushed into the last level, if it has such.
-            llc_ports: Vec<Reservations>,
+            /// The ports of the last level, if accesses may have to wait there.
+            llc_ports: Option<PortBookings>,
             /// The links between private caches and the last level, if messages may have to wait there.
             crossbar: Option<Crossbar>,
             /// Lines in service: no victim is chosen among them.
@@ -74,7 +77,7 @@ impl Caches {
             (0..cores).map(|_| CacheArray::with_replacement(level, of.replacement, 0)).collect()
         };
         let mshrs = |n: u32| (0..cores).map(|_| Mshrs::new(n as usize)).collect::<Vec<_>>();
-        let ports = geometry.llc_write_ports;
+        let ports = geometry.llc_ports;
         let links = &config.interconnect;
         let mut caches = Caches {
             l1i: arrays(config.l1i.geometry(), &config.l1i),
@@ -91,14 +94,14 @@ impl Caches {
             l1d_write_backs: mshrs(links.l1d_write_back_buffers),
             l2_write_backs: mshrs(links.l2_write_back_buffers),
             llc_mshrs: Mshrs::new(config.llc.mshrs as usize),
-            llc_ports: vec![Reservations::default(); ports.map_or(0, |ports| ports.ports as usize)],
+            llc_ports: ports.map(PortBookings::new),
             crossbar: Crossbar::new(links, cores),
             pinned: Vec::new(),
             inclusive: links.inclusion == Inclusion::Inclusive,
             request_cycles: links.request_cycles,
             response_cycles: links.response_cycles,
             snoop_cycles: links.snoop_cycles,
-            llc_write_cycles: ports.map_or(geometry.llc.latency_cycles, |ports| ports.latency_cycles),
+            llc_write_cycles: ports.map_or(geometry.llc.latency_cycles, |ports| ports.write_latency_cycles),
             view_tags: Vec::new(),
             view_ranks: Vec::new(),
         };
@@ -298,6 +301,9 @@ impl Caches {
         if let Some(crossbar) = &mut self.crossbar {
             crossbar.reset_stats();
         }
+        if let Some(ports) = &mut self.llc_ports {
+            ports.reset_stats();
+        }
     }
 
     /// Counters of the levels and of the directory.
@@ -310,6 +316,9 @@ impl Caches {
             let name = |what| format!("llc.thread_{thread}.{what}");
             stats.count(name("accesses"), *accesses, "Lookups for this thread");
             stats.count(name("misses"), *misses, "Lookups for this thread that found nothing");
+        }
+        if let Some(ports) = &self.llc_ports {
+            ports.stats(stats);
         }
         self.coherence_stats.stats(stats);
     }

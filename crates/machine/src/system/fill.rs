@@ -49,6 +49,8 @@ impl System {
                 Fill::Wait(wait) => {
                     self.carry_out(core, at, out);
                     at = self.resolve(wait, at);
+                    // A number of cycles passes without what is due in them.
+                    self.advance(at);
                     self.waits.mark(core, StallCause::Structure, at);
                     if self.halted() {
                         return Err(at);

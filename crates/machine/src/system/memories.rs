@@ -295,8 +295,11 @@ impl Memories {
     /// those, and not here.
     pub(super) fn has_write_back_buffer(&self, persist_buffers: bool) -> bool {
         let limit = self.write_back_buffers;
-        let waiting =
+        let mut waiting =
             if persist_buffers { 0 } else { self.pmem.inbound_len() + self.path.evicted(self.controllers(true)) };
+        if self.domain.buffers_outlast_queue() {
+            waiting += self.pmem.queue().filter(|(_, entry)| entry.write.from_llc_buffer).count();
+        }
         waiting < limit && self.dram.inbound_len() + self.path.evicted(self.controllers(false)) < limit
     }
 
@@ -407,9 +410,15 @@ impl Memories {
                 pmem.write_masked(entry.write.line, entry.write.mask, &entry.write.data);
             }
         }
+        let buffers_alone = self.domain.buffers_outlast_queue();
+        if buffers_alone {
+            for (_, entry) in self.pmem.queue().filter(|(_, entry)| entry.write.from_llc_buffer) {
+                pmem.write_masked(entry.write.line, entry.write.mask, &entry.write.data);
+            }
+        }
         if self.domain.llc_is_durable() {
             // Write-back buffers belong to the last level: what left the LLC and has not been accepted survives.
-            for write in self.inbound() {
+            for write in self.inbound().filter(|write| write.from_llc_buffer || !buffers_alone) {
                 pmem.write_masked(write.line, write.mask, &write.data);
             }
         }
@@ -418,7 +427,10 @@ impl Memories {
 
     /// The words that the media is writing and that no durable queue keeps, each with its bytes as a mask.
     pub(super) fn torn_words(&self) -> impl Iterator<Item = (&Write, u64)> {
-        let in_flight = self.pmem.queue().filter(|(_, e)| e.in_service() && !self.domain.queue_is_durable());
+        let kept = |write: &Write| {
+            self.domain.queue_is_durable() || self.domain.buffers_outlast_queue() && write.from_llc_buffer
+        };
+        let in_flight = self.pmem.queue().filter(move |(_, e)| e.in_service() && !kept(&e.write));
         in_flight.flat_map(|(_, entry)| {
             let words = (0..WORDS_PER_LINE).map(|word| entry.write.mask & 0xff << (8 * word)).filter(|mask| *mask != 0);
             words.map(move |mask| (&entry.write, mask))

@@ -51,7 +51,7 @@ impl Plan {
             l1d: config.l1d.geometry(),
             l2: config.l2.geometry(),
             llc: config.llc.geometry(),
-            llc_write_ports: None,
+            llc_ports: None,
             interleave_bytes: config.pmem.interleave_bytes,
             inclusion: config.interconnect.inclusion.into(),
             pmem_base: PMEM_BASE,

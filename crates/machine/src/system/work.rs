@@ -47,6 +47,8 @@ pub(super) enum Task {
     AskPrivate { from: LevelId, to: Option<LevelId>, core: CoreId, line: LineAddr },
     /// A version comes down to the level `to` if it counts, then it leaves its array.
     Move { from: LevelId, to: LevelId, core: CoreId, line: LineAddr },
+    /// A line that left the L2 is in the last level: its write-back buffer is free when it is written there.
+    WrittenBack { core: CoreId },
     /// The L1 copies of a line leave because the L2 has lost it.
     LeaveL1 { core: CoreId, line: LineAddr },
     /// A line leaves the last level: the versions that leave with it are looked for.
@@ -65,6 +67,8 @@ pub(super) enum Task {
     AskEvict { core: CoreId, version: Version },
     /// A dirty or tagged version comes down on a level.
     PutBelow { level: LevelId, core: CoreId, version: Version },
+    /// The version that the last level has of a line stays there beside one with the tag `incoming` that comes down.
+    KeepOlder { core: CoreId, line: LineAddr, incoming: LineTag },
     /// It has room there.
     Arrive { level: LevelId, core: CoreId, version: Version },
     /// The newest private version of a line comes down to the last level.
@@ -165,6 +169,7 @@ impl System {
             Task::ObeyTagLimit { level, core, line, tag } => self.enforce_tag_limit(level, core, line, tag),
             Task::AskPrivate { from, to, core, line } => self.ask_private(from, to, core, line),
             Task::Move { from, to, core, line } => self.move_to(to, from, core, line),
+            Task::WrittenBack { core } => self.caches.release_l2_write_back_buffer(core, self.work.now()),
             Task::LeaveL1 { core, line } => self.leave_l1(core, line),
             Task::CollectVersions { line } => self.collect_versions(line),
             Task::LeaveVersions { line, versions, next } => self.leave_versions(line, versions, next),
@@ -175,6 +180,7 @@ impl System {
             Task::AskEvict { core, version } => self.ask_evict(core, version),
             Task::PutBelow { level, core, version } => self.put_below(level, core, version),
             Task::Arrive { level, core, version } => self.arrive(level, core, version),
+            Task::KeepOlder { core, line, incoming } => self.keep_older(core, line, incoming),
             Task::PushToLlc { line } => self.push_to_llc(line),
             Task::PushLevel { level, owner, line } => self.push_level(level, owner, line),
             Task::Pushed { owner, line } => self.pushed(owner, line),

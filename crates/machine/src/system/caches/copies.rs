@@ -1,6 +1,7 @@
 //! The copies of a line: which is the newest, which are changed or cleaned together, and which an abort discards.
 
 use super::Caches;
+use super::older::{is_older, line_of};
 use crate::system::design_port::DesignPort;
 use crate::system::memories::is_pmem;
 use durasim_cache::{CacheArray, Slot, Version};
@@ -181,6 +182,7 @@ impl Caches {
             discarded |= self.discard_version(LevelId::Llc, CoreId(0), line, tx, design);
             if discarded {
                 self.forget_copies(line, design);
+                self.restore_older(line);
             }
         }
     }
@@ -253,9 +255,9 @@ impl Caches {
             .map(|(level, core)| (level, core, self.array(level, core)))
     }
 
-    /// Dirty or tagged lines of persistent memory: LLC, then L2, then L1D, so that newer versions come later.
+    /// Dirty or tagged lines of persistent memory: older versions of the LLC, LLC, then L2, then L1D, so that newer versions come later.
     pub(in crate::system) fn dirty_pmem_lines(&self, design: &DesignPort) -> Vec<CachedLine> {
-        let mut lines = Vec::new();
+        let (mut older, mut lines) = (Vec::new(), Vec::new());
         for (level, core, array) in self.arrays_upwards() {
             for slot in array.slots() {
                 if !array.is_dirty(slot) && !array.tag(slot).is_some() {
@@ -263,13 +265,15 @@ impl Caches {
                 }
                 let version = array.version(slot);
                 let tag = design.live(version.tag);
-                if is_pmem(version.line) && (version.dirty || tag.is_some()) {
+                if is_pmem(line_of(version.line)) && (version.dirty || tag.is_some()) {
                     let core: Option<CoreId> = (level != LevelId::Llc).then_some(core);
-                    let (line, dirty, data) = (version.line, version.dirty, version.data);
-                    lines.push(CachedLine { level, core, line, tag, dirty, data });
+                    let (line, dirty, data) = (line_of(version.line), version.dirty, version.data);
+                    let of = if is_older(version.line) { &mut older } else { &mut lines };
+                    of.push(CachedLine { level, core, line, tag, dirty, data });
                 }
             }
         }
-        lines
+        older.append(&mut lines);
+        older
     }
 }

@@ -69,7 +69,8 @@ impl Caches {
         choice
     }
 
-    /// A dirty line leaves a private level: the cycle in which a buffer has it, until it has arrived below.
+    /// A dirty line leaves a private level: the cycle in which a buffer has it, until it has arrived below. Where the last
+    /// level has ports [`Caches::release_l2_write_back_buffer`] ends that.
     pub(in crate::system) fn take_write_back_buffer(&mut self, level: LevelId, core: CoreId, at: Cycle) -> Cycle {
         let index = core.0 as usize;
         let (buffers, below) = match level {
@@ -79,7 +80,9 @@ impl Caches {
             LevelId::Llc => return at,
         };
         let start = buffers.acquire(at);
-        buffers.release_at(start + self.request_cycles + below);
+        if level == LevelId::L1d || self.llc_ports.is_none() {
+            buffers.release_at(start + self.request_cycles + below);
+        }
         start
     }
 
@@ -196,12 +199,33 @@ impl Caches {
         }
     }
 
-    /// The first port that is free takes a line; the cycle in which it is written into the last level.
-    pub(in crate::system) fn write_through_port(&mut self, at: Cycle) -> Cycle {
-        let cycles = self.llc_write_cycles;
-        let first = self.llc_ports.iter_mut().map(|port| (port.first_gap(at, cycles), port)).min_by_key(|port| port.0);
-        let Some((start, port)) = first else { return at + cycles };
-        port.book(start, cycles);
-        start + cycles
+    /// The last level is asked for a line at `at`; the cycle in which the look-up begins.
+    #[inline]
+    pub(in crate::system) fn begin_llc_look_up(&mut self, at: Cycle) -> Cycle {
+        self.llc_ports.as_mut().map_or(at, |ports| ports.read(at))
+    }
+
+    /// A line is written into the last level. Nobody waits but who asks [`Caches::llc_written_at`].
+    #[inline]
+    pub(in crate::system) fn write_llc(&mut self, at: Cycle) {
+        if let Some(ports) = &mut self.llc_ports {
+            ports.write(at);
+        }
+    }
+
+    /// When a line that has come down to the last level at `at` is written there.
+    pub(in crate::system) fn llc_written_at(&self, at: Cycle) -> Cycle {
+        self.llc_ports.as_ref().map_or(at + self.llc_write_cycles, |ports| ports.written_at().max(at))
+    }
+
+    /// Whether a buffer of the L2 keeps its line until a port of the last level has taken it.
+    pub(in crate::system) fn has_llc_ports(&self) -> bool {
+        self.llc_ports.is_some()
+    }
+
+    /// A line that left the L2 is written into the last level: its buffer is free.
+    pub(in crate::system) fn release_l2_write_back_buffer(&mut self, core: CoreId, at: Cycle) {
+        let written = self.llc_written_at(at).max(at + self.request_cycles + self.llc_write_cycles);
+        self.l2_write_backs[core.0 as usize].release_at(written);
     }
 }

@@ -116,3 +116,62 @@ fn no_pinned_line_is_a_victim() {
     let victim = caches.victim(LevelId::L1d, A, lines[4], LineTag::NONE, false, &mut design).unwrap();
     assert_eq!(caches.l1d(A).version(victim).line, lines[0]);
 }
+
+#[test]
+fn an_older_version_stays_beside_a_newer_one_until_it_is_dropped_or_restored() {
+    let (mut caches, design) = caches();
+    let newer = |byte| Version { tag: LineTag(7), ..version(byte, true) };
+    caches.llc_mut().insert(version(1, true), 0);
+    assert!(caches.may_keep_older(LINE, &design) && caches.keep_older(version(1, true), 0));
+    let slot = caches.llc().find(LINE).unwrap();
+    caches.llc_mut().replace(slot, newer(2));
+    let found = |caches: &Caches| {
+        let llc = caches.llc();
+        (llc.find(LINE).map(|slot| llc.data(slot)[0]), caches.older_version(LINE).map(|older| older.data[0]))
+    };
+    assert_eq!(found(&caches), (Some(2), Some(1)));
+    let survivors: Vec<_> = caches.dirty_pmem_lines(&design).iter().map(|l| (l.line, l.data[0])).collect();
+    assert_eq!(survivors, [], "line {LINE} is of DRAM");
+    assert_eq!(caches.cached_lines().llc, [LINE], "caches that take over its lines get one of them");
+    // The newer one was discarded by an abort.
+    caches.take_out(LevelId::Llc, A, LINE);
+    caches.pin(LINE);
+    caches.restore_older(LINE);
+    assert_eq!((found(&caches), caches.left_alone(&[LINE])), ((None, Some(1)), vec![LINE]), "the line is in service");
+    caches.unpin();
+    caches.restore_older(LINE);
+    assert_eq!(found(&caches), (Some(1), None));
+    assert!(caches.keep_older(version(1, true), 0));
+    caches.restore_older(LINE);
+    assert_eq!(found(&caches), (Some(1), Some(1)), "nothing was discarded");
+    caches.drop_older(LINE, &design);
+    assert_eq!(found(&caches), (Some(1), None));
+}
+
+#[test]
+fn an_older_version_is_the_first_to_survive() {
+    let (mut caches, design) = caches();
+    let line = crate::PMEM_BASE.line();
+    let of = |byte| Version { line, ..version(byte, true) };
+    caches.llc_mut().insert(of(1), 0);
+    assert!(caches.keep_older(of(1), 0));
+    let slot = caches.llc().find(line).unwrap();
+    caches.llc_mut().replace(slot, of(2));
+    let survivors: Vec<_> = caches.dirty_pmem_lines(&design).iter().map(|l| (l.line, l.data[0])).collect();
+    assert_eq!(survivors, [(line, 1), (line, 2)]);
+}
+
+#[test]
+fn an_older_version_takes_no_way_of_a_line_in_service() {
+    let (mut caches, design) = caches();
+    let sets = u64::from(caches.llc().geometry().sets);
+    let ways = u64::from(caches.llc().geometry().ways);
+    for way in 0..ways {
+        let line = LineAddr(LINE.0 + sets * way);
+        caches.llc_mut().insert(Version { line, ..version(1, true) }, 0);
+        caches.pin(line);
+    }
+    assert!(!caches.may_keep_older(LINE, &design) && !caches.keep_older(version(1, true), 0));
+    caches.unpin();
+    assert!(caches.may_keep_older(LINE, &design));
+}

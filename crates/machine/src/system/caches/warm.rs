@@ -1,6 +1,7 @@
 //! Caches at rest: the lines that they hold, and caches that take over the lines that others held.
 
 use super::Caches;
+use super::older::is_older;
 use crate::system::memories::{Memories, is_pmem};
 use durasim_cache::{CacheArray, Version};
 use durasim_design::{LevelId, LineTag};
@@ -20,7 +21,8 @@ impl Caches {
     /// The lines in all caches.
     pub(in crate::system) fn cached_lines(&self) -> CachedLines {
         let lines = |arrays: &[CacheArray]| arrays.iter().map(CacheArray::lines_by_age).collect();
-        CachedLines { l1i: lines(&self.l1i), l1d: lines(&self.l1d), l2: lines(&self.l2), llc: self.llc.lines_by_age() }
+        let llc = self.llc.lines_by_age().into_iter().filter(|&line| !is_older(line)).collect();
+        CachedLines { l1i: lines(&self.l1i), l1d: lines(&self.l1d), l2: lines(&self.l2), llc }
     }
 
     /// Puts the dirty lines of DRAM over what memory holds of them, newer versions later.

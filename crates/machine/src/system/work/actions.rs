@@ -48,6 +48,8 @@ impl System {
             Action::CopyDown(line) => self.copy_down(core, line),
             Action::CleanTo { line, to, token } => self.clean_to(core, line, to, token, at),
             Action::PushToLlc { line, token } => self.push_for_design(line, token),
+            Action::DropOlder(line) => self.caches.drop_older(line, &self.design),
+            Action::WriteOlderHome(line) => self.write_older_home(core, line),
             Action::PutCached { addr, .. } => {
                 unreachable!("a design stores to {addr} through the caches where no transaction begins or commits")
             }
@@ -104,6 +106,9 @@ impl System {
             Action::InvalidateTagged(tx) => {
                 let lines = self.transactions.tagged_lines(tx);
                 self.caches.discard_tagged(tx, &lines, &self.design);
+                for line in self.caches.left_alone(&lines) {
+                    self.write_older_home(core, line);
+                }
             }
             Action::RestoreRegisters(tx, why) => self.work.push(Task::Abort { tx, why }),
             Action::Raise(signal) => self.agenda.raise(signal, at),

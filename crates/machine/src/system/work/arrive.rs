@@ -6,7 +6,7 @@ use crate::system::caches::Load;
 use crate::system::memories::is_pmem;
 use durasim_cache::Version;
 use durasim_design::{LevelId, LineTag, Merge};
-use durasim_types::{CoreId, Domain, EventKind, LineAddr};
+use durasim_types::{CoreId, EventKind, LineAddr};
 
 impl System {
     /// A dirty or tagged version comes down on a level. What happens on the way may abort the transaction it belongs to;
@@ -26,8 +26,12 @@ impl System {
             return self.work.push(Task::MakeRoom { level, core, line, incoming: version.tag });
         };
         let resident = self.caches.version(level, core, slot, &self.design);
-        let is_pre_image = (resident.dirty || resident.tag.is_some())
-            && self.design.merge(level, line, resident.tag, version.tag) == Merge::PushDownFirst;
+        let merge = if resident.dirty || resident.tag.is_some() {
+            self.design.merge(level, line, resident.tag, version.tag)
+        } else {
+            Merge::Overwrite
+        };
+        let is_pre_image = merge != Merge::Overwrite;
         let is_new_tag = version.tag.is_some() && !resident.tag.is_some();
         if !is_pre_image && !is_new_tag {
             return self.arrive(level, core, version);
@@ -36,12 +40,37 @@ impl System {
         if is_new_tag {
             self.work.push(Task::ObeyTagLimit { level, core, line, tag: version.tag });
         }
-        if is_pre_image {
+        if merge == Merge::KeepBoth && level == LevelId::Llc && self.caches.may_keep_older(line, &self.design) {
+            self.work.push(Task::KeepOlder { core, line, incoming: version.tag });
+            if self.caches.older_version(line).is_none() {
+                self.work.push(Task::MakeRoom { level, core, line, incoming: LineTag::NONE });
+            }
+        } else if is_pre_image {
             self.work.push(match level.below() {
                 Some(below) => Task::PutBelow { level: below, core, version: resident },
                 None => Task::LeaveCaches { core, version: resident },
             });
         }
+    }
+
+    /// The version of a line in the last level is kept beside a newer one that is about to arrive. What has happened while room
+    /// was made may have discarded either.
+    pub(super) fn keep_older(&mut self, core: CoreId, line: LineAddr, incoming: LineTag) {
+        let Some(slot) = self.caches.llc().find(line) else { return };
+        let resident = self.caches.version(LevelId::Llc, core, slot, &self.design);
+        if self.was_discarded(incoming) || !resident.dirty || resident.tag.is_some() {
+            return;
+        }
+        if !self.caches.keep_older(resident, self.work.now()) {
+            self.work.push(Task::LeaveCaches { core, version: resident });
+        }
+    }
+
+    /// The older version of a line goes home, and leaves the last level.
+    pub(super) fn write_older_home(&mut self, core: CoreId, line: LineAddr) {
+        let Some(version) = self.caches.older_version(line) else { return };
+        self.work.push(Task::TakeOut { level: LevelId::Llc, core, line: version.line });
+        self.work.push(Task::LeaveCaches { core, version });
     }
 
     /// The version has room on the level.
@@ -57,6 +86,9 @@ impl System {
         version.dirty |=
             self.design.llc_keeps_tagged() && self.caches.is_dirty_below(level, core, version, &self.design);
         let at = self.work.now();
+        if level == LevelId::Llc {
+            self.caches.write_llc(at);
+        }
         let array = self.caches.array_mut(level, core);
         match array.find(version.line) {
             Some(slot) => {
@@ -91,13 +123,13 @@ impl System {
         }
     }
 
-    /// Whether the last level keeps its lines without power, and the levels above do not: the domain `nv-llc` (Kiln: Zhao,
-    /// Li, Yoon, Xie and Jouppi, MICRO 2013). What is in the last level, in its write-back buffers, in the write queue and
-    /// on the media survives. A line becomes durable when a dirty version of it arrives from above, which is a persist
+    /// Whether the last level keeps its lines without power, and the levels above do not: the domains `nv-llc` and
+    /// `nv-llc-media` (Kiln: Zhao, Li, Yoon, Xie and Jouppi, MICRO 2013). What is in the last level, in its write-back
+    /// buffers, on the media, and in `nv-llc` in the write queue, survives. A line becomes durable when a dirty version of it arrives from above, which is a persist
     /// event (DEVIATIONS.md, nv-llc).
     #[inline]
     pub(in crate::system) fn llc_alone_is_durable(&self) -> bool {
-        self.domain == Domain::NvLlc
+        self.domain.llc_alone_is_durable()
     }
 
     /// The newest version of a line comes down to the last level, and the copies above become clean copies of it. False if

@@ -6,7 +6,7 @@
 
 use super::{Condition, Task};
 use crate::system::System;
-use crate::system::caches::{Load, Resident};
+use crate::system::caches::{Load, Resident, is_older, line_of};
 use crate::system::memories::is_pmem;
 use durasim_cache::{Slot, Version};
 use durasim_design::{Actions, Evict, Hooks, LevelId, LineTag, Origin};
@@ -52,6 +52,15 @@ impl System {
             self.caches.array_mut(level, core).stats.write_backs += 1;
             let at = self.caches.take_write_back_buffer(level, core, self.work.now());
             self.work.set_now(at);
+            match level {
+                LevelId::L1d => {}
+                LevelId::L2 if self.caches.has_llc_ports() => self.work.push(Task::WrittenBack { core }),
+                LevelId::L2 => {}
+                // The victim is read.
+                LevelId::Llc => {
+                    self.caches.begin_llc_look_up(at);
+                }
+            }
         }
         match level {
             LevelId::L1d => self.leave_private(level, LevelId::L2, core, line),
@@ -186,6 +195,9 @@ impl System {
         } else if !is_pmem(line) {
             let write = Write::line(line, version.data, Cause::Data);
             self.work.push(Task::Submit { core, from: Origin::Llc, write, at });
+        } else if is_older(line) {
+            // It is committed, and the only version that is.
+            self.go_home(core, Version { line: line_of(line), ..version }, at);
         } else if self.design.has(Hooks::EVICT) {
             self.ask_evict(core, version);
         } else if version.dirty {
@@ -212,7 +224,7 @@ impl System {
             Evict::To { at: place, cause, token } => {
                 let from = Origin::Llc;
                 let token = token.map(|token| WriteToken::new(token.0, from));
-                let write = Write { token, ..Write::line(place.line(), version.data, cause) };
+                let write = Write { token, from_llc_buffer: true, ..Write::line(place.line(), version.data, cause) };
                 // Actions first: where the design has moved older versions to make room for this one comes
                 // before anything that could be a crash point.
                 self.after_actions(Task::Submit { core, from, write, at }, core, out);
@@ -235,7 +247,7 @@ impl System {
     /// A dirty version is written to its home address.
     fn go_home(&mut self, core: CoreId, version: Version, at: Cycle) {
         let Version { line, data, .. } = self.current_version(version);
-        let write = Write::line(line, data, self.memories.home_cause(line));
+        let write = Write { from_llc_buffer: true, ..Write::line(line, data, self.memories.home_cause(line)) };
         self.work.push(Task::Submit { core, from: Origin::Llc, write, at });
     }
 }

@@ -33,7 +33,7 @@ impl System {
         self.caches.unpin();
         // Making room may have aborted the transaction of the line: what is left then is older, and was pushed too.
         self.caches.clean_to_newest_private(owner, line);
-        let at = self.caches.write_through_port(self.work.now());
+        let at = self.caches.llc_written_at(self.work.now());
         self.work.set_now(at);
     }
 
