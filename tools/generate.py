@@ -101,6 +101,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "hooks": hooks,
     "sensitivity": sensitivity.tables,
     "sensitivity-ranges": sensitivity.ranges,
+    "sensitivity-places": sensitivity.places,
 }
 DEVIATIONS = ROOT / "DEVIATIONS.md"
 

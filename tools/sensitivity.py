@@ -18,17 +18,17 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import durasim
 from durasim.laboratory import Measurement
 from durasim.laboratory import measurements as of_designs
-from durasim.sensitivity import COLUMNS, Measured, Ratio, measurements, range_of, range_text, ratios
+from durasim.sensitivity import COLUMNS, PLACES, Measured, Place, Ratio, measurements, range_of, range_text, ratios
 
 ROOT = Path(__file__).resolve().parents[1]
 FILE = ROOT / "python/durasim/sensitivity.csv"
-OPERATIONS = {"tiny": 300, "hercules-tecs23": 2000}
 ALL = ("opt", "swl-flush", "swl-eadr", "tc", "hercules")
 
 Alternative = tuple[str, ...]
@@ -120,7 +120,11 @@ OF_SEVERAL_CORES = {"snoop", "skew"}
 def _tables() -> dict[str, Measurement]:
     """Gives what is measured for each key: of machines as it stands above, of designs as it stands beside them."""
     of_machines = {
-        key: Measurement(rows, tuple(points), threads=4 if key in OF_SEVERAL_CORES else 1)
+        key: Measurement(
+            rows,
+            tuple(points),
+            threads=4 if key in OF_SEVERAL_CORES else 1,
+        )
         for key, (rows, points) in OF_MACHINES.items()
     }
     return of_machines | of_designs()
@@ -133,29 +137,38 @@ EFFECT = re.compile(r"^- Effect: .*?(?=^- )", re.MULTILINE | re.DOTALL)
 ENTRY = re.compile(r"(?<=^### )(\S+)$(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
 
 
-@cache
-def measure(key: str, machine: str, point: Alternative, design: str) -> Measured:
-    """Measures one run; without numbers, says why there are none."""
+def places_of(key: str) -> list[Place]:
+    """Gives where the alternatives for a key are tried: on all places, or with the program that it matters for."""
     of = TABLES[key]
-    numbers, remark = _run(design, machine, point, of.workload, of.threads)
-    return Measured(key, of.workload, of.threads, machine, " ".join(point), design, numbers, remark)
+    places = [place for place in PLACES if not of.machines or place.machine in of.machines]
+    if of.workload == "btree":
+        # What concerns several cores is nothing on one.
+        return [place if place.threads > 1 else replace(place, threads=of.threads) for place in places]
+    own = [place for place in places if not place.arguments]
+    return [replace(place, workload=of.workload, threads=of.threads, what="") for place in own]
+
+
+def measure(key: str, place: Place, point: Alternative, design: str) -> Measured:
+    """Measures one run; without numbers, says why there are none."""
+    numbers, remark = _run(design, place, point)
+    return Measured(key, place.name, " ".join(point), design, numbers, remark)
 
 
 @cache
-def _run(
-    design: str, machine: str, point: Alternative, workload: str, threads: int
-) -> tuple[tuple[float, int] | None, str]:
-    arguments = dict(item.removeprefix("--arg ").split("=", 1) for item in point if item.startswith("--arg "))
-    settings = [item for item in point if not item.startswith("--arg ")]
+def _run(design: str, place: Place, point: Alternative) -> tuple[tuple[float, int] | None, str]:
+    own = [item.removeprefix("--arg ") for item in point if item.startswith("--arg ")]
+    arguments = dict(item.split("=", 1) for item in (*place.arguments, *own))
+    settings = [*place.settings, *(item for item in point if not item.startswith("--arg "))]
     try:
         result = durasim.run(
             design=design,
-            workload=workload,
-            machine=machine,
-            ops=OPERATIONS[machine],
-            threads=threads,
+            workload=place.workload,
+            machine=place.machine,
+            ops=place.ops,
+            threads=place.threads,
             set=settings,
             workload_args=arguments,
+            fast_forward="roi" if place.fast_forward else None,
             guest_output=lambda _stream, _bytes: None,
         )
     except durasim.DurasimError as error:
@@ -165,22 +178,21 @@ def _run(
     return (result.throughput_ops_per_us, result.pmem_write_bytes.total), ""
 
 
-def described(key: str) -> list[tuple[str, Alternative, str]]:
-    """Gives machine, alternative and design of each run for `key`, in order."""
+def described(key: str) -> list[tuple[Place, Alternative, str]]:
+    """Gives place, alternative and design of each run for `key`, in order."""
     of = TABLES[key]
-    return list(itertools.product(of.machines or OPERATIONS, (PLAIN, *of.points), of.designs))
+    return list(itertools.product(places_of(key), (PLAIN, *of.points), of.designs))
 
 
 def outdated(measured: Iterable[Measured]) -> list[str]:
-    """Gives the keys that are not measured, or with other designs, machines, settings, programs than are described."""
-    found: dict[str, list[tuple[str, int, str, str, str]]] = {}
+    """Gives the keys that are not measured, or with other designs, places, settings than are described."""
+    found: dict[str, list[tuple[str, str, str]]] = {}
     for run in measured:
-        found.setdefault(run.key, []).append((run.workload, run.threads, run.machine, run.setting, run.design))
+        found.setdefault(run.key, []).append((run.place, run.setting, run.design))
     return [
         key
-        for key, of in TABLES.items()
-        if found.get(key)
-        != [(of.workload, of.threads, machine, " ".join(point), design) for machine, point, design in described(key)]
+        for key in TABLES
+        if found.get(key) != [(place.name, " ".join(point), design) for place, point, design in described(key)]
     ]
 
 
@@ -193,8 +205,7 @@ def csv_text(measured: Iterable[Measured]) -> str:
     for run in sorted((run for run in measured if run.key in TABLES), key=lambda run: order.index(run.key)):
         throughput, written = run.numbers or ("", "")
         shown = f"{throughput:.5f}" if run.numbers else ""
-        places = (run.key, run.workload, run.threads, run.machine, run.setting, run.design)
-        writer.writerow((*places, shown, written, run.remark))
+        writer.writerow((run.key, run.place, run.setting, run.design, shown, written, run.remark))
     return out.getvalue()
 
 
@@ -206,19 +217,13 @@ def tables() -> str:
     for key, group in itertools.groupby(measured, lambda run: run.key):
         runs = list(group)
         designs = list(dict.fromkeys(run.design for run in runs))
-        threads = f"{runs[0].threads} thread" + ("s" if runs[0].threads > 1 else "")
-        lines += [
-            f"### {key}",
-            "",
-            f"`{runs[0].workload}`, {threads}; [the assumption](../../DEVIATIONS.md#{key}).",
-            "",
-        ]
-        lines += [f"| machine | setting | {' | '.join(f'`{design}`' for design in designs)} |"]
+        lines += [f"### {key}", "", f"[The assumption](../../DEVIATIONS.md#{key}).", ""]
+        lines += [f"| where | setting | {' | '.join(f'`{design}`' for design in designs)} |"]
         lines += ["| --- | --- |" + " ---: |" * len(designs)]
-        for (machine, setting), cells in itertools.groupby(runs, lambda run: (run.machine, run.setting)):
+        for (place, setting), cells in itertools.groupby(runs, lambda run: (run.place, run.setting)):
             items = re.split(r"(?<!--arg) ", setting)
             shown = "<br>".join(f"`{item}`" for item in items) if setting else "as assumed"
-            lines.append(f"| `{machine}` | {shown} | {' | '.join(_cell(run, changed.get(run)) for run in cells)} |")
+            lines.append(f"| {place} | {shown} | {' | '.join(_cell(run, changed.get(run)) for run in cells)} |")
         lines.append("")
     return "\n".join(lines).rstrip("\n")
 
@@ -237,11 +242,20 @@ def _cell(run: Measured, ratio: Ratio | None) -> str:
 
 def ranges() -> str:
     """Gives the sensitivity range of each design that rests on assumptions, in Markdown."""
-    lines = ["| design | throughput | pmem bytes |", "| --- | ---: | ---: |"]
+    lines = ["| design | throughput | least | most | pmem bytes | least | most |"]
+    lines.append("| --- | ---: | --- | --- | ---: | --- | --- |")
     for row in durasim.designs():
         if found := range_of(row["name"]):
-            lines.append(f"| `{row['name']}` | {range_text(found.throughput)} | {range_text(found.pmem_bytes)} |")
+            throughput = " | ".join(f"[{key}](#{key})" if key else "-" for key in found.throughput_keys)
+            written = " | ".join(f"[{key}](#{key})" if key else "-" for key in found.pmem_bytes_keys)
+            cells = f"{range_text(found.throughput)} | {throughput} | {range_text(found.pmem_bytes)} | {written}"
+            lines.append(f"| `{row['name']}` | {cells} |")
     return "\n".join(lines)
+
+
+def places() -> str:
+    """Gives where the alternatives are tried, in Markdown."""
+    return "\n".join(f"- {place.name}: {place.what}." for place in PLACES)
 
 
 def with_effects(page: str) -> str:

@@ -14,10 +14,48 @@ DAGGER = "\N{DAGGER}"
 """Stands beside a design whose parameters rest on assumptions."""
 
 COLUMNS = (
-    "key", "workload", "threads", "machine", "setting", "design", "throughput_ops_per_us", "pmem_write_bytes", "remark"
+    "key", "place", "setting", "design", "throughput_ops_per_us", "pmem_write_bytes", "remark"
 )  # fmt: skip
 """Columns of `sensitivity.csv`, which `tools/sensitivity.py` writes. No setting: everything as it is assumed. No
 numbers, but a remark: the program did not end well."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A machine with a program on which alternatives are tried.
+
+    Attributes:
+        machine: The machine.
+        workload: The program.
+        ops: Its measured operations.
+        threads: Its threads.
+        arguments: Further arguments of the program, as `NAME=VALUE`.
+        settings: What differs from the preset on this place, as for `--set`.
+        fast_forward: Whether the run is functional up to its measured region.
+        what: What distinguishes it, in words.
+    """
+
+    machine: str
+    workload: str
+    ops: int
+    threads: int = 1
+    arguments: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+    fast_forward: bool = False
+    what: str = ""
+
+    @property
+    def name(self) -> str:
+        """Names the place: all that makes it."""
+        threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
+        return ", ".join((self.machine, *self.settings, " ".join((self.workload, *self.arguments)), threads))
+
+
+PLACES = (
+    Place("tiny", "btree", 300, what="medium transactions, data beyond the LLC"),
+    Place("hercules-tecs23", "btree", 2000, what="medium transactions, data in the LLC"),
+)
+"""Where the alternatives of every assumption are tried, unless the assumption matters for some program alone."""
 
 
 @dataclass(frozen=True)
@@ -26,9 +64,7 @@ class Measured:
 
     Attributes:
         key: The key of DEVIATIONS.md.
-        workload: Name of the workload.
-        threads: Its threads.
-        machine: The machine.
+        place: Where, as `Place.name`.
         setting: What is changed, separated by spaces; empty if nothing is.
         design: The row of the registry.
         numbers: Throughput in operations per simulated microsecond, and bytes written to persistent memory; None if
@@ -37,9 +73,7 @@ class Measured:
     """
 
     key: str
-    workload: str
-    threads: int
-    machine: str
+    place: str
     setting: str
     design: str
     numbers: tuple[float, int] | None
@@ -60,8 +94,7 @@ def read_measurements(lines: Iterable[str]) -> list[Measured]:
 def _measured(row: dict[str, str]) -> Measured:
     throughput, written = row["throughput_ops_per_us"], row["pmem_write_bytes"]
     numbers = (float(throughput), int(written)) if throughput else None
-    places = (row["key"], row["workload"], int(row["threads"]), row["machine"], row["setting"], row["design"])
-    return Measured(*places, numbers, row["remark"])
+    return Measured(row["key"], row["place"], row["setting"], row["design"], numbers, row["remark"])
 
 
 @dataclass(frozen=True)
@@ -85,9 +118,12 @@ def ratios(measured: Iterable[Measured]) -> list[Ratio]:
     for run in measured:
         if run.numbers is None:
             continue
-        place = (run.key, run.machine, run.design)
+        place = (run.key, run.place, run.design)
         if not run.setting:
             usual[place] = run.numbers
+            continue
+        # What does not end well as it is assumed has nothing to be compared with.
+        if place not in usual:
             continue
         throughput, written = usual[place]
         pmem_bytes = round(run.numbers[1] / written, 4) if written else None
@@ -102,29 +138,42 @@ class SensitivityRange:
     Attributes:
         throughput: The lowest and the highest ratio of throughput.
         pmem_bytes: The same of bytes written to persistent memory; None if nothing is written in these runs.
+        throughput_keys: The assumptions that make the two ends of `throughput`; None: no alternative goes that way.
+        pmem_bytes_keys: The same for `pmem_bytes`.
     """
 
     throughput: tuple[float, float]
     pmem_bytes: tuple[float, float] | None
+    throughput_keys: tuple[str | None, str | None]
+    pmem_bytes_keys: tuple[str | None, str | None]
 
 
 @cache
 def _ranges() -> dict[str, SensitivityRange]:
     """Gives the sensitivity range of each design. Some alternatives matter on one machine alone, so all count."""
-    found: dict[str, tuple[list[float], list[float]]] = {}
+    found: dict[str, tuple[list[_End], list[_End]]] = {}
     for ratio in ratios(measurements()):
-        design = ratio.measured.design
-        if ratio.measured.key in design_rows()[design]["assumptions"]:
-            throughput, pmem_bytes = found.setdefault(design, ([1.0], [1.0]))
-            throughput.append(ratio.throughput)
+        design, key = ratio.measured.design, ratio.measured.key
+        if key in design_rows()[design]["assumptions"]:
+            throughput, pmem_bytes = found.setdefault(design, ([(1.0, None)], [(1.0, None)]))
+            throughput.append((ratio.throughput, key))
             if ratio.pmem_bytes is not None:
-                pmem_bytes.append(ratio.pmem_bytes)
-    return {
-        key: SensitivityRange(
-            (min(throughput), max(throughput)), (min(written), max(written)) if len(written) > 1 else None
-        )
-        for key, (throughput, written) in found.items()
-    }
+                pmem_bytes.append((ratio.pmem_bytes, key))
+    ranges = {}
+    for design, (throughput, written) in found.items():
+        (low, low_key), (high, high_key) = _ends(throughput)
+        (few, few_key), (many, many_key) = _ends(written)
+        bytes_of = (few, many) if len(written) > 1 else None
+        ranges[design] = SensitivityRange((low, high), bytes_of, (low_key, high_key), (few_key, many_key))
+    return ranges
+
+
+_End = tuple[float, str | None]
+
+
+def _ends(ratios_of: list[_End]) -> tuple[_End, _End]:
+    # The first of equals: where nothing changes, no key is to blame.
+    return min(ratios_of, key=lambda end: end[0]), max(ratios_of, key=lambda end: end[0])
 
 
 def range_of(design: str) -> SensitivityRange | None:

@@ -72,7 +72,7 @@ def test_no_measurement_was_refused():
 
 
 def test_a_ratio_compares_with_the_run_as_it_is():
-    place = ("key", "btree", 1, "tiny")
+    place = ("key", "tiny, btree, 1 thread")
     runs = [
         Measured(*place, "", "opt", (0.5, 100), ""),
         Measured(*place, "", "tc", (0.1, 0), ""),
@@ -92,7 +92,10 @@ def test_a_range_spans_the_measured_assumptions_of_its_row():
             assert range_of(row["name"]) is None
             continue
         multiples = [1.0, *(of.throughput for of in own)]
-        assert range_of(row["name"]).throughput == (min(multiples), max(multiples))
+        found = range_of(row["name"])
+        assert found.throughput == (min(multiples), max(multiples))
+        for end, key in zip(found.throughput, found.throughput_keys, strict=True):
+            assert end == 1.0 if key is None else any((of.throughput, of.measured.key) == (end, key) for of in own)
 
 
 def test_every_row_with_assumptions_has_a_sensitivity_range():

@@ -10,12 +10,24 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct FrontWaits {
     segments: VecDeque<StallSegment>,
-    #[serde(skip)]
-    explained: Vec<StallSegment>,
 }
 
 /// More segments than an instruction at the head of the reorder buffer can wait for.
-const SEGMENTS_MAX: usize = 1024;
+const SEGMENTS_MAX: usize = 256;
+
+fn push(segments: &mut VecDeque<StallSegment>, segment: StallSegment) {
+    if let Some(last) = segments.back_mut()
+        && last.until == segment.from
+        && last.cause == segment.cause
+    {
+        last.until = segment.until;
+        return;
+    }
+    if segments.len() == SEGMENTS_MAX {
+        segments.pop_front();
+    }
+    segments.push_back(segment);
+}
 
 impl FrontWaits {
     /// The front entry, a store to `line` or something else, waited from `from` until `until`.
@@ -28,25 +40,18 @@ impl FrontWaits {
         from: Cycle,
         until: Cycle,
     ) {
-        self.explained.clear();
-        port.explain_wait(core, line, from, until, &mut self.explained);
         let mut at = from;
         let otherwise = if line.is_some() { StallCause::PrivateCaches } else { StallCause::Commit };
-        for segment in self.explained.drain(..).filter(|segment| segment.from < segment.until) {
-            let from = segment.from.max(at);
-            if from > at {
-                self.segments.push_back(StallSegment { from: at, until: from, cause: otherwise });
+        let segments = &mut self.segments;
+        port.explain_wait(core, line, from, until, |segment| {
+            if segment.from > at {
+                push(segments, StallSegment { from: at, until: segment.from, cause: otherwise });
             }
-            if segment.until > from {
-                self.segments.push_back(StallSegment { from, ..segment });
-                at = segment.until;
-            }
-        }
+            push(segments, segment);
+            at = segment.until;
+        });
         if until > at {
-            self.segments.push_back(StallSegment { from: at, until, cause: otherwise });
-        }
-        while self.segments.len() > SEGMENTS_MAX {
-            self.segments.pop_front();
+            push(segments, StallSegment { from: at, until, cause: otherwise });
         }
     }
 

@@ -135,15 +135,16 @@ pub trait Port {
     fn retired(&mut self, core: CoreId, instructions: u64, at: Cycle);
     /// The wall clock of the guest at this cycle, in nanoseconds.
     fn time_ns(&self, at: Cycle) -> u64;
-    /// Adds what the last request of the core waited for between two cycles, in order of time: a request for this line, if
-    /// it was for one. Cycles that no segment covers are those of the private caches, or of the design's commit.
+    /// Tells what the last request of the core waited for between two cycles, in order of time and without overlaps: a
+    /// request for this line, if it was for one. Cycles that no segment covers are those of the private caches, or of the
+    /// design's commit.
     fn explain_wait(
         &mut self,
         core: CoreId,
         line: Option<LineAddr>,
         from: Cycle,
         until: Cycle,
-        segments: &mut Vec<StallSegment>,
+        tell: impl FnMut(StallSegment),
     );
     /// Whether the machine wants the core to stop now (a crash point was reached, an error occurred).
     fn halted(&self) -> bool;

@@ -192,9 +192,9 @@ impl Port for MachinePort<'_> {
         line: Option<LineAddr>,
         from: Cycle,
         until: Cycle,
-        segments: &mut Vec<StallSegment>,
+        tell: impl FnMut(StallSegment),
     ) {
-        self.system.explain_wait(core, line, from, until, segments);
+        self.system.explain_wait(core, line, from, until, tell);
     }
 
     fn halted(&self) -> bool {

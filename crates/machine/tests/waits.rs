@@ -34,7 +34,7 @@ fn machine(design: &str, domain: Domain, more: &[&str]) -> System {
 
 fn explained(system: &mut System, addr: Option<PhysAddr>, from: Cycle, until: Cycle) -> Vec<(StallCause, Cycle)> {
     let mut segments: Vec<StallSegment> = Vec::new();
-    system.explain_wait(CORE, addr.map(PhysAddr::line), from, until, &mut segments);
+    system.explain_wait(CORE, addr.map(PhysAddr::line), from, until, |segment| segments.push(segment));
     segments.iter().map(|s| (s.cause, s.until.min(until) - s.from.max(from))).collect()
 }
 
@@ -45,7 +45,8 @@ fn the_parts_of_a_load_that_misses_are_the_latencies_on_its_way() {
         let at = T - (DOWN + REQUEST) % 3;
         let (_, done) = system.load(CORE, base, 8, None, at);
         let parts = [
-            (StallCause::PrivateCaches, L1 + L2),
+            // The look-up of the L1D before it is of no request.
+            (StallCause::PrivateCaches, L2),
             (StallCause::Llc, LLC),
             (StallCause::Path, REQUEST + 1),
             (media, read),
@@ -54,7 +55,7 @@ fn the_parts_of_a_load_that_misses_are_the_latencies_on_its_way() {
             (StallCause::Llc, 2),
         ];
         let found = explained(&mut system, Some(base), at, done);
-        assert_eq!(found.iter().map(|part| part.1).sum::<Cycle>(), done - at, "{found:?}");
+        assert_eq!(found.iter().map(|part| part.1).sum::<Cycle>(), done - at - L1, "{found:?}");
         let causes = |parts: &[(StallCause, Cycle)]| parts.iter().map(|part| part.0).collect::<Vec<_>>();
         assert_eq!(causes(&found), causes(&parts), "{found:?}");
         for (found, expected) in found.iter().zip(parts) {

@@ -11,16 +11,14 @@ pub struct WriteToken {
     pub number: u64,
     /// Where the acknowledgement goes.
     pub to: Origin,
-    /// When its write arrived at the controller, and when that had accepted or written it, as far as that has happened.
+    /// When its write arrived at the controller; 0 before.
     pub arrived: Cycle,
-    /// See `arrived`.
-    pub done: Cycle,
 }
 
 impl WriteToken {
     /// The token of a write that has not been sent.
     pub const fn new(number: u64, to: Origin) -> Self {
-        WriteToken { number, to, arrived: 0, done: 0 }
+        WriteToken { number, to, arrived: 0 }
     }
 }
 

@@ -82,24 +82,33 @@ impl StallCycles {
     }
 }
 
-/// Adds the parts of [from, until) to their causes, and what no segment explains to `otherwise`.
-fn distribute(
-    into: &mut CyclesByCause,
-    segments: impl Iterator<Item = StallSegment>,
-    from: Cycle,
+/// Adds the cycles of a wait to their causes, and what no segment explains to another one.
+struct Distribution<'a> {
+    into: &'a mut CyclesByCause,
+    at: Cycle,
     until: Cycle,
     otherwise: StallCause,
-) {
-    let mut at = from;
-    for segment in segments {
-        let (begin, end) = (segment.from.max(at), segment.until.min(until));
+}
+
+impl<'a> Distribution<'a> {
+    fn new(into: &'a mut CyclesByCause, from: Cycle, until: Cycle, otherwise: StallCause) -> Self {
+        Distribution { into, at: from, until, otherwise }
+    }
+
+    #[inline]
+    fn add(&mut self, segment: StallSegment) {
+        let (begin, end) = (segment.from.max(self.at), segment.until.min(self.until));
         if begin < end {
-            into[otherwise as usize] += begin - at;
-            into[segment.cause as usize] += end - begin;
-            at = end;
+            self.into[self.otherwise as usize] += begin - self.at;
+            self.into[segment.cause as usize] += end - begin;
+            self.at = end;
         }
     }
-    into[otherwise as usize] += until.saturating_sub(at);
+
+    #[inline]
+    fn end(self) {
+        self.into[self.otherwise as usize] += self.until.saturating_sub(self.at);
+    }
 }
 
 /// Counts the cycles of one core.
@@ -111,8 +120,6 @@ pub(super) struct StallCounter {
     /// Cycles from completion to commit.
     commit_cycles: Cycle,
     l1d_latency_cycles: Cycle,
-    #[serde(skip)]
-    segments: Vec<StallSegment>,
 }
 
 impl StallCounter {
@@ -141,10 +148,26 @@ impl StallCounter {
             self.cycles.execution += committed - rest;
         }
     }
+
+    /// A load has committed whose access began in `executed`, `before` being the commit before it. False: it took longer than
+    /// a hit of the L1D, and is not counted here.
+    #[inline(always)]
+    pub(super) fn hit(&mut self, before: Cycle, committed: Cycle, dispatched: Cycle, executed: Cycle) -> bool {
+        if committed <= before + 1 {
+            return true;
+        }
+        if committed > executed + self.l1d_latency_cycles + self.commit_cycles {
+            return false;
+        }
+        let rest = self.until_dispatched(before, committed, dispatched);
+        self.cycles.front_end += rest - before - 1;
+        self.cycles.waits[StallPlace::Load as usize][StallCause::PrivateCaches as usize] += committed - rest;
+        true
+    }
 }
 
 impl Core {
-    /// A load from `line` has committed, whose access began in `executed`.
+    /// A load from `line` has committed.
     #[inline(never)]
     pub(super) fn count_load_stall<P: Port>(
         &mut self,
@@ -153,21 +176,16 @@ impl Core {
         before: Cycle,
         committed: Cycle,
         dispatched: Cycle,
-        executed: Cycle,
     ) {
-        let StallCounter { cycles, commit_cycles, l1d_latency_cycles, segments, .. } = &mut self.stalls;
+        let StallCounter { cycles, commit_cycles, .. } = &mut self.stalls;
         let rest = (dispatched + 1 + *commit_cycles).clamp(before + 1, committed);
         cycles.front_end += rest - before - 1;
         let row = &mut cycles.waits[StallPlace::Load as usize];
         // The commit follows so much later on the moments that count.
         let (from, until) = (rest.saturating_sub(*commit_cycles), committed.saturating_sub(*commit_cycles));
-        if until <= executed + *l1d_latency_cycles {
-            row[StallCause::PrivateCaches as usize] += committed - rest;
-            return;
-        }
-        segments.clear();
-        port.explain_wait(self.unit.id, Some(line), from, until, segments);
-        distribute(row, segments.drain(..), from, until, StallCause::PrivateCaches);
+        let mut wait = Distribution::new(row, from, until, StallCause::PrivateCaches);
+        port.explain_wait(self.unit.id, Some(line), from, until, |segment| wait.add(segment));
+        wait.end();
     }
 
     /// A store, marker or cache-block operation has committed whose dispatch waited for room in the store queue until
@@ -177,7 +195,9 @@ impl Core {
         let rest = self.stalls.until_dispatched(before, committed, dispatched);
         let row = &mut self.stalls.cycles.waits[StallPlace::StoreQueue as usize];
         let free = room.clamp(before + 1, rest);
-        distribute(row, self.unit.buffer.waits(before + 1), before + 1, free, StallCause::StoreBuffer);
+        let mut wait = Distribution::new(row, before + 1, free, StallCause::StoreBuffer);
+        self.unit.buffer.waits(before + 1).for_each(|segment| wait.add(segment));
+        wait.end();
         row[StallCause::StoreBuffer as usize] += rest - free;
         self.stalls.cycles.execution += committed - rest;
     }
@@ -205,14 +225,15 @@ impl Core {
         committed: Cycle,
         done: Cycle,
     ) {
-        let StallCounter { cycles, segments, .. } = &mut self.stalls;
-        let row = &mut cycles.waits[place as usize];
+        let row = &mut self.stalls.cycles.waits[place as usize];
         let left = self.unit.buffer.left().clamp(committed, done.max(committed));
-        distribute(row, self.unit.buffer.waits(committed), committed, left, StallCause::StoreBuffer);
-        segments.clear();
-        port.explain_wait(self.unit.id, line, left, done, segments);
+        let mut wait = Distribution::new(row, committed, left, StallCause::StoreBuffer);
+        self.unit.buffer.waits(committed).for_each(|segment| wait.add(segment));
+        wait.end();
         let otherwise = if line.is_some() { StallCause::PrivateCaches } else { StallCause::Commit };
-        distribute(row, segments.drain(..), left, done, otherwise);
+        let mut wait = Distribution::new(row, left, done, otherwise);
+        port.explain_wait(self.unit.id, line, left, done, |segment| wait.add(segment));
+        wait.end();
     }
 
     /// The pipeline stands still until `cycle`, for something that is none of the memory system's.
@@ -234,12 +255,18 @@ mod tests {
         StallSegment { from, until, cause }
     }
 
+    fn distribute(row: &mut CyclesByCause, segments: &[StallSegment], from: Cycle, until: Cycle) {
+        let mut wait = Distribution::new(row, from, until, StallCause::Llc);
+        segments.iter().for_each(|&segment| wait.add(segment));
+        wait.end();
+    }
+
     #[test]
     fn what_no_segment_explains_has_the_other_cause() {
         let mut row = [0; StallCause::COUNT];
         let segments =
             [segment(5, 12, StallCause::Path), segment(12, 15, StallCause::Queue), segment(18, 40, StallCause::Pmem)];
-        distribute(&mut row, segments.into_iter(), 10, 30, StallCause::Llc);
+        distribute(&mut row, &segments, 10, 30);
         let of = |cause: StallCause| row[cause as usize];
         assert_eq!(
             (of(StallCause::Path), of(StallCause::Queue), of(StallCause::Llc), of(StallCause::Pmem)),
@@ -252,7 +279,7 @@ mod tests {
     fn segments_that_overlap_are_counted_once() {
         let mut row = [0; StallCause::COUNT];
         let segments = [segment(0, 20, StallCause::Path), segment(10, 30, StallCause::Queue)];
-        distribute(&mut row, segments.into_iter(), 0, 25, StallCause::Llc);
+        distribute(&mut row, &segments, 0, 25);
         assert_eq!((row[StallCause::Path as usize], row[StallCause::Queue as usize]), (20, 5));
     }
 

@@ -271,8 +271,8 @@ impl Core {
         self.window.write_register(shape.dest, complete);
         let before = self.window.commit_cycle();
         let committed = self.window.commit::<true>(complete);
-        if committed > before + 1 {
-            self.count_load_stall(port, phys.line(), before, committed, dispatched, executed);
+        if !self.stalls.hit(before, committed, dispatched, executed) {
+            self.count_load_stall(port, phys.line(), before, committed, dispatched);
         }
         self.instructions += 1;
         self.stats.loads += 1;
@@ -396,7 +396,9 @@ impl Core {
         if committed > before + 1 {
             match (class, line) {
                 (Class::Load, Some(line)) => {
-                    self.count_load_stall(port, line, before, committed, dispatched, executed);
+                    if !self.stalls.hit(before, committed, dispatched, executed) {
+                        self.count_load_stall(port, line, before, committed, dispatched);
+                    }
                 }
                 (Class::Atomic, line) => self.count_atomic_stall(port, line, before, committed),
                 _ if room > 0 => self.count_store_queue_stall(before, committed, dispatched, room),

@@ -157,13 +157,13 @@ impl Port for Memory {
         line: Option<LineAddr>,
         from: Cycle,
         until: Cycle,
-        segments: &mut Vec<StallSegment>,
+        mut tell: impl FnMut(StallSegment),
     ) {
         // The first half of what a line takes is spent in one place, the second in another.
         let middle = (from + until) / 2;
         if line.is_some() {
-            segments.push(StallSegment { from, until: middle, cause: StallCause::Path });
-            segments.push(StallSegment { from: middle, until, cause: StallCause::Pmem });
+            tell(StallSegment { from, until: middle, cause: StallCause::Path });
+            tell(StallSegment { from: middle, until, cause: StallCause::Pmem });
         }
     }
     fn halted(&self) -> bool {

@@ -46,6 +46,8 @@ pub(super) enum Scheduled {
     Acknowledgement {
         token: WriteToken,
         line: LineAddr,
+        /// When its controller sent it.
+        sent: Cycle,
     },
     /// A line that was pushed down is in the last level.
     Pushed {

@@ -114,8 +114,7 @@ impl System {
         array.stats.misses += 1;
         let looked = at + array.geometry().latency_cycles + self.caches.request_cycles();
         let start = self.caches.mshrs(LevelId::L1d, core).acquire(looked);
-        self.waits.start(core, line, at);
-        self.waits.mark(core, StallCause::PrivateCaches, start);
+        self.waits.forget_added(core);
         self.advance(start);
         self.caches.pin(line);
         let found = self.bring_up(core, line, tx, want, start);
@@ -158,11 +157,18 @@ impl System {
     /// memory is asked all frames are free and the fill is one step.
     fn bring_up(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, want: AccessMode, at: Cycle) -> Found {
         let up = self.caches.response_cycles();
-        let at = at + self.ask_others(core, line, tx, want, at)?;
-        self.waits.mark(core, StallCause::OtherCore, at);
+        let begin = at;
+        let at = begin + self.ask_others(core, line, tx, want, begin)?;
+        let asked = at;
         let at = self.make_room(LevelId::L1d, core, line, at);
         let at = self.make_room_for_tag(core, line, at);
-        self.waits.mark(core, StallCause::Eviction, at);
+        // The way of a line that the L2 has is noted only if there is more to tell of it.
+        let is_noted = at > begin;
+        if is_noted {
+            self.waits.start(core, line, begin);
+            self.waits.mark(core, StallCause::OtherCore, asked);
+            self.waits.mark(core, StallCause::Eviction, at);
+        }
         if self.halted() {
             return Err(at);
         }
@@ -172,12 +178,17 @@ impl System {
         l2.stats.accesses += 1;
         if let Some(slot) = l2.find(line) {
             let done = self.hit_below(LevelId::L2, core, line, slot, after_l2) + up;
-            self.waits.mark(core, StallCause::PrivateCaches, done);
+            if is_noted {
+                self.waits.mark(core, StallCause::PrivateCaches, done);
+            }
             return self.arrive_from(LevelId::L2, core, line, slot, want, done);
         }
         l2.stats.misses += 1;
         let asked = after_l2 + self.caches.request_cycles();
         let start = self.caches.mshrs(LevelId::L2, core).acquire(asked);
+        if !is_noted {
+            self.waits.start(core, line, begin);
+        }
         self.waits.mark(core, StallCause::PrivateCaches, start);
         let start = self.make_room(LevelId::L2, core, line, start);
         self.waits.mark(core, StallCause::Eviction, start);

@@ -26,7 +26,6 @@ use durasim_design::{Geometry, LevelId, LineTag};
 use durasim_types::{CoreId, Cycle, LineAddr, Rng, Stats};
 use interconnect::Crossbar;
 use llc_ports::PortBookings;
-use std::collections::BTreeMap;
 use std::hash::Hasher;
 
 super::part::part! {
@@ -40,7 +39,7 @@ super::part::part! {
             directory: Directory,
             coherence_stats: CoherenceStats,
             /// Accesses of the last level and misses by thread, those for code included.
-            llc_of_threads: BTreeMap<u32, (u64, u64)>,
+            llc_of_threads: Vec<(u64, u64)>,
             /// The line that each core has reserved by LR.
             reservations: Vec<Option<LineAddr>>,
             l1i_mshrs: Vec<Mshrs>,
@@ -86,7 +85,7 @@ impl Caches {
             llc: CacheArray::with_replacement(geometry.llc, config.llc.replacement, 0),
             directory: Directory::new(config.cores),
             coherence_stats: CoherenceStats::default(),
-            llc_of_threads: BTreeMap::new(),
+            llc_of_threads: Vec::new(),
             reservations: vec![None; cores],
             l1i_mshrs: mshrs(config.l1i.mshrs),
             l1d_mshrs: mshrs(config.l1d.mshrs),
@@ -287,7 +286,11 @@ impl Caches {
     pub(super) fn count_llc_access(&mut self, thread: u32, is_miss: bool) {
         self.llc.stats.accesses += 1;
         self.llc.stats.misses += u64::from(is_miss);
-        let of_thread = self.llc_of_threads.entry(thread).or_default();
+        let thread = thread as usize;
+        if thread >= self.llc_of_threads.len() {
+            self.llc_of_threads.resize(thread + 1, (0, 0));
+        }
+        let of_thread = &mut self.llc_of_threads[thread];
         of_thread.0 += 1;
         of_thread.1 += u64::from(is_miss);
     }
@@ -312,7 +315,8 @@ impl Caches {
             cache_stats(stats, name, arrays);
         }
         cache_stats(stats, "llc", std::slice::from_ref(&self.llc));
-        for (thread, (accesses, misses)) in &self.llc_of_threads {
+        let of_threads = self.llc_of_threads.iter().enumerate();
+        for (thread, (accesses, misses)) in of_threads.filter(|(_, counts)| counts.0 > 0) {
             let name = |what| format!("llc.thread_{thread}.{what}");
             stats.count(name("accesses"), *accesses, "Lookups for this thread");
             stats.count(name("misses"), *misses, "Lookups for this thread that found nothing");

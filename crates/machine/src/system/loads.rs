@@ -131,9 +131,9 @@ impl System {
         line: Option<LineAddr>,
         from: Cycle,
         until: Cycle,
-        segments: &mut Vec<StallSegment>,
+        tell: impl FnMut(StallSegment),
     ) {
-        self.waits.explain(core, line, from, until, segments);
+        self.waits.explain(core, line, from, until, tell);
     }
 
     /// The newest data of a line, wherever it is.

@@ -140,6 +140,7 @@ impl System {
         at: Cycle,
     ) -> Result<Option<Cycle>, Cycle> {
         self.caches.coherence_stats_mut().upgrades += 1;
+        self.waits.forget_added(core);
         self.waits.start(core, line, at);
         self.caches.pin(line);
         let asked = at + self.caches.way_down(core);

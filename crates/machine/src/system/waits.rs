@@ -30,6 +30,7 @@ impl RequestWay {
         if self.len == 0 { self.from } else { self.parts[self.len - 1].0 }
     }
 
+    #[inline]
     fn mark(&mut self, cause: StallCause, until: Cycle) {
         if until <= self.end() {
             return;
@@ -42,9 +43,17 @@ impl RequestWay {
         }
     }
 
-    fn segments(&self) -> impl Iterator<Item = StallSegment> {
-        let begins = std::iter::once(self.from).chain(self.parts[..self.len].iter().map(|part| part.0));
-        begins.zip(&self.parts[..self.len]).map(|(from, &(until, cause))| StallSegment { from, until, cause })
+    /// The parts between two cycles.
+    #[inline]
+    fn tell_parts(&self, from: Cycle, until: Cycle, mut tell: impl FnMut(StallSegment)) {
+        let mut at = self.from;
+        for &(end, cause) in &self.parts[..self.len] {
+            let part = StallSegment { from: at.max(from), until: end.min(until), cause };
+            if part.from < part.until {
+                tell(part);
+            }
+            at = end;
+        }
     }
 }
 
@@ -56,6 +65,7 @@ struct CoreWaits {
     current: usize,
     /// What the design has added to it since the last mark.
     added: [(StallCause, Cycle); 2],
+    is_added_to: bool,
     /// From each cycle on, why the design lets the request wait.
     gates: Vec<(Cycle, StallCause)>,
     /// The acknowledgement that the request awaits, and since when.
@@ -81,6 +91,7 @@ impl Waits {
             requests: [RequestWay::NONE; REQUESTS],
             current: 0,
             added: [(StallCause::Order, 0), (StallCause::DesignLookup, 0)],
+            is_added_to: false,
             gates: Vec::new(),
             awaited: None,
             clean: (0, 0, 0),
@@ -102,23 +113,36 @@ impl Waits {
         waits.current = line.0 as usize % REQUESTS;
         let way = &mut waits.requests[waits.current];
         (way.line, way.from, way.len) = (line, at, 0);
-        waits.added.iter_mut().for_each(|(_, cycles)| *cycles = 0);
+    }
+
+    /// What the design has added belongs to a request whose way is not noted.
+    #[inline]
+    pub(super) fn forget_added(&mut self, core: CoreId) {
+        let waits = self.of(core);
+        if std::mem::take(&mut waits.is_added_to) {
+            waits.added.iter_mut().for_each(|(_, cycles)| *cycles = 0);
+        }
     }
 
     /// The request has waited until a cycle: for this, and before for what the design has added.
+    #[inline]
     pub(super) fn mark(&mut self, core: CoreId, cause: StallCause, until: Cycle) {
         let waits = self.of(core);
         let way = &mut waits.requests[waits.current];
-        for (cause, cycles) in &mut waits.added {
-            let end = way.end();
-            way.mark(*cause, (end + std::mem::take(cycles)).min(until));
+        if std::mem::take(&mut waits.is_added_to) {
+            for (cause, cycles) in &mut waits.added {
+                let end = way.end();
+                way.mark(*cause, (end + std::mem::take(cycles)).min(until));
+            }
         }
         way.mark(cause, until);
     }
 
     /// The design has let the request wait so many cycles.
     pub(super) fn add(&mut self, core: CoreId, cause: StallCause, cycles: Cycle) {
-        let added = self.of(core).added.iter_mut().find(|(added, _)| *added == cause);
+        let waits = self.of(core);
+        waits.is_added_to = true;
+        let added = waits.added.iter_mut().find(|(added, _)| *added == cause);
         added.expect("the causes that are added are listed").1 += cycles;
     }
 
@@ -143,9 +167,7 @@ impl Waits {
     pub(super) fn gate_for_line(&mut self, core: CoreId, line: LineAddr, since: Cycle) {
         let way = self.of(core).requests[line.0 as usize % REQUESTS];
         if way.line == line {
-            way.segments()
-                .filter(|segment| segment.until > since)
-                .for_each(|s| self.gate(core, s.from.max(since), s.cause));
+            way.tell_parts(since, Cycle::MAX, |part| self.gate(core, part.from, part.cause));
         }
         self.gate(core, way.end().max(since), StallCause::Commit);
     }
@@ -202,20 +224,25 @@ impl Waits {
         line: Option<LineAddr>,
         from: Cycle,
         until: Cycle,
-        segments: &mut Vec<StallSegment>,
+        mut tell: impl FnMut(StallSegment),
     ) {
         let waits = self.of(core);
         let held = waits.gates.first().map_or(until, |gate| gate.0);
         if let Some(line) = line {
             let way = &waits.requests[line.0 as usize % REQUESTS];
             if way.line == line {
-                let before = way.segments().map(|segment| StallSegment { until: segment.until.min(held), ..segment });
-                segments.extend(before.filter(|segment| segment.from < segment.until && segment.until > from));
+                way.tell_parts(from, until.min(held), &mut tell);
             }
         }
-        let ends = waits.gates.iter().skip(1).map(|gate| gate.0).chain([until]);
-        let gates = waits.gates.iter().zip(ends).map(|(&(from, cause), until)| StallSegment { from, until, cause });
-        segments.extend(gates.filter(|segment| segment.from < segment.until && segment.until > from));
+        if waits.gates.is_empty() {
+            return;
+        }
+        for (number, &(since, cause)) in waits.gates.iter().enumerate() {
+            let end = waits.gates.get(number + 1).map_or(until, |gate| gate.0.min(until));
+            if since.max(from) < end {
+                tell(StallSegment { from: since.max(from), until: end, cause });
+            }
+        }
         waits.gates.clear();
     }
 }
@@ -234,7 +261,7 @@ mod tests {
         until: Cycle,
     ) -> Vec<(Cycle, Cycle, StallCause)> {
         let mut segments = Vec::new();
-        waits.explain(CORE, line, from, until, &mut segments);
+        waits.explain(CORE, line, from, until, |segment| segments.push(segment));
         segments.into_iter().map(|s| (s.from, s.until, s.cause)).collect()
     }
 

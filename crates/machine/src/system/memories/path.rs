@@ -118,6 +118,8 @@ pub(in crate::system) struct Path {
     links: Vec<Links>,
     /// By arrival, and those of one cycle in the order in which they were sent.
     in_flight: VecDeque<InFlight>,
+    /// When the first of them arrives whose controller lets it.
+    next_arrival: Cycle,
     stats: PathStats,
 }
 
@@ -131,6 +133,7 @@ impl Path {
             fault: geometry.planted,
             links: vec![Links::default(); controllers],
             in_flight: VecDeque::new(),
+            next_arrival: Cycle::MAX,
             stats: PathStats::default(),
         }
     }
@@ -193,6 +196,7 @@ impl Path {
             let before = self.in_flight[place].arrival;
             if behind == Behind::Line && self.fault.is(path_faults::WRITES_OVERTAKE) {
                 self.in_flight.insert(place, InFlight { arrival: before, ..sent });
+                self.find_next_arrival();
                 return None;
             }
             sent.arrival = sent.arrival.max(before);
@@ -207,6 +211,7 @@ impl Path {
         let place = self.in_flight.partition_point(|other| other.arrival <= sent.arrival);
         self.in_flight.insert(place, sent);
         self.stats.in_flight_max = self.stats.in_flight_max.max(self.in_flight.len());
+        self.find_next_arrival();
     }
 
     fn next(&self) -> Option<usize> {
@@ -216,21 +221,24 @@ impl Path {
     /// When the next write arrives.
     #[inline]
     pub(super) fn next_arrival(&self) -> Cycle {
-        if self.in_flight.is_empty() {
-            Cycle::MAX
-        } else {
-            self.next().map_or(Cycle::MAX, |n| self.in_flight[n].arrival)
-        }
+        self.next_arrival
+    }
+
+    fn find_next_arrival(&mut self) {
+        self.next_arrival = self.next().map_or(Cycle::MAX, |n| self.in_flight[n].arrival);
     }
 
     /// Takes the next write that arrives.
     pub(super) fn take_next(&mut self) -> Option<InFlight> {
-        self.in_flight.remove(self.next()?)
+        let taken = self.in_flight.remove(self.next()?);
+        self.find_next_arrival();
+        taken
     }
 
     /// A controller makes a write wait that has arrived, and with it all that comes behind; or does so no more.
     pub(super) fn hold(&mut self, controller: usize, is_held: bool) {
         self.links[controller].is_held = is_held;
+        self.find_next_arrival();
     }
 
     /// Writes in flight to these controllers, oldest first for each line.

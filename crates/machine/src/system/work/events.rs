@@ -118,7 +118,7 @@ impl System {
                 self.waits.pushed(token);
                 self.acknowledge_design(token, line, at);
             }
-            Scheduled::Acknowledgement { token, line } => self.acknowledged(token, line, at),
+            Scheduled::Acknowledgement { token, line, sent } => self.acknowledged(token, line, sent, at),
             Scheduled::Scan(scan) => self.scan(scan, at),
             Scheduled::Read(read) => {
                 self.agenda.forget_outstanding(read.token, at);

@@ -146,30 +146,29 @@ impl System {
     /// The acknowledgement of a write leaves the controller. Cores are not told of it before a fence asks; everybody else is
     /// when it arrives.
     fn acknowledge(&mut self, token: WriteToken, line: LineAddr, at: Cycle) {
-        let token = WriteToken { done: at, ..token };
         let arrives = self.memories.acknowledge(token.to, line, at);
         let arrives = match token.to {
             Origin::Core(core) => self.caches.send_to_core(core, Load::Nothing, arrives),
             Origin::Llc | Origin::Controller => arrives,
         };
         if let Some(core) = core_of_clean(token) {
-            self.waits.clean_is_acked(core, token.arrived, token.done, arrives);
+            self.waits.clean_is_acked(core, token.arrived, at, arrives);
             self.agenda.clean_is_acked(core, arrives);
         } else if arrives == at {
-            self.acknowledged(token, line, at);
+            self.acknowledged(token, line, at, at);
         } else {
-            self.agenda.schedule(arrives, Scheduled::Acknowledgement { token, line });
+            self.agenda.schedule(arrives, Scheduled::Acknowledgement { token, line, sent: at });
         }
     }
 
-    /// An acknowledgement has arrived.
-    pub(super) fn acknowledged(&mut self, token: WriteToken, line: LineAddr, at: Cycle) {
+    /// An acknowledgement has arrived that its controller sent in `sent`.
+    pub(super) fn acknowledged(&mut self, token: WriteToken, line: LineAddr, sent: Cycle, at: Cycle) {
         if is_drain_token(token) {
             self.end_drain(token, at);
         } else {
             self.acknowledge_design(Token(token.number), line, at);
             if !self.agenda.is_outstanding(Token(token.number)) {
-                self.waits.acked(Token(token.number), token.arrived, token.done);
+                self.waits.acked(Token(token.number), token.arrived, sent);
             }
         }
     }
