@@ -96,6 +96,7 @@ pub(super) const LABORATORY: Laboratory = Laboratory {
             "collector_writes",
         ],
         further_faults: &["volatile-line-not-cleaned", "plain-stores-unrouted", "scattered-not-collected"],
+        runs_of_rare_faults: &[("line-table-overrun", 3000)],
         ..RandomTester::USUAL
     },
     alternatives: ALTERNATIVES,

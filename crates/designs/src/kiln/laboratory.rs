@@ -17,6 +17,9 @@ const SMALL_LLC: Settings = &[
     "llc.size_bytes=512",
 ];
 
+/// Committed and uncommitted versions of a line beside each other.
+const TWO_VERSIONS: Settings = &["design.kiln.versions=two-in-llc"];
+
 const ON_BOTH_DOMAINS: &[ShortCampaign] = &[
     ShortCampaign::of("btree", BTREE).with(&[SMALL_LLC]),
     ShortCampaign::of("array-swap", SWAP).with(&[SMALL_LLC]),
@@ -29,6 +32,10 @@ const ON_BOTH_DOMAINS: &[ShortCampaign] = &[
     ShortCampaign::of("array-swap", SWAP).with(&[SMALL_LLC]).points(200).faults(&["nested"]),
     ShortCampaign::of("btree", BTREE).with(&[PLAIN_LLC, CROWDED, SLOW]).threads(4).ops(40),
     ShortCampaign::of("array-swap", SWAP).with(&[PLAIN_LLC, TURNS]).threads(4).ops(30),
+    ShortCampaign::of("array-swap", SWAP).with(&[PLAIN_LLC, TWO_VERSIONS]),
+    ShortCampaign::of("btree", BTREE).with(&[SMALL_LLC, TWO_VERSIONS]),
+    ShortCampaign::of("array-swap", SWAP).with(&[SMALL_LLC, TWO_VERSIONS]).rehearsed(),
+    ShortCampaign::of("btree", BTREE).with(&[PLAIN_LLC, TWO_VERSIONS, CROWDED]).threads(4).ops(40),
 ];
 
 /// FIFOs of two entries.
@@ -127,8 +134,18 @@ pub(super) const LABORATORY: Laboratory = Laboratory {
         locking: Locking::Lines,
         locking_on_many_cores: &[Locking::Lines],
         common_marks: Kiln::MARKS,
-        further_faults: &["fill-untagged", "pre-image-forgotten", "flush-misses-other-cores", "copy-overtakes-push"],
-        runs_of_rare_faults: &[("copy-overtakes-push", 3000)],
+        further_faults: &[
+            "fill-untagged",
+            "pre-image-forgotten",
+            "flush-misses-other-cores",
+            "copy-overtakes-push",
+            "way-home-not-awaited",
+        ],
+        runs_of_rare_faults: &[
+            ("copy-overtakes-push", 3000),
+            ("way-home-not-awaited", 3000),
+            ("older-version-dropped-early", 3000),
+        ],
         ..RandomTester::USUAL
     },
     alternatives: ALTERNATIVES,
