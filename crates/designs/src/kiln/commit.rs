@@ -41,7 +41,6 @@ impl State {
         for &line in &lines {
             out.push(Action::PushToLlc { line, token: Some(token) });
         }
-        self.drop_flushed(&lines, out);
         self.flush_before_register(token)
     }
 

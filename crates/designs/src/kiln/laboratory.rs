@@ -140,12 +140,10 @@ pub(super) const LABORATORY: Laboratory = Laboratory {
             "flush-misses-other-cores",
             "copy-overtakes-push",
             "way-home-not-awaited",
+            "older-version-kept",
+            "copies-home-without-older",
         ],
-        runs_of_rare_faults: &[
-            ("copy-overtakes-push", 3000),
-            ("way-home-not-awaited", 3000),
-            ("older-version-dropped-early", 3000),
-        ],
+        runs_of_rare_faults: &[("copy-overtakes-push", 3000), ("way-home-not-awaited", 3000)],
         ..RandomTester::USUAL
     },
     alternatives: ALTERNATIVES,

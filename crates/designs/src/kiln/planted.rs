@@ -6,9 +6,6 @@ durasim_design::planted! {
     // Caches.
     COMMITTED_OVERWRITTEN = "committed-overwritten", "An uncommitted version takes the place of a committed one that is not home";
     EVICTED_WITHOUT_COPY = "evicted-without-copy", "An uncommitted line that leaves the last level goes home without a copy of the old line";
-    OLDER_VERSION_DROPPED_EARLY = "older-version-dropped-early", "A commit drops the committed versions in the last level before it writes the register";
-    OLDER_VERSION_KEPT = "older-version-kept", "A commit leaves the versions before it in the last level";
-    COPIES_HOME_WITHOUT_OLDER = "copies-home-without-older", "The fall-back path copies the home line while the last level has a committed version beside the uncommitted one";
     // Commits.
     COMMIT_NOT_FLUSHED = "commit-not-flushed", "Commits flush nothing into the last level";
     FLUSH_MISSES_NEWEST = "flush-misses-newest", "Commits do not flush the newest entry of the FIFOs";
@@ -45,6 +42,20 @@ durasim_design::planted! {
 pub(super) const WAY_HOME_NOT_AWAITED: PlantedFault = PlantedFault {
     name: "way-home-not-awaited",
     summary: "A commit does not wait until the media has what the fall-back path has taken out of FIFOs",
+    equivalent: None,
+};
+
+/// A commit leaves the versions before it in the last level.
+pub(super) const OLDER_VERSION_KEPT: PlantedFault = PlantedFault {
+    name: "older-version-kept",
+    summary: "A commit leaves the versions before it in the last level",
+    equivalent: None,
+};
+
+/// The fall-back path copies the home line while the last level has a committed version beside the uncommitted one.
+pub(super) const COPIES_HOME_WITHOUT_OLDER: PlantedFault = PlantedFault {
+    name: "copies-home-without-older",
+    summary: "The fall-back path copies the home line while the last level has a committed version beside the uncommitted one",
     equivalent: None,
 };
 

@@ -69,13 +69,6 @@ impl State {
         }
     }
 
-    /// What [`planted::OLDER_VERSION_DROPPED_EARLY`] does.
-    pub(super) fn drop_flushed(&self, lines: &[LineAddr], out: &mut Actions) {
-        if self.spec.versions == Versions::TwoInLlc && self.fault.is(planted::OLDER_VERSION_DROPPED_EARLY) {
-            lines.iter().for_each(|&line| out.push(Action::DropOlder(line)));
-        }
-    }
-
     /// The open transaction whose uncommitted data of a line the fall-back path has brought home.
     pub(super) fn owner_at_home(&self, line: LineAddr) -> Option<TxId> {
         if self.fault.is(planted::FILL_UNTAGGED) {

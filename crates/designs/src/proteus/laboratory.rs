@@ -20,6 +20,8 @@ const FAR: Settings = &[
     "pmem.controller.write_queue_entries=1",
     "pmem.media.write_latency_ns=3000",
 ];
+/// Entries that soon are at controllers whose acknowledgements take long.
+const NEAR: Settings = &["interconnect.core_to_controller_cycles=10"];
 /// Log entries in a write pending queue of few places, whose writes take long.
 const INSIDE: Settings = &[
     "design.proteus.log_queue=inside",
@@ -48,6 +50,11 @@ const CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("false-sharing", APART).with(&[SPILLING]).threads(4).ops(40),
     // A table of one block, so that blocks are logged again soon, and entries that overtake each other at full queues.
     ShortCampaign::of("btree", BTREE).with(&[OVERTAKING, CROWDED, CONTROLLERS, FAR]).threads(4).ops(40).points(400),
+    ShortCampaign::of("btree", BTREE)
+        .with(&[OVERTAKING, CROWDED, CONTROLLERS, FAR, NEAR])
+        .threads(4)
+        .ops(40)
+        .points(400),
     ShortCampaign::of("array-swap", SWAP).with(&[INSIDE, ONE_SET]).rehearsed(),
     ShortCampaign::of("btree", BTREE).with(&[INSIDE_ROOMY]).rehearsed(),
     ShortCampaign::of("btree", BTREE).with(&[INSIDE_SHARE, ONE_SET, IN_ORDER]),
