@@ -162,7 +162,7 @@ fn a_store_that_a_design_lets_wait_names_its_reason() {
         }
     };
     let mut at = T;
-    // The entries of the first transaction are on their way home when the second one wants their places.
+    // The entries of the first transaction are in flight when the second one wants their places.
     for tx in [TxId(1), TxId(2)] {
         let Outcome::Done(begun) = system.tx_begin(CORE, tx, at) else { panic!("aborted") };
         at = begun;

@@ -61,7 +61,7 @@ impl RequestWay {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct CoreWaits {
     requests: [RequestWay; REQUESTS],
-    /// The request that is on its way.
+    /// The request in progress.
     current: usize,
     /// What the design has added to it since the last mark.
     added: [(StallCause, Cycle); 2],
@@ -203,7 +203,7 @@ impl Waits {
         self.gate(core, done, StallCause::Path);
     }
 
-    /// The acknowledgement of a clean is on its way to its core.
+    /// The acknowledgement of a clean is in flight to its core.
     pub(super) fn clean_is_acked(&mut self, core: CoreId, arrived: Cycle, done: Cycle, arrives: Cycle) {
         let waits = self.of(core);
         if arrives >= waits.clean.2 {

@@ -43,6 +43,30 @@ impl System {
         }
     }
 
+    /// The controller of the source reads a copy, then writes it or sends it to the one that does.
+    #[expect(clippy::too_many_arguments, reason = "the fields of the action")]
+    fn copy(
+        &mut self,
+        by: Origin,
+        from: PhysAddr,
+        to: PhysAddr,
+        len: u8,
+        cause: Cause,
+        token: Option<Token>,
+        at: Cycle,
+    ) {
+        let asked = self.memories.ask_for_copy(by, from.line(), at);
+        let LineRead { data: line, arrives: done, .. } = self.read_memory(Origin::Controller, from.line(), asked);
+        let source = &line[from.offset()..from.offset() + len as usize];
+        let write = write_of(by, to, source, Payload::new(source).mask(), cause, token);
+        // Whoever waits for the copy waits from now on, not only from its write on.
+        if let Some(token) = token {
+            self.agenda.hand_over(token.0);
+        }
+        let (from, leaves) = self.memories.leave_for_copy(from.line(), to.line(), len.into(), done);
+        self.agenda.schedule(leaves, Scheduled::Write { from, write: Box::new(write) });
+    }
+
     fn act(&mut self, core: CoreId, at: Cycle, action: Action) {
         match action {
             Action::CopyDown(line) => self.copy_down(core, line),
@@ -59,19 +83,7 @@ impl System {
                 self.work.push(Task::Submit { core, from, write, at });
             }
             Action::Barrier { token, cause } => self.work.push(Task::Barrier { core, token, cause, at }),
-            Action::Copy { by, from, to, len, cause, token } => {
-                let asked = self.memories.ask_for_copy(by, from.line(), at);
-                let LineRead { data: line, arrives: done, .. } =
-                    self.read_memory(Origin::Controller, from.line(), asked);
-                let source = &line[from.offset()..from.offset() + len as usize];
-                let write = write_of(by, to, source, Payload::new(source).mask(), cause, token);
-                // Whoever waits for the copy waits from now on, not only from its write on.
-                if let Some(token) = token {
-                    self.agenda.hand_over(token.0);
-                }
-                let (from, leaves) = self.memories.leave_for_copy(from.line(), to.line(), len.into(), done);
-                self.agenda.schedule(leaves, Scheduled::Write { from, write: Box::new(write) });
-            }
+            Action::Copy { by, from, to, len, cause, token } => self.copy(by, from, to, len, cause, token, at),
             Action::Read { by, at: place, token } => {
                 assert!(self.design.has(Hooks::READ), "a design without the hook READ reads {place}");
                 let LineRead { data, arrives: done, .. } = self.read_memory(by, place.line(), at);
