@@ -92,6 +92,7 @@ impl State {
             return Ok(());
         }
         self.counters.line_table_full += 1;
+        out.stalls_for(StallCause::Structure);
         Err(match self.make_space(out) {
             Some(wait) => Gate::Retry(wait),
             // What is left is of open transactions.

@@ -289,7 +289,7 @@ impl System {
             array.data_mut(slot)[addr.offset()..addr.offset() + bytes.len()].copy_from_slice(bytes);
             array.set_dirty(slot, true);
             done = done.max(array.ready(slot));
-            self.waits.gate_for_line(core, line, at);
+            self.waits.gate_for_line(core, line, at, done);
         }
         if self.domain.caches_are_durable() {
             self.event(EventKind::CacheStore, done, addr, Some(core));

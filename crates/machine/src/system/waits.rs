@@ -163,8 +163,11 @@ impl Waits {
         }
     }
 
-    /// The design itself asks for a line in the name of the core, which waits for it from `since` on.
-    pub(super) fn gate_for_line(&mut self, core: CoreId, line: LineAddr, since: Cycle) {
+    /// The design itself asks for a line in the name of the core, which waits for it from `since` until `done`.
+    pub(super) fn gate_for_line(&mut self, core: CoreId, line: LineAddr, since: Cycle, done: Cycle) {
+        if done <= since {
+            return;
+        }
         let way = self.of(core).requests[line.0 as usize % REQUESTS];
         if way.line == line {
             way.tell_parts(since, Cycle::MAX, |part| self.gate(core, part.from, part.cause));
