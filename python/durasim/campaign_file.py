@@ -116,6 +116,8 @@ def read(path: str) -> CampaignFile:
         file = SHIPPED / f"{path}.toml"
     tables = _read_toml(file)
     _validate(tables, _schema(), "")
+    for choice in (choice for table in tables["sweep"] for choice in table.get("draw", {}).items()):
+        _check_range(*choice)
     for name in tables.get("controls", []):
         controls = _read_toml(file.parent / name)
         only = {"type": "object", "required": ["control"], "additionalProperties": False}
@@ -169,6 +171,11 @@ def _args(*tables: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     return tuple(
         (name, str(value).lower() if isinstance(value, bool) else str(value)) for name, value in merged.items()
     )
+
+
+def _check_range(path: str, choice: Any) -> None:
+    if isinstance(choice, Mapping) and choice["from"] > choice["to"]:
+        raise refusal("draw", f"{path}: a range from {choice['from']} to {choice['to']} is empty")
 
 
 def _drawn(table: Mapping[str, Any], *run: object) -> dict[str, Any]:

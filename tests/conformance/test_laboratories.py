@@ -77,6 +77,15 @@ def test_a_sweep_draws_settings_by_seed(tmp_path):
     assert {settings[2] for settings in drawn} == {"llc.replacement=lru", "llc.replacement=random"}
 
 
+def test_a_range_that_is_empty_is_refused(tmp_path):
+    file = tmp_path / "campaign.toml"
+    file.write_text(
+        'name = "x"\n[[sweep]]\ndesigns = ["tc"]\nworkloads = ["btree"]\ndraw = { "cores" = { from = 4, to = 1 } }\n'
+    )
+    with pytest.raises(ds.ConfigError, match="cores: a range from 4 to 1 is empty"):
+        read(str(file))
+
+
 def test_a_sweep_takes_rows_with_settings_that_overflow(tmp_path):
     file = tmp_path / "campaign.toml"
     file.write_text(

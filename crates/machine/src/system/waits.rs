@@ -229,6 +229,10 @@ impl Waits {
         until: Cycle,
         mut tell: impl FnMut(StallSegment),
     ) {
+        // No write has brought what is awaited: a read or a copy of the controller has.
+        if let Some((_, since)) = self.of(core).awaited.take() {
+            self.gate(core, since, StallCause::Queue);
+        }
         let waits = self.of(core);
         let held = waits.gates.first().map_or(until, |gate| gate.0);
         if let Some(line) = line {
@@ -301,6 +305,18 @@ mod tests {
         let parts = [(100, 130, StallCause::Llc), (130, 150, StallCause::Structure), (150, 160, StallCause::Path)];
         assert_eq!(explained(&mut waits, Some(LINE), 90, 160), parts);
         assert_eq!(explained(&mut waits, None, 90, 160), [], "that was told");
+    }
+
+    #[test]
+    fn an_acknowledgement_has_parts_if_a_write_brought_it() {
+        let mut waits = Waits::new(2);
+        waits.await_ack(CORE, Token(7), 100);
+        waits.acked(Token(7), 120, 150);
+        let parts = [(100, 120, StallCause::Path), (120, 150, StallCause::Queue), (150, 160, StallCause::Path)];
+        assert_eq!(explained(&mut waits, None, 100, 160), parts);
+        waits.await_ack(CORE, Token(8), 200);
+        waits.acked(Token(9), 220, 250);
+        assert_eq!(explained(&mut waits, Some(LINE), 190, 260), [(200, 260, StallCause::Queue)]);
     }
 
     #[test]

@@ -125,8 +125,8 @@ impl System {
 
     /// Whether the last level keeps its lines without power, and the levels above do not: the domains `nv-llc` and
     /// `nv-llc-media` (Kiln: Zhao, Li, Yoon, Xie and Jouppi, MICRO 2013). What is in the last level, in its write-back
-    /// buffers, on the media, and in `nv-llc` in the write queue, survives. A line becomes durable when a dirty version of it arrives from above, which is a persist
-    /// event (DEVIATIONS.md, nv-llc).
+    /// buffers, on the media, and in `nv-llc` in the write queue, survives. A line becomes durable when a dirty version of it
+    /// arrives from above, which is a persist event (DEVIATIONS.md, nv-llc).
     #[inline]
     pub(in crate::system) fn llc_alone_is_durable(&self) -> bool {
         self.domain.llc_alone_is_durable()
