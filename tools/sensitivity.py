@@ -30,6 +30,8 @@ from durasim.sensitivity import COLUMNS, PLACES, Measured, Place, Ratio, measure
 ROOT = Path(__file__).resolve().parents[1]
 FILE = ROOT / "python/durasim/sensitivity.csv"
 ALL = ("opt", "swl-flush", "swl-eadr", "tc", "hercules")
+EVERY = tuple(row["name"] for row in durasim.designs())
+"""For what lies between the caches and the media: each design has its own traffic there."""
 
 Alternative = tuple[str, ...]
 """Settings as for `--set`; `--arg NAME=VALUE` for an argument of the workload."""
@@ -68,7 +70,7 @@ OF_MACHINES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
     ),
     "response": (ALL, [("interconnect.response_cycles=0",), ("interconnect.response_cycles=4",)]),
     "hops": (
-        ALL,
+        EVERY,
         [
             ("interconnect.core_to_controller_cycles=10", "interconnect.controller_to_core_cycles=10"),
             ("interconnect.core_to_controller_cycles=100", "interconnect.controller_to_core_cycles=100"),
@@ -92,7 +94,7 @@ OF_MACHINES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
             ("dram.media.banks=4", "dram.media.bandwidth_mb_per_s=6400"),
         ],
     ),
-    "coalescing": (ALL, [("pmem.controller.coalesce_writes=false",)]),
+    "coalescing": (EVERY, [("pmem.controller.coalesce_writes=false",)]),
     "pmem-banks": (
         ALL,
         [("pmem.media.banks=1",), ("pmem.media.banks=64",), ("pmem.media.bandwidth_mb_per_s=3200",)],
@@ -102,19 +104,21 @@ OF_MACHINES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
         [("pmem.controllers=4", "pmem.interleave_bytes=64"), ("pmem.controllers=4", "pmem.interleave_bytes=4096")],
     ),
     "write-drain": (
-        ALL,
+        EVERY,
         [
             ("pmem.controller.write_policy=read-first",),
             ("pmem.controller.write_policy=read-first", "pmem.controller.drain_stop_percent=0"),
         ],
     ),
     "write-granularity": (
-        ALL,
+        EVERY,
         [("pmem.media.write_granularity_bytes=8",), ("pmem.media.write_granularity_bytes=256",)],
     ),
 }
 # What concerns several cores only.
 OF_SEVERAL_CORES = {"snoop", "skew"}
+# What media of one kind have; others are bound to a standard.
+OF_MACHINES_WITH = {"dram": ("tiny", "hercules-tecs23", "hercules-tecs23-eighth")}
 
 
 def _tables() -> dict[str, Measurement]:
@@ -124,6 +128,7 @@ def _tables() -> dict[str, Measurement]:
             rows,
             tuple(points),
             threads=4 if key in OF_SEVERAL_CORES else 1,
+            machines=OF_MACHINES_WITH.get(key, ()),
         )
         for key, (rows, points) in OF_MACHINES.items()
     }

@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +17,7 @@ from durasim import _core
 from durasim import mutants as mutation
 from durasim.campaign_file import CampaignFile, Unit
 from durasim.crash_request import finish_crash
-from durasim.errors import DurasimError
+from durasim.errors import DurasimError, HostIoError
 from durasim.results import CrashFailure
 from durasim.scenario import design_rows
 from durasim.shrink import shrink
@@ -102,6 +103,7 @@ def run(campaign: CampaignFile, verdicts: Verdicts | None, seconds: float | None
     Raises:
         ConfigError: A name or number in the file is not allowed.
         ToolchainError: A guest program cannot be built.
+        HostIoError: A worker process was killed.
     """
     began = time.monotonic()
     tally = Tally()
@@ -113,6 +115,9 @@ def run(campaign: CampaignFile, verdicts: Verdicts | None, seconds: float | None
     except KeyboardInterrupt as interrupt:
         interrupt.add_note(_kept(tally, verdicts))
         raise
+    except BrokenProcessPool as broken:
+        # By the kernel if memory is short, or by hand: all others have ended with it.
+        raise HostIoError(f"a worker process was killed; {_kept(tally, verdicts)}") from broken
     shrunk = list(_shrunk(tally, tell))
     caught = mutation.run_mutants([m for name in campaign.mutated_designs() for m in mutation.chosen_mutants(name)])
     return _document(campaign, tally, caught, time.monotonic() - began) | {"shrunk": shrunk}

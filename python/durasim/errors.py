@@ -6,7 +6,7 @@
 | `GuestFault` | 3 | the guest program was stopped: unknown instruction or system call, wild access |
 | `StuckError` | 3 | the modelled machine cannot go on |
 | `InternalError` | 3 | an assertion of durasim itself failed |
-| `HostIoError` | 4 | a file of the host could not be read or written |
+| `HostIoError` | 4 | a file of the host could not be read or written, or a process of it was killed |
 """
 
 from __future__ import annotations

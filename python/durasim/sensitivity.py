@@ -54,7 +54,19 @@ class Place:
 PLACES = (
     Place("tiny", "btree", 300, what="medium transactions, data beyond the LLC"),
     Place("hercules-tecs23", "btree", 2000, what="medium transactions, data in the LLC"),
-)
+    Place(
+        "hercules-tecs23-eighth", "array-swap", 300, arguments=("element-bytes=2048", "populate=1600"),
+        fast_forward=True, what="large transactions, data beyond the LLC",
+    ),
+    Place(
+        "tc-dac17", "sps", 4000, threads=4, arguments=("populate=20000",), fast_forward=True,
+        what="small transactions, data in the LLC",
+    ),
+    Place(
+        "tc-dac17", "sps", 2000, threads=4, arguments=("populate=150000",), settings=("llc.size_bytes=1048576",),
+        fast_forward=True, what="small transactions, data beyond the LLC",
+    ),
+)  # fmt: skip
 """Where the alternatives of every assumption are tried, unless the assumption matters for some program alone."""
 
 

@@ -215,7 +215,9 @@ def _machine(failing: Failing) -> Iterator[Failing]:
     if "cores" not in changed:
         for cores in range(1, machine_rows()[SMALL_MACHINE]["cores"]):
             yield dataclasses.replace(failing, added=(*failing.added, f"cores={cores}"))
-    for sizes in _SMALL_CACHES:
+    for caches in _SMALL_CACHES:
+        # A machine whose L2 was taken away has none to make smaller.
+        sizes = tuple(size for size in caches if "l2" not in changed or not size.startswith("l2."))
         if not changed & {size.partition("=")[0] for size in sizes}:
             yield dataclasses.replace(failing, added=(*failing.added, *sizes))
 

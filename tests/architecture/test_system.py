@@ -12,6 +12,7 @@ PARTS = {
     "Agenda": "agenda",
     "Caches": "caches",
     "DesignPort": "design_port",
+    "Interconnect": "interconnect",
     "Memories": "memories",
     "Observers": "observers",
     "OpenTransactions": "open_transactions",

@@ -156,3 +156,16 @@ def test_workers_end_with_a_campaign_that_is_killed(campaign, tmp_path):
         assert workers
         process.kill()
     wait_until(lambda: not any(is_alive(worker) for worker in workers))
+
+
+def test_a_campaign_whose_worker_is_killed_says_what_is_kept(campaign, tmp_path):
+    verdicts = tmp_path / "verdicts.sqlite"
+    with start("campaign", campaign, "--verdicts", verdicts) as process:
+        wait_until(lambda: verdicts.exists() and kept(verdicts) > 0)
+        os.kill(children_of(process.pid)[-1], signal.SIGKILL)
+        _, complaint = process.communicate(timeout=60)
+    assert process.returncode == 4, complaint
+    assert "Traceback" not in complaint
+    *_, last = complaint.strip().split("\n")
+    said = f"a worker process was killed; {verdicts} holds {kept(verdicts)} verdicts: the same command goes on"
+    assert said in " ".join(complaint.split()), last

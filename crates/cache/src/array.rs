@@ -161,6 +161,11 @@ impl CacheArray {
         way.map(|way| Slot((first + way) as u32))
     }
 
+    /// Whether `other` lies in the set of `line`.
+    pub fn is_in_set_of(&self, line: LineAddr, other: LineAddr) -> bool {
+        self.first_slot(line) == self.first_slot(other) && self.find(other).is_some()
+    }
+
     /// Whether the line still lies in a slot in which it was once found.
     #[inline]
     pub fn holds(&self, slot: Slot, line: LineAddr) -> bool {

@@ -47,6 +47,8 @@ pub enum Exit {
     Halted,
     /// A transaction begins inside another one.
     NestedTransaction,
+    /// A transaction begins in a thread that the design has no place for.
+    TooManyThreads,
     /// A commit or abort without a transaction.
     NoTransaction,
     /// The port asked for control after a marker.

@@ -112,6 +112,8 @@ pub trait Port {
     fn fence(&mut self, core: CoreId, set: FenceSet, at: Cycle) -> Outcome;
     /// Whether acknowledgements of this core's cache-block operations are outstanding.
     fn cleans_outstanding(&self, core: CoreId) -> bool;
+    /// Whether the design has a place for transactions of the thread on this core.
+    fn may_have_transactions(&self, core: CoreId) -> bool;
     /// A transaction begins in program order: its number.
     fn new_tx(&mut self, core: CoreId) -> TxId;
     /// The begin of a transaction leaves the store buffer.
@@ -127,6 +129,8 @@ pub trait Port {
     /// Lets nothing but the memory system continue until the pending request of the core can be made again: for the few
     /// places where an instruction cannot be left in its middle.
     fn wait_alone(&mut self, core: CoreId) -> Cycle;
+    /// Whether begin instructions retire only when the store buffer is empty.
+    fn begins_wait(&self) -> bool;
     /// Whether commit instructions retire before the commit is done.
     fn commits_retire_early(&self) -> bool;
     /// Any other marker, at its commit.

@@ -53,7 +53,11 @@ fn hardware_designs_survive_everything() {
         assert!(tally.commands > 10 * seeds, "the checker saw {} commands to media", tally.commands);
         assert!(findings.images > 10 * seeds && findings.cuts > seeds && tally.committed > seeds);
         // The rare situations are not rare here.
-        assert!(tally.aborted_by_hardware > 0, "no transaction ever found its structures full");
+        assert!(
+            (tally.aborted_by_hardware > 0) != row.laboratory.random.never_aborts,
+            "transactions that found structures full: {}",
+            tally.aborted_by_hardware
+        );
         let often = |marks: &[&'static str], runs_for_one: u64| {
             for mark in marks {
                 let met = findings.marks.get(mark).copied().unwrap_or(0);
@@ -107,7 +111,7 @@ fn hardware_designs_of_many_cores_survive_everything() {
         if row.hardware.hooks.has(Hooks::LOG) {
             assert!(tally.logged_ahead > seeds, "hardly a flush left ahead of a store");
         }
-        if row.hardware.hooks.has(Hooks::PROBE) {
+        if row.hardware.hooks.has(Hooks::PROBE) && !row.laboratory.random.probes_isolate_nothing {
             assert!(tally.aborted_by_others > seeds, "hardly a transaction lost a line to another core");
         }
     }

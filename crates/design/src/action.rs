@@ -79,6 +79,25 @@ pub struct Message {
     pub b: u64,
 }
 
+/// A copy from one place of persistent memory to another; neither side may cross a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CopyRequest {
+    /// Who asks for it.
+    pub by: Origin,
+    /// Source.
+    pub from: PhysAddr,
+    /// Destination.
+    pub to: PhysAddr,
+    /// Length in bytes.
+    pub len: u8,
+    /// What is read: the newest bytes that the controller has, or those below the oldest held entry of the line.
+    pub below_held: bool,
+    /// Why.
+    pub cause: Cause,
+    /// Acknowledgement wanted under this token.
+    pub token: Option<Token>,
+}
+
 /// One thing the machine does for a design.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Action {
@@ -144,20 +163,7 @@ pub enum Action {
         token: Option<Token>,
     },
     /// A copy from one place of persistent memory to another, made by the controller of the source: a read, then a write.
-    Copy {
-        /// Who asks for it.
-        by: Origin,
-        /// Source.
-        from: PhysAddr,
-        /// Destination.
-        to: PhysAddr,
-        /// Length in bytes; neither side may cross a line.
-        len: u8,
-        /// Why.
-        cause: Cause,
-        /// Acknowledgement wanted under this token.
-        token: Option<Token>,
-    },
+    Copy(CopyRequest),
     /// A read of a line of persistent memory by the design itself, with the latency of its controller and banks. The
     /// bytes are those that the controller has newest when it is asked; `Durability::read_done` receives them. Only for
     /// designs with the hook [`crate::Hooks::READ`].
@@ -222,6 +228,8 @@ pub enum Action {
         controller: u16,
         /// Which group.
         group: u64,
+        /// The oldest of this line alone.
+        line: Option<LineAddr>,
     },
     /// Held queue entries of this group vanish at a controller.
     DiscardHeld {

@@ -29,13 +29,13 @@ pub struct CachedLine {
     pub data: Line,
 }
 
-/// A held entry of a write pending queue.
+/// An entry of a write queue that survives a power failure, and that only recovery can put in order.
 #[derive(Clone, Copy, Debug)]
-pub struct HeldWrite {
+pub struct StagedWrite {
     /// The controller.
     pub controller: u16,
-    /// Its group.
-    pub group: u64,
+    /// Its group, if it is held; `None`: an ordinary entry behind a held one of its line.
+    pub group: Option<u64>,
     /// Which line.
     pub line: LineAddr,
     /// Which bytes.
@@ -53,8 +53,9 @@ pub struct CrashView<'a> {
     /// Dirty or tagged lines of persistent memory, in the order in which eADR flushes them (LLC, L2, L1D: the newest
     /// version last). Where the last level alone is nonvolatile they are its lines, where no cache survives there are none.
     pub lines: &'a [CachedLine],
-    /// Held entries of durable queues, controller by controller, oldest first. Ordinary entries are in persistent memory already.
-    pub held: &'a [HeldWrite],
+    /// Held entries of durable queues, and ordinary ones behind a held one of their line, controller by controller, oldest
+    /// first. All other entries are in persistent memory already.
+    pub staged: &'a [StagedWrite],
 }
 
 impl CrashView<'_> {

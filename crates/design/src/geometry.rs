@@ -16,17 +16,9 @@ pub enum LevelId {
 }
 
 impl LevelId {
-    /// All levels from the core down.
+    /// All levels that a machine can have, from the core down: for tables with an entry for each. Those that a machine has
+    /// are [`Geometry::levels`].
     pub const ALL: [LevelId; 3] = [LevelId::L1d, LevelId::L2, LevelId::Llc];
-
-    /// The next level down; `None` for memory.
-    pub const fn below(self) -> Option<LevelId> {
-        match self {
-            LevelId::L1d => Some(LevelId::L2),
-            LevelId::L2 => Some(LevelId::Llc),
-            LevelId::Llc => None,
-        }
-    }
 
     /// The name in statistics.
     pub const fn name(self) -> &'static str {
@@ -35,6 +27,53 @@ impl LevelId {
             LevelId::L2 => "l2",
             LevelId::Llc => "llc",
         }
+    }
+}
+
+/// The levels that a machine has, from the core down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Levels(&'static [LevelId]);
+
+impl Levels {
+    /// Those of a machine with an L2 or without.
+    pub const fn new(has_l2: bool) -> Self {
+        Levels(if has_l2 { &LevelId::ALL } else { &[LevelId::L1d, LevelId::Llc] })
+    }
+
+    /// All of them.
+    #[inline]
+    pub const fn all(self) -> &'static [LevelId] {
+        self.0
+    }
+
+    /// Those that each core has for itself: all but the last level.
+    #[inline]
+    pub const fn private(self) -> &'static [LevelId] {
+        self.0.split_at(self.0.len() - 1).0
+    }
+
+    /// Those between the L1D and the last level.
+    #[inline]
+    pub const fn middle(self) -> &'static [LevelId] {
+        self.private().split_at(1).1
+    }
+
+    /// The level whose lines come down to the last level.
+    #[inline]
+    pub const fn last_private(self) -> LevelId {
+        self.0[self.0.len() - 2]
+    }
+
+    /// How many there are.
+    #[inline]
+    pub const fn count(self) -> Cycle {
+        self.0.len() as Cycle
+    }
+
+    /// The next level down; `None` for memory.
+    #[inline]
+    pub fn below(self, level: LevelId) -> Option<LevelId> {
+        self.0.iter().copied().find(|&other| other > level)
     }
 }
 
@@ -154,14 +193,17 @@ pub struct Geometry {
     pub clock: Clock,
     /// L1D of each core.
     pub l1d: LevelGeometry,
-    /// L2 of each core.
-    pub l2: LevelGeometry,
+    /// L2 of each core, if the machine has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub l2: Option<LevelGeometry>,
     /// The shared LLC.
     pub llc: LevelGeometry,
     /// Its ports; `None`: a write takes as long as a read, and no access waits for another.
     pub llc_ports: Option<LlcPorts>,
     /// Bytes of adjacent persistent memory that belong to one controller before the next one's turn.
     pub interleave_bytes: u64,
+    /// Entries of the write queue of each controller of persistent memory.
+    pub write_queue_entries: u32,
     /// What L2 and LLC keep of the lines above them.
     pub inclusion: Inclusion,
     /// First byte of persistent memory.
@@ -178,22 +220,36 @@ pub struct Geometry {
 }
 
 impl Geometry {
+    /// The levels of the machine.
+    pub const fn levels(&self) -> Levels {
+        Levels::new(self.l2.is_some())
+    }
+
     /// A level's shape.
+    ///
+    /// # Panics
+    /// If the machine has no such level.
     pub fn level(&self, level: LevelId) -> &LevelGeometry {
         match level {
             LevelId::L1d => &self.l1d,
-            LevelId::L2 => &self.l2,
+            LevelId::L2 => self.l2.as_ref().expect("only the levels of the machine are asked for"),
             LevelId::Llc => &self.llc,
         }
     }
 
-    /// A level's shape, to be adapted.
-    pub fn level_mut(&mut self, level: LevelId) -> &mut LevelGeometry {
-        match level {
-            LevelId::L1d => &mut self.l1d,
-            LevelId::L2 => &mut self.l2,
-            LevelId::Llc => &mut self.llc,
+    /// How many caches of a level there are.
+    pub fn instances(&self, level: LevelId) -> u64 {
+        if level == LevelId::Llc { 1 } else { self.cores.into() }
+    }
+
+    /// Something of each level, at the place that it has in [`LevelId::ALL`]; of a level that the machine lacks the default,
+    /// for which nobody asks.
+    pub fn by_level<T: Copy + Default>(&self, of: impl Fn(LevelId, &LevelGeometry) -> T) -> [T; 3] {
+        let mut table = [T::default(); 3];
+        for &level in self.levels().all() {
+            table[level as usize] = of(level, self.level(level));
         }
+        table
     }
 
     /// How lines of persistent memory are dealt out among the controllers.
@@ -234,5 +290,24 @@ impl SpecError {
     /// A refusal.
     pub fn new(field: impl Into<String>, problem: impl Into<String>) -> Self {
         SpecError { field: field.into(), problem: problem.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_stand_from_the_core_down() {
+        let (with, without) = (Levels::new(true), Levels::new(false));
+        assert_eq!(with.all(), LevelId::ALL);
+        assert_eq!(without.all(), [LevelId::L1d, LevelId::Llc]);
+        assert_eq!((with.private(), with.middle()), (&LevelId::ALL[..2], &LevelId::ALL[1..2]));
+        assert_eq!((without.private(), without.middle()), (&LevelId::ALL[..1], &LevelId::ALL[..0]));
+        assert_eq!((with.last_private(), without.last_private()), (LevelId::L2, LevelId::L1d));
+        assert_eq!((with.count(), without.count()), (3, 2));
+        let below = |levels: Levels| LevelId::ALL.map(|level| levels.below(level));
+        assert_eq!(below(with), [Some(LevelId::L2), Some(LevelId::Llc), None]);
+        assert_eq!(below(without)[0], Some(LevelId::Llc));
     }
 }

@@ -1,10 +1,10 @@
 //! The points at which the machine asks a design.
 
 use crate::{
-    Accept, Actions, CommitRule, CrashImage, CrashSink, CrashView, Evict, Fill, FlushVerdict, Gate, LevelId, Merge,
-    Message, Node, Probe, Scanned, Token, crash::BudgetSpent,
+    Accept, Actions, BeginRule, CommitRule, CrashImage, CrashSink, CrashView, Evict, Fill, FlushVerdict, Gate, LevelId,
+    Merge, Message, Node, Probe, Scanned, Token, crash::BudgetSpent,
 };
-use durasim_types::{CoreId, Cycle, Line, LineAddr, PhysAddr, Stats, TxId};
+use durasim_types::{Cause, CoreId, Cycle, Line, LineAddr, PhysAddr, Stats, TxId};
 use serde::{Deserialize, Serialize};
 use std::hash::Hasher;
 
@@ -118,6 +118,54 @@ pub struct Request {
     pub holder: Option<CoreId>,
 }
 
+/// How full a queue is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Occupancy {
+    /// Entries that it has.
+    pub entries: u32,
+    /// Held ones among those in use.
+    pub held: u32,
+    /// The others in use.
+    pub ordinary: u32,
+}
+
+impl Occupancy {
+    /// Entries that are free.
+    pub const fn free(&self) -> u32 {
+        self.entries - self.held - self.ordinary
+    }
+}
+
+/// A write for which the queue of its controller has room.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// The controller.
+    pub controller: u16,
+    /// Where.
+    pub line: LineAddr,
+    /// Which bytes: bit `i` stands for byte `i`. None: it asks for the acknowledgement of what came before it.
+    pub mask: u64,
+    /// Why it is written.
+    pub cause: Cause,
+    /// The design's own token, if the write is under one.
+    pub token: Option<Token>,
+    /// The queue without it.
+    pub queue: Occupancy,
+}
+
+/// A write that has left the queue of its controller: the media has it.
+#[derive(Clone, Copy, Debug)]
+pub struct Departure {
+    /// The controller.
+    pub controller: u16,
+    /// Where.
+    pub line: LineAddr,
+    /// Why it was written.
+    pub cause: Cause,
+    /// The queue without it.
+    pub queue: Occupancy,
+}
+
 /// The set of hooks a design wants; the machine calls no other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hooks(u32);
@@ -140,7 +188,7 @@ hooks! {
     EVICT = 7, "Versions that leave the last level.";
     FILL = 8, "Misses of the last level.";
     PROBE = 9, "Requests of cores for tagged lines that are not in their own caches.";
-    ACCEPT = 10, "Writes that arrive at a controller.";
+    ACCEPT = 10, "Writes to persistent memory that a queue has room for.";
     FENCE = 11, "Fences.";
     FLUSH = 12, "Cache-block operations on persistent memory.";
     CONTEXT_SWITCH = 13, "Threads that change on a core.";
@@ -148,6 +196,7 @@ hooks! {
     LOG = 15, "Log operations of custom-1: without, they are illegal instructions.";
     READ = 16, "Reads of persistent memory that the design itself asked for.";
     EVICT_PRIVATE = 17, "Versions that leave a private level, as victim or because a level below loses their line.";
+    DRAINED = 18, "Writes to persistent memory that have left a queue for the media.";
 }
 
 impl Hooks {
@@ -203,6 +252,11 @@ pub trait Durability: Send {
     /// thread runs on or ran on last, which may be another one than the core whose request made it abort.
     fn tx_abort(&mut self, cx: &Ctx, tx: TxId, why: AbortCause, out: &mut Actions) -> Gate {
         Gate::Done
+    }
+
+    /// When begin instructions retire. Asked when the machine is built.
+    fn begin_rule(&self) -> BeginRule {
+        BeginRule::InOrder
     }
 
     /// When commit instructions retire.
@@ -297,10 +351,19 @@ pub trait Durability: Send {
         Probe::Grant
     }
 
-    /// A write arrives at a controller.
-    fn accept(&mut self, cx: &Ctx, controller: u16, at: PhysAddr, token: Option<Token>) -> Accept {
+    /// Whether queues ask [`Durability::accept`] on this machine. Asked when it is built, of designs that name the hook.
+    fn decides_on_writes(&self) -> bool {
+        true
+    }
+
+    /// The queue of a controller has room for a write. Writes to one line are asked about in order. The answer is carried out
+    /// first, then the actions. `cx.core` is core 0.
+    fn accept(&mut self, cx: &Ctx, arrival: &Arrival, out: &mut Actions) -> Accept {
         Accept::Queue { held: None }
     }
+
+    /// A write has left the queue of a controller: the media has it. `cx.core` is core 0.
+    fn drained(&mut self, cx: &Ctx, departure: &Departure, out: &mut Actions) {}
 
     /// A message arrives.
     fn message(&mut self, cx: &Ctx, at: Node, message: Message, out: &mut Actions) {}

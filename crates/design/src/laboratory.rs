@@ -147,6 +147,10 @@ pub struct RandomTester {
     pub locking: Locking,
     /// What threads of several cores lock; one of these is drawn.
     pub locking_on_many_cores: &'static [Locking],
+    /// The design is shown requests of other cores, and grants them all the same.
+    pub probes_isolate_nothing: bool,
+    /// The hardware aborts nothing by itself.
+    pub never_aborts: bool,
     /// Marks that more than one run in ten has to meet.
     pub common_marks: &'static [&'static str],
     /// Marks that more than one run in twenty has to meet.
@@ -171,6 +175,8 @@ impl RandomTester {
         smallest_region: None,
         locking: Locking::Nothing,
         locking_on_many_cores: &[Locking::Nothing],
+        probes_isolate_nothing: false,
+        never_aborts: false,
         common_marks: &[],
         rare_marks: &[],
         never_waits: false,

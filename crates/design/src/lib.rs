@@ -17,15 +17,15 @@ mod registry;
 pub mod snapshot;
 mod verdict;
 
-pub use action::{Action, Actions, Message, Node, Origin, Payload};
+pub use action::{Action, Actions, CopyRequest, Message, Node, Origin, Payload};
 pub use cost::{HardwareCost, Structure};
 pub use crash::{
-    BudgetSpent, CachedLine, CrashImage, CrashSink, CrashView, HeldWrite, ImageWrite, RecoveryCut, RecoveryReport,
+    BudgetSpent, CachedLine, CrashImage, CrashSink, CrashView, ImageWrite, RecoveryCut, RecoveryReport, StagedWrite,
 };
 pub use geometry::{
-    Geometry, Inclusion, Interleave, LevelGeometry, LevelId, LlcPorts, PmRegion, RegionRequest, SpecError,
+    Geometry, Inclusion, Interleave, LevelGeometry, LevelId, Levels, LlcPorts, PmRegion, RegionRequest, SpecError,
 };
-pub use hooks::{AbortCause, Ctx, Durability, Hooks, LineTag, LogBlock, Request, Store};
+pub use hooks::{AbortCause, Arrival, Ctx, Departure, Durability, Hooks, LineTag, LogBlock, Occupancy, Request, Store};
 pub use laboratory::{
     Alternatives, Choice, CommonOnTiny, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign,
     SmallestRegion, Values,
@@ -34,6 +34,6 @@ pub use planted::{ActiveFault, PlantedFault};
 pub use ranges::check_ranges;
 pub use registry::{Backend, BuildResult, Design, ErasedDesign, Promise, Row};
 pub use verdict::{
-    Accept, CommitRule, Evict, Fill, FlushVerdict, Gate, Gather, Merge, Overlay, Part, Probe, Scanned, Signal, Token,
-    Wait,
+    Accept, BeginRule, CommitRule, Evict, Fill, FlushVerdict, Gate, Gather, Merge, Overlay, Part, Probe, Scanned,
+    Signal, Token, Wait,
 };

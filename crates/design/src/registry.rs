@@ -25,6 +25,8 @@ pub trait Design: 'static {
     /// The counters that tell how many rounds its background engines have completed: those that run by the clock or by
     /// instructions. A measurement during which one of them completed few rounds is not of a steady state.
     const ENGINES: &'static [&'static str] = &[];
+    /// How many threads of a program may have transactions: those that its kernel numbers below this.
+    const THREADS_MAX: u32 = u32::MAX;
     /// Its parameters: every field with a default and a source, unknown fields refused.
     type Spec: Serialize + DeserializeOwned + JsonSchema + Default + Clone;
 
@@ -65,6 +67,7 @@ pub struct ErasedDesign {
     pub marks: &'static [&'static str],
     pub scaled: &'static [&'static str],
     pub engines: &'static [&'static str],
+    pub threads_max: u32,
     pub default_spec: fn() -> Value,
     pub schema: fn() -> Schema,
     /// Refuses unknown fields and wrong types, without building.
@@ -97,6 +100,7 @@ impl ErasedDesign {
             marks: D::MARKS,
             scaled: D::SCALED,
             engines: D::ENGINES,
+            threads_max: D::THREADS_MAX,
             default_spec: || serde_json::to_value(D::Spec::default()).expect("parameters are plain data"),
             schema: || schemars::schema_for!(D::Spec),
             check: |v| spec_of::<D>(v).map(drop),

@@ -156,7 +156,8 @@ pub enum Probe {
 /// A controller's answer to a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accept {
-    /// Into the queue. A held entry is durable but neither drained nor merged until its group is released.
+    /// Into the queue. A held entry is durable but neither drained nor joined by writes outside of its group until it is
+    /// released.
     Queue {
         /// The group of held entries it belongs to, if it is held.
         held: Option<u64>,
@@ -167,8 +168,9 @@ pub enum Accept {
         /// The group.
         group: u64,
     },
-    /// Not yet.
-    Refuse(Wait),
+    /// Not yet: it stays in front of the queue, where writes to other lines may pass it, and is asked about again when the
+    /// queue has changed.
+    Refuse,
 }
 
 /// The answer for each line a scan visits.
@@ -189,6 +191,15 @@ pub enum FlushVerdict {
     Ignore,
     /// It may not be written yet; ask again.
     After(Wait),
+}
+
+/// When a begin instruction may retire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BeginRule {
+    /// At once; the begin leaves the store buffer in order with the stores.
+    InOrder,
+    /// When the store buffer is empty.
+    Drained,
 }
 
 /// When a commit instruction may retire.

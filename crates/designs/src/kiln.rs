@@ -93,7 +93,7 @@ impl State {
         let core = usize::from(cx.core.0);
         let relieved = self.relieve_fifo(core, out);
         let fifo = &mut self.contents.fifos[core];
-        if fifo.len() >= self.spec.fifo_capacity() {
+        if fifo.len() >= self.fifo_capacity {
             if fifo.iter().all(|entry| !entry.leaving)
                 && let Err(AreaFull(oldest)) = relieved
             {
@@ -267,7 +267,7 @@ impl Durability for State {
         if self.flushes().next().is_some() {
             mark("flushing");
         }
-        if contents.fifos.iter().any(|fifo| fifo.len() >= self.spec.fifo_capacity()) {
+        if contents.fifos.iter().any(|fifo| fifo.len() >= self.fifo_capacity) {
             mark("fifo_full");
         }
         if contents.registers.iter().any(Option::is_some) {

@@ -34,8 +34,8 @@ mod undo;
 pub use spec::ProteusSpec;
 
 use durasim_design::{
-    AbortCause, Accept, Actions, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Design, Durability, Evict,
-    FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, LogBlock, Message, Node, PlantedFault,
+    AbortCause, Accept, Actions, Arrival, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Design, Durability,
+    Evict, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, LogBlock, Message, Node, PlantedFault,
     RecoveryCut, RecoveryReport, RegionRequest, SpecError, Store, Token, snapshot,
 };
 use durasim_types::{EventKind, Line, LineAddr, PhysAddr, StallCause, Stats, TxId};
@@ -214,9 +214,13 @@ impl Durability for State {
         Gate::Done
     }
 
+    fn decides_on_writes(&self) -> bool {
+        self.is_inside()
+    }
+
     /// Where log entries wait in the write pending queue, it keeps them while there is room [D:proteus-lpq].
-    fn accept(&mut self, _: &Ctx, _: u16, at: PhysAddr, _: Option<Token>) -> Accept {
-        if self.is_inside() { self.accept_entry(at) } else { Accept::Queue { held: None } }
+    fn accept(&mut self, _: &Ctx, arrival: &Arrival, _: &mut Actions) -> Accept {
+        if self.is_inside() { self.accept_entry(arrival.line.base()) } else { Accept::Queue { held: None } }
     }
 
     fn message(&mut self, _: &Ctx, at: Node, message: Message, out: &mut Actions) {

@@ -16,7 +16,7 @@ pub(crate) const ROW_UNDO_FLUSH: Row = Row {
     control: false,
     summary: "Software undo logging with cache-line cleans and fences",
     paper: "Hercules (TECS 2023) SWL_flush, section 3",
-    assumptions: &["swl-granularity"],
+    assumptions: &["swl-granularity", "coalescing", "hops", "write-drain", "write-granularity"],
     laboratory: &UNDO_FLUSH,
 };
 
@@ -30,7 +30,7 @@ pub(crate) const ROW_UNDO_FENCE: Row = Row {
     control: false,
     summary: "Software undo logging with fences alone, where stores survive: in caches or persist buffers",
     paper: "Hercules (TECS 2023) SWL_eADR, section 3",
-    assumptions: &["swl-granularity"],
+    assumptions: &["swl-granularity", "hops", "write-drain", "write-granularity"],
     laboratory: &UNDO_FENCE,
 };
 
@@ -46,7 +46,7 @@ pub(crate) const ROW_WRITE_AHEAD: Row = Row {
     control: false,
     summary: "Software write-ahead logging: addresses and new values to a log, fence, stores in place, fence",
     paper: "TC (DAC 2017) SP, sections 2.1 and 5.1",
-    assumptions: &["sp-log"],
+    assumptions: &["sp-log", "coalescing", "hops", "write-drain", "write-granularity"],
     laboratory: &WRITE_AHEAD,
 };
 
@@ -56,7 +56,7 @@ pub(crate) const ROW_REDO: Row = Row {
     backend: Backend::RedoFlush,
     summary: "Software redo logging behind a write set that loads look up, with cache-line cleans and fences",
     paper: "TC (DAC 2017) SP, section 5.1, read as a library of transactions",
-    assumptions: &["sp-indirect"],
+    assumptions: &["sp-indirect", "hops", "write-drain", "write-granularity"],
     laboratory: &REDO,
     ..ROW_WRITE_AHEAD
 };

@@ -2,11 +2,11 @@
 //! the controller until it is delivered, and makes the power fail.
 
 use durasim_design::{
-    AbortCause, Accept, Action, Actions, CachedLine, CrashImage, CrashSink, CrashView, Ctx, Design, Durability, Evict,
-    Fill, Gate, Geometry, HeldWrite, Inclusion, LevelGeometry, LevelId, LineTag, LogBlock, Message, Node, PmRegion,
-    Probe, Request, Signal, Store, Token, Wait, snapshot,
+    AbortCause, Accept, Action, Actions, Arrival, CachedLine, CopyRequest, CrashImage, CrashSink, CrashView, Ctx,
+    Design, Durability, Evict, Fill, Gate, Geometry, Inclusion, LevelGeometry, LevelId, LineTag, LogBlock, Message,
+    Node, Occupancy, PmRegion, Probe, Request, Signal, StagedWrite, Store, Token, Wait, snapshot,
 };
-use durasim_types::{Clock, CoreId, Digest, Domain, EventKind, Line, LineAddr, Pages, PhysAddr, Stats, TxId};
+use durasim_types::{Cause, Clock, CoreId, Digest, Domain, EventKind, Line, LineAddr, Pages, PhysAddr, Stats, TxId};
 use std::collections::VecDeque;
 
 const BASE: PhysAddr = PhysAddr(1 << 40);
@@ -28,10 +28,11 @@ pub(crate) fn geometry_of<D: Design>(spec: &D::Spec, cores: u16, controllers: u1
         domain: durasim_types::Domain::Adr,
         clock: Clock { frequency_mhz: 1000 },
         l1d: level(4, 2),
-        l2: level(8, 8),
+        l2: Some(level(8, 8)),
         llc: level(16, 30),
         llc_ports: None,
         interleave_bytes: INTERLEAVE_BYTES,
+        write_queue_entries: 64,
         inclusion: Inclusion::Inclusive,
         pmem_base: BASE,
         pmem_bytes: PMEM_BYTES,
@@ -77,7 +78,7 @@ pub(crate) struct Bench<D: Design> {
     pub pmem: Pages,
     inbound: VecDeque<Inbound>,
     /// Entries that the queues of the controllers hold, oldest first.
-    pub held: Vec<HeldWrite>,
+    pub held: Vec<StagedWrite>,
     /// Messages in flight.
     mail: VecDeque<(Node, Message)>,
     /// Signals that were raised, oldest first.
@@ -179,7 +180,8 @@ impl<D: Design> Bench<D> {
                     self.keep_step();
                     self.hand_over(at, payload.bytes(), payload.mask(), token);
                 }
-                Action::Copy { from, to, len, token, .. } => {
+                Action::Copy(CopyRequest { from, to, len, token, below_held, .. }) => {
+                    assert!(!below_held, "a bench has nothing below held entries");
                     let source = self.newest(from.line());
                     let bytes = &source[from.offset()..from.offset() + usize::from(len)];
                     let mask = if len == 64 { u64::MAX } else { (1 << len) - 1 };
@@ -212,11 +214,11 @@ impl<D: Design> Bench<D> {
                     }
                 }
                 Action::ReleaseHeld { group, .. } => {
-                    let released = self.held.iter().position(|held| held.group == group);
+                    let released = self.held.iter().position(|held| held.group == Some(group));
                     released.into_iter().for_each(|at| self.yield_held(at));
                 }
                 Action::DiscardHeld { controller, group } => {
-                    self.held.retain(|held| (held.controller, held.group) != (controller, group));
+                    self.held.retain(|held| (held.controller, held.group) != (controller, Some(group)));
                 }
                 Action::Raise(signal) => self.raised.push(signal),
                 Action::Invalidate(line) => self.dropped.push(line),
@@ -257,12 +259,12 @@ impl<D: Design> Bench<D> {
         }
         let Inbound { line, mask, data, token, .. } = write;
         let controller = self.geometry.controller_of(line);
-        match self.call(0, |design, cx, _| design.accept(cx, controller, line.base(), token)) {
+        match self.accept(line, token) {
             Accept::Queue { held: None } => self.pmem.write_masked(line, mask, &data),
             Accept::Queue { held: Some(group) } | Accept::QueueWhileRoom { group } => {
-                self.held.push(HeldWrite { controller, group, line, mask, data });
+                self.held.push(StagedWrite { controller, group: Some(group), line, mask, data });
             }
-            Accept::Refuse(_) => panic!("no design on a bench refuses a write"),
+            Accept::Refuse => panic!("no design on a bench refuses a write"),
         }
         if let Some(token) = write.token {
             self.call(0, |design, cx, out| design.acked(cx, token, write.line.base(), out));
@@ -270,9 +272,17 @@ impl<D: Design> Bench<D> {
         true
     }
 
+    /// Asks about a write of a whole line that the queue of its controller has room for.
+    pub fn accept(&mut self, line: LineAddr, token: Option<Token>) -> Accept {
+        let controller = self.geometry.controller_of(line);
+        let queue = Occupancy { entries: 64, held: self.held.len() as u32, ordinary: 0 };
+        let arrival = Arrival { controller, line, mask: u64::MAX, cause: Cause::Data, token, queue };
+        self.call(0, |design, cx, out| design.accept(cx, &arrival, out))
+    }
+
     /// A held entry becomes an ordinary one, which the media has at once.
     pub fn yield_held(&mut self, at: usize) {
-        let HeldWrite { line, mask, data, .. } = self.held.remove(at);
+        let StagedWrite { line, mask, data, .. } = self.held.remove(at);
         self.pmem.write_masked(line, mask, &data);
     }
 
@@ -437,7 +447,7 @@ impl<D: Design> Bench<D> {
             accepted.for_each(|w| pmem.write_masked(w.line, w.mask, &w.data));
         }
         let mut image = CrashImage::new(pmem);
-        let view = CrashView { domain: Domain::Eadr, geometry: &self.geometry, lines, held: &self.held };
+        let view = CrashView { domain: Domain::Eadr, geometry: &self.geometry, lines, staged: &self.held };
         self.design.crash(&view, &mut CrashSink::new(&mut image, u64::MAX)).expect("there is energy enough");
         image
     }

@@ -40,7 +40,8 @@ fn check_refusal(refused: &ConfigError) {
 }
 
 fn fit_rows(config: &MachineConfig) {
-    let private = [&config.l1i, &config.l1d, &config.l2].map(|cache| cache.size_bytes / 64).iter().sum::<u64>();
+    let private = [Some(&config.l1i), Some(&config.l1d), config.l2.as_ref()].into_iter().flatten();
+    let private = private.map(|cache| cache.size_bytes / 64).sum::<u64>();
     let lines = private * u64::from(config.cores) + config.llc.size_bytes / 64;
     for row in ROWS {
         for &domain in row.domains {

@@ -1,5 +1,9 @@
 //! The description of a machine: read from TOML, changed by `--set`, refused with one sentence if it cannot be built.
 
+mod interconnect;
+
+pub use interconnect::{Inclusion, InterconnectConfig, Topology};
+
 use durasim_cache::Replacement;
 use durasim_core::CoreConfig;
 use durasim_design::LevelGeometry;
@@ -26,109 +30,6 @@ pub struct CacheConfig {
     pub replacement: Replacement,
 }
 
-/// Whether a lower level holds every line of the levels above.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Inclusion {
-    /// A line that leaves a level leaves the levels above too.
-    Inclusive,
-    /// Levels above keep their copies.
-    NonInclusive,
-    /// A line is in one level only: refused, as no such hierarchy is built (LIMITS.md), by designs that could not work in
-    /// it with their reason.
-    Exclusive,
-}
-
-impl From<Inclusion> for durasim_design::Inclusion {
-    fn from(inclusion: Inclusion) -> Self {
-        match inclusion {
-            Inclusion::Inclusive => durasim_design::Inclusion::Inclusive,
-            Inclusion::NonInclusive => durasim_design::Inclusion::NonInclusive,
-            Inclusion::Exclusive => durasim_design::Inclusion::Exclusive,
-        }
-    }
-}
-
-/// What connects private caches and the last level.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Topology {
-    /// Links on which no message waits for another one.
-    #[default]
-    Uniform,
-    /// A link into each bank of the last level and one into each core; a link carries one message at a time.
-    Crossbar,
-}
-
-/// As in gem5's classic caches.
-const fn write_back_buffers() -> u32 {
-    8
-}
-
-/// As in gem5's system crossbar (DEVIATIONS.md, hops).
-const fn controller_link_bytes() -> u32 {
-    16
-}
-
-/// Cycles of a message at most.
-const LATENCY_MAX: Cycle = 100_000;
-
-/// How the parts are connected.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct InterconnectConfig {
-    /// Inclusion of L2 and LLC.
-    pub inclusion: Inclusion,
-    /// What connects private caches and the last level.
-    #[serde(default)]
-    pub topology: Topology,
-    /// `crossbar`: banks of the last level, among which lines take turns, a power of two. 8 if not given (DEVIATIONS.md,
-    /// crossbar).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub llc_banks: Option<u32>,
-    /// `crossbar`: bytes of a line that a link carries in a cycle. 32 if not given (likewise).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub link_width_bytes: Option<u32>,
-    /// Cycles that a request takes per level on its way down, beside the latency of the level it leaves.
-    #[serde(default)]
-    pub request_cycles: Cycle,
-    /// Cycles that an answer takes per level on its way up.
-    pub response_cycles: Cycle,
-    /// Cycles of a request from the LLC to a memory controller.
-    #[serde(default)]
-    pub memory_request_cycles: Cycle,
-    /// Cycles of data from a memory controller to the LLC.
-    #[serde(default)]
-    pub memory_response_cycles: Cycle,
-    /// Cycles of a message from a core to a memory controller: a cleaned line, a record of a log, a message of a design. If
-    /// not given, the look-ups of a clean: the latencies of L1D, L2 and LLC with the requests between them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub core_to_controller_cycles: Option<Cycle>,
-    /// Cycles of a message from a memory controller to a core, such as an acknowledgement. If not given, those of an answer
-    /// through the levels.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub controller_to_core_cycles: Option<Cycle>,
-    /// Bytes of data that the link into a memory controller carries in a cycle, and the link out of it. Requests and
-    /// acknowledgements have channels of their own, one message per cycle.
-    #[serde(default = "controller_link_bytes")]
-    pub controller_link_bytes: u32,
-    /// Each message to or from a controller, but for reads, takes a drawn number of cycles more, from 0 to this: for crash
-    /// campaigns.
-    #[serde(default)]
-    pub path_jitter_cycles: Cycle,
-    /// Cycles from the directory to the private caches of another core, beside the latency of the slowest
-    /// level there that has a copy.
-    pub snoop_cycles: Cycle,
-    /// Dirty lines that each L1D may have in flight to its L2; a miss whose victim finds none free waits.
-    #[serde(default = "write_back_buffers")]
-    pub l1d_write_back_buffers: u32,
-    /// Dirty lines that each L2 may have in flight to the LLC.
-    #[serde(default = "write_back_buffers")]
-    pub l2_write_back_buffers: u32,
-    /// Lines that may wait between the LLC and the write queues before a miss has to wait.
-    pub write_back_buffers: u32,
-}
-
 /// The battery-backed persist buffer that each core has in the domain `bbb`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -145,6 +46,13 @@ impl Default for PersistBufferConfig {
         PersistBufferConfig { entries: 32, drain_threshold_percent: 75 }
     }
 }
+
+/// Ways of an L2 and of the last level at least: lines in service keep theirs while another line has to find one. In a set
+/// of the last level these can be the line that a core asks for, the victims of its L1D and L2, and a line that a
+/// design pushes down meanwhile. The L1D has no least number. It gets lines only from requests of its core, one at a
+/// time, and the line that such a request is about is the only one in service that could lie there, but does not lie
+/// there yet, so every way of its set may be taken (`Caches::victim` checks it in debug builds).
+const WAYS_BELOW_L1D_MIN: u32 = 4;
 
 /// A machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -167,8 +75,10 @@ pub struct MachineConfig {
     pub l1i: CacheConfig,
     /// First-level data cache of each core.
     pub l1d: CacheConfig,
-    /// Second-level cache of each core.
-    pub l2: CacheConfig,
+    /// Second-level cache of each core. Without one the first levels stand above the last one directly; `--set l2=none`
+    /// takes it away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub l2: Option<CacheConfig>,
     /// Last-level cache.
     pub llc: CacheConfig,
     /// Connections.
@@ -177,79 +87,16 @@ pub struct MachineConfig {
     pub dram: MemoryConfig,
     /// Persistent memory.
     pub pmem: MemoryConfig,
+    /// Whether DRAM and persistent memory share controllers: queues, banks and channels serve both, each a range of
+    /// addresses. Their sections have to say the same of controllers and media.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shared_controllers: bool,
     /// Persist buffers, for the domain that has them.
     #[serde(default)]
     pub bbb: PersistBufferConfig,
     /// Parameters of durability designs by name; what is not said here has the design's default.
     #[serde(default)]
     pub design: BTreeMap<String, serde_json::Map<String, serde_json::Value>>,
-}
-
-impl InterconnectConfig {
-    /// Gives values to what was not set and has a meaning here.
-    fn complete(&mut self) {
-        if self.topology == Topology::Crossbar {
-            self.llc_banks = Some(self.llc_banks());
-            self.link_width_bytes = Some(self.link_width_bytes());
-        }
-    }
-
-    /// Banks of the last level.
-    pub(crate) fn llc_banks(&self) -> u32 {
-        self.llc_banks.unwrap_or(8)
-    }
-
-    /// Bytes of a line that a link carries in a cycle.
-    pub(crate) fn link_width_bytes(&self) -> u32 {
-        self.link_width_bytes.unwrap_or(32)
-    }
-
-    fn check(&self) -> Result<(), ConfigError> {
-        let refuse = |name: &str, problem: String| Err(ConfigError::new(format!("interconnect.{name}"), problem));
-        if self.memory_request_cycles > 1000 || self.memory_response_cycles > 1000 {
-            let problem = "memory_request_cycles and memory_response_cycles are at most 1000";
-            return Err(ConfigError::new("interconnect", problem));
-        }
-        let levels = self.request_cycles.max(self.response_cycles);
-        if levels > 1000 || self.snoop_cycles > LATENCY_MAX {
-            let problem = "request_cycles and response_cycles are at most 1000, snoop_cycles at most 100000";
-            return Err(ConfigError::new("interconnect", problem));
-        }
-        for (name, cycles) in [
-            ("core_to_controller_cycles", self.core_to_controller_cycles.unwrap_or(0)),
-            ("controller_to_core_cycles", self.controller_to_core_cycles.unwrap_or(0)),
-            ("path_jitter_cycles", self.path_jitter_cycles),
-        ] {
-            if cycles > LATENCY_MAX {
-                return refuse(name, format!("{cycles} is more than {LATENCY_MAX} cycles"));
-            }
-        }
-        if !(1..=4096).contains(&self.controller_link_bytes) {
-            return refuse(
-                "controller_link_bytes",
-                format!("{} is not between 1 and 4096", self.controller_link_bytes),
-            );
-        }
-        for (name, buffers) in [
-            ("l1d_write_back_buffers", self.l1d_write_back_buffers),
-            ("l2_write_back_buffers", self.l2_write_back_buffers),
-            ("write_back_buffers", self.write_back_buffers),
-        ] {
-            if !(1..=4096).contains(&buffers) {
-                return refuse(name, format!("{buffers} is not between 1 and 4096"));
-            }
-        }
-        for (name, value) in [("llc_banks", self.llc_banks), ("link_width_bytes", self.link_width_bytes)] {
-            let Some(value) = value else { continue };
-            if self.topology != Topology::Crossbar {
-                return refuse(name, "only the topology 'crossbar' has links that are shared".into());
-            }
-            if !value.is_power_of_two() || value > 64 {
-                return refuse(name, format!("{value} is not a power of two up to 64"));
-            }
-        }
-        Ok(())
-    }
 }
 
 impl CacheConfig {
@@ -303,10 +150,41 @@ impl MachineConfig {
             ConfigError::new(field, one_line(e.inner().message()))
         })?;
         config.check()?;
-        config.interconnect.complete();
+        config.interconnect.complete(config.l2.is_some());
         config.dram.complete();
         config.pmem.complete();
         Ok(config)
+    }
+
+    /// Memory controllers, those of persistent memory first.
+    pub(crate) fn controllers(&self) -> usize {
+        usize::from(self.pmem.controllers) + if self.shared_controllers { 0 } else { self.dram.controllers.into() }
+    }
+
+    /// Refuses to let memories share controllers that are not the same.
+    fn check_shared(&self) -> Result<(), ConfigError> {
+        let (mut dram, mut pmem) = (self.dram.clone(), self.pmem.clone());
+        dram.complete();
+        pmem.complete();
+        let parts = [
+            ("controllers", dram.controllers == pmem.controllers),
+            ("interleave_bytes", dram.interleave_bytes == pmem.interleave_bytes),
+            ("controller", dram.controller == pmem.controller),
+            ("media", dram.media == pmem.media),
+        ];
+        match parts.iter().find(|(_, is_same)| self.shared_controllers && !is_same) {
+            Some((name, _)) => {
+                let problem = format!("dram.{name} and pmem.{name} differ, and what is shared is one");
+                Err(ConfigError::new("shared_controllers", problem))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The data caches, from the core down, with the names of their sections.
+    pub(crate) fn data_caches(&self) -> impl Iterator<Item = (&'static str, &CacheConfig)> {
+        let caches = [("l1d", Some(&self.l1d)), ("l2", self.l2.as_ref()), ("llc", Some(&self.llc))];
+        caches.into_iter().filter_map(|(name, cache)| cache.map(|cache| (name, cache)))
     }
 
     fn check(&self) -> Result<(), ConfigError> {
@@ -320,17 +198,19 @@ impl MachineConfig {
         }
         self.core.check("core")?;
         self.l1i.check("l1i")?;
-        self.l1d.check("l1d")?;
-        self.l2.check("l2")?;
-        self.llc.check("llc")?;
-        for (name, cache) in [("l1d", &self.l1d), ("l2", &self.l2), ("llc", &self.llc)] {
-            if cache.ways < 4 {
-                // Lines in service are pinned in their set while another one has to find a way.
-                let problem = format!("{} is less than the 4 ways a data cache needs", cache.ways);
+        for (name, cache) in self.data_caches() {
+            cache.check(name)?;
+        }
+        for (name, cache) in self.data_caches().skip(1) {
+            if cache.ways < WAYS_BELOW_L1D_MIN {
+                let problem = format!(
+                    "{} is less than the {WAYS_BELOW_L1D_MIN} ways that a cache below the L1D needs: lines that pass \
+                     through it keep theirs while others find one",
+                    cache.ways
+                );
                 return Err(ConfigError::new(format!("{name}.ways"), problem));
             }
         }
-        self.interconnect.check()?;
         if !(1..=4096).contains(&self.bbb.entries) {
             let problem = format!("{} is not between 1 and 4096", self.bbb.entries);
             return Err(ConfigError::new("bbb.entries", problem));
@@ -340,7 +220,9 @@ impl MachineConfig {
             return Err(ConfigError::new("bbb.drain_threshold_percent", problem));
         }
         self.dram.check("dram")?;
-        self.pmem.check("pmem")
+        self.pmem.check("pmem")?;
+        self.check_shared()?;
+        self.interconnect.check(self)
     }
 }
 
@@ -373,8 +255,20 @@ fn apply(tree: &mut toml::Table, item: &str) -> Result<(), ConfigError> {
         };
         at = table;
     }
-    at.insert((*last).to_owned(), value);
+    if path == "l2" && value.as_str() == Some("none") {
+        remove_l2(at);
+    } else {
+        at.insert((*last).to_owned(), value);
+    }
     Ok(())
+}
+
+/// Takes the L2 away from a machine, with what other sections say of it.
+fn remove_l2(machine: &mut toml::Table) {
+    machine.remove("l2");
+    if let Some(links) = machine.get_mut("interconnect").and_then(toml::Value::as_table_mut) {
+        links.remove("l2_write_back_buffers");
+    }
 }
 
 #[cfg(test)]
@@ -389,7 +283,7 @@ mod tests {
 
     #[test]
     fn overrides_change_values_and_unknown_keys_are_refused_by_path() {
-        assert_eq!(parse(&["l2.ways=8", "l2.size_bytes=1024"]).unwrap().l2.ways, 8);
+        assert_eq!(parse(&["l2.ways=8", "l2.size_bytes=1024"]).unwrap().l2.unwrap().ways, 8);
         assert_eq!(parse(&["pmem.media.banks = 7"]).unwrap().pmem.media.banks, Some(7));
         let refused = parse(&["l2.wayz=2"]).unwrap_err();
         assert!(refused.field.starts_with("l2") && refused.problem.contains("wayz"), "{refused}");
@@ -402,10 +296,50 @@ mod tests {
     }
 
     #[test]
+    fn a_machine_may_have_no_l2() {
+        let whole = parse(&[]).unwrap();
+        assert_eq!(whole.interconnect.l2_write_back_buffers, Some(2));
+        let without = parse(&["l2.ways=8", "interconnect.l2_write_back_buffers=3", "l2=none"]).unwrap();
+        assert_eq!((without.l2.clone(), without.interconnect.l2_write_back_buffers), (None, None));
+        assert_eq!(without, parse(&["l2=\"none\""]).unwrap());
+        let document = serde_json::to_value(&without).unwrap();
+        assert!(document.get("l2").is_none(), "{document}");
+        let file = presets::text("tiny").unwrap();
+        let (before, after) = (file.find("[l2]").unwrap(), file.find("[llc]").unwrap());
+        let file = format!("{}{}", &file[..before], &file[after..]);
+        let file: String = file.lines().filter(|line| !line.starts_with("l2_")).flat_map(|l| [l, "\n"]).collect();
+        assert_eq!(without, MachineConfig::parse("tiny", &file, &[]).unwrap());
+        let back = ["l2=none", "l2={size_bytes=2048,ways=8,latency_cycles=8,mshrs=4}"];
+        assert_eq!(parse(&back).unwrap().l2.unwrap().ways, 8);
+        let refusal = |sets: &[&str]| parse(sets).unwrap_err().to_string();
+        let refused = refusal(&["l2=none", "interconnect.l2_write_back_buffers=2"]);
+        assert_eq!(refused, "interconnect.l2_write_back_buffers: the machine has no L2 whose lines could wait there");
+        assert!(refusal(&["l2=none", "l2.ways=8"]).contains("missing field"));
+        assert!(refusal(&["llc=none"]).starts_with("llc: invalid type"), "{}", refusal(&["llc=none"]));
+    }
+
+    #[test]
+    fn caches_below_the_l1d_have_four_ways_at_least() {
+        for set in ["l2.ways=2", "llc.ways=2"] {
+            let refused = parse(&[set]).unwrap_err().problem;
+            assert!(refused.starts_with("2 is less than the 4 ways that a cache below the L1D needs"), "{refused}");
+        }
+        // LAD's first levels (MICRO 2019, Table 3), and direct-mapped ones.
+        let first = ["l1i.size_bytes=49152", "l1i.ways=3", "l1d.size_bytes=32768", "l1d.ways=2"];
+        let config = parse(&first).unwrap();
+        assert_eq!((config.l1i.geometry().sets, config.l1d.geometry().sets), (256, 256));
+        assert_eq!(parse(&["l1i.ways=1", "l1d.ways=1"]).unwrap().l1d.geometry().sets, 16);
+    }
+
+    #[test]
     fn values_out_of_range_name_the_field_and_the_range() {
         for (set, field) in [
             ("l1d.size_bytes=1000", "l1d.size_bytes"),
             ("llc.ways=0", "llc.ways"),
+            ("l1d.ways=0", "l1d.ways"),
+            ("l2.ways=2", "l2.ways"),
+            ("llc.ways=2", "llc.ways"),
+            ("interconnect.l2_write_back_buffers=0", "interconnect.l2_write_back_buffers"),
             ("core.width=99", "core.width"),
             ("cores=17", "cores"),
             ("bbb.entries=0", "bbb.entries"),

@@ -137,6 +137,14 @@ impl Port for MachinePort<'_> {
         self.system.tx_abort(core, tx, code, at)
     }
 
+    fn may_have_transactions(&self, core: CoreId) -> bool {
+        self.system.may_have_transactions(core)
+    }
+
+    fn begins_wait(&self) -> bool {
+        self.system.begins_wait()
+    }
+
     fn commits_retire_early(&self) -> bool {
         self.system.commits_retire_early()
     }

@@ -19,7 +19,7 @@ pub(crate) fn overrides(config: &MachineConfig, row: &Row, divisor: u64) -> Resu
         return Err(ConfigError::new("shrink", format!("{divisor} is not between 1 and {DIVISOR_MAX}")));
     }
     let mut list = Vec::new();
-    for (name, level) in [("l1d", &config.l1d), ("l2", &config.l2), ("llc", &config.llc)] {
+    for (name, level) in config.data_caches() {
         if !level.size_bytes.is_multiple_of(divisor) {
             let problem = format!("{} bytes are not a multiple of the divisor {divisor}", level.size_bytes);
             return Err(ConfigError::new(format!("{name}.size_bytes"), problem));
@@ -53,7 +53,7 @@ mod tests {
         let whole = preset(&[]);
         let list = overrides(&whole, row("hercules").unwrap(), 8).unwrap();
         let small = preset(&list);
-        assert_eq!((small.l1d.size_bytes, small.l2.size_bytes, small.llc.size_bytes), (4096, 32768, 2 << 20));
+        assert_eq!((small.l1d.size_bytes, small.l2.unwrap().size_bytes, small.llc.size_bytes), (4096, 32768, 2 << 20));
         assert_eq!((small.l1i, small.pmem.clone()), (whole.l1i, whole.pmem.clone()));
         assert_eq!(small.design["hercules"]["ewpq_entries"], 64);
         assert_eq!(small.design["hercules"]["migration_period_instructions"], 375_000);

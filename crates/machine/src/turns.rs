@@ -207,6 +207,7 @@ impl Machine {
             Exit::NestedTransaction => {
                 return Err(self.fault(id, "a transaction begins inside another one").into());
             }
+            Exit::TooManyThreads => return Err(self.too_many_threads(id).into()),
             Exit::LateAbort => return Err(self.lost_commit(id).into()),
             Exit::NoTransaction => {
                 return Err(self.fault(id, "a transaction ends although none is open").into());
@@ -222,6 +223,11 @@ impl Machine {
     fn fault(&self, core: CoreId, what: impl Into<String>) -> GuestFault {
         let last_syscall = self.process.last_syscall().map(str::to_owned);
         GuestFault { pc: self.cores[core.0 as usize].hart.pc, what: what.into(), last_syscall }
+    }
+
+    fn too_many_threads(&self, core: CoreId) -> GuestFault {
+        let (thread, last) = (self.measure.threads[core.0 as usize].0, self.system.threads_max() - 1);
+        self.fault(core, format!("a transaction begins in thread {thread}, and the design serves threads 0 to {last}"))
     }
 
     fn lost_commit(&self, core: CoreId) -> GuestFault {

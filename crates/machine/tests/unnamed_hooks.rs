@@ -2,9 +2,9 @@
 
 use durasim_core::{LogFlush, Outcome, PendingStore};
 use durasim_design::{
-    AbortCause, Accept, Action, Actions, Backend, CrashImage, Ctx, Design, Durability, ErasedDesign, Evict, Fill,
-    FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, LogBlock, Merge, Probe, Promise, RecoveryCut,
-    RecoveryReport, RegionRequest, Request, Row, SpecError, Store, Token,
+    AbortCause, Accept, Action, Actions, Arrival, Backend, CrashImage, Ctx, Departure, Design, Durability,
+    ErasedDesign, Evict, Fill, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, LogBlock, Merge,
+    Probe, Promise, RecoveryCut, RecoveryReport, RegionRequest, Request, Row, SpecError, Store, Token,
 };
 use durasim_isa::CacheBlockOp;
 use durasim_machine::{MachineConfig, PMEM_BASE, Plan, System, presets};
@@ -119,9 +119,12 @@ impl Durability for Witness {
         self.called("PROBE");
         Probe::Grant
     }
-    fn accept(&mut self, _: &Ctx, _: u16, _: PhysAddr, _: Option<Token>) -> Accept {
+    fn accept(&mut self, _: &Ctx, _: &Arrival, _: &mut Actions) -> Accept {
         self.called("ACCEPT");
         Accept::Queue { held: None }
+    }
+    fn drained(&mut self, _: &Ctx, _: &Departure, _: &mut Actions) {
+        self.called("DRAINED");
     }
     fn read_done(&mut self, _: &Ctx, _: Token, _: PhysAddr, _: &Line, _: &mut Actions) {
         self.called("READ");

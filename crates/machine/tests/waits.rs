@@ -87,7 +87,7 @@ fn a_line_that_another_core_has_is_waited_for_there() {
     let found = explained(&mut system, Some(PMEM_BASE), at, done);
     let of = |cause| found.iter().filter(|part| part.0 == cause).map(|part| part.1).sum::<Cycle>();
     // The snoop, and the latency of the slowest level there.
-    assert_eq!(of(StallCause::OtherCore), system.geometry().l2.latency_cycles + 10, "{found:?}");
+    assert_eq!(of(StallCause::OtherCore), system.geometry().l2.unwrap().latency_cycles + 10, "{found:?}");
     assert_eq!(of(StallCause::Pmem), 0);
 }
 

@@ -3,11 +3,15 @@
 //! [`Controller::step`] before they use it at that time. The contents of the media belong to the memory and are passed
 //! in; lines come with their number among the lines of this controller.
 
+mod admission;
+mod held;
+
 use crate::busy_intervals::BusyIntervals;
+use crate::contents::Contents;
 use crate::media::{Access, Direction, Media, RowStats};
 use crate::trace::Command;
 use crate::{MemoryConfig, Write, WritePolicy, WriteToken, queue::Entry};
-use durasim_types::{Cause, Line, LineAddr, Pages, Picos};
+use durasim_types::{Cause, Line, LineAddr, Picos};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::hash::Hasher;
@@ -39,6 +43,13 @@ pub enum Step {
         cause: Cause,
         /// Who asked.
         token: Option<WriteToken>,
+    },
+    /// A queue that asks before it takes a write ([`crate::Memory::ask_before_accepting`]) has room for one that waits.
+    HasRoom {
+        /// When.
+        at_ps: Picos,
+        /// The line of that write.
+        line: LineAddr,
     },
     /// The media finished a write.
     Written {
@@ -99,6 +110,14 @@ impl ControllerStats {
     }
 }
 
+/// The counters for one range of addresses.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Counters {
+    stats: ControllerStats,
+    /// What its accesses found rows like, of media that have rows.
+    rows: RowStats,
+}
+
 /// The drain of a write queue, in entries, and the reads that it and the writes outside of it have to respect.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct ReadFirst {
@@ -112,6 +131,19 @@ struct ReadFirst {
     reads: BusyIntervals,
 }
 
+/// A write that waits outside for room.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Waiting {
+    write: Write,
+    /// The line's number in the media.
+    local: u64,
+    arrived_ps: Picos,
+    /// Nothing waited before it: it may join an entry of its line in a full queue, as where nobody is asked.
+    is_first: bool,
+    /// The queue was asked and does not take it before it has changed.
+    is_refused: bool,
+}
+
 /// A controller with its media.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Controller {
@@ -121,8 +153,10 @@ pub(crate) struct Controller {
     write_granularity_bytes: u64,
     media: Media,
     queue: VecDeque<Entry>,
-    /// Writes that wait outside for room, oldest first, with their lines in the media and their arrival.
-    inbound: VecDeque<(Write, u64, Picos)>,
+    /// Writes that wait outside for room, oldest first.
+    inbound: VecDeque<Waiting>,
+    /// Somebody is asked about each write before the queue takes it.
+    asks: bool,
     /// When each read in flight ends.
     reads_in_flight: Vec<Picos>,
     /// Present if writes leave only while there is no read, or in a drain.
@@ -133,13 +167,15 @@ pub(crate) struct Controller {
     held: usize,
     /// Nothing happens before this time.
     next_ps: Picos,
-    /// Counters since the last reset.
-    pub stats: ControllerStats,
+    /// Counters since the last reset, by range of addresses.
+    counters: Vec<Counters>,
+    /// The number of the first line of the second range.
+    second_line: u64,
 }
 
 impl Controller {
-    /// A controller with empty queues; `salt` as for [`Media::new`].
-    pub fn new(config: &MemoryConfig, salt: u64) -> Self {
+    /// A controller of `contents` with empty queues; `salt` as for [`Media::new`].
+    pub fn new(config: &MemoryConfig, salt: u64, contents: &Contents) -> Self {
         let mut config = config.clone();
         config.complete();
         let queues = &config.controller;
@@ -161,12 +197,14 @@ impl Controller {
             media: Media::new(&config.media, salt),
             queue: VecDeque::new(),
             inbound: VecDeque::new(),
+            asks: false,
             reads_in_flight: Vec::new(),
             read_first,
             freed_ps: 0,
             held: 0,
             next_ps: Picos::MAX,
-            stats: ControllerStats::default(),
+            counters: vec![Counters::default(); contents.count()],
+            second_line: contents.second_line(),
         }
     }
 
@@ -177,7 +215,7 @@ impl Controller {
 
     /// Writes that wait outside for room, oldest first.
     pub fn inbound(&self) -> impl Iterator<Item = &Write> {
-        self.inbound.iter().map(|(write, ..)| write)
+        self.inbound.iter().map(|waiting| &waiting.write)
     }
 
     /// Number of writes that wait outside for room.
@@ -186,15 +224,38 @@ impl Controller {
         self.inbound.len()
     }
 
-    /// What rows were found like, of media that have rows.
-    pub fn row_stats(&self) -> Option<RowStats> {
-        self.media.row_stats()
+    /// Counters of a range.
+    pub fn stats(&self, range: usize) -> &ControllerStats {
+        &self.counters[range].stats
+    }
+
+    /// What accesses of a range found rows like, of media that have rows.
+    pub fn row_stats(&self, range: usize) -> Option<RowStats> {
+        self.media.row_stats().map(|_| self.counters[range].rows)
     }
 
     /// Counters start again from zero.
     pub fn reset_stats(&mut self) {
-        self.stats = ControllerStats::default();
+        self.counters.fill(Counters::default());
         self.media.reset_stats();
+    }
+
+    #[inline]
+    fn counters(&mut self, line: LineAddr) -> &mut Counters {
+        &mut self.counters[usize::from(line.0 >= self.second_line)]
+    }
+
+    /// Gives an access to the media its place, and counts how it found its row.
+    fn access(&mut self, line: LineAddr, local: u64, direction: Direction, at_ps: Picos) -> Access {
+        let before = self.media.row_stats();
+        let access = self.media.access(local, direction, at_ps);
+        if let (Some(before), Some(after)) = (before, self.media.row_stats()) {
+            let rows = &mut self.counters(line).rows;
+            rows.hits += after.hits - before.hits;
+            rows.misses += after.misses - before.misses;
+            rows.conflicts += after.conflicts - before.conflicts;
+        }
+        access
     }
 
     /// Keeps the commands to the media from now on.
@@ -222,7 +283,7 @@ impl Controller {
     pub fn write_held(&mut self, line: LineAddr, offset: usize, bytes: &[u8]) {
         let range = offset..offset + bytes.len();
         let mask = range.clone().fold(0u64, |mask, byte| mask | 1 << byte);
-        let queued = self.queue.iter_mut().map(|e| &mut e.write).chain(self.inbound.iter_mut().map(|(w, ..)| w));
+        let queued = self.queue.iter_mut().map(|e| &mut e.write).chain(self.inbound.iter_mut().map(|w| &mut w.write));
         for write in queued.filter(|w| w.line == line) {
             // In every copy in flight: each of them would otherwise bring the old bytes back.
             write.data[range.clone()].copy_from_slice(bytes);
@@ -230,20 +291,30 @@ impl Controller {
         }
     }
 
+    /// The same of the entries in front of the oldest held one of the line.
+    fn overlay_below_held(&self, line: LineAddr, data: &mut Line) -> u64 {
+        let of_line = self.queue.iter().filter(|e| e.write.line == line);
+        of_line.take_while(|e| !e.is_held()).fold(0, |covered, entry| {
+            entry.write.overlay(data);
+            covered | entry.write.mask
+        })
+    }
+
     /// Serves a read that arrives at `at_ps` and finds `data` in the media. The controller must have been brought to
     /// that time.
-    pub fn read(&mut self, line: LineAddr, local: u64, data: Line, at_ps: Picos) -> Read {
-        self.stats.reads += 1;
+    pub fn read(&mut self, line: LineAddr, local: u64, data: Line, below_held: bool, at_ps: Picos) -> Read {
+        self.counters(line).stats.reads += 1;
         let mut data = data;
-        if self.overlay(line, &mut data) == u64::MAX {
-            self.stats.forwards += 1;
+        let covered = if below_held { self.overlay_below_held(line, &mut data) } else { self.overlay(line, &mut data) };
+        if covered == u64::MAX {
+            self.counters(line).stats.forwards += 1;
             return Read { data, started_ps: at_ps, done_ps: at_ps };
         }
         let mut start_ps = at_ps;
         if let Some(ReadFirst { drain_ps: (begin_ps, end_ps), .. }) = self.read_first
             && (begin_ps..end_ps).contains(&at_ps)
         {
-            self.stats.reads_behind_drains += 1;
+            self.counters(line).stats.reads_behind_drains += 1;
             start_ps = end_ps;
         }
         self.reads_in_flight.retain(|&end| end > at_ps);
@@ -252,9 +323,9 @@ impl Controller {
             self.reads_in_flight.retain(|&end| end > first);
             start_ps = start_ps.max(first);
         }
-        let Access { start_ps: started_ps, done_ps } = self.media.access(local, Direction::Read, start_ps);
+        let Access { start_ps: started_ps, done_ps } = self.access(line, local, Direction::Read, start_ps);
         self.reads_in_flight.push(done_ps);
-        self.stats.read_latency_ps += done_ps - at_ps;
+        self.counters(line).stats.read_latency_ps += done_ps - at_ps;
         if let Some(read_first) = &mut self.read_first {
             read_first.reads.add(at_ps, done_ps);
         }
@@ -265,65 +336,46 @@ impl Controller {
     /// Hands over a write that arrives at `at_ps`: true if the queue accepts it at once, else it waits outside and a
     /// later [`Step::Accepted`] tells. Order among writes is kept.
     pub fn submit(&mut self, write: Write, local: u64, at_ps: Picos) -> bool {
-        if self.inbound.is_empty() && self.place(write, local, at_ps) {
+        if !self.asks && self.inbound.is_empty() && self.place(write, local, at_ps) {
             return true;
         }
-        self.stats.queue_full += 1;
-        self.inbound.push_back((write, local, at_ps));
+        let (line, is_first) = (write.line, self.inbound.is_empty());
+        self.inbound.push_back(Waiting { write, local, arrived_ps: at_ps, is_first, is_refused: false });
+        if !self.asks || !is_first || !self.can_accept() {
+            self.counters(line).stats.queue_full += 1;
+        }
         self.yield_held(at_ps);
         self.refresh();
         false
     }
 
     fn place(&mut self, write: Write, local: u64, at_ps: Picos) -> bool {
-        if self.coalesce_writes && write.held.is_none() {
+        if self.coalesce_writes {
             // Only the youngest entry of the line may be joined, or a byte could go back in time.
             let youngest = self.queue.iter_mut().rev().find(|e| e.write.line == write.line);
             if let Some(entry) =
-                youngest.filter(|e| e.finish_ps.is_none() && e.write.held.is_none() && e.write.cause == write.cause)
+                youngest.filter(|e| e.finish_ps.is_none() && e.write.held == write.held && e.write.cause == write.cause)
             {
                 write.overlay(&mut entry.write.data);
                 entry.write.mask |= write.mask;
                 entry.write.from_llc_buffer |= write.from_llc_buffer;
                 entry.joined.extend(write.token);
-                self.stats.writes += 1;
-                self.stats.joined += 1;
+                let stats = &mut self.counters(write.line).stats;
+                stats.writes += 1;
+                stats.joined += 1;
                 return true;
             }
         }
         if self.queue.len() >= self.write_queue_entries {
             return false;
         }
-        self.stats.writes += 1;
+        self.counters(write.line).stats.writes += 1;
         let bank = self.media.bank(local) as u16;
         self.queue.push_back(Entry { write, local, bank, joined: Vec::new(), start_bound_ps: at_ps, finish_ps: None });
         self.held += usize::from(write.held.is_some());
         self.next_ps = self.next_ps.min(at_ps);
         self.drain_if_full(at_ps);
         true
-    }
-
-    /// Writes wait for room: as many of the oldest yielding entries become ordinary as it takes for each of those writes to
-    /// have an entry that leaves for it.
-    fn yield_held(&mut self, at_ps: Picos) {
-        if self.held == 0 || self.inbound.is_empty() {
-            return;
-        }
-        let behind_held =
-            |at: usize, line| self.queue.iter().take(at).any(|older| older.is_held() && older.write.line == line);
-        let leaving =
-            self.queue.iter().enumerate().filter(|(at, e)| !e.is_held() && !behind_held(*at, e.write.line)).count();
-        let missing = self.inbound.len().saturating_sub(leaving);
-        if missing == 0 {
-            return;
-        }
-        for entry in self.queue.iter_mut().filter(|e| e.is_held() && e.write.yields).take(missing) {
-            entry.write.held = None;
-            entry.start_bound_ps = entry.start_bound_ps.max(at_ps);
-            self.held -= 1;
-            self.stats.yielded += 1;
-        }
-        self.drain_if_full(at_ps);
     }
 
     /// The time before which nothing is scheduled.
@@ -356,7 +408,8 @@ impl Controller {
             read_first.drain_ps.1 = end_ps.max(last_ps);
         } else {
             read_first.drain_ps = (at_ps, last_ps);
-            self.stats.drains += 1;
+            // The queue is one, whatever it holds.
+            self.counters.iter_mut().for_each(|counters| counters.stats.drains += 1);
         }
     }
 
@@ -416,7 +469,11 @@ impl Controller {
     }
 
     fn can_accept(&self) -> bool {
-        !self.inbound.is_empty() && self.queue.len() < self.write_queue_entries
+        let has_room = self.queue.len() < self.write_queue_entries;
+        if !self.asks {
+            return has_room && !self.inbound.is_empty();
+        }
+        self.candidate().is_some_and(|index| has_room || self.inbound[index].is_first && self.joins(index))
     }
 
     fn refresh(&mut self) {
@@ -427,10 +484,14 @@ impl Controller {
     }
 
     /// Goes on to the next step that happens at or before `until_ps`. `None`: all of that time has passed.
-    pub fn step(&mut self, contents: &mut Pages, until_ps: Picos) -> Option<Step> {
+    pub fn step(&mut self, contents: &mut Contents, until_ps: Picos) -> Option<Step> {
         while self.next_ps <= until_ps {
             if self.can_accept() {
-                let (write, local, arrived_ps) = self.inbound.pop_front().expect("can_accept saw a waiting write");
+                if self.asks {
+                    return self.has_room();
+                }
+                let Waiting { write, local, arrived_ps, .. } =
+                    self.inbound.pop_front().expect("can_accept saw a waiting write");
                 let at_ps = arrived_ps.max(self.freed_ps);
                 let placed = self.place(write, local, at_ps);
                 assert!(placed, "a queue with room refused a write");
@@ -455,6 +516,7 @@ impl Controller {
                     let entry = self.queue.remove(index).expect("the index was just found");
                     contents.write_masked(entry.write.line, entry.write.mask, &entry.write.data);
                     self.freed_ps = self.freed_ps.max(at_ps);
+                    self.ask_again();
                     self.refresh();
                     let tokens = entry.write.token.into_iter().chain(entry.joined).collect();
                     return Some(Step::Written { at_ps, line: entry.write.line, cause: entry.write.cause, tokens });
@@ -466,12 +528,14 @@ impl Controller {
     }
 
     fn start_write(&mut self, index: usize, start_ps: Picos) {
-        let finish_ps = self.media.access(self.queue[index].local, Direction::Write, start_ps).done_ps;
+        let (line, local) = (self.queue[index].write.line, self.queue[index].local);
+        let finish_ps = self.access(line, local, Direction::Write, start_ps).done_ps;
         let entry = &mut self.queue[index];
         entry.finish_ps = Some(finish_ps);
         let cause = Cause::ALL.iter().position(|&c| c == entry.write.cause).expect("every cause is in ALL");
         let bytes = u64::from(entry.write.mask.count_ones());
-        self.stats.media_write_bytes[cause] += bytes.next_multiple_of(self.write_granularity_bytes);
+        let bytes = bytes.next_multiple_of(self.write_granularity_bytes);
+        self.counters(line).stats.media_write_bytes[cause] += bytes;
     }
 
     /// Every write costs the media a multiple of so many bytes.
@@ -479,45 +543,20 @@ impl Controller {
         self.write_granularity_bytes
     }
 
-    /// Bytes that the queues still owe the media, by cause.
-    pub fn owed_bytes(&self) -> u64 {
-        let waiting = self.queue.iter().filter(|e| e.finish_ps.is_none()).map(|e| e.write.mask);
-        let masks = waiting.chain(self.inbound().map(|w| w.mask));
-        masks.map(|mask| u64::from(mask.count_ones()).next_multiple_of(self.write_granularity_bytes)).sum()
-    }
-
-    /// Held entries of `group` become ordinary ones.
-    pub fn release(&mut self, group: u64) {
-        for entry in self.queue.iter_mut().filter(|e| e.write.held == Some(group)) {
-            entry.write.held = None;
-            self.held -= 1;
-        }
-        // Those that still wait for room too: they would come in held without end.
-        for (write, ..) in self.inbound.iter_mut().filter(|(w, ..)| w.held == Some(group)) {
-            write.held = None;
-        }
-        self.refresh();
-    }
-
-    /// Held entries of `group` vanish, and those of the group that still wait for room: their tokens are given back,
-    /// since nobody will acknowledge them.
-    pub fn discard(&mut self, group: u64, at_ps: Picos) -> Vec<WriteToken> {
-        let waiting = self.inbound().filter(|w| w.held == Some(group));
-        let tokens = waiting.filter_map(|w| w.token).collect();
-        self.inbound.retain(|(w, ..)| w.held != Some(group));
-        let before = self.queue.len();
-        self.queue.retain(|e| e.write.held != Some(group));
-        self.stats.discarded += (before - self.queue.len()) as u64;
-        self.held = self.queue.iter().filter(|e| e.is_held()).count();
-        self.freed_ps = self.freed_ps.max(at_ps);
-        self.refresh();
-        tokens
+    /// Bytes that the queues still owe the media for these lines.
+    pub fn owed_bytes(&self, is_counted: impl Fn(LineAddr) -> bool) -> u64 {
+        let waiting = self.queue.iter().filter(|e| e.finish_ps.is_none()).map(|e| &e.write);
+        let writes = waiting.chain(self.inbound()).filter(|write| is_counted(write.line));
+        writes
+            .map(|write| write.mask)
+            .map(|mask| u64::from(mask.count_ones()).next_multiple_of(self.write_granularity_bytes))
+            .sum()
     }
 
     /// Feeds queues and clocks into a digest.
     pub fn digest(&self, hasher: &mut dyn Hasher) {
         let queued = self.queue.iter().map(|e| (&e.write, e.finish_ps.unwrap_or(0)));
-        for (write, time) in queued.chain(self.inbound.iter().map(|(w, _, t)| (w, *t))) {
+        for (write, time) in queued.chain(self.inbound.iter().map(|w| (&w.write, w.arrived_ps))) {
             hasher.write_u64(write.line.0);
             hasher.write_u64(write.mask);
             hasher.write(&write.data);

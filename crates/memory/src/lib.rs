@@ -4,6 +4,7 @@
 mod busy_intervals;
 pub mod checker;
 mod config;
+mod contents;
 mod controller;
 mod media;
 mod memory;

@@ -1,11 +1,17 @@
 //! A memory: contents, and the controllers among which its lines are dealt out. Adjacent blocks of
 //! `interleave_bytes` belong to controllers in turn; each controller has queues, banks and a channel of its own, and
 //! knows nothing of the others.
+//!
+//! Two ranges of addresses may share the controllers with all they have. The lines of each range are dealt out from its
+//! first one on, and those of the second range lie behind those of the first in the media of a controller. Counters and
+//! contents are kept by range.
 
+use crate::contents::Contents;
 use crate::controller::{Controller, ControllerStats, Read, Step};
 use crate::media::RowStats;
 use crate::trace::Command;
 use crate::{Entry, MemoryConfig, Write, WriteToken};
+use durasim_design::Occupancy;
 use durasim_types::{LINE_BYTES, Line, LineAddr, Pages, PhysAddr, Picos};
 use serde::{Deserialize, Serialize};
 use std::hash::Hasher;
@@ -13,9 +19,9 @@ use std::hash::Hasher;
 /// A memory with its controllers. Like a controller it advances lazily; see [`Memory::step`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Memory {
-    contents: Pages,
-    /// The number of the first line.
-    first_line: u64,
+    contents: Contents,
+    /// For each range, the number of its first line, and that line's number among the lines of its controller.
+    first_lines: Vec<(u64, u64)>,
     /// A block of lines that belong to one controller has two to the power of this.
     block_shift: u32,
     controllers: Vec<Controller>,
@@ -24,11 +30,26 @@ pub struct Memory {
 impl Memory {
     /// A memory with empty queues and these contents. What the configuration leaves out has its default.
     pub fn new(config: &MemoryConfig, contents: Pages) -> Self {
-        let first_line = contents.base().line().0;
+        Memory::build(config, vec![contents])
+    }
+
+    /// A memory with two ranges of addresses, the lower one first.
+    pub fn shared(config: &MemoryConfig, first: Pages, second: Pages) -> Self {
+        Memory::build(config, vec![first, second])
+    }
+
+    fn build(config: &MemoryConfig, ranges: Vec<Pages>) -> Self {
+        let first_line = ranges[0].base().line().0;
+        // Blocks of the second range begin behind the last one that the first range has at any controller.
+        let round_bytes = config.interleave_bytes * u64::from(config.controllers);
+        let second_local = ranges[0].size_bytes().div_ceil(round_bytes) * (config.interleave_bytes / LINE_BYTES);
+        let first_lines = ranges.iter().map(|pages| pages.base().line().0).zip([0, second_local]).collect();
+        let contents = Contents::new(ranges);
+        let controller = || Controller::new(config, first_line, &contents);
         Memory {
-            first_line,
+            first_lines,
             block_shift: (config.interleave_bytes / LINE_BYTES).ilog2(),
-            controllers: (0..config.controllers).map(|_| Controller::new(config, first_line)).collect(),
+            controllers: (0..config.controllers).map(|_| controller()).collect(),
             contents,
         }
     }
@@ -36,14 +57,15 @@ impl Memory {
     /// The controller of a line, and the line's number among the lines of that controller.
     #[inline]
     fn route(&self, line: LineAddr) -> (usize, u64) {
-        let number = line.0 - self.first_line;
+        let (first_line, first_local) = self.first_lines[self.contents.region_of(line)];
+        let number = line.0 - first_line;
         let controllers = self.controllers.len() as u64;
         if controllers == 1 {
-            return (0, number);
+            return (0, first_local + number);
         }
         let block = number >> self.block_shift;
         let in_block = number & ((1 << self.block_shift) - 1);
-        ((block % controllers) as usize, (block / controllers) << self.block_shift | in_block)
+        ((block % controllers) as usize, first_local + ((block / controllers) << self.block_shift | in_block))
     }
 
     /// The controller of a line.
@@ -52,14 +74,21 @@ impl Memory {
         self.route(line).0 as u16
     }
 
-    /// The first line of each controller.
-    pub fn a_line_of_each_controller(&self) -> impl Iterator<Item = LineAddr> {
-        (0..self.controllers.len() as u64).map(|n| LineAddr(self.first_line + (n << self.block_shift)))
+    /// The first line of each controller in a range.
+    pub fn a_line_of_each_controller(&self, range: usize) -> impl Iterator<Item = LineAddr> {
+        let (first_line, _) = self.first_lines[range];
+        (0..self.controllers.len() as u64).map(move |n| LineAddr(first_line + (n << self.block_shift)))
     }
 
     /// Number of controllers.
     pub fn controllers(&self) -> u16 {
         self.controllers.len() as u16
+    }
+
+    /// The range of a line: 0, or 1 for the second of two.
+    #[inline]
+    pub fn range_of(&self, line: LineAddr) -> usize {
+        self.contents.region_of(line)
     }
 
     /// Whether this memory owns the address.
@@ -68,9 +97,9 @@ impl Memory {
         self.contents.contains(addr)
     }
 
-    /// The media of all controllers as they are now, without the queues.
-    pub fn media(&self) -> &Pages {
-        &self.contents
+    /// What the media of all controllers hold of a range now, without the queues.
+    pub fn media(&self, range: usize) -> &Pages {
+        self.contents.region(range)
     }
 
     /// Accepted writes with their controllers: controller by controller, oldest first.
@@ -89,6 +118,15 @@ impl Memory {
         self.controllers.iter().map(Controller::inbound_len).sum()
     }
 
+    /// Number of writes to a range that wait outside for room.
+    #[inline]
+    pub fn inbound_len_of(&self, range: usize) -> usize {
+        if self.first_lines.len() == 1 {
+            return self.inbound_len();
+        }
+        self.inbound().filter(|write| self.range_of(write.line) == range).count()
+    }
+
     /// The newest data of a line, wherever the memory holds it.
     pub fn peek(&self, line: LineAddr) -> Line {
         let mut data = self.contents.line(line);
@@ -101,10 +139,10 @@ impl Memory {
         self.contents.write(addr, bytes);
     }
 
-    /// Puts whole pages into the media, those of `pages` that begin before `end`, for loaders before the simulation
-    /// starts. They are shared until one side writes.
-    pub fn load(&mut self, pages: &Pages, end: PhysAddr) {
-        self.contents.share_from(pages, end);
+    /// Puts whole pages into the media of a range, those of `pages` that begin before `end`, for loaders before the
+    /// simulation starts. They are shared until one side writes.
+    pub fn load(&mut self, range: usize, pages: &Pages, end: PhysAddr) {
+        self.contents.region_mut(range).share_from(pages, end);
     }
 
     /// Changes the newest copy of (part of) a line in place, in no time: how a kernel's writes reach volatile memory.
@@ -118,7 +156,39 @@ impl Memory {
     pub fn read(&mut self, line: LineAddr, at_ps: Picos) -> Read {
         let (controller, local) = self.route(line);
         let data = self.contents.line(line);
-        self.controllers[controller].read(line, local, data, at_ps)
+        self.controllers[controller].read(line, local, data, false, at_ps)
+    }
+
+    /// The same of what lies below the oldest held entry of the line.
+    pub fn read_below_held(&mut self, line: LineAddr, at_ps: Picos) -> Read {
+        let (controller, local) = self.route(line);
+        let data = self.contents.line(line);
+        self.controllers[controller].read(line, local, data, true, at_ps)
+    }
+
+    /// From now on, queues ask before they take a write: [`Step::HasRoom`].
+    pub fn ask_before_accepting(&mut self) {
+        self.controllers.iter_mut().for_each(Controller::ask_before_accepting);
+    }
+
+    /// The write that a queue which asks has room for now.
+    pub fn next_candidate(&self, controller: u16) -> Option<&Write> {
+        self.controllers[usize::from(controller)].next_candidate()
+    }
+
+    /// How full the queue of a controller is.
+    pub fn occupancy(&self, controller: u16) -> Occupancy {
+        self.controllers[usize::from(controller)].occupancy()
+    }
+
+    /// A queue takes the write that it was asked about, held in a group or not; the write.
+    pub fn admit(&mut self, controller: u16, held: Option<u64>, yields: bool) -> Write {
+        self.controllers[usize::from(controller)].admit(held, yields)
+    }
+
+    /// A queue does not take the write that it was asked about before it has changed.
+    pub fn refuse(&mut self, controller: u16) {
+        self.controllers[usize::from(controller)].refuse();
     }
 
     /// Hands over a write that arrives at `at_ps`: true if its queue accepts it at once, else it waits outside and a
@@ -158,14 +228,14 @@ impl Memory {
         self.controllers[0].write_granularity_bytes()
     }
 
-    /// Bytes that the queues still owe the media.
-    pub fn owed_bytes(&self) -> u64 {
-        self.controllers.iter().map(Controller::owed_bytes).sum()
+    /// Bytes of a range that the queues still owe the media.
+    pub fn owed_bytes(&self, range: usize) -> u64 {
+        self.controllers.iter().map(|c| c.owed_bytes(|line| self.range_of(line) == range)).sum()
     }
 
-    /// Held entries of `group` at a controller become ordinary ones.
-    pub fn release(&mut self, controller: u16, group: u64) {
-        self.controllers[usize::from(controller)].release(group);
+    /// Held entries of `group` at a controller become ordinary ones; of a line, if one is named, the oldest.
+    pub fn release(&mut self, controller: u16, group: u64, line: Option<LineAddr>) {
+        self.controllers[usize::from(controller)].release(group, line);
     }
 
     /// Held entries of `group` at a controller vanish, and those of the group that still wait there for room: their
@@ -174,16 +244,16 @@ impl Memory {
         self.controllers[usize::from(controller)].discard(group, at_ps)
     }
 
-    /// Counters of each controller since the last reset.
-    pub fn controller_stats(&self) -> impl Iterator<Item = (&ControllerStats, Option<RowStats>)> {
-        self.controllers.iter().map(|c| (&c.stats, c.row_stats()))
+    /// Counters of each controller for a range, since the last reset.
+    pub fn controller_stats(&self, range: usize) -> impl Iterator<Item = (&ControllerStats, Option<RowStats>)> {
+        self.controllers.iter().map(move |c| (c.stats(range), c.row_stats(range)))
     }
 
-    /// Counters of all controllers together.
-    pub fn stats(&self) -> (ControllerStats, Option<RowStats>) {
+    /// Counters of all controllers together for a range.
+    pub fn stats(&self, range: usize) -> (ControllerStats, Option<RowStats>) {
         let mut sum = ControllerStats::default();
         let mut rows: Option<RowStats> = None;
-        for (stats, of_rows) in self.controller_stats() {
+        for (stats, of_rows) in self.controller_stats(range) {
             sum.add(stats);
             if let Some(of_rows) = of_rows {
                 let rows = rows.get_or_insert_default();

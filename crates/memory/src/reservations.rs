@@ -22,6 +22,10 @@ impl Reservations {
     /// The first time, not before `at_ps`, from which the resource is free for `len_ps`.
     pub fn first_gap(&self, at_ps: Picos, len_ps: Picos) -> Picos {
         let mut start = at_ps.max(self.floor_ps);
+        // Most requests come behind all others.
+        if start >= self.end() {
+            return start;
+        }
         let first = self.booked.partition_point(|&(_, end)| end <= start);
         for &(begin, end) in self.booked.range(first..) {
             if begin >= start + len_ps {
@@ -35,6 +39,17 @@ impl Reservations {
     /// Books the resource, which is free then.
     pub fn book(&mut self, start_ps: Picos, len_ps: Picos) {
         let end_ps = start_ps + len_ps;
+        match self.booked.back_mut() {
+            Some((_, last)) if *last == start_ps => return *last = end_ps,
+            Some((_, last)) if *last < start_ps => self.booked.push_back((start_ps, end_ps)),
+            _ => self.book_between(start_ps, end_ps),
+        }
+        if self.booked.len() > REMEMBERED {
+            self.floor_ps = self.booked.pop_front().map_or(0, |(_, end)| end);
+        }
+    }
+
+    fn book_between(&mut self, start_ps: Picos, end_ps: Picos) {
         let index = self.booked.partition_point(|&(begin, _)| begin < start_ps);
         debug_assert!(index == 0 || self.booked[index - 1].1 <= start_ps, "a booking overlaps an earlier one");
         debug_assert!(index == self.booked.len() || end_ps <= self.booked[index].0, "a booking overlaps a later one");
@@ -48,9 +63,6 @@ impl Reservations {
             (true, false) => self.booked[index - 1].1 = end_ps,
             (false, true) => self.booked[index].0 = start_ps,
             (false, false) => self.booked.insert(index, (start_ps, end_ps)),
-        }
-        if self.booked.len() > REMEMBERED {
-            self.floor_ps = self.booked.pop_front().map_or(0, |(_, end)| end);
         }
     }
 

@@ -37,10 +37,10 @@ fn a_write_is_ready_at_its_latency_and_not_a_picosecond_earlier() {
     let mut c = controller(4, 1);
     assert!(c.submit(write(5, 9), 1000));
     assert_eq!(c.step(100_999), None);
-    assert_eq!(c.media().line(LineAddr(5)), [0; 64]);
+    assert_eq!(c.media(0).line(LineAddr(5)), [0; 64]);
     let step = c.step(101_000);
     assert!(matches!(step, Some(Step::Written { at_ps: 101_000, .. })), "{step:?}");
-    assert_eq!(c.media().line(LineAddr(5)), [9; 64]);
+    assert_eq!(c.media(0).line(LineAddr(5)), [9; 64]);
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn a_full_queue_accepts_when_an_entry_leaves() {
     assert!(matches!(steps[0], Step::Written { at_ps: 100_000, .. }));
     assert!(matches!(steps[1], Step::Accepted { at_ps: 100_000, .. }));
     assert_eq!(steps.len(), 4);
-    assert_eq!(c.stats().0.media_write_bytes[0], 192);
+    assert_eq!(c.stats(0).0.media_write_bytes[0], 192);
 }
 
 #[test]
@@ -74,10 +74,10 @@ fn held_entries_stay_until_released_and_vanish_when_discarded() {
     c.submit(Write { held: Some(8), ..write(2, 2) }, 0);
     assert!(drain(&mut c).is_empty());
     c.discard(0, 8, 0);
-    c.release(0, 7);
+    c.release(0, 7, None);
     assert_eq!(drain(&mut c).len(), 1);
-    assert_eq!(c.media().line(LineAddr(1)), [1; 64]);
-    assert_eq!(c.media().line(LineAddr(2)), [0; 64]);
+    assert_eq!(c.media(0).line(LineAddr(1)), [1; 64]);
+    assert_eq!(c.media(0).line(LineAddr(2)), [0; 64]);
 }
 
 /// A held entry that gives up its place.
@@ -90,12 +90,12 @@ fn held_entries_yield_oldest_first_when_a_write_waits_for_room_and_not_before() 
     let mut c = controller(3, 4);
     assert!((1..4).all(|line| c.submit(yielding(line, line), 0)), "there is room");
     assert_eq!(c.step(50_000), None);
-    assert_eq!(c.stats().0.yielded, 0, "a full queue keeps them as long as nothing waits");
+    assert_eq!(c.stats(0).0.yielded, 0, "a full queue keeps them as long as nothing waits");
     // The oldest starts when the first write waits, the next one only for a second write.
     assert!(!c.submit(write(8, 8), 60_000));
-    assert_eq!(c.stats().0.yielded, 1);
+    assert_eq!(c.stats(0).0.yielded, 1);
     assert!(!c.submit(write(9, 9), 70_000));
-    assert_eq!(c.stats().0.yielded, 2);
+    assert_eq!(c.stats(0).0.yielded, 2);
     let steps = drain(&mut c);
     let at = |line| {
         steps.iter().find_map(|step| match *step {
@@ -106,7 +106,7 @@ fn held_entries_yield_oldest_first_when_a_write_waits_for_room_and_not_before() 
     assert_eq!([1, 2, 3].map(at), [Some(160_000), Some(170_000), None], "the youngest stays");
     assert_eq!([8, 9].map(at), [Some(260_000), Some(270_000)]);
     c.discard(0, 3, 300_000);
-    assert_eq!((c.stats().0.discarded, c.stats().0.media_write_bytes[0]), (1, 4 * 64));
+    assert_eq!((c.stats(0).0.discarded, c.stats(0).0.media_write_bytes[0]), (1, 4 * 64));
 }
 
 #[test]
@@ -115,19 +115,19 @@ fn an_entry_that_leaves_anyway_saves_the_held_ones() {
     assert!(c.submit(yielding(1, 7), 0) && c.submit(write(2, 2), 0) && c.submit(yielding(3, 7), 0));
     assert!(!c.submit(write(4, 4), 0));
     assert_eq!(drain(&mut c).len(), 3, "a write leaves, another is accepted in its place and leaves");
-    assert_eq!(c.stats().0.yielded, 0);
+    assert_eq!(c.stats(0).0.yielded, 0);
     // What comes in may be held itself; then one of them has to go for the next.
     assert!(c.submit(yielding(5, 7), 300_000) && !c.submit(yielding(6, 7), 300_000));
-    assert_eq!((drain(&mut c).len(), c.stats().0.yielded), (2, 1));
+    assert_eq!((drain(&mut c).len(), c.stats(0).0.yielded), (2, 1));
 }
 
 #[test]
 fn a_write_behind_a_held_entry_of_its_line_does_not_count_as_one_that_leaves() {
     let mut c = controller(2, 4);
     assert!(c.submit(yielding(1, 7), 0) && c.submit(write(1, 2), 0) && !c.submit(write(3, 3), 0));
-    assert_eq!(c.stats().0.yielded, 1);
+    assert_eq!(c.stats(0).0.yielded, 1);
     assert_eq!(drain(&mut c).iter().filter(|step| matches!(step, Step::Written { .. })).count(), 3);
-    assert_eq!(c.media().line(LineAddr(1)), [2; 64]);
+    assert_eq!(c.media(0).line(LineAddr(1)), [2; 64]);
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn joined_writes_reach_the_media_once_and_acknowledge_everybody() {
     let steps = drain(&mut c);
     let tokens = vec![token(1), token(2)];
     assert!(matches!(&steps[1], Step::Written { tokens: t, .. } if *t == tokens), "{steps:?}");
-    assert_eq!(c.stats().0.media_write_bytes[0], 128);
+    assert_eq!(c.stats(0).0.media_write_bytes[0], 128);
 }
 
 /// A memory of any kind, by seed.
@@ -173,7 +173,7 @@ fn the_newest_copy_is_always_reachable() {
         }
         drain(&mut c);
         for (line, data) in expected.iter().enumerate() {
-            assert_eq!(c.media().line(LineAddr(line as u64)), *data, "seed {seed}");
+            assert_eq!(c.media(0).line(LineAddr(line as u64)), *data, "seed {seed}");
         }
     }
 }
@@ -196,7 +196,7 @@ fn nothing_happens_before_its_time_although_a_write_came_meanwhile() {
     c.submit(Write { held: Some(1), ..write(1, 2) }, 20_000);
     c.submit(write(0, 3), 20_000);
     assert_eq!(c.step(99_999), None);
-    assert_eq!(c.media().line(LineAddr(0)), [0; 64]);
+    assert_eq!(c.media(0).line(LineAddr(0)), [0; 64]);
     assert!(matches!(c.step(100_000), Some(Step::Written { at_ps: 100_000, .. })));
     assert_eq!(drain(&mut c).len(), 1);
     assert_eq!(c.next_ps(), Picos::MAX, "a held entry announces nothing");
@@ -209,9 +209,9 @@ fn held_writes_that_wait_for_room_are_released_and_discarded_too() {
     assert!(c.submit(held(1, 7), 0));
     assert!(!c.submit(held(2, 7), 0) && !c.submit(held(3, 8), 0));
     assert_eq!(c.discard(0, 8, 0), [token(3)]);
-    c.release(0, 7);
+    c.release(0, 7, None);
     drain(&mut c);
-    assert_eq!([1, 2, 3].map(|line| c.media().line(LineAddr(line))[0]), [1, 1, 0]);
+    assert_eq!([1, 2, 3].map(|line| c.media(0).line(LineAddr(line))[0]), [1, 1, 0]);
 }
 
 fn digest(c: &Memory) -> String {
@@ -229,7 +229,7 @@ fn traffic(c: &mut Memory, rng: &mut Rng, rounds: u64, now: &mut u64) -> Vec<Str
         let line = rng.below(8);
         match rng.below(8) {
             0..3 => seen.push(format!("{:?}", c.read(LineAddr(line), *now))),
-            3 => (0..c.controllers()).for_each(|number| c.release(number, line % 2)),
+            3 => (0..c.controllers()).for_each(|number| c.release(number, line % 2, None)),
             4 => {
                 let number = c.controller_of(LineAddr(line));
                 seen.push(format!("{:?}", c.discard(number, line % 2, *now)));
@@ -242,7 +242,7 @@ fn traffic(c: &mut Memory, rng: &mut Rng, rounds: u64, now: &mut u64) -> Vec<Str
             }
         }
     }
-    seen.push(format!("{} {:?}", digest(c), c.stats()));
+    seen.push(format!("{} {:?}", digest(c), c.stats(0)));
     seen
 }
 

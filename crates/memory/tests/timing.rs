@@ -77,7 +77,7 @@ fn a_read_of_a_closed_row_takes_activation_latency_and_burst() {
     assert_eq!(memory.read(LineAddr(1), LATER).done_ps, LATER + T.t_cas_ps + T.t_burst_ps, "the row is open");
     let conflict = T.t_rp_ps + done;
     assert_eq!(memory.read(LineAddr(line(0, 0, 1)), 2 * LATER).done_ps, 2 * LATER + conflict, "another row");
-    assert_eq!(memory.stats().1.map(|rows| [rows.hits, rows.misses, rows.conflicts]), Some([1, 1, 1]));
+    assert_eq!(memory.stats(0).1.map(|rows| [rows.hits, rows.misses, rows.conflicts]), Some([1, 1, 1]));
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn writes_wait_for_the_end_of_reads_or_for_a_drain() {
     assert!(m.submit(write(1, 1), 10_000) && m.submit(write(3, 1), 20_000));
     assert_eq!(m.step(249_999), None);
     assert!(matches!(m.step(250_000), Some(Step::Written { at_ps: 250_000, .. })), "from the end of the read on");
-    assert_eq!(m.stats().0.drains, 0);
+    assert_eq!(m.stats(0).0.drains, 0);
 
     let mut eager = memory(&MemoryConfig { controller: Default::default(), ..read_first(2) });
     eager.read(LineAddr(0), 0);
@@ -260,15 +260,15 @@ fn a_drain_goes_from_the_high_threshold_to_the_low_one_and_reads_wait_for_it() {
     for (line, at) in [(1, 10_000), (3, 20_000)] {
         assert!(m.submit(write(line, 1), at));
     }
-    assert_eq!(m.stats().0.drains, 0, "two of four");
+    assert_eq!(m.stats(0).0.drains, 0, "two of four");
     assert!(m.submit(write(5, 1), 30_000));
-    assert_eq!(m.stats().0.drains, 1, "three of four");
+    assert_eq!(m.stats(0).0.drains, 1, "three of four");
     // Two writes leave: bank 1 serves one from 30 ns, the other from 130 ns on. The third stays.
-    assert_eq!(m.stats().0.media_write_bytes[0], 128);
+    assert_eq!(m.stats(0).0.media_write_bytes[0], 128);
     // A read of the other bank, which is free from 150 ns on, waits for the start of the last write only.
     let done = m.read(LineAddr(2), 40_000).done_ps;
     assert_eq!(done, 150_000 + 150_000);
-    assert_eq!(m.stats().0.reads_behind_drains, 1);
+    assert_eq!(m.stats(0).0.reads_behind_drains, 1);
     assert!(matches!(m.step(130_000), Some(Step::Written { at_ps: 130_000, .. })));
     assert!(matches!(m.step(230_000), Some(Step::Written { at_ps: 230_000, .. })));
     // What is left waits for the end of the reads.

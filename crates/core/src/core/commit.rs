@@ -24,6 +24,7 @@ impl Core {
             }
             AtCommit::FenceI | AtCommit::Environment(_) => true,
             AtCommit::Marker(Marker::TxAbort, _) => true,
+            AtCommit::Marker(Marker::TxBegin, _) => port.begins_wait(),
             AtCommit::Marker(Marker::TxCommit, _) => !port.commits_retire_early(),
             _ => false,
         };
@@ -105,10 +106,18 @@ impl Core {
                 if self.unit.open_tx.is_some() {
                     return Some(Exit::NestedTransaction);
                 }
+                if !port.may_have_transactions(id) {
+                    return Some(Exit::TooManyThreads);
+                }
                 let tx = port.new_tx(id);
                 self.unit.open_tx = Some(tx);
                 self.checkpoint = Some(self.hart.clone());
-                self.unit.buffer.push(Entry::Begin(tx), committed, committed, 0);
+                let begun = if port.begins_wait() { at } else { committed };
+                if begun > committed {
+                    self.count_wait(port, StallPlace::Fence, None, committed, begun);
+                    self.window.hold_commit(begun);
+                }
+                self.unit.buffer.push(Entry::Begin(tx), begun, begun, 0);
             }
             Marker::TxCommitting => {
                 let Some(tx) = self.unit.open_tx else { return Some(Exit::NoTransaction) };

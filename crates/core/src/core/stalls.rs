@@ -17,7 +17,7 @@ pub enum StallPlace {
     Load,
     /// An instruction that is not dispatched, because the store queue is full.
     StoreQueue,
-    /// A fence.
+    /// A fence, or a begin that waits for the store buffer.
     Fence,
     /// An atomic operation.
     Atomic,

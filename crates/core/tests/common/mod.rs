@@ -141,6 +141,14 @@ impl Port for Memory {
     fn tx_abort(&mut self, _: CoreId, _: TxId, code: u8, at: Cycle) -> Outcome {
         Outcome::Aborted(at, code.into())
     }
+    fn may_have_transactions(&self, _: CoreId) -> bool {
+        true
+    }
+
+    fn begins_wait(&self) -> bool {
+        false
+    }
+
     fn commits_retire_early(&self) -> bool {
         false
     }

@@ -84,6 +84,7 @@ impl Life {
         let cores = config.cores as usize;
         let threads = cores + if cores > 1 || rng.below(4) == 0 { rng.below(4) as usize } else { 0 };
         let ports = (0..cores).map(|i| Port { thread: Some(i), ..Port::default() }).collect();
+        (0..cores).for_each(|i| system.assign_thread(core(i), i as u32));
         Ok(Life {
             system,
             media: [config.dram.media.clone(), config.pmem.media.clone()],
@@ -98,7 +99,8 @@ impl Life {
             tx_ops_max: 1 + rng.below(60),
             transactions: setting.transactions,
             aborts: setting.aborts,
-            isolated: setting.row.hardware.hooks.has(Hooks::PROBE),
+            isolated: setting.row.hardware.hooks.has(Hooks::PROBE)
+                && !setting.row.laboratory.random.probes_isolate_nothing,
             disorder_percent: [0, 0, 5, 100][rng.below(4) as usize],
             switch_percent: if cores > 1 || threads > 1 { [0, 1, 5, 15][rng.below(4) as usize] } else { 0 },
             tally: Tally::default(),
@@ -412,6 +414,7 @@ impl Life {
         }
         let thread = waiting[self.rng.below(waiting.len() as u64) as usize];
         self.ports[port].thread = Some(thread);
+        self.system.assign_thread(core(port), thread as u32);
         let coming = self.threads[thread].tx.as_ref().map(|tx| tx.id);
         let latest = self.ports.iter().map(|port| port.now).max().unwrap_or(0);
         let at = self.system.context_switch(core(port), None, coming, latest);

@@ -90,6 +90,7 @@ impl Tally {
 /// Runs with this seed. The error tells what went wrong; a panic inside is an error too.
 pub fn run(setting: &Setting, seed: u64, effort: Effort) -> Result<Tally, String> {
     let place = format!("{} on {} with {:?}, seed {seed}", setting.row.name, setting.domain, setting.sets);
+    trace(|| place.clone());
     let outcome = catch_unwind(AssertUnwindSafe(|| lives(setting, seed, effort)));
     match outcome {
         Ok(Ok(tally)) => Ok(tally),

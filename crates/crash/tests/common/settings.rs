@@ -80,6 +80,22 @@ fn path(rng: &mut Rng, sets: &mut Vec<String>) {
     }
 }
 
+/// Takes the L2 away.
+const NO_L2: &str = "l2=none";
+
+/// In a third of the machines: no L2. In another third, which overlaps: an L1D of two ways, or of one where the design takes it.
+fn hierarchy(rng: &mut Rng, row: &Row, domain: Domain, sets: &mut Vec<String>) {
+    if rng.below(3) == 0 {
+        sets.push(NO_L2.to_owned());
+    }
+    if rng.below(3) == 0 {
+        let ways = one_of(rng, &[1, 2, 2]);
+        let set = |ways| format!("l1d.ways={ways}");
+        let is_taken = is_accepted(row, domain, sets, set(ways));
+        sets.push(set(if is_taken { ways } else { 2 }));
+    }
+}
+
 /// Writes that wait for reads, and drains of queues that hold a handful.
 fn policy(rng: &mut Rng, memory: &str, sets: &mut Vec<String>) {
     if rng.below(2) == 0 {
@@ -150,18 +166,21 @@ fn design(rng: &mut Rng, draws: &[Draw], sets: &mut Vec<String>) {
     }
 }
 
+/// Whether the machine takes one more setting.
+fn is_accepted(row: &Row, domain: Domain, sets: &[String], set: String) -> bool {
+    let text = presets::text("tiny").expect("tiny is a preset");
+    let sets: Vec<String> = sets.iter().cloned().chain([set]).collect();
+    let config = MachineConfig::parse("tiny", text, &sets).expect("the settings are sound");
+    let plan = Plan::new(&config, row, domain);
+    plan.is_ok_and(|plan| (row.hardware.build)(&plan.spec, &plan.geometry).is_ok())
+}
+
 /// Gives a region that has to be small the least size that the machine accepts, and some bytes more. What else the design
 /// keeps there depends on all other settings.
 fn shrink_region(rng: &mut Rng, row: &Row, domain: Domain, sets: &mut Vec<String>) {
     let Some(region) = row.laboratory.random.smallest_region.filter(|region| is_set(region, sets)) else { return };
     let size = |bytes: u64| format!("{}={bytes}", region.parameter);
-    let text = presets::text("tiny").expect("tiny is a preset");
-    let is_accepted = |bytes: u64| {
-        let sets: Vec<String> = sets.iter().cloned().chain([size(bytes)]).collect();
-        let config = MachineConfig::parse("tiny", text, &sets).expect("the settings are sound");
-        let plan = Plan::new(&config, row, domain);
-        plan.is_ok_and(|plan| (row.hardware.build)(&plan.spec, &plan.geometry).is_ok())
-    };
+    let is_accepted = |bytes: u64| is_accepted(row, domain, sets, size(bytes));
     let (mut refused, mut accepted) = (0, 1 << 20);
     while accepted - refused > 64 {
         let between = (accepted + refused) / 2;
@@ -205,6 +224,7 @@ impl Setting {
         controllers(&mut rng, &mut sets);
         let laboratory = &row.laboratory.random;
         design(&mut rng, laboratory.draws, &mut sets);
+        hierarchy(&mut Rng::new(seed ^ 0x1e5e_1500), &row, domain, &mut sets);
         shrink_region(&mut rng, &row, domain, &mut sets);
         let hooked = row.hardware.hooks != Hooks::NONE;
         // Without hardware nothing holds transactions together, but stores outside of them keep their promises.
@@ -218,6 +238,10 @@ impl Setting {
         let mut setting = Setting::drawn(row, seed);
         let mut rng = Rng::new(seed ^ 0x0d15_0e27);
         sharing(&mut rng, &mut setting.sets);
+        if setting.sets.iter().any(|set| set == NO_L2) {
+            // What has been said of the L2 since goes with it.
+            setting.sets.push(NO_L2.to_owned());
+        }
         shrink_region(&mut rng, &row, setting.domain, &mut setting.sets);
         let laboratory = &row.laboratory.random;
         design(&mut rng, laboratory.draws_on_many_cores, &mut setting.sets);

@@ -23,6 +23,10 @@ pub(crate) const ROW: Row = Row {
         "fwb-scan",
         "fwb-full-log",
         "fwb-abort",
+        "coalescing",
+        "hops",
+        "write-drain",
+        "write-granularity",
     ],
     laboratory: &LABORATORY,
 };
@@ -40,7 +44,16 @@ pub(crate) const ROW_EADR: Row = Row {
     domains: &[Domain::Eadr],
     summary: "The log of FWB where caches survive: undo words that are durable before their stores, no redo, no scan",
     paper: "Ogleari, Miller, Zhao: Steal but No Force, HPCA 2018, on a machine with eADR",
-    assumptions: &["fwb-sizes", "fwb-eadr", "fwb-full-log", "fwb-abort"],
+    assumptions: &[
+        "fwb-sizes",
+        "fwb-eadr",
+        "fwb-full-log",
+        "fwb-abort",
+        "coalescing",
+        "hops",
+        "write-drain",
+        "write-granularity",
+    ],
     laboratory: &LABORATORY_EADR,
     ..ROW
 };

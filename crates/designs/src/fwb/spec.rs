@@ -1,7 +1,7 @@
 //! Parameters and cost of FWB. Sizes marked [D:fwb-sizes] are from memory of the paper, which is not at hand.
 
 use super::record::RECORD_BYTES;
-use durasim_design::{Geometry, HardwareCost, LevelId, SpecError, check_ranges};
+use durasim_design::{Geometry, HardwareCost, SpecError, check_ranges};
 use durasim_types::{Cycle, Domain};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -70,9 +70,8 @@ impl FwbSpec {
         cost.add("log tail register", 64, 1);
         cost.add("TxID register", 16, cores);
         if g.domain != Domain::Eadr {
-            for level in LevelId::ALL {
-                let instances = if level == LevelId::Llc { 1 } else { cores };
-                cost.add(&format!("fwb bits {}", level.name()), g.level(level).lines(), instances);
+            for &level in g.levels().all() {
+                cost.add(&format!("fwb bits {}", level.name()), g.level(level).lines(), g.instances(level));
             }
         }
         cost

@@ -23,15 +23,16 @@ impl HerculesSpec {
     pub fn cost(&self, g: &Geometry) -> HardwareCost {
         let mut cost = HardwareCost::default();
         let cores = u64::from(g.cores);
-        let bits = LevelId::ALL.map(|level| self.trans_tag_bits(level, g.level(level).ways));
+        let bits = g.by_level(|level, shape| self.trans_tag_bits(level, shape.ways));
         // Beside each uncommitted line its TransTag and home address are written: 10 bytes at most (section 5.4).
         let metadata_bytes = bits.map(|bits| (bits + LINE_METADATA_BITS).div_ceil(8)).into_iter().max().unwrap_or(0);
         let mut metadata_nj = 0.0;
         let mut base_nj = 0.0;
-        for (level, bits) in LevelId::ALL.into_iter().zip(bits) {
+        for &level in g.levels().all() {
+            let bits = bits[level as usize];
             let lines = g.level(level).lines();
             let tags = lines * u64::from(self.trans_tag_percent(level)) / 100;
-            let instances = if level == LevelId::Llc { 1 } else { cores };
+            let instances = g.instances(level);
             cost.add(&format!("TransTags {}", level.name()), tags * bits, instances);
             let nj_per_byte = if level == LevelId::L1d { L1_NJ_PER_BYTE } else { L2_NJ_PER_BYTE };
             base_nj += (lines * instances * LINE_BYTES) as f64 * nj_per_byte;
@@ -77,10 +78,11 @@ mod tests {
             domain: durasim_types::Domain::Eadr,
             clock: Clock { frequency_mhz: 3000 },
             l1d: level(128, 4, 4, 2),
-            l2: level(512, 8, 0, 8),
+            l2: Some(level(512, 8, 0, 8)),
             llc: level(16384, 16, 0, 30),
             llc_ports: None,
             interleave_bytes: 4096,
+            write_queue_entries: 64,
             inclusion: Inclusion::NonInclusive,
             pmem_base: PhysAddr(0),
             pmem_bytes: 0,
@@ -118,7 +120,7 @@ mod tests {
     fn two_tags_for_four_ways_take_48_bits() {
         let spec = HerculesSpec { trans_tag_percent_l2: 50, ..HerculesSpec::default() };
         let set = LevelGeometry { sets: 1, ways: 4, missing_way_period: 0, latency_cycles: 8 };
-        assert_eq!(bits(&spec.cost(&Geometry { l2: set, ..paper() }), "TransTags l2"), 48);
+        assert_eq!(bits(&spec.cost(&Geometry { l2: Some(set), ..paper() }), "TransTags l2"), 48);
     }
 
     /// Section 5.4: beside 48 bits of metadata and 64 bytes of data, TransTags cost 3.9 %, 2.2 % and 1.2 % more space; an

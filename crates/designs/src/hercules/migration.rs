@@ -4,7 +4,7 @@
 use super::State;
 use super::mapping::Mapping;
 use super::zone::PartZone;
-use durasim_design::{Action, Actions, Origin, Token};
+use durasim_design::{Action, Actions, CopyRequest, Origin, Token};
 use durasim_types::{Cause, EventKind, LineAddr, PhysAddr};
 use serde::{Deserialize, Serialize};
 
@@ -28,14 +28,15 @@ impl Migration {
 
     fn write_home(&mut self, mapping: &Mapping, zone: &PartZone, token: Token, out: &mut Actions) {
         self.in_flight += 1;
-        out.push(Action::Copy {
+        out.push(Action::Copy(CopyRequest {
             by: Origin::Controller,
             from: mapping.entry(zone).1,
             to: mapping.home.base(),
             len: 64,
+            below_held: false,
             cause: Cause::Migration,
             token: Some(token),
-        });
+        }));
     }
 }
 

@@ -30,6 +30,10 @@ pub(crate) const ROW: Row = Row {
         "hercules-extension-search",
         "hercules-conflict",
         "background-concurrency",
+        "coalescing",
+        "hops",
+        "write-drain",
+        "write-granularity",
     ],
     laboratory: &LABORATORY,
 };

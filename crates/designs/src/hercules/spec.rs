@@ -1,6 +1,6 @@
 //! Parameters of Hercules. Section numbers are the paper's.
 
-use durasim_design::{LevelId, SpecError, check_ranges};
+use durasim_design::{LevelGeometry, LevelId, SpecError, check_ranges};
 use durasim_types::Cycle;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -211,6 +211,11 @@ impl HerculesSpec {
             LevelId::L2 => self.trans_tag_percent_l2,
             LevelId::Llc => self.trans_tag_percent_llc,
         }
+    }
+
+    /// Lines of a set of a level that may carry TransTags.
+    pub fn trans_tags_of_set(&self, level: LevelId, shape: &LevelGeometry) -> u32 {
+        (shape.ways * self.trans_tag_percent(level) / 100).max(1)
     }
 
     /// Refuses what cannot be built.

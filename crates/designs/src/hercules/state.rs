@@ -7,8 +7,8 @@ use super::spec::{HerculesSpec, TxLenStore};
 use super::steps::migration::may_migrate;
 use super::zone::LogZone;
 use durasim_design::{
-    AbortCause, Action, Actions, ActiveFault, Evict, Geometry, Inclusion, Interleave, LevelId, Origin, Payload,
-    SpecError, Token, Wait, snapshot,
+    AbortCause, Action, Actions, ActiveFault, Evict, Geometry, Inclusion, Interleave, Origin, Payload, SpecError,
+    Token, Wait, snapshot,
 };
 use durasim_types::{Cause, Cycle, EventKind, LineAddr, TxId};
 
@@ -42,13 +42,18 @@ impl State {
                            to stay below the new one (section 4.5.1), in an inclusive or non-inclusive hierarchy";
             return Err(SpecError::new("", problem));
         }
+        let l1d = &geometry.l1d;
+        if (0..l1d.sets).any(|set| l1d.ways_of(set) == 0) {
+            let problem = "a set of an L1D of one way has none to give up for TransTags; 0 leaves all of them there";
+            return Err(SpecError::new("l1d_missing_way_period", problem));
+        }
         let zone = LogZone::new(spec, geometry)?;
         Ok(State {
             cores: geometry.cores,
             interleave: geometry.interleave(),
             pmem_bytes: geometry.pmem_bytes,
-            extra_cycles: LevelId::ALL.map(|level| spec.tag_cycles(geometry.level(level).latency_cycles)),
-            limits: LevelId::ALL.map(|level| (geometry.level(level).ways * spec.trans_tag_percent(level) / 100).max(1)),
+            extra_cycles: geometry.by_level(|_, shape| spec.tag_cycles(shape.latency_cycles)),
+            limits: geometry.by_level(|level, shape| spec.trans_tags_of_set(level, shape)),
             registers: Registers::new(),
             parts: zone.parts.iter().zip(0..).map(|(part, number)| Part::new(part, number)).collect(),
             tokens: 0,

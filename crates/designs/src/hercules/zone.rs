@@ -174,18 +174,17 @@ impl Pieces {
 impl LogZone {
     /// Lays the zone out in the region of that name.
     pub fn new(spec: &HerculesSpec, geometry: &Geometry) -> Result<Self, SpecError> {
-        let tags = |level: LevelId| {
-            let instances = if level == LevelId::Llc { 1 } else { u64::from(geometry.cores) };
+        let tags = |&level: &LevelId| {
             let shape = geometry.level(level);
-            let per_set = u64::from((shape.ways * spec.trans_tag_percent(level) / 100).max(1));
-            u64::from(shape.sets) * per_set * instances
+            let per_set = u64::from(spec.trans_tags_of_set(level, shape));
+            u64::from(shape.sets) * per_set * geometry.instances(level)
         };
         let tx_ids = 1u64 << spec.tx_id_bits;
         let ewpq_entries = u64::from(spec.ewpq_entries);
         let extension_entries = ewpq_entries * u64::from(spec.ewpq_extension_factor);
         // A line that comes from the log with its TransTag is in the L1D while the one that makes way for it leaves.
         let coming = if spec.trans_tag_percent_l1d < 100 { u64::from(geometry.cores) } else { 0 };
-        let emergency_entries = LevelId::ALL.iter().map(|&level| tags(level)).sum::<u64>() + coming;
+        let emergency_entries = geometry.levels().all().iter().map(tags).sum::<u64>() + coming;
         let base = geometry.region("log_zone").base;
         let mut allocator = RegionAllocator::new(base, geometry.interleave());
         let registers = allocator.of_each(64);

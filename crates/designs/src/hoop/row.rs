@@ -24,6 +24,10 @@ pub(crate) const ROW: Row = Row {
         "hoop-aborts",
         "hoop-home",
         "hoop-collector",
+        "coalescing",
+        "hops",
+        "write-drain",
+        "write-granularity",
     ],
     laboratory: &LABORATORY,
 };
@@ -46,6 +50,10 @@ pub(crate) const ROW_EADR: Row = Row {
         "hoop-home",
         "hoop-eadr",
         "hoop-collector",
+        "coalescing",
+        "hops",
+        "write-drain",
+        "write-granularity",
     ],
     laboratory: &LABORATORY_EADR,
     ..ROW

@@ -2,7 +2,7 @@
 
 use super::address_slices::ENTRIES;
 use super::slice::{END, SLICE_BYTES};
-use durasim_design::{Geometry, HardwareCost, LevelId, SpecError, check_ranges};
+use durasim_design::{Geometry, HardwareCost, SpecError, check_ranges};
 use durasim_types::Cycle;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -141,9 +141,8 @@ impl HoopSpec {
         cost.add("block index table", block_bits * u64::from(self.blocks(g)), 1);
         // The counter of commits, that of collected ones, and the place in the current block.
         cost.add("address slice registers", 2 * 40 + bits_of(u64::from(self.address_slices) * ENTRIES) + 24, 1);
-        for level in LevelId::ALL {
-            let instances = if level == LevelId::Llc { 1 } else { cores };
-            cost.add(&format!("persistent bits {}", level.name()), g.level(level).lines(), instances);
+        for &level in g.levels().all() {
+            cost.add(&format!("persistent bits {}", level.name()), g.level(level).lines(), g.instances(level));
         }
         cost
     }

@@ -6,7 +6,7 @@ use super::area::Area;
 use super::sequence::COPY;
 use super::state::{Purpose, State};
 use super::transaction::{CopyStage, OldLine, Phase};
-use durasim_design::{AbortCause, Action, Actions, Evict, Origin, Token, Wait};
+use durasim_design::{AbortCause, Action, Actions, CopyRequest, Evict, Origin, Token, Wait};
 use durasim_types::{Cause, CoreId, EventKind, LINE_BYTES, LineAddr, TxId};
 use std::collections::BTreeSet;
 
@@ -29,14 +29,15 @@ impl State {
         old.stage = CopyStage::Copying(token);
         let to = self.area.old_line(old.slot);
         self.bring_older_version_home(line, out);
-        out.push(Action::Copy {
+        out.push(Action::Copy(CopyRequest {
             by: Origin::Llc,
             from: line.base(),
             to,
             len: LINE_BYTES as u8,
+            below_held: false,
             cause: Cause::Log,
             token: Some(token),
-        });
+        }));
         self.copy_before_record(token, tx, line, out)
     }
 
@@ -78,7 +79,7 @@ impl State {
 
     /// Whether the FIFOs of a core are almost full, but for entries that are leaving.
     fn is_almost_full(&self, core: usize) -> bool {
-        let threshold = (self.spec.fifo_capacity() * self.spec.overflow_percent as usize).div_ceil(100);
+        let threshold = (self.fifo_capacity * self.spec.overflow_percent as usize).div_ceil(100);
         self.contents.fifos[core].iter().filter(|entry| !entry.leaving).count() >= threshold
     }
 
@@ -178,14 +179,15 @@ impl State {
         for (line, slot) in old_lines {
             let from = self.area.old_line(slot);
             let token = Some(token);
-            out.push(Action::Copy {
+            out.push(Action::Copy(CopyRequest {
                 by: Origin::Llc,
                 from,
                 to: line.base(),
                 len: LINE_BYTES as u8,
+                below_held: false,
                 cause: Cause::Data,
                 token,
-            });
+            }));
         }
         Some(token)
     }

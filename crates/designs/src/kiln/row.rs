@@ -27,6 +27,10 @@ pub(crate) const ROW: Row = Row {
         "kiln-llc-ports",
         "nv-llc",
         "background-concurrency",
+        "coalescing",
+        "hops",
+        "write-drain",
+        "write-granularity",
     ],
     laboratory: &LABORATORY,
 };

@@ -62,7 +62,7 @@ pub struct KilnSpec {
     pub llc_ports_per_core: u32,
     /// Which accesses are pipelined there (DEVIATIONS.md, kiln-llc-ports).
     pub llc_pipelined: Pipelined,
-    /// Entries of the FIFO of the L1D, and of that of the L2, of each core (DEVIATIONS.md, kiln-fifo).
+    /// Entries of the FIFO of the L1D, and of that of the L2 if there is one, of each core (DEVIATIONS.md, kiln-fifo).
     #[schemars(range(min = 1, max = 1u64 << 20))]
     pub fifo_entries: u32,
     /// Cycles for each entry that a commit takes from a FIFO (DEVIATIONS.md, kiln-fifo).
@@ -138,9 +138,9 @@ impl KilnSpec {
         });
     }
 
-    /// Entries of both FIFOs of a core.
-    pub(super) fn fifo_capacity(&self) -> usize {
-        2 * self.fifo_entries as usize
+    /// Entries of the FIFOs of a core, of which each private level has one.
+    pub(super) fn fifo_capacity(&self, geometry: &Geometry) -> usize {
+        geometry.levels().private().len() * self.fifo_entries as usize
     }
 
     /// Bits that Kiln adds to the hierarchy: a persistent bit, a TxID and two bits of state for each line, the FIFOs, and the
@@ -148,8 +148,8 @@ impl KilnSpec {
     pub fn cost(&self, g: &Geometry) -> HardwareCost {
         let mut cost = HardwareCost::default();
         let (cores, id_bits) = (u64::from(g.cores), u64::from(self.tx_id_bits));
-        for level in LevelId::ALL {
-            let instances = if level == LevelId::Llc { 1 } else { cores };
+        for &level in g.levels().all() {
+            let instances = g.instances(level);
             let lines = g.level(level).lines();
             cost.add(&format!("persistent bits {}", level.name()), lines, instances);
             cost.add(&format!("TxIDs {}", level.name()), lines * id_bits, instances);

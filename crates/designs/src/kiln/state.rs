@@ -66,6 +66,8 @@ pub(super) struct Contents {
 pub(super) struct State {
     pub spec: KilnSpec,
     pub area: Area,
+    /// Entries of the FIFOs of a core together.
+    pub fifo_capacity: usize,
     /// Whether the caches above the last level survive too: commits flush nothing, and there are no FIFOs.
     pub upper_levels_survive: bool,
     /// Whether write queues are lost: what a commit rests on has to be on the media.
@@ -88,6 +90,7 @@ impl State {
             Contents { fifos: vec![Fifo::new(); cores], registers: vec![None; cores], ..Contents::default() };
         Ok(State {
             area: Area::new(spec, geometry),
+            fifo_capacity: spec.fifo_capacity(geometry),
             upper_levels_survive: geometry.domain == Domain::Eadr,
             queues_are_lost: !geometry.domain.queue_is_durable(),
             contents,
@@ -104,7 +107,7 @@ impl State {
         if contents.fifos.len() != cores || contents.registers.len() != cores {
             return Err(snapshot::refuse("another number of cores"));
         }
-        if contents.fifos.iter().any(|fifo| fifo.len() > spec.fifo_capacity()) {
+        if contents.fifos.iter().any(|fifo| fifo.len() > fresh.fifo_capacity) {
             return Err(snapshot::refuse("more entries than the FIFOs have"));
         }
         if contents.open.values().any(|tx| tx.home.0 >= geometry.cores)

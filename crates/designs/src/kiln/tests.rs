@@ -6,8 +6,8 @@ use super::survivors::{LINES, REGISTERS, Survivor, save_lines, save_registers};
 use super::{Blocking, Kiln, KilnSpec, recovery};
 use crate::testing::{Bench, cached, geometry, line, word};
 use durasim_design::{
-    AbortCause, Action, CachedLine, CrashImage, Design, Evict, Fill, FlushVerdict, Gate, Geometry, LevelId, LineTag,
-    Merge, RecoveryCut, RecoveryReport, Wait,
+    AbortCause, Action, CachedLine, CopyRequest, CrashImage, Design, Evict, Fill, FlushVerdict, Gate, Geometry,
+    LevelId, LineTag, Merge, RecoveryCut, RecoveryReport, Wait,
 };
 use durasim_types::{Domain, Pages, TxId};
 
@@ -47,7 +47,7 @@ impl Bench<Kiln> {
     fn cut(&self, lines: &[CachedLine]) -> CrashImage {
         let mut image = CrashImage::new(self.pmem.clone());
         let view =
-            durasim_design::CrashView { domain: self.geometry.domain, geometry: &self.geometry, lines, held: &[] };
+            durasim_design::CrashView { domain: self.geometry.domain, geometry: &self.geometry, lines, staged: &[] };
         self.design.crash(&view, &mut durasim_design::CrashSink::new(&mut image, u64::MAX)).unwrap();
         image
     }
@@ -231,7 +231,7 @@ fn copies_begin_behind_all_committed_versions_that_are_pushed_home() {
     out.clear();
     bench.design.woken(&cx, id, &mut out);
     let copied = out.as_slice().iter().map(|action| match action {
-        Action::Copy { from, .. } => from.line(),
+        Action::Copy(CopyRequest { from, .. }) => from.line(),
         other => panic!("{other:?}"),
     });
     assert_eq!(copied.collect::<Vec<_>>(), [line(2), line(3)]);
@@ -531,7 +531,7 @@ fn with_two_versions_the_older_one_goes_home_before_it_is_copied() {
         assert!(matches!(verdict, Evict::After(_)));
     };
     let asked = actions(&mut bench, evicted);
-    assert!(matches!(asked[..], [Action::WriteOlderHome(_), Action::Copy { .. }]), "{asked:?}");
+    assert!(matches!(asked[..], [Action::WriteOlderHome(_), Action::Copy(_)]), "{asked:?}");
 }
 
 #[test]

@@ -7,12 +7,11 @@
 //! with a result (xtest). Logs, timestamps, markers, replay and the fall-back lock are software.
 
 use super::planned::{
-    BeginRule, Call, Effect, Ending, Load, Planned, PlannedActions, PlannedDesign, PlannedFlush, PlannedHooks,
-    Registers, Trap, TrapVerdict,
+    Call, Effect, Ending, Load, Planned, PlannedDesign, PlannedFlush, PlannedHooks, Registers, Trap, TrapVerdict,
 };
 use durasim_design::{
-    AbortCause, Action, Actions, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Design, Durability, Evict,
-    FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Probe, RecoveryCut, RecoveryReport,
+    AbortCause, Action, Actions, BeginRule, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Design, Durability,
+    Evict, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Probe, RecoveryCut, RecoveryReport,
     RegionRequest, Request, SpecError, Store, snapshot,
 };
 use durasim_types::{EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
@@ -119,6 +118,19 @@ impl Protocol {
 }
 
 impl Durability for Protocol {
+    /// A written line cannot be kept anywhere but in the L1D (section 2.2.2: limited by cache capacity).
+    fn evict(&mut self, _: &Ctx, from: LevelId, _: LineAddr, tag: LineTag, _: &Line, _: &mut Actions) -> Evict {
+        if from == LevelId::L1d && tag.is_some() && self.live(tag) {
+            return Evict::Abort(TxId(tag.0), AbortCause::Capacity);
+        }
+        Evict::Proceed
+    }
+
+    /// No load after the begin escapes the read set.
+    fn begin_rule(&self) -> BeginRule {
+        BeginRule::Drained
+    }
+
     fn tx_begin(&mut self, _: &Ctx, tx: TxId, _: &mut Actions) -> Gate {
         self.open.insert(tx, Open::default());
         Gate::Done
@@ -200,43 +212,15 @@ impl Durability for Protocol {
 }
 
 impl Planned for Protocol {
-    /// No load after the begin escapes the read set.
-    fn begin_rule(&self) -> BeginRule {
-        BeginRule::Drained
-    }
-
-    fn load_of(&mut self, _: &Ctx, load: &Load, _: &mut LineTag, _: &mut PlannedActions) -> Gate {
+    fn load_of(&mut self, _: &Ctx, load: &Load, _: &mut LineTag, _: &mut Actions) -> Gate {
         if let Some(open) = load.tx.and_then(|tx| self.open.get_mut(&tx)) {
             open.reads.insert(load.line());
         }
         Gate::Done
     }
 
-    /// A written line cannot be kept anywhere but in the L1D (section 2.2.2: limited by cache capacity).
-    fn evict_from(
-        &mut self,
-        _: &Ctx,
-        from: LevelId,
-        _: LineAddr,
-        tag: LineTag,
-        _: &Line,
-        _: &mut PlannedActions,
-    ) -> Evict {
-        if from == LevelId::L1d && tag.is_some() && self.live(tag) {
-            return Evict::Abort(TxId(tag.0), AbortCause::Capacity);
-        }
-        Evict::Proceed
-    }
-
     /// A flush inside a transaction aborts it; one by another thread asks for the line like a store.
-    fn flush_in(
-        &mut self,
-        _: &Ctx,
-        line: LineAddr,
-        _: LineTag,
-        tx: Option<TxId>,
-        _: &mut PlannedActions,
-    ) -> PlannedFlush {
+    fn flush_in(&mut self, _: &Ctx, line: LineAddr, _: LineTag, tx: Option<TxId>, _: &mut Actions) -> PlannedFlush {
         let own = tx.filter(|tx| self.open.contains_key(tx));
         match own.or_else(|| self.rival(line, tx, false)) {
             Some(tx) => PlannedFlush::Abort(tx),
@@ -244,7 +228,7 @@ impl Planned for Protocol {
         }
     }
 
-    fn trap(&mut self, _: &Ctx, _: TxId, trap: Trap, _: &mut PlannedActions) -> TrapVerdict {
+    fn trap(&mut self, _: &Ctx, _: TxId, trap: Trap, _: &mut Actions) -> TrapVerdict {
         match trap {
             Trap::Nested { .. } => TrapVerdict::GoOn,
             Trap::SystemCall | Trap::AccessFault | Trap::Interrupt => TrapVerdict::Abort,

@@ -2,13 +2,12 @@
 
 use super::htm::{Htm, HtmSpec, Protocol, XTEST, status};
 use super::planned::{
-    BeginRule, Call, Effect, Ending, Load, Planned, PlannedActions, PlannedDesign, PlannedFlush, PlannedHooks,
-    Registers, Trap, TrapVerdict,
+    Call, Effect, Ending, Load, Planned, PlannedDesign, PlannedFlush, PlannedHooks, Registers, Trap, TrapVerdict,
 };
 use crate::testing::{cached, geometry, word};
 use durasim_design::{
-    AbortCause, Action, Actions, CrashImage, CrashSink, CrashView, Ctx, Durability, Evict, FlushVerdict, Gate, LevelId,
-    LineTag, Probe, Request, Store,
+    AbortCause, Action, Actions, BeginRule, CrashImage, CrashSink, CrashView, Ctx, Durability, Evict, FlushVerdict,
+    Gate, LevelId, LineTag, Probe, Request, Store,
 };
 use durasim_types::{CoreId, Domain, LineAddr, Pages, PhysAddr, TxId};
 use std::collections::BTreeMap;
@@ -81,7 +80,7 @@ impl Bench {
         let version = self.l1d.get_mut(&(core, addr.line())).expect("it was brought");
         if let Some(tx) = tx {
             let load = Load { addr, tx: Some(TxId(tx)) };
-            let gate = self.design.load_of(&cx(core), &load, &mut version.tag, &mut PlannedActions::default());
+            let gate = self.design.load_of(&cx(core), &load, &mut version.tag, &mut Actions::default());
             assert_eq!(gate, Gate::Done);
         }
         version.value
@@ -110,8 +109,8 @@ impl Bench {
     /// The L1D of a core gives up a line.
     fn evict(&mut self, core: u16, addr: PhysAddr) -> Evict {
         let version = self.l1d[&(core, addr.line())];
-        let mut out = PlannedActions::default();
-        let verdict = self.design.evict_from(&cx(core), LevelId::L1d, addr.line(), version.tag, &[0; 64], &mut out);
+        let mut out = Actions::default();
+        let verdict = self.design.evict(&cx(core), LevelId::L1d, addr.line(), version.tag, &[0; 64], &mut out);
         if let Evict::Abort(tx, why) = verdict {
             self.abort(tx, why);
         }
@@ -200,7 +199,7 @@ fn a_written_line_that_leaves_the_l1d_aborts_and_a_read_one_does_not() {
 #[test]
 fn flushes_and_traps_abort_and_nested_begins_do_not() {
     let mut bench = Bench::default();
-    let (line, out) = (word(0, 0).line(), &mut PlannedActions::default());
+    let (line, out) = (word(0, 0).line(), &mut Actions::default());
     bench.begin(0, 1);
     bench.store(0, word(0, 0), 1, Some(1));
     let design = &mut bench.design;
@@ -227,7 +226,7 @@ fn a_power_failure_ends_open_write_sets() {
     }
     design.tx_commit(&cx(0), TxId(1), &mut Actions::default());
     let lines = [cached(0, 1, LineTag::NONE, 30), cached(0, 0, LineTag(1), 10), cached(0, 1, LineTag(2), 31)];
-    let view = CrashView { domain: Domain::Eadr, geometry: &geometry, lines: &lines, held: &[] };
+    let view = CrashView { domain: Domain::Eadr, geometry: &geometry, lines: &lines, staged: &[] };
     let mut image = CrashImage::new(Pages::new(geometry.pmem_base, geometry.pmem_bytes));
     design.crash(&view, &mut CrashSink::new(&mut image, u64::MAX)).unwrap();
     assert_eq!([0, 1].map(|number| image.read_u64(word(number, 0))), [10, 30]);

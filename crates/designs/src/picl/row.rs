@@ -15,6 +15,15 @@ pub(crate) const ROW: Row = Row {
     control: false,
     summary: "Checkpoints in epochs: pre-images of lines in an undo log, lines home by a scan some epochs later",
     paper: "Nguyen, Wentzlaff: PiCL, MICRO 2018",
-    assumptions: &["picl-sizes", "picl-epoch-boundary", "picl-scan", "picl-log", "picl-abort"],
+    assumptions: &[
+        "picl-sizes",
+        "picl-epoch-boundary",
+        "picl-scan",
+        "picl-log",
+        "picl-abort",
+        "hops",
+        "write-drain",
+        "write-granularity",
+    ],
     laboratory: &LABORATORY,
 };

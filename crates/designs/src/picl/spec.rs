@@ -1,7 +1,7 @@
 //! Parameters and cost of PiCL. What is marked [D:picl-sizes] is from memory of the paper, which is not at hand.
 
 use super::bloom::HASHES_MAX;
-use durasim_design::{Geometry, HardwareCost, LevelId, SpecError, check_ranges};
+use durasim_design::{Geometry, HardwareCost, SpecError, check_ranges};
 use durasim_types::{Cycle, LINE_BYTES};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -95,9 +95,8 @@ impl PiclSpec {
     pub fn cost(&self, g: &Geometry) -> HardwareCost {
         let mut cost = HardwareCost::default();
         let bits = u64::from(self.eid_bits);
-        for level in LevelId::ALL {
-            let instances = if level == LevelId::Llc { 1 } else { u64::from(g.cores) };
-            cost.add(&format!("EID {}", level.name()), bits * g.level(level).lines(), instances);
+        for &level in g.levels().all() {
+            cost.add(&format!("EID {}", level.name()), bits * g.level(level).lines(), g.instances(level));
         }
         // Address of a line, ValidFrom, ValidTill, the line.
         cost.add("undo buffer", (42 + 2 * bits + 512) * u64::from(self.undo_buffer_entries), 1);

@@ -24,6 +24,10 @@ pub(crate) const ROW: Row = Row {
         "proteus-clean",
         "proteus-abort",
         "background-concurrency",
+        "coalescing",
+        "hops",
+        "write-drain",
+        "write-granularity",
     ],
     laboratory: &LABORATORY,
 };
@@ -49,6 +53,10 @@ pub(crate) const ROW_EADR: Row = Row {
         "proteus-eadr",
         "proteus-abort",
         "background-concurrency",
+        "coalescing",
+        "hops",
+        "write-drain",
+        "write-granularity",
     ],
     laboratory: &LABORATORY_EADR,
     ..ROW

@@ -125,7 +125,7 @@ impl State {
         if self.fault.is(planted::INSIDE_FULL_DISCARDS) {
             return out.push(Action::DiscardHeld { controller, group });
         }
-        out.push(Action::ReleaseHeld { controller, group });
+        out.push(Action::ReleaseHeld { controller, group, line: None });
     }
 
     /// What the queues still hold of a transaction that has ended vanishes.
@@ -151,8 +151,8 @@ impl State {
         if self.fault.is(planted::INSIDE_HELD_LOST) {
             return Vec::new();
         }
-        let mut lines = Vec::with_capacity(view.held.len() * ENTRY_BYTES as usize);
-        view.held.iter().for_each(|held| lines.extend_from_slice(&held.data));
+        let mut lines = Vec::with_capacity(view.staged.len() * ENTRY_BYTES as usize);
+        view.staged.iter().for_each(|held| lines.extend_from_slice(&held.data));
         lines
     }
 }

@@ -4,8 +4,8 @@ use super::spec::{FlushOrder, LogQueue};
 use super::tests::{bench, change, small};
 use super::{Proteus, ProteusSpec};
 use crate::testing::{Bench, line, word};
-use durasim_design::{Accept, CrashView, Ctx, Gate, LineTag, Wait};
-use durasim_types::{CoreId, Domain, PhysAddr};
+use durasim_design::{Accept, CrashView, Gate, LineTag, Wait};
+use durasim_types::{Domain, PhysAddr};
 
 fn inside() -> ProteusSpec {
     ProteusSpec { log_queue: LogQueue::Inside, lpq_entries: 64, ..small() }
@@ -40,15 +40,14 @@ fn writes_of_data_are_ordinary_ones() {
     let mut bench = bench(inside());
     bench.begin(0, 1);
     change(&mut bench, 0, 1, 3, 10, 20, true);
-    let cx = Ctx { core: CoreId(0), thread: 0, cycle: 0, instructions: 0 };
-    let (data, log) = (line(3).base(), slot(&bench, 0));
-    assert_eq!(bench.design.accept(&cx, 0, data, None), Accept::Queue { held: None });
-    assert!(matches!(bench.design.accept(&cx, 0, log, None), Accept::QueueWhileRoom { .. }));
+    let (data, log) = (line(3), slot(&bench, 0).line());
+    assert_eq!(bench.accept(data, None), Accept::Queue { held: None });
+    assert!(matches!(bench.accept(log, None), Accept::QueueWhileRoom { .. }));
     bench.commit(0, 1);
-    assert_eq!(bench.design.accept(&cx, 0, log, None), Accept::Queue { held: None }, "its transaction has ended");
+    assert_eq!(bench.accept(log, None), Accept::Queue { held: None }, "its transaction has ended");
     // Beside it, a log pending queue writes ordinary entries to the log.
-    let beside = super::tests::bench(small());
-    assert_eq!(beside.design.fork().accept(&cx, 0, log, None), Accept::Queue { held: None });
+    let mut beside = super::tests::bench(small());
+    assert_eq!(beside.accept(log, None), Accept::Queue { held: None });
 }
 
 #[test]
@@ -109,7 +108,7 @@ fn what_the_queues_hold_is_kept_as_it_is() {
     let image = bench.crashed(&[], true);
     let kept = image.structure(super::recovery::STRUCTURE).expect("the queue is durable");
     assert_eq!(kept, bench.held[0].data);
-    let view = CrashView { domain: Domain::Adr, geometry: &bench.geometry, lines: &[], held: &[] };
+    let view = CrashView { domain: Domain::Adr, geometry: &bench.geometry, lines: &[], staged: &[] };
     let mut nothing = durasim_design::CrashImage::new(bench.pmem.clone());
     bench.design.crash(&view, &mut durasim_design::CrashSink::new(&mut nothing, u64::MAX)).unwrap();
     assert_eq!(

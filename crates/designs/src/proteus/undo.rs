@@ -5,7 +5,7 @@
 use super::entry::BLOCK_BYTES;
 use super::state::State;
 use super::structures::Phase;
-use durasim_design::{Action, Actions, Ctx, Gate, Origin, Wait};
+use durasim_design::{Action, Actions, CopyRequest, Ctx, Gate, Origin, Wait};
 use durasim_types::{Cause, TxId};
 
 impl State {
@@ -46,14 +46,15 @@ impl State {
                 Some(old) => out.append(Origin::Controller, block, &old, cause, token),
                 None => {
                     let from = self.slot_of(open, number);
-                    out.push(Action::Copy {
+                    out.push(Action::Copy(CopyRequest {
                         by: Origin::Controller,
                         from,
                         to: block,
                         len: BLOCK_BYTES as u8,
+                        below_held: false,
                         cause,
                         token,
-                    });
+                    }));
                 }
             }
         }

@@ -4,7 +4,7 @@
 use super::fifo::{Entry, EntryState};
 use super::shadow::Overflow;
 use super::{State, steps};
-use durasim_design::{Action, Actions, Origin, Token};
+use durasim_design::{Action, Actions, CopyRequest, Origin, Token};
 use durasim_types::{Cause, CoreId, EventKind, LineAddr, TxId};
 
 impl State {
@@ -67,14 +67,15 @@ impl State {
                 Cause::Metadata,
                 Some(token),
             );
-            out.push(Action::Copy {
+            out.push(Action::Copy(CopyRequest {
                 by: Origin::Core(CoreId(core as u16)),
                 from: line.base(),
                 to: self.shadow_data.base.plus(slot * 64),
                 len: 64,
+                below_held: false,
                 cause: Cause::Log,
                 token: Some(token),
-            });
+            }));
         }
         true
     }
@@ -98,14 +99,15 @@ impl State {
             let (old, home) = (self.shadow_data.base.plus(slot * 64), line.base());
             for (offset, len) in shadow.runs() {
                 let (from, to) = (old.plus(offset), home.plus(offset));
-                out.push(Action::Copy {
+                out.push(Action::Copy(CopyRequest {
                     by: Origin::Core(CoreId(core as u16)),
                     from,
                     to,
                     len,
+                    below_held: false,
                     cause: Cause::Data,
                     token: Some(token),
-                });
+                }));
             }
         }
         Some(token)

@@ -30,6 +30,10 @@ pub(crate) const ROW: Row = Row {
         "tc-ports",
         "tc-acknowledgement",
         "background-concurrency",
+        "coalescing",
+        "hops",
+        "write-drain",
+        "write-granularity",
     ],
     laboratory: &LABORATORY,
 };

@@ -1,6 +1,6 @@
 //! Parameters and cost of TC. Section and table numbers are the paper's.
 
-use durasim_design::{Geometry, HardwareCost, LevelId, SpecError, check_ranges};
+use durasim_design::{Geometry, HardwareCost, SpecError, check_ranges};
 use durasim_types::Cycle;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -126,9 +126,8 @@ impl TcSpec {
             // The core on which the running transaction began [D:tc-home].
             cost.add("home core register", bits_to_name(cores), cores);
         }
-        for level in LevelId::ALL {
-            let instances = if level == LevelId::Llc { 1 } else { cores };
-            cost.add(&format!("P/V flags {}", level.name()), g.level(level).lines(), instances);
+        for &level in g.levels().all() {
+            cost.add(&format!("P/V flags {}", level.name()), g.level(level).lines(), g.instances(level));
         }
         cost.add("TxID in the TC data array", id_bits * entries, cores);
         // Available, active and committed are three states, and Table 1 lists one bit for them.

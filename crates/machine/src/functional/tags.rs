@@ -64,6 +64,7 @@ pub(super) struct TagCaches {
     inclusive: bool,
     l1i: Vec<Tags>,
     l1d: Vec<Tags>,
+    /// Empty on a machine without an L2.
     l2: Vec<Tags>,
     llc: Tags,
     /// The last line of each core's instructions and data: used again, it changes no order.
@@ -78,12 +79,13 @@ impl TagCaches {
         inclusive: bool,
         l1i: LevelGeometry,
         l1d: LevelGeometry,
-        l2: LevelGeometry,
+        l2: Option<LevelGeometry>,
         llc: LevelGeometry,
     ) -> Self {
         let all = |geometry| (0..cores).map(|_| Tags::new(geometry)).collect::<Vec<_>>();
         let last = vec![[EMPTY; 2]; cores];
-        TagCaches { inclusive, l1i: all(l1i), l1d: all(l1d), l2: all(l2), llc: Tags::new(llc), last, used: 0 }
+        let l2 = l2.map_or_else(Vec::new, all);
+        TagCaches { inclusive, l1i: all(l1i), l1d: all(l1d), l2, llc: Tags::new(llc), last, used: 0 }
     }
 
     #[inline(always)]
@@ -125,16 +127,16 @@ impl TagCaches {
 
     /// A miss of a first level. Levels that include each other lose a line together.
     fn below(&mut self, core: usize, line: u64) {
-        if self.l2[core].hit(line) {
+        if self.l2.get_mut(core).is_some_and(|l2| l2.hit(line)) {
             return;
         }
         if !self.llc.hit(line)
             && let Some(victim) = self.llc.put(line)
             && self.inclusive
         {
-            (0..self.l2.len()).for_each(|core| self.drop_private(core, victim));
+            (0..self.l1d.len()).for_each(|core| self.drop_private(core, victim));
         }
-        if let Some(victim) = self.l2[core].put(line)
+        if let Some(victim) = self.l2.get_mut(core).and_then(|l2| l2.put(line))
             && self.inclusive
         {
             self.l1i[core].remove(victim);
@@ -155,7 +157,9 @@ impl TagCaches {
     fn drop_private(&mut self, core: usize, line: u64) {
         self.l1i[core].remove(line);
         self.l1d[core].remove(line);
-        self.l2[core].remove(line);
+        if let Some(l2) = self.l2.get_mut(core) {
+            l2.remove(line);
+        }
         self.forget_last(core, line);
     }
 
@@ -185,7 +189,7 @@ mod tests {
 
     #[test]
     fn the_most_recently_used_lines_stay_and_inclusion_takes_lines_from_above() {
-        let mut caches = TagCaches::new(2, true, level(1, 2), level(1, 2), level(1, 3), level(1, 4));
+        let mut caches = TagCaches::new(2, true, level(1, 2), level(1, 2), Some(level(1, 3)), level(1, 4));
         for line in [1, 2, 3, 2, 4] {
             caches.data(0, LineAddr(line), false);
         }
@@ -202,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_store_takes_the_line_from_other_cores() {
-        let mut caches = TagCaches::new(2, false, level(1, 2), level(1, 2), level(1, 2), level(1, 4));
+        let mut caches = TagCaches::new(2, false, level(1, 2), level(1, 2), Some(level(1, 2)), level(1, 4));
         caches.data(0, LineAddr(7), false);
         caches.data(1, LineAddr(7), true);
         let held = caches.cached_lines();

@@ -3,6 +3,7 @@
 use super::System;
 use super::agenda::clean_token;
 use super::gates::WaitMode;
+use super::interconnect::{End, Load};
 use super::memories::is_pmem;
 use super::work::{Condition, Task};
 use durasim_core::Outcome;
@@ -22,9 +23,9 @@ impl System {
             Ok(at) => at,
             Err(at) => return at,
         };
-        let sent = at + snoop;
+        let (from, sent) = self.ask_holders(core, op, line, at + snoop);
         if !is_pmem(line) {
-            self.clean_to_memory(core, line, sent);
+            self.clean_to_memory(core, from, line, sent);
         } else if self.persist_buffers.exist() {
             // The buffer has written the line, or will: only where it has to leave the caches does it do so now.
             self.complete(Task::DrainLine { line, at: sent }, sent);
@@ -33,13 +34,38 @@ impl System {
             }
         } else if self.llc_alone_is_durable() && !self.newest_tag(line).is_some() {
             self.clean_to_llc(core, line, op, sent + self.caches.way_down(core));
-        } else if !self.clean_to_memory(core, line, sent) && !self.await_pending(core, line, sent) {
+        } else if !self.clean_to_memory(core, from, line, sent) && !self.await_pending(core, line, sent) {
             self.memories.note_unfenced_again(core, line);
         }
         if op != CacheBlockOp::Clean {
             self.caches.invalidate(line);
         }
         at
+    }
+
+    /// On a mesh a cache-block operation asks the bank of its line, and the bank the cores that have it: the core that sends
+    /// the newest version, and when it knows. What readers lose is not waited for, since the line does not come from them. In
+    /// the other topologies the latency of the snoop stands for these messages.
+    fn ask_holders(&mut self, core: CoreId, op: CacheBlockOp, line: LineAddr, at: Cycle) -> (CoreId, Cycle) {
+        let owner = self.caches.dirty_holder(line).filter(|&owner| owner != core);
+        let is_asked = |holder: &CoreId| *holder != core && (owner == Some(*holder) || op != CacheBlockOp::Clean);
+        let holders: Vec<CoreId> = self.caches.holders(line).filter(is_asked).collect();
+        if holders.is_empty() || self.interconnect.mesh().is_none() {
+            return (core, at);
+        }
+        let llc_cycles = self.caches.llc().geometry().latency_cycles;
+        let leaves = at + self.caches.way_down(core) - llc_cycles;
+        let asked = self.interconnect.send_to_llc(core, line, Load::Nothing, leaves) + llc_cycles;
+        let mut sent = at;
+        for holder in holders {
+            let snooped = self.interconnect.send_to_core(holder, line, Load::Nothing, asked);
+            if owner == Some(holder) {
+                sent = snooped;
+            } else {
+                self.interconnect.send_to_llc(holder, line, Load::Nothing, snooped);
+            }
+        }
+        (owner.unwrap_or(core), sent)
     }
 
     /// The live tag of the newest cached version of a line.
@@ -74,14 +100,15 @@ impl System {
         Ok(at)
     }
 
-    /// The newest version of a line is sent to its controller; whether there was anything to write.
-    fn clean_to_memory(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> bool {
+    /// The newest version of a line is sent to its controller by the core `from`, for `core`; whether there was anything to
+    /// write.
+    fn clean_to_memory(&mut self, core: CoreId, from: CoreId, line: LineAddr, at: Cycle) -> bool {
         let Some(data) = self.caches.newest_if_dirty(line) else { return false };
         let mut write = Write::line(line, data, self.memories.home_cause(line));
         if is_pmem(line) && !self.domain.stores_are_durable() {
             write.token = Some(clean_token(core));
         }
-        self.submit(core, Origin::Core(core), write, at);
+        self.submit(core, Origin::Core(from), write, at);
         self.caches.clean_copies(line, data, self.design.tags_are_notes());
         true
     }
@@ -90,7 +117,11 @@ impl System {
     fn clean_to_llc(&mut self, core: CoreId, line: LineAddr, op: CacheBlockOp, at: Cycle) {
         self.advance(at);
         if let Some(done) = self.bring_down_to_llc(line, at) {
-            self.agenda.await_clean_until(core, done + self.caches.way_up());
+            let answered = match self.interconnect.mesh() {
+                Some(mesh) => mesh.send(End::Bank(line), End::Core(core), 0, done),
+                None => done,
+            };
+            self.agenda.await_clean_until(core, answered + self.caches.way_up());
         }
         if op != CacheBlockOp::Clean
             && let Some(data) = self.caches.newest_if_dirty(line)

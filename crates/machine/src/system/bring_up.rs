@@ -1,12 +1,13 @@
 //! How a line comes up to the L1D: lookups level by level, room made from the top down, and the fill from memory.
 
 use super::System;
-use super::caches::{AccessMode, Load};
+use super::caches::AccessMode;
+use super::interconnect::Load;
 use super::memories::LineRead;
 use super::work::Task;
 use durasim_cache::{Slot, Version};
 use durasim_design::{Ctx, Gate, Hooks, LevelId, LineTag, Origin};
-use durasim_types::{CoreId, Cycle, LineAddr, StallCause, TxId};
+use durasim_types::{CoreId, Cycle, Line, LineAddr, StallCause, TxId};
 
 /// Where a line is and from when it can be used. Err: it cannot be had, since the transaction of the core was aborted or
 /// the machine stopped in this cycle.
@@ -137,33 +138,39 @@ impl System {
         want: AccessMode,
         at: Cycle,
     ) -> Result<Cycle, Cycle> {
-        let below = self.caches.l2(core).find(line).is_some();
+        let middle = self.caches.levels().middle();
+        let below = middle.iter().any(|&level| self.caches.array(level, core).find(line).is_some());
         if below && (want == AccessMode::Read || self.caches.owns(core, line)) && !self.transactions.any_moved() {
             return Ok(0);
         }
-        let mut asked = at + self.caches.l2(core).geometry().latency_cycles + self.caches.request_cycles();
-        if below {
-            asked = self.caches.send_to_llc(line, Load::Nothing, asked);
+        let mut asked = at;
+        for &level in middle {
+            asked += self.caches.array(level, core).geometry().latency_cycles + self.caches.request_cycles();
         }
+        let asked = if below {
+            self.interconnect.send_to_llc(core, line, Load::Nothing, asked)
+        } else {
+            // The request itself is sent below, when room has been made for its line.
+            asked + self.interconnect.cycles_to_llc(core, line, Load::Nothing)
+        };
         let asked = asked + self.caches.llc().geometry().latency_cycles;
         let let_in = self.llc_request(core, line, asked);
         let done = self.take_from_others(core, line, tx, want, let_in)?;
         // A line that is in the L2 has not to come from the last level, but the permission has.
-        Ok(if below { self.caches.send_to_core(core, Load::Nothing, done) - at } else { done - asked })
+        Ok(if below { self.interconnect.send_to_core(core, line, Load::Nothing, done) - at } else { done - asked })
     }
 
-    /// What others have comes down first, while nothing of this core has been moved. Then room is made in L1D, L2 and LLC
-    /// in this order, each before the lookup below it: making room further down only frees frames above, so that when
+    /// What others have comes down first, while nothing of this core has been moved. Then room is made from the L1D down to
+    /// the LLC, in each level before the lookup below it: making room further down only frees frames above, so that when
     /// memory is asked all frames are free and the fill is one step.
     fn bring_up(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, want: AccessMode, at: Cycle) -> Found {
-        let up = self.caches.response_cycles();
         let begin = at;
         let at = begin + self.ask_others(core, line, tx, want, begin)?;
         let asked = at;
         let at = self.make_room(LevelId::L1d, core, line, at);
         let at = self.make_room_for_tag(core, line, at);
         // The way of a line that the L2 has is noted only if there is more to tell of it.
-        let is_noted = at > begin;
+        let mut is_noted = at > begin || self.caches.levels().middle().is_empty();
         if is_noted {
             self.waits.start(core, line, begin);
             self.waits.mark(core, StallCause::OtherCore, asked);
@@ -173,26 +180,40 @@ impl System {
             return Err(at);
         }
 
-        let l2 = self.caches.l2_mut(core);
-        let after_l2 = at + l2.geometry().latency_cycles;
-        l2.stats.accesses += 1;
-        if let Some(slot) = l2.find(line) {
-            let done = self.hit_below(LevelId::L2, core, line, slot, after_l2) + up;
-            if is_noted {
-                self.waits.mark(core, StallCause::PrivateCaches, done);
+        let mut start = at;
+        for &level in self.caches.levels().middle() {
+            let (found, looked) = self.look_up_between(level, core, line, start);
+            if let Some(slot) = found {
+                let done = self.hit_below(level, core, line, slot, looked) + self.caches.response_cycles();
+                if is_noted {
+                    self.waits.mark(core, StallCause::PrivateCaches, done);
+                }
+                return self.arrive_from(level, core, line, slot, want, done);
             }
-            return self.arrive_from(LevelId::L2, core, line, slot, want, done);
+            let asked = looked + self.caches.request_cycles();
+            let missed = self.caches.mshrs(level, core).acquire(asked);
+            if !std::mem::replace(&mut is_noted, true) {
+                self.waits.start(core, line, begin);
+            }
+            self.waits.mark(core, StallCause::PrivateCaches, missed);
+            start = self.make_room(level, core, line, missed);
+            self.waits.mark(core, StallCause::Eviction, start);
         }
-        l2.stats.misses += 1;
-        let asked = after_l2 + self.caches.request_cycles();
-        let start = self.caches.mshrs(LevelId::L2, core).acquire(asked);
-        if !is_noted {
-            self.waits.start(core, line, begin);
-        }
-        self.waits.mark(core, StallCause::PrivateCaches, start);
-        let start = self.make_room(LevelId::L2, core, line, start);
-        self.waits.mark(core, StallCause::Eviction, start);
-        let start = self.caches.send_to_llc(line, Load::Nothing, start);
+        self.bring_from_llc(core, line, tx, want, start)
+    }
+
+    /// Looks a line up in a level between the L1D and the last one: its slot, and the cycle in which that is known.
+    fn look_up_between(&mut self, level: LevelId, core: CoreId, line: LineAddr, at: Cycle) -> (Option<Slot>, Cycle) {
+        let array = self.caches.array_mut(level, core);
+        let found = array.find(line);
+        array.stats.accesses += 1;
+        array.stats.misses += u64::from(found.is_none());
+        (found, at + array.geometry().latency_cycles)
+    }
+
+    /// A line that the private caches lack comes up from the last level, or from memory.
+    fn bring_from_llc(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, want: AccessMode, at: Cycle) -> Found {
+        let start = self.interconnect.send_to_llc(core, line, Load::Nothing, at);
         let start = self.caches.begin_llc_look_up(start);
 
         let llc = self.caches.llc();
@@ -201,9 +222,9 @@ impl System {
         self.caches.count_llc_access(self.transactions.thread_on(core), found.is_none());
         if let Some(slot) = found {
             let done = self.hit_below(LevelId::Llc, core, line, slot, after_llc);
-            let done = self.caches.send_to_core(core, Load::Line, done) + 2 * up;
+            let done = self.interconnect.send_to_core(core, line, Load::Line, done) + self.caches.way_up_from_llc();
             self.waits.mark(core, StallCause::Llc, done);
-            self.caches.mshrs(LevelId::L2, core).release_at(done);
+            self.release_middle_mshrs(core, done);
             return self.arrive_from(LevelId::Llc, core, line, slot, want, done);
         }
         self.bring_from_memory(core, line, tx, want, after_llc)
@@ -240,7 +261,7 @@ impl System {
         self.waits.mark(core, StallCause::Llc, start);
         // Time that passes while room is made may bring background work that takes a frame again.
         loop {
-            for level in LevelId::ALL {
+            for &level in self.caches.levels().all() {
                 start = self.make_room(level, core, line, start);
             }
             self.advance(start);
@@ -251,7 +272,7 @@ impl System {
                 self.release_mshrs_below(core, start);
                 return Ok((slot, start));
             }
-            if LevelId::ALL.iter().all(|&level| self.caches.array(level, core).has_room(line)) {
+            if self.caches.levels().all().iter().all(|&level| self.caches.array(level, core).has_room(line)) {
                 break;
             }
         }
@@ -259,7 +280,7 @@ impl System {
         self.waits.mark(core, StallCause::Eviction, start);
         let filled = self.fill(core, line, tx, start);
         let end = match &filled {
-            Ok(filled) => self.caches.send_to_core(core, Load::Line, filled.done) + self.caches.way_up(),
+            Ok(filled) => self.interconnect.send_to_core(core, line, Load::Line, filled.done) + self.caches.way_up(),
             Err(cycle) => *cycle,
         };
         self.waits.mark(core, StallCause::Llc, end);
@@ -271,7 +292,9 @@ impl System {
             // It is written beside the way of its data.
             self.caches.write_llc(filled.done);
             self.caches.llc_mut().insert(version, end);
-            self.caches.l2_mut(core).insert(version, end);
+            for &level in self.caches.levels().middle() {
+                self.caches.array_mut(level, core).insert(version, end);
+            }
         }
         let slot = self.caches.l1d_mut(core).insert(version, end);
         self.note_arrival(core, line, want);
@@ -286,7 +309,13 @@ impl System {
 
     fn release_mshrs_below(&mut self, core: CoreId, at: Cycle) {
         self.caches.mshrs(LevelId::Llc, core).release_at(at);
-        self.caches.mshrs(LevelId::L2, core).release_at(at);
+        self.release_middle_mshrs(core, at);
+    }
+
+    fn release_middle_mshrs(&mut self, core: CoreId, at: Cycle) {
+        for &level in self.caches.levels().middle() {
+            self.caches.mshrs(level, core).release_at(at);
+        }
     }
 
     fn hit_below(&mut self, level: LevelId, core: CoreId, line: LineAddr, slot: Slot, at: Cycle) -> Cycle {
@@ -315,7 +344,7 @@ impl System {
         if self.design.tag_limit(LevelId::L1d).is_none() {
             return at;
         }
-        let tag = [LevelId::L2, LevelId::Llc].into_iter().find_map(|level| {
+        let tag = self.caches.levels().all()[1..].iter().find_map(|&level| {
             let array = self.caches.array(level, core);
             array.find(line).map(|slot| self.design.live(array.tag(slot)))
         });
@@ -325,7 +354,7 @@ impl System {
         }
     }
 
-    /// Fetches a line of code into the L1I, by way of L2 and LLC.
+    /// Fetches a line of code into the L1I, by way of the levels below the L1D.
     #[inline]
     pub fn fetch_code(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> Cycle {
         let array = self.caches.l1i_mut(core);
@@ -361,51 +390,54 @@ impl System {
     }
 
     fn code_from_below(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> Cycle {
-        let up = self.caches.response_cycles();
         // Code in a line that a transaction aborted its own core for is fetched again after the abort.
         let at = match self.ask_others(core, line, None, AccessMode::Read, at) {
             Ok(added) => at + added,
             Err(cycle) => return cycle,
         };
-        let l2 = self.caches.l2_mut(core);
-        let after_l2 = at + l2.geometry().latency_cycles;
-        l2.stats.accesses += 1;
-        if let Some(slot) = l2.find(line) {
-            return self.hit_below(LevelId::L2, core, line, slot, after_l2) + up;
+        let mut start = at;
+        for &level in self.caches.levels().middle() {
+            let (found, looked) = self.look_up_between(level, core, line, start);
+            if let Some(slot) = found {
+                return self.hit_below(level, core, line, slot, looked) + self.caches.response_cycles();
+            }
+            start = self.make_room(level, core, line, looked + self.caches.request_cycles());
         }
-        l2.stats.misses += 1;
-        let start = self.make_room(LevelId::L2, core, line, after_l2 + self.caches.request_cycles());
-        let start = self.caches.send_to_llc(line, Load::Nothing, start);
+        let (data, done) = self.code_from_llc(core, line, start);
+        if self.halted() || self.caches.levels().middle().is_empty() {
+            // No private cache that the directory knows of has got it.
+            return done;
+        }
+        for &level in self.caches.levels().middle() {
+            let version = Version { line, data, dirty: false, tag: LineTag::NONE };
+            self.caches.array_mut(level, core).insert(version, done);
+        }
+        self.note_arrival(core, line, AccessMode::Read);
+        done
+    }
+
+    /// A line of code that the private caches lack: its bytes, and the cycle in which they are at the core.
+    fn code_from_llc(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> (Line, Cycle) {
+        let start = self.interconnect.send_to_llc(core, line, Load::Nothing, at);
         let start = self.caches.begin_llc_look_up(start);
         let llc = self.caches.llc();
         let after_llc = start + llc.geometry().latency_cycles;
         let found = llc.find(line);
         self.caches.count_llc_access(self.transactions.thread_on(core), found.is_none());
-        let (data, done) = match found {
-            Some(slot) => {
-                let done = self.hit_below(LevelId::Llc, core, line, slot, after_llc);
-                let done = self.caches.send_to_core(core, Load::Line, done) + 2 * up;
-                (*self.caches.llc().data(slot), done)
-            }
-            None => {
-                let start = self.caches.mshrs(LevelId::Llc, core).acquire(after_llc);
-                let start = self.make_room(LevelId::Llc, core, line, start);
-                let LineRead { data, arrives: done, .. } = self.read_memory(Origin::Llc, line, start);
-                self.caches.write_llc(done);
-                let done = self.caches.send_to_core(core, Load::Line, done) + self.caches.way_up();
-                self.caches.mshrs(LevelId::Llc, core).release_at(done);
-                if self.halted() {
-                    return done;
-                }
-                self.caches.llc_mut().insert(Version { line, data, dirty: false, tag: LineTag::NONE }, done);
-                (data, done)
-            }
-        };
-        if self.halted() {
-            return done;
+        if let Some(slot) = found {
+            let done = self.hit_below(LevelId::Llc, core, line, slot, after_llc);
+            let done = self.interconnect.send_to_core(core, line, Load::Line, done) + self.caches.way_up_from_llc();
+            return (*self.caches.llc().data(slot), done);
         }
-        self.caches.l2_mut(core).insert(Version { line, data, dirty: false, tag: LineTag::NONE }, done);
-        self.note_arrival(core, line, AccessMode::Read);
-        done
+        let start = self.caches.mshrs(LevelId::Llc, core).acquire(after_llc);
+        let start = self.make_room(LevelId::Llc, core, line, start);
+        let LineRead { data, arrives: done, .. } = self.read_memory(Origin::Llc, line, line, start);
+        self.caches.write_llc(done);
+        let done = self.interconnect.send_to_core(core, line, Load::Line, done) + self.caches.way_up();
+        self.caches.mshrs(LevelId::Llc, core).release_at(done);
+        if !self.halted() {
+            self.caches.llc_mut().insert(Version { line, data, dirty: false, tag: LineTag::NONE }, done);
+        }
+        (data, done)
     }
 }

@@ -1,9 +1,7 @@
-//! The caches: the arrays of all levels with their MSHRs and buffers, the directory, the links between them, and the
-//! lines in service, of which no victim is chosen.
+//! The caches: the arrays of all levels with their MSHRs and buffers, the directory, and the lines in service, of which no victim is chosen.
 
 mod copies;
 mod directory;
-mod interconnect;
 mod leaving;
 mod llc_ports;
 mod older;
@@ -13,7 +11,6 @@ mod warm;
 
 pub(super) use directory::AccessMode;
 pub use directory::CoherenceStats;
-pub(super) use interconnect::Load;
 pub(super) use leaving::Resident;
 pub(super) use older::{is_older, line_of};
 pub(crate) use warm::CachedLines;
@@ -22,9 +19,8 @@ use super::counters::cache_stats;
 use super::design_port::DesignPort;
 use crate::{CacheConfig, Inclusion, MachineConfig};
 use durasim_cache::{CacheArray, CacheStats, Directory, Mshrs};
-use durasim_design::{Geometry, LevelId, LineTag};
+use durasim_design::{Geometry, LevelId, Levels, LineTag};
 use durasim_types::{CoreId, Cycle, LineAddr, Rng, Stats};
-use interconnect::Crossbar;
 use llc_ports::PortBookings;
 use std::hash::Hasher;
 
@@ -34,6 +30,7 @@ super::part::part! {
         saved {
             l1i: Vec<CacheArray>,
             l1d: Vec<CacheArray>,
+            /// Empty on a machine without an L2, as its MSHRs and buffers are.
             l2: Vec<CacheArray>,
             llc: CacheArray,
             directory: Directory,
@@ -51,12 +48,11 @@ super::part::part! {
             llc_mshrs: Mshrs,
             /// The ports of the last level, if accesses may have to wait there.
             llc_ports: Option<PortBookings>,
-            /// The links between private caches and the last level, if messages may have to wait there.
-            crossbar: Option<Crossbar>,
             /// Lines in service: no victim is chosen among them.
             pinned: Vec<LineAddr>,
         }
         kept {
+            levels: Levels,
             inclusive: bool,
             request_cycles: Cycle,
             response_cycles: Cycle,
@@ -78,10 +74,11 @@ impl Caches {
         let mshrs = |n: u32| (0..cores).map(|_| Mshrs::new(n as usize)).collect::<Vec<_>>();
         let ports = geometry.llc_ports;
         let links = &config.interconnect;
+        let l2 = geometry.l2.zip(config.l2.as_ref());
         let mut caches = Caches {
             l1i: arrays(config.l1i.geometry(), &config.l1i),
             l1d: arrays(geometry.l1d, &config.l1d),
-            l2: arrays(geometry.l2, &config.l2),
+            l2: l2.map_or_else(Vec::new, |(level, of)| arrays(level, of)),
             llc: CacheArray::with_replacement(geometry.llc, config.llc.replacement, 0),
             directory: Directory::new(config.cores),
             coherence_stats: CoherenceStats::default(),
@@ -89,13 +86,13 @@ impl Caches {
             reservations: vec![None; cores],
             l1i_mshrs: mshrs(config.l1i.mshrs),
             l1d_mshrs: mshrs(config.l1d.mshrs),
-            l2_mshrs: mshrs(config.l2.mshrs),
+            l2_mshrs: l2.map_or_else(Vec::new, |(_, of)| mshrs(of.mshrs)),
             l1d_write_backs: mshrs(links.l1d_write_back_buffers),
-            l2_write_backs: mshrs(links.l2_write_back_buffers),
+            l2_write_backs: l2.map_or_else(Vec::new, |_| mshrs(links.l2_write_back_buffers())),
             llc_mshrs: Mshrs::new(config.llc.mshrs as usize),
             llc_ports: ports.map(PortBookings::new),
-            crossbar: Crossbar::new(links, cores),
             pinned: Vec::new(),
+            levels: geometry.levels(),
             inclusive: links.inclusion == Inclusion::Inclusive,
             request_cycles: links.request_cycles,
             response_cycles: links.response_cycles,
@@ -127,8 +124,8 @@ impl Caches {
             l2_write_backs: self.l2_write_backs.clone(),
             llc_mshrs: self.llc_mshrs.clone(),
             llc_ports: self.llc_ports.clone(),
-            crossbar: self.crossbar.clone(),
             pinned: self.pinned.clone(),
+            levels: self.levels,
             inclusive: self.inclusive,
             request_cycles: self.request_cycles,
             response_cycles: self.response_cycles,
@@ -164,16 +161,6 @@ impl Caches {
     #[inline]
     pub(super) fn l1d_mut(&mut self, core: CoreId) -> &mut CacheArray {
         &mut self.l1d[core.0 as usize]
-    }
-
-    #[inline]
-    pub(super) fn l2(&self, core: CoreId) -> &CacheArray {
-        &self.l2[core.0 as usize]
-    }
-
-    #[inline]
-    pub(super) fn l2_mut(&mut self, core: CoreId) -> &mut CacheArray {
-        &mut self.l2[core.0 as usize]
     }
 
     #[inline]
@@ -222,6 +209,12 @@ impl Caches {
         (0..self.l1d.len() as u16).map(CoreId)
     }
 
+    /// The levels that there are.
+    #[inline]
+    pub(super) fn levels(&self) -> Levels {
+        self.levels
+    }
+
     /// Whether there is one core only, which owns everything.
     #[inline]
     pub(super) fn alone(&self) -> bool {
@@ -247,14 +240,21 @@ impl Caches {
     }
 
     /// Cycles of an answer moving through all levels up to a core.
+    #[inline]
     pub(super) fn way_up(&self) -> Cycle {
-        LevelId::ALL.len() as Cycle * self.response_cycles
+        self.levels.count() * self.response_cycles
     }
 
-    /// Cycles of a request of `core` from its L1D through the L2 and the last level.
+    /// Cycles of a line moving from the last level up to a core.
+    #[inline]
+    pub(super) fn way_up_from_llc(&self) -> Cycle {
+        (self.levels.count() - 1) * self.response_cycles
+    }
+
+    /// Cycles of a request of `core` from its L1D through all levels.
     pub(super) fn way_down(&self, core: CoreId) -> Cycle {
-        let lookups: Cycle = LevelId::ALL.iter().map(|&level| self.array(level, core).geometry().latency_cycles).sum();
-        lookups + 2 * self.request_cycles
+        let latency = |&level: &LevelId| self.array(level, core).geometry().latency_cycles;
+        self.levels.all().iter().map(latency).sum::<Cycle>() + (self.levels.count() - 1) * self.request_cycles
     }
 
     /// Cycles of a look at the caches of another core.
@@ -301,9 +301,6 @@ impl Caches {
         }
         self.coherence_stats = CoherenceStats::default();
         self.llc_of_threads.clear();
-        if let Some(crossbar) = &mut self.crossbar {
-            crossbar.reset_stats();
-        }
         if let Some(ports) = &mut self.llc_ports {
             ports.reset_stats();
         }
@@ -311,7 +308,8 @@ impl Caches {
 
     /// Counters of the levels and of the directory.
     pub(super) fn stats(&self, stats: &mut Stats) {
-        for (name, arrays) in [("l1i", &self.l1i[..]), ("l1d", &self.l1d), ("l2", &self.l2)] {
+        let private = [("l1i", &self.l1i[..]), ("l1d", &self.l1d), ("l2", &self.l2)];
+        for (name, arrays) in private.into_iter().filter(|(_, arrays)| !arrays.is_empty()) {
             cache_stats(stats, name, arrays);
         }
         cache_stats(stats, "llc", std::slice::from_ref(&self.llc));
@@ -325,12 +323,5 @@ impl Caches {
             ports.stats(stats);
         }
         self.coherence_stats.stats(stats);
-    }
-
-    /// Counters of the links.
-    pub(super) fn link_stats(&self, stats: &mut Stats) {
-        if let Some(crossbar) = &self.crossbar {
-            crossbar.stats(stats);
-        }
     }
 }

@@ -50,7 +50,7 @@ impl System {
     pub fn copies(&self, line: LineAddr) -> Vec<LineCopy> {
         let mut copies = Vec::new();
         let whole = |place, data| LineCopy { place, dirty: false, tag: LineTag::NONE, mask: u64::MAX, data };
-        for level in LevelId::ALL {
+        for &level in self.caches.levels().all() {
             for core in self.caches.cores().filter(|core| level != LevelId::Llc || core.0 == 0) {
                 let array = self.caches.array(level, core);
                 let Some(slot) = array.find(line) else { continue };

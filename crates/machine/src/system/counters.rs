@@ -13,12 +13,12 @@ pub(super) fn cache_stats(stats: &mut Stats, name: &str, arrays: &[CacheArray]) 
     stats.count(format!("{name}.write_backs"), sum(|s| s.write_backs), "Dirty or tagged lines that had to leave");
 }
 
-/// Counters of a memory; those of its controllers beside them if there are several.
-pub(super) fn memory_stats(stats: &mut Stats, name: &str, memory: &Memory) {
-    let (sum, rows) = memory.stats();
+/// Counters of a range of a memory; those of its controllers beside them if there are several.
+pub(super) fn memory_stats(stats: &mut Stats, name: &str, memory: &Memory, range: usize) {
+    let (sum, rows) = memory.stats(range);
     controller_stats(stats, name, &sum, rows);
     if memory.controllers() > 1 {
-        for (number, (of_one, rows)) in memory.controller_stats().enumerate() {
+        for (number, (of_one, rows)) in memory.controller_stats(range).enumerate() {
             controller_stats(stats, &format!("{name}.controller_{number}"), of_one, rows);
         }
     }

@@ -72,7 +72,7 @@ impl System {
                 }
             }
         }
-        let held = self.memories.held_writes();
+        let staged = self.memories.staged_writes();
         let mut lines = self.caches.dirty_pmem_lines(&self.design);
         if self.llc_alone_is_durable() {
             lines.retain(|line| line.level == LevelId::Llc);
@@ -80,7 +80,7 @@ impl System {
             lines.clear();
         }
         let mut image = CrashImage::new(pmem);
-        let view = CrashView { domain: self.domain, geometry: &self.geometry, lines: &lines, held: &held };
+        let view = CrashView { domain: self.domain, geometry: &self.geometry, lines: &lines, staged: &staged };
         let mut sink = CrashSink::new(&mut image, options.energy_bytes.unwrap_or(u64::MAX));
         let buffered = match self.persist_buffers.exist() {
             true => self.persist_buffers.save(self.memories.inbound(), &mut sink),

@@ -3,9 +3,9 @@
 
 use durasim_cache::Version;
 use durasim_design::{
-    AbortCause, Accept, Actions, BudgetSpent, CommitRule, CrashImage, CrashSink, CrashView, Ctx, Durability, Evict,
-    Fill, FlushVerdict, Gate, Geometry, Hooks, LevelId, LineTag, LogBlock, Merge, Message, Node, Probe, Request,
-    Scanned, Store, Token,
+    AbortCause, Accept, Actions, Arrival, BeginRule, BudgetSpent, CommitRule, CrashImage, CrashSink, CrashView, Ctx,
+    Departure, Durability, Evict, Fill, FlushVerdict, Gate, Geometry, Hooks, LevelGeometry, LevelId, LineTag, LogBlock,
+    Merge, Message, Node, Probe, Request, Scanned, Store, Token,
 };
 use durasim_types::{Cycle, Line, LineAddr, PhysAddr, Stats, TxId};
 use std::hash::Hasher;
@@ -23,6 +23,8 @@ pub(crate) struct DesignPort {
     own_lines_are_silent: bool,
     llc_keeps_tagged: bool,
     commits_retire_early: bool,
+    begins_wait: bool,
+    threads_max: u32,
     /// Lists of actions that are not in use.
     spare: Vec<Actions>,
 }
@@ -30,15 +32,17 @@ pub(crate) struct DesignPort {
 impl DesignPort {
     /// Asks what a design answers once.
     pub(super) fn new(design: Box<dyn Durability>, hooks: Hooks, geometry: &Geometry) -> Self {
-        let limit = |level| design.tag_limit(level).filter(|limit| *limit < geometry.level(level).ways);
+        let limit = |level, shape: &LevelGeometry| design.tag_limit(level).filter(|limit| *limit < shape.ways);
         DesignPort {
             tags_are_exclusive: design.tags_are_exclusive(),
             tags_are_notes: design.tags_are_notes(),
-            tag_limits: LevelId::ALL.map(limit),
-            tagged_access_cycles: LevelId::ALL.map(|level| design.tagged_access_cycles(level)),
+            tag_limits: geometry.by_level(limit),
+            tagged_access_cycles: geometry.by_level(|level, _| design.tagged_access_cycles(level)),
             own_lines_are_silent: design.own_lines_are_silent(),
             llc_keeps_tagged: design.llc_keeps_tagged(),
             commits_retire_early: design.commit_rule() == CommitRule::Early,
+            begins_wait: design.begin_rule() == BeginRule::Drained,
+            threads_max: u32::MAX,
             design,
             hooks,
             spare: Vec::new(),
@@ -57,6 +61,8 @@ impl DesignPort {
             own_lines_are_silent: self.own_lines_are_silent,
             llc_keeps_tagged: self.llc_keeps_tagged,
             commits_retire_early: self.commits_retire_early,
+            begins_wait: self.begins_wait,
+            threads_max: self.threads_max,
             spare: Vec::new(),
         }
     }
@@ -108,6 +114,19 @@ impl DesignPort {
     }
 
     /// Whether commit instructions retire before their commit is done.
+    /// The same for so many threads.
+    pub(super) fn for_threads(self, threads_max: u32) -> Self {
+        DesignPort { threads_max, ..self }
+    }
+
+    pub(super) fn threads_max(&self) -> u32 {
+        self.threads_max
+    }
+
+    pub(super) fn begins_wait(&self) -> bool {
+        self.begins_wait
+    }
+
     pub(super) fn commits_retire_early(&self) -> bool {
         self.commits_retire_early
     }
@@ -223,8 +242,12 @@ impl DesignPort {
         self.design.probe(cx, request, out)
     }
 
-    pub(super) fn accept(&mut self, cx: &Ctx, controller: u16, at: PhysAddr, token: Option<Token>) -> Accept {
-        self.design.accept(cx, controller, at, token)
+    pub(super) fn accept(&mut self, cx: &Ctx, arrival: &Arrival, out: &mut Actions) -> Accept {
+        self.design.accept(cx, arrival, out)
+    }
+
+    pub(super) fn drained(&mut self, cx: &Ctx, departure: &Departure, out: &mut Actions) {
+        self.design.drained(cx, departure, out);
     }
 
     pub(super) fn message(&mut self, cx: &Ctx, at: Node, message: Message, out: &mut Actions) {

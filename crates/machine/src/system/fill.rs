@@ -19,7 +19,7 @@ impl System {
     /// Gets a line that no cache has. Err: the transaction of the core was aborted, or the machine stopped.
     pub(super) fn fill(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, at: Cycle) -> Result<Filled, Cycle> {
         if !is_pmem(line) || !self.design.has(Hooks::FILL) {
-            let (data, done) = self.read_for(core, line, at);
+            let (data, done) = self.read_for(core, line, line, at);
             return Ok(Filled { data, tag: LineTag::NONE, dirty: false, done, out: self.design.actions() });
         }
         let mut at = at;
@@ -33,13 +33,13 @@ impl System {
                     if serial {
                         self.waits.mark(core, StallCause::DesignLookup, searched);
                     }
-                    let (data, done) = self.read_for(core, line, if serial { searched } else { at });
+                    let (data, done) = self.read_for(core, line, line, if serial { searched } else { at });
                     self.waits.mark(core, StallCause::DesignLookup, searched);
                     return Ok(Filled { data, tag: LineTag::NONE, dirty: false, done: done.max(searched), out });
                 }
                 Fill::From { at: place, search_cycles, tag } => {
                     self.waits.mark(core, StallCause::DesignLookup, at + search_cycles);
-                    let (data, done) = self.read_for(core, place.line(), at + search_cycles);
+                    let (data, done) = self.read_for(core, line, place.line(), at + search_cycles);
                     return Ok(Filled { data, tag, dirty: true, done, out });
                 }
                 Fill::Gather { gather, search_cycles, tag, dirty } => {
@@ -67,9 +67,10 @@ impl System {
         }
     }
 
-    /// Reads a line for the last level, which the core waits for: the newest data, and the cycle in which it is there.
-    fn read_for(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> (Line, Cycle) {
-        let read = self.read_memory(Origin::Llc, line, at);
+    /// Reads a line for the last level, which has missed it or another one that is kept there, and which the core waits for:
+    /// the newest data, and the cycle in which it is there.
+    fn read_for(&mut self, core: CoreId, missed: LineAddr, line: LineAddr, at: Cycle) -> (Line, Cycle) {
+        let read = self.read_memory(Origin::Llc, missed, line, at);
         self.mark_read(core, line, &read);
         (read.data, read.arrives)
     }
@@ -98,12 +99,12 @@ impl System {
         let mut last: Option<LineRead> = None;
         let mut note = |read: LineRead| last = last.filter(|last| last.arrives >= read.arrives).or(Some(read));
         if gather.home {
-            let home = self.read_memory(Origin::Llc, line, at);
+            let home = self.read_memory(Origin::Llc, line, line, at);
             data = home.data;
             note(home);
         }
         for part in &gather.parts {
-            let from = self.read_memory(Origin::Llc, part.from.line(), searched);
+            let from = self.read_memory(Origin::Llc, line, part.from.line(), searched);
             let (to, len) = (part.offset as usize, part.len as usize);
             let source = part.from.offset();
             data[to..to + len].copy_from_slice(&from.data[source..source + len]);

@@ -101,7 +101,7 @@ impl System {
 
     /// The sets of a line never have more live tags than they may.
     fn check_tag_limits(&self, line: LineAddr) -> Result<(), String> {
-        for level in LevelId::ALL {
+        for &level in self.caches.levels().all() {
             let Some(limit) = self.design.tag_limit(level) else { continue };
             for core in self.caches.cores().filter(|core| level != LevelId::Llc || core.0 == 0) {
                 let tagged = self.caches.tagged_lines_of_set(level, core, line, &self.design);
@@ -119,7 +119,7 @@ impl System {
     fn check_shared(&self, line: LineAddr, private: &[CoreId]) -> Result<(), String> {
         let mut first = None;
         for &core in private {
-            for level in [LevelId::L1d, LevelId::L2] {
+            for &level in self.caches.levels().private() {
                 let array = self.caches.array(level, core);
                 let Some(slot) = array.find(line) else { continue };
                 if array.is_dirty(slot) {
@@ -170,7 +170,7 @@ impl System {
     pub fn check_all_lines(&self) -> Result<(), String> {
         let mut lines: Vec<LineAddr> = self.caches.directory().iter().map(|(line, _)| line).collect();
         for core in self.caches.cores() {
-            for level in LevelId::ALL {
+            for &level in self.caches.levels().all() {
                 lines.extend(
                     self.caches
                         .array(level, core)

@@ -18,13 +18,13 @@ impl System {
         if self.transactions.any_committing() {
             mark("committing");
         }
-        for (level, name) in [
-            (LevelId::L1d, "tagged_line_in_l1d"),
-            (LevelId::L2, "tagged_line_in_l2"),
-            (LevelId::Llc, "tagged_line_in_llc"),
-        ] {
+        for &level in self.caches.levels().all() {
             if self.has_tagged_line(level) {
-                mark(name);
+                mark(match level {
+                    LevelId::L1d => "tagged_line_in_l1d",
+                    LevelId::L2 => "tagged_line_in_l2",
+                    LevelId::Llc => "tagged_line_in_llc",
+                });
             }
         }
         self.persist_buffers.marks(mark);

@@ -1,24 +1,27 @@
 //! The two memories below the last level: reads, writes and the passing of time at their controllers, and what a power
 //! failure finds there.
 
+mod durable;
 mod path;
 #[cfg(test)]
 mod tests;
 mod unfenced;
 
 pub(super) use path::Behind;
-use path::{InFlight, Path};
+use path::{InFlight, Path, Trip};
 pub(super) use unfenced::Chooser;
 use unfenced::Unfenced;
 
+use super::interconnect::{End, Interconnect};
 use super::{DRAM_BASE, PMEM_BASE};
 use crate::MachineConfig;
 use crate::system::counters::memory_stats;
-use durasim_design::{Geometry, HeldWrite, Node, Origin};
-use durasim_memory::{Command, Entry, Memory, Step, Write, WriteToken};
+use durasim_design::{Geometry, Node, Occupancy, Origin};
+use durasim_memory::{Command, Entry, Memory, MemoryConfig, Read, Step, Write, WriteToken};
 use durasim_types::{
     Cause, Clock, CoreId, Cycle, DataRange, Domain, LINE_BYTES, Line, LineAddr, Pages, PhysAddr, Picos, Stats,
 };
+use std::collections::BTreeSet;
 use std::hash::Hasher;
 
 const WORDS_PER_LINE: u32 = 8;
@@ -27,8 +30,10 @@ super::part::part! {
     /// The part of the memory system that holds the controllers and the media.
     pub(crate) struct Memories saved as SavedMemories {
         saved {
+            /// Persistent memory, and the DRAM if that shares its controllers.
             pmem: Memory,
-            dram: Memory,
+            /// The DRAM, if it has controllers of its own.
+            dram: Option<Memory>,
             path: Path,
             data_range: Option<DataRange>,
         }
@@ -39,6 +44,8 @@ super::part::part! {
             /// End of what programs may use of persistent memory; the regions of the design follow.
             program_end: PhysAddr,
             unfenced: Option<Box<Unfenced>>,
+            /// Queues of persistent memory ask the design before they take a write.
+            design_accepts: bool,
         }
     }
 }
@@ -64,10 +71,19 @@ pub(super) fn is_pmem(line: LineAddr) -> bool {
 }
 
 impl Memories {
-    pub(super) fn new(config: &MachineConfig, geometry: &Geometry) -> Self {
-        let pmem = Memory::new(&config.pmem, Pages::new(PMEM_BASE, config.pmem.capacity_mib << 20));
-        let dram = Memory::new(&config.dram, Pages::new(DRAM_BASE, config.dram.capacity_mib << 20));
-        let controllers = usize::from(pmem.controllers() + dram.controllers());
+    /// The memories of a machine; `design_accepts`: the design is asked about what queues take.
+    pub(super) fn new(config: &MachineConfig, geometry: &Geometry, design_accepts: bool) -> Self {
+        let pages = |base, of: &MemoryConfig| Pages::new(base, of.capacity_mib << 20);
+        let (dram, pmem) = (pages(DRAM_BASE, &config.dram), pages(PMEM_BASE, &config.pmem));
+        let (dram, mut pmem) = if config.shared_controllers {
+            (None, Memory::shared(&config.pmem, dram, pmem))
+        } else {
+            (Some(Memory::new(&config.dram, dram)), Memory::new(&config.pmem, pmem))
+        };
+        if design_accepts {
+            pmem.ask_before_accepting();
+        }
+        let controllers = config.controllers();
         Memories {
             path: Path::new(&config.interconnect, geometry, controllers),
             pmem,
@@ -78,6 +94,7 @@ impl Memories {
             write_back_buffers: config.interconnect.write_back_buffers as usize,
             program_end: geometry.pmem_base.plus(geometry.pmem_data_bytes),
             unfenced: None,
+            design_accepts,
         }
     }
 
@@ -93,15 +110,39 @@ impl Memories {
             write_back_buffers: self.write_back_buffers,
             program_end: self.program_end,
             unfenced: None,
+            design_accepts: self.design_accepts,
         }
     }
 
     fn of(&self, line: LineAddr) -> &Memory {
-        if is_pmem(line) { &self.pmem } else { &self.dram }
+        match &self.dram {
+            Some(dram) if !is_pmem(line) => dram,
+            _ => &self.pmem,
+        }
     }
 
     fn of_mut(&mut self, line: LineAddr) -> &mut Memory {
-        if is_pmem(line) { &mut self.pmem } else { &mut self.dram }
+        match &mut self.dram {
+            Some(dram) if !is_pmem(line) => dram,
+            _ => &mut self.pmem,
+        }
+    }
+
+    /// The number of persistent memory among the ranges of its controllers.
+    fn pmem_range(&self) -> usize {
+        usize::from(self.dram.is_none())
+    }
+
+    /// The memory that the DRAM belongs to. It is the first of the ranges there.
+    fn dram(&self) -> &Memory {
+        self.dram.as_ref().unwrap_or(&self.pmem)
+    }
+
+    /// When the first queue does something by itself.
+    #[inline]
+    fn next_ps(&self) -> Picos {
+        let of_dram = self.dram.as_ref().map_or(Picos::MAX, Memory::next_ps);
+        self.pmem.next_ps().min(of_dram)
     }
 
     /// Starts the sequence of what is drawn on the path.
@@ -111,31 +152,25 @@ impl Memories {
 
     /// The number of a line's controller among all of both memories.
     fn controller(&self, line: LineAddr) -> usize {
-        let of_pmem = usize::from(self.pmem.controllers());
-        if is_pmem(line) {
-            self.pmem.controller_of(line).into()
-        } else {
-            of_pmem + usize::from(self.dram.controller_of(line))
+        match &self.dram {
+            Some(dram) if !is_pmem(line) => {
+                usize::from(self.pmem.controllers()) + usize::from(dram.controller_of(line))
+            }
+            _ => self.pmem.controller_of(line).into(),
         }
-    }
-
-    /// The controllers of a memory among all of both.
-    fn controllers(&self, of_pmem: bool) -> std::ops::Range<usize> {
-        let (pmem, dram) = (usize::from(self.pmem.controllers()), usize::from(self.dram.controllers()));
-        if of_pmem { 0..pmem } else { pmem..pmem + dram }
     }
 
     /// A write is sent to the controller of its line, behind older ones. Given back if it has arrived at once.
     pub(super) fn send(
         &mut self,
+        on: &mut Interconnect,
         from: Origin,
-        core: CoreId,
         write: Write,
         behind: Behind,
         at: Cycle,
     ) -> Option<Write> {
         let controller = self.controller(write.line);
-        self.path.send(InFlight { arrival: at, controller, from, core, write }, behind)
+        self.path.send(on, InFlight { arrival: at, controller, from, write }, behind)
     }
 
     /// Whether writes are acknowledged when they are sent: a planted fault.
@@ -145,7 +180,7 @@ impl Memories {
 
     /// A line of each controller of persistent memory.
     pub(super) fn a_line_of_each_controller(&self) -> impl Iterator<Item = LineAddr> {
-        self.pmem.a_line_of_each_controller()
+        self.pmem.a_line_of_each_controller(self.pmem_range())
     }
 
     /// When the next write arrives at its controller; `Cycle::MAX` if none is in flight.
@@ -154,55 +189,67 @@ impl Memories {
     }
 
     /// Takes the next write that arrives at its controller.
-    pub(super) fn take_arrival(&mut self) -> Option<(CoreId, Write)> {
-        self.path.take_next().map(|InFlight { core, write, .. }| (core, write))
-    }
-
-    /// The controller of a line of persistent memory lets what arrives wait, or does so no more.
-    pub(super) fn hold_arrivals(&mut self, line: LineAddr, is_held: bool) {
-        let controller = self.controller(line);
-        self.path.hold(controller, is_held);
+    pub(super) fn take_arrival(&mut self) -> Option<Write> {
+        self.path.take_next().map(|sent| sent.write)
     }
 
     /// The acknowledgement of a write to a line leaves its controller at `at`; the cycle in which it arrives.
-    pub(super) fn acknowledge(&mut self, to: Origin, line: LineAddr, at: Cycle) -> Cycle {
-        let controller = self.controller(line);
-        self.path.up(to, controller, 0, at) + self.path.drawn_cycles(to)
+    pub(super) fn acknowledge(&mut self, on: &mut Interconnect, to: Origin, line: LineAddr, at: Cycle) -> Cycle {
+        let trip = Trip { end: to, line, controller: self.controller(line), bytes: 0 };
+        self.path.up(on, trip, at) + self.path.drawn_cycles(to)
     }
 
     /// The controller of a line is asked for a copy; the cycle in which it begins.
-    pub(super) fn ask_for_copy(&mut self, by: Origin, line: LineAddr, at: Cycle) -> Cycle {
-        let controller = self.controller(line);
-        self.path.down(by, controller, 0, at)
+    pub(super) fn ask_for_copy(&mut self, on: &mut Interconnect, by: Origin, line: LineAddr, at: Cycle) -> Cycle {
+        let trip = Trip { end: by, line, controller: self.controller(line), bytes: 0 };
+        self.path.down(on, trip, at)
     }
 
     /// The controller of a line has read `bytes` for a copy to another line: where they are written from, and the cycle in
     /// which they leave there. Between two controllers they pass the last level.
     pub(super) fn leave_for_copy(
         &mut self,
+        on: &mut Interconnect,
         read: LineAddr,
         written: LineAddr,
         bytes: u64,
         at: Cycle,
     ) -> (Origin, Cycle) {
         let (from, to) = (self.controller(read), self.controller(written));
-        if from == to { (Origin::Controller, at) } else { (Origin::Llc, self.path.up(Origin::Llc, from, bytes, at)) }
+        if from == to {
+            return (Origin::Controller, at);
+        }
+        // The write leaves from the bank of the line that is written.
+        let trip = Trip { end: Origin::Llc, line: written, controller: from, bytes };
+        (Origin::Llc, self.path.up(on, trip, at))
     }
 
     /// A message of a design leaves at `at`; the cycle in which it arrives.
-    pub(super) fn message(&mut self, from: Node, to: Node, size_bytes: u64, at: Cycle) -> Cycle {
+    pub(super) fn message(&mut self, on: &mut Interconnect, from: Node, to: Node, size_bytes: u64, at: Cycle) -> Cycle {
+        let sent = match (from, to) {
+            (Node::Core(core), _) | (_, Node::Core(core)) => at + self.path.drawn_cycles(Origin::Core(core)),
+            (Node::Controller(_), Node::Controller(_)) => at,
+        };
+        if let Some(mesh) = on.mesh() {
+            let end = |node| match node {
+                Node::Core(core) => End::Core(core),
+                Node::Controller(number) => End::Controller(number.into()),
+            };
+            return self.path.message(mesh, end(from), end(to), size_bytes, sent);
+        }
+        // Where there are no tiles it does not matter which line a message is about.
+        let trip = |end, controller: u16| Trip {
+            end,
+            line: PMEM_BASE.line(),
+            controller: controller.into(),
+            bytes: size_bytes,
+        };
         match (from, to) {
-            (Node::Core(core), Node::Controller(to)) => {
-                let sent = at + self.path.drawn_cycles(Origin::Core(core));
-                self.path.down(Origin::Core(core), to.into(), size_bytes, sent)
-            }
-            (Node::Controller(from), Node::Core(core)) => {
-                let sent = at + self.path.drawn_cycles(Origin::Core(core));
-                self.path.up(Origin::Core(core), from.into(), size_bytes, sent)
-            }
+            (Node::Core(core), Node::Controller(to)) => self.path.down(on, trip(Origin::Core(core), to), sent),
+            (Node::Controller(from), Node::Core(core)) => self.path.up(on, trip(Origin::Core(core), from), sent),
             (Node::Controller(from), Node::Controller(to)) => {
-                let at = self.path.up(Origin::Llc, from.into(), size_bytes, at);
-                self.path.down(Origin::Llc, to.into(), size_bytes, at)
+                let at = self.path.up(on, trip(Origin::Llc, from), sent);
+                self.path.down(on, trip(Origin::Llc, to), at)
             }
             (Node::Core(_), Node::Core(_)) => unreachable!("designs send nothing from core to core"),
         }
@@ -219,16 +266,32 @@ impl Memories {
         self.of_mut(write.line).submit(write, at_ps)
     }
 
-    /// Reads a line from its controller: the newest data.
-    pub(super) fn read(&mut self, by: Origin, line: LineAddr, at: Cycle) -> LineRead {
-        let controller = self.controller(line);
-        let asked = self.path.down(by, controller, 0, at);
+    /// Reads a line from its controller, for `missed`, which is the same line or one that is kept there: the newest data.
+    pub(super) fn read(
+        &mut self,
+        on: &mut Interconnect,
+        by: Origin,
+        missed: LineAddr,
+        line: LineAddr,
+        at: Cycle,
+    ) -> LineRead {
+        let trip = Trip { end: by, line: missed, controller: self.controller(line), bytes: 0 };
+        let asked = self.path.down(on, trip, at);
         let asked_ps = self.clock.picos(asked);
         let read = self.of_mut(line).read(line, asked_ps);
         let mut data = read.data;
         self.path.overlay_for_read(line, &mut data);
         let (started, done) = (self.clock.cycles(read.started_ps), self.clock.cycles(read.done_ps));
-        LineRead { data, asked, started, done, arrives: self.path.up(by, controller, LINE_BYTES, done) }
+        let arrives = self.path.line_up(on, Trip { bytes: LINE_BYTES, ..trip }, done);
+        LineRead { data, asked, started, done, arrives }
+    }
+
+    /// The controller of a line reads what lies below the oldest held entry of the line.
+    pub(super) fn read_below_held(&mut self, line: LineAddr, asked: Cycle) -> LineRead {
+        let asked_ps = self.clock.picos(asked);
+        let Read { data, started_ps, done_ps } = self.pmem.read_below_held(line, asked_ps);
+        let (started, done) = (self.clock.cycles(started_ps), self.clock.cycles(done_ps));
+        LineRead { data, asked, started, done, arrives: done }
     }
 
     /// The newest data of a line outside the caches.
@@ -240,13 +303,38 @@ impl Memories {
 
     /// Replaces the newest bytes of DRAM.
     pub(super) fn write_dram(&mut self, addr: PhysAddr, bytes: &[u8]) {
-        self.dram.write_newest(addr, bytes);
+        self.of_mut(addr.line()).write_newest(addr, bytes);
         self.path.write_newest(addr.line(), addr.offset(), bytes);
     }
 
-    /// Lets held entries of persistent memory drain.
-    pub(super) fn release(&mut self, controller: u16, group: u64) {
-        self.pmem.release(controller, group);
+    /// Whether the queue of a line is one that asks before it takes a write.
+    pub(super) fn asks(&self, line: LineAddr) -> bool {
+        self.design_accepts && (is_pmem(line) || self.dram.is_none())
+    }
+
+    /// The write of persistent memory that a queue which asks has room for, and how full the queue is.
+    pub(super) fn next_candidate(&self, controller: u16) -> Option<(Write, Occupancy)> {
+        self.pmem.next_candidate(controller).map(|write| (*write, self.pmem.occupancy(controller)))
+    }
+
+    /// How full the queue of a controller of persistent memory is.
+    pub(super) fn occupancy(&self, controller: u16) -> Occupancy {
+        self.pmem.occupancy(controller)
+    }
+
+    /// A queue takes the write that it was asked about; the write.
+    pub(super) fn admit(&mut self, controller: u16, held: Option<u64>, yields: bool) -> Write {
+        self.pmem.admit(controller, held, yields)
+    }
+
+    /// A queue does not take the write that it was asked about before it has changed.
+    pub(super) fn refuse(&mut self, controller: u16) {
+        self.pmem.refuse(controller);
+    }
+
+    /// Lets held entries of persistent memory drain; of a line, if one is named, the oldest.
+    pub(super) fn release(&mut self, controller: u16, group: u64, line: Option<LineAddr>) {
+        self.pmem.release(controller, group, line);
     }
 
     /// Discards held entries of persistent memory; the tokens of their writes.
@@ -257,7 +345,7 @@ impl Memories {
     /// The cycle before which no queue does anything by itself, and nothing arrives at one.
     #[inline]
     pub(super) fn due(&self) -> Cycle {
-        let first_ps = self.pmem.next_ps().min(self.dram.next_ps());
+        let first_ps = self.next_ps();
         let queues = if first_ps == Picos::MAX { Cycle::MAX } else { self.clock.cycles(first_ps) };
         queues.min(self.path.next_arrival())
     }
@@ -268,21 +356,22 @@ impl Memories {
 
     /// Whether work that is scheduled at this cycle comes before the next step of the memories.
     pub(super) fn are_due_after(&self, scheduled: Cycle) -> bool {
-        self.picos(scheduled) <= self.pmem.next_ps().min(self.dram.next_ps())
+        self.picos(scheduled) <= self.next_ps()
     }
 
     /// Whether the next arrival comes before the next step of the memories: a queue has come to its time then.
     pub(super) fn are_due_after_arrival(&self) -> bool {
-        self.picos(self.path.next_arrival()) < self.pmem.next_ps().min(self.dram.next_ps())
+        self.picos(self.path.next_arrival()) < self.next_ps()
     }
 
     /// The next step of a queue that is due by `until` and before work that is scheduled.
     pub(super) fn step(&mut self, until: Cycle, scheduled: Cycle) -> Option<Step> {
         let bound = self.picos(until).min(self.picos(scheduled));
-        if self.pmem.next_ps() <= self.dram.next_ps() {
-            self.pmem.step(bound.min(self.dram.next_ps()))
+        let Some(dram) = &mut self.dram else { return self.pmem.step(bound) };
+        if self.pmem.next_ps() <= dram.next_ps() {
+            self.pmem.step(bound.min(dram.next_ps()))
         } else {
-            self.dram.step(bound.min(self.pmem.next_ps()))
+            dram.step(bound.min(self.pmem.next_ps()))
         }
     }
 
@@ -296,28 +385,37 @@ impl Memories {
     pub(super) fn has_write_back_buffer(&self, persist_buffers: bool) -> bool {
         let limit = self.write_back_buffers;
         let mut waiting =
-            if persist_buffers { 0 } else { self.pmem.inbound_len() + self.path.evicted(self.controllers(true)) };
+            if persist_buffers { 0 } else { self.pmem.inbound_len_of(self.pmem_range()) + self.path.evicted(is_pmem) };
         if self.domain.buffers_outlast_queue() {
-            waiting += self.pmem.queue().filter(|(_, entry)| entry.write.from_llc_buffer).count();
+            waiting += self.queue().filter(|(_, entry)| entry.write.from_llc_buffer).count();
         }
-        waiting < limit && self.dram.inbound_len() + self.path.evicted(self.controllers(false)) < limit
+        waiting < limit && self.dram().inbound_len_of(0) + self.path.evicted(|line| !is_pmem(line)) < limit
     }
 
-    /// Whether all queues have drained, but for entries that a design holds.
+    /// Whether all queues have drained, but for entries that a design holds and what waits behind them.
     pub(super) fn are_dry(&self) -> bool {
-        let queued = |memory: &Memory| memory.queue().filter(|(_, entry)| entry.write.held.is_none()).count();
-        let waiting = self.pmem.inbound_len() + self.dram.inbound_len();
-        queued(&self.pmem) + queued(&self.dram) + waiting == 0 && self.path.is_empty()
+        let is_dry = |memory: &Memory| {
+            let mut held = BTreeSet::new();
+            memory.inbound_len() == 0
+                && memory.queue().all(|(_, entry)| {
+                    if entry.is_held() {
+                        held.insert(entry.write.line);
+                    }
+                    held.contains(&entry.write.line)
+                })
+        };
+        is_dry(&self.pmem) && self.dram.as_ref().is_none_or(is_dry) && self.path.is_empty()
     }
 
     /// Whether any write is in a queue.
     pub(super) fn any_queued(&self) -> bool {
-        self.pmem.queue().next().is_some() || self.dram.queue().next().is_some()
+        let is_any = |memory: &Memory| memory.queue().next().is_some();
+        is_any(&self.pmem) || self.dram.as_ref().is_some_and(is_any)
     }
 
     /// Whether any write waits for room in a queue.
     pub(super) fn any_waiting(&self) -> bool {
-        self.pmem.inbound_len() + self.dram.inbound_len() > 0
+        self.pmem.inbound_len() + self.dram.as_ref().map_or(0, Memory::inbound_len) > 0
     }
 
     /// Whether any write is in flight to a controller.
@@ -327,28 +425,28 @@ impl Memories {
 
     /// Writes of persistent memory that have not arrived at their controller, oldest first for each line.
     pub(super) fn in_flight(&self) -> impl Iterator<Item = &Write> {
-        self.path.in_flight(self.controllers(true))
+        self.path.in_flight().filter(|write| is_pmem(write.line))
     }
 
     /// Writes of persistent memory that have arrived and wait for room in a queue, oldest first.
     pub(super) fn waiting(&self) -> impl Iterator<Item = &Write> {
-        self.pmem.inbound()
+        self.pmem.inbound().filter(|write| is_pmem(write.line))
     }
 
     /// Writes of persistent memory that no queue has accepted, oldest first for each line.
     pub(super) fn inbound(&self) -> impl Iterator<Item = &Write> {
-        self.pmem.inbound().chain(self.in_flight())
+        self.waiting().chain(self.in_flight())
     }
 
     /// The queued writes of persistent memory, each with its controller.
     pub(super) fn queue(&self) -> impl Iterator<Item = (u16, &Entry)> {
-        self.pmem.queue()
+        self.pmem.queue().filter(|(_, entry)| is_pmem(entry.write.line))
     }
 
     /// Whether a write of the line has been handed over and is not durable.
     pub(super) fn is_write_pending(&self, line: LineAddr) -> bool {
         self.inbound().any(|w| w.line == line)
-            || !self.domain.queue_is_durable() && self.pmem.queue().any(|(_, e)| e.write.line == line)
+            || !self.domain.queue_is_durable() && self.queue().any(|(_, e)| e.write.line == line)
     }
 
     /// The program declares its data range.
@@ -379,116 +477,68 @@ impl Memories {
     /// Whether a line lies in memory that programs may use.
     pub(super) fn is_programs(&self, line: LineAddr) -> bool {
         let base = line.base();
-        if is_pmem(line) { base < self.program_end } else { base >= DRAM_BASE && self.dram.contains(base) }
+        if is_pmem(line) { base < self.program_end } else { base >= DRAM_BASE && self.dram().media(0).contains(base) }
     }
 
     /// Replaces the contents of persistent memory before the simulation starts.
     pub(super) fn load_pmem(&mut self, pages: &Pages) {
-        self.pmem.load(pages, PhysAddr(u64::MAX));
+        self.pmem.load(self.pmem_range(), pages, PhysAddr(u64::MAX));
     }
 
     /// Puts contents into both memories, as far as programs may use them. Nothing is copied before it is written.
     pub(super) fn load(&mut self, dram: &Pages, pmem: &Pages) {
-        self.dram.load(dram, PhysAddr(u64::MAX));
-        self.pmem.load(pmem, self.program_end);
+        self.of_mut(DRAM_BASE.line()).load(0, dram, PhysAddr(u64::MAX));
+        self.pmem.load(self.pmem_range(), pmem, self.program_end);
     }
 
     pub(super) fn dram_media(&self) -> &Pages {
-        self.dram.media()
+        self.dram().media(0)
     }
 
     pub(super) fn pmem_media(&self) -> &Pages {
-        self.pmem.media()
-    }
-
-    /// What a power failure leaves of persistent memory, caches apart: the media, queues that survive, and what left a
-    /// durable LLC.
-    pub(super) fn durable_pmem(&self) -> Pages {
-        let mut pmem = self.pmem.media().clone();
-        if self.domain.queue_is_durable() {
-            for (_, entry) in self.pmem.queue().filter(|(_, entry)| !entry.is_held()) {
-                pmem.write_masked(entry.write.line, entry.write.mask, &entry.write.data);
-            }
-        }
-        let buffers_alone = self.domain.buffers_outlast_queue();
-        if buffers_alone {
-            for (_, entry) in self.pmem.queue().filter(|(_, entry)| entry.write.from_llc_buffer) {
-                pmem.write_masked(entry.write.line, entry.write.mask, &entry.write.data);
-            }
-        }
-        if self.domain.llc_is_durable() {
-            // Write-back buffers belong to the last level: what left the LLC and has not been accepted survives.
-            for write in self.inbound().filter(|write| write.from_llc_buffer || !buffers_alone) {
-                pmem.write_masked(write.line, write.mask, &write.data);
-            }
-        }
-        pmem
-    }
-
-    /// The words that the media is writing and that no durable queue keeps, each with its bytes as a mask.
-    pub(super) fn torn_words(&self) -> impl Iterator<Item = (&Write, u64)> {
-        let kept = |write: &Write| {
-            self.domain.queue_is_durable() || self.domain.buffers_outlast_queue() && write.from_llc_buffer
-        };
-        let in_flight = self.pmem.queue().filter(move |(_, e)| e.in_service() && !kept(&e.write));
-        in_flight.flat_map(|(_, entry)| {
-            let words = (0..WORDS_PER_LINE).map(|word| entry.write.mask & 0xff << (8 * word)).filter(|mask| *mask != 0);
-            words.map(move |mask| (&entry.write, mask))
-        })
-    }
-
-    /// The entries that a design holds in queues that survive.
-    pub(super) fn held_writes(&self) -> Vec<HeldWrite> {
-        if !self.domain.queue_is_durable() {
-            return Vec::new();
-        }
-        let held = |(controller, entry): (u16, &Entry)| {
-            let write = &entry.write;
-            let held = |group| HeldWrite { controller, group, line: write.line, mask: write.mask, data: write.data };
-            write.held.map(held)
-        };
-        self.pmem.queue().filter_map(held).collect()
+        self.pmem.media(self.pmem_range())
     }
 
     /// Bytes of persistent memory that wait in queues.
     pub(super) fn owed_bytes(&self) -> u64 {
         let granularity = self.pmem.write_granularity_bytes();
         let in_flight = self.in_flight().map(|write| u64::from(write.mask.count_ones()).next_multiple_of(granularity));
-        self.pmem.owed_bytes() + in_flight.sum::<u64>()
+        self.pmem.owed_bytes(self.pmem_range()) + in_flight.sum::<u64>()
     }
 
     /// Bytes accepted by the media of persistent memory since the last reset, in the order of `Cause::ALL`.
     pub(super) fn media_write_bytes(&self) -> [u64; 5] {
-        self.pmem.stats().0.media_write_bytes
+        self.pmem.stats(self.pmem_range()).0.media_write_bytes
     }
 
     /// Keeps the commands to all media from now on.
     pub(super) fn start_traces(&mut self) {
         self.pmem.start_trace();
-        self.dram.start_trace();
+        self.dram.iter_mut().for_each(Memory::start_trace);
     }
 
-    /// The commands to the DRAM and to persistent memory since then; none are kept from now on.
+    /// The commands to the DRAM and to persistent memory since then; none are kept from now on. Those to shared media are
+    /// with persistent memory.
     pub(super) fn take_traces(&mut self, until: Cycle) -> [Vec<Command>; 2] {
         let until_ps = self.clock.picos(until);
-        [self.dram.take_trace(until_ps), self.pmem.take_trace(until_ps)]
+        [self.dram.as_mut().map_or_else(Vec::new, |dram| dram.take_trace(until_ps)), self.pmem.take_trace(until_ps)]
     }
 
     pub(super) fn digest(&self, hasher: &mut dyn Hasher) {
         self.pmem.digest(hasher);
-        self.dram.digest(hasher);
+        self.dram.iter().for_each(|dram| dram.digest(hasher));
         self.path.digest(hasher);
     }
 
     pub(super) fn stats(&self, stats: &mut Stats) {
-        memory_stats(stats, "pmem", &self.pmem);
-        memory_stats(stats, "dram", &self.dram);
+        memory_stats(stats, "pmem", &self.pmem, self.pmem_range());
+        memory_stats(stats, "dram", self.dram(), 0);
         self.path.stats(stats);
     }
 
     pub(super) fn reset_stats(&mut self) {
         self.pmem.reset_stats();
-        self.dram.reset_stats();
+        self.dram.iter_mut().for_each(Memory::reset_stats);
         self.path.reset_stats();
     }
 

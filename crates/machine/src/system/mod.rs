@@ -1,7 +1,7 @@
 //! The memory system with its durability design, and the requests that cores make of it.
 //!
 //! [`System`] is made of parts, each with private fields and one idea: [`caches`], [`memories`] and [`persist_buffers`]
-//! hold lines, [`design_port`] asks the design, [`agenda`] knows what is due and who waits, [`open_transactions`] who is in
+//! hold lines, [`interconnect`] moves messages, [`design_port`] asks the design, [`agenda`] knows what is due and who waits, [`open_transactions`] who is in
 //! a transaction, [`observers`] who looks on, [`waits`] why cores wait. A part knows nothing of the system. Requests of cores walk over the parts:
 //! [`loads`], [`stores`], [`blocks`], [`log`], [`transactions`] and [`kernel_access`] bring lines up ([`bring_up`],
 //! [`sharing`], [`fill`]), ask the design whether they may continue ([`gates`]), and leave to the work list ([`work`]) all that
@@ -21,6 +21,7 @@ mod design_port;
 mod events;
 mod fill;
 mod gates;
+mod interconnect;
 mod invariants;
 mod kernel_access;
 mod loads;
@@ -44,11 +45,12 @@ use crate::latency::Latency;
 use agenda::Agenda;
 use caches::Caches;
 use design_port::DesignPort;
-use durasim_design::{Ctx, Geometry};
+use durasim_design::{Ctx, Geometry, Hooks};
 use durasim_memory::Command;
 use durasim_types::{
     ConfigError, CoreId, Cycle, Domain, Error, EventKind, History, HistoryStep, Journal, PersistEvent, PhysAddr, Stats,
 };
+use interconnect::Interconnect;
 use memories::Memories;
 use observers::Observers;
 use open_transactions::OpenTransactions;
@@ -81,6 +83,7 @@ pub struct System {
     geometry: Geometry,
     domain: Domain,
     caches: Caches,
+    interconnect: Interconnect,
     memories: Memories,
     persist_buffers: PersistBuffers,
     design: DesignPort,
@@ -101,15 +104,17 @@ impl System {
         let geometry = &plan.geometry;
         let design = (hardware.build)(&plan.spec, geometry).map_err(|e| plan::refused_by(hardware.name, e))?;
         let cores = config.cores as usize;
+        let design_accepts = hardware.hooks.has(Hooks::ACCEPT) && design.decides_on_writes();
         Ok(System {
             domain: plan.domain,
             caches: Caches::new(config, geometry),
-            memories: Memories::new(config, geometry),
+            interconnect: Interconnect::new(config),
+            memories: Memories::new(config, geometry, design_accepts),
             persist_buffers: match plan.domain {
                 Domain::Bbb => PersistBuffers::new(&config.bbb, cores),
                 _ => PersistBuffers::default(),
             },
-            design: DesignPort::new(design, hardware.hooks, geometry),
+            design: DesignPort::new(design, hardware.hooks, geometry).for_threads(hardware.threads_max),
             agenda: Agenda::new(cores),
             transactions: OpenTransactions::new(cores),
             observers: Observers::new(),
@@ -172,7 +177,8 @@ impl System {
         self.memories.start_traces();
     }
 
-    /// The commands to the DRAM and to persistent memory since then; none are kept from now on.
+    /// The commands to the DRAM and to persistent memory since then; none are kept from now on. Where both share controllers
+    /// all commands are with persistent memory.
     pub fn take_traces(&mut self) -> [Vec<Command>; 2] {
         self.memories.take_traces(self.observers.stamp())
     }
@@ -223,6 +229,7 @@ impl System {
     /// Counters start again from zero; state stays.
     pub fn reset_stats(&mut self) {
         self.caches.reset_stats();
+        self.interconnect.reset_stats();
         self.memories.reset_stats();
         self.persist_buffers.reset_stats();
         self.transactions.reset_stats();
@@ -237,7 +244,7 @@ impl System {
         for (kind, n) in EventKind::ALL.iter().zip(self.event_kinds()) {
             stats.count(format!("events.{}", kind.name()), n, "Persist events of this kind since the start");
         }
-        self.caches.link_stats(&mut stats);
+        self.interconnect.stats(&mut stats);
         self.persist_buffers.stats(&mut stats);
         self.design.stats(&mut stats);
         stats

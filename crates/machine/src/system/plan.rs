@@ -1,7 +1,7 @@
 //! A row fitted into a machine: the design's parameters, checked, and the machine's shape with the design in it.
 
 use super::PMEM_BASE;
-use crate::MachineConfig;
+use crate::{CacheConfig, MachineConfig};
 use durasim_design::{ActiveFault, Geometry, Hooks, Row, SpecError};
 use durasim_types::{Clock, ConfigError, Domain, PAGE_BYTES};
 use serde_json::Value;
@@ -49,10 +49,11 @@ impl Plan {
             domain,
             clock: Clock { frequency_mhz: config.frequency_mhz },
             l1d: config.l1d.geometry(),
-            l2: config.l2.geometry(),
+            l2: config.l2.as_ref().map(CacheConfig::geometry),
             llc: config.llc.geometry(),
             llc_ports: None,
             interleave_bytes: config.pmem.interleave_bytes,
+            write_queue_entries: config.pmem.controller.write_queue_entries,
             inclusion: config.interconnect.inclusion.into(),
             pmem_base: PMEM_BASE,
             pmem_bytes,

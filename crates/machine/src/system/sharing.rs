@@ -8,7 +8,8 @@
 //! line that may not leave yet) does so while the line is pinned and nothing has been moved.
 
 use super::System;
-use super::caches::{AccessMode, Load};
+use super::caches::AccessMode;
+use super::interconnect::Load;
 use super::memories::is_pmem;
 use super::work::Task;
 use durasim_design::{Hooks, LevelId, Probe, Request};
@@ -74,16 +75,16 @@ impl System {
         if let Some(owner) = entry.owner {
             if owner != core {
                 self.caches.coherence_stats_mut().transfers += 1;
-                let snooped = self.caches.send_to_core(owner, Load::Nothing, at);
+                let snooped = self.interconnect.send_to_core(owner, line, Load::Nothing, at);
                 done = self.give_up_line(owner, line, want, snooped + self.caches.snoop_cycles());
             }
         } else if want == AccessMode::Write {
             for other in entry.others(core) {
                 self.caches.coherence_stats_mut().invalidations += 1;
                 let latency = self.caches.l1d(other).geometry().latency_cycles;
-                let snooped = self.caches.send_to_core(other, Load::Nothing, at);
+                let snooped = self.interconnect.send_to_core(other, line, Load::Nothing, at);
                 let looked = snooped + self.caches.snoop_cycles() + latency;
-                done = done.max(self.caches.send_to_llc(line, Load::Nothing, looked));
+                done = done.max(self.interconnect.send_to_llc(other, line, Load::Nothing, looked));
                 self.caches.drop_private(other, line);
             }
         }
@@ -95,7 +96,7 @@ impl System {
     fn give_up_line(&mut self, owner: CoreId, line: LineAddr, want: AccessMode, at: Cycle) -> Cycle {
         let mut done = at;
         let (mut tagged, mut sent) = (false, false);
-        for level in [LevelId::L2, LevelId::L1d] {
+        for &level in self.caches.levels().private().iter().rev() {
             let array = self.caches.array(level, owner);
             let Some(slot) = array.find(line) else { continue };
             done = done.max(at + array.geometry().latency_cycles).max(array.ready(slot));
@@ -112,7 +113,7 @@ impl System {
             }
         }
         if !sent {
-            done = self.caches.send_to_llc(line, Load::Nothing, done);
+            done = self.interconnect.send_to_llc(owner, line, Load::Nothing, done);
         }
         if want == AccessMode::Write || tagged && self.design.tags_are_exclusive() {
             self.caches.drop_private(owner, line);
@@ -144,7 +145,10 @@ impl System {
         self.waits.start(core, line, at);
         self.caches.pin(line);
         let asked = at + self.caches.way_down(core);
-        let asked = self.caches.send_to_llc(line, Load::Nothing, asked);
+        // A crossbar has its turn behind the look-up; on a mesh the request travels before it.
+        let is_mesh = self.interconnect.mesh().is_some();
+        let llc_cycles = if is_mesh { self.caches.llc().geometry().latency_cycles } else { 0 };
+        let asked = self.interconnect.send_to_llc(core, line, Load::Nothing, asked - llc_cycles) + llc_cycles;
         self.waits.mark(core, StallCause::Llc, asked);
         self.advance(asked);
         let asked = self.llc_request(core, line, asked);
@@ -152,7 +156,7 @@ impl System {
         self.caches.unpin();
         let taken = taken?;
         self.waits.mark(core, StallCause::OtherCore, taken);
-        let done = self.caches.send_to_core(core, Load::Nothing, taken) + self.caches.way_up();
+        let done = self.interconnect.send_to_core(core, line, Load::Nothing, taken) + self.caches.way_up();
         self.waits.mark(core, StallCause::Llc, done);
         if self.caches.l1d(core).find(line).is_none() {
             return Ok(None);

@@ -3,7 +3,7 @@
 
 use super::caches::{CachedLines, SavedCaches};
 use super::work::WorkList;
-use super::{System, agenda, caches, memories, observers, open_transactions, waits};
+use super::{System, agenda, caches, interconnect, memories, observers, open_transactions, waits};
 use durasim_design::Row;
 use durasim_types::{ConfigError, Cycle, DataRange, Pages};
 use serde::{Deserialize, Serialize};
@@ -13,6 +13,7 @@ use serde_json::Value;
 #[derive(Serialize)]
 pub(crate) struct Written<'a> {
     caches: caches::Written<'a>,
+    interconnect: interconnect::Written<'a>,
     memories: memories::Written<'a>,
     persist_buffers: &'a super::PersistBuffers,
     agenda: agenda::Written<'a>,
@@ -26,6 +27,7 @@ pub(crate) struct Written<'a> {
 #[derive(Deserialize)]
 pub(crate) struct Read {
     caches: SavedCaches,
+    interconnect: interconnect::SavedInterconnect,
     memories: memories::SavedMemories,
     persist_buffers: super::PersistBuffers,
     agenda: agenda::SavedAgenda,
@@ -38,9 +40,21 @@ pub(crate) struct Read {
 impl System {
     /// All that changes while the system works. The work list is empty between two requests.
     pub(crate) fn state(&self) -> Written<'_> {
-        let System { caches, memories, persist_buffers, agenda, transactions, observers, waits, design, .. } = self;
+        let System {
+            caches,
+            interconnect,
+            memories,
+            persist_buffers,
+            agenda,
+            transactions,
+            observers,
+            waits,
+            design,
+            ..
+        } = self;
         Written {
             caches: caches.state(),
+            interconnect: interconnect.state(),
             memories: memories.state(),
             persist_buffers,
             agenda: agenda.state(),
@@ -59,6 +73,7 @@ impl System {
         let loaded = (row.hardware.load)(spec, &self.geometry, &read.design);
         self.design.put(loaded.map_err(|e| ConfigError::new("from", e.problem))?);
         self.caches.put_state(read.caches);
+        self.interconnect.put_state(read.interconnect);
         self.memories.put_state(read.memories);
         self.persist_buffers = read.persist_buffers;
         self.agenda.put_state(read.agenda);
@@ -74,6 +89,7 @@ impl System {
             geometry: self.geometry.clone(),
             domain: self.domain,
             caches: self.caches.fork(),
+            interconnect: self.interconnect.fork(),
             memories: self.memories.fork(),
             persist_buffers: self.persist_buffers.clone(),
             design: self.design.fork(),

@@ -25,6 +25,21 @@ impl System {
         self.transactions.next_number()
     }
 
+    /// Whether the design has a place for transactions of the thread on a core.
+    pub fn may_have_transactions(&self, core: CoreId) -> bool {
+        self.transactions.thread_on(core) < self.design.threads_max()
+    }
+
+    /// How many threads of a program may have transactions.
+    pub fn threads_max(&self) -> u32 {
+        self.design.threads_max()
+    }
+
+    /// Whether begin instructions wait for the store buffer to be empty.
+    pub fn begins_wait(&self) -> bool {
+        self.design.begins_wait()
+    }
+
     /// Whether commit instructions retire before their commit is done.
     pub fn commits_retire_early(&self) -> bool {
         self.design.commits_retire_early()

@@ -47,7 +47,7 @@ pub(super) enum Task {
     AskPrivate { from: LevelId, to: Option<LevelId>, core: CoreId, line: LineAddr },
     /// A version comes down to the level `to` if it counts, then it leaves its array.
     Move { from: LevelId, to: LevelId, core: CoreId, line: LineAddr },
-    /// A line that left the L2 is in the last level: its write-back buffer is free when it is written there.
+    /// A line that left a private level is in the last level: its write-back buffer is free when it is written there.
     WrittenBack { core: CoreId },
     /// The L1 copies of a line leave because the L2 has lost it.
     LeaveL1 { core: CoreId, line: LineAddr },
@@ -88,9 +88,9 @@ pub(super) enum Task {
     /// Each controller of persistent memory is asked to acknowledge all that was sent to it before.
     Barrier { core: CoreId, token: Token, cause: Cause, at: Cycle },
     /// It has arrived there.
-    ArriveAtController { core: CoreId, write: Write },
+    ArriveAtController { write: Write },
     /// The design is asked whether the controller takes it.
-    AskAccept { core: CoreId, write: Write },
+    AskAccept { controller: u16 },
     /// One write or read under a token is outstanding no more.
     ForgetOutstanding { token: u64, at: Cycle },
     /// Writes are acknowledged by the persistence domain, one after the other.
@@ -169,7 +169,7 @@ impl System {
             Task::ObeyTagLimit { level, core, line, tag } => self.enforce_tag_limit(level, core, line, tag),
             Task::AskPrivate { from, to, core, line } => self.ask_private(from, to, core, line),
             Task::Move { from, to, core, line } => self.move_to(to, from, core, line),
-            Task::WrittenBack { core } => self.caches.release_l2_write_back_buffer(core, self.work.now()),
+            Task::WrittenBack { core } => self.caches.release_write_back_buffer(core, self.work.now()),
             Task::LeaveL1 { core, line } => self.leave_l1(core, line),
             Task::CollectVersions { line } => self.collect_versions(line),
             Task::LeaveVersions { line, versions, next } => self.leave_versions(line, versions, next),
@@ -191,8 +191,8 @@ impl System {
             }
             Task::Submit { core, from, write, at } => self.submit_write(core, from, write, at),
             Task::Barrier { core, token, cause, at } => self.submit_barrier(core, token, cause, at),
-            Task::ArriveAtController { core, write } => self.arrive_at_controller(core, write),
-            Task::AskAccept { core, write } => self.ask_accept(core, write),
+            Task::ArriveAtController { write } => self.arrive_at_controller(write),
+            Task::AskAccept { controller } => self.ask_accept(controller),
             Task::ForgetOutstanding { token, at } => self.agenda.forget_outstanding(token, at),
             Task::Acknowledge { tokens, line, at } => self.acknowledge_all(tokens, line, at),
             Task::DrainOldest { core, at } => self.drain_oldest(core, at),

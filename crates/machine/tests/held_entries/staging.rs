@@ -2,11 +2,11 @@
 //! messages to the controllers release them. What it sees of the queues it keeps through a power failure.
 
 use durasim_design::{
-    AbortCause, Accept, Action, Actions, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Design, Durability, Evict,
-    Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Message, Node, RecoveryCut, RecoveryReport, RegionRequest,
-    Signal, SpecError, Store, Token, Wait, snapshot,
+    AbortCause, Accept, Action, Actions, Arrival, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Design,
+    Durability, Evict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Message, Node, RecoveryCut,
+    RecoveryReport, RegionRequest, Signal, SpecError, Store, Token, Wait, snapshot,
 };
-use durasim_types::{Cause, CoreId, Line, LineAddr, PhysAddr, Stats, TxId};
+use durasim_types::{Cause, CoreId, Line, LineAddr, Stats, TxId};
 use serde::{Deserialize, Serialize};
 use std::hash::Hasher;
 
@@ -134,15 +134,15 @@ impl Durability for Protocol {
         }
     }
 
-    fn accept(&mut self, _: &Ctx, controller: u16, at: PhysAddr, token: Option<Token>) -> Accept {
-        self.arrived.push((controller, at.line().0));
-        Accept::Queue { held: token.map(|token| token.0) }
+    fn accept(&mut self, _: &Ctx, arrival: &Arrival, _: &mut Actions) -> Accept {
+        self.arrived.push((arrival.controller, arrival.line.0));
+        Accept::Queue { held: arrival.token.map(|token| token.0) }
     }
 
     fn message(&mut self, _: &Ctx, at: Node, message: Message, out: &mut Actions) {
         match (at, message.kind) {
             (Node::Controller(controller), COMMIT) => {
-                out.push(Action::ReleaseHeld { controller, group: message.a });
+                out.push(Action::ReleaseHeld { controller, group: message.a, line: None });
                 let to = Node::Core(CoreId(message.b as u16));
                 let answer = Message { kind: COMMIT_ACK, ..message };
                 out.push(Action::Send { from: at, to, message: answer, size_bytes: 0 });
@@ -153,7 +153,7 @@ impl Durability for Protocol {
     }
 
     fn crash(&self, view: &CrashView<'_>, sink: &mut CrashSink<'_>) -> Result<(), BudgetSpent> {
-        let held: Held = view.held.iter().map(|h| (h.controller, h.group, h.line.0)).collect();
+        let held: Held = view.staged.iter().filter_map(|h| Some((h.controller, h.group?, h.line.0))).collect();
         sink.keep("held", snapshot::to_bytes(&held));
         sink.keep("arrived", snapshot::to_bytes(&self.arrived));
         Ok(())

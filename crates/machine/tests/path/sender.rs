@@ -1,9 +1,9 @@
 //! A design for tests of the machine: it sends what the number of a transaction says, and notes when the answers arrive.
 
 use durasim_design::{
-    AbortCause, Action, Actions, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Design, Durability, Gate,
-    Geometry, HardwareCost, Hooks, LineTag, Message, Node, Origin, Payload, RecoveryCut, RecoveryReport, RegionRequest,
-    Scanned, SpecError, Token, snapshot,
+    AbortCause, Action, Actions, BudgetSpent, CopyRequest, CrashImage, CrashSink, CrashView, Ctx, Design, Durability,
+    Gate, Geometry, HardwareCost, Hooks, LineTag, Message, Node, Origin, Payload, RecoveryCut, RecoveryReport,
+    RegionRequest, Scanned, SpecError, Token, snapshot,
 };
 use durasim_machine::PMEM_BASE;
 use durasim_types::{Cause, CoreId, Cycle, LINE_BYTES, Line, LineAddr, PhysAddr, Stats, TxId};
@@ -99,7 +99,15 @@ impl Durability for Answers {
                 Kind::Append(from, bytes) => out.append(from, at, &[1; 64][..bytes as usize], cause, Some(token)),
                 Kind::Copy(by) => {
                     let to = at.plus(64 * LINE_BYTES);
-                    out.push(Action::Copy { by, from: at, to, len: 64, cause, token: Some(token) });
+                    out.push(Action::Copy(CopyRequest {
+                        by,
+                        from: at,
+                        to,
+                        len: 64,
+                        below_held: false,
+                        cause,
+                        token: Some(token),
+                    }));
                 }
                 Kind::Read(by) => out.push(Action::Read { by, at, token }),
                 Kind::Message(size_bytes) => {

@@ -3,9 +3,10 @@
 
 use super::log::{Observed, Shared, number};
 use durasim_design::{
-    AbortCause, Accept, Action, Actions, BudgetSpent, CommitRule, CrashImage, CrashSink, CrashView, Ctx, Design,
-    Durability, ErasedDesign, Evict, Fill, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge,
-    Message, Node, Probe, RecoveryCut, RecoveryReport, RegionRequest, Request, Row, Scanned, SpecError, Store, Token,
+    AbortCause, Accept, Action, Actions, Arrival, BeginRule, BudgetSpent, CommitRule, CopyRequest, CrashImage,
+    CrashSink, CrashView, Ctx, Departure, Design, Durability, ErasedDesign, Evict, Fill, FlushVerdict, Gate, Geometry,
+    HardwareCost, Hooks, LevelId, LineTag, Merge, Message, Node, Probe, RecoveryCut, RecoveryReport, RegionRequest,
+    Request, Row, Scanned, SpecError, Store, Token,
 };
 use durasim_designs::{Hercules, row};
 use durasim_types::{EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
@@ -137,7 +138,7 @@ impl Recorder {
     fn note(&mut self, out: &Actions) {
         for action in out.as_slice() {
             match action {
-                Action::Copy { from, to, token: Some(token), .. } => {
+                Action::Copy(CopyRequest { from, to, token: Some(token), .. }) => {
                     if let Some(line) = number(to.line()) {
                         self.migrations.insert(*token, line);
                         self.shared.push(Observed::MigrationStarted { line, from: *from });
@@ -340,8 +341,21 @@ impl Durability for Recorder {
         verdict
     }
 
-    fn accept(&mut self, cx: &Ctx, controller: u16, at: PhysAddr, token: Option<Token>) -> Accept {
-        self.inner.accept(cx, controller, at, token)
+    fn decides_on_writes(&self) -> bool {
+        self.inner.decides_on_writes()
+    }
+
+    fn begin_rule(&self) -> BeginRule {
+        self.inner.begin_rule()
+    }
+
+    fn drained(&mut self, cx: &Ctx, departure: &Departure, out: &mut Actions) {
+        self.inner.drained(cx, departure, out);
+        self.note(out);
+    }
+
+    fn accept(&mut self, cx: &Ctx, arrival: &Arrival, out: &mut Actions) -> Accept {
+        self.inner.accept(cx, arrival, out)
     }
 
     fn message(&mut self, cx: &Ctx, at: Node, message: Message, out: &mut Actions) {
@@ -368,14 +382,15 @@ impl Durability for Recorder {
             // As if the engine did not compare TxStates; the token is one that the design never uses.
             let token = Some(Token(1 << 60));
             let cause = durasim_types::Cause::Migration;
-            out.push(Action::Copy {
+            out.push(Action::Copy(CopyRequest {
                 by: durasim_design::Origin::Controller,
                 from,
                 to: line.base(),
                 len: 64,
+                below_held: false,
                 cause,
                 token,
-            });
+            }));
         }
         self.note(out);
     }
@@ -428,7 +443,7 @@ impl Durability for Recorder {
             (true, [lines @ .., _]) => lines,
             (_, lines) => lines,
         };
-        self.inner.crash(&CrashView { domain: view.domain, geometry: view.geometry, lines, held: view.held }, sink)
+        self.inner.crash(&CrashView { domain: view.domain, geometry: view.geometry, lines, staged: view.staged }, sink)
     }
 
     fn marks(&self, mark: &mut dyn FnMut(&'static str)) {

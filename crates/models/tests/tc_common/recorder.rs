@@ -2,9 +2,9 @@
 //! mean for the protocol is written to a log. Its own planted faults show that the replay finds something.
 
 use durasim_design::{
-    AbortCause, Action, Actions, ActiveFault, BudgetSpent, CommitRule, CrashImage, CrashSink, CrashView, Ctx, Design,
-    Durability, ErasedDesign, Evict, Fill, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge,
-    RecoveryCut, RecoveryReport, RegionRequest, Row, SpecError, Store, Token,
+    AbortCause, Action, Actions, ActiveFault, BudgetSpent, CommitRule, CopyRequest, CrashImage, CrashSink, CrashView,
+    Ctx, Design, Durability, ErasedDesign, Evict, Fill, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId,
+    LineTag, Merge, RecoveryCut, RecoveryReport, RegionRequest, Row, SpecError, Store, Token,
 };
 use durasim_designs::{Tc, row};
 use durasim_machine::{Observer, PMEM_BASE, Plan, System};
@@ -204,7 +204,7 @@ impl Recorder {
                     self.issued.insert(*token, line);
                     self.shared.push(Observed::Issue { line, stamp: stamp_of(payload.bytes()) });
                 }
-                Action::Copy { from, cause: Cause::Log, token: Some(token), .. } => {
+                Action::Copy(CopyRequest { from, cause: Cause::Log, token: Some(token), .. }) => {
                     let Some(line) = number(from.line()) else { continue };
                     self.copies.insert(*token, (line, 2));
                     self.shared.push(Observed::CopyStarted { line });

@@ -7,7 +7,7 @@ use crate::hercules::planted;
 use crate::hercules::record::entry_header;
 use crate::hercules::state::State;
 use crate::hercules::zone::PartZone;
-use durasim_design::{Action, Actions, ActiveFault, Origin};
+use durasim_design::{Action, Actions, ActiveFault, CopyRequest, Origin};
 use durasim_types::Cause;
 
 impl Part {
@@ -21,14 +21,15 @@ impl Part {
             self.ewpq.relocate(entry.home, moving.to, &self.zone, fault, out);
         }
         let (from, to) = (self.zone.entry_data(moving.from), self.zone.entry_data(moving.to));
-        out.push(Action::Copy {
+        out.push(Action::Copy(CopyRequest {
             by: Origin::Controller,
             from,
             to,
             len: 64,
+            below_held: false,
             cause: Cause::Log,
             token: Some(moving.token),
-        });
+        }));
     }
 
     /// The copy is at LogHead: the eWPQ entry names the new place.

@@ -8,12 +8,11 @@ use durasim_cache::{CacheArray, Slot, Version};
 use durasim_design::{CachedLine, LevelId, LineTag};
 use durasim_types::{CoreId, Cycle, Line, LineAddr, PhysAddr, TxId};
 
-const PRIVATE: [LevelId; 2] = [LevelId::L1d, LevelId::L2];
-
 impl Caches {
     /// The places in which a line may lie, newest first: the private levels of its holders, then the last level.
     fn places(&self, line: LineAddr) -> impl Iterator<Item = (LevelId, CoreId)> + use<> {
-        let private = self.holders(line).flat_map(|core| PRIVATE.map(|level| (level, core)));
+        let levels = self.levels.private();
+        let private = self.holders(line).flat_map(move |core| levels.iter().map(move |&level| (level, core)));
         private.chain([(LevelId::Llc, CoreId(0))])
     }
 
@@ -31,7 +30,7 @@ impl Caches {
         core: CoreId,
         line: LineAddr,
     ) -> impl Iterator<Item = (LevelId, Version)> {
-        LevelId::ALL.into_iter().filter_map(move |level| {
+        self.levels.all().iter().filter_map(move |&level| {
             let array = self.array(level, core);
             array.find(line).map(|slot| (level, array.version(slot)))
         })
@@ -95,7 +94,7 @@ impl Caches {
 
     /// The private copies of a line become clean copies of a version that has come down to the last level.
     pub(in crate::system) fn clean_private_copies(&mut self, core: CoreId, line: LineAddr, data: Line) {
-        for level in PRIVATE {
+        for &level in self.levels.private() {
             let array = self.array_mut(level, core);
             if let Some(slot) = array.find(line) {
                 *array.data_mut(slot) = data;
@@ -108,7 +107,7 @@ impl Caches {
     pub(in crate::system) fn clean_to_newest_private(&mut self, core: CoreId, line: LineAddr) {
         let Some((level, slot)) = self.newest_private(core, line) else { return };
         let newest = self.array(level, core).version(slot);
-        for level in PRIVATE {
+        for &level in self.levels.private() {
             let array = self.array_mut(level, core);
             if let Some(slot) = array.find(line) {
                 array.replace(slot, Version { dirty: false, ..newest });
@@ -163,8 +162,8 @@ impl Caches {
         } else {
             self.array_mut(from, core).set_tag(slot, version.tag);
             version.dirty = false;
-            if from == LevelId::Llc {
-                self.l2_mut(core).insert(version, ready);
+            for &level in self.levels.middle().iter().filter(|&&level| level < from) {
+                self.array_mut(level, core).insert(version, ready);
             }
         }
         self.l1d_mut(core).insert(version, ready)
@@ -175,7 +174,7 @@ impl Caches {
         for &line in lines {
             let mut discarded = false;
             for core in self.holders(line).collect::<Vec<_>>() {
-                for level in PRIVATE {
+                for &level in self.levels.private() {
                     discarded |= self.discard_version(level, core, line, tx, design);
                 }
             }
@@ -200,7 +199,7 @@ impl Caches {
     /// Copies of a version that was discarded leave too.
     fn forget_copies(&mut self, line: LineAddr, design: &DesignPort) {
         for core in self.holders(line).collect::<Vec<_>>() {
-            for level in PRIVATE {
+            for &level in self.levels.private() {
                 self.forget_copy(level, core, line, design);
             }
         }
@@ -241,14 +240,14 @@ impl Caches {
 
     /// Each array below the L1I with its level and a core that uses it, the last level once.
     pub(in crate::system) fn data_arrays(&self) -> impl Iterator<Item = (LevelId, CoreId, &CacheArray)> {
-        let private = self.cores().flat_map(|core| PRIVATE.map(|level| (level, core)));
+        let private = self.cores().flat_map(|core| self.levels.private().iter().map(move |&level| (level, core)));
         private.chain([(LevelId::Llc, CoreId(0))]).map(|(level, core)| (level, core, self.array(level, core)))
     }
 
     /// The arrays from the last level up, so that newer versions come later.
     pub(super) fn arrays_upwards(&self) -> impl Iterator<Item = (LevelId, CoreId, &CacheArray)> {
-        let private = [LevelId::L2, LevelId::L1d].into_iter();
-        let private = private.flat_map(|level| self.cores().map(move |core| (level, core)));
+        let private = self.levels.private().iter().rev();
+        let private = private.flat_map(|&level| self.cores().map(move |core| (level, core)));
         [(LevelId::Llc, CoreId(0))]
             .into_iter()
             .chain(private)

@@ -64,8 +64,8 @@ impl Caches {
 
     /// The private copy of a line that is newest: level and slot.
     pub(in crate::system) fn newest_private(&self, core: CoreId, line: LineAddr) -> Option<(LevelId, Slot)> {
-        let find = |level| self.array(level, core).find(line).map(|slot| (level, slot));
-        find(LevelId::L1d).or_else(|| find(LevelId::L2))
+        let find = |&level: &LevelId| self.array(level, core).find(line).map(|slot| (level, slot));
+        self.levels.private().iter().find_map(find)
     }
 
     /// The cores that hold a line in private caches.
@@ -107,7 +107,7 @@ impl Caches {
         let Some((level, slot)) = self.newest_private(owner, line) else { return };
         let newest = *self.array(level, owner).data(slot);
         let tag = self.array(level, owner).tag(slot);
-        for level in [LevelId::L1d, LevelId::L2] {
+        for &level in self.levels.private() {
             let array = self.array_mut(level, owner);
             if let Some(slot) = array.find(line) {
                 *array.data_mut(slot) = newest;
@@ -121,7 +121,7 @@ impl Caches {
 
     /// A core loses its private copies of a line.
     pub(in crate::system) fn drop_private(&mut self, core: CoreId, line: LineAddr) {
-        for level in [LevelId::L2, LevelId::L1d] {
+        for &level in self.levels.private().iter().rev() {
             self.take_out(level, core, line);
         }
     }

@@ -2,7 +2,7 @@
 
 use super::Caches;
 use crate::system::design_port::DesignPort;
-use durasim_cache::{Slot, Version};
+use durasim_cache::{Mshrs, Slot, Version};
 use durasim_design::{Hooks, LevelId, LineTag};
 use durasim_types::{CoreId, Cycle, LineAddr};
 
@@ -34,9 +34,14 @@ impl Caches {
             return None;
         }
         let pinned = std::mem::take(&mut self.pinned);
+        if level == LevelId::L1d {
+            // An L1D may have one way only: what makes room there must never depend on a second one.
+            let array = self.array(level, core);
+            debug_assert!(!pinned.iter().any(|&pinned| array.is_in_set_of(line, pinned)), "{line}: {pinned:?} stay");
+        }
         let victim = self.array_mut(level, core).victim(line, &pinned);
         self.pinned = pinned;
-        Some(victim.expect("at most one line of a set is in service, and a set has at least two ways"))
+        Some(victim.expect("a set has more ways than lines in service"))
     }
 
     /// The way that the design wants to leave the set of `line`. Where there is no tag it has no wish.
@@ -69,19 +74,33 @@ impl Caches {
         choice
     }
 
-    /// A dirty line leaves a private level: the cycle in which a buffer has it, until it has arrived below. Where the last
-    /// level has ports [`Caches::release_l2_write_back_buffer`] ends that.
-    pub(in crate::system) fn take_write_back_buffer(&mut self, level: LevelId, core: CoreId, at: Cycle) -> Cycle {
-        let index = core.0 as usize;
-        let (buffers, below) = match level {
-            LevelId::L1d => (&mut self.l1d_write_backs[index], self.l2[index].geometry().latency_cycles),
-            LevelId::L2 => (&mut self.l2_write_backs[index], self.llc_write_cycles),
+    /// The buffers of a private level for dirty lines on their way down.
+    fn write_back_buffers(&mut self, level: LevelId, core: CoreId) -> &mut Mshrs {
+        let of_level = if level == LevelId::L1d { &mut self.l1d_write_backs } else { &mut self.l2_write_backs };
+        &mut of_level[core.0 as usize]
+    }
+
+    /// A dirty line leaves a private level: the cycle in which a buffer has it, until it has arrived below, where it
+    /// `travels` so many cycles on a mesh. Where that is the last level, and has ports,
+    /// [`Caches::release_write_back_buffer`] ends that.
+    pub(in crate::system) fn take_write_back_buffer(
+        &mut self,
+        level: LevelId,
+        core: CoreId,
+        travels: Cycle,
+        at: Cycle,
+    ) -> Cycle {
+        let arrives_after = match self.levels.below(level) {
             // Those of the last level wait for room in the write queues.
-            LevelId::Llc => return at,
+            None => return at,
+            Some(LevelId::Llc) if self.llc_ports.is_some() => None,
+            Some(LevelId::Llc) => Some(self.request_cycles + self.llc_write_cycles),
+            Some(below) => Some(self.request_cycles + self.array(below, core).geometry().latency_cycles),
         };
+        let buffers = self.write_back_buffers(level, core);
         let start = buffers.acquire(at);
-        if level == LevelId::L1d || self.llc_ports.is_none() {
-            buffers.release_at(start + self.request_cycles + below);
+        if let Some(cycles) = arrives_after {
+            buffers.release_at(start + travels + cycles);
         }
         start
     }
@@ -116,7 +135,7 @@ impl Caches {
     }
 
     fn is_dirty_in(&self, core: CoreId, line: LineAddr) -> bool {
-        [LevelId::L1d, LevelId::L2].into_iter().any(|level| {
+        self.levels.private().iter().any(|&level| {
             let array = self.array(level, core);
             array.find(line).is_some_and(|slot| array.is_dirty(slot))
         })
@@ -148,7 +167,8 @@ impl Caches {
     ) -> Option<(CoreId, Version)> {
         for core in self.holders(line) {
             let (mut dirty, mut tagged) = (false, false);
-            for array in [self.l1d(core), self.l2(core)] {
+            for &level in self.levels.private() {
+                let array = self.array(level, core);
                 if let Some(slot) = array.find(line) {
                     dirty |= array.is_dirty(slot);
                     tagged |= design.live(array.tag(slot)).is_some();
@@ -169,8 +189,7 @@ impl Caches {
         let mut places = vec![(LevelId::Llc, CoreId(0))];
         if self.inclusive {
             for core in self.holders(line) {
-                places.push((LevelId::L2, core));
-                places.push((LevelId::L1d, core));
+                places.extend(self.levels.private().iter().rev().map(|&level| (level, core)));
             }
         }
         let resident = |(level, core): (LevelId, CoreId)| {
@@ -218,14 +237,14 @@ impl Caches {
         self.llc_ports.as_ref().map_or(at + self.llc_write_cycles, |ports| ports.written_at().max(at))
     }
 
-    /// Whether a buffer of the L2 keeps its line until a port of the last level has taken it.
+    /// Whether a buffer of the level above the last one keeps its line until a port of the last level has taken it.
     pub(in crate::system) fn has_llc_ports(&self) -> bool {
         self.llc_ports.is_some()
     }
 
-    /// A line that left the L2 is written into the last level: its buffer is free.
-    pub(in crate::system) fn release_l2_write_back_buffer(&mut self, core: CoreId, at: Cycle) {
+    /// A line that came down to the last level is written there: its buffer is free.
+    pub(in crate::system) fn release_write_back_buffer(&mut self, core: CoreId, at: Cycle) {
         let written = self.llc_written_at(at).max(at + self.request_cycles + self.llc_write_cycles);
-        self.l2_write_backs[core.0 as usize].release_at(written);
+        self.write_back_buffers(self.levels.last_private(), core).release_at(written);
     }
 }

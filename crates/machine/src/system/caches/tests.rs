@@ -27,7 +27,7 @@ fn version(byte: u8, dirty: bool) -> Version {
 
 /// `core` gets a line into its L1D and L2.
 fn bring(caches: &mut Caches, core: CoreId, want: AccessMode, version: Version) {
-    caches.l2_mut(core).insert(Version { dirty: false, ..version }, 0);
+    caches.array_mut(LevelId::L2, core).insert(Version { dirty: false, ..version }, 0);
     caches.l1d_mut(core).insert(version, 0);
     caches.note_arrival(core, version.line, want);
 }
@@ -104,17 +104,17 @@ fn of_versions_without_a_tag_the_newest_dirty_one_has_to_leave() {
 #[test]
 fn no_pinned_line_is_a_victim() {
     let (mut caches, mut design) = caches();
-    let sets = u64::from(caches.l1d(A).geometry().sets);
+    let sets = u64::from(caches.array(LevelId::L2, A).geometry().sets);
     let lines: Vec<LineAddr> = (0..5).map(|way| LineAddr(LINE.0 + way * sets)).collect();
     for &line in &lines[..4] {
-        caches.l1d_mut(A).insert(Version { line, ..version(1, false) }, 0);
+        caches.array_mut(LevelId::L2, A).insert(Version { line, ..version(1, false) }, 0);
     }
     caches.pin(lines[0]);
-    let victim = caches.victim(LevelId::L1d, A, lines[4], LineTag::NONE, false, &mut design).unwrap();
-    assert_eq!(caches.l1d(A).version(victim).line, lines[1]);
+    let victim = caches.victim(LevelId::L2, A, lines[4], LineTag::NONE, false, &mut design).unwrap();
+    assert_eq!(caches.array(LevelId::L2, A).version(victim).line, lines[1]);
     caches.unpin();
-    let victim = caches.victim(LevelId::L1d, A, lines[4], LineTag::NONE, false, &mut design).unwrap();
-    assert_eq!(caches.l1d(A).version(victim).line, lines[0]);
+    let victim = caches.victim(LevelId::L2, A, lines[4], LineTag::NONE, false, &mut design).unwrap();
+    assert_eq!(caches.array(LevelId::L2, A).version(victim).line, lines[0]);
 }
 
 #[test]

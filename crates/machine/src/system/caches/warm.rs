@@ -8,7 +8,7 @@ use durasim_design::{LevelId, LineTag};
 use durasim_types::{CoreId, LineAddr, Pages};
 use std::collections::BTreeMap;
 
-/// Which lines caches held, the least recently used first.
+/// Which lines caches held, the least recently used first. The L2s of a machine without them are no lists.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CachedLines {
     pub l1i: Vec<Vec<LineAddr>>,
@@ -45,8 +45,8 @@ impl Caches {
         let mut holders: BTreeMap<LineAddr, Vec<CoreId>> = BTreeMap::new();
         for core in self.cores() {
             self.warm_core(core, cached, memories);
-            for array in [self.l2(core), self.l1d(core)] {
-                for line in array.lines_by_age() {
+            for &level in self.levels.private() {
+                for line in self.array(level, core).lines_by_age() {
                     let cores = holders.entry(line).or_default();
                     if cores.last() != Some(&core) {
                         cores.push(core);
@@ -63,18 +63,24 @@ impl Caches {
 
     fn warm_core(&mut self, core: CoreId, cached: &CachedLines, memories: &Memories) {
         let of = |lists: &[Vec<LineAddr>]| lists.get(core.0 as usize).cloned().unwrap_or_default();
-        for line in of(&cached.l2) {
-            if !self.inclusive || self.llc.find(line).is_some() {
-                self.warm_line(LevelId::L2, core, line, memories);
+        let below_l1 = self.levels.all()[1];
+        for &level in self.levels.middle() {
+            // Where there was no L2, a new one gets what it would have brought up.
+            let brought_up = || [of(&cached.l1i), of(&cached.l1d)].concat();
+            let lines = if cached.l2.is_empty() { brought_up() } else { of(&cached.l2) };
+            for line in lines {
+                if !self.inclusive || self.llc.find(line).is_some() {
+                    self.warm_line(level, core, line, memories);
+                }
             }
         }
         for line in of(&cached.l1d) {
-            if !self.inclusive || self.l2(core).find(line).is_some() {
+            if !self.inclusive || self.array(below_l1, core).find(line).is_some() {
                 self.warm_line(LevelId::L1d, core, line, memories);
             }
         }
         for line in of(&cached.l1i) {
-            if (!self.inclusive || self.l2(core).find(line).is_some()) && memories.is_programs(line) {
+            if (!self.inclusive || self.array(below_l1, core).find(line).is_some()) && memories.is_programs(line) {
                 let code = Version { line, data: [0; 64], dirty: false, tag: LineTag::NONE };
                 put(self.l1i_mut(core), code);
             }

@@ -6,12 +6,16 @@
 //! and acknowledgements, as on-chip buses have. A channel carries one message at a time: data for as many cycles as it is
 //! wider than the link, another message for one cycle. Links of different controllers do not disturb each other.
 //!
+//! On a mesh the ends are tiles, and the links of the controllers are those of the mesh: [`Path::down`] and [`Path::up`] say
+//! which tiles a message passes.
+//!
 //! Cores run ahead, so links are booked by interval: a message with an earlier time takes the gap before a later one.
 
 use crate::InterconnectConfig;
-use durasim_design::{ActiveFault, Geometry, LevelId, Origin, path_faults};
+use crate::system::interconnect::{End, Interconnect, Mesh};
+use durasim_design::{ActiveFault, Geometry, Origin, path_faults};
 use durasim_memory::{Reservations, Write};
-use durasim_types::{CoreId, Cycle, Line, LineAddr, Rng, Stats};
+use durasim_types::{Cycle, Line, LineAddr, Rng, Stats};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::hash::Hasher;
@@ -32,8 +36,6 @@ pub(in crate::system) struct InFlight {
     /// The number of the controller, those of persistent memory before those of the DRAM.
     pub controller: usize,
     pub from: Origin,
-    /// The core in whose name it was sent.
-    pub core: CoreId,
     pub write: Write,
 }
 
@@ -49,8 +51,19 @@ struct Link {
 struct Links {
     into: Link,
     out_of: Link,
-    /// The controller takes nothing: it makes a write wait that has arrived.
-    is_held: bool,
+}
+
+/// A message between a controller and somebody else.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Trip {
+    /// The other end.
+    pub end: Origin,
+    /// The line that it is about: the last level has it, or would have it, in its bank.
+    pub line: LineAddr,
+    /// The number of the controller, as in [`InFlight`].
+    pub controller: usize,
+    /// Bytes of data.
+    pub bytes: u64,
 }
 
 /// Cycles between a controller and what is not beside it.
@@ -60,15 +73,20 @@ struct Latencies {
     controller_to_core: Cycle,
     llc_to_controller: Cycle,
     controller_to_llc: Cycle,
+    /// From a core through the look-ups of its private caches to the interconnect, on a mesh.
+    core_to_mesh: Cycle,
+    /// A look-up of the last level.
+    llc_lookup: Cycle,
 }
 
 impl Latencies {
     /// The path of a core is that of a `cbo.clean`, unless the machine says otherwise: through the look-ups of all levels, and
     /// back as an answer comes back.
     fn new(config: &InterconnectConfig, geometry: &Geometry) -> Self {
-        let levels = LevelId::ALL.len() as Cycle;
-        let lookups: Cycle = LevelId::ALL.iter().map(|level| geometry.level(*level).latency_cycles).sum();
-        let (llc_to_controller, controller_to_llc) = (config.memory_request_cycles, config.memory_response_cycles);
+        let levels = geometry.levels().count();
+        let lookups: Cycle = geometry.by_level(|_, shape| shape.latency_cycles).iter().sum();
+        let (llc_to_controller, controller_to_llc) = (config.memory_request_cycles(), config.memory_response_cycles());
+        let llc_lookup = geometry.llc.latency_cycles;
         let down = lookups + (levels - 1) * config.request_cycles + llc_to_controller;
         let up = controller_to_llc + levels * config.response_cycles;
         Latencies {
@@ -76,6 +94,8 @@ impl Latencies {
             controller_to_core: config.controller_to_core_cycles.unwrap_or(up),
             llc_to_controller,
             controller_to_llc,
+            core_to_mesh: lookups - llc_lookup + (levels - 1) * config.request_cycles,
+            llc_lookup,
         }
     }
 
@@ -118,7 +138,7 @@ pub(in crate::system) struct Path {
     links: Vec<Links>,
     /// By arrival, and those of one cycle in the order in which they were sent.
     in_flight: VecDeque<InFlight>,
-    /// When the first of them arrives whose controller lets it.
+    /// When the first of them arrives.
     next_arrival: Cycle,
     stats: PathStats,
 }
@@ -127,7 +147,7 @@ impl Path {
     pub(super) fn new(config: &InterconnectConfig, geometry: &Geometry, controllers: usize) -> Self {
         Path {
             latencies: Latencies::new(config, geometry),
-            link_bytes: config.controller_link_bytes.into(),
+            link_bytes: config.controller_link_bytes().into(),
             jitter_cycles: config.path_jitter_cycles,
             jitter: Rng::new(0),
             fault: geometry.planted,
@@ -161,31 +181,82 @@ impl Path {
         turn
     }
 
-    /// A message with so many bytes of data leaves for a controller at `at`; the cycle in which it arrives.
-    pub(super) fn down(&mut self, from: Origin, controller: usize, bytes: u64, at: Cycle) -> Cycle {
-        if from == Origin::Controller {
+    /// A message leaves for its controller at `at`; the cycle in which it arrives. On a mesh that of a core passes its
+    /// private caches and the bank of its line, which looks it up.
+    pub(super) fn down(&mut self, on: &mut Interconnect, trip: Trip, at: Cycle) -> Cycle {
+        let Trip { end, line, controller, bytes } = trip;
+        if end == Origin::Controller {
             return at;
         }
-        let reaches = at + self.latencies.down(from);
-        Self::take_turn(&mut self.links[controller].into, &mut self.stats, self.link_bytes, bytes, reaches)
+        let Some(mesh) = on.mesh() else {
+            let reaches = at + self.latencies.down(end);
+            return Self::take_turn(&mut self.links[controller].into, &mut self.stats, self.link_bytes, bytes, reaches);
+        };
+        let bank = End::Bank(line);
+        let mut leaves = at;
+        if let Origin::Core(core) = end {
+            let core = End::Core(core);
+            let arrives = self.travel(mesh, core, bank, bytes, at + self.latencies.core_to_mesh);
+            // The look-up begins with the head of the message.
+            leaves = arrives.max(arrives - mesh.tail_cycles(core, bank, bytes) + self.latencies.llc_lookup);
+        }
+        self.stats.messages += 1;
+        self.travel(mesh, bank, End::Controller(controller), bytes, leaves)
     }
 
-    /// A message with so many bytes of data leaves a controller at `at`; the cycle in which it arrives.
-    pub(super) fn up(&mut self, to: Origin, controller: usize, bytes: u64, at: Cycle) -> Cycle {
-        if to == Origin::Controller {
-            return at;
+    /// A message leaves its controller at `at`; the cycle in which it arrives. On a mesh it takes the straight route.
+    pub(super) fn up(&mut self, on: &mut Interconnect, trip: Trip, at: Cycle) -> Cycle {
+        let Trip { end, line, controller, bytes } = trip;
+        let to = match end {
+            Origin::Controller => return at,
+            Origin::Core(core) => End::Core(core),
+            Origin::Llc => End::Bank(line),
+        };
+        if let Some(mesh) = on.mesh() {
+            self.stats.messages += 1;
+            return self.travel(mesh, End::Controller(controller), to, bytes, at);
         }
         let link = &mut self.links[controller].out_of;
         let turn = Self::take_turn(link, &mut self.stats, self.link_bytes, bytes, at);
-        turn + self.latencies.up(to)
+        turn + self.latencies.up(end)
+    }
+
+    /// A line that was read leaves its controller at `at`; the cycle in which it arrives. On a mesh the bank of the line
+    /// gets it before a core does, as after a miss.
+    pub(super) fn line_up(&mut self, on: &mut Interconnect, trip: Trip, at: Cycle) -> Cycle {
+        match (trip.end, on.mesh()) {
+            (Origin::Core(core), Some(mesh)) => {
+                let bank = End::Bank(trip.line);
+                self.stats.messages += 1;
+                let at_bank = self.travel(mesh, End::Controller(trip.controller), bank, trip.bytes, at);
+                self.travel(mesh, bank, End::Core(core), trip.bytes, at_bank)
+            }
+            _ => self.up(on, trip, at),
+        }
+    }
+
+    /// A message of a design between a core or controller and a controller leaves at `at`; the cycle in which it arrives. It
+    /// asks no cache, and takes the straight route.
+    pub(super) fn message(&mut self, mesh: &mut Mesh, from: End, to: End, bytes: u64, at: Cycle) -> Cycle {
+        self.stats.messages += 1;
+        self.travel(mesh, from, to, bytes, at)
+    }
+
+    /// A message crosses the mesh; the cycle in which it arrives.
+    fn travel(&mut self, mesh: &mut Mesh, from: End, to: End, bytes: u64, at: Cycle) -> Cycle {
+        let arrives = mesh.send(from, to, bytes, at);
+        self.stats.wait_cycles += arrives - at - mesh.unloaded_cycles(from, to, bytes);
+        arrives
     }
 
     /// A write is sent, at the cycle that it brings along as its arrival. Given back if it arrives at once: nothing is in
     /// front of it.
-    pub(super) fn send(&mut self, mut sent: InFlight, behind: Behind) -> Option<Write> {
+    pub(super) fn send(&mut self, on: &mut Interconnect, mut sent: InFlight, behind: Behind) -> Option<Write> {
         self.stats.writes += 1;
         let at = sent.arrival;
-        let arrival = self.down(sent.from, sent.controller, sent.write.mask.count_ones().into(), at);
+        let bytes = sent.write.mask.count_ones().into();
+        let trip = Trip { end: sent.from, line: sent.write.line, controller: sent.controller, bytes };
+        let arrival = self.down(on, trip, at);
         // What arrives last of those before it stands last.
         let before = self.in_flight.iter().rposition(|other| match behind {
             Behind::Line => other.write.line == sent.write.line,
@@ -200,7 +271,7 @@ impl Path {
                 return None;
             }
             sent.arrival = sent.arrival.max(before);
-        } else if sent.arrival <= at && !self.links[sent.controller].is_held {
+        } else if sent.arrival <= at {
             return Some(sent.write);
         }
         self.put(sent);
@@ -214,10 +285,6 @@ impl Path {
         self.find_next_arrival();
     }
 
-    fn next(&self) -> Option<usize> {
-        self.in_flight.iter().position(|sent| !self.links[sent.controller].is_held)
-    }
-
     /// When the next write arrives.
     #[inline]
     pub(super) fn next_arrival(&self) -> Cycle {
@@ -225,33 +292,27 @@ impl Path {
     }
 
     fn find_next_arrival(&mut self) {
-        self.next_arrival = self.next().map_or(Cycle::MAX, |n| self.in_flight[n].arrival);
+        self.next_arrival = self.in_flight.front().map_or(Cycle::MAX, |sent| sent.arrival);
     }
 
     /// Takes the next write that arrives.
     pub(super) fn take_next(&mut self) -> Option<InFlight> {
-        let taken = self.in_flight.remove(self.next()?);
+        let taken = self.in_flight.pop_front();
         self.find_next_arrival();
         taken
     }
 
-    /// A controller makes a write wait that has arrived, and with it all that comes behind; or does so no more.
-    pub(super) fn hold(&mut self, controller: usize, is_held: bool) {
-        self.links[controller].is_held = is_held;
-        self.find_next_arrival();
+    /// Writes in flight, oldest first for each line.
+    pub(super) fn in_flight(&self) -> impl Iterator<Item = &Write> {
+        self.in_flight.iter().map(|sent| &sent.write)
     }
 
-    /// Writes in flight to these controllers, oldest first for each line.
-    pub(super) fn in_flight(&self, controllers: std::ops::Range<usize>) -> impl Iterator<Item = &Write> {
-        self.in_flight.iter().filter(move |sent| controllers.contains(&sent.controller)).map(|sent| &sent.write)
-    }
-
-    /// How many lines that the last level has evicted are in flight to these controllers.
-    pub(super) fn evicted(&self, controllers: std::ops::Range<usize>) -> usize {
+    /// How many of these lines are in flight that the last level has evicted.
+    pub(super) fn evicted(&self, is_counted: impl Fn(LineAddr) -> bool) -> usize {
         if self.in_flight.is_empty() {
             return 0;
         }
-        let evicted = |sent: &&InFlight| sent.from == Origin::Llc && controllers.contains(&sent.controller);
+        let evicted = |sent: &&InFlight| sent.from == Origin::Llc && is_counted(sent.write.line);
         self.in_flight.iter().filter(evicted).count()
     }
 

@@ -83,9 +83,9 @@ impl Memories {
 
     /// What the domain holds of a line by now, caches apart.
     fn durable_line(&self, line: LineAddr) -> Line {
-        let mut data = self.pmem.media().line(line);
+        let mut data = self.pmem_media().line(line);
         if self.domain.queue_is_durable() {
-            for (_, entry) in self.pmem.queue().filter(|(_, e)| e.write.line == line && !e.is_held()) {
+            for (_, entry) in self.queue().filter(|(_, e)| e.write.line == line && !e.is_held()) {
                 entry.write.overlay(&mut data);
             }
         }

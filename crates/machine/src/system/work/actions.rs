@@ -5,7 +5,7 @@ use crate::system::System;
 use crate::system::agenda::{ReadInFlight, Scan, Scheduled};
 use crate::system::memories::LineRead;
 use durasim_cache::Version;
-use durasim_design::{Action, Actions, Hooks, LevelId, LineTag, Origin, Payload, Token};
+use durasim_design::{Action, Actions, CopyRequest, Hooks, LineTag, Origin, Payload, Token};
 use durasim_memory::{Write, WriteToken};
 use durasim_types::{Cause, CoreId, Cycle, EventKind, Line, LineAddr, PhysAddr};
 use std::collections::BTreeSet;
@@ -44,26 +44,21 @@ impl System {
     }
 
     /// The controller of the source reads a copy, then writes it or sends it to the one that does.
-    #[expect(clippy::too_many_arguments, reason = "the fields of the action")]
-    fn copy(
-        &mut self,
-        by: Origin,
-        from: PhysAddr,
-        to: PhysAddr,
-        len: u8,
-        cause: Cause,
-        token: Option<Token>,
-        at: Cycle,
-    ) {
-        let asked = self.memories.ask_for_copy(by, from.line(), at);
-        let LineRead { data: line, arrives: done, .. } = self.read_memory(Origin::Controller, from.line(), asked);
+    fn copy(&mut self, request: CopyRequest, at: Cycle) {
+        let CopyRequest { by, from, to, len, below_held, cause, token } = request;
+        let asked = self.memories.ask_for_copy(&mut self.interconnect, by, from.line(), at);
+        let LineRead { data: line, arrives: done, .. } = match below_held {
+            true => self.read_below_held(from.line(), asked),
+            false => self.read_memory(Origin::Controller, from.line(), from.line(), asked),
+        };
         let source = &line[from.offset()..from.offset() + len as usize];
         let write = write_of(by, to, source, Payload::new(source).mask(), cause, token);
         // Whoever waits for the copy waits from now on, not only from its write on.
         if let Some(token) = token {
             self.agenda.hand_over(token.0);
         }
-        let (from, leaves) = self.memories.leave_for_copy(from.line(), to.line(), len.into(), done);
+        let (from, leaves) =
+            self.memories.leave_for_copy(&mut self.interconnect, from.line(), to.line(), len.into(), done);
         self.agenda.schedule(leaves, Scheduled::Write { from, write: Box::new(write) });
     }
 
@@ -83,16 +78,16 @@ impl System {
                 self.work.push(Task::Submit { core, from, write, at });
             }
             Action::Barrier { token, cause } => self.work.push(Task::Barrier { core, token, cause, at }),
-            Action::Copy { by, from, to, len, cause, token } => self.copy(by, from, to, len, cause, token, at),
+            Action::Copy(request) => self.copy(request, at),
             Action::Read { by, at: place, token } => {
                 assert!(self.design.has(Hooks::READ), "a design without the hook READ reads {place}");
-                let LineRead { data, arrives: done, .. } = self.read_memory(by, place.line(), at);
+                let LineRead { data, arrives: done, .. } = self.read_memory(by, place.line(), place.line(), at);
                 self.agenda.hand_over(token.0);
                 let read = ReadInFlight { addr: place, token: token.0, data };
                 self.agenda.schedule(done, Scheduled::Read(Box::new(read)));
             }
             Action::Send { from, to, message, size_bytes } => {
-                let arrives = self.memories.message(from, to, size_bytes, at);
+                let arrives = self.memories.message(&mut self.interconnect, from, to, size_bytes, at);
                 self.agenda.schedule(arrives, Scheduled::Message { to, message });
             }
             Action::Timer { id, after_cycles } => self.agenda.schedule(at + after_cycles, Scheduled::Timer { id }),
@@ -105,8 +100,8 @@ impl System {
                 let scan = Scan { id, position: 0, lines_per_cycle, shown: BTreeSet::new() };
                 self.agenda.schedule(at + 1, Scheduled::Scan(scan));
             }
-            Action::ReleaseHeld { controller, group } => {
-                self.memories.release(controller, group);
+            Action::ReleaseHeld { controller, group, line } => {
+                self.memories.release(controller, group, line);
                 self.work.push(Task::Advance { until: at });
             }
             Action::DiscardHeld { controller, group } => {
@@ -141,7 +136,8 @@ impl System {
         let array = self.caches.l1d(core);
         let slot = array.find(line).expect("CopyDown names the line of the store at hand");
         let version = Version { dirty: true, tag: LineTag::NONE, ..array.version(slot) };
-        self.work.push(Task::PutBelow { level: LevelId::L2, core, version });
+        let level = self.caches.levels().all()[1];
+        self.work.push(Task::PutBelow { level, core, version });
     }
 
     fn clean_to(
@@ -154,8 +150,9 @@ impl System {
     ) {
         let Some(data) = self.caches.newest_if_dirty(line) else { return };
         let (place, cause) = to.unwrap_or_else(|| (line.base(), self.memories.home_cause(line)));
-        let from = Origin::Core(core);
-        let write = write_of(from, place.line().base(), &data, u64::MAX, cause, token);
+        // Whoever has the line sends it; the acknowledgement is for the core that asks.
+        let from = Origin::Core(self.caches.dirty_holder(line).unwrap_or(core));
+        let write = write_of(Origin::Core(core), place.line().base(), &data, u64::MAX, cause, token);
         self.work.push(Task::CleanCopies { line, data });
         self.work.push(Task::Submit { core, from, write, at });
     }

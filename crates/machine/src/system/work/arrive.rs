@@ -2,7 +2,7 @@
 
 use super::Task;
 use crate::system::System;
-use crate::system::caches::Load;
+use crate::system::interconnect::Load;
 use crate::system::memories::is_pmem;
 use durasim_cache::Version;
 use durasim_design::{LevelId, LineTag, Merge};
@@ -15,7 +15,7 @@ impl System {
         let line = version.line;
         self.caches.pin(line);
         if level == LevelId::Llc {
-            let at = self.caches.send_to_llc(line, Load::Line, self.work.now());
+            let at = self.interconnect.send_to_llc(core, line, Load::Line, self.work.now());
             self.work.set_now(at);
         }
         let Some(slot) = self.caches.array(level, core).find(line) else {
@@ -46,7 +46,7 @@ impl System {
                 self.work.push(Task::MakeRoom { level, core, line, incoming: LineTag::NONE });
             }
         } else if is_pre_image {
-            self.work.push(match level.below() {
+            self.work.push(match self.caches.levels().below(level) {
                 Some(below) => Task::PutBelow { level: below, core, version: resident },
                 None => Task::LeaveCaches { core, version: resident },
             });

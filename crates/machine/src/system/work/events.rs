@@ -6,15 +6,18 @@ use crate::system::agenda::Scheduled;
 use crate::system::memories::is_pmem;
 use durasim_design::{Node, Token};
 use durasim_memory::{Step, Write, WriteToken};
-use durasim_types::{Cause, CoreId, Cycle, EventKind, LineAddr};
+use durasim_types::{Cause, CoreId, Cycle, LineAddr};
 
 /// A pending event that has become due and that the system has to process.
 pub(super) enum PendingEvent {
     Due(Scheduled),
     /// A write has arrived at its controller.
     Arrived {
-        core: CoreId,
         write: Write,
+    },
+    /// A queue of persistent memory has room for a write that the design is asked about.
+    HasRoom {
+        controller: u16,
     },
     /// A queue of persistent memory has accepted a write that had been waiting outside.
     Accepted {
@@ -48,15 +51,16 @@ impl System {
         let scheduled = self.agenda.first();
         let arrival = self.memories.next_arrival();
         if arrival < scheduled && self.memories.are_due_after_arrival() {
-            return (arrival <= until).then(|| {
-                let (core, write) = self.memories.take_arrival().expect("an arrival was seen");
-                self.agenda.memories_are_due(self.memories.due());
-                (arrival, PendingEvent::Arrived { core, write })
-            });
+            if arrival > until {
+                return self.nothing_is_due();
+            }
+            let write = self.memories.take_arrival().expect("an arrival was seen");
+            self.agenda.memories_are_due(self.memories.due());
+            return Some((arrival, PendingEvent::Arrived { write }));
         }
         if scheduled <= arrival && self.memories.are_due_after(scheduled) {
             if scheduled > until || scheduled == Cycle::MAX {
-                return None;
+                return self.nothing_is_due();
             }
             let (at, work) = self.agenda.take_first().expect("a due item was seen");
             self.agenda.memories_are_due(self.memories.due());
@@ -70,6 +74,10 @@ impl System {
                 let of_pmem = PendingEvent::Accepted { line, cause, token };
                 Some((self.memories.cycles(at_ps), if is_pmem(line) { of_pmem } else { PendingEvent::Nothing }))
             }
+            Some(Step::HasRoom { at_ps, line }) => {
+                let controller = self.memories.controller_of(line);
+                Some((self.memories.cycles(at_ps), PendingEvent::HasRoom { controller }))
+            }
             Some(Step::Written { at_ps, line, cause, tokens }) => {
                 let of_pmem = PendingEvent::Written { line, cause, tokens };
                 Some((self.memories.cycles(at_ps), if is_pmem(line) { of_pmem } else { PendingEvent::Nothing }))
@@ -77,21 +85,27 @@ impl System {
         }
     }
 
+    /// What was announced comes later by now: a controller may have begun to let an arrival wait. Whoever asks for what is due
+    /// until nothing is would ask without end if the old time stayed.
+    fn nothing_is_due(&mut self) -> Option<(Cycle, PendingEvent)> {
+        self.agenda.memories_are_due(self.memories.due());
+        None
+    }
+
     /// Does what follows from what has happened, or pushes it.
     pub(super) fn process_event(&mut self, event: PendingEvent, at: Cycle) {
         match event {
             PendingEvent::Due(work) => self.do_scheduled(work, at),
-            PendingEvent::Arrived { core, write } => {
+            PendingEvent::Arrived { write } => {
                 self.work.set_now(at);
-                self.arrive_at_controller(core, write);
+                self.arrive_at_controller(write);
+            }
+            PendingEvent::HasRoom { controller } => {
+                self.work.set_now(at);
+                self.work.push(Task::AskAccept { controller });
             }
             PendingEvent::Accepted { line, cause, token } => self.accepted(line, cause, token, at),
-            PendingEvent::Written { line, cause, tokens } => {
-                self.event_of(EventKind::MediaWrite, at, line.base(), None, Some(cause));
-                if !self.domain.queue_is_durable() {
-                    self.acknowledge_all(tokens, line, at);
-                }
-            }
+            PendingEvent::Written { line, cause, tokens } => self.written(line, cause, tokens, at),
             PendingEvent::Nothing => {}
         }
     }

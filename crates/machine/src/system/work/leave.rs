@@ -6,7 +6,8 @@
 
 use super::{Condition, Task};
 use crate::system::System;
-use crate::system::caches::{Load, Resident, is_older, line_of};
+use crate::system::caches::{Resident, is_older, line_of};
+use crate::system::interconnect::{End, Load};
 use crate::system::memories::is_pmem;
 use durasim_cache::{Slot, Version};
 use durasim_design::{Actions, Evict, Hooks, LevelId, LineTag, Origin};
@@ -50,28 +51,22 @@ impl System {
         self.work.push(Task::Unpin);
         if important {
             self.caches.array_mut(level, core).stats.write_backs += 1;
-            let at = self.caches.take_write_back_buffer(level, core, self.work.now());
+            let is_last_private = level == self.caches.levels().last_private();
+            let travels = if is_last_private { self.interconnect.cycles_to_llc(core, line, Load::Line) } else { 0 };
+            let at = self.caches.take_write_back_buffer(level, core, travels, self.work.now());
             self.work.set_now(at);
-            match level {
-                LevelId::L1d => {}
-                LevelId::L2 if self.caches.has_llc_ports() => self.work.push(Task::WrittenBack { core }),
-                LevelId::L2 => {}
+            if level == LevelId::Llc {
                 // The victim is read.
-                LevelId::Llc => {
-                    self.caches.begin_llc_look_up(at);
-                }
+                self.caches.begin_llc_look_up(at);
+            } else if is_last_private && self.caches.has_llc_ports() {
+                self.work.push(Task::WrittenBack { core });
             }
         }
-        match level {
-            LevelId::L1d => self.leave_private(level, LevelId::L2, core, line),
-            LevelId::L2 => {
-                if inclusive {
-                    self.work.push(Task::LeaveL1 { core, line });
-                }
-                self.leave_private(level, LevelId::Llc, core, line);
-            }
-            LevelId::Llc => self.leave_llc(line),
+        let Some(below) = self.caches.levels().below(level) else { return self.leave_llc(line) };
+        if inclusive && level != LevelId::L1d {
+            self.work.push(Task::LeaveL1 { core, line });
         }
+        self.leave_private(level, below, core, line);
     }
 
     /// The L1 copies of a line leave because L2 loses the line: below it, the LLC takes the newest version.
@@ -150,7 +145,7 @@ impl System {
         }
         if self.design.has(Hooks::EVICT_PRIVATE) && is_pmem(line) {
             for core in self.caches.holders(line) {
-                for from in [LevelId::L1d, LevelId::L2] {
+                for &from in self.caches.levels().private() {
                     self.work.push(Task::AskPrivate { from, to: None, core, line });
                 }
             }
@@ -167,7 +162,8 @@ impl System {
             let Resident { level, core, version } = versions[index];
             if self.caches.must_leave(&versions[index..], &self.design) && !self.was_discarded(version.tag) {
                 if level != LevelId::Llc {
-                    let at = self.caches.send_to_llc(line, Load::Line, self.work.now());
+                    let recalled = self.recall(core, line, &versions[..index]);
+                    let at = self.interconnect.send_to_llc(core, line, Load::Line, recalled);
                     self.work.set_now(at);
                 }
                 self.work.push(Task::LeaveVersions { line, versions, next: index + 1 });
@@ -176,6 +172,21 @@ impl System {
             }
             // Oldest first here too: a dirty version left behind would be flushed over a newer one by a power failure.
             self.caches.take_out(level, core, line);
+            if level != LevelId::Llc {
+                // Nobody waits for a copy that only goes.
+                self.recall(core, line, &versions[..index]);
+            }
+        }
+    }
+
+    /// On a mesh the last level tells a core, once, that it loses a line; when the core knows. In the other topologies this
+    /// message takes nothing.
+    fn recall(&mut self, core: CoreId, line: LineAddr, before: &[Resident]) -> Cycle {
+        let now = self.work.now();
+        let is_told = before.iter().any(|other| other.level != LevelId::Llc && other.core == core);
+        match self.interconnect.mesh() {
+            Some(mesh) if !is_told => mesh.send(End::Bank(line), End::Core(core), 0, now),
+            _ => now,
         }
     }
 
@@ -246,7 +257,12 @@ impl System {
 
     /// A dirty version is written to its home address.
     fn go_home(&mut self, core: CoreId, version: Version, at: Cycle) {
-        let Version { line, data, .. } = self.current_version(version);
+        // What the last level evicts is its own copy, even if a private cache has a newer one.
+        let data = match self.caches.llc().find(version.line) {
+            Some(slot) if self.design.tags_are_notes() => *self.caches.llc().data(slot),
+            _ => self.current_version(version).data,
+        };
+        let line = version.line;
         let write = Write { from_llc_buffer: true, ..Write::line(line, data, self.memories.home_cause(line)) };
         self.work.push(Task::Submit { core, from: Origin::Llc, write, at });
     }

@@ -12,13 +12,13 @@ impl System {
     pub(super) fn push_to_llc(&mut self, line: LineAddr) {
         let Some(owner) = self.caches.dirty_holder(line) else { return };
         self.caches.pin(line);
-        let lookups =
-            [LevelId::L1d, LevelId::L2].map(|level| self.caches.array(level, owner).geometry().latency_cycles);
-        let sent = self.work.now() + lookups.iter().sum::<u64>() + 2 * self.caches.request_cycles();
-        self.work.set_now(sent);
         self.work.push(Task::Pushed { owner, line });
-        self.work.push(Task::PushLevel { level: LevelId::L1d, owner, line });
-        self.work.push(Task::PushLevel { level: LevelId::L2, owner, line });
+        let mut sent = self.work.now();
+        for &level in self.caches.levels().private() {
+            sent += self.caches.array(level, owner).geometry().latency_cycles + self.caches.request_cycles();
+            self.work.push(Task::PushLevel { level, owner, line });
+        }
+        self.work.set_now(sent);
     }
 
     pub(super) fn push_level(&mut self, level: LevelId, owner: CoreId, line: LineAddr) {

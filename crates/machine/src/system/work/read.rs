@@ -6,9 +6,23 @@ use durasim_design::Origin;
 use durasim_types::{Cycle, LineAddr};
 
 impl System {
-    /// Reads a line from its controller: the newest data.
-    pub(in crate::system) fn read_memory(&mut self, by: Origin, line: LineAddr, at: Cycle) -> LineRead {
-        let read = self.memories.read(by, line, at);
+    /// Reads a line from its controller: the newest data. `missed` is the line that is wanted, the same one unless a design
+    /// keeps it elsewhere.
+    pub(in crate::system) fn read_memory(
+        &mut self,
+        by: Origin,
+        missed: LineAddr,
+        line: LineAddr,
+        at: Cycle,
+    ) -> LineRead {
+        let read = self.memories.read(&mut self.interconnect, by, missed, line, at);
+        self.agenda.memories_are_due(self.memories.due());
+        read
+    }
+
+    /// Reads for the controller of a line what lies below the oldest held entry of the line.
+    pub(in crate::system) fn read_below_held(&mut self, line: LineAddr, at: Cycle) -> LineRead {
+        let read = self.memories.read_below_held(line, at);
         self.agenda.memories_are_due(self.memories.due());
         read
     }

@@ -48,8 +48,8 @@ impl System {
             }
             if let Some(write) = self.show(scan.id, core, line, at) {
                 // A line in private caches has the path of a clean before it.
-                let is_private = self.caches.holders(line).next().is_some();
-                let from = if is_private { Origin::Core(core) } else { Origin::Llc };
+                let holder = self.caches.dirty_holder(line).or_else(|| self.caches.holders(line).next());
+                let from = holder.map_or(Origin::Llc, Origin::Core);
                 self.work.push(Task::Show { at, scan, lines, next: index + 1, is_last });
                 // All copies are clean then: an older one must not outlive the newest.
                 self.work.push(Task::CleanCopies { line, data: write.data });

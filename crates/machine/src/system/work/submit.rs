@@ -3,10 +3,10 @@
 use super::Task;
 use crate::system::System;
 use crate::system::agenda::{Scheduled, core_of_clean};
-use crate::system::caches::Load;
+use crate::system::interconnect::Load;
 use crate::system::memories::{Behind, is_pmem};
 use crate::system::persist_buffers::is_drain_token;
-use durasim_design::{Accept, Hooks, Origin, Token};
+use durasim_design::{Accept, Arrival, Departure, Hooks, Origin, Token};
 use durasim_memory::{Write, WriteToken};
 use durasim_types::{Cause, CoreId, Cycle, EventKind, LineAddr};
 
@@ -36,7 +36,7 @@ impl System {
             self.memories.note_unfenced(core, &write, is_clean);
         }
         let sent = match from {
-            Origin::Core(_) => self.caches.send_to_llc(write.line, Load::Line, at),
+            Origin::Core(_) => self.interconnect.enter_llc(write.line, Load::Line, at),
             Origin::Llc | Origin::Controller => at,
         };
         let mut write = write;
@@ -45,8 +45,8 @@ impl System {
         {
             self.work.push(Task::Acknowledge { tokens: vec![token], line: write.line, at });
         }
-        match self.memories.send(from, core, write, Behind::Line, sent) {
-            Some(write) => self.arrive_at_controller(core, write),
+        match self.memories.send(&mut self.interconnect, from, write, Behind::Line, sent) {
+            Some(write) => self.arrive_at_controller(write),
             None => self.agenda.memories_are_due(self.memories.due()),
         }
     }
@@ -64,60 +64,77 @@ impl System {
         for line in self.memories.a_line_of_each_controller().collect::<Vec<_>>() {
             self.agenda.hand_over(token.number);
             let write = Write { mask: 0, token: Some(token), ..Write::line(line, [0; 64], cause) };
-            match self.memories.send(from, core, write, Behind::Controller, at) {
-                Some(write) => self.work.push(Task::ArriveAtController { core, write }),
+            match self.memories.send(&mut self.interconnect, from, write, Behind::Controller, at) {
+                Some(write) => self.work.push(Task::ArriveAtController { write }),
                 None => self.agenda.memories_are_due(self.memories.due()),
             }
         }
     }
 
-    /// A write has arrived at its controller.
-    pub(super) fn arrive_at_controller(&mut self, core: CoreId, mut write: Write) {
-        if let Some(token) = &mut write.token {
-            token.arrived = self.work.now();
-        }
-        if is_pmem(write.line) && self.design.has(Hooks::ACCEPT) {
-            self.ask_accept(core, write);
-        } else {
-            self.enter_queue(write);
-        }
-    }
-
-    /// A controller that refuses a write takes nothing that arrives behind it.
-    pub(super) fn ask_accept(&mut self, core: CoreId, write: Write) {
-        let controller = self.memories.controller_of(write.line);
-        let cx = self.cx(core, self.work.now());
-        let token = write.token.filter(|&token| is_design_token(token)).map(|token| Token(token.number));
-        match self.design.accept(&cx, controller, write.line.base(), token) {
-            Accept::Queue { held } => self.enter_in_turn(Write { held, ..write }),
-            Accept::QueueWhileRoom { group } => self.enter_in_turn(Write { held: Some(group), yields: true, ..write }),
-            Accept::Refuse(wait) => {
-                self.memories.hold_arrivals(write.line, true);
-                self.agenda.memories_are_due(self.memories.due());
-                self.work.push(Task::AskAccept { core, write });
-                self.work.push(Task::Await { wait });
-            }
-        }
-    }
-
-    /// A write that its controller does not refuse: what arrives behind it may follow.
-    fn enter_in_turn(&mut self, write: Write) {
-        self.memories.hold_arrivals(write.line, false);
-        self.agenda.memories_are_due(self.memories.due());
-        self.enter_queue(write);
-    }
-
-    /// The queue of its controller takes a write, or lets it wait outside.
-    fn enter_queue(&mut self, write: Write) {
+    /// A write has arrived at its controller: its queue takes it, or lets it wait outside.
+    pub(super) fn arrive_at_controller(&mut self, mut write: Write) {
         let at = self.work.now();
+        if let Some(token) = &mut write.token {
+            token.arrived = at;
+        }
         let Write { line, cause, token, .. } = write;
         let pmem = is_pmem(line);
         let accepted = self.memories.submit(write, at);
         self.agenda.memories_are_due(self.memories.due());
+        if !accepted && self.memories.asks(line) {
+            self.work.push(Task::AskAccept { controller: self.memories.controller_of(line) });
+        }
         if !pmem {
             token.into_iter().for_each(|token| self.acknowledge(token, line, at));
         } else if accepted {
             self.accepted(line, cause, token, at);
+        }
+    }
+
+    /// The design is asked about each write that a queue has room for.
+    pub(super) fn ask_accept(&mut self, controller: u16) {
+        let at = self.work.now();
+        let Some((write, queue)) = self.memories.next_candidate(controller) else { return };
+        let Write { line, mask, cause, token, .. } = write;
+        let token = token.filter(|&token| is_design_token(token)).map(|token| Token(token.number));
+        let mut out = self.design.actions();
+        let answer = if !is_pmem(line) {
+            // The DRAM shares the queue.
+            Accept::Queue { held: None }
+        } else {
+            let arrival = Arrival { controller, line, mask, cause, token, queue };
+            self.design.accept(&self.cx(BACKGROUND, at), &arrival, &mut out)
+        };
+        let taken = match answer {
+            Accept::Queue { held } => Some(self.memories.admit(controller, held, false)),
+            Accept::QueueWhileRoom { group } => Some(self.memories.admit(controller, Some(group), true)),
+            Accept::Refuse => {
+                self.memories.refuse(controller);
+                None
+            }
+        };
+        self.agenda.memories_are_due(self.memories.due());
+        self.work.push(Task::AskAccept { controller });
+        self.push_actions(BACKGROUND, at, out);
+        if let Some(write) = taken
+            && is_pmem(line)
+        {
+            self.accepted(line, cause, write.token, at);
+        }
+    }
+
+    /// The media of persistent memory has a write.
+    pub(super) fn written(&mut self, line: LineAddr, cause: Cause, tokens: Vec<WriteToken>, at: Cycle) {
+        self.event_of(EventKind::MediaWrite, at, line.base(), None, Some(cause));
+        if self.design.has(Hooks::DRAINED) {
+            let controller = self.memories.controller_of(line);
+            let departure = Departure { controller, line, cause, queue: self.memories.occupancy(controller) };
+            let mut out = self.design.actions();
+            self.design.drained(&self.cx(BACKGROUND, at), &departure, &mut out);
+            self.push_actions(BACKGROUND, at, out);
+        }
+        if !self.domain.queue_is_durable() {
+            self.acknowledge_all(tokens, line, at);
         }
     }
 
@@ -146,9 +163,9 @@ impl System {
     /// The acknowledgement of a write leaves the controller. Cores are not told of it before a fence asks; everybody else is
     /// when it arrives.
     fn acknowledge(&mut self, token: WriteToken, line: LineAddr, at: Cycle) {
-        let arrives = self.memories.acknowledge(token.to, line, at);
+        let arrives = self.memories.acknowledge(&mut self.interconnect, token.to, line, at);
         let arrives = match token.to {
-            Origin::Core(core) => self.caches.send_to_core(core, Load::Nothing, arrives),
+            Origin::Core(core) => self.interconnect.enter_core(core, Load::Nothing, arrives),
             Origin::Llc | Origin::Controller => arrives,
         };
         if let Some(core) = core_of_clean(token) {

@@ -2,25 +2,15 @@
 //!
 //! In the topology `crossbar` each bank of the last level has a port that takes what cores send it, and each core has one
 //! that takes what banks send it. A port carries one message at a time: a line for as many cycles as it is wider than the
-//! link, a message without data for one. Messages to different ports do not meet. In the topology `uniform` messages take
-//! no time here and never wait.
+//! link, a message without data for one. Messages to different ports do not meet.
 //!
 //! Cores run ahead, so ports are booked by interval: a message with an earlier time takes the gap before a later one.
 
-use super::Caches;
-use crate::{InterconnectConfig, Topology};
+use super::Load;
+use crate::InterconnectConfig;
 use durasim_memory::Reservations;
 use durasim_types::{CoreId, Cycle, LINE_BYTES, LineAddr, Stats};
 use serde::{Deserialize, Serialize};
-
-/// What a message carries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::system) enum Load {
-    /// A request, a permission or a snoop.
-    Nothing,
-    /// A line.
-    Line,
-}
 
 /// Counters of the links.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,19 +32,30 @@ pub(crate) struct Crossbar {
 }
 
 impl Crossbar {
-    /// The crossbar of a machine, if it has one.
-    pub(super) fn new(config: &InterconnectConfig, cores: usize) -> Option<Self> {
-        (config.topology == Topology::Crossbar).then(|| Crossbar {
+    pub(super) fn new(config: &InterconnectConfig, cores: usize) -> Self {
+        Crossbar {
             banks: vec![Reservations::default(); config.llc_banks() as usize],
             cores: vec![Reservations::default(); cores],
             line_cycles: LINE_BYTES.div_ceil(config.link_width_bytes().into()),
             stats: LinkStats::default(),
-        })
+        }
     }
 
     /// The bank of a line: lines take turns.
     fn bank(&self, line: LineAddr) -> usize {
         (line.0 & (self.banks.len() as u64 - 1)) as usize
+    }
+
+    /// A message of a core arrives at the bank of a line; when all of it is there.
+    pub(super) fn send_to_bank(&mut self, line: LineAddr, load: Load, at: Cycle) -> Cycle {
+        let (bank, cycles) = (self.bank(line), self.cycles(load));
+        Self::send(&mut self.banks[bank], &mut self.stats, cycles, load, at)
+    }
+
+    /// A message of the last level arrives at a core; when all of it is there.
+    pub(super) fn send_to_core(&mut self, core: CoreId, load: Load, at: Cycle) -> Cycle {
+        let cycles = self.cycles(load);
+        Self::send(&mut self.cores[core.0 as usize], &mut self.stats, cycles, load, at)
     }
 
     /// Sends a message through a port; the cycle in which all of it has passed.
@@ -82,23 +83,5 @@ impl Crossbar {
         stats.count("interconnect.messages", s.messages, "Messages without data between cores and the last level");
         stats.count("interconnect.lines", s.lines, "Lines sent between cores and the last level");
         stats.count("interconnect.wait_cycles", s.wait_cycles, "Cycles that messages waited for their ports");
-    }
-}
-
-impl Caches {
-    /// A message of a core arrives at the bank of a line; when all of it is there.
-    #[inline]
-    pub(in crate::system) fn send_to_llc(&mut self, line: LineAddr, load: Load, at: Cycle) -> Cycle {
-        let Some(crossbar) = &mut self.crossbar else { return at };
-        let (bank, cycles) = (crossbar.bank(line), crossbar.cycles(load));
-        Crossbar::send(&mut crossbar.banks[bank], &mut crossbar.stats, cycles, load, at)
-    }
-
-    /// A message of the last level arrives at a core; when all of it is there.
-    #[inline]
-    pub(in crate::system) fn send_to_core(&mut self, core: CoreId, load: Load, at: Cycle) -> Cycle {
-        let Some(crossbar) = &mut self.crossbar else { return at };
-        let cycles = crossbar.cycles(load);
-        Crossbar::send(&mut crossbar.cores[core.0 as usize], &mut crossbar.stats, cycles, load, at)
     }
 }

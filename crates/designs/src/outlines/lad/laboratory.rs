@@ -1,0 +1,97 @@
+//! How LAD is tested.
+
+use crate::small_runs::{
+    APART, BIG_SWAP, BTREE, CROWDED, FAR_CAMPAIGNS, FAR_CONTROLLERS, FOUR_CONTROLLERS, ONE_SET, ROOMY, SWAP, TURNS,
+    TWO_PLACES,
+};
+use durasim_design::{
+    Alternatives, CommonOnTiny, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign, path_faults,
+};
+
+/// Queues of the smallest sizes at which entries are held at all, at four controllers.
+const SMALL_QUEUES: Settings =
+    &["pmem.controllers=4", "pmem.interleave_bytes=64", "pmem.controller.write_queue_entries=5"];
+/// Four identifiers for each thread.
+const FEW_IDS: Settings = &["design.lad.dtx_id_bits=2"];
+
+/// Undo logs that a transaction fills before the system gives them more room.
+const SMALL_LOGS: Settings = &[
+    "design.lad.undo_log_entries=8",
+    "design.lad.undo_log_entries_max=256",
+    "design.lad.undo_log_growth_cycles=20000",
+];
+
+const CAMPAIGNS: &[ShortCampaign] = &[
+    ShortCampaign::of("btree", BTREE).with(&[ONE_SET, SMALL_QUEUES]),
+    ShortCampaign::of("array-swap", BIG_SWAP).with(&[ROOMY, SMALL_QUEUES]),
+    ShortCampaign::of("btree", BTREE).with(&[ONE_SET, FAR_CONTROLLERS, SMALL_QUEUES]).points(400),
+    ShortCampaign::of("array-swap", SWAP)
+        .with(&[SMALL_QUEUES, CROWDED, FAR_CONTROLLERS])
+        .threads(4)
+        .ops(60)
+        .points(400),
+    ShortCampaign::of("btree", BTREE).rehearsed(),
+    ShortCampaign::of("array-swap", SWAP).with(&[SMALL_QUEUES, FEW_IDS]).threads(2).ops(60),
+    ShortCampaign::of("array-swap", SWAP).with(&[TURNS]).threads(4).ops(30),
+    ShortCampaign::of("array-swap", TWO_PLACES)
+        .with(&[ROOMY, SMALL_QUEUES, FAR_CONTROLLERS])
+        .threads(4)
+        .ops(60)
+        .points(300),
+    ShortCampaign::of("btree", BTREE).with(&[ONE_SET, FOUR_CONTROLLERS]),
+    ShortCampaign::of("false-sharing", APART).threads(4).ops(40),
+    ShortCampaign::of("array-swap", BIG_SWAP).with(&[SMALL_QUEUES, FEW_IDS]).rehearsed(),
+    // Commits that are long in flight to one controller while others have acknowledged later ones.
+    ShortCampaign::of("array-swap", TWO_PLACES).with(&[ROOMY, SMALL_QUEUES, FAR_CONTROLLERS]).ops(60).points(1500),
+    ShortCampaign::of("array-swap", BIG_SWAP).with(&[ROOMY, SMALL_QUEUES, SMALL_LOGS]).ops(30),
+];
+
+const DRAWS: &[Draw] = &[
+    Draw::half("design.lad.dtx_id_bits", &["2", "3", "8"]),
+    Draw::half("design.lad.logging_percent", &["1", "50", "100"]),
+    Draw::half("design.lad.undo_log_entries", &["8", "16"]),
+    Draw::half("design.lad.undo_log_growth_cycles", &["1", "1000"]),
+    Draw::half("design.lad.reclaim_period_cycles", &["1", "300", "10000"]),
+    Draw::half("design.lad.undo_cycles_per_store", &["0", "1"]),
+];
+
+const ALTERNATIVES: &[Alternatives] = &[Alternatives::of(
+    "lad-log",
+    &[
+        &["pmem.controller.write_queue_entries=8", "design.lad.reclaim_period_cycles=10000"],
+        &["pmem.controller.write_queue_entries=8", "design.lad.logging_percent=50"],
+    ],
+)];
+
+/// What tests and tools have to know of it.
+pub(super) const LABORATORY: Laboratory = Laboratory {
+    campaigns: &[CAMPAIGNS, FAR_CAMPAIGNS],
+    path_faults: path_faults::ALL,
+    quick_faults: &["eviction-not-flushed", "undo-has-new-value", "recovery-drops-purgatory"],
+    canary: Some("recovery-overlooks-last"),
+    random: RandomTester {
+        draws: DRAWS,
+        locking: Locking::Lines,
+        locking_on_many_cores: &[Locking::Lines],
+        probes_isolate_nothing: true,
+        never_aborts: true,
+        further_faults: &[
+            "plain-bytes-not-home",
+            "write-back-not-in-purgatory",
+            "cid-goes-back",
+            "purgatory-newest-first",
+        ],
+        common_marks: &["cut_between_receipts", "undo_entry_of_open"],
+        ..RandomTester::USUAL
+    },
+    common_on_tiny: CommonOnTiny { counters: &["lad.commits", "lad.flushes.end"], marks: &["cut_between_receipts"] },
+    overflow_settings: &[
+        "pmem.controllers=4",
+        "pmem.interleave_bytes=64",
+        "pmem.controller.write_queue_entries=5",
+        "design.lad.dtx_id_bits=3",
+        "design.lad.undo_log_entries=8",
+    ],
+    alternatives: ALTERNATIVES,
+    ..Laboratory::NONE
+};

@@ -1,0 +1,39 @@
+//! The rows of LAD in the registry.
+
+use super::laboratory::LABORATORY;
+use super::{Lad, LadBase};
+use durasim_design::{Backend, ErasedDesign, Promise, Row};
+use durasim_types::Domain;
+
+pub(crate) const ROW: Row = Row {
+    name: "lad",
+    aliases: &[],
+    hardware: ErasedDesign::of::<Lad>(),
+    backend: Backend::Markers,
+    domains: &[Domain::Adr],
+    promise: Promise::Immediate,
+    control: false,
+    summary: "Speculative lines in the queues of the controllers, which commit at the first acknowledgement",
+    paper: "Gupta, Daglis, Falsafi: Distributed Logless Atomic Durability, MICRO 2019",
+    assumptions: &[
+        "lad-ids",
+        "lad-log",
+        "lad-abort",
+        "lad-plain-stores",
+        "lad-purgatory",
+        "lad-absent-line",
+        "coalescing",
+        "hops",
+        "write-drain",
+        "write-granularity",
+    ],
+    laboratory: &LABORATORY,
+};
+
+/// LAD without its optimized completion (section 5).
+pub(crate) const ROW_BASE: Row = Row {
+    name: "lad-base",
+    hardware: ErasedDesign::of::<LadBase>(),
+    summary: "LAD whose commits end at the acknowledgement of the last controller",
+    ..ROW
+};

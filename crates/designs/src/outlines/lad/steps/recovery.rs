@@ -1,0 +1,203 @@
+//! Recovery, sections 3.4 and 4.8: three steps, which one core does for one controller after the other.
+
+use super::dtx::{Dtx, Ids, THREADS};
+use super::planted;
+use super::regions::{PurgatoryHeader, UndoRegion, purgatory_count, purgatory_record};
+use super::spec::LadSpec;
+use durasim_design::{
+    BudgetSpent, CrashImage, CrashSink, CrashView, Geometry, RecoveryCut, RecoveryReport, StagedWrite, snapshot,
+};
+use durasim_types::{LINE_BYTES, PhysAddr};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// What the controllers keep by themselves: DTX_CID, and the registers of the undo log.
+pub(super) const CONTROLLERS: &str = "lad-controllers";
+
+/// The battery-backed registers of a controller.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Kept {
+    pub committed: Vec<u8>,
+    pub head: u64,
+    pub records: u64,
+}
+
+/// Power fails (section 4.8): speculative entries go to the purgatory in chronological order, and with them the ordinary ones
+/// behind one of their line [D:lad-purgatory]. Others have gone home.
+pub(super) fn drain_queues(
+    view: &CrashView<'_>,
+    kept: &[Kept],
+    geometry: &Geometry,
+    sink: &mut CrashSink<'_>,
+) -> Result<(), BudgetSpent> {
+    sink.keep(CONTROLLERS, snapshot::to_bytes(&kept));
+    let fault = geometry.planted;
+    let mut staged: Vec<StagedWrite> = view.staged.to_vec();
+    if fault.is(planted::PURGATORY_NEWEST_FIRST) {
+        staged.reverse();
+    }
+    if fault.is(planted::WRITE_BACK_NOT_IN_PURGATORY) {
+        for write in staged.extract_if(.., |write| write.group.is_none()) {
+            for byte in (0..LINE_BYTES).filter(|byte| write.mask >> byte & 1 != 0) {
+                sink.write(write.line.base().plus(byte), &[write.data[byte as usize]])?;
+            }
+        }
+    }
+    for (index, write) in (0..).zip(&staged) {
+        let at = purgatory_record(geometry, index);
+        sink.write(at.plus(LINE_BYTES), &write.data)?;
+        sink.write(at, &PurgatoryHeader::of(write).bytes())?;
+    }
+    sink.write(purgatory_count(geometry), &(staged.len() as u64).to_le_bytes())
+}
+
+/// Recovers. All of it can be repeated: what it reads is left as it is until everything is home.
+pub(super) fn recover(
+    spec: &LadSpec,
+    geometry: &Geometry,
+    image: &mut CrashImage,
+) -> Result<RecoveryReport, RecoveryCut> {
+    let mut recovery = Recovery::new(spec, geometry, image);
+    if image.dirty_shutdown {
+        recovery.report.losses.push("The energy ended before the queues were in the purgatory".to_owned());
+    }
+    if geometry.planted.is(planted::RECOVERY_CLEARS_FIRST) {
+        image.write_u64(purgatory_count(geometry), 0)?;
+    }
+    recovery.undo(image)?;
+    recovery.write_purgatory(image)?;
+    recovery.clear(image)?;
+    Ok(recovery.report)
+}
+
+struct Recovery<'a> {
+    spec: &'a LadSpec,
+    geometry: &'a Geometry,
+    ids: Ids,
+    kept: Vec<Kept>,
+    /// V_commit.
+    newest: Vec<u8>,
+    entries: u64,
+    report: RecoveryReport,
+    replayed: BTreeSet<u64>,
+    discarded: BTreeSet<u64>,
+}
+
+impl<'a> Recovery<'a> {
+    /// Step 1: V_commit has the newest DTX_CID of each thread, so what one controller has committed all have.
+    fn new(spec: &'a LadSpec, geometry: &'a Geometry, image: &CrashImage) -> Self {
+        let ids = Ids::new(spec.dtx_id_bits);
+        let kept: Option<Vec<Kept>> = image.structure(CONTROLLERS).and_then(|bytes| snapshot::from_bytes(bytes).ok());
+        // What is damaged counts for nothing: no controller has that many threads, or that many entries.
+        let is_sound = |kept: &Kept| kept.committed.len() == THREADS && kept.records <= spec.undo_log_entries_max;
+        let mut kept: Vec<Kept> = kept.unwrap_or_default();
+        kept.retain(is_sound);
+        kept.truncate(usize::from(geometry.controllers));
+        let mut newest = vec![0u8; THREADS];
+        for (number, of) in kept.iter().enumerate() {
+            for (newest, &id) in newest.iter_mut().zip(&of.committed) {
+                let is_newer = match geometry.planted.is(planted::RECOVERY_TAKES_NUMERIC_MAX) {
+                    true => id > *newest,
+                    false => ids.is_committed(*newest, id),
+                };
+                if number == 0 || is_newer {
+                    *newest = id;
+                }
+            }
+        }
+        // A damaged count names no entries that there is no room for.
+        let entries = image.read_u64(purgatory_count(geometry)).min(spec.purgatory(geometry));
+        Recovery {
+            spec,
+            geometry,
+            ids,
+            kept,
+            newest,
+            entries,
+            report: RecoveryReport::default(),
+            replayed: BTreeSet::new(),
+            discarded: BTreeSet::new(),
+        }
+    }
+
+    fn has_committed(&self, dtx: Dtx, controller: u16) -> bool {
+        let last = match self.geometry.planted.is(planted::RECOVERY_WITHOUT_CONSENSUS) {
+            true => self.kept.get(usize::from(controller)).map_or(0, |kept| kept.committed[usize::from(dtx.tid)]),
+            false => self.newest[usize::from(dtx.tid)],
+        };
+        self.ids.is_committed(dtx.id, last)
+    }
+
+    /// Step 2: the undo log of each controller from its oldest entry to its newest. What an uncommitted DTX wrote in place is
+    /// restored.
+    fn undo(&mut self, image: &mut CrashImage) -> Result<(), RecoveryCut> {
+        let fault = self.geometry.planted;
+        if fault.is(planted::RECOVERY_UNDOES_NOTHING) {
+            return Ok(());
+        }
+        let region = UndoRegion::new(self.geometry);
+        for number in 0..self.kept.len() as u16 {
+            let Kept { head, records, .. } = self.kept[usize::from(number)];
+            for n in 0..records {
+                let slot = (head + n) % self.spec.undo_log_entries_max;
+                let header = region.header(number, slot);
+                let (home, group) = (PhysAddr(image.read_u64(header)), image.read_u64(header.plus(8)));
+                let dtx = Dtx::of(group);
+                let is_undone = !self.has_committed(dtx, number) || fault.is(planted::RECOVERY_UNDOES_COMMITTED);
+                if group == dtx.number() && is_undone && self.geometry.is_home(home) {
+                    let old = image.line(region.old_value(number, slot));
+                    image.write(home, &old)?;
+                    self.report.lines_written += 1;
+                    self.discarded.insert(group);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Step 3: the purgatory in chronological order. Entries of uncommitted DTXs are dropped.
+    fn write_purgatory(&mut self, image: &mut CrashImage) -> Result<(), RecoveryCut> {
+        let fault = self.geometry.planted;
+        let mut entries = self.entries;
+        if fault.is(planted::RECOVERY_DROPS_PURGATORY) {
+            entries = 0;
+        }
+        if fault.is(planted::RECOVERY_OVERLOOKS_LAST) {
+            entries = entries.saturating_sub(1);
+        }
+        for index in 0..entries {
+            let at = purgatory_record(self.geometry, index);
+            let PurgatoryHeader { home, dtx, mask } = PurgatoryHeader::read(image, at);
+            if !self.geometry.is_home(home) {
+                continue;
+            }
+            let controller = self.geometry.controller_of(home.line());
+            if let Some(dtx) = dtx {
+                if !self.has_committed(dtx, controller) && !fault.is(planted::RECOVERY_WRITES_UNCOMMITTED) {
+                    self.discarded.insert(dtx.number());
+                    continue;
+                }
+                self.replayed.insert(dtx.number());
+            }
+            let (mut line, data) = (image.line(home), image.line(at.plus(LINE_BYTES)));
+            for byte in (0..64).filter(|byte| mask >> byte & 1 != 0) {
+                line[byte] = data[byte];
+            }
+            image.write(home, &line)?;
+            self.report.lines_written += 1;
+        }
+        Ok(())
+    }
+
+    /// The purgatory and the undo logs are empty; threads number their DTXs anew.
+    fn clear(&mut self, image: &mut CrashImage) -> Result<(), RecoveryCut> {
+        if !self.geometry.planted.is(planted::RECOVERY_KEEPS_PURGATORY) {
+            image.write_u64(purgatory_count(self.geometry), 0)?;
+        }
+        let empty = Kept { committed: vec![0; THREADS], head: 0, records: 0 };
+        image.keep(CONTROLLERS, snapshot::to_bytes(&vec![empty; usize::from(self.geometry.controllers)]))?;
+        self.report.replayed = self.replayed.len() as u64;
+        self.report.discarded = self.discarded.len() as u64;
+        Ok(())
+    }
+}

@@ -1,0 +1,161 @@
+//! What messages between cores, the banks of the last level and memory controllers travel on. Every message has two ends,
+//! and is charged once, from the one to the other.
+//!
+//! In the topology `uniform` messages take no time here and never wait. A [`Crossbar`] has ports between private caches and
+//! the last level, through which their messages pass, whatever controller they go on to. On a [`Mesh`] everything travels
+//! from tile to tile: the path to the controllers asks it for its messages too.
+
+mod crossbar;
+mod mesh;
+
+pub(super) use mesh::{End, Mesh};
+
+use crate::{MachineConfig, Topology};
+use crossbar::Crossbar;
+use durasim_types::{CoreId, Cycle, LINE_BYTES, LineAddr, Stats};
+
+/// What a message between private caches and the last level carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Load {
+    /// A request, a permission or a snoop.
+    Nothing,
+    /// A line.
+    Line,
+}
+
+impl Load {
+    fn bytes(self) -> u64 {
+        if self == Load::Line { LINE_BYTES } else { 0 }
+    }
+}
+
+super::part::part! {
+    /// The part of the memory system that moves messages.
+    pub(crate) struct Interconnect saved as SavedInterconnect {
+        saved {
+            /// The links between private caches and the last level, if messages may have to wait there.
+            crossbar: Option<Crossbar>,
+            /// The tiles and the links between them, if there are any.
+            mesh: Option<Mesh>,
+        }
+        kept {}
+    }
+}
+
+impl Interconnect {
+    pub(super) fn new(config: &MachineConfig) -> Self {
+        let topology = config.interconnect.topology;
+        Interconnect {
+            crossbar: (topology == Topology::Crossbar)
+                .then(|| Crossbar::new(&config.interconnect, config.cores as usize)),
+            mesh: (topology == Topology::Mesh).then(|| Mesh::new(config)),
+        }
+    }
+
+    /// The same links with the same bookings.
+    pub(super) fn fork(&self) -> Self {
+        Interconnect { crossbar: self.crossbar.clone(), mesh: self.mesh.clone() }
+    }
+
+    /// The mesh, if there is one.
+    pub(super) fn mesh(&mut self) -> Option<&mut Mesh> {
+        self.mesh.as_mut()
+    }
+
+    /// A message of the private caches of a core travels to the bank of a line; when all of it is there.
+    #[inline]
+    pub(super) fn send_to_llc(&mut self, core: CoreId, line: LineAddr, load: Load, at: Cycle) -> Cycle {
+        match &mut self.mesh {
+            Some(mesh) => mesh.send(End::Core(core), End::Bank(line), load.bytes(), at),
+            None => self.enter_llc(line, load, at),
+        }
+    }
+
+    /// A message of the bank of a line travels to the private caches of a core; when all of it is there.
+    #[inline]
+    pub(super) fn send_to_core(&mut self, core: CoreId, line: LineAddr, load: Load, at: Cycle) -> Cycle {
+        match &mut self.mesh {
+            Some(mesh) => mesh.send(End::Bank(line), End::Core(core), load.bytes(), at),
+            None => self.enter_core(core, load, at),
+        }
+    }
+
+    /// What a core sends on to a controller passes the last level's port of a crossbar. On a mesh the path to the controllers
+    /// charges it from end to end.
+    #[inline]
+    pub(super) fn enter_llc(&mut self, line: LineAddr, load: Load, at: Cycle) -> Cycle {
+        self.crossbar.as_mut().map_or(at, |crossbar| crossbar.send_to_bank(line, load, at))
+    }
+
+    /// What a controller has sent passes the core's port of a crossbar. On a mesh the path has charged it from end to end.
+    #[inline]
+    pub(super) fn enter_core(&mut self, core: CoreId, load: Load, at: Cycle) -> Cycle {
+        self.crossbar.as_mut().map_or(at, |crossbar| crossbar.send_to_core(core, load, at))
+    }
+
+    /// Cycles that a message of a core takes to the bank of a line before it waits for anything: distance alone.
+    #[inline]
+    pub(super) fn cycles_to_llc(&self, core: CoreId, line: LineAddr, load: Load) -> Cycle {
+        self.mesh.as_ref().map_or(0, |mesh| mesh.unloaded_cycles(End::Core(core), End::Bank(line), load.bytes()))
+    }
+
+    pub(super) fn reset_stats(&mut self) {
+        if let Some(crossbar) = &mut self.crossbar {
+            crossbar.reset_stats();
+        }
+        if let Some(mesh) = &mut self.mesh {
+            mesh.reset_stats();
+        }
+    }
+
+    /// Counters of the links.
+    pub(super) fn stats(&self, stats: &mut Stats) {
+        if let Some(crossbar) = &self.crossbar {
+            crossbar.stats(stats);
+        }
+        if let Some(mesh) = &self.mesh {
+            mesh.stats(stats);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::presets;
+
+    fn interconnect(machine: &str, sets: &[String]) -> Interconnect {
+        Interconnect::new(&MachineConfig::parse(machine, presets::text(machine).unwrap(), sets).unwrap())
+    }
+
+    /// Lines from bank 15 to core 0, which wait for each other.
+    fn sends(on: &mut Interconnect, count: u64) -> Vec<Cycle> {
+        (0..count).map(|_| on.send_to_core(CoreId(0), LineAddr(15), Load::Line, 100)).collect()
+    }
+
+    #[test]
+    fn forks_and_saved_states_have_the_bookings_of_their_original() {
+        let crossbar = ["interconnect.topology=crossbar".to_owned()];
+        for (machine, sets, cycles) in [("lad-micro19", &[][..], 4), ("tiny", &crossbar, 2)] {
+            let mut original = interconnect(machine, sets);
+            let first = sends(&mut original, 5);
+            assert!(first.windows(2).all(|pair| pair[1] == pair[0] + cycles), "{machine}: {first:?}");
+            let mut fork = original.fork();
+            let saved = postcard::to_stdvec(&original.state()).unwrap();
+            let mut restored = interconnect(machine, sets);
+            restored.put_state(postcard::from_bytes(&saved).unwrap());
+            let next = sends(&mut original, 3);
+            assert_eq!(next[0], first[4] + cycles);
+            assert_eq!((sends(&mut fork, 3), sends(&mut restored, 3)), (next.clone(), next));
+        }
+    }
+
+    #[test]
+    fn where_there_are_no_links_messages_take_no_time() {
+        let mut uniform = interconnect("tiny", &[]);
+        assert!(uniform.mesh().is_none());
+        assert_eq!(sends(&mut uniform, 3), [100; 3]);
+        assert_eq!(uniform.send_to_llc(CoreId(3), LineAddr(0), Load::Line, 7), 7);
+        assert_eq!(uniform.cycles_to_llc(CoreId(3), LineAddr(0), Load::Line), 0);
+    }
+}

@@ -1,0 +1,65 @@
+//! Held entries: they give up their places, become ordinary ones, or vanish.
+
+use super::Controller;
+use crate::{Write, WriteToken};
+use durasim_types::{LineAddr, Picos};
+
+impl Controller {
+    /// Writes wait for room: as many of the oldest yielding entries become ordinary as it takes for each of those writes to
+    /// have an entry that leaves for it.
+    pub(super) fn yield_held(&mut self, at_ps: Picos) {
+        if self.held == 0 || self.inbound.is_empty() {
+            return;
+        }
+        let behind_held =
+            |at: usize, line| self.queue.iter().take(at).any(|older| older.is_held() && older.write.line == line);
+        let leaving =
+            self.queue.iter().enumerate().filter(|(at, e)| !e.is_held() && !behind_held(*at, e.write.line)).count();
+        let missing = self.inbound.len().saturating_sub(leaving);
+        if missing == 0 {
+            return;
+        }
+        for entry in self.queue.iter_mut().filter(|e| e.is_held() && e.write.yields).take(missing) {
+            entry.write.held = None;
+            entry.start_bound_ps = entry.start_bound_ps.max(at_ps);
+            self.held -= 1;
+            self.counters[usize::from(entry.write.line.0 >= self.second_line)].stats.yielded += 1;
+        }
+        self.drain_if_full(at_ps);
+    }
+
+    /// Held entries of `group` become ordinary ones; of one line, if one is named, the oldest.
+    pub fn release(&mut self, group: u64, of_line: Option<LineAddr>) {
+        let most = if of_line.is_some() { 1 } else { usize::MAX };
+        let is_meant = |write: &Write| write.held == Some(group) && of_line.is_none_or(|line| line == write.line);
+        for entry in self.queue.iter_mut().filter(|e| is_meant(&e.write)).take(most) {
+            entry.write.held = None;
+            self.held -= 1;
+        }
+        if of_line.is_none() {
+            // Those that still wait for room too: they would come in held without end.
+            for waiting in self.inbound.iter_mut().filter(|w| w.write.held == Some(group)) {
+                waiting.write.held = None;
+            }
+        }
+        self.ask_again();
+        self.refresh();
+    }
+
+    /// Held entries of `group` vanish, and those of the group that still wait for room: their tokens are given back,
+    /// since nobody will acknowledge them.
+    pub fn discard(&mut self, group: u64, at_ps: Picos) -> Vec<WriteToken> {
+        let waiting = self.inbound().filter(|w| w.held == Some(group));
+        let tokens = waiting.filter_map(|w| w.token).collect();
+        self.inbound.retain(|w| w.write.held != Some(group));
+        for entry in self.queue.iter().filter(|e| e.write.held == Some(group)) {
+            self.counters[usize::from(entry.write.line.0 >= self.second_line)].stats.discarded += 1;
+        }
+        self.queue.retain(|e| e.write.held != Some(group));
+        self.held = self.queue.iter().filter(|e| e.is_held()).count();
+        self.freed_ps = self.freed_ps.max(at_ps);
+        self.ask_again();
+        self.refresh();
+        tokens
+    }
+}

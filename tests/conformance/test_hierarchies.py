@@ -1,0 +1,42 @@
+"""Every design on hierarchies that no preset has: without an L2, and with an L1D of two ways."""
+
+import pytest
+
+import durasim as ds
+from durasim.laboratory import laboratory_of
+
+DESIGNS = [row["name"] for row in ds.designs()]
+CONTROLS = {row["name"] for row in ds.designs() if row["control"]}
+SMALL = {workload.name: workload.small for workload in ds.workloads()}
+# Words of different locks lie on lines of their own, as in test_pairs.py.
+WORKLOADS = [name for name in SMALL if name != "false-sharing"]
+NARROW = ("l1d.size_bytes=256", "l1d.ways=2")
+HIERARCHIES = {
+    "no-l2": ("l2=none",),
+    "two-ways": NARROW,
+    "both": ("l2=none", *NARROW, "interconnect.inclusion=non-inclusive"),
+}
+
+
+@pytest.mark.parametrize("number", range(len(DESIGNS)), ids=DESIGNS)
+@pytest.mark.parametrize("place", range(len(HIERARCHIES)), ids=HIERARCHIES)
+def test_durable_designs_survive_and_controls_are_caught(number: int, place: int) -> None:
+    design = DESIGNS[number]
+    workload = WORKLOADS[(number + place) % len(WORKLOADS)]
+    threads = (1, 2, 4)[(number + place // 2) % 3]
+    small = dict(SMALL[workload])
+    result = ds.crash(
+        design=design,
+        workload=workload,
+        machine="tiny",
+        ops=threads * small.pop("ops"),
+        threads=threads,
+        points=100,
+        set=(*(laboratory_of(design).short_run_settings if threads > 1 else ()), *list(HIERARCHIES.values())[place]),
+        workload_args=small,
+    )
+    assert set(result.judged_by) == {"bytes", "guest", "history"}
+    if design in CONTROLS:
+        assert result.violations > 0
+    else:
+        assert result.failures == ()
