@@ -6,6 +6,7 @@ mod fwb;
 mod hercules;
 mod hoop;
 mod kiln;
+mod lad;
 mod opt;
 #[cfg(test)]
 mod outlines;
@@ -25,6 +26,7 @@ pub use fwb::{Fwb, FwbSpec};
 pub use hercules::{Hercules, HerculesSpec};
 pub use hoop::{Hoop, HoopSpec};
 pub use kiln::{Blocking, Kiln, KilnSpec};
+pub use lad::{Lad, LadBase, LadSpec};
 pub use opt::{Opt, OptSpec};
 pub use picl::{Picl, PiclSpec};
 pub use proteus::{Proteus, ProteusSpec};
@@ -48,6 +50,8 @@ pub const ROWS: &[Row] = &[
     picl::row::ROW,
     hoop::row::ROW,
     hoop::row::ROW_EADR,
+    lad::row::ROW,
+    lad::row::ROW_BASE,
 ];
 
 /// The row of that name, or of that alias.

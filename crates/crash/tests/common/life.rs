@@ -211,6 +211,7 @@ impl Life {
         let (at, port) = if disorder { ready[self.rng.below(ready.len() as u64) as usize] } else { first };
         if !disorder && self.system.has_waiters() && self.system.due() <= at {
             self.system.step_once(Cycle::MAX);
+            self.check_health()?;
             self.after_request(None)?;
             return Ok(None);
         }
@@ -232,6 +233,7 @@ impl Life {
         } else if self.system.step_once(Cycle::MAX).is_none() {
             return Err(format!("ports {waiting:?} wait, and nothing will happen"));
         }
+        self.check_health()?;
         self.after_request(None)
     }
 

@@ -8,7 +8,8 @@ impl Controller {
     /// Writes wait for room: as many of the oldest yielding entries become ordinary as it takes for each of those writes to
     /// have an entry that leaves for it.
     pub(super) fn yield_held(&mut self, at_ps: Picos) {
-        if self.held == 0 || self.inbound.is_empty() {
+        let has_room = self.queue.len() < self.write_queue_entries;
+        if self.held == 0 || self.inbound.is_empty() || has_room {
             return;
         }
         let behind_held =

@@ -111,14 +111,15 @@ impl System {
         tag.is_some() && !self.design.live(tag).is_some() && self.transactions.is_tag_aborted(tag, &self.design)
     }
 
-    /// What is in flight stays in its place until it has arrived: a scan may mark it there meanwhile, and an abort restore
-    /// its bytes. Where tags are notes there are no other versions that it could be mixed up with.
+    /// What is in flight stays in its place until it has arrived: a scan may mark it there meanwhile, a clean make it clean,
+    /// and an abort restore its bytes. Where tags are notes there are no other versions that it could be mixed up with.
     pub(super) fn current_version(&self, version: Version) -> Version {
         if !self.design.tags_are_notes() {
             return version;
         }
+        let is_dirty = version.dirty && self.caches.newest_if_dirty(version.line).is_some();
         match self.caches.newest(version.line, &self.design) {
-            Some(newest) => Version { data: newest.data, tag: newest.tag, ..version },
+            Some(newest) => Version { data: newest.data, tag: newest.tag, dirty: is_dirty, ..version },
             None => version,
         }
     }

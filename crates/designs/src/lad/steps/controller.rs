@@ -1,25 +1,25 @@
 //! What LAD adds to each memory controller (sections 4.3, 4.4 and 4.6), all of it battery-backed: DTX_CID, the order of its
 //! speculative entries, and the undo log that it falls back to.
 
-use super::dtx::{Dtx, Ids, THREADS};
-use super::planted;
-use super::regions::{UndoRegion, undo_header};
-use super::spec::LadSpec;
+use crate::lad::dtx::{Dtx, Ids, THREADS};
+use crate::lad::planted;
+use crate::lad::regions::{UndoRegion, undo_header};
+use crate::lad::spec::LadSpec;
 use durasim_design::{Accept, Action, Actions, ActiveFault, Arrival, CopyRequest, Occupancy, Origin, Token};
 use durasim_types::{Cause, EventKind, LineAddr, PhysAddr};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, VecDeque};
 
 /// The token of writes to the undo log of a controller, whose number stands in the low bits.
-pub(super) const UNDO_TOKEN: u64 = 1 << 32;
+pub(in crate::lad) const UNDO_TOKEN: u64 = 1 << 32;
 /// The token of the write that voids an undo entry.
-pub(super) const VOID_TOKEN: u64 = 1 << 34;
+pub(in crate::lad) const VOID_TOKEN: u64 = 1 << 34;
 /// Places of a queue that nothing takes which may have to wait there: without them no undo entry could be written, and no
 /// speculative entry would ever leave.
 const RESERVED_ENTRIES: u32 = 2;
 
 /// A line of a DTX.
-pub(super) type LineOfDtx = (LineAddr, u64);
+pub(in crate::lad) type LineOfDtx = (LineAddr, u64);
 
 /// What a controller does about an undo entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,7 +34,7 @@ enum Logging {
 
 /// A memory controller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct McExtension {
+pub(in crate::lad) struct McExtension {
     number: u16,
     /// DTX_CID: the last committed DTX_ID of each thread.
     pub committed: Vec<u8>,
@@ -177,6 +177,16 @@ impl McExtension {
         out.push(Action::ReleaseHeld { controller: self.number, group, line: Some(line) });
     }
 
+    /// All that the queue has of a line whose old value is in the log goes in place: what is behind it in the queue counts
+    /// on the same undo entry, and must not be taken for the write of another.
+    fn release_logged(&mut self, of_dtx: LineOfDtx, out: &mut Actions) {
+        let (line, group) = of_dtx;
+        for _ in self.speculative.iter().filter(|of| **of == of_dtx) {
+            out.push(Action::ReleaseHeld { controller: self.number, group, line: Some(line) });
+        }
+        self.speculative.retain(|of| *of != of_dtx);
+    }
+
     /// The old value of a line goes to the undo log, if that has room.
     fn log(&mut self, of_dtx: LineOfDtx, cx: &mut LogContext<'_>) {
         if self.logging != Logging::Idle {
@@ -227,9 +237,7 @@ impl McExtension {
                 if !self.has_committed(of_dtx.1, cx.ids) {
                     self.logged.insert(of_dtx);
                 }
-                if self.speculative.front() == Some(&of_dtx) {
-                    self.release_oldest(of_dtx, cx.out);
-                }
+                self.release_logged(of_dtx, cx.out);
             }
             Logging::Idle => unreachable!("nothing of the undo log was in flight"),
         }
@@ -258,6 +266,7 @@ impl McExtension {
         for group in groups {
             cx.out.push(Action::ReleaseHeld { controller: self.number, group, line: None });
         }
+        self.wanted.take_if(|(_, of)| *of == group);
         if self.wanted.is_some() {
             self.reclaim(cx);
         }
@@ -333,7 +342,7 @@ impl McExtension {
         if is_near && !self.grows && self.capacity < cx.spec.undo_log_entries_max {
             self.grows = true;
             cx.out.push(Action::Timer {
-                id: super::GROWN | u64::from(self.number) << 8,
+                id: crate::lad::GROWN | u64::from(self.number) << 8,
                 after_cycles: cx.spec.undo_log_growth_cycles,
             });
         }
@@ -351,9 +360,15 @@ impl McExtension {
         (self.undo_entries, self.held_max, self.refused, self.log_full, self.reclaimed) = (0, 0, 0, 0, 0);
     }
 
-    /// How far the oldest undo entry of a thread is behind an id; 0 if there is none.
+    /// How far the oldest id of a thread is behind another that an undo entry has, one in flight too, or an entry of the queue;
+    /// 0 if there is none.
     pub fn age(&self, tid: u8, id: u8, ids: Ids) -> u8 {
-        let groups = self.records.iter().chain(self.speculative.iter().map(|(_, of)| of)).filter(|group| **group != 0);
+        let in_flight = match &self.logging {
+            Logging::Idle => None,
+            Logging::OldValue((_, group)) | Logging::Header((_, group)) => Some(group),
+        };
+        let held = self.speculative.iter().chain(&self.wanted).map(|(_, group)| group);
+        let groups = self.records.iter().chain(held).chain(in_flight).filter(|group| **group != 0);
         groups
             .map(|group| Dtx::of(*group))
             .filter(|dtx| dtx.tid == tid)
@@ -364,7 +379,7 @@ impl McExtension {
 }
 
 /// What the steps of a controller need of the design.
-pub(super) struct LogContext<'a> {
+pub(in crate::lad) struct LogContext<'a> {
     pub spec: &'a LadSpec,
     pub ids: Ids,
     pub region: UndoRegion,

@@ -1,9 +1,9 @@
 //! The protocol, hook by hook, without a machine.
 
-use super::controller::UNDO_TOKEN;
 use super::dtx::Dtx;
-use super::recovery::{self, CONTROLLERS, Kept};
 use super::regions::{PurgatoryHeader, UndoRegion, purgatory_count, purgatory_record, undo_header};
+use super::steps::controller::UNDO_TOKEN;
+use super::steps::recovery::{self, CONTROLLERS, Kept};
 use super::{COMMIT_ACK, DTX_COMMIT, Lad, LadBase, LadSpec};
 use crate::testing::{geometry_of, word};
 use durasim_design::{

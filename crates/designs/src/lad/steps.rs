@@ -1,13 +1,17 @@
 //! The steps of a DTX (section 4.4), from DTX_Start to the acknowledgement that completes it.
 
-use super::controller::McExtension;
+pub(super) mod controller;
+pub(super) mod l1;
+pub(super) mod recovery;
+
 use super::dtx::Dtx;
-use super::l1::{AbortStep, DtxState, FlushCause, Unacknowledged};
-use super::recovery::Kept;
 use super::{COMMIT_ACK, DTX_COMMIT, MESSAGE_BYTES, RECLAIM, RESTORE_TOKEN, State, planted};
 use crate::undo::Undo;
+use controller::McExtension;
 use durasim_design::{Accept, Action, Actions, Arrival, Ctx, Gate, LineTag, Message, Node, Signal, Store, Token, Wait};
 use durasim_types::{CoreId, LineAddr, Stats};
+use l1::{AbortStep, DtxState, FlushCause, Unacknowledged};
+use recovery::Kept;
 
 impl State {
     /// LAD_TID of the thread that runs: its number. The machine lets no thread begin that has none (section 4.1).
@@ -198,7 +202,9 @@ impl State {
 
     /// A write that a queue has room for.
     pub(super) fn arrive(&mut self, arrival: &Arrival, out: &mut Actions) -> Accept {
-        let flushed = arrival.token.filter(|token| token.0 < super::UNDO_TOKEN).map(|token| Dtx::of(token.0));
+        // What an abort restores is as speculative as what it undoes.
+        let of_dtx = |token: &Token| token.0 & (super::UNDO_TOKEN | super::VOID_TOKEN) == 0;
+        let flushed = arrival.token.filter(of_dtx).map(|token| Dtx::of(token.0));
         let (mc, mut cx) = self.controller(arrival.controller, out);
         match flushed {
             Some(dtx) => mc.accept_flush(arrival, dtx, &mut cx),

@@ -8,15 +8,9 @@
 //! first acknowledgement (LAD) or at the last (LAD-Base): recovery commits everywhere what any controller has committed.
 //! A queue that fills up with speculative entries writes them in place, behind undo entries.
 
-#[path = "lad/steps/controller.rs"]
-mod controller;
 mod dtx;
-#[path = "lad/steps/l1.rs"]
-mod l1;
 mod laboratory;
 mod planted;
-#[path = "lad/steps/recovery.rs"]
-mod recovery;
 mod regions;
 pub(crate) mod row;
 mod spec;
@@ -24,9 +18,8 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use spec::LadSpec;
+pub use spec::LadSpec;
 
-use controller::{LogContext, McExtension, UNDO_TOKEN, VOID_TOKEN};
 use dtx::{Dtx, Ids, THREADS};
 use durasim_design::{
     AbortCause, Accept, Actions, ActiveFault, Arrival, BeginRule, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx,
@@ -35,10 +28,12 @@ use durasim_design::{
     snapshot,
 };
 use durasim_types::{CoreId, Cycle, Line, LineAddr, PhysAddr, StallCause, Stats, TxId};
-use l1::{FlushCause, LadControllers};
 use regions::UndoRegion;
 use serde::{Deserialize, Serialize};
 use std::hash::Hasher;
+use steps::controller::{LogContext, McExtension, UNDO_TOKEN, VOID_TOKEN};
+use steps::l1::{FlushCause, LadControllers};
+use steps::recovery;
 
 /// Message kinds.
 const DTX_COMMIT: u16 = 1;

@@ -1,8 +1,8 @@
 //! The LAD controller beside each L1D (sections 4.2 and 4.4, Figure 5, Table 1): what a DTX has stored to and not flushed, its
 //! state, and what it waits for.
 
-use super::dtx::{Dtx, Ids};
-use super::planted;
+use crate::lad::dtx::{Dtx, Ids};
+use crate::lad::planted;
 use crate::undo::Undo;
 use durasim_design::ActiveFault;
 use durasim_types::{Cycle, LineAddr};
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// DTX_State (Figure 5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum DtxState {
+pub(in crate::lad) enum DtxState {
     /// No DTX.
     #[default]
     Off,
@@ -25,7 +25,7 @@ pub(super) enum DtxState {
 
 /// Why a marked line is flushed (Table 1; section 4.2 for threads that change).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) enum FlushCause {
+pub(in crate::lad) enum FlushCause {
     /// The DTX ends.
     End,
     /// The line leaves the L1D.
@@ -55,7 +55,7 @@ impl FlushCause {
 
 /// The steps of an abort, which the paper does not have [D:lad-abort].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum AbortStep {
+pub(in crate::lad) enum AbortStep {
     /// None has begun.
     #[default]
     None,
@@ -67,14 +67,14 @@ pub(super) enum AbortStep {
 
 /// A DTX that ended at the first acknowledgement while others were missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Unacknowledged {
+pub(in crate::lad) struct Unacknowledged {
     pub id: u8,
     pub missing: u32,
 }
 
 /// The tracking structures of a thread (section 4.2), which go with it from core to core.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Tracking {
+pub(in crate::lad) struct Tracking {
     pub state: DtxState,
     /// DTX_ID.
     pub id: u8,
@@ -105,7 +105,7 @@ impl Tracking {
 
 /// The LAD controllers of all cores.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct LadControllers {
+pub(in crate::lad) struct LadControllers {
     /// The thread whose structures each core uses: LAD_TID.
     running: Vec<u8>,
     threads: BTreeMap<u8, Tracking>,

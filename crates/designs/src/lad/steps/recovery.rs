@@ -1,9 +1,9 @@
 //! Recovery, sections 3.4 and 4.8: three steps, which one core does for one controller after the other.
 
-use super::dtx::{Dtx, Ids, THREADS};
-use super::planted;
-use super::regions::{PurgatoryHeader, UndoRegion, purgatory_count, purgatory_record};
-use super::spec::LadSpec;
+use crate::lad::dtx::{Dtx, Ids, THREADS};
+use crate::lad::planted;
+use crate::lad::regions::{PurgatoryHeader, UndoRegion, purgatory_count, purgatory_record};
+use crate::lad::spec::LadSpec;
 use durasim_design::{
     BudgetSpent, CrashImage, CrashSink, CrashView, Geometry, RecoveryCut, RecoveryReport, StagedWrite, snapshot,
 };
@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// What the controllers keep by themselves: DTX_CID, and the registers of the undo log.
-pub(super) const CONTROLLERS: &str = "lad-controllers";
+pub(in crate::lad) const CONTROLLERS: &str = "lad-controllers";
 
 /// The battery-backed registers of a controller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Kept {
+pub(in crate::lad) struct Kept {
     pub committed: Vec<u8>,
     pub head: u64,
     pub records: u64,
@@ -24,7 +24,7 @@ pub(super) struct Kept {
 
 /// Power fails (section 4.8): speculative entries go to the purgatory in chronological order, and with them the ordinary ones
 /// behind one of their line [D:lad-purgatory]. Others have gone home.
-pub(super) fn drain_queues(
+pub(in crate::lad) fn drain_queues(
     view: &CrashView<'_>,
     kept: &[Kept],
     geometry: &Geometry,
@@ -52,7 +52,7 @@ pub(super) fn drain_queues(
 }
 
 /// Recovers. All of it can be repeated: what it reads is left as it is until everything is home.
-pub(super) fn recover(
+pub(in crate::lad) fn recover(
     spec: &LadSpec,
     geometry: &Geometry,
     image: &mut CrashImage,
