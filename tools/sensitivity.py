@@ -6,6 +6,7 @@ tuned here: the first runs are as the presets and designs say, the others show h
     .venv/bin/python tools/sensitivity.py            # all keys
     .venv/bin/python tools/sensitivity.py coalescing # one of them
     .venv/bin/python tools/sensitivity.py --outdated # those that are not measured as described
+    .venv/bin/python tools/sensitivity.py --missing  # of those the runs that are missing, say of a new design
 
 `make generate` writes the tables of docs/results/sensitivity.md and the effects in DEVIATIONS.md from the same file.
 """
@@ -138,6 +139,7 @@ def _tables() -> dict[str, Measurement]:
 TABLES = _tables()
 
 OUTDATED = "--outdated"
+MISSING = "--missing"
 EFFECT = re.compile(r"^- Effect: .*?(?=^- )", re.MULTILINE | re.DOTALL)
 ENTRY = re.compile(r"(?<=^### )(\S+)$(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
 
@@ -181,6 +183,11 @@ def _run(design: str, place: Place, point: Alternative) -> tuple[tuple[float, in
     if result.guest_exit_code != 0:
         return None, f"the program ends with exit code {result.guest_exit_code}"
     return (result.throughput_ops_per_us, result.pmem_write_bytes.total), ""
+
+
+def _known(known: dict[tuple[str, ...], Measured], key: str, run: tuple[Place, Alternative, str]) -> Measured | None:
+    place, point, design = run
+    return known.get((key, place.name, " ".join(point), design))
 
 
 def described(key: str) -> list[tuple[Place, Alternative, str]]:
@@ -294,9 +301,10 @@ def _range_of(what: str, of: Sequence[Ratio], multiples: Sequence[float]) -> str
 
 
 def main(keys: list[str]) -> None:
-    """Measures `keys`, those that are not measured as described, or all, and writes what is known of all."""
+    """Measures `keys`, those that are not measured as described or what they lack, or all, and writes what is known."""
     measured = measurements()
-    if keys == [OUTDATED]:
+    known = {(run.key, run.place, run.setting, run.design): run for run in measured if keys == [MISSING]}
+    if keys in ([OUTDATED], [MISSING]):
         keys = outdated(measured)
     elif unknown := set(keys) - TABLES.keys():
         sys.exit(f"no table has the name {', '.join(sorted(unknown))}; there are {', '.join(TABLES)}")
@@ -305,7 +313,7 @@ def main(keys: list[str]) -> None:
     for key in keys:
         print(key, flush=True)
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            found = list(pool.map(lambda run, key=key: measure(key, *run), described(key)))
+            found = list(pool.map(lambda run, key=key: _known(known, key, run) or measure(key, *run), described(key)))
         measured = [run for run in measured if run.key != key] + found
         FILE.write_text(csv_text(measured), encoding="utf-8")
     FILE.write_text(csv_text(measured), encoding="utf-8")

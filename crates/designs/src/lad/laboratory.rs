@@ -84,7 +84,10 @@ pub(super) const LABORATORY: Laboratory = Laboratory {
         common_marks: &["cut_between_receipts", "undo_entry_of_open"],
         ..RandomTester::USUAL
     },
-    common_on_tiny: CommonOnTiny { counters: &["lad.commits", "lad.flushes.end"], marks: &["cut_between_receipts"] },
+    common_on_tiny: CommonOnTiny {
+        counters: &["undo_entries", "flushes.end"],
+        marks: &["undo_entry_of_open", "undo_entry_of_committed"],
+    },
     overflow_settings: &[
         "pmem.controllers=4",
         "pmem.interleave_bytes=64",
