@@ -75,12 +75,8 @@ pub(super) const LABORATORY: Laboratory = Laboratory {
         locking_on_many_cores: &[Locking::Lines],
         probes_isolate_nothing: true,
         never_aborts: true,
-        further_faults: &[
-            "plain-bytes-not-home",
-            "write-back-not-in-purgatory",
-            "cid-goes-back",
-            "purgatory-newest-first",
-        ],
+        further_faults: &["plain-bytes-not-home", "cid-goes-back", "purgatory-newest-first"],
+        runs_of_rare_faults: &[("cid-goes-back", 10_000)],
         common_marks: &["cut_between_receipts", "undo_entry_of_open"],
         ..RandomTester::USUAL
     },

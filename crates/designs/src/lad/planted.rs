@@ -21,7 +21,6 @@ durasim_design::planted! {
     SECOND_VERSION_LOGGED = "second-version-logged", "A line that a DTX flushes twice is logged twice";
     LOG_OVERRUN = "log-overrun", "A full undo log goes on in the slots of its oldest entries";
     RECLAIMED_WHILE_OPEN = "reclaimed-while-open", "Undo entries of open DTXs are reclaimed";
-    // Power failure.
     // Recovery.
     RECOVERY_WITHOUT_CONSENSUS = "recovery-without-consensus", "Each controller goes by its own DTX_CID";
     RECOVERY_TAKES_NUMERIC_MAX = "recovery-takes-numeric-max", "V_commit has the largest numbers, as if they did not wrap around";
@@ -39,13 +38,6 @@ durasim_design::planted! {
 pub(super) const PLAIN_BYTES_NOT_HOME: PlantedFault = PlantedFault {
     name: "plain-bytes-not-home",
     summary: "What stores outside of DTXs left in a line waits for the DTX that stores there next",
-    equivalent: None,
-};
-
-/// An ordinary write-back behind a speculative entry goes home, and its place among them is lost.
-pub(super) const WRITE_BACK_NOT_IN_PURGATORY: PlantedFault = PlantedFault {
-    name: "write-back-not-in-purgatory",
-    summary: "An ordinary write-back behind a speculative entry goes home, and its place among them is lost",
     equivalent: None,
 };
 

@@ -36,13 +36,6 @@ pub(in crate::lad) fn drain_queues(
     if fault.is(planted::PURGATORY_NEWEST_FIRST) {
         staged.reverse();
     }
-    if fault.is(planted::WRITE_BACK_NOT_IN_PURGATORY) {
-        for write in staged.extract_if(.., |write| write.group.is_none()) {
-            for byte in (0..LINE_BYTES).filter(|byte| write.mask >> byte & 1 != 0) {
-                sink.write(write.line.base().plus(byte), &[write.data[byte as usize]])?;
-            }
-        }
-    }
     for (index, write) in (0..).zip(&staged) {
         let at = purgatory_record(geometry, index);
         sink.write(at.plus(LINE_BYTES), &write.data)?;
