@@ -66,6 +66,8 @@ pub enum Node {
     Core(CoreId),
     /// A memory controller.
     Controller(u16),
+    /// A bank of the last level, as [`crate::Geometry::bank_of`] numbers them.
+    LlcBank(u16),
 }
 
 /// A message of a design's own protocol; its meaning is the design's affair.

@@ -200,6 +200,9 @@ pub struct Geometry {
     pub llc: LevelGeometry,
     /// Its ports; `None`: a write takes as long as a read, and no access waits for another.
     pub llc_ports: Option<LlcPorts>,
+    /// Banks of the LLC, which take lines in turns. Results name the topology by itself.
+    #[serde(skip)]
+    pub llc_banks: u16,
     /// Bytes of adjacent persistent memory that belong to one controller before the next one's turn.
     pub interleave_bytes: u64,
     /// Entries of the write queue of each controller of persistent memory.
@@ -260,6 +263,11 @@ impl Geometry {
     /// The controller of a line of persistent memory.
     pub fn controller_of(&self, line: LineAddr) -> u16 {
         self.interleave().controller_of(line)
+    }
+
+    /// The bank of the LLC that a line belongs to.
+    pub const fn bank_of(&self, line: LineAddr) -> u16 {
+        (line.0 % self.llc_banks as u64) as u16
     }
 
     /// Whether a line that programs may use begins here. Recovery asks before it writes to an address that it has read:

@@ -15,6 +15,7 @@
 //! acknowledged [kiln-isolation].
 
 mod area;
+pub(crate) mod banks;
 mod commit;
 mod laboratory;
 mod overflow;
@@ -30,16 +31,22 @@ mod survivors;
 mod tests;
 mod transaction;
 
+pub(crate) use area::reserve;
+pub(crate) use planted::DISTRIBUTED;
+pub(crate) use recovery::recover_distributed;
+pub(crate) use spec::Versions;
 pub use spec::{Blocking, KilnSpec};
+pub(crate) use state::State;
 
+use banks::tx_of;
 use durasim_design::{
-    AbortCause, Actions, BudgetSpent, CachedLine, CrashImage, CrashSink, CrashView, Ctx, Design, Durability, Evict,
-    Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge, PlantedFault,
-    RecoveryCut, RecoveryReport, RegionRequest, SpecError, Store, Token, Wait,
+    AbortCause, Actions, BeginRule, BudgetSpent, CachedLine, CrashImage, CrashSink, CrashView, Ctx, Design, Durability,
+    Evict, Fill, FlushVerdict, Gate, Gather, Geometry, HardwareCost, Hooks, LevelId, LineTag, Merge, Message, Node,
+    PlantedFault, RecoveryCut, RecoveryReport, RegionRequest, SpecError, Store, Token, Wait,
 };
 use durasim_types::{CoreId, EventKind, Line, LineAddr, PhysAddr, StallCause, Stats, TxId};
 use overflow::AreaFull;
-use state::{PendingAcks, Purpose, State};
+use state::{PendingAcks, Purpose};
 use std::hash::Hasher;
 use survivors::Survivor;
 use transaction::{CopyStage, Entry, Transaction};
@@ -75,7 +82,7 @@ impl Design for Kiln {
     }
 
     fn load(spec: &KilnSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
-        Ok(Box::new(State::load(spec, geometry, bytes)?))
+        Ok(Box::new(State::load(spec, geometry, None, bytes)?))
     }
 
     fn recover(spec: &KilnSpec, geometry: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
@@ -114,10 +121,13 @@ impl State {
 }
 
 impl Durability for State {
-    fn tx_begin(&mut self, cx: &Ctx, tx: TxId, _: &mut Actions) -> Gate {
+    fn tx_begin(&mut self, cx: &Ctx, tx: TxId, out: &mut Actions) -> Gate {
         // As many transactions are open as there are numbers: this one has to try again [kiln-txid].
         if self.contents.open.len() as u64 >= (1 << self.spec.tx_id_bits) - 1 {
             return Gate::Abort(tx, AbortCause::Conflict);
+        }
+        if let Some(gate) = self.begin_dtx(cx, tx, out) {
+            return gate;
         }
         self.contents.open.insert(tx, Transaction::new(cx.core));
         Gate::Done
@@ -126,7 +136,11 @@ impl Durability for State {
     /// The line becomes uncommitted in the L1D; with the first write a FIFO takes it.
     fn store(&mut self, cx: &Ctx, store: &Store<'_>, tag: &mut LineTag, out: &mut Actions) -> Gate {
         let line = store.line();
-        let foreign = tag.is_some() && store.tx.is_none_or(|tx| tag.0 != tx.0);
+        if let Some(wait) = self.commit_in_flight(*tag) {
+            out.stalls_for(StallCause::Order);
+            return Gate::Retry(wait);
+        }
+        let foreign = tag.is_some() && store.tx.is_none_or(|tx| tx_of(*tag) != tx);
         self.counters.shared_stores += u64::from(foreign);
         let Some(tx) = store.tx else { return Gate::Done };
         let Some(open) = self.contents.open.get_mut(&tx) else { return Gate::Done };
@@ -142,7 +156,7 @@ impl Durability for State {
         if !tag.is_some() {
             self.keep_older_version_below(store, out);
         }
-        *tag = LineTag(tx.0);
+        *tag = self.tag(tx, line);
         Gate::Done
     }
 
@@ -189,7 +203,11 @@ impl Durability for State {
     }
 
     fn evict(&mut self, _: &Ctx, _: LevelId, line: LineAddr, tag: LineTag, _: &Line, out: &mut Actions) -> Evict {
-        if tag.is_some() { self.evict_pending(TxId(tag.0), line, out) } else { Evict::Proceed }
+        match self.commit_in_flight(tag) {
+            Some(wait) => Evict::After(wait),
+            None if tag.is_some() && !self.has_flipped_in_bank(tag) => self.evict_pending(tx_of(tag), line, out),
+            None => Evict::Proceed,
+        }
     }
 
     /// What the fall-back path has brought home is as uncommitted there as in a cache.
@@ -197,7 +215,7 @@ impl Durability for State {
         match self.owner_at_home(line) {
             Some(tx) => {
                 let gather = Box::new(Gather { home: true, parts: Vec::new(), overlay: None });
-                Fill::Gather { gather, search_cycles: 0, tag: LineTag(tx.0), dirty: false }
+                Fill::Gather { gather, search_cycles: 0, tag: self.tag(tx, line), dirty: false }
             }
             None => Fill::Home { search_cycles: 0, serial: false },
         }
@@ -223,6 +241,7 @@ impl Durability for State {
             }
             Purpose::Record(tx, line) => self.old_line_recorded(tx, line, out),
             Purpose::Release(core) => self.release(core, out),
+            Purpose::Forget(tx) => self.forget_dtx(tx),
         }
     }
 
@@ -240,12 +259,21 @@ impl Durability for State {
         }
     }
 
+    fn message(&mut self, _: &Ctx, at: Node, message: Message, out: &mut Actions) {
+        self.bank_message(at, message, out);
+    }
+
+    /// The instructions of LAD wait until the store buffer is empty.
+    fn begin_rule(&self) -> BeginRule {
+        if self.banks.is_some() { BeginRule::Drained } else { BeginRule::InOrder }
+    }
+
     fn live(&self, tag: LineTag) -> bool {
-        self.contents.open.contains_key(&TxId(tag.0))
+        self.contents.open.contains_key(&tx_of(tag)) && !self.has_flipped_in_bank(tag)
     }
 
     fn belongs_to(&self, tag: LineTag, tx: TxId) -> bool {
-        tag.0 == tx.0
+        tx_of(tag) == tx
     }
 
     /// The last level keeps its lines with their states, or all caches go home using residual energy but for what is
@@ -254,9 +282,11 @@ impl Durability for State {
         let (committed, pending): (Vec<CachedLine>, Vec<CachedLine>) =
             view.lines.iter().partition(|cached| self.survives_as_committed(cached));
         self.keep_registers(sink);
+        self.keep_dtx_cids(sink);
         if !self.upper_levels_survive {
             let in_llc = pending.iter().filter(|cached| cached.dirty && cached.level == LevelId::Llc);
-            let kept = in_llc.map(|&CachedLine { line, tag, data, .. }| Survivor { line, tx: TxId(tag.0), data });
+            let number = |tag| self.number(tx_of(tag));
+            let kept = in_llc.map(|&CachedLine { line, tag, data, .. }| Survivor { line, tx: number(tag), data });
             sink.keep(survivors::LINES, survivors::save_lines(&kept.collect::<Vec<_>>()));
         }
         CrashView { lines: &committed, ..*view }.flush_caches_home(sink)
@@ -284,15 +314,32 @@ impl Durability for State {
         if contents.awaited.values().any(clearing) {
             mark("records_being_cleared");
         }
+        if let Some(banks) = &self.banks {
+            self.mark_banks(banks, mark);
+        }
     }
 
     fn digest(&self, hasher: &mut dyn Hasher) {
         hasher.write(&durasim_design::snapshot::to_bytes(&self.contents));
+        if let Some(banks) = &self.banks {
+            hasher.write(&durasim_design::snapshot::to_bytes(banks));
+        }
     }
 
     fn stats(&self, stats: &mut Stats) {
         let c = &self.counters;
-        let mut count = |name: &str, value, text| stats.count(format!("kiln.{name}"), value, text);
+        let design = if self.banks.is_some() { "lad-llc" } else { "kiln" };
+        let mut count = |name: &str, value, text| stats.count(format!("{design}.{name}"), value, text);
+        if self.banks.is_some() {
+            count("commits", c.commits, "Transactions that a bank has acknowledged");
+            count("flushed_lines", c.flushed_lines, "Lines that commits flushed");
+            count("flush_cycles", c.flush_cycles, "Cycles that commits waited for the last level");
+            count("llc_overflows", c.llc_overflows, "Uncommitted lines that left the last level by copy-on-write");
+            count("committed_kept", c.committed_kept, "Committed lines kept in the last level beside uncommitted ones");
+            count("shared_stores", c.shared_stores, "Stores to a line that another open transaction has written");
+            count("undone_lines", c.undone_lines, "Old lines that aborts brought back");
+            return;
+        }
         if !self.upper_levels_survive {
             count("tracked_lines", c.tracked_lines, "Lines that transactions put into FIFOs");
             count("flushed_lines", c.flushed_lines, "Lines that commits took from FIFOs and flushed");

@@ -8,7 +8,6 @@
 //! first acknowledgement (LAD) or at the last (LAD-Base): recovery commits everywhere what any controller has committed.
 //! A queue that fills up with speculative entries writes them in place, behind undo entries.
 
-mod dtx;
 mod laboratory;
 mod planted;
 mod regions;
@@ -20,7 +19,7 @@ mod tests;
 
 pub use spec::LadSpec;
 
-use dtx::{Dtx, Ids, THREADS};
+use crate::dtx::{Dtx, Ids, THREADS};
 use durasim_design::{
     AbortCause, Accept, Actions, ActiveFault, Arrival, BeginRule, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx,
     Departure, Design, Durability, Evict, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Message,

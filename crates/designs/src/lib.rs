@@ -2,11 +2,13 @@
 //!
 //! A design is a line among the modules and its rows in [`ROWS`].
 
+mod dtx;
 mod fwb;
 mod hercules;
 mod hoop;
 mod kiln;
 mod lad;
+mod lad_llc;
 mod opt;
 #[cfg(test)]
 mod outlines;
@@ -27,6 +29,7 @@ pub use hercules::{Hercules, HerculesSpec};
 pub use hoop::{Hoop, HoopSpec};
 pub use kiln::{Blocking, Kiln, KilnSpec};
 pub use lad::{Lad, LadBase, LadSpec};
+pub use lad_llc::{LadLlc, LadLlcSpec};
 pub use opt::{Opt, OptSpec};
 pub use picl::{Picl, PiclSpec};
 pub use proteus::{Proteus, ProteusSpec};
@@ -52,6 +55,7 @@ pub const ROWS: &[Row] = &[
     hoop::row::ROW_EADR,
     lad::row::ROW,
     lad::row::ROW_BASE,
+    lad_llc::row::ROW,
 ];
 
 /// The row of that name, or of that alias.

@@ -227,6 +227,7 @@ impl Durability for State {
         match at {
             Node::Controller(controller) => self.arrive(controller, message, out),
             Node::Core(core) => self.acknowledged(core, message, out),
+            Node::LlcBank(_) => unreachable!("Proteus sends nothing to the last level"),
         }
     }
 

@@ -31,6 +31,7 @@ pub(crate) fn geometry_of<D: Design>(spec: &D::Spec, cores: u16, controllers: u1
         l2: Some(level(8, 8)),
         llc: level(16, 30),
         llc_ports: None,
+        llc_banks: 2,
         interleave_bytes: INTERLEAVE_BYTES,
         write_queue_entries: 64,
         inclusion: Inclusion::Inclusive,

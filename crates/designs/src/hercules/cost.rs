@@ -81,6 +81,7 @@ mod tests {
             l2: Some(level(512, 8, 0, 8)),
             llc: level(16384, 16, 0, 30),
             llc_ports: None,
+            llc_banks: 2,
             interleave_bytes: 4096,
             write_queue_entries: 64,
             inclusion: Inclusion::NonInclusive,

@@ -1,6 +1,7 @@
 //! The copy area of the fall-back path in persistent memory: old lines, and records that name their homes.
 //!
-//! A record is two words, the home and the TxID. It counts from the moment it is durable until it is zero again.
+//! A record is two words, the home and the TxID. It counts from the moment it is durable until it is zero again; of which
+//! the media may have one word when the power fails, and recovery clears that too.
 
 use super::spec::KilnSpec;
 use durasim_design::{CrashImage, Geometry, PmRegion, RegionRequest};
@@ -13,7 +14,7 @@ const RECORDS: &str = "kiln_records";
 pub(super) const RECORD_BYTES: u64 = 16;
 
 /// The regions.
-pub(super) fn reserve(spec: &KilnSpec) -> Vec<RegionRequest> {
+pub(crate) fn reserve(spec: &KilnSpec) -> Vec<RegionRequest> {
     let lines = u64::from(spec.copy_area_lines);
     vec![
         RegionRequest { name: DATA, size_bytes: lines * LINE_BYTES },
@@ -52,7 +53,7 @@ impl Area {
         bytes
     }
 
-    /// The home and the transaction in a record of an image, if there is one.
+    /// The home and the transaction in a record of an image, if there is one, or one of both.
     pub(super) fn read_record(&self, image: &CrashImage, slot: u64) -> Option<(PhysAddr, TxId)> {
         let at = self.record(slot);
         let (home, tx) = (image.read_u64(at), image.read_u64(at.plus(8)));

@@ -4,6 +4,7 @@
 //! copies above stay, clean. When all are there the committing register takes the TxID, which is the commit point; then
 //! the lines become committed, in any order, and the register is cleared [kiln-commit].
 
+use super::banks::Banks;
 use super::sequence::{FLIP_FIRST_HALF, FLIP_SECOND_HALF, RELEASE};
 use super::state::{Purpose, State};
 use super::steps::Flipped;
@@ -68,6 +69,9 @@ impl State {
                 self.counters.flush_cycles += cx.cycle.saturating_sub(since) + walk_left;
             }
             _ => return Gate::Done,
+        }
+        if let Some(banks) = self.banks.as_ref().map(Banks::count) {
+            return self.tell_banks(cx, tx, banks, out);
         }
         // The register still names a transaction whose records are being cleared.
         if let Some(token) = self.release_under_way(home) {
@@ -141,11 +145,11 @@ impl State {
             Phase::Restoring(token) | Phase::Forgetting(token) if self.awaits(token) => Gate::Retry(Wait::Acked(token)),
             Phase::Restoring(_) => self.forget_copies(tx, out),
             Phase::Forgetting(_) => {
-                self.contents.open.remove(&tx);
+                self.forget_aborted(tx);
                 Gate::Done
             }
             // It has committed.
-            Phase::Flipping | Phase::HalfFlipped => Gate::Done,
+            Phase::Flipping | Phase::HalfFlipped | Phase::Committing => Gate::Done,
         }
     }
 
@@ -163,7 +167,7 @@ impl State {
         self.contents.slots.give_back(reserved.iter().map(|old| old.slot));
         let slots = self.records_of_abort(&safe);
         if slots.is_empty() {
-            self.contents.open.remove(&tx);
+            self.forget_aborted(tx);
             return Gate::Done;
         }
         let token = self.clear_records(Purpose::Undo, slots, out);

@@ -48,7 +48,7 @@ impl State {
         let at = self.area.record(old.slot);
         let token = self.expect(Purpose::Record(tx, line), 1, Vec::new());
         self.contents.open.get_mut(&tx)?.copies.get_mut(&line)?.stage = CopyStage::Recording(token);
-        out.append(Origin::Llc, at, &Area::record_of(line, tx), Cause::Metadata, Some(token));
+        out.append(Origin::Llc, at, &Area::record_of(line, self.number(tx)), Cause::Metadata, Some(token));
         Some(token)
     }
 

@@ -87,6 +87,67 @@ pub(super) const FLUSH_MISSES_OTHER_CORES: PlantedFault = PlantedFault {
     equivalent: None,
 };
 
+// Faults of commits that are distributed over the banks of the last level (LAD-LLC).
+
+pub(super) const COMMIT_OVERTAKEN: PlantedFault = PlantedFault {
+    name: "commit-overtaken",
+    summary: "Stores and evictions do not wait for a commit that is in flight to the bank of their line",
+    equivalent: None,
+};
+pub(super) const COMMIT_NOT_AWAITED: PlantedFault =
+    PlantedFault { name: "commit-not-awaited", summary: "DTX_End retires when DTX_Commit is sent", equivalent: None };
+pub(super) const BANK_CLEARS_ALL: PlantedFault = PlantedFault {
+    name: "bank-clears-all",
+    summary: "A commit changes the states of all lines in its bank",
+    equivalent: None,
+};
+pub(super) const CID_NOT_UPDATED: PlantedFault = PlantedFault {
+    name: "cid-not-updated",
+    summary: "A commit changes the states of lines and leaves DTX_CID as it was",
+    equivalent: None,
+};
+pub(super) const CIDS_LOST: PlantedFault =
+    PlantedFault { name: "cids-lost", summary: "The DTX_CIDs do not survive", equivalent: None };
+pub(super) const RECOVERY_TAKES_NUMERIC_MAX: PlantedFault = PlantedFault {
+    name: "recovery-takes-numeric-max",
+    summary: "V_commit has the largest numbers, as if they did not wrap around",
+    equivalent: None,
+};
+pub(super) const RECOVERY_ASKS_ONE_BANK: PlantedFault = PlantedFault {
+    name: "recovery-asks-one-bank",
+    summary: "V_commit has what the first bank has committed",
+    equivalent: None,
+};
+pub(super) const RECOVERY_IGNORES_CIDS: PlantedFault = PlantedFault {
+    name: "recovery-ignores-cids",
+    summary: "Recovery finishes nothing that a bank has committed",
+    equivalent: None,
+};
+
+/// Those of LAD-LLC.
+pub(crate) const DISTRIBUTED: &[PlantedFault] = &[
+    COMMITTED_OVERWRITTEN,
+    EVICTED_WITHOUT_COPY,
+    COMMIT_NOT_FLUSHED,
+    FLUSH_MISSES_NEWEST,
+    COPY_NOT_AWAITED,
+    SLOT_SHARED,
+    ABORT_KEEPS_LINES,
+    ABORT_NOT_UNDONE,
+    PENDING_GOES_HOME,
+    RECOVERY_FORGETS_COPIES,
+    RECOVERY_UNDOES_COMMITTING,
+    RECOVERY_CLEARS_RECORDS_FIRST,
+    RECOVERY_DROPS_LINE,
+    COMMIT_NOT_AWAITED,
+    BANK_CLEARS_ALL,
+    CID_NOT_UPDATED,
+    CIDS_LOST,
+    RECOVERY_TAKES_NUMERIC_MAX,
+    RECOVERY_ASKS_ONE_BANK,
+    RECOVERY_IGNORES_CIDS,
+];
+
 /// Those that matter where all caches survive: nothing is flushed there, and the FIFOs do not exist.
 pub(crate) const EADR: &[PlantedFault] = &[
     COMMITTED_OVERWRITTEN,

@@ -1,9 +1,10 @@
 //! Kiln's state: what is volatile and what the nonvolatile registers hold.
 
 use super::area::{Area, Slots};
+use super::banks::Banks;
 use super::spec::KilnSpec;
 use super::transaction::{Fifo, Phase, Transaction};
-use durasim_design::{ActiveFault, Geometry, SpecError, Token, snapshot};
+use durasim_design::{ActiveFault, Geometry, LineTag, SpecError, Token, snapshot};
 use durasim_types::{CoreId, Cycle, Domain, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -21,6 +22,8 @@ pub(super) enum Purpose {
     Undo,
     /// Records of a commit are cleared; the register of this core is free then.
     Release(CoreId),
+    /// Records of a commit of all banks are cleared; nothing names it then.
+    Forget(TxId),
 }
 
 /// Something that is waited for: so many acknowledgements are outstanding.
@@ -47,6 +50,7 @@ pub(super) struct Counters {
     pub register_waits: u64,
     pub shared_stores: u64,
     pub undone_lines: u64,
+    pub commits: u64,
 }
 
 /// What changes while the machine works.
@@ -63,22 +67,24 @@ pub(super) struct Contents {
 }
 
 #[derive(Clone)]
-pub(super) struct State {
-    pub spec: KilnSpec,
-    pub area: Area,
+pub(crate) struct State {
+    pub(super) spec: KilnSpec,
+    pub(super) area: Area,
     /// Entries of the FIFOs of a core together.
-    pub fifo_capacity: usize,
+    pub(super) fifo_capacity: usize,
     /// Whether the caches above the last level survive too: commits flush nothing, and there are no FIFOs.
-    pub upper_levels_survive: bool,
+    pub(super) upper_levels_survive: bool,
     /// Whether write queues are lost: what a commit rests on has to be on the media.
-    pub queues_are_lost: bool,
-    pub contents: Contents,
-    pub counters: Counters,
-    pub fault: ActiveFault,
+    pub(super) queues_are_lost: bool,
+    pub(super) contents: Contents,
+    /// The banks of the last level, if commits are distributed over them, as LAD-LLC has it; Kiln has none.
+    pub(super) banks: Option<Banks>,
+    pub(super) counters: Counters,
+    pub(super) fault: ActiveFault,
 }
 
 impl State {
-    pub(super) fn new(spec: &KilnSpec, geometry: &Geometry) -> Result<Self, SpecError> {
+    pub(crate) fn new(spec: &KilnSpec, geometry: &Geometry) -> Result<Self, SpecError> {
         spec.check()?;
         let sets = geometry.llc.sets;
         if sets > 1 << 20 {
@@ -94,18 +100,36 @@ impl State {
             upper_levels_survive: geometry.domain == Domain::Eadr,
             queues_are_lost: !geometry.domain.queue_is_durable(),
             contents,
+            banks: None,
             counters: Counters::default(),
             fault: geometry.planted,
             spec: spec.clone(),
         })
     }
 
-    pub(super) fn load(spec: &KilnSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Self, SpecError> {
+    /// Commits are distributed over these banks.
+    pub(crate) fn distributed(self, banks: Banks) -> Self {
+        State { banks: Some(banks), ..self }
+    }
+
+    pub(crate) fn load(
+        spec: &KilnSpec,
+        geometry: &Geometry,
+        fresh_banks: Option<Banks>,
+        bytes: &[u8],
+    ) -> Result<Self, SpecError> {
         let fresh = State::new(spec, geometry)?;
-        let (contents, counters): (Contents, Counters) = snapshot::from_bytes(bytes)?;
+        let (contents, counters, banks): (Contents, Counters, Option<Banks>) = snapshot::from_bytes(bytes)?;
         let cores = usize::from(geometry.cores);
         if contents.fifos.len() != cores || contents.registers.len() != cores {
             return Err(snapshot::refuse("another number of cores"));
+        }
+        let banks_fit = match (&banks, &fresh_banks) {
+            (Some(banks), Some(fresh)) => banks.fits(fresh),
+            (banks, fresh) => banks.is_none() && fresh.is_none(),
+        };
+        if !banks_fit {
+            return Err(snapshot::refuse("other banks of the last level"));
         }
         if contents.fifos.iter().any(|fifo| fifo.len() > fresh.fifo_capacity) {
             return Err(snapshot::refuse("more entries than the FIFOs have"));
@@ -122,11 +146,11 @@ impl State {
         if !contents.slots.fit(fresh.area.lines) || taken.any(|(_, old)| !contents.slots.may_be_taken(old.slot)) {
             return Err(snapshot::refuse("places outside of the copy area"));
         }
-        Ok(State { contents, counters, ..fresh })
+        Ok(State { contents, counters, banks, ..fresh })
     }
 
     pub(super) fn save(&self) -> Vec<u8> {
-        snapshot::to_bytes(&(&self.contents, &self.counters))
+        snapshot::to_bytes(&(&self.contents, &self.counters, &self.banks))
     }
 
     /// A new token for so many acknowledgements.
@@ -135,6 +159,21 @@ impl State {
         let token = Token(self.contents.tokens);
         self.contents.awaited.insert(token, PendingAcks { purpose, left, slots });
         token
+    }
+
+    /// The tag of a line of a transaction.
+    pub(super) fn tag(&self, tx: TxId, line: LineAddr) -> LineTag {
+        self.banks.as_ref().map_or(LineTag(tx.0), |banks| banks.tag(tx, line))
+    }
+
+    /// Whether the bank of a line with this tag has committed its transaction.
+    pub(super) fn has_flipped_in_bank(&self, tag: LineTag) -> bool {
+        self.banks.as_ref().is_some_and(|banks| banks.has_flipped(tag))
+    }
+
+    /// The number by which what survives a power failure names a transaction.
+    pub(super) fn number(&self, tx: TxId) -> TxId {
+        self.banks.as_ref().map_or(tx, |banks| banks.number(tx))
     }
 
     /// Whether something is still waited for.

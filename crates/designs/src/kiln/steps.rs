@@ -1,11 +1,15 @@
 //! Steps of Kiln that a planted fault can break: each is what the design does, with the faults of that step beside it.
 
+pub(super) mod banks;
+
+use super::banks::tx_of;
 use super::planted;
 use super::sequence::COPY;
 use super::spec::Versions;
 use super::state::State;
 use super::survivors::{self, Survivor};
 use super::transaction::{CopyStage, Entry, OldLine, Transaction};
+use banks::Consensus;
 use durasim_design::{Action, Actions, ActiveFault, CachedLine, CrashSink, LineTag, Merge, Store, Token};
 use durasim_types::{CoreId, LineAddr, TxId};
 use std::collections::BTreeSet;
@@ -64,8 +68,13 @@ impl State {
 
     /// The lines of a transaction are committed: the last level drops the versions before them.
     pub(super) fn drop_older_versions(&self, committed: &Transaction, out: &mut Actions) {
+        self.drop_older_of(committed.lines.iter().copied(), out);
+    }
+
+    /// The same for some of its lines.
+    pub(super) fn drop_older_of(&self, lines: impl Iterator<Item = LineAddr>, out: &mut Actions) {
         if self.spec.versions == Versions::TwoInLlc && !self.fault.is(planted::OLDER_VERSION_KEPT) {
-            committed.lines.iter().for_each(|&line| out.push(Action::DropOlder(line)));
+            lines.for_each(|line| out.push(Action::DropOlder(line)));
         }
     }
 
@@ -74,7 +83,8 @@ impl State {
         if self.fault.is(planted::FILL_UNTAGGED) {
             return None;
         }
-        self.contents.open.iter().find(|(_, open)| open.copies.contains_key(&line)).map(|(tx, _)| *tx)
+        let brought = self.contents.open.iter().filter(|(_, open)| open.copies.contains_key(&line)).map(|(tx, _)| *tx);
+        brought.into_iter().find(|&tx| !self.has_flipped_in_bank(self.tag(tx, line)))
     }
 }
 
@@ -243,27 +253,45 @@ impl State {
         if !cached.tag.is_some() || self.fault.is(planted::PENDING_GOES_HOME) {
             return true;
         }
-        let tx = TxId(cached.tag.0);
+        let tx = tx_of(cached.tag);
         let register = self.is_committing(tx) && !self.fault.is(planted::REGISTERS_LOST);
-        self.contents.open.get(&tx).is_some_and(|open| open.has_flipped(cached.line))
+        self.has_flipped_in_bank(cached.tag)
+            || self.contents.open.get(&tx).is_some_and(|open| open.has_flipped(cached.line))
             || self.upper_levels_survive && register
     }
 
     /// The committing registers are nonvolatile.
     pub(super) fn keep_registers(&self, sink: &mut CrashSink<'_>) {
-        if self.fault.is(planted::REGISTERS_LOST) {
+        if self.fault.is(planted::REGISTERS_LOST) || self.banks.is_some() {
             return;
         }
         sink.keep(survivors::REGISTERS, survivors::save_registers(&self.contents.registers));
     }
 }
 
-/// Whether recovery finishes a transaction: a committing register names it.
-pub(super) fn is_finished(tx: TxId, committing: &BTreeSet<TxId>, fault: ActiveFault) -> bool {
+/// What recovery goes by.
+pub(super) enum Decision {
+    /// The transactions that committing registers name.
+    Registers(BTreeSet<TxId>),
+    /// What any bank has committed.
+    Banks(Consensus),
+}
+
+impl Decision {
+    fn has_committed(&self, tx: TxId) -> bool {
+        match self {
+            Decision::Registers(committing) => committing.contains(&tx),
+            Decision::Banks(consensus) => consensus.has_committed(tx),
+        }
+    }
+}
+
+/// Whether recovery finishes a transaction: a committing register names it, or a bank has committed it.
+pub(super) fn is_finished(tx: TxId, decision: &Decision, fault: ActiveFault) -> bool {
     if fault.is(planted::RECOVERY_IGNORES_REGISTER) {
         return false;
     }
-    committing.contains(&tx)
+    decision.has_committed(tx)
 }
 
 /// The lines that recovery writes home: all that finished transactions have left in the last level.
@@ -275,14 +303,14 @@ pub(super) fn lines_to_finish(mut left: Vec<Survivor>, fault: ActiveFault) -> Ve
 }
 
 /// Whether recovery brings the old lines of a transaction back: no committing register names it.
-pub(super) fn is_undone(tx: TxId, committing: &BTreeSet<TxId>, fault: ActiveFault) -> bool {
+pub(super) fn is_undone(tx: TxId, decision: &Decision, fault: ActiveFault) -> bool {
     if fault.is(planted::RECOVERY_FORGETS_COPIES) {
         return false;
     }
     if fault.is(planted::RECOVERY_UNDOES_COMMITTING) {
         return true;
     }
-    !committing.contains(&tx)
+    !decision.has_committed(tx)
 }
 
 /// A step of recovery.

@@ -437,6 +437,23 @@ fn damaged_contents_are_losses_and_not_written() {
     }
 }
 
+/// The power failed while the media wrote a record, or cleared it: the line is home.
+#[test]
+fn half_of_a_record_brings_nothing_back_and_is_cleared() {
+    let spec = small(8);
+    let geometry = Geometry { domain: Domain::NvLlcMedia, ..geometry::<Kiln>(&spec, 2) };
+    let area = Area::new(&spec, &geometry);
+    for (home, tx) in [(word(1, 0).0, 0), (0, 2)] {
+        let mut image = CrashImage::new(Pages::new(geometry.pmem_base, geometry.pmem_bytes));
+        image.write_u64(area.record(3), home).unwrap();
+        image.write_u64(area.record(3).plus(8), tx).unwrap();
+        image.write_u64(area.old_line(3), 9).unwrap();
+        let report = recovery::recover(&spec, &geometry, &mut image).unwrap();
+        assert_eq!((report.losses.len(), image.read_u64(word(1, 0))), (0, 0));
+        assert_eq!(area.read_record(&image, 3), None);
+    }
+}
+
 #[test]
 fn recovery_comes_to_the_same_end_wherever_it_is_cut() {
     let spec = small(8);

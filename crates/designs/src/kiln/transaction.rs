@@ -54,6 +54,8 @@ pub(super) enum Phase {
     Restoring(Token),
     /// They are home; the records of the copies are being cleared.
     Forgetting(Token),
+    /// Where commits are distributed: the banks are told.
+    Committing,
 }
 
 /// An open transaction.

@@ -84,13 +84,6 @@ pub(super) const LABORATORY: Laboratory = Laboratory {
         counters: &["undo_entries", "flushes.end"],
         marks: &["undo_entry_of_open", "undo_entry_of_committed"],
     },
-    overflow_settings: &[
-        "pmem.controllers=4",
-        "pmem.interleave_bytes=64",
-        "pmem.controller.write_queue_entries=5",
-        "design.lad.dtx_id_bits=3",
-        "design.lad.undo_log_entries=8",
-    ],
     alternatives: ALTERNATIVES,
     ..Laboratory::NONE
 };

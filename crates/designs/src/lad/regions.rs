@@ -1,6 +1,6 @@
 //! Where LAD's controllers write: the undo log of each controller (section 4.6) and the purgatory (section 4.8).
 
-use super::dtx::Dtx;
+use crate::dtx::Dtx;
 use durasim_design::{CrashImage, Geometry, StagedWrite};
 use durasim_types::{LINE_BYTES, LineAddr, PhysAddr};
 

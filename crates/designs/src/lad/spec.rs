@@ -1,7 +1,7 @@
 //! Parameters and cost of LAD. Section numbers are the paper's.
 
-use super::dtx::THREADS;
 use super::regions::{PURGATORY_RECORD_BYTES, UNDO_RECORD_BYTES};
+use crate::dtx::THREADS;
 use durasim_design::{Geometry, HardwareCost, RegionRequest, SpecError, check_ranges};
 use durasim_types::Cycle;
 use schemars::JsonSchema;

@@ -4,8 +4,8 @@ pub(super) mod controller;
 pub(super) mod l1;
 pub(super) mod recovery;
 
-use super::dtx::Dtx;
 use super::{COMMIT_ACK, DTX_COMMIT, MESSAGE_BYTES, RECLAIM, RESTORE_TOKEN, State, planted};
+use crate::dtx::Dtx;
 use crate::undo::Undo;
 use controller::McExtension;
 use durasim_design::{Accept, Action, Actions, Arrival, Ctx, Gate, LineTag, Message, Node, Signal, Store, Token, Wait};

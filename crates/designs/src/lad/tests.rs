@@ -1,10 +1,10 @@
 //! The protocol, hook by hook, without a machine.
 
-use super::dtx::Dtx;
 use super::regions::{PurgatoryHeader, UndoRegion, purgatory_count, purgatory_record, undo_header};
 use super::steps::controller::UNDO_TOKEN;
 use super::steps::recovery::{self, CONTROLLERS, Kept};
 use super::{COMMIT_ACK, DTX_COMMIT, Lad, LadBase, LadSpec};
+use crate::dtx::Dtx;
 use crate::testing::{geometry_of, word};
 use durasim_design::{
     AbortCause, Accept, Action, Actions, Arrival, BeginRule, CrashImage, CrashSink, CrashView, Ctx, Departure, Design,

@@ -159,6 +159,15 @@ impl InterconnectConfig {
         self.llc_banks.unwrap_or(8)
     }
 
+    /// Banks that messages of designs can name: one on each tile, or those of the crossbar; without either the LLC is one.
+    pub(crate) fn addressed_llc_banks(&self) -> u16 {
+        match self.topology {
+            Topology::Uniform => 1,
+            Topology::Crossbar => self.llc_banks() as u16,
+            Topology::Mesh => self.mesh_shape().map_or(1, |(columns, rows)| columns * rows) as u16,
+        }
+    }
+
     /// Dirty lines that each L2 may have in flight.
     pub(crate) fn l2_write_back_buffers(&self) -> u32 {
         self.l2_write_back_buffers.unwrap_or(write_back_buffers())

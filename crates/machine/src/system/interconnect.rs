@@ -38,14 +38,21 @@ super::part::part! {
             /// The tiles and the links between them, if there are any.
             mesh: Option<Mesh>,
         }
-        kept {}
+        kept {
+            /// Cycles of a request from the L1D to the last level, and of an answer back, where there are no tiles.
+            down_cycles: Cycle,
+            up_cycles: Cycle,
+        }
     }
 }
 
 impl Interconnect {
     pub(super) fn new(config: &MachineConfig) -> Self {
         let topology = config.interconnect.topology;
+        let private_levels = if config.l2.is_some() { 2 } else { 1 };
         Interconnect {
+            down_cycles: private_levels * config.interconnect.request_cycles,
+            up_cycles: private_levels * config.interconnect.response_cycles,
             crossbar: (topology == Topology::Crossbar)
                 .then(|| Crossbar::new(&config.interconnect, config.cores as usize)),
             mesh: (topology == Topology::Mesh).then(|| Mesh::new(config)),
@@ -54,7 +61,7 @@ impl Interconnect {
 
     /// The same links with the same bookings.
     pub(super) fn fork(&self) -> Self {
-        Interconnect { crossbar: self.crossbar.clone(), mesh: self.mesh.clone() }
+        Interconnect { crossbar: self.crossbar.clone(), mesh: self.mesh.clone(), ..*self }
     }
 
     /// The mesh, if there is one.
@@ -77,6 +84,27 @@ impl Interconnect {
         match &mut self.mesh {
             Some(mesh) => mesh.send(End::Bank(line), End::Core(core), load.bytes(), at),
             None => self.enter_core(core, load, at),
+        }
+    }
+
+    /// A message without data of a design leaves a core for the bank of a line; when it is there.
+    pub(super) fn message_to_bank(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> Cycle {
+        let down_cycles = if self.mesh.is_some() { 0 } else { self.down_cycles };
+        self.send_to_llc(core, line, Load::Nothing, at + down_cycles)
+    }
+
+    /// A message without data of a design leaves the bank of a line for a core; when it is there.
+    pub(super) fn message_from_bank(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> Cycle {
+        let up_cycles = if self.mesh.is_some() { 0 } else { self.up_cycles };
+        self.send_to_core(core, line, Load::Nothing, at + up_cycles)
+    }
+
+    /// The acknowledgement of a line that was pushed down to its bank travels to a core. Where there are no tiles it takes no
+    /// time of its own.
+    pub(super) fn acknowledge_push(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> Cycle {
+        match &mut self.mesh {
+            Some(mesh) => mesh.send(End::Bank(line), End::Core(core), Load::Nothing.bytes(), at),
+            None => at,
         }
     }
 

@@ -228,12 +228,13 @@ impl Memories {
     pub(super) fn message(&mut self, on: &mut Interconnect, from: Node, to: Node, size_bytes: u64, at: Cycle) -> Cycle {
         let sent = match (from, to) {
             (Node::Core(core), _) | (_, Node::Core(core)) => at + self.path.drawn_cycles(Origin::Core(core)),
-            (Node::Controller(_), Node::Controller(_)) => at,
+            _ => at,
         };
         if let Some(mesh) = on.mesh() {
             let end = |node| match node {
                 Node::Core(core) => End::Core(core),
                 Node::Controller(number) => End::Controller(number.into()),
+                Node::LlcBank(number) => End::Bank(LineAddr(number.into())),
             };
             return self.path.message(mesh, end(from), end(to), size_bytes, sent);
         }
@@ -251,7 +252,9 @@ impl Memories {
                 let at = self.path.up(on, trip(Origin::Llc, from), sent);
                 self.path.down(on, trip(Origin::Llc, to), at)
             }
-            (Node::Core(_), Node::Core(_)) => unreachable!("designs send nothing from core to core"),
+            (Node::Core(core), Node::LlcBank(bank)) => on.message_to_bank(core, LineAddr(bank.into()), sent),
+            (Node::LlcBank(bank), Node::Core(core)) => on.message_from_bank(core, LineAddr(bank.into()), sent),
+            _ => unreachable!("designs send messages from and to cores, and between controllers"),
         }
     }
 

@@ -52,6 +52,7 @@ impl Plan {
             l2: config.l2.as_ref().map(CacheConfig::geometry),
             llc: config.llc.geometry(),
             llc_ports: None,
+            llc_banks: config.interconnect.addressed_llc_banks(),
             interleave_bytes: config.pmem.interleave_bytes,
             write_queue_entries: config.pmem.controller.write_queue_entries,
             inclusion: config.interconnect.inclusion.into(),

@@ -78,7 +78,7 @@ pub(super) enum Task {
     /// All versions of a line have come down.
     Pushed { owner: CoreId, line: LineAddr },
     /// A pushed line is in the last level: the design is notified of it when it is written there.
-    AnnouncePush { line: LineAddr, token: Token },
+    AnnouncePush { core: CoreId, line: LineAddr, token: Token },
     /// Private copies become clean copies of a version that has come down.
     CleanPrivate { core: CoreId, line: LineAddr, data: Line },
     /// All copies become clean copies of a version that is being written home.
@@ -184,7 +184,7 @@ impl System {
             Task::PushToLlc { line } => self.push_to_llc(line),
             Task::PushLevel { level, owner, line } => self.push_level(level, owner, line),
             Task::Pushed { owner, line } => self.pushed(owner, line),
-            Task::AnnouncePush { line, token } => self.announce_push(line, token),
+            Task::AnnouncePush { core, line, token } => self.announce_push(core, line, token),
             Task::CleanPrivate { core, line, data } => self.caches.clean_private_copies(core, line, data),
             Task::CleanCopies { line, data } => {
                 self.caches.clean_copies(line, data, self.design.tags_are_notes());

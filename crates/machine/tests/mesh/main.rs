@@ -132,6 +132,7 @@ impl Hops {
                 let read = asked + READ + late + self.line(tile, bank);
                 read + self.line(bank, next) + self.response((controller + 1) % 4) + self.between(next, core)
             }
+            Kind::BankMessage => self.between(core, bank) + self.between(bank, core),
             Kind::Relay => {
                 let relayed = self.between(core, tile) + late + self.line(tile, next);
                 relayed + self.response((controller + 1) % 4) + self.between(next, core)

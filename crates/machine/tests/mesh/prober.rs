@@ -32,9 +32,11 @@ pub enum Kind {
     Copy,
     /// A message to a controller, from there to the next one, and back.
     Relay,
+    /// A message without data to the bank of a line, and one back.
+    BankMessage,
 }
 
-pub const KINDS: [Kind; 9] = [
+pub const KINDS: [Kind; 10] = [
     Kind::AppendFromCore(64),
     Kind::AppendFromCore(8),
     Kind::AppendFromLlc(64),
@@ -44,6 +46,7 @@ pub const KINDS: [Kind; 9] = [
     Kind::Clean,
     Kind::Copy,
     Kind::Relay,
+    Kind::BankMessage,
 ];
 
 /// The number of a transaction of `core` with an action of a kind about a line or a controller.
@@ -121,6 +124,11 @@ impl Durability for Answers {
                 let (from, to) = (Node::Core(cx.core), Node::Controller(controller));
                 out.push(Action::Send { from, to, message, size_bytes });
             }
+            Kind::BankMessage => {
+                let message = Message { kind: 0, a: cx.core.0.into(), b: 0 };
+                let (from, to) = (Node::Core(cx.core), Node::LlcBank((at.line().0 % 16) as u16));
+                out.push(Action::Send { from, to, message, size_bytes: 0 });
+            }
             Kind::Relay => {
                 let message = Message { kind: 1, a: cx.core.0.into(), b: 0 };
                 let (from, to) = (Node::Core(cx.core), Node::Controller(controller));
@@ -145,6 +153,10 @@ impl Durability for Answers {
                 out.push(Action::Send { from: at, to, message, size_bytes: 64 });
             }
             Node::Controller(_) => {
+                let to = Node::Core(CoreId(message.a as u16));
+                out.push(Action::Send { from: at, to, message, size_bytes: 0 });
+            }
+            Node::LlcBank(_) => {
                 let to = Node::Core(CoreId(message.a as u16));
                 out.push(Action::Send { from: at, to, message, size_bytes: 0 });
             }

@@ -137,7 +137,9 @@ impl Durability for Answers {
 
     fn message(&mut self, cx: &Ctx, at: Node, message: Message, out: &mut Actions) {
         match at {
-            Node::Controller(_) => out.push(Action::Send { from: at, to: Node::Core(CORE), message, size_bytes: 0 }),
+            Node::Controller(_) | Node::LlcBank(_) => {
+                out.push(Action::Send { from: at, to: Node::Core(CORE), message, size_bytes: 0 });
+            }
             Node::Core(_) => self.0.push(cx.cycle),
         }
     }

@@ -1,7 +1,7 @@
 //! What LAD adds to each memory controller (sections 4.3, 4.4 and 4.6), all of it battery-backed: DTX_CID, the order of its
 //! speculative entries, and the undo log that it falls back to.
 
-use crate::lad::dtx::{Dtx, Ids, THREADS};
+use crate::dtx::{Dtx, Ids, THREADS};
 use crate::lad::planted;
 use crate::lad::regions::{UndoRegion, undo_header};
 use crate::lad::spec::LadSpec;

@@ -1,7 +1,7 @@
 //! The LAD controller beside each L1D (sections 4.2 and 4.4, Figure 5, Table 1): what a DTX has stored to and not flushed, its
 //! state, and what it waits for.
 
-use crate::lad::dtx::{Dtx, Ids};
+use crate::dtx::{Dtx, Ids};
 use crate::lad::planted;
 use crate::undo::Undo;
 use durasim_design::ActiveFault;

@@ -1,6 +1,6 @@
 //! Recovery, sections 3.4 and 4.8: three steps, which one core does for one controller after the other.
 
-use crate::lad::dtx::{Dtx, Ids, THREADS};
+use crate::dtx::{Dtx, Ids, THREADS};
 use crate::lad::planted;
 use crate::lad::regions::{PurgatoryHeader, UndoRegion, purgatory_count, purgatory_record};
 use crate::lad::spec::LadSpec;
@@ -182,8 +182,13 @@ impl<'a> Recovery<'a> {
         Ok(())
     }
 
-    /// The purgatory and the undo logs are empty; threads number their DTXs anew.
+    /// The undo logs and the purgatory are empty; threads number their DTXs anew. In this order: a recovery that begins anew
+    /// in between must not undo what the purgatory has written, nor judge it by other numbers.
     fn clear(&mut self, image: &mut CrashImage) -> Result<(), RecoveryCut> {
+        for kept in &mut self.kept {
+            kept.records = 0;
+        }
+        image.keep(CONTROLLERS, snapshot::to_bytes(&self.kept))?;
         if !self.geometry.planted.is(planted::RECOVERY_KEEPS_PURGATORY) {
             image.write_u64(purgatory_count(self.geometry), 0)?;
         }

@@ -9,7 +9,7 @@ const TILES_MAX: u32 = 16;
 
 impl InterconnectConfig {
     /// The shape of the mesh, in columns and rows, if there is one.
-    fn mesh_shape(&self) -> Option<(u32, u32)> {
+    pub(super) fn mesh_shape(&self) -> Option<(u32, u32)> {
         self.mesh_columns.zip(self.mesh_rows)
     }
 

@@ -66,7 +66,7 @@ impl System {
         match action {
             Action::CopyDown(line) => self.copy_down(core, line),
             Action::CleanTo { line, to, token } => self.clean_to(core, line, to, token, at),
-            Action::PushToLlc { line, token } => self.push_for_design(line, token),
+            Action::PushToLlc { line, token } => self.push_for_design(core, line, token),
             Action::DropOlder(line) => self.caches.drop_older(line, &self.design),
             Action::WriteOlderHome(line) => self.write_older_home(core, line),
             Action::PutCached { addr, .. } => {
@@ -157,11 +157,11 @@ impl System {
         self.work.push(Task::Submit { core, from, write, at });
     }
 
-    fn push_for_design(&mut self, line: LineAddr, token: Option<Token>) {
+    fn push_for_design(&mut self, core: CoreId, line: LineAddr, token: Option<Token>) {
         // Whoever waits for it waits from now on: room may have to be made first.
         if let Some(token) = token {
             self.agenda.hand_over(token.0);
-            self.work.push(Task::AnnouncePush { line, token });
+            self.work.push(Task::AnnouncePush { core, line, token });
         }
         self.work.push(Task::PushToLlc { line });
     }

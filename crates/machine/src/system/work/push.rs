@@ -38,7 +38,8 @@ impl System {
     }
 
     /// A line that the design had pushed is written into the last level by now: it is notified of it then.
-    pub(super) fn announce_push(&mut self, line: LineAddr, token: Token) {
-        self.agenda.schedule(self.work.now(), Scheduled::Pushed { line, token });
+    pub(super) fn announce_push(&mut self, core: CoreId, line: LineAddr, token: Token) {
+        let at = self.interconnect.acknowledge_push(core, line, self.work.now());
+        self.agenda.schedule(at, Scheduled::Pushed { line, token });
     }
 }

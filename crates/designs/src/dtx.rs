@@ -3,11 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 /// LAD_TIDs: threads that may use LAD at a time (section 4.1).
-pub(super) const THREADS: usize = 256;
+pub(crate) const THREADS: usize = 256;
 
 /// A durable transaction: LAD_TID of its thread, and its DTX_ID among those of the thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) struct Dtx {
+pub(crate) struct Dtx {
     pub tid: u8,
     pub id: u8,
 }
@@ -26,7 +26,7 @@ impl Dtx {
 
 /// DTX_IDs: serial numbers of so many bits, of which eight follow from the 392 bytes of section 4.3 [D:lad-ids].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ids {
+pub(crate) struct Ids {
     mask: u8,
 }
 
@@ -38,6 +38,11 @@ impl Ids {
     /// The next one; they wrap around.
     pub const fn next(self, id: u8) -> u8 {
         id.wrapping_add(1) & self.mask
+    }
+
+    /// The one before.
+    pub const fn previous(self, id: u8) -> u8 {
+        id.wrapping_sub(1) & self.mask
     }
 
     /// How far an id is behind a later one.
