@@ -83,7 +83,7 @@ fn recover_by(
             }
             Step::BringOldLinesBack => {
                 for &(slot, (home, tx)) in records.iter().filter(|(_, (_, tx))| is_undone(*tx, decision, fault)) {
-                    // The media had half of a record, or half of its end: what it speaks of is home.
+                    // The media had half of a record, or half of its end: the line that it names is home.
                     if home.0 == 0 || tx.0 == 0 {
                         continue;
                     }
