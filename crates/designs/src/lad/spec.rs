@@ -14,7 +14,7 @@ pub struct LadSpec {
     /// Bits of a DTX_ID (8, as 392 bytes in each controller imply, section 4.3; DEVIATIONS.md, lad-ids).
     #[schemars(range(min = 2, max = 8))]
     pub dtx_id_bits: u32,
-    /// Sets of tracking structures beside each L1D (Table 3); one is used, for one hardware thread.
+    /// Sets of tracking structures beside each L1D, of which one is used, for one hardware thread (Table 3).
     #[schemars(range(min = 1, max = 64))]
     pub tracking_sets: u32,
     /// Speculative entries of a queue, in percent of its entries, from which on its controller writes undo entries (section
@@ -35,7 +35,7 @@ pub struct LadSpec {
     /// lad-log).
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub reclaim_period_cycles: Cycle,
-    /// Entries that the purgatory has room for (section 4.8: a few KB); 0: as many as all queues have.
+    /// Entries that the purgatory has room for; 0: as many as all queues have (section 4.8: a few KB).
     #[schemars(range(min = 0, max = 1u64 << 20))]
     pub purgatory_entries: u64,
     /// Cycles that an abort takes for each store that it undoes (DEVIATIONS.md, lad-abort).

@@ -13,7 +13,7 @@ pub struct LadLlcSpec {
     /// Bits of a DTX_ID (8, as in LAD's controllers; DEVIATIONS.md, lad-ids).
     #[schemars(range(min = 2, max = 8))]
     pub dtx_id_bits: u32,
-    /// Sets of tracking structures beside each L1D (Table 3); one is used, for one hardware thread.
+    /// Sets of tracking structures beside each L1D, of which one is used, for one hardware thread (Table 3).
     #[schemars(range(min = 1, max = 64))]
     pub tracking_sets: u32,
     /// Old lines that the area of the fall-back path holds (DEVIATIONS.md, lad-llc-overflow).
