@@ -31,12 +31,16 @@ SET_BY_PACKAGE = frozenset({
 # Objects of the result by the field that holds them.
 CLASSES = {
     "roi": "Region", "program": "Region", "pmem_write_bytes": "PmemWriteBytes", "latency_ns": "LatencyNs",
-    "tx": "Transactions", "host": "Host", "provenance": "Provenance",
+    "tx": "Transactions", "host": "Host", "provenance": "Provenance", "accesses_per_tx": "AccessesPerTx", "phases": "Phases",
+    "execute": "Phase", "prepare": "Phase", "commit": "Phase",
 }  # fmt: skip
 # Names of options that Python has a word for.
 RESERVED = {"from": "from_"}
 # What a class is that several fields have; else it is what its field is.
-CLASS_TEXTS = {"Region": "Instructions and core cycles of a part of the run."}
+CLASS_TEXTS = {
+    "Region": "Instructions and core cycles of a part of the run.",
+    "Phase": "Latency of one phase of the transactions of a region.",
+}
 PLAIN_TYPES = {"integer": "int", "number": "float", "string": "str", "boolean": "bool"}
 
 # The statistics of a document: every leaf has a value, a unit and a description.
@@ -128,13 +132,17 @@ from durasim.stats import StatTree'''
 
 
 def _result_classes(schema: dict[str, Any]) -> Iterator[str]:
-    done = set()
+    yield from _classes_below(schema, set())
+    yield _document_class("RunResult", schema, schema["description"])
+
+
+def _classes_below(schema: dict[str, Any], done: set[str]) -> Iterator[str]:
     for name, field in schema["properties"].items():
         below = _object_in(field)
         if below is not None and CLASSES[name] not in done:
             done.add(CLASSES[name])
+            yield from _classes_below(below, done)
             yield _document_class(CLASSES[name], below, CLASS_TEXTS.get(CLASSES[name], field["description"]))
-    yield _document_class("RunResult", schema, schema["description"])
 
 
 def _object_in(field: dict[str, Any]) -> dict[str, Any] | None:

@@ -68,6 +68,50 @@ class LatencyNs(Document):
 
 
 @dataclass(frozen=True, slots=True)
+class Phase(Document):
+    """Latency of one phase of the transactions of a region.
+
+    Attributes:
+        count: Transactions that went through it and committed.
+        mean_cycles: The mean in core cycles.
+        p99_cycles: The 99th percentile in core cycles, three digits exact.
+    """
+
+    count: int
+    mean_cycles: float
+    p99_cycles: int
+
+
+@dataclass(frozen=True, slots=True)
+class Phases(Document):
+    """Phases of the committed transactions; None where the design does not commit in two phases.
+
+    Attributes:
+        execute: From the begin to the moment at which the commit has left the store buffer.
+        prepare: From there until all that was stored is where the commit needs it.
+        commit: From there to the end of the commit instruction.
+    """
+
+    execute: Phase
+    prepare: Phase
+    commit: Phase
+
+
+@dataclass(frozen=True, slots=True)
+class AccessesPerTx(Document):
+    """Lines that media read and wrote for each committed transaction, those of volatile memory and of the design
+    included; None without transactions.
+
+    Attributes:
+        reads: Reads; what a write queue answers is none.
+        writes: Writes that entered write queues; what joins a waiting write of its line is none.
+    """
+
+    reads: float
+    writes: float
+
+
+@dataclass(frozen=True, slots=True)
 class Transactions(Document):
     """Transactions of the region of interest.
 
@@ -154,6 +198,9 @@ class RunResult(Document):
             either.
         instructions_per_transaction: Instructions of the region of interest, those between transactions included, for
             each transaction that it committed; None without transactions.
+        phases: Phases of the committed transactions; None where the design does not commit in two phases.
+        accesses_per_tx: Lines that media read and wrote for each committed transaction, those of volatile memory and of
+            the design included; None without transactions.
         tx: Transactions of the region of interest.
         digest: 32 hexadecimal digits that prove two runs equal.
         guest_exit_code: Exit code of the guest program.
@@ -180,6 +227,8 @@ class RunResult(Document):
     pmem_residual_dirty_bytes: int = field(metadata={"unit": "bytes", "label": "pmem left dirty"})
     latency_ns: LatencyNs | None
     instructions_per_transaction: float | None = field(metadata={"unit": "instructions"})
+    phases: Phases | None
+    accesses_per_tx: AccessesPerTx | None
     tx: Transactions
     digest: str
     guest_exit_code: int

@@ -104,6 +104,12 @@ def _measures(result: RunResult) -> Iterator[tuple[str, tuple[str, int | float |
         yield f"pmem_write_bytes.{cause}", ("bytes", size_bytes)
     for percentile, value in (result.latency_ns.to_dict() if result.latency_ns else {}).items():
         yield f"latency_ns.{percentile}", ("ns", value)
+    if result.phases is not None:
+        for name, phase in result.phases.to_dict().items():
+            for field, value in phase.items():
+                yield f"phases.{name}.{field}", ("count" if field == "count" else "cycles", value)
+    for kind, value in (result.accesses_per_tx.to_dict() if result.accesses_per_tx else {}).items():
+        yield f"accesses_per_tx.{kind}", ("count", value)
     for fate, number in result.tx.to_dict().items():
         yield f"tx.{fate}", ("count", number)
     for metric in METRICS:

@@ -10,6 +10,7 @@ from durasim.results import METRICS, RunResult
 from durasim.scenario import DEFAULT_DESIGN
 
 _METRICS = tuple(metric.name for metric in METRICS)
+_PHASES = ("execute", "prepare", "commit")
 # Written down so that a frame has the same columns and types whatever the results hold.
 _SCHEMA = {
     "design": polars.String,
@@ -35,6 +36,9 @@ _SCHEMA = {
     "latency_p99_ns": polars.Float64,
     "latency_p999_ns": polars.Float64,
     "latency_max_ns": polars.Float64,
+    **{f"tx_{phase}_mean_cycles": polars.Float64 for phase in _PHASES},
+    "reads_per_tx": polars.Float64,
+    "writes_per_tx": polars.Float64,
     "tx_begun": polars.UInt64,
     "tx_committed": polars.UInt64,
     "tx_aborted": polars.UInt64,
@@ -67,6 +71,10 @@ def _row(result: RunResult, baseline: float | None) -> dict[str, object]:
         f"latency_{name}_ns": value
         for name, value in (result.latency_ns.to_dict() if result.latency_ns else {}).items()
     }
+    if result.phases is not None:
+        row |= {f"tx_{phase}_mean_cycles": getattr(result.phases, phase).mean_cycles for phase in _PHASES}
+    if result.accesses_per_tx is not None:
+        row |= {f"{kind}_per_tx": value for kind, value in result.accesses_per_tx.to_dict().items()}
     row |= {f"tx_{fate}": number for fate, number in result.tx.to_dict().items()}
     row |= {f"host_{name}": value for name, value in result.host.to_dict().items()}
     return row

@@ -97,6 +97,12 @@ def run_table(result: RunResult) -> FoldedTable:
     if result.latency_ns is not None:
         for name, label in (("p50", "p50"), ("p99", "p99"), ("p999", "p99.9"), ("max", "maximum")):
             table.add_row(f"latency {label}", number(getattr(result.latency_ns, name)), "ns")
+    if result.phases is not None:
+        for name, phase in result.phases.to_dict().items():
+            table.add_row(f"mean cycles to {name}", number(phase["mean_cycles"]), "cycles")
+    if result.accesses_per_tx is not None:
+        for kind, value in result.accesses_per_tx.to_dict().items():
+            table.add_row(f"media {kind} per transaction", number(value), "")
     table.add_row("transactions committed", number(result.tx.committed), "")
     table.add_row("transactions aborted", number(result.tx.aborted), "")
     table.add_row("guest exit code", str(result.guest_exit_code), "")

@@ -21,6 +21,12 @@ _KNOWN: dict[str, Any] = {
     "pmem_write_bytes": {"total": 640, "data": 640, "log": 0, "metadata": 0, "migration": 0, "checkpoint": 0},
     "pmem_residual_dirty_bytes": 128,
     "latency_ns": {"p50": 60.0, "p99": 90.0, "p999": 95.0, "max": 95.0},
+    "phases": {
+        "execute": {"count": 10, "mean_cycles": 90.0, "p99_cycles": 99},
+        "prepare": {"count": 10, "mean_cycles": 20.0, "p99_cycles": 22},
+        "commit": {"count": 10, "mean_cycles": 10.0, "p99_cycles": 11},
+    },
+    "accesses_per_tx": {"reads": 0.5, "writes": 1.0},
     "tx": {"begun": 10, "committed": 10, "aborted": 0},
     "digest": "0123456789abcdef0123456789abcdef",
     "guest_exit_code": 0,

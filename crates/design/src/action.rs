@@ -260,6 +260,7 @@ pub enum Action {
 pub struct Actions {
     list: Vec<Action>,
     stall_cause: Option<StallCause>,
+    is_prepared: bool,
 }
 
 impl Actions {
@@ -285,6 +286,18 @@ impl Actions {
     pub fn clear(&mut self) {
         self.list.clear();
         self.stall_cause = None;
+        self.is_prepared = false;
+    }
+
+    /// Of a design that commits in two phases, asked to commit: the transaction is prepared, and its commit phase begins now.
+    /// Runs report the latencies of both.
+    pub fn prepared(&mut self) {
+        self.is_prepared = true;
+    }
+
+    /// Whether the commit phase begins.
+    pub fn is_prepared(&self) -> bool {
+        self.is_prepared
     }
 
     /// Names what the request waits for, if the answer of the hook lets it wait. Without a name a wait for an acknowledgement

@@ -222,6 +222,11 @@ pub struct Geometry {
     pub planted: ActiveFault,
 }
 
+/// The bank of a last level of so many that a line belongs to: lines take turns.
+pub const fn bank_of(line: LineAddr, banks: u16) -> u16 {
+    (line.0 % banks as u64) as u16
+}
+
 impl Geometry {
     /// The levels of the machine.
     pub const fn levels(&self) -> Levels {
@@ -267,7 +272,7 @@ impl Geometry {
 
     /// The bank of the LLC that a line belongs to.
     pub const fn bank_of(&self, line: LineAddr) -> u16 {
-        (line.0 % self.llc_banks as u64) as u16
+        bank_of(line, self.llc_banks)
     }
 
     /// Whether a line that programs may use begins here. Recovery asks before it writes to an address that it has read:

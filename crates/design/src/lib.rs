@@ -24,6 +24,7 @@ pub use crash::{
 };
 pub use geometry::{
     Geometry, Inclusion, Interleave, LevelGeometry, LevelId, Levels, LlcPorts, PmRegion, RegionRequest, SpecError,
+    bank_of,
 };
 pub use hooks::{AbortCause, Arrival, Ctx, Departure, Durability, Hooks, LineTag, LogBlock, Occupancy, Request, Store};
 pub use laboratory::{

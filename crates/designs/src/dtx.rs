@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// LAD_TIDs: threads that may use LAD at a time (section 4.1).
+/// LAD_TIDs: threads that may use LAD (section 4.1) [D:lad-ids].
 pub(crate) const THREADS: usize = 256;
 
 /// A durable transaction: LAD_TID of its thread, and its DTX_ID among those of the thread.
@@ -13,7 +13,7 @@ pub(crate) struct Dtx {
 }
 
 impl Dtx {
-    /// The group of its held entries, and the token of its flushes. No transaction has the number 0.
+    /// What names it in queues, tokens, messages and what survives. No transaction has the number 0.
     pub const fn number(self) -> u64 {
         1 << 16 | (self.tid as u64) << 8 | self.id as u64
     }

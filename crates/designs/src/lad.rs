@@ -120,7 +120,7 @@ struct Counters {
     commits: u64,
     /// Flushes by cause, in the order of [`FlushCause::ALL`].
     flushes: [u64; FlushCause::ALL.len()],
-    waits_for_ids: u64,
+    id_checks_failed: u64,
     undone_stores: u64,
 }
 
@@ -147,7 +147,7 @@ impl Durability for State {
         let (core, tid) = (usize::from(cx.core.0), self.tid(cx));
         if self.waits_for_id(tid, out) {
             out.stalls_for(StallCause::Structure);
-            self.counters.waits_for_ids += 1;
+            self.counters.id_checks_failed += 1;
             return Gate::Retry(Wait::Cycles(LOOK_AGAIN_CYCLES));
         }
         let dtx = self.protocol.cores.begin(core, tid, self.ids);
@@ -206,7 +206,7 @@ impl Durability for State {
 
     /// Section 4.2: a thread leaves its core when its marked lines are flushed and acknowledged.
     fn context_switch(&mut self, cx: &Ctx, leaving: Option<TxId>, _: Option<TxId>, out: &mut Actions) -> Gate {
-        match leaving.and_then(|_| self.thread_leaves(cx.core, out)) {
+        match leaving.and_then(|_| self.thread_leaves(cx, out)) {
             Some(token) => Gate::Retry(Wait::Acked(token)),
             None => Gate::Done,
         }
@@ -269,11 +269,6 @@ impl Durability for State {
 
     fn crash(&self, view: &CrashView<'_>, sink: &mut CrashSink<'_>) -> Result<(), BudgetSpent> {
         recovery::drain_queues(view, &self.kept(), &self.geometry, sink)
-    }
-
-    fn shut_down(&self, image: &mut CrashImage) {
-        // No DTX is open, and what has committed is home.
-        image.structures.insert(recovery::CONTROLLERS.to_owned(), snapshot::to_bytes(&self.kept()));
     }
 
     fn marks(&self, mark: &mut dyn FnMut(&'static str)) {

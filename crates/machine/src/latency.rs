@@ -66,6 +66,58 @@ impl LoadLatency {
     }
 }
 
+/// Latencies of one phase of a transaction.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct PhaseLatency {
+    latency: Latency,
+    sum_cycles: u64,
+}
+
+impl PhaseLatency {
+    fn new() -> Self {
+        PhaseLatency { latency: Latency::new(), sum_cycles: 0 }
+    }
+
+    /// How many transactions have gone through it.
+    pub fn count(&self) -> u64 {
+        self.latency.histogram().len()
+    }
+
+    /// The exact mean in cycles; 0 of none.
+    pub fn mean(&self) -> f64 {
+        if self.count() == 0 { 0.0 } else { self.sum_cycles as f64 / self.count() as f64 }
+    }
+
+    /// 99 of 100 take no more cycles.
+    pub fn p99(&self) -> u64 {
+        self.latency.histogram().value_at_quantile(0.99)
+    }
+}
+
+/// Latencies of execution, prepare phase and commit phase of transactions whose design commits in two phases.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct PhaseLatencies([PhaseLatency; 3]);
+
+impl Default for PhaseLatencies {
+    fn default() -> Self {
+        PhaseLatencies([PhaseLatency::new(), PhaseLatency::new(), PhaseLatency::new()])
+    }
+}
+
+impl PhaseLatencies {
+    pub fn record(&mut self, cycles: [u64; 3]) {
+        for (phase, cycles) in self.0.iter_mut().zip(cycles) {
+            phase.latency.record(cycles);
+            phase.sum_cycles += cycles;
+        }
+    }
+
+    /// Execution, prepare, commit.
+    pub fn all(&self) -> [&PhaseLatency; 3] {
+        self.0.each_ref()
+    }
+}
+
 /// The values that occur, as the histogram knows them, and how often.
 impl Serialize for Latency {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

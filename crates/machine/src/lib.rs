@@ -29,7 +29,7 @@ pub use config::{CacheConfig, Inclusion, InterconnectConfig, MachineConfig, Pers
 pub use durasim_guest::{Output, PmemPool, Stream};
 pub use functional::{FunctionalEnding, LoadedProgram, TxLines, TxProfile, run_functionally};
 pub use machine::{Captured, Ending, Machine, PoolContents, Program, memory_map, read_elf};
-pub use metrics::{Bytes, Latencies, Metrics};
+pub use metrics::{AccessesPerTx, Bytes, Latencies, Metrics, Phase, Phases};
 pub use provenance::Provenance;
 pub use request::{Origin, Prepared, RunRequest, configuration, prepare};
 pub use result::{Host, Region, RunResult};

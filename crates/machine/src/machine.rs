@@ -4,7 +4,7 @@ use crate::MachineConfig;
 use crate::kernel::KernelMemory;
 use crate::latency::LoadLatency;
 use crate::measure::{Measurements, Moment, RegionEnd};
-use crate::metrics::{Bytes, Latencies, Metrics};
+use crate::metrics::{AccessesPerTx, Bytes, Latencies, Metrics, Phases};
 use crate::port::MachinePort;
 use crate::scheduler::{DrainReason, InterruptedTurn, Scheduler};
 use crate::system::{DRAM_BASE, PMEM_BASE, Plan, System};
@@ -198,6 +198,11 @@ impl Machine {
                 pmem_residual_dirty_bytes: self.system.residual_dirty_bytes(),
                 latency_ns: Latencies::of(latency.histogram(), self.system.geometry().clock),
                 instructions_per_transaction: (tx.committed > 0).then(|| instructions as f64 / tx.committed as f64),
+                phases: Phases::of(self.system.tx_phases()),
+                accesses_per_tx: (tx.committed > 0).then(|| {
+                    let [reads, writes] = self.system.media_accesses().map(|n| n as f64 / tx.committed as f64);
+                    AccessesPerTx { reads, writes }
+                }),
                 tx,
             },
             ops: self.measure.ops,

@@ -1,5 +1,6 @@
 //! What is measured of a region of interest, as the result of a run has it.
 
+use crate::latency::{PhaseLatencies, PhaseLatency};
 use crate::system::TxStats;
 use durasim_types::{Cause, Clock};
 use hdrhistogram::Histogram;
@@ -61,6 +62,51 @@ impl Latencies {
     }
 }
 
+/// Latency of one phase of the transactions of a region.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Phase {
+    /// Transactions that went through it and committed.
+    pub count: u64,
+    /// The mean in core cycles.
+    pub mean_cycles: f64,
+    /// The 99th percentile in core cycles, three digits exact.
+    pub p99_cycles: u64,
+}
+
+impl Phase {
+    fn of(latency: &PhaseLatency) -> Self {
+        Phase { count: latency.count(), mean_cycles: latency.mean(), p99_cycles: latency.p99() }
+    }
+}
+
+/// The phases of the transactions of a design that commits in two phases.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Phases {
+    /// From the begin to the moment at which the commit has left the store buffer.
+    pub execute: Phase,
+    /// From there until all that was stored is where the commit needs it.
+    pub prepare: Phase,
+    /// From there to the end of the commit instruction.
+    pub commit: Phase,
+}
+
+impl Phases {
+    /// Nothing of a design without phases.
+    pub(crate) fn of(latencies: &PhaseLatencies) -> Option<Phases> {
+        let [execute, prepare, commit] = latencies.all().map(Phase::of);
+        (prepare.count > 0).then_some(Phases { execute, prepare, commit })
+    }
+}
+
+/// Lines that media read and wrote for each committed transaction, those of volatile memory and of the design included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AccessesPerTx {
+    /// Reads; what a write queue answers is none.
+    pub reads: f64,
+    /// Writes that entered write queues; what joins a waiting write of its line is none.
+    pub writes: f64,
+}
+
 /// What is measured of the region of interest at its end. `x-unit` makes a number a measure of `durasim diff` and of the
 /// printed table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -76,6 +122,11 @@ pub struct Metrics {
     /// null without transactions.
     #[schemars(extend("x-unit" = "instructions"))]
     pub instructions_per_transaction: Option<f64>,
+    /// Phases of the committed transactions; null where the design does not commit in two phases.
+    pub phases: Option<Phases>,
+    /// Lines that media read and wrote for each committed transaction, those of volatile memory and of the design included; null
+    /// without transactions.
+    pub accesses_per_tx: Option<AccessesPerTx>,
     /// Transactions of the region of interest.
     pub tx: TxStats,
 }

@@ -2,16 +2,13 @@
 //! Kiln's last level (Gupta, Daglis and Falsafi, MICRO 2019, section 5). Section numbers are that paper's.
 
 use crate::dtx::{Dtx, Ids, THREADS};
-use durasim_design::{LineTag, Signal};
+use durasim_design::{LineTag, Signal, bank_of};
 use durasim_types::{LineAddr, TxId};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// In tags of lines the number of the bank stands above that of the transaction.
 const BANK_SHIFT: u32 = 48;
-/// Signals of commits, and of single banks, beside each other.
-const COMPLETE: u64 = 1 << 63;
-const FLIPPED: u64 = 1 << 62;
 
 /// A transaction that has begun and that not all banks have forgotten.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,7 +60,7 @@ impl Banks {
 
     /// The bank of a line.
     pub fn of(&self, line: LineAddr) -> u16 {
-        (line.0 % self.committed.len() as u64) as u16
+        bank_of(line, self.count())
     }
 
     /// The tag of a line of a transaction.
@@ -71,11 +68,16 @@ impl Banks {
         LineTag(tx.0 | u64::from(self.of(line)) << BANK_SHIFT)
     }
 
-    /// Whether half of the DTX_IDs of a thread would be in use: the oldest that is not forgotten decides [D:lad-ids].
+    /// Whether half of the DTX_IDs of a thread would be in use: the oldest that is not forgotten decides [D:lad-ids], and the one
+    /// before it, which banks still have that lack its commit.
     pub fn lacks_ids(&self, tid: u8) -> bool {
         let next = self.next_id(tid);
         let distance = |of: &OpenDtx| self.ids().distance(of.dtx.id, next);
-        self.open.values().filter(|of| of.dtx.tid == tid).map(distance).any(|distance| distance >= self.ids().half())
+        self.open
+            .values()
+            .filter(|of| of.dtx.tid == tid)
+            .map(distance)
+            .any(|distance| distance + 1 >= self.ids().half())
     }
 
     fn next_id(&self, tid: u8) -> u8 {
@@ -115,12 +117,7 @@ pub(super) fn tx_of(tag: LineTag) -> TxId {
 
 /// A transaction is complete.
 pub(super) fn complete(tx: TxId) -> Signal {
-    Signal(COMPLETE | tx.0)
-}
-
-/// The bank that a tag names has committed its transaction.
-pub(super) fn flipped(tag: LineTag) -> Signal {
-    Signal(FLIPPED | tag.0)
+    Signal(tx.0)
 }
 
 #[cfg(test)]
@@ -135,16 +132,16 @@ mod tests {
         assert_eq!((tx_of(tag), banks.of(LineAddr(5)), banks.has_flipped(tag)), (TxId(7), 2, false));
         banks.open.get_mut(&TxId(7)).unwrap().flipped.insert(2);
         assert!(banks.has_flipped(tag) && !banks.has_flipped(banks.tag(TxId(7), LineAddr(4))));
-        assert_ne!(complete(TxId(7)), flipped(banks.tag(TxId(7), LineAddr(3))));
     }
 
     #[test]
     fn half_of_the_ids_may_be_in_use() {
-        let mut banks = Banks::new(1, 2);
+        let mut banks = Banks::new(1, 3);
         banks.begin(TxId(1), 0);
-        assert!(!banks.lacks_ids(0));
         banks.begin(TxId(2), 0);
-        assert!(banks.lacks_ids(0) && !banks.lacks_ids(1), "the third is two ahead of the first, which is half");
+        assert!(!banks.lacks_ids(0));
+        banks.begin(TxId(3), 0);
+        assert!(banks.lacks_ids(0) && !banks.lacks_ids(1), "a bank may have 0 while the fourth commits: that is half");
         banks.open.remove(&TxId(1));
         assert!(!banks.lacks_ids(0));
     }

@@ -65,6 +65,9 @@ impl State {
                 if self.awaits(token) {
                     return Gate::Retry(Wait::Acked(token));
                 }
+                if let Some(token) = open.copy_under_way() {
+                    return Gate::Retry(Wait::Acked(token));
+                }
                 walk_left = (since + walk_cycles).saturating_sub(cx.cycle);
                 self.counters.flush_cycles += cx.cycle.saturating_sub(since) + walk_left;
             }

@@ -1,6 +1,6 @@
 //! Recovery: what a committing register names is finished, every other uncommitted line of the last level is dropped, and
 //! old lines of transactions that no register names come back from the copy area. All of it may be repeated at will; the
-//! registers are cleared last, because they decide.
+//! registers are cleared last, because they decide. Where commits are distributed, the DTX_CIDs of the banks stand for them.
 
 use super::area::Area;
 use super::spec::KilnSpec;

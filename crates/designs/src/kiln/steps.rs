@@ -302,7 +302,7 @@ pub(super) fn lines_to_finish(mut left: Vec<Survivor>, fault: ActiveFault) -> Ve
     left
 }
 
-/// Whether recovery brings the old lines of a transaction back: no committing register names it.
+/// Whether recovery brings the old lines of a transaction back: no committing register names it, or no bank has committed it.
 pub(super) fn is_undone(tx: TxId, decision: &Decision, fault: ActiveFault) -> bool {
     if fault.is(planted::RECOVERY_FORGETS_COPIES) {
         return false;

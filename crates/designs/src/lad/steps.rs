@@ -28,7 +28,8 @@ impl State {
         let tracking = self.protocol.cores.of(tid);
         let (next, half) = (self.ids.next(tracking.id), self.ids.half());
         let oldest_commit = tracking.unacknowledged.front().map_or(0, |of| self.ids.distance(of.id, next));
-        let mut is_late = oldest_commit >= half;
+        // A controller that lacks the oldest commit still has the id before it, which recovery compares with the next one's.
+        let mut is_late = oldest_commit > 0 && oldest_commit + 1 >= half;
         for number in 0..self.protocol.controllers.len() as u16 {
             let ids = self.ids;
             let (mc, mut cx) = self.controller(number, out);
@@ -95,8 +96,7 @@ impl State {
     }
 
     /// The bit vector is cleared, and all that was marked is flushed.
-    fn flush_marked(&mut self, core: usize, cause: FlushCause, out: &mut Actions) {
-        let tid = self.protocol.cores.tid(core);
+    fn flush_marked(&mut self, core: usize, tid: u8, cause: FlushCause, out: &mut Actions) {
         let marked: Vec<LineAddr> = self.protocol.cores.of(tid).marked.iter().copied().collect();
         for line in marked {
             self.flush_line(core, line, cause, out);
@@ -104,14 +104,14 @@ impl State {
     }
 
     /// A thread leaves a core inside its DTX; what it waits for. Its structures stay with it.
-    pub(super) fn thread_leaves(&mut self, core: CoreId, out: &mut Actions) -> Option<Token> {
-        let core = usize::from(core.0);
-        let tid = self.protocol.cores.tid(core);
+    pub(super) fn thread_leaves(&mut self, cx: &Ctx, out: &mut Actions) -> Option<Token> {
+        let (core, tid) = (usize::from(cx.core.0), self.tid(cx));
+        self.protocol.cores.runs(core, tid);
         if self.fault.is(planted::SWITCH_NOT_FLUSHED) {
             self.protocol.cores.of(tid).marked.clear();
             return None;
         }
-        self.flush_marked(core, FlushCause::Switch, out);
+        self.flush_marked(core, tid, FlushCause::Switch, out);
         let tracking = self.protocol.cores.of(tid);
         let waits = tracking.state == DtxState::Run && tracking.acks_missing > 0;
         waits.then(|| Token(Dtx { tid, id: tracking.id }.number()))
@@ -125,8 +125,7 @@ impl State {
         let dtx = Dtx { tid, id: tracking.id };
         if tracking.state == DtxState::Run {
             tracking.state = DtxState::Flush;
-            tracking.ends_since = cx.cycle;
-            self.flush_marked(core, FlushCause::End, out);
+            self.flush_marked(core, tid, FlushCause::End, out);
             let awaited = self.protocol.cores.of(tid).acks_missing > 0;
             if awaited && !self.fault.is(planted::FLUSHES_NOT_AWAITED) {
                 return Gate::Retry(Wait::Acked(Token(dtx.number())));
@@ -136,7 +135,7 @@ impl State {
         let tracking = self.protocol.cores.of(tid);
         tracking.state = DtxState::Commit;
         tracking.acks_missing = 0;
-        tracking.commits_since = cx.cycle;
+        out.prepared();
         tracking.unacknowledged.push_back(Unacknowledged { id: dtx.id, missing: participants.into() });
         for controller in 0..participants {
             let message = Message { kind: DTX_COMMIT, a: dtx.number(), b: u64::from(cx.core.0) };
@@ -154,6 +153,7 @@ impl State {
     pub(super) fn commit_arrives(&mut self, controller: u16, dtx: Dtx, core: CoreId, out: &mut Actions) {
         let (mc, mut cx) = self.controller(controller, out);
         mc.commit(dtx, &mut cx);
+        self.arm_reclaim(controller, out);
         let message = Message { kind: COMMIT_ACK, a: dtx.number(), b: 0 };
         let (from, to) = (Node::Controller(controller), Node::Core(core));
         out.push(Action::Send { from, to, message, size_bytes: MESSAGE_BYTES });
@@ -215,8 +215,9 @@ impl State {
     /// The system's thread visits an undo log after a while, if there is anything in it.
     pub(super) fn arm_reclaim(&mut self, number: u16, out: &mut Actions) {
         let period = self.spec.reclaim_period_cycles;
+        let (ids, spec) = (self.ids, &self.spec);
         let mc = &mut self.protocol.controllers[usize::from(number)];
-        if !mc.reclaim_armed && !mc.records.is_empty() {
+        if !mc.reclaim_armed && !mc.records.is_empty() && !mc.is_stuck(ids, spec) {
             mc.reclaim_armed = true;
             out.push(Action::Timer { id: RECLAIM | u64::from(number) << 8, after_cycles: period });
         }
@@ -256,17 +257,17 @@ impl State {
         let (c, controllers) = (&self.counters, &self.protocol.controllers);
         let sum = |of: fn(&McExtension) -> u64| controllers.iter().map(of).sum::<u64>();
         let mut count = |name: &str, value, text: &str| stats.count(format!("lad.{name}"), value, text);
-        count("commits", c.commits, "DTXs that were completed");
+        count("commits", c.commits, "DTXs that were completed, those that ended by an abort included");
         for (cause, flushes) in FlushCause::ALL.iter().zip(c.flushes) {
             count(&format!("flushes.{}", cause.name()), flushes, "DTX_Flush messages by cause");
         }
         count("undo_entries", sum(|mc| mc.undo_entries), "Entries written to undo logs");
         count("reclaimed", sum(|mc| mc.reclaimed), "Undo entries that were reclaimed");
-        count("log_full", sum(|mc| mc.log_full), "Undo entries that waited because the log was full");
-        count("refused", sum(|mc| mc.refused), "Writes that waited for an undo entry of another");
+        count("log_full", sum(|mc| mc.log_full), "Times at which an undo entry found the log full");
+        count("refused", sum(|mc| mc.refused), "Times at which a write found no place that it might take");
         let held_max = controllers.iter().map(|mc| u64::from(mc.held_max)).max().unwrap_or(0);
         count("held_max", held_max, "The most speculative entries in a queue");
-        count("waits_for_ids", c.waits_for_ids, "Begins that waited because half of the DTX_IDs were in use");
+        count("id_checks_failed", c.id_checks_failed, "Times at which a begin found half of the DTX_IDs in use");
         count("undone_stores", c.undone_stores, "Stores that aborts undid");
     }
 }

@@ -26,9 +26,9 @@ fn cx(core: u16) -> Ctx {
     Ctx { core: CoreId(core), thread: core.into(), cycle: 0, instructions: 0 }
 }
 
-/// Identifiers of two bits and room for eight undo entries.
+/// Identifiers of three bits and room for eight undo entries.
 fn small() -> LadSpec {
-    LadSpec { dtx_id_bits: 2, undo_log_entries: 8, undo_log_entries_max: 16, ..LadSpec::default() }
+    LadSpec { dtx_id_bits: 3, undo_log_entries: 8, undo_log_entries_max: 16, ..LadSpec::default() }
 }
 
 fn with<D: Design<Spec = LadSpec>>(spec: LadSpec) -> Driver {
@@ -242,12 +242,12 @@ fn a_flush_for_which_there_is_no_place_is_logged_itself() {
     let mut driver = lad();
     driver.begin(0);
     let flush = Some(Token(dtx(0, 1).number()));
-    let (answer, actions) = driver.arrive(line(2), flush, 0, 6);
+    let (answer, actions) = driver.arrive(line(2), flush, 6, 0);
     assert!(answer == Accept::Refuse && matches!(actions[..], [Action::Copy(copy)] if copy.from == line(2).base()));
     for _ in 0..2 {
         driver.acked(Token(UNDO_TOKEN), line(0).base());
     }
-    assert_eq!(driver.arrive(line(2), flush, 0, 6).0, Accept::Queue { held: None });
+    assert_eq!(driver.arrive(line(2), flush, 6, 0).0, Accept::Queue { held: None });
 }
 
 #[test]
@@ -287,7 +287,7 @@ fn a_begin_waits_while_half_of_the_ids_are_in_use_and_undo_entries_are_voided_wh
         if core == 0 {
             driver.begin(0);
         }
-        driver.arrive(line(core), Some(Token(dtx(tid, 1).number())), 0, 6);
+        driver.arrive(line(core), Some(Token(dtx(tid, 1).number())), 6, 0);
         driver.acked(undo, line(0).base());
         driver.acked(undo, line(0).base());
     }
@@ -296,7 +296,9 @@ fn a_begin_waits_while_half_of_the_ids_are_in_use_and_undo_entries_are_voided_wh
         driver.commits_at(controller, dtx(0, 1));
         driver.is_acknowledged(dtx(0, 1));
     }
-    driver.empty_dtx(dtx(0, 2));
+    for id in 2..5 {
+        driver.empty_dtx(dtx(0, id));
+    }
     let (gate, actions) = driver.ask(0, |design, cx, out| design.tx_begin(cx, TxId(1), out));
     assert!(matches!(gate, Gate::Retry(Wait::Cycles(_))));
     let [Action::Append { at, payload, token: Some(token), .. }] = actions[..] else { panic!("{actions:?}") };
@@ -306,17 +308,60 @@ fn a_begin_waits_while_half_of_the_ids_are_in_use_and_undo_entries_are_voided_wh
 }
 
 #[test]
+fn no_dtx_begins_whose_commit_would_be_half_of_the_ids_ahead_of_a_controller_that_lacks_the_oldest() {
+    let mut driver = with::<Lad>(small());
+    for id in 1..4 {
+        assert_eq!(driver.begin(0), Gate::Done, "DTX {id}");
+        driver.end(0);
+        for controller in 1..4 {
+            driver.commits_at(controller, dtx(0, id));
+            driver.is_acknowledged(dtx(0, id));
+        }
+    }
+    // DTX_CIDs are 0, 3, 3, 3; with the next they would be 0, 4, 4, 4, of eight numbers.
+    assert!(matches!(driver.begin(0), Gate::Retry(Wait::Cycles(_))));
+    driver.commits_at(0, dtx(0, 1));
+    driver.is_acknowledged(dtx(0, 1));
+    assert_eq!(driver.begin(0), Gate::Done);
+}
+
+#[test]
+fn a_log_that_an_open_dtx_has_filled_to_its_largest_size_wakes_nobody() {
+    let mut driver = with::<Lad>(LadSpec { undo_log_entries_max: 8, ..small() });
+    driver.begin(0);
+    let flush = Some(Token(dtx(0, 1).number()));
+    for n in 0..9 {
+        driver.arrive(line(n), flush, 6, 0);
+        if n < 8 {
+            driver.acked(Token(UNDO_TOKEN), line(0).base());
+            driver.acked(Token(UNDO_TOKEN), line(0).base());
+        }
+    }
+    let (_, actions) = driver.ask(0, |design, cx, out| design.woken(cx, super::RECLAIM, out));
+    assert_eq!(actions, [], "the run ends as stuck; a timer would keep it going for ever");
+}
+
+#[test]
+fn a_flush_waits_for_ordinary_entries_to_leave_before_anything_is_logged() {
+    let mut driver = lad();
+    driver.begin(0);
+    let flush = Some(Token(dtx(0, 1).number()));
+    let (answer, actions) = driver.arrive(line(0), flush, 0, ENTRIES - 2);
+    assert_eq!((answer, actions), (Accept::Refuse, Vec::new()), "speculative entries are below 80 %");
+}
+
+#[test]
 fn a_full_log_stalls_until_it_has_grown() {
     let mut driver = with::<Lad>(small());
     driver.begin(0);
     let flush = Some(Token(dtx(0, 1).number()));
     for n in 0..8 {
-        driver.arrive(line(n), flush, 0, 6);
+        driver.arrive(line(n), flush, 6, 0);
         for _ in 0..2 {
             driver.acked(Token(UNDO_TOKEN), line(0).base());
         }
     }
-    let (answer, actions) = driver.arrive(line(8), flush, 0, 6);
+    let (answer, actions) = driver.arrive(line(8), flush, 6, 0);
     assert!(
         answer == Accept::Refuse && matches!(actions[..], [Action::Timer { .. }]),
         "it waits for room: {actions:?}"
@@ -428,8 +473,24 @@ fn damaged_logs_write_nothing_outside_of_the_data() {
     let wrong = PurgatoryHeader { home: g.region("undo-log").base, dtx: None, mask: u64::MAX };
     image.pmem.write(purgatory_record(g, 0), &wrong.bytes());
     let before = image.line(g.region("undo-log").base);
-    recovery::recover(&driver.spec, g, &mut image).unwrap();
+    let report = recovery::recover(&driver.spec, g, &mut image).unwrap();
     assert_eq!(image.line(g.region("undo-log").base), before);
+    assert!(matches!(&report.losses[..], [loss] if loss.contains("DTX_CID")), "{:?}", report.losses);
+}
+
+#[test]
+fn where_the_dtx_cids_are_damaged_nothing_counts_as_committed() {
+    let driver = lad();
+    let of_one = snapshot::to_bytes(&vec![Kept { committed: vec![0; 256], head: 0, records: 0 }]);
+    for damaged in [of_one, vec![]] {
+        // By serial numbers half of all ids lie before 0.
+        let mut image = CrashImage::new(Pages::new(driver.geometry.pmem_base, driver.geometry.pmem_bytes));
+        let group = Some(dtx(0, 200).number());
+        driver.kept(&[StagedWrite { controller: 0, group, line: line(3), mask: u64::MAX, data: [3; 64] }], &mut image);
+        image.structures.insert(CONTROLLERS.to_owned(), damaged);
+        let report = recovery::recover(&driver.spec, &driver.geometry, &mut image).unwrap();
+        assert_eq!((values(&image)[2], report.losses.len()), (0, 1));
+    }
 }
 
 #[test]

@@ -37,16 +37,13 @@ impl LadLlcSpec {
     /// two versions of a line in the last level, and as many open transactions as there are threads.
     pub(super) fn of_kiln(&self) -> KilnSpec {
         KilnSpec {
-            llc_size_factor: 1,
             fifo_entries: 1 << 20,
             fifo_walk_cycles: 0,
             overflow_percent: 100,
             copy_area_lines: self.copy_area_lines,
             blocked_requests: Blocking::None,
             versions: Versions::TwoInLlc,
-            pinned_lines: true,
             tx_id_bits: 48,
-            llc_write_latency_cycles: 1,
             ..KilnSpec::default()
         }
     }

@@ -108,11 +108,11 @@ fn a_commit_tells_every_bank_and_ends_at_the_first_acknowledgement() {
     // The line of bank 0 waits for its bank, in stores and as a victim.
     driver.ask(|design, out| design.tx_begin(&CX, TxId(2), out));
     let (mut tag, lines) = (first, driver.lines());
-    assert!(matches!(driver.store(2, lines[0], &mut tag), Gate::Retry(Wait::Signal(_))));
+    assert!(matches!(driver.store(2, lines[0], &mut tag), Gate::Retry(Wait::Cycles(1))));
     let evict = |design: &mut dyn Durability, out: &mut Actions| {
         design.evict(&CX, LevelId::Llc, line(lines[0]), first, &[7; 64], out)
     };
-    assert!(matches!(driver.ask(evict).0, Evict::After(Wait::Signal(_))));
+    assert!(matches!(driver.ask(evict).0, Evict::After(Wait::Cycles(1))));
     driver.arrives(Node::LlcBank(0), sent[0].1);
     assert_eq!(driver.store(2, lines[0], &mut { LineTag::NONE }), Gate::Done);
     assert_eq!(driver.ask(evict).0, Evict::Proceed);

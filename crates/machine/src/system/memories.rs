@@ -17,7 +17,7 @@ use super::{DRAM_BASE, PMEM_BASE};
 use crate::MachineConfig;
 use crate::system::counters::memory_stats;
 use durasim_design::{Geometry, Node, Occupancy, Origin};
-use durasim_memory::{Command, Entry, Memory, MemoryConfig, Read, Step, Write, WriteToken};
+use durasim_memory::{Command, ControllerStats, Entry, Memory, MemoryConfig, Read, Step, Write, WriteToken};
 use durasim_types::{
     Cause, Clock, CoreId, Cycle, DataRange, Domain, LINE_BYTES, Line, LineAddr, Pages, PhysAddr, Picos, Stats,
 };
@@ -512,6 +512,14 @@ impl Memories {
     /// Bytes accepted by the media of persistent memory since the last reset, in the order of `Cause::ALL`.
     pub(super) fn media_write_bytes(&self) -> [u64; 5] {
         self.pmem.stats(self.pmem_range()).0.media_write_bytes
+    }
+
+    /// Lines that all media read and wrote since the last reset: what queues answered or joined is left out.
+    pub(super) fn media_accesses(&self) -> [u64; 2] {
+        let pmem = self.pmem.stats(self.pmem_range()).0;
+        let all = [self.dram().stats(0).0, pmem];
+        let sum = |of: fn(&ControllerStats) -> u64| all.iter().map(of).sum();
+        [sum(|s| s.reads - s.forwards), sum(|s| s.writes - s.joined).saturating_sub(sum(|s| s.discarded))]
     }
 
     /// Keeps the commands to all media from now on.

@@ -41,7 +41,7 @@ mod waits;
 mod work;
 
 use crate::MachineConfig;
-use crate::latency::Latency;
+use crate::latency::{Latency, PhaseLatencies};
 use agenda::Agenda;
 use caches::Caches;
 use design_port::DesignPort;
@@ -255,6 +255,11 @@ impl System {
         self.memories.media_write_bytes()
     }
 
+    /// Lines that all media read and wrote since the last reset.
+    pub(crate) fn media_accesses(&self) -> [u64; 2] {
+        self.memories.media_accesses()
+    }
+
     /// Counters of transactions since the last reset.
     pub fn tx_stats(&self) -> TxStats {
         self.transactions.stats()
@@ -263,5 +268,10 @@ impl System {
     /// Latencies of committed transactions in cycles since the last reset.
     pub(crate) fn tx_latency(&self) -> &Latency {
         self.transactions.latency()
+    }
+
+    /// The same by phase.
+    pub(crate) fn tx_phases(&self) -> &PhaseLatencies {
+        self.transactions.phases()
     }
 }

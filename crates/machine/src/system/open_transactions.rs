@@ -2,7 +2,7 @@
 
 use super::TxStats;
 use super::design_port::DesignPort;
-use crate::latency::Latency;
+use crate::latency::{Latency, PhaseLatencies};
 use durasim_design::LineTag;
 use durasim_types::{CoreId, Cycle, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
@@ -17,8 +17,10 @@ struct OpenTx {
     core: CoreId,
     /// Its thread has left a core in the middle of it: lines of it may lie in caches of cores that it does not run on.
     moved: bool,
-    /// Its commit has left the store buffer.
-    committing: bool,
+    /// When its commit left the store buffer.
+    commit_at: Option<Cycle>,
+    /// When its commit phase began, if the design commits in two phases.
+    prepared_at: Option<Cycle>,
     /// Lines that its stores have tagged.
     lines: Vec<LineAddr>,
     /// When it was aborted, and the value for a0.
@@ -42,6 +44,7 @@ super::part::part! {
             tx_count: u64,
             tx_stats: TxStats,
             tx_latency: Latency,
+            phases: PhaseLatencies,
         }
         kept {}
     }
@@ -58,6 +61,7 @@ impl OpenTransactions {
             tx_count: 0,
             tx_stats: TxStats::default(),
             tx_latency: Latency::new(),
+            phases: PhaseLatencies::default(),
         }
     }
 
@@ -71,6 +75,7 @@ impl OpenTransactions {
             tx_count: self.tx_count,
             tx_stats: self.tx_stats,
             tx_latency: self.tx_latency.clone(),
+            phases: self.phases.clone(),
         }
     }
 
@@ -96,16 +101,23 @@ impl OpenTransactions {
             return false;
         }
         self.tx_stats.begun += 1;
-        let (moved, committing, aborted) = (false, false, None);
-        self.open.insert(tx, OpenTx { begun_at: at, core, moved, committing, lines: Vec::new(), aborted });
+        let (moved, commit_at, prepared_at, aborted) = (false, None, None, None);
+        self.open.insert(tx, OpenTx { begun_at: at, core, moved, commit_at, prepared_at, lines: Vec::new(), aborted });
         self.running[core.0 as usize] = Some(tx);
         true
     }
 
     /// The commit of a transaction has left the store buffer.
-    pub(super) fn start_commit(&mut self, tx: TxId) {
+    pub(super) fn start_commit(&mut self, tx: TxId, at: Cycle) {
         if let Some(open) = self.open.get_mut(&tx) {
-            open.committing = true;
+            open.commit_at = Some(at);
+        }
+    }
+
+    /// The second phase of its commit begins.
+    pub(super) fn start_commit_phase(&mut self, tx: TxId, at: Cycle) {
+        if let Some(open) = self.open.get_mut(&tx) {
+            open.prepared_at = Some(at);
         }
     }
 
@@ -118,6 +130,13 @@ impl OpenTransactions {
                 self.find_moved_tx();
             }
             self.tx_latency.record(at - open.begun_at.min(at));
+            if let (Some(commit_at), Some(prepared_at)) = (open.commit_at, open.prepared_at) {
+                self.phases.record([
+                    commit_at.saturating_sub(open.begun_at),
+                    prepared_at - commit_at,
+                    at - prepared_at,
+                ]);
+            }
         }
     }
 
@@ -240,7 +259,7 @@ impl OpenTransactions {
     }
 
     pub(super) fn any_committing(&self) -> bool {
-        self.open.values().any(|open| open.committing)
+        self.open.values().any(|open| open.commit_at.is_some())
     }
 
     /// Counters since the last reset.
@@ -253,15 +272,22 @@ impl OpenTransactions {
         &self.tx_latency
     }
 
+    /// The same by phase, of a design that commits in two.
+    pub(super) fn phases(&self) -> &PhaseLatencies {
+        &self.phases
+    }
+
     pub(super) fn reset_stats(&mut self) {
         self.tx_stats = TxStats::default();
         self.tx_latency.reset();
+        self.phases = PhaseLatencies::default();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::latency::PhaseLatency;
 
     const TX: TxId = TxId(1);
 
@@ -276,12 +302,28 @@ mod tests {
     #[test]
     fn a_commit_ends_a_transaction_and_is_measured_from_its_begin() {
         let mut transactions = begun_on(0);
-        transactions.start_commit(TX);
+        transactions.start_commit(TX, 30);
         assert!(transactions.any_committing());
         transactions.end_commit(CoreId(0), TX, 35);
         assert!(!transactions.any_open());
         assert_eq!(transactions.stats(), TxStats { begun: 1, committed: 1, aborted: 0 });
         assert_eq!(transactions.latency().histogram().max(), 25);
+        assert!(transactions.phases().all().iter().all(|phase| phase.count() == 0), "the design has no phases");
+    }
+
+    #[test]
+    fn phases_of_a_commit_add_up_to_the_latency_of_the_transaction() {
+        let mut transactions = begun_on(0);
+        transactions.start_commit(TX, 30);
+        transactions.start_commit_phase(TX, 110);
+        transactions.end_commit(CoreId(0), TX, 140);
+        assert_eq!(
+            transactions.phases().all().map(|phase| (phase.count(), phase.mean())),
+            [(1, 20.0), (1, 80.0), (1, 30.0)]
+        );
+        assert_eq!(transactions.latency().histogram().max(), 130);
+        transactions.reset_stats();
+        assert_eq!(transactions.phases().all().map(PhaseLatency::count), [0; 3]);
     }
 
     #[test]

@@ -67,11 +67,15 @@ impl System {
         }
         if !self.agenda.is_suspended(core) {
             self.observers.committing(core, at, tx);
-            self.transactions.start_commit(tx);
+            self.transactions.start_commit(tx, at);
         }
         let outcome = self.gate(core, at, |s, cx, out| {
             out.stalls_by_default(StallCause::Commit);
-            s.design.tx_commit(cx, tx, out)
+            let gate = s.design.tx_commit(cx, tx, out);
+            if out.is_prepared() {
+                s.transactions.start_commit_phase(tx, cx.cycle);
+            }
+            gate
         });
         if let Outcome::Done(done) = outcome
             && !self.halted()

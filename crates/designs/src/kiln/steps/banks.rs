@@ -2,7 +2,7 @@
 //! acknowledgement completes the transaction. Recovery commits everywhere what any bank has committed.
 
 use crate::dtx::{Dtx, Ids, THREADS};
-use crate::kiln::banks::{Banks, complete, flipped, tx_of};
+use crate::kiln::banks::{Banks, complete, tx_of};
 use crate::kiln::planted;
 use crate::kiln::state::{Purpose, State};
 use crate::kiln::transaction::{Phase, Transaction};
@@ -32,16 +32,15 @@ impl State {
         None
     }
 
-    /// What stores to a line and its eviction wait for, if the commit of its transaction is in flight to its bank
-    /// [D:lad-llc-commit].
+    /// Stores to a line and its eviction wait cycle by cycle while the commit of its transaction is in flight to its bank
+    /// [D:lad-llc-commit]; not for its message itself, which several may wait for.
     pub(in crate::kiln) fn commit_in_flight(&self, tag: LineTag) -> Option<Wait> {
         self.banks.as_ref()?;
         let is_in_flight = self.contents.open.get(&tx_of(tag)).is_some_and(|open| open.phase == Phase::Committing);
-        if !tag.is_some() || !is_in_flight || self.has_flipped_in_bank(tag) || self.fault.is(planted::COMMIT_OVERTAKEN)
-        {
-            return None;
-        }
-        Some(Wait::Signal(flipped(tag)))
+        // A fault that pushes lines behind the commit evicts them before the message is sent.
+        let is_faulty = self.fault.is(planted::COMMIT_OVERTAKEN) || self.fault.is(planted::FLUSH_NOT_AWAITED);
+        let waits = tag.is_some() && is_in_flight && !self.has_flipped_in_bank(tag) && !is_faulty;
+        waits.then_some(Wait::Cycles(1))
     }
 
     /// The commit phase: every bank is told.
@@ -49,6 +48,7 @@ impl State {
         if let Some(open) = self.contents.open.get_mut(&tx) {
             open.phase = Phase::Committing;
         }
+        out.prepared();
         for bank in 0..banks {
             let message = Message { kind: DTX_COMMIT, a: tx.0, b: u64::from(cx.core.0) };
             let (from, to) = (Node::Core(cx.core), Node::LlcBank(bank));
@@ -96,9 +96,7 @@ impl State {
         out.event(EventKind::DesignStep, self.area.record(0));
         let Some(open) = self.contents.open.get(&tx) else { return };
         let of_bank: Vec<LineAddr> = open.lines.iter().copied().filter(|line| banks.of(*line) == bank).collect();
-        let tag = banks.tag(tx, LineAddr(bank.into()));
         self.drop_older_of(of_bank.into_iter(), out);
-        out.push(Action::Raise(flipped(tag)));
     }
 
     /// The first acknowledgement completes the transaction. After the last, the records of its copies go, and then its number
@@ -166,7 +164,8 @@ impl State {
 /// V_commit (section 4.8): the newest DTX_CID of each thread in any bank.
 pub(in crate::kiln) struct Consensus {
     ids: Ids,
-    newest: Vec<u8>,
+    /// `None` if no DTX_CID is known: nothing has committed.
+    newest: Option<Vec<u8>>,
     fault: ActiveFault,
 }
 
@@ -175,7 +174,7 @@ impl Consensus {
     pub fn read(image: &CrashImage, banks: u16, id_bits: u32, fault: ActiveFault) -> Option<Self> {
         let ids = Ids::new(id_bits);
         let mut newest = vec![0; THREADS];
-        let Some(bytes) = image.structure(DTX_CIDS) else { return Some(Consensus { ids, newest, fault }) };
+        let Some(bytes) = image.structure(DTX_CIDS) else { return Some(Consensus { ids, newest: None, fault }) };
         let committed: Vec<Vec<u8>> = snapshot::from_bytes(bytes).ok()?;
         if committed.len() != usize::from(banks) || committed.iter().any(|of| of.len() != THREADS) {
             return None;
@@ -192,23 +191,36 @@ impl Consensus {
                 }
             }
         }
-        Some(Consensus { ids, newest, fault })
+        Some(Consensus { ids, newest: Some(newest), fault })
     }
 
     /// What no bank has committed.
     pub fn of_nothing(id_bits: u32, fault: ActiveFault) -> Self {
-        Consensus { ids: Ids::new(id_bits), newest: vec![0; THREADS], fault }
+        Consensus { ids: Ids::new(id_bits), newest: None, fault }
     }
 
     /// Whether some bank has committed the transaction of that number.
     pub fn has_committed(&self, number: TxId) -> bool {
         let dtx = Dtx::of(number.0);
-        let is_committed = self.ids.is_committed(dtx.id, self.newest[usize::from(dtx.tid)]);
+        let last = self.newest.as_ref().map(|newest| newest[usize::from(dtx.tid)]);
+        let is_committed = last.is_some_and(|last| self.ids.is_committed(dtx.id, last));
         is_committed && number.0 == dtx.number() && !self.fault.is(planted::RECOVERY_IGNORES_CIDS)
     }
 
     /// Threads number their transactions anew.
     pub fn clear(image: &mut CrashImage, banks: u16) -> Result<(), RecoveryCut> {
         image.keep(DTX_CIDS, snapshot::to_bytes(&vec![vec![0u8; THREADS]; banks.into()]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_dtx_cids_no_transaction_has_committed() {
+        let nothing = Consensus::of_nothing(8, ActiveFault::default());
+        // By serial numbers half of all ids lie before 0.
+        assert!((0..=255).all(|id| !nothing.has_committed(TxId(Dtx { tid: 0, id }.number()))));
     }
 }

@@ -110,7 +110,9 @@ impl McExtension {
         }
         if arrival.queue.free() <= RESERVED_ENTRIES {
             self.refused += 1;
-            self.log_oldest(cx);
+            if !self.has_ordinary_to_drain(&arrival.queue) {
+                self.log_oldest(cx);
+            }
             return Accept::Refuse;
         }
         self.behind.insert(arrival.line);
@@ -134,10 +136,13 @@ impl McExtension {
         }
         if arrival.queue.free() <= RESERVED_ENTRIES {
             self.refused += 1;
-            if self.speculative.is_empty() {
-                self.log(of_dtx, cx);
-            } else {
-                self.log_oldest(cx);
+            // Below 80 % it waits for ordinary entries to leave, if any can.
+            if self.has_ordinary_to_drain(&arrival.queue) {
+                return Accept::Refuse;
+            }
+            match self.speculative.front() {
+                Some(&oldest) => self.log(oldest, cx),
+                None => self.log(of_dtx, cx),
             }
             return Accept::Refuse;
         }
@@ -147,6 +152,11 @@ impl McExtension {
         }
         self.speculative.push_back(of_dtx);
         Accept::Queue { held: Some(dtx.number()) }
+    }
+
+    /// Whether entries are about to leave by themselves: ordinary ones, none of which waits behind a speculative one.
+    fn has_ordinary_to_drain(&self, queue: &Occupancy) -> bool {
+        queue.ordinary > 0 && self.behind.is_empty()
     }
 
     /// An entry has left the queue: the next is logged, if there are still too many.
@@ -159,22 +169,11 @@ impl McExtension {
         }
     }
 
-    /// The oldest speculative entry is logged, or written in place if its line is in the log already: FIFO (section 4.6).
+    /// The oldest speculative entry is logged: FIFO (section 4.6).
     fn log_oldest(&mut self, cx: &mut LogContext<'_>) {
-        if self.logging != Logging::Idle {
-            return;
+        if let Some(&of_dtx) = self.speculative.front() {
+            self.log(of_dtx, cx);
         }
-        while let Some(&of_dtx) = self.speculative.front() {
-            if !self.logged.contains(&of_dtx) || cx.fault.is(planted::SECOND_VERSION_LOGGED) {
-                return self.log(of_dtx, cx);
-            }
-            self.release_oldest(of_dtx, cx.out);
-        }
-    }
-
-    fn release_oldest(&mut self, (line, group): LineOfDtx, out: &mut Actions) {
-        self.speculative.pop_front();
-        out.push(Action::ReleaseHeld { controller: self.number, group, line: Some(line) });
     }
 
     /// All that the queue has of a line whose old value is in the log goes in place: what is behind it in the queue counts
@@ -209,8 +208,8 @@ impl McExtension {
             cause: Cause::Log,
             token: self.token(),
         }));
-        if cx.fault.is(planted::UNDO_NOT_AWAITED) && self.speculative.front() == Some(&of_dtx) {
-            self.release_oldest(of_dtx, cx.out);
+        if cx.fault.is(planted::UNDO_NOT_AWAITED) {
+            self.release_logged(of_dtx, cx.out);
         }
     }
 
@@ -358,6 +357,12 @@ impl McExtension {
     /// Counters start again from zero.
     pub fn reset_counters(&mut self) {
         (self.undo_entries, self.held_max, self.refused, self.log_full, self.reclaimed) = (0, 0, 0, 0, 0);
+    }
+
+    /// Whether the log is full for good: it has its largest size, and its oldest entry is of an open DTX.
+    pub fn is_stuck(&self, ids: Ids, spec: &LadSpec) -> bool {
+        let is_open = self.records.front().is_some_and(|group| *group != 0 && !self.has_committed(*group, ids));
+        self.wanted.is_some() && !self.grows && self.capacity >= spec.undo_log_entries_max && is_open
     }
 
     /// How far the oldest id of a thread is behind another that an undo entry has, one in flight too, or an entry of the queue;

@@ -5,7 +5,7 @@ use crate::dtx::{Dtx, Ids};
 use crate::lad::planted;
 use crate::undo::Undo;
 use durasim_design::ActiveFault;
-use durasim_types::{Cycle, LineAddr};
+use durasim_types::LineAddr;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -91,9 +91,6 @@ pub(in crate::lad) struct Tracking {
     pub undo: Vec<Undo>,
     /// How far an abort is.
     pub abort: AbortStep,
-    /// When DTX_End began, and when its commit phase did.
-    pub ends_since: Cycle,
-    pub commits_since: Cycle,
 }
 
 impl Tracking {
@@ -120,11 +117,6 @@ impl LadControllers {
     pub fn runs(&mut self, core: usize, tid: u8) -> &mut Tracking {
         self.running[core] = tid;
         self.threads.entry(tid).or_default()
-    }
-
-    /// The thread that a core runs.
-    pub fn tid(&self, core: usize) -> u8 {
-        self.running[core]
     }
 
     pub fn of(&mut self, tid: u8) -> &mut Tracking {

@@ -68,8 +68,8 @@ struct Recovery<'a> {
     geometry: &'a Geometry,
     ids: Ids,
     kept: Vec<Kept>,
-    /// V_commit.
-    newest: Vec<u8>,
+    /// V_commit; `None` if the DTX_CIDs are damaged: nothing is known to have committed then.
+    newest: Option<Vec<u8>>,
     entries: u64,
     report: RecoveryReport,
     replayed: BTreeSet<u64>,
@@ -84,8 +84,10 @@ impl<'a> Recovery<'a> {
         // What is damaged counts for nothing: no controller has that many threads, or that many entries.
         let is_sound = |kept: &Kept| kept.committed.len() == THREADS && kept.records <= spec.undo_log_entries_max;
         let mut kept: Vec<Kept> = kept.unwrap_or_default();
-        kept.retain(is_sound);
-        kept.truncate(usize::from(geometry.controllers));
+        let is_whole = kept.len() == usize::from(geometry.controllers) && kept.iter().all(is_sound);
+        if !is_whole {
+            kept.clear();
+        }
         let mut newest = vec![0u8; THREADS];
         for (number, of) in kept.iter().enumerate() {
             for (newest, &id) in newest.iter_mut().zip(&of.committed) {
@@ -100,14 +102,21 @@ impl<'a> Recovery<'a> {
         }
         // A damaged count names no entries that there is no room for.
         let entries = image.read_u64(purgatory_count(geometry)).min(spec.purgatory(geometry));
+        let mut report = RecoveryReport::default();
+        // Nothing was kept where no power failed.
+        if !is_whole && (image.structure(CONTROLLERS).is_some() || entries > 0) {
+            report
+                .losses
+                .push("What the controllers kept, DTX_CID and the registers of the undo log, is damaged".to_owned());
+        }
         Recovery {
             spec,
             geometry,
             ids,
             kept,
-            newest,
+            newest: is_whole.then_some(newest),
             entries,
-            report: RecoveryReport::default(),
+            report,
             replayed: BTreeSet::new(),
             discarded: BTreeSet::new(),
         }
@@ -115,10 +124,10 @@ impl<'a> Recovery<'a> {
 
     fn has_committed(&self, dtx: Dtx, controller: u16) -> bool {
         let last = match self.geometry.planted.is(planted::RECOVERY_WITHOUT_CONSENSUS) {
-            true => self.kept.get(usize::from(controller)).map_or(0, |kept| kept.committed[usize::from(dtx.tid)]),
-            false => self.newest[usize::from(dtx.tid)],
+            true => self.kept.get(usize::from(controller)).map(|kept| kept.committed[usize::from(dtx.tid)]),
+            false => self.newest.as_ref().map(|newest| newest[usize::from(dtx.tid)]),
         };
-        self.ids.is_committed(dtx.id, last)
+        last.is_some_and(|last| self.ids.is_committed(dtx.id, last))
     }
 
     /// Step 2: the undo log of each controller from its oldest entry to its newest. What an uncommitted DTX wrote in place is

@@ -8,6 +8,7 @@
 
 use super::Load;
 use crate::InterconnectConfig;
+use durasim_design::bank_of;
 use durasim_memory::Reservations;
 use durasim_types::{CoreId, Cycle, LINE_BYTES, LineAddr, Stats};
 use serde::{Deserialize, Serialize};
@@ -43,7 +44,7 @@ impl Crossbar {
 
     /// The bank of a line: lines take turns.
     fn bank(&self, line: LineAddr) -> usize {
-        (line.0 & (self.banks.len() as u64 - 1)) as usize
+        bank_of(line, self.banks.len() as u16).into()
     }
 
     /// A message of a core arrives at the bank of a line; when all of it is there.

@@ -13,6 +13,7 @@
 //! Cores run ahead, so links are booked by interval: a message with an earlier time takes the gap before a later one.
 
 use crate::MachineConfig;
+use durasim_design::bank_of;
 use durasim_memory::Reservations;
 use durasim_types::{Clock, CoreId, Cycle, LineAddr, Stats};
 use serde::{Deserialize, Serialize};
@@ -89,7 +90,7 @@ impl Mesh {
     fn tile(&self, end: End) -> usize {
         match end {
             End::Core(core) => core.0.into(),
-            End::Bank(line) => (line.0 % self.tiles as u64) as usize,
+            End::Bank(line) => bank_of(line, self.tiles as u16).into(),
             End::Controller(number) => self.controller_tiles[number],
         }
     }
