@@ -230,7 +230,7 @@ pub enum Action {
         controller: u16,
         /// Which group.
         group: u64,
-        /// The oldest of this line alone.
+        /// Those of this line alone.
         line: Option<LineAddr>,
     },
     /// Held queue entries of this group vanish at a controller.

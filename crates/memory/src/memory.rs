@@ -233,9 +233,9 @@ impl Memory {
         self.controllers.iter().map(|c| c.owed_bytes(|line| self.range_of(line) == range)).sum()
     }
 
-    /// Held entries of `group` at a controller become ordinary ones; of a line, if one is named, the oldest.
-    pub fn release(&mut self, controller: u16, group: u64, line: Option<LineAddr>) {
-        self.controllers[usize::from(controller)].release(group, line);
+    /// Held entries of `group` at a controller become ordinary ones at `at_ps`; those of one line, if one is named.
+    pub fn release(&mut self, controller: u16, group: u64, line: Option<LineAddr>, at_ps: Picos) {
+        self.controllers[usize::from(controller)].release(group, line, at_ps);
     }
 
     /// Held entries of `group` at a controller vanish, and those of the group that still wait there for room: their

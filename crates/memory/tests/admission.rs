@@ -84,9 +84,9 @@ fn writes_join_held_entries_of_their_group_alone() {
     }
     assert_eq!((queued(&memory), memory.occupancy(0).held), (vec![(5, 2), (5, 3)], 2));
     assert_eq!(memory.step(Picos::MAX), None, "nothing leaves");
-    memory.release(0, 8, None);
+    memory.release(0, 8, None, 0);
     assert_eq!(memory.step(Picos::MAX), None, "a write never passes an older held one of its line");
-    memory.release(0, 7, None);
+    memory.release(0, 7, None, 0);
     while memory.step(Picos::MAX).is_some() {}
     assert_eq!(memory.media(0).line(LineAddr(5)), [3; 64]);
 }
@@ -98,9 +98,22 @@ fn one_line_of_a_group_is_released_while_others_stay() {
         memory.submit(write(line, 9), 0);
         memory.admit(0, Some(7), false);
     }
-    memory.release(0, 7, Some(LineAddr(2)));
+    memory.release(0, 7, Some(LineAddr(2)), 0);
     assert!(matches!(memory.step(Picos::MAX), Some(Step::Written { line: LineAddr(2), .. })));
     assert_eq!((memory.step(Picos::MAX), queued(&memory)), (None, vec![(1, 9)]));
+}
+
+#[test]
+fn what_is_released_starts_no_earlier_and_all_versions_of_a_line_together() {
+    let mut memory = asking(4);
+    for (value, group) in [(1, 7), (2, 8), (3, 7)] {
+        memory.submit(write(5, value), 0);
+        memory.admit(0, Some(group), false);
+    }
+    memory.release(0, 7, Some(LineAddr(5)), 900_000);
+    assert_eq!(memory.occupancy(0).held, 1);
+    let Some(Step::Written { at_ps, .. }) = memory.step(Picos::MAX) else { panic!("the oldest leaves") };
+    assert!(at_ps > 900_000, "{at_ps}");
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn held_entries_stay_until_released_and_vanish_when_discarded() {
     c.submit(Write { held: Some(8), ..write(2, 2) }, 0);
     assert!(drain(&mut c).is_empty());
     c.discard(0, 8, 0);
-    c.release(0, 7, None);
+    c.release(0, 7, None, 0);
     assert_eq!(drain(&mut c).len(), 1);
     assert_eq!(c.media(0).line(LineAddr(1)), [1; 64]);
     assert_eq!(c.media(0).line(LineAddr(2)), [0; 64]);
@@ -209,7 +209,7 @@ fn held_writes_that_wait_for_room_are_released_and_discarded_too() {
     assert!(c.submit(held(1, 7), 0));
     assert!(!c.submit(held(2, 7), 0) && !c.submit(held(3, 8), 0));
     assert_eq!(c.discard(0, 8, 0), [token(3)]);
-    c.release(0, 7, None);
+    c.release(0, 7, None, 0);
     drain(&mut c);
     assert_eq!([1, 2, 3].map(|line| c.media(0).line(LineAddr(line))[0]), [1, 1, 0]);
 }
@@ -229,7 +229,7 @@ fn traffic(c: &mut Memory, rng: &mut Rng, rounds: u64, now: &mut u64) -> Vec<Str
         let line = rng.below(8);
         match rng.below(8) {
             0..3 => seen.push(format!("{:?}", c.read(LineAddr(line), *now))),
-            3 => (0..c.controllers()).for_each(|number| c.release(number, line % 2, None)),
+            3 => (0..c.controllers()).for_each(|number| c.release(number, line % 2, None, *now)),
             4 => {
                 let number = c.controller_of(LineAddr(line));
                 seen.push(format!("{:?}", c.discard(number, line % 2, *now)));

@@ -7,4 +7,5 @@
 //! One file per protocol; `docs/models.md` says what is modelled, what is left out, and why that is sound.
 
 pub mod hercules;
+pub mod lad;
 pub mod tc;

@@ -338,7 +338,7 @@ fn a_log_that_an_open_dtx_has_filled_to_its_largest_size_wakes_nobody() {
         }
     }
     let (_, actions) = driver.ask(0, |design, cx, out| design.woken(cx, super::RECLAIM, out));
-    assert_eq!(actions, [], "the run ends as stuck; a timer would keep it going for ever");
+    assert_eq!(actions, [], "the run ends as stuck; a timer would keep it going without end");
 }
 
 #[test]
@@ -348,6 +348,27 @@ fn a_flush_waits_for_ordinary_entries_to_leave_before_anything_is_logged() {
     let flush = Some(Token(dtx(0, 1).number()));
     let (answer, actions) = driver.arrive(line(0), flush, 0, ENTRIES - 2);
     assert_eq!((answer, actions), (Accept::Refuse, Vec::new()), "speculative entries are below 80 %");
+}
+
+#[test]
+fn what_is_released_behind_a_held_version_of_its_line_does_not_leave_by_itself() {
+    let mut driver = lad();
+    for tid in [0, 1] {
+        driver.begin(tid.into());
+        driver.arrive(line(0), Some(Token(dtx(tid, 1).number())), tid.into(), 0);
+    }
+    let is_marked = |driver: &Driver| {
+        let mut found = false;
+        driver.design.marks(&mut |name| found |= name == "held_below_released");
+        found
+    };
+    assert!(!is_marked(&driver));
+    driver.commits_at(0, dtx(1, 1));
+    assert!(is_marked(&driver), "the commit of the older one is late");
+    let (answer, actions) = driver.arrive(line(1), Some(Token(dtx(0, 1).number())), 1, ENTRIES - 3);
+    assert!(answer == Accept::Refuse && matches!(actions[..], [Action::Copy(copy)] if copy.from == line(0).base()));
+    driver.commits_at(0, dtx(0, 1));
+    assert!(!is_marked(&driver));
 }
 
 #[test]

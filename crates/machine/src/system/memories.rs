@@ -335,9 +335,9 @@ impl Memories {
         self.pmem.refuse(controller);
     }
 
-    /// Lets held entries of persistent memory drain; of a line, if one is named, the oldest.
-    pub(super) fn release(&mut self, controller: u16, group: u64, line: Option<LineAddr>) {
-        self.pmem.release(controller, group, line);
+    /// Lets held entries of persistent memory drain; those of one line, if one is named.
+    pub(super) fn release(&mut self, controller: u16, group: u64, line: Option<LineAddr>, at: Cycle) {
+        self.pmem.release(controller, group, line, self.clock.picos(at));
     }
 
     /// Discards held entries of persistent memory; the tokens of their writes.

@@ -29,12 +29,12 @@ impl Controller {
         self.drain_if_full(at_ps);
     }
 
-    /// Held entries of `group` become ordinary ones; of one line, if one is named, the oldest.
-    pub fn release(&mut self, group: u64, of_line: Option<LineAddr>) {
-        let most = if of_line.is_some() { 1 } else { usize::MAX };
+    /// Held entries of `group` become ordinary ones at `at_ps`; those of one line, if one is named.
+    pub fn release(&mut self, group: u64, of_line: Option<LineAddr>, at_ps: Picos) {
         let is_meant = |write: &Write| write.held == Some(group) && of_line.is_none_or(|line| line == write.line);
-        for entry in self.queue.iter_mut().filter(|e| is_meant(&e.write)).take(most) {
+        for entry in self.queue.iter_mut().filter(|e| is_meant(&e.write)) {
             entry.write.held = None;
+            entry.start_bound_ps = entry.start_bound_ps.max(at_ps);
             self.held -= 1;
         }
         if of_line.is_none() {

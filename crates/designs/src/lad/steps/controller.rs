@@ -56,7 +56,7 @@ pub(in crate::lad) struct McExtension {
     wanted: Option<LineOfDtx>,
     /// The system's thread is going to look at the log.
     pub reclaim_armed: bool,
-    /// Ordinary writes behind a speculative entry of their line.
+    /// Lines with ordinary entries behind a speculative one: what arrived as such, and what was released before an older version.
     pub behind: BTreeSet<LineAddr>,
     /// Counters.
     pub undo_entries: u64,
@@ -180,10 +180,21 @@ impl McExtension {
     /// on the same undo entry, and must not be taken for the write of another.
     fn release_logged(&mut self, of_dtx: LineOfDtx, out: &mut Actions) {
         let (line, group) = of_dtx;
-        for _ in self.speculative.iter().filter(|of| **of == of_dtx) {
-            out.push(Action::ReleaseHeld { controller: self.number, group, line: Some(line) });
-        }
+        out.push(Action::ReleaseHeld { controller: self.number, group, line: Some(line) });
+        self.note_released(|of| *of == of_dtx);
         self.speculative.retain(|of| *of != of_dtx);
+    }
+
+    /// What is released stays in the queue as long as an older version of its line is held.
+    fn note_released(&mut self, is_released: impl Fn(&LineOfDtx) -> bool) {
+        let mut held = BTreeSet::new();
+        for of in &self.speculative {
+            if !is_released(of) {
+                held.insert(of.0);
+            } else if held.contains(&of.0) {
+                self.behind.insert(of.0);
+            }
+        }
     }
 
     /// The old value of a line goes to the undo log, if that has room.
@@ -231,12 +242,13 @@ impl McExtension {
                 self.logging = Logging::Idle;
                 self.undo_entries += 1;
                 self.records.push_back(of_dtx.1);
-                cx.out.event(EventKind::DesignStep, of_dtx.0.base());
                 // The DTX may have committed meanwhile: the entry counts for nothing then.
                 if !self.has_committed(of_dtx.1, cx.ids) {
                     self.logged.insert(of_dtx);
                 }
+                // Before anything else happens: what arrives next of the line is ordinary, and must not stand behind held versions.
                 self.release_logged(of_dtx, cx.out);
+                cx.out.event(EventKind::DesignStep, of_dtx.0.base());
             }
             Logging::Idle => unreachable!("nothing of the undo log was in flight"),
         }
@@ -258,6 +270,7 @@ impl McExtension {
         let group = dtx.number();
         let of_thread = |of: u64| cx.fault.is(planted::COMMIT_CLEARS_ALL) || of == group;
         let groups: BTreeSet<u64> = self.speculative.iter().map(|(_, of)| *of).filter(|of| of_thread(*of)).collect();
+        self.note_released(|(_, of)| groups.contains(of));
         self.speculative.retain(|(_, of)| !of_thread(*of));
         self.logged.retain(|(_, of)| *of != group);
         self.behind.retain(|line| self.speculative.iter().any(|(held, _)| held == line));

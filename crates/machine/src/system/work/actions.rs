@@ -101,7 +101,7 @@ impl System {
                 self.agenda.schedule(at + 1, Scheduled::Scan(scan));
             }
             Action::ReleaseHeld { controller, group, line } => {
-                self.memories.release(controller, group, line);
+                self.memories.release(controller, group, line, at);
                 self.work.push(Task::Advance { until: at });
             }
             Action::DiscardHeld { controller, group } => {

@@ -1,0 +1,5 @@
+//! Recording and replaying runs of LAD.
+
+pub mod driver;
+pub mod recorder;
+pub mod replay;

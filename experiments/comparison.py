@@ -1,0 +1,114 @@
+"""How a measured number is held against a published one.
+
+Every published gain, loss or share is a ratio of two designs here. *reproduced*: ours is within 15 % of it, or a rate below 5 %
+within one point, or a claim holds. *direction holds*: the same design is ahead, and the logarithm of our ratio is between half
+of the published one and twice of it. *differs*: else. *not comparable*: the reason says why.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+WITHIN = 0.15
+POINT = 0.01
+
+Kind = str
+RATIO, RATE, CLAIM, AMOUNT, NONE = "ratio", "rate", "claim", "amount", "none"
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of durasim.
+
+    Attributes:
+        arguments: Its arguments, without the file of its document.
+        program: What it shares a snapshot with; empty if it starts by itself.
+    """
+
+    arguments: tuple[str, ...]
+    program: str = ""
+
+
+@dataclass(frozen=True)
+class Published:
+    """A number of a paper. `exact` is `true` if it is printed, `approx` if the text rounds it."""
+
+    figure: str
+    metric: str
+    design: str
+    workload: str
+    baseline: str
+    value: str
+    unit: str
+    exact: str
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """What identifies it."""
+        return self.figure, self.metric, self.design, self.workload
+
+    @property
+    def number(self) -> float:
+        """Its value."""
+        return float(self.value)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured for a published number.
+
+    Attributes:
+        text: Ours, in the unit of the paper.
+        kind: What it is compared as.
+        ours: Our ratio, rate or amount; whether a claim holds.
+        published: Theirs.
+        reason: What is to be known about it.
+    """
+
+    text: str
+    kind: Kind
+    ours: float = math.nan
+    published: float = math.nan
+    reason: str = ""
+
+
+@dataclass
+class Documents:
+    """The documents of all commands by name, and which of them a formula has read."""
+
+    by_name: Mapping[str, Any]
+    used: set[str] = field(default_factory=set)
+
+    def __getitem__(self, name: str) -> Any:
+        """Gives the document of a command."""
+        self.used.add(name)
+        return self.by_name[name]
+
+
+Formula = Callable[[Documents, Published], Measured]
+
+
+def verdict(measured: Measured) -> str:
+    """Says what follows from a measured number."""
+    ours, published = measured.ours, measured.published
+    if measured.kind == NONE:
+        return "not comparable"
+    if measured.kind == CLAIM:
+        return "reproduced" if ours else "differs"
+    if measured.kind == RATE:
+        return "reproduced" if abs(ours - published) <= POINT else "differs"
+    if published and abs(ours / published - 1) <= WITHIN:
+        return "reproduced"
+    if measured.kind == RATIO and ours > 0 and math.log(published) * math.log(ours) > 0:
+        share = math.log(ours) / math.log(published)
+        if 0.5 <= share <= 2:  # noqa: PLR2004 - half and twice
+            return "direction holds"
+    return "differs"
+
+
+def geomean(ratios: list[float]) -> float:
+    """Gives the geometric mean."""
+    return math.exp(sum(map(math.log, ratios)) / len(ratios))
