@@ -1,8 +1,8 @@
 """How a measured number is held against a published one.
 
-Every published gain, loss or share is a ratio of two designs here. *reproduced*: ours is within 15 % of it, or a rate below 5 %
-within one point, or a claim holds. *direction holds*: the same design is ahead, and the logarithm of our ratio is between half
-of the published one and twice of it. *differs*: else. *not comparable*: the reason says why.
+Every published gain, loss or share is a ratio of two designs here. *reproduced*: ours is within 15 % of it, or a rate
+below 5 % within one point, or a claim holds. *direction holds*: the same design is ahead, and the logarithm of our
+ratio is between half of the published one and twice of it. *differs*: else. *not comparable*: the reason says why.
 """
 
 from __future__ import annotations

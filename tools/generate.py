@@ -15,6 +15,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,8 @@ from durasim import design_tables
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
-import sensitivity  # noqa: E402 - found by the path above, also if this file is run as a module of tests
+import published  # noqa: E402 - found by the path above, also if this file is run as a module of tests
+import sensitivity  # noqa: E402
 
 CONFORMANCE = ROOT / "tests" / "conformance"
 PART = re.compile(r"(<!-- generated (\S+) -->\n).*?(<!-- end generated -->)", re.DOTALL)
@@ -102,6 +104,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "sensitivity": sensitivity.tables,
     "sensitivity-ranges": sensitivity.ranges,
     "sensitivity-places": sensitivity.places,
+    "published-lad-micro19": partial(published.table, "lad-micro19"),
 }
 DEVIATIONS = ROOT / "DEVIATIONS.md"
 

@@ -217,3 +217,11 @@ def test_private_pages_of_a_pool(threads: str, mode: str, program: Callable[[str
         command = [QEMU, elf, str(tmp_path / "pool"), threads]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
         assert (done.returncode, done.stdout) == (0, ending.stdout)
+
+
+def test_transactions_of_more_threads_than_a_design_has_numbers_for(program: Callable[[str], Path]) -> None:
+    elf = program("transactions_of_threads")
+    timed = {"functional": False, "machine": "tiny", "design": "lad"}
+    assert run(elf, "256", **timed).stdout == "256 threads\n"
+    with pytest.raises(_core.GuestFault, match="in thread 256, and the design serves threads 0 to 255"):
+        run(elf, "257", **timed)

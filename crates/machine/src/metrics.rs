@@ -98,7 +98,7 @@ impl Phases {
     }
 }
 
-/// Lines that media read and wrote for each committed transaction, those of volatile memory and of the design included.
+/// Lines that all media, those of volatile memory too, read and wrote for each committed transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AccessesPerTx {
     /// Reads; what a write queue answers is none.
@@ -124,8 +124,7 @@ pub struct Metrics {
     pub instructions_per_transaction: Option<f64>,
     /// Phases of the committed transactions; null where the design does not commit in two phases.
     pub phases: Option<Phases>,
-    /// Lines that media read and wrote for each committed transaction, those of volatile memory and of the design included; null
-    /// without transactions.
+    /// Lines that all media read and wrote for each committed transaction; null without transactions.
     pub accesses_per_tx: Option<AccessesPerTx>,
     /// Transactions of the region of interest.
     pub tx: TxStats,
