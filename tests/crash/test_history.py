@@ -78,6 +78,24 @@ def test_a_log_of_lines_brings_back_a_neighbours_word(design):
     assert objections_with("word") == []
 
 
+def test_a_lock_that_is_released_before_the_commit_is_caught():
+    """Figure 7 of LAD: of two transactions the second is kept and the first lost; never if the lock is held."""
+
+    def released(when):
+        settings = ("interconnect.path_jitter_cycles=20000", "pmem.controller.write_queue_entries=64")
+        arguments = {"populate": 1, "release": when}
+        return judge("lad", "critical-section", 2, points=1000, ops=64, settings=settings, **arguments)
+
+    early = released("before-commit")
+    assert all("survived in part" in what for what in objections(early))
+    oracles = {tuple(sorted(failure["oracle"].split("+"))) for failure in early["failures"]}
+    # The byte oracle asks only of transactions inside commit what they overwrote, and the second may be acknowledged.
+    assert oracles == {("bytes", "guest", "history"), ("guest", "history")}
+    late = released("after-commit")
+    assert late["failures"] == []
+    assert late["trials"] == late["points"] > 500
+
+
 def test_aborted_attempts_are_forgotten():
     """Threads of one line abort each other under hercules: an operation reports once for each attempt."""
     assert judge("hercules", "false-sharing", 4, ops=80, **{"shared-lines": "true"})["failures"] == []

@@ -32,6 +32,17 @@ pub(super) fn all(bounds: &Bounds) -> Vec<Property<Lad>> {
             failed(s, |r| r.judge.doubts.iter().any(|doubt| !doubt.is_received && !doubt.lines.is_empty()))
         }),
     ];
+    all.extend(of_lines_and_commits(bounds));
+    if bounds.log_entries > 0 {
+        all.extend(of_undo_logs());
+    }
+    all.extend(of_identifiers(bounds));
+    all
+}
+
+/// What happens to lines, and to commits in flight.
+fn of_lines_and_commits(bounds: &Bounds) -> Vec<Property<Lad>> {
+    let mut all = Vec::new();
     if bounds.stores_per_line > 1 {
         all.push(Property::sometimes("a line is marked again after a flush", |_, s| {
             running(s, |m| {
@@ -65,40 +76,45 @@ pub(super) fn all(bounds: &Bounds) -> Vec<Property<Lad>> {
             |_, s| running(s, |m| m.pending.iter().any(|p| p.stages.contains(&Stage::Sent) && !is_committing(m, p.tx))),
         ));
     }
-    // Two commits of a thread are in flight to a controller at a time only if there are more than four identifiers.
-    let may_be_late = bounds.transactions_per_thread > 1 && bounds.id_bits > 2;
-    if (bounds.threads > 1 || may_be_late) && bounds.first_ack && bounds.controllers > 1 {
+    if (bounds.threads > 1 || may_be_late(bounds)) && bounds.first_ack && bounds.controllers > 1 {
         all.push(Property::sometimes("a speculative entry lies below an ordinary one of its line", |_, s| {
             running(s, |m| m.controllers.iter().any(has_held_below_ordinary))
         }));
     }
-    if bounds.log_entries > 0 {
-        all.extend([
-            Property::sometimes("power fails with an undo entry of an open transaction", |_, s| {
-                failed(s, |r| records(r).any(|is_open| is_open))
-            }),
-            Property::sometimes("power fails with an undo entry of a committed transaction", |_, s| {
-                failed(s, |r| records(r).any(|is_open| !is_open))
-            }),
-            Property::sometimes("the undo log is full", |model: &Lad, s| {
-                running(s, |m| m.controllers.iter().any(|mc| mc.log.len() == model.bounds.log_entries))
-            }),
-            Property::sometimes("a transaction commits while its undo entry is in the making", |model: &Lad, s| {
-                running(s, |m| {
-                    let over =
-                        |mc: &Controller| mc.logging.is_some_and(|l| mc.has_committed(l.of.1, model.bounds.ids()));
-                    m.controllers.iter().any(over)
-                })
-            }),
-            Property::sometimes("a flush of a logged line is in flight", |_, s| {
-                running(s, |m| {
-                    let logged = |line, dtx| m.controllers.iter().any(|mc| mc.logged.contains(&(line, dtx)));
-                    let flights = (0u8..).zip(&m.flights);
-                    flights.into_iter().any(|(line, of)| of.iter().any(|f| f.dtx.is_some_and(|dtx| logged(line, dtx))))
-                })
-            }),
-        ]);
-    }
+    all
+}
+
+/// What happens to undo logs.
+fn of_undo_logs() -> Vec<Property<Lad>> {
+    vec![
+        Property::sometimes("power fails with an undo entry of an open transaction", |_, s| {
+            failed(s, |r| records(r).any(|is_open| is_open))
+        }),
+        Property::sometimes("power fails with an undo entry of a committed transaction", |_, s| {
+            failed(s, |r| records(r).any(|is_open| !is_open))
+        }),
+        Property::sometimes("the undo log is full", |model: &Lad, s| {
+            running(s, |m| m.controllers.iter().any(|mc| mc.log.len() == model.bounds.log_entries))
+        }),
+        Property::sometimes("a transaction commits while its undo entry is in the making", |model: &Lad, s| {
+            running(s, |m| {
+                let over = |mc: &Controller| mc.logging.is_some_and(|l| mc.has_committed(l.of.1, model.bounds.ids()));
+                m.controllers.iter().any(over)
+            })
+        }),
+        Property::sometimes("a flush of a logged line is in flight", |_, s| {
+            running(s, |m| {
+                let logged = |line, dtx| m.controllers.iter().any(|mc| mc.logged.contains(&(line, dtx)));
+                let flights = (0u8..).zip(&m.flights);
+                flights.into_iter().any(|(line, of)| of.iter().any(|f| f.dtx.is_some_and(|dtx| logged(line, dtx))))
+            })
+        }),
+    ]
+}
+
+/// What happens to identifiers.
+fn of_identifiers(bounds: &Bounds) -> Vec<Property<Lad>> {
+    let mut all = Vec::new();
     if bounds.transactions_per_thread + u32::from(bounds.last_id) >= 1 << bounds.id_bits {
         all.push(Property::sometimes("identifiers wrap around", |_, s| {
             running(s, |m| m.threads.iter().any(|t| t.phase == Phase::Run && t.id == 0))
@@ -118,7 +134,7 @@ pub(super) fn all(bounds: &Bounds) -> Vec<Property<Lad>> {
             }));
         }
     }
-    if may_be_late && bounds.first_ack && bounds.controllers > 1 {
+    if may_be_late(bounds) && bounds.first_ack && bounds.controllers > 1 {
         all.push(Property::sometimes("a DTX_Commit comes late", |model: &Lad, s| {
             running(s, |m| {
                 m.pending.iter().any(|p| {
@@ -145,6 +161,11 @@ pub(super) fn all(bounds: &Bounds) -> Vec<Property<Lad>> {
         ));
     }
     all
+}
+
+/// Two commits of a thread are in flight to a controller at a time only if there are more than four identifiers.
+fn may_be_late(bounds: &Bounds) -> bool {
+    bounds.transactions_per_thread > 1 && bounds.id_bits > 2
 }
 
 fn running(state: &State, condition: impl Fn(&Machine) -> bool) -> bool {
