@@ -201,7 +201,7 @@ def blocks_written(documents: Documents, _: Published) -> Measured:
     more, lines = 0.0, 0.0
     for workload in OPERATIONS:
         more += _accesses(documents, workload, "lad", "single") - _accesses(documents, workload, "opt", "single")
-        lines += documents[f"{workload}.lines"][0]["measured"]["tx_lines"]["avg"]
+        lines += documents[f"{workload}.lines"][0]["tx_lines"]["avg"]
     return Measured(f"+ {more / lines:.2f} of the lines written", CLAIM, float(more <= 1.15 * lines))
 
 
@@ -290,7 +290,7 @@ def llc_capacity(documents: Documents, row: Published) -> Measured:
 
 def lines_written(documents: Documents, row: Published) -> Measured:
     """Lines that a transaction writes: the average, and whether it lies in the published range."""
-    lines = documents[f"{NAMES[row.workload]}.lines"][0]["measured"]["tx_lines"]
+    lines = documents[f"{NAMES[row.workload]}.lines"][0]["tx_lines"]
     text = f"{lines['avg']:.1f}"
     if "-" not in row.value:
         return Measured(text, RATIO, lines["avg"], row.number)

@@ -99,8 +99,7 @@ class Phases(Document):
 
 @dataclass(frozen=True, slots=True)
 class AccessesPerTx(Document):
-    """Lines that media read and wrote for each committed transaction, those of volatile memory and of the design
-    included; None without transactions.
+    """Lines that all media read and wrote for each committed transaction; None without transactions.
 
     Attributes:
         reads: Reads; what a write queue answers is none.
@@ -199,8 +198,7 @@ class RunResult(Document):
         instructions_per_transaction: Instructions of the region of interest, those between transactions included, for
             each transaction that it committed; None without transactions.
         phases: Phases of the committed transactions; None where the design does not commit in two phases.
-        accesses_per_tx: Lines that media read and wrote for each committed transaction, those of volatile memory and of
-            the design included; None without transactions.
+        accesses_per_tx: Lines that all media read and wrote for each committed transaction; None without transactions.
         tx: Transactions of the region of interest.
         digest: 32 hexadecimal digits that prove two runs equal.
         guest_exit_code: Exit code of the guest program.
