@@ -25,11 +25,16 @@ class Command:
 
     Attributes:
         arguments: Its arguments, without the file of its document.
-        program: What it shares a snapshot with; empty if it starts by itself.
+        program: What it shares its populated pool with; empty if it shares it with none.
     """
 
     arguments: tuple[str, ...]
     program: str = ""
+
+    @property
+    def by_itself(self) -> tuple[str, ...]:
+        """Its arguments where it populates its pool itself, functionally: the same result."""
+        return (*self.arguments, "--fast-forward", "0") if self.program else self.arguments
 
 
 @dataclass(frozen=True)

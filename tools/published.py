@@ -88,25 +88,22 @@ def run_all(commands: Mapping[str, Command], folder: Path, jobs: int) -> Documen
 
 def _first(group: Sequence[tuple[str, Command]], folder: Path) -> None:
     (name, command), *others = group
-    snapshot = folder / f"{command.program}.snapshot"
+    snapshot = _snapshot(command, folder)
     is_wanted = any(not (folder / f"{other}.json").exists() for other, _ in others) and not snapshot.exists()
     file = folder / f"{name}.json"
     if file.exists() and not is_wanted:
         return
-    taken = ["--snapshot-at", "0", "--snapshot", os_path(snapshot)] if others else []
-    _execute([*command.arguments, *taken], file)
+    taken = ("--snapshot-at", "0", "--snapshot", str(snapshot)) if others else ()
+    _execute((*command.by_itself, *taken), file)
 
 
 def _run(command: Command, file: Path, folder: Path) -> None:
     if not file.exists():
-        # What the first command of the program has populated.
-        begun = [part for part in command.arguments if part not in ("--fast-forward", "0")]
-        _execute([*begun, "--from", os_path(folder / f"{command.program}.snapshot")], file)
+        _execute((*command.arguments, "--from", str(_snapshot(command, folder))), file)
 
 
-def os_path(path: Path) -> str:
-    """Gives a path as an argument of a command."""
-    return str(path)
+def _snapshot(command: Command, folder: Path) -> Path:
+    return folder / f"{command.program}.snapshot"
 
 
 def _execute(arguments: Sequence[str], file: Path) -> None:
@@ -130,7 +127,7 @@ def evaluate(
         documents.used.clear()
         measured: Measured = formulas[number.key](documents, number)
         used = sorted(documents.used)
-        command = f"durasim {shlex.join(commands[used[0]].arguments)}" if used else ""
+        command = f"durasim {shlex.join(commands[used[0]].by_itself)}" if used else ""
         more = f" (and {len(used) - 1} more)" if len(used) > 1 else ""
         text = dataclasses.asdict(number)
         rows.append({

@@ -51,7 +51,7 @@ def _commands() -> dict[str, Command]:
                 for setting in settings:
                     run += ["--set", setting]
                 program = f"{workload}-{'software' if design == 'swl-flush' else 'hardware'}"
-                found[f"{workload}.{design}.{variant}"] = Command((*run, "--fast-forward", "0"), program)
+                found[f"{workload}.{design}.{variant}"] = Command(tuple(run), program)
     # Alone on the machine, with data that its caches have.
     for workload in ("tatp", "rbt", "cq", "pc", "sps"):
         run = ["run", "--design", "lad", "--machine", "lad-micro19", "--workload", f"lad-{workload}", "--threads", "1"]
