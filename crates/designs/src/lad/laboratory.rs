@@ -11,8 +11,8 @@ use durasim_design::{
 /// Queues so small that single transactions fill them, at four controllers.
 const SMALL_QUEUES: Settings =
     &["pmem.controllers=4", "pmem.interleave_bytes=64", "pmem.controller.write_queue_entries=5"];
-/// Eight identifiers for each thread.
-const FEW_IDS: Settings = &["design.lad.dtx_id_bits=3"];
+/// Four identifiers for each thread.
+const FEW_IDS: Settings = &["design.lad.dtx_id_bits=2"];
 
 /// Undo logs that a transaction fills before the system gives them more room.
 const SMALL_LOGS: Settings = &[

@@ -9,8 +9,8 @@ const BANKS: Settings = &["interconnect.topology=crossbar", "interconnect.llc_ba
 const JITTER: Settings = &["interconnect.path_jitter_cycles=400"];
 /// A last level that every transaction overflows.
 const SMALL_LLC: Settings = &["cores=1", "l1d.size_bytes=256", "l2.size_bytes=256", "llc.size_bytes=512"];
-/// Eight identifiers for each thread.
-const FEW_IDS: Settings = &["design.lad-llc.dtx_id_bits=3"];
+/// Four identifiers for each thread.
+const FEW_IDS: Settings = &["design.lad-llc.dtx_id_bits=2"];
 
 const CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("btree", BTREE).with(&[BANKS]),
