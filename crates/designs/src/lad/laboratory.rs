@@ -32,6 +32,12 @@ const CAMPAIGNS: &[ShortCampaign] = &[
         .points(400),
     ShortCampaign::of("btree", BTREE).rehearsed(),
     ShortCampaign::of("array-swap", SWAP).with(&[SMALL_QUEUES, FEW_IDS]).threads(2).ops(60),
+    // Power fails while DTX_CIDs of controllers lie on both sides of a wrap.
+    ShortCampaign::of("array-swap", SWAP)
+        .with(&[ROOMY, SMALL_QUEUES, FEW_IDS, FAR_CONTROLLERS])
+        .threads(2)
+        .ops(60)
+        .points(1500),
     ShortCampaign::of("array-swap", SWAP).with(&[TURNS]).threads(4).ops(30),
     ShortCampaign::of("array-swap", TWO_PLACES)
         .with(&[ROOMY, SMALL_QUEUES, FAR_CONTROLLERS])
