@@ -10,13 +10,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 WITHIN = 0.15
 POINT = 0.01
 
-Kind = str
-RATIO, RATE, CLAIM, AMOUNT, NONE = "ratio", "rate", "claim", "amount", "none"
+
+class Kind(Enum):
+    """What a measured number is compared as."""
+
+    RATIO = "a ratio of two designs"
+    RATE = "a rate, of which a point counts"
+    AMOUNT = "a number that is no ratio"
+    CLAIM = "a claim that holds or does not"
+    NONE = "nothing"
 
 
 @dataclass(frozen=True)
@@ -35,6 +43,29 @@ class Command:
     def by_itself(self) -> tuple[str, ...]:
         """Its arguments where it populates its pool itself, functionally: the same result."""
         return (*self.arguments, "--fast-forward", "0") if self.program else self.arguments
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Runs in which one thing is other than in those that are compared, to see whether it explains a difference.
+
+    Attributes:
+        name: Its name.
+        workloads: Workloads, as the table of the paper names them.
+        designs: Designs.
+        settings: What is set.
+        baseline: The runs whose `opt` its throughputs are relative to; its own if empty.
+        threads: Threads.
+        operations: Operations before the measured region and in it; those of the other runs if None.
+    """
+
+    name: str
+    workloads: tuple[str, ...]
+    designs: tuple[str, ...]
+    settings: tuple[str, ...] = ()
+    baseline: str = ""
+    threads: int = 15
+    operations: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -99,15 +130,15 @@ Formula = Callable[[Documents, Published], Measured]
 def verdict(measured: Measured) -> str:
     """Says what follows from a measured number."""
     ours, published = measured.ours, measured.published
-    if measured.kind == NONE:
+    if measured.kind is Kind.NONE:
         return "not comparable"
-    if measured.kind == CLAIM:
+    if measured.kind is Kind.CLAIM:
         return "reproduced" if ours else "differs"
-    if measured.kind == RATE:
+    if measured.kind is Kind.RATE:
         return "reproduced" if abs(ours - published) <= POINT else "differs"
     if published and abs(ours / published - 1) <= WITHIN:
         return "reproduced"
-    if measured.kind == RATIO and ours > 0 and math.log(published) * math.log(ours) > 0:
+    if measured.kind is Kind.RATIO and ours > 0 and math.log(published) * math.log(ours) > 0:
         share = math.log(ours) / math.log(published)
         if 0.5 <= share <= 2:  # noqa: PLR2004 - half and twice
             return "direction holds"

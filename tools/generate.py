@@ -105,6 +105,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "sensitivity-ranges": sensitivity.ranges,
     "sensitivity-places": sensitivity.places,
     "published-lad-micro19": partial(published.table, "lad-micro19"),
+    "experiments-lad-micro19": partial(published.experiments_table, "lad-micro19"),
 }
 DEVIATIONS = ROOT / "DEVIATIONS.md"
 

@@ -27,11 +27,15 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "experiments"))
-from comparison import Command, Documents, Measured, Published, verdict  # noqa: E402 - found by the path above
+from comparison import Command, Documents, Experiment, Measured, Published, verdict  # noqa: E402 - found by the path above
 
 DURASIM = Path(sys.executable).with_name("durasim")
 COLUMNS = (
     "figure", "metric", "design", "workload", "baseline", "published", "unit", "ours", "verdict", "reason", "command",
+)  # fmt: skip
+EXPERIMENT_COLUMNS = (
+    "experiment", "workload", "design", "throughput_ops_per_us", "relative_to_opt", "prepare_cycles", "commit_cycles",
+    "undo_entries", "media_writes_per_tx", "instructions_per_tx", "command",
 )  # fmt: skip
 
 
@@ -40,7 +44,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", choices=sorted(folder.name.replace("_", "-") for folder in _papers()))
     parser.add_argument("--documents", type=Path, help="folder that keeps the documents; what it has is not run again")
-    parser.add_argument("--jobs", type=int, default=2, help="runs at a time")
+    parser.add_argument("--jobs", type=int, choices=range(1, 65), metavar="1-64", default=2, help="runs at a time")
     arguments = parser.parse_args()
     table = runpy.run_path(str(ROOT / "experiments" / arguments.name.replace("-", "_") / "table.py"))
     published = read_published(arguments.name)
@@ -49,12 +53,17 @@ def main() -> None:
         sys.exit(f"published.csv and table.py do not name the same rows: {sorted(unknown)}")
     with tempfile.TemporaryDirectory() as own:
         folder = arguments.documents or Path(own)
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            sys.exit(f"--documents {folder}: {error.strerror}")
         documents = run_all(table["COMMANDS"], folder, arguments.jobs)
     rows = evaluate(published, table["FORMULAS"], documents, table["COMMANDS"])
-    file = ROOT / "docs" / "results" / f"{arguments.name}.csv"
-    file.write_text(csv_text(rows), encoding="utf-8")
-    print(f"{file.relative_to(ROOT)}: {summary(rows)}")
+    results = ROOT / "docs" / "results"
+    (results / f"{arguments.name}.csv").write_text(csv_text(COLUMNS, rows), encoding="utf-8")
+    experiments = experiment_rows(table["EXPERIMENTS"], documents, table["COMMANDS"])
+    (results / f"{arguments.name}-experiments.csv").write_text(csv_text(EXPERIMENT_COLUMNS, experiments), "utf-8")
+    print(f"docs/results/{arguments.name}.csv: {summary(rows)}")
 
 
 def _papers() -> Iterator[Path]:
@@ -83,7 +92,13 @@ def run_all(commands: Mapping[str, Command], folder: Path, jobs: int) -> Documen
         followers = [(command, folder / f"{name}.json") for group in groups.values() for name, command in group[1:]]
         for _ in pool.map(lambda item: _run(*item, folder=folder), followers):
             pass
-    return Documents({name: json.loads((folder / f"{name}.json").read_text(encoding="utf-8")) for name in commands})
+    found = {name: json.loads((folder / f"{name}.json").read_text(encoding="utf-8")) for name in commands}
+    builds = {of["provenance"]["durasim_build"] for of in found.values() if isinstance(of, dict)}
+    if len(builds) > 1:
+        sys.exit(
+            f"--documents {folder}: its documents are of {len(builds)} builds of durasim; begin with an empty folder"
+        )
+    return Documents(found)
 
 
 def _first(group: Sequence[tuple[str, Command]], folder: Path) -> None:
@@ -93,8 +108,10 @@ def _first(group: Sequence[tuple[str, Command]], folder: Path) -> None:
     file = folder / f"{name}.json"
     if file.exists() and not is_wanted:
         return
-    taken = ("--snapshot-at", "0", "--snapshot", str(snapshot)) if others else ()
-    _execute((*command.by_itself, *taken), file)
+    part = snapshot.with_suffix(".part")
+    _execute((*command.by_itself, *(("--snapshot-at", "0", "--snapshot", str(part)) if others else ())), file)
+    if others:
+        part.rename(snapshot)
 
 
 def _run(command: Command, file: Path, folder: Path) -> None:
@@ -142,10 +159,36 @@ def evaluate(
     return rows
 
 
-def csv_text(rows: Iterable[Mapping[str, str]]) -> str:
-    """Gives the text of the file of results."""
+def experiment_rows(
+    experiments: Iterable[Experiment], documents: Documents, commands: Mapping[str, Command]
+) -> Iterator[dict[str, str]]:
+    """Gives a row for each run of each experiment."""
+    for experiment in experiments:
+        for workload in experiment.workloads:
+            opt = documents[f"{workload}.opt.{experiment.baseline or experiment.name}"]["throughput_ops_per_us"]
+            for design in experiment.designs:
+                name = f"{workload}.{design}.{experiment.name}"
+                result = documents[name]
+                phases = result["phases"] or {}
+                cycles = [f"{phases[of]['mean_cycles']:.0f}" if phases else "" for of in ("prepare", "commit")]
+                of_design = result["stats"].get(design, {})
+                values = (
+                    *(experiment.name, workload, design),
+                    *(
+                        f"{value:.4g}"
+                        for value in (result["throughput_ops_per_us"], result["throughput_ops_per_us"] / opt)
+                    ),
+                    *(*cycles, f"{of_design['undo_entries']['value']:.0f}" if "undo_entries" in of_design else ""),
+                    *(f"{result['accesses_per_tx']['writes']:.4g}", f"{result['instructions_per_transaction']:.0f}"),
+                    f"durasim {shlex.join(commands[name].by_itself)}",
+                )
+                yield dict(zip(EXPERIMENT_COLUMNS, values, strict=True))
+
+
+def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> str:
+    """Gives the text of a file of results."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
@@ -165,6 +208,17 @@ def table(name: str) -> str:
         published = f"{row['published']} {row['unit']}".strip()
         cells = (row["figure"], row["metric"], row["design"], row["workload"], published, row["ours"], row["verdict"])
         lines.append(f"| {' | '.join((*cells, row['reason']))} |")
+    return "\n".join(lines)
+
+
+def experiments_table(name: str) -> str:
+    """Gives the results of the experiments as a table of the paper's page."""
+    with (ROOT / "docs" / "results" / f"{name}-experiments.csv").open(encoding="utf-8", newline="") as text:
+        rows = list(csv.DictReader(text))
+    shown = [column for column in EXPERIMENT_COLUMNS if column not in ("throughput_ops_per_us", "command")]
+    lines = [f"| {' | '.join(column.replace('_', ' ') for column in shown)} |"]
+    lines.append("| --- | --- | --- |" + " ---: |" * (len(shown) - 3))
+    lines += [f"| {' | '.join(row[column] for column in shown)} |" for row in rows]
     return "\n".join(lines)
 
 

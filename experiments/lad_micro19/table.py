@@ -5,7 +5,7 @@ Figures 8 and 9, Tables 2, 4 and 5, sections 4.2, 4.3, 6.1, 6.2 and 6.4. Volatil
 
 from __future__ import annotations
 
-from comparison import AMOUNT, CLAIM, NONE, RATE, RATIO, Command, Documents, Formula, Measured, Published, geomean
+from comparison import Command, Documents, Experiment, Formula, Kind, Measured, Published, geomean
 
 # Operations before the measured region and in it. The first write the 131,072 lines of the last-level cache once, by
 # the lines that a transaction modifies, or most of them where it reads much; data of rbt fit into it.
@@ -27,16 +27,77 @@ ROWS = {
     "SW Logging": "swl-flush",
 }
 NVM = '{kind="fixed",read_latency_ns=60,write_latency_ns=150,write_granularity_bytes=64}'
-ENTRIES = "controller.write_queue_entries"
+MACHINE = "lad-micro19"
+THREADS = 15
+
+
+def _entries(number: int) -> tuple[str, ...]:
+    return (f"pmem.controller.write_queue_entries={number}", f"dram.controller.write_queue_entries={number}")
+
+
+def _media(media: str) -> tuple[str, ...]:
+    return (f"pmem.media={media}", f"dram.media={media}")
+
+
 # What is set, and the designs that run so. `single` comes first: its runs leave the snapshots.
 VARIANTS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
-    "single": ("lad-micro19", (), ("opt", "lad-llc", "lad-base", "lad", "swl-flush")),
+    "single": (MACHINE, (), ("opt", "lad-llc", "lad-base", "lad", "swl-flush")),
     "dual": ("lad-micro19-dual", (), ("opt", "lad-llc", "lad-base", "lad", "swl-flush")),
-    "queue-32": ("lad-micro19", (f"pmem.{ENTRIES}=32", f"dram.{ENTRIES}=32"), ("lad",)),
-    "queue-16": ("lad-micro19", (f"pmem.{ENTRIES}=16", f"dram.{ENTRIES}=16"), ("lad",)),
-    "queue-8": ("lad-micro19", (f"pmem.{ENTRIES}=8", f"dram.{ENTRIES}=8"), ("opt", "lad", "swl-flush")),
-    "nvm": ("lad-micro19", (f"pmem.media={NVM}", f"dram.media={NVM}"), ("opt", "lad-llc", "lad", "swl-flush")),
+    "queue-32": (MACHINE, _entries(32), ("lad",)),
+    "queue-16": (MACHINE, _entries(16), ("lad",)),
+    "queue-8": (MACHINE, _entries(8), ("opt", "lad", "swl-flush")),
+    "nvm": (MACHINE, _media(NVM), ("opt", "lad-llc", "lad", "swl-flush")),
 }
+LINES_TAKE_TURNS = ("pmem.interleave_bytes=64", "dram.interleave_bytes=64")
+SMALL_TRANSACTIONS = ("tatp", "rbt", "cq", "pc", "sps")
+# What docs/results/lad-micro19.md explains differences by.
+EXPERIMENTS = (
+    Experiment(
+        "later-answers",
+        SMALL_TRANSACTIONS,
+        ("opt", "lad", "lad-base"),
+        ("interconnect.remote_controllers=[0,1,2,3]", "interconnect.remote_response_ns=12"),
+    ),
+    Experiment("clean-caches", ("sps",), ("opt", "lad"), operations=(0, 3000)),
+    Experiment("no-flushes", ("tatp", "cq", "sps"), ("swl-eadr",), baseline="single"),
+    Experiment("lines-take-turns", ("cq", "sps", "tpcc"), ("opt", "lad"), LINES_TAKE_TURNS),
+    Experiment("lines-take-turns-queue-8", ("cq", "sps", "tpcc"), ("opt", "lad"), (*LINES_TAKE_TURNS, *_entries(8))),
+    Experiment("five-threads", ("cq", "sps"), ("opt", "lad"), threads=5),
+    Experiment("five-threads-queue-8", ("cq", "sps"), ("opt", "lad"), _entries(8), threads=5),
+    Experiment("nvm-64-banks", ("cq",), ("opt", "lad"), _media(NVM.replace("}", ",banks=64}"))),
+)
+
+
+def _run(
+    design: str,
+    machine: str,
+    workload: str,
+    operations: tuple[int, int],
+    settings: tuple[str, ...],
+    threads: int = THREADS,
+) -> tuple[str, ...]:
+    warm, ops = operations
+    run = ["run", "--design", design, "--machine", machine, "--workload", f"lad-{workload}", "--threads", str(threads)]
+    run += ["--ops", str(ops), "--arg", f"warm-ops={warm}", "--arg", "no-check=true"]
+    return (*run, *(part for setting in settings for part in ("--set", setting)))
+
+
+def _program(workload: str, design: str) -> str:
+    return f"{workload}-{design if design.startswith('swl') else 'hardware'}"
+
+
+def _experiments() -> dict[str, Command]:
+    found = {}
+    for experiment in EXPERIMENTS:
+        for workload in experiment.workloads:
+            operations = experiment.operations or OPERATIONS[workload]
+            is_other = experiment.threads != THREADS or experiment.operations is not None
+            own = f"-{experiment.threads}-{operations[1]}" if is_other else ""
+            for design in experiment.designs:
+                arguments = _run(design, MACHINE, workload, operations, experiment.settings, experiment.threads)
+                command = Command(arguments, _program(workload, design) + own)
+                found[f"{workload}.{design}.{experiment.name}"] = command
+    return found
 
 
 def _commands() -> dict[str, Command]:
@@ -44,16 +105,11 @@ def _commands() -> dict[str, Command]:
     for variant, (machine, settings, designs) in VARIANTS.items():
         # The long populations begin first.
         for workload in reversed(OPERATIONS):
-            warm, ops = OPERATIONS[workload]
             for design in designs:
-                run = ["run", "--design", design, "--machine", machine, "--workload", f"lad-{workload}"]
-                run += ["--threads", "15", "--ops", str(ops), "--arg", f"warm-ops={warm}", "--arg", "no-check=true"]
-                for setting in settings:
-                    run += ["--set", setting]
-                program = f"{workload}-{'software' if design == 'swl-flush' else 'hardware'}"
-                found[f"{workload}.{design}.{variant}"] = Command(tuple(run), program)
+                arguments = _run(design, machine, workload, OPERATIONS[workload], settings)
+                found[f"{workload}.{design}.{variant}"] = Command(arguments, _program(workload, design))
     # Alone on the machine, with data that its caches have.
-    for workload in ("tatp", "rbt", "cq", "pc", "sps"):
+    for workload in SMALL_TRANSACTIONS:
         run = ["run", "--design", "lad", "--machine", "lad-micro19", "--workload", f"lad-{workload}", "--threads", "1"]
         run += ["--ops", "1000", "--arg", "populate=1000", "--fast-forward", "roi"]
         found[f"{workload}.lad.one-thread"] = Command(tuple(run))
@@ -61,7 +117,7 @@ def _commands() -> dict[str, Command]:
         found[f"{workload}.lines"] = Command(measure)
     found["tpcc.lines"] = Command(("workloads", "lad-tpcc", "--measure", "--ops", "2000"))
     found["cost"] = Command(("designs", "lad"))
-    return found
+    return found | _experiments()
 
 
 COMMANDS = _commands()
@@ -85,7 +141,7 @@ def share(variant: str = "single", note: str = "") -> Formula:
 
     def of(documents: Documents, row: Published) -> Measured:
         ours = _mean(documents, ROWS[row.design], ROWS[row.baseline], variant)
-        return Measured(f"{100 * ours:.0f}", RATIO, ours, row.number / 100, note)
+        return Measured(f"{100 * ours:.0f}", Kind.RATIO, ours, row.number / 100, note)
 
     return of
 
@@ -95,7 +151,7 @@ def loss(variant: str = "single", note: str = "") -> Formula:
 
     def of(documents: Documents, row: Published) -> Measured:
         ours = _mean(documents, ROWS[row.design], ROWS[row.baseline], variant)
-        return Measured(f"{100 * (1 - ours):.0f}", RATIO, ours, 1 - row.number / 100, note)
+        return Measured(f"{100 * (1 - ours):.0f}", Kind.RATIO, ours, 1 - row.number / 100, note)
 
     return of
 
@@ -107,7 +163,7 @@ def gain(variant: str = "single", note: str = "") -> Formula:
         pair = (ROWS[row.design], ROWS[row.baseline])
         one = NAMES.get(row.workload)
         ours = _relative(documents, one, pair, variant) if one else _mean(documents, *pair, variant)
-        return Measured(f"{100 * (ours - 1):.1f}", RATIO, ours, 1 + row.number / 100, note)
+        return Measured(f"{100 * (ours - 1):.1f}", Kind.RATIO, ours, 1 + row.number / 100, note)
 
     return of
 
@@ -115,7 +171,9 @@ def gain(variant: str = "single", note: str = "") -> Formula:
 def points_below_volatile(documents: Documents, row: Published) -> Measured:
     """Volatile over LAD-LLC in points of Volatile, as Table 4 has it."""
     ours = _mean(documents, "lad-llc", "opt", "single")
-    return Measured(f"{100 * (1 - ours):.0f}", RATIO, ours, 1 - row.number / 100, "points of Volatile, as in Table 4")
+    return Measured(
+        f"{100 * (1 - ours):.0f}", Kind.RATIO, ours, 1 - row.number / 100, "points of Volatile, as in Table 4"
+    )
 
 
 def within(variant: str = "single", note: str = "") -> Formula:
@@ -123,7 +181,7 @@ def within(variant: str = "single", note: str = "") -> Formula:
 
     def of(documents: Documents, row: Published) -> Measured:
         ours = _mean(documents, ROWS[row.design], ROWS[row.baseline], variant)
-        return Measured(f"{100 * (1 - ours):.1f}", CLAIM, float(1 - ours <= row.number / 100), reason=note)
+        return Measured(f"{100 * (1 - ours):.1f}", Kind.CLAIM, float(1 - ours <= row.number / 100), reason=note)
 
     return of
 
@@ -131,7 +189,7 @@ def within(variant: str = "single", note: str = "") -> Formula:
 def unaffected(documents: Documents, row: Published) -> Measured:
     """Whether software logging leaves 95 % of Volatile's throughput."""
     ours = _relative(documents, NAMES[row.workload], (ROWS[row.design], ROWS[row.baseline]), "single")
-    return Measured(f"{100 * ours:.0f} %", CLAIM, float(ours >= 0.95), reason="unaffected: 95 % and more")  # noqa: PLR2004
+    return Measured(f"{100 * ours:.0f} %", Kind.CLAIM, float(ours >= 0.95), reason="unaffected: 95 % and more")  # noqa: PLR2004
 
 
 def phase(name: str) -> Formula:
@@ -139,7 +197,7 @@ def phase(name: str) -> Formula:
 
     def of(documents: Documents, row: Published) -> Measured:
         ours = float(documents[f"{NAMES[row.workload]}.lad.single"]["phases"][name]["mean_cycles"])
-        return Measured(f"{ours:.0f}", AMOUNT, ours, row.number, PHASES_DIFFER)
+        return Measured(f"{ours:.0f}", Kind.AMOUNT, ours, row.number, PHASES_DIFFER)
 
     return of
 
@@ -148,7 +206,7 @@ def total(documents: Documents, row: Published) -> Measured:
     """Mean cycles of a transaction."""
     phases = documents[f"{NAMES[row.workload]}.lad.single"]["phases"]
     cycles = sum(phases[name]["mean_cycles"] for name in ("execute", "prepare", "commit"))
-    return Measured(f"{cycles:.0f}", NONE, reason=PROGRAMS_ARE_OURS)
+    return Measured(f"{cycles:.0f}", Kind.NONE, reason=PROGRAMS_ARE_OURS)
 
 
 def early_flush_bound(documents: Documents, row: Published) -> Measured:
@@ -159,20 +217,20 @@ def early_flush_bound(documents: Documents, row: Published) -> Measured:
     ours = whole / (whole - max(0.0, phases["prepare"]["mean_cycles"] - least)) - 1
     by_columns = {"TATP": 6, "RBT": 2, "CQ": 5, "PC": 5, "SPS": 3, "TPCC": 0}[row.workload]
     note = f"with 80 cycles for one line the columns of Table 5 give {by_columns} %"
-    return Measured(f"{100 * ours:.1f}", RATE, ours, row.number / 100, note)
+    return Measured(f"{100 * ours:.1f}", Kind.RATE, ours, row.number / 100, note)
 
 
 def unloaded_commit(documents: Documents, row: Published) -> Measured:
     """The commit phase of single threads."""
-    all_of = [documents[f"{name}.lad.one-thread"]["phases"]["commit"] for name in ("tatp", "rbt", "cq", "pc", "sps")]
+    all_of = [documents[f"{name}.lad.one-thread"]["phases"]["commit"] for name in SMALL_TRANSACTIONS]
     ours = sum(of["mean_cycles"] for of in all_of) / len(all_of)
-    return Measured(f"{ours:.0f}", AMOUNT, ours, row.number, PHASES_DIFFER)
+    return Measured(f"{ours:.0f}", Kind.AMOUNT, ours, row.number, PHASES_DIFFER)
 
 
 def unloaded_flush(documents: Documents, row: Published) -> Measured:
     """The prepare phase of a single thread that has one line to flush."""
     ours = float(documents["tatp.lad.one-thread"]["phases"]["prepare"]["mean_cycles"])
-    return Measured(f"{ours:.0f}", AMOUNT, ours, row.number, PHASES_DIFFER)
+    return Measured(f"{ours:.0f}", Kind.AMOUNT, ours, row.number, PHASES_DIFFER)
 
 
 def _accesses(documents: Documents, workload: str, design: str, variant: str) -> float:
@@ -190,8 +248,8 @@ def accesses(claim: bool) -> Formula:
         )
         ratio = ours / baseline
         if claim:
-            return Measured(f"{ratio:.1f}", CLAIM, float(ratio > row.number))
-        return Measured(f"{ratio:.2f}", RATIO, ratio, row.number)
+            return Measured(f"{ratio:.1f}", Kind.CLAIM, float(ratio > row.number))
+        return Measured(f"{ratio:.2f}", Kind.RATIO, ratio, row.number)
 
     return of
 
@@ -202,7 +260,7 @@ def blocks_written(documents: Documents, _: Published) -> Measured:
     for workload in OPERATIONS:
         more += _accesses(documents, workload, "lad", "single") - _accesses(documents, workload, "opt", "single")
         lines += documents[f"{workload}.lines"][0]["tx_lines"]["avg"]
-    return Measured(f"+ {more / lines:.2f} of the lines written", CLAIM, float(more <= 1.15 * lines))
+    return Measured(f"+ {more / lines:.2f} of the lines written", Kind.CLAIM, float(more <= 1.15 * lines))
 
 
 def undo_entries(documents: Documents, _: Published) -> Measured:
@@ -212,7 +270,7 @@ def undo_entries(documents: Documents, _: Published) -> Measured:
     where = ", ".join(f"{name} {count:.0f}" for name, count in found.items() if count) or "none"
     text = f"{sum(found.values()):.0f}"
     held_text = f"by workload: {where}; at most {held:.0f} entries of 64 held"
-    return Measured(text, CLAIM, float(not any(found.values())), reason=held_text)
+    return Measured(text, Kind.CLAIM, float(not any(found.values())), reason=held_text)
 
 
 def small_queue_loss(documents: Documents, row: Published) -> Measured:
@@ -222,8 +280,8 @@ def small_queue_loss(documents: Documents, row: Published) -> Measured:
     ours = geomean([_relative(documents, w, pair, "queue-8") / _relative(documents, w, pair, "single") for w in names])
     text = f"{100 * (1 - ours):.1f}"
     if "below" in row.metric:
-        return Measured(text, CLAIM, float(1 - ours < row.number / 100))
-    return Measured(text, RATIO, ours, 1 - row.number / 100)
+        return Measured(text, Kind.CLAIM, float(1 - ours < row.number / 100))
+    return Measured(text, Kind.RATIO, ours, 1 - row.number / 100)
 
 
 def small_queue_writes(documents: Documents, row: Published) -> Measured:
@@ -233,7 +291,7 @@ def small_queue_writes(documents: Documents, row: Published) -> Measured:
         for variant in ("queue-8", "single")
     )
     ratio = few / many
-    return Measured(f"{100 * (ratio - 1):.0f}", RATIO, ratio, 1 + row.number / 100)
+    return Measured(f"{100 * (ratio - 1):.0f}", Kind.RATIO, ratio, 1 + row.number / 100)
 
 
 def overprovisioned(documents: Documents, _: Published) -> Measured:
@@ -248,7 +306,7 @@ def overprovisioned(documents: Documents, _: Published) -> Measured:
             break
         smallest = entries
     factor = 64 / smallest
-    return Measured(f"{factor:.0f}", CLAIM, float(4 <= factor <= 8), reason=SMALLEST)  # noqa: PLR2004
+    return Measured(f"{factor:.0f}", Kind.CLAIM, float(4 <= factor <= 8), reason=SMALLEST)  # noqa: PLR2004
 
 
 def _cost(documents: Documents) -> dict[str, tuple[int, int]]:
@@ -259,33 +317,33 @@ def controller_bytes(documents: Documents, row: Published) -> Measured:
     """What a controller gets for 64 entries and 256 threads."""
     cost = _cost(documents)
     ours = sum(cost[name][0] for name in ("DTX_ID, LAD_TID, speculative bit of queue entries", "DTX_CID")) / 8
-    return Measured(f"{ours:.0f}", RATIO, ours, row.number)
+    return Measured(f"{ours:.0f}", Kind.RATIO, ours, row.number)
 
 
 def controller_overhead(documents: Documents, row: Published) -> Measured:
     """The same next to 64 entries of a line and its address of eight bytes."""
     ours = float(controller_bytes(documents, row).text) / (64 * (64 + 8))
-    return Measured(f"{100 * ours:.1f}", CLAIM, float(ours < row.number / 100), reason=PLAIN_ENTRIES)
+    return Measured(f"{100 * ours:.1f}", Kind.CLAIM, float(ours < row.number / 100), reason=PLAIN_ENTRIES)
 
 
 def tracking_bytes(documents: Documents, row: Published) -> Measured:
     """A set of tracking structures beside an L1D of 32 KB."""
     cost = _cost(documents)
     ours = sum(cost[name][0] for name in ("DTX bit vector", "LAD_TID, DTX_ID, DTX_State, DTX Ack Counter")) / 8
-    return Measured(f"{ours:.0f}", RATIO, ours, row.number)
+    return Measured(f"{ours:.0f}", Kind.RATIO, ours, row.number)
 
 
 def queue_capacity(documents: Documents, row: Published) -> Measured:
     """Bytes of data in the queues of all controllers."""
     pmem = documents["tatp.lad.single"]["configuration"]["pmem"]
     ours = pmem["controllers"] * pmem["controller"]["write_queue_entries"] * 64 / 1024
-    return Measured(f"{ours:.0f}", RATIO, ours, row.number)
+    return Measured(f"{ours:.0f}", Kind.RATIO, ours, row.number)
 
 
 def llc_capacity(documents: Documents, row: Published) -> Measured:
     """Bytes of the last level."""
     ours = documents["tatp.lad-llc.single"]["configuration"]["llc"]["size_bytes"] / 2**20
-    return Measured(f"{ours:.0f}", RATIO, ours, row.number)
+    return Measured(f"{ours:.0f}", Kind.RATIO, ours, row.number)
 
 
 def lines_written(documents: Documents, row: Published) -> Measured:
@@ -293,9 +351,11 @@ def lines_written(documents: Documents, row: Published) -> Measured:
     lines = documents[f"{NAMES[row.workload]}.lines"][0]["tx_lines"]
     text = f"{lines['avg']:.1f}"
     if "-" not in row.value:
-        return Measured(text, RATIO, lines["avg"], row.number)
+        return Measured(text, Kind.RATIO, lines["avg"], row.number)
     least, most = map(float, row.value.split("-"))
-    return Measured(text, CLAIM, float(least <= lines["avg"] <= most), reason=f"from {lines['min']} to {lines['max']}")
+    return Measured(
+        text, Kind.CLAIM, float(least <= lines["avg"] <= most), reason=f"from {lines['min']} to {lines['max']}"
+    )
 
 
 def shifts_marginally(documents: Documents, _: Published) -> Measured:
@@ -304,7 +364,7 @@ def shifts_marginally(documents: Documents, _: Published) -> Measured:
     moved = {name: _mean(documents, name, "opt", "nvm") - _mean(documents, name, "opt", "single") for name in designs}
     text = ", ".join(f"{name} {100 * points:+.0f}" for name, points in moved.items())
     worst = max(abs(points) for points in moved.values())
-    return Measured(text, CLAIM, float(worst <= 0.05), reason="marginally: 5 points of Volatile and less")  # noqa: PLR2004
+    return Measured(text, Kind.CLAIM, float(worst <= 0.05), reason="marginally: 5 points of Volatile and less")  # noqa: PLR2004
 
 
 PROGRAMS_ARE_OURS = "the programs of the paper are not public: what a transaction computes is ours"

@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "experiments"))
 PUBLISHED = runpy.run_path(str(ROOT / "tools" / "published.py"))
-from comparison import AMOUNT, CLAIM, NONE, RATE, RATIO, Measured, verdict  # noqa: E402 - found by the path above
+from comparison import Kind, Measured, verdict  # noqa: E402 - found by the path above
 
 PAPERS = ["lad-micro19"]
 
@@ -24,23 +24,23 @@ def results(name: str) -> list[dict[str, str]]:
 @pytest.mark.parametrize(
     ("kind", "ours", "published", "expected"),
     [
-        (RATIO, 0.70, 0.80, "reproduced"),
-        (RATIO, 0.91, 0.80, "reproduced"),
-        (RATIO, 0.40, 0.56, "direction holds"),
-        (RATIO, 1.20, 1.50, "differs"),  # 0.45 of the logarithm
-        (RATIO, 1.30, 1.60, "direction holds"),
-        (RATIO, 1.01, 0.80, "differs"),
-        (RATIO, 0.20, 0.56, "differs"),
-        (AMOUNT, 44.0, 48.0, "reproduced"),
-        (AMOUNT, 20.0, 48.0, "differs"),
-        (RATE, 0.045, 0.04, "reproduced"),
-        (RATE, 0.06, 0.04, "differs"),
-        (CLAIM, 1.0, math.nan, "reproduced"),
-        (CLAIM, 0.0, math.nan, "differs"),
-        (NONE, math.nan, math.nan, "not comparable"),
+        (Kind.RATIO, 0.70, 0.80, "reproduced"),
+        (Kind.RATIO, 0.91, 0.80, "reproduced"),
+        (Kind.RATIO, 0.40, 0.56, "direction holds"),
+        (Kind.RATIO, 1.20, 1.50, "differs"),  # 0.45 of the logarithm
+        (Kind.RATIO, 1.30, 1.60, "direction holds"),
+        (Kind.RATIO, 1.01, 0.80, "differs"),
+        (Kind.RATIO, 0.20, 0.56, "differs"),
+        (Kind.AMOUNT, 44.0, 48.0, "reproduced"),
+        (Kind.AMOUNT, 20.0, 48.0, "differs"),
+        (Kind.RATE, 0.045, 0.04, "reproduced"),
+        (Kind.RATE, 0.06, 0.04, "differs"),
+        (Kind.CLAIM, 1.0, math.nan, "reproduced"),
+        (Kind.CLAIM, 0.0, math.nan, "differs"),
+        (Kind.NONE, math.nan, math.nan, "not comparable"),
     ],
 )
-def test_verdicts(kind: str, ours: float, published: float, expected: str):
+def test_verdicts(kind: Kind, ours: float, published: float, expected: str):
     assert verdict(Measured("", kind, ours, published)) == expected
 
 
