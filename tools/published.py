@@ -44,6 +44,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", choices=sorted(folder.name.replace("_", "-") for folder in _papers()))
     parser.add_argument("--documents", type=Path, help="folder that keeps the documents; what it has is not run again")
+    parser.add_argument("--experiments", action="store_true", help="run the experiments of its page instead")
     parser.add_argument("--jobs", type=int, choices=range(1, 65), metavar="1-64", default=2, help="runs at a time")
     arguments = parser.parse_args()
     table = runpy.run_path(str(ROOT / "experiments" / arguments.name.replace("-", "_") / "table.py"))
@@ -57,12 +58,19 @@ def main() -> None:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             sys.exit(f"--documents {folder}: {error.strerror}")
+        results = ROOT / "docs" / "results"
+        if arguments.experiments:
+            commands = table["COMMANDS"] | table["EXPERIMENT_COMMANDS"]
+            needed = {name: commands[name] for name in _names_of(table["EXPERIMENTS"])}
+            documents = run_all(needed, folder, arguments.jobs)
+            found = experiment_rows(table["EXPERIMENTS"], documents, needed)
+            file = results / f"{arguments.name}-experiments.csv"
+            file.write_text(csv_text(EXPERIMENT_COLUMNS, found), encoding="utf-8")
+            print(f"docs/results/{file.name}: {len(needed)} runs")
+            return
         documents = run_all(table["COMMANDS"], folder, arguments.jobs)
     rows = evaluate(published, table["FORMULAS"], documents, table["COMMANDS"])
-    results = ROOT / "docs" / "results"
     (results / f"{arguments.name}.csv").write_text(csv_text(COLUMNS, rows), encoding="utf-8")
-    experiments = experiment_rows(table["EXPERIMENTS"], documents, table["COMMANDS"])
-    (results / f"{arguments.name}-experiments.csv").write_text(csv_text(EXPERIMENT_COLUMNS, experiments), "utf-8")
     print(f"docs/results/{arguments.name}.csv: {summary(rows)}")
 
 
@@ -159,13 +167,28 @@ def evaluate(
     return rows
 
 
+def _baseline(experiment: Experiment, workload: str) -> str:
+    """Names the run that the others of an experiment are relative to."""
+    return f"{workload}.opt.{experiment.baseline or experiment.name}"
+
+
+def _names_of(experiments: Iterable[Experiment]) -> list[str]:
+    """Names the runs that experiments need, each once."""
+    names: dict[str, None] = {}
+    for experiment in experiments:
+        for workload in experiment.workloads:
+            names[_baseline(experiment, workload)] = None
+            names |= dict.fromkeys(f"{workload}.{design}.{experiment.name}" for design in experiment.designs)
+    return list(names)
+
+
 def experiment_rows(
     experiments: Iterable[Experiment], documents: Documents, commands: Mapping[str, Command]
 ) -> Iterator[dict[str, str]]:
     """Gives a row for each run of each experiment."""
     for experiment in experiments:
         for workload in experiment.workloads:
-            opt = documents[f"{workload}.opt.{experiment.baseline or experiment.name}"]["throughput_ops_per_us"]
+            opt = documents[_baseline(experiment, workload)]["throughput_ops_per_us"]
             for design in experiment.designs:
                 name = f"{workload}.{design}.{experiment.name}"
                 result = documents[name]

@@ -117,10 +117,11 @@ def _commands() -> dict[str, Command]:
         found[f"{workload}.lines"] = Command(measure)
     found["tpcc.lines"] = Command(("workloads", "lad-tpcc", "--measure", "--ops", "2000"))
     found["cost"] = Command(("designs", "lad"))
-    return found | _experiments()
+    return found
 
 
 COMMANDS = _commands()
+EXPERIMENT_COMMANDS = _experiments()
 
 
 def _throughput(documents: Documents, workload: str, design: str, variant: str) -> float:
