@@ -8,6 +8,14 @@ from typing import Any
 
 import pytest
 
+import durasim as ds
+
+
+def rows_with(interface: str, *, control: bool | None = None) -> list[str]:
+    """Gives the designs that have a runtime for programs written with `transactions` or `objects`."""
+    found = [row for row in ds.designs() if interface in row["interfaces"]]
+    return [row["name"] for row in found if control is None or row["control"] == control]
+
 
 def pairs(*axes: Sequence[Any], keep: Callable[..., bool]) -> list[Any]:
     """Gives the product of the axes as parameters of a test.

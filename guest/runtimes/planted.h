@@ -1,4 +1,4 @@
-// Faults of the logs in software: what they do wrong on purpose, so that crash campaigns can show that they would notice.
+// Faults of the logs in software and of the runtime of objects: what they do wrong on purpose, so that crash campaigns can show that they would notice.
 //
 // Only builds with DURASIM_PLANTED have them, which `durasim mutation` makes; the files in planted/ say what
 // each does, and which of them nobody can see. In any other build `planted` is false at compile time and leaves
@@ -8,7 +8,7 @@
 
 #include "durasim/error.h"
 
-// Each name with - for _ is that of planted/undo.toml, planted/redo.toml and planted/write_ahead.toml, one after the other.
+// Each name with - for _ is that of planted/undo.toml, redo.toml, write_ahead.toml and objects.toml, one after the other.
 #define DURASIM_UNDO_FAULTS_(X)                                                                                         \
     X(entry_not_cleaned) X(old_content_not_cleaned) X(no_fence_before_store) X(log_stops_after_two) X(logged_after_store) \
     X(checksum_after_store) X(last_word_not_saved) X(second_slot_not_wrapped) X(filter_too_coarse) X(filter_not_cleared)  \
@@ -41,12 +41,21 @@
     X(recovery_forgets_last) X(recovery_of_first_log_only) X(recovery_does_not_clean) X(recovery_empties_first)         \
     X(recovery_keeps_record) X(recovery_keeps_torn_record) X(recovery_in_reverse) X(recovery_repeats_entries)
 
+#define DURASIM_OBJECT_FAULTS_(X)                                                                                         \
+    X(queued_bit_forgotten) X(queued_not_awaited) X(queued_value_stored) X(queued_cleared_before_fence)                   \
+    X(queued_bit_not_cleaned) X(published_before_copying) X(last_word_not_copied) X(second_level_not_moved)               \
+    X(references_not_replaced) X(references_overwritten) X(copies_not_cleaned) X(first_line_only_cleaned)                 \
+    X(no_fence_behind_move) X(stores_not_awaited) X(copying_ignored) X(sharing_not_noted) X(store_not_cleaned)            \
+    X(no_fence_behind_store) X(new_object_not_cleaned) X(no_fence_behind_new_object) X(region_not_logged)                 \
+    X(sweep_does_not_wait) X(sweep_overwrites_stores) X(collector_forgets_volatile_holders)                               \
+    X(collector_forgets_last_reference) X(recovery_leaves_queued) X(recovery_without_undo) X(recovery_forgets_half)
+
 namespace durasim {
 
 enum class Fault : unsigned {
     none,
 #define X(name) name,
-    DURASIM_UNDO_FAULTS_(X) DURASIM_REDO_FAULTS_(X) DURASIM_WRITE_AHEAD_FAULTS_(X)
+    DURASIM_UNDO_FAULTS_(X) DURASIM_REDO_FAULTS_(X) DURASIM_WRITE_AHEAD_FAULTS_(X) DURASIM_OBJECT_FAULTS_(X)
 #undef X
 };
 
@@ -74,6 +83,8 @@ inline void plant(const char* name) {
     X(none) DURASIM_REDO_FAULTS_(X)
 #elif defined(DURASIM_BACKEND_WRITE_AHEAD)
     X(none) DURASIM_WRITE_AHEAD_FAULTS_(X)
+#elif defined(DURASIM_BACKEND_AUTOPERSIST) || defined(DURASIM_BACKEND_IDEAL_R)
+    X(none) DURASIM_OBJECT_FAULTS_(X)
 #else
     X(none) DURASIM_UNDO_FAULTS_(X)
 #endif

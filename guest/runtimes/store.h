@@ -15,6 +15,23 @@ inline void put(T* place, T value) {
     DURASIM_TEST_HOOK_(durasim_test_stored());
 }
 
+// The same, after all stores before it.
+template <class T>
+inline void put_last(T* place, T value) {
+    DURASIM_TEST_HOOK_(durasim_test_store(place, sizeof(T)));
+    __atomic_store(place, &value, __ATOMIC_RELEASE);
+    DURASIM_TEST_HOOK_(durasim_test_stored());
+}
+
+// One atomic instruction, or a loop of a few: stores `value` if `expected` is there. Returns whether it was.
+template <class T>
+inline bool put_if(T* place, T expected, T value) {
+    DURASIM_TEST_HOOK_(durasim_test_store(place, sizeof(T)));
+    const bool was_there = __atomic_compare_exchange(place, &expected, &value, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+    DURASIM_TEST_HOOK_(durasim_test_stored());
+    return was_there;
+}
+
 // One load instruction.
 template <class T>
 inline T get(const T* place) {

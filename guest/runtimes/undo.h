@@ -58,6 +58,7 @@ public:
     // Takes the interrupted transactions back. Returns the number of entries applied.
     std::uint64_t recover() {
         std::uint64_t entries = 0;
+        if (planted(Fault::recovery_without_undo)) return 0;
         for (std::uint64_t i = 0; i < header_.logs(); ++i) {
             if (planted(Fault::recovery_first_log_only) && i != 0) break;
             entries += log(i).recover();

@@ -21,9 +21,10 @@
 namespace durasim {
 
 struct UndoOptions {
-    bool log_words = false;     // log 8-byte words instead of lines
-    bool skip_flushes = false;  // negative control: transactions run without their cbo.clean
-    bool skip_fences = false;   // negative control: transactions run without their fences
+    bool log_words = false;         // log 8-byte words instead of lines
+    bool skip_flushes = false;      // negative control: transactions run without their cbo.clean
+    bool skip_fences = false;       // negative control: transactions run without their fences
+    bool clean_with_store = false;  // each store is followed by its cbo.clean; the commit cleans nothing
 };
 
 class UndoLog : private Fences {
@@ -125,6 +126,7 @@ public:
             log(offset);
         }
         put(place, value);
+        if (options_->clean_with_store) tx_clean(place);
         if (planted(Fault::checksum_after_store) && entries_ != 0) {
             const std::uint64_t slot = ring(first_slot_ + used_slots_ - (log_words_ ? 1 : 2));
             put(slots_[slot].word + checksum, checksum_of(slot));
@@ -246,7 +248,7 @@ private:
         }
         if (!planted(Fault::checksum_after_store)) put(head + checksum, check.sum);
         if (!planted(Fault::entry_not_cleaned)) tx_clean(head);
-        if (flushes && log_words_ && !planted(Fault::word_lines_not_cleaned)) modified_lines_.insert(offset / line_bytes);
+        if (flushes && log_words_ && !options_->clean_with_store && !planted(Fault::word_lines_not_cleaned)) modified_lines_.insert(offset / line_bytes);
         used_slots_ += slots;
         ++entries_;
         ++entries_total;

@@ -15,6 +15,7 @@
 //         void print_result() const;                              // "keys=..." or the like, without a newline
 //         static std::uint64_t check(const Pool&);                // violation, or the number of finished operations
 //         static void dump(const Pool&, Dump&);                   // the objects with their versions (durasim/history.h)
+//         static void recover(const Pool&);                       // optional: what the runtime's recovery does not do
 //     };
 //
 // With several threads an operation takes locks around its transaction, and each thread counts its finished operations in
@@ -246,6 +247,9 @@ int workload_main(int argc, char** argv) {
     }
     if (command != command_check) {
         const std::uint64_t entries = pool == nullptr ? 0 : runtime.recover();
+        if constexpr (requires { Workload::recover(*pool); }) {
+            if (pool != nullptr) Workload::recover(*pool);
+        }
         if (command == command_recover) {
             std::printf("%s: recovered, %llu log entries applied\n", program_name, static_cast<Long>(entries));
             return exit_ok;

@@ -22,6 +22,7 @@ from durasim.scenario import (
     machine_rows,
     row_name,
     scenario_of,
+    workloads_of,
 )
 from durasim.simulation import GuestOutput, RunProgress, run_request
 
@@ -302,11 +303,17 @@ def check_designs(
     return mechanisms
 
 
-def workloads() -> list[WorkloadInfo]:
-    """Gives the programs with their arguments."""
+def workloads(design: str | None = None) -> list[WorkloadInfo]:
+    """Gives the programs with their arguments: all, or those that a design has a runtime for.
+
+    Raises:
+        ConfigError: There is no such design.
+    """
     from durasim import toolchain  # noqa: PLC0415 - keeps the start-up of other commands short
 
-    return list(toolchain.workloads())
+    if design is None:
+        return list(toolchain.workloads())
+    return workloads_of(row_name(design))
 
 
 def suite_members() -> list[Member]:

@@ -133,7 +133,7 @@ class Scenario(RunOptions):
         if (self.workload is None) == (self.elf is None):
             raise refusal("workload", "give a workload or a program with --elf, and not both")
         if self.workload is not None:
-            self._info()
+            self._check_interface(self._info())
             if self.args:
                 raise refusal("arguments", "a workload takes --arg name=value; only a program takes arguments after --")
             self._check_workload_args()
@@ -142,6 +142,16 @@ class Scenario(RunOptions):
         elif self.ops is not None or self.workload_args:
             option = "ops" if self.ops is not None else "arg"
             raise refusal(option, "belongs to workloads; give a program its own arguments after --")
+
+    def _check_interface(self, info: WorkloadInfo) -> None:
+        """Refuses a workload that is written with something for which the design has no runtime."""
+        interfaces = design_rows()[self.design]["interfaces"]
+        if info.interface in interfaces:
+            return
+        fitting = ", ".join(work.name for work in workloads_of(self.design))
+        written = " and ".join(interfaces)
+        sentence = f"{info.name} is written with {info.interface}, and {self.design} has {written} only: {fitting}"
+        raise refusal("workload", sentence)
 
     def _check_workload_args(self) -> None:
         known = {name: argument for name, argument in self.arguments().items() if name not in _OWN_OPTIONS}
@@ -301,6 +311,20 @@ def machine_rows() -> dict[str, dict[str, Any]]:
 def machine_names() -> list[str]:
     """Gives the names of the machine presets."""
     return list(machine_rows())
+
+
+def workloads_of(design: str) -> list[WorkloadInfo]:
+    """Gives the programs that a design has a runtime for.
+
+    Raises:
+        ConfigError: There is no such design.
+    """
+    from durasim import toolchain  # noqa: PLC0415 - keeps the start-up of other commands short
+
+    if design not in design_rows():
+        raise unknown_name("design", design, design_rows())
+    interfaces = design_rows()[design]["interfaces"]
+    return [work for work in toolchain.workloads() if work.interface in interfaces]
 
 
 def workload_info(name: str) -> WorkloadInfo:

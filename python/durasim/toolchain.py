@@ -43,6 +43,7 @@ ZIG_FLAGS = (
 GCC_FLAGS = ("-march=rv64gc", "-mabi=lp64d", "-static", "-O2", "-std=c++20", "-pthread", "-s")
 
 COMMANDS = ("run", "check", "recover", "recover-and-check")
+INTERFACES = ("transactions", "objects")
 PARALLEL_BUILDS = 2
 _U64_MAX = 2**64 - 1
 _WORKLOAD_LINE = re.compile(r"// durasim-workload: ([a-z0-9-]+) — (.+)")
@@ -92,7 +93,8 @@ class WorkloadInfo:
 
     ``small`` are arguments of a run so short that power can fail at each of its events. A workload of a suite has a
     name of its own and the arguments ``given`` to ``program`` instead of that one's defaults; ``quick`` are those of a
-    run of which data and machine are made smaller.
+    run of which data and machine are made smaller. ``interface`` is what it is written with: ``transactions``
+    (durasim/tx.h) or ``objects`` (durasim/objects.h).
     """
 
     name: str
@@ -100,6 +102,7 @@ class WorkloadInfo:
     source: Path
     arguments: tuple[Argument, ...]
     small: dict[str, int | str]
+    interface: str = "transactions"
     given: dict[str, int | str] = field(default_factory=dict)
     quick: dict[str, int | str] = field(default_factory=dict)
 
@@ -111,12 +114,13 @@ class WorkloadInfo:
 
 @dataclass(frozen=True)
 class BackendInfo:
-    """A transaction runtime that every workload can be built with, as ``guest/runtimes/NAME.toml`` describes it."""
+    """A runtime that every workload of its ``interfaces`` can be built with, as ``guest/runtimes/NAME.toml`` describes it."""
 
     name: str
     description: str
     define: str
     arguments: tuple[Argument, ...]
+    interfaces: tuple[str, ...] = ("transactions",)
 
 
 _Info = TypeVar("_Info", WorkloadInfo, BackendInfo)
@@ -207,7 +211,9 @@ def backends() -> list[BackendInfo]:
     for path in sorted((guest_folder() / "runtimes").glob("*.toml")):
         table = read_toml(path)
         try:
-            found.append(BackendInfo(path.stem, str(table["summary"]), str(table["define"]), _read_arguments(path)))
+            interfaces = tuple(table.get("interfaces", ("transactions",)))  # type: ignore[arg-type]
+            about = str(table["summary"]), str(table["define"])
+            found.append(BackendInfo(path.stem, *about, _read_arguments(path), interfaces))
         except KeyError as key:
             raise ToolchainError(f"{path}: the key {key} is missing") from None
     return found
@@ -290,6 +296,8 @@ def build(
     Raises ToolchainError if either is unknown, there is no compiler, or the compiler refuses the source.
     """
     work, back = _find(workloads(), workload, "workload"), _find(backends(), backend, "backend")
+    if work.interface not in back.interfaces:
+        raise ToolchainError(f"the workload {workload} is written with {work.interface}, which {backend} has not")
     variants = {"history": history, "planted": planted, "rehearsals": rehearsals}
     chosen = [name for name, wanted in variants.items() if wanted]
     defines = (f"-D{back.define}", *(f"-DDURASIM_{name.upper()}" for name in chosen))
@@ -298,12 +306,12 @@ def build(
 
 
 def build_all(progress: Progress | None = None, only: Sequence[str] = ()) -> dict[tuple[str, str], Path]:
-    """Builds every workload, or those named, with every transaction runtime.
+    """Builds every workload, or those named, with every runtime of its interface.
 
     Returns the executables by (workload, backend).
     """
-    names = only or [work.name for work in workloads()]
-    pairs = [(name, back.name) for name in names for back in backends()]
+    works = [work for work in workloads() if not only or work.name in only]
+    pairs = [(work.name, back.name) for work in works for back in backends() if work.interface in back.interfaces]
     with ThreadPoolExecutor(max_workers=PARALLEL_BUILDS) as pool:
         programs = pool.map(lambda pair: build(pair[0], pair[1], progress), pairs)
         return dict(zip(pairs, programs, strict=True))
@@ -446,8 +454,12 @@ def _read_workload(source: Path, shared: tuple[Argument, ...]) -> WorkloadInfo:
             f"{source}: the first line has to read '// durasim-workload: {source.stem} — one line about it'"
         )
     sidecar = source.with_suffix(".toml")
-    arguments = shared + _read_arguments(sidecar)
-    return WorkloadInfo(match[1], match[2], source, arguments, _read_small(sidecar, arguments))
+    interface = str(read_toml(sidecar).get("interface", INTERFACES[0]))
+    if interface not in INTERFACES:
+        raise ToolchainError(f"{sidecar}: interface {interface!r} is none of {', '.join(INTERFACES)}")
+    of_interface = _read_arguments(source.parent / "objects.toml") if interface == "objects" else ()
+    arguments = shared + of_interface + _read_arguments(sidecar)
+    return WorkloadInfo(match[1], match[2], source, arguments, _read_small(sidecar, arguments), interface)
 
 
 def _read_small(path: Path, arguments: tuple[Argument, ...]) -> dict[str, int | str]:

@@ -40,7 +40,13 @@ VARIANTS = {
     "two-wide": {"core.width": 2, "core.rob_entries": 32},
     "non-inclusive": {"interconnect.inclusion": "non-inclusive"},
 }
+OBJECT_WORKLOADS = ("pinspect-hashmap", "object-sharing")
 DOMAINS = ("adr", "eadr", "media", "bbb", "nv-llc")
+
+
+def workloads_of(row: dict[str, Any]) -> tuple[str, ...]:
+    """Gives the workloads that a row is digested with."""
+    return ("btree", "array-swap") if "transactions" in row["interfaces"] else OBJECT_WORKLOADS
 
 
 def cases() -> dict[str, dict[str, Any]]:
@@ -48,7 +54,7 @@ def cases() -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for machine in (row["name"] for row in ds.machines()):
         for row in ds.designs():
-            for workload in ("btree", "array-swap"):
+            for workload in workloads_of(row):
                 for threads in (1, 4):
                     name = f"{row['name']} {workload} on {machine}, {threads} threads"
                     found[name] = _workload(design=row["name"], workload=workload, machine=machine, threads=threads)
@@ -73,7 +79,7 @@ def is_among_pairs(name: str) -> bool:
         for machine_number, machine in enumerate(ds.machines())
         for row_number, row in enumerate(ds.designs())
         for number in [machine_number + row_number]
-        for way, (workload, threads) in enumerate(itertools.product(("btree", "array-swap"), (1, 4)))
+        for way, (workload, threads) in enumerate(itertools.product(workloads_of(row), (1, 4)))
     }
     number, way = places.get(name, (0, 0))
     return way == number % 4

@@ -44,7 +44,8 @@ def test_settings_are_accepted(design):
     of = laboratory_of(design)
     lists = {of.short_run_settings, of.overflow_settings, *(campaign.settings for campaign in of.campaigns)}
     for settings in lists:
-        done = ds.run(design=design, workload="array-swap", machine="tiny", ops=1, set=settings, guest_output=_ignore)
+        workload = ds.workloads(design)[0].name
+        done = ds.run(design=design, workload=workload, machine="tiny", ops=1, set=settings, guest_output=_ignore)
         assert done.guest_exit_code == 0
 
 

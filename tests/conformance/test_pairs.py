@@ -19,7 +19,10 @@ UNSHARED = {"false-sharing": {"shared-lines": "false"}}
 
 def _cases():
     for number, design in enumerate(DESIGNS):
+        fitting = {workload.name for workload in ds.workloads(design["name"])}
         for column, workload in enumerate(SMALL):
+            if workload not in fitting:
+                continue
             # Fewer workloads for a domain would leave one of them without some number of threads.
             block, place = divmod(column, len(THREADS))
             chosen = (block % len(design["domains"]), (number + block + place) % len(THREADS))

@@ -4,10 +4,9 @@ threads write words of the same lines."""
 import pytest
 
 import durasim as ds
-from pairing import pairs
+from pairing import pairs, rows_with
 
-ROWS = ds.designs()
-DURABLE = [row["name"] for row in ROWS if not row["control"]]
+DURABLE = rows_with("transactions", control=False)
 LOCKED = ("array-swap", "btree")
 
 

@@ -8,9 +8,10 @@ import durasim as ds
 from durasim import _core, toolchain
 from durasim.crash_request import FAULTS, CrashOptions, crash_request
 from durasim.scenario import Scenario
+from pairing import rows_with
 
 SMALL = {"workload": "array-swap", "machine": "tiny", "ops": 12, "points": 80}
-DURABLE = [row["name"] for row in ds.designs() if not row["control"]]
+DURABLE = rows_with("transactions", control=False)
 
 
 def crash(design, *faults, **options):

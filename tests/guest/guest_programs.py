@@ -28,14 +28,18 @@ def _load_toolchain() -> ModuleType:
 
 
 TOOLCHAIN = _load_toolchain()
-WORKLOADS = [info.name for info in TOOLCHAIN.workloads()]
+# Programs over transactions; those over objects are in test_objects.py.
+INFOS = [info for info in TOOLCHAIN.workloads() if info.interface == "transactions"]
+WORKLOADS = [info.name for info in INFOS]
+OBJECT_WORKLOADS = [info.name for info in TOOLCHAIN.workloads() if info.interface == "objects"]
 # Arguments of a run so short that power can fail at each of its steps.
 SMALL = {
     info.name: [text for name, value in info.small.items() for text in (f"--{name}", str(value))]
     for info in TOOLCHAIN.workloads()
 }
 SMALL_POPULATE = {info.name: int(info.small["populate"]) for info in TOOLCHAIN.workloads()}
-BACKENDS = [info.name for info in TOOLCHAIN.backends()]
+BACKENDS = [info.name for info in TOOLCHAIN.backends() if "transactions" in info.interfaces]
+OBJECT_BACKENDS = [info.name for info in TOOLCHAIN.backends() if "objects" in info.interfaces]
 UNDO_BACKENDS = ["undo-flush", "undo-fence"]
 # What takes or carries transactions through by itself, with a log in the pool.
 LOG_BACKENDS = [*UNDO_BACKENDS, "redo-flush", "write-ahead"]

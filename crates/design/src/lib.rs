@@ -33,7 +33,7 @@ pub use laboratory::{
 };
 pub use planted::{ActiveFault, PlantedFault};
 pub use ranges::check_ranges;
-pub use registry::{Backend, BuildResult, Design, ErasedDesign, Promise, Row};
+pub use registry::{Backend, BuildResult, Design, ErasedDesign, Interface, Promise, Row};
 pub use verdict::{
     Accept, BeginRule, CommitRule, Evict, Fill, FlushVerdict, Gate, Gather, Merge, Overlay, Part, Probe, Scanned,
     Signal, Token, Wait,

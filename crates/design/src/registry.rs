@@ -161,6 +161,25 @@ impl Backend {
     }
 }
 
+/// What guest programs are written with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interface {
+    /// Transactions over a pool: `durasim/tx.h`.
+    Transactions,
+    /// Typed objects and references: `durasim/objects.h`.
+    Objects,
+}
+
+impl Interface {
+    /// The name that workloads and runtimes have for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Interface::Transactions => "transactions",
+            Interface::Objects => "objects",
+        }
+    }
+}
+
 /// What a row promises about acknowledged transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promise {
@@ -181,6 +200,8 @@ pub struct Row {
     pub hardware: ErasedDesign,
     /// How its guest programs are built.
     pub backend: Backend,
+    /// What its guest programs are written with.
+    pub interfaces: &'static [Interface],
     /// The domains it is right on; the first is the default.
     pub domains: &'static [Domain],
     /// Its promise.

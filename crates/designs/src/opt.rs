@@ -3,8 +3,8 @@
 
 use crate::small_runs::USUAL;
 use durasim_design::{
-    Backend, CommitRule, CrashImage, Design, Durability, ErasedDesign, Geometry, HardwareCost, Hooks, Promise,
-    RecoveryCut, RecoveryReport, RegionRequest, Row, SpecError, snapshot,
+    Backend, CommitRule, CrashImage, Design, Durability, ErasedDesign, Geometry, HardwareCost, Hooks, Interface,
+    Promise, RecoveryCut, RecoveryReport, RegionRequest, Row, SpecError, snapshot,
 };
 use durasim_types::{Domain, Stats};
 use schemars::JsonSchema;
@@ -16,11 +16,12 @@ pub(crate) const ROW: Row = Row {
     aliases: &["optimal", "volatile"],
     hardware: ErasedDesign::of::<Opt>(),
     backend: Backend::Markers,
+    interfaces: &[Interface::Transactions, Interface::Objects],
     domains: &[Domain::Adr, Domain::Eadr, Domain::Media, Domain::Bbb, Domain::NvLlc],
     promise: Promise::Immediate,
     control: true,
     summary: "Plain write-back caches, no logging, no flush, no fence: the optimum, which loses data",
-    paper: "Hercules (TECS 2023) OPT; TC (DAC 2017) Optimal; LAD (MICRO 2019) Volatile",
+    paper: "Hercules (TECS 2023) OPT; TC (DAC 2017) Optimal; LAD (MICRO 2019) Volatile; P-INSPECT (MICRO 2020) baseline.op",
     assumptions: &[],
     laboratory: &USUAL,
 };

@@ -3,7 +3,7 @@
 
 use crate::Opt;
 use crate::small_runs::{APART, BTREE, FOUR_CONTROLLERS, ROOMY, SWAP, TWO_PLACES};
-use durasim_design::{Alternatives, Backend, ErasedDesign, Laboratory, Promise, Row, ShortCampaign};
+use durasim_design::{Alternatives, Backend, ErasedDesign, Interface, Laboratory, Promise, Row, ShortCampaign};
 use durasim_types::Domain;
 
 pub(crate) const ROW_UNDO_FLUSH: Row = Row {
@@ -11,6 +11,7 @@ pub(crate) const ROW_UNDO_FLUSH: Row = Row {
     aliases: &[],
     hardware: ErasedDesign::of::<Opt>(),
     backend: Backend::UndoFlush,
+    interfaces: &[Interface::Transactions],
     domains: &[Domain::Adr, Domain::Eadr, Domain::Media, Domain::Bbb, Domain::NvLlc],
     promise: Promise::Immediate,
     control: false,
@@ -25,6 +26,7 @@ pub(crate) const ROW_UNDO_FENCE: Row = Row {
     aliases: &[],
     hardware: ErasedDesign::of::<Opt>(),
     backend: Backend::UndoFence,
+    interfaces: &[Interface::Transactions],
     domains: &[Domain::Eadr, Domain::Bbb],
     promise: Promise::Immediate,
     control: false,
@@ -41,6 +43,7 @@ pub(crate) const ROW_WRITE_AHEAD: Row = Row {
     aliases: &[],
     hardware: ErasedDesign::of::<Opt>(),
     backend: Backend::WriteAhead,
+    interfaces: &[Interface::Transactions],
     domains: &[Domain::Media, Domain::Adr, Domain::Eadr, Domain::Bbb, Domain::NvLlc],
     promise: Promise::Immediate,
     control: false,

@@ -5,8 +5,8 @@ use crate::bytes::Bytes;
 use crate::recovery::Recoverer;
 use crate::system_calls::{Root, make_calls};
 use durasim_design::{
-    Backend, BuildResult, CrashImage, Design, ErasedDesign, Geometry, HardwareCost, Hooks, Laboratory, Promise,
-    RecoveryCut, RecoveryReport, RegionRequest, Row,
+    Backend, BuildResult, CrashImage, Design, ErasedDesign, Geometry, HardwareCost, Hooks, Interface, Laboratory,
+    Promise, RecoveryCut, RecoveryReport, RegionRequest, Row,
 };
 use durasim_designs::Opt;
 use durasim_types::{Domain, PhysAddr};
@@ -70,6 +70,7 @@ const CARELESS: Row = Row {
     aliases: &[],
     hardware: ErasedDesign::of::<Careless>(),
     backend: Backend::Markers,
+    interfaces: &[Interface::Transactions],
     domains: &[Domain::Adr],
     promise: Promise::Immediate,
     control: true,

@@ -4,7 +4,7 @@
 use durasim_core::{Outcome, PendingStore};
 use durasim_design::{
     AbortCause, Actions, Backend, Ctx, Design, Durability, ErasedDesign, Evict, Gate, Geometry, HardwareCost, Hooks,
-    LevelId, LineTag, Promise, RegionRequest, Row, SpecError, Store, Token, Wait,
+    Interface, LevelId, LineTag, Promise, RegionRequest, Row, SpecError, Store, Token, Wait,
 };
 use durasim_machine::{MachineConfig, PMEM_BASE, Plan, System, presets};
 use durasim_types::{Cause, CoreId, Cycle, Domain, Line, LineAddr, PhysAddr, Stats, TxId};
@@ -126,6 +126,7 @@ fn machine(answer: &str, inclusion: &str) -> System {
         aliases: &[],
         hardware: ErasedDesign::of::<AskedDesign>(),
         backend: Backend::Markers,
+        interfaces: &[Interface::Transactions],
         domains: &[Domain::Adr],
         promise: Promise::Immediate,
         control: true,

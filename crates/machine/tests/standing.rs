@@ -3,7 +3,7 @@
 use durasim_core::Outcome;
 use durasim_design::{
     Actions, Backend, CrashImage, Ctx, Design, Durability, ErasedDesign, Gate, Geometry, HardwareCost, Hooks,
-    Laboratory, Promise, RecoveryCut, RecoveryReport, RegionRequest, Row, SpecError, Token, Wait,
+    Interface, Laboratory, Promise, RecoveryCut, RecoveryReport, RegionRequest, Row, SpecError, Token, Wait,
 };
 use durasim_machine::{MachineConfig, Plan, System, presets};
 use durasim_types::{CoreId, Domain, Error, Stats, TxId};
@@ -58,6 +58,7 @@ fn a_design_that_waits_for_what_has_come_is_stuck() {
         aliases: &[],
         hardware: ErasedDesign::of::<Stubborn>(),
         backend: Backend::Markers,
+        interfaces: &[Interface::Transactions],
         domains: &[Domain::Adr],
         promise: Promise::Immediate,
         control: true,

@@ -3,8 +3,8 @@
 use durasim_core::{LogFlush, Outcome, PendingStore};
 use durasim_design::{
     AbortCause, Accept, Action, Actions, Arrival, Backend, CrashImage, Ctx, Departure, Design, Durability,
-    ErasedDesign, Evict, Fill, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, LogBlock, Merge,
-    Probe, Promise, RecoveryCut, RecoveryReport, RegionRequest, Request, Row, SpecError, Store, Token,
+    ErasedDesign, Evict, Fill, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, Interface, LevelId, LineTag,
+    LogBlock, Merge, Probe, Promise, RecoveryCut, RecoveryReport, RegionRequest, Request, Row, SpecError, Store, Token,
 };
 use durasim_isa::CacheBlockOp;
 use durasim_machine::{MachineConfig, PMEM_BASE, Plan, System, presets};
@@ -189,6 +189,7 @@ fn machine(named: Hooks) -> (System, Called) {
         aliases: &[],
         hardware: ErasedDesign { hooks: named, ..ErasedDesign::of::<Witness>() },
         backend: Backend::Markers,
+        interfaces: &[Interface::Transactions],
         domains: &[Domain::Adr],
         promise: Promise::Immediate,
         control: true,

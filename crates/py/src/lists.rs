@@ -31,6 +31,7 @@ struct DesignRow {
     aliases: &'static [&'static str],
     hardware: &'static str,
     backend: &'static str,
+    interfaces: Vec<&'static str>,
     domains: Vec<&'static str>,
     default_domain: &'static str,
     promise: String,
@@ -75,6 +76,7 @@ fn describe(row: &Row, machine: &MachineConfig) -> Result<DesignRow, Error> {
         aliases: row.aliases,
         hardware: hardware.name,
         backend: row.backend.name(),
+        interfaces: row.interfaces.iter().map(|interface| interface.name()).collect(),
         domains: row.domains.iter().map(|domain| domain.name()).collect(),
         default_domain: row.default_domain().name(),
         promise: match row.promise {

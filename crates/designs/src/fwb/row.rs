@@ -2,7 +2,7 @@
 
 use super::laboratory::{LABORATORY, LABORATORY_EADR};
 use super::{Fwb, planted};
-use durasim_design::{Backend, ErasedDesign, Promise, Row};
+use durasim_design::{Backend, ErasedDesign, Interface, Promise, Row};
 use durasim_types::Domain;
 
 pub(crate) const ROW: Row = Row {
@@ -10,6 +10,7 @@ pub(crate) const ROW: Row = Row {
     aliases: &["steal-but-no-force"],
     hardware: ErasedDesign::of::<Fwb>(),
     backend: Backend::Markers,
+    interfaces: &[Interface::Transactions],
     domains: &[Domain::Adr],
     promise: Promise::Immediate,
     control: false,

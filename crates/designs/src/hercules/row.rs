@@ -2,7 +2,7 @@
 
 use super::Hercules;
 use super::laboratory::LABORATORY;
-use durasim_design::{Backend, ErasedDesign, Promise, Row};
+use durasim_design::{Backend, ErasedDesign, Interface, Promise, Row};
 use durasim_types::Domain;
 
 pub(crate) const ROW: Row = Row {
@@ -10,6 +10,7 @@ pub(crate) const ROW: Row = Row {
     aliases: &[],
     hardware: ErasedDesign::of::<Hercules>(),
     backend: Backend::Markers,
+    interfaces: &[Interface::Transactions],
     domains: &[Domain::Eadr],
     promise: Promise::Immediate,
     control: false,

@@ -2,7 +2,7 @@
 
 use super::laboratory::LABORATORY;
 use super::{Lad, LadBase};
-use durasim_design::{Backend, ErasedDesign, Promise, Row};
+use durasim_design::{Backend, ErasedDesign, Interface, Promise, Row};
 use durasim_types::Domain;
 
 pub(crate) const ROW: Row = Row {
@@ -10,6 +10,7 @@ pub(crate) const ROW: Row = Row {
     aliases: &[],
     hardware: ErasedDesign::of::<Lad>(),
     backend: Backend::Markers,
+    interfaces: &[Interface::Transactions],
     domains: &[Domain::Adr],
     promise: Promise::Immediate,
     control: false,

@@ -3,7 +3,7 @@
 mod staging;
 
 use durasim_core::{Outcome, PendingStore};
-use durasim_design::{Backend, ErasedDesign, Laboratory, Promise, Row, snapshot};
+use durasim_design::{Backend, ErasedDesign, Interface, Laboratory, Promise, Row, snapshot};
 use durasim_machine::{MachineConfig, Observer, PMEM_BASE, Plan, System, presets};
 use durasim_types::{CoreId, Cycle, Domain, EventKind, PersistEvent, PhysAddr, TxId};
 use staging::{Arrived, Held, Staging};
@@ -17,6 +17,7 @@ fn row() -> Row {
         aliases: &[],
         hardware: ErasedDesign::of::<Staging>(),
         backend: Backend::Markers,
+        interfaces: &[Interface::Transactions],
         domains: &[Domain::Adr],
         promise: Promise::Immediate,
         control: false,

@@ -6,7 +6,7 @@ mod contention;
 mod prober;
 
 use durasim_core::{Outcome, PendingStore};
-use durasim_design::{Backend, ErasedDesign, Laboratory, Promise, Row};
+use durasim_design::{Backend, ErasedDesign, Interface, Laboratory, Promise, Row};
 use durasim_isa::CacheBlockOp;
 use durasim_machine::{MachineConfig, Plan, System, presets};
 use durasim_types::{CoreId, Cycle, Domain, PhysAddr};
@@ -61,6 +61,7 @@ fn row() -> Row {
         aliases: &[],
         hardware: ErasedDesign::of::<Prober>(),
         backend: Backend::Markers,
+        interfaces: &[Interface::Transactions],
         domains: &[Domain::Adr],
         promise: Promise::Immediate,
         control: false,

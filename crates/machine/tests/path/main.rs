@@ -4,7 +4,7 @@
 mod sender;
 
 use durasim_core::{Outcome, PendingStore};
-use durasim_design::{Backend, ErasedDesign, Laboratory, Origin, Promise, Row};
+use durasim_design::{Backend, ErasedDesign, Interface, Laboratory, Origin, Promise, Row};
 use durasim_isa::CacheBlockOp;
 use durasim_machine::{MachineConfig, Observer, PMEM_BASE, Plan, System, presets};
 use durasim_types::{Cycle, Domain, EventKind, PersistEvent, PhysAddr, TxId};
@@ -92,6 +92,7 @@ fn row() -> Row {
         aliases: &[],
         hardware: ErasedDesign::of::<Sender>(),
         backend: Backend::Markers,
+        interfaces: &[Interface::Transactions],
         domains: &[Domain::Adr, Domain::Eadr],
         promise: Promise::Immediate,
         control: false,

@@ -1,0 +1,134 @@
+// The pointer update thread (PUT; P-INSPECT, MICRO 2020, sections V-A and VI-A): when enough objects forward, it sweeps the
+// volatile heap in the background, replaces references to forwarding objects by what these forward to, and takes the
+// forwarding objects back.
+//
+// - The paper has two filters, of which one is swept; here two lists. An object that comes to forward during a sweep is
+//   for the next one.
+// - A thread may have loaded a reference to a forwarding object before the sweep replaced it, and hold it in a register or on
+//   its stack. So the sweep waits until every thread has ended its operation. Nobody stores such a reference meanwhile:
+//   stores replace what forwards.
+// - The collector does the same while all threads stand still. If it wants to work, a sweep ends early.
+#ifndef DURASIM_OBJECTS_POINTER_UPDATE_H
+#define DURASIM_OBJECTS_POINTER_UPDATE_H
+
+#include <pthread.h>
+
+#include <cstdint>
+
+#include "durasim/error.h"
+#include "durasim/threads.h"
+#include "objects/heap.h"
+#include "runtimes/planted.h"
+
+namespace durasim::objects {
+
+class PointerUpdate {
+public:
+    // So many times it has swept the whole heap, and replaced so many references.
+    std::uint64_t sweeps = 0, references = 0;
+
+    // Sweeps when `forwarders` objects forward that it has not seen. It runs on a core of its own if there is one.
+    PointerUpdate(Heap& heap, std::uint64_t forwarders, unsigned core) : heap_(heap), forwarders_(forwarders), core_(core) {
+        if (const int error = ::pthread_create(&thread_, nullptr, [](void* self) -> void* { return static_cast<PointerUpdate*>(self)->run(), nullptr; }, this)) {
+            fail(exit_runtime, "durasim: cannot start the pointer update thread: %s", std::strerror(error));
+        }
+    }
+    PointerUpdate(const PointerUpdate&) = delete;
+    PointerUpdate& operator=(const PointerUpdate&) = delete;
+
+    ~PointerUpdate() {
+        __atomic_store_n(&ended_, 1, __ATOMIC_RELEASE);
+        wake();
+        ::pthread_join(thread_, nullptr);
+    }
+
+    // Whoever has ended an operation says so here: it wakes the thread if there is enough to do.
+    void notice() {
+        if (__atomic_load_n(&heap_.forwarders.waiting, __ATOMIC_RELAXED) < forwarders_) return;
+        if (__atomic_load_n(&asleep_, __ATOMIC_ACQUIRE) != 0) wake();
+    }
+
+private:
+    void run() {
+        pin_to_core(core_, allowed_cores());
+        Thread& thread = heap_.threads.of(object_threads_max - 1);
+        while (__atomic_load_n(&ended_, __ATOMIC_ACQUIRE) == 0) {
+            if (__atomic_load_n(&heap_.forwarders.waiting, __ATOMIC_ACQUIRE) < forwarders_) {
+                __atomic_store_n(&asleep_, 1, __ATOMIC_SEQ_CST);
+                if (__atomic_load_n(&heap_.forwarders.waiting, __ATOMIC_SEQ_CST) < forwarders_ && __atomic_load_n(&ended_, __ATOMIC_SEQ_CST) == 0) {
+                    durasim::detail::futex_wait(&asleep_, 1);
+                }
+                __atomic_store_n(&asleep_, 0, __ATOMIC_SEQ_CST);
+                continue;
+            }
+            heap_.threads.begin_operation(thread);
+            take_list();
+            // A store that found an object as it was before it forwarded is made before the sweep looks.
+            heap_.threads.handshake(thread);
+            if (sweep(thread) && (planted(Fault::sweep_does_not_wait) || heap_.threads.wait_for_safepoints(thread))) {
+                take_back();
+                ++sweeps;
+            }
+            heap_.threads.end_operation(thread);
+        }
+    }
+
+    void wake() {
+        __atomic_store_n(&asleep_, 0, __ATOMIC_SEQ_CST);
+        durasim::detail::futex_wake(&asleep_, 1);
+    }
+
+    // What forwards so far is for this sweep, the rest for the next one.
+    void take_list() {
+        Forwarders& all = heap_.forwarders;
+        all.lock.lock();
+        all.swept.insert(all.swept.end(), all.active.begin(), all.active.end());
+        all.active.clear();
+        __atomic_store_n(&all.waiting, 0, __ATOMIC_RELEASE);
+        all.lock.unlock();
+    }
+
+    // False if the collector wants to work.
+    bool sweep(Thread& thread) {
+        return heap_.volatile_space.walk([&](Object* object) {
+            heap_.threads.poll(thread);
+            if (heap_.threads.is_stopping()) return false;
+            const Header header = header_of(object);
+            if (header.has(Header::forwarding)) return true;
+            for (std::uint64_t i = 0; i < header.references(); ++i) update(object->words() + i);
+            return true;
+        });
+    }
+
+    void update(std::uint64_t* place) {
+        const std::uint64_t old = get(place);
+        auto* object = reinterpret_cast<Object*>(old);
+        if (old == 0 || heap_.is_persistent(object)) return;
+        const Header header = header_of(object);
+        if (!header.has(Header::forwarding)) return;
+        const auto moved = reinterpret_cast<std::uint64_t>(header.target());
+        if (planted(Fault::sweep_overwrites_stores)) {
+            put(place, moved);
+        } else {
+            // Whoever has stored there meanwhile has stored something newer.
+            put_if(place, old, moved);
+        }
+        ++references;
+    }
+
+    void take_back() {
+        Forwarders& all = heap_.forwarders;
+        for (Object* object : all.swept) heap_.volatile_space.give_back(object, room_bytes(header_of(header_of(object).target()).words()));
+        all.swept.clear();
+    }
+
+    Heap& heap_;
+    std::uint64_t forwarders_;
+    unsigned core_;
+    std::uint32_t asleep_ = 0, ended_ = 0;
+    pthread_t thread_{};
+};
+
+}  // namespace durasim::objects
+
+#endif

@@ -1,0 +1,282 @@
+// A heap of objects: a range of addresses in chunks, each for objects of one size or for a part of a large object.
+//
+// What is in use stands in ordinary memory only. In persistent memory that is enough: an object is in use if a durable root
+// reaches it, so recovery and the collector find it out, and a crash can leave neither a leak nor a block given out twice.
+#ifndef DURASIM_OBJECTS_SPACE_H
+#define DURASIM_OBJECTS_SPACE_H
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "durasim/error.h"
+#include "durasim/lock.h"
+#include "objects/header.h"
+
+namespace durasim::objects {
+
+inline constexpr std::uint64_t chunk_bytes = 32 * 1024;
+inline constexpr std::uint64_t small_room_bytes_max = chunk_bytes / 4;
+
+// Sizes of cells: every multiple of 16 bytes up to 256, then four for each power of two.
+inline constexpr unsigned size_classes = 16 + 4 * 5;
+constexpr std::uint64_t cell_bytes(unsigned size_class) {
+    if (size_class < 16) return 16 * (size_class + std::uint64_t{1});
+    const unsigned step = size_class - 16;
+    return (std::uint64_t{256} << step / 4) + (std::uint64_t{64} << step / 4) * (step % 4 + 1);
+}
+static_assert(cell_bytes(size_classes - 1) == small_room_bytes_max);
+constexpr unsigned size_class_of(std::uint64_t bytes) {
+    if (bytes <= 256) return static_cast<unsigned>((bytes + 15) / 16 - 1);
+    const unsigned power = 63 - static_cast<unsigned>(__builtin_clzll(bytes - 1));  // 2^power < bytes <= 2^(power + 1)
+    const std::uint64_t quarter = std::uint64_t{1} << (power - 2);
+    return 16 + 4 * (power - 8) + static_cast<unsigned>((bytes - (std::uint64_t{1} << power) + quarter - 1) / quarter - 1);
+}
+
+// Cells side by side that nobody uses; a thread has one for each size.
+struct Run {
+    char* next = nullptr;
+    char* end = nullptr;
+    std::uint64_t chunk = 0;  // what of this chunk lies behind `end` has not been looked at
+    bool has_chunk = false;
+};
+
+class Space {
+public:
+    static constexpr std::uint8_t chunk_free = 0xff, chunk_large = 0xfe, chunk_large_rest = 0xfd;
+
+    // Takes [base, base + size_bytes), a part of which may be in use already. `option` is what users make it larger with.
+    void attach(char* base, std::uint64_t size_bytes, const char* name, const char* option, bool walked) {
+        base_ = base;
+        chunks_.assign(size_bytes / chunk_bytes, Chunk{});
+        name_ = name;
+        option_ = option;
+        walked_ = walked;
+        rebuilt();
+    }
+
+    bool holds(const void* place) const { return static_cast<std::uint64_t>(static_cast<const char*>(place) - base_) < chunks_.size() * chunk_bytes; }
+    char* base() const { return base_; }
+    std::uint64_t size_bytes() const { return chunks_.size() * chunk_bytes; }
+    std::uint64_t used_bytes() const { return __atomic_load_n(&used_chunks_, __ATOMIC_RELAXED) * chunk_bytes; }
+
+    // Gives the run of `size_class` free cells. It has none left.
+    [[gnu::noinline]] void refill(Run& run, unsigned size_class) {
+        const std::uint64_t cell = cell_bytes(size_class);
+        if (run.has_chunk && next_run(run, cell)) return;
+        for (;;) {
+            lock_.lock();
+            if (!given_back_[size_class].empty()) {
+                run.next = given_back_[size_class].back();
+                run.end = run.next + cell;
+                run.has_chunk = false;
+                given_back_[size_class].pop_back();
+                lock_.unlock();
+                return;
+            }
+            const bool partial = !partial_[size_class].empty();
+            if (partial) {
+                run.chunk = partial_[size_class].back();
+                partial_[size_class].pop_back();
+            } else {
+                run.chunk = take_chunks(1, cell);
+                if (walked_) clear_headers(run.chunk, cell);
+                __atomic_store_n(&chunks_[run.chunk].kind, static_cast<std::uint8_t>(size_class), __ATOMIC_RELEASE);
+            }
+            lock_.unlock();
+            run.has_chunk = true;
+            run.end = address(run.chunk);
+            if (next_run(run, cell)) return;
+        }
+    }
+
+    // Room for an object that is larger than any cell.
+    [[gnu::noinline]] char* take_large(std::uint64_t bytes) {
+        const std::uint64_t count = (bytes + chunk_bytes - 1) / chunk_bytes;
+        lock_.lock();
+        const std::uint64_t first = take_chunks(count, bytes);
+        char* place = address(first);
+        if (walked_) put(reinterpret_cast<std::uint64_t*>(place), std::uint64_t{0});
+        for (std::uint64_t i = 1; i < count; ++i) chunks_[first + i].kind = chunk_large_rest;
+        __atomic_store_n(&chunks_[first].kind, chunk_large, __ATOMIC_RELEASE);
+        lock_.unlock();
+        return place;
+    }
+
+    // Takes back the cell of an object that nobody knows any more, while others go on. Its header says that it is none.
+    void give_back(Object* object, std::uint64_t room) {
+        put(&object->header, std::uint64_t{0});
+        if (room > small_room_bytes_max) return;  // the collector takes chunks back
+        lock_.lock();
+        given_back_[size_class_of(room)].push_back(reinterpret_cast<char*>(object));
+        lock_.unlock();
+    }
+
+    // Forgets what is in use. After it and a mark() for each object that is, rebuilt() makes the rest available.
+    void forget() {
+        for (Chunk& chunk : chunks_) {
+            chunk.marks.fill(0);
+            chunk.found = chunk_free;
+        }
+    }
+
+    // Notes that an object of so many bytes is in use. False if it is noted already, or if objects lie over each other;
+    // `consistent` tells which.
+    bool mark(const Object* object, std::uint64_t room, bool& consistent) {
+        const std::uint64_t offset = static_cast<std::uint64_t>(reinterpret_cast<const char*>(object) - base_);
+        const std::uint64_t first = offset / chunk_bytes, inside = offset % chunk_bytes;
+        Chunk& chunk = chunks_[first];
+        std::uint64_t& word = chunk.marks[inside / object_align_bytes / 64];
+        const std::uint64_t bit = std::uint64_t{1} << (inside / object_align_bytes % 64);
+        if (room > small_room_bytes_max) {
+            const std::uint64_t count = (room + chunk_bytes - 1) / chunk_bytes;
+            consistent = inside == 0 && count <= chunks_.size() - first;
+            if (!consistent) return false;
+            if (chunk.found == chunk_large) {
+                consistent = (word & bit) != 0;
+                return false;
+            }
+            for (std::uint64_t i = 0; i < count; ++i) {
+                consistent = chunks_[first + i].found == chunk_free;
+                if (!consistent) return false;
+                chunks_[first + i].found = i == 0 ? chunk_large : chunk_large_rest;
+            }
+        } else {
+            const unsigned size_class = size_class_of(room);
+            if (chunk.found == chunk_free) chunk.found = static_cast<std::uint8_t>(size_class);
+            consistent = chunk.found == size_class && inside % cell_bytes(size_class) == 0 && inside + cell_bytes(size_class) <= chunk_bytes;
+            if (!consistent) return false;
+        }
+        const bool fresh = (word & bit) == 0;
+        word |= bit;
+        return fresh;
+    }
+
+    bool is_marked(const Object* object) const {
+        const std::uint64_t offset = static_cast<std::uint64_t>(reinterpret_cast<const char*>(object) - base_);
+        return chunks_[offset / chunk_bytes].marks[offset % chunk_bytes / object_align_bytes / 64] >> (offset / object_align_bytes % 64) & 1;
+    }
+
+    // Makes everything available that is not marked. No thread has a run then.
+    void rebuilt() {
+        used_chunks_ = 0;
+        free_chunks_.clear();
+        fresh_ = chunks_.size();
+        for (auto& list : given_back_) list.clear();
+        for (auto& list : partial_) list.clear();
+        while (fresh_ > 0 && chunks_[fresh_ - 1].found == chunk_free) chunks_[--fresh_].kind = chunk_free;
+        for (std::uint64_t i = fresh_; i-- > 0;) {
+            Chunk& chunk = chunks_[i];
+            if (walked_) sweep(i);
+            chunk.kind = chunk.found;
+            if (chunk.found == chunk_free) {
+                free_chunks_.push_back(i);
+                continue;
+            }
+            ++used_chunks_;
+            if (chunk.found < size_classes) partial_[chunk.found].push_back(i);
+        }
+    }
+
+    // Calls each(object) for every object; new ones may come and be left out meanwhile. Stops if it returns false.
+    template <class Each>
+    bool walk(Each&& each) {
+        for (std::uint64_t i = 0; i < chunks_.size(); ++i) {
+            const std::uint8_t kind = __atomic_load_n(&chunks_[i].kind, __ATOMIC_ACQUIRE);
+            if (kind == chunk_free || kind == chunk_large_rest) continue;
+            const std::uint64_t cell = kind == chunk_large ? chunk_bytes : cell_bytes(kind);
+            for (std::uint64_t at = 0; at + cell <= chunk_bytes; at += cell) {
+                auto* object = reinterpret_cast<Object*>(address(i) + at);
+                if (get(&object->header) != 0 && !each(object)) return false;
+            }
+        }
+        return true;
+    }
+
+private:
+    struct Chunk {
+        std::uint8_t kind = chunk_free;   // a size class, or one of the above
+        std::uint8_t found = chunk_free;  // the same, by the marks
+        std::array<std::uint64_t, chunk_bytes / object_align_bytes / 64> marks{};
+    };
+
+    char* address(std::uint64_t chunk) const { return base_ + chunk * chunk_bytes; }
+
+    // The next free cells behind `run.end` in its chunk.
+    bool next_run(Run& run, std::uint64_t cell) {
+        char* const first = address(run.chunk);
+        const auto is_free = [&](char* place) {
+            const std::uint64_t unit = static_cast<std::uint64_t>(place - first) / object_align_bytes;
+            return (chunks_[run.chunk].marks[unit / 64] >> unit % 64 & 1) == 0;
+        };
+        char* at = run.end;
+        const auto is_inside = [&](char* place) { return static_cast<std::uint64_t>(place - first) + cell <= chunk_bytes; };
+        while (is_inside(at) && !is_free(at)) at += cell;
+        run.next = at;
+        while (is_inside(at) && is_free(at)) at += cell;
+        run.end = at;
+        return run.next != run.end;
+    }
+
+    // The first of `count` free chunks side by side. The lock is held.
+    std::uint64_t take_chunks(std::uint64_t count, std::uint64_t wanted_bytes) {
+        std::uint64_t first = 0;
+        if (count == 1 && !free_chunks_.empty()) {
+            first = free_chunks_.back();
+            free_chunks_.pop_back();
+        } else if (count <= chunks_.size() - fresh_) {
+            first = fresh_;
+            fresh_ += count;
+        } else {
+            first = find_side_by_side(count, wanted_bytes);
+        }
+        __atomic_store_n(&used_chunks_, used_chunks_ + count, __ATOMIC_RELAXED);
+        return first;
+    }
+
+    std::uint64_t find_side_by_side(std::uint64_t count, std::uint64_t wanted_bytes) {
+        std::uint64_t length = 0;
+        for (std::uint64_t i = 0; i < chunks_.size(); ++i) {
+            length = chunks_[i].kind == chunk_free ? length + 1 : 0;
+            if (length != count) continue;
+            const std::uint64_t first = i + 1 - count;
+            std::erase_if(free_chunks_, [&](std::uint64_t chunk) { return chunk >= first && chunk <= i; });
+            if (i + 1 > fresh_) fresh_ = i + 1;
+            return first;
+        }
+        fail(exit_runtime, "durasim: the %s heap is full: %llu of %llu bytes are in use and an object of %llu is wanted; make it larger (%s)", name_,
+             static_cast<unsigned long long>(used_bytes()), static_cast<unsigned long long>(size_bytes()),
+             static_cast<unsigned long long>(wanted_bytes), option_);
+    }
+
+    void clear_headers(std::uint64_t chunk, std::uint64_t cell) {
+        for (std::uint64_t at = 0; at + cell <= chunk_bytes; at += cell) put(reinterpret_cast<std::uint64_t*>(address(chunk) + at), std::uint64_t{0});
+    }
+
+    // Says of the objects that are not in use any more that they are none.
+    void sweep(std::uint64_t number) {
+        const std::uint8_t kind = chunks_[number].kind;
+        if (kind == chunk_free || kind == chunk_large_rest) return;
+        const std::uint64_t cell = kind == chunk_large ? chunk_bytes : cell_bytes(kind);
+        for (std::uint64_t at = 0; at + cell <= chunk_bytes; at += cell) {
+            auto* object = reinterpret_cast<Object*>(address(number) + at);
+            if (get(&object->header) != 0 && !is_marked(object)) put(&object->header, std::uint64_t{0});
+        }
+    }
+
+    char* base_ = nullptr;
+    const char* name_ = "";
+    const char* option_ = "";
+    bool walked_ = false;  // somebody walks over all objects: the headers of free cells are 0
+    std::vector<Chunk> chunks_;
+    std::uint64_t fresh_ = 0;                 // from here on no chunk has been used
+    std::vector<std::uint64_t> free_chunks_;  // those before
+    std::uint64_t used_chunks_ = 0;
+    std::array<std::vector<std::uint64_t>, size_classes> partial_;   // chunks in which cells may be free
+    std::array<std::vector<char*>, size_classes> given_back_;
+    Lock lock_;
+};
+
+}  // namespace durasim::objects
+
+#endif

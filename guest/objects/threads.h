@@ -1,0 +1,173 @@
+// The threads that use objects, and how they wait for each other.
+//
+// - An *operation* is the time in which a thread holds addresses of objects in registers and on its stack. Between
+//   operations it holds none: that is its safepoint. The collector stops all threads there; the pointer update thread waits
+//   until each has passed one.
+// - A *handshake* is shorter: it waits until each other thread has begun another access or is at a safepoint. Who moves an
+//   object that other threads know needs it between setting Copying and copying: a store that found the bit clear is in
+//   the object then, and later ones find the bit. AutoPersist counts the stores under way in the header instead, by two
+//   atomic operations for each store.
+#ifndef DURASIM_OBJECTS_THREADS_H
+#define DURASIM_OBJECTS_THREADS_H
+
+#include <sched.h>
+
+#include <array>
+#include <cstdint>
+
+#include "durasim/error.h"
+#include "durasim/layout.h"
+#include "durasim/lock.h"
+#include "durasim/persist.h"
+#include "objects/space.h"
+#include "runtimes/store.h"
+
+namespace durasim::objects {
+
+// The workers, and the pointer update thread.
+inline constexpr std::uint64_t object_threads_max = threads_max + 1;
+
+enum class Place : std::uint64_t {
+    outside,  // holds no address of an object
+    inside,   // in an operation
+    waiting,  // in an operation, inside of no access: looks at everything anew when it goes on
+};
+
+// Whether what a thread moves is there.
+enum class Move : std::uint64_t { none, copying, copied };
+
+struct alignas(64) Thread {
+    // What others look at.
+    Place place = Place::outside;
+    std::uint64_t handshakes_seen = 0;
+    std::uint64_t safepoints = 0;  // passed so far
+    Move move = Move::none;
+    std::uint64_t moves = 0;                     // begun so far
+    std::array<std::uint64_t, 2> depends_on{};   // threads whose queued objects this move has met, a bit for each
+
+    // Its own.
+    alignas(64) std::uint64_t number = 0;
+    std::array<std::array<Run, size_classes>, 2> runs{};  // by heap: volatile, persistent
+    bool in_region = false;
+    bool has_cleans = false;     // lines of new objects were cleaned, and no fence has waited for them
+    bool has_stored = false;     // the operation has made a durable store outside of a region
+    bool has_committed = false;  // the commit marker of the operation's region is out
+};
+
+// Waits a moment longer each time, then lets others run.
+class Patience {
+public:
+    void wait() {
+        if (looks_ < 64) {
+            for (unsigned i = 0; i <= looks_ / 8; ++i) durasim::detail::pause_hint();
+            ++looks_;
+        } else {
+            ::sched_yield();
+        }
+    }
+
+private:
+    unsigned looks_ = 0;
+};
+
+class Threads {
+public:
+    Thread& of(std::uint64_t number) { return threads_[number]; }
+
+    // The calling thread begins an operation; waits while the collector works.
+    void begin_operation(Thread& thread) {
+        for (;;) {
+            put(&thread.place, Place::inside);
+            durasim_full_fence();
+            if (get(&stopping_) == 0) return;
+            put(&thread.place, Place::outside);
+            for (Patience patience; get(&stopping_) != 0;) patience.wait();
+        }
+    }
+
+    // It holds no address of an object any more.
+    void end_operation(Thread& thread) {
+        put(&thread.safepoints, thread.safepoints + 1);
+        __atomic_store_n(&thread.place, Place::outside, __ATOMIC_RELEASE);
+    }
+
+    // At the beginning of an access: whoever waits for a handshake may go on.
+    void poll(Thread& thread) {
+        const std::uint64_t wanted = get(&handshakes_);
+        if (wanted != thread.handshakes_seen) [[unlikely]] answer(thread, wanted);
+    }
+
+    // Returns when each other thread has begun another access since, or is inside of none. The caller counts as waiting.
+    [[gnu::noinline]] void handshake(Thread& thread) {
+        const std::uint64_t wanted = __atomic_add_fetch(&handshakes_, 1, __ATOMIC_SEQ_CST);
+        durasim_full_fence();
+        wait_inside(thread, [&] {
+            for (const Thread& other : threads_) {
+                if (&other == &thread || __atomic_load_n(&other.place, __ATOMIC_ACQUIRE) != Place::inside) continue;
+                if (__atomic_load_n(&other.handshakes_seen, __ATOMIC_ACQUIRE) < wanted) return false;
+            }
+            return true;
+        });
+    }
+
+    // Waits inside an operation until `holds()`; others do not wait for this thread meanwhile.
+    template <class Condition>
+    void wait_inside(Thread& thread, Condition&& holds) {
+        __atomic_store_n(&thread.place, Place::waiting, __ATOMIC_RELEASE);
+        for (Patience patience; !holds();) patience.wait();
+        put(&thread.place, Place::inside);
+        durasim_full_fence();
+    }
+
+    // Returns when each other thread that is in an operation has ended it, or the caller has to stop for the collector:
+    // then false. The caller is in an operation itself and holds no address.
+    bool wait_for_safepoints(Thread& thread) {
+        durasim_full_fence();
+        std::array<std::uint64_t, object_threads_max> passed{};
+        for (std::uint64_t i = 0; i < threads_.size(); ++i) {
+            passed[i] = get(&threads_[i].place) == Place::outside ? ~std::uint64_t{0} : get(&threads_[i].safepoints);
+        }
+        bool stopped = false;
+        wait_inside(thread, [&] {
+            for (std::uint64_t i = 0; i < threads_.size(); ++i) {
+                if (&threads_[i] == &thread || passed[i] == ~std::uint64_t{0}) continue;
+                if (__atomic_load_n(&threads_[i].safepoints, __ATOMIC_ACQUIRE) == passed[i]) return stopped = is_stopping();
+            }
+            return true;
+        });
+        return !stopped;
+    }
+
+    bool is_stopping() const { return get(&stopping_) != 0; }
+
+    // Stops all other threads at their safepoints, calls `work`, and lets them go on. The caller is outside. False, and
+    // nothing done, if another thread does that already.
+    template <class Work>
+    bool stop_others(Thread& thread, Work&& work) {
+        std::uint64_t expected = 0;
+        if (!__atomic_compare_exchange_n(&stopping_, &expected, 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) return false;
+        durasim_full_fence();
+        for (const Thread& other : threads_) {
+            if (&other == &thread) continue;
+            for (Patience patience; __atomic_load_n(&other.place, __ATOMIC_ACQUIRE) != Place::outside;) patience.wait();
+        }
+        work();
+        for (Thread& each : threads_) each.runs = {};
+        __atomic_store_n(&stopping_, 0, __ATOMIC_RELEASE);
+        return true;
+    }
+
+private:
+    [[gnu::noinline]] static void answer(Thread& thread, std::uint64_t wanted) {
+        durasim_full_fence();
+        __atomic_store_n(&thread.handshakes_seen, wanted, __ATOMIC_RELEASE);
+    }
+
+    alignas(64) std::uint64_t handshakes_ = 0;
+    alignas(64) std::uint64_t stopping_ = 0;
+    std::array<Thread, object_threads_max> threads_;
+};
+
+}  // namespace durasim::objects
+
+#endif

@@ -1,0 +1,108 @@
+// What all workloads over objects keep beside their data: what the pool was made with, and how far each thread has come.
+//
+// An operation and the count of it are two durable stores, so after a power failure the operation behind the counted ones may be
+// there: whole, because each operation takes effect by one store or in a region. Counting costs a durable store for each
+// operation, which the programs of the papers do not have: builds for campaigns count every operation, others when a run ends.
+#ifndef DURASIM_WORKLOADS_OBJECT_STATE_H
+#define DURASIM_WORKLOADS_OBJECT_STATE_H
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "durasim/objects.h"
+#include "workloads/harness.h"
+
+namespace durasim {
+
+namespace detail {
+
+template <class A>
+ObjectOptions object_options(const A& arguments, std::uint64_t volatile_bytes) {
+    ObjectOptions options;
+    options.volatile_heap_bytes = arguments.volatile_heap_bytes != 0 ? arguments.volatile_heap_bytes : volatile_bytes;
+    options.volatile_heap_bytes = (options.volatile_heap_bytes + objects::chunk_bytes - 1) / objects::chunk_bytes * objects::chunk_bytes;
+    if constexpr (requires { arguments.sweep_forwarders; }) options.sweep_forwarders = arguments.sweep_forwarders;
+    if constexpr (requires { arguments.no_profile; }) options.profile = !arguments.no_profile;
+    if constexpr (requires { arguments.persistent_objects; }) options.persistent = arguments.persistent_objects;
+    return options;
+}
+
+}  // namespace detail
+
+template <std::size_t settings>
+class ObjectState {
+public:
+    using Words = std::array<std::uint64_t, settings>;
+
+    // The first durable root; the last to be made, so that a pool with it is complete. Workloads have those behind.
+    static constexpr std::uint64_t settings_root = 0, progress_root = 1, first_free_root = 2;
+
+    static bool is_made() {
+        bool made = false;
+        object_runtime.operation([&](auto& o) { made = static_cast<bool>(o.template durable_root<Settings>(settings_root)); });
+        return made;
+    }
+
+    // In an operation, after the workload's own roots.
+    template <class Operation>
+    static void make(Operation& o, const Words& words, std::uint64_t threads) {
+        static Site progress_sites(Placement::durable), progresses_sites(Placement::durable), settings_sites(Placement::durable);
+        auto progresses = o.template make_array<Progresses>(progresses_sites, threads);
+        for (std::uint64_t i = 0; i < threads; ++i) progresses.set_at(i, o.template make<Progress>(progress_sites).finish());
+        o.set_durable_root(progress_root, progresses.finish());
+        auto made = o.template make_array<Settings>(settings_sites, settings);
+        for (std::uint64_t i = 0; i < settings; ++i) made.set_at(i, words[i]);
+        o.set_durable_root(settings_root, made.finish());
+    }
+
+    static Words words() {
+        Words words{};
+        object_runtime.operation([&](auto& o) {
+            const auto made = o.template durable_root<Settings>(settings_root);
+            for (std::uint64_t i = 0; i < settings; ++i) words[i] = o.at(made, i);
+        });
+        return words;
+    }
+
+    static std::uint64_t finished(std::uint64_t thread) {
+        std::uint64_t count = 0;
+        object_runtime.operation([&](auto& o) { count = o.template get<&Progress::count>(of(o, thread)); });
+        return count;
+    }
+
+    // Operation number `finished` - 1 of the thread has ended, in the operation that it is.
+    template <class Operation>
+    static void count(Operation& o, std::uint64_t thread, std::uint64_t finished) {
+        if constexpr (has_history) note(o, thread, finished);
+    }
+
+    // So many have ended.
+    static void leave(std::uint64_t thread, std::uint64_t finished) {
+        object_runtime.operation([&](auto& o) { note(o, thread, finished); });
+    }
+
+private:
+    // A line of its own.
+    struct Progress {
+        static constexpr Placement placement = Placement::durable;
+        static constexpr std::uint64_t references = 0;
+        std::uint64_t count;
+        std::uint64_t unused[6];
+    };
+    using Progresses = Array<Ref<Progress>, Placement::durable>;
+    using Settings = Array<std::uint64_t, Placement::durable>;
+
+    template <class Operation>
+    static Ref<Progress> of(Operation& o, std::uint64_t thread) {
+        return o.at(o.template durable_root<Progresses>(progress_root), thread);
+    }
+    template <class Operation>
+    static void note(Operation& o, std::uint64_t thread, std::uint64_t finished) {
+        o.template set<&Progress::count>(of(o, thread), finished);
+    }
+};
+
+}  // namespace durasim
+
+#endif
