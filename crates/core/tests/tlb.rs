@@ -125,11 +125,13 @@ fn translations_stay_when_threads_change_and_go_when_their_mappings_do() {
     let cycle = core.cycle();
     core.put_context(context, cycle);
     assert_eq!(again(&mut core, &mut memory), before, "threads share their address space");
-    core.mappings_changed(&[PAGE..PAGE + 1], false);
+    // Its own page, and others of which nothing is cached.
+    let changed = [PAGE..PAGE + 1, 2 * PAGE + 5..2 * PAGE + 9];
+    core.mappings_changed(&changed, false);
     assert_eq!(again(&mut core, &mut memory), before + 1, "that of the other page stays");
     assert_eq!(stats(&core).shoot_downs, 2, "in both TLBs");
     let mut fork = core.fork();
-    core.mappings_changed(&[PAGE..PAGE + 1], false);
+    core.mappings_changed(&changed, false);
     assert_eq!(again(&mut fork, &mut memory), before + 1, "a fork keeps its own");
     core.reset_stats();
     assert_eq!(stats(&core), TlbStats::default());
