@@ -26,7 +26,11 @@ RUN = ["run", "--workload", "btree", "--machine", "tiny", "--ops", "20", "--arg"
         ("--set", "nothing.here=3", ["nothing"]),
         ("--set", "l1d.ways=0", ["l1d.ways", "0", "between 1 and 64"]),
         ("--set", "design.opt.x=1", ["design.opt", "x"]),
-        ("--set", "llc.tag_latency_cycles=31", ["llc.tag_latency_cycles", "31", "between 1 and the 30 cycles of a hit"]),
+        (
+            "--set",
+            "llc.tag_latency_cycles=31",
+            ["llc.tag_latency_cycles", "31", "between 1 and the 30 cycles of a hit"],
+        ),
         ("--set", "l1d.tag_latency_cycles=0", ["l1d.tag_latency_cycles", "0 is not between 1"]),
         ("--set", "tlb.walkers=1", ["tlb", "missing field `l1`"]),
         ("--set", "tlb=big", ["tlb", "invalid type"]),
