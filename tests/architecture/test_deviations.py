@@ -132,7 +132,7 @@ def test_a_knob_of_a_machine_exists():
 
     for key in HEADINGS:
         knob = re.search(r"^- Knob: (.*?)(?=^- )", _entry(key), re.MULTILINE | re.DOTALL)[1]
-        for path in re.findall(r"`((?:core|l1i|l1d|l2|llc|interconnect|dram|pmem)\.[a-z_.0-9]+)`", knob):
+        for path in re.findall(r"`((?:core|tlb|l1i|l1d|l2|llc|interconnect|dram|pmem)\.[a-z_.0-9]+)`", knob):
             parts = path.rstrip(".").split(".")
             assert any(has(preset, parts) for preset in presets), f"{key}: {path} is in no preset"
 

@@ -40,6 +40,12 @@ CONVERSIONS = {
     # Sets that lack a way are as far apart as there are sets for each line that is missing.
     "kib_of_32_kib_with_128_sets": lambda value, _: 128 / ((32 - value) * KIB / 64),
     "bytes_of_4_kib_with_16_sets": lambda value, _: 16 / ((4 * KIB - value) / 64),
+    "mib_of_8_cores": lambda value, _: 8 * value * KIB * KIB,
+    # A clock of 1 GHz takes a nanosecond.
+    "ps_of_ghz": lambda value, _: 1000 / value,
+    "clocks_of_1_ghz": lambda value, _: value * 1000,
+    # A line over so many bits, twice in each clock of a nanosecond.
+    "burst_ps_of_bits": lambda value, _: 64 * 8 / value / 2 * 1000,
     "part_of_32_kib": lambda value, _: 32 * KIB / value,
 }
 WORDS = ("text", "default")
@@ -135,5 +141,7 @@ def test_what_an_experiment_gives_is_allowed():
 
 def test_no_parameter_stands_twice():
     assert len(set(NAMES)) == len(NAMES)
-    machines = {"hercules-tecs23", "hercules-tecs23-eighth", "lad-micro19", "lad-micro19-dual", "tc-dac17"}
+    machines = {
+        "hercules-tecs23", "hercules-tecs23-eighth", "lad-micro19", "lad-micro19-dual", "pinspect-micro20", "tc-dac17"
+    }  # fmt: skip
     assert {row["machine"] for row in ROWS} == machines

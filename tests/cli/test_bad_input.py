@@ -26,6 +26,14 @@ RUN = ["run", "--workload", "btree", "--machine", "tiny", "--ops", "20", "--arg"
         ("--set", "nothing.here=3", ["nothing"]),
         ("--set", "l1d.ways=0", ["l1d.ways", "0", "between 1 and 64"]),
         ("--set", "design.opt.x=1", ["design.opt", "x"]),
+        (
+            "--set",
+            "llc.tag_latency_cycles=31",
+            ["llc.tag_latency_cycles", "31", "between 1 and the 30 cycles of a hit"],
+        ),
+        ("--set", "l1d.tag_latency_cycles=0", ["l1d.tag_latency_cycles", "0 is not between 1"]),
+        ("--set", "tlb.walkers=1", ["tlb", "missing field `l1`"]),
+        ("--set", "tlb=big", ["tlb", "invalid type"]),
         ("--max-instructions", "1000", ["max_instructions", "1000"]),
         ("--root", "missing", ["root", "missing"]),
         ("--set", "no_equals_sign", ["no_equals_sign", "path.to.key=value"]),
@@ -42,6 +50,22 @@ def test_options_of_run(refused, option, value, words):
     # The last value of an option counts.
     code = 4 if option == "--pool" else 2
     refused([*RUN, option, value], code, *words)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("l1.ways", 0, ["between 1 and 256"]),
+        ("l1.entries", 3, ["3 is not between the 4 ways of a set and 2^20"]),
+        ("l2.entries", 1 << 21, ["between the 12 ways of a set and 2^20"]),
+        ("l2.latency_cycles", 0, ["between 1 and 1000"]),
+        ("l2.latency_cycles", "slow", ["invalid type", "slow"]),
+        ("walkers", 0, ["between 1 and 64"]),
+        ("l3.entries", 8, ["l3"]),
+    ],
+)
+def test_tlbs_that_cannot_be_built(refused, key, value, words):
+    refused([*RUN, "--machine", "pinspect-micro20", "--set", f"tlb.{key}={value}"], 2, "tlb", key.split(".")[0], *words)
 
 
 @pytest.mark.parametrize(

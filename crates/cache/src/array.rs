@@ -383,7 +383,7 @@ mod tests {
     use super::*;
 
     fn array(sets: u32, ways: u32, missing_way_period: u32) -> CacheArray {
-        CacheArray::new(LevelGeometry { sets, ways, missing_way_period, latency_cycles: 1 })
+        CacheArray::new(LevelGeometry { sets, ways, missing_way_period, latency_cycles: 1, tag_latency_cycles: 1 })
     }
 
     fn version(line: u64) -> Version {

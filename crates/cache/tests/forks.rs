@@ -185,7 +185,7 @@ fn check(array: &CacheArray, model: &Model) {
 }
 
 fn geometry(sets: u32, ways: u32, missing_way_period: u32) -> LevelGeometry {
-    LevelGeometry { sets, ways, missing_way_period, latency_cycles: 10 }
+    LevelGeometry { sets, ways, missing_way_period, latency_cycles: 10, tag_latency_cycles: 10 }
 }
 
 /// Flat ones and paged ones, with ways that are a power of two and ways that are not.

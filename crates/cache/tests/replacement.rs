@@ -6,7 +6,7 @@ use durasim_types::{Digest, LineAddr};
 use proptest::prelude::*;
 
 fn full(ways: u32, missing_way_period: u32, seed: u64) -> CacheArray {
-    let geometry = LevelGeometry { sets: 2, ways, missing_way_period, latency_cycles: 1 };
+    let geometry = LevelGeometry { sets: 2, ways, missing_way_period, latency_cycles: 1, tag_latency_cycles: 1 };
     let mut array = CacheArray::with_replacement(geometry, Replacement::Random, seed);
     for number in 0..u64::from(ways) {
         for set in 0..2 {
@@ -112,7 +112,7 @@ fn every_candidate_has_the_same_chance() {
 
 #[test]
 fn the_least_recently_used_line_is_not_asked_for_chances() {
-    let geometry = LevelGeometry { sets: 1, ways: 3, missing_way_period: 0, latency_cycles: 1 };
+    let geometry = LevelGeometry { sets: 1, ways: 3, missing_way_period: 0, latency_cycles: 1, tag_latency_cycles: 1 };
     let (mut a, mut b) = (CacheArray::new(geometry), CacheArray::with_replacement(geometry, Replacement::Lru, 77));
     for array in [&mut a, &mut b] {
         for line in 0..3 {

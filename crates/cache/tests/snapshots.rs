@@ -27,7 +27,7 @@ fn version(line: u64) -> Version {
 
 #[test]
 fn a_restored_array_is_the_same_array() {
-    let geometry = LevelGeometry { sets: 2, ways: 2, missing_way_period: 2, latency_cycles: 4 };
+    let geometry = LevelGeometry { sets: 2, ways: 2, missing_way_period: 2, latency_cycles: 4, tag_latency_cycles: 4 };
     let mut array = CacheArray::new(geometry);
     array.stats = CacheStats { accesses: 9, misses: 5, evictions: 2, write_backs: 1 };
     let first = array.insert(version(2), 77);
@@ -55,7 +55,13 @@ fn a_restored_array_is_the_same_array() {
 
 #[test]
 fn an_array_takes_space_for_its_lines_alone() {
-    let mut array = CacheArray::new(LevelGeometry { sets: 16384, ways: 16, missing_way_period: 0, latency_cycles: 4 });
+    let mut array = CacheArray::new(LevelGeometry {
+        sets: 16384,
+        ways: 16,
+        missing_way_period: 0,
+        latency_cycles: 4,
+        tag_latency_cycles: 4,
+    });
     let empty = postcard::to_stdvec(&array).expect("it can be saved").len();
     assert!(empty < 32, "{empty} bytes");
     for line in 0..1000 {
@@ -67,7 +73,13 @@ fn an_array_takes_space_for_its_lines_alone() {
 
 #[test]
 fn a_damaged_array_is_refused() {
-    let mut array = CacheArray::new(LevelGeometry { sets: 2, ways: 2, missing_way_period: 2, latency_cycles: 4 });
+    let mut array = CacheArray::new(LevelGeometry {
+        sets: 2,
+        ways: 2,
+        missing_way_period: 2,
+        latency_cycles: 4,
+        tag_latency_cycles: 4,
+    });
     array.insert(version(2), 0);
     array.insert(version(4), 0);
     array.insert(version(1), 0);

@@ -21,11 +21,13 @@ use crate::code::Code;
 use crate::execution::{AtCommit, MemoryUnit};
 use crate::store_buffer::DrainOutcome;
 use crate::store_sets::StoreSets;
-use crate::{CoreConfig, Outcome, Port, StoreBuffer, tlb::Tlb, window::Window};
+use crate::tlb::{TlbConfig, Tlbs};
+use crate::{CoreConfig, Outcome, Port, StoreBuffer, translations::Translations, window::Window};
 use durasim_isa::{BlockCache, BlockId, FenceSet, Hart, Stop};
 use durasim_types::{CoreId, Cycle, TxId};
 use serde::{Deserialize, Serialize};
 use std::hash::Hasher;
+use std::ops::Range;
 
 /// Why a core handed control back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -161,9 +163,10 @@ impl Core {
             unit: MemoryUnit {
                 id,
                 buffer: StoreBuffer::new(config, l1d_latency_cycles),
-                reads: Tlb::new(),
-                writes: Tlb::new(),
-                code: Tlb::new(),
+                reads: Translations::new(),
+                writes: Translations::new(),
+                code: Translations::new(),
+                tlbs: None,
                 open_tx: None,
                 sc_failed: false,
                 lease_end: 0,
@@ -190,6 +193,22 @@ impl Core {
         }
     }
 
+    /// The same core with TLBs, beside an L1I of this latency.
+    pub fn with_tlbs(mut self, config: &TlbConfig, l1d_latency_cycles: Cycle, l1i_latency_cycles: Cycle) -> Self {
+        self.unit.tlbs = Some(Box::new(Tlbs::new(config, l1d_latency_cycles, l1i_latency_cycles)));
+        self
+    }
+
+    /// Its TLBs.
+    pub fn tlbs(&self) -> Option<&Tlbs> {
+        self.unit.tlbs.as_deref()
+    }
+
+    /// Its TLBs, to be warmed.
+    pub fn tlbs_mut(&mut self) -> Option<&mut Tlbs> {
+        self.unit.tlbs.as_deref_mut()
+    }
+
     /// Instructions executed so far.
     pub fn instructions(&self) -> u64 {
         self.instructions
@@ -210,6 +229,9 @@ impl Core {
         self.stats = CoreStats::default();
         self.stalls.cycles = StallCycles::default();
         self.unit.forwards = 0;
+        if let Some(tlbs) = &mut self.unit.tlbs {
+            tlbs.reset_stats();
+        }
     }
 
     /// The open transaction.
@@ -222,8 +244,12 @@ impl Core {
         self.unit.buffer.aborted_late
     }
 
-    /// Cached translations are dropped; with `code`, decoded blocks too.
-    pub fn mappings_changed(&mut self, code: bool) {
+    /// Mappings of these pages have been removed, moved or lost a right. Cached translations are dropped; with `code`, decoded
+    /// blocks too.
+    pub fn mappings_changed(&mut self, pages: &[Range<u64>], code: bool) {
+        if let Some(tlbs) = &mut self.unit.tlbs {
+            tlbs.shoot_down(pages);
+        }
         self.unit.flush_translations();
         if code {
             self.forget_code();
@@ -331,6 +357,9 @@ impl Core {
         hasher.write_u64(self.instructions);
         hasher.write_u64(self.window.commit_cycle());
         self.unit.buffer.digest(hasher);
+        if let Some(tlbs) = &self.unit.tlbs {
+            tlbs.digest(hasher);
+        }
     }
 
     /// Acts in order of time up to cycle `until`, or until something needs the machine, and executes at most about

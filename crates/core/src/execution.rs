@@ -1,11 +1,14 @@
 //! The bus of an executing instruction: loads look into the store buffer and then the caches, stores wait to commit.
 
 use crate::banks::Banks;
-use crate::{Exit, LogFlush, Outcome, PendingStore, Port, StoreBuffer, store_buffer::Forward, tlb::Tlb};
+use crate::{
+    Exit, LogFlush, Outcome, PendingStore, Port, StoreBuffer, store_buffer::Forward, tlb::Tlbs,
+    translations::Translations,
+};
 use durasim_isa::{
     Access, AccessFault, AccessFaultKind, AmoOp, Bus, CacheBlockOp, Counter, FenceSet, LogRegister, Marker, Stop,
 };
-use durasim_types::{CoreId, Cycle, LINE_BYTES, LineAddr, PhysAddr, TxId};
+use durasim_types::{CoreId, Cycle, LINE_BYTES, LineAddr, PAGE_BYTES, PhysAddr, TxId};
 use serde::{Deserialize, Serialize};
 
 /// The most instructions of an LR/SC sequence that has to succeed in the end (RISC-V unprivileged ISA, "Eventual Success
@@ -32,12 +35,15 @@ pub(crate) enum AtCommit {
 pub(crate) struct MemoryUnit {
     pub id: CoreId,
     pub buffer: StoreBuffer,
+    /// Where pages lie; empty on a machine with TLBs, where no access takes the short way.
     #[serde(skip)]
-    pub reads: Tlb,
+    pub reads: Translations,
     #[serde(skip)]
-    pub writes: Tlb,
+    pub writes: Translations,
     #[serde(skip)]
-    pub code: Tlb,
+    pub code: Translations,
+    /// On machines that have them.
+    pub tlbs: Option<Box<Tlbs>>,
     pub open_tx: Option<TxId>,
     /// The last SC has failed: the next LR gets a lease, so that its SC succeeds. One lease for one failure: a thread
     /// that waits for another one with LR alone does not hold it up.
@@ -57,17 +63,53 @@ impl MemoryUnit {
         addr: u64,
         access: Access,
     ) -> Result<PhysAddr, AccessFault> {
-        let tlb = match access {
+        let known = match access {
             Access::Read => &mut self.reads,
             Access::Write => &mut self.writes,
             Access::Execute => &mut self.code,
         };
-        if let Some(phys) = tlb.get(addr) {
+        if let Some(phys) = known.get(addr) {
             return Ok(phys);
         }
+        if let Some(tlbs) = &mut self.tlbs {
+            return tlbs.translate(port, addr, access);
+        }
         let phys = port.translate(addr, access)?;
-        tlb.put(addr, phys);
+        known.put(addr, phys);
         Ok(phys)
+    }
+
+    /// An access to an address that is mapped could begin in cycle `at`: when it begins, its translation being known.
+    #[inline]
+    pub(crate) fn access_begins<P: Port>(
+        &mut self,
+        port: &mut P,
+        addr: u64,
+        access: Access,
+        at: Cycle,
+    ) -> Result<Cycle, AccessFault> {
+        match &mut self.tlbs {
+            Some(tlbs) => tlbs.access_begins(port, self.id, addr, access, at),
+            None => Ok(at),
+        }
+    }
+
+    /// The same for an access that may lie on two pages.
+    #[inline]
+    pub(crate) fn access_of_bytes_begins<P: Port>(
+        &mut self,
+        port: &mut P,
+        addr: u64,
+        bytes: u8,
+        access: Access,
+        at: Cycle,
+    ) -> Result<Cycle, AccessFault> {
+        let first = self.access_begins(port, addr, access, at)?;
+        let last = addr.wrapping_add(u64::from(bytes.max(1)) - 1);
+        if self.tlbs.is_none() || last / PAGE_BYTES == addr / PAGE_BYTES {
+            return Ok(first);
+        }
+        Ok(self.access_begins(port, last, access, at)?.max(first))
     }
 
     /// Loads bytes in cycle `at` that do not cross a line; their value and the cycle in which it is there.
@@ -123,6 +165,9 @@ impl MemoryUnit {
         self.reads.clear();
         self.writes.clear();
         self.code.clear();
+        if let Some(tlbs) = &mut self.tlbs {
+            tlbs.forget_known();
+        }
     }
 }
 
@@ -136,6 +181,8 @@ pub(crate) struct Execution<'a, P> {
     pub at_commit: Option<AtCommit>,
     /// The line that a load or atomic operation is for.
     pub line: Option<LineAddr>,
+    /// When the access began, if it is no load: later than `at` if it waited for its translation.
+    pub begun: Cycle,
     pub instructions: u64,
 }
 
@@ -160,7 +207,9 @@ impl<P: Port> Execution<'_, P> {
         let phys = self.unit.translate(self.port, addr, access)?;
         self.line = Some(phys.line());
         // The core has let all earlier stores leave.
-        let at = self.at.max(self.unit.buffer.left());
+        self.at = self.at.max(self.unit.buffer.left());
+        let at = self.unit.access_begins(self.port, addr, access, self.at)?;
+        self.begun = at;
         let place = PendingStore { addr: phys, len: bytes, data: operand, tx: self.unit.open_tx };
         let (old, outcome) = self.port.atomic(self.unit.id, &place, access == Access::Write, at, &mut update);
         match outcome {
@@ -211,6 +260,7 @@ impl<P: Port> Bus for Execution<'_, P> {
             let low = PendingStore { data: value & ((1 << (8 * first)) - 1), ..low };
             AtCommit::Split(low, PendingStore { addr: rest, len: bytes - first, data: value >> (8 * first), tx })
         });
+        self.begun = self.unit.access_of_bytes_begins(self.port, addr, bytes, Access::Write, self.at)?;
         Ok(())
     }
 
@@ -255,6 +305,7 @@ impl<P: Port> Bus for Execution<'_, P> {
         // A cache-block operation needs the rights of a load or a store; a read right is enough (Zicbom, section 2.5).
         let phys = self.unit.translate(self.port, addr, Access::Read)?;
         self.at_commit = Some(AtCommit::Block(op, phys.line()));
+        self.begun = self.unit.access_begins(self.port, addr, Access::Read, self.at)?;
         Ok(())
     }
 
@@ -274,6 +325,7 @@ impl<P: Port> Bus for Execution<'_, P> {
         }
         let addr = self.unit.translate(self.port, register.addr, Access::Read)?;
         self.at_commit = Some(AtCommit::Log(LogFlush { addr, old: register.old, tx: self.unit.open_tx }));
+        self.begun = self.unit.access_begins(self.port, register.addr, Access::Read, self.at)?;
         Ok(())
     }
 

@@ -13,7 +13,8 @@ mod port;
 mod saved_array;
 mod store_buffer;
 mod store_sets;
-mod tlb;
+pub mod tlb;
+mod translations;
 mod window;
 
 pub use config::{CoreConfig, Fences, UnitConfig, UnitsConfig};

@@ -70,6 +70,12 @@ pub enum Control {
 pub trait Port {
     /// The physical address of a guest address.
     fn translate(&mut self, addr: u64, access: Access) -> Result<PhysAddr, AccessFault>;
+    /// Walks the page table for a guest address that is mapped, from cycle `at` on; the cycle in which the translation is
+    /// known. Asked on machines with TLBs alone.
+    ///
+    /// # Errors
+    /// No memory is left for the page table.
+    fn walk(&mut self, core: CoreId, addr: u64, at: Cycle) -> Result<Cycle, AccessFault>;
     /// Two bytes of code, as newest in the memory system; they do not cross a line.
     fn code(&mut self, core: CoreId, addr: PhysAddr) -> u16;
     /// Fetches a line of code; the cycle in which its bytes are there.

@@ -86,8 +86,10 @@ pub struct LevelGeometry {
     pub ways: u32,
     /// Every so-manieth set lacks its last way; 0 if none does.
     pub missing_way_period: u32,
-    /// Latency of a hit in core cycles.
+    /// Latency of a hit in core cycles, the look-up of the tags included.
     pub latency_cycles: Cycle,
+    /// Core cycles until a look-up of the tags alone is answered: what a miss takes, and an access that needs no data.
+    pub tag_latency_cycles: Cycle,
 }
 
 impl LevelGeometry {

@@ -21,7 +21,13 @@ pub(crate) fn geometry<D: Design>(spec: &D::Spec, cores: u16) -> Geometry {
 
 /// The same with so many controllers.
 pub(crate) fn geometry_of<D: Design>(spec: &D::Spec, cores: u16, controllers: u16) -> Geometry {
-    let level = |sets, latency_cycles| LevelGeometry { sets, ways: 4, missing_way_period: 0, latency_cycles };
+    let level = |sets, latency_cycles| LevelGeometry {
+        sets,
+        ways: 4,
+        missing_way_period: 0,
+        latency_cycles,
+        tag_latency_cycles: latency_cycles,
+    };
     let mut geometry = Geometry {
         cores,
         controllers,

@@ -18,6 +18,7 @@ use durasim_isa::{Access, AccessFault, AccessFaultKind};
 use durasim_types::{ConfigError, PAGE_BYTES, PhysAddr};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// First address that a program may map; lower ones catch null pointers.
 pub(crate) const USER_BEGIN: u64 = 0x1_0000;
@@ -33,6 +34,9 @@ pub(crate) const STACK_TOP: u64 = 0x40_0080_1000;
 pub(crate) const MAPPINGS_BEGIN: u64 = 0x40_0080_2000;
 /// One past the last user address: 2^47.
 pub const USER_END: u64 = 0x8000_0000_0000;
+
+/// Levels of the page table: those of Sv48, which addresses of 47 bits need.
+pub const PAGE_TABLE_LEVELS: u32 = 4;
 
 /// What a program may do with a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,10 +109,16 @@ pub struct AddressSpace {
     /// Frames behind touched pages of DRAM, by virtual page number.
     pages: PageTable,
     pub(crate) frames: Frames,
+    /// Where the pages of the page table lie that a walk has read: by level, and by the addresses that they translate. What
+    /// they say is in `areas` and `pages`.
+    tables: BTreeMap<(u32, u64), PhysAddr>,
     /// Where the next mapping without an address of its own should go.
     next_mapping: u64,
     epoch: u64,
     code_epoch: u64,
+    /// Pages that a user of cached translations has yet to be told of.
+    #[serde(skip)]
+    lost: Vec<Range<u64>>,
     dram_spent: bool,
 }
 
@@ -135,6 +145,8 @@ impl AddressSpace {
             map,
             areas: BTreeMap::new(),
             pages: PageTable::default(),
+            tables: BTreeMap::new(),
+            lost: Vec::new(),
             next_mapping: MAPPINGS_BEGIN,
             epoch: 0,
             code_epoch: 0,
@@ -197,7 +209,7 @@ impl AddressSpace {
         let spent = AccessFault { addr: vaddr, access: Access::Write, why: AccessFaultKind::Unmapped };
         let frame = self.back_page(vaddr / PAGE_BYTES).ok_or(spent)?;
         mem.write(frame, &bytes);
-        self.epoch += 1;
+        self.lose_pages(vaddr, vaddr + 1);
         Ok(())
     }
 
@@ -215,6 +227,34 @@ impl AddressSpace {
     #[inline]
     pub fn epoch(&self) -> u64 {
         self.epoch
+    }
+
+    /// The pages for which [`AddressSpace::epoch`] has changed since this was asked last: TLBs drop their translations.
+    pub fn take_lost(&mut self) -> Vec<Range<u64>> {
+        std::mem::take(&mut self.lost)
+    }
+
+    /// Where a walk reads the entry of the page table for `vaddr` at a level, of [`PAGE_TABLE_LEVELS`], the leaves being level 0.
+    /// Pages of the table lie in frames of the DRAM, which they take when they are first read.
+    ///
+    /// # Errors
+    /// The DRAM is used up.
+    pub fn table_entry(&mut self, vaddr: u64, level: u32) -> Result<PhysAddr, AccessFault> {
+        // A table has 512 entries of eight bytes.
+        let shift = PAGE_BYTES.trailing_zeros() + 9 * level;
+        let table = (level, vaddr >> (shift + 9));
+        let frame = match self.tables.get(&table) {
+            Some(&frame) => frame,
+            None => {
+                let Some(frame) = self.frames.take() else {
+                    self.dram_spent = true;
+                    return Err(AccessFault { addr: vaddr, access: Access::Read, why: AccessFaultKind::Unmapped });
+                };
+                self.tables.insert(table, frame);
+                frame
+            }
+        };
+        Ok(frame.plus((vaddr >> shift) % 512 * 8))
     }
 
     /// Changes whenever an executable mapping changes or the program asks for it: users then drop decoded code.
@@ -406,7 +446,7 @@ impl AddressSpace {
         self.split(end);
         for (from, area) in self.areas_in(start, end) {
             self.areas.remove(&from);
-            self.lose(area.rights);
+            self.lose(from, area);
             self.drop_pages(from, area, mem);
         }
     }
@@ -415,7 +455,7 @@ impl AddressSpace {
     pub(crate) fn discard(&mut self, start: u64, end: u64, mem: &mut dyn PhysMemory) {
         for (from, area) in self.areas_in(start, end) {
             if matches!(area.backing, Backing::Private | Backing::PmemCopy { .. }) {
-                self.lose(area.rights);
+                self.lose(from, area);
                 self.drop_pages(from, area, mem);
             }
         }
@@ -436,7 +476,7 @@ impl AddressSpace {
         self.split(end);
         for (from, area) in self.areas_in(start, end) {
             if !rights.covers(area.rights) {
-                self.lose(area.rights);
+                self.lose(from, area);
             }
             if rights.execute {
                 self.code_epoch += 1;
@@ -452,7 +492,7 @@ impl AddressSpace {
         self.split(from + bytes);
         for (start, area) in self.areas_in(from, from + bytes) {
             self.areas.remove(&start);
-            self.lose(area.rights);
+            self.lose(start, area);
             self.map_area(start - from + to, area.end - from + to, area.rights, area.backing);
         }
         let range = from / PAGE_BYTES..(from + bytes) / PAGE_BYTES;
@@ -471,11 +511,17 @@ impl AddressSpace {
         bytes / PAGE_BYTES <= self.frames.available()
     }
 
-    fn lose(&mut self, rights: Rights) {
-        self.epoch += 1;
-        if rights.execute {
+    /// Translations of an area that begins at `start` have changed.
+    fn lose(&mut self, start: u64, area: Area) {
+        self.lose_pages(start, area.end);
+        if area.rights.execute {
             self.code_epoch += 1;
         }
+    }
+
+    fn lose_pages(&mut self, start: u64, end: u64) {
+        self.epoch += 1;
+        self.lost.push(start / PAGE_BYTES..end.div_ceil(PAGE_BYTES));
     }
 
     /// Makes `at` a boundary between areas.

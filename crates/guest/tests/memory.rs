@@ -41,6 +41,39 @@ fn rights_are_checked() {
 }
 
 #[test]
+fn pages_that_lose_something_are_told_once() {
+    let mut p = program(|_| {});
+    p.process.space().take_lost();
+    let at = anonymous(&mut p, 8);
+    let page = at / 4096;
+    assert_eq!(p.process.space().take_lost(), [], "gains change no translation");
+    assert_eq!(p.call(Sysno::mprotect, &[at + 4096, 2 * 4096, 1]), 0);
+    assert_eq!(p.call(Sysno::munmap, &[at + 4 * 4096, 4096]), 0);
+    assert_eq!(p.process.space().take_lost(), [page + 1..page + 3, page + 4..page + 5]);
+    assert_eq!(p.process.space().take_lost(), []);
+    let moved = p.call(Sysno::mremap, &[at + 6 * 4096, 2 * 4096, 4 * 4096, 1]) as u64;
+    assert_ne!(moved, at + 6 * 4096);
+    assert_eq!(p.process.space().take_lost(), vec![page + 6..page + 8]);
+}
+
+#[test]
+fn a_page_table_takes_frames_when_it_is_read() {
+    let mut p = program(|_| {});
+    let mut entry = |vaddr: u64, level| p.process.space().table_entry(vaddr, level).unwrap();
+    let leaf = entry(0x4000_3000, 0);
+    assert_eq!(leaf.0 % 4096, 8 * 3, "the fourth page of its table");
+    assert_eq!(entry(0x4000_4000, 0), leaf.plus(8));
+    assert_eq!(entry(0x4000_3fff, 0), leaf, "it is there now");
+    let next = entry(0x4020_3000, 0);
+    assert_ne!(next.0 / 4096, leaf.0 / 4096, "another 2 MB has another table");
+    let above = entry(0x4000_3000, 1);
+    assert_eq!((above.0 % 4096, entry(0x4020_3000, 1)), (0, above.plus(8)));
+    // From the root: 512 GB, 1 GB, 2 MB, 4 KB.
+    let levels = [3, 2, 1, 0].map(|level| entry(0x7654_3210_f000, level).0 % 4096 / 8);
+    assert_eq!(levels, [39, 30, 21, 12].map(|shift| 0x7654_3210_f000u64 >> shift & 511));
+}
+
+#[test]
 fn epochs_change_when_something_is_lost() {
     let mut p = program(|_| {});
     let epochs = |p: &mut Program| (p.process.space().epoch(), p.process.space().code_epoch());

@@ -6,6 +6,7 @@ pub use interconnect::{Inclusion, InterconnectConfig, Topology};
 
 use durasim_cache::Replacement;
 use durasim_core::CoreConfig;
+use durasim_core::tlb::TlbConfig;
 use durasim_design::LevelGeometry;
 use durasim_memory::MemoryConfig;
 use durasim_types::{ConfigError, Cycle, LINE_BYTES};
@@ -21,8 +22,12 @@ pub struct CacheConfig {
     pub size_bytes: u64,
     /// Associativity.
     pub ways: u32,
-    /// Latency of a hit in core cycles.
+    /// Latency of a hit in core cycles, the look-up of the tags included.
     pub latency_cycles: Cycle,
+    /// Core cycles after which a miss goes on to the next level: those of the look-up of the tags. If not given, the same
+    /// as `latency_cycles`, as if tags and data were read together (DEVIATIONS.md, tag-latency).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag_latency_cycles: Option<Cycle>,
     /// Misses in flight at most.
     pub mshrs: u32,
     /// Which line of a full set leaves, where the durability design has no preference.
@@ -71,6 +76,9 @@ pub struct MachineConfig {
     pub skew_cycles: Cycle,
     /// The cores.
     pub core: CoreConfig,
+    /// TLBs of each core. Without them translations cost no time (LIMITS.md); `--set tlb=none` takes them away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tlb: Option<TlbConfig>,
     /// First-level instruction cache of each core.
     pub l1i: CacheConfig,
     /// First-level data cache of each core.
@@ -116,6 +124,12 @@ impl CacheConfig {
         if !(1..=10_000).contains(&self.latency_cycles) {
             return refuse("latency_cycles", format!("{} is not between 1 and 10000", self.latency_cycles));
         }
+        if let Some(cycles) = self.tag_latency_cycles
+            && !(1..=self.latency_cycles).contains(&cycles)
+        {
+            let problem = format!("{cycles} is not between 1 and the {} cycles of a hit", self.latency_cycles);
+            return refuse("tag_latency_cycles", problem);
+        }
         if !(1..=1024).contains(&self.mshrs) {
             return refuse("mshrs", format!("{} is not between 1 and 1024", self.mshrs));
         }
@@ -129,6 +143,7 @@ impl CacheConfig {
             ways: self.ways,
             missing_way_period: 0,
             latency_cycles: self.latency_cycles,
+            tag_latency_cycles: self.tag_latency_cycles.unwrap_or(self.latency_cycles),
         }
     }
 }
@@ -197,6 +212,9 @@ impl MachineConfig {
             return Err(ConfigError::new("cores", problem));
         }
         self.core.check("core")?;
+        if let Some(tlb) = &self.tlb {
+            tlb.check("tlb")?;
+        }
         self.l1i.check("l1i")?;
         for (name, cache) in self.data_caches() {
             cache.check(name)?;
@@ -255,10 +273,10 @@ fn apply(tree: &mut toml::Table, item: &str) -> Result<(), ConfigError> {
         };
         at = table;
     }
-    if path == "l2" && value.as_str() == Some("none") {
-        remove_l2(at);
-    } else {
-        at.insert((*last).to_owned(), value);
+    match (path, value.as_str()) {
+        ("l2", Some("none")) => remove_l2(at),
+        ("tlb", Some("none")) => drop(at.remove("tlb")),
+        _ => drop(at.insert((*last).to_owned(), value)),
     }
     Ok(())
 }

@@ -6,12 +6,13 @@
 //! branch predictors learnt. What does not: anything in flight (there is none: the old machine drains), the
 //! design's structures and regions (recovery puts their contents home), reservations, statistics, persist events.
 
-use crate::machine::memory_map;
+use crate::machine::{memory_map, new_core};
 use crate::measure::Measurements;
 use crate::scheduler::{DetachedThreads, DrainReason, Scheduler};
 use crate::system::{CachedLines, Plan, System};
 use crate::{Machine, Prepared};
 use durasim_core::branch::{Predictor, PredictorConfig};
+use durasim_core::tlb::{CachedPages, Tlbs};
 use durasim_core::{Core, CoreConfig};
 use durasim_guest::{Output, Process};
 use durasim_isa::Hart;
@@ -55,6 +56,8 @@ pub(crate) struct DetachedProgram {
     pub predictors: Vec<Predictor>,
     pub predictor_config: PredictorConfig,
     pub cached: CachedLines,
+    /// What the TLBs of each core held; empty if there were none.
+    pub cached_pages: Vec<CachedPages>,
     pub data_base: Option<PhysAddr>,
     pub data_range: Option<DataRange>,
     /// Transactions so far: their numbers are not used again.
@@ -99,6 +102,7 @@ impl Machine {
             predictors: self.cores.iter().map(|core| core.predictor().clone()).collect(),
             predictor_config: self.predictor_config(),
             cached,
+            cached_pages: self.cores.iter().filter_map(Core::tlbs).map(Tlbs::cached_pages).collect(),
             data_base: self.measure.data_base,
             data_range,
             tx_count,
@@ -162,13 +166,17 @@ impl DetachedProgram {
             system.warm(&self.cached);
         } else {
             self.predictors.clear();
+            self.cached_pages.clear();
         }
         let mut measure = Measurements::new(config.cores);
         measure.data_base = self.data_base;
-        let l1d_latency = system.geometry().l1d.latency_cycles;
         let mut predictors = self.predictors.into_iter();
+        let mut cached_pages = self.cached_pages.iter();
         let cores = (0..).zip(&self.instructions).map(|(id, &instructions)| {
-            let mut core = Core::new(CoreId(id), &config.core, l1d_latency, Hart::default());
+            let mut core = new_core(config, plan, CoreId(id), Hart::default());
+            if let (Some(tlbs), Some(pages)) = (core.tlbs_mut(), cached_pages.next()) {
+                tlbs.warm(pages);
+            }
             core.start_later(start, instructions, predictors.next().map(|p| (&self.predictor_config, p)));
             core
         });

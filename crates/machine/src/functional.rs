@@ -183,6 +183,9 @@ fn run_slice<W: ExecutionObserver>(
         let insts = blocks.insts(block);
         // All of a block lies on one page, except for the end of its last instruction.
         let code = if W::SEES { bus.translate_code(pc).ok() } else { None };
+        if code.is_some() {
+            bus.note_translation(pc, true);
+        }
         let first = bus.instructions;
         let (mut at, mut target, mut calls) = (pc, None, false);
         for (&inst, count) in insts.iter().zip(first + 1..) {
@@ -243,7 +246,7 @@ fn system_call<W: ExecutionObserver>(
     queue.take_events(&mut bus.process);
     bus.follow_moved_pages();
     if bus.process.space().epoch() != epoch {
-        bus.clear_translations();
+        bus.mappings_changed();
     }
     if bus.process.space().code_epoch() != code_epoch {
         blocks.clear();

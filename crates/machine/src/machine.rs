@@ -8,6 +8,7 @@ use crate::metrics::{AccessesPerTx, Bytes, Latencies, Metrics, Phases};
 use crate::port::MachinePort;
 use crate::scheduler::{DrainReason, InterruptedTurn, Scheduler};
 use crate::system::{DRAM_BASE, PMEM_BASE, Plan, System};
+use durasim_core::tlb::TlbStats;
 use durasim_core::{Core, CoreStats, StallCycles, StallPlace};
 use durasim_guest::{MemoryMap, Output, PmemPool, PoolFile, Process, ProcessConfig};
 use durasim_isa::Hart;
@@ -93,6 +94,16 @@ pub(crate) fn process_config(config: &MachineConfig, plan: &Plan, program: &Prog
     }
 }
 
+/// A core of the machine.
+pub(crate) fn new_core(config: &MachineConfig, plan: &Plan, id: CoreId, hart: Hart) -> Core {
+    let l1d_latency = plan.geometry.l1d.latency_cycles;
+    let core = Core::new(id, &config.core, l1d_latency, hart);
+    match &config.tlb {
+        Some(tlb) => core.with_tlbs(tlb, l1d_latency, config.l1i.latency_cycles),
+        None => core,
+    }
+}
+
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
@@ -142,10 +153,7 @@ impl Machine {
         let (process, hart) = Process::load(process_config(config, plan, program), files, &mut memory)?;
         let mut harts = vec![Hart::default(); config.cores.into()];
         harts[0] = hart;
-        let cores = (0..)
-            .zip(harts)
-            .map(|(id, hart)| Core::new(CoreId(id), &config.core, plan.geometry.l1d.latency_cycles, hart))
-            .collect();
+        let cores = (0..).zip(harts).map(|(id, hart)| new_core(config, plan, CoreId(id), hart)).collect();
         Ok(Machine {
             system,
             process,
@@ -235,6 +243,7 @@ impl Machine {
         let waited = c.commit_stall_cycles as f64;
         stats.set("core.commit_stall_cycles", waited, "cycles", "Cycles in which commits held younger instructions");
         stats.count("core.system_calls", c.system_calls, "System calls");
+        tlb_stats(&mut stats, &self.cores);
         stall_stats(&mut stats, &c.stalls);
         load_stats(&mut stats, &self.measure.pmem_load_latency);
         let switches = self.scheduler.switches;
@@ -320,6 +329,30 @@ impl Output for Captured {
     }
 }
 
+/// Counters of TLBs, on machines that have them.
+fn tlb_stats(stats: &mut Stats, cores: &[Core]) {
+    if cores.iter().all(|core| core.tlbs().is_none()) {
+        return;
+    }
+    let mut t = TlbStats::default();
+    cores.iter().filter_map(Core::tlbs).for_each(|tlbs| t.add(&tlbs.stats()));
+    stats.count("tlb.data.accesses", t.data_accesses, "Look-ups of the TLBs for data");
+    stats.count("tlb.data.misses", t.data_misses, "Look-ups of the TLBs for data that found nothing");
+    stats.count("tlb.code.accesses", t.code_accesses, "Look-ups of the TLBs for instructions");
+    stats.count("tlb.code.misses", t.code_misses, "Look-ups of the TLBs for instructions that found nothing");
+    let second = t.data_misses + t.code_misses;
+    stats.count("tlb.l2.accesses", second, "Look-ups of the second TLBs");
+    stats.count("tlb.l2.misses", t.walks, "Look-ups of the second TLBs that found nothing: page walks");
+    let cycles = t.walk_cycles as f64;
+    stats.set(
+        "tlb.walk_cycles",
+        cycles,
+        "cycles",
+        "Cycles from misses of the second TLBs to translations, over all walks",
+    );
+    stats.count("tlb.shoot_downs", t.shoot_downs, "Translations dropped because mappings changed");
+}
+
 /// Latencies of loads of persistent memory, as cores see them.
 fn load_stats(stats: &mut Stats, latency: &LoadLatency) {
     let (count, mean, all) = latency.distribution();
@@ -356,6 +389,7 @@ fn stall_stats(stats: &mut Stats, stalls: &StallCycles) {
     for place in StallPlace::ALL {
         let what = match place {
             StallPlace::Load => "a load",
+            StallPlace::Store => "a store or cache-block operation",
             StallPlace::StoreQueue => "the store queue was full, its oldest entry",
             StallPlace::Fence => "a fence, or what it waits for,",
             StallPlace::Atomic => "an atomic operation",

@@ -3,7 +3,7 @@
 use crate::measure::Measurements;
 use crate::system::{PMEM_BASE, System};
 use durasim_core::{Control, EarlyFlushOutcome, LogFlush, Outcome, PendingStore, Port};
-use durasim_guest::Process;
+use durasim_guest::{PAGE_TABLE_LEVELS, Process};
 use durasim_isa::{Access, AccessFault, CacheBlockOp, FenceSet, Marker};
 use durasim_types::{CoreId, Cycle, DataRange, HistoryStep, LineAddr, PhysAddr, StallSegment, TxId};
 
@@ -23,6 +23,14 @@ impl MachinePort<'_> {
 impl Port for MachinePort<'_> {
     fn translate(&mut self, addr: u64, access: Access) -> Result<PhysAddr, AccessFault> {
         self.process.space().translate(addr, access)
+    }
+
+    fn walk(&mut self, core: CoreId, addr: u64, at: Cycle) -> Result<Cycle, AccessFault> {
+        // Each entry says where the next one is.
+        (0..PAGE_TABLE_LEVELS).rev().try_fold(at, |at, level| {
+            let entry = self.process.space().table_entry(addr, level)?;
+            Ok(self.system.load(core, entry, 8, None, at).1)
+        })
     }
 
     fn code(&mut self, _core: CoreId, addr: PhysAddr) -> u16 {

@@ -289,7 +289,8 @@ impl Machine {
         }
         if self.process.space().epoch() != epoch || self.process.space().code_epoch() != code_epoch {
             let code = self.process.space().code_epoch() != code_epoch;
-            self.cores.iter_mut().for_each(|core| core.mappings_changed(code));
+            let lost = self.process.space().take_lost();
+            self.cores.iter_mut().for_each(|core| core.mappings_changed(&lost, code));
         }
         let cycle_of = |ns: u64| clock.cycles(ns.saturating_mul(1000));
         match outcome {
@@ -365,7 +366,8 @@ impl Machine {
             return Err(self.explain(id, Stop::AccessFault(fault)).into());
         }
         core.resume_after_system_call(0);
-        self.cores.iter_mut().for_each(|core| core.mappings_changed(false));
+        let lost = self.process.space().take_lost();
+        self.cores.iter_mut().for_each(|core| core.mappings_changed(&lost, false));
         Ok(())
     }
 

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 /// memory system or for a durability design has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum StallCause {
+    /// Look-ups of TLBs that do not overlap with the access, and page walks.
+    Translation,
     /// Look-ups and miss registers of the private caches.
     PrivateCaches,
     /// The last level: the way there and back, its look-up and its miss registers.
@@ -37,10 +39,11 @@ pub enum StallCause {
 
 impl StallCause {
     /// How many there are.
-    pub const COUNT: usize = 13;
+    pub const COUNT: usize = 14;
 
     /// All of them, in the order of results.
     pub const ALL: [StallCause; StallCause::COUNT] = [
+        StallCause::Translation,
         StallCause::PrivateCaches,
         StallCause::Llc,
         StallCause::OtherCore,
@@ -59,6 +62,7 @@ impl StallCause {
     /// The name of the cause in results.
     pub const fn name(self) -> &'static str {
         match self {
+            StallCause::Translation => "translation",
             StallCause::PrivateCaches => "private_caches",
             StallCause::Llc => "llc",
             StallCause::OtherCore => "other_core",
@@ -78,6 +82,7 @@ impl StallCause {
     /// What it means, in a sentence.
     pub const fn description(self) -> &'static str {
         match self {
+            StallCause::Translation => "waiting for the translation of its address",
             StallCause::PrivateCaches => "waiting for look-ups and miss registers of private caches",
             StallCause::Llc => "waiting for the last level",
             StallCause::OtherCore => "waiting for a line that another core has",

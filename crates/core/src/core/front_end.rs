@@ -33,7 +33,8 @@ impl Core {
     #[inline]
     fn fetch_line<P: Port>(&mut self, port: &mut P, addr: u64) -> Result<(), Stop> {
         let phys = self.unit.translate(port, addr, Access::Execute)?;
-        self.line_ready = port.fetch(self.unit.id, phys.line(), self.window.fetch_cycle());
+        let at = self.unit.access_begins(port, addr, Access::Execute, self.window.fetch_cycle())?;
+        self.line_ready = port.fetch(self.unit.id, phys.line(), at);
         self.fetched_line = addr / LINE_BYTES;
         Ok(())
     }

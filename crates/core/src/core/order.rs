@@ -5,51 +5,82 @@ use super::Core;
 use crate::Port;
 use crate::code::Decoded;
 use crate::inst_info::InstInfo;
-use durasim_isa::Stop;
+use durasim_isa::{Access, Inst, LOG_BLOCK_BYTES, Op, Stop};
 use durasim_types::{Cycle, PhysAddr};
+
+/// When an instruction that accesses memory gets there.
+#[derive(Clone, Copy)]
+pub(super) struct Issued {
+    /// Its address is known.
+    pub addressed: Cycle,
+    /// Its access begins: its translation is known too.
+    pub executed: Cycle,
+}
 
 impl Core {
     /// Issues a load from `phys`, if that is known, again from its fetch on as long as it passes an older store to the same
-    /// place.
+    /// place. With `TLB` it waits for its translation before it accesses memory.
     #[inline(always)]
-    pub(super) fn issue_load<P: Port>(
+    pub(super) fn issue_load<P: Port, const TLB: bool>(
         &mut self,
         port: &mut P,
         decoded: &Decoded,
         phys: Option<PhysAddr>,
         dispatched: Cycle,
         ready: Cycle,
-    ) -> Result<Cycle, Stop> {
+    ) -> Result<Issued, Stop> {
         let shape = &decoded.shape;
         let mut wait = ready;
         if let Some((_, executed)) = self.store_sets.last_store(self.hart.pc) {
             wait = wait.max(executed);
         }
         let issued = self.window.issue_to_memory(shape, dispatched, wait);
-        let executed = issued + Cycle::from(shape.latency_cycles);
+        let addressed = issued + Cycle::from(shape.latency_cycles);
+        let Some(phys) = phys else { return Ok(Issued { addressed, executed: addressed }) };
+        let executed = self.translated::<P, TLB>(port, decoded, addressed)?;
         if self.unit.buffer.all_executed_by(executed) {
-            return Ok(issued);
+            return Ok(Issued { addressed, executed });
         }
-        let Some(phys) = phys else { return Ok(issued) };
         let granularity = self.config.store_sets.violation_granularity_bytes;
         match self.unit.buffer.passed_by(phys, shape.bytes, executed, granularity) {
-            None => Ok(issued),
-            Some(passed) => self.issue_again(port, decoded, phys, ready, passed),
+            None => Ok(Issued { addressed, executed }),
+            Some(passed) => self.issue_again::<P, TLB>(port, decoded, phys, ready, passed),
         }
+    }
+
+    /// When a load whose address is known in cycle `addressed` accesses memory.
+    #[inline(always)]
+    fn translated<P: Port, const TLB: bool>(
+        &mut self,
+        port: &mut P,
+        decoded: &Decoded,
+        addressed: Cycle,
+    ) -> Result<Cycle, Stop> {
+        if !TLB {
+            return Ok(addressed);
+        }
+        let (addr, bytes) = (self.load_address(decoded.inst), decoded.shape.bytes);
+        Ok(self.unit.access_of_bytes_begins(port, addr, bytes, Access::Read, addressed)?)
+    }
+
+    /// The address of a load; that of a block for a log register.
+    pub(super) fn load_address(&self, inst: Inst) -> u64 {
+        let addr = self.hart.x[usize::from(inst.rs1 & 31)].wrapping_add(inst.imm as u64);
+        if inst.op == Op::LogLoad { addr & !(LOG_BLOCK_BYTES - 1) } else { addr }
     }
 
     /// Issues a load again that passed a store: `passed` is the store's address in the program and the cycle of its
     /// execution.
     #[cold]
     #[inline(never)]
-    fn issue_again<P: Port>(
+    fn issue_again<P: Port, const TLB: bool>(
         &mut self,
         port: &mut P,
         decoded: &Decoded,
         phys: PhysAddr,
         ready: Cycle,
         mut passed: (u64, Cycle),
-    ) -> Result<Cycle, Stop> {
+    ) -> Result<Issued, Stop> {
         let Decoded { inst, shape, .. } = decoded;
         let granularity = self.config.store_sets.violation_granularity_bytes;
         loop {
@@ -62,9 +93,10 @@ impl Core {
             self.fetch_lines(port, *inst)?;
             let dispatched = self.window.enter::<true>(self.line_ready, 0);
             let issued = self.window.issue_to_memory(shape, dispatched, ready);
-            let executed = issued + Cycle::from(shape.latency_cycles);
+            let addressed = issued + Cycle::from(shape.latency_cycles);
+            let executed = self.translated::<P, TLB>(port, decoded, addressed)?;
             match self.unit.buffer.passed_by(phys, shape.bytes, executed, granularity) {
-                None => return Ok(issued),
+                None => return Ok(Issued { addressed, executed }),
                 Some(again) => passed = again,
             }
         }
@@ -80,6 +112,13 @@ impl Core {
                 issued
             }
             None => self.window.issue_to_memory(shape, dispatched, ready),
+        }
+    }
+
+    /// A store was executed later than its issue said: it waited for its translation.
+    pub(super) fn store_waited(&mut self, executed: Cycle) {
+        if let Some((set, _)) = self.store_sets.last_store(self.hart.pc) {
+            self.store_sets.executes(set, executed);
         }
     }
 }

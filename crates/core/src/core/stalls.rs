@@ -15,6 +15,8 @@ use serde::{Deserialize, Serialize};
 pub enum StallPlace {
     /// A load, or a load into a log register.
     Load,
+    /// A store, or a cache-block operation, that waits for its translation.
+    Store,
     /// An instruction that is not dispatched, because the store queue is full.
     StoreQueue,
     /// A fence, or a begin that waits for the store buffer.
@@ -27,13 +29,20 @@ pub enum StallPlace {
 
 impl StallPlace {
     /// All of them, in the order of results.
-    pub const ALL: [StallPlace; 5] =
-        [StallPlace::Load, StallPlace::StoreQueue, StallPlace::Fence, StallPlace::Atomic, StallPlace::Commit];
+    pub const ALL: [StallPlace; 6] = [
+        StallPlace::Load,
+        StallPlace::Store,
+        StallPlace::StoreQueue,
+        StallPlace::Fence,
+        StallPlace::Atomic,
+        StallPlace::Commit,
+    ];
 
     /// The name in results.
     pub const fn name(self) -> &'static str {
         match self {
             StallPlace::Load => "load",
+            StallPlace::Store => "store",
             StallPlace::StoreQueue => "store_queue",
             StallPlace::Fence => "fence",
             StallPlace::Atomic => "atomic",
@@ -149,6 +158,18 @@ impl StallCounter {
         }
     }
 
+    /// A store or cache-block operation has committed that waited for its translation, `before` being the commit before it.
+    #[inline(never)]
+    pub(super) fn translated(&mut self, before: Cycle, committed: Cycle, dispatched: Cycle, wait: StallSegment) {
+        let rest = self.until_dispatched(before, committed, dispatched);
+        self.cycles.front_end += rest - before - 1;
+        // The commit follows so much later on the moments that count.
+        let later = |cycle: Cycle| (cycle + self.commit_cycles).clamp(rest, committed);
+        let waited = later(wait.until) - later(wait.from);
+        self.cycles.waits[StallPlace::Store as usize][wait.cause as usize] += waited;
+        self.cycles.execution += committed - rest - waited;
+    }
+
     /// A load has committed whose access began in `executed`, `before` being the commit before it. False: it took longer than
     /// a hit of the L1D, and is not counted here.
     #[inline(always)]
@@ -176,6 +197,7 @@ impl Core {
         before: Cycle,
         committed: Cycle,
         dispatched: Cycle,
+        translated: Option<StallSegment>,
     ) {
         let StallCounter { cycles, commit_cycles, .. } = &mut self.stalls;
         let rest = (dispatched + 1 + *commit_cycles).clamp(before + 1, committed);
@@ -184,6 +206,9 @@ impl Core {
         // The commit follows so much later on the moments that count.
         let (from, until) = (rest.saturating_sub(*commit_cycles), committed.saturating_sub(*commit_cycles));
         let mut wait = Distribution::new(row, from, until, StallCause::PrivateCaches);
+        if let Some(translated) = translated {
+            wait.add(translated);
+        }
         port.explain_wait(self.unit.id, Some(line), from, until, |segment| wait.add(segment));
         wait.end();
     }
@@ -210,8 +235,15 @@ impl Core {
         line: Option<LineAddr>,
         before: Cycle,
         committed: Cycle,
+        translated: Option<StallSegment>,
     ) {
-        self.count_wait(port, StallPlace::Atomic, line, before + 1, committed);
+        let Some(wait) = translated.filter(|wait| wait.from > before) else {
+            return self.count_wait(port, StallPlace::Atomic, line, before + 1, committed);
+        };
+        let (from, until) = (wait.from.min(committed), wait.until.min(committed));
+        self.stalls.cycles.waits[StallPlace::Atomic as usize][wait.cause as usize] += until - from;
+        self.count_wait(port, StallPlace::Atomic, line, before + 1, from);
+        self.count_wait(port, StallPlace::Atomic, line, until, committed);
     }
 
     /// The youngest instruction, which committed in `committed`, leaves the reorder buffer only in `done`: it waits for the

@@ -1,13 +1,14 @@
 //! One instruction after the other: fetched, executed, placed in time.
 
+use super::order::Issued;
 use super::{Core, Exit, Pause};
 use crate::code::{Decoded, Ready};
 use crate::execution::{AtCommit, Execution};
 use crate::inst_info::Kind;
 use crate::store_buffer::{DrainOutcome, Entry};
 use crate::{Fences, PendingStore, Port};
-use durasim_isa::{Access, BlockId, Class, Flow, Inst, LOG_BLOCK_BYTES, Op, Stop, execute};
-use durasim_types::{Cycle, PhysAddr};
+use durasim_isa::{Access, BlockId, Class, Flow, Inst, Stop, execute};
+use durasim_types::{Cycle, PhysAddr, StallCause, StallSegment};
 
 /// What follows an instruction.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -33,6 +34,11 @@ pub(super) struct StepLimits {
     pub until: Cycle,
     /// and until it has executed so many instructions since the start.
     pub last: u64,
+}
+
+/// The wait of an access for its translation.
+fn translation(from: Cycle, until: Cycle) -> Option<StallSegment> {
+    (until > from).then_some(StallSegment { from, until, cause: StallCause::Translation })
 }
 
 impl Core {
@@ -258,11 +264,10 @@ impl Core {
         }
         let dispatched = self.window.enter::<true>(self.line_ready, 0);
         let ready = self.window.operands(&shape.sources);
-        let issued = match self.issue_load(port, decoded, Some(phys), dispatched, ready) {
-            Ok(issued) => issued,
+        let mut executed = match self.issue_load::<P, false>(port, decoded, Some(phys), dispatched, ready) {
+            Ok(issued) => issued.executed,
             Err(stop) => return self.leave(Exit::AccessFault(stop)),
         };
-        let mut executed = issued + Cycle::from(shape.latency_cycles);
         let (value, complete) = self.unit.load(port, phys, shape.bytes, &mut executed);
         if let Err(stop) = execute(&mut self.hart, *inst, &mut Ready { value }) {
             return self.leave(Exit::AccessFault(stop));
@@ -272,7 +277,7 @@ impl Core {
         let before = self.window.commit_cycle();
         let committed = self.window.commit::<true>(complete);
         if !self.stalls.hit(before, committed, dispatched, executed) {
-            self.count_load_stall(port, phys.line(), before, committed, dispatched);
+            self.count_load_stall(port, phys.line(), before, committed, dispatched, None);
         }
         self.instructions += 1;
         self.stats.loads += 1;
@@ -346,15 +351,22 @@ impl Core {
         };
         let mut ready = self.window.operands(&shape.sources);
         let mut line = None;
+        let mut translated = None;
         let issued = match class {
             Class::Load => {
-                let addr = self.hart.x[usize::from(inst.rs1 & 31)].wrapping_add(inst.imm as u64);
-                let addr = if inst.op == Op::LogLoad { addr & !(LOG_BLOCK_BYTES - 1) } else { addr };
                 // A load that faults does so when it is executed.
-                let phys = self.unit.translate(port, addr, Access::Read).ok();
+                let phys = self.unit.translate(port, self.load_address(inst), Access::Read).ok();
                 line = phys.map(PhysAddr::line);
-                match self.issue_load(port, decoded, phys, dispatched, ready) {
-                    Ok(issued) => issued,
+                let issued = if self.unit.tlbs.is_some() {
+                    self.issue_load::<P, true>(port, decoded, phys, dispatched, ready)
+                } else {
+                    self.issue_load::<P, false>(port, decoded, phys, dispatched, ready)
+                };
+                match issued {
+                    Ok(Issued { addressed, executed }) => {
+                        translated = translation(addressed, executed);
+                        executed - Cycle::from(shape.latency_cycles)
+                    }
                     Err(stop) => return self.leave(Exit::AccessFault(stop)),
                 }
             }
@@ -377,13 +389,20 @@ impl Core {
             done: executed,
             at_commit: None,
             line,
+            begun: executed,
             instructions: self.instructions,
         };
         let flow = match execute(&mut self.hart, inst, &mut execution) {
             Ok(flow) => flow,
             Err(stop) => return self.leave(Exit::AccessFault(stop)),
         };
-        let (complete, at_commit, line) = (execution.done, execution.at_commit, execution.line);
+        let (complete, at_commit, line) = (execution.done.max(execution.begun), execution.at_commit, execution.line);
+        if execution.begun > execution.at {
+            translated = translation(execution.at, execution.begun);
+            if class == Class::Store {
+                self.store_waited(complete);
+            }
+        }
         let loads = matches!(class, Class::Load | Class::Atomic);
         self.window.leave_issue_queue(if loads { complete } else { issued });
         self.window.write_register(shape.dest, complete);
@@ -396,13 +415,16 @@ impl Core {
         if committed > before + 1 {
             match (class, line) {
                 (Class::Load, Some(line)) => {
-                    if !self.stalls.hit(before, committed, dispatched, executed) {
-                        self.count_load_stall(port, line, before, committed, dispatched);
+                    if translated.is_some() || !self.stalls.hit(before, committed, dispatched, executed) {
+                        self.count_load_stall(port, line, before, committed, dispatched, translated);
                     }
                 }
-                (Class::Atomic, line) => self.count_atomic_stall(port, line, before, committed),
+                (Class::Atomic, line) => self.count_atomic_stall(port, line, before, committed, translated),
                 _ if room > 0 => self.count_store_queue_stall(before, committed, dispatched, room),
-                _ => self.stalls.computed(before, committed, dispatched),
+                _ => match translated {
+                    Some(translated) => self.stalls.translated(before, committed, dispatched, translated),
+                    None => self.stalls.computed(before, committed, dispatched),
+                },
             }
         }
         self.instructions += 1;

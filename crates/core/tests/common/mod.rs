@@ -9,6 +9,8 @@ pub const CODE: u64 = 0x1000;
 pub const DATA: u64 = 0x2000;
 /// Cycles from the request of a load or a fetch to its answer.
 pub const LATENCY: Cycle = 2;
+/// Cycles of a page walk.
+pub const WALK: Cycle = 100;
 
 /// A memory whose lines are a thousand cycles away for stores and next to the core for loads.
 #[derive(Default)]
@@ -34,6 +36,8 @@ pub struct Memory {
     pub takes_early_from: Option<Cycle>,
     /// How many flushes had left when transactions began.
     pub flushes_at_begin: Vec<usize>,
+    /// Page walks, with the cycles in which they began.
+    pub walks: Vec<(u64, Cycle)>,
     /// Log operations are illegal.
     pub without_log: bool,
 }
@@ -41,6 +45,10 @@ pub struct Memory {
 impl Port for Memory {
     fn translate(&mut self, addr: u64, _: Access) -> Result<PhysAddr, AccessFault> {
         Ok(PhysAddr(addr))
+    }
+    fn walk(&mut self, _: CoreId, addr: u64, at: Cycle) -> Result<Cycle, AccessFault> {
+        self.walks.push((addr, at));
+        Ok(at + WALK)
     }
     fn code(&mut self, _: CoreId, addr: PhysAddr) -> u16 {
         let at = (addr.0 - CODE) as usize;

@@ -71,6 +71,7 @@ mod tests {
             ways,
             missing_way_period,
             latency_cycles,
+            tag_latency_cycles: latency_cycles,
         };
         Geometry {
             cores: 8,
@@ -120,7 +121,7 @@ mod tests {
     #[test]
     fn two_tags_for_four_ways_take_48_bits() {
         let spec = HerculesSpec { trans_tag_percent_l2: 50, ..HerculesSpec::default() };
-        let set = LevelGeometry { sets: 1, ways: 4, missing_way_period: 0, latency_cycles: 8 };
+        let set = LevelGeometry { sets: 1, ways: 4, missing_way_period: 0, latency_cycles: 8, tag_latency_cycles: 8 };
         assert_eq!(bits(&spec.cost(&Geometry { l2: Some(set), ..paper() }), "TransTags l2"), 48);
     }
 

@@ -128,7 +128,9 @@ impl KilnSpec {
             return;
         }
         geometry.llc.sets = geometry.llc.sets.saturating_mul(self.llc_size_factor).min(1 << 24);
+        // Its paper gives one latency, of which the tags are a part that it does not name.
         geometry.llc.latency_cycles = self.llc_read_latency_cycles;
+        geometry.llc.tag_latency_cycles = self.llc_read_latency_cycles;
         let (read, write) = (self.llc_read_latency_cycles, self.llc_write_latency_cycles);
         geometry.llc_ports = Some(LlcPorts {
             ports: self.llc_ports_per_core * u32::from(geometry.cores),
@@ -188,6 +190,7 @@ mod tests {
         let lines = machine.llc.lines();
         spec.adapt(&mut machine);
         assert_eq!((machine.llc.lines(), machine.llc.latency_cycles), (4 * lines, 40));
+        assert_eq!(machine.llc.tag_latency_cycles, 40);
         let ports = LlcPorts { ports: 2, read_busy_cycles: 1, write_latency_cycles: 50, write_busy_cycles: 50 };
         assert_eq!(machine.llc_ports, Some(ports), "one beside each core");
         let same = KilnSpec { llc_size_factor: 3, ..spec };

@@ -5,7 +5,7 @@ use super::memory::{Flat, Slot, on_this_page};
 use super::observer::ExecutionObserver;
 use crate::system::Plan;
 use durasim_design::Hooks;
-use durasim_guest::Process;
+use durasim_guest::{PAGE_TABLE_LEVELS, Process};
 use durasim_isa::{
     Access, AccessFault, AccessFaultKind, AmoOp, Bus, CacheBlockOp, Counter, FenceSet, LogRegister, Marker, Stop,
 };
@@ -72,10 +72,17 @@ impl<W: ExecutionObserver> FlatBus<W> {
     }
 
     /// Translations may have ended.
-    pub(super) fn clear_translations(&mut self) {
+    fn clear_translations(&mut self) {
         self.to_read.fill((NO_PAGE, Slot::NONE));
         self.to_write.fill((NO_PAGE, Slot::NONE));
         self.code.fill((NO_PAGE, PhysAddr(0)));
+    }
+
+    /// Mappings have changed.
+    pub(super) fn mappings_changed(&mut self) {
+        let lost = self.process.space().take_lost();
+        self.observer.shoot_down(&lost);
+        self.clear_translations();
     }
 
     /// Slots to read may have moved: somebody has written to memory.
@@ -91,7 +98,7 @@ impl<W: ExecutionObserver> FlatBus<W> {
         match self.process.space().translate(addr, access) {
             Err(AccessFault { why: AccessFaultKind::CopyOnWrite, .. }) => {
                 self.process.space().resolve_copy_on_write(&mut self.memory, addr)?;
-                self.clear_translations();
+                self.mappings_changed();
                 self.process.space().translate(addr, access)
             }
             found => found,
@@ -149,8 +156,27 @@ impl<W: ExecutionObserver> FlatBus<W> {
     #[inline(always)]
     fn note_data(&mut self, slot: Slot, addr: u64, write: bool) {
         if W::SEES {
+            self.note_translation(addr, false);
             let phys = self.memory.page_addr(slot).plus(addr % PAGE_BYTES);
             self.observer.data(phys, write);
+        }
+    }
+
+    /// An address is translated, and the page table read if that is not known.
+    #[inline(always)]
+    pub(super) fn note_translation(&mut self, addr: u64, is_code: bool) {
+        if self.observer.walks(addr, is_code) {
+            self.walk(addr);
+        }
+    }
+
+    #[inline(never)]
+    fn walk(&mut self, addr: u64) {
+        for level in (0..PAGE_TABLE_LEVELS).rev() {
+            // Without a frame for the table the program soon lacks one for its data.
+            if let Ok(entry) = self.process.space().table_entry(addr, level) {
+                self.observer.data(entry, false);
+            }
         }
     }
 

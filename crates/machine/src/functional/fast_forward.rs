@@ -2,7 +2,7 @@
 
 use super::bus::FlatBus;
 use super::fast_forward_state::FastForwardState;
-use super::observer::{ExecutionObserver, NoObserver, TrainingObserver, WarmingObserver};
+use super::observer::{ExecutionObserver, NoObserver, TrainedState, TrainingObserver, WarmingObserver};
 use super::threads::RunQueue;
 use super::{Stopped, load, run_threads};
 use crate::Prepared;
@@ -111,7 +111,7 @@ fn run_to_snapshot_point<W: TrainingObserver>(
     });
     let blocked =
         stopped.into_iter().map(|(thread, hart, until_ns, futex)| (thread, ThreadContext::new(*hart), until_ns, futex));
-    let (cached, predictors) = observer.trained_state();
+    let TrainedState { cached, cached_pages, predictors } = observer.trained_state();
     let (dram, pmem) = memory.into_pages();
     Ok(DetachedProgram {
         process,
@@ -124,6 +124,7 @@ fn run_to_snapshot_point<W: TrainingObserver>(
         predictors,
         predictor_config: prepared.config.core.predictor.clone(),
         cached,
+        cached_pages,
         data_base,
         data_range,
         tx_count: state.tx_count,

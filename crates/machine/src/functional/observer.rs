@@ -5,9 +5,14 @@ use super::tags::TagCaches;
 use crate::system::CachedLines;
 use crate::{Inclusion, Prepared};
 use durasim_core::branch::{BranchKind, Predictor};
+use durasim_core::tlb::{CachedPages, Tlbs};
 use durasim_guest::ThreadId;
 use durasim_isa::{Class, Inst, Marker};
-use durasim_types::PhysAddr;
+use durasim_types::{PAGE_BYTES, PhysAddr};
+use std::ops::Range;
+
+/// No page of an address space.
+const NO_PAGE: u64 = u64::MAX;
 
 /// What the running thread does, told in program order.
 pub(super) trait ExecutionObserver {
@@ -17,6 +22,12 @@ pub(super) trait ExecutionObserver {
     fn thread(&mut self, _thread: ThreadId) {}
     /// The thread runs on this core from now on.
     fn assign_core(&mut self, _core: usize) {}
+    /// A guest address is translated, of instructions or data: whether that takes a walk of the page table.
+    fn walks(&mut self, _addr: u64, _is_code: bool) -> bool {
+        false
+    }
+    /// Mappings of these pages have been removed, moved or lost a right.
+    fn shoot_down(&mut self, _pages: &[Range<u64>]) {}
     /// The instruction at `addr` is about to be executed.
     fn fetch(&mut self, _addr: PhysAddr) {}
     /// Data at `addr` is used.
@@ -27,10 +38,20 @@ pub(super) trait ExecutionObserver {
     fn marker(&mut self, _marker: Marker, _instructions: u64) {}
 }
 
+/// What was learnt.
+#[derive(Default)]
+pub(super) struct TrainedState {
+    pub(super) cached: CachedLines,
+    /// By core; empty without TLBs, or if nothing was learnt.
+    pub(super) cached_pages: Vec<CachedPages>,
+    /// By core; empty if nothing was learnt.
+    pub(super) predictors: Vec<Predictor>,
+}
+
 /// Who learns from looking on.
 pub(super) trait TrainingObserver: ExecutionObserver {
-    /// Which lines caches hold and what predictors have learnt.
-    fn trained_state(self) -> (CachedLines, Vec<Predictor>);
+    /// Which lines caches hold, which translations TLBs hold, and what predictors have learnt.
+    fn trained_state(self) -> TrainedState;
 }
 
 /// Nobody.
@@ -41,8 +62,8 @@ impl ExecutionObserver for NoObserver {
 }
 
 impl TrainingObserver for NoObserver {
-    fn trained_state(self) -> (CachedLines, Vec<Predictor>) {
-        (CachedLines::default(), Vec::new())
+    fn trained_state(self) -> TrainedState {
+        TrainedState::default()
     }
 }
 
@@ -51,6 +72,10 @@ pub(super) struct WarmingObserver {
     core: usize,
     caches: TagCaches,
     predictors: Vec<Predictor>,
+    /// Empty on a machine without TLBs.
+    tlbs: Vec<Tlbs>,
+    /// The last pages of data and instructions of each core: used again, they change no order.
+    last_pages: Vec<[u64; 2]>,
 }
 
 impl WarmingObserver {
@@ -66,7 +91,8 @@ impl WarmingObserver {
             geometry.llc,
         );
         let predictors = (0..cores).map(|_| Predictor::new(&config.core.predictor)).collect();
-        WarmingObserver { core: 0, caches, predictors }
+        let tlbs = config.tlb.iter().flat_map(|tlb| (0..cores).map(|_| Tlbs::new(tlb, 0, 0))).collect();
+        WarmingObserver { core: 0, caches, predictors, tlbs, last_pages: vec![[NO_PAGE; 2]; cores] }
     }
 }
 
@@ -75,6 +101,18 @@ impl ExecutionObserver for WarmingObserver {
 
     fn assign_core(&mut self, core: usize) {
         self.core = core;
+    }
+
+    #[inline(always)]
+    fn walks(&mut self, addr: u64, is_code: bool) -> bool {
+        let Some(tlbs) = self.tlbs.get_mut(self.core) else { return false };
+        let last = &mut self.last_pages[self.core][usize::from(is_code)];
+        std::mem::replace(last, addr / PAGE_BYTES) != addr / PAGE_BYTES && tlbs.misses(addr, is_code)
+    }
+
+    fn shoot_down(&mut self, pages: &[Range<u64>]) {
+        self.tlbs.iter_mut().for_each(|tlbs| tlbs.shoot_down(pages));
+        self.last_pages.fill([NO_PAGE; 2]);
     }
 
     #[inline(always)]
@@ -99,7 +137,11 @@ impl ExecutionObserver for WarmingObserver {
 }
 
 impl TrainingObserver for WarmingObserver {
-    fn trained_state(self) -> (CachedLines, Vec<Predictor>) {
-        (self.caches.cached_lines(), self.predictors)
+    fn trained_state(self) -> TrainedState {
+        TrainedState {
+            cached: self.caches.cached_lines(),
+            cached_pages: self.tlbs.iter().map(Tlbs::cached_pages).collect(),
+            predictors: self.predictors,
+        }
     }
 }

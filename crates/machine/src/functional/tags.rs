@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     fn level(sets: u32, ways: u32) -> LevelGeometry {
-        LevelGeometry { sets, ways, missing_way_period: 0, latency_cycles: 1 }
+        LevelGeometry { sets, ways, missing_way_period: 0, latency_cycles: 1, tag_latency_cycles: 1 }
     }
 
     fn lines(numbers: &[u64]) -> Vec<LineAddr> {

@@ -53,7 +53,7 @@ impl System {
         if holders.is_empty() || self.interconnect.mesh().is_none() {
             return (core, at);
         }
-        let llc_cycles = self.caches.llc().geometry().latency_cycles;
+        let llc_cycles = self.caches.llc().geometry().tag_latency_cycles;
         let leaves = at + self.caches.way_down(core) - llc_cycles;
         let asked = self.interconnect.send_to_llc(core, line, Load::Nothing, leaves) + llc_cycles;
         let mut sent = at;
@@ -108,13 +108,14 @@ impl System {
         if is_pmem(line) && !self.domain.stores_are_durable() {
             write.token = Some(clean_token(core));
         }
-        self.submit(core, Origin::Core(from), write, at);
+        self.submit(core, Origin::Core(from), write, at + self.caches.data_cycles(line));
         self.caches.clean_copies(line, data, self.design.tags_are_notes());
         true
     }
 
     /// A nonvolatile last level acknowledges a line that has arrived. What is to leave the caches is then in flight to the home address.
     fn clean_to_llc(&mut self, core: CoreId, line: LineAddr, op: CacheBlockOp, at: Cycle) {
+        let at = if self.caches.dirty_holder(line).is_some() { at + self.caches.data_cycles(line) } else { at };
         self.advance(at);
         if let Some(done) = self.bring_down_to_llc(line, at) {
             let answered = match self.interconnect.mesh() {

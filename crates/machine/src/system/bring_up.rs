@@ -5,13 +5,20 @@ use super::caches::AccessMode;
 use super::interconnect::Load;
 use super::memories::LineRead;
 use super::work::Task;
-use durasim_cache::{Slot, Version};
+use durasim_cache::{CacheArray, Slot, Version};
 use durasim_design::{Ctx, Gate, Hooks, LevelId, LineTag, Origin};
 use durasim_types::{CoreId, Cycle, Line, LineAddr, StallCause, TxId};
 
 /// Where a line is and from when it can be used. Err: it cannot be had, since the transaction of the core was aborted or
 /// the machine stopped in this cycle.
 pub(super) type Found = Result<(Slot, Cycle), Cycle>;
+
+/// How long a look-up takes: a hit until its data is there, a miss until the tags are known.
+#[inline]
+fn look_up_cycles(array: &CacheArray, found: Option<Slot>) -> Cycle {
+    let geometry = array.geometry();
+    if found.is_some() { geometry.latency_cycles } else { geometry.tag_latency_cycles }
+}
 
 impl System {
     /// Delays an access that finds a live tag as the design says.
@@ -113,7 +120,7 @@ impl System {
     fn miss_l1d(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, want: AccessMode, at: Cycle) -> Found {
         let array = self.caches.l1d_mut(core);
         array.stats.misses += 1;
-        let looked = at + array.geometry().latency_cycles + self.caches.request_cycles();
+        let looked = at + array.geometry().tag_latency_cycles + self.caches.request_cycles();
         let start = self.caches.mshrs(LevelId::L1d, core).acquire(looked);
         self.waits.forget_added(core);
         self.advance(start);
@@ -145,7 +152,7 @@ impl System {
         }
         let mut asked = at;
         for &level in middle {
-            asked += self.caches.array(level, core).geometry().latency_cycles + self.caches.request_cycles();
+            asked += self.caches.array(level, core).geometry().tag_latency_cycles + self.caches.request_cycles();
         }
         let asked = if below {
             self.interconnect.send_to_llc(core, line, Load::Nothing, asked)
@@ -153,7 +160,7 @@ impl System {
             // The request itself is sent below, when room has been made for its line.
             asked + self.interconnect.cycles_to_llc(core, line, Load::Nothing)
         };
-        let asked = asked + self.caches.llc().geometry().latency_cycles;
+        let asked = asked + self.caches.llc().geometry().tag_latency_cycles;
         let let_in = self.llc_request(core, line, asked);
         let done = self.take_from_others(core, line, tx, want, let_in)?;
         // A line that is in the L2 has not to come from the last level, but the permission has.
@@ -208,7 +215,7 @@ impl System {
         let found = array.find(line);
         array.stats.accesses += 1;
         array.stats.misses += u64::from(found.is_none());
-        (found, at + array.geometry().latency_cycles)
+        (found, at + look_up_cycles(array, found))
     }
 
     /// A line that the private caches lack comes up from the last level, or from memory.
@@ -217,8 +224,8 @@ impl System {
         let start = self.caches.begin_llc_look_up(start);
 
         let llc = self.caches.llc();
-        let after_llc = start + llc.geometry().latency_cycles;
         let found = llc.find(line);
+        let after_llc = start + look_up_cycles(llc, found);
         self.caches.count_llc_access(self.transactions.thread_on(core), found.is_none());
         if let Some(slot) = found {
             let done = self.hit_below(LevelId::Llc, core, line, slot, after_llc);
@@ -359,12 +366,12 @@ impl System {
     pub fn fetch_code(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> Cycle {
         let array = self.caches.l1i_mut(core);
         array.stats.accesses += 1;
-        let latency = array.geometry().latency_cycles;
         if let Some(slot) = array.find(line) {
             array.touch(slot);
-            return (at + latency).max(array.ready(slot));
+            return (at + array.geometry().latency_cycles).max(array.ready(slot));
         }
-        self.fetch_missing_code(core, line, at + latency)
+        let looked = at + array.geometry().tag_latency_cycles;
+        self.fetch_missing_code(core, line, looked)
     }
 
     #[inline(never)]
@@ -421,8 +428,8 @@ impl System {
         let start = self.interconnect.send_to_llc(core, line, Load::Nothing, at);
         let start = self.caches.begin_llc_look_up(start);
         let llc = self.caches.llc();
-        let after_llc = start + llc.geometry().latency_cycles;
         let found = llc.find(line);
+        let after_llc = start + look_up_cycles(llc, found);
         self.caches.count_llc_access(self.transactions.thread_on(core), found.is_none());
         if let Some(slot) = found {
             let done = self.hit_below(LevelId::Llc, core, line, slot, after_llc);

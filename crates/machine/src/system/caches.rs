@@ -251,9 +251,9 @@ impl Caches {
         (self.levels.count() - 1) * self.response_cycles
     }
 
-    /// Cycles of a request of `core` from its L1D through all levels.
+    /// Cycles of a request of `core` from its L1D through the tags of all levels.
     pub(super) fn way_down(&self, core: CoreId) -> Cycle {
-        let latency = |&level: &LevelId| self.array(level, core).geometry().latency_cycles;
+        let latency = |&level: &LevelId| self.array(level, core).geometry().tag_latency_cycles;
         self.levels.all().iter().map(latency).sum::<Cycle>() + (self.levels.count() - 1) * self.request_cycles
     }
 

@@ -81,7 +81,7 @@ impl System {
         } else if want == AccessMode::Write {
             for other in entry.others(core) {
                 self.caches.coherence_stats_mut().invalidations += 1;
-                let latency = self.caches.l1d(other).geometry().latency_cycles;
+                let latency = self.caches.l1d(other).geometry().tag_latency_cycles;
                 let snooped = self.interconnect.send_to_core(other, line, Load::Nothing, at);
                 let looked = snooped + self.caches.snoop_cycles() + latency;
                 done = done.max(self.interconnect.send_to_llc(other, line, Load::Nothing, looked));
@@ -99,11 +99,15 @@ impl System {
         for &level in self.caches.levels().private().iter().rev() {
             let array = self.caches.array(level, owner);
             let Some(slot) = array.find(line) else { continue };
-            done = done.max(at + array.geometry().latency_cycles).max(array.ready(slot));
             let version = self.caches.version(level, owner, slot, &self.design);
             let covered = level == LevelId::L2 && self.caches.is_covered_in_l2(owner, version, &self.design);
             tagged |= version.tag.is_some();
-            if (version.dirty || self.design.is_version(version.tag)) && !covered {
+            let is_sent = (version.dirty || self.design.is_version(version.tag)) && !covered;
+            // What is not sent needs no data.
+            let shape = array.geometry();
+            let looked = at + if is_sent { shape.latency_cycles } else { shape.tag_latency_cycles };
+            done = done.max(looked).max(array.ready(slot));
+            if is_sent {
                 let down = Task::PutBelow { level: LevelId::Llc, core: owner, version };
                 done = done.max(self.complete(down, done));
                 sent = true;
@@ -147,7 +151,7 @@ impl System {
         let asked = at + self.caches.way_down(core);
         // A crossbar has its turn behind the look-up; on a mesh the request travels before it.
         let is_mesh = self.interconnect.mesh().is_some();
-        let llc_cycles = if is_mesh { self.caches.llc().geometry().latency_cycles } else { 0 };
+        let llc_cycles = if is_mesh { self.caches.llc().geometry().tag_latency_cycles } else { 0 };
         let asked = self.interconnect.send_to_llc(core, line, Load::Nothing, asked - llc_cycles) + llc_cycles;
         self.waits.mark(core, StallCause::Llc, asked);
         self.advance(asked);

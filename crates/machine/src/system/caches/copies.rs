@@ -66,6 +66,15 @@ impl Caches {
         newest.filter(|_| dirty)
     }
 
+    /// Cycles that the newest cached data of a line takes beyond the look-up of the tags, in the level that has it.
+    pub(in crate::system) fn data_cycles(&self, line: LineAddr) -> Cycle {
+        let mut found = self.places(line).filter_map(|(level, core)| {
+            let array = self.array(level, core);
+            array.find(line).map(|_| array.geometry().latency_cycles - array.geometry().tag_latency_cycles)
+        });
+        found.next().unwrap_or(0)
+    }
+
     /// The newest cached data of a line.
     pub(in crate::system) fn newest_data(&self, line: LineAddr) -> Option<Line> {
         let mut copies = self.places(line).filter_map(|(level, core)| {

@@ -80,13 +80,13 @@ struct Latencies {
 }
 
 impl Latencies {
-    /// The path of a core is that of a `cbo.clean`, unless the machine says otherwise: through the look-ups of all levels, and
-    /// back as an answer comes back.
+    /// The path of a core is that of a `cbo.clean`, unless the machine says otherwise: through the tags of all levels, and
+    /// back as an answer comes back. The level that has the line reads its data beside that (`Caches::data_cycles`).
     fn new(config: &InterconnectConfig, geometry: &Geometry) -> Self {
         let levels = geometry.levels().count();
-        let lookups: Cycle = geometry.by_level(|_, shape| shape.latency_cycles).iter().sum();
+        let lookups: Cycle = geometry.by_level(|_, shape| shape.tag_latency_cycles).iter().sum();
         let (llc_to_controller, controller_to_llc) = (config.memory_request_cycles(), config.memory_response_cycles());
-        let llc_lookup = geometry.llc.latency_cycles;
+        let llc_lookup = geometry.llc.tag_latency_cycles;
         let down = lookups + (levels - 1) * config.request_cycles + llc_to_controller;
         let up = controller_to_llc + levels * config.response_cycles;
         Latencies {

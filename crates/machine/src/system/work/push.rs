@@ -13,9 +13,9 @@ impl System {
         let Some(owner) = self.caches.dirty_holder(line) else { return };
         self.caches.pin(line);
         self.work.push(Task::Pushed { owner, line });
-        let mut sent = self.work.now();
+        let mut sent = self.work.now() + self.caches.data_cycles(line);
         for &level in self.caches.levels().private() {
-            sent += self.caches.array(level, owner).geometry().latency_cycles + self.caches.request_cycles();
+            sent += self.caches.array(level, owner).geometry().tag_latency_cycles + self.caches.request_cycles();
             self.work.push(Task::PushLevel { level, owner, line });
         }
         self.work.set_now(sent);
