@@ -1,7 +1,7 @@
 //! Campaigns over programs that have no transactions: they store, clean and make fences.
 
 use super::text::{AT, COUNT, FENCE, FENCE_W_W, addi, clean, program, repeated, sd};
-use durasim_crash::{CrashRequest, CrashResult, crash};
+use durasim_crash::{CrashRequest, CrashResult, TimelinePhase, crash};
 use durasim_design::{Laboratory, Row, path_faults};
 use std::sync::atomic::AtomicBool;
 
@@ -22,6 +22,11 @@ fn lines(between: &[u32], behind: &[u32]) -> Vec<u32> {
 }
 
 fn campaign(body: &[u32], domain: &str, faults: &[&str], planted: Option<&str>) -> CrashResult {
+    trials(body, domain, faults, planted, None)
+}
+
+/// All trials, or one of them once more.
+fn trials(body: &[u32], domain: &str, faults: &[&str], planted: Option<&str>, replay: Option<&str>) -> CrashResult {
     let elf = program(body);
     let request = serde_json::json!({
         "machine": "tiny",
@@ -35,6 +40,7 @@ fn campaign(body: &[u32], domain: &str, faults: &[&str], planted: Option<&str>) 
         "faults": faults,
         "variants": 4,
         "planted": planted,
+        "replay": replay,
         "history": false,
         "recover_args": [],
         "check_args": ["check"],
@@ -82,6 +88,20 @@ fn a_machine_that_acknowledges_on_sending_is_caught_by_the_bytes() {
         assert!(result.violations > 0, "{domain}");
         assert!(result.failures.iter().all(|failure| failure.oracle == "bytes"), "{domain}: {:?}", result.failures);
     }
+}
+
+/// Its timeline has the store, the clean and the fence that was let through too early, in this order.
+#[test]
+fn the_timeline_of_a_broken_promise_shows_the_fence() {
+    let body = lines(&[CLEAN, FENCE], &[CLEAN, FENCE]);
+    let planted = Some("path-acknowledged-on-sending");
+    let found = campaign(&body, "adr", &["clean"], planted);
+    let replayed = trials(&body, "adr", &["clean"], planted, Some(&found.failures[0].id));
+    assert_eq!(replayed.failures[0].message, found.failures[0].message);
+    let timeline = replayed.timeline.expect("a replay has one");
+    let Some(TimelinePhase::Run { events, .. }) = timeline.phases.first() else { panic!("a run comes first") };
+    let places = ["store", "clean", "fence"].map(|what| events.iter().position(|event| event.what == what));
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?}");
 }
 
 /// The fence that covers the second word is left out: the first word is promised alone.
