@@ -2,8 +2,9 @@
 
 use super::text::{A0, AT, BASE, FENCE, T0, addi, amoadd, call, clean, exit, li, marker, marker_with, program, sd};
 use durasim_isa::Marker::{self, SnapshotPoint, TxAbort, TxBegin, TxCommit, TxCommitting, TxResume, TxSuspend};
-use durasim_machine::{Captured, Ending, Machine, Prepared, RunRequest, prepare};
+use durasim_machine::{Captured, Ending, Machine, Prepared, RunRequest, prepare, profile};
 use durasim_types::{CoreId, DataRange, Error, Journal, LineAddr, TxId, Write};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 /// Writes down what the journal is told, with the offsets of stores.
@@ -47,18 +48,22 @@ impl Journal for Recorder {
     }
 }
 
-fn prepared(body: &[u32], design: &str) -> Prepared {
-    let elf = program(body);
+/// A run of a program with this body, which goes functionally up to its region of interest if it is to.
+fn request(elf: &Path, design: &str, fast_forward: Option<&str>) -> RunRequest {
     let request = serde_json::json!({
         "machine": "tiny",
         "design": design,
-        "elf": elf.path(),
+        "elf": elf,
         "elf_name": "suspended",
         "seed": 1,
         "workload": "suspended",
+        "fast_forward": fast_forward,
     });
-    let request: RunRequest = serde_json::from_value(request).unwrap();
-    prepare(&request, durasim_designs::ROWS).unwrap()
+    serde_json::from_value(request).unwrap()
+}
+
+fn prepared(body: &[u32], design: &str) -> Prepared {
+    prepare(&request(program(body).path(), design, None), durasim_designs::ROWS).unwrap()
 }
 
 fn machine(prepared: &Prepared) -> Machine {
@@ -186,16 +191,7 @@ fn functional_execution_keeps_to_the_same_rules() {
     for (markers, design, sentence) in cases {
         let body: Vec<u32> = markers.iter().map(|&of| marker(of)).chain(exit(0)).collect();
         let elf = program(&body);
-        let request = serde_json::json!({
-            "machine": "tiny",
-            "design": design,
-            "elf": elf.path(),
-            "elf_name": "suspended",
-            "seed": 1,
-            "workload": "suspended",
-            "fast_forward": "roi",
-        });
-        let request: RunRequest = serde_json::from_value(request).unwrap();
+        let request = request(elf.path(), design, Some("roi"));
         let ran = durasim_machine::run(&request, durasim_designs::ROWS, &mut Captured::default());
         match (ran, sentence) {
             (Ok(result), None) => assert_eq!(result.guest_exit_code, 0),
@@ -203,4 +199,15 @@ fn functional_execution_keeps_to_the_same_rules() {
             (ran, _) => panic!("{markers:?}: {:?}", ran.map(|result| result.guest_exit_code)),
         }
     }
+}
+
+#[test]
+fn what_a_transaction_writes_leaves_out_what_is_written_while_it_is_suspended() {
+    let mut body = vec![marker(Marker::RoiBegin)];
+    body.extend(begin());
+    body.extend([sd(T0, BASE, 0), marker(TxSuspend), sd(T0, BASE, 64), sd(T0, BASE, 128), marker(TxResume)]);
+    body.extend([sd(T0, BASE, 192), marker(TxCommit), marker(Marker::RoiEnd)]);
+    let elf = program(&body);
+    let found = profile(&request(elf.path(), "opt", None), durasim_designs::ROWS, &mut Captured::default()).unwrap();
+    assert_eq!((found.transactions, found.tx_lines.map(|lines| (lines.min, lines.max))), (1, Some((2, 2))));
 }

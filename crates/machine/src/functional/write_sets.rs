@@ -139,6 +139,7 @@ impl ExecutionObserver for WriteSets {
             }
             Marker::TxBegin => {
                 self.last = None;
+                self.suspended.remove(&thread);
                 self.open.insert(thread, BTreeSet::new());
             }
             Marker::TxSuspend => drop(self.suspended.insert(thread)),
