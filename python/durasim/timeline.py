@@ -157,10 +157,14 @@ def _what(event: Json) -> str:
                 f"store by core {event['core']}{', ' + tx if tx else ''}: +{event['offset']:#04x}{size} "
                 f"{event['old']} -> {event['new']}"
             )
-        case "begin" | "acknowledged" | "aborted":
-            return {"begin": f"{tx} begins", "acknowledged": f"{tx} is acknowledged"}.get(
-                event["what"], f"{tx} is aborted"
-            )
+        case "clean":
+            return f"clean by core {event['core']}"
+        case "fence":
+            return f"a fence of core {event['core']} has waited for the clean"
+        case "begin" | "resumed":
+            return f"{tx} {'begins' if event['what'] == 'begin' else 'resumes'}"
+        case "suspended" | "acknowledged" | "aborted":
+            return f"{tx} is {event['what']}"
         case "committing":
             return f"{tx} starts to commit"
     words = event["what"]

@@ -23,7 +23,7 @@ use crate::store_buffer::DrainOutcome;
 use crate::store_sets::StoreSets;
 use crate::tlb::{TlbConfig, Tlbs};
 use crate::{CoreConfig, Outcome, Port, StoreBuffer, translations::Translations, window::Window};
-use durasim_isa::{BlockCache, BlockId, FenceSet, Hart, Stop};
+use durasim_isa::{BlockCache, BlockId, Hart, Stop};
 use durasim_types::{CoreId, Cycle, TxId};
 use serde::{Deserialize, Serialize};
 use std::hash::Hasher;
@@ -53,10 +53,41 @@ pub enum Exit {
     TooManyThreads,
     /// A commit or abort without a transaction.
     NoTransaction,
+    /// A transaction is suspended or resumes where it cannot.
+    Suspension(SuspensionFault),
     /// The port asked for control after a marker.
     Yield,
     /// A transaction was aborted whose commit instruction had retired early.
     LateAbort,
+}
+
+/// What is wrong with a marker that suspends a transaction, resumes it, or ends it while it is suspended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SuspensionFault {
+    /// The hardware tracks the stores of transactions.
+    Unsupported,
+    /// No transaction is open that could be suspended.
+    NoTransaction,
+    /// It is suspended already.
+    Nested,
+    /// Nothing is suspended that could resume.
+    NotSuspended,
+    /// A suspended transaction commits or aborts.
+    Ended,
+}
+
+impl SuspensionFault {
+    /// One sentence about it, on a machine with this hardware design.
+    pub fn describe(self, design: &str) -> String {
+        match self {
+            SuspensionFault::Unsupported => return format!("{design} has no suspended transactions"),
+            SuspensionFault::NoTransaction => "a transaction is suspended although none is open",
+            SuspensionFault::Nested => "a transaction is suspended that is suspended already",
+            SuspensionFault::NotSuspended => "a transaction resumes although none is suspended",
+            SuspensionFault::Ended => "a transaction ends while it is suspended",
+        }
+        .to_owned()
+    }
 }
 
 /// What a thread takes along when it gives up the core: its registers, and its open transaction with the registers of
@@ -65,13 +96,15 @@ pub enum Exit {
 pub struct ThreadContext {
     hart: Hart,
     open_tx: Option<TxId>,
+    /// The transaction that its stores belong to: the open one, unless it is suspended.
+    store_tx: Option<TxId>,
     checkpoint: Option<Hart>,
 }
 
 impl ThreadContext {
     /// A thread that starts with these registers.
     pub fn new(hart: Hart) -> Self {
-        ThreadContext { hart, open_tx: None, checkpoint: None }
+        ThreadContext { hart, open_tx: None, store_tx: None, checkpoint: None }
     }
 
     /// Where it continues.
@@ -168,6 +201,7 @@ impl Core {
                 code: Translations::new(),
                 tlbs: None,
                 open_tx: None,
+                store_tx: None,
                 sc_failed: false,
                 lease_end: 0,
                 forward_latency: config.forward_latency_cycles,
@@ -239,6 +273,11 @@ impl Core {
         self.unit.open_tx
     }
 
+    /// The transaction that stores belong to: the open one, unless it is suspended.
+    pub fn store_tx(&self) -> Option<TxId> {
+        self.unit.store_tx
+    }
+
     /// Whether a transaction was aborted whose commit instruction had retired.
     pub fn lost_a_commit(&self) -> bool {
         self.unit.buffer.aborted_late
@@ -293,6 +332,7 @@ impl Core {
         ThreadContext {
             hart: std::mem::take(&mut self.hart),
             open_tx: self.unit.open_tx.take(),
+            store_tx: self.unit.store_tx.take(),
             checkpoint: self.checkpoint.take(),
         }
     }
@@ -301,6 +341,7 @@ impl Core {
     pub fn put_context(&mut self, context: ThreadContext, from: Cycle) {
         self.hart = context.hart;
         self.unit.open_tx = context.open_tx;
+        self.unit.store_tx = context.store_tx;
         self.checkpoint = context.checkpoint;
         self.fetched_line = NO_LINE;
         self.position = None;
@@ -329,10 +370,9 @@ impl Core {
     /// Lets all stores leave and waits for all acknowledgements, as at the end of a program.
     pub fn quiesce<P: Port>(&mut self, port: &mut P) -> Cycle {
         let left = self.unit.buffer.drain_all(self.unit.id, port, self.window.commit_cycle());
-        let set = FenceSet { pred: 15, succ: 15, tso: false };
         let mut at = left;
         let done = loop {
-            match port.fence(self.unit.id, set, at) {
+            match port.await_cleans(self.unit.id, at) {
                 Outcome::Done(done) => break done,
                 Outcome::Aborted(cycle, _) => break cycle,
                 Outcome::Pending => at = port.wait_alone(self.unit.id),

@@ -45,6 +45,8 @@ pub(crate) struct MemoryUnit {
     /// On machines that have them.
     pub tlbs: Option<Box<Tlbs>>,
     pub open_tx: Option<TxId>,
+    /// The transaction that stores belong to: the open one, unless it is suspended.
+    pub store_tx: Option<TxId>,
     /// The last SC has failed: the next LR gets a lease, so that its SC succeeds. One lease for one failure: a thread
     /// that waits for another one with LR alone does not hold it up.
     pub sc_failed: bool,
@@ -161,6 +163,21 @@ impl MemoryUnit {
         }
     }
 
+    /// Stores belong to this transaction from now on.
+    pub(crate) fn begin(&mut self, tx: TxId) {
+        (self.open_tx, self.store_tx) = (Some(tx), Some(tx));
+    }
+
+    /// No transaction is open any more.
+    pub(crate) fn end(&mut self) {
+        (self.open_tx, self.store_tx) = (None, None);
+    }
+
+    /// Whether a transaction is open to which stores do not belong.
+    pub(crate) fn is_suspended(&self) -> bool {
+        self.open_tx.is_some() && self.store_tx.is_none()
+    }
+
     pub(crate) fn flush_translations(&mut self) {
         self.reads.clear();
         self.writes.clear();
@@ -210,7 +227,7 @@ impl<P: Port> Execution<'_, P> {
         self.at = self.at.max(self.unit.buffer.left());
         let at = self.unit.access_begins(self.port, addr, access, self.at)?;
         self.begun = at;
-        let place = PendingStore { addr: phys, len: bytes, data: operand, tx: self.unit.open_tx };
+        let place = PendingStore { addr: phys, len: bytes, data: operand, tx: self.unit.store_tx };
         let (old, outcome) = self.port.atomic(self.unit.id, &place, access == Access::Write, at, &mut update);
         match outcome {
             Outcome::Done(cycle) => self.done = cycle,
@@ -251,7 +268,7 @@ impl<P: Port> Bus for Execution<'_, P> {
     fn store(&mut self, addr: u64, bytes: u8, value: u64) -> Result<(), AccessFault> {
         let phys = self.unit.translate(self.port, addr, Access::Write)?;
         let first = in_first_line(addr, bytes);
-        let tx = self.unit.open_tx;
+        let tx = self.unit.store_tx;
         let low = PendingStore { addr: phys, len: first, data: value, tx };
         self.at_commit = Some(if first == bytes {
             AtCommit::Store(low)

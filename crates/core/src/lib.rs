@@ -18,7 +18,7 @@ mod translations;
 mod window;
 
 pub use config::{CoreConfig, Fences, UnitConfig, UnitsConfig};
-pub use core::{Core, CoreStats, Exit, StallCycles, StallPlace, ThreadContext};
+pub use core::{Core, CoreStats, Exit, StallCycles, StallPlace, SuspensionFault, ThreadContext};
 pub use port::{Control, EarlyFlushOutcome, LogFlush, Outcome, PendingStore, Port};
 pub use store_buffer::StoreBuffer;
 pub use store_sets::StoreSetsConfig;

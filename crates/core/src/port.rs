@@ -116,6 +116,11 @@ pub trait Port {
     fn offer_log_flush(&mut self, core: CoreId, flush: &LogFlush, at: Cycle) -> EarlyFlushOutcome;
     /// A fence whose earlier stores have left the store buffer.
     fn fence(&mut self, core: CoreId, set: FenceSet, at: Cycle) -> Outcome;
+    /// A fence with W in its predecessor set that need not wait: no cache-block operation before it is in the store buffer
+    /// or outstanding.
+    fn fence_passes(&mut self, core: CoreId, at: Cycle);
+    /// Waits for the acknowledgements of all cache-block operations at the end of the program, which makes no fence there.
+    fn await_cleans(&mut self, core: CoreId, at: Cycle) -> Outcome;
     /// Whether acknowledgements of this core's cache-block operations are outstanding.
     fn cleans_outstanding(&self, core: CoreId) -> bool;
     /// Whether the design has a place for transactions of the thread on this core.
@@ -126,6 +131,10 @@ pub trait Port {
     fn tx_begin(&mut self, core: CoreId, tx: TxId, at: Cycle) -> Outcome;
     /// A software commit is announced: its commit follows in the stores behind. The cycle in which the next may leave.
     fn tx_committing(&mut self, core: CoreId, tx: TxId, at: Cycle) -> Cycle;
+    /// Whether stores inside a transaction can be left out of it.
+    fn may_suspend_transactions(&self) -> bool;
+    /// Stores that are executed from now on are not part of the open transaction `tx`, or are again.
+    fn tx_suspended(&mut self, core: CoreId, tx: TxId, is_suspended: bool, at: Cycle);
     /// The commit of a transaction, all its stores have left the store buffer.
     fn tx_commit(&mut self, core: CoreId, tx: TxId, at: Cycle) -> Outcome;
     /// The program aborts its transaction, all its stores have left the store buffer.

@@ -6,7 +6,7 @@
 #[cfg(test)]
 mod tests;
 
-use durasim_types::{DataRange, Journal, Line, LineAddr, PAGE_BYTES, Pages, PhysAddr, TxId, Write};
+use durasim_types::{CoreId, DataRange, Journal, LINE_BYTES, Line, LineAddr, PAGE_BYTES, Pages, PhysAddr, TxId, Write};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -24,14 +24,25 @@ pub struct ByteOracle {
     /// Persistent memory after all acknowledged transactions and all stores outside of transactions.
     settled: Pages,
     /// Bytes last stored outside of a transaction, with all values they may still have, oldest first: nothing orders
-    /// such stores.
+    /// such stores before one of them is known to be durable.
     loose: BTreeMap<PhysAddr, Vec<Stored>>,
-    open: BTreeMap<TxId, Vec<(Number, Write)>>,
+    /// Lines with such bytes that a core has cleaned since its last fence, each with the last store that the clean covers.
+    cleaned: BTreeMap<CoreId, BTreeMap<LineAddr, Number>>,
+    open: BTreeMap<TxId, OpenTx>,
     /// The bytes that transactions inside commit bring, without those that newer stores have settled already.
     committing: BTreeMap<TxId, Arc<Bytes>>,
     stores: Number,
     acknowledged: u64,
     epochs: Option<Epochs>,
+}
+
+/// What a transaction has stored that has not started to commit.
+#[derive(Clone, Debug, Default)]
+struct OpenTx {
+    writes: Vec<(Number, Write)>,
+    /// Bytes of these that stores outside of transactions have overwritten and that are durable, with the number of the store:
+    /// what was written before it never shows again.
+    overwritten: BTreeMap<PhysAddr, Number>,
 }
 
 /// What was there at the ends of epochs, where a design promises no more than to come back to one of them.
@@ -124,6 +135,7 @@ impl ByteOracle {
             range: None,
             settled: initial,
             loose: BTreeMap::new(),
+            cleaned: BTreeMap::new(),
             open: BTreeMap::new(),
             committing: BTreeMap::new(),
             stores: 0,
@@ -142,17 +154,40 @@ impl ByteOracle {
     }
 
     /// Stores outside of transactions to these bytes are durable, the one with the number `last` and those before it: a
-    /// domain keeps them, or a fence has waited for them.
-    pub fn made_durable(&mut self, addr: PhysAddr, len: u64, last: u64) {
-        for addr in (0..len).map(|i| addr.plus(i)) {
-            let Some(values) = self.loose.get_mut(&addr) else { continue };
-            let Some(floor) = values.iter().rposition(|(number, _)| *number <= last) else { continue };
+    /// domain keeps them, or a fence has waited for them. False if that was known of all of them.
+    pub fn made_durable(&mut self, addr: PhysAddr, len: u64, last: u64) -> bool {
+        let mut durable: Vec<(PhysAddr, Number)> = Vec::new();
+        let mut settled = Vec::new();
+        for (&addr, values) in self.loose.range_mut(addr..addr.plus(len)) {
+            let newest = values.iter().rposition(|(number, _)| *number <= last);
+            let Some(floor) = newest.filter(|floor| *floor > 0) else { continue };
             values.drain(..floor);
-            let number = values[0].0;
+            durable.push((addr, values[0].0));
             if values.len() == 1 {
-                self.loose.remove(&addr);
+                settled.push(addr);
             }
+        }
+        for addr in settled {
+            self.loose.remove(&addr);
+        }
+        for &(addr, number) in &durable {
             self.supersede(addr, number);
+        }
+        self.overwrite_open(addr, len, &durable);
+        !durable.is_empty()
+    }
+
+    /// Of these bytes, the stores with these numbers are durable: what open transactions stored there earlier is overwritten.
+    fn overwrite_open(&mut self, addr: PhysAddr, len: u64, durable: &[(PhysAddr, Number)]) {
+        if durable.is_empty() {
+            return;
+        }
+        for OpenTx { writes, overwritten } in self.open.values_mut() {
+            let near = |write: &Write| write.addr < addr.plus(len) && addr < write.addr.plus(write.len.into());
+            for (earlier, write) in writes.iter().filter(|(_, write)| near(write)) {
+                let concerned = bytes_of(write).filter_map(|(byte, _)| durable.iter().find(|(addr, _)| *addr == byte));
+                overwritten.extend(concerned.filter(|(_, number)| earlier < number).copied());
+            }
         }
     }
 
@@ -334,10 +369,9 @@ impl ByteOracle {
     fn explain(&self, range: DataRange, differing: &[(PhysAddr, u8)], image: &Pages) -> String {
         let (addr, found) = differing[0];
         let expected = byte_of(&self.settled, addr);
-        let open = self
-            .open
-            .iter()
-            .find(|(_, writes)| writes.iter().flat_map(|(_, write)| bytes_of(write)).any(|byte| byte == (addr, found)));
+        let open = self.open.iter().find(|(_, open)| {
+            open.writes.iter().flat_map(|(_, write)| bytes_of(write)).any(|byte| byte == (addr, found))
+        });
         let inside = self.committing.iter().find(|(_, bytes)| bytes.get(&addr).is_some_and(|(_, b)| *b == found));
         let origin = match (open, inside) {
             (Some((tx, _)), _) => format!(", a store of transaction {} that never committed", tx.0),
@@ -380,7 +414,7 @@ impl Journal for ByteOracle {
     }
 
     fn begin(&mut self, tx: TxId) {
-        self.open.insert(tx, Vec::new());
+        self.open.insert(tx, OpenTx::default());
     }
 
     fn store(&mut self, tx: Option<TxId>, write: Write) {
@@ -391,8 +425,8 @@ impl Journal for ByteOracle {
                 if let Some(bytes) = self.committing.get_mut(&tx) {
                     Arc::make_mut(bytes).extend(bytes_of(&write).map(|(addr, byte)| (addr, (number, byte))));
                 } else {
-                    let writes = self.open.get_mut(&tx).expect("stores of a transaction follow its begin");
-                    writes.push((number, write));
+                    let open = self.open.get_mut(&tx).expect("stores of a transaction follow its begin");
+                    open.writes.push((number, write));
                 }
             }
             None => {
@@ -405,13 +439,33 @@ impl Journal for ByteOracle {
         }
     }
 
+    fn store_is_durable(&mut self, tx: Option<TxId>, write: Write) {
+        if tx.is_none() {
+            self.made_durable(write.addr, write.len.into(), self.stores);
+        }
+    }
+
+    fn cleaned(&mut self, core: CoreId, line: LineAddr) {
+        let bytes = line.base()..line.base().plus(LINE_BYTES);
+        if self.loose.range(bytes).next().is_some() {
+            self.cleaned.entry(core).or_default().insert(line, self.stores);
+        }
+    }
+
+    fn fenced(&mut self, core: CoreId) {
+        for (line, last) in self.cleaned.remove(&core).into_iter().flatten() {
+            self.made_durable(line.base(), LINE_BYTES, last);
+        }
+    }
+
     fn committing(&mut self, tx: TxId) {
-        if let Some(writes) = self.open.remove(&tx) {
-            let numbered = |(number, write): &(Number, Write)| {
-                let number = *number;
-                bytes_of(write).map(move |(addr, byte)| (addr, (number, byte)))
-            };
-            self.committing.insert(tx, Arc::new(writes.iter().flat_map(numbered).collect()));
+        if let Some(OpenTx { writes, overwritten }) = self.open.remove(&tx) {
+            let mut bytes = Bytes::new();
+            for (number, write) in &writes {
+                bytes.extend(bytes_of(write).map(|(addr, byte)| (addr, (*number, byte))));
+            }
+            bytes.retain(|addr, (number, _)| overwritten.get(addr).is_none_or(|newer| *newer < *number));
+            self.committing.insert(tx, Arc::new(bytes));
         }
     }
 

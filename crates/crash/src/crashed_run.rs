@@ -10,8 +10,8 @@ use durasim_machine::{
     Captured, Ending, Machine, Observer, Output, PmemPool, PoolContents, Prepared, Program, Stream, System,
 };
 use durasim_types::{
-    Cause, ConfigError, CoreId, Cycle, DataRange, Error, EventKind, GuestFault, Journal, Pages, PersistEvent, Rng,
-    Stats, TxId, Write,
+    Cause, ConfigError, CoreId, Cycle, DataRange, Error, EventKind, GuestFault, Journal, LineAddr, Pages, PersistEvent,
+    Rng, Stats, TxId, Write,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -169,6 +169,21 @@ impl Journal for JournalTap {
         let waiting = journal_state.waiting.iter_mut().flatten().map(|crash| &mut crash.oracle);
         waiting.chain(&mut journal_state.then).for_each(|oracle| oracle.allow_store_inside_commit(tx, number, &write));
     }
+    fn store_is_durable(&mut self, tx: Option<TxId>, write: Write) {
+        self.with(|o| o.store_is_durable(tx, write));
+    }
+    fn cleaned(&mut self, core: CoreId, line: LineAddr) {
+        self.with(|o| o.cleaned(core, line));
+    }
+    fn fenced(&mut self, core: CoreId) {
+        self.with(|o| o.fenced(core));
+    }
+    fn suspended(&mut self, tx: TxId) {
+        self.with(|o| o.suspended(tx));
+    }
+    fn resumed(&mut self, tx: TxId) {
+        self.with(|o| o.resumed(tx));
+    }
     fn committing(&mut self, tx: TxId) {
         self.with(|o| o.committing(tx));
     }
@@ -206,8 +221,9 @@ struct Pending {
     images: Vec<(PowerFault, CrashImage)>,
 }
 
-/// An image is judged against what is acknowledged just before the next event, so it waits until that event comes. Where
-/// cleans are undone that no fence has waited for, one may before the next event: these are judged as of their own.
+/// An image is judged against what is acknowledged just before the next event, so it waits until that event comes: nothing
+/// that survives changes in between, so a commit or fence that completes there has made nothing durable that the image
+/// need not have. Where cleans are undone that no fence has waited for, one may before the next event: these are judged as of their own.
 /// A commit in software may write its data when it is already decided: what it is going to write is allowed to be left, so
 /// such an image waits further, until the commit is over.
 struct CrashPointObserver<M> {

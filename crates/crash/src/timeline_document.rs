@@ -154,12 +154,13 @@ impl PowerFailure {
     }
 }
 
-/// A store, a persist event or a step of a transaction.
+/// A store, a clean, a fence, a persist event or a step of a transaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimelineEvent {
     /// When, in cycles.
     pub cycle: Cycle,
-    /// `store`, the kind of a persist event, or `begin`, `committing`, `acknowledged`, `aborted`.
+    /// `store`, `clean`, `fence`, the kind of a persist event, or `begin`, `suspended`, `resumed`, `committing`,
+    /// `acknowledged`, `aborted`.
     pub what: String,
     /// The number of the persist event.
     pub event: Option<u64>,

@@ -50,6 +50,8 @@ struct RunRecording {
     newest: BTreeMap<LineAddr, Line>,
     events: BTreeMap<LineAddr, VecDeque<(u64, TimelineEvent)>>,
     steps: Vec<(u64, TxId, TimelineEvent)>,
+    /// Lines that are followed and that a core has cleaned since its last fence.
+    cleaned: BTreeMap<CoreId, BTreeSet<LineAddr>>,
     left_out: u64,
     order: u64,
     failure: Option<PowerFailure>,
@@ -375,6 +377,17 @@ impl RunRecording {
         self.add(line, timeline_event);
     }
 
+    /// A core cleans a line, or its fence has waited for that.
+    fn add_clean(&mut self, line: LineAddr, core: CoreId, what: &str) {
+        let timeline_event = TimelineEvent {
+            line: Some(line.base().0),
+            core: Some(core.0),
+            after_failure_event: self.failure.is_some(),
+            ..TimelineEvent::new(what, self.moment.1)
+        };
+        self.add(line, timeline_event);
+    }
+
     /// The power fails before the next event, but after this store: it is in the L1D of its core, which has the line
     /// alone.
     fn add_store_after_failure(&mut self, line: LineAddr, core: CoreId, data: Line) {
@@ -490,6 +503,31 @@ impl Journal for TimelineRecorder {
             }
             run.store(tx, &write);
         });
+    }
+
+    fn cleaned(&mut self, core: CoreId, line: LineAddr) {
+        self.open(|run| {
+            if run.newest.contains_key(&line) {
+                run.cleaned.entry(core).or_default().insert(line);
+                run.add_clean(line, core, "clean");
+            }
+        });
+    }
+
+    fn fenced(&mut self, core: CoreId) {
+        self.open(|run| {
+            for line in run.cleaned.remove(&core).into_iter().flatten() {
+                run.add_clean(line, core, "fence");
+            }
+        });
+    }
+
+    fn suspended(&mut self, tx: TxId) {
+        self.open(|run| run.add_step(tx, "suspended", run.moment.1, None));
+    }
+
+    fn resumed(&mut self, tx: TxId) {
+        self.open(|run| run.add_step(tx, "resumed", run.moment.1, None));
     }
 
     fn committing(&mut self, tx: TxId) {

@@ -72,8 +72,10 @@ fn hardware_designs_survive_everything() {
 #[test]
 fn machines_without_design_keep_the_newest_bytes() {
     let row = plain_row();
-    let tally = sweep(seeds(300), |seed| Setting::drawn(*row, seed), EFFORT_WITHOUT_DESIGN);
+    let seeds = seeds(300);
+    let tally = sweep(seeds, |seed| Setting::drawn(*row, seed), EFFORT_WITHOUT_DESIGN);
     report(row, &tally);
+    assert!(tally.findings.reordered > seeds / 2, "{} images of unfenced cleans", tally.findings.reordered);
 }
 
 const EFFORT_WITHOUT_DESIGN: Effort = Effort { ops: 400, crash_percent: 5, cut_percent: 0, lives: 2 };
@@ -93,6 +95,7 @@ fn caches_of_many_cores_are_coherent() {
     assert!(row.domains.contains(&Domain::NvLlc));
     assert!(stats.get("events.cache_arrival").is_some_and(|n| n > seeds as f64));
     assert!(tally.conditionals.iter().all(|n| *n > seeds / 4) && tally.findings.images > seeds);
+    assert!(tally.findings.reordered > seeds / 2, "{} images of unfenced cleans", tally.findings.reordered);
 }
 
 #[test]

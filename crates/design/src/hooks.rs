@@ -213,6 +213,11 @@ impl Hooks {
     pub const fn has(self, other: Hooks) -> bool {
         self.0 & other.0 == other.0
     }
+
+    /// Whether the design knows of transactions or of their stores.
+    pub const fn track_transactions(self) -> bool {
+        self.has(Hooks::TX) || self.has(Hooks::STORE)
+    }
 }
 
 /// A durability design at work. All state that a power failure would end must stay inside `self`; what survives is

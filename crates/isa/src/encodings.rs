@@ -65,11 +65,19 @@ pub enum Marker {
     ///
     /// Argument: the version, 0 if the object is no longer there.
     OpNew = 14,
+    /// The open transaction is suspended: the stores that follow are not part of it.
+    ///
+    /// Argument: unused.
+    TxSuspend = 15,
+    /// The suspended transaction resumes: the stores that follow are part of it.
+    ///
+    /// Argument: unused.
+    TxResume = 16,
 }
 
 impl Marker {
     /// All markers, in the order of their numbers.
-    pub const ALL: [Marker; 14] = [
+    pub const ALL: [Marker; 16] = [
         Marker::RoiBegin,
         Marker::RoiEnd,
         Marker::OpBegin,
@@ -84,6 +92,8 @@ impl Marker {
         Marker::OpObject,
         Marker::OpOld,
         Marker::OpNew,
+        Marker::TxSuspend,
+        Marker::TxResume,
     ];
 
     /// The marker with the number `imm`, if there is one.
@@ -103,6 +113,8 @@ impl Marker {
             12 => Some(Marker::OpObject),
             13 => Some(Marker::OpOld),
             14 => Some(Marker::OpNew),
+            15 => Some(Marker::TxSuspend),
+            16 => Some(Marker::TxResume),
             _ => None,
         }
     }
@@ -124,6 +136,8 @@ impl Marker {
             Marker::OpObject => "op_object",
             Marker::OpOld => "op_old",
             Marker::OpNew => "op_new",
+            Marker::TxSuspend => "tx_suspend",
+            Marker::TxResume => "tx_resume",
         }
     }
 }

@@ -110,6 +110,14 @@ impl Port for MachinePort<'_> {
         self.system.fence(core, set.writes(), at)
     }
 
+    fn fence_passes(&mut self, core: CoreId, at: Cycle) {
+        self.system.fence_passes(core, at);
+    }
+
+    fn await_cleans(&mut self, core: CoreId, at: Cycle) -> Outcome {
+        self.system.await_cleans(core, at)
+    }
+
     fn resumes_at(&mut self, core: CoreId) -> Option<Cycle> {
         self.system.resumes_at(core)
     }
@@ -135,6 +143,14 @@ impl Port for MachinePort<'_> {
     fn tx_committing(&mut self, core: CoreId, tx: TxId, at: Cycle) -> Cycle {
         self.system.tx_committing(core, tx, at);
         at
+    }
+
+    fn may_suspend_transactions(&self) -> bool {
+        self.system.may_suspend_transactions()
+    }
+
+    fn tx_suspended(&mut self, core: CoreId, tx: TxId, is_suspended: bool, at: Cycle) {
+        self.system.tx_suspended(core, tx, is_suspended, at);
     }
 
     fn tx_commit(&mut self, core: CoreId, tx: TxId, at: Cycle) -> Outcome {
@@ -187,7 +203,12 @@ impl Port for MachinePort<'_> {
                 return Ok(Control::Yield);
             }
             // The core handles the markers of transactions itself.
-            Marker::TxBegin | Marker::TxCommit | Marker::TxAbort | Marker::TxCommitting => {}
+            Marker::TxBegin
+            | Marker::TxCommit
+            | Marker::TxAbort
+            | Marker::TxCommitting
+            | Marker::TxSuspend
+            | Marker::TxResume => {}
         }
         Ok(Control::Continue)
     }

@@ -212,6 +212,9 @@ impl Machine {
             Exit::NoTransaction => {
                 return Err(self.fault(id, "a transaction ends although none is open").into());
             }
+            Exit::Suspension(fault) => {
+                return Err(self.fault(id, fault.describe(self.system.design_name())).into());
+            }
             Exit::AccessFault(Stop::AccessFault(AccessFault { addr, why: AccessFaultKind::CopyOnWrite, .. })) => {
                 self.copy_page(id, addr)?
             }
@@ -274,7 +277,7 @@ impl Machine {
         let (epoch, code_epoch) = (self.process.space().epoch(), self.process.space().code_epoch());
         let at = core.cycle();
         let clock = self.system.geometry().clock;
-        let mut memory = KernelMemory { system: &mut self.system, core: id, tx: core.open_tx(), at };
+        let mut memory = KernelMemory { system: &mut self.system, core: id, tx: core.store_tx(), at };
         let outcome = self.process.syscall(thread, &mut core.hart, &mut memory, clock.picos(at) / 1000, output)?;
         self.system.take_reservation(id);
         core.resume_after_system_call(0);
@@ -361,7 +364,7 @@ impl Machine {
             core.make_empty();
             return Ok(());
         }
-        let mut memory = KernelMemory { system: &mut self.system, core: id, tx: core.open_tx(), at: core.cycle() };
+        let mut memory = KernelMemory { system: &mut self.system, core: id, tx: core.store_tx(), at: core.cycle() };
         if let Err(fault) = self.process.space().resolve_copy_on_write(&mut memory, addr) {
             return Err(self.explain(id, Stop::AccessFault(fault)).into());
         }

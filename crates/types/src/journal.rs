@@ -1,7 +1,7 @@
 //! What a program asked to be durable, as the machine saw it retire. Crash oracles judge images against this journal
 //! and know nothing else of the machine.
 
-use crate::{CoreId, Cycle, PhysAddr, TxId};
+use crate::{CoreId, Cycle, LineAddr, PhysAddr, TxId};
 use serde::{Deserialize, Serialize};
 
 /// A store the program made: up to eight bytes.
@@ -41,6 +41,18 @@ pub trait Journal: Send {
     fn begin(&mut self, tx: TxId);
     /// A store to persistent memory, inside transaction `tx` or outside of any.
     fn store(&mut self, tx: Option<TxId>, write: Write);
+    /// The last store, this one, is in a cache that survives a power failure. Not told where caches are lost.
+    fn store_is_durable(&mut self, _tx: Option<TxId>, _write: Write) {}
+    /// A core has performed `cbo.clean` or `cbo.flush` of a line of persistent memory: what it writes back has the bytes of all
+    /// stores to the line so far, whoever made them.
+    fn cleaned(&mut self, _core: CoreId, _line: LineAddr) {}
+    /// A fence of a core has waited for what the core had cleaned before: that is durable. The machine's own fence when a
+    /// thread leaves a core is one too.
+    fn fenced(&mut self, _core: CoreId) {}
+    /// The stores that the thread of `tx` executes from now on are not part of it. Earlier ones may still follow.
+    fn suspended(&mut self, _tx: TxId) {}
+    /// They are again.
+    fn resumed(&mut self, _tx: TxId) {}
     /// The commit instruction of `tx` started.
     fn committing(&mut self, tx: TxId);
     /// `tx` is acknowledged.

@@ -46,6 +46,12 @@
 /* The version of that object that the transaction left. Argument: the version, 0 if the object is no longer there. */
 #define DURASIM_MARKER_OP_NEW 14
 
+/* The open transaction is suspended: the stores that follow are not part of it. Argument: unused. */
+#define DURASIM_MARKER_TX_SUSPEND 15
+
+/* The suspended transaction resumes: the stores that follow are part of it. Argument: unused. */
+#define DURASIM_MARKER_TX_RESUME 16
+
 /* Major opcodes kept for instructions that cannot be a HINT. */
 
 /* Reserved for checked accesses. */

@@ -98,6 +98,14 @@ static inline void durasim_tx_committing(void) {
 #endif
 }
 
+/* From here until durasim_tx_resume the stores of this thread are not part of its open transaction, which stays open: a
+ * runtime that keeps transactions in software does work of its own. A machine whose hardware keeps transactions refuses
+ * both. A transaction has to resume before it is suspended again, commits or aborts. */
+static inline void durasim_tx_suspend(void) { DURASIM_MARKER_(DURASIM_MARKER_TX_SUSPEND, 0); }
+
+/* The stores of this thread are part of its open transaction again. */
+static inline void durasim_tx_resume(void) { DURASIM_MARKER_(DURASIM_MARKER_TX_RESUME, 0); }
+
 /* Aborts the open transaction: durasim_tx_begin returns again with `cause`, which must not be 0. A machine without
  * transactions goes on behind this call, and so does a transaction kept by software. */
 static inline void durasim_tx_abort(uint64_t cause) { DURASIM_MARKER_(DURASIM_MARKER_TX_ABORT, cause); }

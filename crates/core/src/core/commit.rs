@@ -1,7 +1,7 @@
 //! What an instruction does once it is the oldest: fences, markers, system calls. Each may have to wait for the store
 //! buffer or for the port, and is finished later then.
 
-use super::{Core, Exit, Pause, StallPlace};
+use super::{Core, Exit, Pause, StallPlace, SuspensionFault};
 use crate::execution::AtCommit;
 use crate::store_buffer::Entry;
 use crate::{Control, Fences, Outcome, Port};
@@ -17,6 +17,9 @@ impl Core {
             AtCommit::Fence(set) => {
                 self.stats.fences += 1;
                 if self.config.fences == Fences::Ordering && !self.fence_waits(port, set) {
+                    if set.writes() {
+                        port.fence_passes(self.unit.id, committed);
+                    }
                     self.unfinished = None;
                     return None;
                 }
@@ -110,7 +113,7 @@ impl Core {
                     return Some(Exit::TooManyThreads);
                 }
                 let tx = port.new_tx(id);
-                self.unit.open_tx = Some(tx);
+                self.unit.begin(tx);
                 self.checkpoint = Some(self.hart.clone());
                 let begun = if port.begins_wait() { at } else { committed };
                 if begun > committed {
@@ -123,11 +126,15 @@ impl Core {
                 let Some(tx) = self.unit.open_tx else { return Some(Exit::NoTransaction) };
                 self.unit.buffer.push(Entry::Committing(tx), committed, committed, 0);
             }
+            Marker::TxSuspend | Marker::TxResume => return self.suspend(port, marker == Marker::TxSuspend, committed),
             Marker::TxCommit | Marker::TxAbort => {
                 let Some(tx) = self.unit.open_tx else { return Some(Exit::NoTransaction) };
+                if self.unit.is_suspended() {
+                    return Some(Exit::Suspension(SuspensionFault::Ended));
+                }
                 if marker == Marker::TxCommit && port.commits_retire_early() {
                     self.unit.buffer.push(Entry::Commit(tx), committed, committed, 0);
-                    self.unit.open_tx = None;
+                    self.unit.end();
                     return None;
                 }
                 let outcome = if marker == Marker::TxCommit {
@@ -138,7 +145,7 @@ impl Core {
                 };
                 match outcome {
                     Outcome::Done(done) => {
-                        self.unit.open_tx = None;
+                        self.unit.end();
                         self.stats.commit_stall_cycles += done - committed;
                         if done > committed {
                             self.count_wait(port, StallPlace::Commit, None, committed, done);
@@ -158,13 +165,30 @@ impl Core {
         None
     }
 
+    /// The open transaction is suspended, or resumes. Stores take their transaction along when they are executed, so those
+    /// in the store buffer are not concerned.
+    fn suspend<P: Port>(&mut self, port: &mut P, is_suspended: bool, committed: Cycle) -> Option<Exit> {
+        let fault = match self.unit.open_tx {
+            _ if !port.may_suspend_transactions() => SuspensionFault::Unsupported,
+            Some(tx) if is_suspended != self.unit.is_suspended() => {
+                self.unit.store_tx = if is_suspended { None } else { Some(tx) };
+                port.tx_suspended(self.unit.id, tx, is_suspended, committed);
+                return None;
+            }
+            Some(_) if is_suspended => SuspensionFault::Nested,
+            None if is_suspended => SuspensionFault::NoTransaction,
+            _ => SuspensionFault::NotSuspended,
+        };
+        Some(Exit::Suspension(fault))
+    }
+
     /// The registers of the transaction's begin come back, with the cause in a0.
     pub(super) fn roll_back(&mut self, cycle: Cycle, code: u64) {
         // The begin has left the buffer, or nothing could have aborted it: what is still there is of the transaction.
         self.unit.buffer.discard();
         self.hart = self.checkpoint.clone().expect("only an open transaction is aborted");
         self.hart.x[10] = code;
-        self.unit.open_tx = None;
+        self.unit.end();
         self.unfinished = None;
         if self.pause != Some(Pause::Vacate) {
             self.pause = None;

@@ -319,7 +319,7 @@ impl Core {
         self.stats.stores += 1;
         let pc = self.hart.pc;
         self.hart.pc = pc + u64::from(inst.len);
-        let store = PendingStore { addr: phys, len: shape.bytes, data: stored.value, tx: self.unit.open_tx };
+        let store = PendingStore { addr: phys, len: shape.bytes, data: stored.value, tx: self.unit.store_tx };
         self.unit.buffer.push(Entry::Store(store), committed, complete, pc);
         Next::Inst
     }

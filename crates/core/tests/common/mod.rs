@@ -19,6 +19,8 @@ pub struct Memory {
     pub stores: Vec<PendingStore>,
     /// When they left.
     pub store_cycles: Vec<Cycle>,
+    /// The transactions of atomic operations.
+    pub atomics: Vec<Option<TxId>>,
     pub loads: Vec<(PhysAddr, Cycle)>,
     /// The load that aborts the transaction, once.
     pub aborting: Option<PhysAddr>,
@@ -40,6 +42,12 @@ pub struct Memory {
     pub walks: Vec<(u64, Cycle)>,
     /// Log operations are illegal.
     pub without_log: bool,
+    /// Fences that order writes and have waited for nothing.
+    pub fences_passed: u64,
+    /// Transactions cannot be suspended.
+    pub without_suspension: bool,
+    /// The transactions that were suspended, and those that resumed.
+    pub suspensions: Vec<(TxId, bool)>,
 }
 
 impl Port for Memory {
@@ -83,11 +91,12 @@ impl Port for Memory {
     fn atomic(
         &mut self,
         _: CoreId,
-        _: &PendingStore,
+        place: &PendingStore,
         _: bool,
         at: Cycle,
         _: &mut dyn FnMut(u64) -> Option<u64>,
     ) -> (u64, Outcome) {
+        self.atomics.push(place.tx);
         (0, Outcome::Done(at))
     }
     fn has_log_operations(&self) -> bool {
@@ -122,6 +131,12 @@ impl Port for Memory {
         self.stores_at_fence.push(self.stores.len());
         Outcome::Done(at)
     }
+    fn fence_passes(&mut self, _: CoreId, _: Cycle) {
+        self.fences_passed += 1;
+    }
+    fn await_cleans(&mut self, _: CoreId, at: Cycle) -> Outcome {
+        Outcome::Done(at)
+    }
     fn resumes_at(&mut self, _: CoreId) -> Option<Cycle> {
         self.resumes.take()
     }
@@ -141,6 +156,12 @@ impl Port for Memory {
     }
     fn tx_committing(&mut self, _: CoreId, _: TxId, at: Cycle) -> Cycle {
         at
+    }
+    fn may_suspend_transactions(&self) -> bool {
+        !self.without_suspension
+    }
+    fn tx_suspended(&mut self, _: CoreId, tx: TxId, is_suspended: bool, _: Cycle) {
+        self.suspensions.push((tx, is_suspended));
     }
     fn tx_commit(&mut self, _: CoreId, _: TxId, at: Cycle) -> Outcome {
         self.committed += 1;

@@ -183,8 +183,9 @@ fn a_plain_store_over_a_commit_that_is_not_acknowledged_may_be_lost_alone() {
     assert!(is_right(&o, &[]) && is_right(&o, &[(8, 1)]) && is_right(&o, &[(8, 2)]));
     o.acknowledged(TxId(1));
     assert!(!is_right(&o, &[]) && is_right(&o, &[(8, 1)]) && is_right(&o, &[(8, 2)]));
-    o.made_durable(BASE.plus(8), 8, o.last_store());
+    assert!(o.made_durable(BASE.plus(8), 8, o.last_store()));
     assert!(!is_right(&o, &[(8, 1)]) && is_right(&o, &[(8, 2)]));
+    assert!(!o.made_durable(BASE.plus(8), 8, o.last_store()), "that was known");
 }
 
 #[test]
@@ -193,8 +194,120 @@ fn a_durable_store_may_not_be_lost_and_newer_ones_may() {
     o.store(None, word(8, 1));
     let first = o.last_store();
     o.store(None, word(8, 2));
-    o.made_durable(BASE.plus(8), 8, first);
+    assert!(o.made_durable(BASE.plus(8), 8, first));
     assert!(!is_right(&o, &[]) && is_right(&o, &[(8, 1)]) && is_right(&o, &[(8, 2)]));
+}
+
+const ONE: CoreId = CoreId(1);
+const TWO: CoreId = CoreId(2);
+
+fn line(offset: u64) -> LineAddr {
+    BASE.plus(offset).line()
+}
+
+#[test]
+fn a_fence_makes_durable_what_its_core_has_cleaned() {
+    let mut o = oracle();
+    o.store(None, word(8, 1));
+    o.fenced(ONE);
+    o.cleaned(ONE, line(0));
+    o.cleaned(ONE, line(64));
+    o.store(None, word(64, 2));
+    assert!(is_right(&o, &[]), "no fence has followed");
+    o.fenced(TWO);
+    assert!(is_right(&o, &[]), "it is the fence of another core");
+    o.fenced(ONE);
+    assert!(!is_right(&o, &[]) && is_right(&o, &[(8, 1)]), "the clean of the other line came before its store");
+    assert!(is_right(&o, &[(8, 1), (64, 2)]));
+    o.fenced(ONE);
+    assert!(is_right(&o, &[(8, 1)]), "a clean is waited for once");
+}
+
+#[test]
+fn a_clean_covers_what_any_core_has_stored_before_it_and_nothing_after() {
+    let mut o = oracle();
+    o.store(None, word(8, 1));
+    o.cleaned(ONE, line(0));
+    o.store(None, word(8, 2));
+    o.cleaned(TWO, line(0));
+    o.store(None, word(8, 3));
+    let mut other = o.clone();
+    o.fenced(ONE);
+    assert!(!is_right(&o, &[]) && [1, 2, 3].iter().all(|&value| is_right(&o, &[(8, value)])));
+    o.fenced(TWO);
+    assert!(!is_right(&o, &[(8, 1)]) && [2, 3].iter().all(|&value| is_right(&o, &[(8, value)])));
+    other.fenced(TWO);
+    assert!(!is_right(&other, &[(8, 1)]));
+    other.fenced(ONE);
+    assert!(!is_right(&other, &[(8, 1)]), "an older clean takes nothing back from a promise");
+    // Of two cleans of one core the later one counts.
+    o.cleaned(ONE, line(0));
+    o.store(None, word(8, 4));
+    o.cleaned(ONE, line(0));
+    o.fenced(ONE);
+    assert!(!is_right(&o, &[(8, 3)]) && is_right(&o, &[(8, 4)]));
+}
+
+#[test]
+fn a_fence_promises_nothing_of_transactions() {
+    let mut o = oracle();
+    o.store(None, word(8, 1));
+    run(&mut o, 1, &[(8, 2), (16, 3)]);
+    o.cleaned(ONE, line(0));
+    o.fenced(ONE);
+    assert!(is_right(&o, &[(8, 1)]), "the store below the transaction is durable");
+    assert!(!is_right(&o, &[]) && !is_right(&o, &[(8, 2), (16, 3)]));
+    let mut aborted = o.clone();
+    aborted.aborted(TxId(1));
+    assert!(is_right(&aborted, &[(8, 1)]) && !is_right(&aborted, &[]));
+    o.committing(TxId(1));
+    assert!(is_right(&o, &[(8, 1)]) && is_right(&o, &[(8, 2), (16, 3)]) && !is_right(&o, &[(8, 2)]));
+    o.acknowledged(TxId(1));
+    assert!(is_right(&o, &[(8, 2), (16, 3)]) && !is_right(&o, &[(8, 1)]));
+}
+
+#[test]
+fn a_durable_store_over_an_open_transaction_stays_when_that_commits() {
+    let mut o = oracle();
+    run(&mut o, 1, &[(8, 1), (16, 1), (24, 1)]);
+    // Half of one word of the transaction, and a word that it stores to once more.
+    o.store(None, Write { addr: BASE.plus(8), len: 4, data: 7 });
+    o.store(None, word(24, 7));
+    let mut unfenced = o.clone();
+    o.cleaned(ONE, line(0));
+    o.fenced(ONE);
+    o.store(Some(TxId(1)), word(24, 9));
+    for o in [&mut o, &mut unfenced] {
+        o.committing(TxId(1));
+    }
+    assert!(is_right(&o, &[(8, 7), (24, 7)]) && is_right(&o, &[(8, 7), (16, 1), (24, 9)]));
+    assert!(!is_right(&o, &[(8, 1), (16, 1), (24, 9)]) && !is_right(&o, &[]));
+    assert!(is_right(&unfenced, &[(8, 1), (16, 1), (24, 1)]) && is_right(&unfenced, &[(8, 7), (16, 1), (24, 7)]));
+    o.acknowledged(TxId(1));
+    assert!(is_right(&o, &[(8, 7), (16, 1), (24, 9)]) && !is_right(&o, &[(8, 1), (16, 1), (24, 9)]));
+}
+
+#[test]
+fn a_store_in_a_cache_that_survives_is_durable() {
+    let mut o = oracle();
+    o.store(None, word(8, 1));
+    assert!(is_right(&o, &[]));
+    o.store_is_durable(None, word(8, 1));
+    assert!(!is_right(&o, &[]) && is_right(&o, &[(8, 1)]));
+    o.begin(TxId(1));
+    o.store(Some(TxId(1)), word(8, 2));
+    o.store_is_durable(Some(TxId(1)), word(8, 2));
+    assert!(is_right(&o, &[(8, 1)]) && !is_right(&o, &[(8, 2)]));
+}
+
+#[test]
+fn a_promise_by_epochs_does_not_know_of_fences() {
+    let mut o = ByteOracle::of_epochs(Pages::new(BASE, 1 << 16), 1);
+    o.data_range(DataRange { base: BASE, size_bytes: 0x2000 });
+    o.store(None, word(8, 1));
+    o.cleaned(ONE, line(0));
+    o.fenced(ONE);
+    assert!(is_right(&o, &[]) && !is_right(&o, &[(8, 1)]));
 }
 
 #[test]

@@ -4,9 +4,9 @@
 
 use super::{Effort, REGION_BYTES, trace};
 use durasim_crash::{ByteOracle, OrderChecker, Verdict};
-use durasim_design::{CrashImage, RecoveryCut, RecoveryReport};
-use durasim_machine::{Observer, PMEM_BASE, Plan, System};
-use durasim_types::{DataRange, EventKind, Journal, Pages, PersistEvent, PhysAddr, Rng, TxId, Write};
+use durasim_design::{CrashImage, Hooks, RecoveryCut, RecoveryReport};
+use durasim_machine::{Observer, PMEM_BASE, Plan, PowerFailureOptions, System};
+use durasim_types::{CoreId, DataRange, EventKind, Journal, LineAddr, Pages, PersistEvent, PhysAddr, Rng, TxId, Write};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -15,6 +15,8 @@ use std::sync::{Arc, Mutex};
 pub struct Findings {
     pub images: u64,
     pub cuts: u64,
+    /// Images in which another part of the unfenced cleans survived.
+    pub reordered: u64,
     pub replayed: u64,
     pub discarded: u64,
     /// Rare situations, and how many crash points fell into each.
@@ -25,6 +27,7 @@ impl Findings {
     pub fn add(&mut self, other: &Findings) {
         self.images += other.images;
         self.cuts += other.cuts;
+        self.reordered += other.reordered;
         self.replayed += other.replayed;
         self.discarded += other.discarded;
         for (mark, n) in &other.marks {
@@ -79,18 +82,19 @@ impl Shared {
         self.oracle.as_ref().map_or(0, ByteOracle::last_store)
     }
 
-    /// Stores outside of transactions to these bytes, up to the one with the number `last`, are durable.
-    pub fn made_durable(&mut self, addr: PhysAddr, len: u64, last: u64) {
-        if let Some(oracle) = &mut self.oracle {
-            oracle.made_durable(addr, len, last);
-        }
+    /// Stores outside of transactions to these bytes, up to the one with the number `last`, are durable; whether the
+    /// journal has not told of it.
+    pub fn made_durable(&mut self, addr: PhysAddr, len: u64, last: u64) -> bool {
+        self.oracle.as_mut().is_some_and(|oracle| oracle.made_durable(addr, len, last))
     }
 
-    /// A store outside of transactions has been made: where stores survive it cannot be lost any more.
-    pub fn stored_outside(&mut self, addr: PhysAddr, len: u64) {
-        if self.plan.domain.stores_are_durable() {
-            self.made_durable(addr, len, u64::MAX);
+    /// A store outside of transactions has been made: where stores survive it cannot be lost any more, and the journal has
+    /// told of that.
+    pub fn stored_outside(&mut self, addr: PhysAddr, len: u64) -> Result<(), String> {
+        if self.plan.domain.stores_are_durable() && self.made_durable(addr, len, u64::MAX) {
+            return Err(format!("the journal does not know that the store at {addr} survives"));
         }
+        Ok(())
     }
 
     /// The port makes this store next, or none.
@@ -131,11 +135,24 @@ impl Shared {
         let marks = &mut self.findings.marks;
         system.marks(&mut |mark| *marks.entry(mark).or_default() += 1);
         self.judge(&image.pmem)?;
+        self.reorder(system)?;
         if self.rng.below(100) < self.effort.cut_percent {
             self.cut_everywhere(&crashed, &image)?;
         }
         self.pending = Some((event, image.pmem));
         Ok(())
+    }
+
+    /// Without hardware of its own: another part of the cleans that no fence has waited for survives.
+    fn reorder(&mut self, system: &System) -> Result<(), String> {
+        let ways = system.power_failure_choices().reorder;
+        if self.plan.row.hardware.hooks != Hooks::NONE || ways == 1 {
+            return Ok(());
+        }
+        self.findings.reordered += 1;
+        let reorder = Some(self.rng.below(ways));
+        let left = system.power_failure(&PowerFailureOptions { reorder, ..PowerFailureOptions::default() });
+        self.judge(&left.image.pmem).map_err(|what| format!("with {reorder:?} of {ways} unfenced parts: {what}"))
     }
 
     /// Cuts recovery at each of its writes, in small images a second time at each write of the second recovery, and
@@ -233,6 +250,18 @@ impl Journal for Watcher {
 
     fn store(&mut self, tx: Option<TxId>, write: Write) {
         self.with_oracle(|oracle| oracle.store(tx, write));
+    }
+
+    fn store_is_durable(&mut self, tx: Option<TxId>, write: Write) {
+        self.with_oracle(|oracle| oracle.store_is_durable(tx, write));
+    }
+
+    fn cleaned(&mut self, core: CoreId, line: LineAddr) {
+        self.with_oracle(|oracle| oracle.cleaned(core, line));
+    }
+
+    fn fenced(&mut self, core: CoreId) {
+        self.with_oracle(|oracle| oracle.fenced(core));
     }
 
     fn committing(&mut self, tx: TxId) {

@@ -66,6 +66,9 @@ impl Life {
         let shared = Arc::new(Mutex::new(shared));
         system.keep_journal(Box::new(Watcher(shared.clone())));
         system.observe(Box::new(Watcher(shared.clone())));
+        if setting.row.hardware.hooks == Hooks::NONE {
+            system.track_unfenced_cleans();
+        }
         system.declare_data(DataRange { base: PMEM_BASE, size_bytes: REGION_BYTES });
         // Either lines side by side, or lines that share a set of every cache, or both.
         let lines = REGION_BYTES / 64;
@@ -369,8 +372,10 @@ impl Life {
             Request::Fence(true) => {
                 let cleans = std::mem::take(&mut self.thread_mut(port).cleans);
                 let mut shared = self.shared.lock().expect("nobody panics with it");
-                for (line, last) in cleans {
-                    shared.made_durable(line.base(), 64, last);
+                for (line, last, is_promised) in cleans {
+                    if shared.made_durable(line.base(), 64, last) && is_promised {
+                        return Err(format!("the journal does not know that the fence of port {port} covers {line}"));
+                    }
                 }
             }
         }

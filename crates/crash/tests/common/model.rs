@@ -84,8 +84,9 @@ pub struct Thread {
     pub pending: Option<Request>,
     /// Granules that it has locked.
     pub locks: Vec<u64>,
-    /// Lines of persistent memory that cache-block operations were about since the last fence, with the last store then.
-    pub cleans: Vec<(LineAddr, u64)>,
+    /// Lines of persistent memory that cache-block operations were about since the last fence, with the last store then, and
+    /// whether programs may rely on it: this machine writes a line back when it is invalidated, others need not.
+    pub cleans: Vec<(LineAddr, u64, bool)>,
 }
 
 /// What a port has reserved by LR.

@@ -212,7 +212,7 @@ impl Life {
         if let Some(tx) = &mut self.thread_mut(port).tx {
             tx.undo.push((place, before));
         } else {
-            self.shared.lock().expect("nobody panics with it").stored_outside(place.addr(), place.len);
+            self.shared.lock().expect("nobody panics with it").stored_outside(place.addr(), place.len)?;
         }
         Ok(())
     }
@@ -439,7 +439,7 @@ impl Life {
         self.ports[port].now = now.max(self.system.cache_block(core(port), op, line, now));
         trace(|| format!("{now} port {port}: {op:?} {line}"));
         if line.base().0 >= PMEM_BASE.0 {
-            self.thread_mut(port).cleans.push((line, last));
+            self.thread_mut(port).cleans.push((line, last, op != CacheBlockOp::Inval));
         }
         self.after_request(Some(port))
     }

@@ -86,7 +86,10 @@ fn run_to_snapshot_point<W: TrainingObserver>(
         SnapshotPoint::Roi => "the region of interest".to_owned(),
     };
     let (mut bus, hart) = load(&prepared.config, &prepared.plan, &prepared.program, observer)?;
-    bus.fast_forward_state = Some(Box::new(FastForwardState::new(prepared.config.cores.into(), to)));
+    let hardware = &prepared.plan.row.hardware;
+    let refusing_design = hardware.hooks.track_transactions().then_some(hardware.name);
+    let state = FastForwardState::new(prepared.config.cores.into(), to, refusing_design);
+    bus.fast_forward_state = Some(Box::new(state));
     let mut queue = RunQueue::new(hart);
     let limit = max_instructions.unwrap_or(u64::MAX);
     let stopped = run_threads(&mut queue, &mut bus, &mut BlockCache::new(), limit, output)?;

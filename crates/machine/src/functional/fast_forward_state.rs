@@ -2,9 +2,10 @@
 //! have had.
 
 use crate::detached_program::SnapshotPoint;
+use durasim_core::SuspensionFault;
 use durasim_guest::ThreadId;
 use durasim_isa::Marker;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What is noted on the way.
 pub(super) struct FastForwardState {
@@ -22,11 +23,15 @@ pub(super) struct FastForwardState {
     pub(super) since_instructions: u64,
     pub(super) instructions: Vec<u64>,
     pub(super) open: BTreeMap<ThreadId, u64>,
+    /// The threads whose transaction is suspended.
+    suspended: BTreeSet<ThreadId>,
+    /// The hardware design, if it has no suspended transactions.
+    refusing_design: Option<&'static str>,
     pub(super) tx_count: u64,
 }
 
 impl FastForwardState {
-    pub(super) fn new(cores: usize, to: SnapshotPoint) -> Self {
+    pub(super) fn new(cores: usize, to: SnapshotPoint, refusing_design: Option<&'static str>) -> Self {
         FastForwardState {
             to,
             arrived: false,
@@ -38,6 +43,8 @@ impl FastForwardState {
             since_instructions: 0,
             instructions: vec![0; cores],
             open: BTreeMap::new(),
+            suspended: BTreeSet::new(),
+            refusing_design,
             tx_count: 0,
         }
     }
@@ -57,6 +64,11 @@ impl FastForwardState {
                 self.tx_count += 1;
                 self.open.insert(self.thread, self.tx_count).map(|_| "a transaction begins inside another one".into())
             }
+            Marker::TxSuspend | Marker::TxResume => {
+                let fault = self.suspend(marker == Marker::TxSuspend).err();
+                fault.map(|fault| fault.describe(self.refusing_design.unwrap_or_default()))
+            }
+            Marker::TxCommit if self.suspended.contains(&self.thread) => Some(SuspensionFault::Ended.describe("")),
             Marker::TxCommit => {
                 let none = self.open.remove(&self.thread).is_none();
                 none.then(|| "a transaction ends although none is open".into())
@@ -66,6 +78,20 @@ impl FastForwardState {
         };
         if let Some(obstacle) = obstacle {
             self.obstacle.get_or_insert(obstacle);
+        }
+    }
+
+    /// The thread suspends its transaction, or resumes it.
+    fn suspend(&mut self, is_suspended: bool) -> Result<(), SuspensionFault> {
+        if self.refusing_design.is_some() {
+            return Err(SuspensionFault::Unsupported);
+        }
+        let is_open = self.open.contains_key(&self.thread);
+        match is_suspended {
+            true if !is_open => Err(SuspensionFault::NoTransaction),
+            true if !self.suspended.insert(self.thread) => Err(SuspensionFault::Nested),
+            false if !self.suspended.remove(&self.thread) => Err(SuspensionFault::NotSuspended),
+            _ => Ok(()),
         }
     }
 

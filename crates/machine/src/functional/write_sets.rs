@@ -73,6 +73,8 @@ struct WriteSets {
     thread: Option<ThreadId>,
     /// What the open transaction of each thread has written.
     open: BTreeMap<ThreadId, BTreeSet<LineAddr>>,
+    /// The threads whose transaction is suspended.
+    suspended: BTreeSet<ThreadId>,
     /// The last line that was written, and by whom: most stores go to the same line again.
     last: Option<(ThreadId, LineAddr)>,
     /// A bit for each line of persistent memory that was used.
@@ -117,6 +119,7 @@ impl ExecutionObserver for WriteSets {
         let Some(thread) = self.thread else { return };
         if write
             && self.last != Some((thread, line))
+            && !self.suspended.contains(&thread)
             && let Some(lines) = self.open.get_mut(&thread)
         {
             lines.insert(line);
@@ -136,8 +139,11 @@ impl ExecutionObserver for WriteSets {
             }
             Marker::TxBegin => {
                 self.last = None;
+                self.suspended.remove(&thread);
                 self.open.insert(thread, BTreeSet::new());
             }
+            Marker::TxSuspend => drop(self.suspended.insert(thread)),
+            Marker::TxResume => drop(self.suspended.remove(&thread)),
             Marker::TxAbort => drop(self.open.remove(&thread)),
             Marker::TxCommit => {
                 if let Some(lines) = self.open.remove(&thread)

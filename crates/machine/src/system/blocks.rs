@@ -17,6 +17,10 @@ impl System {
     /// acknowledgement is awaited by the next fence with W in its predecessor set.
     pub fn cache_block(&mut self, core: CoreId, op: CacheBlockOp, line: LineAddr, at: Cycle) -> Cycle {
         self.advance(at);
+        if is_pmem(line) && op != CacheBlockOp::Inval {
+            // No store is made before the operation is done: the bytes that it carries are fixed.
+            self.observers.cleaned(core, at, line);
+        }
         let is_elsewhere = self.caches.holders(line).any(|holder| holder != core);
         let snoop = if is_elsewhere { self.caches.snoop_cycles() } else { 0 };
         let at = match self.ask_flush(core, line, snoop, at) {
@@ -92,7 +96,9 @@ impl System {
                 }
                 FlushVerdict::Ignore => {
                     // Nothing is written for it, but what was written before is waited for.
-                    self.await_pending(core, line, at + snoop);
+                    if !self.await_pending(core, line, at + snoop) {
+                        self.memories.note_unfenced_again(core, line);
+                    }
                     return Err(at);
                 }
             }
@@ -149,6 +155,31 @@ impl System {
     /// A fence whose earlier stores have left the store buffer: through when the cache-block operations before it are
     /// acknowledged and the design lets it.
     pub fn fence(&mut self, core: CoreId, orders_writes: bool, at: Cycle) -> Outcome {
+        let outcome = self.wait_at_fence(core, orders_writes, at);
+        if let Outcome::Done(done) = outcome
+            && orders_writes
+            && !self.halted()
+        {
+            self.observers.fenced(core, done);
+        }
+        outcome
+    }
+
+    /// A fence with W in its predecessor set that need not wait: the cache-block operations before it have left the store
+    /// buffer, and none is outstanding.
+    pub fn fence_passes(&mut self, core: CoreId, at: Cycle) {
+        self.memories.fenced(core);
+        if !self.halted() {
+            self.observers.fenced(core, at);
+        }
+    }
+
+    /// Waits as a fence does, at the end of a program that has not made it: the journal is not told.
+    pub fn await_cleans(&mut self, core: CoreId, at: Cycle) -> Outcome {
+        self.wait_at_fence(core, true, at)
+    }
+
+    fn wait_at_fence(&mut self, core: CoreId, orders_writes: bool, at: Cycle) -> Outcome {
         self.begin_waits(core);
         let mut at = at;
         if orders_writes && self.cleans_outstanding(core) {
@@ -177,7 +208,7 @@ impl System {
             let now = self.wait_until(Condition::CleansAcked(core), at);
             at = now.max(self.agenda.take_clean_ack(core));
         }
-        self.memories.fenced(core);
+        self.fence_passes(core, at);
         at
     }
 

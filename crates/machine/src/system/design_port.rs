@@ -13,6 +13,7 @@ use std::hash::Hasher;
 /// The design of the machine.
 pub(crate) struct DesignPort {
     design: Box<dyn Durability>,
+    name: &'static str,
     hooks: Hooks,
     tags_are_exclusive: bool,
     tags_are_notes: bool,
@@ -31,7 +32,7 @@ pub(crate) struct DesignPort {
 
 impl DesignPort {
     /// Asks what a design answers once.
-    pub(super) fn new(design: Box<dyn Durability>, hooks: Hooks, geometry: &Geometry) -> Self {
+    pub(super) fn new(design: Box<dyn Durability>, name: &'static str, hooks: Hooks, geometry: &Geometry) -> Self {
         let limit = |level, shape: &LevelGeometry| design.tag_limit(level).filter(|limit| *limit < shape.ways);
         DesignPort {
             tags_are_exclusive: design.tags_are_exclusive(),
@@ -44,6 +45,7 @@ impl DesignPort {
             begins_wait: design.begin_rule() == BeginRule::Drained,
             threads_max: u32::MAX,
             design,
+            name,
             hooks,
             spare: Vec::new(),
         }
@@ -53,6 +55,7 @@ impl DesignPort {
     pub(super) fn fork(&self) -> Self {
         DesignPort {
             design: self.design.fork(),
+            name: self.name,
             hooks: self.hooks,
             tags_are_exclusive: self.tags_are_exclusive,
             tags_are_notes: self.tags_are_notes,
@@ -113,7 +116,6 @@ impl DesignPort {
         self.llc_keeps_tagged
     }
 
-    /// Whether commit instructions retire before their commit is done.
     /// The same for so many threads.
     pub(super) fn for_threads(self, threads_max: u32) -> Self {
         DesignPort { threads_max, ..self }
@@ -123,10 +125,21 @@ impl DesignPort {
         self.threads_max
     }
 
+    /// Its name.
+    pub(super) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Whether the hardware has to know which stores belong to transactions.
+    pub(super) fn tracks_transactions(&self) -> bool {
+        self.hooks.track_transactions() || !self.commits_retire_early
+    }
+
     pub(super) fn begins_wait(&self) -> bool {
         self.begins_wait
     }
 
+    /// Whether commit instructions retire before their commit is done.
     pub(super) fn commits_retire_early(&self) -> bool {
         self.commits_retire_early
     }

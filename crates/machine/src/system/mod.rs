@@ -114,7 +114,7 @@ impl System {
                 Domain::Bbb => PersistBuffers::new(&config.bbb, cores),
                 _ => PersistBuffers::default(),
             },
-            design: DesignPort::new(design, hardware.hooks, geometry).for_threads(hardware.threads_max),
+            design: DesignPort::new(design, hardware.name, hardware.hooks, geometry).for_threads(hardware.threads_max),
             agenda: Agenda::new(cores),
             transactions: OpenTransactions::new(cores),
             observers: Observers::new(),

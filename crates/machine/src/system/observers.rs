@@ -3,8 +3,8 @@
 
 use super::Observer;
 use durasim_types::{
-    Cause, CoreId, Cycle, DataRange, Error, EventKind, History, HistoryStep, Journal, PersistEvent, PhysAddr, TxId,
-    Write,
+    Cause, CoreId, Cycle, DataRange, Error, EventKind, History, HistoryStep, Journal, LineAddr, PersistEvent, PhysAddr,
+    TxId, Write,
 };
 
 super::part::part! {
@@ -147,6 +147,27 @@ impl Observers {
     #[inline]
     pub(super) fn stored(&mut self, core: CoreId, at: Cycle, tx: Option<TxId>, write: Write) {
         self.tell(core, at, |journal| journal.store(tx, write));
+    }
+
+    /// The store that was made last is in a cache that survives.
+    #[inline]
+    pub(super) fn store_is_durable(&mut self, core: CoreId, at: Cycle, tx: Option<TxId>, write: Write) {
+        self.tell(core, at, |journal| journal.store_is_durable(tx, write));
+    }
+
+    /// A cache-block operation that writes a line back is performed.
+    pub(super) fn cleaned(&mut self, core: CoreId, at: Cycle, line: LineAddr) {
+        self.tell(core, at, |journal| journal.cleaned(core, line));
+    }
+
+    /// A fence has waited for the cache-block operations of `core`.
+    pub(super) fn fenced(&mut self, core: CoreId, at: Cycle) {
+        self.tell(core, at, |journal| journal.fenced(core));
+    }
+
+    /// The thread on `core` suspends its transaction, or resumes it.
+    pub(super) fn suspended(&mut self, core: CoreId, at: Cycle, tx: TxId, is_suspended: bool) {
+        self.tell(core, at, |journal| if is_suspended { journal.suspended(tx) } else { journal.resumed(tx) });
     }
 
     pub(super) fn began(&mut self, core: CoreId, at: Cycle, tx: TxId) {

@@ -72,6 +72,7 @@ impl System {
             self.note_store(core, store, from);
             if self.domain.stores_are_durable() {
                 self.event(EventKind::CacheStore, from, store.addr, Some(core));
+                self.note_durable_store(core, store, from);
             }
         }
         Some(from)
@@ -244,6 +245,7 @@ impl System {
         }
         if self.domain.stores_are_durable() {
             self.event(EventKind::CacheStore, at, store.addr, Some(core));
+            self.note_durable_store(core, store, at);
         }
         if persist_buffers && self.persist_buffers.has_to_drain(core) {
             self.complete(Task::DrainOldest { core, at }, at);
@@ -269,6 +271,14 @@ impl System {
     fn note_store(&mut self, core: CoreId, store: &PendingStore, at: Cycle) {
         let write = Write { addr: store.addr, len: store.len, data: store.data };
         self.observers.stored(core, at, store.tx, write);
+    }
+
+    /// Tells the journal that this store, the last one made, survives. It comes after the event of the store: what was left
+    /// by a power failure before that event need not have it.
+    #[inline]
+    fn note_durable_store(&mut self, core: CoreId, store: &PendingStore, at: Cycle) {
+        let write = Write { addr: store.addr, len: store.len, data: store.data };
+        self.observers.store_is_durable(core, at, store.tx, write);
     }
 
     /// A store by the hardware itself, through the caches of `core`, outside of any transaction; the cycle in which it is

@@ -59,6 +59,21 @@ impl System {
         self.observers.committing(core, at, tx);
     }
 
+    /// Whether a thread can make stores inside its transaction that are not part of it: where no hardware tracks them.
+    pub fn may_suspend_transactions(&self) -> bool {
+        !self.design.tracks_transactions()
+    }
+
+    /// The name of the hardware design.
+    pub fn design_name(&self) -> &'static str {
+        self.design.name()
+    }
+
+    /// The thread on a core suspends its transaction, or resumes it.
+    pub fn tx_suspended(&mut self, core: CoreId, tx: TxId, is_suspended: bool, at: Cycle) {
+        self.observers.suspended(core, at, tx, is_suspended);
+    }
+
     /// The commit of a transaction whose stores have all left the store buffer.
     pub fn tx_commit(&mut self, core: CoreId, tx: TxId, at: Cycle) -> Outcome {
         self.advance(at);

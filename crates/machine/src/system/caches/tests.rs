@@ -18,7 +18,10 @@ fn caches() -> (Caches, DesignPort) {
     let row = &durasim_designs::ROWS[0];
     let plan = Plan::new(&config, row, row.default_domain()).unwrap();
     let design = (row.hardware.build)(&plan.spec, &plan.geometry).unwrap();
-    (Caches::new(&config, &plan.geometry), DesignPort::new(design, row.hardware.hooks, &plan.geometry))
+    (
+        Caches::new(&config, &plan.geometry),
+        DesignPort::new(design, row.hardware.name, row.hardware.hooks, &plan.geometry),
+    )
 }
 
 fn version(byte: u8, dirty: bool) -> Version {
