@@ -85,7 +85,7 @@ public:
     void note_forwarder(Object* object) {
         forwarders.lock.lock();
         forwarders.active.push_back(object);
-        __atomic_store_n(&forwarders.waiting, forwarders.active.size(), __ATOMIC_RELEASE);
+        put_last(&forwarders.waiting, std::uint64_t{forwarders.active.size()});
         ++forwarders.total;
         forwarders.lock.unlock();
     }

@@ -58,10 +58,9 @@ private:
     };
 
     void begin(Thread& thread) {
-        __atomic_store_n(&thread.depends_on[0], 0, __ATOMIC_RELAXED);
-        __atomic_store_n(&thread.depends_on[1], 0, __ATOMIC_RELAXED);
-        __atomic_store_n(&thread.moves, thread.moves + 1, __ATOMIC_RELAXED);
-        __atomic_store_n(&thread.move, Move::copying, __ATOMIC_SEQ_CST);
+        for (std::uint64_t& word : thread.depends_on) put(&word, std::uint64_t{0});
+        put_last(&thread.moves, thread.moves + 1);
+        put_last(&thread.move, Move::copying);
         copies_.clear();
         references_.clear();
     }
@@ -86,7 +85,7 @@ private:
     static void depend_on(Thread& thread, std::uint64_t owner) {
         if (planted(Fault::queued_not_awaited)) return;
         std::uint64_t& word = thread.depends_on[owner / 64];
-        __atomic_store_n(&word, word | std::uint64_t{1} << owner % 64, __ATOMIC_RELEASE);
+        put_last(&word, word | std::uint64_t{1} << owner % 64);
     }
 
     void claim_or_copy(Thread& thread, Object* object) {
@@ -176,10 +175,10 @@ private:
             heap_.clean(moved, first_line_only ? 8 : header_of(moved).size_bytes());
         }
         if (!copies_.empty() && !planted(Fault::no_fence_behind_move)) durasim_persist_fence();
-        __atomic_store_n(&thread.move, Move::copied, __ATOMIC_SEQ_CST);
+        put_last(&thread.move, Move::copied);
         wait_for_others(thread);
         clear_queued();
-        __atomic_store_n(&thread.move, Move::none, __ATOMIC_RELEASE);
+        put_last(&thread.move, Move::none);
     }
 
     void clear_queued() {
@@ -205,14 +204,14 @@ private:
             if (other == object_threads_max) return true;
             seen[other / 64] |= std::uint64_t{1} << other % 64;
             const Thread& met = threads_.of(other);
-            const std::uint64_t moves = __atomic_load_n(&met.moves, __ATOMIC_ACQUIRE);
-            const Move move = __atomic_load_n(&met.move, __ATOMIC_ACQUIRE);
+            const std::uint64_t moves = get_first(&met.moves);
+            const Move move = get_first(&met.move);
             if (move == Move::copying) return false;
             if (move == Move::none) continue;
-            const std::array<std::uint64_t, 2> further = {__atomic_load_n(&met.depends_on[0], __ATOMIC_ACQUIRE),
-                                                          __atomic_load_n(&met.depends_on[1], __ATOMIC_ACQUIRE)};
+            const std::array<std::uint64_t, 2> further = {get_first(&met.depends_on[0]),
+                                                          get_first(&met.depends_on[1])};
             // Another move of that thread has begun: what it depended on before is durable.
-            if (__atomic_load_n(&met.moves, __ATOMIC_ACQUIRE) != moves) return false;
+            if (get_first(&met.moves) != moves) return false;
             for (unsigned i = 0; i < 2; ++i) known[i] |= further[i];
         }
     }

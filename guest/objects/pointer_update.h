@@ -37,7 +37,7 @@ public:
     PointerUpdate& operator=(const PointerUpdate&) = delete;
 
     ~PointerUpdate() {
-        __atomic_store_n(&ended_, 1, __ATOMIC_RELEASE);
+        put_last(&ended_, 1);
         wake();
         ::pthread_join(thread_, nullptr);
     }
@@ -45,15 +45,15 @@ public:
     // Whoever has ended an operation says so here: it wakes the thread if there is enough to do.
     void notice() {
         if (__atomic_load_n(&heap_.forwarders.waiting, __ATOMIC_RELAXED) < forwarders_) return;
-        if (__atomic_load_n(&asleep_, __ATOMIC_ACQUIRE) != 0) wake();
+        if (get_first(&asleep_) != 0) wake();
     }
 
 private:
     void run() {
         pin_to_core(core_, allowed_cores());
         Thread& thread = heap_.threads.of(object_threads_max - 1);
-        while (__atomic_load_n(&ended_, __ATOMIC_ACQUIRE) == 0) {
-            if (__atomic_load_n(&heap_.forwarders.waiting, __ATOMIC_ACQUIRE) < forwarders_) {
+        while (get_first(&ended_) == 0) {
+            if (get_first(&heap_.forwarders.waiting) < forwarders_) {
                 __atomic_store_n(&asleep_, 1, __ATOMIC_SEQ_CST);
                 if (__atomic_load_n(&heap_.forwarders.waiting, __ATOMIC_SEQ_CST) < forwarders_ && __atomic_load_n(&ended_, __ATOMIC_SEQ_CST) == 0) {
                     durasim::detail::futex_wait(&asleep_, 1);
@@ -84,7 +84,7 @@ private:
         all.lock.lock();
         all.swept.insert(all.swept.end(), all.active.begin(), all.active.end());
         all.active.clear();
-        __atomic_store_n(&all.waiting, 0, __ATOMIC_RELEASE);
+        put_last(&all.waiting, 0);
         all.lock.unlock();
     }
 

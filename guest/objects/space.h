@@ -58,7 +58,7 @@ public:
     bool holds(const void* place) const { return static_cast<std::uint64_t>(static_cast<const char*>(place) - base_) < chunks_.size() * chunk_bytes; }
     char* base() const { return base_; }
     std::uint64_t size_bytes() const { return chunks_.size() * chunk_bytes; }
-    std::uint64_t used_bytes() const { return __atomic_load_n(&used_chunks_, __ATOMIC_RELAXED) * chunk_bytes; }
+    std::uint64_t used_bytes() const { return get(&used_chunks_) * chunk_bytes; }
 
     // Gives the run of `size_class` free cells. It has none left.
     [[gnu::noinline]] void refill(Run& run, unsigned size_class) {
@@ -81,7 +81,7 @@ public:
             } else {
                 run.chunk = take_chunks(1, cell);
                 if (walked_) clear_headers(run.chunk, cell);
-                __atomic_store_n(&chunks_[run.chunk].kind, static_cast<std::uint8_t>(size_class), __ATOMIC_RELEASE);
+                put_last(&chunks_[run.chunk].kind, static_cast<std::uint8_t>(size_class));
             }
             lock_.unlock();
             run.has_chunk = true;
@@ -98,7 +98,7 @@ public:
         char* place = address(first);
         if (walked_) put(reinterpret_cast<std::uint64_t*>(place), std::uint64_t{0});
         for (std::uint64_t i = 1; i < count; ++i) chunks_[first + i].kind = chunk_large_rest;
-        __atomic_store_n(&chunks_[first].kind, chunk_large, __ATOMIC_RELEASE);
+        put_last(&chunks_[first].kind, chunk_large);
         lock_.unlock();
         return place;
     }
@@ -182,7 +182,7 @@ public:
     template <class Each>
     bool walk(Each&& each) {
         for (std::uint64_t i = 0; i < chunks_.size(); ++i) {
-            const std::uint8_t kind = __atomic_load_n(&chunks_[i].kind, __ATOMIC_ACQUIRE);
+            const std::uint8_t kind = get_first(&chunks_[i].kind);
             if (kind == chunk_free || kind == chunk_large_rest) continue;
             const std::uint64_t cell = kind == chunk_large ? chunk_bytes : cell_bytes(kind);
             for (std::uint64_t at = 0; at + cell <= chunk_bytes; at += cell) {
@@ -230,7 +230,7 @@ private:
         } else {
             first = find_side_by_side(count, wanted_bytes);
         }
-        __atomic_store_n(&used_chunks_, used_chunks_ + count, __ATOMIC_RELAXED);
+        put(&used_chunks_, used_chunks_ + count);
         return first;
     }
 

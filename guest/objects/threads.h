@@ -88,7 +88,7 @@ public:
     // It holds no address of an object any more.
     void end_operation(Thread& thread) {
         put(&thread.safepoints, thread.safepoints + 1);
-        __atomic_store_n(&thread.place, Place::outside, __ATOMIC_RELEASE);
+        put_last(&thread.place, Place::outside);
     }
 
     // At the beginning of an access: whoever waits for a handshake may go on.
@@ -103,8 +103,8 @@ public:
         durasim_full_fence();
         wait_inside(thread, [&] {
             for (const Thread& other : threads_) {
-                if (&other == &thread || __atomic_load_n(&other.place, __ATOMIC_ACQUIRE) != Place::inside) continue;
-                if (__atomic_load_n(&other.handshakes_seen, __ATOMIC_ACQUIRE) < wanted) return false;
+                if (&other == &thread || get_first(&other.place) != Place::inside) continue;
+                if (get_first(&other.handshakes_seen) < wanted) return false;
             }
             return true;
         });
@@ -113,7 +113,7 @@ public:
     // Waits inside an operation until `holds()`; others do not wait for this thread meanwhile.
     template <class Condition>
     void wait_inside(Thread& thread, Condition&& holds) {
-        __atomic_store_n(&thread.place, Place::waiting, __ATOMIC_RELEASE);
+        put_last(&thread.place, Place::waiting);
         for (Patience patience; !holds();) patience.wait();
         put(&thread.place, Place::inside);
         durasim_full_fence();
@@ -131,7 +131,7 @@ public:
         wait_inside(thread, [&] {
             for (std::uint64_t i = 0; i < threads_.size(); ++i) {
                 if (&threads_[i] == &thread || passed[i] == ~std::uint64_t{0}) continue;
-                if (__atomic_load_n(&threads_[i].safepoints, __ATOMIC_ACQUIRE) == passed[i]) return stopped = is_stopping();
+                if (get_first(&threads_[i].safepoints) == passed[i]) return stopped = is_stopping();
             }
             return true;
         });
@@ -149,18 +149,18 @@ public:
         durasim_full_fence();
         for (const Thread& other : threads_) {
             if (&other == &thread) continue;
-            for (Patience patience; __atomic_load_n(&other.place, __ATOMIC_ACQUIRE) != Place::outside;) patience.wait();
+            for (Patience patience; get_first(&other.place) != Place::outside;) patience.wait();
         }
         work();
         for (Thread& each : threads_) each.runs = {};
-        __atomic_store_n(&stopping_, 0, __ATOMIC_RELEASE);
+        put_last(&stopping_, 0);
         return true;
     }
 
 private:
     [[gnu::noinline]] static void answer(Thread& thread, std::uint64_t wanted) {
         durasim_full_fence();
-        __atomic_store_n(&thread.handshakes_seen, wanted, __ATOMIC_RELEASE);
+        put_last(&thread.handshakes_seen, wanted);
     }
 
     alignas(64) std::uint64_t handshakes_ = 0;

@@ -121,9 +121,12 @@ public:
     static constexpr std::uint64_t levels_max = 48;
     static_assert(keys_max >= 3);
 
+    // A bare address, so that nobody fills a whole path with null references.
     struct Step {
-        Ref<Node> node;
+        objects::Object* object;
         std::uint64_t index;  // of the child that comes next
+
+        Ref<Node> node() const { return Ref<Node>(object); }
     };
     struct Path {
         std::array<Step, levels_max> steps;
@@ -156,7 +159,7 @@ public:
         path.levels = o.template get<&Node::level>(node);
         path.is_to_only_leaf = path.levels == 1 && o.template get<&Node::count>(node) == 0;
         for (std::uint64_t i = 0; i < path.levels; ++i) {
-            path.steps[i] = {node, child_index(o, node, key)};
+            path.steps[i] = {node.object(), child_index(o, node, key)};
             node = o.template at<&Node::children>(node, path.steps[i].index);
         }
         return leaf_of(node);
@@ -168,7 +171,7 @@ public:
         std::uint64_t i = path.levels;
         while (i > 0 && path.steps[i - 1].index == 0) --i;
         if (i == 0) return {};
-        auto node = o.template at<&Node::children>(path.steps[i - 1].node, path.steps[i - 1].index - 1);
+        auto node = o.template at<&Node::children>(path.steps[i - 1].node(), path.steps[i - 1].index - 1);
         for (; i < path.levels; ++i) node = o.template at<&Node::children>(node, o.template get<&Node::count>(node));
         return leaf_of(node);
     }
@@ -179,7 +182,7 @@ public:
     static void split(Operation& o, const Path& path, Ref<Leaf> first, std::uint64_t separator, Ref<Leaf> second, SetTop&& set_top) {
         Ref<Node> left = child_of(first), right = child_of(second);
         for (std::uint64_t i = path.levels; i-- > 0;) {
-            Draft draft = load(o, path.steps[i].node);
+            Draft draft = load(o, path.steps[i].node());
             draft.children[path.steps[i].index] = left;
             draft.insert(path.steps[i].index, separator, right);
             if (draft.count <= keys_max) {
@@ -202,8 +205,8 @@ public:
     template <class Operation, class SetTop>
     static void remove(Operation& o, const Path& path, SetTop&& set_top) {
         std::uint64_t i = path.levels - 1;
-        while (o.template get<&Node::count>(path.steps[i].node) == 0) --i;
-        Draft draft = load(o, path.steps[i].node);
+        while (o.template get<&Node::count>(path.steps[i].node()) == 0) --i;
+        Draft draft = load(o, path.steps[i].node());
         draft.remove(path.steps[i].index);
         if (i == 0 && draft.count == 0 && draft.level > 1) {
             // The tree becomes lower, as far as there is one child only.
@@ -312,7 +315,7 @@ private:
         if (i == 0) {
             set_top(node);
         } else {
-            o.template set_at<&Node::children>(path.steps[i - 1].node, path.steps[i - 1].index, node);
+            o.template set_at<&Node::children>(path.steps[i - 1].node(), path.steps[i - 1].index, node);
         }
     }
 

@@ -61,7 +61,7 @@ public:
     static void put(Operation& o, Ref<Root> root, std::uint64_t key, Ref<Value> value) {
         Path path;
         if (descend(o, root, key, path)) {
-            o.template set_at<&Node::values>(path.last().node, path.last().index, value);
+            o.template set_at<&Node::values>(path.last().node(), path.last().index, value);
             return;
         }
         // What a split below leaves for the node above: `left` for the child that was split; the key, its value and `right`
@@ -69,7 +69,7 @@ public:
         Ref<Node> left, right;
         for (std::uint64_t level = path.levels; level-- > 0;) {
             const Step& step = path.steps[level];
-            Draft draft = load(o, step.node);
+            Draft draft = load(o, step.node());
             draft.children[step.index] = left;
             draft.insert(step.index, key, value, right);
             if (draft.count <= keys_max) {
@@ -95,7 +95,7 @@ public:
         // In an inner node the largest item below takes the place of the one that goes; that leaf loses it instead.
         const std::uint64_t level_of_key = path.levels - 1, index_of_key = path.last().index;
         descend_to_largest(o, path);
-        Draft draft = load(o, path.last().node);
+        Draft draft = load(o, path.last().node());
         const std::uint64_t leaving = path.levels - 1 == level_of_key ? index_of_key : draft.count - 1;
         const std::uint64_t moved_key = draft.keys[leaving];
         const Ref<Value> moved_value = draft.values[leaving];
@@ -111,7 +111,7 @@ public:
                 link(o, root, path, level, write(o, draft, 0, draft.count));
                 return;
             }
-            Draft above = load(o, path.steps[level - 1].node);
+            Draft above = load(o, path.steps[level - 1].node());
             if (level - 1 == level_of_key) {
                 above.keys[index_of_key] = moved_key;
                 above.values[index_of_key] = moved_value;
@@ -146,16 +146,19 @@ private:
         std::uint64_t index;
         bool is_there;
     };
+    // A bare address, so that nobody fills a whole path with null references.
     struct Step {
-        Ref<Node> node;
+        objects::Object* object;
         std::uint64_t index;  // of the child that comes next, or of the key
+
+        Ref<Node> node() const { return Ref<Node>(object); }
     };
     struct Path {
         std::array<Step, levels_max> steps;
         std::uint64_t levels = 0;
 
-        Step& last() { return steps[levels - 1]; }
-        void add(Ref<Node> node, std::uint64_t index) { steps[levels++] = {node, index}; }
+        const Step& last() const { return steps[levels - 1]; }
+        void add(Ref<Node> node, std::uint64_t index) { steps[levels++] = {node.object(), index}; }
     };
 
     // The content of a node to be, with room for two nodes and the key between them.
@@ -219,7 +222,7 @@ private:
     // From a key to the leaf with the largest one below it.
     template <class Operation>
     static void descend_to_largest(Operation& o, Path& path) {
-        while (const auto node = o.template at<&Node::children>(path.last().node, path.last().index)) {
+        while (const auto node = o.template at<&Node::children>(path.last().node(), path.last().index)) {
             path.add(node, o.template get<&Node::count>(node));
         }
     }
@@ -256,11 +259,11 @@ private:
 
     // The store by which an operation takes effect.
     template <class Operation>
-    static void link(Operation& o, Ref<Root> root, Path& path, std::uint64_t level, Ref<Node> node) {
+    static void link(Operation& o, Ref<Root> root, const Path& path, std::uint64_t level, Ref<Node> node) {
         if (level == 0) {
             o.template set<&Root::top>(root, node);
         } else {
-            o.template set_at<&Node::children>(path.steps[level - 1].node, path.steps[level - 1].index, node);
+            o.template set_at<&Node::children>(path.steps[level - 1].node(), path.steps[level - 1].index, node);
         }
     }
 

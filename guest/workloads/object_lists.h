@@ -184,11 +184,13 @@ private:
         return arguments.populate / arguments.threads + 1 + std::min(ops, mean + mean / 8 + 100);
     }
 
-    // Twice what is in use, and the arrays of some insertions: a collection costs as much as the copying of a few.
+    // Twice what is in use, the arrays of some insertions (a collection costs as much as the copying of a few), and for each
+    // thread a chunk for each size of objects.
     static std::uint64_t heap_bytes(const Arguments& arguments) {
         constexpr std::uint64_t insertions_per_collection = 32;
         const std::uint64_t length = length_max(arguments);
-        return 2 * arguments.threads * List::bytes_of(length, arguments.value_bytes / 8) + insertions_per_collection * List::garbage_bytes(length);
+        const std::uint64_t live = arguments.threads * List::bytes_of(length, arguments.value_bytes / 8);
+        return 2 * live + insertions_per_collection * List::garbage_bytes(length) + 8 * arguments.threads * objects::chunk_bytes;
     }
 
     static void make(const Words& words) {

@@ -50,7 +50,10 @@ pub enum HistoryStep {
         /// The version.
         version: u64,
     },
-    /// The commit of a transaction started. May be said twice of one.
+    /// A crash may show the transaction from here on: a commit in software follows, or a store that takes effect by itself. It
+    /// may still report.
+    MayCommit(TxId),
+    /// The commit of a transaction started. It reports nothing behind.
     Committing(TxId),
     /// A transaction is acknowledged.
     Acknowledged(TxId),

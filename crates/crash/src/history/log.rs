@@ -32,6 +32,8 @@ pub(super) struct Unit {
     pub acknowledged: u64,
     pub aborted: u64,
     pub touched: Vec<Touch>,
+    /// It has made all its reports.
+    pub has_reported: bool,
 }
 
 impl Unit {
@@ -92,7 +94,7 @@ impl Log {
             return self.refuse(after, format!("thread {thread} reports an object outside of a transaction"));
         };
         let Some(touch) = what(state) else { return };
-        if unit.aborted == NEVER && unit.committing != NEVER {
+        if unit.aborted == NEVER && unit.has_reported {
             let what = format!("{} reports object {:#x} after its commit", unit.name(), touch.object);
             return self.refuse(after, what);
         }
@@ -125,6 +127,7 @@ impl History for Log {
                     acknowledged: NEVER,
                     aborted: NEVER,
                     touched: Vec::new(),
+                    has_reported: false,
                 });
                 self.open.insert(tx, index);
             }
@@ -140,11 +143,12 @@ impl History for Log {
                 let (object, old) = (state.object.take(), state.old.take());
                 Some(Touch { object: object?, old: old?, new: version })
             }),
-            HistoryStep::Committing(tx) => {
+            HistoryStep::MayCommit(tx) | HistoryStep::Committing(tx) => {
                 let now = self.step(after);
                 if let Some(&index) = self.open.get(&tx) {
                     let unit = &mut self.units[index];
                     unit.committing = unit.committing.min(now);
+                    unit.has_reported |= matches!(step, HistoryStep::Committing(_));
                 }
             }
             HistoryStep::Acknowledged(tx) => {

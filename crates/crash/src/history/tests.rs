@@ -227,6 +227,24 @@ fn a_history_without_an_order_is_wrong_without_a_crash() {
 }
 
 #[test]
+fn a_transaction_may_report_until_its_commit_starts() {
+    let report = |s: &mut Script| {
+        s.step(HistoryStep::Object { thread: 0, object: 1 });
+        s.step(HistoryStep::Old { thread: 0, version: 0 });
+        s.step(HistoryStep::New { thread: 0, version: 5 });
+    };
+    let mut early = Script::default();
+    early.begin(0, 1, &[]).step(HistoryStep::MayCommit(TxId(1)));
+    report(&mut early);
+    early.right(&[]).right(&[(1, 5)]).commit(1).acknowledge(1).right(&[(1, 5)]).wrong(&[], "is lost");
+    let mut late = Script::default();
+    late.begin(0, 1, &[]).step(HistoryStep::MayCommit(TxId(1)));
+    late.commit(1);
+    report(&mut late);
+    late.wrong(&[], "after its commit");
+}
+
+#[test]
 fn a_crash_is_judged_by_what_had_happened_up_to_the_next_event() {
     let recorder = HistoryRecorder::default();
     let mut machine = recorder.for_machine();

@@ -174,6 +174,12 @@ impl Observers {
         self.tell(core, at, |journal| journal.begin(tx));
     }
 
+    /// As [`Observers::committing`], before the commit itself.
+    pub(super) fn may_commit(&mut self, core: CoreId, at: Cycle, tx: TxId) {
+        self.tell(core, at, |journal| journal.committing(tx));
+        self.note(HistoryStep::MayCommit(tx));
+    }
+
     /// From now on a crash may show the whole transaction.
     pub(super) fn committing(&mut self, core: CoreId, at: Cycle, tx: TxId) {
         self.tell(core, at, |journal| journal.committing(tx));

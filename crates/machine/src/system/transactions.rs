@@ -56,7 +56,7 @@ impl System {
 
     /// A software commit of `tx` follows in the stores behind.
     pub fn tx_committing(&mut self, core: CoreId, tx: TxId, at: Cycle) {
-        self.observers.committing(core, at, tx);
+        self.observers.may_commit(core, at, tx);
     }
 
     /// Whether a thread can make stores inside its transaction that are not part of it: where no hardware tracks them.
