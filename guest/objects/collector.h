@@ -1,4 +1,4 @@
-// The collector: finds what roots reach, in both heaps, and takes back everything else. It runs while all threads are at
+// The collector: finds what roots reach, in both heaps, and frees everything else. It runs while all threads are at
 // safepoints.
 //
 // References to forwarding objects are replaced by what these forward to, so none is left. In persistent memory nothing is

@@ -19,7 +19,7 @@ public:
     explicit PersistentStores(Heap& heap) : heap_(heap) {}
 
     // A store to an object in persistent memory. Outside of a region it is durable on return; inside, when the region has
-    // ended, and taken back by recovery if it has not.
+    // ended, and undone by recovery if it has not.
     [[gnu::noinline]] void store(Thread& thread, std::uint64_t* place, std::uint64_t value) {
         fence_behind_cleans(thread);
         if (thread.in_region) {

@@ -66,7 +66,7 @@ private:
             // A store that found an object as it was before it forwarded is made before the sweep looks.
             heap_.threads.handshake(thread);
             if (sweep(thread) && (planted(Fault::sweep_does_not_wait) || heap_.threads.wait_for_safepoints(thread))) {
-                take_back();
+                free_swept();
                 ++sweeps;
             }
             heap_.threads.end_operation(thread);
@@ -116,7 +116,7 @@ private:
         ++references;
     }
 
-    void take_back() {
+    void free_swept() {
         Forwarders& all = heap_.forwarders;
         for (Object* object : all.swept) heap_.volatile_space.give_back(object, room_bytes(header_of(header_of(object).target()).words()));
         all.swept.clear();

@@ -5,7 +5,7 @@
 //   until each has passed one.
 // - A *handshake* is shorter: it waits until each other thread has begun another access or is at a safepoint. Who moves an
 //   object that other threads know needs it between setting Copying and copying: a store that found the bit clear is in
-//   the object then, and later ones find the bit. AutoPersist counts the stores under way in the header instead, by two
+//   the object then, and later ones find the bit. AutoPersist counts the stores in progress in the header instead, by two
 //   atomic operations for each store.
 #ifndef DURASIM_OBJECTS_THREADS_H
 #define DURASIM_OBJECTS_THREADS_H
@@ -55,7 +55,7 @@ struct alignas(64) Thread {
 };
 
 // Waits a moment longer each time, then lets others run.
-class Patience {
+class Backoff {
 public:
     void wait() {
         if (looks_ < 64) {
@@ -81,7 +81,7 @@ public:
             durasim_full_fence();
             if (get(&stopping_) == 0) return;
             put(&thread.place, Place::outside);
-            for (Patience patience; get(&stopping_) != 0;) patience.wait();
+            for (Backoff backoff; get(&stopping_) != 0;) backoff.wait();
         }
     }
 
@@ -114,7 +114,7 @@ public:
     template <class Condition>
     void wait_inside(Thread& thread, Condition&& holds) {
         put_last(&thread.place, Place::waiting);
-        for (Patience patience; !holds();) patience.wait();
+        for (Backoff backoff; !holds();) backoff.wait();
         put(&thread.place, Place::inside);
         durasim_full_fence();
     }
@@ -149,7 +149,7 @@ public:
         durasim_full_fence();
         for (const Thread& other : threads_) {
             if (&other == &thread) continue;
-            for (Patience patience; get_first(&other.place) != Place::outside;) patience.wait();
+            for (Backoff backoff; get_first(&other.place) != Place::outside;) backoff.wait();
         }
         work();
         for (Thread& each : threads_) each.runs = {};

@@ -15,6 +15,7 @@
 //         void print_result() const;                              // "keys=..." or the like, without a newline
 //         static std::uint64_t check(const Pool&);                // violation, or the number of finished operations
 //         static void dump(const Pool&, Dump&);                   // the objects with their versions (durasim/history.h)
+//         static std::uint64_t log_bytes_min(const Arguments&);   // optional: of each log, where a runtime keeps one
 //         static void recover(const Pool&);                       // optional: what the runtime's recovery does not do
 //     };
 //
@@ -27,6 +28,7 @@
 #ifndef DURASIM_WORKLOADS_HARNESS_H
 #define DURASIM_WORKLOADS_HARNESS_H
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -169,7 +171,10 @@ int run(const Arguments& given) {
     Arguments arguments = given;
     arguments.ops += given.warm_ops;
     configure(arguments, runtime);
-    const std::uint64_t log = log_bytes(arguments);
+    std::uint64_t log = log_bytes(arguments);
+    if constexpr (requires { Workload::log_bytes_min(arguments); }) {
+        if (log != 0) log = std::max(log, Workload::log_bytes_min(arguments));
+    }
     const bool exact = arguments.pool_bytes != 0;
     const PoolShape shape{.arenas = Workload::arenas(arguments), .logs = arguments.threads};
     const std::uint64_t enough = Workload::pool_bytes(arguments) + (1 + shape.arenas) * page_bytes + log * shape.logs;

@@ -8,6 +8,7 @@
 #define DURASIM_WORKLOADS_OBJECT_LISTS_H
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <vector>
@@ -226,6 +227,7 @@ private:
     void finish_cut_operations() {
         if constexpr (!has_history) return;
         for (Thread& thread : states_) {
+            if (thread.steps.thread() != 0 && states_[0].steps.is_populating()) break;
             const ListStep step = thread.steps.next();
             if (step.kind == StepKind::search || !has_taken_effect(thread, step)) continue;
             thread.steps.finish(step);

@@ -64,7 +64,11 @@ public:
         if (words_[threads] > 1) locks_ = std::make_unique<Lock[]>(words_[shards]);
     }
 
-    std::uint64_t populated() const { return std::min(states_[0].steps.finished(), words_[populated_items]); }
+    // With insertions alone, populating items are operations like others.
+    std::uint64_t populated() const {
+        const std::uint64_t finished = states_[0].steps.finished();
+        return percentages_of(words_).is_insertion_only() ? finished : std::min(finished, words_[populated_items]);
+    }
 
     Thread enter(std::uint64_t number) {
         object_runtime.enter_thread(number);
@@ -156,7 +160,8 @@ private:
     static Words words_of(const Arguments& arguments) {
         const Percentages percentages = percentages_of(arguments);
         const std::uint64_t maps = shards_of(arguments.shards, arguments.threads);
-        return {Program::kind, arguments.seed, arguments.populate, arguments.threads, maps, percentages.search, percentages.update,
+        const std::uint64_t populated = percentages.is_insertion_only() ? 0 : arguments.populate;
+        return {Program::kind, arguments.seed, populated, arguments.threads, maps, percentages.search, percentages.update,
                 percentages.erase, arguments.value_bytes / 8, Program::parameter(arguments, maps)};
     }
 
@@ -203,6 +208,8 @@ private:
     void finish_cut_operations() {
         if constexpr (!has_history) return;
         for (Thread& thread : states_) {
+            // No other thread has begun while the first one populates.
+            if (thread.steps.thread() != 0 && states_[0].steps.is_populating()) break;
             const Step step = thread.steps.next();
             if (step.kind == StepKind::search || !has_taken_effect(step)) continue;
             thread.steps.finish(step);

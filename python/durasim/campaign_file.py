@@ -217,7 +217,7 @@ def _sweep(table: Mapping[str, Any], round_number: int) -> Iterator[Unit]:
 
 
 def _fits(table: Mapping[str, Any], row: str, workload: str) -> bool:
-    """Leaves out a pair of a group of designs that the design has no runtime for; one that is named is refused later."""
+    """Leaves out what a design of a group has no runtime for; a design that is named is refused later."""
     is_named = row in table["designs"]
     return is_named or workload_info(workload).interface in design_rows()[row]["interfaces"]
 

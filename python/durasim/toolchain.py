@@ -114,7 +114,7 @@ class WorkloadInfo:
 
 @dataclass(frozen=True)
 class BackendInfo:
-    """A runtime that every workload of its ``interfaces`` can be built with, as ``guest/runtimes/NAME.toml`` describes it."""
+    """A runtime for the workloads of its ``interfaces``, as ``guest/runtimes/NAME.toml`` describes it."""
 
     name: str
     description: str

@@ -6,6 +6,7 @@ import golden
 import pytest
 
 from durasim import toolchain
+
 GOLDEN = json.loads(golden.FILE.read_text())
 
 

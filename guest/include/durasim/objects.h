@@ -21,7 +21,7 @@
 // Under `ideal-r` the user has said which objects are durable, and none moves. Other backends keep plain objects.
 //
 // An operation is the time in which a thread may hold references in variables: before it begins and after it has ended, other
-// threads may move and take back objects. Locks are taken before an operation begins and released when it has ended. An
+// threads may move and free objects. Locks are taken before an operation begins and released when it has ended. An
 // operation may have one region, and makes no durable stores outside of it then.
 #ifndef DURASIM_OBJECTS_H
 #define DURASIM_OBJECTS_H
@@ -400,8 +400,9 @@ private:
 
 }  // namespace objects
 
-// The one instance.
-inline objects::ObjectRuntime object_runtime;
+// The one instance. It is never destroyed: a program that gives up in the middle of an operation leaves without waiting for
+// the pointer update thread, which would wait for that operation.
+inline objects::ObjectRuntime& object_runtime = *new objects::ObjectRuntime;
 
 }  // namespace durasim
 
