@@ -21,14 +21,20 @@
 namespace durasim {
 
 struct UndoOptions {
-    bool log_words = false;         // log 8-byte words instead of lines
-    bool skip_flushes = false;      // negative control: transactions run without their cbo.clean
-    bool skip_fences = false;       // negative control: transactions run without their fences
-    bool clean_with_store = false;  // each store is followed by its cbo.clean; the commit cleans nothing
+    bool log_words = false;     // log 8-byte words instead of lines
+    bool skip_flushes = false;  // negative control: transactions run without their cbo.clean
+    bool skip_fences = false;   // negative control: transactions run without their fences
 };
 
 class UndoLog : private Fences {
 public:
+    // Regions over objects clean what they store at once; a transaction cleans its lines when it commits.
+#if defined(DURASIM_BACKEND_AUTOPERSIST) || defined(DURASIM_BACKEND_IDEAL_R)
+    static constexpr bool cleans_with_store = true;
+#else
+    static constexpr bool cleans_with_store = false;
+#endif
+
     // Log entries written so far: the number of lines (or words) that transactions modified.
     std::uint64_t entries_total = 0;
 
@@ -126,7 +132,7 @@ public:
             log(offset);
         }
         put(place, value);
-        if (options_->clean_with_store) tx_clean(place);
+        if constexpr (cleans_with_store) tx_clean(place);
         if (planted(Fault::checksum_after_store) && entries_ != 0) {
             const std::uint64_t slot = ring(first_slot_ + used_slots_ - (log_words_ ? 1 : 2));
             put(slots_[slot].word + checksum, checksum_of(slot));
@@ -248,7 +254,7 @@ private:
         }
         if (!planted(Fault::checksum_after_store)) put(head + checksum, check.sum);
         if (!planted(Fault::entry_not_cleaned)) tx_clean(head);
-        if (flushes && log_words_ && !options_->clean_with_store && !planted(Fault::word_lines_not_cleaned)) modified_lines_.insert(offset / line_bytes);
+        if (flushes && log_words_ && !cleans_with_store && !planted(Fault::word_lines_not_cleaned)) modified_lines_.insert(offset / line_bytes);
         used_slots_ += slots;
         ++entries_;
         ++entries_total;

@@ -16,7 +16,7 @@ def _cases():
         yield pytest.param(*case, marks=() if golden.is_among_pairs(*places) else pytest.mark.long)
 
 
-@pytest.mark.parametrize(("design", "workload", "threads"), _cases())
+@pytest.mark.parametrize(("design", "workload", "threads"), list(_cases()))
 def test_statistics_are_golden(design, workload, threads):
     found = golden.measure(design, workload, threads)
     if "ziglang" not in toolchain.compiler().version:

@@ -367,12 +367,11 @@ private:
         durasim_persist_fence();
     }
 
-    // Regions log words, and clean what they store at once (P-INSPECT, MICRO 2020, section V-D).
+    // Regions log words (P-INSPECT, MICRO 2020, section V-D: the old value of what is stored).
     template <class R>
     static void configure_regions(R& logs) {
         if constexpr (requires { logs.options.log_words; }) {
             logs.options.log_words = true;
-            logs.options.clean_with_store = true;
         }
     }
 
