@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from guest_programs import BACKENDS, ROOT, TOOLCHAIN, WORKLOADS
+from guest_programs import BACKENDS, OBJECT_BACKENDS, OBJECT_WORKLOADS, ROOT, TOOLCHAIN, WORKLOADS
 
 ToolchainError = TOOLCHAIN.ToolchainError
 
@@ -18,9 +18,9 @@ def forget_compiler() -> None:
 def test_lists() -> None:
     folder = ROOT / "guest"
     assert {"array-swap", "btree", "false-sharing"} <= set(WORKLOADS)
-    assert sorted(path.stem for path in (folder / "workloads").glob("*.cpp")) == WORKLOADS
+    assert sorted(path.stem for path in (folder / "workloads").glob("*.cpp")) == sorted(WORKLOADS + OBJECT_WORKLOADS)
     assert {"markers", "undo-fence", "undo-flush"} <= set(BACKENDS)
-    assert sorted(path.stem for path in (folder / "runtimes").glob("*.toml")) == BACKENDS
+    assert sorted(path.stem for path in (folder / "runtimes").glob("*.toml")) == sorted({*BACKENDS, *OBJECT_BACKENDS})
 
 
 @pytest.mark.parametrize(("workload", "backend"), [("nothing", "markers"), ("btree", "nothing")])
@@ -69,7 +69,8 @@ def test_results_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     calls = _fake_compiler(tmp_path, monkeypatch)
     lines: list[str] = []
     first = TOOLCHAIN.build_all(lines.append)
-    assert first.keys() == {(workload, backend) for workload in WORKLOADS for backend in BACKENDS}
+    of_objects = {(workload, backend) for workload in OBJECT_WORKLOADS for backend in OBJECT_BACKENDS}
+    assert first.keys() == {(workload, backend) for workload in WORKLOADS for backend in BACKENDS} | of_objects
     assert sum(line.startswith("building ") for line in lines) == len(first)
     assert TOOLCHAIN.build_all(lines.append) == first
     assert len(lines) == 2 * len(first)
