@@ -17,7 +17,7 @@ import itertools
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
@@ -26,6 +26,7 @@ from pathlib import Path
 import durasim
 from durasim.laboratory import Measurement
 from durasim.laboratory import measurements as of_designs
+from durasim.scenario import design_rows, workload_info
 from durasim.sensitivity import COLUMNS, PLACES, Measured, Place, Ratio, measurements, range_of, range_text, ratios
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -33,6 +34,8 @@ FILE = ROOT / "python/durasim/sensitivity.csv"
 ALL = ("opt", "swl-flush", "swl-eadr", "tc", "hercules")
 EVERY = tuple(row["name"] for row in durasim.designs())
 """For what lies between the caches and the media: each design has its own traffic there."""
+OVER_OBJECTS = ("opt", *(row["name"] for row in durasim.designs() if row["interfaces"] == ["objects"]))
+"""For the machine of programs over objects."""
 
 Alternative = tuple[str, ...]
 """Settings as for `--set`; `--arg NAME=VALUE` for an argument of the workload."""
@@ -115,11 +118,26 @@ OF_MACHINES: dict[str, tuple[tuple[str, ...], list[Alternative]]] = {
         EVERY,
         [("pmem.media.write_granularity_bytes=8",), ("pmem.media.write_granularity_bytes=256",)],
     ),
+    "pinspect-machine": (
+        OVER_OBJECTS,
+        [
+            ("core.load_queue_entries=92", "core.store_queue_entries=92"),
+            ("interconnect.inclusion=non-inclusive",),
+            ("dram.media.timing.t_ck_ps=2000", "pmem.media.timing.t_ck_ps=2000"),
+        ],
+    ),
+    "tag-latency": (OVER_OBJECTS, [("l2.latency_cycles=10", "llc.latency_cycles=26")]),
+    "tlb": (OVER_OBJECTS, [("tlb.l2.entries=1536",), ("tlb.walkers=4",), ("tlb=none",)]),
 }
 # What concerns several cores only.
 OF_SEVERAL_CORES = {"snoop", "skew"}
 # What media of one kind have; others are bound to a standard.
-OF_MACHINES_WITH = {"dram": ("tiny", "hercules-tecs23", "hercules-tecs23-eighth")}
+OF_MACHINES_WITH = {
+    "dram": ("tiny", "hercules-tecs23", "hercules-tecs23-eighth"),
+    "pinspect-machine": ("pinspect-micro20",),
+    "tag-latency": ("pinspect-micro20",),
+    "tlb": ("pinspect-micro20",),
+}
 
 
 def _tables() -> dict[str, Measurement]:
@@ -145,14 +163,40 @@ ENTRY = re.compile(r"(?<=^### )(\S+)$(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
 
 
 def places_of(key: str) -> list[Place]:
-    """Gives where the alternatives for a key are tried: on all places, or with the program that it matters for."""
+    """Gives where the alternatives for a key are tried: on all places, or with the program that it matters for.
+
+    The designs that the key is measured for decide whether programs over transactions, over objects, or both are run.
+    """
     of = TABLES[key]
-    places = [place for place in PLACES if not of.machines or place.machine in of.machines]
-    if of.workload == "btree":
+    interfaces = _interfaces_of(of.designs)
+    if of.workload != "btree":
+        places = [
+            replace(place, workload=of.workload, threads=of.threads, what="")
+            for place in PLACES
+            if _has_own_data(place)
+        ]
+    else:
         # What concerns several cores is nothing on one.
-        return [place if place.threads > 1 else replace(place, threads=of.threads) for place in places]
-    own = [place for place in places if not place.arguments]
-    return [replace(place, workload=of.workload, threads=of.threads, what="") for place in own]
+        places = [
+            place if place.threads > 1 else replace(place, threads=of.threads)
+            for place in PLACES
+            if _interface_of(place) in interfaces
+        ]
+    return [place for place in places if not of.machines or place.machine in of.machines]
+
+
+def _has_own_data(place: Place) -> bool:
+    return not place.arguments and _interface_of(place) == "transactions"
+
+
+def _interface_of(place: Place) -> str:
+    return workload_info(place.workload).interface
+
+
+def _interfaces_of(designs: Iterable[str]) -> set[str]:
+    """Gives what programs are written with that these run, but for those that run everything."""
+    of_each = [design_rows()[design]["interfaces"] for design in designs]
+    return {interfaces[0] for interfaces in of_each if len(interfaces) == 1} or {"transactions"}
 
 
 def measure(key: str, place: Place, point: Alternative, design: str) -> Measured:
@@ -193,7 +237,8 @@ def _known(known: dict[tuple[str, ...], Measured], key: str, run: tuple[Place, A
 def described(key: str) -> list[tuple[Place, Alternative, str]]:
     """Gives place, alternative and design of each run for `key`, in order."""
     of = TABLES[key]
-    return list(itertools.product(places_of(key), (PLAIN, *of.points), of.designs))
+    runs = itertools.product(places_of(key), (PLAIN, *of.points), of.designs)
+    return [run for run in runs if _interface_of(run[0]) in design_rows()[run[2]]["interfaces"]]
 
 
 def outdated(measured: Iterable[Measured]) -> list[str]:
@@ -227,17 +272,22 @@ def tables() -> str:
     changed = {of.measured: of for of in ratios(measured)}
     lines: list[str] = []
     for key, group in itertools.groupby(measured, lambda run: run.key):
-        runs = list(group)
-        designs = list(dict.fromkeys(run.design for run in runs))
         lines += [f"### {key}", "", f"[The assumption](../../DEVIATIONS.md#{key}).", ""]
-        lines += [f"| where | setting | {' | '.join(f'`{design}`' for design in designs)} |"]
-        lines += ["| --- | --- |" + " ---: |" * len(designs)]
-        for (place, setting), cells in itertools.groupby(runs, lambda run: (run.place, run.setting)):
-            items = re.split(r"(?<!--arg) ", setting)
-            shown = "<br>".join(f"`{item}`" for item in items) if setting else "as assumed"
-            lines.append(f"| {place} | {shown} | {' | '.join(_cell(run, changed.get(run)) for run in cells)} |")
-        lines.append("")
+        rows = [list(cells) for _, cells in itertools.groupby(group, lambda run: (run.place, run.setting))]
+        # Programs over transactions and over objects have designs of their own.
+        for designs, of_table in itertools.groupby(rows, lambda cells: tuple(run.design for run in cells)):
+            lines += [f"| where | setting | {' | '.join(f'`{design}`' for design in designs)} |"]
+            lines += ["| --- | --- |" + " ---: |" * len(designs)]
+            lines += [_row(cells, changed) for cells in of_table]
+            lines.append("")
     return "\n".join(lines).rstrip("\n")
+
+
+def _row(cells: Sequence[Measured], changed: Mapping[Measured, Ratio]) -> str:
+    place, setting = cells[0].place, cells[0].setting
+    items = re.split(r"(?<!--arg) ", setting)
+    shown = "<br>".join(f"`{item}`" for item in items) if setting else "as assumed"
+    return f"| {place} | {shown} | {' | '.join(_cell(run, changed.get(run)) for run in cells)} |"
 
 
 def _cell(run: Measured, ratio: Ratio | None) -> str:

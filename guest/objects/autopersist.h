@@ -73,7 +73,7 @@ public:
 
     // A new object, all words 0. The calling thread alone knows it until it stores it somewhere.
     Object* allocate(Thread& thread, Site& site, std::uint64_t words, std::uint64_t references) {
-        const bool durable = options_.profile && site.is_durable();
+        const bool durable = options_.placed ? site.is_placed_durably() : options_.profile && site.is_durable();
         site.count_allocation();
         Object* const object = heap_.allocate_raw(thread, durable ? Heap::in_persistent : Heap::in_volatile, words);
         for (std::uint64_t i = 0; i < words; ++i) put(object->words() + i, std::uint64_t{0});

@@ -28,8 +28,8 @@ public:
         }
         note_store(thread);
         put(place, value);
-        if (!planted(Fault::store_not_cleaned)) durasim_clean(place);
-        if (!planted(Fault::no_fence_behind_store)) durasim_persist_fence();
+        if (!planted(Fault::store_not_cleaned)) clean(place);
+        if (!planted(Fault::no_fence_behind_store)) fence();
     }
 
     // `count` words side by side: one fence for all.
@@ -42,12 +42,12 @@ public:
         note_store(thread);
         for (std::uint64_t i = 0; i < count; ++i) put(place + i, from[i]);
         clean_words(place, count);
-        if (!planted(Fault::no_fence_behind_store)) durasim_persist_fence();
+        if (!planted(Fault::no_fence_behind_store)) fence();
     }
 
     // A new object in persistent memory has its first content. It is durable before the next durable store.
     void finish(Thread& thread, const Object* object) {
-        if (planted(Fault::new_object_not_cleaned)) return;
+        if (planted(Fault::new_object_not_cleaned) || runtime.options.skip_flushes) return;
         heap_.clean(object, header_of(object).size_bytes());
         thread.has_cleans = true;
     }
@@ -100,16 +100,23 @@ public:
     }
 
 private:
+    static void clean(const void* place) {
+        if (!runtime.options.skip_flushes) durasim_clean(place);
+    }
+    static void fence() {
+        if (!runtime.options.skip_fences) durasim_persist_fence();
+    }
+
     void fence_behind_cleans(Thread& thread) {
         if (!thread.has_cleans) return;
         thread.has_cleans = false;
-        if (!planted(Fault::no_fence_behind_new_object)) durasim_persist_fence();
+        if (!planted(Fault::no_fence_behind_new_object)) fence();
     }
 
     void store_in_region(std::uint64_t* place, std::uint64_t value) {
         if (planted(Fault::region_not_logged)) {
             put(place, value);
-            durasim_clean(place);
+            clean(place);
             return;
         }
         runtime.store(place, value);
@@ -119,7 +126,7 @@ private:
         const auto first = reinterpret_cast<std::uint64_t>(place), end = first + 8 * count;
         if (planted(Fault::store_not_cleaned)) return;
         for (std::uint64_t line = first / line_bytes * line_bytes; line < end; line += line_bytes) {
-            durasim_clean(reinterpret_cast<const void*>(line));
+            clean(reinterpret_cast<const void*>(line));
         }
     }
 

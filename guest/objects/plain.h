@@ -1,5 +1,5 @@
 // Plain objects: no persistence at all, in ordinary memory (P-INSPECT's baseline.op, MICRO 2020, section IX-A, has neither
-// reachability nor persistent memory), or in persistent memory as any program may store there.
+// reachability nor persistent memory).
 #ifndef DURASIM_OBJECTS_PLAIN_H
 #define DURASIM_OBJECTS_PLAIN_H
 
@@ -28,7 +28,7 @@ public:
     static constexpr bool is_durable = false;
     static constexpr bool moves_objects = false;
 
-    Barriers(Heap& heap, const ObjectOptions& options) : heap_(heap), which_(options.persistent ? Heap::in_persistent : Heap::in_volatile) {}
+    Barriers(Heap& heap, const ObjectOptions&) : heap_(heap) {}
 
     NoPersistentStores& stores() { return stores_; }
     static Object* resolve(Object* object) { return object; }
@@ -48,10 +48,9 @@ public:
     }
 
     Object* allocate(Thread& thread, Site&, std::uint64_t words, std::uint64_t references) {
-        Object* const object = heap_.allocate_raw(thread, which_, words);
+        Object* const object = heap_.allocate_raw(thread, Heap::in_volatile, words);
         for (std::uint64_t i = 0; i < words; ++i) put(object->words() + i, std::uint64_t{0});
-        const std::uint64_t flags = Header::shared | (which_ == Heap::in_persistent ? Header::non_volatile : 0);
-        put_last(&object->header, Header::of(words, references, flags).word());
+        put_last(&object->header, Header::of(words, references, Header::shared).word());
         return object;
     }
 
@@ -63,7 +62,6 @@ public:
 
 private:
     Heap& heap_;
-    Heap::Which which_;
     NoPersistentStores stores_;
 };
 

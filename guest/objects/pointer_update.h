@@ -14,6 +14,7 @@
 #include <pthread.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "durasim/error.h"
 #include "durasim/threads.h"
@@ -95,6 +96,7 @@ private:
             if (heap_.threads.is_stopping()) return false;
             const Header header = header_of(object);
             if (header.has(Header::forwarding)) return true;
+            if (planted(Fault::sweep_overwrites_stores)) return overwrite(object, header.references());
             for (std::uint64_t i = 0; i < header.references(); ++i) update(object->words() + i);
             return true;
         });
@@ -106,14 +108,21 @@ private:
         if (old == 0 || heap_.is_persistent(object)) return;
         const Header header = header_of(object);
         if (!header.has(Header::forwarding)) return;
-        const auto moved = reinterpret_cast<std::uint64_t>(header.target());
-        if (planted(Fault::sweep_overwrites_stores)) {
-            put(place, moved);
-        } else {
-            // Whoever has stored there meanwhile has stored something newer.
-            put_if(place, old, moved);
-        }
+        // Whoever has stored there meanwhile has stored something newer.
+        put_if(place, old, reinterpret_cast<std::uint64_t>(header.target()));
         ++references;
+    }
+
+    // Only with a fault: reads all references of an object, and writes them back as they should be.
+    static bool overwrite(Object* object, std::uint64_t count) {
+        std::vector<std::uint64_t> words;
+        for (std::uint64_t i = 0; i < count; ++i) words.push_back(get(object->words() + i));
+        for (std::uint64_t& word : words) {
+            const auto* referred = reinterpret_cast<Object*>(word);
+            if (word != 0 && header_of(referred).has(Header::forwarding)) word = reinterpret_cast<std::uint64_t>(header_of(referred).target());
+        }
+        for (std::uint64_t i = 0; i < count; ++i) put(object->words() + i, words[i]);
+        return true;
     }
 
     void free_swept() {

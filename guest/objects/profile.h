@@ -16,7 +16,7 @@ struct ObjectOptions {
     std::uint64_t volatile_heap_bytes = 0;
     std::uint64_t sweep_forwarders = 0;  // the pointer update thread sweeps when so many objects forward; 0: never
     bool profile = true;                 // objects of sites that make durable ones are born in persistent memory
-    bool persistent = false;             // plain objects lie in persistent memory
+    bool placed = false;                 // objects are born where the user of ideal-r says
 };
 
 // Where the user of ideal-r says that objects belong.

@@ -84,7 +84,7 @@ inline void plant(const char* name) {
 #elif defined(DURASIM_BACKEND_WRITE_AHEAD)
     X(none) DURASIM_WRITE_AHEAD_FAULTS_(X)
 #elif defined(DURASIM_BACKEND_AUTOPERSIST) || defined(DURASIM_BACKEND_IDEAL_R)
-    X(none) DURASIM_OBJECT_FAULTS_(X)
+    X(none) DURASIM_OBJECT_FAULTS_(X) DURASIM_UNDO_FAULTS_(X)
 #else
     X(none) DURASIM_UNDO_FAULTS_(X)
 #endif

@@ -24,6 +24,7 @@ struct UndoOptions {
     bool log_words = false;     // log 8-byte words instead of lines
     bool skip_flushes = false;  // negative control: transactions run without their cbo.clean
     bool skip_fences = false;   // negative control: transactions run without their fences
+    bool skip_log = false;      // negative control: regions over objects log nothing
 };
 
 class UndoLog : private Fences {
@@ -127,12 +128,13 @@ public:
     void store(T* place, T value) {
         const std::uint64_t offset = reinterpret_cast<std::uint64_t>(place) - pool_address;
         if (planted(Fault::logged_after_store)) put(place, value);
-        if (logged_.insert(offset >> (granule_shift() + planted(Fault::filter_too_coarse))) &&
+        const bool logs = !cleans_with_store || !options_->skip_log;
+        if (logs && logged_.insert(offset >> (granule_shift() + planted(Fault::filter_too_coarse))) &&
             !(planted(Fault::log_stops_after_two) && entries_ == 2)) {
             log(offset);
         }
         put(place, value);
-        if constexpr (cleans_with_store) tx_clean(place);
+        if (cleans_with_store && !planted(Fault::data_not_cleaned)) tx_clean(place);
         if (planted(Fault::checksum_after_store) && entries_ != 0) {
             const std::uint64_t slot = ring(first_slot_ + used_slots_ - (log_words_ ? 1 : 2));
             put(slots_[slot].word + checksum, checksum_of(slot));

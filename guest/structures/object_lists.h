@@ -11,8 +11,8 @@
 //     insert(o, root, index, element, then), replace(o, root, index, element, then), erase(o, root, index, then)
 //     append_all(o, root, count, make_element, then)   // elements make_element(0) and so on, behind the last
 //     each(o, root, visit)                   // calls visit(element) in order until it returns false; returns the last answer
-//     is_whole(o, root)                      // what no operation and no recovery leaves otherwise
-//     recover(o, root)                       // sets right what a power failure may leave behind
+//     is_whole(o, root, is_cut)              // as operations leave it, or one that a power failure has cut if is_cut
+//     finish_cut_operation(o, root)          // by the run that takes over the pool: makes what is_cut allows as it should be
 //
 // A change takes effect by one store of a reference or in one region. It calls then() when it has made all its stores: in
 // the region, if there is one.
@@ -20,6 +20,7 @@
 #define DURASIM_STRUCTURES_OBJECT_LISTS_H
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 
 #include "durasim/objects.h"
@@ -115,11 +116,11 @@ public:
     }
 
     template <class Operation>
-    static bool is_whole(Operation& o, Ref<Root> root) {
+    static bool is_whole(Operation& o, Ref<Root> root, bool) {
         return static_cast<bool>(o.template get<&Root::elements>(root));
     }
     template <class Operation>
-    static void recover(Operation&, Ref<Root>) {}
+    static void finish_cut_operation(Operation&, Ref<Root>) {}
 
 private:
     static Site& sites() {
@@ -225,7 +226,7 @@ public:
 
     // Behind the last element the array is empty.
     template <class Operation>
-    static bool is_whole(Operation& o, Ref<Root> root) {
+    static bool is_whole(Operation& o, Ref<Root> root, bool) {
         const auto elements = o.template get<&Root::elements>(root);
         if (!elements || length(o, root) > o.length(elements)) return false;
         for (std::uint64_t i = length(o, root); i < o.length(elements); ++i) {
@@ -234,7 +235,7 @@ public:
         return true;
     }
     template <class Operation>
-    static void recover(Operation&, Ref<Root>) {}
+    static void finish_cut_operation(Operation&, Ref<Root>) {}
 
 private:
     static constexpr std::uint64_t capacity_min = 4;
@@ -257,7 +258,7 @@ private:
 // Java's LinkedList: doubly linked nodes, in a ring around a head that has no element.
 //
 // The `next` references are the list: one store to one of them makes an insertion or removal take effect. The `prev`
-// references and the length follow, so a power failure may leave one `prev` and the length as they were; recover() sets them.
+// references and the length follow, so a power failure may leave one `prev` and the length as they were.
 class ObjectLinkedList {
 public:
     struct Node {
@@ -355,29 +356,32 @@ public:
     }
 
     template <class Operation>
-    static bool is_whole(Operation& o, Ref<Root> root) {
+    static bool is_whole(Operation& o, Ref<Root> root, bool is_cut) {
         const auto head = o.template get<&Root::head>(root);
         if (!head) return false;
-        const std::uint64_t expected = length(o, root);
-        auto node = head;
-        for (std::uint64_t i = 0; i <= expected; ++i) {
+        // Each round of a cycle without the head meets another `prev` that is wrong.
+        std::uint64_t stale = 0, nodes = 0;
+        for (auto node = head;; ++nodes) {
             const auto next = o.template get<&Node::next>(node);
-            if (!next || !o.same(o.template get<&Node::prev>(next), node)) return false;
+            if (!next) return false;
+            stale += !o.same(o.template get<&Node::prev>(next), node);
+            if (stale > (is_cut ? 1 : 0)) return false;
             node = next;
-            if (o.same(node, head)) return i == expected;
+            if (o.same(node, head)) return is_cut || nodes == length(o, root);
         }
-        return false;
     }
 
     // Stores what differs alone: it may be interrupted and begun anew.
     template <class Operation>
-    static void recover(Operation& o, Ref<Root> root) {
+    static void finish_cut_operation(Operation& o, Ref<Root> root) {
         const auto head = o.template get<&Root::head>(root);
         if (!head) return;
         std::uint64_t count = 0;
-        for (auto node = head;; ++count) {
+        for (auto node = head, seen = head;; ++count) {
             const auto next = o.template get<&Node::next>(node);
-            if (!next) return;  // damaged; a check says so
+            // Damaged, as a check says: it ends, or comes back to another node than the first (Brent's method).
+            if (!next || (count != 0 && !o.same(seen, head) && o.same(node, seen))) return;
+            if (std::has_single_bit(count)) seen = node;
             if (!o.same(o.template get<&Node::prev>(next), node)) o.template set<&Node::prev>(next, node);
             node = next;
             if (o.same(node, head)) break;

@@ -79,6 +79,7 @@ void configure(const A& arguments, R& target) {
     }
     if constexpr (requires { arguments.no_flush; }) target.options.skip_flushes = arguments.no_flush;
     if constexpr (requires { arguments.no_fence; }) target.options.skip_fences = arguments.no_fence;
+    if constexpr (requires { arguments.no_log; }) target.options.skip_log = arguments.no_log;
 }
 
 // The fault of a build that has some; see runtimes/planted.h.
@@ -170,6 +171,7 @@ int run(const Arguments& given) {
     // For the workload the unmeasured operations are operations like others.
     Arguments arguments = given;
     arguments.ops += given.warm_ops;
+    if constexpr (requires { Workload::complete(arguments); }) Workload::complete(arguments);
     configure(arguments, runtime);
     std::uint64_t log = log_bytes(arguments);
     if constexpr (requires { Workload::log_bytes_min(arguments); }) {

@@ -129,13 +129,9 @@ public:
     void compare_with_model() {
         object_runtime.stop();
         object_runtime.enter_thread(0);
-        for (Thread& thread : states_) {
-            if (State::finished(thread.number) != thread.finished) {
-                DURASIM_VIOLATION("the operations of thread %llu are not all counted", static_cast<Long>(thread.number));
-            }
-        }
+        for (const Thread& thread : states_) State::expect_finished(thread.number, thread.finished);
         load_finished(words_);
-        object_runtime.operation([&](auto& o) {
+        object_runtime.examine([&](auto& o) {
             each_node(o, words_, true, [&](Ref<Node> node) {
                 check_node(o, words_, node);
                 for (Thread& thread : states_) look(o, thread, node);
@@ -154,15 +150,14 @@ public:
     static void recover(const Pool& pool) { objects::ObjectRuntime::recover(pool); }
 
     static std::uint64_t check(const Pool& pool) {
-        if (const char* problem = object_runtime.problem_in(pool)) DURASIM_VIOLATION("%s", problem);
-        open_for_reading(pool);
-        if (!State::is_made()) return 0;
-        const Words words = State::words();
+        const auto made_with = State::open_for_check(pool);
+        if (!made_with) return 0;
+        const Words& words = *made_with;
         if (words[kind] != kind_of_pool || words[threads] == 0 || words[threads] > threads_max) {
             DURASIM_VIOLATION("the settings of the pool are damaged");
         }
         load_finished(words);
-        object_runtime.operation([&](auto& o) {
+        object_runtime.examine([&](auto& o) {
             each_node(o, words, false, [&](Ref<Node> node) { check_node(o, words, node); });
             for (std::uint64_t i = 0; i < words[threads]; ++i) check_account(o, words, i);
         });
@@ -172,10 +167,9 @@ public:
     }
 
     static void dump(const Pool& pool, Dump& dump) {
-        if (object_runtime.problem_in(pool) != nullptr) return dump.note_damage();
-        open_for_reading(pool);
-        if (!State::is_made()) return;
-        const Words words = State::words();
+        const auto made_with = State::open_for_dump(pool, dump);
+        if (!made_with) return;
+        const Words& words = *made_with;
         for (std::uint64_t i = 0; i < words[threads]; ++i) dump.add(progress_object(i), State::finished(i));
     }
 
@@ -195,11 +189,6 @@ private:
     // So small that the collector has to work. Each thread has a chunk for each size of objects.
     static std::uint64_t heap_bytes(const Arguments& arguments) {
         return 64 * live_bytes(arguments) + 16 * arguments.threads * objects::chunk_bytes + (std::uint64_t{1} << 20);
-    }
-
-    static void open_for_reading(const Pool& pool) {
-        if (object_runtime.is_attached()) return;
-        object_runtime.attach(const_cast<Pool&>(pool), {.volatile_heap_bytes = std::uint64_t{1} << 20, .sweep_forwarders = 0, .profile = false, .persistent = false}, 1);
     }
 
     static void load_finished(const Words& words) {
@@ -240,7 +229,7 @@ private:
     static void finish_cut_operations(const Words& words) {
         if constexpr (!has_history) return;
         std::vector<std::uint64_t> begun(words[threads], 0);
-        object_runtime.operation([&](auto& o) {
+        object_runtime.examine([&](auto& o) {
             each_node(o, words, false, [&](Ref<Node> node) {
                 const std::uint64_t id = o.template get<&Node::id>(node) - 1;
                 if (id >> operation_bits >= words[threads]) return;  // a check says what is wrong
@@ -251,7 +240,12 @@ private:
             });
         });
         for (std::uint64_t i = 0; i < words[threads]; ++i) {
-            if (begun[i] > State::finished(i)) State::leave(i, begun[i]);
+            const std::uint64_t finished = State::finished(i);
+            if (begun[i] <= finished) continue;
+            object_runtime.operation([&](auto& o) {
+                report_change(progress_object(i), finished, begun[i]);
+                State::count(o, i, begun[i]);
+            });
         }
     }
 

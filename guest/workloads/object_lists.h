@@ -64,7 +64,7 @@ public:
         if (words_[kind] != Program::kind) fail(exit_usage, "%s: the pool belongs to another workload", program_name);
         if (words_ != wanted) fail(exit_usage, "%s: the pool was made with other arguments", program_name);
         check_log(arguments);
-        recover_lists(words_);
+        finish_cut_lists(words_);
         for (std::uint64_t i = 0; i < words_[threads]; ++i) states_.push_back({steps_at(words_, i, State::finished(i)), 0});
         finish_cut_operations();
     }
@@ -94,11 +94,7 @@ public:
     void compare_with_model() {
         object_runtime.stop();
         object_runtime.enter_thread(0);
-        for (const Thread& thread : states_) {
-            if (State::finished(thread.steps.thread()) != thread.steps.finished()) {
-                DURASIM_VIOLATION("the operations of thread %llu are not all counted", static_cast<Long>(thread.steps.thread()));
-            }
-        }
+        for (const Thread& thread : states_) State::expect_finished(thread.steps.thread(), thread.steps.finished());
         compare(words_, false);
     }
 
@@ -113,18 +109,12 @@ public:
                     static_cast<Long>(object_runtime.collections()));
     }
 
-    static void recover(const Pool& pool) {
-        objects::ObjectRuntime::recover(pool);
-        if (pool.data()->root == 0) return;
-        open_for_reading(pool);
-        if (State::is_made()) recover_lists(State::words());
-    }
+    static void recover(const Pool& pool) { objects::ObjectRuntime::recover(pool); }
 
     static std::uint64_t check(const Pool& pool) {
-        if (const char* problem = object_runtime.problem_in(pool)) DURASIM_VIOLATION("%s", problem);
-        open_for_reading(pool);
-        if (!State::is_made()) return 0;
-        const Words words = State::words();
+        const auto made_with = State::open_for_check(pool);
+        if (!made_with) return 0;
+        const Words& words = *made_with;
         if (words[kind] != Program::kind || words[threads] == 0 || words[threads] > threads_max) {
             DURASIM_VIOLATION("the settings of the pool are damaged");
         }
@@ -132,14 +122,13 @@ public:
     }
 
     static void dump(const Pool& pool, Dump& dump) {
-        if (object_runtime.problem_in(pool) != nullptr) return dump.note_damage();
-        open_for_reading(pool);
-        if (!State::is_made()) return;
-        const Words words = State::words();
-        object_runtime.operation([&](auto& o) {
+        const auto made_with = State::open_for_dump(pool, dump);
+        if (!made_with) return;
+        const Words& words = *made_with;
+        object_runtime.examine([&](auto& o) {
             for (std::uint64_t i = 0; i < words[threads]; ++i) {
                 const auto list = list_of(o, i);
-                if (!list || !List::is_whole(o, list) || !List::each(o, list, [&](auto element) { return is_element(o, words, element); })) {
+                if (!list || !List::is_whole(o, list, true) || !List::each(o, list, [&](auto element) { return is_element(o, words, element); })) {
                     dump.note_damage();
                 } else if (const std::uint64_t version = version_of_list(o, list)) {
                     dump.add(i, version);
@@ -204,15 +193,9 @@ private:
         });
     }
 
-    static void open_for_reading(const Pool& pool) {
-        if (object_runtime.is_attached()) return;
-        object_runtime.attach(const_cast<Pool&>(pool), {.volatile_heap_bytes = std::uint64_t{1} << 20, .sweep_forwarders = 0, .profile = false, .persistent = false}, 1);
-    }
-
-    // What the list leaves to do after a power failure.
-    static void recover_lists(const Words& words) {
+    static void finish_cut_lists(const Words& words) {
         for (std::uint64_t i = 0; i < words[threads]; ++i) {
-            object_runtime.operation([&](auto& o) { List::recover(o, list_of(o, i)); });
+            object_runtime.operation([&](auto& o) { List::finish_cut_operation(o, list_of(o, i)); });
         }
     }
 
@@ -237,7 +220,7 @@ private:
 
     bool has_taken_effect(const Thread& thread, const ListStep& step) const {
         bool has = false;
-        object_runtime.operation([&](auto& o) {
+        object_runtime.examine([&](auto& o) {
             const auto list = list_of(o, step.list);
             const std::uint64_t length = List::length(o, list), before = step.is_populating ? step.index : thread.steps.length();
             if (step.kind == StepKind::update) {
@@ -371,7 +354,7 @@ private:
 
     static bool is_like(const Words& words, std::uint64_t number, const Model& model) {
         bool same = true;
-        object_runtime.operation([&](auto& o) {
+        object_runtime.examine([&](auto& o) {
             std::uint64_t at = 0;
             same = List::each(o, list_of(o, number), [&](auto element) { return at < model.size() && is_like(o, words, element, model[at++]); });
             same = same && at == model.size();
@@ -385,9 +368,9 @@ private:
         std::uint64_t operations = 0;
         for (std::uint64_t number = 0; number < words[threads]; ++number) {
             bool whole = false;
-            object_runtime.operation([&](auto& o) {
+            object_runtime.examine([&](auto& o) {
                 const auto list = list_of(o, number);
-                whole = list && List::is_whole(o, list);
+                whole = list && List::is_whole(o, list, is_cut);
             });
             if (!whole) DURASIM_VIOLATION("list %llu is damaged", static_cast<Long>(number));
             operations += State::finished(number);

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "workloads/keyed_steps.h"
+#include "workloads/object_shards.h"
 #include "workloads/object_state.h"
 #include "workloads/shards.h"
 
@@ -27,11 +28,11 @@ namespace durasim {
 template <class Map, class Program>
 class ObjectMaps {
     using Value = typename Map::Value;
-    using Maps = Array<Ref<typename Map::Root>, Placement::durable>;
     // What a pool was made with.
     enum Setting : std::uint64_t { kind, seed, populated_items, threads, shards, searches, updates, erasures, value_words, parameter, settings };
     using State = ObjectState<settings>;
     using Words = typename State::Words;
+    using Shards = ObjectShards<Map, State::first_free_root>;
 
 public:
     struct Thread {
@@ -58,7 +59,7 @@ public:
             if (words_[i] == wanted[i] || i == parameter) continue;
             fail(exit_usage, "%s: the pool was made with other arguments", program_name);
         }
-        open_maps();
+        Shards::open(words_[shards]);
         load_states();
         finish_cut_operations();
         if (words_[threads] > 1) locks_ = std::make_unique<Lock[]>(words_[shards]);
@@ -85,7 +86,7 @@ public:
 
     void operation(Thread& thread) {
         const Step step = thread.steps.next();
-        const std::uint64_t shard = mix(step.key ^ 0x5851F42D4C957F2Du) % words_[shards];
+        const std::uint64_t shard = Shards::shard_of(step.key, words_[shards]);
         if (locks_ != nullptr) {
             const std::lock_guard held(locks_[shard]);
             perform(thread, shard, step);
@@ -98,11 +99,7 @@ public:
     void compare_with_model() {
         object_runtime.stop();
         object_runtime.enter_thread(0);
-        for (const Thread& thread : states_) {
-            if (State::finished(thread.steps.thread()) != thread.steps.finished()) {
-                DURASIM_VIOLATION("the operations of thread %llu are not all counted", static_cast<Long>(thread.steps.thread()));
-            }
-        }
+        for (const Thread& thread : states_) State::expect_finished(thread.steps.thread(), thread.steps.finished());
         compare(words_, false);
     }
 
@@ -120,10 +117,9 @@ public:
     static void recover(const Pool& pool) { objects::ObjectRuntime::recover(pool); }
 
     static std::uint64_t check(const Pool& pool) {
-        if (const char* problem = object_runtime.problem_in(pool)) DURASIM_VIOLATION("%s", problem);
-        open_for_reading(pool);
-        if (!State::is_made()) return 0;
-        const Words words = State::words();
+        const auto made_with = State::open_for_check(pool);
+        if (!made_with) return 0;
+        const Words& words = *made_with;
         if (words[kind] != Program::kind || words[threads] == 0 || words[threads] > threads_max || words[shards] == 0) {
             DURASIM_VIOLATION("the settings of the pool are damaged");
         }
@@ -131,11 +127,10 @@ public:
     }
 
     static void dump(const Pool& pool, Dump& dump) {
-        if (object_runtime.problem_in(pool) != nullptr) return dump.note_damage();
-        open_for_reading(pool);
-        if (!State::is_made()) return;
-        const Words words = State::words();
-        const bool whole = each_item(words, [&](std::uint64_t key, std::uint64_t version, bool) { dump.add(key, version); });
+        const auto made_with = State::open_for_dump(pool, dump);
+        if (!made_with) return;
+        const Words& words = *made_with;
+        const bool whole = each_item(words, [&](std::uint64_t key, std::uint64_t version) { dump.add(key, version); });
         if (!whole) dump.note_damage();
     }
 
@@ -172,27 +167,10 @@ private:
     }
 
     static void make(const Words& words) {
-        static Site sites(Placement::durable);
         object_runtime.operation([&](auto& o) {
-            auto maps = o.template make_array<Maps>(sites, words[shards]);
-            for (std::uint64_t i = 0; i < words[shards]; ++i) maps.set_at(i, Map::make(o, words[parameter]));
-            o.set_durable_root(State::first_free_root, maps.finish());
+            Shards::make(o, words[shards], words[parameter]);
             State::make(o, words, words[threads]);
         });
-    }
-
-    // Some maps keep a part in ordinary memory, and make it anew: Map::open(o, root, number, of how many).
-    void open_maps() {
-        if constexpr (requires(objects::Operation& o, Ref<typename Map::Root> root) { Map::open(o, root, 0, 1); }) {
-            for (std::uint64_t i = 0; i < words_[shards]; ++i) {
-                object_runtime.operation([&](auto& o) { Map::open(o, map_of(o, i), i, words_[shards]); });
-            }
-        }
-    }
-
-    static void open_for_reading(const Pool& pool) {
-        if (object_runtime.is_attached()) return;
-        object_runtime.attach(const_cast<Pool&>(pool), {.volatile_heap_bytes = std::uint64_t{1} << 20, .sweep_forwarders = 0, .profile = false, .persistent = false}, 1);
     }
 
     void load_states() {
@@ -219,41 +197,25 @@ private:
 
     bool has_taken_effect(const Step& step) const {
         bool has = false;
-        object_runtime.operation([&](auto& o) {
-            const auto value = Map::find(o, map_of(o, shard_of(words_, step.key)), step.key);
+        object_runtime.examine([&](auto& o) {
+            const auto value = Map::find(o, Shards::map(o, Shards::shard_of(step.key, words_[shards])), step.key);
             has = step.kind == StepKind::erase ? !value : value && o.at(value, 0) == word_of(step.key, step.stamp, 0);
         });
         return has;
     }
 
-    static std::uint64_t shard_of(const Words& words, std::uint64_t key) { return mix(key ^ 0x5851F42D4C957F2Du) % words[shards]; }
-
-    template <class Operation>
-    static Ref<typename Map::Root> map_of(Operation& o, std::uint64_t shard) {
-        return o.at(o.template durable_root<Maps>(State::first_free_root), shard);
-    }
-
-    // The version of a value, 0 without one.
-    template <class Operation>
-    static std::uint64_t version_of_value(Operation& o, Ref<Value> value) {
-        if (!value) return 0;
-        Version version;
-        for (std::uint64_t i = 0, words = o.length(value); i < words; ++i) version.take(o.at(value, i));
-        return version.value();
-    }
-
     void perform(Thread& thread, std::uint64_t shard, const Step& step) {
         object_runtime.operation([&](auto& o) {
-            const auto map = map_of(o, shard);
+            const auto map = Shards::map(o, shard);
             std::uint64_t before = 0;
-            if constexpr (has_history) before = version_of_value(o, Map::find(o, map, step.key));
+            if constexpr (has_history) before = Shards::version_of(o, Map::find(o, map, step.key));
             switch (step.kind) {
                 case StepKind::insert:
                 case StepKind::update: Map::put(o, map, step.key, make_value(o, step)); break;
                 case StepKind::erase: Map::erase(o, map, step.key); break;
                 case StepKind::search: search(o, map, thread, step); break;
             }
-            if constexpr (has_history) report_change(step.key, before, version_of_value(o, Map::find(o, map, step.key)));
+            if constexpr (has_history) report_change(step.key, before, Shards::version_of(o, Map::find(o, map, step.key)));
             State::count(o, thread.steps.thread(), thread.steps.finished() + 1);
         });
     }
@@ -273,20 +235,10 @@ private:
         for (std::uint64_t i = 0, words = o.length(value); i < words; ++i) thread.found = thread.found * 31 + o.at(value, i);
     }
 
-    // Calls each(key, version, is_of_step) for all items; the version is that of the whole value. False if a map is damaged.
+    // Calls each(key, version) for all items; the version is that of the whole value. False if a map is damaged.
     template <class Each>
     static bool each_item(const Words& words, Each&& each) {
-        bool whole = true;
-        object_runtime.operation([&](auto& o) {
-            for (std::uint64_t i = 0; i < words[shards]; ++i) {
-                whole = whole && Map::each(o, map_of(o, i), [&](std::uint64_t key, Ref<Value> value) {
-                    if (!value || o.length(value) != words[value_words] || shard_of(words, key) != i) return false;
-                    each(key, version_of_value(o, value), true);
-                    return true;
-                });
-            }
-        });
-        return whole;
+        return Shards::each(words[shards], words[value_words], [&](auto& o, std::uint64_t key, Ref<Value> value) { each(key, Shards::version_of(o, value)); });
     }
 
     static std::uint64_t version_of_step(const Words& words, std::uint64_t key, std::uint64_t stamp) {
@@ -299,7 +251,7 @@ private:
     // effect too if `is_cut`. Returns the number of counted operations.
     static std::uint64_t compare(const Words& words, bool is_cut) {
         std::unordered_map<std::uint64_t, std::uint64_t> found;
-        const bool whole = each_item(words, [&](std::uint64_t key, std::uint64_t version, bool) {
+        const bool whole = each_item(words, [&](std::uint64_t key, std::uint64_t version) {
             if (!found.emplace(key, version).second) DURASIM_VIOLATION("key %llx is there twice", static_cast<Long>(key));
         });
         if (!whole) DURASIM_VIOLATION("a map is damaged");

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "durasim/objects.h"
@@ -24,8 +25,15 @@ ObjectOptions object_options(const A& arguments, std::uint64_t volatile_bytes) {
     options.volatile_heap_bytes = (options.volatile_heap_bytes + objects::chunk_bytes - 1) / objects::chunk_bytes * objects::chunk_bytes;
     if constexpr (requires { arguments.sweep_forwarders; }) options.sweep_forwarders = arguments.sweep_forwarders;
     if constexpr (requires { arguments.no_profile; }) options.profile = !arguments.no_profile;
-    if constexpr (requires { arguments.persistent_objects; }) options.persistent = arguments.persistent_objects;
+    if constexpr (requires { arguments.placed; }) options.placed = arguments.placed;
     return options;
+}
+
+// For a process that has not made the pool, and moves nothing.
+inline void open_for_reading(const Pool& pool) {
+    if (object_runtime.is_attached()) return;
+    const ObjectOptions options = {.volatile_heap_bytes = std::uint64_t{1} << 20, .sweep_forwarders = 0, .profile = false};
+    object_runtime.attach(const_cast<Pool&>(pool), options, 1);
 }
 
 }  // namespace detail
@@ -40,8 +48,20 @@ public:
 
     static bool is_made() {
         bool made = false;
-        object_runtime.operation([&](auto& o) { made = static_cast<bool>(o.template durable_root<Settings>(settings_root)); });
+        object_runtime.examine([&](auto& o) { made = static_cast<bool>(o.template durable_root<Settings>(settings_root)); });
         return made;
+    }
+
+    // The settings of the pool, for a process that has not made it. None if a power failure has cut the making.
+    static std::optional<Words> open_for_check(const Pool& pool) {
+        if (const char* problem = object_runtime.problem_in(pool)) DURASIM_VIOLATION("%s", problem);
+        return open(pool);
+    }
+    // None too if the pool is damaged, which the dump says then.
+    static std::optional<Words> open_for_dump(const Pool& pool, Dump& dump) {
+        if (object_runtime.problem_in(pool) == nullptr) return open(pool);
+        dump.note_damage();
+        return std::nullopt;
     }
 
     // In an operation, after the workload's own roots.
@@ -51,24 +71,32 @@ public:
         auto progresses = o.template make_array<Progresses>(progresses_sites, threads);
         for (std::uint64_t i = 0; i < threads; ++i) progresses.set_at(i, o.template make<Progress>(progress_sites).finish());
         o.set_durable_root(progress_root, progresses.finish());
-        auto made = o.template make_array<Settings>(settings_sites, settings);
+        auto made = o.template make_array<Settings>(settings_sites, settings + 1);
         for (std::uint64_t i = 0; i < settings; ++i) made.set_at(i, words[i]);
+        made.set_at(settings, seal_of(words));
         o.set_durable_root(settings_root, made.finish());
     }
 
     static Words words() {
         Words words{};
-        object_runtime.operation([&](auto& o) {
+        object_runtime.examine([&](auto& o) {
             const auto made = o.template durable_root<Settings>(settings_root);
             for (std::uint64_t i = 0; i < settings; ++i) words[i] = o.at(made, i);
+            if (o.at(made, settings) != seal_of(words)) DURASIM_VIOLATION("the settings of the pool are damaged");
         });
         return words;
     }
 
     static std::uint64_t finished(std::uint64_t thread) {
         std::uint64_t count = 0;
-        object_runtime.operation([&](auto& o) { count = o.template get<&Progress::count>(of(o, thread)); });
-        return count;
+        object_runtime.examine([&](auto& o) { count = o.template get<&Progress::count>(of(o, thread)); });
+        if (count != 0 && sealed(count & count_max) != count) DURASIM_VIOLATION("the count of operations of thread %llu is damaged", static_cast<Long>(thread));
+        return count & count_max;
+    }
+
+    static void expect_finished(std::uint64_t thread, std::uint64_t operations) {
+        if (finished(thread) == operations) return;
+        DURASIM_VIOLATION("the operations of thread %llu are not all counted", static_cast<Long>(thread));
     }
 
     // Operation number `finished` - 1 of the thread has ended, in the operation that it is.
@@ -87,11 +115,27 @@ private:
     struct Progress {
         static constexpr Placement placement = Placement::durable;
         static constexpr std::uint64_t references = 0;
-        std::uint64_t count;
+        std::uint64_t count;  // sealed
         std::uint64_t unused[6];
     };
     using Progresses = Array<Ref<Progress>, Placement::durable>;
     using Settings = Array<std::uint64_t, Placement::durable>;
+
+    static std::optional<Words> open(const Pool& pool) {
+        detail::open_for_reading(pool);
+        if (!is_made()) return std::nullopt;
+        return words();
+    }
+
+    // A check counts up to what it reads here: in a damaged pool that would not end. A word is never torn, so the seal is
+    // in the count's own.
+    static constexpr std::uint64_t count_max = (std::uint64_t{1} << operation_bits) - 1;
+    static std::uint64_t sealed(std::uint64_t count) { return (mix(count) & ~count_max) | count; }
+    static std::uint64_t seal_of(const Words& words) {
+        std::uint64_t sum = settings;
+        for (const std::uint64_t word : words) sum = mix(sum ^ word);
+        return sum;
+    }
 
     template <class Operation>
     static Ref<Progress> of(Operation& o, std::uint64_t thread) {
@@ -99,7 +143,7 @@ private:
     }
     template <class Operation>
     static void note(Operation& o, std::uint64_t thread, std::uint64_t finished) {
-        o.template set<&Progress::count>(of(o, thread), finished);
+        o.template set<&Progress::count>(of(o, thread), sealed(finished));
     }
 };
 

@@ -70,7 +70,7 @@ def workload_rows(entries: Sequence[Member], profiles: Mapping[str, TxProfile]) 
             "threads": entry.threads,
             "published_tx_lines": entry.published_tx_lines,
             "published_note": entry.published_note,
-            "arguments": [dataclasses.asdict(argument) for argument in info.arguments],
+            "arguments": [argument.to_dict() for argument in info.arguments],
         }
         rows.append(row if profile is None else row | profile.to_dict())
     return rows

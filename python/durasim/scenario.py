@@ -161,6 +161,10 @@ class Scenario(RunOptions):
             if name not in known:
                 raise unknown_name(f"arg of {self.workload}", name, known)
             _check_argument(known[name], value)
+        values = {name: argument.default for name, argument in known.items()} | dict(self.workload_args)
+        for name, argument in known.items():
+            if argument.is_footprint:
+                _check_footprint(name, int(values[name]))
 
     def request(self) -> dict[str, Any]:
         """Builds the guest program if needed and gives the request for the compiled half.
@@ -375,6 +379,15 @@ def _have_equals_sign(field: str, values: Sequence[str], form: str) -> None:
             raise refusal(field, f"'{value}' is not of the form {form}")
 
 
+def _available_bytes() -> int:
+    """Gives how much memory of the host a program may take now, as Linux says; elsewhere all memory there is."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration):
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
 def _check_argument(argument: Argument, value: str) -> None:
     field = f"arg {argument.name}"
     if argument.type == "u64":
@@ -384,3 +397,10 @@ def _check_argument(argument: Argument, value: str) -> None:
         raise refusal(field, f"'{value}' is neither true nor false")
     elif argument.type == "choice" and value not in argument.choices:
         raise unknown_name(field, value, argument.choices)
+
+
+def _check_footprint(name: str, size_bytes: int) -> None:
+    if size_bytes <= (available := _available_bytes()):
+        return
+    sentence = f"data of {size_bytes:,} bytes do not fit into the {available:,} bytes of memory that the host has"
+    raise refusal(f"arg {name}", sentence)

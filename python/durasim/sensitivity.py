@@ -66,8 +66,18 @@ PLACES = (
         "tc-dac17", "sps", 2000, threads=4, arguments=("populate=150000",), settings=("llc.size_bytes=1048576",),
         fast_forward=True, what="small transactions, data beyond the LLC",
     ),
+    Place("tiny", "pinspect-btree", 300, what="objects beyond the LLC"),
+    Place(
+        "pinspect-micro20", "pinspect-hashmap", 2000, arguments=("no-check=true", "populate=20000"),
+        fast_forward=True, what="objects in the LLC",
+    ),
+    Place(
+        "pinspect-micro20", "pinspect-bplustree", 2000, threads=4, arguments=("no-check=true", "populate=30000"),
+        settings=("llc.size_bytes=1048576",), fast_forward=True, what="objects of four threads, beyond the LLC",
+    ),
 )  # fmt: skip
-"""Where the alternatives of every assumption are tried, unless the assumption matters for some program alone."""
+"""Where the alternatives of every assumption are tried, unless the assumption matters for some program alone. A design
+is tried where it has a runtime for the program."""
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,10 @@ def at_scale(info: WorkloadInfo, scale: Scale) -> WorkloadInfo:
     if not info.quick:
         names = ", ".join(member.info.name for member in members() if member.info.quick)
         raise refusal("scale", f"'{scale.name}' is known of {names}, not of {info.name}")
-    given = info.given | {"populate": int(info.given["populate"]) // scale.divisor} | info.quick
+    sizes = {
+        name: int(info.given[name]) // scale.divisor for name in ("populate", "footprint-bytes") if name in info.given
+    }
+    given = info.given | sizes | info.quick
     arguments = tuple(_with_default(argument, given) for argument in info.arguments)
     return replace(info, arguments=arguments, given=given)
 

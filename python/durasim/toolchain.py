@@ -64,7 +64,8 @@ class ToolchainError(Exception):
 class Argument:
     """An argument of a workload, given to the program as ``--name value`` (a flag: as ``--name``).
 
-    ``type`` is ``u64``, ``flag``, ``text`` or ``choice``; ``commands`` are the subcommands that take the argument.
+    ``type`` is ``u64``, ``flag``, ``text`` or ``choice``; ``commands`` are the subcommands that take the argument. Data
+    of as many bytes as ``is_footprint`` arguments say have to fit into the host's memory.
     """
 
     name: str
@@ -75,6 +76,11 @@ class Argument:
     minimum: int = 0
     maximum: int = _U64_MAX
     choices: tuple[str, ...] = ()
+    is_footprint: bool = False
+
+    def to_dict(self) -> dict[str, object]:
+        """What lists say of it: what is needed to give it a value."""
+        return {key: value for key, value in asdict(self).items() if key != "is_footprint"}
 
     def value_of(self, text: str) -> int | bool | str:
         """The value that an option of the command line stands for."""
@@ -227,7 +233,7 @@ def describe(workload: str, backend: str, *, history: bool = False, planted: boo
         "name": work.name,
         "description": work.description,
         "backend": back.name,
-        "arguments": [asdict(argument) for argument in work.arguments + back.arguments + extra],
+        "arguments": [argument.to_dict() for argument in work.arguments + back.arguments + extra],
     }
 
 

@@ -6,7 +6,9 @@ import sys
 
 import pytest
 
+import durasim as ds
 import elf_files as ef
+from durasim import scenario
 
 RUN = ["run", "--workload", "btree", "--machine", "tiny", "--ops", "20", "--arg", "populate=20"]
 
@@ -231,3 +233,12 @@ def test_a_reader_that_goes_away(hello):
     os.close(write)
     assert result.returncode == 4
     assert "Traceback" not in result.stderr
+
+
+def test_data_that_the_host_cannot_hold_are_refused_before_the_run(monkeypatch):
+    monkeypatch.setattr(scenario, "_available_bytes", lambda: 4_000_000)
+    run = {"design": "opt", "workload": "pinspect-kv-pmap", "machine": "tiny", "ops": 1}
+    with pytest.raises(ds.ConfigError, match=r"footprint-bytes: data of 4,000,001 bytes do not fit into the 4,000,000"):
+        ds.run(**run, workload_args={"footprint-bytes": 4_000_001})
+    with pytest.raises(ds.ConfigError, match=r"footprint-bytes: data of 12,\d{3},\d{3},\d{3} bytes do not fit"):
+        ds.run(**run | {"workload": "pinspect-kv-pmap-d-full"})

@@ -7,9 +7,10 @@ import shlex
 import pytest
 
 import durasim as ds
+from pairing import rows_with
 
 SMALL = ["--workload", "btree", "--machine", "tiny", "--ops", "12", "--arg", "populate=12"]
-DURABLE = [row["name"] for row in ds.designs() if not row["control"]]
+DURABLE = rows_with("transactions", control=False)
 
 
 @pytest.mark.parametrize("design", DURABLE)

@@ -6,10 +6,11 @@ import pytest
 
 import durasim as ds
 import elf_files
+from pairing import rows_with
 
 SMALL = {"machine": "tiny", "ops": 40, "workload_args": {"populate": 40}}
 SMALL_OPTIONS = ["--machine", "tiny", "--ops", "40", "--arg", "populate=40"]
-DESIGNS = [row["name"] for row in ds.designs()]
+DESIGNS = rows_with("transactions")
 
 
 def without_host(document):

@@ -134,6 +134,10 @@ pub enum Backend {
     WriteAhead,
     /// Markers, and log operations before each store to persistent memory: for hardware that logs what programs hand over.
     LogOperations,
+    /// Objects that become durable when durable ones refer to them, with all checks in software.
+    Autopersist,
+    /// Objects that the user has marked as durable.
+    IdealR,
 }
 
 impl Backend {
@@ -146,6 +150,8 @@ impl Backend {
             Backend::RedoFlush => "redo-flush",
             Backend::WriteAhead => "write-ahead",
             Backend::LogOperations => "log-operations",
+            Backend::Autopersist => "autopersist",
+            Backend::IdealR => "ideal-r",
         }
     }
 

@@ -15,6 +15,7 @@ mod outlines;
 mod picl;
 mod ports;
 mod proteus;
+mod reachability;
 mod small_runs;
 mod software_logging;
 mod tc;
@@ -56,6 +57,8 @@ pub const ROWS: &[Row] = &[
     lad::row::ROW,
     lad::row::ROW_BASE,
     lad_llc::row::ROW,
+    reachability::ROW_AUTOPERSIST,
+    reachability::ROW_IDEAL,
 ];
 
 /// The row of that name, or of that alias.

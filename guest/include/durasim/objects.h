@@ -231,6 +231,7 @@ public:
     // Where durable data begins.
     template <class T>
     Ref<T> durable_root(std::uint64_t number) {
+        check_root(number);
         return Ref<T>(reinterpret_cast<Object*>(barriers_.load(heap_.durable_roots, number)));
     }
     template <class T>
@@ -242,6 +243,7 @@ public:
     // Where data begins that is gone with the power.
     template <class T>
     Ref<T> volatile_root(std::uint64_t number) {
+        check_root(number);
         return Ref<T>(reinterpret_cast<Object*>(barriers_.load(heap_.volatile_roots, number)));
     }
     template <class T>
@@ -257,6 +259,9 @@ public:
         body();
         barriers_.stores().end_region(thread_);
     }
+
+protected:
+    Object* resolve(Object* object) const { return barriers_.resolve(object); }
 
 private:
     static void check_root(std::uint64_t number) {
@@ -277,12 +282,56 @@ private:
     Thread& thread_;
 };
 
+// What a thread reads in a pool that may be damaged: an object that has not the shape of its type ends the program.
+class CheckedOperation : public Operation {
+public:
+    using Operation::Operation;
+
+    template <auto field>
+    auto get(Ref<typename FieldOf<decltype(field)>::holder> holder) {
+        check(holder);
+        return Operation::get<field>(holder);
+    }
+    template <class Element, Placement where>
+    Element at(Ref<Array<Element, where>> array, std::uint64_t index) {
+        check(length(array) > index);
+        return Operation::at(array, index);
+    }
+    template <auto field>
+    ElementOf<field> at(Ref<typename FieldOf<decltype(field)>::holder> holder, std::uint64_t index) {
+        check(holder);
+        check(index < std::extent_v<typename FieldOf<decltype(field)>::value>);
+        return Operation::at<field>(holder, index);
+    }
+    template <class Element, Placement where>
+    std::uint64_t length(Ref<Array<Element, where>> array) {
+        const Header header = header_of_known(array.object());
+        check(header.references() == (Array<Element, where>::has_references ? header.words() : 0));
+        return header.words();
+    }
+
+private:
+    template <class T>
+    void check(Ref<T> holder) {
+        const Header header = header_of_known(holder.object());
+        check(header.words() == sizeof(T) / 8 && header.references() == T::references);
+    }
+    Header header_of_known(Object* object) {
+        check(object != nullptr);
+        return header_of(resolve(object));
+    }
+    static void check(bool is_right) {
+        if (!is_right) fail(exit_violation, "durasim: violation: an object has not the shape that what refers to it expects");
+    }
+};
+
 inline constinit thread_local Thread* this_thread = nullptr;
 
 // The objects of the program.
 class ObjectRuntime {
 public:
     static constexpr bool moves_objects = Barriers::moves_objects;
+    static constexpr bool is_durable = Barriers::is_durable;
 
     // Takes a pool that has been opened; a new one gets its roots. What durable roots reach is in use from then on.
     void attach(Pool& pool, const ObjectOptions& options, unsigned threads) {
@@ -333,15 +382,13 @@ public:
 
     template <class Body>
     void operation(Body&& body) {
-        Thread& thread = *this_thread;
-        heap_.threads.begin_operation(thread);
-        barriers_.stores().begin_operation(thread);
-        Operation operation(heap_, barriers_, thread);
-        body(operation);
-        barriers_.stores().end_operation(thread);
-        heap_.threads.end_operation(thread);
-        if (pointer_update_ != nullptr) pointer_update_->notice();
-        if (wants_collection()) [[unlikely]] collect(thread);
+        perform<Operation>(body);
+    }
+
+    // An operation that only reads, and believes nothing of what it reads.
+    template <class Body>
+    void examine(Body&& body) {
+        perform<CheckedOperation>(body);
     }
 
     std::uint64_t forwarders() const { return heap_.forwarders.total; }
@@ -349,6 +396,19 @@ public:
     std::uint64_t collections() const { return collections_; }
 
 private:
+    template <class Kind, class Body>
+    void perform(Body& body) {
+        Thread& thread = *this_thread;
+        heap_.threads.begin_operation(thread);
+        barriers_.stores().begin_operation(thread);
+        Kind operation(heap_, barriers_, thread);
+        body(operation);
+        barriers_.stores().end_operation(thread);
+        heap_.threads.end_operation(thread);
+        if (pointer_update_ != nullptr) pointer_update_->notice();
+        if (wants_collection()) [[unlikely]] collect(thread);
+    }
+
     static Space& attach_to(const Pool& pool, Space& space) {
         auto* place = reinterpret_cast<char*>(pool.data() + 1);
         space.attach(place + 2 * line_bytes, pool.data_bytes() - sizeof(ArenaHeader) - 2 * line_bytes, "persistent", "pool-bytes", false);

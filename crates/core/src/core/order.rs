@@ -8,98 +8,107 @@ use crate::inst_info::InstInfo;
 use durasim_isa::{Access, Inst, LOG_BLOCK_BYTES, Op, Stop};
 use durasim_types::{Cycle, PhysAddr};
 
-/// When an instruction that accesses memory gets there.
-#[derive(Clone, Copy)]
-pub(super) struct Issued {
-    /// Its address is known.
-    pub addressed: Cycle,
-    /// Its access begins: its translation is known too.
-    pub executed: Cycle,
-}
-
 impl Core {
     /// Issues a load from `phys`, if that is known, again from its fetch on as long as it passes an older store to the same
-    /// place. With `TLB` it waits for its translation before it accesses memory.
+    /// place.
     #[inline(always)]
-    pub(super) fn issue_load<P: Port, const TLB: bool>(
+    pub(super) fn issue_load<P: Port>(
         &mut self,
         port: &mut P,
         decoded: &Decoded,
         phys: Option<PhysAddr>,
         dispatched: Cycle,
         ready: Cycle,
-    ) -> Result<Issued, Stop> {
+    ) -> Result<Cycle, Stop> {
         let shape = &decoded.shape;
         let mut wait = ready;
         if let Some((_, executed)) = self.store_sets.last_store(self.hart.pc) {
             wait = wait.max(executed);
         }
         let issued = self.window.issue_to_memory(shape, dispatched, wait);
-        let addressed = issued + Cycle::from(shape.latency_cycles);
-        let Some(phys) = phys else { return Ok(Issued { addressed, executed: addressed }) };
-        let executed = self.translated::<P, TLB>(port, decoded, addressed)?;
+        let executed = issued + Cycle::from(shape.latency_cycles);
         if self.unit.buffer.all_executed_by(executed) {
-            return Ok(Issued { addressed, executed });
+            return Ok(issued);
         }
+        let Some(phys) = phys else { return Ok(issued) };
         let granularity = self.config.store_sets.violation_granularity_bytes;
         match self.unit.buffer.passed_by(phys, shape.bytes, executed, granularity) {
-            None => Ok(Issued { addressed, executed }),
-            Some(passed) => self.issue_again::<P, TLB>(port, decoded, phys, ready, passed),
+            None => Ok(issued),
+            Some(passed) => self.issue_again(port, decoded, phys, ready, passed),
         }
-    }
-
-    /// When a load whose address is known in cycle `addressed` accesses memory.
-    #[inline(always)]
-    fn translated<P: Port, const TLB: bool>(
-        &mut self,
-        port: &mut P,
-        decoded: &Decoded,
-        addressed: Cycle,
-    ) -> Result<Cycle, Stop> {
-        if !TLB {
-            return Ok(addressed);
-        }
-        let (addr, bytes) = (self.load_address(decoded.inst), decoded.shape.bytes);
-        Ok(self.unit.access_of_bytes_begins(port, addr, bytes, Access::Read, addressed)?)
-    }
-
-    /// The address of a load; that of a block for a log register.
-    pub(super) fn load_address(&self, inst: Inst) -> u64 {
-        let addr = self.hart.x[usize::from(inst.rs1 & 31)].wrapping_add(inst.imm as u64);
-        if inst.op == Op::LogLoad { addr & !(LOG_BLOCK_BYTES - 1) } else { addr }
     }
 
     /// Issues a load again that passed a store: `passed` is the store's address in the program and the cycle of its
     /// execution.
     #[cold]
     #[inline(never)]
-    fn issue_again<P: Port, const TLB: bool>(
+    fn issue_again<P: Port>(
         &mut self,
         port: &mut P,
         decoded: &Decoded,
         phys: PhysAddr,
         ready: Cycle,
         mut passed: (u64, Cycle),
-    ) -> Result<Issued, Stop> {
+    ) -> Result<Cycle, Stop> {
         let Decoded { inst, shape, .. } = decoded;
         let granularity = self.config.store_sets.violation_granularity_bytes;
         loop {
-            let (store_pc, resolved) = passed;
-            self.stats.order_violations += 1;
-            self.store_sets.violation(store_pc, self.hart.pc);
-            self.window.squash(self.window.fetch_cycle(), resolved);
-            self.window.redirect(resolved + self.config.mispredict_redirect_cycles);
-            self.fetched_line = super::NO_LINE;
-            self.fetch_lines(port, *inst)?;
-            let dispatched = self.window.enter::<true>(self.line_ready, 0);
+            let dispatched = self.fetch_again(port, *inst, passed)?;
             let issued = self.window.issue_to_memory(shape, dispatched, ready);
-            let addressed = issued + Cycle::from(shape.latency_cycles);
-            let executed = self.translated::<P, TLB>(port, decoded, addressed)?;
+            let executed = issued + Cycle::from(shape.latency_cycles);
             match self.unit.buffer.passed_by(phys, shape.bytes, executed, granularity) {
-                None => return Ok(Issued { addressed, executed }),
+                None => return Ok(issued),
                 Some(again) => passed = again,
             }
         }
+    }
+
+    /// A load that passed a store is squashed and fetched again; when it is dispatched.
+    fn fetch_again<P: Port>(&mut self, port: &mut P, inst: Inst, passed: (u64, Cycle)) -> Result<Cycle, Stop> {
+        let (store_pc, resolved) = passed;
+        self.stats.order_violations += 1;
+        self.store_sets.violation(store_pc, self.hart.pc);
+        self.window.squash(self.window.fetch_cycle(), resolved);
+        self.window.redirect(resolved + self.config.mispredict_redirect_cycles);
+        self.fetched_line = super::NO_LINE;
+        self.fetch_lines(port, inst)?;
+        Ok(self.window.enter::<true>(self.line_ready, 0))
+    }
+
+    /// Issues a load as [`Core::issue_load`] does on a machine with TLBs, where it waits for its translation before it accesses
+    /// memory; when its address is known, and when it does.
+    #[inline(never)]
+    pub(super) fn issue_translated_load<P: Port>(
+        &mut self,
+        port: &mut P,
+        decoded: &Decoded,
+        phys: Option<PhysAddr>,
+        dispatched: Cycle,
+        ready: Cycle,
+    ) -> Result<(Cycle, Cycle), Stop> {
+        let Decoded { inst, shape, .. } = decoded;
+        let (addr, latency) = (self.load_address(*inst), Cycle::from(shape.latency_cycles));
+        let predicted = self.store_sets.last_store(self.hart.pc).map_or(0, |(_, executed)| executed);
+        let granularity = self.config.store_sets.violation_granularity_bytes;
+        let mut issued = self.window.issue_to_memory(shape, dispatched, ready.max(predicted));
+        loop {
+            let addressed = issued + latency;
+            let Some(phys) = phys else { return Ok((addressed, addressed)) };
+            let executed = self.unit.access_of_bytes_begins(port, addr, shape.bytes, Access::Read, addressed)?;
+            match self.unit.buffer.passed_by(phys, shape.bytes, executed, granularity) {
+                Some(passed) if !self.unit.buffer.all_executed_by(executed) => {
+                    let dispatched = self.fetch_again(port, *inst, passed)?;
+                    issued = self.window.issue_to_memory(shape, dispatched, ready);
+                }
+                _ => return Ok((addressed, executed)),
+            }
+        }
+    }
+
+    /// The address of a load; that of a block for a log register.
+    pub(super) fn load_address(&self, inst: Inst) -> u64 {
+        let addr = self.hart.x[usize::from(inst.rs1 & 31)].wrapping_add(inst.imm as u64);
+        if inst.op == Op::LogLoad { addr & !(LOG_BLOCK_BYTES - 1) } else { addr }
     }
 
     /// Issues a store, after the last one of its set.

@@ -197,6 +197,32 @@ impl Core {
         before: Cycle,
         committed: Cycle,
         dispatched: Cycle,
+    ) {
+        self.count_load(port, line, before, committed, dispatched, None);
+    }
+
+    /// The same for a load that waited for its translation.
+    #[inline(never)]
+    pub(super) fn count_translated_load_stall<P: Port>(
+        &mut self,
+        port: &mut P,
+        line: LineAddr,
+        before: Cycle,
+        committed: Cycle,
+        dispatched: Cycle,
+        translated: StallSegment,
+    ) {
+        self.count_load(port, line, before, committed, dispatched, Some(translated));
+    }
+
+    #[inline(always)]
+    fn count_load<P: Port>(
+        &mut self,
+        port: &mut P,
+        line: LineAddr,
+        before: Cycle,
+        committed: Cycle,
+        dispatched: Cycle,
         translated: Option<StallSegment>,
     ) {
         let StallCounter { cycles, commit_cycles, .. } = &mut self.stalls;

@@ -1,6 +1,5 @@
 //! One instruction after the other: fetched, executed, placed in time.
 
-use super::order::Issued;
 use super::{Core, Exit, Pause};
 use crate::code::{Decoded, Ready};
 use crate::execution::{AtCommit, Execution};
@@ -264,10 +263,11 @@ impl Core {
         }
         let dispatched = self.window.enter::<true>(self.line_ready, 0);
         let ready = self.window.operands(&shape.sources);
-        let mut executed = match self.issue_load::<P, false>(port, decoded, Some(phys), dispatched, ready) {
-            Ok(issued) => issued.executed,
+        let issued = match self.issue_load(port, decoded, Some(phys), dispatched, ready) {
+            Ok(issued) => issued,
             Err(stop) => return self.leave(Exit::AccessFault(stop)),
         };
+        let mut executed = issued + Cycle::from(shape.latency_cycles);
         let (value, complete) = self.unit.load(port, phys, shape.bytes, &mut executed);
         if let Err(stop) = execute(&mut self.hart, *inst, &mut Ready { value }) {
             return self.leave(Exit::AccessFault(stop));
@@ -277,7 +277,7 @@ impl Core {
         let before = self.window.commit_cycle();
         let committed = self.window.commit::<true>(complete);
         if !self.stalls.hit(before, committed, dispatched, executed) {
-            self.count_load_stall(port, phys.line(), before, committed, dispatched, None);
+            self.count_load_stall(port, phys.line(), before, committed, dispatched);
         }
         self.instructions += 1;
         self.stats.loads += 1;
@@ -358,15 +358,15 @@ impl Core {
                 let phys = self.unit.translate(port, self.load_address(inst), Access::Read).ok();
                 line = phys.map(PhysAddr::line);
                 let issued = if self.unit.tlbs.is_some() {
-                    self.issue_load::<P, true>(port, decoded, phys, dispatched, ready)
-                } else {
-                    self.issue_load::<P, false>(port, decoded, phys, dispatched, ready)
-                };
-                match issued {
-                    Ok(Issued { addressed, executed }) => {
+                    self.issue_translated_load(port, decoded, phys, dispatched, ready).map(|(addressed, executed)| {
                         translated = translation(addressed, executed);
                         executed - Cycle::from(shape.latency_cycles)
-                    }
+                    })
+                } else {
+                    self.issue_load(port, decoded, phys, dispatched, ready)
+                };
+                match issued {
+                    Ok(issued) => issued,
                     Err(stop) => return self.leave(Exit::AccessFault(stop)),
                 }
             }
@@ -415,8 +415,10 @@ impl Core {
         if committed > before + 1 {
             match (class, line) {
                 (Class::Load, Some(line)) => {
-                    if translated.is_some() || !self.stalls.hit(before, committed, dispatched, executed) {
-                        self.count_load_stall(port, line, before, committed, dispatched, translated);
+                    if let Some(translated) = translated {
+                        self.count_translated_load_stall(port, line, before, committed, dispatched, translated);
+                    } else if !self.stalls.hit(before, committed, dispatched, executed) {
+                        self.count_load_stall(port, line, before, committed, dispatched);
                     }
                 }
                 (Class::Atomic, line) => self.count_atomic_stall(port, line, before, committed, translated),

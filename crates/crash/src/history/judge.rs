@@ -109,6 +109,15 @@ struct Domain {
     levels: Vec<usize>,
 }
 
+/// How far the search is with an object.
+#[derive(Default)]
+struct Tried {
+    /// So many of its levels have been tried.
+    levels: usize,
+    /// Of which transactions the last of these has decided whether they are there.
+    decided: Vec<usize>,
+}
+
 /// Which transactions in progress have survived, as far as it is known.
 type Presence = BTreeMap<usize, bool>;
 
@@ -173,8 +182,7 @@ impl HistoryPrefix<'_> {
             }
         }
         domains.sort_by_key(|domain| domain.levels.len());
-        let mut steps = 0;
-        self.search(&domains, &presence, &recent, &mut steps)
+        self.search(&domains, presence, &recent)
     }
 
     /// The transactions from the first on that is in progress: inside commit, or acknowledged and not due.
@@ -183,28 +191,50 @@ impl HistoryPrefix<'_> {
         (first..commits).filter(|&index| !self.is_aborted(index)).collect()
     }
 
-    /// Chooses a level for every object.
-    fn search(&self, domains: &[Domain], presence: &Presence, recent: &[usize], steps: &mut u32) -> Result<(), String> {
-        let Some((domain, rest)) = domains.split_first() else { return self.is_allowed(presence, recent) };
-        let mut first = None;
-        for &level in &domain.levels {
-            *steps += 1;
-            if *steps > SEARCH_STEPS_MAX {
+    /// Chooses a level for every object, so that the transactions that are there then may be there without the others; else
+    /// says why the first choice was wrong. It goes as deep as there are objects in question, so it keeps its own stack.
+    fn search(&self, domains: &[Domain], mut presence: Presence, recent: &[usize]) -> Result<(), String> {
+        let mut tried = vec![Tried::default()];
+        let (mut steps, mut first) = (0, None);
+        while let Some(depth) = tried.len().checked_sub(1) {
+            let Some(domain) = domains.get(depth) else {
+                match self.is_allowed(&presence, recent) {
+                    Ok(()) => return Ok(()),
+                    Err(what) => first = first.or(Some(what)),
+                }
+                tried.pop();
+                continue;
+            };
+            let here = &mut tried[depth];
+            for index in here.decided.drain(..) {
+                presence.remove(&index);
+            }
+            let Some(&level) = domain.levels.get(here.levels) else {
+                tried.pop();
+                continue;
+            };
+            here.levels += 1;
+            steps += 1;
+            if steps > SEARCH_STEPS_MAX {
                 return Err("too many versions are equal to decide which transactions survived".into());
             }
-            let mut presence = presence.clone();
-            let tried =
-                self.choose(domain, level, &mut presence).and_then(|()| self.search(rest, &presence, recent, steps));
-            match tried {
-                Ok(()) => return Ok(()),
+            match self.choose(domain, level, &mut presence, &mut here.decided) {
+                Ok(()) => tried.push(Tried::default()),
                 Err(what) => first = first.or(Some(what)),
             }
         }
         Err(first.expect("a domain has a level"))
     }
 
-    /// An object has this level: says which transactions are there, if that fits to the others.
-    fn choose(&self, domain: &Domain, level: usize, presence: &mut Presence) -> Result<(), String> {
+    /// An object has this level: says which transactions are there, if that fits to the others. Those of which nothing was
+    /// known come to `decided`.
+    fn choose(
+        &self,
+        domain: &Domain,
+        level: usize,
+        presence: &mut Presence,
+        decided: &mut Vec<usize>,
+    ) -> Result<(), String> {
         let chain = &self.judge.chains[domain.chain];
         for at in domain.floor + 1..domain.end {
             let index = chain.writes[at - 1].unit;
@@ -213,13 +243,20 @@ impl HistoryPrefix<'_> {
             }
             // Nobody has overwritten what was aborted later.
             let there = if self.unit(index).aborted == NEVER { at <= level } else { at == level };
-            if presence.insert(index, there).is_some_and(|known| known != there) {
-                return Err(format!(
-                    "{} survived in part: object {:#x} {} it",
-                    self.unit(index).name(),
-                    chain.object,
-                    if there { "shows" } else { "does not show" }
-                ));
+            match presence.get(&index) {
+                Some(known) if *known != there => {
+                    return Err(format!(
+                        "{} survived in part: object {:#x} {} it",
+                        self.unit(index).name(),
+                        chain.object,
+                        if there { "shows" } else { "does not show" }
+                    ));
+                }
+                Some(_) => {}
+                None => {
+                    presence.insert(index, there);
+                    decided.push(index);
+                }
             }
         }
         Ok(())

@@ -226,6 +226,15 @@ fn a_history_without_an_order_is_wrong_without_a_crash() {
     s.step(HistoryStep::Object { thread: 3, object: 1 }).wrong(&[], "thread 3 reports an object outside");
 }
 
+/// A search as deep as there are objects in question.
+#[test]
+fn a_transaction_of_very_many_objects_survives_as_a_whole() {
+    let reports: Vec<(u64, u64, u64)> = (0..100_000).map(|object| (object, 0, 1)).collect();
+    let all: Vec<(u64, u64)> = reports.iter().map(|&(object, _, new)| (object, new)).collect();
+    let mut s = Script::default();
+    s.begin(0, 1, &reports).commit(1).right(&[]).right(&all).wrong(&all[1..], "survived in part");
+}
+
 #[test]
 fn a_transaction_may_report_until_its_commit_starts() {
     let report = |s: &mut Script| {

