@@ -106,6 +106,8 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "sensitivity-places": sensitivity.places,
     "published-lad-micro19": partial(published.table, "lad-micro19"),
     "experiments-lad-micro19": partial(published.experiments_table, "lad-micro19"),
+    "published-pinspect-micro20": partial(published.table, "pinspect-micro20"),
+    "published-pinspect-micro20-split": partial(published.part_table, "pinspect-micro20", "split"),
 }
 DEVIATIONS = ROOT / "DEVIATIONS.md"
 

@@ -4,7 +4,8 @@
 
 `experiments/NAME/published.csv` has the paper's numbers, `experiments/NAME/table.py` the commands and, for each number,
 the formula that gives ours from their documents. Written is `docs/results/NAME.csv`, of which `make generate` makes the
-table of the page beside it. Nothing is tuned here: a number that differs stays as it is.
+table of the page beside it, and `docs/results/NAME-PART.csv` for each of its `TABLES`. Nothing is tuned here: a number
+that differs stays as it is.
 """
 
 from __future__ import annotations
@@ -72,6 +73,10 @@ def main() -> None:
     rows = evaluate(published, table["FORMULAS"], documents, table["COMMANDS"])
     (results / f"{arguments.name}.csv").write_text(csv_text(COLUMNS, rows), encoding="utf-8")
     print(f"docs/results/{arguments.name}.csv: {summary(rows)}")
+    for part, rows_of in table.get("TABLES", {}).items():
+        more = rows_of(documents)
+        (results / f"{arguments.name}-{part}.csv").write_text(csv_text(tuple(more[0]), more), encoding="utf-8")
+        print(f"docs/results/{arguments.name}-{part}.csv: {len(more)} rows")
 
 
 def _papers() -> Iterator[Path]:
@@ -243,6 +248,26 @@ def experiments_table(name: str) -> str:
     lines.append("| --- | --- | --- |" + " ---: |" * (len(shown) - 3))
     lines += [f"| {' | '.join(row[column] for column in shown)} |" for row in rows]
     return "\n".join(lines)
+
+
+def part_table(name: str, part: str) -> str:
+    """Gives a table that a paper's `TABLES` names, as its page shows it."""
+    with (ROOT / "docs" / "results" / f"{name}-{part}.csv").open(encoding="utf-8", newline="") as text:
+        header, *rows = csv.reader(text)
+    are_numbers = [all(_is_number(cell) for cell in column) for column in zip(*rows, strict=True)]
+    lines = [
+        f"| {' | '.join(header)} |",
+        f"| {' | '.join('---:' if is_number else '---' for is_number in are_numbers)} |",
+    ]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def summary(rows: Sequence[Mapping[str, str]]) -> str:

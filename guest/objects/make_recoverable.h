@@ -9,8 +9,8 @@
 // - An object that only the calling thread knows is copied at once. One that others may know is claimed by its Copying bit;
 //   the claimed ones are copied together, after a handshake.
 // - What another thread claims or has queued is left to that thread. A move depends on the moves that it has met, and
-//   these on others: it ends when all of them have been copied and are durable. Nobody waits for the end of another move,
-//   so two that meet each other's objects both end.
+//   these on others: its copies are not queued any more when all of these have copied durably, and it ends when they have
+//   come so far too. Nobody waits for the end of another move, so two that meet each other's objects both end.
 #ifndef DURASIM_OBJECTS_MAKE_RECOVERABLE_H
 #define DURASIM_OBJECTS_MAKE_RECOVERABLE_H
 
@@ -176,8 +176,11 @@ private:
         }
         if (!copies_.empty() && !planted(Fault::no_fence_behind_move)) durasim_persist_fence();
         put_last(&thread.move, Move::copied);
-        wait_for_others(thread);
+        wait_for_others(thread, Move::copied);
         clear_queued();
+        // Nothing durable comes to refer to a copy whose owner may still clear its Queued bit.
+        put_last(&thread.move, Move::cleared);
+        wait_for_others(thread, Move::cleared);
         put_last(&thread.move, Move::none);
     }
 
@@ -190,13 +193,13 @@ private:
         }
     }
 
-    // Until every move that this one depends on, directly or by others, has been copied.
-    void wait_for_others(Thread& thread) {
+    // Until every move that this one depends on, directly or by others, has come so far.
+    void wait_for_others(Thread& thread, Move least) {
         if ((thread.depends_on[0] | thread.depends_on[1]) == 0) return;
-        threads_.wait_inside(thread, [&] { return is_closed(thread); });
+        threads_.wait_inside(thread, [&] { return is_closed(thread, least); });
     }
 
-    bool is_closed(const Thread& thread) {
+    bool is_closed(const Thread& thread, Move least) {
         std::array<std::uint64_t, 2> known = thread.depends_on, seen{};
         for (;;) {
             std::uint64_t other = 0;
@@ -206,8 +209,8 @@ private:
             const Thread& met = threads_.of(other);
             const std::uint64_t moves = get_first(&met.moves);
             const Move move = get_first(&met.move);
-            if (move == Move::copying) return false;
             if (move == Move::none) continue;
+            if (move < least) return false;
             const std::array<std::uint64_t, 2> further = {get_first(&met.depends_on[0]),
                                                           get_first(&met.depends_on[1])};
             // Another move of that thread has begun: what it depended on before is durable.

@@ -33,8 +33,8 @@ enum class Place : std::uint64_t {
     waiting,  // in an operation, inside of no access: looks at everything anew when it goes on
 };
 
-// Whether what a thread moves is there.
-enum class Move : std::uint64_t { none, copying, copied };
+// How far a thread has come with what it moves: its copies are durable (copied), and not queued any more (cleared).
+enum class Move : std::uint64_t { none, copying, copied, cleared };
 
 struct alignas(64) Thread {
     // What others look at.

@@ -46,7 +46,14 @@ def test_a_large_failure_becomes_a_small_command_that_fails_again(program, confo
     [
         # Without the argument, the domain or the fault there is no such failure: they stay.
         ("swl-flush", None, {"no-flush": True}, ("clean", "nested"), {"--arg": "no-flush=true"}),
-        ("swl-flush", None, {"no-fence": True}, ("clean", "reorder", "torn"), {"--arg": "no-fence=true"}),
+        pytest.param(
+            "swl-flush",
+            None,
+            {"no-fence": True},
+            ("clean", "reorder", "torn"),
+            {"--arg": "no-fence=true"},
+            marks=pytest.mark.long,
+        ),
         ("swl-eadr", "adr", {}, ("clean", "recrash"), {"--domain": "adr"}),
     ],
 )

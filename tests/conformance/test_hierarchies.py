@@ -4,6 +4,7 @@ import pytest
 
 import durasim as ds
 from durasim.laboratory import laboratory_of
+from pairing import pairs
 
 DESIGNS = [row["name"] for row in ds.designs()]
 CONTROLS = {row["name"] for row in ds.designs() if row["control"]}
@@ -18,8 +19,10 @@ HIERARCHIES = {
 }
 
 
-@pytest.mark.parametrize("number", range(len(DESIGNS)), ids=DESIGNS)
-@pytest.mark.parametrize("place", range(len(HIERARCHIES)), ids=HIERARCHIES)
+@pytest.mark.parametrize(
+    ("number", "place"),
+    pairs(range(len(DESIGNS)), range(len(HIERARCHIES)), keep=lambda number, place: place == number % len(HIERARCHIES)),
+)
 def test_durable_designs_survive_and_controls_are_caught(number: int, place: int) -> None:
     design = DESIGNS[number]
     fitting = {workload.name for workload in ds.workloads(design)}

@@ -44,8 +44,12 @@ def test_settings_are_accepted(design):
     of = laboratory_of(design)
     lists = {of.short_run_settings, of.overflow_settings, *(campaign.settings for campaign in of.campaigns)}
     for settings in lists:
-        workload = ds.workloads(design)[0].name
-        done = ds.run(design=design, workload=workload, machine="tiny", ops=1, set=settings, guest_output=_ignore)
+        workload = ds.workloads(design)[0]
+        short = workload.small | {"ops": 1}
+        done = ds.run(
+            design=design, workload=workload.name, machine="tiny", ops=short.pop("ops"), set=settings,
+            workload_args=short, guest_output=_ignore,
+        )  # fmt: skip
         assert done.guest_exit_code == 0
 
 

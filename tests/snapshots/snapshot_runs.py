@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import durasim as ds
 from durasim import _core, output
 from durasim.results import RunResult
 from durasim.scenario import Scenario
@@ -12,7 +13,9 @@ from durasim.scenario import Scenario
 
 def scenario(design: str, threads: int = 1, **options: Any) -> Scenario:
     """Give a short run on the machine where everything is full and late."""
-    plain = {"machine": "tiny", "workload": "btree", "ops": 40, "control": True, "threads": threads}
+    interfaces = next(row["interfaces"] for row in ds.designs() if row["name"] == design)
+    workload = "btree" if "transactions" in interfaces else "pinspect-btree"
+    plain = {"machine": "tiny", "workload": workload, "ops": 40, "control": True, "threads": threads}
     plain["settings"] = (f"cores={threads}",)
     plain["workload_args"] = (("populate", "15"),)
     return Scenario(design=design, **(plain | options))

@@ -143,10 +143,35 @@ const RACED: &[(&str, &str)] = &[
     ("drop-percent", "0"),
     ("region-percent", "0"),
 ];
+/// Threads that store references to objects which others move.
+const LINKED: &[(&str, &str)] = &[
+    ("populate", "4"),
+    ("objects", "3"),
+    ("slots", "2"),
+    ("make-percent", "30"),
+    ("publish-percent", "20"),
+    ("link-percent", "50"),
+    ("drop-percent", "0"),
+    ("region-percent", "0"),
+];
+/// The same while forwarding objects are swept.
+const LINKED_AND_SWEPT: &[(&str, &str)] = &[
+    ("populate", "4"),
+    ("objects", "3"),
+    ("slots", "2"),
+    ("make-percent", "30"),
+    ("publish-percent", "20"),
+    ("link-percent", "50"),
+    ("drop-percent", "0"),
+    ("region-percent", "0"),
+    ("sweep-forwarders", "4"),
+];
 
 const MOVING_CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("object-sharing", RACED).with(&[ROOMY, RACING]).threads(4).ops(3000).points(40),
     ShortCampaign::of("object-sharing", SWEPT).with(&[ROOMY, RACING]).threads(4).ops(2000).points(40),
+    ShortCampaign::of("object-sharing", LINKED).with(&[ROOMY, RACING]).threads(4).ops(3000).points(20),
+    ShortCampaign::of("object-sharing", LINKED_AND_SWEPT).with(&[ROOMY, RACING]).threads(4).ops(2000).points(20),
     ShortCampaign::of("object-sharing", SWEPT).threads(4).ops(400),
     ShortCampaign::of("object-sharing", SHARING).threads(4).ops(900).points(300),
 ];

@@ -246,6 +246,7 @@ impl Machine {
         tlb_stats(&mut stats, &self.cores);
         stall_stats(&mut stats, &c.stalls);
         load_stats(&mut stats, &self.measure.pmem_load_latency);
+        stats.count("core.pmem_stores", self.measure.pmem_stores, "Stores that left for a line of persistent memory");
         let switches = self.scheduler.switches;
         stats.count("core.context_switches", switches, "Times a thread got the core, since the start");
         stats

@@ -41,6 +41,7 @@ pub(crate) struct Measurements {
     pub op_latency: Latency,
     /// From the issue of a load of persistent memory to its data; those that the store buffer answers are none.
     pub pmem_load_latency: LoadLatency,
+    pub pmem_stores: u64,
 }
 
 impl Measurements {
@@ -57,6 +58,7 @@ impl Measurements {
             ops: 0,
             op_latency: Latency::new(),
             pmem_load_latency: LoadLatency::new(),
+            pmem_stores: 0,
         }
     }
 
@@ -67,6 +69,7 @@ impl Measurements {
         self.ops = 0;
         self.op_latency.reset();
         self.pmem_load_latency = LoadLatency::new();
+        self.pmem_stores = 0;
     }
 
     pub fn op_begin(&mut self, core: CoreId, at: Cycle) {

@@ -63,7 +63,11 @@ impl Port for MachinePort<'_> {
 
     #[inline]
     fn store(&mut self, core: CoreId, store: &PendingStore, at: Cycle) -> Outcome {
-        self.system.store(core, store, at)
+        let outcome = self.system.store(core, store, at);
+        if store.addr >= PMEM_BASE && matches!(outcome, Outcome::Done(_)) {
+            self.measure.pmem_stores += 1;
+        }
+        outcome
     }
 
     fn atomic(
