@@ -215,7 +215,7 @@ def backends() -> list[BackendInfo]:
     """All transaction runtimes, by name."""
     found = []
     for path in sorted((guest_folder() / "runtimes").glob("*.toml")):
-        table = read_toml(path)
+        table = _document(path)
         try:
             interfaces = tuple(table.get("interfaces", ("transactions",)))  # type: ignore[arg-type]
             about = str(table["summary"]), str(table["define"])
@@ -453,14 +453,13 @@ def _find(infos: list[_Info], name: str, what: str) -> _Info:
 
 
 def _read_workload(source: Path, shared: tuple[Argument, ...]) -> WorkloadInfo:
-    with source.open(encoding="utf-8") as text:
-        match = _WORKLOAD_LINE.fullmatch(text.readline().rstrip("\n"))
+    match = _WORKLOAD_LINE.fullmatch(_first_line(source, *_state_of(source)))
     if match is None or match[1] != source.stem:
         raise ToolchainError(
             f"{source}: the first line has to read '// durasim-workload: {source.stem} — one line about it'"
         )
     sidecar = source.with_suffix(".toml")
-    interface = str(read_toml(sidecar).get("interface", INTERFACES[0]))
+    interface = str(_document(sidecar).get("interface", INTERFACES[0]))
     if interface not in INTERFACES:
         raise ToolchainError(f"{sidecar}: interface {interface!r} is none of {', '.join(INTERFACES)}")
     of_interface = _read_arguments(source.parent / "objects.toml") if interface == "objects" else ()
@@ -468,33 +467,55 @@ def _read_workload(source: Path, shared: tuple[Argument, ...]) -> WorkloadInfo:
     return WorkloadInfo(match[1], match[2], source, arguments, _read_small(sidecar, arguments), interface)
 
 
+@cache
+def _first_line(path: Path, _modified_ns: int, _size_bytes: int) -> str:
+    with path.open(encoding="utf-8") as text:
+        return text.readline().rstrip("\n")
+
+
 def _read_small(path: Path, arguments: tuple[Argument, ...]) -> dict[str, int | str]:
-    small = read_toml(path).get("small")
+    small = _document(path).get("small")
     if not isinstance(small, dict) or not {"ops", "populate"} <= small.keys():
         raise ToolchainError(f"{path}: a table [small] with ops and populate is needed")
     unknown = small.keys() - {argument.name for argument in arguments}
     if unknown:
         raise ToolchainError(f"{path}: [small] names {min(unknown)!r}, which is no argument")
-    return small
+    return dict(small)
 
 
 def read_toml(path: Path) -> dict[str, object]:
     """Reads one of the tables beside the sources; gives it anew when the file has changed. Raises ToolchainError."""
+    return copy.deepcopy(_document(path))
+
+
+def _document(path: Path) -> dict[str, object]:
+    """The same for those who change nothing in it. A run reads all tables some times over: what is known is kept."""
+    return _parsed(path, *_state_of(path))
+
+
+def _state_of(path: Path) -> tuple[int, int]:
     try:
         stat = path.stat()
-        # Every run reads all tables some times over: a copy of what is known takes a fraction of the time.
-        return copy.deepcopy(_parsed(path, stat.st_mtime_ns, stat.st_size))
-    except (OSError, tomllib.TOMLDecodeError) as error:
+    except OSError as error:
         raise ToolchainError(f"{path}: {error}") from error
+    return stat.st_mtime_ns, stat.st_size
 
 
 @cache
 def _parsed(path: Path, _modified_ns: int, _size_bytes: int) -> dict[str, object]:
-    return tomllib.loads(path.read_text(encoding="utf-8"))
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise ToolchainError(f"{path}: {error}") from error
 
 
 def _read_arguments(path: Path) -> tuple[Argument, ...]:
-    rows = read_toml(path).get("argument", [])
+    return _arguments(path, *_state_of(path))
+
+
+@cache
+def _arguments(path: Path, modified_ns: int, size_bytes: int) -> tuple[Argument, ...]:
+    rows = _parsed(path, modified_ns, size_bytes).get("argument", [])
     if not isinstance(rows, list):
         raise ToolchainError(f"{path}: arguments are written as [[argument]] tables")
     return tuple(_read_argument(path, row) for row in rows)

@@ -18,9 +18,9 @@ name = "long"
 [[sweep]]
 designs = ["tc", "hercules"]
 workloads = ["array-swap"]
-seeds = 1000
-ops = 10
-points = 100
+seeds = 60
+ops = 60
+points = 1000
 args = { populate = 10 }
 """
 # Generous: the machine may be busy with other tests.
