@@ -181,12 +181,15 @@ private:
     }
 
     void report() {
-        if (const char* path = std::getenv("DURASIM_TEST_REPORT")) {
-            if (std::FILE* file = std::fopen(path, "w")) {
-                std::fprintf(file, "%llu %llu\n", static_cast<unsigned long long>(steps_), static_cast<unsigned long long>(commits_));
-                std::fclose(file);
-            }
-        }
+        const char* path = std::getenv("DURASIM_TEST_REPORT");
+        if (path == nullptr) return;
+        // Renamed when it is whole: the power may fail in one thread while another ends the program.
+        const std::string partial = std::string(path) + ".partial";
+        std::FILE* const file = std::fopen(partial.c_str(), "w");
+        if (file == nullptr) return;
+        std::fprintf(file, "%llu %llu\n", static_cast<unsigned long long>(steps_), static_cast<unsigned long long>(commits_));
+        std::fclose(file);
+        std::rename(partial.c_str(), path);
     }
 
     std::uint64_t kill_at_;

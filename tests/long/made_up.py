@@ -4,8 +4,8 @@ DESIGN = """//! A made-up design: nothing in hardware, an undo log in software.
 
 use crate::small_runs::USUAL;
 use durasim_design::{
-    Backend, CommitRule, CrashImage, Design, Durability, ErasedDesign, Geometry, HardwareCost, Hooks, Promise,
-    RecoveryCut, RecoveryReport, RegionRequest, Row, SpecError, snapshot,
+    Backend, CommitRule, CrashImage, Design, Durability, ErasedDesign, Geometry, HardwareCost, Hooks, Interface,
+    Promise, RecoveryCut, RecoveryReport, RegionRequest, Row, SpecError, snapshot,
 };
 use durasim_types::{Domain, Stats};
 use schemars::JsonSchema;
@@ -17,6 +17,7 @@ pub(crate) const ROW: Row = Row {
     aliases: &[],
     hardware: ErasedDesign::of::<MadeUp>(),
     backend: Backend::UndoFlush,
+    interfaces: &[Interface::Transactions],
     domains: &[Domain::Adr],
     promise: Promise::Immediate,
     control: false,
