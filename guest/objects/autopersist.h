@@ -98,7 +98,9 @@ public:
 private:
     bool is_recoverable(const Object* value) const {
         if (!heap_.persistent.holds(value)) return false;
-        return planted(Fault::queued_value_stored) || !header_of(value).has(Header::queued);
+        if (planted(Fault::queued_value_stored)) return true;
+        const Header header(get_first(&value->header));
+        return !header.has(Header::queued) && !heap_.threads.is_clearing(header.owner());
     }
 
     [[gnu::noinline]] Object* make_recoverable(Thread& thread, Object* value) {

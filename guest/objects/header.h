@@ -8,8 +8,8 @@
 //     bit 2        Queued: a copy in persistent memory, of which the transitive closure may not be there yet
 //     bit 3        Non-volatile: the object lies in persistent memory
 //     bit 4        Shared: more than the thread that made it may know the object
-//     bits 8-15    the thread that moves the object, while it is Copying or Queued; before, in ordinary memory, the site
-//                  that made it
+//     bits 8-15    in ordinary memory, the site that made it; while it is Copying, and in persistent memory, the thread that
+//                  moves or has moved it
 //     bits 16-39   words behind the header
 //     bits 40-63   how many of these are references; they come first
 #ifndef DURASIM_OBJECTS_HEADER_H

@@ -2,8 +2,6 @@
 #ifndef DURASIM_OBJECTS_HEAP_H
 #define DURASIM_OBJECTS_HEAP_H
 
-#include <sys/mman.h>
-
 #include <cstdint>
 #include <vector>
 
@@ -43,11 +41,7 @@ public:
         place += line_bytes * 2;
         size_bytes -= line_bytes * 2;
         persistent.attach(place, size_bytes, "persistent", "pool-bytes", false);
-        void* const pages = ::mmap(nullptr, volatile_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (pages == MAP_FAILED) {
-            fail(exit_runtime, "durasim: there is no memory for a volatile heap of %llu bytes", static_cast<unsigned long long>(volatile_bytes));
-        }
-        volatile_space.attach(static_cast<char*>(pages), volatile_bytes, "volatile", "volatile-heap-bytes", true);
+        volatile_space.attach(zero_pages<char>(volatile_bytes, "a volatile heap"), volatile_bytes, "volatile", "volatile-heap-bytes", true);
         if (is_fresh) {
             put(&durable_roots->header, Header::of(roots_max, roots_max, Header::non_volatile | Header::shared).word());
             clean(durable_roots, sizeof(Object));

@@ -11,6 +11,9 @@
 // - What another thread claims or has queued is left to that thread. A move depends on the moves that it has met, and
 //   these on others: its copies are not queued any more when all of these have copied durably, and it ends when they have
 //   come so far too. Nobody waits for the end of another move, so two that meet each other's objects both end.
+// - Queued bits are cleared one by one. A copy without its bit may reach one that still has it, of the same move or of one
+//   that this depends on. So a cleared header still names the owner, and while the owner clears (is_clearing), whoever meets
+//   the copy depends on that move as well.
 #ifndef DURASIM_OBJECTS_MAKE_RECOVERABLE_H
 #define DURASIM_OBJECTS_MAKE_RECOVERABLE_H
 
@@ -54,6 +57,7 @@ public:
 private:
     struct Reference {
         std::uint64_t* place;  // in a copy
+        std::uint64_t old;     // what was copied there
         bool is_known;         // to other threads
     };
 
@@ -77,8 +81,9 @@ private:
             }
             object = header.target();
         }
-        const Header header = header_of(object);
-        if (header.has(Header::queued) && header.owner() != thread.number) depend_on(thread, header.owner());
+        const Header header(get_first(&object->header));
+        if (header.owner() == thread.number) return object;
+        if (header.has(Header::queued) || threads_.is_clearing(header.owner())) depend_on(thread, header.owner());
         return object;
     }
 
@@ -140,7 +145,7 @@ private:
             const std::uint64_t word = get(object->words() + i);
             put(moved->words() + i, word);
             if (i >= references || word == 0) continue;
-            if (!heap_.persistent.holds(reinterpret_cast<Object*>(word))) references_.push_back({moved->words() + i, is_known});
+            if (!heap_.persistent.holds(reinterpret_cast<Object*>(word))) references_.push_back({moved->words() + i, word, is_known});
             if (planted(Fault::second_level_not_moved) && !copies_.empty()) continue;
             enqueue(thread, reinterpret_cast<Object*>(word));
         }
@@ -152,15 +157,12 @@ private:
     // In the copies, references to what has moved. Whoever stores to a copy meanwhile stores what is durable: that stays.
     void fix_references() {
         for (const Reference& reference : references_) {
-            const std::uint64_t old = get(reference.place);
-            auto* object = reinterpret_cast<Object*>(old);
-            if (old == 0 || heap_.persistent.holds(object)) continue;
             if (planted(Fault::references_not_replaced)) continue;
-            const Header header = header_of(object);
+            const Header header = header_of(reinterpret_cast<Object*>(reference.old));
             if (!header.has(Header::forwarding)) continue;  // only with a fault: everything on the worklist has moved
             const auto moved = reinterpret_cast<std::uint64_t>(header.target());
             if (reference.is_known && !planted(Fault::references_overwritten)) {
-                put_if(reference.place, old, moved);
+                put_if(reference.place, reference.old, moved);
             } else {
                 put(reference.place, moved);
             }
@@ -178,7 +180,8 @@ private:
         put_last(&thread.move, Move::copied);
         wait_for_others(thread, Move::copied);
         clear_queued();
-        // Nothing durable comes to refer to a copy whose owner may still clear its Queued bit.
+        // Nothing durable comes to refer to a copy whose owner may still clear its Queued bit: recovery would clear it for
+        // the owner, in a header that a fence has made durable.
         put_last(&thread.move, Move::cleared);
         wait_for_others(thread, Move::cleared);
         put_last(&thread.move, Move::none);
@@ -188,7 +191,7 @@ private:
         for (Object* moved : copies_) {
             const Header header = header_of(moved);
             if (!header.has(Header::queued)) continue;
-            put(&moved->header, header.without(Header::queued).of_owner(0).word());
+            put(&moved->header, header.without(Header::queued).word());
             if (!planted(Fault::queued_bit_not_cleaned)) heap_.clean(moved, 8);
         }
     }

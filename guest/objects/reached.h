@@ -12,6 +12,7 @@
 #include "durasim/persist.h"
 #include "objects/header.h"
 #include "objects/heap.h"
+#include "objects/threads.h"
 #include "runtimes/planted.h"
 
 namespace durasim::objects {
@@ -56,7 +57,8 @@ private:
         Header header = header_of(object);
         if (header.has(Header::forwarding)) return fail_with("a durable object refers to a forwarding one");
         const std::uint64_t left = reinterpret_cast<std::uint64_t>(persistent_.base()) + persistent_.size_bytes() - address;
-        if (!header.has(Header::non_volatile) || header.references() > header.words() || header.size_bytes() > left) {
+        if (!header.has(Header::non_volatile) || header.references() > header.words() || header.size_bytes() > left ||
+            header.owner() >= object_threads_max) {
             return fail_with("a durable object refers to something that is no object");
         }
         bool consistent = true;
@@ -72,7 +74,7 @@ private:
         if (!is_recovery_) return fail_with("a durable object is still queued");
         ++cleared_;
         if (planted(Fault::recovery_leaves_queued)) return;
-        put(&object->header, header.without(Header::queued | Header::copying).of_owner(0).word());
+        put(&object->header, header.without(Header::queued | Header::copying).word());
         Heap::clean(object, 8);
     }
 

@@ -5,6 +5,7 @@
 #ifndef DURASIM_OBJECTS_SPACE_H
 #define DURASIM_OBJECTS_SPACE_H
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "durasim/error.h"
 #include "durasim/lock.h"
 #include "objects/header.h"
+#include "objects/pages.h"
 
 namespace durasim::objects {
 
@@ -43,21 +45,21 @@ struct Run {
 
 class Space {
 public:
-    static constexpr std::uint8_t chunk_free = 0xff, chunk_large = 0xfe, chunk_large_rest = 0xfd;
-
     // Takes [base, base + size_bytes), a part of which may be in use already. `option` is what users make it larger with.
     void attach(char* base, std::uint64_t size_bytes, const char* name, const char* option, bool walked) {
         base_ = base;
-        chunks_.assign(size_bytes / chunk_bytes, Chunk{});
+        chunk_count_ = size_bytes / chunk_bytes;
+        chunks_ = zero_pages<Chunk>(chunk_count_, "the table of a heap");
         name_ = name;
         option_ = option;
         walked_ = walked;
+        found_end_ = fresh_ = 0;
         rebuilt();
     }
 
-    bool holds(const void* place) const { return static_cast<std::uint64_t>(static_cast<const char*>(place) - base_) < chunks_.size() * chunk_bytes; }
+    bool holds(const void* place) const { return static_cast<std::uint64_t>(static_cast<const char*>(place) - base_) < chunk_count_ * chunk_bytes; }
     char* base() const { return base_; }
-    std::uint64_t size_bytes() const { return chunks_.size() * chunk_bytes; }
+    std::uint64_t size_bytes() const { return chunk_count_ * chunk_bytes; }
     std::uint64_t used_bytes() const { return get(&used_chunks_) * chunk_bytes; }
 
     // Gives the run of `size_class` free cells. It has none left.
@@ -81,7 +83,7 @@ public:
             } else {
                 run.chunk = take_chunks(1, cell);
                 if (walked_) clear_headers(run.chunk, cell);
-                put_last(&chunks_[run.chunk].kind, static_cast<std::uint8_t>(size_class));
+                put_last(&chunks_[run.chunk].kind, kind_of(size_class));
             }
             lock_.unlock();
             run.has_chunk = true;
@@ -114,10 +116,12 @@ public:
 
     // Forgets what is in use. After it and a mark() for each object that is, rebuilt() makes the rest available.
     void forget() {
-        for (Chunk& chunk : chunks_) {
-            chunk.marks.fill(0);
-            chunk.found = chunk_free;
+        for (std::uint64_t i = 0; i < found_end_; ++i) {
+            if (chunks_[i].found == chunk_free) continue;
+            chunks_[i].marks.fill(0);
+            chunks_[i].found = chunk_free;
         }
+        found_end_ = 0;
     }
 
     // Notes that an object of so many bytes is in use. False if it is noted already, or if objects lie over each other;
@@ -128,9 +132,10 @@ public:
         Chunk& chunk = chunks_[first];
         std::uint64_t& word = chunk.marks[inside / object_align_bytes / 64];
         const std::uint64_t bit = std::uint64_t{1} << (inside / object_align_bytes % 64);
+        found_end_ = std::max(found_end_, first + 1);
         if (room > small_room_bytes_max) {
             const std::uint64_t count = (room + chunk_bytes - 1) / chunk_bytes;
-            consistent = inside == 0 && count <= chunks_.size() - first;
+            consistent = inside == 0 && count <= chunk_count_ - first;
             if (!consistent) return false;
             if (chunk.found == chunk_large) {
                 consistent = (word & bit) != 0;
@@ -140,11 +145,12 @@ public:
                 consistent = chunks_[first + i].found == chunk_free;
                 if (!consistent) return false;
                 chunks_[first + i].found = i == 0 ? chunk_large : chunk_large_rest;
+                found_end_ = std::max(found_end_, first + i + 1);
             }
         } else {
             const unsigned size_class = size_class_of(room);
-            if (chunk.found == chunk_free) chunk.found = static_cast<std::uint8_t>(size_class);
-            consistent = chunk.found == size_class && inside % cell_bytes(size_class) == 0 && inside + cell_bytes(size_class) <= chunk_bytes;
+            if (chunk.found == chunk_free) chunk.found = kind_of(size_class);
+            consistent = chunk.found == kind_of(size_class) && inside % cell_bytes(size_class) == 0 && inside + cell_bytes(size_class) <= chunk_bytes;
             if (!consistent) return false;
         }
         const bool fresh = (word & bit) == 0;
@@ -161,10 +167,10 @@ public:
     void rebuilt() {
         used_chunks_ = 0;
         free_chunks_.clear();
-        fresh_ = chunks_.size();
         for (auto& list : given_back_) list.clear();
         for (auto& list : partial_) list.clear();
-        while (fresh_ > 0 && chunks_[fresh_ - 1].found == chunk_free) chunks_[--fresh_].kind = chunk_free;
+        for (std::uint64_t i = found_end_; i < fresh_; ++i) chunks_[i].kind = chunk_free;
+        fresh_ = found_end_;
         for (std::uint64_t i = fresh_; i-- > 0;) {
             Chunk& chunk = chunks_[i];
             if (walked_) sweep(i);
@@ -174,17 +180,17 @@ public:
                 continue;
             }
             ++used_chunks_;
-            if (chunk.found < size_classes) partial_[chunk.found].push_back(i);
+            if (chunk.found != chunk_large && chunk.found != chunk_large_rest) partial_[chunk.found - 1].push_back(i);
         }
     }
 
     // Calls each(object) for every object; new ones may come and be left out meanwhile. Stops if it returns false.
     template <class Each>
     bool walk(Each&& each) {
-        for (std::uint64_t i = 0; i < chunks_.size(); ++i) {
+        for (std::uint64_t i = 0; i < chunk_count_; ++i) {
             const std::uint8_t kind = get_first(&chunks_[i].kind);
             if (kind == chunk_free || kind == chunk_large_rest) continue;
-            const std::uint64_t cell = kind == chunk_large ? chunk_bytes : cell_bytes(kind);
+            const std::uint64_t cell = kind == chunk_large ? chunk_bytes : cell_bytes(kind - 1u);
             for (std::uint64_t at = 0; at + cell <= chunk_bytes; at += cell) {
                 auto* object = reinterpret_cast<Object*>(address(i) + at);
                 if (get(&object->header) != 0 && !each(object)) return false;
@@ -194,10 +200,15 @@ public:
     }
 
 private:
+    // What a chunk is for: one of these, or a size class plus 1.
+    static constexpr std::uint8_t chunk_free = 0, chunk_large = 0xfe, chunk_large_rest = 0xfd;
+    static constexpr std::uint8_t kind_of(unsigned size_class) { return static_cast<std::uint8_t>(size_class + 1); }
+
+    // All zero at first.
     struct Chunk {
-        std::uint8_t kind = chunk_free;   // a size class, or one of the above
-        std::uint8_t found = chunk_free;  // the same, by the marks
-        std::array<std::uint64_t, chunk_bytes / object_align_bytes / 64> marks{};
+        std::uint8_t kind;
+        std::uint8_t found;  // the same, by the marks
+        std::array<std::uint64_t, chunk_bytes / object_align_bytes / 64> marks;  // all 0 unless something is found
     };
 
     char* address(std::uint64_t chunk) const { return base_ + chunk * chunk_bytes; }
@@ -224,7 +235,7 @@ private:
         if (count == 1 && !free_chunks_.empty()) {
             first = free_chunks_.back();
             free_chunks_.pop_back();
-        } else if (count <= chunks_.size() - fresh_) {
+        } else if (count <= chunk_count_ - fresh_) {
             first = fresh_;
             fresh_ += count;
         } else {
@@ -236,7 +247,7 @@ private:
 
     std::uint64_t find_side_by_side(std::uint64_t count, std::uint64_t wanted_bytes) {
         std::uint64_t length = 0;
-        for (std::uint64_t i = 0; i < chunks_.size(); ++i) {
+        for (std::uint64_t i = 0; i < chunk_count_; ++i) {
             length = chunks_[i].kind == chunk_free ? length + 1 : 0;
             if (length != count) continue;
             const std::uint64_t first = i + 1 - count;
@@ -257,7 +268,7 @@ private:
     void sweep(std::uint64_t number) {
         const std::uint8_t kind = chunks_[number].kind;
         if (kind == chunk_free || kind == chunk_large_rest) return;
-        const std::uint64_t cell = kind == chunk_large ? chunk_bytes : cell_bytes(kind);
+        const std::uint64_t cell = kind == chunk_large ? chunk_bytes : cell_bytes(kind - 1u);
         for (std::uint64_t at = 0; at + cell <= chunk_bytes; at += cell) {
             auto* object = reinterpret_cast<Object*>(address(number) + at);
             if (get(&object->header) != 0 && !is_marked(object)) put(&object->header, std::uint64_t{0});
@@ -268,7 +279,9 @@ private:
     const char* name_ = "";
     const char* option_ = "";
     bool walked_ = false;  // somebody walks over all objects: the headers of free cells are 0
-    std::vector<Chunk> chunks_;
+    Chunk* chunks_ = nullptr;
+    std::uint64_t chunk_count_ = 0;
+    std::uint64_t found_end_ = 0;             // from here on nothing is found
     std::uint64_t fresh_ = 0;                 // from here on no chunk has been used
     std::vector<std::uint64_t> free_chunks_;  // those before
     std::uint64_t used_chunks_ = 0;

@@ -14,11 +14,13 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 
 #include "durasim/error.h"
 #include "durasim/layout.h"
 #include "durasim/lock.h"
 #include "durasim/persist.h"
+#include "objects/pages.h"
 #include "objects/space.h"
 #include "runtimes/store.h"
 
@@ -138,6 +140,9 @@ public:
         return !stopped;
     }
 
+    // Whether that thread may be clearing the Queued bits of a move, or waits for others that do.
+    bool is_clearing(std::uint64_t number) const { return get_first(&threads_[number].move) >= Move::copied; }
+
     bool is_stopping() const { return get(&stopping_) != 0; }
 
     // Stops all other threads at their safepoints, calls `work`, and lets them go on. The caller is outside. False, and
@@ -165,7 +170,8 @@ private:
 
     alignas(64) std::uint64_t handshakes_ = 0;
     alignas(64) std::uint64_t stopping_ = 0;
-    std::array<Thread, object_threads_max> threads_;
+    // All zero at first.
+    const std::span<Thread, object_threads_max> threads_{zero_pages<Thread>(object_threads_max, "a table of threads"), object_threads_max};
 };
 
 }  // namespace durasim::objects

@@ -99,6 +99,20 @@ const COLLECTED_SHARING: &[(&str, &str)] = &[
     ("volatile-heap-bytes", "300000"),
 ];
 
+/// Durable objects that for a while only ordinary memory refers to.
+const COLLECTED_LINKS: &[(&str, &str)] = &[
+    ("populate", "4"),
+    ("objects", "6"),
+    ("slots", "1"),
+    ("make-percent", "20"),
+    ("link-percent", "20"),
+    ("drop-percent", "20"),
+    ("region-percent", "15"),
+    ("log-bytes", "1024"),
+    ("pool-bytes", "300000"),
+    ("volatile-heap-bytes", "300000"),
+];
+
 /// What shows on all rows of objects.
 const CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("pinspect-hashmap", MAP).ops(20),
@@ -168,12 +182,13 @@ const LINKED_AND_SWEPT: &[(&str, &str)] = &[
 ];
 
 const MOVING_CAMPAIGNS: &[ShortCampaign] = &[
-    ShortCampaign::of("object-sharing", RACED).with(&[ROOMY, RACING]).threads(4).ops(3000).points(40),
-    ShortCampaign::of("object-sharing", SWEPT).with(&[ROOMY, RACING]).threads(4).ops(2000).points(40),
-    ShortCampaign::of("object-sharing", LINKED).with(&[ROOMY, RACING]).threads(4).ops(3000).points(20),
-    ShortCampaign::of("object-sharing", LINKED_AND_SWEPT).with(&[ROOMY, RACING]).threads(4).ops(2000).points(20),
+    ShortCampaign::of("object-sharing", RACED).with(&[ROOMY, RACING]).threads(4).ops(3000).points(300),
+    ShortCampaign::of("object-sharing", SWEPT).with(&[ROOMY, RACING]).threads(4).ops(2000).points(300),
+    ShortCampaign::of("object-sharing", LINKED).with(&[ROOMY, RACING]).threads(4).ops(3000).points(300),
+    ShortCampaign::of("object-sharing", LINKED_AND_SWEPT).with(&[ROOMY, RACING]).threads(4).ops(2000).points(300),
     ShortCampaign::of("object-sharing", SWEPT).threads(4).ops(400),
     ShortCampaign::of("object-sharing", SHARING).threads(4).ops(900).points(300),
+    ShortCampaign::of("object-sharing", COLLECTED_LINKS).threads(2).ops(1500).points(60).faults(&["clean", "recrash"]),
 ];
 
 const VOLATILE_HEAP: Alternatives = Alternatives::of(
