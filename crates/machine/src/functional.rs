@@ -11,6 +11,7 @@ mod memory;
 mod observer;
 mod tags;
 mod threads;
+mod tlb;
 mod write_sets;
 
 use crate::MachineConfig;

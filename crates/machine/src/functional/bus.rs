@@ -3,6 +3,7 @@
 use super::fast_forward_state::FastForwardState;
 use super::memory::{Flat, Slot, on_this_page};
 use super::observer::ExecutionObserver;
+use super::tlb::Tlb;
 use crate::system::Plan;
 use durasim_design::Hooks;
 use durasim_guest::{PAGE_TABLE_LEVELS, Process};
@@ -11,22 +12,18 @@ use durasim_isa::{
 };
 use durasim_types::{DataRange, PAGE_BYTES, PhysAddr};
 
-/// Pages whose slots are known, by kind of access. More than a real TLB has: a walk costs here as much as there.
-const TLB_ENTRIES: usize = 512;
 const CODE_TLB_ENTRIES: usize = 64;
 /// No page of an address space.
 const NO_PAGE: u64 = u64::MAX;
-
-type Tlb = [(u64, Slot); TLB_ENTRIES];
 
 /// What the one hart that runs all threads sees. `observer` looks on.
 pub(super) struct FlatBus<W> {
     pub(super) memory: Flat,
     pub(super) process: Process,
     /// Slots of pages that may be read.
-    to_read: Box<Tlb>,
+    to_read: Tlb,
     /// Slots of pages that may be written.
-    to_write: Box<Tlb>,
+    to_write: Tlb,
     /// Physical pages of code.
     code: [(u64, PhysAddr); CODE_TLB_ENTRIES],
     reservation: Option<u64>,
@@ -47,8 +44,8 @@ impl<W: ExecutionObserver> FlatBus<W> {
         FlatBus {
             memory,
             process,
-            to_read: Box::new([(NO_PAGE, Slot::NONE); TLB_ENTRIES]),
-            to_write: Box::new([(NO_PAGE, Slot::NONE); TLB_ENTRIES]),
+            to_read: Tlb::default(),
+            to_write: Tlb::default(),
             code: [(NO_PAGE, PhysAddr(0)); CODE_TLB_ENTRIES],
             reservation: None,
             instructions: 0,
@@ -73,8 +70,8 @@ impl<W: ExecutionObserver> FlatBus<W> {
 
     /// Translations may have ended.
     fn clear_translations(&mut self) {
-        self.to_read.fill((NO_PAGE, Slot::NONE));
-        self.to_write.fill((NO_PAGE, Slot::NONE));
+        self.to_read.clear();
+        self.to_write.clear();
         self.code.fill((NO_PAGE, PhysAddr(0)));
     }
 
@@ -88,9 +85,7 @@ impl<W: ExecutionObserver> FlatBus<W> {
     /// Slots to read may have moved: somebody has written to memory.
     pub(super) fn follow_moved_pages(&mut self) {
         if self.memory.take_moved() {
-            for entry in self.to_read.iter_mut().filter(|entry| entry.1.is_shared()) {
-                *entry = (NO_PAGE, Slot::NONE);
-            }
+            self.to_read.forget_shared();
         }
     }
 
@@ -119,9 +114,10 @@ impl<W: ExecutionObserver> FlatBus<W> {
     /// The slot of the page of `addr`, for loads.
     #[inline(always)]
     fn slot_to_read(&mut self, addr: u64) -> Result<Slot, AccessFault> {
-        let page = addr / PAGE_BYTES;
-        let entry = self.to_read[page as usize % TLB_ENTRIES];
-        if entry.0 == page { Ok(entry.1) } else { self.find_to_read(addr) }
+        match self.to_read.slot(addr) {
+            Some(slot) => Ok(slot),
+            None => self.find_to_read(addr),
+        }
     }
 
     #[cold]
@@ -129,17 +125,17 @@ impl<W: ExecutionObserver> FlatBus<W> {
     fn find_to_read(&mut self, addr: u64) -> Result<Slot, AccessFault> {
         let phys = self.translate(addr, Access::Read)?;
         let slot = self.memory.slot_to_read(phys);
-        let page = addr / PAGE_BYTES;
-        self.to_read[page as usize % TLB_ENTRIES] = (page, slot);
+        self.to_read.insert(addr, slot);
         Ok(slot)
     }
 
     /// The slot of the page of `addr`, for stores.
     #[inline(always)]
     fn slot_to_write(&mut self, addr: u64) -> Result<Slot, AccessFault> {
-        let page = addr / PAGE_BYTES;
-        let entry = self.to_write[page as usize % TLB_ENTRIES];
-        if entry.0 == page { Ok(entry.1) } else { self.find_to_write(addr) }
+        match self.to_write.slot(addr) {
+            Some(slot) => Ok(slot),
+            None => self.find_to_write(addr),
+        }
     }
 
     #[cold]
@@ -148,8 +144,7 @@ impl<W: ExecutionObserver> FlatBus<W> {
         let phys = self.translate(addr, Access::Write)?;
         let slot = self.memory.slot_to_write(phys);
         self.follow_moved_pages();
-        let page = addr / PAGE_BYTES;
-        self.to_write[page as usize % TLB_ENTRIES] = (page, slot);
+        self.to_write.insert(addr, slot);
         Ok(slot)
     }
 

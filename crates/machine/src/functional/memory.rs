@@ -9,16 +9,13 @@ pub(super) type Page = [u8; PAGE_BYTES as usize];
 
 /// A page that is in use. Numbers from [`SHARED`] on are those of pages that were only read until now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Slot(u32);
+pub(super) struct Slot(pub(super) u32);
 
 const SHARED: u32 = 1 << 31;
 const NO_SLOT: u32 = u32::MAX;
 const SLOTS_PER_LEAF: usize = 1024;
 
 impl Slot {
-    /// Of no page.
-    pub(super) const NONE: Slot = Slot(NO_SLOT);
-
     /// Whether the page may move when it is written.
     pub(super) fn is_shared(self) -> bool {
         self.0 >= SHARED

@@ -134,7 +134,7 @@ impl TagCaches {
             && let Some(victim) = self.llc.put(line)
             && self.inclusive
         {
-            (0..self.l1d.len()).for_each(|core| self.drop_private(core, victim));
+            self.take_from(self.used, victim);
         }
         if let Some(victim) = self.l2.get_mut(core).and_then(|l2| l2.put(line))
             && self.inclusive
@@ -147,10 +147,14 @@ impl TagCaches {
 
     #[inline(never)]
     fn take_from_others(&mut self, core: usize, line: u64) {
-        let mut others = self.used & !(1 << core);
-        while others != 0 {
-            self.drop_private(others.trailing_zeros() as usize, line);
-            others &= others - 1;
+        self.take_from(self.used & !(1 << core), line);
+    }
+
+    /// The cores of a mask lose a line.
+    fn take_from(&mut self, mut cores: u64, line: u64) {
+        while cores != 0 {
+            self.drop_private(cores.trailing_zeros() as usize, line);
+            cores &= cores - 1;
         }
     }
 
