@@ -234,6 +234,12 @@ impl CacheArray {
         self.meta.get_mut(slot.0 as usize).tag = tag;
     }
 
+    /// The line in a slot.
+    #[inline]
+    pub fn line(&self, slot: Slot) -> LineAddr {
+        LineAddr(*self.lines.get(slot.0 as usize))
+    }
+
     /// The line in a slot with all it carries.
     #[inline]
     pub fn version(&self, slot: Slot) -> Version {

@@ -2,7 +2,7 @@
 
 use super::Caches;
 use crate::system::design_port::DesignPort;
-use durasim_cache::{Mshrs, Slot, Version};
+use durasim_cache::{CacheArray, Mshrs, Slot, Version};
 use durasim_design::{Hooks, LevelId, LineTag};
 use durasim_types::{CoreId, Cycle, LineAddr};
 
@@ -72,6 +72,48 @@ impl Caches {
         }
         self.view_tags = tags;
         choice
+    }
+
+    /// Takes a victim out at once, with the copies above it that inclusion takes along, if all of them are clean and none is
+    /// a version: no level below has to be told. False, and nothing done, otherwise.
+    pub(in crate::system) fn drop_clean(
+        &mut self,
+        level: LevelId,
+        core: CoreId,
+        victim: Slot,
+        design: &DesignPort,
+    ) -> bool {
+        let array = self.array(level, core);
+        let line = array.line(victim);
+        let is_clean =
+            |array: &CacheArray, slot: Slot| !array.is_dirty(slot) && !design.is_version(design.live(array.tag(slot)));
+        if !is_clean(array, victim) {
+            return false;
+        }
+        let takes_copies_along = self.inclusive && level != LevelId::L1d;
+        let is_llc = level == LevelId::Llc;
+        if takes_copies_along {
+            // Above a private level lies its own core's L1D, above the last one what all holders have.
+            let mut holders = self.holders(line).filter(|&holder| is_llc || holder == core);
+            let all_clean = holders.all(|holder| {
+                let above = self.levels.private().iter().filter(|&&above| above < level);
+                let mut arrays = above.map(|&above| self.array(above, holder));
+                arrays.all(|array| array.find(line).is_none_or(|slot| is_clean(array, slot)))
+            });
+            if !all_clean {
+                return false;
+            }
+        }
+        self.array_mut(level, core).stats.evictions += 1;
+        if is_llc && takes_copies_along {
+            self.holders(line).for_each(|holder| self.drop_private(holder, line));
+            self.cores().for_each(|core| self.drop_code(core, line));
+        } else if takes_copies_along {
+            self.take_out(LevelId::L1d, core, line);
+            self.drop_code(core, line);
+        }
+        self.take_out(level, core, line);
+        true
     }
 
     /// The buffers of a private level for dirty lines on their way down.

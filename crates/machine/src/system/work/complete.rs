@@ -59,10 +59,13 @@ impl System {
     /// Makes sure that the set of `line` has a free way; the cycle, not before `at`, in which it has.
     #[inline]
     pub(in crate::system) fn make_room(&mut self, level: LevelId, core: CoreId, line: LineAddr, at: Cycle) -> Cycle {
-        if self.caches.array(level, core).has_room(line) {
+        if self.halted() || self.caches.array(level, core).has_room(line) {
             return at;
         }
-        self.complete(Task::MakeRoom { level, core, line, incoming: LineTag::NONE }, at)
+        self.work.set_now(at);
+        self.make_room_in(level, core, line, LineTag::NONE);
+        self.work_off();
+        self.work.now()
     }
 
     /// A write is sent to the controller of its line.

@@ -21,9 +21,21 @@ impl System {
             return;
         }
         if let Some(victim) = self.caches.victim(level, core, line, incoming, room, &mut self.design) {
+            if !incoming.is_some() && self.drop_clean(level, core, victim) {
+                return;
+            }
             self.work.push(Task::MakeRoom { level, core, line, incoming });
             self.evict(level, core, victim);
         }
+    }
+
+    /// What a victim needs most of the time: it leaves, and nobody is told. False where a task may have to do more.
+    fn drop_clean(&mut self, level: LevelId, core: CoreId, victim: Slot) -> bool {
+        let line = self.caches.array(level, core).line(victim);
+        let is_design_asked = self.design.has(Hooks::EVICT_PRIVATE) && is_pmem(line);
+        // On a mesh the cores are told by messages; where the last level alone is durable, it first gathers what lies above.
+        let is_plain = level != LevelId::Llc || (self.interconnect.mesh().is_none() && !self.llc_alone_is_durable());
+        is_plain && !is_design_asked && !is_older(line) && self.caches.drop_clean(level, core, victim, &self.design)
     }
 
     pub(super) fn enforce_tag_limit(&mut self, level: LevelId, core: CoreId, line: LineAddr, tag: LineTag) {
