@@ -22,6 +22,7 @@ DESIGNS = [row["name"] for row in durasim.designs() if not row["control"]]
 SEEN_MIN = 15
 # How many campaigns of each design: the first ones catch the most.
 SOME_OR_ALL = [1, pytest.param(None, marks=pytest.mark.long)]
+SOME_EQUIVALENT = 6
 CANARIES = [(design, of.canary) for design, of in laboratories().items() if of.canary is not None]
 
 
@@ -55,10 +56,10 @@ def test_sound_designs_pass_the_same_campaigns(design, campaigns):
 @pytest.mark.parametrize("campaigns", SOME_OR_ALL)
 @pytest.mark.parametrize("design", DESIGNS)
 def test_equivalent_faults_are_not_caught(design, campaigns):
-    for fault in chosen_mutants(design):
+    equivalent = [fault for fault in chosen_mutants(design) if fault.equivalent is not None]
+    for fault in equivalent[: None if campaigns is None else SOME_EQUIVALENT]:
         for campaign in laboratory_of(design).campaigns[:campaigns]:
-            if fault.equivalent is not None:
-                assert first_objection(design, fault, campaign) is None, (fault, campaign)
+            assert first_objection(design, fault, campaign) is None, (fault, campaign)
 
 
 @pytest.mark.parametrize("design", DESIGNS)

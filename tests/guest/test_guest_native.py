@@ -34,7 +34,7 @@ def words_for(workload: str, backend: str) -> list[str]:
 
 
 # At how many steps power fails: at some in `make test`, at more in `make test-all`.
-STEPS = [20, pytest.param(70, marks=pytest.mark.long)]
+STEPS = [10, pytest.param(70, marks=pytest.mark.long)]
 # The persistence domain that a runtime is made for.
 DOMAINS = {"undo-flush": "adr", "undo-fence": "eadr", "redo-flush": "adr", "write-ahead": "adr"}
 
@@ -77,17 +77,17 @@ def test_api_refuses(native: NativeBuild, tmp_path: Path, backend: str, case: st
 def test_run_and_check(native: NativeBuild, tmp_path: Path, workload: str, backend: str) -> None:
     program, pool = native(workload, backend), ["--pool-path", tmp_path / "pool"]
     sizes = ["--populate", "300", "--seed", "7"]
-    first = execute([program, "run", *pool, *sizes, "--ops", "5000", "--pool-bytes", "67108864"])
+    first = execute([program, "run", *pool, *sizes, "--ops", "2000", "--pool-bytes", "67108864"])
     assert first.code == 0
-    assert first.text.startswith(f"{workload}: ops=5000 ")
+    assert first.text.startswith(f"{workload}: ops=2000 ")
     assert first.text.endswith(" ok\n")
     checked = execute([program, "check", *pool])
-    assert checked == Outcome(0, f"{workload}: operations=5300 consistent\n")
+    assert checked == Outcome(0, f"{workload}: operations=2300 consistent\n")
     # A second run continues where the first one ended.
     assert execute([program, "run", *pool, *sizes, "--ops=100", "--no-check"]).text.endswith(" unchecked\n")
-    again = execute([program, "recover-and-check", *pool, "--operations-min", "5400"])
-    assert again == Outcome(0, f"{workload}: operations=5400 consistent\n")
-    missing = execute([program, "check", *pool, "--operations-min", "5401"])
+    again = execute([program, "recover-and-check", *pool, "--operations-min", "2400"])
+    assert again == Outcome(0, f"{workload}: operations=2400 consistent\n")
+    missing = execute([program, "check", *pool, "--operations-min", "2401"])
     assert missing.code == 1
     assert "violation" in missing.text
     assert execute([program, "recover", *pool]).code == 0
@@ -97,7 +97,7 @@ def test_run_and_check(native: NativeBuild, tmp_path: Path, workload: str, backe
 
 
 @pytest.mark.parametrize(("workload", "backend"), pairs(BACKENDS, "markers"))
-@pytest.mark.parametrize("threads", [2, 5])
+@pytest.mark.parametrize("threads", [3, pytest.param(5, marks=pytest.mark.long)])
 def test_threads(native: NativeBuild, tmp_path: Path, workload: str, backend: str, threads: int) -> None:
     """What each thread did is there, also after a second run; the check can tell how many operations there were."""
     program, pool = native(workload, backend), ["--pool-path", tmp_path / "pool"]
@@ -512,9 +512,11 @@ def test_controls_are_caught(
         native(workload, backend, hooks="power_failure"), tmp_path, domain, [*SMALL[workload], *arguments]
     )
     before = 2 if backend == "markers" else 1  # the header of the pool is a transaction there
-    codes = {verdict.code for _, verdict in failures.outcomes(60, before, nested=False)}
-    assert 1 in codes
-    assert codes <= {0, 1}
+    for _, verdict in failures.outcomes(60, before, nested=False):
+        assert verdict.code in (0, 1)
+        if verdict.code == 1:
+            return
+    raise AssertionError("nothing was reported")
 
 
 @pytest.mark.parametrize("backend", ["markers", "undo-fence"])
