@@ -93,7 +93,8 @@ def run_table(result: RunResult) -> FoldedTable:
             table.add_row(f"pmem written, {cause}", number(size_bytes), "bytes")
     for metric in METRICS:
         label = metric.metadata.get("label", metric.name.replace("_", " "))
-        table.add_row(label, number(getattr(result, metric.name)), metric.metadata["unit"])
+        unit = metric.metadata["unit"]
+        table.add_row(label, number(getattr(result, metric.name)), "" if label.startswith(unit) else unit)
     if result.latency_ns is not None:
         for name, label in (("p50", "p50"), ("p99", "p99"), ("p999", "p99.9"), ("max", "maximum")):
             table.add_row(f"latency {label}", number(getattr(result.latency_ns, name)), "ns")

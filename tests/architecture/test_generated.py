@@ -29,7 +29,8 @@ def test_a_measurement_with_another_setting_is_noticed():
         replace(run, setting=run.setting.replace("tc.overflow_percent=50", "tc.overflow_percent=51"))
         for run in measurements()
     ]
-    assert SENSITIVITY["outdated"](changed) == ["tc-overflow"]
+    noticed = set(SENSITIVITY["outdated"](changed)) - set(SENSITIVITY["outdated"](measurements()))
+    assert noticed == {"tc-overflow"}
 
 
 def test_an_effect_that_is_not_the_measured_one_is_noticed():

@@ -73,11 +73,10 @@ def test_fast_forwarding_changes_no_result_of_the_program(design: str, threads: 
     assert fast["guest_exit_code"] == 0
     assert fast["tx"]["committed"] == whole["tx"]["committed"]
     assert fast["ops"] == whole["ops"]
-    if threads == 1:
+    # The pointer update thread of autopersist has its turns on the core at other moments, and then finds other objects.
+    if threads == 1 and design != "autopersist":
         assert fast["program"]["instructions"] == whole["program"]["instructions"]
-        # The pointer update thread may have its turn on the core before the region or in it.
-        if design != "autopersist":
-            assert fast["roi"]["instructions"] == whole["roi"]["instructions"]
+        assert fast["roi"]["instructions"] == whole["roi"]["instructions"]
     assert fast["configuration"]["start"] == {"kind": "fast_forward", "mark": to, "warm": True}
     assert run(scenario(design, threads, fast_forward=to))[0] == fast
 
