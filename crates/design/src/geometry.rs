@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 /// A level of the cache hierarchy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum LevelId {
+    /// The buffer of a core, beside its L1D, for the lines that the checks of a design look at. No line of persistent memory
+    /// lies there, so no hook is called for it, and [`Geometry::levels`] leaves it out.
+    FilterBuffer,
     /// The first-level data cache of a core.
     L1d,
     /// The second-level cache of a core.
@@ -20,9 +23,24 @@ impl LevelId {
     /// are [`Geometry::levels`].
     pub const ALL: [LevelId; 3] = [LevelId::L1d, LevelId::L2, LevelId::Llc];
 
+    /// Its place in [`LevelId::ALL`].
+    ///
+    /// # Panics
+    /// For the filter buffer, which has none.
+    #[inline]
+    pub const fn index(self) -> usize {
+        match self {
+            LevelId::FilterBuffer => panic!("no table has an entry for the filter buffer"),
+            LevelId::L1d => 0,
+            LevelId::L2 => 1,
+            LevelId::Llc => 2,
+        }
+    }
+
     /// The name in statistics.
     pub const fn name(self) -> &'static str {
         match self {
+            LevelId::FilterBuffer => "filter_buffer",
             LevelId::L1d => "l1d",
             LevelId::L2 => "l2",
             LevelId::Llc => "llc",
@@ -32,48 +50,63 @@ impl LevelId {
 
 /// The levels that a machine has, from the core down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Levels(&'static [LevelId]);
+pub struct Levels {
+    all: &'static [LevelId],
+    private: &'static [LevelId],
+}
 
 impl Levels {
     /// Those of a machine with an L2 or without.
     pub const fn new(has_l2: bool) -> Self {
-        Levels(if has_l2 { &LevelId::ALL } else { &[LevelId::L1d, LevelId::Llc] })
+        let all: &'static [LevelId] = if has_l2 { &LevelId::ALL } else { &[LevelId::L1d, LevelId::Llc] };
+        Levels { all, private: all.split_at(all.len() - 1).0 }
+    }
+
+    /// The same with a filter buffer beside the L1D, which is one of the private levels and of no others.
+    #[must_use]
+    pub const fn with_filter_buffer(self) -> Self {
+        let private: &'static [LevelId] = if self.all.len() == LevelId::ALL.len() {
+            &[LevelId::FilterBuffer, LevelId::L1d, LevelId::L2]
+        } else {
+            &[LevelId::FilterBuffer, LevelId::L1d]
+        };
+        Levels { private, ..self }
     }
 
     /// All of them.
     #[inline]
     pub const fn all(self) -> &'static [LevelId] {
-        self.0
+        self.all
     }
 
     /// Those that each core has for itself: all but the last level.
     #[inline]
     pub const fn private(self) -> &'static [LevelId] {
-        self.0.split_at(self.0.len() - 1).0
+        self.private
     }
 
     /// Those between the L1D and the last level.
     #[inline]
     pub const fn middle(self) -> &'static [LevelId] {
-        self.private().split_at(1).1
+        self.all.split_at(self.all.len() - 1).0.split_at(1).1
     }
 
     /// The level whose lines come down to the last level.
     #[inline]
     pub const fn last_private(self) -> LevelId {
-        self.0[self.0.len() - 2]
+        self.all[self.all.len() - 2]
     }
 
     /// How many there are.
     #[inline]
     pub const fn count(self) -> Cycle {
-        self.0.len() as Cycle
+        self.all.len() as Cycle
     }
 
     /// The next level down; `None` for memory.
     #[inline]
     pub fn below(self, level: LevelId) -> Option<LevelId> {
-        self.0.iter().copied().find(|&other| other > level)
+        self.all.iter().copied().find(|&other| other > level)
     }
 }
 
@@ -241,6 +274,7 @@ impl Geometry {
     /// If the machine has no such level.
     pub fn level(&self, level: LevelId) -> &LevelGeometry {
         match level {
+            LevelId::FilterBuffer => panic!("only the levels of the machine are asked for"),
             LevelId::L1d => &self.l1d,
             LevelId::L2 => self.l2.as_ref().expect("only the levels of the machine are asked for"),
             LevelId::Llc => &self.llc,
@@ -257,7 +291,7 @@ impl Geometry {
     pub fn by_level<T: Copy + Default>(&self, of: impl Fn(LevelId, &LevelGeometry) -> T) -> [T; 3] {
         let mut table = [T::default(); 3];
         for &level in self.levels().all() {
-            table[level as usize] = of(level, self.level(level));
+            table[level.index()] = of(level, self.level(level));
         }
         table
     }

@@ -254,7 +254,7 @@ impl Durability for State {
 
     /// Section 5: an access that involves a TransTag has a longer tag latency.
     fn tagged_access_cycles(&self, level: LevelId) -> Cycle {
-        self.extra_cycles[level as usize]
+        self.extra_cycles[level.index()]
     }
 
     /// Listing 2: a TransTag that is there already is the same before and after.
@@ -277,7 +277,7 @@ impl Durability for State {
         tags: &[LineTag],
         ranks: &[u32],
     ) -> Option<usize> {
-        let limit = self.limits[level as usize];
+        let limit = self.limits[level.index()];
         if level == LevelId::L1d && limit as usize >= tags.len() {
             return None;
         }
@@ -458,7 +458,7 @@ impl Durability for State {
 
     /// Section 4.1: a part of the lines of a set have TransTags.
     fn tag_limit(&self, level: LevelId) -> Option<u32> {
-        Some(self.limits[level as usize])
+        Some(self.limits[level.index()])
     }
 
     /// Section 4.5.1: exclusive housing of a TransTag with its line.

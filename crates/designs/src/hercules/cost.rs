@@ -29,7 +29,7 @@ impl HerculesSpec {
         let mut metadata_nj = 0.0;
         let mut base_nj = 0.0;
         for &level in g.levels().all() {
-            let bits = bits[level as usize];
+            let bits = bits[level.index()];
             let lines = g.level(level).lines();
             let tags = lines * u64::from(self.trans_tag_percent(level)) / 100;
             let instances = g.instances(level);

@@ -207,7 +207,7 @@ impl HerculesSpec {
     /// The share of a level's lines that may carry TransTags, in percent.
     pub fn trans_tag_percent(&self, level: LevelId) -> u32 {
         match level {
-            LevelId::L1d => self.trans_tag_percent_l1d,
+            LevelId::FilterBuffer | LevelId::L1d => self.trans_tag_percent_l1d,
             LevelId::L2 => self.trans_tag_percent_l2,
             LevelId::Llc => self.trans_tag_percent_llc,
         }

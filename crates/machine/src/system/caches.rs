@@ -2,6 +2,7 @@
 
 mod copies;
 mod directory;
+mod filters;
 mod leaving;
 mod llc_ports;
 mod older;
@@ -30,6 +31,10 @@ super::part::part! {
         saved {
             l1i: Vec<CacheArray>,
             l1d: Vec<CacheArray>,
+            /// The lines of filters beside each L1D; empty on a machine whose design checks no accesses.
+            filter_buffers: Vec<CacheArray>,
+            /// The first line of the filters in each buffer: BFilter_Base_Addr.
+            filter_bases: Vec<Option<LineAddr>>,
             /// Empty on a machine without an L2, as its MSHRs and buffers are.
             l2: Vec<CacheArray>,
             llc: CacheArray,
@@ -66,7 +71,8 @@ super::part::part! {
 }
 
 impl Caches {
-    pub(super) fn new(config: &MachineConfig, geometry: &Geometry) -> Self {
+    /// `filter_look_up` are the cycles of a look into the lines of filters, on a machine whose design checks accesses.
+    pub(super) fn new(config: &MachineConfig, geometry: &Geometry, filter_look_up: Option<Cycle>) -> Self {
         let cores = config.cores as usize;
         let arrays = |level, of: &CacheConfig| -> Vec<CacheArray> {
             (0..cores).map(|_| CacheArray::with_replacement(level, of.replacement, 0)).collect()
@@ -75,9 +81,15 @@ impl Caches {
         let ports = geometry.llc_ports;
         let links = &config.interconnect;
         let l2 = geometry.l2.zip(config.l2.as_ref());
+        let levels = geometry.levels();
+        let filter_buffers: Vec<CacheArray> =
+            filter_look_up.iter().flat_map(|&cycles| (0..cores).map(move |_| filters::buffer(cycles))).collect();
         let mut caches = Caches {
             l1i: arrays(config.l1i.geometry(), &config.l1i),
             l1d: arrays(geometry.l1d, &config.l1d),
+            filter_bases: vec![None; filter_buffers.len()],
+            levels: if filter_buffers.is_empty() { levels } else { levels.with_filter_buffer() },
+            filter_buffers,
             l2: l2.map_or_else(Vec::new, |(level, of)| arrays(level, of)),
             llc: CacheArray::with_replacement(geometry.llc, config.llc.replacement, 0),
             directory: Directory::new(config.cores),
@@ -92,7 +104,6 @@ impl Caches {
             llc_mshrs: Mshrs::new(config.llc.mshrs as usize),
             llc_ports: ports.map(PortBookings::new),
             pinned: Vec::new(),
-            levels: geometry.levels(),
             inclusive: links.inclusion == Inclusion::Inclusive,
             request_cycles: links.request_cycles,
             response_cycles: links.response_cycles,
@@ -111,6 +122,8 @@ impl Caches {
         Caches {
             l1i: forked(&mut self.l1i),
             l1d: forked(&mut self.l1d),
+            filter_buffers: forked(&mut self.filter_buffers),
+            filter_bases: self.filter_bases.clone(),
             l2: forked(&mut self.l2),
             llc: self.llc.fork(),
             directory: self.directory.clone(),
@@ -137,7 +150,8 @@ impl Caches {
     }
 
     fn all_mut(&mut self) -> impl Iterator<Item = &mut CacheArray> {
-        self.l1i.iter_mut().chain(&mut self.l1d).chain(&mut self.l2).chain([&mut self.llc])
+        let private = self.l1i.iter_mut().chain(&mut self.l1d).chain(&mut self.l2);
+        private.chain([&mut self.llc]).chain(&mut self.filter_buffers)
     }
 
     /// Each cache that chooses at random starts a sequence of its own from the seed of the run.
@@ -177,6 +191,7 @@ impl Caches {
     #[inline]
     pub(super) fn array(&self, level: LevelId, core: CoreId) -> &CacheArray {
         match level {
+            LevelId::FilterBuffer => &self.filter_buffers[core.0 as usize],
             LevelId::L1d => &self.l1d[core.0 as usize],
             LevelId::L2 => &self.l2[core.0 as usize],
             LevelId::Llc => &self.llc,
@@ -186,6 +201,7 @@ impl Caches {
     #[inline]
     pub(super) fn array_mut(&mut self, level: LevelId, core: CoreId) -> &mut CacheArray {
         match level {
+            LevelId::FilterBuffer => &mut self.filter_buffers[core.0 as usize],
             LevelId::L1d => &mut self.l1d[core.0 as usize],
             LevelId::L2 => &mut self.l2[core.0 as usize],
             LevelId::Llc => &mut self.llc,
@@ -199,7 +215,7 @@ impl Caches {
     /// The MSHRs of a level that a core uses.
     pub(super) fn mshrs(&mut self, level: LevelId, core: CoreId) -> &mut Mshrs {
         match level {
-            LevelId::L1d => &mut self.l1d_mshrs[core.0 as usize],
+            LevelId::FilterBuffer | LevelId::L1d => &mut self.l1d_mshrs[core.0 as usize],
             LevelId::L2 => &mut self.l2_mshrs[core.0 as usize],
             LevelId::Llc => &mut self.llc_mshrs,
         }
@@ -276,7 +292,7 @@ impl Caches {
 
     /// Feeds the levels with data and the directory into a digest.
     pub(super) fn digest(&self, hasher: &mut dyn Hasher, design: &DesignPort) {
-        for array in self.l1d.iter().chain(&self.l2).chain([&self.llc]) {
+        for array in self.l1d.iter().chain(&self.l2).chain([&self.llc]).chain(&self.filter_buffers) {
             array.digest(hasher, |tag| design.live(tag));
         }
         self.directory.digest(hasher);
@@ -308,7 +324,8 @@ impl Caches {
 
     /// Counters of the levels and of the directory.
     pub(super) fn stats(&self, stats: &mut Stats) {
-        let private = [("l1i", &self.l1i[..]), ("l1d", &self.l1d), ("l2", &self.l2)];
+        let private =
+            [("l1i", &self.l1i[..]), ("l1d", &self.l1d), ("l2", &self.l2), ("filter_buffer", &self.filter_buffers)];
         for (name, arrays) in private.into_iter().filter(|(_, arrays)| !arrays.is_empty()) {
             cache_stats(stats, name, arrays);
         }

@@ -101,13 +101,13 @@ impl DesignPort {
     /// How many lines of a set may have live tags at a level, if not all may.
     #[inline]
     pub(super) fn tag_limit(&self, level: LevelId) -> Option<u32> {
-        self.tag_limits[level as usize]
+        self.tag_limits[level.index()]
     }
 
     /// What an access of a line with a live tag takes more.
     #[inline]
     pub(super) fn tagged_access_cycles(&self, level: LevelId) -> Cycle {
-        self.tagged_access_cycles[level as usize]
+        self.tagged_access_cycles[level.index()]
     }
 
     /// Whether the last level keeps tagged versions while it can.

@@ -21,7 +21,7 @@ impl System {
         for &level in self.caches.levels().all() {
             if self.has_tagged_line(level) {
                 mark(match level {
-                    LevelId::L1d => "tagged_line_in_l1d",
+                    LevelId::FilterBuffer | LevelId::L1d => "tagged_line_in_l1d",
                     LevelId::L2 => "tagged_line_in_l2",
                     LevelId::Llc => "tagged_line_in_llc",
                 });

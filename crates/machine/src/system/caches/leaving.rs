@@ -109,7 +109,8 @@ impl Caches {
             self.holders(line).for_each(|holder| self.drop_private(holder, line));
             self.cores().for_each(|core| self.drop_code(core, line));
         } else if takes_copies_along {
-            self.take_out(LevelId::L1d, core, line);
+            let above = self.levels.private().iter().filter(|&&above| above < level);
+            above.for_each(|&above| self.take_out(above, core, line));
             self.drop_code(core, line);
         }
         self.take_out(level, core, line);

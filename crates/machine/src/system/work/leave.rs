@@ -84,6 +84,10 @@ impl System {
     /// The L1 copies of a line leave because L2 loses the line: below it, the LLC takes the newest version.
     pub(super) fn leave_l1(&mut self, core: CoreId, line: LineAddr) {
         self.caches.drop_code(core, line);
+        if self.caches.has_filter_buffers() {
+            // A line of filters lies in the buffer or in the L1D, and no design is asked about it.
+            self.move_to(LevelId::Llc, LevelId::FilterBuffer, core, line);
+        }
         self.leave_private(LevelId::L1d, LevelId::Llc, core, line);
     }
 
