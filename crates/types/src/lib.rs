@@ -2,6 +2,7 @@
 //! generator. This crate knows nothing of machines; every other crate may use it.
 
 mod addr;
+mod checked;
 mod digest;
 mod error;
 mod event;
@@ -14,6 +15,7 @@ mod stats;
 mod time;
 
 pub use addr::{LINE_BYTES, Line, LineAddr, PAGE_BYTES, PhysAddr, VirtAddr};
+pub use checked::StoreKind;
 pub use digest::Digest;
 pub use error::{ConfigError, Error, ExitCode, GuestFault};
 pub use event::{EventKind, PersistEvent};

@@ -319,7 +319,7 @@ impl Core {
         self.stats.stores += 1;
         let pc = self.hart.pc;
         self.hart.pc = pc + u64::from(inst.len);
-        let store = PendingStore { addr: phys, len: shape.bytes, data: stored.value, tx: self.unit.store_tx };
+        let store = PendingStore::plain(phys, shape.bytes, stored.value, self.unit.store_tx);
         self.unit.buffer.push(Entry::Store(store), committed, complete, pc);
         Next::Inst
     }
@@ -460,6 +460,7 @@ impl Core {
                 self.unit.buffer.push(Entry::Store(low), committed, complete, pc);
                 self.unit.buffer.push(Entry::Store(high), committed, complete, pc);
             }
+            Some(AtCommit::Persist(persist)) => self.persist(&persist, committed, complete, pc),
             Some(AtCommit::Block(op, line)) => self.unit.buffer.push(Entry::Block(op, line), committed, committed, pc),
             Some(AtCommit::Log(flush)) => self.unit.buffer.push_log(&flush, committed, pc),
             Some(work) => self.unfinished = Some((work, committed)),
