@@ -16,6 +16,7 @@ TABLE = "crates/isa/encodings.toml"
 IMM_MAX = 2047
 OPCODE_MAX = 0x7F
 FUNCT3_MAX = 7
+FUNCT7_MAX = 127
 LOW_BITS = 3
 NOTICE = f"Generated from {TABLE} by tools/gen_encodings.py: edit the table, not this file."
 
@@ -30,13 +31,16 @@ def validate(table: dict) -> None:
     fields = {
         "marker": {"name", "imm", "meaning", "argument"},
         "instruction": {"name", "opcode", "funct3", "meaning"},
+        "access_flag": {"name", "value", "meaning"},
+        "check_register": {"name", "number", "meaning"},
         "reserved_opcode": {"name", "opcode", "meaning"},
     }
     if set(table) != set(fields):
         sys.exit(f"{TABLE}: expected exactly the tables {sorted(fields)}, found {sorted(table)}")
     for kind, expected in fields.items():
         for entry in table[kind]:
-            if set(entry) != expected:
+            optional = {"funct7"} if kind == "instruction" else set()
+            if set(entry) - optional != expected:
                 sys.exit(f"{TABLE}: a {kind} needs exactly {sorted(expected)}, found {sorted(entry)}")
         names = [entry["name"] for entry in table[kind]]
         if len(set(names)) != len(names):
@@ -47,12 +51,29 @@ def validate(table: dict) -> None:
     for opcode in table["reserved_opcode"]:
         if opcode["opcode"] & LOW_BITS != LOW_BITS or opcode["opcode"] > OPCODE_MAX:
             sys.exit(f"{TABLE}: {opcode['name']} is not a 7-bit major opcode of a 32-bit encoding")
-    places = [(instruction["opcode"], instruction["funct3"]) for instruction in table["instruction"]]
+    validate_instructions(table)
+    flags = [flag["value"] for flag in table["access_flag"]]
+    if len(set(flags)) != len(flags) or not all(0 < flag <= FUNCT7_MAX for flag in flags):
+        sys.exit(f"{TABLE}: every access_flag needs its own value of 1 to {FUNCT7_MAX}")
+    if [register["number"] for register in table["check_register"]] != list(range(len(table["check_register"]))):
+        sys.exit(f"{TABLE}: every check_register has the number of its place, from 0 on")
+
+
+def validate_instructions(table: dict) -> None:
+    """Refuse instructions under unknown major opcodes, and encodings that are assigned twice."""
     known = {opcode["name"] for opcode in table["reserved_opcode"]}
-    if len(set(places)) != len(places) or not all(o in known and 0 <= f <= FUNCT3_MAX for o, f in places):
-        sys.exit(
-            f"{TABLE}: every instruction needs a major opcode of the table and its own funct3 of 0 to {FUNCT3_MAX}"
-        )
+    places: dict[tuple[str, int], list] = {}
+    for instruction in table["instruction"]:
+        opcode, funct3, funct7 = instruction["opcode"], instruction["funct3"], instruction.get("funct7")
+        if opcode not in known or not 0 <= funct3 <= FUNCT3_MAX or not 0 <= (funct7 or 0) <= FUNCT7_MAX:
+            sys.exit(
+                f"{TABLE}: every instruction needs a major opcode of the table, a funct3 of 0 to {FUNCT3_MAX}, "
+                f"and if it has one a funct7 of 0 to {FUNCT7_MAX}"
+            )
+        places.setdefault((opcode, funct3), []).append(funct7)
+    for funct7s in places.values():
+        if len(set(funct7s)) != len(funct7s) or (None in funct7s and len(funct7s) > 1):
+            sys.exit(f"{TABLE}: an encoding of instructions is assigned twice")
 
 
 def rust(table: dict) -> str:
@@ -88,8 +109,19 @@ def rust(table: dict) -> str:
     for opcode in opcodes:
         lines += ["", f"/// {opcode['meaning']}", f"pub const {opcode['name'].upper()}: u32 = {opcode['opcode']:#04x};"]
     for instruction in table["instruction"]:
-        lines += ["", f"/// {instruction['meaning']}", "///", f"/// funct3 under {instruction['opcode'].upper()}."]
-        lines += [f"pub const {instruction['name'].upper()}: u32 = {instruction['funct3']};"]
+        name, opcode, funct3 = instruction["name"].upper(), instruction["opcode"].upper(), instruction["funct3"]
+        lines += ["", f"/// {instruction['meaning']}", "///"]
+        if "funct7" in instruction:
+            lines += [f"/// funct3 and funct7 under {opcode}."]
+            lines += [f"pub const {name}: (u32, u32) = ({funct3}, {instruction['funct7']});"]
+        else:
+            lines += [f"/// funct3 under {opcode}.", f"pub const {name}: u32 = {funct3};"]
+    for flag in table["access_flag"]:
+        lines += ["", f"/// {flag['meaning']}", f"pub const ACCESS_{flag['name'].upper()}: u8 = {flag['value']:#04x};"]
+    registers = table["check_register"]
+    lines += ["", "/// The names of the check registers, in the order of their numbers."]
+    lines += [f"pub const CHECK_REGISTERS: [&str; {len(registers)}] = ["]
+    lines += [f'    "{register["name"]}",' for register in registers] + ["];"]
     return "\n".join(lines) + "\n"
 
 
@@ -104,12 +136,22 @@ def header(table: dict) -> str:
     for opcode in table["reserved_opcode"]:
         lines += ["", f"/* {opcode['meaning']} */"]
         lines += [f"#define DURASIM_OPCODE_{opcode['name'].upper()} {opcode['opcode']:#04x}"]
-    lines += ["", "/* Instructions: I-type, each with its funct3 under its major opcode. */"]
+    lines += ["", "/* Instructions, each with its funct3 under its major opcode, and with its funct7 if it has just one. */"]
     for instruction in table["instruction"]:
         name = instruction["name"].upper()
         lines += ["", f"/* {instruction['meaning']} */"]
         lines += [f"#define DURASIM_OPCODE_{name} DURASIM_OPCODE_{instruction['opcode'].upper()}"]
         lines += [f"#define DURASIM_FUNCT3_{name} {instruction['funct3']}"]
+        if "funct7" in instruction:
+            lines += [f"#define DURASIM_FUNCT7_{name} {instruction['funct7']}"]
+    lines += ["", "/* Bits of funct7 of accesses; its two lowest bits are the binary logarithm of the width in bytes. */"]
+    for flag in table["access_flag"]:
+        lines += ["", f"/* {flag['meaning']} */"]
+        lines += [f"#define DURASIM_ACCESS_{flag['name'].upper()} {flag['value']:#04x}"]
+    lines += ["", "/* Numbers of check registers: funct7 of check_read and check_write. */"]
+    for register in table["check_register"]:
+        lines += ["", f"/* {register['meaning']} */"]
+        lines += [f"#define DURASIM_CHECK_REGISTER_{register['name'].upper()} {register['number']}"]
     lines += ["", "#endif"]
     return "\n".join(lines) + "\n"
 

@@ -392,6 +392,9 @@ impl Core {
             hasher.write_u64(register.addr);
             register.old.iter().for_each(|word| hasher.write_u64(*word));
         }
+        for register in self.hart.checks.iter().flat_map(|checks| checks.0) {
+            hasher.write_u64(register);
+        }
         hasher.write_u64(self.hart.pc);
         hasher.write_u64(u64::from(self.hart.fcsr));
         hasher.write_u64(self.instructions);

@@ -36,13 +36,22 @@ const COUNT_FULL: u32 = 1 << (COUNT_BITS - 1);
 /// The counter of all pools together.
 const TOTAL: u32 = POOLS as u32 * COUNT_BITS;
 
+/// Classes of instructions.
+const CLASSES: usize = Class::CheckReturn as usize + 1;
+
 /// Which pool of units a class uses.
 const fn pool(class: Class) -> usize {
     match class {
         Class::IntMul | Class::IntDiv => 1,
         Class::FpAdd => 2,
         Class::FpMul | Class::FpFused | Class::FpDiv | Class::FpSqrt => 3,
-        Class::Load | Class::Store | Class::Atomic | Class::CacheBlock => MEMORY,
+        Class::Load
+        | Class::Store
+        | Class::Atomic
+        | Class::CacheBlock
+        | Class::CheckedLoad
+        | Class::CheckedStore
+        | Class::FilterUpdate => MEMORY,
         _ => 0,
     }
 }
@@ -74,7 +83,7 @@ pub struct Window {
     /// When each unit that is not pipelined is free again.
     busy: [Vec<Cycle>; POOLS],
     squash_width: u64,
-    latencies: [(Cycle, bool); 20],
+    latencies: [(Cycle, bool); CLASSES],
 }
 
 impl Window {
@@ -82,7 +91,7 @@ impl Window {
     pub fn new(config: &CoreConfig) -> Self {
         let u = &config.units;
         let units = [u.int_alu, u.int_mul, u.fp_add, u.fp_mul, u.memory];
-        let mut latencies = [(1, true); 20];
+        let mut latencies = [(1, true); CLASSES];
         let rows = [
             (Class::IntMul, u.int_mul),
             (Class::IntDiv, u.int_div),
@@ -95,6 +104,9 @@ impl Window {
             (Class::Store, u.memory),
             (Class::Atomic, u.memory),
             (Class::CacheBlock, u.memory),
+            (Class::CheckedLoad, u.memory),
+            (Class::CheckedStore, u.memory),
+            (Class::FilterUpdate, u.memory),
             (Class::IntAlu, u.int_alu),
         ];
         for (class, unit) in rows {

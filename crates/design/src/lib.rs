@@ -5,6 +5,7 @@
 //! them out, in order, each change of durable state as one step.
 
 mod action;
+mod checks;
 mod cost;
 mod crash;
 mod geometry;
@@ -18,6 +19,7 @@ pub mod snapshot;
 mod verdict;
 
 pub use action::{Action, Actions, CopyRequest, Message, Node, Origin, Payload};
+pub use checks::{Checks, ChecksResult};
 pub use cost::{HardwareCost, Structure};
 pub use crash::{
     BudgetSpent, CachedLine, CrashImage, CrashSink, CrashView, ImageWrite, RecoveryCut, RecoveryReport, StagedWrite,

@@ -1,8 +1,8 @@
 //! A design as a member of the registry.
 
 use crate::{
-    CrashImage, Durability, Geometry, HardwareCost, Hooks, Laboratory, PlantedFault, RecoveryCut, RecoveryReport,
-    RegionRequest, SpecError,
+    ChecksResult, CrashImage, Durability, Geometry, HardwareCost, Hooks, Laboratory, PlantedFault, RecoveryCut,
+    RecoveryReport, RegionRequest, SpecError,
 };
 use durasim_types::Domain;
 use schemars::{JsonSchema, Schema};
@@ -43,6 +43,11 @@ pub trait Design: 'static {
     /// such a state are refused.
     fn load(spec: &Self::Spec, geometry: &Geometry, bytes: &[u8]) -> BuildResult;
 
+    /// The checks of its checked accesses. Without them, all of custom-0 is illegal.
+    fn checks(_spec: &Self::Spec, _geometry: &Geometry) -> ChecksResult {
+        Ok(None)
+    }
+
     /// Recovers after a power failure. Must be idempotent: cut anywhere and run again, it ends in the same image.
     ///
     /// What it reads may be damaged, by a crash that no model foresaw or on purpose. It holds counts to the room there is,
@@ -76,6 +81,7 @@ pub struct ErasedDesign {
     pub reserve: fn(&Value, &Geometry) -> Result<Vec<RegionRequest>, SpecError>,
     pub build: fn(&Value, &Geometry) -> BuildResult,
     pub load: fn(&Value, &Geometry, &[u8]) -> BuildResult,
+    pub checks: fn(&Value, &Geometry) -> ChecksResult,
     pub recover: fn(&Value, &Geometry, &mut CrashImage) -> Result<RecoveryReport, RecoveryCut>,
     pub cost: fn(&Value, &Geometry) -> Result<HardwareCost, SpecError>,
 }
@@ -111,6 +117,7 @@ impl ErasedDesign {
             reserve: |v, g| Ok(D::reserve(&spec_of::<D>(v)?, g)),
             build: |v, g| D::build(&spec_of::<D>(v)?, g),
             load: |v, g, bytes| D::load(&spec_of::<D>(v)?, g, bytes),
+            checks: |v, g| D::checks(&spec_of::<D>(v)?, g),
             recover: |v, g, image| {
                 D::recover(&spec_of::<D>(v).expect("the parameters built a machine before"), g, image)
             },

@@ -44,10 +44,12 @@ fn check(bits: u32, inst: &Inst) {
     assert!(registers.iter().all(|&register| register < 32), "{bits:#010x}: {inst:?}");
     assert!(inst.dest() < 64 && inst.sources().iter().all(|&id| id < 64), "{bits:#010x}: {inst:?}");
     assert_eq!(inst.len, if bits & 3 == 3 { 4 } else { 2 }, "{bits:#010x}");
-    let ends =
-        matches!(inst.class(), Class::Branch | Class::Jump | Class::IndirectJump | Class::System | Class::FenceI);
+    let ends = matches!(
+        inst.class(),
+        Class::Branch | Class::Jump | Class::IndirectJump | Class::System | Class::FenceI | Class::CheckReturn
+    );
     assert_eq!(inst.ends_block(), ends, "{bits:#010x}");
-    if matches!(inst.op, Op::Jal | Op::Jalr) {
+    if matches!(inst.op, Op::Jal | Op::Jalr | Op::CheckReturn) {
         assert!(ends, "{bits:#010x} jumps in the middle of a block");
     }
 }

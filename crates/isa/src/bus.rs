@@ -3,6 +3,7 @@
 use crate::encodings::Marker;
 use crate::log_register::LogRegister;
 use crate::stop::{AccessFault, Stop};
+use durasim_types::{CheckRegisters, CheckVerdict, CheckedAccess, FilterOperation, StoreKind};
 use serde::{Deserialize, Serialize};
 
 /// The sets of a FENCE, each a combination of I = 8, O = 4, R = 2 and W = 1 as encoded.
@@ -144,6 +145,31 @@ pub trait Bus {
     /// Hands the block of a log register over to the log; errors as for [`Bus::log_load`].
     fn log_flush(&mut self, _register: &LogRegister) -> Result<(), Stop> {
         Err(Stop::NoLogOperations)
+    }
+    /// Whether there are checked accesses. Where there are none, none of the four methods below is called.
+    fn has_checks(&self) -> bool {
+        false
+    }
+    /// Decides what becomes of an access that is to be checked. The registers tell of filters: nine lines in one page.
+    ///
+    /// # Errors
+    /// A refused access to the filters, or [`Stop::NoCheckedAccesses`].
+    fn check(&mut self, _registers: &CheckRegisters, _access: &CheckedAccess) -> Result<CheckVerdict, Stop> {
+        Err(Stop::NoCheckedAccesses)
+    }
+    /// Changes the filters of the process; the answer is for the destination register, if the operation has one. Registers
+    /// and errors as for [`Bus::check`].
+    fn update_filters(
+        &mut self,
+        _registers: &CheckRegisters,
+        _operation: FilterOperation,
+        _object: u64,
+    ) -> Result<u64, Stop> {
+        Err(Stop::NoCheckedAccesses)
+    }
+    /// A store of a checked access or a persistent store. It may be plain. Otherwise as [`Bus::store`].
+    fn store_as(&mut self, addr: u64, bytes: u8, value: u64, _kind: StoreKind) -> Result<(), AccessFault> {
+        self.store(addr, bytes, value)
     }
     /// Reads a counter.
     fn counter(&mut self, counter: Counter) -> u64;

@@ -4,15 +4,15 @@ use crate::fields::Fields;
 use crate::inst::Inst;
 use crate::op::Op;
 use crate::stop::Illegal;
-use crate::{a, c, d, f, log, m, rv64i, zicbom, zicsr, zifencei};
+use crate::{a, c, checked, d, f, log, m, rv64i, zicbom, zicsr, zifencei};
 
 /// Decodes one instruction. A 16-bit encoding stands in the low half of `bits`; what is above it does not matter.
 ///
 /// # Errors
 ///
-/// [`Illegal`] for encodings outside RV64IMAFDC, Zicsr, Zifencei, Zicbom, Zicntr, Zihintpause and the log operations, for
-/// reserved ones, and
-/// for control and status registers that this machine does not have.
+/// [`Illegal`] for encodings outside RV64IMAFDC, Zicsr, Zifencei, Zicbom, Zicntr, Zihintpause, the checked
+/// accesses and the log operations, for reserved ones, and for control and status registers that this machine does not
+/// have.
 pub fn decode(bits: u32) -> Result<Inst, Illegal> {
     if bits & 3 != 3 {
         return c::decode(bits as u16).ok_or(Illegal);
@@ -25,6 +25,7 @@ pub fn decode(bits: u32) -> Result<Inst, Illegal> {
             3 => Some(d::decode_load(fields)),
             _ => None,
         },
+        0b00010 => checked::decode(fields),
         0b00011 => match fields.funct3() {
             0 => Some(rv64i::decode_fence(fields)),
             1 => Some(zifencei::decode(fields)),
@@ -62,7 +63,6 @@ pub fn decode(bits: u32) -> Result<Inst, Illegal> {
         0b11011 => Some(fields.inst(Op::Jal, fields.imm_j())),
         0b11100 if fields.funct3() == 0 => rv64i::decode_environment(fields),
         0b11100 => zicsr::decode(fields),
-        // CUSTOM_0 among others: reserved in encodings.toml, nothing assigned yet.
         _ => None,
     }
     .ok_or(Illegal)

@@ -142,7 +142,7 @@ impl Marker {
     }
 }
 
-/// Reserved for checked accesses.
+/// Checked accesses, operations on their filters, and persistent stores.
 pub const CUSTOM_0: u32 = 0x0b;
 
 /// Log operations; the rest is reserved for transaction tests and persistent writes.
@@ -157,3 +157,90 @@ pub const LOG_LOAD: u32 = 0;
 ///
 /// funct3 under CUSTOM_1.
 pub const LOG_FLUSH: u32 = 1;
+
+/// Checks the object at rs1, then loads from rs1 plus the offset in the field rs2 to rd, or enters a handler (P-INSPECT: checkLoad).
+///
+/// funct3 under CUSTOM_0.
+pub const CHECK_LOAD: u32 = 0;
+
+/// Checks the object at rs1, then stores rs2 to rs1 plus the offset in the field rd, or enters a handler (P-INSPECT: checkStoreH).
+///
+/// funct3 under CUSTOM_0.
+pub const CHECK_STORE_H: u32 = 1;
+
+/// Checks the objects at rs1 and rs2, then stores rs2 to rs1 plus the offset in the field rd, or enters a handler; doublewords only (P-INSPECT: checkStoreBoth).
+///
+/// funct3 under CUSTOM_0.
+pub const CHECK_STORE_BOTH: u32 = 2;
+
+/// Stores rs2 to rs1 plus the offset in the field rd, without checks (P-INSPECT: persistentWrite).
+///
+/// funct3 under CUSTOM_0.
+pub const PERSIST_STORE: u32 = 3;
+
+/// Inserts the object at rs1 into the active forwarding filter; rd = 1 if it is so full that the pointer update thread has to work, else 0 (P-INSPECT: insertBF of FWD).
+///
+/// funct3 and funct7 under CUSTOM_0.
+pub const INSERT_FWD: (u32, u32) = (4, 0);
+
+/// Inserts the object at rs1 into the filter of closures in progress (P-INSPECT: insertBF of TRANS).
+///
+/// funct3 and funct7 under CUSTOM_0.
+pub const INSERT_TRANS: (u32, u32) = (4, 1);
+
+/// Clears the inactive forwarding filter (P-INSPECT: clearBF of FWD).
+///
+/// funct3 and funct7 under CUSTOM_0.
+pub const CLEAR_FWD: (u32, u32) = (4, 2);
+
+/// Clears the filter of closures in progress (P-INSPECT: clearBF of TRANS).
+///
+/// funct3 and funct7 under CUSTOM_0.
+pub const CLEAR_TRANS: (u32, u32) = (4, 3);
+
+/// Makes the inactive forwarding filter the active one (P-INSPECT: Change Active FWD Filter).
+///
+/// funct3 and funct7 under CUSTOM_0.
+pub const CHANGE_ACTIVE: (u32, u32) = (4, 4);
+
+/// The check register whose number stands in funct7 goes to rd.
+///
+/// funct3 under CUSTOM_0.
+pub const CHECK_READ: u32 = 5;
+
+/// rs1 goes to the check register whose number stands in funct7.
+///
+/// funct3 under CUSTOM_0.
+pub const CHECK_WRITE: u32 = 6;
+
+/// Leaves a handler: the program continues at return_pc, and if the access was a check_load, its rd gets result, truncated and extended as the access asks.
+///
+/// funct3 and funct7 under CUSTOM_0.
+pub const CHECK_RETURN: (u32, u32) = (7, 0);
+
+/// What is loaded is zero-extended, and else sign-extended.
+pub const ACCESS_ZERO_EXTEND: u8 = 0x04;
+
+/// A store to persistent memory cleans its line.
+pub const ACCESS_CLEAN: u8 = 0x08;
+
+/// A store to persistent memory cleans its line, and later stores wait until that is durable.
+pub const ACCESS_CLEAN_AND_FENCE: u8 = 0x10;
+
+/// The field of the offset is a constant, which counts in widths of the access, and else the number of a register that holds bytes.
+pub const ACCESS_CONSTANT_OFFSET: u8 = 0x40;
+
+/// The names of the check registers, in the order of their numbers.
+pub const CHECK_REGISTERS: [&str; 11] = [
+    "filters",
+    "handlers",
+    "heap_base",
+    "heap_limit",
+    "xaction",
+    "return_pc",
+    "base",
+    "offset",
+    "value",
+    "access",
+    "result",
+];

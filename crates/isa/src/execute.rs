@@ -10,7 +10,7 @@ use crate::log_register::{LOG_BLOCK_BYTES, LogRegister};
 use crate::op::Op;
 use crate::soft_float::{self, Arithmetic, F32, F64};
 use crate::stop::Stop;
-use crate::{a, m, zicsr};
+use crate::{a, checked, m, zicsr};
 
 const FMADD: FusedSigns = FusedSigns { negate_product: false, negate_addend: false };
 const FMSUB: FusedSigns = FusedSigns { negate_product: false, negate_addend: true };
@@ -31,8 +31,9 @@ fn word(value: u32) -> u64 {
 /// # Errors
 ///
 /// [`Stop::AccessFault`] if the bus refuses an access or an atomic address is misaligned; [`Stop::Illegal`] for a dynamic
-/// rounding mode while `frm` holds a reserved value; [`Stop::NoLogOperations`] if the bus knows no log. The hart is then
-/// unchanged.
+/// rounding mode while `frm` holds a reserved value; [`Stop::NoLogOperations`] if the bus knows no log, and
+/// [`Stop::NoCheckedAccesses`] if it knows no checks; [`Stop::NoFilters`] and [`Stop::NoHandlers`] if the check registers lack
+/// what a checked access needs. The hart is then unchanged.
 #[inline(always)]
 pub fn execute<B: Bus>(hart: &mut Hart, inst: Inst, bus: &mut B) -> Result<Flow, Stop> {
     let x = |register: u8| (register & 31) as usize;
@@ -132,6 +133,21 @@ pub fn execute<B: Bus>(hart: &mut Hart, inst: Inst, bus: &mut B) -> Result<Flow,
         Op::Fld => hart.f[x(inst.rd)] = bus.load(addr, 8)?,
         Op::Fsw => bus.store(addr, 4, hart.f[x(inst.rs2)])?,
         Op::Fsd => bus.store(addr, 8, hart.f[x(inst.rs2)])?,
+        Op::CheckLoad
+        | Op::CheckStoreH
+        | Op::CheckStoreBoth
+        | Op::PersistStore
+        | Op::InsertFwd
+        | Op::InsertTrans
+        | Op::ClearFwd
+        | Op::ClearTrans
+        | Op::ChangeActive
+        | Op::CheckRead
+        | Op::CheckWrite
+        | Op::CheckReturn => {
+            let Inst { op, rd, rs1, rs2, rs3, rm, len, imm } = inst;
+            return execute_checked(hart, op, Numbers { rd, rs1, rs2, rs3, rm, len }, imm, bus);
+        }
         _ => {
             let Inst { op, rd, rs1, rs2, rs3, rm, len, imm } = inst;
             execute_rest(hart, op, Numbers { rd, rs1, rs2, rs3, rm, len }, imm, bus)?;
@@ -150,6 +166,13 @@ struct Numbers {
     rs3: u8,
     rm: u8,
     len: u8,
+}
+
+/// The instructions of custom-0, which may lead elsewhere than to the next instruction, apart from [`execute_rest`].
+#[inline(never)]
+fn execute_checked<B: Bus>(hart: &mut Hart, op: Op, numbers: Numbers, imm: i32, bus: &mut B) -> Result<Flow, Stop> {
+    let Numbers { rd, rs1, rs2, rs3, rm, len } = numbers;
+    checked::execute(hart, Inst { op, rd, rs1, rs2, rs3, rm, len, imm }, bus)
 }
 
 /// The operations that are rare or long, so that what is left of [`execute`] is small enough to stand in the loop of

@@ -1,6 +1,7 @@
 //! The architectural state of a hart, and how an instruction ends.
 
 use crate::log_register::{LOG_REGISTERS, LogRegister};
+use durasim_types::CheckRegisters;
 use serde::{Deserialize, Serialize};
 
 /// The registers of a hart.
@@ -16,6 +17,8 @@ pub struct Hart {
     pub fcsr: u32,
     /// The log registers, once one has been loaded. They hold 0 before.
     pub log: Option<Box<[LogRegister; LOG_REGISTERS]>>,
+    /// The check registers, once one has been written. They hold 0 before.
+    pub checks: Option<Box<CheckRegisters>>,
 }
 
 /// Where an executed instruction leads.
@@ -23,7 +26,8 @@ pub struct Hart {
 pub enum Flow {
     /// To the next instruction in memory, `pc + inst.len`.
     Next,
-    /// To this address: a taken branch or a jump.
+    /// To this address: a taken branch or a jump, or a checked access that leads into a handler, which may stand in the middle
+    /// of a block.
     Jump(u64),
     /// Into the execution environment with a system call; the pc still names the ECALL.
     Ecall,

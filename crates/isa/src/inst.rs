@@ -14,14 +14,15 @@ pub struct Inst {
     pub rs1: u8,
     /// Second source register.
     pub rs2: u8,
-    /// Third source register.
+    /// Third source register; of checked stores the register of the offset, if that is no constant.
     pub rs3: u8,
-    /// Rounding mode of floating-point operations (7 = that of `frm`); `aq << 1 | rl` of atomic ones.
+    /// Rounding mode of floating-point operations (7 = that of `frm`); `aq << 1 | rl` of atomic ones; funct7 of checked
+    /// accesses and persistent stores.
     pub rm: u8,
     /// Bytes of the encoding: 2 or 4.
     pub len: u8,
     /// Immediate, sign-extended and scaled: the value of `lui` and `auipc`, a byte offset, a shift amount, the number of
-    /// a CSR or marker, or `fm << 8 | pred << 4 | succ` of a FENCE.
+    /// a CSR, marker or check register, or `fm << 8 | pred << 4 | succ` of a FENCE.
     pub imm: i32,
 }
 
@@ -73,10 +74,14 @@ impl Inst {
         FenceSet { pred: pred as u8, succ: succ as u8, tso: fm == 8 && pred == 3 && succ == 3 }
     }
 
-    /// Whether no instruction after this one belongs to the same basic block.
+    /// Whether no instruction after this one belongs to the same basic block. A checked access does not end one: it seldom
+    /// jumps, and whoever executes a block leaves it then.
     #[inline]
     pub fn ends_block(&self) -> bool {
-        matches!(self.class(), Class::Branch | Class::Jump | Class::IndirectJump | Class::System | Class::FenceI)
+        matches!(
+            self.class(),
+            Class::Branch | Class::Jump | Class::IndirectJump | Class::System | Class::FenceI | Class::CheckReturn
+        )
     }
 
     /// The name of the operation in assembly.
@@ -99,8 +104,14 @@ impl std::fmt::Display for Inst {
             write!(f, "{separator}{file}{index}")?;
             separator = ", ";
         }
-        if self.imm != 0 {
+        if self.class() == Class::CheckRegister {
+            write!(f, "{separator}cr{}", self.imm)?;
+        } else if self.imm != 0 {
             write!(f, "{separator}{}", self.imm)?;
+            separator = ", ";
+        }
+        if matches!(self.class(), Class::CheckedLoad | Class::CheckedStore) {
+            write!(f, "{separator}{}", self.access_text())?;
         }
         Ok(())
     }

@@ -1,5 +1,5 @@
 //! The instruction set of the simulated harts: RV64IMAFDC with Zicsr, Zifencei, Zicbom, Zicntr and Zihintpause, as a
-//! user program sees it, and the log operations of durasim's own. This crate decodes and executes; it knows no time, no caches and no operating system.
+//! user program sees it, and the checked accesses and log operations of durasim's own. This crate decodes and executes; it knows no time, no caches and no operating system.
 //!
 //! The order of use: [`BlockCache::get`] fetches and decodes, [`execute`] runs one [`Inst`] on a [`Hart`] against a
 //! [`Bus`], and the caller advances `pc` as [`execute`] tells it. [`Inst::class`], [`Inst::sources`] and [`Inst::dest`]
@@ -13,6 +13,7 @@ mod a;
 mod block;
 mod bus;
 mod c;
+mod checked;
 mod d;
 mod decode;
 pub mod encodings;

@@ -43,6 +43,16 @@ pub enum Class {
     System,
     /// A message to the machine.
     Marker,
+    /// A load with checks, which may lead into a handler.
+    CheckedLoad,
+    /// A store with checks, which may lead into a handler, and a persistent store, which has none.
+    CheckedStore,
+    /// An operation that changes the filters of checked accesses.
+    FilterUpdate,
+    /// Access to a check register.
+    CheckRegister,
+    /// The end of a handler: a jump to an address in a check register, with a result for any integer register.
+    CheckReturn,
 }
 
 /// Which register file a field names, as what turns the field into a unified id: `(field & mask) + base`.
@@ -158,6 +168,18 @@ operations! {
     CboFlush "cbo.flush" CacheBlock N X N N
     LogLoad "log.load" Load N X N N
     LogFlush "log.flush" CacheBlock N N N N
+    CheckLoad "check.load" CheckedLoad X X X N
+    CheckStoreH "check.store.h" CheckedStore N X X X
+    CheckStoreBoth "check.store.both" CheckedStore N X X X
+    PersistStore "persist.store" CheckedStore N X X X
+    InsertFwd "insert.fwd" FilterUpdate X X N N
+    InsertTrans "insert.trans" FilterUpdate N X N N
+    ClearFwd "clear.fwd" FilterUpdate N N N N
+    ClearTrans "clear.trans" FilterUpdate N N N N
+    ChangeActive "change.active" FilterUpdate N N N N
+    CheckRead "check.read" CheckRegister X N N N
+    CheckWrite "check.write" CheckRegister N X N N
+    CheckReturn "check.return" CheckReturn N N N N
     Csrrw "csrrw" Csr X X N N
     Csrrs "csrrs" Csr X X N N
     Csrrc "csrrc" Csr X X N N

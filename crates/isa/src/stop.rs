@@ -53,6 +53,19 @@ pub enum Stop {
         "log.load and log.flush are instructions of designs that log by instructions; the design of this machine does not"
     )]
     NoLogOperations,
+    /// A checked access or an operation on its filters on a machine whose design has none.
+    #[error(
+        "checked accesses are instructions of designs that check accesses in hardware; the design of this machine does not"
+    )]
+    NoCheckedAccesses,
+    /// A checked access or an operation on filters by a hart whose filter address is not one.
+    #[error(
+        "the check register of the filters does not hold the address of nine lines in one page, aligned to a line, which checked accesses need"
+    )]
+    NoFilters,
+    /// A checked access that needs a handler, by a hart that has none.
+    #[error("a checked access needs a handler, but the check register of the handlers is not set")]
+    NoHandlers,
 }
 
 /// The refusal of an encoding by [`crate::decode`].

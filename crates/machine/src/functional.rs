@@ -189,6 +189,7 @@ fn run_slice<W: ExecutionObserver>(
         }
         let first = bus.instructions;
         let (mut at, mut target, mut calls) = (pc, None, false);
+        let mut last = insts[insts.len() - 1];
         for (&inst, count) in insts.iter().zip(first + 1..) {
             // Both are seldom looked at; to store them costs less than to find out when.
             bus.instructions = count;
@@ -204,8 +205,12 @@ fn run_slice<W: ExecutionObserver>(
                         return Ok(SliceEnd::Arrived);
                     }
                 }
-                // Behind these nothing follows in a block.
-                Ok(Flow::Jump(to)) => (at, target) = (to, Some(to)),
+                // Behind a branch nothing follows in a block, but behind a checked access.
+                Ok(Flow::Jump(to)) => {
+                    (at, target, last) = (to, Some(to), inst);
+                    break;
+                }
+                // Behind this nothing follows in a block either.
                 Ok(Flow::Ecall) => calls = true,
                 Ok(Flow::Ebreak) => {
                     return Err(message(at, bus, "the program executed an ebreak instruction".into()).into());
@@ -213,7 +218,6 @@ fn run_slice<W: ExecutionObserver>(
                 Err(stop) => return Err(fault(at, bus, stop).into()),
             }
         }
-        let last = insts[insts.len() - 1];
         if W::SEES {
             bus.observer.flow(last, hart.pc, target);
         }
@@ -273,7 +277,7 @@ fn fault<W: ExecutionObserver>(pc: u64, bus: &mut FlatBus<W>, stop: Stop) -> Gue
             }
             format!("illegal instruction: {}", disassemble(bits))
         }
-        Stop::NoLogOperations => stop.to_string(),
+        Stop::NoLogOperations | Stop::NoCheckedAccesses | Stop::NoFilters | Stop::NoHandlers => stop.to_string(),
     };
     message(pc, bus, what)
 }

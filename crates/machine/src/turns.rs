@@ -255,7 +255,7 @@ impl Machine {
                 let bits = self.bits_at(self.cores[core.0 as usize].hart.pc);
                 format!("illegal instruction: {}", disassemble(bits))
             }
-            Stop::NoLogOperations => stop.to_string(),
+            Stop::NoLogOperations | Stop::NoCheckedAccesses | Stop::NoFilters | Stop::NoHandlers => stop.to_string(),
         };
         self.fault(core, what)
     }

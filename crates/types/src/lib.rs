@@ -15,7 +15,10 @@ mod stats;
 mod time;
 
 pub use addr::{LINE_BYTES, Line, LineAddr, PAGE_BYTES, PhysAddr, VirtAddr};
-pub use checked::StoreKind;
+pub use checked::{
+    AccessKind, CheckRegisters, CheckVerdict, CheckedAccess, FILTER_LINES, FWD_LINES, FilterOperation, HANDLER_BYTES,
+    SEED_LINE, StoreKind, TRANS_LINE,
+};
 pub use digest::Digest;
 pub use error::{ConfigError, Error, ExitCode, GuestFault};
 pub use event::{EventKind, PersistEvent};

@@ -54,13 +54,13 @@
 
 /* Major opcodes kept for instructions that cannot be a HINT. */
 
-/* Reserved for checked accesses. */
+/* Checked accesses, operations on their filters, and persistent stores. */
 #define DURASIM_OPCODE_CUSTOM_0 0x0b
 
 /* Log operations; the rest is reserved for transaction tests and persistent writes. */
 #define DURASIM_OPCODE_CUSTOM_1 0x2b
 
-/* Instructions: I-type, each with its funct3 under its major opcode. */
+/* Instructions, each with its funct3 under its major opcode, and with its funct7 if it has just one. */
 
 /* The aligned block of 32 bytes at the address in rs1 goes to the log register in rd, with its address (Proteus: log-load). */
 #define DURASIM_OPCODE_LOG_LOAD DURASIM_OPCODE_CUSTOM_1
@@ -69,5 +69,108 @@
 /* The block in the log register in rd goes to the log, in order with stores (Proteus: log-flush). */
 #define DURASIM_OPCODE_LOG_FLUSH DURASIM_OPCODE_CUSTOM_1
 #define DURASIM_FUNCT3_LOG_FLUSH 1
+
+/* Checks the object at rs1, then loads from rs1 plus the offset in the field rs2 to rd, or enters a handler (P-INSPECT: checkLoad). */
+#define DURASIM_OPCODE_CHECK_LOAD DURASIM_OPCODE_CUSTOM_0
+#define DURASIM_FUNCT3_CHECK_LOAD 0
+
+/* Checks the object at rs1, then stores rs2 to rs1 plus the offset in the field rd, or enters a handler (P-INSPECT: checkStoreH). */
+#define DURASIM_OPCODE_CHECK_STORE_H DURASIM_OPCODE_CUSTOM_0
+#define DURASIM_FUNCT3_CHECK_STORE_H 1
+
+/* Checks the objects at rs1 and rs2, then stores rs2 to rs1 plus the offset in the field rd, or enters a handler; doublewords only (P-INSPECT: checkStoreBoth). */
+#define DURASIM_OPCODE_CHECK_STORE_BOTH DURASIM_OPCODE_CUSTOM_0
+#define DURASIM_FUNCT3_CHECK_STORE_BOTH 2
+
+/* Stores rs2 to rs1 plus the offset in the field rd, without checks (P-INSPECT: persistentWrite). */
+#define DURASIM_OPCODE_PERSIST_STORE DURASIM_OPCODE_CUSTOM_0
+#define DURASIM_FUNCT3_PERSIST_STORE 3
+
+/* Inserts the object at rs1 into the active forwarding filter; rd = 1 if it is so full that the pointer update thread has to work, else 0 (P-INSPECT: insertBF of FWD). */
+#define DURASIM_OPCODE_INSERT_FWD DURASIM_OPCODE_CUSTOM_0
+#define DURASIM_FUNCT3_INSERT_FWD 4
+#define DURASIM_FUNCT7_INSERT_FWD 0
+
+/* Inserts the object at rs1 into the filter of closures in progress (P-INSPECT: insertBF of TRANS). */
+#define DURASIM_OPCODE_INSERT_TRANS DURASIM_OPCODE_CUSTOM_0
+#define DURASIM_FUNCT3_INSERT_TRANS 4
+#define DURASIM_FUNCT7_INSERT_TRANS 1
+
+/* Clears the inactive forwarding filter (P-INSPECT: clearBF of FWD). */
+#define DURASIM_OPCODE_CLEAR_FWD DURASIM_OPCODE_CUSTOM_0
+#define DURASIM_FUNCT3_CLEAR_FWD 4
+#define DURASIM_FUNCT7_CLEAR_FWD 2
+
+/* Clears the filter of closures in progress (P-INSPECT: clearBF of TRANS). */
+#define DURASIM_OPCODE_CLEAR_TRANS DURASIM_OPCODE_CUSTOM_0
+#define DURASIM_FUNCT3_CLEAR_TRANS 4
+#define DURASIM_FUNCT7_CLEAR_TRANS 3
+
+/* Makes the inactive forwarding filter the active one (P-INSPECT: Change Active FWD Filter). */
+#define DURASIM_OPCODE_CHANGE_ACTIVE DURASIM_OPCODE_CUSTOM_0
+#define DURASIM_FUNCT3_CHANGE_ACTIVE 4
+#define DURASIM_FUNCT7_CHANGE_ACTIVE 4
+
+/* The check register whose number stands in funct7 goes to rd. */
+#define DURASIM_OPCODE_CHECK_READ DURASIM_OPCODE_CUSTOM_0
+#define DURASIM_FUNCT3_CHECK_READ 5
+
+/* rs1 goes to the check register whose number stands in funct7. */
+#define DURASIM_OPCODE_CHECK_WRITE DURASIM_OPCODE_CUSTOM_0
+#define DURASIM_FUNCT3_CHECK_WRITE 6
+
+/* Leaves a handler: the program continues at return_pc, and if the access was a check_load, its rd gets result, truncated and extended as the access asks. */
+#define DURASIM_OPCODE_CHECK_RETURN DURASIM_OPCODE_CUSTOM_0
+#define DURASIM_FUNCT3_CHECK_RETURN 7
+#define DURASIM_FUNCT7_CHECK_RETURN 0
+
+/* Bits of funct7 of accesses; its two lowest bits are the binary logarithm of the width in bytes. */
+
+/* What is loaded is zero-extended, and else sign-extended. */
+#define DURASIM_ACCESS_ZERO_EXTEND 0x04
+
+/* A store to persistent memory cleans its line. */
+#define DURASIM_ACCESS_CLEAN 0x08
+
+/* A store to persistent memory cleans its line, and later stores wait until that is durable. */
+#define DURASIM_ACCESS_CLEAN_AND_FENCE 0x10
+
+/* The field of the offset is a constant, which counts in widths of the access, and else the number of a register that holds bytes. */
+#define DURASIM_ACCESS_CONSTANT_OFFSET 0x40
+
+/* Numbers of check registers: funct7 of check_read and check_write. */
+
+/* Address of the filters of the process: nine lines in one page, 0 if there are none. */
+#define DURASIM_CHECK_REGISTER_FILTERS 0
+
+/* Address of the handler table: handler n, 1 to 4, begins 8 * (n - 1) bytes behind it; 0 if it is not set. */
+#define DURASIM_CHECK_REGISTER_HANDLERS 1
+
+/* First byte of the persistent heap. */
+#define DURASIM_CHECK_REGISTER_HEAP_BASE 2
+
+/* First byte behind the persistent heap. */
+#define DURASIM_CHECK_REGISTER_HEAP_LIMIT 3
+
+/* Bit 0: inside of a transaction. */
+#define DURASIM_CHECK_REGISTER_XACTION 4
+
+/* Written at the entry of a handler: the instruction behind the access. */
+#define DURASIM_CHECK_REGISTER_RETURN_PC 5
+
+/* Written at the entry of a handler: the base of the access. */
+#define DURASIM_CHECK_REGISTER_BASE 6
+
+/* Written at the entry of a handler: the offset of the access in bytes. */
+#define DURASIM_CHECK_REGISTER_OFFSET 7
+
+/* Written at the entry of a handler: what was to be stored, 0 for a load. */
+#define DURASIM_CHECK_REGISTER_VALUE 8
+
+/* Written at the entry of a handler: funct7 | funct3 << 8 | rd << 16 of the access. */
+#define DURASIM_CHECK_REGISTER_ACCESS 9
+
+/* What a handler of check_load has loaded, for check_return. */
+#define DURASIM_CHECK_REGISTER_RESULT 10
 
 #endif

@@ -197,7 +197,8 @@ fn guest_fault(world: &World, hart: &Hart, what: String) -> GuestFault {
 fn fault(world: &mut World, hart: &Hart, stop: Stop) -> GuestFault {
     let what = match stop {
         Stop::AccessFault(fault) => world.process.space().describe(&fault),
-        Stop::Illegal | Stop::NoLogOperations => "illegal instruction".into(),
+        Stop::Illegal => "illegal instruction".into(),
+        other => other.to_string(),
     };
     guest_fault(world, hart, what)
 }

@@ -127,7 +127,8 @@ impl ExecutionObserver for WarmingObserver {
 
     #[inline]
     fn flow(&mut self, inst: Inst, pc: u64, target: Option<u64>) {
-        if target.is_some() || inst.class() == Class::Branch {
+        // Entries of handlers and returns from them are not predicted.
+        if matches!(inst.class(), Class::Branch | Class::Jump | Class::IndirectJump) {
             let next_pc = pc + u64::from(inst.len);
             let kind = BranchKind::of(inst);
             let predictor = &mut self.predictors[self.core];

@@ -1,0 +1,36 @@
+//! Checks of accesses in hardware: what a design with checked accesses decides about them.
+
+use crate::SpecError;
+use durasim_types::{CheckRegisters, CheckVerdict, CheckedAccess, Cycle, FILTER_LINES, FilterOperation, Line};
+
+/// The checks of a design. They have no state: what they know lies in the check registers of a hart and in the filter lines
+/// of its process. So the detailed and the functional machine share them, and recovery programs have them too.
+pub trait Checks: Send + Sync {
+    /// What becomes of an access. Any registers and any content of the lines have an answer.
+    fn verdict(
+        &self,
+        registers: &CheckRegisters,
+        access: &CheckedAccess,
+        lines: &[&Line; FILTER_LINES],
+    ) -> CheckVerdict;
+
+    /// Changes the lines. `object` is that of an insert. The answer is for the destination register of the instruction, if
+    /// it has one.
+    fn update(&self, operation: FilterOperation, object: u64, lines: &mut [Line; FILTER_LINES]) -> u64;
+
+    /// Whether a store to persistent memory that is not [`durasim_types::StoreKind::Plain`] is one operation of the memory system. If not, it
+    /// is a store, a clean and a fence, one after the other.
+    fn combines_persistent_writes(&self) -> bool;
+
+    /// Whether a store that is [`durasim_types::StoreKind::CleanAndFence`] commits when it is durable. If not, it only holds later stores.
+    fn fence_holds_commit(&self) -> bool;
+
+    /// Cycles from a check that asks for a handler to its first instruction, beyond those of a misprediction.
+    fn handler_entry_cycles(&self) -> Cycle;
+
+    /// Cycles that a look into the filters takes once their lines are there, beside the access itself.
+    fn look_up_cycles(&self) -> Cycle;
+}
+
+/// The checks of a design, `None` if it has none, or the parameter that they cannot be built with.
+pub type ChecksResult = Result<Option<Box<dyn Checks>>, SpecError>;
