@@ -243,27 +243,6 @@ impl<P: Port> Execution<'_, P> {
         Ok((low, high))
     }
 
-    /// A store that persists. Where it crosses a line both parts do, and the second one alone waits for them.
-    fn store_to_persist(&mut self, addr: u64, bytes: u8, value: u64, kind: StoreKind) -> Result<(), AccessFault> {
-        let (mut low, mut high) = self.stores(addr, bytes, value)?;
-        let last = high.as_ref().unwrap_or(&low);
-        let fence = kind == StoreKind::CleanAndFence;
-        let (cleans, fence) = match self.port.persistent_stores(last.addr.line()) {
-            _ if kind == StoreKind::Plain => (false, false),
-            PersistentStores::Plain => (false, false),
-            PersistentStores::Separate => (true, fence),
-            PersistentStores::Combined { holds_commit } => {
-                low.kind = kind;
-                if let Some(high) = &mut high {
-                    (low.kind, high.kind) = (StoreKind::Clean, kind);
-                }
-                (false, fence && holds_commit)
-            }
-        };
-        self.at_commit = Some(AtCommit::Persist(Persist { low, high, cleans, fence }));
-        Ok(())
-    }
-
     fn atomic(
         &mut self,
         addr: u64,
@@ -324,6 +303,31 @@ impl<P: Port> Bus for Execution<'_, P> {
             (low, None) => AtCommit::Store(low),
             (low, Some(high)) => AtCommit::Split(low, high),
         });
+        Ok(())
+    }
+
+    fn has_checks(&self) -> bool {
+        self.port.has_checks()
+    }
+
+    /// A store that persists. Where it crosses a line both parts do, and the second one alone waits for them.
+    fn store_as(&mut self, addr: u64, bytes: u8, value: u64, kind: StoreKind) -> Result<(), AccessFault> {
+        let (mut low, mut high) = self.stores(addr, bytes, value)?;
+        let last = high.as_ref().unwrap_or(&low);
+        let fence = kind == StoreKind::CleanAndFence;
+        let (cleans, fence) = match self.port.persistent_stores(last.addr.line()) {
+            _ if kind == StoreKind::Plain => (false, false),
+            PersistentStores::Plain => (false, false),
+            PersistentStores::Separate => (true, fence),
+            PersistentStores::Combined { holds_commit } => {
+                low.kind = kind;
+                if let Some(high) = &mut high {
+                    (low.kind, high.kind) = (StoreKind::Clean, kind);
+                }
+                (false, fence && holds_commit)
+            }
+        };
+        self.at_commit = Some(AtCommit::Persist(Persist { low, high, cleans, fence }));
         Ok(())
     }
 

@@ -116,6 +116,8 @@ pub trait Port {
     fn take_abort(&mut self, core: CoreId) -> Option<(Cycle, u64)>;
     /// Asks for a line that a store will write; the cycle in which it will be there.
     fn prefetch_own(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, at: Cycle) -> Cycle;
+    /// Whether the machine has checked accesses and stores that persist: without, they are illegal instructions.
+    fn has_checks(&self) -> bool;
     /// How stores that persist are made to a line.
     fn persistent_stores(&self, line: LineAddr) -> PersistentStores;
     /// A store leaves the store buffer. One with a fence is done when it is acknowledged.

@@ -61,6 +61,10 @@ impl Port for MachinePort<'_> {
         self.system.prefetch_own(core, line, tx, at)
     }
 
+    fn has_checks(&self) -> bool {
+        self.system.has_checks()
+    }
+
     fn persistent_stores(&self, line: LineAddr) -> PersistentStores {
         self.system.persistent_stores(line)
     }

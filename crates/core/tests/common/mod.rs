@@ -83,6 +83,9 @@ impl Port for Memory {
     fn prefetch_own(&mut self, _: CoreId, _: LineAddr, _: Option<TxId>, at: Cycle) -> Cycle {
         at + 1000
     }
+    fn has_checks(&self) -> bool {
+        self.persistent_stores.is_some()
+    }
     fn persistent_stores(&self, _: LineAddr) -> PersistentStores {
         self.persistent_stores.unwrap_or(PersistentStores::Separate)
     }

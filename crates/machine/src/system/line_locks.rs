@@ -154,12 +154,21 @@ impl LineLocks {
         if !are_made && s.writes == 0 {
             return;
         }
-        stats.count("persistent_writes.writes", s.writes, "Stores that were sent to persistent memory as they were made");
+        stats.count(
+            "persistent_writes.writes",
+            s.writes,
+            "Stores that were sent to persistent memory as they were made",
+        );
         stats.count("persistent_writes.fenced", s.fenced, "Those of them for which later stores waited");
         stats.count("persistent_writes.whole_lines", s.whole_lines, "Those that found a dirty copy of their line");
         stats.count("persistent_writes.from_memory", s.from_memory, "Those whose line no cache had");
         let mean = if s.acknowledged == 0 { 0.0 } else { s.latency_cycles as f64 / s.acknowledged as f64 };
-        stats.set("persistent_writes.latency_mean", mean, "cycles", "Mean time from leaving the store buffer to the acknowledgement");
+        stats.set(
+            "persistent_writes.latency_mean",
+            mean,
+            "cycles",
+            "Mean time from leaving the store buffer to the acknowledgement",
+        );
         stats.count("persistent_writes.lock_waits", s.lock_waits, "Requests that found their line locked");
         stats.count("persistent_writes.lock_wait_cycles", s.lock_wait_cycles, "Cycles that they waited");
     }

@@ -93,6 +93,8 @@ pub struct System {
     line_locks: LineLocks,
     /// How cores make stores that persist to lines that only a write makes durable.
     persistent_stores: PersistentStores,
+    /// Whether there are checked accesses.
+    has_checks: bool,
     design: DesignPort,
     agenda: Agenda,
     transactions: OpenTransactions,
@@ -112,7 +114,8 @@ impl System {
         let design = (hardware.build)(&plan.spec, geometry).map_err(|e| plan::refused_by(hardware.name, e))?;
         let cores = config.cores as usize;
         let design_accepts = hardware.hooks.has(Hooks::ACCEPT) && design.decides_on_writes();
-        Ok(System {
+        let checks = (hardware.checks)(&plan.spec, geometry).map_err(|e| plan::refused_by(hardware.name, e))?;
+        let mut system = System {
             domain: plan.domain,
             caches: Caches::new(config, geometry),
             interconnect: Interconnect::new(config),
@@ -130,7 +133,12 @@ impl System {
             waits: Waits::new(cores),
             work: WorkList::default(),
             geometry: geometry.clone(),
-        })
+            has_checks: checks.is_some(),
+        };
+        if let Some(checks) = checks.filter(|checks| checks.combines_persistent_writes()) {
+            system.combine_persistent_stores(checks.fence_holds_commit());
+        }
+        Ok(system)
     }
 
     /// The seed of the run: each cache that chooses at random starts a sequence of its own from it, and the path to the
@@ -211,6 +219,11 @@ impl System {
     #[inline]
     pub fn halted(&self) -> bool {
         self.observers.halted()
+    }
+
+    /// Whether the machine has checked accesses and stores that persist.
+    pub fn has_checks(&self) -> bool {
+        self.has_checks
     }
 
     /// The cycle before which nothing is scheduled.

@@ -16,6 +16,7 @@
 
 use super::System;
 use super::agenda::persistent_write_token;
+use super::gates::WaitMode;
 use super::line_locks::{AtDirectory, WriteShape};
 use super::memories::is_pmem;
 use super::work::Condition;
@@ -24,8 +25,6 @@ use durasim_design::Origin;
 use durasim_isa::CacheBlockOp;
 use durasim_memory::Write;
 use durasim_types::{CoreId, Cycle, LineAddr, StoreKind};
-
-use super::gates::WaitMode;
 
 /// The bytes of a store in its line, as a mask.
 fn bytes_of(store: &PendingStore) -> u64 {
@@ -99,13 +98,18 @@ impl System {
 
     /// Makes a store and sends it to its controller; when its line is in the L1D.
     fn send_persistent_write(&mut self, core: CoreId, store: &PendingStore, at: Cycle) -> Cycle {
-        let line = store.addr.line();
-        let at = self.await_unlocked(line, at);
-        if self.halted() {
-            return at;
+        let (line, begun) = (store.addr.line(), at);
+        let mut at = at;
+        let own = self.caches.newest_private(core, line).filter(|_| self.caches.owns(core, line));
+        if own.is_some() {
+            // Nothing has to be asked for. It leaves so that the entry is free when it comes to the directory.
+            let down = at + self.caches.way_down(core);
+            at += self.await_unlocked(line, down) - down;
+            if self.halted() {
+                return at;
+            }
         }
-        // What the core sends itself leaves from the level that has the line, once that has it.
-        let own = self.caches.newest_private(core, line);
+        // From the level that has the line, once that has it.
         let from_core = own.map_or(at, |(level, slot)| self.caches.array(level, core).ready(slot).max(at));
         let read_cycles = self.caches.data_cycles(line);
         self.line_locks.take_directory();
@@ -135,7 +139,7 @@ impl System {
             whole_line: is_dirty,
             from_memory: directory.is_some_and(|directory| directory.missed),
         };
-        self.line_locks.lock(line, at, shape);
+        self.line_locks.lock(line, begun, shape);
         self.submit(core, from, write, leaves);
         if self.halted() {
             return there;

@@ -99,6 +99,7 @@ impl System {
             persist_buffers: self.persist_buffers.clone(),
             line_locks: self.line_locks.fork(),
             persistent_stores: self.persistent_stores,
+            has_checks: self.has_checks,
             design: self.design.fork(),
             agenda: self.agenda.fork(),
             transactions: self.transactions.fork(),

@@ -314,8 +314,7 @@ impl Path {
         }
         // A persistent write leaves from there too, and is acknowledged to its core.
         let goes_to_core = |sent: &InFlight| sent.write.token.is_some_and(|token| token.to != Origin::Llc);
-        let evicted =
-            |sent: &&InFlight| sent.from == Origin::Llc && is_counted(sent.write.line) && !goes_to_core(sent);
+        let evicted = |sent: &&InFlight| sent.from == Origin::Llc && is_counted(sent.write.line) && !goes_to_core(sent);
         self.in_flight.iter().filter(evicted).count()
     }
 
