@@ -2,13 +2,13 @@
 
 use crate::banks::Banks;
 use crate::{
-    Exit, LogFlush, Outcome, PendingStore, Port, StoreBuffer, store_buffer::Forward, tlb::Tlbs,
+    Exit, LogFlush, Outcome, PendingStore, PersistentStores, Port, StoreBuffer, store_buffer::Forward, tlb::Tlbs,
     translations::Translations,
 };
 use durasim_isa::{
     Access, AccessFault, AccessFaultKind, AmoOp, Bus, CacheBlockOp, Counter, FenceSet, LogRegister, Marker, Stop,
 };
-use durasim_types::{CoreId, Cycle, LINE_BYTES, LineAddr, PAGE_BYTES, PhysAddr, TxId};
+use durasim_types::{CoreId, Cycle, LINE_BYTES, LineAddr, PAGE_BYTES, PhysAddr, StoreKind, TxId};
 use serde::{Deserialize, Serialize};
 
 /// The most instructions of an LR/SC sequence that has to succeed in the end (RISC-V unprivileged ISA, "Eventual Success
@@ -21,6 +21,7 @@ pub(crate) enum AtCommit {
     Store(PendingStore),
     /// A store that crosses a line: two stores, the lower addresses first.
     Split(PendingStore, PendingStore),
+    Persist(Persist),
     Block(CacheBlockOp, LineAddr),
     Log(LogFlush),
     Fence(FenceSet),
@@ -28,6 +29,17 @@ pub(crate) enum AtCommit {
     Marker(Marker, u64),
     /// ECALL or EBREAK: the machine takes over.
     Environment(Exit),
+}
+
+/// A store that persists, or two of them if it crosses a line, with what follows at its commit.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Persist {
+    pub low: PendingStore,
+    pub high: Option<PendingStore>,
+    /// Cache-block operations of the lines follow.
+    pub cleans: bool,
+    /// A fence follows that orders writes before writes.
+    pub fence: bool,
 }
 
 /// The parts of a core that memory instructions use.
@@ -210,6 +222,27 @@ impl<P: Port> Execution<'_, P> {
         self.unit.load(self.port, addr, len, &mut self.at)
     }
 
+    /// The store of an instruction, and the rest of it in the next line if it crosses one.
+    fn stores(
+        &mut self,
+        addr: u64,
+        bytes: u8,
+        value: u64,
+    ) -> Result<(PendingStore, Option<PendingStore>), AccessFault> {
+        let phys = self.unit.translate(self.port, addr, Access::Write)?;
+        let first = in_first_line(addr, bytes);
+        let tx = self.unit.store_tx;
+        let mut low = PendingStore::plain(phys, first, value, tx);
+        let mut high = None;
+        if first != bytes {
+            let rest = self.unit.translate(self.port, addr + u64::from(first), Access::Write)?;
+            low.data &= (1 << (8 * first)) - 1;
+            high = Some(PendingStore::plain(rest, bytes - first, value >> (8 * first), tx));
+        }
+        self.begun = self.unit.access_of_bytes_begins(self.port, addr, bytes, Access::Write, self.at)?;
+        Ok((low, high))
+    }
+
     fn atomic(
         &mut self,
         addr: u64,
@@ -227,7 +260,7 @@ impl<P: Port> Execution<'_, P> {
         self.at = self.at.max(self.unit.buffer.left());
         let at = self.unit.access_begins(self.port, addr, access, self.at)?;
         self.begun = at;
-        let place = PendingStore { addr: phys, len: bytes, data: operand, tx: self.unit.store_tx };
+        let place = PendingStore::plain(phys, bytes, operand, self.unit.store_tx);
         let (old, outcome) = self.port.atomic(self.unit.id, &place, access == Access::Write, at, &mut update);
         match outcome {
             Outcome::Done(cycle) => self.done = cycle,
@@ -266,18 +299,35 @@ impl<P: Port> Bus for Execution<'_, P> {
 
     #[inline]
     fn store(&mut self, addr: u64, bytes: u8, value: u64) -> Result<(), AccessFault> {
-        let phys = self.unit.translate(self.port, addr, Access::Write)?;
-        let first = in_first_line(addr, bytes);
-        let tx = self.unit.store_tx;
-        let low = PendingStore { addr: phys, len: first, data: value, tx };
-        self.at_commit = Some(if first == bytes {
-            AtCommit::Store(low)
-        } else {
-            let rest = self.unit.translate(self.port, addr + u64::from(first), Access::Write)?;
-            let low = PendingStore { data: value & ((1 << (8 * first)) - 1), ..low };
-            AtCommit::Split(low, PendingStore { addr: rest, len: bytes - first, data: value >> (8 * first), tx })
+        self.at_commit = Some(match self.stores(addr, bytes, value)? {
+            (low, None) => AtCommit::Store(low),
+            (low, Some(high)) => AtCommit::Split(low, high),
         });
-        self.begun = self.unit.access_of_bytes_begins(self.port, addr, bytes, Access::Write, self.at)?;
+        Ok(())
+    }
+
+    fn has_checks(&self) -> bool {
+        self.port.has_checks()
+    }
+
+    /// A store that persists. Where it crosses a line both parts do, and the second one alone waits for them.
+    fn store_as(&mut self, addr: u64, bytes: u8, value: u64, kind: StoreKind) -> Result<(), AccessFault> {
+        let (mut low, mut high) = self.stores(addr, bytes, value)?;
+        let last = high.as_ref().unwrap_or(&low);
+        let fence = kind == StoreKind::CleanAndFence;
+        let (cleans, fence) = match self.port.persistent_stores(last.addr.line()) {
+            _ if kind == StoreKind::Plain => (false, false),
+            PersistentStores::Plain => (false, false),
+            PersistentStores::Separate => (true, fence),
+            PersistentStores::Combined { holds_commit } => {
+                low.kind = kind;
+                if let Some(high) = &mut high {
+                    (low.kind, high.kind) = (StoreKind::Clean, kind);
+                }
+                (false, fence && holds_commit)
+            }
+        };
+        self.at_commit = Some(AtCommit::Persist(Persist { low, high, cleans, fence }));
         Ok(())
     }
 

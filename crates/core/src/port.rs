@@ -1,7 +1,7 @@
 //! What a core asks of the memory system and the machine around it.
 
 use durasim_isa::{Access, AccessFault, CacheBlockOp, FenceSet, Marker};
-use durasim_types::{CoreId, Cycle, LineAddr, PhysAddr, StallSegment, TxId};
+use durasim_types::{CoreId, Cycle, LineAddr, PhysAddr, StallSegment, StoreKind, TxId};
 use serde::{Deserialize, Serialize};
 
 /// A store moving from the store buffer to the L1D; it does not cross a line.
@@ -15,6 +15,35 @@ pub struct PendingStore {
     pub data: u64,
     /// The transaction it belongs to.
     pub tx: Option<TxId>,
+    /// What it brings with it. Of other kinds than plain there are such stores only where the port makes them in one.
+    pub kind: StoreKind,
+    /// The hardware has checked it: its object may not move before it has left.
+    pub checked: bool,
+}
+
+impl PendingStore {
+    /// A store that brings nothing with it.
+    #[inline]
+    pub const fn plain(addr: PhysAddr, len: u8, data: u64, tx: Option<TxId>) -> Self {
+        PendingStore { addr, len, data, tx, kind: StoreKind::Plain, checked: false }
+    }
+}
+
+/// Kind and check have the room that the length leaves.
+const _: () = assert!(size_of::<PendingStore>() == 4 * size_of::<u64>() + size_of::<u64>());
+
+/// How the port makes stores that persist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PersistentStores {
+    /// Nothing has to be done: whatever leaves the store buffer is durable, or the line is not in persistent memory.
+    Plain,
+    /// As a store, a cache-block operation and a fence, each by itself.
+    Separate,
+    /// In one: the port gets them with their kind.
+    Combined {
+        /// A store with a fence commits only when it is acknowledged; else it holds back later stores alone.
+        holds_commit: bool,
+    },
 }
 
 /// The content of a block before a store, moving from a log register through the store buffer to the log.
@@ -87,7 +116,11 @@ pub trait Port {
     fn take_abort(&mut self, core: CoreId) -> Option<(Cycle, u64)>;
     /// Asks for a line that a store will write; the cycle in which it will be there.
     fn prefetch_own(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, at: Cycle) -> Cycle;
-    /// A store leaves the store buffer.
+    /// Whether the machine has checked accesses and stores that persist: without, they are illegal instructions.
+    fn has_checks(&self) -> bool;
+    /// How stores that persist are made to a line.
+    fn persistent_stores(&self, line: LineAddr) -> PersistentStores;
+    /// A store leaves the store buffer. One with a fence is done when it is acknowledged.
     fn store(&mut self, core: CoreId, store: &PendingStore, at: Cycle) -> Outcome;
     /// LR reserves a line for the core.
     fn reserve(&mut self, core: CoreId, line: LineAddr);

@@ -7,7 +7,7 @@
 use crate::front_waits::FrontWaits;
 use crate::{CoreConfig, EarlyFlushOutcome, LogFlush, Outcome, PendingStore, Port};
 use durasim_isa::CacheBlockOp;
-use durasim_types::{CoreId, Cycle, LineAddr, PhysAddr, StallSegment, TxId};
+use durasim_types::{CoreId, Cycle, LineAddr, PhysAddr, StallSegment, StoreKind, TxId};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::hash::Hasher;
@@ -159,9 +159,13 @@ impl StoreBuffer {
         self.slots.len() + n <= self.entries
     }
 
-    /// Whether a cache-block operation waits.
+    /// Whether a cache-block operation waits, or a store that brings one with it.
     pub fn holds_block_operation(&self) -> bool {
-        self.slots.iter().any(|s| matches!(s.entry, Entry::Block(..)))
+        self.slots.iter().any(|s| match s.entry {
+            Entry::Block(..) => true,
+            Entry::Store(store) => store.kind != StoreKind::Plain,
+            _ => false,
+        })
     }
 
     /// When the last entry left.
@@ -246,15 +250,16 @@ impl StoreBuffer {
         same.min_by_key(|slot| slot.executed).map(|slot| (slot.pc, slot.executed))
     }
 
-    /// Asks for the lines of all stores that have committed by `at`: ownership is fetched ahead of the store.
+    /// Asks for the lines of all stores that have committed by `at`: ownership is fetched ahead of the store. One that
+    /// brings more with it asks for all at once when it leaves.
     #[inline]
     fn ask<P: Port>(&mut self, core: CoreId, port: &mut P, at: Cycle) {
         while let Some(slot) = self.slots.get_mut(self.asked) {
             if slot.from > at {
                 break;
             }
-            if self.prefetch
-                && let Entry::Store(store) = &slot.entry
+            if let Entry::Store(store) = &slot.entry
+                && self.prefetch & (store.kind == StoreKind::Plain)
             {
                 slot.owned = Some(port.prefetch_own(core, store.addr.line(), store.tx, slot.from));
             }
@@ -476,6 +481,9 @@ impl StoreBuffer {
                     hasher.write_u64(u64::from(s.len));
                     hasher.write_u64(s.data);
                     hasher.write_u64(s.tx.map_or(0, |tx| tx.0));
+                    if s.kind != StoreKind::Plain || s.checked {
+                        hasher.write_u64(s.kind as u64 | u64::from(s.checked) << 8);
+                    }
                 }
                 Entry::Block(op, line) => {
                     hasher.write_u64(op as u64 + 1);

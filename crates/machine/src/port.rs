@@ -2,7 +2,7 @@
 
 use crate::measure::Measurements;
 use crate::system::{PMEM_BASE, System};
-use durasim_core::{Control, EarlyFlushOutcome, LogFlush, Outcome, PendingStore, Port};
+use durasim_core::{Control, EarlyFlushOutcome, LogFlush, Outcome, PendingStore, PersistentStores, Port};
 use durasim_guest::{PAGE_TABLE_LEVELS, Process};
 use durasim_isa::{Access, AccessFault, CacheBlockOp, FenceSet, Marker};
 use durasim_types::{CoreId, Cycle, DataRange, HistoryStep, LineAddr, PhysAddr, StallSegment, TxId};
@@ -59,6 +59,14 @@ impl Port for MachinePort<'_> {
     #[inline]
     fn prefetch_own(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, at: Cycle) -> Cycle {
         self.system.prefetch_own(core, line, tx, at)
+    }
+
+    fn has_checks(&self) -> bool {
+        self.system.has_checks()
+    }
+
+    fn persistent_stores(&self, line: LineAddr) -> PersistentStores {
+        self.system.persistent_stores(line)
     }
 
     #[inline]

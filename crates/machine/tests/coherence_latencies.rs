@@ -28,7 +28,7 @@ fn load(system: &mut System, core: u16, addr: PhysAddr, at: Cycle) -> (u64, Cycl
 }
 
 fn store(system: &mut System, core: u16, data: u64, at: Cycle) -> Cycle {
-    let store = PendingStore { addr: DRAM_BASE, len: 8, data, tx: None };
+    let store = PendingStore::plain(DRAM_BASE, 8, data, None);
     let Outcome::Done(done) = system.store(CoreId(core), &store, at) else { panic!("a plain store is done") };
     done
 }

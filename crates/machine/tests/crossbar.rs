@@ -45,7 +45,7 @@ fn load(system: &mut System, core: u16, addr: PhysAddr, at: Cycle) -> Cycle {
 }
 
 fn store(system: &mut System, core: u16, addr: PhysAddr, at: Cycle) -> Cycle {
-    let store = PendingStore { addr, len: 8, data: 1, tx: None };
+    let store = PendingStore::plain(addr, 8, 1, None);
     let Outcome::Done(done) = system.store(CoreId(core), &store, at) else { panic!("a plain store is done") };
     done
 }

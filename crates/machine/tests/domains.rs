@@ -24,7 +24,7 @@ fn line(n: u64) -> PhysAddr {
 }
 
 fn ask(system: &mut System, core: u16, addr: PhysAddr, data: u64, at: Cycle) -> Outcome {
-    system.store(CoreId(core), &PendingStore { addr, len: 8, data, tx: None }, at)
+    system.store(CoreId(core), &PendingStore::plain(addr, 8, data, None), at)
 }
 
 fn store(system: &mut System, core: u16, addr: PhysAddr, data: u64, at: Cycle) -> Cycle {

@@ -54,7 +54,7 @@ impl Transaction {
     }
 
     fn store(&mut self, number: u64, data: u64) {
-        let store = PendingStore { addr: word(number), len: 8, data, tx: Some(self.tx) };
+        let store = PendingStore::plain(word(number), 8, data, Some(self.tx));
         let Outcome::Done(done) = self.system.store(CORE, &store, self.now) else { panic!("refused") };
         self.now = done + 10_000;
     }

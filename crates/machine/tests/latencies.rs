@@ -44,7 +44,7 @@ fn load(system: &mut System, addr: PhysAddr, at: Cycle) -> Cycle {
 }
 
 fn store(system: &mut System, addr: PhysAddr, at: Cycle) -> Cycle {
-    let store = PendingStore { addr, len: 8, data: 1, tx: None };
+    let store = PendingStore::plain(addr, 8, 1, None);
     let Outcome::Done(done) = system.store(CORE, &store, at) else { panic!("aborted") };
     done
 }
@@ -190,7 +190,7 @@ fn tagged_lines_of_hercules_answer_later() {
     let mut system = machine("hercules", Domain::Eadr, &[]);
     let tx = system.new_tx();
     let Outcome::Done(begun) = system.tx_begin(CORE, tx, T) else { panic!("refused") };
-    let store = PendingStore { addr: PMEM_BASE, len: 8, data: 1, tx: Some(tx) };
+    let store = PendingStore::plain(PMEM_BASE, 8, 1, Some(tx));
     let Outcome::Done(now) = system.store(CORE, &store, begun) else { panic!("refused") };
     let now = now + 10_000;
     // 30 % of two cycles, rounded up.
@@ -208,7 +208,7 @@ fn a_commit_of_tc_takes_the_write_of_its_cache() {
         let mut system = machine("tc", Domain::NvTc, &[&sets[0], &sets[1]]);
         let tx = system.new_tx();
         system.tx_begin(CORE, tx, T);
-        let store = PendingStore { addr: PMEM_BASE, len: 8, data: 1, tx: Some(tx) };
+        let store = PendingStore::plain(PMEM_BASE, 8, 1, Some(tx));
         let Outcome::Done(now) = system.store(CORE, &store, T) else { panic!("refused") };
         assert_eq!(system.tx_commit(CORE, tx, now), Outcome::Done(now + cycles), "{commit}, {pipelined}");
     }

@@ -65,7 +65,7 @@ impl Stress {
     }
 
     fn store(&mut self, core: CoreId, addr: PhysAddr, data: u64, tx: Option<TxId>) {
-        let store = PendingStore { addr, len: 8, data, tx };
+        let store = PendingStore::plain(addr, 8, data, tx);
         loop {
             match self.system.store(core, &store, self.now) {
                 Outcome::Done(done) => self.now = done,
@@ -94,7 +94,7 @@ impl Stress {
                 self.store(core, addr.plus(64), !data, None);
             }
             5 => {
-                let place = PendingStore { addr, len: 8, data: 0, tx: None };
+                let place = PendingStore::plain(addr, 8, 0, None);
                 let (old, outcome) =
                     self.system.atomic(core, &place, true, self.now, &mut |old| Some(old.wrapping_add(data)));
                 let Outcome::Done(done) = outcome else { panic!("{outcome:?}") };

@@ -18,7 +18,7 @@ fn line(n: u64) -> PhysAddr {
 }
 
 fn store(system: &mut System, addr: PhysAddr, data: u64, at: Cycle) -> Cycle {
-    let asked = system.store(CoreId(0), &PendingStore { addr, len: 8, data, tx: None }, at);
+    let asked = system.store(CoreId(0), &PendingStore::plain(addr, 8, data, None), at);
     let Outcome::Done(done) = asked else { panic!("the store is held up") };
     done
 }

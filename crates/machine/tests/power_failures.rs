@@ -23,7 +23,7 @@ fn word(line: u64, word: u64) -> PhysAddr {
 }
 
 fn store(system: &mut System, core: u16, addr: PhysAddr, data: u64, at: Cycle) {
-    let outcome = system.store(CoreId(core), &PendingStore { addr, len: 8, data, tx: None }, at);
+    let outcome = system.store(CoreId(core), &PendingStore::plain(addr, 8, data, None), at);
     assert!(matches!(outcome, Outcome::Done(_)));
 }
 

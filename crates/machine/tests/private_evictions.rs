@@ -149,7 +149,7 @@ fn fill_set(system: &mut System, count: u64) -> Result<Cycle, Outcome> {
     let mut now = 0;
     assert_eq!(system.tx_begin(CORE, tx, now), Outcome::Done(0));
     for n in 0..count {
-        let store = PendingStore { addr: place(8 * n), len: 8, data: n + 1, tx: Some(tx) };
+        let store = PendingStore::plain(place(8 * n), 8, n + 1, Some(tx));
         match system.store(CORE, &store, now + 1) {
             Outcome::Done(cycle) => now = cycle,
             other => return Err(other),

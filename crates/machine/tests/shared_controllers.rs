@@ -38,7 +38,7 @@ fn load(system: &mut System, addr: PhysAddr, at: Cycle) -> Cycle {
 }
 
 fn store(system: &mut System, addr: PhysAddr, at: Cycle) {
-    let store = PendingStore { addr, len: 8, data: 7, tx: None };
+    let store = PendingStore::plain(addr, 8, 7, None);
     assert!(matches!(system.store(CORE, &store, at), Outcome::Done(_)));
 }
 

@@ -86,7 +86,7 @@ fn load(system: &mut System, core: CoreId, addr: PhysAddr, at: Cycle) -> Cycle {
 }
 
 fn store(system: &mut System, core: CoreId, addr: PhysAddr, data: u64, at: Cycle) -> Cycle {
-    let store = PendingStore { addr, len: 8, data, tx: None };
+    let store = PendingStore::plain(addr, 8, data, None);
     let Outcome::Done(done) = system.store(core, &store, at) else { panic!("no transaction is open") };
     done
 }
@@ -229,7 +229,7 @@ fn nothing_is_counted_or_kept_of_a_level_that_is_not_there() {
             let tx = system.new_tx();
             let Outcome::Done(mut now) = system.tx_begin(CORE, tx, T) else { panic!("{}", row.name) };
             for n in 0..6 {
-                let store = PendingStore { addr: line(8 * n), len: 8, data: n, tx: Some(tx) };
+                let store = PendingStore::plain(line(8 * n), 8, n, Some(tx));
                 now += 1000;
                 while let Outcome::Pending = system.store(CORE, &store, now) {
                     now = system.wait_alone(CORE);

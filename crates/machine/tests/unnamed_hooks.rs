@@ -208,7 +208,7 @@ fn place(line: u64) -> PhysAddr {
 }
 
 fn store(system: &mut System, core: CoreId, line: u64, tx: Option<TxId>, at: Cycle) -> Cycle {
-    let store = PendingStore { addr: place(line), len: 8, data: line, tx };
+    let store = PendingStore::plain(place(line), 8, line, tx);
     match system.store(core, &store, at) {
         Outcome::Done(cycle) | Outcome::Aborted(cycle, _) => cycle,
         Outcome::Pending => system.wait_alone(core),
@@ -241,7 +241,7 @@ fn exercise(system: &mut System) {
                 other => panic!("{other:?}"),
             }
         }
-        let word = PendingStore { addr: place(3), len: 8, data: 0, tx: None };
+        let word = PendingStore::plain(place(3), 8, 0, None);
         let (_, outcome) = system.atomic(first, &word, true, now, &mut |old| Some(old + 1));
         assert!(matches!(outcome, Outcome::Done(_)), "{outcome:?}");
         now = system.cache_block(first, CacheBlockOp::Clean, place(3).line(), now + 1);

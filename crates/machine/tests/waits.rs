@@ -80,7 +80,7 @@ fn a_load_behind_another_one_waits_for_its_turn_at_the_controller() {
 #[test]
 fn a_line_that_another_core_has_is_waited_for_there() {
     let mut system = machine("opt", Domain::Adr, &[]);
-    let store = PendingStore { addr: PMEM_BASE, len: 8, data: 1, tx: None };
+    let store = PendingStore::plain(PMEM_BASE, 8, 1, None);
     let Outcome::Done(stored) = system.store(CoreId(1), &store, T) else { panic!("aborted") };
     let at = stored + 1000;
     let (_, done) = system.load(CORE, PMEM_BASE, 8, None, at);
@@ -102,7 +102,7 @@ fn a_fence_waits_for_the_path_and_the_queue_of_the_last_clean() {
     let mut system = machine("swl-flush", Domain::Adr, &sets);
     let mut at = T;
     for line in 0..3 {
-        let store = PendingStore { addr: PMEM_BASE.plus(64 * line), len: 8, data: 1, tx: None };
+        let store = PendingStore::plain(PMEM_BASE.plus(64 * line), 8, 1, None);
         let Outcome::Done(done) = system.store(CORE, &store, at) else { panic!("aborted") };
         at = done + 1000;
     }
@@ -129,7 +129,7 @@ fn a_commit_waits_for_the_path_of_what_it_awaits() {
     let mut system = machine("fwb", Domain::Adr, &sets);
     let tx = TxId(1);
     assert!(matches!(system.tx_begin(CORE, tx, T), Outcome::Done(_)));
-    let store = PendingStore { addr: PMEM_BASE, len: 8, data: 1, tx: Some(tx) };
+    let store = PendingStore::plain(PMEM_BASE, 8, 1, Some(tx));
     let Outcome::Done(stored) = system.store(CORE, &store, T) else { panic!("aborted") };
     let at = stored + 1000;
     assert_eq!(system.tx_commit(CORE, tx, at), Outcome::Pending);
@@ -167,7 +167,7 @@ fn a_store_that_a_design_lets_wait_names_its_reason() {
         let Outcome::Done(begun) = system.tx_begin(CORE, tx, at) else { panic!("aborted") };
         at = begun;
         for word in 0..4 {
-            let store = PendingStore { addr: PMEM_BASE.plus(64 * word), len: 8, data: tx.0, tx: Some(tx) };
+            let store = PendingStore::plain(PMEM_BASE.plus(64 * word), 8, tx.0, Some(tx));
             let began = at;
             let mut waited = false;
             at = loop {

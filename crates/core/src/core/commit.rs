@@ -2,11 +2,14 @@
 //! buffer or for the port, and is finished later then.
 
 use super::{Core, Exit, Pause, StallPlace, SuspensionFault};
-use crate::execution::AtCommit;
+use crate::execution::{AtCommit, Persist};
 use crate::store_buffer::Entry;
 use crate::{Control, Fences, Outcome, Port};
-use durasim_isa::{FenceSet, Marker, Stop};
+use durasim_isa::{CacheBlockOp, FenceSet, Marker, Stop};
 use durasim_types::Cycle;
+
+/// FENCE W, W.
+const WRITES_BEFORE_WRITES: FenceSet = FenceSet { pred: 1, succ: 1, tso: false };
 
 impl Core {
     /// Begins what an instruction does once it is the oldest. What needs an empty store buffer stays unfinished until it
@@ -72,11 +75,31 @@ impl Core {
                 return Some(exit);
             }
             AtCommit::Marker(marker, argument) => return self.marker(port, marker, argument, committed, at),
-            AtCommit::Store(_) | AtCommit::Split(..) | AtCommit::Block(..) | AtCommit::Log(_) => {
+            AtCommit::Store(_)
+            | AtCommit::Split(..)
+            | AtCommit::Persist(_)
+            | AtCommit::Block(..)
+            | AtCommit::Log(_) => {
                 unreachable!("stores enter the store buffer at once")
             }
         }
         None
+    }
+
+    /// A store that persists enters the store buffer, with the cache-block operations of its lines if they are entries of
+    /// their own: the rare store that crosses a line takes more room then than was made for it. A fence is left to be done.
+    pub(super) fn persist(&mut self, persist: &Persist, committed: Cycle, complete: Cycle, pc: u64) {
+        let Persist { low, high, cleans, fence } = *persist;
+        let stores = [Some(low), high].into_iter().flatten();
+        for store in stores.clone() {
+            self.unit.buffer.push(Entry::Store(store), committed, complete, pc);
+        }
+        for store in stores.filter(|_| cleans) {
+            self.unit.buffer.push(Entry::Block(CacheBlockOp::Clean, store.addr.line()), committed, committed, pc);
+        }
+        if fence {
+            self.unfinished = Some((AtCommit::Fence(WRITES_BEFORE_WRITES), committed));
+        }
     }
 
     /// Cycles from the commit of the instruction before to that of a fence that is issued only then.

@@ -319,7 +319,7 @@ impl Core {
         self.stats.stores += 1;
         let pc = self.hart.pc;
         self.hart.pc = pc + u64::from(inst.len);
-        let store = PendingStore { addr: phys, len: shape.bytes, data: stored.value, tx: self.unit.store_tx };
+        let store = PendingStore::plain(phys, shape.bytes, stored.value, self.unit.store_tx);
         self.unit.buffer.push(Entry::Store(store), committed, complete, pc);
         Next::Inst
     }
@@ -329,7 +329,7 @@ impl Core {
     fn step<P: Port>(&mut self, port: &mut P, decoded: &Decoded) -> Next {
         let Decoded { inst, shape, .. } = *decoded;
         let class = shape.class;
-        let stores = matches!(class, Class::Store | Class::CacheBlock | Class::Marker);
+        let stores = matches!(class, Class::Store | Class::CheckedStore | Class::CacheBlock | Class::Marker);
         // Two entries: a store may cross a line.
         if stores && !self.unit.buffer.has_room(2) {
             self.pause = Some(Pause::Room);
@@ -370,7 +370,7 @@ impl Core {
                     Err(stop) => return self.leave(Exit::AccessFault(stop)),
                 }
             }
-            Class::Store => self.issue_store(&shape, dispatched, ready),
+            Class::Store | Class::CheckedStore => self.issue_store(&shape, dispatched, ready),
             // A counter that is read tells what all before it took.
             Class::Atomic | Class::System | Class::Csr => {
                 ready = ready.max(self.window.commit_cycle() + self.config.serialize_cycles);
@@ -399,7 +399,7 @@ impl Core {
         let (complete, at_commit, line) = (execution.done.max(execution.begun), execution.at_commit, execution.line);
         if execution.begun > execution.at {
             translated = translation(execution.at, execution.begun);
-            if class == Class::Store {
+            if matches!(class, Class::Store | Class::CheckedStore) {
                 self.store_waited(complete);
             }
         }
@@ -432,7 +432,7 @@ impl Core {
         self.instructions += 1;
         match class {
             Class::Load => self.stats.loads += 1,
-            Class::Store => self.stats.stores += 1,
+            Class::Store | Class::CheckedStore => self.stats.stores += 1,
             Class::Atomic if self.config.fences == Fences::All && inst.rm & 2 != 0 => {
                 self.hold(committed + self.barrier_cycles());
             }
@@ -460,6 +460,7 @@ impl Core {
                 self.unit.buffer.push(Entry::Store(low), committed, complete, pc);
                 self.unit.buffer.push(Entry::Store(high), committed, complete, pc);
             }
+            Some(AtCommit::Persist(persist)) => self.persist(&persist, committed, complete, pc),
             Some(AtCommit::Block(op, line)) => self.unit.buffer.push(Entry::Block(op, line), committed, committed, pc),
             Some(AtCommit::Log(flush)) => self.unit.buffer.push_log(&flush, committed, pc),
             Some(work) => self.unfinished = Some((work, committed)),

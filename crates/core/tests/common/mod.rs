@@ -1,7 +1,7 @@
 //! A memory for cores, and instructions for them.
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use durasim_core::{Control, EarlyFlushOutcome, LogFlush, Outcome, PendingStore, Port};
+use durasim_core::{Control, EarlyFlushOutcome, LogFlush, Outcome, PendingStore, PersistentStores, Port};
 use durasim_isa::{Access, AccessFault, CacheBlockOp, FenceSet, Marker};
 use durasim_types::{CoreId, Cycle, LineAddr, PhysAddr, StallCause, StallSegment, TxId};
 
@@ -48,6 +48,10 @@ pub struct Memory {
     pub without_suspension: bool,
     /// The transactions that were suspended, and those that resumed.
     pub suspensions: Vec<(TxId, bool)>,
+    /// How stores that persist are made.
+    pub persistent_stores: Option<PersistentStores>,
+    /// Cache-block operations, with the number of stores that had left before them.
+    pub blocks: Vec<(CacheBlockOp, LineAddr, usize)>,
 }
 
 impl Port for Memory {
@@ -78,6 +82,12 @@ impl Port for Memory {
     }
     fn prefetch_own(&mut self, _: CoreId, _: LineAddr, _: Option<TxId>, at: Cycle) -> Cycle {
         at + 1000
+    }
+    fn has_checks(&self) -> bool {
+        self.persistent_stores.is_some()
+    }
+    fn persistent_stores(&self, _: LineAddr) -> PersistentStores {
+        self.persistent_stores.unwrap_or(PersistentStores::Separate)
     }
     fn store(&mut self, _: CoreId, store: &PendingStore, at: Cycle) -> Outcome {
         if let Some((_, resumes)) = self.refusing.take_if(|(addr, _)| *addr == store.addr) {
@@ -120,7 +130,8 @@ impl Port for Memory {
             None => EarlyFlushOutcome::Refused { again_at: Cycle::MAX },
         }
     }
-    fn cache_block(&mut self, _: CoreId, _: CacheBlockOp, _: LineAddr, at: Cycle) -> Cycle {
+    fn cache_block(&mut self, _: CoreId, op: CacheBlockOp, line: LineAddr, at: Cycle) -> Cycle {
+        self.blocks.push((op, line, self.stores.len()));
         at
     }
     fn reserve(&mut self, _: CoreId, _: LineAddr) {}

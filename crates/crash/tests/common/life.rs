@@ -324,7 +324,7 @@ impl Life {
         self.expect_store(port, if let Request::Store(place, _) = request { Some(place) } else { None });
         let outcome = match request {
             Request::Store(place, data) => {
-                let store = durasim_core::PendingStore { addr: place.addr(), len: place.len as u8, data, tx };
+                let store = durasim_core::PendingStore::plain(place.addr(), place.len as u8, data, tx);
                 self.system.store(id, &store, at)
             }
             Request::Begin(tx) => self.system.tx_begin(id, tx, at),

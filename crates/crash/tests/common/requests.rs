@@ -371,7 +371,7 @@ impl Life {
         }
         let (now, tx) = (self.ports[port].now, self.tx(port));
         self.expect_store(port, new.map(|_| place));
-        let pending = PendingStore { addr: place.addr(), len: 8, data: 0, tx };
+        let pending = PendingStore::plain(place.addr(), 8, 0, tx);
         let (old, outcome) = self.system.atomic(core(port), &pending, owns, now, &mut |_| new);
         self.after_request(Some(port))?;
         if let (Outcome::Aborted(..), Some(new)) = (outcome, new) {

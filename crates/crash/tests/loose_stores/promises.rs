@@ -120,7 +120,7 @@ impl Machine {
     }
 
     fn store_in(&mut self, core: u16, tx: Option<TxId>, addr: PhysAddr, data: u64) {
-        let store = PendingStore { addr, len: 8, data, tx };
+        let store = PendingStore::plain(addr, 8, data, tx);
         let Outcome::Done(done) = self.system.store(CoreId(core), &store, self.now) else { panic!("it is held up") };
         self.now = done + 1;
     }
@@ -269,7 +269,7 @@ fn a_thread_that_leaves_its_core_makes_a_fence() {
 fn atomic_operations_and_the_kernel_store_too() {
     for domain in FENCED {
         let mut machine = Machine::new(domain);
-        let place = PendingStore { addr: ADDR, len: 8, data: 0, tx: None };
+        let place = PendingStore::plain(ADDR, 8, 0, None);
         let (_, outcome) = machine.system.atomic(CoreId(A), &place, true, machine.now, &mut |old| Some(old + 7));
         assert!(matches!(outcome, Outcome::Done(_)));
         machine.clean(A, ADDR);

@@ -14,9 +14,22 @@ use suspensions::Suspension;
 /// Tokens with this bit are cache-block operations of the core in the low bits; the others are a design's.
 const CLEAN: u64 = 1 << 63;
 
+/// Of these, those with this bit have come with a store.
+const WITH_STORE: u64 = 1 << 61;
+
 /// The token of a cache-block operation of `core`.
 pub(super) const fn clean_token(core: CoreId) -> WriteToken {
     WriteToken::new(CLEAN | core.0 as u64, Origin::Core(core))
+}
+
+/// The token of a persistent write of `core`: a cache-block operation that comes with a store.
+pub(super) const fn persistent_write_token(core: CoreId) -> WriteToken {
+    WriteToken::new(CLEAN | WITH_STORE | core.0 as u64, Origin::Core(core))
+}
+
+/// Whether a token is that of a persistent write.
+pub(super) const fn is_persistent_write_token(token: WriteToken) -> bool {
+    token.number & (CLEAN | WITH_STORE) == CLEAN | WITH_STORE
 }
 
 /// The core whose cache-block operation a token stands for.

@@ -190,7 +190,7 @@ impl System {
             }
             self.agenda.forget_suspension(core);
             at = at.max(self.agenda.take_clean_ack(core));
-            self.waits.cleans_are_acked(core);
+            self.waits.cleans_are_acked(core, 0);
         }
         if orders_writes {
             self.memories.fenced(core);

@@ -164,6 +164,7 @@ impl System {
         let let_in = self.llc_request(core, line, asked);
         let done = self.take_from_others(core, line, tx, want, let_in)?;
         // A line that is in the L2 has not to come from the last level, but the permission has.
+        self.line_locks.note_directory(done, false);
         Ok(if below { self.interconnect.send_to_core(core, line, Load::Nothing, done) - at } else { done - asked })
     }
 
@@ -228,6 +229,7 @@ impl System {
         let after_llc = start + look_up_cycles(llc, found);
         self.caches.count_llc_access(self.transactions.thread_on(core), found.is_none());
         if let Some(slot) = found {
+            self.line_locks.note_directory(start + self.caches.llc().geometry().tag_latency_cycles, false);
             let done = self.hit_below(LevelId::Llc, core, line, slot, after_llc);
             let done = self.interconnect.send_to_core(core, line, Load::Line, done) + self.caches.way_up_from_llc();
             self.waits.mark(core, StallCause::Llc, done);
@@ -285,6 +287,7 @@ impl System {
         }
 
         self.waits.mark(core, StallCause::Eviction, start);
+        self.line_locks.note_directory(start, true);
         let filled = self.fill(core, line, tx, start);
         let end = match &filled {
             Ok(filled) => self.interconnect.send_to_core(core, line, Load::Line, filled.done) + self.caches.way_up(),

@@ -86,6 +86,12 @@ impl DesignPort {
         self.hooks.has(hooks)
     }
 
+    /// Whether the design names any hook.
+    #[inline]
+    pub(super) fn has_hooks(&self) -> bool {
+        self.hooks != Hooks::NONE
+    }
+
     /// Whether a version with a live tag is housed in one level only.
     #[inline]
     pub(super) fn tags_are_exclusive(&self) -> bool {

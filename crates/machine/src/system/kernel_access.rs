@@ -48,7 +48,7 @@ impl System {
                 let n = (8 - place.0 as usize % 8).min(bytes.len() - done);
                 let mut word = [0; 8];
                 word[..n].copy_from_slice(&bytes[done..done + n]);
-                let store = PendingStore { addr: place, len: n as u8, data: u64::from_le_bytes(word), tx };
+                let store = PendingStore::plain(place, n as u8, u64::from_le_bytes(word), tx);
                 if self.kernel_store(core, &store, at) {
                     return;
                 }

@@ -2,8 +2,8 @@
 //!
 //! [`System`] is made of parts, each with private fields and one idea: [`caches`], [`memories`] and [`persist_buffers`]
 //! hold lines, [`interconnect`] moves messages, [`design_port`] asks the design, [`agenda`] knows what is due and who waits, [`open_transactions`] who is in
-//! a transaction, [`observers`] who looks on, [`waits`] why cores wait. A part knows nothing of the system. Requests of cores walk over the parts:
-//! [`loads`], [`stores`], [`blocks`], [`log`], [`transactions`] and [`kernel_access`] bring lines up ([`bring_up`],
+//! a transaction, [`line_locks`] which lines persistent writes have locked, [`observers`] who looks on, [`waits`] why cores wait. A part knows nothing of the system. Requests of cores walk over the parts:
+//! [`loads`], [`stores`], [`persistent_write`], [`blocks`], [`log`], [`transactions`] and [`kernel_access`] bring lines up ([`bring_up`],
 //! [`sharing`], [`fill`]), ask the design whether they may continue ([`gates`]), and leave to the work list ([`work`]) all that
 //! may bring further lines to move: actions of the design, evictions, writes to the controllers, waits, aborts.
 //!
@@ -24,6 +24,7 @@ mod gates;
 mod interconnect;
 mod invariants;
 mod kernel_access;
+mod line_locks;
 mod loads;
 mod log;
 mod marks;
@@ -32,6 +33,7 @@ mod observers;
 mod open_transactions;
 mod part;
 mod persist_buffers;
+mod persistent_write;
 mod plan;
 mod sharing;
 mod state;
@@ -45,12 +47,14 @@ use crate::latency::{Latency, PhaseLatencies};
 use agenda::Agenda;
 use caches::Caches;
 use design_port::DesignPort;
+use durasim_core::PersistentStores;
 use durasim_design::{Ctx, Geometry, Hooks};
 use durasim_memory::Command;
 use durasim_types::{
     ConfigError, CoreId, Cycle, Domain, Error, EventKind, History, HistoryStep, Journal, PersistEvent, PhysAddr, Stats,
 };
 use interconnect::Interconnect;
+use line_locks::LineLocks;
 use memories::Memories;
 use observers::Observers;
 use open_transactions::OpenTransactions;
@@ -86,6 +90,11 @@ pub struct System {
     interconnect: Interconnect,
     memories: Memories,
     persist_buffers: PersistBuffers,
+    line_locks: LineLocks,
+    /// How cores make stores that persist to lines that only a write makes durable.
+    persistent_stores: PersistentStores,
+    /// Whether there are checked accesses.
+    has_checks: bool,
     design: DesignPort,
     agenda: Agenda,
     transactions: OpenTransactions,
@@ -105,7 +114,8 @@ impl System {
         let design = (hardware.build)(&plan.spec, geometry).map_err(|e| plan::refused_by(hardware.name, e))?;
         let cores = config.cores as usize;
         let design_accepts = hardware.hooks.has(Hooks::ACCEPT) && design.decides_on_writes();
-        Ok(System {
+        let checks = (hardware.checks)(&plan.spec, geometry).map_err(|e| plan::refused_by(hardware.name, e))?;
+        let mut system = System {
             domain: plan.domain,
             caches: Caches::new(config, geometry),
             interconnect: Interconnect::new(config),
@@ -114,6 +124,8 @@ impl System {
                 Domain::Bbb => PersistBuffers::new(&config.bbb, cores),
                 _ => PersistBuffers::default(),
             },
+            line_locks: LineLocks::new(cores),
+            persistent_stores: PersistentStores::Separate,
             design: DesignPort::new(design, hardware.name, hardware.hooks, geometry).for_threads(hardware.threads_max),
             agenda: Agenda::new(cores),
             transactions: OpenTransactions::new(cores),
@@ -121,7 +133,12 @@ impl System {
             waits: Waits::new(cores),
             work: WorkList::default(),
             geometry: geometry.clone(),
-        })
+            has_checks: checks.is_some(),
+        };
+        if let Some(checks) = checks.filter(|checks| checks.combines_persistent_writes()) {
+            system.combine_persistent_stores(checks.fence_holds_commit());
+        }
+        Ok(system)
     }
 
     /// The seed of the run: each cache that chooses at random starts a sequence of its own from it, and the path to the
@@ -204,6 +221,11 @@ impl System {
         self.observers.halted()
     }
 
+    /// Whether the machine has checked accesses and stores that persist.
+    pub fn has_checks(&self) -> bool {
+        self.has_checks
+    }
+
     /// The cycle before which nothing is scheduled.
     pub fn due(&self) -> Cycle {
         self.agenda.due()
@@ -232,6 +254,7 @@ impl System {
         self.interconnect.reset_stats();
         self.memories.reset_stats();
         self.persist_buffers.reset_stats();
+        self.line_locks.reset_stats();
         self.transactions.reset_stats();
         self.design.reset_stats();
     }
@@ -246,6 +269,7 @@ impl System {
         }
         self.interconnect.stats(&mut stats);
         self.persist_buffers.stats(&mut stats);
+        self.line_locks.stats(&mut stats, matches!(self.persistent_stores, PersistentStores::Combined { .. }));
         self.design.stats(&mut stats);
         stats
     }

@@ -66,6 +66,7 @@ impl System {
         want: AccessMode,
         at: Cycle,
     ) -> Result<Cycle, Cycle> {
+        let at = self.await_unlocked(line, at);
         let at = self.probe(core, line, tx, want, at)?;
         if self.caches.alone() {
             return Ok(at);
@@ -159,6 +160,7 @@ impl System {
         let taken = self.take_from_others(core, line, tx, AccessMode::Write, asked);
         self.caches.unpin();
         let taken = taken?;
+        self.line_locks.note_directory(taken, false);
         self.waits.mark(core, StallCause::OtherCore, taken);
         let done = self.interconnect.send_to_core(core, line, Load::Nothing, taken) + self.caches.way_up();
         self.waits.mark(core, StallCause::Llc, done);

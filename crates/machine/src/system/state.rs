@@ -3,7 +3,7 @@
 
 use super::caches::{CachedLines, SavedCaches};
 use super::work::WorkList;
-use super::{System, agenda, caches, interconnect, memories, observers, open_transactions, waits};
+use super::{System, agenda, caches, interconnect, line_locks, memories, observers, open_transactions, waits};
 use durasim_design::Row;
 use durasim_types::{ConfigError, Cycle, DataRange, Pages};
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,7 @@ pub(crate) struct Written<'a> {
     interconnect: interconnect::Written<'a>,
     memories: memories::Written<'a>,
     persist_buffers: &'a super::PersistBuffers,
+    line_locks: line_locks::Written<'a>,
     agenda: agenda::Written<'a>,
     transactions: open_transactions::Written<'a>,
     observers: observers::Written<'a>,
@@ -30,6 +31,7 @@ pub(crate) struct Read {
     interconnect: interconnect::SavedInterconnect,
     memories: memories::SavedMemories,
     persist_buffers: super::PersistBuffers,
+    line_locks: line_locks::SavedLineLocks,
     agenda: agenda::SavedAgenda,
     transactions: open_transactions::SavedTransactions,
     observers: observers::SavedObservers,
@@ -45,6 +47,7 @@ impl System {
             interconnect,
             memories,
             persist_buffers,
+            line_locks,
             agenda,
             transactions,
             observers,
@@ -57,6 +60,7 @@ impl System {
             interconnect: interconnect.state(),
             memories: memories.state(),
             persist_buffers,
+            line_locks: line_locks.state(),
             agenda: agenda.state(),
             transactions: transactions.state(),
             observers: observers.state(),
@@ -76,6 +80,7 @@ impl System {
         self.interconnect.put_state(read.interconnect);
         self.memories.put_state(read.memories);
         self.persist_buffers = read.persist_buffers;
+        self.line_locks.put_state(read.line_locks);
         self.agenda.put_state(read.agenda);
         self.transactions.put_state(read.transactions);
         self.observers.put_state(read.observers);
@@ -92,6 +97,9 @@ impl System {
             interconnect: self.interconnect.fork(),
             memories: self.memories.fork(),
             persist_buffers: self.persist_buffers.clone(),
+            line_locks: self.line_locks.fork(),
+            persistent_stores: self.persistent_stores,
+            has_checks: self.has_checks,
             design: self.design.fork(),
             agenda: self.agenda.fork(),
             transactions: self.transactions.fork(),

@@ -10,7 +10,7 @@ use super::work::Task;
 use durasim_cache::Slot;
 use durasim_core::{Outcome, PendingStore};
 use durasim_design::{Gate, Hooks, LevelId, LineTag, Store, Token, Wait};
-use durasim_types::{CoreId, Cycle, EventKind, LineAddr, PhysAddr, StallCause, TxId, Write};
+use durasim_types::{CoreId, Cycle, EventKind, LineAddr, PhysAddr, StallCause, StoreKind, TxId, Write};
 
 #[inline(always)]
 fn write_word(line: &mut [u8; 64], offset: usize, len: u8, data: u64) {
@@ -47,7 +47,9 @@ impl System {
         let line = store.addr.line();
         let pmem = is_pmem(line);
         let is_disturbed = || self.transactions.any_abort_notice() || self.transactions.any_moved();
-        if self.agenda.due() <= at || is_disturbed() || pmem && self.persist_buffers.exist() {
+        // One condition: the kind of a plain store costs no branch of its own.
+        let takes_other_way = || self.persist_buffers.exist() | (store.kind != StoreKind::Plain);
+        if self.agenda.due() <= at || is_disturbed() || pmem && takes_other_way() {
             return None;
         }
         let alone = self.caches.alone();
@@ -89,7 +91,9 @@ impl System {
         let line = store.addr.line();
         self.begin_waits(core);
         self.caches.pin(line);
-        let outcome = if is_pmem(line) {
+        let outcome = if self.is_persistent_write(store) {
+            self.write_persistently(core, store, at)
+        } else if is_pmem(line) {
             self.store_pmem(core, store, at, mode)
         } else {
             match self.line_to_write(core, line, store.tx, at) {
@@ -110,7 +114,7 @@ impl System {
     /// The line of a store, and the cycle in which it is there and may be written. Lookups are pipelined: a store waits for
     /// its line and for the right to write it, and the next one follows in the next cycle.
     #[inline]
-    fn line_to_write(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, at: Cycle) -> Found {
+    pub(super) fn line_to_write(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, at: Cycle) -> Found {
         let alone = self.caches.alone();
         let array = self.caches.l1d_mut(core);
         if !self.transactions.any_moved()
@@ -134,7 +138,7 @@ impl System {
     }
 
     #[inline]
-    fn write_l1d(&mut self, core: CoreId, slot: Slot, addr: PhysAddr, len: u8, data: u64) {
+    pub(super) fn write_l1d(&mut self, core: CoreId, slot: Slot, addr: PhysAddr, len: u8, data: u64) {
         let array = self.caches.l1d_mut(core);
         write_word(array.data_mut(slot), addr.offset(), len, data);
         array.set_dirty(slot, true);
@@ -200,7 +204,7 @@ impl System {
         let mut tag = self.design.live(array.tag(slot));
         let had_tag = tag.is_some();
         let mut out = self.design.actions();
-        let PendingStore { addr, len, data, tx } = *store;
+        let PendingStore { addr, len, data, tx, .. } = *store;
         let request = Store { addr, len, data, tx, before: array.data(slot), dirty: array.is_dirty(slot) };
         let gate = self.design.store(&cx, &request, &mut tag, &mut out);
         let made = matches!(gate, Gate::Done | Gate::After(_));
@@ -268,7 +272,7 @@ impl System {
 
     /// Tells the journal of a store that is being made.
     #[inline]
-    fn note_store(&mut self, core: CoreId, store: &PendingStore, at: Cycle) {
+    pub(super) fn note_store(&mut self, core: CoreId, store: &PendingStore, at: Cycle) {
         let write = Write { addr: store.addr, len: store.len, data: store.data };
         self.observers.stored(core, at, store.tx, write);
     }

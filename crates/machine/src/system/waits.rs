@@ -214,10 +214,11 @@ impl Waits {
         }
     }
 
-    /// A fence has waited for the acknowledgements of all cleans.
-    pub(super) fn cleans_are_acked(&mut self, core: CoreId) {
+    /// A fence has waited for the acknowledgements of all cleans, or a store that brings a fence with it, which had to wait
+    /// for its line until `since`.
+    pub(super) fn cleans_are_acked(&mut self, core: CoreId, since: Cycle) {
         let (arrived, done, _) = std::mem::take(&mut self.of(core).clean);
-        self.acknowledgement(core, 0, arrived, done);
+        self.acknowledgement(core, since, arrived, done);
     }
 
     /// See [`durasim_core::Port::explain_wait`].

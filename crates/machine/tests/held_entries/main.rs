@@ -40,7 +40,7 @@ fn place(line: u64) -> PhysAddr {
 }
 
 fn store(system: &mut System, line: u64, data: u64, tx: Option<TxId>, at: u64) -> u64 {
-    let store = PendingStore { addr: place(line), len: 8, data, tx };
+    let store = PendingStore::plain(place(line), 8, data, tx);
     match system.store(CORE, &store, at) {
         Outcome::Done(cycle) => cycle,
         aborted => panic!("{aborted:?}"),

@@ -215,7 +215,7 @@ fn phases(system: &mut System, core: CoreId, addr: Option<PhysAddr>, at: Cycle) 
     let tx = system.new_tx();
     assert_eq!(system.tx_begin(core, tx, at), Outcome::Done(at));
     if let Some(addr) = addr {
-        done(system.store(core, &PendingStore { addr, len: 8, data: at, tx: Some(tx) }, at));
+        done(system.store(core, &PendingStore::plain(addr, 8, at, Some(tx)), at));
     }
     let ends = at + QUIET;
     let_pass(system, ends);

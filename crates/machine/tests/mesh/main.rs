@@ -79,7 +79,7 @@ fn machine(mesh_keys: &str) -> System {
 }
 
 fn store(system: &mut System, core: CoreId, addr: PhysAddr, at: Cycle) -> Cycle {
-    match system.store(core, &PendingStore { addr, len: 8, data: at, tx: None }, at) {
+    match system.store(core, &PendingStore::plain(addr, 8, at, None), at) {
         Outcome::Done(done) => done,
         other => panic!("{other:?}"),
     }

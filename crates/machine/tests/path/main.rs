@@ -121,7 +121,7 @@ fn answers(system: &System) -> Vec<Cycle> {
 }
 
 fn store(system: &mut System, addr: PhysAddr, data: u64, at: Cycle) -> Cycle {
-    match system.store(CORE, &PendingStore { addr, len: 8, data, tx: None }, at) {
+    match system.store(CORE, &PendingStore::plain(addr, 8, data, None), at) {
         Outcome::Done(done) => done,
         other => panic!("{other:?}"),
     }

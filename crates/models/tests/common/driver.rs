@@ -225,7 +225,7 @@ impl Driver {
         let (at, tx, id) = (self.ports[port].now, self.thread(port).tx, core(port));
         let outcome = match request {
             Request::Store(n, stamp) => {
-                let store = PendingStore { addr: line(n).base(), len: 8, data: stamp, tx };
+                let store = PendingStore::plain(line(n).base(), 8, stamp, tx);
                 self.system.store(id, &store, at)
             }
             Request::Begin(tx) => self.system.tx_begin(id, tx, at),

@@ -182,9 +182,7 @@ impl Driver {
     fn request(&mut self, port: usize, request: Request) {
         let (at, tx, id) = (self.ports[port].now, self.thread(port).tx, core(port));
         let outcome = match request {
-            Request::Store(n, stamp) => {
-                self.system.store(id, &PendingStore { addr: line(n).base(), len: 8, data: stamp, tx }, at)
-            }
+            Request::Store(n, stamp) => self.system.store(id, &PendingStore::plain(line(n).base(), 8, stamp, tx), at),
             Request::Begin(tx) => self.system.tx_begin(id, tx, at),
             Request::Commit(tx) => self.system.tx_commit(id, tx, at),
         };

@@ -312,7 +312,9 @@ impl Path {
         if self.in_flight.is_empty() {
             return 0;
         }
-        let evicted = |sent: &&InFlight| sent.from == Origin::Llc && is_counted(sent.write.line);
+        // A persistent write leaves from there too, and is acknowledged to its core.
+        let goes_to_core = |sent: &InFlight| sent.write.token.is_some_and(|token| token.to != Origin::Llc);
+        let evicted = |sent: &&InFlight| sent.from == Origin::Llc && is_counted(sent.write.line) && !goes_to_core(sent);
         self.in_flight.iter().filter(evicted).count()
     }
 

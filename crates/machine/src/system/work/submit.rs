@@ -2,7 +2,7 @@
 
 use super::Task;
 use crate::system::System;
-use crate::system::agenda::{Scheduled, core_of_clean};
+use crate::system::agenda::{Scheduled, core_of_clean, is_persistent_write_token};
 use crate::system::interconnect::Load;
 use crate::system::memories::{Behind, is_pmem};
 use crate::system::persist_buffers::is_drain_token;
@@ -171,6 +171,9 @@ impl System {
         if let Some(core) = core_of_clean(token) {
             self.waits.clean_is_acked(core, token.arrived, at, arrives);
             self.agenda.clean_is_acked(core, arrives);
+            if is_persistent_write_token(token) {
+                self.persistent_write_is_acked(line, at, arrives);
+            }
         } else if arrives == at {
             self.acknowledged(token, line, at, at);
         } else {

@@ -3,7 +3,7 @@
 use super::Task;
 use crate::system::System;
 use durasim_design::{Hooks, Signal, Token, Wait};
-use durasim_types::{CoreId, Cycle, Error};
+use durasim_types::{CoreId, Cycle, Error, LineAddr};
 
 /// What is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub(in crate::system) enum Condition {
     CleansAcked(CoreId),
     /// The suspended request of a core waits until it can be made again.
     Resumes(CoreId),
+    /// A request waits until a persistent write unlocks its line.
+    Unlocked(LineAddr),
     /// The queues are to drain, and what the design reads is to arrive.
     QueuesDry,
 }
@@ -30,6 +32,7 @@ impl std::fmt::Display for Condition {
             Condition::WriteBackBuffer => f.write_str("a line waits for a write-back buffer"),
             Condition::CleansAcked(_) => f.write_str("the acknowledgement of a cache-block operation is waited for"),
             Condition::Resumes(_) => f.write_str("a request of a core waits"),
+            Condition::Unlocked(line) => write!(f, "a request waits for {line}, which a persistent write has locked"),
             Condition::QueuesDry => f.write_str("the queues have to drain"),
         }
     }
@@ -67,6 +70,7 @@ impl System {
             Condition::WriteBackBuffer => self.memories.has_write_back_buffer(self.persist_buffers.exist()),
             Condition::CleansAcked(core) => !self.agenda.has_unacked_cleans(core),
             Condition::Resumes(core) => self.agenda.resumes_at(core).is_some(),
+            Condition::Unlocked(line) => !self.line_locks.is_locked(line),
             Condition::QueuesDry => {
                 self.memories.are_dry() && !(self.design.has(Hooks::READ) && self.agenda.any_read_in_flight())
             }
