@@ -197,6 +197,12 @@ impl CacheArray {
         self.meta.get(slot.0 as usize).ready
     }
 
+    /// The data of a line is there from this cycle on.
+    #[inline]
+    pub fn set_ready(&mut self, slot: Slot, ready: Cycle) {
+        self.meta.get_mut(slot.0 as usize).ready = ready;
+    }
+
     /// Whether a line is dirty.
     #[inline]
     pub fn is_dirty(&self, slot: Slot) -> bool {

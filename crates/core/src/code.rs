@@ -44,7 +44,8 @@ fn shape_of(inst: Inst, window: &Window) -> InstInfo {
         Op::LogFlush => (dest, [LOG_REGISTER_FIRST + inst.rd, 0, 0]),
         _ => (dest, inst.sources()),
     };
-    let bytes = bytes(inst.op);
+    let is_checked = matches!(class, Class::CheckedLoad | Class::CheckedStore);
+    let bytes = if is_checked { inst.checked_bytes() } else { bytes(inst.op) };
     InstInfo { class, kind, pool, pipelined, sources, dest, bytes, units, latency_cycles }
 }
 

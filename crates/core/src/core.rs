@@ -1,5 +1,6 @@
 //! A core at work: blocks of decoded instructions, executed one by one in program order and placed in time.
 
+mod checks;
 mod commit;
 mod fork;
 mod front_end;
@@ -130,6 +131,9 @@ enum Pause {
     Empty,
     /// The next one needs room in the store buffer.
     Room,
+    /// The next one looks at filters that another core changes, or changes filters against which stores of other cores have
+    /// been checked that have not left.
+    Filters,
     /// The machine wants the store buffer empty before it takes the thread away.
     Vacate,
 }
@@ -327,6 +331,9 @@ impl Core {
         self.count_system(self.unit.buffer.left());
         self.window.hold_commit(self.unit.buffer.left());
         port.take_reservation(self.unit.id);
+        if port.has_checks() {
+            port.leave_filters(self.unit.id);
+        }
         self.unit.lease_end = 0;
         self.position = None;
         ThreadContext {
@@ -364,6 +371,9 @@ impl Core {
         }
         let attention = self.unit.buffer.attention();
         let stopped = (self.pause.is_some() || self.unfinished.is_some()) && !self.unit.buffer.is_empty();
+        if self.pause == Some(Pause::Filters) && !stopped {
+            return None;
+        }
         Some(if stopped { attention } else { attention.min(self.window.commit_cycle()) })
     }
 
@@ -473,6 +483,11 @@ impl Core {
                     return Some(Exit::Empty);
                 }
             }
+            if self.pause == Some(Pause::Filters) && self.unit.buffer.is_empty() {
+                let Some(at) = port.resumes_at(id) else { return Some(Exit::Waiting) };
+                self.pause = None;
+                self.end_filter_wait(port, at);
+            }
             let clock = self.window.commit_cycle();
             let horizon = if self.pause.is_some() || self.unfinished.is_some() { until } else { until.min(clock) };
             if !self.unit.buffer.is_empty() && self.unit.buffer.attention() <= horizon {
@@ -496,6 +511,8 @@ impl Core {
         match pause {
             Pause::Room => self.unit.buffer.has_room(2),
             Pause::Empty => self.unit.buffer.is_empty(),
+            // The port says so.
+            Pause::Filters => false,
             Pause::Vacate => self.is_empty(),
         }
     }

@@ -8,7 +8,10 @@ use crate::{
 use durasim_isa::{
     Access, AccessFault, AccessFaultKind, AmoOp, Bus, CacheBlockOp, Counter, FenceSet, LogRegister, Marker, Stop,
 };
-use durasim_types::{CoreId, Cycle, LINE_BYTES, LineAddr, PAGE_BYTES, PhysAddr, StoreKind, TxId};
+use durasim_types::{
+    CheckRegisters, CheckVerdict, CheckedAccess, CoreId, Cycle, FilterOperation, LINE_BYTES, LineAddr, PAGE_BYTES,
+    PhysAddr, StoreKind, TxId,
+};
 use serde::{Deserialize, Serialize};
 
 /// The most instructions of an LR/SC sequence that has to succeed in the end (RISC-V unprivileged ISA, "Eventual Success
@@ -212,6 +215,10 @@ pub(crate) struct Execution<'a, P> {
     pub line: Option<LineAddr>,
     /// When the access began, if it is no load: later than `at` if it waited for its translation.
     pub begun: Cycle,
+    /// When it is known what becomes of an access that the hardware checks, or a change of filters is complete.
+    pub known: Cycle,
+    /// The hardware has checked the access.
+    pub checked: bool,
     pub instructions: u64,
 }
 
@@ -310,9 +317,36 @@ impl<P: Port> Bus for Execution<'_, P> {
         self.port.has_checks()
     }
 
+    fn check(&mut self, registers: &CheckRegisters, access: &CheckedAccess) -> Result<CheckVerdict, Stop> {
+        let filters = registers.0[CheckRegisters::FILTERS];
+        let first = self.unit.translate(self.port, filters, Access::Read)?.line();
+        let (verdict, known) = self.port.check(self.unit.id, first, registers, access, self.at);
+        (self.known, self.checked) = (known, true);
+        Ok(verdict)
+    }
+
+    fn update_filters(
+        &mut self,
+        registers: &CheckRegisters,
+        operation: FilterOperation,
+        object: u64,
+    ) -> Result<u64, Stop> {
+        let filters = registers.0[CheckRegisters::FILTERS];
+        let first = self.unit.translate(self.port, filters, Access::Write)?.line();
+        // The core has let all earlier stores leave.
+        self.at = self.at.max(self.unit.buffer.left());
+        let (value, done) = self.port.change_filters(self.unit.id, first, operation, object, self.at);
+        self.done = done;
+        Ok(value)
+    }
+
     /// A store that persists. Where it crosses a line both parts do, and the second one alone waits for them.
     fn store_as(&mut self, addr: u64, bytes: u8, value: u64, kind: StoreKind) -> Result<(), AccessFault> {
         let (mut low, mut high) = self.stores(addr, bytes, value)?;
+        low.checked = self.checked;
+        if let Some(high) = &mut high {
+            high.checked = self.checked;
+        }
         let last = high.as_ref().unwrap_or(&low);
         let fence = kind == StoreKind::CleanAndFence;
         let (cleans, fence) = match self.port.persistent_stores(last.addr.line()) {

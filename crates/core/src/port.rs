@@ -1,7 +1,10 @@
 //! What a core asks of the memory system and the machine around it.
 
 use durasim_isa::{Access, AccessFault, CacheBlockOp, FenceSet, Marker};
-use durasim_types::{CoreId, Cycle, LineAddr, PhysAddr, StallSegment, StoreKind, TxId};
+use durasim_types::{
+    CheckRegisters, CheckVerdict, CheckedAccess, CoreId, Cycle, FilterOperation, LineAddr, PhysAddr, StallSegment,
+    StoreKind, TxId,
+};
 use serde::{Deserialize, Serialize};
 
 /// A store moving from the store buffer to the L1D; it does not cross a line.
@@ -118,6 +121,35 @@ pub trait Port {
     fn prefetch_own(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, at: Cycle) -> Cycle;
     /// Whether the machine has checked accesses and stores that persist: without, they are illegal instructions.
     fn has_checks(&self) -> bool;
+    /// Whether the core can check an access now. If not, [`Port::resumes_at`] tells when.
+    fn may_check(&mut self, core: CoreId, at: Cycle) -> bool;
+    /// Checks an access against the filters that begin with the line `first`: what becomes of it, and when that is known.
+    fn check(
+        &mut self,
+        core: CoreId,
+        first: LineAddr,
+        registers: &CheckRegisters,
+        access: &CheckedAccess,
+        at: Cycle,
+    ) -> (CheckVerdict, Cycle);
+    /// Whether the core, whose store buffer is empty, can change filters now. If not, [`Port::resumes_at`] tells when.
+    fn may_change_filters(&mut self, core: CoreId, at: Cycle) -> bool;
+    /// Changes the filters that begin with the line `first`: the value for the destination register, and the cycle in which
+    /// that is done.
+    fn change_filters(
+        &mut self,
+        core: CoreId,
+        first: LineAddr,
+        operation: FilterOperation,
+        object: u64,
+        at: Cycle,
+    ) -> (u64, Cycle);
+    /// The thread on the core gives it up: what it waited for before it could look at filters does not matter any more.
+    fn leave_filters(&mut self, core: CoreId);
+    /// A store that the hardware has checked enters the store buffer of the core.
+    fn checked_store_enters(&mut self, core: CoreId);
+    /// Cycles from a check that asks for a handler to the handler, beyond those of a misprediction.
+    fn handler_entry_cycles(&self) -> Cycle;
     /// How stores that persist are made to a line.
     fn persistent_stores(&self, line: LineAddr) -> PersistentStores;
     /// A store leaves the store buffer. One with a fence is done when it is acknowledged.

@@ -5,6 +5,7 @@
 //! them out, in order, each change of durable state as one step.
 
 mod action;
+pub mod check_faults;
 mod checks;
 mod cost;
 mod crash;

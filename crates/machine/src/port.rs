@@ -5,7 +5,10 @@ use crate::system::{PMEM_BASE, System};
 use durasim_core::{Control, EarlyFlushOutcome, LogFlush, Outcome, PendingStore, PersistentStores, Port};
 use durasim_guest::{PAGE_TABLE_LEVELS, Process};
 use durasim_isa::{Access, AccessFault, CacheBlockOp, FenceSet, Marker};
-use durasim_types::{CoreId, Cycle, DataRange, HistoryStep, LineAddr, PhysAddr, StallSegment, TxId};
+use durasim_types::{
+    CheckRegisters, CheckVerdict, CheckedAccess, CoreId, Cycle, DataRange, FilterOperation, HistoryStep, LineAddr,
+    PhysAddr, StallSegment, TxId,
+};
 
 pub(crate) struct MachinePort<'a> {
     pub system: &'a mut System,
@@ -65,6 +68,48 @@ impl Port for MachinePort<'_> {
         self.system.has_checks()
     }
 
+    fn may_check(&mut self, core: CoreId, at: Cycle) -> bool {
+        self.system.may_check(core, at)
+    }
+
+    fn check(
+        &mut self,
+        core: CoreId,
+        first: LineAddr,
+        registers: &CheckRegisters,
+        access: &CheckedAccess,
+        at: Cycle,
+    ) -> (CheckVerdict, Cycle) {
+        self.system.check(core, first, registers, access, at)
+    }
+
+    fn may_change_filters(&mut self, core: CoreId, at: Cycle) -> bool {
+        self.system.may_change_filters(core, at)
+    }
+
+    fn change_filters(
+        &mut self,
+        core: CoreId,
+        first: LineAddr,
+        operation: FilterOperation,
+        object: u64,
+        at: Cycle,
+    ) -> (u64, Cycle) {
+        self.system.change_filters(core, first, operation, object, at)
+    }
+
+    fn leave_filters(&mut self, core: CoreId) {
+        self.system.leave_filters(core);
+    }
+
+    fn checked_store_enters(&mut self, core: CoreId) {
+        self.system.checked_store_enters(core);
+    }
+
+    fn handler_entry_cycles(&self) -> Cycle {
+        self.system.handler_entry_cycles()
+    }
+
     fn persistent_stores(&self, line: LineAddr) -> PersistentStores {
         self.system.persistent_stores(line)
     }
@@ -72,8 +117,11 @@ impl Port for MachinePort<'_> {
     #[inline]
     fn store(&mut self, core: CoreId, store: &PendingStore, at: Cycle) -> Outcome {
         let outcome = self.system.store(core, store, at);
-        if store.addr >= PMEM_BASE && matches!(outcome, Outcome::Done(_)) {
-            self.measure.pmem_stores += 1;
+        if let Outcome::Done(done) = outcome {
+            self.measure.pmem_stores += u64::from(store.addr >= PMEM_BASE);
+            if store.checked {
+                self.system.checked_store_leaves(core, done);
+            }
         }
         outcome
     }

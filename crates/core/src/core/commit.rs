@@ -88,10 +88,20 @@ impl Core {
 
     /// A store that persists enters the store buffer, with the cache-block operations of its lines if they are entries of
     /// their own: the rare store that crosses a line takes more room then than was made for it. A fence is left to be done.
-    pub(super) fn persist(&mut self, persist: &Persist, committed: Cycle, complete: Cycle, pc: u64) {
+    pub(super) fn persist<P: Port>(
+        &mut self,
+        port: &mut P,
+        persist: &Persist,
+        committed: Cycle,
+        complete: Cycle,
+        pc: u64,
+    ) {
         let Persist { low, high, cleans, fence } = *persist;
         let stores = [Some(low), high].into_iter().flatten();
         for store in stores.clone() {
+            if store.checked {
+                port.checked_store_enters(self.unit.id);
+            }
             self.unit.buffer.push(Entry::Store(store), committed, complete, pc);
         }
         for store in stores.filter(|_| cleans) {

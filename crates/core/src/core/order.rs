@@ -107,6 +107,9 @@ impl Core {
 
     /// The address of a load; that of a block for a log register.
     pub(super) fn load_address(&self, inst: Inst) -> u64 {
+        if inst.op == Op::CheckLoad {
+            return self.hart.x[usize::from(inst.rs1 & 31)].wrapping_add(inst.checked_offset(&self.hart));
+        }
         let addr = self.hart.x[usize::from(inst.rs1 & 31)].wrapping_add(inst.imm as u64);
         if inst.op == Op::LogLoad { addr & !(LOG_BLOCK_BYTES - 1) } else { addr }
     }

@@ -336,15 +336,20 @@ impl Core {
             self.was_full = true;
             return Next::Again;
         }
-        if class == Class::Atomic && !self.unit.buffer.is_empty() {
+        if matches!(class, Class::Atomic | Class::FilterUpdate) && !self.unit.buffer.is_empty() {
             self.pause = Some(Pause::Empty);
+            return Next::Again;
+        }
+        if !self.may_look_at_filters(port, inst) {
+            self.pause = Some(Pause::Filters);
             return Next::Again;
         }
         if !self.is_fetched(inst) && !self.fetch(port, inst) {
             return Next::Exit;
         }
         let room = if stores && std::mem::take(&mut self.was_full) { self.unit.buffer.left() } else { 0 };
-        let dispatched = if class == Class::Load {
+        let is_load = matches!(class, Class::Load | Class::CheckedLoad);
+        let dispatched = if is_load {
             self.window.enter::<true>(self.line_ready, room)
         } else {
             self.window.enter::<false>(self.line_ready, room)
@@ -353,7 +358,7 @@ impl Core {
         let mut line = None;
         let mut translated = None;
         let issued = match class {
-            Class::Load => {
+            Class::Load | Class::CheckedLoad => {
                 // A load that faults does so when it is executed.
                 let phys = self.unit.translate(port, self.load_address(inst), Access::Read).ok();
                 line = phys.map(PhysAddr::line);
@@ -372,7 +377,7 @@ impl Core {
             }
             Class::Store | Class::CheckedStore => self.issue_store(&shape, dispatched, ready),
             // A counter that is read tells what all before it took.
-            Class::Atomic | Class::System | Class::Csr => {
+            Class::Atomic | Class::FilterUpdate | Class::System | Class::Csr => {
                 ready = ready.max(self.window.commit_cycle() + self.config.serialize_cycles);
                 if class == Class::Atomic && self.config.fences == Fences::All && inst.rm & 1 != 0 {
                     ready += self.barrier_cycles();
@@ -390,31 +395,33 @@ impl Core {
             at_commit: None,
             line,
             begun: executed,
+            known: executed,
+            checked: false,
             instructions: self.instructions,
         };
         let flow = match execute(&mut self.hart, inst, &mut execution) {
             Ok(flow) => flow,
             Err(stop) => return self.leave(Exit::AccessFault(stop)),
         };
-        let (complete, at_commit, line) = (execution.done.max(execution.begun), execution.at_commit, execution.line);
+        let complete = execution.done.max(execution.begun).max(execution.known);
+        let at_commit = execution.at_commit;
+        // The access of a handler is not that of the instruction.
+        let line = execution.line.filter(|_| flow == Flow::Next);
         if execution.begun > execution.at {
             translated = translation(execution.at, execution.begun);
             if matches!(class, Class::Store | Class::CheckedStore) {
                 self.store_waited(complete);
             }
         }
-        let loads = matches!(class, Class::Load | Class::Atomic);
+        let loads = is_load || matches!(class, Class::Atomic | Class::FilterUpdate);
         self.window.leave_issue_queue(if loads { complete } else { issued });
         self.window.write_register(shape.dest, complete);
         let before = self.window.commit_cycle();
-        let committed = if class == Class::Load {
-            self.window.commit::<true>(complete)
-        } else {
-            self.window.commit::<false>(complete)
-        };
+        let committed =
+            if is_load { self.window.commit::<true>(complete) } else { self.window.commit::<false>(complete) };
         if committed > before + 1 {
             match (class, line) {
-                (Class::Load, Some(line)) => {
+                (Class::Load | Class::CheckedLoad, Some(line)) => {
                     if let Some(translated) = translated {
                         self.count_translated_load_stall(port, line, before, committed, dispatched, translated);
                     } else if !self.stalls.hit(before, committed, dispatched, executed) {
@@ -431,7 +438,7 @@ impl Core {
         }
         self.instructions += 1;
         match class {
-            Class::Load => self.stats.loads += 1,
+            Class::Load | Class::CheckedLoad => self.stats.loads += 1,
             Class::Store | Class::CheckedStore => self.stats.stores += 1,
             Class::Atomic if self.config.fences == Fences::All && inst.rm & 2 != 0 => {
                 self.hold(committed + self.barrier_cycles());
@@ -443,7 +450,11 @@ impl Core {
         self.hart.pc = pc + u64::from(inst.len);
         match flow {
             Flow::Next => {}
-            Flow::Jump(_) => unreachable!("branches take another way"),
+            Flow::Jump(target) => {
+                self.change_way(port, class, complete);
+                self.hart.pc = target;
+                return Next::Block;
+            }
             Flow::Ecall => {
                 self.hart.pc = pc;
                 self.stats.system_calls += 1;
@@ -460,7 +471,7 @@ impl Core {
                 self.unit.buffer.push(Entry::Store(low), committed, complete, pc);
                 self.unit.buffer.push(Entry::Store(high), committed, complete, pc);
             }
-            Some(AtCommit::Persist(persist)) => self.persist(&persist, committed, complete, pc),
+            Some(AtCommit::Persist(persist)) => self.persist(port, &persist, committed, complete, pc),
             Some(AtCommit::Block(op, line)) => self.unit.buffer.push(Entry::Block(op, line), committed, committed, pc),
             Some(AtCommit::Log(flush)) => self.unit.buffer.push_log(&flush, committed, pc),
             Some(work) => self.unfinished = Some((work, committed)),

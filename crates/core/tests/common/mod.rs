@@ -3,7 +3,10 @@
 
 use durasim_core::{Control, EarlyFlushOutcome, LogFlush, Outcome, PendingStore, PersistentStores, Port};
 use durasim_isa::{Access, AccessFault, CacheBlockOp, FenceSet, Marker};
-use durasim_types::{CoreId, Cycle, LineAddr, PhysAddr, StallCause, StallSegment, TxId};
+use durasim_types::{
+    CheckRegisters, CheckVerdict, CheckedAccess, CoreId, Cycle, FilterOperation, LineAddr, PhysAddr, StallCause,
+    StallSegment, TxId,
+};
 
 pub const CODE: u64 = 0x1000;
 pub const DATA: u64 = 0x2000;
@@ -17,6 +20,13 @@ pub const WALK: Cycle = 100;
 pub struct Memory {
     pub code: Vec<u32>,
     pub stores: Vec<PendingStore>,
+    /// What checks answer; without, that the hardware makes the access, to persistent memory.
+    pub verdict: Option<CheckVerdict>,
+    /// From when on filters can be looked at, if that is later.
+    pub filters_free_from: Option<Cycle>,
+    pub changes: Vec<(FilterOperation, u64)>,
+    pub checked_stores: u32,
+    pub handler_entry_cycles: Cycle,
     /// When they left.
     pub store_cycles: Vec<Cycle>,
     /// The transactions of atomic operations.
@@ -85,6 +95,41 @@ impl Port for Memory {
     }
     fn has_checks(&self) -> bool {
         self.persistent_stores.is_some()
+    }
+    fn may_check(&mut self, _: CoreId, at: Cycle) -> bool {
+        self.resumes = self.filters_free_from.filter(|&free| free > at);
+        self.resumes.is_none()
+    }
+    fn check(
+        &mut self,
+        _: CoreId,
+        _: LineAddr,
+        _: &CheckRegisters,
+        _: &CheckedAccess,
+        at: Cycle,
+    ) -> (CheckVerdict, Cycle) {
+        (self.verdict.unwrap_or(CheckVerdict::Hardware { persistent: true }), at + LATENCY)
+    }
+    fn may_change_filters(&mut self, core: CoreId, at: Cycle) -> bool {
+        self.may_check(core, at)
+    }
+    fn change_filters(
+        &mut self,
+        _: CoreId,
+        _: LineAddr,
+        operation: FilterOperation,
+        object: u64,
+        at: Cycle,
+    ) -> (u64, Cycle) {
+        self.changes.push((operation, object));
+        (1, at + 100)
+    }
+    fn leave_filters(&mut self, _: CoreId) {}
+    fn checked_store_enters(&mut self, _: CoreId) {
+        self.checked_stores += 1;
+    }
+    fn handler_entry_cycles(&self) -> Cycle {
+        self.handler_entry_cycles
     }
     fn persistent_stores(&self, _: LineAddr) -> PersistentStores {
         self.persistent_stores.unwrap_or(PersistentStores::Separate)

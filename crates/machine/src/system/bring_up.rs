@@ -94,6 +94,7 @@ impl System {
         want: AccessMode,
         at: Cycle,
     ) -> Found {
+        let at = self.take_from_filter_buffer(core, line, at);
         if self.caches.l1d(core).find(line).is_some() {
             // A thread that gave up this core, wherever it is now, may have left a version of its open transaction here.
             let moved = self.transactions.any_moved();
@@ -137,7 +138,7 @@ impl System {
     }
 
     /// Takes the line from other cores, if that is needed for what is wanted; what that adds to the path of the request.
-    fn ask_others(
+    pub(super) fn ask_others(
         &mut self,
         core: CoreId,
         line: LineAddr,
@@ -211,7 +212,13 @@ impl System {
     }
 
     /// Looks a line up in a level between the L1D and the last one: its slot, and the cycle in which that is known.
-    fn look_up_between(&mut self, level: LevelId, core: CoreId, line: LineAddr, at: Cycle) -> (Option<Slot>, Cycle) {
+    pub(super) fn look_up_between(
+        &mut self,
+        level: LevelId,
+        core: CoreId,
+        line: LineAddr,
+        at: Cycle,
+    ) -> (Option<Slot>, Cycle) {
         let array = self.caches.array_mut(level, core);
         let found = array.find(line);
         array.stats.accesses += 1;
@@ -328,7 +335,7 @@ impl System {
         }
     }
 
-    fn hit_below(&mut self, level: LevelId, core: CoreId, line: LineAddr, slot: Slot, at: Cycle) -> Cycle {
+    pub(super) fn hit_below(&mut self, level: LevelId, core: CoreId, line: LineAddr, slot: Slot, at: Cycle) -> Cycle {
         let array = self.caches.array_mut(level, core);
         array.touch(slot);
         let ready = array.ready(slot).max(at);
@@ -413,7 +420,7 @@ impl System {
             }
             start = self.make_room(level, core, line, looked + self.caches.request_cycles());
         }
-        let (data, done) = self.code_from_llc(core, line, start);
+        let (data, done) = self.clean_line_from_llc(core, line, start);
         if self.halted() || self.caches.levels().middle().is_empty() {
             // No private cache that the directory knows of has got it.
             return done;
@@ -426,8 +433,9 @@ impl System {
         done
     }
 
-    /// A line of code that the private caches lack: its bytes, and the cycle in which they are at the core.
-    fn code_from_llc(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> (Line, Cycle) {
+    /// A line that the private caches lack and that comes up as a clean copy, of code or of filters: its bytes, and the cycle
+    /// in which they are at the core.
+    pub(super) fn clean_line_from_llc(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> (Line, Cycle) {
         let start = self.interconnect.send_to_llc(core, line, Load::Nothing, at);
         let start = self.caches.begin_llc_look_up(start);
         let llc = self.caches.llc();

@@ -220,9 +220,13 @@ impl System {
         self.agenda.has_waiters()
     }
 
-    /// When the suspended request of `core` can be made again, if that is known.
+    /// When the suspended request of `core` can be made again, or its instruction that waits for filters be executed, if that
+    /// is known.
     pub fn resumes_at(&self, core: CoreId) -> Option<Cycle> {
-        self.agenda.resumes_at(core)
+        if self.agenda.is_suspended(core) {
+            return self.agenda.resumes_at(core);
+        }
+        self.filters.resumes_at(core)?
     }
 
     /// Lets the memory system alone continue until the suspended request of `core` can be made again.

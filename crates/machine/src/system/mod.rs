@@ -20,6 +20,8 @@ mod crash;
 mod design_port;
 mod events;
 mod fill;
+mod filter_lines;
+mod filters;
 mod gates;
 mod interconnect;
 mod invariants;
@@ -48,17 +50,19 @@ use agenda::Agenda;
 use caches::Caches;
 use design_port::DesignPort;
 use durasim_core::PersistentStores;
-use durasim_design::{Ctx, Geometry, Hooks};
+use durasim_design::{Checks, Ctx, Geometry, Hooks};
 use durasim_memory::Command;
 use durasim_types::{
     ConfigError, CoreId, Cycle, Domain, Error, EventKind, History, HistoryStep, Journal, PersistEvent, PhysAddr, Stats,
 };
+use filters::Filters;
 use interconnect::Interconnect;
 use line_locks::LineLocks;
 use memories::Memories;
 use observers::Observers;
 use open_transactions::OpenTransactions;
 use std::hash::Hasher;
+use std::sync::Arc;
 use waits::Waits;
 use work::WorkList;
 
@@ -93,8 +97,7 @@ pub struct System {
     line_locks: LineLocks,
     /// How cores make stores that persist to lines that only a write makes durable.
     persistent_stores: PersistentStores,
-    /// Whether there are checked accesses.
-    has_checks: bool,
+    filters: Filters,
     design: DesignPort,
     agenda: Agenda,
     transactions: OpenTransactions,
@@ -115,9 +118,10 @@ impl System {
         let cores = config.cores as usize;
         let design_accepts = hardware.hooks.has(Hooks::ACCEPT) && design.decides_on_writes();
         let checks = (hardware.checks)(&plan.spec, geometry).map_err(|e| plan::refused_by(hardware.name, e))?;
+        let checks: Option<Arc<dyn Checks>> = checks.map(Arc::from);
         let mut system = System {
             domain: plan.domain,
-            caches: Caches::new(config, geometry),
+            caches: Caches::new(config, geometry, checks.as_deref().map(Checks::look_up_cycles)),
             interconnect: Interconnect::new(config),
             memories: Memories::new(config, geometry, design_accepts),
             persist_buffers: match plan.domain {
@@ -133,7 +137,7 @@ impl System {
             waits: Waits::new(cores),
             work: WorkList::default(),
             geometry: geometry.clone(),
-            has_checks: checks.is_some(),
+            filters: Filters::new(checks.clone(), cores, geometry.planted),
         };
         if let Some(checks) = checks.filter(|checks| checks.combines_persistent_writes()) {
             system.combine_persistent_stores(checks.fence_holds_commit());
@@ -221,11 +225,6 @@ impl System {
         self.observers.halted()
     }
 
-    /// Whether the machine has checked accesses and stores that persist.
-    pub fn has_checks(&self) -> bool {
-        self.has_checks
-    }
-
     /// The cycle before which nothing is scheduled.
     pub fn due(&self) -> Cycle {
         self.agenda.due()
@@ -255,6 +254,7 @@ impl System {
         self.memories.reset_stats();
         self.persist_buffers.reset_stats();
         self.line_locks.reset_stats();
+        self.filters.reset_stats();
         self.transactions.reset_stats();
         self.design.reset_stats();
     }
@@ -270,6 +270,7 @@ impl System {
         self.interconnect.stats(&mut stats);
         self.persist_buffers.stats(&mut stats);
         self.line_locks.stats(&mut stats, matches!(self.persistent_stores, PersistentStores::Combined { .. }));
+        self.filters.stats(&mut stats);
         self.design.stats(&mut stats);
         stats
     }

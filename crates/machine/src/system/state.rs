@@ -3,7 +3,7 @@
 
 use super::caches::{CachedLines, SavedCaches};
 use super::work::WorkList;
-use super::{System, agenda, caches, interconnect, line_locks, memories, observers, open_transactions, waits};
+use super::{System, agenda, caches, filters, interconnect, line_locks, memories, observers, open_transactions, waits};
 use durasim_design::Row;
 use durasim_types::{ConfigError, Cycle, DataRange, Pages};
 use serde::{Deserialize, Serialize};
@@ -17,6 +17,7 @@ pub(crate) struct Written<'a> {
     memories: memories::Written<'a>,
     persist_buffers: &'a super::PersistBuffers,
     line_locks: line_locks::Written<'a>,
+    filters: filters::Written<'a>,
     agenda: agenda::Written<'a>,
     transactions: open_transactions::Written<'a>,
     observers: observers::Written<'a>,
@@ -32,6 +33,7 @@ pub(crate) struct Read {
     memories: memories::SavedMemories,
     persist_buffers: super::PersistBuffers,
     line_locks: line_locks::SavedLineLocks,
+    filters: filters::SavedFilters,
     agenda: agenda::SavedAgenda,
     transactions: open_transactions::SavedTransactions,
     observers: observers::SavedObservers,
@@ -48,6 +50,7 @@ impl System {
             memories,
             persist_buffers,
             line_locks,
+            filters,
             agenda,
             transactions,
             observers,
@@ -61,6 +64,7 @@ impl System {
             memories: memories.state(),
             persist_buffers,
             line_locks: line_locks.state(),
+            filters: filters.state(),
             agenda: agenda.state(),
             transactions: transactions.state(),
             observers: observers.state(),
@@ -81,6 +85,7 @@ impl System {
         self.memories.put_state(read.memories);
         self.persist_buffers = read.persist_buffers;
         self.line_locks.put_state(read.line_locks);
+        self.filters.put_state(read.filters);
         self.agenda.put_state(read.agenda);
         self.transactions.put_state(read.transactions);
         self.observers.put_state(read.observers);
@@ -98,8 +103,8 @@ impl System {
             memories: self.memories.fork(),
             persist_buffers: self.persist_buffers.clone(),
             line_locks: self.line_locks.fork(),
+            filters: self.filters.fork(),
             persistent_stores: self.persistent_stores,
-            has_checks: self.has_checks,
             design: self.design.fork(),
             agenda: self.agenda.fork(),
             transactions: self.transactions.fork(),

@@ -57,6 +57,26 @@ impl Caches {
         Some((lines, ready))
     }
 
+    /// Lines of filters that a core owns and has in its buffer are changed. Nobody else has one of them before `done`.
+    pub(in crate::system) fn write_filters(
+        &mut self,
+        core: CoreId,
+        first: LineAddr,
+        before: &[Line; FILTER_LINES],
+        after: &[Line; FILTER_LINES],
+        done: Cycle,
+    ) {
+        let buffer = &mut self.filter_buffers[core.0 as usize];
+        for (index, (before, after)) in before.iter().zip(after).enumerate() {
+            let slot = buffer.find(LineAddr(first.0 + index as u64)).expect("the lines are there");
+            buffer.set_ready(slot, done);
+            if before != after {
+                *buffer.data_mut(slot) = *after;
+                buffer.set_dirty(slot, true);
+            }
+        }
+    }
+
     /// A line moves from the L1D of a core to its buffer, or back. The target has room. The directory is not concerned.
     pub(in crate::system) fn move_beside(&mut self, core: CoreId, line: LineAddr, to: LevelId, ready: Cycle) -> Slot {
         let from = if to == LevelId::L1d { LevelId::FilterBuffer } else { LevelId::L1d };

@@ -19,7 +19,7 @@ fn caches() -> (Caches, DesignPort) {
     let plan = Plan::new(&config, row, row.default_domain()).unwrap();
     let design = (row.hardware.build)(&plan.spec, &plan.geometry).unwrap();
     (
-        Caches::new(&config, &plan.geometry),
+        Caches::new(&config, &plan.geometry, None),
         DesignPort::new(design, row.hardware.name, row.hardware.hooks, &plan.geometry),
     )
 }

@@ -1,0 +1,14 @@
+//! What a machine with checked accesses does wrong on purpose. The rows that have to notice list these beside their own
+//! faults (`Laboratory::path_faults`).
+
+use crate::PlantedFault;
+
+/// As published: P-INSPECT (MICRO 2020) does not say that stores wait.
+pub const FILTERS_GIVEN_UP_EARLY: PlantedFault = PlantedFault {
+    name: "filters-given-up-early",
+    summary: "A core gives lines of filters up while stores that it has checked against them wait in its store buffer",
+    equivalent: None,
+};
+
+/// All of them.
+pub const ALL: &[PlantedFault] = &[FILTERS_GIVEN_UP_EARLY];
