@@ -76,6 +76,10 @@ fn machines_without_design_keep_the_newest_bytes() {
     let tally = sweep(seeds, |seed| Setting::drawn(*row, seed), EFFORT_WITHOUT_DESIGN);
     report(row, &tally);
     assert!(tally.findings.reordered > seeds / 2, "{} images of unfenced cleans", tally.findings.reordered);
+    let persistent = |counter: &str| tally.stats.get(&format!("persistent_writes.{counter}")).unwrap_or(0.0);
+    for counter in ["writes", "fenced", "whole_lines", "from_memory"] {
+        assert!(persistent(counter) > seeds as f64, "{counter} is rare");
+    }
 }
 
 const EFFORT_WITHOUT_DESIGN: Effort = Effort { ops: 400, crash_percent: 5, cut_percent: 0, lives: 2 };
@@ -88,6 +92,9 @@ fn caches_of_many_cores_are_coherent() {
     let stats = &tally.stats;
     for counter in ["coherence.transfers", "coherence.invalidations", "coherence.upgrades"] {
         assert!(stats.get(counter).is_some_and(|n| n > 10.0 * seeds as f64), "{counter} is rare");
+    }
+    for counter in ["persistent_writes.writes", "persistent_writes.whole_lines", "persistent_writes.lock_waits"] {
+        assert!(stats.get(counter).is_some_and(|n| n > seeds as f64), "{counter} is rare");
     }
     for counter in ["bbb.moved", "bbb.full", "bbb.forced", "bbb.dropped"] {
         assert!(stats.get(counter).is_some_and(|n| n > seeds as f64 / 2.0), "{counter} is rare");

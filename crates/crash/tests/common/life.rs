@@ -4,12 +4,12 @@ use super::judge::{Shared, Watcher};
 use super::model::{DRAM_REGION, Locks, Memory, OpenTx, Place, Port, Request, Thread};
 use super::settings::Setting;
 use super::{Effort, REGION_BYTES, Tally, trace};
-use durasim_core::Outcome;
+use durasim_core::{Outcome, PendingStore};
 use durasim_crash::ByteOracle;
 use durasim_design::{Hooks, Locking, Promise};
 use durasim_machine::{MachineConfig, PMEM_BASE, Plan, System};
 use durasim_memory::MediaConfig;
-use durasim_types::{CoreId, Cycle, DataRange, Pages, Rng, TxId};
+use durasim_types::{CoreId, Cycle, DataRange, Pages, Rng, StoreKind, TxId};
 use std::sync::{Arc, Mutex};
 
 pub struct Life {
@@ -29,6 +29,8 @@ pub struct Life {
     pub tx_ops_max: u64,
     pub transactions: bool,
     pub aborts: bool,
+    /// Whether stores are made that persist: no design has to know of them, and they have to leave the caches for it.
+    pub persists: bool,
     /// Whether the hardware keeps transactions from each other.
     pub isolated: bool,
     /// Turns, in percent, that go to any port instead of the one with the smallest time.
@@ -39,6 +41,10 @@ pub struct Life {
 
 pub fn core(port: usize) -> CoreId {
     CoreId(port as u16)
+}
+
+fn persistent(place: Place, data: u64, tx: Option<TxId>, kind: StoreKind) -> PendingStore {
+    PendingStore { kind, ..PendingStore::plain(place.addr(), place.len as u8, data, tx) }
 }
 
 impl Life {
@@ -102,6 +108,7 @@ impl Life {
             tx_ops_max: 1 + rng.below(60),
             transactions: setting.transactions,
             aborts: setting.aborts,
+            persists: setting.row.hardware.hooks == Hooks::NONE && !plan.domain.stores_are_durable(),
             isolated: setting.row.hardware.hooks.has(Hooks::PROBE)
                 && !setting.row.laboratory.random.probes_isolate_nothing,
             disorder_percent: [0, 0, 5, 100][rng.below(4) as usize],
@@ -321,11 +328,19 @@ impl Life {
         let at = self.ports[port].now;
         let tx = self.tx(port);
         let id = core(port);
-        self.expect_store(port, if let Request::Store(place, _) = request { Some(place) } else { None });
+        let place = match request {
+            Request::Store(place, _) | Request::Persist(place, ..) => Some(place),
+            _ => None,
+        };
+        self.expect_store(port, place);
         let outcome = match request {
             Request::Store(place, data) => {
-                let store = durasim_core::PendingStore::plain(place.addr(), place.len as u8, data, tx);
+                let store = PendingStore::plain(place.addr(), place.len as u8, data, tx);
                 self.system.store(id, &store, at)
+            }
+            Request::Persist(place, data, kind) => self.system.store(id, &persistent(place, data, tx, kind), at),
+            Request::Persisting(place, data) => {
+                self.system.store(id, &persistent(place, data, tx, StoreKind::CleanAndFence), at)
             }
             Request::Begin(tx) => self.system.tx_begin(id, tx, at),
             Request::Commit(tx) => self.system.tx_commit(id, tx, at),
@@ -336,6 +351,11 @@ impl Life {
         match outcome {
             Outcome::Pending => {
                 self.tally.pending += u64::from(self.thread(port).pending.is_none());
+                let mut request = request;
+                if let Request::Persist(place, data, _) = request {
+                    self.sent(port, place, data)?;
+                    request = Request::Persisting(place, data);
+                }
                 self.thread_mut(port).pending = Some(request);
                 return Ok(());
             }
@@ -359,6 +379,13 @@ impl Life {
     fn request_done(&mut self, port: usize, request: Request) -> Result<(), String> {
         match request {
             Request::Store(place, data) => self.stored(port, place, &data.to_le_bytes()[..place.len as usize])?,
+            Request::Persist(place, data, kind) => {
+                self.sent(port, place, data)?;
+                if kind == StoreKind::CleanAndFence {
+                    self.fenced(port)?;
+                }
+            }
+            Request::Persisting(..) => self.fenced(port)?,
             Request::Begin(_) => {}
             Request::Commit(tx) => {
                 let index = self.ports[port].thread.expect("a thread has the port");
@@ -369,14 +396,29 @@ impl Life {
                 self.tally.committed += 1;
             }
             Request::Fence(false) => {}
-            Request::Fence(true) => {
-                let cleans = std::mem::take(&mut self.thread_mut(port).cleans);
-                let mut shared = self.shared.lock().expect("nobody panics with it");
-                for (line, last, is_promised) in cleans {
-                    if shared.made_durable(line.base(), 64, last) && is_promised {
-                        return Err(format!("the journal does not know that the fence of port {port} covers {line}"));
-                    }
-                }
+            Request::Fence(true) => self.fenced(port)?,
+        }
+        Ok(())
+    }
+
+    /// A store that persists has been made and sent: the next fence covers it.
+    fn sent(&mut self, port: usize, place: Place, data: u64) -> Result<(), String> {
+        if self.system.halted() {
+            return Ok(());
+        }
+        self.stored(port, place, &data.to_le_bytes()[..place.len as usize])?;
+        let last = self.shared.lock().expect("nobody panics with it").last_store();
+        self.thread_mut(port).cleans.push((place.line(), last, true));
+        Ok(())
+    }
+
+    /// A fence of a port has waited for what its thread has cleaned.
+    fn fenced(&mut self, port: usize) -> Result<(), String> {
+        let cleans = std::mem::take(&mut self.thread_mut(port).cleans);
+        let mut shared = self.shared.lock().expect("nobody panics with it");
+        for (line, last, is_promised) in cleans {
+            if shared.made_durable(line.base(), 64, last) && is_promised {
+                return Err(format!("the journal does not know that the fence of port {port} covers {line}"));
             }
         }
         Ok(())

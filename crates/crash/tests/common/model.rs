@@ -3,7 +3,7 @@
 use super::REGION_BYTES;
 use durasim_design::Locking;
 use durasim_machine::{DRAM_BASE, PMEM_BASE};
-use durasim_types::{Cycle, LineAddr, PhysAddr, TxId};
+use durasim_types::{Cycle, LineAddr, PhysAddr, StoreKind, TxId};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -72,6 +72,10 @@ pub struct OpenTx {
 #[derive(Clone, Copy, Debug)]
 pub enum Request {
     Store(Place, u64),
+    /// A store that persists: with its clean, and maybe with a fence.
+    Persist(Place, u64, StoreKind),
+    /// One that has been made and waits for its acknowledgement.
+    Persisting(Place, u64),
     Begin(TxId),
     Commit(TxId),
     Fence(bool),

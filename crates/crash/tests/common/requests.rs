@@ -6,7 +6,7 @@ use super::trace;
 use durasim_core::{EarlyFlushOutcome, LogFlush, Outcome, PendingStore};
 use durasim_isa::{CacheBlockOp, LOG_BLOCK_BYTES};
 use durasim_machine::{DRAM_BASE, PMEM_BASE};
-use durasim_types::{Cycle, LineAddr, PhysAddr, TxId};
+use durasim_types::{Cycle, LineAddr, PhysAddr, StoreKind, TxId};
 
 /// What became of the log operations for a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -248,7 +248,13 @@ impl Life {
             return Ok(());
         }
         let data = self.data_for(place);
-        self.request(port, Request::Store(place, data))
+        let persists = self.persists && place.is_pmem() && self.rng.below(3) == 0;
+        let request = match persists.then(|| self.rng.below(2)) {
+            Some(0) => Request::Persist(place, data, StoreKind::Clean),
+            Some(_) => Request::Persist(place, data, StoreKind::CleanAndFence),
+            None => Request::Store(place, data),
+        };
+        self.request(port, request)
     }
 
     fn data_for(&mut self, place: Place) -> u64 {

@@ -37,7 +37,7 @@ impl System {
     ///
     /// # Panics
     /// The design wants to be asked about something: it would not be asked about these stores.
-    pub fn combine_persistent_stores(&mut self, holds_commit: bool) {
+    pub(super) fn combine_persistent_stores(&mut self, holds_commit: bool) {
         assert!(!self.design.has_hooks(), "{} has to be asked about each store", self.design.name());
         self.persistent_stores = PersistentStores::Combined { holds_commit };
     }
