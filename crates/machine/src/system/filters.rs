@@ -190,7 +190,7 @@ impl System {
     }
 
     /// The thread on a core gives it up: an instruction that waited is executed again later, maybe elsewhere.
-    pub(crate) fn leave_filters(&mut self, core: CoreId) {
+    pub fn leave_filters(&mut self, core: CoreId) {
         self.filters.waiting[core.0 as usize] = None;
         if self.filters.changing == Some(core) {
             self.filters.changing = None;
@@ -203,7 +203,7 @@ impl System {
     }
 
     /// It has left, in this cycle.
-    pub(crate) fn checked_store_leaves(&mut self, core: CoreId, at: Cycle) {
+    pub fn checked_store_leaves(&mut self, core: CoreId, at: Cycle) {
         self.filters.checked_stores[core.0 as usize] -= 1;
         self.filters.stores_left = self.filters.stores_left.max(at);
     }
