@@ -12,29 +12,15 @@
 #include <cstdint>
 
 #include "objects/heap.h"
-#include "objects/make_recoverable.h"
+#include "objects/moving_barriers.h"
 #include "objects/persistent_stores.h"
-#include "objects/profile.h"
 #include "runtimes/planted.h"
 
 namespace durasim::objects {
 
-class Barriers {
+class Barriers : public MovingBarriers<PersistentStores, 0> {
 public:
-    static constexpr bool is_durable = true;
-    static constexpr bool moves_objects = true;
-
-    Barriers(Heap& heap, const ObjectOptions& options) : heap_(heap), options_(options), stores_(heap) {}
-
-    PersistentStores& stores() { return stores_; }
-
-    // Where an object is now.
-    Object* resolve(Object* object) const {
-        if (heap_.is_persistent(object)) return object;
-        const Header header = header_of(object);
-        if (header.has(Header::forwarding)) [[unlikely]] return header.target();
-        return object;
-    }
+    using MovingBarriers::MovingBarriers;
 
     std::uint64_t load(Object* holder, std::uint64_t index) const { return get(resolve(holder)->words() + index); }
 
@@ -71,46 +57,13 @@ public:
         put(holder->words() + index, reinterpret_cast<std::uint64_t>(value));
     }
 
-    // A new object, all words 0. The calling thread alone knows it until it stores it somewhere.
-    Object* allocate(Thread& thread, Site& site, std::uint64_t words, std::uint64_t references) {
-        const bool durable = options_.placed ? site.is_placed_durably() : options_.profile && site.is_durable();
-        site.count_allocation();
-        Object* const object = heap_.allocate_raw(thread, durable ? Heap::in_persistent : Heap::in_volatile, words);
-        for (std::uint64_t i = 0; i < words; ++i) put(object->words() + i, std::uint64_t{0});
-        const std::uint64_t flags = durable ? Header::non_volatile | Header::shared : 0;
-        put_last(&object->header, Header::of(words, references, flags).of_site(durable ? 0 : site.number()).word());
-        return object;
-    }
-
-    // Stores to an object that the thread has just made, before it stores it anywhere.
-    void initialize(Object* object, std::uint64_t index, std::uint64_t value) { put(object->words() + index, value); }
-
     void initialize_reference(Thread& thread, Object* object, std::uint64_t index, Object* value) {
         if (value != nullptr) value = resolve(value);
         if (value != nullptr && heap_.persistent.holds(object) && !is_recoverable(value)) value = make_recoverable(thread, value);
         put(object->words() + index, reinterpret_cast<std::uint64_t>(value));
     }
 
-    void finish(Thread& thread, Object* object) {
-        if (heap_.persistent.holds(object)) stores_.finish(thread, object);
-    }
-
 private:
-    bool is_recoverable(const Object* value) const {
-        if (!heap_.persistent.holds(value)) return false;
-        if (planted(Fault::queued_value_stored)) return true;
-        const Header header(get_first(&value->header));
-        return !header.has(Header::queued) && !heap_.threads.is_clearing(header.owner());
-    }
-
-    [[gnu::noinline]] Object* make_recoverable(Thread& thread, Object* value) {
-        stores_.leave_region(thread);
-        static thread_local MakeRecoverable move(heap_);
-        Object* const moved = move(thread, value);
-        stores_.return_to_region(thread);
-        return moved;
-    }
-
     // Where to store. In ordinary memory: no thread moves the object, and none begins to copy it before this access ends.
     Object* holder_for_store(Thread& thread, Object* holder) {
         if (heap_.is_persistent(holder)) return holder;
@@ -148,10 +101,6 @@ private:
             }
         }
     }
-
-    Heap& heap_;
-    const ObjectOptions& options_;
-    PersistentStores stores_;
 };
 
 }  // namespace durasim::objects

@@ -7,7 +7,7 @@
 //
 // Between threads:
 // - An object that only the calling thread knows is copied at once. One that others may know is claimed by its Copying bit;
-//   the claimed ones are copied together, after a handshake.
+//   the claimed ones are copied together, when no store to them is in progress any more (threads.h, filters.h).
 // - What another thread claims or has queued is left to that thread. A move depends on the moves that it has met, and
 //   these on others: its copies are not queued any more when all of these have copied durably, and it ends when they have
 //   come so far too. Nobody waits for the end of another move, so two that meet each other's objects both end.
@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "durasim/persist.h"
+#include "objects/checks.h"
 #include "objects/header.h"
 #include "objects/heap.h"
 #include "objects/profile.h"
@@ -65,6 +66,7 @@ private:
         for (std::uint64_t& word : thread.depends_on) put(&word, std::uint64_t{0});
         put_last(&thread.moves, thread.moves + 1);
         put_last(&thread.move, Move::copying);
+        Checks::begin_move();
         copies_.clear();
         references_.clear();
     }
@@ -119,10 +121,20 @@ private:
     }
 
     void copy_claimed(Thread& thread) {
-        if (!planted(Fault::stores_not_awaited)) threads_.handshake(thread);
+        Checks::before_copying(heap_, claimed_, copies_.empty());
+        if (!planted(Fault::stores_not_awaited)) wait_for_stores(thread);
         // Copying finds further objects; those come onto the worklist, so the list of claimed ones does not change.
         for (Object* object : claimed_) copy(thread, object, header_of(object), true);
         claimed_.clear();
+    }
+
+    // Those that were in progress when the claimed objects were not Copying yet.
+    void wait_for_stores(Thread& thread) {
+        if constexpr (Checks::in_hardware) {
+            threads_.wait_for_stores(thread);
+        } else {
+            threads_.handshake(thread);
+        }
     }
 
     void wait_for_foreign(Thread& thread) {
@@ -139,6 +151,7 @@ private:
         const Header fresh = Header::of(words, references, Header::non_volatile | Header::shared);
         const bool queue = !planted(Fault::queued_bit_forgotten);
         put(&moved->header, queue ? fresh.with(Header::queued).of_owner(thread.number).word() : fresh.word());
+        Checks::copy(object, moved);
         if (planted(Fault::published_before_copying)) put(&object->header, Header::to(moved).word());
         const std::uint64_t copied = planted(Fault::last_word_not_copied) && words > references ? words - 1 : words;
         for (std::uint64_t i = 0; i < copied; ++i) {
@@ -150,8 +163,10 @@ private:
             enqueue(thread, reinterpret_cast<Object*>(word));
         }
         copies_.push_back(moved);
+        Checks::before_forwarding(heap_, object);
         put_last(&object->header, Header::to(moved).word());
-        heap_.note_forwarder(object);
+        Checks::behind_forwarding(moved);
+        if constexpr (!Checks::in_hardware) heap_.note_forwarder(object);
     }
 
     // In the copies, references to what has moved. Whoever stores to a copy meanwhile stores what is durable: that stays.
@@ -170,6 +185,7 @@ private:
     }
 
     void end(Thread& thread) {
+        Checks::before_fence();
         if (planted(Fault::queued_cleared_before_fence)) clear_queued();
         for (Object* moved : copies_) {
             if (planted(Fault::copies_not_cleaned)) break;
@@ -185,6 +201,7 @@ private:
         put_last(&thread.move, Move::cleared);
         wait_for_others(thread, Move::cleared);
         put_last(&thread.move, Move::none);
+        Checks::end_move();
     }
 
     void clear_queued() {

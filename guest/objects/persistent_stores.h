@@ -99,7 +99,7 @@ public:
         if (thread.in_region) durasim_tx_resume();
     }
 
-private:
+protected:
     static void clean(const void* place) {
         if (!runtime.options.skip_flushes) durasim_clean(place);
     }
@@ -122,14 +122,6 @@ private:
         runtime.store(place, value);
     }
 
-    static void clean_words(const std::uint64_t* place, std::uint64_t count) {
-        const auto first = reinterpret_cast<std::uint64_t>(place), end = first + 8 * count;
-        if (planted(Fault::store_not_cleaned)) return;
-        for (std::uint64_t line = first / line_bytes * line_bytes; line < end; line += line_bytes) {
-            clean(reinterpret_cast<const void*>(line));
-        }
-    }
-
     // From the first durable store on a crash may show the operation. Only a history wants to know.
     static void note_store(Thread& thread) {
         if constexpr (has_history && Runtime::marks) {
@@ -140,6 +132,15 @@ private:
             }
         }
         thread.has_stored = true;
+    }
+
+private:
+    static void clean_words(const std::uint64_t* place, std::uint64_t count) {
+        const auto first = reinterpret_cast<std::uint64_t>(place), end = first + 8 * count;
+        if (planted(Fault::store_not_cleaned)) return;
+        for (std::uint64_t line = first / line_bytes * line_bytes; line < end; line += line_bytes) {
+            clean(reinterpret_cast<const void*>(line));
+        }
     }
 
     Heap& heap_;

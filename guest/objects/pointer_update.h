@@ -2,8 +2,8 @@
 // volatile heap in the background, replaces references to forwarding objects by what these forward to, and takes the
 // forwarding objects back.
 //
-// - The paper has two filters, of which one is swept; here two lists. An object that comes to forward during a sweep is
-//   for the next one.
+// - The paper has two filters, of which one is swept; here two lists, with filters or without. An object that comes to forward
+//   during a sweep is for the next one.
 // - A thread may have loaded a reference to a forwarding object before the sweep replaced it, and hold it in a register or on
 //   its stack. So the sweep waits until every thread has ended its operation. Nobody stores such a reference meanwhile:
 //   stores replace what forwards.
@@ -18,6 +18,7 @@
 
 #include "durasim/error.h"
 #include "durasim/threads.h"
+#include "objects/checks.h"
 #include "objects/heap.h"
 #include "runtimes/planted.h"
 
@@ -28,7 +29,7 @@ public:
     // So many times it has swept the whole heap, and replaced so many references.
     std::uint64_t sweeps = 0, references = 0;
 
-    // Sweeps when `forwarders` objects forward that it has not seen. It runs on a core of its own if there is one.
+    // Sweeps when `forwarders` objects forward that it has not seen, or when the hardware says so. It runs on a core of its own if there is one.
     PointerUpdate(Heap& heap, std::uint64_t forwarders, unsigned core) : heap_(heap), forwarders_(forwarders), core_(core) {
         if (const int error = ::pthread_create(&thread_, nullptr, [](void* self) -> void* { return static_cast<PointerUpdate*>(self)->run(), nullptr; }, this)) {
             fail(exit_runtime, "durasim: cannot start the pointer update thread: %s", std::strerror(error));
@@ -53,6 +54,7 @@ private:
     void run() {
         pin_to_core(core_, allowed_cores());
         Thread& thread = heap_.threads.of(object_threads_max - 1);
+        Checks::enter_thread(heap_);
         while (get_first(&ended_) == 0) {
             if (get_first(&heap_.forwarders.waiting) < forwarders_) {
                 __atomic_store_n(&asleep_, 1, __ATOMIC_SEQ_CST);
@@ -64,9 +66,11 @@ private:
             }
             heap_.threads.begin_operation(thread);
             take_list();
+            Checks::begin_sweep(heap_, thread);
             // A store that found an object as it was before it forwarded is made before the sweep looks.
-            heap_.threads.handshake(thread);
-            if (sweep(thread) && (planted(Fault::sweep_does_not_wait) || heap_.threads.wait_for_safepoints(thread))) {
+            if constexpr (!Checks::in_hardware) heap_.threads.handshake(thread);
+            if (sweep(thread) && (planted(Fault::sweep_does_not_wait) || wait_for_safepoints(thread))) {
+                Checks::end_sweep();
                 free_swept();
                 ++sweeps;
             }
@@ -83,10 +87,24 @@ private:
     void take_list() {
         Forwarders& all = heap_.forwarders;
         all.lock.lock();
+        Checks::take_forwarders();
         all.swept.insert(all.swept.end(), all.active.begin(), all.active.end());
         all.active.clear();
         put_last(&all.waiting, 0);
         all.lock.unlock();
+    }
+
+    // When it returns true, no thread has a reference to what has been swept. False if the collector wants to work.
+    bool wait_for_safepoints(Thread& thread) {
+        if constexpr (Checks::in_hardware) {
+            // A thread that moved an object may have copied a reference to a swept one before the sweep replaced it, and
+            // others may have found that in the copy until it was replaced there, which was before the thread's operation
+            // ended. So these are waited for too, when that cannot happen any more.
+            Checks::before_safepoints();
+            return heap_.threads.wait_for_safepoints_twice(thread);
+        } else {
+            return heap_.threads.wait_for_safepoints(thread);
+        }
     }
 
     // False if the collector wants to work.

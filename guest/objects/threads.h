@@ -7,6 +7,8 @@
 //   object that other threads know needs it between setting Copying and copying: a store that found the bit clear is in
 //   the object then, and later ones find the bit. AutoPersist counts the stores in progress in the header instead, by two
 //   atomic operations for each store.
+// - A *store of a handler* (p_inspect.h) is said to others before the handler looks at its object, so whoever moves objects
+//   waits for those alone: the hardware sees to the others.
 #ifndef DURASIM_OBJECTS_THREADS_H
 #define DURASIM_OBJECTS_THREADS_H
 
@@ -46,6 +48,7 @@ struct alignas(64) Thread {
     Move move = Move::none;
     std::uint64_t moves = 0;                     // begun so far
     std::array<std::uint64_t, 2> depends_on{};   // threads whose queued objects this move has met, a bit for each
+    std::uint64_t stores = 0;                    // begun and ended so far by its handlers, to ordinary memory
 
     // Its own.
     alignas(64) std::uint64_t number = 0;
@@ -112,6 +115,23 @@ public:
         });
     }
 
+    // Around a store of a handler to an object in ordinary memory, and the look at the object before.
+    void begin_store(Thread& thread) {
+        put(&thread.stores, thread.stores + 1);
+        durasim_full_fence();
+    }
+    void end_store(Thread& thread) { put_last(&thread.stores, thread.stores + 1); }
+
+    // Returns when each store of a handler has ended that had begun before the caller's last full fence.
+    void wait_for_stores(const Thread& thread) const {
+        for (const Thread& other : threads_) {
+            if (&other == &thread) continue;
+            const std::uint64_t stores = get_first(&other.stores);
+            if (stores % 2 == 0) continue;
+            for (Backoff backoff; get_first(&other.stores) == stores;) backoff.wait();
+        }
+    }
+
     // Waits inside an operation until `holds()`; others do not wait for this thread meanwhile.
     template <class Condition>
     void wait_inside(Thread& thread, Condition&& holds) {
@@ -137,6 +157,25 @@ public:
             }
             return true;
         });
+        return !stopped;
+    }
+
+    // The same, twice, one after the other. A thread that ends its operation between the two looks at it, and begins no other,
+    // is not waited for.
+    bool wait_for_safepoints_twice(Thread& thread) {
+        bool stopped = false;
+        for (unsigned round = 0; round < 2 && !stopped; ++round) {
+            durasim_full_fence();
+            std::array<std::uint64_t, object_threads_max> passed{};
+            for (std::uint64_t i = 0; i < threads_.size(); ++i) passed[i] = get_first(&threads_[i].safepoints);
+            wait_inside(thread, [&] {
+                for (std::uint64_t i = 0; i < threads_.size(); ++i) {
+                    if (&threads_[i] == &thread || get_first(&threads_[i].place) == Place::outside) continue;
+                    if (get_first(&threads_[i].safepoints) == passed[i]) return stopped = is_stopping();
+                }
+                return true;
+            });
+        }
         return !stopped;
     }
 

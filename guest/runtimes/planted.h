@@ -8,7 +8,7 @@
 
 #include "durasim/error.h"
 
-// Each name with - for _ is that of planted/undo.toml, redo.toml, write_ahead.toml and objects.toml, one after the other.
+// Each name with - for _ is that of planted/undo.toml, redo.toml, write_ahead.toml, objects.toml and p-inspect.toml, one after the other.
 #define DURASIM_UNDO_FAULTS_(X)                                                                                         \
     X(entry_not_cleaned) X(old_content_not_cleaned) X(no_fence_before_store) X(log_stops_after_two) X(logged_after_store) \
     X(checksum_after_store) X(last_word_not_saved) X(second_slot_not_wrapped) X(filter_too_coarse) X(filter_not_cleared)  \
@@ -50,12 +50,21 @@
     X(sweep_does_not_wait) X(sweep_overwrites_stores) X(collector_forgets_volatile_holders)                               \
     X(collector_forgets_last_reference) X(recovery_leaves_queued) X(recovery_without_undo) X(recovery_forgets_half)
 
+#define DURASIM_CHECK_FAULTS_(X)                                                                                          \
+    X(inserted_behind_copy) X(object_not_inserted) X(first_object_only_inserted) X(old_address_in_trans)                  \
+    X(copy_not_in_trans) X(trans_behind_forwarding) X(trans_cleared_by_each_move) X(trans_cleared_before_fence)           \
+    X(active_not_changed) X(active_changed_late) X(fwd_cleared_before_sweep) X(sweep_before_forwarding)                   \
+    X(fwd_cleared_before_safepoints) X(active_filter_cleared) X(collector_leaves_fwd) X(heap_limit_too_low)               \
+    X(xaction_not_set) X(xaction_not_cleared) X(handler_does_not_log) X(handler_store_not_cleaned)                        \
+    X(holder_not_followed) X(value_not_followed) X(value_not_moved) X(load_not_followed) X(result_not_written)            \
+    X(registers_not_preserved)
+
 namespace durasim {
 
 enum class Fault : unsigned {
     none,
 #define X(name) name,
-    DURASIM_UNDO_FAULTS_(X) DURASIM_REDO_FAULTS_(X) DURASIM_WRITE_AHEAD_FAULTS_(X) DURASIM_OBJECT_FAULTS_(X)
+    DURASIM_UNDO_FAULTS_(X) DURASIM_REDO_FAULTS_(X) DURASIM_WRITE_AHEAD_FAULTS_(X) DURASIM_OBJECT_FAULTS_(X) DURASIM_CHECK_FAULTS_(X)
 #undef X
 };
 
@@ -83,6 +92,8 @@ inline void plant(const char* name) {
     X(none) DURASIM_REDO_FAULTS_(X)
 #elif defined(DURASIM_BACKEND_WRITE_AHEAD)
     X(none) DURASIM_WRITE_AHEAD_FAULTS_(X)
+#elif defined(DURASIM_BACKEND_P_INSPECT)
+    X(none) DURASIM_CHECK_FAULTS_(X) DURASIM_OBJECT_FAULTS_(X) DURASIM_UNDO_FAULTS_(X)
 #elif defined(DURASIM_BACKEND_AUTOPERSIST) || defined(DURASIM_BACKEND_IDEAL_R)
     X(none) DURASIM_OBJECT_FAULTS_(X) DURASIM_UNDO_FAULTS_(X)
 #else

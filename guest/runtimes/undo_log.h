@@ -10,6 +10,9 @@
 #include <cstdint>
 #include <cstdlib>
 
+#if defined(DURASIM_BACKEND_P_INSPECT)
+#include "durasim/checked.h"
+#endif
 #include "durasim/error.h"
 #include "durasim/layout.h"
 #include "durasim/markers.h"
@@ -30,7 +33,7 @@ struct UndoOptions {
 class UndoLog : private Fences {
 public:
     // Regions over objects clean what they store at once; a transaction cleans its lines when it commits.
-#if defined(DURASIM_BACKEND_AUTOPERSIST) || defined(DURASIM_BACKEND_IDEAL_R)
+#if defined(DURASIM_BACKEND_AUTOPERSIST) || defined(DURASIM_BACKEND_IDEAL_R) || defined(DURASIM_BACKEND_P_INSPECT)
     static constexpr bool cleans_with_store = true;
 #else
     static constexpr bool cleans_with_store = false;
@@ -133,8 +136,11 @@ public:
             !(planted(Fault::log_stops_after_two) && entries_ == 2)) {
             log(offset);
         }
-        put(place, value);
-        if (cleans_with_store && !planted(Fault::data_not_cleaned)) tx_clean(place);
+        if (cleans_with_store && !planted(Fault::data_not_cleaned)) {
+            put_and_clean(place, value);
+        } else {
+            put(place, value);
+        }
         if (planted(Fault::checksum_after_store) && entries_ != 0) {
             const std::uint64_t slot = ring(first_slot_ + used_slots_ - (log_words_ ? 1 : 2));
             put(slots_[slot].word + checksum, checksum_of(slot));
@@ -171,6 +177,24 @@ private:
     void tx_fence() const {
         if (!options_->skip_fences) fence();
     }
+
+    // P-INSPECT has one instruction for a store, the clean of its line, and the fence behind that (durasim/checked.h).
+#if defined(DURASIM_BACKEND_P_INSPECT)
+    static constexpr bool persists_with_store = true;
+    template <class T>
+    static void put_and_clean(T* place, T value) {
+        persist_store<StoreKind::clean>(place, value);
+    }
+    static void put_and_persist(std::uint64_t* place, std::uint64_t value) { persist_store<StoreKind::clean_and_fence>(place, value); }
+#else
+    static constexpr bool persists_with_store = false;
+    template <class T>
+    void put_and_clean(T* place, T value) const {
+        put(place, value);
+        tx_clean(place);
+    }
+    static void put_and_persist(std::uint64_t*, std::uint64_t) {}
+#endif
 
     // Over everything recovery relies on: home and kind, sequence, index, then the old content.
     std::uint64_t checksum_of(std::uint64_t slot) const {
@@ -254,13 +278,15 @@ private:
             for (unsigned i = 0; i < 8; ++i) save(old.word + i, from + i);
             if (!planted(Fault::old_content_not_cleaned)) tx_clean(&old);
         }
-        if (!planted(Fault::checksum_after_store)) put(head + checksum, check.sum);
-        if (!planted(Fault::entry_not_cleaned)) tx_clean(head);
+        const bool in_one = persists_with_store && !planted(Fault::checksum_after_store) && !planted(Fault::entry_not_cleaned) && !planted(Fault::no_fence_before_store);
+        if (in_one) put_and_persist(head + checksum, check.sum);
+        if (!in_one && !planted(Fault::checksum_after_store)) put(head + checksum, check.sum);
+        if (!in_one && !planted(Fault::entry_not_cleaned)) tx_clean(head);
         if (flushes && log_words_ && !cleans_with_store && !planted(Fault::word_lines_not_cleaned)) modified_lines_.insert(offset / line_bytes);
         used_slots_ += slots;
         ++entries_;
         ++entries_total;
-        if (!planted(Fault::no_fence_before_store)) tx_fence();
+        if (!in_one && !planted(Fault::no_fence_before_store)) tx_fence();
     }
 
     void clean_modified() {

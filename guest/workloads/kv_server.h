@@ -143,6 +143,7 @@ public:
         for (const Thread& thread : states_) records += thread.inserted;
         std::printf("records=%llu forwarders=%llu sweeps=%llu collections=%llu", static_cast<Long>(records), static_cast<Long>(object_runtime.forwarders()),
                     static_cast<Long>(object_runtime.sweeps()), static_cast<Long>(object_runtime.collections()));
+        detail::print_handlers(object_runtime);
     }
 
     static void recover(const Pool& pool) { objects::ObjectRuntime::recover(pool); }

@@ -145,6 +145,7 @@ public:
         for (const Thread& thread : states_) looks += thread.looks;
         std::printf("looks=%llu forwarders=%llu sweeps=%llu collections=%llu", static_cast<Long>(looks), static_cast<Long>(object_runtime.forwarders()),
                     static_cast<Long>(object_runtime.sweeps()), static_cast<Long>(object_runtime.collections()));
+        detail::print_handlers(object_runtime);
     }
 
     static void recover(const Pool& pool) { objects::ObjectRuntime::recover(pool); }

@@ -107,6 +107,7 @@ public:
         std::printf("elements=%llu found=%llx forwarders=%llu sweeps=%llu collections=%llu", static_cast<Long>(elements), static_cast<Long>(found),
                     static_cast<Long>(object_runtime.forwarders()), static_cast<Long>(object_runtime.sweeps()),
                     static_cast<Long>(object_runtime.collections()));
+        detail::print_handlers(object_runtime);
     }
 
     static void recover(const Pool& pool) { objects::ObjectRuntime::recover(pool); }

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstdio>
 #include <optional>
 #include <string>
 
@@ -27,6 +28,20 @@ ObjectOptions object_options(const A& arguments, std::uint64_t volatile_bytes) {
     if constexpr (requires { arguments.no_profile; }) options.profile = !arguments.no_profile;
     if constexpr (requires { arguments.placed; }) options.placed = arguments.placed;
     return options;
+}
+
+// What handlers of checked accesses have done, where there are some: calls of each, and those for nothing.
+template <class R>
+void print_handlers(const R& objects) {
+    if constexpr (requires { objects.handler_calls(); }) {
+        const auto sum = objects.handler_calls();
+        for (std::size_t i = 0; i < sum.calls.size(); ++i) {
+            std::printf("%s%llu", i == 0 ? " handlers=" : ",", static_cast<unsigned long long>(sum.calls[i]));
+        }
+        for (std::size_t i = 0; i < sum.calls.size(); ++i) {
+            std::printf("%s%llu", i == 0 ? " for_nothing=" : ",", static_cast<unsigned long long>(sum.false_positives[i]));
+        }
+    }
 }
 
 // For a process that has not made the pool, and moves nothing.

@@ -23,6 +23,9 @@ inline constexpr std::uint64_t page_bytes = 4096;
 // Every machine maps the pool here, so that persistent data can hold plain pointers.
 inline constexpr std::uint64_t pool_address = 0x10'0000'0000;
 
+// Where a program has the page of the filters of its checked accesses, if it makes any (durasim/checked.h).
+inline constexpr std::uint64_t filter_page_address = 0xf'0000'0000;
+
 inline constexpr std::uint64_t pool_magic = 0x4C4F4F504D495344;  // "DSIMPOOL" read as bytes
 inline constexpr std::uint16_t layout_version = 1;
 

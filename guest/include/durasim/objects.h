@@ -18,7 +18,7 @@
 // The backend chosen when the program is built decides what that means. Under `autopersist` what a durable root reaches
 // lies in persistent memory: objects are born in ordinary memory and move when a durable one comes to refer to them; each
 // store to a durable object is durable before the next (sequential persistency), and those of a region are durable together.
-// Under `ideal-r` the user has said which objects are durable, and none moves. Other backends keep plain objects.
+// Under `p-inspect` the same holds, and hardware checks accesses. Under `ideal-r` the user has said which objects are durable, and none moves. Other backends keep plain objects.
 //
 // An operation is the time in which a thread may hold references in variables: before it begins and after it has ended, other
 // threads may move and free objects. Locks are taken before an operation begins and released when it has ended. An
@@ -34,6 +34,7 @@
 #include "durasim/error.h"
 #include "durasim/pool.h"
 #include "durasim/tx.h"
+#include "objects/checks.h"
 #include "objects/collector.h"
 #include "objects/heap.h"
 #include "objects/pointer_update.h"
@@ -44,10 +45,12 @@
 #include "objects/autopersist.h"
 #elif defined(DURASIM_BACKEND_IDEAL_R)
 #include "objects/ideal.h"
+#elif defined(DURASIM_BACKEND_P_INSPECT)
+#include "objects/p_inspect.h"
 #elif defined(DURASIM_BACKEND_MARKERS)
 #include "objects/plain.h"
 #else
-#error "objects need one of the backends DURASIM_BACKEND_AUTOPERSIST, _IDEAL_R and _MARKERS"
+#error "objects need one of the backends DURASIM_BACKEND_AUTOPERSIST, _IDEAL_R, _P_INSPECT and _MARKERS"
 #endif
 
 namespace durasim {
@@ -346,6 +349,7 @@ public:
         collect_at_[1] = half_way(heap_.persistent);
         configure_regions(runtime);
         for (std::uint64_t i = 0; i < object_threads_max; ++i) heap_.threads.of(i).number = i;
+        Checks::attach(heap_);
         if (Barriers::moves_objects && options_.sweep_forwarders != 0) {
             pointer_update_ = std::make_unique<PointerUpdate>(heap_, options_.sweep_forwarders, threads);
         }
@@ -378,7 +382,10 @@ public:
 
     static Object* roots_of(const Pool& pool) { return reinterpret_cast<Object*>(pool.data() + 1); }
 
-    void enter_thread(std::uint64_t number) { this_thread = &heap_.threads.of(number); }
+    void enter_thread(std::uint64_t number) {
+        this_thread = &heap_.threads.of(number);
+        Checks::enter_thread(heap_);
+    }
 
     template <class Body>
     void operation(Body&& body) {
@@ -394,6 +401,11 @@ public:
     std::uint64_t forwarders() const { return heap_.forwarders.total; }
     std::uint64_t sweeps() const { return sweeps_ + (pointer_update_ == nullptr ? 0 : pointer_update_->sweeps); }
     std::uint64_t collections() const { return collections_; }
+
+#if defined(DURASIM_BACKEND_P_INSPECT)
+    HandlerCalls handler_calls() const { return barriers_.handler_calls(); }
+    void handle_access(std::uint64_t number) { barriers_.handle(*this_thread, number); }
+#endif
 
 private:
     template <class Kind, class Body>
@@ -441,6 +453,7 @@ private:
     [[gnu::noinline]] void collect(Thread& thread) {
         heap_.threads.stop_others(thread, [&] {
             Collector(heap_).collect();
+            Checks::none_forwards();
             collect_at_[0] = half_way(heap_.volatile_space);
             collect_at_[1] = half_way(heap_.persistent);
             ++collections_;
@@ -464,5 +477,12 @@ private:
 inline objects::ObjectRuntime& object_runtime = *new objects::ObjectRuntime;
 
 }  // namespace durasim
+
+#if defined(DURASIM_BACKEND_P_INSPECT)
+extern "C" [[gnu::used]] inline std::uint64_t durasim_handle_access(std::uint64_t number) {
+    durasim::object_runtime.handle_access(number);
+    return durasim::planted(durasim::Fault::registers_not_preserved);
+}
+#endif
 
 #endif

@@ -27,7 +27,7 @@
 #if defined(DURASIM_BACKEND_MARKERS) || defined(DURASIM_BACKEND_LOG_OPERATIONS)
 #include "runtimes/markers.h"
 #elif defined(DURASIM_BACKEND_UNDO_FLUSH) || defined(DURASIM_BACKEND_UNDO_FENCE) || defined(DURASIM_BACKEND_AUTOPERSIST) || \
-    defined(DURASIM_BACKEND_IDEAL_R)
+    defined(DURASIM_BACKEND_IDEAL_R) || defined(DURASIM_BACKEND_P_INSPECT)
 #include "runtimes/undo.h"
 #elif defined(DURASIM_BACKEND_REDO_FLUSH)
 #include "runtimes/redo.h"
@@ -36,7 +36,7 @@
 #elif defined(DURASIM_BACKEND_PLAIN)
 #include "runtimes/plain.h"
 #else
-#error "choose a transaction backend: define DURASIM_BACKEND_MARKERS, _LOG_OPERATIONS, _UNDO_FLUSH, _UNDO_FENCE, _REDO_FLUSH, _WRITE_AHEAD, _PLAIN, _AUTOPERSIST or _IDEAL_R"
+#error "choose a transaction backend: define DURASIM_BACKEND_MARKERS, _LOG_OPERATIONS, _UNDO_FLUSH, _UNDO_FENCE, _REDO_FLUSH, _WRITE_AHEAD, _PLAIN, _AUTOPERSIST, _IDEAL_R or _P_INSPECT"
 #endif
 
 namespace durasim {
