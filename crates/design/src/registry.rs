@@ -145,6 +145,8 @@ pub enum Backend {
     Autopersist,
     /// Objects that the user has marked as durable.
     IdealR,
+    /// Objects that become durable when durable ones refer to them, with checks in hardware and handlers in software.
+    PInspect,
 }
 
 impl Backend {
@@ -159,6 +161,7 @@ impl Backend {
             Backend::LogOperations => "log-operations",
             Backend::Autopersist => "autopersist",
             Backend::IdealR => "ideal-r",
+            Backend::PInspect => "p-inspect",
         }
     }
 

@@ -61,6 +61,8 @@ pub const ROWS: &[Row] = &[
     lad_llc::row::ROW,
     reachability::ROW_AUTOPERSIST,
     reachability::ROW_IDEAL,
+    p_inspect::row::ROW_SEPARATE,
+    p_inspect::row::ROW,
 ];
 
 /// The row of that name, or of that alias.

@@ -15,6 +15,7 @@
 
 mod crc;
 mod filters;
+pub(crate) mod row;
 mod spec;
 mod tables;
 #[cfg(test)]

@@ -47,7 +47,7 @@ pub(crate) const ROW_IDEAL: Row = Row {
     ..ROW_AUTOPERSIST
 };
 
-const MAP: &[(&str, &str)] = &[
+pub(crate) const MAP: &[(&str, &str)] = &[
     ("populate", "6"),
     ("buckets", "8"),
     ("value-bytes", "40"),
@@ -66,7 +66,7 @@ const LIST: &[(&str, &str)] = &[
     ("log-bytes", "1024"),
 ];
 /// Few objects that all threads link, move, and store to.
-const SHARING: &[(&str, &str)] =
+pub(crate) const SHARING: &[(&str, &str)] =
     &[("populate", "4"), ("objects", "3"), ("slots", "2"), ("make-percent", "20"), ("region-percent", "15")];
 /// The same, with a sweep for every second object that forwards.
 const SWEPT: &[(&str, &str)] = &[
@@ -114,7 +114,7 @@ const COLLECTED_LINKS: &[(&str, &str)] = &[
 ];
 
 /// What shows on all rows of objects.
-const CAMPAIGNS: &[ShortCampaign] = &[
+pub(crate) const CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("pinspect-hashmap", MAP).ops(20),
     ShortCampaign::of("object-sharing", SHARING).threads(4).ops(60),
     ShortCampaign::of("pinspect-arraylistx", LIST).ops(20),
@@ -181,7 +181,7 @@ const LINKED_AND_SWEPT: &[(&str, &str)] = &[
     ("sweep-forwarders", "4"),
 ];
 
-const MOVING_CAMPAIGNS: &[ShortCampaign] = &[
+pub(crate) const MOVING_CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("object-sharing", RACED).with(&[ROOMY, RACING]).threads(4).ops(3000).points(300),
     ShortCampaign::of("object-sharing", SWEPT).with(&[ROOMY, RACING]).threads(4).ops(2000).points(300),
     ShortCampaign::of("object-sharing", LINKED).with(&[ROOMY, RACING]).threads(4).ops(3000).points(300),
@@ -191,12 +191,12 @@ const MOVING_CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("object-sharing", COLLECTED_LINKS).threads(2).ops(1500).points(60).faults(&["clean", "recrash"]),
 ];
 
-const VOLATILE_HEAP: Alternatives = Alternatives::of(
+pub(crate) const VOLATILE_HEAP: Alternatives = Alternatives::of(
     "volatile-heap",
     &[&["--arg volatile-heap-bytes=33554432"], &["--arg volatile-heap-bytes=536870912"]],
 );
 
-const AUTOPERSIST: Laboratory = Laboratory {
+pub(crate) const AUTOPERSIST: Laboratory = Laboratory {
     campaigns: &[CAMPAIGNS, MOVING_CAMPAIGNS],
     quick_faults: &["copies-not-cleaned", "store-not-cleaned", "recovery-without-undo"],
     canary: Some("recovery-skips-newest"),
