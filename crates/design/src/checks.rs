@@ -32,5 +32,11 @@ pub trait Checks: Send + Sync {
     fn look_up_cycles(&self) -> Cycle;
 }
 
+impl std::fmt::Debug for dyn Checks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Checks")
+    }
+}
+
 /// The checks of a design, `None` if it has none, or the parameter that they cannot be built with.
 pub type ChecksResult = Result<Option<Box<dyn Checks>>, SpecError>;

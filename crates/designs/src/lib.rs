@@ -12,6 +12,7 @@ mod lad_llc;
 mod opt;
 #[cfg(test)]
 mod outlines;
+mod p_inspect;
 mod picl;
 mod ports;
 mod proteus;
@@ -32,6 +33,7 @@ pub use kiln::{Blocking, Kiln, KilnSpec};
 pub use lad::{Lad, LadBase, LadSpec};
 pub use lad_llc::{LadLlc, LadLlcSpec};
 pub use opt::{Opt, OptSpec};
+pub use p_inspect::{FilterHash, PInspect, PInspectSeparate, PInspectSpec};
 pub use picl::{Picl, PiclSpec};
 pub use proteus::{Proteus, ProteusSpec};
 pub use tc::{Coalesce, Commit, Order, Tc, TcSpec};

@@ -4,9 +4,12 @@
 mod common;
 
 use common::{probe, qemu, vectors};
+use durasim_isa::encodings::CUSTOM_0;
 use durasim_isa::{decode, disassemble};
 
 fn report(bits: u32, legal: bool) -> Option<String> {
+    // Nobody else knows what durasim has in the spaces left to everyone; `checked.rs` has all of custom-0.
+    let legal = legal || bits & 0x7f == CUSTOM_0 && decode(bits).is_ok();
     let ours = decode(bits).is_ok();
     (ours != legal)
         .then(|| format!("{bits:#010x} is {} for us: {}", if ours { "legal" } else { "illegal" }, disassemble(bits)))

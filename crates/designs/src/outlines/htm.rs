@@ -6,15 +6,13 @@
 //! has its snapshot, section 2.4.2; both versions of a line) and W14 (aborts from elsewhere), and of W13 an instruction
 //! with a result (xtest). Logs, timestamps, markers, replay and the fall-back lock are software.
 
-use super::planned::{
-    Call, Effect, Ending, Load, Planned, PlannedDesign, PlannedFlush, PlannedHooks, Registers, Trap, TrapVerdict,
-};
+use super::planned::{Effect, Ending, Load, Planned, PlannedDesign, PlannedFlush, PlannedHooks, Trap, TrapVerdict};
 use durasim_design::{
     AbortCause, Action, Actions, BeginRule, BudgetSpent, CrashImage, CrashSink, CrashView, Ctx, Design, Durability,
     Evict, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Probe, RecoveryCut, RecoveryReport,
     RegionRequest, Request, SpecError, Store, snapshot,
 };
-use durasim_types::{EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
+use durasim_types::{CheckRegisters, EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -82,9 +80,9 @@ impl Design for Htm {
 impl PlannedDesign for Htm {
     const PLANNED: PlannedHooks = PlannedHooks::EVERY_LINE.with(PlannedHooks::TRAP).with(PlannedHooks::INSTRUCTION);
 
-    fn instruction(call: &Call, registers: &Registers, _: &[Line]) -> Effect {
-        match call.number {
-            XTEST => Effect::Value(registers.0[Registers::IN_TX]),
+    fn instruction(number: u8, registers: &CheckRegisters) -> Effect {
+        match number {
+            XTEST => Effect::Value(registers.is_in_transaction().into()),
             _ => Effect::Illegal,
         }
     }

@@ -1,15 +1,13 @@
 //! Scenarios of durable hardware transactions on the outline.
 
 use super::htm::{Htm, HtmSpec, Protocol, XTEST, status};
-use super::planned::{
-    Call, Effect, Ending, Load, Planned, PlannedDesign, PlannedFlush, PlannedHooks, Registers, Trap, TrapVerdict,
-};
+use super::planned::{Effect, Ending, Load, Planned, PlannedDesign, PlannedFlush, PlannedHooks, Trap, TrapVerdict};
 use crate::testing::{cached, geometry, word};
 use durasim_design::{
     AbortCause, Action, Actions, BeginRule, CrashImage, CrashSink, CrashView, Ctx, Durability, Evict, FlushVerdict,
     Gate, LevelId, LineTag, Probe, Request, Store,
 };
-use durasim_types::{CoreId, Domain, LineAddr, Pages, PhysAddr, TxId};
+use durasim_types::{CheckRegisters, CoreId, Domain, LineAddr, Pages, PhysAddr, TxId};
 use std::collections::BTreeMap;
 
 /// The word of a lock in DRAM, and one of SPHT's snapshot there.
@@ -234,10 +232,9 @@ fn a_power_failure_ends_open_write_sets() {
 
 #[test]
 fn a_program_can_ask_whether_a_transaction_is_open() {
-    let call = |number| Call { number, base: 0, offset: 0, value: 0 };
-    let mut registers = Registers::default();
-    assert_eq!(Htm::instruction(&call(XTEST), &registers, &[]), Effect::Value(0));
-    registers.0[Registers::IN_TX] = 1;
-    assert_eq!(Htm::instruction(&call(XTEST), &registers, &[]), Effect::Value(1));
-    assert_eq!(Htm::instruction(&call(7), &registers, &[]), Effect::Illegal);
+    let mut registers = CheckRegisters::ZERO;
+    assert_eq!(Htm::instruction(XTEST, &registers), Effect::Value(0));
+    registers.0[CheckRegisters::XACTION] = 1;
+    assert_eq!(Htm::instruction(XTEST, &registers), Effect::Value(1));
+    assert_eq!(Htm::instruction(7, &registers), Effect::Illegal);
 }

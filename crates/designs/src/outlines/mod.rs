@@ -5,6 +5,4 @@
 
 mod htm;
 mod htm_tests;
-mod p_inspect;
-mod p_inspect_tests;
 mod planned;

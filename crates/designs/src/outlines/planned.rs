@@ -4,8 +4,8 @@
 //! Default answers are those of today, and each method will be called only for designs that name its hook: a design
 //! that names none of [`PlannedHooks`] costs and does what it does today.
 
-use durasim_design::{AbortCause, Actions, Ctx, Design, Durability, FlushVerdict, Gate, LineTag, RegionRequest};
-use durasim_types::{Line, LineAddr, PhysAddr, TxId};
+use durasim_design::{AbortCause, Actions, Ctx, Design, Durability, FlushVerdict, Gate, LineTag};
+use durasim_types::{CheckRegisters, LineAddr, PhysAddr, TxId};
 
 /// The bits that [`durasim_design::Hooks`] gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ impl PlannedHooks {
     pub const EVERY_LINE: Self = PlannedHooks(1 << 1);
     /// W14: [`Planned::trap`].
     pub const TRAP: Self = PlannedHooks(1 << 2);
-    /// W13: the instructions of custom-0. Without, they are illegal.
+    /// W13: instructions with a result. Without, they are illegal.
     pub const INSTRUCTION: Self = PlannedHooks(1 << 4);
 
     pub const fn with(self, other: Self) -> Self {
@@ -119,130 +119,23 @@ pub(super) trait Planned: Durability {
     }
 }
 
-/// W13: words of a hart that belong to the design: part of the hart like log registers, so they go with threads, snapshots
-/// and transplants. Instructions of custom-1 read and write them. The last three are the machine's: see [`enter_handler`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Registers(pub [u64; 8]);
-
-impl Registers {
-    /// First byte of the design's lines, as the program sees it.
-    pub const LINES: usize = 0;
-    /// First byte of the handlers.
-    pub const HANDLERS: usize = 1;
-    /// Whether the hart is inside a transaction: kept by the machine, at the markers.
-    pub const IN_TX: usize = 4;
-    /// Where the program goes on behind a handler.
-    pub const RETURN_PC: usize = 5;
-    /// What the instruction worked on: its address and its value.
-    pub const ADDRESS: usize = 6;
-    pub const VALUE: usize = 7;
-}
-
-/// W13: an instruction of custom-0 with its operands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Call {
-    /// Which of the design's instructions.
-    pub number: u8,
-    /// The base register, without the offset.
-    pub base: u64,
-    pub offset: i64,
-    /// The second source register.
-    pub value: u64,
-}
-
-impl Call {
-    /// The address that it works on.
-    pub const fn address(&self) -> u64 {
-        self.base.wrapping_add_signed(self.offset)
-    }
-}
-
-/// W13: a kind of store. One that persists goes down through the caches in one journey: other copies are taken away, the
-/// line is written, and the acknowledgement brings it back exclusive. `PendingStore` gets it; no hook sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum StoreKind {
-    Plain,
-    /// The acknowledgement is awaited by the next fence.
-    Persist,
-    /// The next store waits for the acknowledgement.
-    PersistAndFence,
-}
-
 /// W13: how an instruction of the design goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// A load from its address.
-    Load,
-    /// A store of its value to its address.
-    Store(StoreKind),
     /// This value for its destination register.
     Value(u64),
-    /// A handler of the program runs instead of the access.
-    Handler(u8),
     /// There is no such instruction.
     Illegal,
 }
 
-/// W2: what an instruction does with the design's lines. The machine brings them into a buffer beside the L1D before it
-/// executes the instruction, and lets nobody else have those that it owns until the instruction is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LinesWanted {
-    None,
-    /// Shared.
-    Read,
-    /// Owned, this one before the others: it decides who is first.
-    Own {
-        first: usize,
-    },
-}
-
-/// W9: a region in either memory, for which `RegionRequest` gets two fields.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct PlannedRegion {
-    pub request: RegionRequest,
-    /// In DRAM: volatile, and no part of an image.
-    pub dram: bool,
-    /// Where each process finds it, if programs may see it. It is then a page of the process, and moves with it.
-    pub mapped_at: Option<u64>,
-}
-
-/// What [`Design`] gets. These are functions without a state of the design: fast-forward, recovery programs and judges of
+/// What [`Design`] gets. It is a function without a state of the design: fast-forward, recovery programs and judges of
 /// images execute instructions where no [`Durability`] is at work.
 pub(super) trait PlannedDesign: Design {
     /// The hooks it names beside [`Design::HOOKS`].
     const PLANNED: PlannedHooks;
-    /// W2: the lines of memory that its instructions look at.
-    const LINES: usize = 0;
 
-    /// W9.
-    fn regions(_spec: &Self::Spec) -> Vec<PlannedRegion> {
-        Vec::new()
-    }
-
-    /// W2.
-    fn lines_wanted(_number: u8) -> LinesWanted {
-        LinesWanted::None
-    }
-
-    /// W13: an instruction that changes no line of the design.
-    fn instruction(_call: &Call, _registers: &Registers, _lines: &[Line]) -> Effect {
+    /// W13: an instruction of custom-1 that only has a result.
+    fn instruction(_number: u8, _registers: &CheckRegisters) -> Effect {
         Effect::Illegal
     }
-
-    /// W13: an instruction that owns the lines of the design; the value for its destination register.
-    fn update(_call: &Call, _lines: &mut [Line]) -> u64 {
-        0
-    }
 }
-
-/// W13: a handler begins: where the program goes on, with its operands where the handler finds them. It preserves all
-/// other registers of the program.
-pub(super) fn enter_handler(number: u8, call: &Call, pc: u64, registers: &mut Registers) -> u64 {
-    registers.0[Registers::RETURN_PC] = pc + 4;
-    registers.0[Registers::ADDRESS] = call.address();
-    registers.0[Registers::VALUE] = call.value;
-    registers.0[Registers::HANDLERS] + HANDLER_BYTES * u64::from(number)
-}
-
-/// Room for a jump from a handler's place in the table.
-const HANDLER_BYTES: u64 = 8;

@@ -5,16 +5,26 @@ use super::memory::{Flat, Slot, on_this_page};
 use super::observer::ExecutionObserver;
 use super::tlb::Tlb;
 use crate::system::Plan;
-use durasim_design::Hooks;
+use durasim_design::{Checks, Hooks};
 use durasim_guest::{PAGE_TABLE_LEVELS, Process};
 use durasim_isa::{
     Access, AccessFault, AccessFaultKind, AmoOp, Bus, CacheBlockOp, Counter, FenceSet, LogRegister, Marker, Stop,
 };
-use durasim_types::{DataRange, PAGE_BYTES, PhysAddr};
+use durasim_types::{
+    CheckRegisters, CheckVerdict, CheckedAccess, DataRange, FILTER_LINES, FilterOperation, LINE_BYTES, Line,
+    PAGE_BYTES, PhysAddr, StoreKind,
+};
+use std::sync::Arc;
 
 const CODE_TLB_ENTRIES: usize = 64;
 /// No page of an address space.
 const NO_PAGE: u64 = u64::MAX;
+
+/// The nine filter lines at this offset in a page, where they fit (`durasim_isa` has seen to that).
+fn filter_range(filters: u64) -> std::ops::Range<usize> {
+    let at = (filters % PAGE_BYTES) as usize;
+    at..at + FILTER_LINES * LINE_BYTES as usize
+}
 
 /// What the one hart that runs all threads sees. `observer` looks on.
 pub(super) struct FlatBus<W> {
@@ -36,6 +46,8 @@ pub(super) struct FlatBus<W> {
     pub(super) fast_forward_state: Option<Box<FastForwardState>>,
     /// Whether the machine has log operations.
     has_log: bool,
+    /// The checks of the machine's design.
+    checks: Option<Arc<dyn Checks>>,
     pub(super) observer: W,
 }
 
@@ -54,6 +66,7 @@ impl<W: ExecutionObserver> FlatBus<W> {
             data_base: None,
             fast_forward_state: None,
             has_log: plan.row.hardware.hooks.has(Hooks::LOG),
+            checks: plan.checks.clone(),
             observer,
         }
     }
@@ -296,6 +309,46 @@ impl<W: ExecutionObserver> Bus for FlatBus<W> {
         }
         self.translate(register.addr, Access::Read)?;
         Ok(())
+    }
+
+    #[inline]
+    fn has_checks(&self) -> bool {
+        self.checks.is_some()
+    }
+
+    /// The lines are looked at where they lie. Nobody else executes meanwhile, so all of them are of one moment. They are in
+    /// no cache that would be trained: the hardware has a buffer for them.
+    fn check(&mut self, registers: &CheckRegisters, access: &CheckedAccess) -> Result<CheckVerdict, Stop> {
+        let filters = registers.0[CheckRegisters::FILTERS];
+        let slot = self.slot_to_read(filters)?;
+        let checks = self.checks.as_deref().ok_or(Stop::NoCheckedAccesses)?;
+        let (lines, _) = self.memory.page(slot)[filter_range(filters)].as_chunks::<{ LINE_BYTES as usize }>();
+        let lines: &[Line; FILTER_LINES] = lines.try_into().expect("nine lines");
+        Ok(checks.verdict(registers, access, &lines.each_ref()))
+    }
+
+    fn update_filters(
+        &mut self,
+        registers: &CheckRegisters,
+        operation: FilterOperation,
+        object: u64,
+    ) -> Result<u64, Stop> {
+        let filters = registers.0[CheckRegisters::FILTERS];
+        let slot = self.slot_to_write(filters)?;
+        let checks = self.checks.as_deref().ok_or(Stop::NoCheckedAccesses)?;
+        let (lines, _) = self.memory.page_mut(slot)[filter_range(filters)].as_chunks_mut::<{ LINE_BYTES as usize }>();
+        let lines: &mut [Line; FILTER_LINES] = lines.try_into().expect("nine lines");
+        Ok(checks.update(operation, object, lines))
+    }
+
+    /// Nothing fails here that a clean would be needed for.
+    fn store_as(&mut self, addr: u64, bytes: u8, value: u64, _kind: StoreKind) -> Result<(), AccessFault> {
+        match bytes {
+            1 => self.store(addr, 1, value),
+            2 => self.store(addr, 2, value),
+            4 => self.store(addr, 4, value),
+            _ => self.store(addr, 8, value),
+        }
     }
 
     fn counter(&mut self, counter: Counter) -> u64 {

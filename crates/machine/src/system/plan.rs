@@ -2,9 +2,10 @@
 
 use super::PMEM_BASE;
 use crate::{CacheConfig, MachineConfig};
-use durasim_design::{ActiveFault, Geometry, Hooks, Row, SpecError};
+use durasim_design::{ActiveFault, Checks, Geometry, Hooks, Row, SpecError};
 use durasim_types::{Clock, ConfigError, Domain, PAGE_BYTES};
 use serde_json::Value;
+use std::sync::Arc;
 
 /// The parameters of a row on a machine, resolved and checked.
 #[derive(Clone, Debug)]
@@ -17,6 +18,8 @@ pub struct Plan {
     pub spec: Value,
     /// The machine's shape with the design in it.
     pub geometry: Geometry,
+    /// The design's checks of accesses, if it has any.
+    pub checks: Option<Arc<dyn Checks>>,
 }
 
 impl Plan {
@@ -82,7 +85,8 @@ impl Plan {
             let problem = "exclusive caches are not supported; choose inclusive or non-inclusive";
             return Err(ConfigError::new("interconnect.inclusion", problem));
         }
-        Ok(Plan { row: *row, domain, spec, geometry })
+        let checks = checks_of(row, &spec, &geometry)?;
+        Ok(Plan { row: *row, domain, spec, geometry, checks })
     }
 
     /// The same with a planted fault: for `durasim mutation` alone.
@@ -95,8 +99,14 @@ impl Plan {
             ConfigError::new("planted", format!("{} has no fault '{name}' (allowed: {})", self.row.name, known()))
         })?;
         self.geometry.planted = fault.fault();
+        self.checks = checks_of(&self.row, &self.spec, &self.geometry)?;
         Ok(self)
     }
+}
+
+fn checks_of(row: &Row, spec: &Value, geometry: &Geometry) -> Result<Option<Arc<dyn Checks>>, ConfigError> {
+    let checks = (row.hardware.checks)(spec, geometry).map_err(|e| refused_by(row.hardware.name, e))?;
+    Ok(checks.map(Arc::from))
 }
 
 /// What a design refuses, with its place in the machine file.

@@ -1,0 +1,193 @@
+//! P-INSPECT: Kokolis, Shull, Huang and Torrellas, "P-INSPECT: Architectural Support for Programmable Non-Volatile Memory
+//! Frameworks", MICRO 2020. Section numbers are the paper's; [D:key] marks an assumption of DEVIATIONS.md.
+//!
+//! Programs whose objects become durable when durable ones refer to them check each access: where its object lies, whether
+//! it forwards to a copy in persistent memory, whether what is to be stored is still being moved there. The hardware makes
+//! these checks beside the access (sections IV and V), by the addresses of objects and by bloom filters, and calls a handler
+//! of the program where it cannot tell that nothing is to be done. Handlers, moves of objects and the thread that removes
+//! pointers to forwarding objects are software.
+//!
+//! All that the hardware knows lies in check registers of a hart and in nine filter lines of its process. So the design
+//! needs no hook, and its checks are functions without a state: [`tables`] decides, [`filters`] looks up and changes.
+//!
+//! A store to persistent memory may bring a clean and a fence with it. `p-inspect` makes them in one round trip (section
+//! V-E), `p-inspect--` one after the other (section VIII).
+
+mod crc;
+mod filters;
+mod spec;
+mod tables;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod tests_filters;
+
+pub use spec::{FilterHash, PInspectSpec};
+
+use durasim_design::{
+    Checks, ChecksResult, CommitRule, CrashImage, Design, Durability, Geometry, HardwareCost, Hooks, RecoveryCut,
+    RecoveryReport, RegionRequest, SpecError, snapshot,
+};
+use durasim_types::{
+    AccessKind, CheckRegisters, CheckVerdict, CheckedAccess, Cycle, FILTER_LINES, FilterOperation, Line, Stats,
+};
+use filters::Filters;
+use std::hash::Hasher;
+use tables::{Conditions, Holder, Value};
+
+/// The design with persistent writes in one round trip.
+pub struct PInspect;
+
+/// The design whose stores, cleans and fences are separate: P-INSPECT-- (section VIII).
+pub struct PInspectSeparate;
+
+macro_rules! design {
+    ($design:ident, $name:literal, $combines:literal) => {
+        impl Design for $design {
+            const NAME: &'static str = $name;
+            const HOOKS: Hooks = Hooks::NONE;
+            type Spec = PInspectSpec;
+
+            /// The filters lie in the memory of processes.
+            fn reserve(_: &PInspectSpec, _: &Geometry) -> Vec<RegionRequest> {
+                Vec::new()
+            }
+
+            fn build(spec: &PInspectSpec, _: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
+                spec.check()?;
+                Ok(Box::new(Stateless))
+            }
+
+            fn load(spec: &PInspectSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
+                let () = snapshot::from_bytes(bytes)?;
+                Self::build(spec, geometry)
+            }
+
+            fn checks(spec: &PInspectSpec, _: &Geometry) -> ChecksResult {
+                Ok(Some(Box::new(HardwareChecks::new(spec, $combines)?)))
+            }
+
+            fn recover(_: &PInspectSpec, _: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
+                Ok(recover(image))
+            }
+
+            fn cost(_: &PInspectSpec, geometry: &Geometry) -> HardwareCost {
+                spec::cost(geometry)
+            }
+        }
+    };
+}
+design!(PInspect, "p-inspect", true);
+design!(PInspectSeparate, "p-inspect--", false);
+
+/// Section VII: what a failure leaves is for the software to recover. Where caches are flushed, the platform says whether
+/// that came to its end.
+fn recover(image: &CrashImage) -> RecoveryReport {
+    let mut report = RecoveryReport::default();
+    if image.dirty_shutdown {
+        report.losses.push("the crash flush did not finish: the platform counts a dirty shutdown".into());
+    }
+    report
+}
+
+/// The functional unit of section VI-B and the checks in front of it.
+struct HardwareChecks {
+    filters: Filters,
+    combines_persistent_writes: bool,
+    fence_holds_commit: bool,
+    handler_entry_cycles: Cycle,
+    look_up_cycles: Cycle,
+}
+
+impl HardwareChecks {
+    fn new(spec: &PInspectSpec, combines_persistent_writes: bool) -> Result<Self, SpecError> {
+        spec.check()?;
+        Ok(HardwareChecks {
+            filters: Filters::new(spec),
+            combines_persistent_writes,
+            fence_holds_commit: spec.fence_holds_commit,
+            handler_entry_cycles: spec.handler_entry_cycles,
+            look_up_cycles: spec.look_up_cycles,
+        })
+    }
+}
+
+impl Checks for HardwareChecks {
+    fn verdict(
+        &self,
+        registers: &CheckRegisters,
+        access: &CheckedAccess,
+        lines: &[&Line; FILTER_LINES],
+    ) -> CheckVerdict {
+        let forwards = |object| self.filters.may_forward(lines, object);
+        // An object in persistent memory never forwards (section III-C), so nobody looks it up.
+        let holder = match registers.is_in_heap(access.base) {
+            true => Holder::InNvm,
+            false => Holder::InDram { may_forward: forwards(access.base) },
+        };
+        let value = match (access.kind, access.value) {
+            (AccessKind::Load | AccessKind::StoreH, _) | (AccessKind::StoreBoth, 0) => Value::NotAnObject,
+            (AccessKind::StoreBoth, object) if registers.is_in_heap(object) => {
+                Value::InNvm { may_be_queued: self.filters.may_be_queued(lines, object) }
+            }
+            (AccessKind::StoreBoth, object) => Value::InDram { may_forward: forwards(object) },
+        };
+        let conditions = Conditions { holder, value, in_transaction: registers.is_in_transaction() };
+        match access.kind {
+            AccessKind::Load => tables::load(conditions.holder),
+            AccessKind::StoreH | AccessKind::StoreBoth => tables::store(&conditions),
+        }
+    }
+
+    fn update(&self, operation: FilterOperation, object: u64, lines: &mut [Line; FILTER_LINES]) -> u64 {
+        match operation {
+            FilterOperation::InsertFwd => return u64::from(self.filters.insert_fwd(lines, object)),
+            FilterOperation::InsertTrans => self.filters.insert_trans(lines, object),
+            FilterOperation::ClearFwd => filters::clear_fwd(lines),
+            FilterOperation::ClearTrans => filters::clear_trans(lines),
+            FilterOperation::ChangeActive => filters::change_active(lines),
+        }
+        0
+    }
+
+    fn combines_persistent_writes(&self) -> bool {
+        self.combines_persistent_writes
+    }
+
+    fn fence_holds_commit(&self) -> bool {
+        self.fence_holds_commit
+    }
+
+    fn handler_entry_cycles(&self) -> Cycle {
+        self.handler_entry_cycles
+    }
+
+    fn look_up_cycles(&self) -> Cycle {
+        self.look_up_cycles
+    }
+}
+
+/// There is nothing for a design at work to know.
+#[derive(Clone, Copy)]
+struct Stateless;
+
+impl Durability for Stateless {
+    /// Regions of the runtime end with stores, cleans and fences of its own; their markers are hints.
+    fn commit_rule(&self) -> CommitRule {
+        CommitRule::Early
+    }
+
+    fn digest(&self, _: &mut dyn Hasher) {}
+
+    fn stats(&self, _: &mut Stats) {}
+
+    fn reset_stats(&mut self) {}
+
+    fn fork(&self) -> Box<dyn Durability> {
+        Box::new(*self)
+    }
+
+    fn save(&self) -> Vec<u8> {
+        snapshot::to_bytes(&())
+    }
+}
