@@ -53,7 +53,10 @@ impl Unfenced {
         if clean && !self.0.contains_key(&line) {
             let mut data = memories.durable_line(line);
             let mut versions = vec![Version { data, core: None }];
-            for earlier in memories.inbound().filter(|earlier| earlier.line == line && earlier.mask != 0) {
+            let queued = memories.queue().map(|(_, entry)| &entry.write);
+            let queued = queued.filter(|_| !memories.domain.queue_is_durable());
+            let earlier = queued.chain(memories.inbound());
+            for earlier in earlier.filter(|earlier| earlier.line == line && earlier.mask != 0) {
                 earlier.overlay(&mut data);
                 versions.push(Version { data, core: None });
             }
