@@ -6,13 +6,36 @@ use durasim_types::{CheckRegisters, CheckVerdict, CheckedAccess, Cycle, FILTER_L
 /// The checks of a design. They have no state: what they know lies in the check registers of a hart and in the filter lines
 /// of its process. So the detailed and the functional machine share them, and recovery programs have them too.
 pub trait Checks: Send + Sync {
-    /// What becomes of an access. Any registers and any content of the lines have an answer.
+    /// What becomes of an access, of which `may_forward` and `may_be_queued` tell what filters say of objects. Any registers
+    /// have an answer.
+    fn decide(
+        &self,
+        registers: &CheckRegisters,
+        access: &CheckedAccess,
+        may_forward: &mut dyn FnMut(u64) -> bool,
+        may_be_queued: &mut dyn FnMut(u64) -> bool,
+    ) -> CheckVerdict;
+
+    /// Whether an object is in a forwarding filter, or seems to be. Any content of the lines has an answer.
+    fn may_forward(&self, lines: &[&Line; FILTER_LINES], object: u64) -> bool;
+
+    /// The same for the TRANS filter.
+    fn may_be_queued(&self, lines: &[&Line; FILTER_LINES], object: u64) -> bool;
+
+    /// How many bits of the active forwarding filter are set, and how many it has.
+    fn occupancy(&self, lines: &[&Line; FILTER_LINES]) -> (u32, u32);
+
+    /// What becomes of an access with these filters.
     fn verdict(
         &self,
         registers: &CheckRegisters,
         access: &CheckedAccess,
         lines: &[&Line; FILTER_LINES],
-    ) -> CheckVerdict;
+    ) -> CheckVerdict {
+        let mut may_forward = |object| self.may_forward(lines, object);
+        let mut may_be_queued = |object| self.may_be_queued(lines, object);
+        self.decide(registers, access, &mut may_forward, &mut may_be_queued)
+    }
 
     /// Changes the lines. `object` is that of an insert. The answer is for the destination register of the instruction, if
     /// it has one.

@@ -114,30 +114,42 @@ impl HardwareChecks {
 }
 
 impl Checks for HardwareChecks {
-    fn verdict(
+    fn decide(
         &self,
         registers: &CheckRegisters,
         access: &CheckedAccess,
-        lines: &[&Line; FILTER_LINES],
+        may_forward: &mut dyn FnMut(u64) -> bool,
+        may_be_queued: &mut dyn FnMut(u64) -> bool,
     ) -> CheckVerdict {
-        let forwards = |object| self.filters.may_forward(lines, object);
         // An object in persistent memory never forwards (section III-C), so nobody looks it up.
         let holder = match registers.is_in_heap(access.base) {
             true => Holder::InNvm,
-            false => Holder::InDram { may_forward: forwards(access.base) },
+            false => Holder::InDram { may_forward: may_forward(access.base) },
         };
         let value = match (access.kind, access.value) {
             (AccessKind::Load | AccessKind::StoreH, _) | (AccessKind::StoreBoth, 0) => Value::NotAnObject,
             (AccessKind::StoreBoth, object) if registers.is_in_heap(object) => {
-                Value::InNvm { may_be_queued: self.filters.may_be_queued(lines, object) }
+                Value::InNvm { may_be_queued: may_be_queued(object) }
             }
-            (AccessKind::StoreBoth, object) => Value::InDram { may_forward: forwards(object) },
+            (AccessKind::StoreBoth, object) => Value::InDram { may_forward: may_forward(object) },
         };
         let conditions = Conditions { holder, value, in_transaction: registers.is_in_transaction() };
         match access.kind {
             AccessKind::Load => tables::load(conditions.holder),
             AccessKind::StoreH | AccessKind::StoreBoth => tables::store(&conditions),
         }
+    }
+
+    fn may_forward(&self, lines: &[&Line; FILTER_LINES], object: u64) -> bool {
+        self.filters.may_forward(lines, object)
+    }
+
+    fn may_be_queued(&self, lines: &[&Line; FILTER_LINES], object: u64) -> bool {
+        self.filters.may_be_queued(lines, object)
+    }
+
+    fn occupancy(&self, lines: &[&Line; FILTER_LINES]) -> (u32, u32) {
+        self.filters.occupancy(lines)
     }
 
     fn update(&self, operation: FilterOperation, object: u64, lines: &mut [Line; FILTER_LINES]) -> u64 {

@@ -230,6 +230,14 @@ fn enter_handler(hart: &mut Hart, inst: Inst, access: &CheckedAccess, number: u8
     Ok(Flow::Jump(handlers.wrapping_add(HANDLER_BYTES * u64::from(number.saturating_sub(1)))))
 }
 
+impl Hart {
+    /// The register for which a handler has loaded, by its unified id, if it was called for a load.
+    pub fn handled_load(&self) -> Option<u8> {
+        let fields = registers(self).0[CheckRegisters::ACCESS];
+        ((fields >> 8 & 7) as u32 == CHECK_LOAD).then_some((fields >> 16 & 31) as u8).filter(|&register| register != 0)
+    }
+}
+
 /// Behind the access that the registers tell of. Any content of them is an access: bits outside of its fields, and those
 /// that no load has, do not count.
 fn leave_handler(hart: &mut Hart) -> Flow {

@@ -5,6 +5,7 @@
 
 mod config;
 mod detached_program;
+mod filter_statistics;
 mod fork;
 mod functional;
 mod kernel;

@@ -35,6 +35,9 @@ impl Core {
     /// register of the hart, which the decoder reads.
     pub(super) fn change_way<P: Port>(&mut self, port: &mut P, class: Class, complete: Cycle) {
         if class == Class::CheckReturn {
+            if let Some(register) = self.hart.handled_load() {
+                self.window.write_register(register, complete);
+            }
             self.window.end_fetch_cycle();
             self.window.redirect(self.window.fetch_cycle() + self.config.decode_redirect_cycles);
         } else {

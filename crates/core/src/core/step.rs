@@ -377,7 +377,8 @@ impl Core {
             }
             Class::Store | Class::CheckedStore => self.issue_store(&shape, dispatched, ready),
             // A counter that is read tells what all before it took.
-            Class::Atomic | Class::FilterUpdate | Class::System | Class::Csr => {
+            // A handler ends: what it has found is in a register of the hart.
+            Class::Atomic | Class::FilterUpdate | Class::System | Class::Csr | Class::CheckReturn => {
                 ready = ready.max(self.window.commit_cycle() + self.config.serialize_cycles);
                 if class == Class::Atomic && self.config.fences == Fences::All && inst.rm & 1 != 0 {
                     ready += self.barrier_cycles();

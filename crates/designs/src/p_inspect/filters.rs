@@ -44,9 +44,9 @@ impl Filters {
 
     /// Inserts an object into the active FWD filter; whether it is full enough for the pointer update thread.
     pub fn insert_fwd(&self, lines: &mut [Line; FILTER_LINES], object: u64) -> bool {
-        let first = if is_red_active(lines) { 0 } else { FWD_LINES };
+        let first = if is_red_active(&lines[SEED_LINE]) { 0 } else { FWD_LINES };
         self.bits_of(object, self.fwd_bits).into_iter().for_each(|bit| set(lines, first, bit));
-        self.bits_set(lines, first) >= self.wake_bits
+        self.bits_set(&lines.each_ref(), first) >= self.wake_bits
     }
 
     /// Inserts an object into the TRANS filter.
@@ -62,9 +62,15 @@ impl Filters {
         }
     }
 
+    /// How many bits of the active FWD filter are set, of how many.
+    pub fn occupancy(&self, lines: &[&Line; FILTER_LINES]) -> (u32, u32) {
+        let first = if is_red_active(lines[SEED_LINE]) { 0 } else { FWD_LINES };
+        (self.bits_set(lines, first), self.fwd_bits)
+    }
+
     /// How many bits of the FWD filter from this line on are set.
-    fn bits_set(&self, lines: &[Line; FILTER_LINES], first: usize) -> u32 {
-        let words = lines[first..][..FWD_LINES].as_flattened().chunks_exact(8);
+    fn bits_set(&self, lines: &[&Line; FILTER_LINES], first: usize) -> u32 {
+        let words = lines[first..][..FWD_LINES].iter().flat_map(|line| line.chunks_exact(8));
         let of_filter = |(n, word): (u32, &[u8])| {
             let word = u64::from_le_bytes(word.try_into().expect("eight bytes"));
             match self.fwd_bits.saturating_sub(64 * n) {
@@ -78,7 +84,7 @@ impl Filters {
 
 /// Clears the inactive FWD filter.
 pub(super) fn clear_fwd(lines: &mut [Line; FILTER_LINES]) {
-    let first = if is_red_active(lines) { FWD_LINES } else { 0 };
+    let first = if is_red_active(&lines[SEED_LINE]) { FWD_LINES } else { 0 };
     lines[first..][..FWD_LINES].fill([0; LINE_BYTES as usize]);
 }
 
@@ -89,15 +95,15 @@ pub(super) fn clear_trans(lines: &mut [Line; FILTER_LINES]) {
 
 /// Toggles which FWD filter is active. Both bits are clear when a process starts; black is active then.
 pub(super) fn change_active(lines: &mut [Line; FILTER_LINES]) {
-    let red_becomes_active = !is_red_active(lines);
+    let red_becomes_active = !is_red_active(&lines[SEED_LINE]);
     for (line, is_active) in [(SEED_LINE, red_becomes_active), (BLACK_SEED_LINE, !red_becomes_active)] {
         let byte = &mut lines[line][ACTIVE_BYTE];
         *byte = *byte & !ACTIVE | if is_active { ACTIVE } else { 0 };
     }
 }
 
-fn is_red_active(lines: &[Line; FILTER_LINES]) -> bool {
-    lines[SEED_LINE][ACTIVE_BYTE] & ACTIVE != 0
+fn is_red_active(seed: &Line) -> bool {
+    seed[ACTIVE_BYTE] & ACTIVE != 0
 }
 
 fn is_set(lines: &[&Line; FILTER_LINES], first: usize, bit: usize) -> bool {

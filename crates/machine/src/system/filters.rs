@@ -11,10 +11,11 @@
 use super::System;
 use super::caches::AccessMode;
 use super::work::Task;
+use crate::filter_statistics::FilterStatistics;
 use durasim_design::{ActiveFault, Checks, LevelId, check_faults};
 use durasim_types::{
-    AccessKind, CheckRegisters, CheckVerdict, CheckedAccess, CoreId, Cycle, FILTER_LINES, FilterOperation, Line,
-    LineAddr, SEED_LINE, Stats,
+    CheckRegisters, CheckVerdict, CheckedAccess, CoreId, Cycle, FILTER_LINES, FilterOperation, Line, LineAddr,
+    SEED_LINE, Stats,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -24,18 +25,6 @@ use std::sync::Arc;
 pub(super) struct FilterWait {
     changes: bool,
     since: Cycle,
-}
-
-/// Counters of checks and changes.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub(super) struct FilterStats {
-    loads: u64,
-    stores_h: u64,
-    stores_both: u64,
-    handlers: [u64; 4],
-    inserts: u64,
-    changes: u64,
-    waits: u64,
 }
 
 super::part::part! {
@@ -51,7 +40,9 @@ super::part::part! {
             /// When the last change was complete.
             changed: Cycle,
             waiting: Vec<Option<FilterWait>>,
-            stats: FilterStats,
+            /// Instructions that waited.
+            waits: u64,
+            statistics: FilterStatistics,
         }
         kept {
             /// On machines whose design has checks.
@@ -69,7 +60,8 @@ impl Filters {
             changing: None,
             changed: 0,
             waiting: vec![None; cores],
-            stats: FilterStats::default(),
+            waits: 0,
+            statistics: FilterStatistics::default(),
             checks,
             fault,
         }
@@ -78,9 +70,14 @@ impl Filters {
     pub(super) fn fork(&self) -> Self {
         Filters {
             checked_stores: self.checked_stores.clone(),
+            stores_left: self.stores_left,
+            changing: self.changing,
+            changed: self.changed,
             waiting: self.waiting.clone(),
+            waits: self.waits,
+            statistics: self.statistics.clone(),
             checks: self.checks.clone(),
-            ..*self
+            fault: self.fault,
         }
     }
 
@@ -104,7 +101,7 @@ impl Filters {
     }
 
     fn wait(&mut self, core: CoreId, changes: bool, at: Cycle) -> bool {
-        self.stats.waits += u64::from(self.waiting[core.0 as usize].is_none());
+        self.waits += u64::from(self.waiting[core.0 as usize].is_none());
         self.waiting[core.0 as usize] = Some(FilterWait { changes, since: at });
         false
     }
@@ -117,41 +114,17 @@ impl Filters {
         Some(is_over.then(|| wait.since.max(self.changed).max(left)))
     }
 
-    fn count(&mut self, access: &CheckedAccess, verdict: CheckVerdict) {
-        let of_kind = match access.kind {
-            AccessKind::Load => &mut self.stats.loads,
-            AccessKind::StoreH => &mut self.stats.stores_h,
-            AccessKind::StoreBoth => &mut self.stats.stores_both,
-        };
-        *of_kind += 1;
-        if let CheckVerdict::Handler(number) = verdict {
-            self.stats.handlers[usize::from(number) - 1] += 1;
-        }
-    }
-
     pub(super) fn reset_stats(&mut self) {
-        self.stats = FilterStats::default();
+        self.waits = 0;
+        self.statistics.reset();
     }
 
     pub(super) fn stats(&self, stats: &mut Stats) {
-        if !self.exist() {
-            return;
+        if self.exist() {
+            self.statistics.stats(stats);
+            let waits = "Instructions that waited for a change of filters, or for checked stores of other cores";
+            stats.count("p_inspect.waits", self.waits, waits);
         }
-        let of = &self.stats;
-        let kinds = [("load", of.loads), ("store_h", of.stores_h), ("store_both", of.stores_both)];
-        for (name, count) in kinds {
-            stats.count(format!("p_inspect.checks.{name}"), count, "Accesses that the hardware has checked");
-        }
-        for (number, count) in (1..).zip(of.handlers) {
-            stats.count(format!("p_inspect.handlers.{number}"), count, "Accesses that went to this handler");
-        }
-        stats.count("p_inspect.fwd.inserts", of.inserts, "Objects inserted into the forwarding filters");
-        stats.count("p_inspect.filters.changes", of.changes, "Operations that changed filters");
-        stats.count(
-            "p_inspect.filters.waits",
-            of.waits,
-            "Instructions that waited for a change, or for checked stores",
-        );
     }
 }
 
@@ -223,11 +196,10 @@ impl System {
             // The machine has stopped on the way.
             return (CheckVerdict::Hardware { persistent: false }, ready);
         };
-        let checks = self.filters.checks();
-        let verdict = checks.verdict(registers, access, &lines);
-        let known = ready + checks.look_up_cycles();
-        self.filters.count(access, verdict);
-        (verdict, known)
+        let Filters { checks, statistics, .. } = &mut self.filters;
+        let checks = checks.as_deref().expect("only a machine with checks is asked for one");
+        let verdict = statistics.check(checks, registers, access, &lines);
+        (verdict, ready + checks.look_up_cycles())
     }
 
     /// Changes the filters that begin with the line `first`: the value for the destination register, and the cycle in which
@@ -248,8 +220,9 @@ impl System {
         let value = checks.update(operation, object, &mut after);
         let done = owned + checks.look_up_cycles();
         self.caches.write_filters(core, first, &before, &after, done);
-        self.filters.stats.changes += 1;
-        self.filters.stats.inserts += u64::from(operation == FilterOperation::InsertFwd);
+        let Filters { checks, statistics, .. } = &mut self.filters;
+        let checks = checks.as_deref().expect("only a machine with checks is asked for one");
+        statistics.change(checks, operation, object, &after);
         self.filters.changing = None;
         self.filters.changed = self.filters.changed.max(done);
         (value, done)

@@ -62,7 +62,6 @@ use memories::Memories;
 use observers::Observers;
 use open_transactions::OpenTransactions;
 use std::hash::Hasher;
-use std::sync::Arc;
 use waits::Waits;
 use work::WorkList;
 
@@ -117,8 +116,7 @@ impl System {
         let design = (hardware.build)(&plan.spec, geometry).map_err(|e| plan::refused_by(hardware.name, e))?;
         let cores = config.cores as usize;
         let design_accepts = hardware.hooks.has(Hooks::ACCEPT) && design.decides_on_writes();
-        let checks = (hardware.checks)(&plan.spec, geometry).map_err(|e| plan::refused_by(hardware.name, e))?;
-        let checks: Option<Arc<dyn Checks>> = checks.map(Arc::from);
+        let checks = &plan.checks;
         let mut system = System {
             domain: plan.domain,
             caches: Caches::new(config, geometry, checks.as_deref().map(Checks::look_up_cycles)),
@@ -139,7 +137,7 @@ impl System {
             geometry: geometry.clone(),
             filters: Filters::new(checks.clone(), cores, geometry.planted),
         };
-        if let Some(checks) = checks.filter(|checks| checks.combines_persistent_writes()) {
+        if let Some(checks) = checks.as_ref().filter(|checks| checks.combines_persistent_writes()) {
             system.combine_persistent_stores(checks.fence_holds_commit());
         }
         Ok(system)

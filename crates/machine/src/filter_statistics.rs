@@ -1,0 +1,140 @@
+//! What checks and filters did, for figures. A filter does not know its false positives: the objects that were inserted are
+//! kept here beside it, for counting alone.
+
+use durasim_design::Checks;
+use durasim_types::{
+    AccessKind, CheckRegisters, CheckVerdict, CheckedAccess, FILTER_LINES, FilterOperation, Line, Stats,
+};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// Handlers of a program.
+const HANDLERS: usize = 4;
+
+/// The objects in the filters of a process.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Inserted {
+    active: BTreeSet<u64>,
+    inactive: BTreeSet<u64>,
+    trans: BTreeSet<u64>,
+}
+
+impl Inserted {
+    fn forwards(&self, object: u64) -> bool {
+        self.active.contains(&object) || self.inactive.contains(&object)
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Counters {
+    loads: u64,
+    stores_h: u64,
+    stores_both: u64,
+    handlers: [u64; HANDLERS],
+    handlers_false_positive: u64,
+    lookups: u64,
+    false_positives: u64,
+    /// Percent of the active filter that is set, summed over look-ups.
+    occupancy_percent: f64,
+    inserts: u64,
+    inserts_trans: u64,
+    changes: u64,
+}
+
+/// Counters of checks and filters, and what they are counted by.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct FilterStatistics {
+    inserted: Inserted,
+    /// Percent of the active filter that is set now.
+    occupancy_percent: f64,
+    counters: Counters,
+}
+
+impl FilterStatistics {
+    /// Checks an access, and counts it.
+    pub fn check(
+        &mut self,
+        checks: &dyn Checks,
+        registers: &CheckRegisters,
+        access: &CheckedAccess,
+        lines: &[&Line; FILTER_LINES],
+    ) -> CheckVerdict {
+        let FilterStatistics { inserted, occupancy_percent, counters } = self;
+        let mut may_forward = |object| {
+            let found = checks.may_forward(lines, object);
+            counters.lookups += 1;
+            counters.occupancy_percent += *occupancy_percent;
+            counters.false_positives += u64::from(found && !inserted.forwards(object));
+            found
+        };
+        let mut may_be_queued = |object| checks.may_be_queued(lines, object);
+        let verdict = checks.decide(registers, access, &mut may_forward, &mut may_be_queued);
+        *match access.kind {
+            AccessKind::Load => &mut counters.loads,
+            AccessKind::StoreH => &mut counters.stores_h,
+            AccessKind::StoreBoth => &mut counters.stores_both,
+        } += 1;
+        if let CheckVerdict::Handler(number) = verdict {
+            counters.handlers[usize::from(number) - 1] += 1;
+            let mut forwards = |object| inserted.forwards(object);
+            let exact = checks.decide(registers, access, &mut forwards, &mut |object| inserted.trans.contains(&object));
+            counters.handlers_false_positive += u64::from(matches!(exact, CheckVerdict::Hardware { .. }));
+        }
+        verdict
+    }
+
+    /// Notes a change that has left these lines.
+    pub fn change(
+        &mut self,
+        checks: &dyn Checks,
+        operation: FilterOperation,
+        object: u64,
+        lines: &[Line; FILTER_LINES],
+    ) {
+        let Inserted { active, inactive, trans } = &mut self.inserted;
+        self.counters.changes += 1;
+        match operation {
+            FilterOperation::InsertFwd => {
+                self.counters.inserts += 1;
+                active.insert(object);
+            }
+            FilterOperation::InsertTrans => {
+                self.counters.inserts_trans += 1;
+                trans.insert(object);
+            }
+            FilterOperation::ClearFwd => inactive.clear(),
+            FilterOperation::ClearTrans => trans.clear(),
+            FilterOperation::ChangeActive => std::mem::swap(active, inactive),
+        }
+        let (set, bits) = checks.occupancy(&lines.each_ref());
+        self.occupancy_percent = 100.0 * f64::from(set) / f64::from(bits);
+    }
+
+    /// Counters start again from zero; what is in filters stays.
+    pub fn reset(&mut self) {
+        self.counters = Counters::default();
+    }
+
+    /// The counters, below `p_inspect`.
+    pub fn stats(&self, stats: &mut Stats) {
+        let of = &self.counters;
+        let kinds = [("load", of.loads), ("store_h", of.stores_h), ("store_both", of.stores_both)];
+        for (name, count) in kinds {
+            stats.count(format!("p_inspect.checks.{name}"), count, "Accesses that the hardware has checked");
+        }
+        for (number, count) in (1..).zip(of.handlers) {
+            stats.count(format!("p_inspect.handlers.{number}"), count, "Accesses that went to this handler");
+        }
+        let false_positives = "Accesses that went to a handler because of false positives alone";
+        stats.count("p_inspect.handlers.false_positive", of.handlers_false_positive, false_positives);
+        stats.count("p_inspect.fwd.lookups", of.lookups, "Objects that were looked up in the forwarding filters");
+        stats.count("p_inspect.fwd.inserts", of.inserts, "Objects inserted into the forwarding filters");
+        let found = "Objects that were found in the forwarding filters and are not there";
+        stats.count("p_inspect.fwd.false_positives", of.false_positives, found);
+        let occupancy = if of.lookups == 0 { 0.0 } else { of.occupancy_percent / of.lookups as f64 };
+        let description = "Bits of the active forwarding filter that are set, in percent, averaged over look-ups";
+        stats.set("p_inspect.fwd.occupancy_percent", occupancy, "percent", description);
+        stats.count("p_inspect.trans.inserts", of.inserts_trans, "Objects inserted into the TRANS filter");
+        stats.count("p_inspect.changes", of.changes, "Operations that changed filters");
+    }
+}
