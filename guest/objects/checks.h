@@ -32,7 +32,6 @@ public:
     static void before_copying(Heap&, const std::vector<Object*>&, bool) {}
     static void copy(const Object*, const Object*) {}
     static void before_forwarding(Heap&, Object*) {}
-    static void behind_forwarding(const Object*) {}
     static void before_fence() {}
     static void take_forwarders() {}
     static void begin_sweep(Heap&, Thread&) {}

@@ -87,7 +87,7 @@ public:
 
     // `moved` is going to have the content of the object: who finds it there finds it in TRANS too.
     static void copy(const Object* object, const Object* moved) {
-        if (planted(Fault::copy_not_in_trans) || planted(Fault::trans_behind_forwarding)) return;
+        if (planted(Fault::copy_not_in_trans)) return;
         insert_trans(planted(Fault::old_address_in_trans) ? object : moved);
     }
     static void before_forwarding(Heap& heap, Object* object) {
@@ -95,9 +95,6 @@ public:
         heap.forwarders.lock.lock();
         insert(heap.forwarders, object, false);
         heap.forwarders.lock.unlock();
-    }
-    static void behind_forwarding(const Object* moved) {
-        if (planted(Fault::trans_behind_forwarding)) insert_trans(moved);
     }
     // All objects of the move forward, and their copies are not durable yet.
     static void before_fence() {

@@ -165,7 +165,6 @@ private:
         copies_.push_back(moved);
         Checks::before_forwarding(heap_, object);
         put_last(&object->header, Header::to(moved).word());
-        Checks::behind_forwarding(moved);
         if constexpr (!Checks::in_hardware) heap_.note_forwarder(object);
     }
 

@@ -52,7 +52,7 @@
 
 #define DURASIM_CHECK_FAULTS_(X)                                                                                          \
     X(inserted_behind_copy) X(object_not_inserted) X(first_object_only_inserted) X(old_address_in_trans)                  \
-    X(copy_not_in_trans) X(trans_behind_forwarding) X(trans_cleared_by_each_move) X(trans_cleared_before_fence)           \
+    X(copy_not_in_trans) X(trans_cleared_by_each_move) X(trans_cleared_before_fence)           \
     X(active_not_changed) X(active_changed_late) X(fwd_cleared_before_sweep) X(sweep_before_forwarding)                   \
     X(fwd_cleared_before_safepoints) X(active_filter_cleared) X(collector_leaves_fwd) X(heap_limit_too_low)               \
     X(xaction_not_set) X(xaction_not_cleared) X(handler_does_not_log) X(handler_store_not_cleaned)                        \

@@ -15,31 +15,39 @@ FLAGS = ["-std=c++20", "-O1", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow"
 
 @pytest.fixture(scope="session")
 def native() -> NativeBuild:
-    """native(workload, backend, hooks="", history=False) builds a workload, native("api_test", backend) the test of the
-    API; `structures_test`, `objects_test` and `object_crashes` likewise."""
+    """native(workload, backend, hooks="", history=False, planted=False) builds a workload, native("api_test", backend)
+    the test of the API; `structures_test`, `objects_test` and `object_crashes` likewise."""
     if shutil.which("g++") is None:
         pytest.skip("skipped: there is no g++ for the host")
     guest = ROOT / "guest"
     sources = [path.read_bytes() for path in (*sorted(guest.rglob("*.h")), *sorted(HERE.glob("*.cpp")))]
     version = execute(["g++", "--version"]).text
     common = hashlib.blake2b(b"\0".join([version.encode(), *sources]), digest_size=16)
-    built: dict[tuple[str, str, str, bool, tuple[str, ...]], Path] = {}
+    built: dict[tuple[str, str, str, bool, bool, tuple[str, ...]], Path] = {}
 
     def build(
-        name: str, backend: str, hooks: str = "", *, history: bool = False, defines: tuple[str, ...] = ()
+        name: str,
+        backend: str,
+        hooks: str = "",
+        *,
+        history: bool = False,
+        planted: bool = False,
+        defines: tuple[str, ...] = (),
     ) -> Path:
-        key = (name, backend, hooks, history, defines)
+        key = (name, backend, hooks, history, planted, defines)
         if key in built:
             return built[key]
         define = next(info.define for info in TOOLCHAIN.backends() if info.name == backend)
         source, header = HERE / f"{name}.cpp", ""
         if not source.is_file():
             source = guest / "workloads" / f"{name}.cpp"
-            header = TOOLCHAIN.arguments_header(name, backend, history=history)
+            header = TOOLCHAIN.arguments_header(name, backend, history=history, planted=planted)
         flags: list[str | Path] = [*FLAGS, f"-I{guest / 'include'}", f"-I{guest}", f"-D{define}"]
         flags += [*(f"-D{one}" for one in defines), source]
         if history:
             flags.append("-DDURASIM_HISTORY")
+        if planted:
+            flags.append("-DDURASIM_PLANTED")
         if hooks:
             flags += ["-DDURASIM_TEST_HOOKS", HERE / f"{hooks}.cpp"]
         digest = common.copy()

@@ -78,5 +78,5 @@ def execute(command: list[str | Path], **environment: object) -> Outcome:
 
 NativeBuild = Callable[..., Path]
 """native(workload, backend, hooks="") builds a workload, native("api_test", backend) the test of the API; `hooks` names
-the source that is linked as the machine behind it, `power_failure`, `aborts` or `history`; `history` makes the workload
-report its operations."""
+the source that is linked as the machine behind it, `power_failure`, `aborts`, `history` or `object_turns`; `history`
+makes the workload report its operations, and `planted` gives its runtime faults."""
