@@ -6,10 +6,10 @@ pub(super) struct Crc {
 }
 
 /// The polynomial of IEEE 802.3, section 3.2.9, reflected.
-pub(super) static CRC32: Crc = Crc::new(IEEE);
+pub(super) const CRC32: Crc = Crc::new(IEEE);
 /// The polynomial of Castagnoli, Bräuer and Herrmann, "Optimization of Cyclic Redundancy-Check Codes with 24 and 32 Parity
 /// Bits", IEEE Transactions on Communications, 1993, as iSCSI uses it (RFC 3720, section 12.1), reflected.
-pub(super) static CRC32C: Crc = Crc::new(CASTAGNOLI);
+pub(super) const CRC32C: Crc = Crc::new(CASTAGNOLI);
 
 const IEEE: u32 = 0xedb8_8320;
 const CASTAGNOLI: u32 = 0x82f6_3b78;

@@ -85,6 +85,27 @@ impl System {
         self.line_in_l1d_slow_path(core, line, tx, want, at)
     }
 
+    /// A program, or the kernel for it, accesses a line that is in the buffer of its core: it moves to the L1D.
+    #[inline]
+    fn take_from_filter_buffer(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> Cycle {
+        if self.caches.in_filter_buffer(core, line).is_none() { at } else { self.move_to_l1d(core, line, at) }
+    }
+
+    #[inline(never)]
+    fn move_to_l1d(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> Cycle {
+        self.caches.pin(line);
+        let at = self.make_room(LevelId::L1d, core, line, at);
+        self.caches.unpin();
+        let Some(slot) = self.caches.in_filter_buffer(core, line) else { return at };
+        if self.halted() {
+            return at;
+        }
+        let ready = self.caches.array(LevelId::FilterBuffer, core).ready(slot).max(at);
+        self.caches.move_beside(core, line, LevelId::L1d, ready);
+        self.debug_check(line);
+        ready
+    }
+
     /// The same where the copy in the L1D, if there is one, cannot simply be used.
     fn line_in_l1d_slow_path(
         &mut self,

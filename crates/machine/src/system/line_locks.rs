@@ -1,6 +1,7 @@
 //! Lines whose entry in the directory a persistent write has locked: from its request until its acknowledgement passes the
 //! directory again. What else asks the directory for such a line waits.
 
+use durasim_core::PersistentStores;
 use durasim_types::{CoreId, Cycle, LineAddr, Stats};
 use serde::{Deserialize, Serialize};
 
@@ -58,17 +59,42 @@ super::part::part! {
         }
         kept {
             at_directory: Option<AtDirectory>,
+            /// How cores make stores that persist to lines that only a write makes durable.
+            persistent_stores: PersistentStores,
         }
     }
 }
 
 impl LineLocks {
     pub(super) fn new(cores: usize) -> Self {
-        LineLocks { locks: Vec::new(), sent: vec![None; cores], stats: WriteStats::default(), at_directory: None }
+        LineLocks {
+            locks: Vec::new(),
+            sent: vec![None; cores],
+            stats: WriteStats::default(),
+            at_directory: None,
+            persistent_stores: PersistentStores::Separate,
+        }
     }
 
     pub(super) fn fork(&self) -> Self {
-        LineLocks { locks: self.locks.clone(), sent: self.sent.clone(), stats: self.stats, at_directory: None }
+        LineLocks {
+            locks: self.locks.clone(),
+            sent: self.sent.clone(),
+            stats: self.stats,
+            at_directory: None,
+            persistent_stores: self.persistent_stores,
+        }
+    }
+
+    /// Stores that persist are made in one from now on.
+    pub(super) fn combine_stores(&mut self, holds_commit: bool) {
+        self.persistent_stores = PersistentStores::Combined { holds_commit };
+    }
+
+    /// How stores that persist are made to lines that only a write makes durable.
+    #[inline]
+    pub(super) fn persistent_stores(&self) -> PersistentStores {
+        self.persistent_stores
     }
 
     /// A request has passed the directory.
@@ -149,9 +175,9 @@ impl LineLocks {
     }
 
     /// Counters, on machines that make such writes.
-    pub(super) fn stats(&self, stats: &mut Stats, are_made: bool) {
+    pub(super) fn stats(&self, stats: &mut Stats) {
         let s = &self.stats;
-        if !are_made && s.writes == 0 {
+        if self.persistent_stores == PersistentStores::Separate && s.writes == 0 {
             return;
         }
         stats.count(
@@ -200,17 +226,19 @@ mod tests {
     #[test]
     fn counters_are_shown_where_there_is_something_to_count() {
         let mut locks = LineLocks::new(1);
-        let shown = |locks: &LineLocks, are_made| {
+        let shown = |locks: &LineLocks| {
             let mut stats = Stats::default();
-            locks.stats(&mut stats, are_made);
+            locks.stats(&mut stats);
             stats.get("persistent_writes.latency_mean")
         };
-        assert_eq!((shown(&locks, false), shown(&locks, true)), (None, Some(0.0)));
+        assert_eq!(shown(&locks), None);
         locks.lock(LINE, 100, WriteShape { fenced: true, ..PLAIN });
         locks.unlock(LINE, 150, 153);
-        assert_eq!(shown(&locks, false), Some(53.0));
+        assert_eq!(shown(&locks), Some(53.0));
         locks.reset_stats();
-        assert_eq!(shown(&locks, false), None);
+        assert_eq!(shown(&locks), None);
+        locks.combine_stores(false);
+        assert_eq!(shown(&locks), Some(0.0));
     }
 
     #[test]

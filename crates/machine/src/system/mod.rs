@@ -14,6 +14,7 @@ mod agenda;
 mod blocks;
 mod bring_up;
 mod caches;
+mod checks;
 mod copies;
 mod counters;
 mod crash;
@@ -39,6 +40,7 @@ mod persistent_write;
 mod plan;
 mod sharing;
 mod state;
+mod store_requests;
 mod stores;
 mod transactions;
 mod waits;
@@ -49,7 +51,6 @@ use crate::latency::{Latency, PhaseLatencies};
 use agenda::Agenda;
 use caches::Caches;
 use design_port::DesignPort;
-use durasim_core::PersistentStores;
 use durasim_design::{Checks, Ctx, Geometry, Hooks};
 use durasim_memory::Command;
 use durasim_types::{
@@ -94,8 +95,6 @@ pub struct System {
     memories: Memories,
     persist_buffers: PersistBuffers,
     line_locks: LineLocks,
-    /// How cores make stores that persist to lines that only a write makes durable.
-    persistent_stores: PersistentStores,
     filters: Filters,
     design: DesignPort,
     agenda: Agenda,
@@ -127,7 +126,6 @@ impl System {
                 _ => PersistBuffers::default(),
             },
             line_locks: LineLocks::new(cores),
-            persistent_stores: PersistentStores::Separate,
             design: DesignPort::new(design, hardware.name, hardware.hooks, geometry).for_threads(hardware.threads_max),
             agenda: Agenda::new(cores),
             transactions: OpenTransactions::new(cores),
@@ -267,7 +265,7 @@ impl System {
         }
         self.interconnect.stats(&mut stats);
         self.persist_buffers.stats(&mut stats);
-        self.line_locks.stats(&mut stats, matches!(self.persistent_stores, PersistentStores::Combined { .. }));
+        self.line_locks.stats(&mut stats);
         self.filters.stats(&mut stats);
         self.design.stats(&mut stats);
         stats

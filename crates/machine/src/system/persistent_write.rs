@@ -1,5 +1,5 @@
-//! Stores that are written to persistent memory as they are made: P-INSPECT's persistentWrite (Kokolis, Bhattacharjee, Lin,
-//! Xu, Torrellas and others, MICRO 2020, section V-E), with the clean of its line, or with that and a fence.
+//! Stores that are written to persistent memory as they are made: P-INSPECT's persistentWrite (Kokolis, Shull, Huang and
+//! Torrellas, MICRO 2020, section V-E), with the clean of its line, or with that and a fence.
 //!
 //! The store goes down to the directory with the request for its line. The entry of the line is locked, other cores lose their
 //! copies, and what is dirty comes along. From there the write goes on to its controller: all of the line if any copy of it was
@@ -39,12 +39,12 @@ impl System {
     /// The design wants to be asked about something: it would not be asked about these stores.
     pub(super) fn combine_persistent_stores(&mut self, holds_commit: bool) {
         assert!(!self.design.has_hooks(), "{} has to be asked about each store", self.design.name());
-        self.persistent_stores = PersistentStores::Combined { holds_commit };
+        self.line_locks.combine_stores(holds_commit);
     }
 
     /// How stores that persist are made to a line.
     pub fn persistent_stores(&self, line: LineAddr) -> PersistentStores {
-        match self.persistent_stores {
+        match self.line_locks.persistent_stores() {
             PersistentStores::Combined { .. } if !self.has_to_persist(line) => PersistentStores::Plain,
             stores => stores,
         }

@@ -104,7 +104,6 @@ impl System {
             persist_buffers: self.persist_buffers.clone(),
             line_locks: self.line_locks.fork(),
             filters: self.filters.fork(),
-            persistent_stores: self.persistent_stores,
             design: self.design.fork(),
             agenda: self.agenda.fork(),
             transactions: self.transactions.fork(),

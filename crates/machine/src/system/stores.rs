@@ -1,19 +1,18 @@
-//! Stores and atomic operations of a core.
+//! How a store is made: its line comes, the design is asked, the L1D changes.
 
 use super::System;
 use super::bring_up::Found;
 use super::caches::AccessMode;
 use super::gates::{GateOutcome, WaitMode};
 use super::loads::place_in_word;
-use super::memories::is_pmem;
 use super::work::Task;
 use durasim_cache::Slot;
 use durasim_core::{Outcome, PendingStore};
 use durasim_design::{Gate, Hooks, LevelId, LineTag, Store, Token, Wait};
-use durasim_types::{CoreId, Cycle, EventKind, LineAddr, PhysAddr, StallCause, StoreKind, TxId, Write};
+use durasim_types::{CoreId, Cycle, EventKind, LineAddr, PhysAddr, StallCause, TxId, Write};
 
 #[inline(always)]
-fn write_word(line: &mut [u8; 64], offset: usize, len: u8, data: u64) {
+pub(super) fn write_word(line: &mut [u8; 64], offset: usize, len: u8, data: u64) {
     let (first, shift, mask) = place_in_word(offset, len);
     let place: &mut [u8; 8] = (&mut line[first..first + 8]).try_into().expect("eight bytes");
     let word = u64::from_le_bytes(*place) & !(mask << shift) | (data & mask) << shift;
@@ -31,86 +30,6 @@ enum StoreVerdict {
 }
 
 impl System {
-    /// A store leaves the store buffer.
-    #[inline]
-    pub fn store(&mut self, core: CoreId, store: &PendingStore, at: Cycle) -> Outcome {
-        match self.store_fast_path(core, store, at) {
-            Some(from) => Outcome::Done(from),
-            None => self.store_with(core, store, at, WaitMode::Suspend),
-        }
-    }
-
-    /// A store of which the design need not hear: nothing is due before it, and its line is there, may be written, and
-    /// has no tag or that of the store's own transaction. The cycle in which it is made.
-    #[inline(always)]
-    fn store_fast_path(&mut self, core: CoreId, store: &PendingStore, at: Cycle) -> Option<Cycle> {
-        let line = store.addr.line();
-        let pmem = is_pmem(line);
-        let is_disturbed = || self.transactions.any_abort_notice() || self.transactions.any_moved();
-        // One condition: the kind of a plain store costs no branch of its own.
-        let takes_other_way = || self.persist_buffers.exist() | (store.kind != StoreKind::Plain);
-        if self.agenda.due() <= at || is_disturbed() || pmem && takes_other_way() {
-            return None;
-        }
-        let alone = self.caches.alone();
-        let array = self.caches.l1d(core);
-        let slot = array.find(line)?;
-        if !alone && !array.is_exclusive(slot) {
-            return None;
-        }
-        let from = at.max(array.ready(slot));
-        let tag = array.tag(slot);
-        let is_silent = || self.design.is_own(tag, store.tx) && self.agenda.due() > from;
-        if (tag.is_some() || pmem && self.design.has(Hooks::STORE)) && !is_silent() {
-            return None;
-        }
-        let array = self.caches.l1d_mut(core);
-        array.stats.accesses += 1;
-        array.touch(slot);
-        write_word(array.data_mut(slot), store.addr.offset(), store.len, store.data);
-        array.set_dirty(slot, true);
-        if pmem {
-            self.agenda.forget_suspension(core);
-            self.note_store(core, store, from);
-            if self.domain.stores_are_durable() {
-                self.event(EventKind::CacheStore, from, store.addr, Some(core));
-                self.note_durable_store(core, store, from);
-            }
-        }
-        Some(from)
-    }
-
-    fn store_with(&mut self, core: CoreId, store: &PendingStore, at: Cycle, mode: WaitMode) -> Outcome {
-        self.advance(at);
-        if store.tx.is_some()
-            && let Some((cycle, code)) = self.take_abort(core)
-        {
-            // Another core, or an eviction since the last store or load, aborted the transaction.
-            return Outcome::Aborted(cycle, code);
-        }
-        let line = store.addr.line();
-        self.begin_waits(core);
-        self.caches.pin(line);
-        let outcome = if self.is_persistent_write(store) {
-            self.write_persistently(core, store, at)
-        } else if is_pmem(line) {
-            self.store_pmem(core, store, at, mode)
-        } else {
-            match self.line_to_write(core, line, store.tx, at) {
-                Ok((slot, from)) => {
-                    self.write_l1d(core, slot, store.addr, store.len, store.data);
-                    Outcome::Done(from)
-                }
-                Err(cycle) => Outcome::Done(cycle),
-            }
-        };
-        self.caches.unpin();
-        match self.take_abort(core) {
-            Some((cycle, code)) => Outcome::Aborted(cycle, code),
-            None => outcome,
-        }
-    }
-
     /// The line of a store, and the cycle in which it is there and may be written. Lookups are pipelined: a store waits for
     /// its line and for the right to write it, and the next one follows in the next cycle.
     #[inline]
@@ -280,7 +199,7 @@ impl System {
     /// Tells the journal that this store, the last one made, survives. It comes after the event of the store: what was left
     /// by a power failure before that event need not have it.
     #[inline]
-    fn note_durable_store(&mut self, core: CoreId, store: &PendingStore, at: Cycle) {
+    pub(super) fn note_durable_store(&mut self, core: CoreId, store: &PendingStore, at: Cycle) {
         let write = Write { addr: store.addr, len: store.len, data: store.data };
         self.observers.store_is_durable(core, at, store.tx, write);
     }
@@ -309,42 +228,5 @@ impl System {
             self.event(EventKind::CacheStore, done, addr, Some(core));
         }
         done
-    }
-
-    /// An atomic memory operation, done in one step of the machine. With `writes` the line is owned from the start.
-    pub fn atomic(
-        &mut self,
-        core: CoreId,
-        place: &PendingStore,
-        writes: bool,
-        at: Cycle,
-        update: &mut dyn FnMut(u64) -> Option<u64>,
-    ) -> (u64, Outcome) {
-        let mut at = at;
-        let pmem = is_pmem(place.addr.line());
-        if pmem && self.design.has(Hooks::ATOMIC) {
-            match self.through(core, at, WaitMode::MemoryOnly, |s, cx, out| s.design.atomic(cx, place.addr, out)) {
-                Outcome::Done(cycle) => at = cycle,
-                other => return (0, other),
-            }
-        }
-        if writes {
-            at = self.prefetch_own(core, place.addr.line(), place.tx, at);
-        }
-        let (old, done) = self.load(core, place.addr, place.len, place.tx, at);
-        if let Some((cycle, code)) = self.take_abort(core) {
-            return (old, Outcome::Aborted(cycle, code));
-        }
-        let outcome = match update(old) {
-            Some(new) => {
-                let store = PendingStore { data: new, ..*place };
-                match self.store_with(core, &store, done, WaitMode::MemoryOnly) {
-                    Outcome::Done(stored) => Outcome::Done(stored.max(done)),
-                    other => other,
-                }
-            }
-            None => Outcome::Done(done),
-        };
-        (old, outcome)
     }
 }
