@@ -136,7 +136,7 @@ def header(table: dict) -> str:
     for opcode in table["reserved_opcode"]:
         lines += ["", f"/* {opcode['meaning']} */"]
         lines += [f"#define DURASIM_OPCODE_{opcode['name'].upper()} {opcode['opcode']:#04x}"]
-    lines += ["", "/* Instructions, each with its funct3 under its major opcode, and with its funct7 if it has just one. */"]
+    lines += ["", "/* Instructions: funct3 under the major opcode, and funct7 if an instruction has just one. */"]
     for instruction in table["instruction"]:
         name = instruction["name"].upper()
         lines += ["", f"/* {instruction['meaning']} */"]
@@ -144,7 +144,7 @@ def header(table: dict) -> str:
         lines += [f"#define DURASIM_FUNCT3_{name} {instruction['funct3']}"]
         if "funct7" in instruction:
             lines += [f"#define DURASIM_FUNCT7_{name} {instruction['funct7']}"]
-    lines += ["", "/* Bits of funct7 of accesses; its two lowest bits are the binary logarithm of the width in bytes. */"]
+    lines += ["", "/* Bits of funct7 of accesses, whose lowest two are the binary logarithm of the width in bytes. */"]
     for flag in table["access_flag"]:
         lines += ["", f"/* {flag['meaning']} */"]
         lines += [f"#define DURASIM_ACCESS_{flag['name'].upper()} {flag['value']:#04x}"]

@@ -4,6 +4,7 @@ mod common;
 
 use common::assemble::*;
 use durasim_isa::*;
+use durasim_types::CheckRegisters;
 use std::collections::BTreeMap;
 
 /// Code by address, and how often each halfword was fetched.
@@ -109,6 +110,7 @@ fn registers_come_back_as_they_were() {
         hart.x[n] = u64::MAX / n as u64;
         hart.f[n] = !(n as u64) << 32;
     }
+    hart.checks = Some(Box::new(CheckRegisters(std::array::from_fn(|n| u64::MAX / (n as u64 + 1)))));
     let bytes = postcard::to_stdvec(&hart).unwrap();
     assert_eq!(postcard::from_bytes::<Hart>(&bytes).unwrap(), hart);
 }

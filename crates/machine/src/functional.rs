@@ -19,7 +19,7 @@ use crate::machine::{PoolContents, Program, process_config};
 use crate::system::{DRAM_BASE, PMEM_BASE, Plan};
 use bus::FlatBus;
 use durasim_guest::{Output, PhysMemory, PmemPool, Process, SyscallOutcome, ThreadId};
-use durasim_isa::{Access, BlockCache, Flow, Hart, Op, Stop, disassemble, execute};
+use durasim_isa::{Access, BlockCache, BlockId, Flow, Hart, Op, Stop, disassemble, execute};
 use durasim_types::{DataRange, Error, GuestFault, Pages, Rng};
 pub(crate) use fast_forward::fast_forward;
 pub use loaded::LoadedProgram;
@@ -171,16 +171,7 @@ fn run_slice<W: ExecutionObserver>(
 ) -> Result<SliceEnd, Error> {
     while bus.instructions < end {
         let pc = hart.pc;
-        let found = blocks.get(pc, |addr| {
-            let phys = bus.process.space().translate(addr, Access::Execute)?;
-            let mut half = [0; 2];
-            bus.memory.read(phys, &mut half);
-            Ok(u16::from_le_bytes(half))
-        });
-        let block = match found {
-            Ok(block) => block,
-            Err(stop) => return Err(fault(hart.pc, bus, stop).into()),
-        };
+        let block = block_at(pc, bus, blocks)?;
         let insts = blocks.insts(block);
         // All of a block lies on one page, except for the end of its last instruction.
         let code = if W::SEES { bus.translate_code(pc).ok() } else { None };
@@ -233,6 +224,18 @@ fn run_slice<W: ExecutionObserver>(
         }
     }
     Ok(SliceEnd::SliceOver)
+}
+
+/// The block of code at `pc`.
+#[inline]
+fn block_at<W: ExecutionObserver>(pc: u64, bus: &mut FlatBus<W>, blocks: &mut BlockCache) -> Result<BlockId, Error> {
+    let found = blocks.get(pc, |addr| {
+        let phys = bus.process.space().translate(addr, Access::Execute)?;
+        let mut half = [0; 2];
+        bus.memory.read(phys, &mut half);
+        Ok(u16::from_le_bytes(half))
+    });
+    found.map_err(|stop| fault(pc, bus, stop).into())
 }
 
 /// Makes the system call that a thread asks for, and forgets translations and code that it has changed.

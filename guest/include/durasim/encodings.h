@@ -60,7 +60,7 @@
 /* Log operations; the rest is reserved for transaction tests and persistent writes. */
 #define DURASIM_OPCODE_CUSTOM_1 0x2b
 
-/* Instructions, each with its funct3 under its major opcode, and with its funct7 if it has just one. */
+/* Instructions: funct3 under the major opcode, and funct7 if an instruction has just one. */
 
 /* The aligned block of 32 bytes at the address in rs1 goes to the log register in rd, with its address (Proteus: log-load). */
 #define DURASIM_OPCODE_LOG_LOAD DURASIM_OPCODE_CUSTOM_1
@@ -124,7 +124,7 @@
 #define DURASIM_FUNCT3_CHECK_RETURN 7
 #define DURASIM_FUNCT7_CHECK_RETURN 0
 
-/* Bits of funct7 of accesses; its two lowest bits are the binary logarithm of the width in bytes. */
+/* Bits of funct7 of accesses, whose lowest two are the binary logarithm of the width in bytes. */
 
 /* What is loaded is zero-extended, and else sign-extended. */
 #define DURASIM_ACCESS_ZERO_EXTEND 0x04
