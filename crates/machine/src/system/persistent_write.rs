@@ -1,5 +1,5 @@
-//! Stores that are written to persistent memory as they are made: P-INSPECT's persistentWrite (Kokolis, Bhattacharjee, Lin,
-//! Xu, Torrellas and others, MICRO 2020, section V-E), with the clean of its line, or with that and a fence.
+//! Stores that are written to persistent memory as they are made: P-INSPECT's persistentWrite (Kokolis, Shull, Huang and
+//! Torrellas, MICRO 2020, section V-E), with the clean of its line, or with that and a fence.
 //!
 //! The store goes down to the directory with the request for its line. The entry of the line is locked, other cores lose their
 //! copies, and what is dirty comes along. From there the write goes on to its controller: all of the line if any copy of it was
