@@ -5,7 +5,9 @@ use durasim_crash::{ByteOracle, Verdict};
 use durasim_design::{CrashImage, path_faults};
 use durasim_isa::CacheBlockOp;
 use durasim_machine::{MachineConfig, Observer, PMEM_BASE, Plan, PowerFailureOptions, System, presets};
-use durasim_types::{CoreId, Cycle, DataRange, Domain, Journal, LineAddr, Pages, PersistEvent, PhysAddr, TxId, Write};
+use durasim_types::{
+    CoreId, Cycle, DataRange, Domain, Journal, LineAddr, Pages, PersistEvent, PhysAddr, StoreKind, TxId, Write,
+};
 use std::sync::{Arc, Mutex};
 
 const ADDR: PhysAddr = PMEM_BASE.plus(0x48);
@@ -170,6 +172,32 @@ impl Machine {
             assert_eq!(judged.wrong, Vec::<String>::new());
             judged.images
         })
+    }
+}
+
+#[test]
+fn a_store_with_its_clean_is_promised_by_the_next_fence_and_one_with_a_fence_when_it_is_acknowledged() {
+    for domain in FENCED {
+        let mut machine = Machine::new(domain);
+        let store = |machine: &mut Machine, data, kind| {
+            let store = PendingStore { kind, ..PendingStore::plain(ADDR, 8, data, None) };
+            let outcome = machine.system.store(CoreId(A), &store, machine.now);
+            if let Outcome::Done(done) = outcome {
+                machine.now = done + 1;
+            }
+            outcome
+        };
+        assert!(matches!(store(&mut machine, 7, StoreKind::Clean), Outcome::Done(_)));
+        machine.fence(B);
+        assert!(machine.allows(0) && machine.allows(7), "{domain}: its core has made no fence");
+        machine.fence(A);
+        assert!(!machine.allows(0) && machine.allows(7), "{domain}");
+        while store(&mut machine, 8, StoreKind::CleanAndFence) == Outcome::Pending {
+            assert!(machine.allows(7) && machine.allows(8), "{domain}: it is not acknowledged");
+            machine.now = machine.system.wait_alone(CoreId(A));
+        }
+        assert!(!machine.allows(7) && machine.allows(8), "{domain}");
+        assert!(machine.keeps_its_promises() > 2);
     }
 }
 

@@ -52,3 +52,17 @@ fn an_unfenced_clean_may_or_may_not_have_been_accepted() {
     memories.fenced(core);
     assert_eq!(memories.unfenced_versions(|l| durable.line(l)), []);
 }
+
+#[test]
+fn a_clean_of_a_few_bytes_stands_on_what_a_volatile_queue_holds() {
+    let mut memories = memories(Domain::Media);
+    memories.track_unfenced_cleans();
+    assert!(memories.submit(Write::line(line(1), [7; 64], Cause::Data), 0));
+    let clean = Write { mask: 1, ..Write::line(line(1), [9; 64], Cause::Data) };
+    memories.note_unfenced(CoreId(0), &clean, true);
+    assert!(memories.submit(clean, 0));
+    let mut both = [7; 64];
+    both[0] = 9;
+    let durable = memories.durable_pmem();
+    assert_eq!(memories.unfenced_versions(|l| durable.line(l)), [(line(1), vec![[0; 64], [7; 64], both])]);
+}
