@@ -41,6 +41,7 @@ def test_api(native: NativeBuild, tmp_path: Path, backend: str, case: str) -> No
     assert execute([native("objects_test", backend), tmp_path / "pool", case]) == Outcome(0, "ok\n")
 
 
+@pytest.mark.parametrize("backend", ["autopersist", "p-inspect"])
 @pytest.mark.parametrize(
     ("case", "code", "words"),
     [
@@ -57,8 +58,10 @@ def test_api(native: NativeBuild, tmp_path: Path, backend: str, case: str) -> No
         ("beyond-the-end", 1, "has not the shape"),
     ],
 )
-def test_api_refuses(native: NativeBuild, tmp_path: Path, case: str, code: int, words: str) -> None:
-    outcome = execute([native("objects_test", "autopersist"), tmp_path / "pool", case])
+def test_api_refuses(
+    native: NativeBuild, tmp_path: Path, backend: str, case: str, code: int, words: str
+) -> None:
+    outcome = execute([native("objects_test", backend), tmp_path / "pool", case])
     assert outcome.code == code
     assert words in outcome.text
     assert outcome.text.count("\n") == 1
@@ -103,10 +106,10 @@ def test_a_footprint_says_how_many_records(native: NativeBuild, tmp_path: Path) 
     assert 2500 < int(re.search(r"records=(\d+)", outcome.text)[1]) < 3000
 
 
-@pytest.mark.parametrize("workload", OBJECT_WORKLOADS)
-def test_damaged_pools(native: NativeBuild, tmp_path: Path, workload: str) -> None:
+@pytest.mark.parametrize(("workload", "backend"), pairs(OBJECT_WORKLOADS, ["autopersist", "p-inspect"]))
+def test_damaged_pools(native: NativeBuild, tmp_path: Path, workload: str, backend: str) -> None:
     """Words of a pool are replaced by other words of it: a check says what is wrong, or accepts it, and never fails."""
-    program, pool, arguments = native(workload, "autopersist"), tmp_path / "pool", SMALL[workload]
+    program, pool, arguments = native(workload, backend), tmp_path / "pool", SMALL[workload]
     assert execute([program, "run", "--pool-path", pool, *arguments]).code == 0
     content = pool.read_bytes()
     places = [at for at in range(0, len(content), 8) if content[at : at + 8] != bytes(8)]
