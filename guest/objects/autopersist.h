@@ -46,14 +46,16 @@ public:
 
     template <Placement>
     void store_reference(Thread& thread, Object* holder, std::uint64_t index, Object* value) {
-        if (value != nullptr) value = resolve(value);
         holder = holder_for_store(thread, holder);
+        // Behind the poll of the holder: the pointer update thread does not look at the heap before this access ends.
+        if (value != nullptr) value = resolve(value);
         if (heap_.is_persistent(holder)) {
             if (value != nullptr && !is_recoverable(value)) value = make_recoverable(thread, value);
             stores_.store(thread, holder->words() + index, reinterpret_cast<std::uint64_t>(value));
             return;
         }
         if (value != nullptr && !heap_.persistent.holds(value)) share_with(holder, value);
+        stores_.before_reference(thread);
         put(holder->words() + index, reinterpret_cast<std::uint64_t>(value));
     }
 

@@ -42,6 +42,7 @@ public:
 
     template <Placement placement>
     void store_reference(Thread& thread, Object* holder, std::uint64_t index, Object* value) {
+        stores_.before_reference(thread);
         store<placement>(thread, holder, index, reinterpret_cast<std::uint64_t>(value));
     }
 

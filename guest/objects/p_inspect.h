@@ -45,11 +45,6 @@ public:
         PersistentStores::end_region(thread);
     }
 
-    // Before a reference is stored somewhere: whoever finds the object there finds its content, durable if it has to be.
-    void before_reference(Thread& thread) {
-        if (thread.has_cleans) [[unlikely]] fence_behind_cleans(thread);
-    }
-
     using PersistentStores::note_store;
 
     // One of a handler, to an object in the persistent heap. `kind` is for stores outside of regions; the others are logged

@@ -52,6 +52,11 @@ public:
         thread.has_cleans = true;
     }
 
+    // Before a reference is stored somewhere: whoever finds the object there finds its content, durable if it has to be.
+    void before_reference(Thread& thread) {
+        if (thread.has_cleans) [[unlikely]] fence_behind_cleans(thread);
+    }
+
     // The transaction of the machine that the operation is belongs to the region alone: other stores are single ones.
     void begin_operation(Thread& thread) {
         thread.has_stored = thread.has_committed = false;

@@ -95,16 +95,13 @@ private:
     }
 
     // When it returns true, no thread has a reference to what has been swept. False if the collector wants to work.
+    //
+    // A thread that moved an object may have copied a reference to a swept one before the sweep replaced it, and others may
+    // have found that in the copy until it was replaced there, which was before the thread's operation ended. So these are
+    // waited for too, when that cannot happen any more.
     bool wait_for_safepoints(Thread& thread) {
-        if constexpr (Checks::in_hardware) {
-            // A thread that moved an object may have copied a reference to a swept one before the sweep replaced it, and
-            // others may have found that in the copy until it was replaced there, which was before the thread's operation
-            // ended. So these are waited for too, when that cannot happen any more.
-            Checks::before_safepoints();
-            return heap_.threads.wait_for_safepoints_twice(thread);
-        } else {
-            return heap_.threads.wait_for_safepoints(thread);
-        }
+        Checks::before_safepoints();
+        return heap_.threads.wait_for_safepoints(thread);
     }
 
     // False if the collector wants to work.

@@ -141,28 +141,9 @@ public:
         durasim_full_fence();
     }
 
-    // Returns when each other thread that is in an operation has ended it, or the caller has to stop for the collector:
-    // then false. The caller is in an operation itself and holds no address.
+    // Returns when each other thread has been at its safepoint twice, or is there, or the caller has to stop for the
+    // collector: then false. The caller is in an operation itself and holds no address.
     bool wait_for_safepoints(Thread& thread) {
-        durasim_full_fence();
-        std::array<std::uint64_t, object_threads_max> passed{};
-        for (std::uint64_t i = 0; i < threads_.size(); ++i) {
-            passed[i] = get(&threads_[i].place) == Place::outside ? ~std::uint64_t{0} : get(&threads_[i].safepoints);
-        }
-        bool stopped = false;
-        wait_inside(thread, [&] {
-            for (std::uint64_t i = 0; i < threads_.size(); ++i) {
-                if (&threads_[i] == &thread || passed[i] == ~std::uint64_t{0}) continue;
-                if (get_first(&threads_[i].safepoints) == passed[i]) return stopped = is_stopping();
-            }
-            return true;
-        });
-        return !stopped;
-    }
-
-    // The same, twice, one after the other. A thread that ends its operation between the two looks at it, and begins no other,
-    // is not waited for.
-    bool wait_for_safepoints_twice(Thread& thread) {
         bool stopped = false;
         for (unsigned round = 0; round < 2 && !stopped; ++round) {
             durasim_full_fence();

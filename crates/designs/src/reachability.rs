@@ -104,10 +104,11 @@ const COLLECTED_LINKS: &[(&str, &str)] = &[
     ("populate", "4"),
     ("objects", "6"),
     ("slots", "1"),
-    ("make-percent", "20"),
-    ("link-percent", "20"),
+    ("make-percent", "30"),
+    ("publish-percent", "30"),
+    ("link-percent", "10"),
     ("drop-percent", "20"),
-    ("region-percent", "15"),
+    ("region-percent", "5"),
     ("log-bytes", "1024"),
     ("pool-bytes", "300000"),
     ("volatile-heap-bytes", "300000"),
@@ -168,7 +169,20 @@ const LINKED: &[(&str, &str)] = &[
     ("drop-percent", "0"),
     ("region-percent", "0"),
 ];
-/// The same while forwarding objects are swept.
+/// The same with more objects in a move.
+const LINKED_WIDELY: &[(&str, &str)] = &[
+    ("populate", "4"),
+    ("objects", "8"),
+    ("slots", "8"),
+    ("make-percent", "30"),
+    ("publish-percent", "20"),
+    ("link-percent", "50"),
+    ("drop-percent", "0"),
+    ("region-percent", "0"),
+];
+/// Media on which cleans of one thread take longer than all that another one does meanwhile.
+const FOUR_SLOW_CONTROLLERS: Settings = &["cores=4", "pmem.media.write_latency_ns=500"];
+/// Threads that store references while forwarding objects are swept.
 const LINKED_AND_SWEPT: &[(&str, &str)] = &[
     ("populate", "4"),
     ("objects", "3"),
@@ -189,6 +203,12 @@ pub(crate) const MOVING_CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("object-sharing", SWEPT).threads(4).ops(400),
     ShortCampaign::of("object-sharing", SHARING).threads(4).ops(900).points(300),
     ShortCampaign::of("object-sharing", COLLECTED_LINKS).threads(2).ops(1500).points(60).faults(&["clean", "recrash"]),
+    ShortCampaign::of("object-sharing", LINKED_WIDELY)
+        .with(&[ROOMY, FOUR_CONTROLLERS, FOUR_SLOW_CONTROLLERS])
+        .threads(4)
+        .ops(800)
+        .points(600)
+        .faults(&["reorder", "clean"]),
 ];
 
 pub(crate) const VOLATILE_HEAP: Alternatives = Alternatives::of(
