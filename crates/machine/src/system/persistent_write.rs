@@ -32,16 +32,6 @@ fn bytes_of(store: &PendingStore) -> u64 {
 }
 
 impl System {
-    /// From now on cores make stores that persist in one. With `holds_commit` one with a fence commits only when it is
-    /// acknowledged.
-    ///
-    /// # Panics
-    /// The design wants to be asked about something: it would not be asked about these stores.
-    pub(super) fn combine_persistent_stores(&mut self, holds_commit: bool) {
-        assert!(!self.design.has_hooks(), "{} has to be asked about each store", self.design.name());
-        self.line_locks.combine_stores(holds_commit);
-    }
-
     /// How stores that persist are made to a line.
     pub fn persistent_stores(&self, line: LineAddr) -> PersistentStores {
         match self.line_locks.persistent_stores() {
@@ -161,30 +151,5 @@ impl System {
             self.cache_block(core, CacheBlockOp::Clean, store.addr.line(), there);
         }
         there
-    }
-
-    /// Waits until no persistent write has the entry of a line locked; the cycle in which a request that is at the directory
-    /// at `at` goes on.
-    #[inline]
-    pub(super) fn await_unlocked(&mut self, line: LineAddr, at: Cycle) -> Cycle {
-        if self.line_locks.is_empty() { at } else { self.await_lock(line, at) }
-    }
-
-    #[inline(never)]
-    fn await_lock(&mut self, line: LineAddr, at: Cycle) -> Cycle {
-        if self.line_locks.is_locked(line) {
-            self.wait_until(Condition::Unlocked(line), at);
-        }
-        let free = self.line_locks.unlocked_at(line).map_or(at, |unlocked| unlocked.max(at));
-        if free > at {
-            self.line_locks.count_wait(free - at);
-        }
-        free
-    }
-
-    /// The controller has sent the acknowledgement of a persistent write at `at`, which is at its core in `arrives`.
-    pub(super) fn persistent_write_is_acked(&mut self, line: LineAddr, at: Cycle, arrives: Cycle) {
-        let passes = arrives.saturating_sub(self.caches.way_up()).max(at);
-        self.line_locks.unlock(line, passes, arrives);
     }
 }

@@ -201,4 +201,10 @@ impl System {
         self.design.acked(&cx, token, line.base(), &mut out);
         self.push_actions(BACKGROUND, at, out);
     }
+
+    /// The controller has sent the acknowledgement of a persistent write at `at`, which is at its core in `arrives`.
+    fn persistent_write_is_acked(&mut self, line: LineAddr, at: Cycle, arrives: Cycle) {
+        let passes = arrives.saturating_sub(self.caches.way_up()).max(at);
+        self.line_locks.unlock(line, passes, arrives);
+    }
 }
