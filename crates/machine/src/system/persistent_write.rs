@@ -19,7 +19,6 @@ use super::agenda::persistent_write_token;
 use super::gates::WaitMode;
 use super::line_locks::{AtDirectory, WriteShape};
 use super::memories::is_pmem;
-use super::work::Condition;
 use durasim_core::{Outcome, PendingStore, PersistentStores};
 use durasim_design::Origin;
 use durasim_isa::CacheBlockOp;
