@@ -360,7 +360,7 @@ impl Core {
     /// cores could take a line from each other repeatedly, and no SC would succeed.
     #[inline]
     pub fn holds_lease(&self) -> bool {
-        self.instructions < self.unit.lease_end && !self.pending
+        self.instructions < self.unit.lease_end && !self.pending && self.pause != Some(Pause::Filters)
     }
 
     /// When the core acts next; `None`: it waits for the port.

@@ -442,6 +442,8 @@ impl StoreBuffer {
 
     /// Forgets all entries: they belong to a transaction that is aborted.
     pub fn discard(&mut self) {
+        let is_checked = |slot: &Slot| matches!(slot.entry, Entry::Store(store) if store.checked);
+        debug_assert!(!self.slots.iter().any(is_checked), "hardware that aborts transactions checks no accesses");
         self.slots.clear();
         self.log_blocks.clear();
         self.offer_from = 0;

@@ -6,7 +6,7 @@ use crate::PlantedFault;
 /// As published: P-INSPECT (MICRO 2020) does not say that stores wait.
 pub const FILTERS_GIVEN_UP_EARLY: PlantedFault = PlantedFault {
     name: "filters-given-up-early",
-    summary: "A core gives lines of filters up while stores that it has checked against them wait in its store buffer",
+    summary: "Filters change while stores that were checked against them wait in store buffers of other cores",
     equivalent: None,
 };
 

@@ -6,6 +6,7 @@
 //! branch predictors learnt. What does not: anything in flight (there is none: the old machine drains), the
 //! design's structures and regions (recovery puts their contents home), reservations, statistics, persist events.
 
+use crate::filter_statistics::FilterStatistics;
 use crate::machine::{memory_map, new_core};
 use crate::measure::Measurements;
 use crate::scheduler::{DetachedThreads, DrainReason, Scheduler};
@@ -62,6 +63,8 @@ pub(crate) struct DetachedProgram {
     pub data_range: Option<DataRange>,
     /// Transactions so far: their numbers are not used again.
     pub tx_count: u64,
+    /// What is in the filters of checked accesses, for their counters.
+    pub filter_statistics: FilterStatistics,
 }
 
 fn refuse(problem: impl Into<String>) -> Error {
@@ -106,6 +109,7 @@ impl Machine {
             data_base: self.measure.data_base,
             data_range,
             tx_count,
+            filter_statistics: self.system.filter_statistics().clone(),
             process: self.process,
         })
     }
@@ -162,6 +166,7 @@ impl DetachedProgram {
         let clock = system.geometry().clock;
         let start = clock.cycles(self.now_ps);
         system.start_later(start, self.instructions.iter().sum(), (self.data_range, self.tx_count));
+        system.put_filter_statistics(self.filter_statistics);
         if warm {
             system.warm(&self.cached);
         } else {

@@ -117,11 +117,8 @@ impl Port for MachinePort<'_> {
     #[inline]
     fn store(&mut self, core: CoreId, store: &PendingStore, at: Cycle) -> Outcome {
         let outcome = self.system.store(core, store, at);
-        if let Outcome::Done(done) = outcome {
+        if let Outcome::Done(_) = outcome {
             self.measure.pmem_stores += u64::from(store.addr >= PMEM_BASE);
-            if store.checked {
-                self.system.checked_store_leaves(core, done);
-            }
         }
         outcome
     }

@@ -101,11 +101,15 @@ impl Machine {
             if core.holds_lease() {
                 return Turn::Core(id, core.cycle().max(core.next_cycle().unwrap_or(0)));
             }
-            let Some(at) = core.next_cycle().or_else(|| self.system.resumes_at(id)) else { continue };
+            let Some(at) = core.next_cycle().or_else(|| self.system.resumes_at(id)) else {
+                // It may go on once another core has acted, as early as it began to wait for filters.
+                second = self.system.waits_for_filters_since(id).map_or(second, |since| second.min(since));
+                continue;
+            };
             match first {
                 Some((earliest, _)) if at >= earliest => second = second.min(at),
                 Some((earliest, _)) => {
-                    second = earliest;
+                    second = second.min(earliest);
                     first = Some((at, id));
                 }
                 None => first = Some((at, id)),

@@ -1,7 +1,7 @@
 //! Lines of filters in the buffers of cores: nothing is ever missing from them, whatever else is done with the lines, and
 //! changes come one after the other.
 
-use durasim_core::PendingStore;
+use durasim_core::{Outcome, PendingStore};
 use durasim_design::{ErasedDesign, Row};
 use durasim_designs::PInspect;
 use durasim_machine::{DRAM_BASE, MachineConfig, Plan, System, presets};
@@ -173,10 +173,12 @@ fn a_change_waits_for_checked_stores_of_others_and_others_wait_for_the_change() 
     assert!(!system.may_check(c, 120), "no further access is checked against lines that are about to change");
     assert!(!system.may_change_filters(c, 130));
     assert_eq!(system.resumes_at(c), None);
-    system.checked_store_leaves(b, 500);
-    assert_eq!((system.resumes_at(a), system.resumes_at(c)), (Some(500), None));
-    assert!(system.may_change_filters(a, 500));
-    let (_, done) = system.change_filters(a, FILTERS.line(), FilterOperation::InsertFwd, object(1), 500);
+    let store = PendingStore { checked: true, ..PendingStore::plain(DRAM_BASE.plus(0x20_000), 8, 1, None) };
+    let Outcome::Done(left) = system.store(b, &store, 500) else { panic!("nothing holds it up") };
+    assert_eq!((system.resumes_at(a), system.resumes_at(c)), (Some(left), None));
+    assert_eq!((system.waits_for_filters_since(a), system.waits_for_filters_since(c)), (Some(110), Some(130)));
+    assert!(system.may_change_filters(a, left));
+    let (_, done) = system.change_filters(a, FILTERS.line(), FilterOperation::InsertFwd, object(1), left);
     assert_eq!(system.resumes_at(c), Some(done));
     assert!(system.may_change_filters(c, done));
     // A thread that loses its core does not hold the others up.
@@ -248,4 +250,13 @@ fn a_cache_block_operation_writes_a_line_of_a_buffer_home() {
         assert!(found);
         at = known;
     }
+}
+
+#[test]
+fn caches_that_cannot_hold_the_lines_are_said_to_be_too_small() {
+    let mut system = machine(1, &["l2.size_bytes=256"]);
+    system.may_check(CoreId(0), 1000);
+    system.check(CoreId(0), FILTERS.line(), &REGISTERS, &load_of(object(1)), 1000);
+    let error = system.error().expect("nine lines are more than four").to_string();
+    assert!(error.contains("the caches below the L1D of core 0 cannot hold 9 lines of filters at a time"), "{error}");
 }

@@ -4,6 +4,7 @@ use super::fast_forward_state::FastForwardState;
 use super::memory::{Flat, Slot, on_this_page};
 use super::observer::ExecutionObserver;
 use super::tlb::Tlb;
+use crate::filter_statistics::FilterStatistics;
 use crate::system::Plan;
 use durasim_design::{Checks, Hooks};
 use durasim_guest::{PAGE_TABLE_LEVELS, Process};
@@ -48,6 +49,8 @@ pub(super) struct FlatBus<W> {
     has_log: bool,
     /// The checks of the machine's design.
     checks: Option<Arc<dyn Checks>>,
+    /// What is in the filters of checked accesses.
+    pub(super) filter_statistics: FilterStatistics,
     pub(super) observer: W,
 }
 
@@ -67,6 +70,7 @@ impl<W: ExecutionObserver> FlatBus<W> {
             fast_forward_state: None,
             has_log: plan.row.hardware.hooks.has(Hooks::LOG),
             checks: plan.checks.clone(),
+            filter_statistics: FilterStatistics::default(),
             observer,
         }
     }
@@ -338,7 +342,9 @@ impl<W: ExecutionObserver> Bus for FlatBus<W> {
         let checks = self.checks.as_deref().ok_or(Stop::NoCheckedAccesses)?;
         let (lines, _) = self.memory.page_mut(slot)[filter_range(filters)].as_chunks_mut::<{ LINE_BYTES as usize }>();
         let lines: &mut [Line; FILTER_LINES] = lines.try_into().expect("nine lines");
-        Ok(checks.update(operation, object, lines))
+        let value = checks.update(operation, object, lines);
+        self.filter_statistics.change(checks, operation, object, lines);
+        Ok(value)
     }
 
     /// Nothing fails here that a clean would be needed for.

@@ -95,7 +95,7 @@ fn run_to_snapshot_point<W: TrainingObserver>(
     let stopped = run_threads(&mut queue, &mut bus, &mut BlockCache::new(), limit, output)?;
     bus.account();
     let now_ns = bus.now_ns();
-    let FlatBus { memory, process, data_base, data_range, fast_forward_state, observer, .. } = bus;
+    let FlatBus { memory, process, data_base, data_range, fast_forward_state, filter_statistics, observer, .. } = bus;
     let state = *fast_forward_state.expect("it was put there");
     if matches!(stopped, Stopped::Exit(_)) || !state.arrived {
         return Err(refuse(format!("the program does not reach {mark}")).into());
@@ -131,5 +131,6 @@ fn run_to_snapshot_point<W: TrainingObserver>(
         data_base,
         data_range,
         tx_count: state.tx_count,
+        filter_statistics,
     })
 }

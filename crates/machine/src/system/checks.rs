@@ -3,10 +3,16 @@
 use super::System;
 use super::caches::AccessMode;
 use super::work::Task;
+use crate::filter_statistics::FilterStatistics;
 use durasim_design::LevelId;
 use durasim_types::{
-    CheckRegisters, CheckVerdict, CheckedAccess, CoreId, Cycle, FILTER_LINES, FilterOperation, LineAddr, SEED_LINE,
+    CheckRegisters, CheckVerdict, CheckedAccess, CoreId, Cycle, Error, FILTER_LINES, FilterOperation, LineAddr,
+    SEED_LINE,
 };
+
+/// How often lines of filters are asked for. Each time the oldest lines of a set make room, so a level with room for them
+/// has them all soon, whichever lines leave.
+const ATTEMPTS: usize = 64;
 
 impl System {
     /// Whether the machine has checked accesses and stores that persist.
@@ -17,6 +23,16 @@ impl System {
     /// Cycles from a check that asks for a handler to the handler, beyond those of a misprediction.
     pub fn handler_entry_cycles(&self) -> Cycle {
         self.filters.handler_entry_cycles()
+    }
+
+    /// What is in filters, and what was counted.
+    pub(crate) fn filter_statistics(&self) -> &FilterStatistics {
+        self.filters.statistics()
+    }
+
+    /// The filters have been in use elsewhere: counters go on from there.
+    pub(crate) fn put_filter_statistics(&mut self, statistics: FilterStatistics) {
+        self.filters.put_statistics(statistics);
     }
 
     /// Whether `core` can check an access now. If not, [`System::resumes_at`] tells when.
@@ -30,6 +46,11 @@ impl System {
         self.filters.may_change(core, at)
     }
 
+    /// Since when `core` waits to look at filters, or to change them.
+    pub fn waits_for_filters_since(&self, core: CoreId) -> Option<Cycle> {
+        self.filters.waits_since(core)
+    }
+
     /// The thread on a core gives it up: an instruction that waited is executed again later, maybe elsewhere.
     pub fn leave_filters(&mut self, core: CoreId) {
         self.filters.leave(core);
@@ -38,11 +59,6 @@ impl System {
     /// A store that the hardware has checked enters the store buffer of a core.
     pub fn checked_store_enters(&mut self, core: CoreId) {
         self.filters.store_enters(core);
-    }
-
-    /// It has left, in this cycle.
-    pub fn checked_store_leaves(&mut self, core: CoreId, at: Cycle) {
-        self.filters.store_leaves(core, at);
     }
 
     /// Checks an access against the filters that begin with the line `first`: what becomes of it, and the cycle in which that
@@ -88,7 +104,10 @@ impl System {
     /// another one away, where room is made below: it is asked for again then.
     fn bring_filters(&mut self, core: CoreId, first: LineAddr, want: AccessMode, at: Cycle) -> Cycle {
         let mut at = self.point_filters_to(core, first, at);
-        while !self.halted() {
+        for _ in 0..ATTEMPTS {
+            if self.halted() {
+                return at;
+            }
             if let Some((_, ready)) = self.caches.filters(core, first)
                 && (want == AccessMode::Read || self.owns_filters(core, first))
             {
@@ -106,6 +125,11 @@ impl System {
             }
             at = done;
         }
+        let what = format!(
+            "the caches below the L1D of core {} cannot hold {FILTER_LINES} lines of filters at a time",
+            core.0
+        );
+        self.observers.fail(Error::Stuck { cycle: at, what });
         at
     }
 

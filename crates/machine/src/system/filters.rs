@@ -127,7 +127,7 @@ impl Filters {
             return self.wait(core, true, at);
         }
         self.changing = Some(core);
-        if !self.others_have_left(core) {
+        if !self.others_have_left(core) || self.stores_left > at {
             return self.wait(core, true, at);
         }
         self.waiting[core.0 as usize] = None;
@@ -140,6 +140,11 @@ impl Filters {
         let is_over = self.is_free_for(core) && (!wait.changes || self.others_have_left(core));
         let left = if wait.changes { self.stores_left } else { 0 };
         Some(is_over.then(|| wait.since.max(self.changed).max(left)))
+    }
+
+    /// Since when a core waits.
+    pub(super) fn waits_since(&self, core: CoreId) -> Option<Cycle> {
+        self.waiting[core.0 as usize].map(|wait| wait.since)
     }
 
     /// The thread on a core gives it up: an instruction that waited is executed again later, maybe elsewhere.
@@ -190,6 +195,14 @@ impl Filters {
     pub(super) fn end_change(&mut self, done: Cycle) {
         self.changing = None;
         self.changed = self.changed.max(done);
+    }
+
+    pub(super) fn statistics(&self) -> &FilterStatistics {
+        &self.statistics
+    }
+
+    pub(super) fn put_statistics(&mut self, statistics: FilterStatistics) {
+        self.statistics = statistics;
     }
 
     pub(super) fn reset_stats(&mut self) {

@@ -67,6 +67,9 @@ impl System {
             return Outcome::Done(there);
         }
         self.line_locks.send(core, there);
+        if store.checked {
+            self.filters.store_leaves(core, there);
+        }
         self.await_persistent_write(core, there, at)
     }
 

@@ -12,10 +12,18 @@ impl System {
     /// A store leaves the store buffer.
     #[inline]
     pub fn store(&mut self, core: CoreId, store: &PendingStore, at: Cycle) -> Outcome {
-        match self.store_fast_path(core, store, at) {
+        let outcome = match self.store_fast_path(core, store, at) {
             Some(from) => Outcome::Done(from),
             None => self.store_with(core, store, at, WaitMode::Suspend),
+        };
+        // One that waits for its acknowledgement has left when it was sent.
+        if store.checked
+            && let Outcome::Done(done) = outcome
+            && !(store.kind == StoreKind::CleanAndFence && self.is_persistent_write(store))
+        {
+            self.filters.store_leaves(core, done);
         }
+        outcome
     }
 
     /// A store of which the design need not hear: nothing is due before it, and its line is there, may be written, and
