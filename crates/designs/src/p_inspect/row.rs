@@ -56,7 +56,7 @@ const CAMPAIGNS_SEPARATE: &[ShortCampaign] = &[
 
 const LABORATORY: Laboratory = Laboratory {
     campaigns: &[reachability::CAMPAIGNS, CAMPAIGNS, reachability::MOVING_CAMPAIGNS],
-    quick_faults: &["copies-not-cleaned", "recovery-without-undo"],
+    quick_faults: &["copies-not-cleaned", "store-not-cleaned", "recovery-without-undo"],
     path_faults: check_faults::ALL,
     alternatives: &[
         Alternatives::of("pinspect-hash", &[&["design.p-inspect.hash=constant"]]),

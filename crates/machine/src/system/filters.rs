@@ -6,7 +6,7 @@
 //!
 //! A check happens when its instruction is executed, and its store is made later, when it leaves the store buffer. An object
 //! that begins to forward in between would lose the store. So a change waits until all stores of other cores that the
-//! hardware has checked have left, and no other core checks an access meanwhile.
+//! hardware has checked have left, and no other core checks an access meanwhile (DEVIATIONS.md, pinspect-changes).
 
 use crate::filter_statistics::FilterStatistics;
 use durasim_design::{ActiveFault, Checks, check_faults};
