@@ -34,8 +34,8 @@ struct Slot {
     entry: Entry,
     /// When it may leave at the earliest: the cycle after its commit.
     from: Cycle,
-    /// When the line of a store will be there, once it was asked for.
-    owned: Option<Cycle>,
+    /// When the line of a store will be there; zero until it was asked for.
+    owned: Cycle,
     /// When the store was executed: its address is known, its data can be forwarded.
     executed: Cycle,
     /// The address of the instruction.
@@ -193,7 +193,7 @@ impl StoreBuffer {
             self.filter[last] += 1;
             self.all_executed = self.all_executed.max(executed);
         }
-        self.slots.push_back(Slot { entry, from: committed + 1, owned: None, executed, pc });
+        self.slots.push_back(Slot { entry, from: committed + 1, owned: 0, executed, pc });
         self.attention = self.attention.min(committed + 1);
     }
 
@@ -261,7 +261,7 @@ impl StoreBuffer {
             if let Entry::Store(store) = &slot.entry
                 && self.prefetch & (store.kind == StoreKind::Plain)
             {
-                slot.owned = Some(port.prefetch_own(core, store.addr.line(), store.tx, slot.from));
+                slot.owned = port.prefetch_own(core, store.addr.line(), store.tx, slot.from);
             }
             self.asked += 1;
         }
@@ -270,7 +270,7 @@ impl StoreBuffer {
     /// When the front entry can leave, as far as that is known before it was asked for.
     fn due(&self) -> Option<Cycle> {
         let front = self.slots.front()?;
-        Some(front.from.max(self.next_from).max(front.owned.unwrap_or(0)))
+        Some(front.from.max(self.next_from).max(front.owned))
     }
 
     fn refresh_attention(&mut self) {

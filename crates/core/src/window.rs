@@ -173,10 +173,12 @@ impl Window {
     #[inline(always)]
     fn fetch(&mut self, earliest: Cycle) -> Cycle {
         self.fetched += 1;
-        if earliest > self.fetch.cycle + FETCH_STEP_MAX {
-            self.waited_cycles += earliest - self.fetch.cycle - 1;
-        }
-        self.fetch.take(earliest)
+        let waited_cycles = &mut self.waited_cycles;
+        self.fetch.take_after(earliest, |before, cycle| {
+            if cycle > before + FETCH_STEP_MAX {
+                *waited_cycles += cycle - before - 1;
+            }
+        })
     }
 
     /// The cycle the front end has reached.
@@ -297,10 +299,15 @@ impl Window {
         self.registers[usize::from(register)] = cycle;
     }
 
-    /// Commits the oldest instruction, complete at `complete`.
+    /// Commits the oldest instruction, complete at `complete`. If nothing commits in the cycles before, `idle` is told the
+    /// cycle of the commit before and that of this one.
     #[inline(always)]
-    pub fn commit<const LOAD: bool>(&mut self, complete: Cycle) -> Cycle {
-        let cycle = self.commit.take(complete + self.complete_to_commit_cycles);
+    pub fn commit<const LOAD: bool>(&mut self, complete: Cycle, idle: impl FnOnce(Cycle, Cycle)) -> Cycle {
+        let cycle = self.commit.take_after(complete + self.complete_to_commit_cycles, |before, committed| {
+            if committed > before + 1 {
+                idle(before, committed);
+            }
+        });
         self.rob.push(cycle);
         if LOAD {
             self.loads.push(cycle);
@@ -355,7 +362,7 @@ mod tests {
             window.leave_issue_queue(issued);
             let complete = issued + Cycle::from(shape.latency_cycles);
             window.write_register(if chain { 5 } else { 6 }, complete);
-            last = window.commit::<false>(complete);
+            last = window.commit::<false>(complete, |_, _| {});
         }
         last
     }
@@ -388,10 +395,10 @@ mod tests {
         let dispatched = w.enter::<true>(0, 0);
         let load = shape(&w, Class::Load);
         let issued = w.issue(&load, dispatched, 0);
-        w.commit::<true>(issued + 500);
+        w.commit::<true>(issued + 500, |_, _| {});
         for _ in 0..191 {
             assert!(w.enter::<false>(0, 0) < 100);
-            w.commit::<false>(0);
+            w.commit::<false>(0, |_, _| {});
         }
         assert!(w.enter::<false>(0, 0) >= 500);
     }

@@ -148,14 +148,12 @@ impl StallCounter {
         (dispatched + self.refill_cycles).clamp(before + 1, committed)
     }
 
-    /// An instruction that computes has committed, `before` being the commit before it.
+    /// An instruction that computes has committed, cycles after the commit before it, `before`.
     #[inline(always)]
     pub(super) fn computed(&mut self, before: Cycle, committed: Cycle, dispatched: Cycle) {
-        if committed > before + 1 {
-            let rest = self.until_dispatched(before, committed, dispatched);
-            self.cycles.front_end += rest - before - 1;
-            self.cycles.execution += committed - rest;
-        }
+        let rest = self.until_dispatched(before, committed, dispatched);
+        self.cycles.front_end += rest - before - 1;
+        self.cycles.execution += committed - rest;
     }
 
     /// A store or cache-block operation has committed that waited for its translation, `before` being the commit before it.
@@ -170,13 +168,10 @@ impl StallCounter {
         self.cycles.execution += committed - rest - waited;
     }
 
-    /// A load has committed whose access began in `executed`, `before` being the commit before it. False: it took longer than
-    /// a hit of the L1D, and is not counted here.
+    /// A load has committed whose access began in `executed`, cycles after the commit before it, `before`. False: it took
+    /// longer than a hit of the L1D, and is not counted here.
     #[inline(always)]
     pub(super) fn hit(&mut self, before: Cycle, committed: Cycle, dispatched: Cycle, executed: Cycle) -> bool {
-        if committed <= before + 1 {
-            return true;
-        }
         if committed > executed + self.l1d_latency_cycles + self.commit_cycles {
             return false;
         }
@@ -347,9 +342,8 @@ mod tests {
         // Dispatched in cycle 20, it could have committed in cycle 23.
         counter.computed(10, 30, 20);
         assert_eq!((counter.cycles.front_end, counter.cycles.execution), (12, 7));
-        // One commits right behind the other.
-        counter.computed(30, 31, 29);
-        counter.computed(31, 31, 29);
-        assert_eq!(counter.cycles.total(), 19);
+        // Dispatched late, it commits as early as it can.
+        counter.computed(30, 35, 32);
+        assert_eq!((counter.cycles.front_end, counter.cycles.execution), (16, 7));
     }
 }

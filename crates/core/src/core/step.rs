@@ -214,9 +214,8 @@ impl Core {
         let complete = issued + Cycle::from(shape.latency_cycles);
         self.window.leave_issue_queue(issued);
         self.window.write_register(shape.dest, complete);
-        let before = self.window.commit_cycle();
-        let committed = self.window.commit::<false>(complete);
-        self.stalls.computed(before, committed, dispatched);
+        let stalls = &mut self.stalls;
+        self.window.commit::<false>(complete, |before, committed| stalls.computed(before, committed, dispatched));
         self.instructions += 1;
         self.hart.pc += u64::from(inst.len);
         Next::Inst
@@ -241,9 +240,8 @@ impl Core {
         let complete = issued + Cycle::from(shape.latency_cycles);
         self.window.leave_issue_queue(issued);
         self.window.write_register(shape.dest, complete);
-        let before = self.window.commit_cycle();
-        let committed = self.window.commit::<false>(complete);
-        self.stalls.computed(before, committed, dispatched);
+        let stalls = &mut self.stalls;
+        self.window.commit::<false>(complete, |before, committed| stalls.computed(before, committed, dispatched));
         self.instructions += 1;
         self.branch(decoded, taken, target, next_pc, complete);
         self.hart.pc = target;
@@ -274,9 +272,11 @@ impl Core {
         }
         self.window.leave_issue_queue(complete);
         self.window.write_register(shape.dest, complete);
-        let before = self.window.commit_cycle();
-        let committed = self.window.commit::<true>(complete);
-        if !self.stalls.hit(before, committed, dispatched, executed) {
+        let mut idle = None;
+        self.window.commit::<true>(complete, |before, committed| idle = Some((before, committed)));
+        if let Some((before, committed)) = idle
+            && !self.stalls.hit(before, committed, dispatched, executed)
+        {
             self.count_load_stall(port, phys.line(), before, committed, dispatched);
         }
         self.instructions += 1;
@@ -308,12 +308,14 @@ impl Core {
             return self.leave(Exit::AccessFault(stop));
         }
         self.window.leave_issue_queue(issued);
-        let before = self.window.commit_cycle();
-        let committed = self.window.commit::<false>(complete);
-        if room == 0 {
-            self.stalls.computed(before, committed, dispatched);
-        } else if committed > before + 1 {
-            self.count_store_queue_stall(before, committed, dispatched, room);
+        let mut idle = None;
+        let committed = self.window.commit::<false>(complete, |before, _| idle = Some(before));
+        if let Some(before) = idle {
+            if room == 0 {
+                self.stalls.computed(before, committed, dispatched);
+            } else {
+                self.count_store_queue_stall(before, committed, dispatched, room);
+            }
         }
         self.instructions += 1;
         self.stats.stores += 1;
@@ -417,10 +419,14 @@ impl Core {
         let loads = is_load || matches!(class, Class::Atomic | Class::FilterUpdate);
         self.window.leave_issue_queue(if loads { complete } else { issued });
         self.window.write_register(shape.dest, complete);
-        let before = self.window.commit_cycle();
-        let committed =
-            if is_load { self.window.commit::<true>(complete) } else { self.window.commit::<false>(complete) };
-        if committed > before + 1 {
+        let mut idle = None;
+        let note = |before, _| idle = Some(before);
+        let committed = if is_load {
+            self.window.commit::<true>(complete, note)
+        } else {
+            self.window.commit::<false>(complete, note)
+        };
+        if let Some(before) = idle {
             match (class, line) {
                 (Class::Load | Class::CheckedLoad, Some(line)) => {
                     if let Some(translated) = translated {

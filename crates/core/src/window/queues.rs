@@ -25,7 +25,15 @@ impl Lane {
 
     #[inline(always)]
     pub(super) fn take(&mut self, earliest: Cycle) -> Cycle {
+        self.take_after(earliest, |_, _| {})
+    }
+
+    /// The same; a thing that comes in a later cycle than the one before it is told both. What most things need not be
+    /// asked for costs them nothing.
+    #[inline(always)]
+    pub(super) fn take_after(&mut self, earliest: Cycle, step: impl FnOnce(Cycle, Cycle)) -> Cycle {
         if earliest > self.cycle {
+            step(self.cycle, earliest);
             self.cycle = earliest;
             self.left = self.width - 1;
         } else if self.left > 0 {
