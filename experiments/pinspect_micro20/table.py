@@ -1,14 +1,12 @@
-"""What P-INSPECT measures in software: Kokolis, Shull, Huang and Torrellas, "P-INSPECT", MICRO 2020.
+"""What P-INSPECT measures: Kokolis, Shull, Huang and Torrellas, "P-INSPECT", MICRO 2020.
 
-Figures 4 to 7, Table IX and sections IV and IX. Its baseline is `autopersist`, Ideal-R `ideal-r`; a program without
-persistence is `opt`. Its hardware is not built.
+Figures 4 to 8, Tables VIII and IX and sections IV, VI and IX. Its baseline is `autopersist`, Ideal-R `ideal-r`; a
+program without persistence is `opt`.
 """
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Callable
 
 from comparison import Command, Documents, Formula, Kind, Measured, Published
 
@@ -39,21 +37,40 @@ VARIANTS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "volatile": ("opt", (), ()),
     "baseline-4-issue": ("autopersist", (), FOUR_ISSUE),
     "ideal-r-4-issue": ("ideal-r", (), FOUR_ISSUE),
+    "p-inspect--": ("p-inspect--", (), ()),
+    "p-inspect": ("p-inspect", (), ()),
+    "p-inspect---4-issue": ("p-inspect--", (), FOUR_ISSUE),
+    "p-inspect-4-issue": ("p-inspect", (), FOUR_ISSUE),
+    # Profiles of allocation sites leave nothing to forward in these regions: the filters have work without them.
+    "moving": ("p-inspect", ("no-profile",), ()),
 }
+SPLIT = ("no-moves", "no-writes", "no-logs")
+# The programs of Tables VIII and IX.
+CHARACTERIZED = KERNELS | {name: workload for name, workload in SERVERS.items() if name.endswith("-D")}
+# Without a profile, most of the time of pmap is the functional population of its store.
+MOVING_FOOTPRINTS_BYTES = {"kv-pmap-d": 16777216}
 
 
-def _command(workload: str, design: str, flags: Iterable[str], settings: tuple[str, ...]) -> Command:
+def _command(workload: str, name: str) -> Command:
+    design, flags, settings = VARIANTS[name]
     run = ["run", "--design", design, "--machine", MACHINE, "--workload", f"pinspect-{workload}-full"]
     run += ["--scale", "quick", "--fast-forward", "roi"]
     for flag in ("no-check", *flags):
         run += ["--arg", f"{flag}=true"]
+    if name == "moving" and workload in MOVING_FOOTPRINTS_BYTES:
+        run += ["--arg", f"footprint-bytes={MOVING_FOOTPRINTS_BYTES[workload]}"]
     return Command((*run, *settings))
 
 
+def _is_run(program: str, variant: str) -> bool:
+    return variant not in (*SPLIT, "moving") or program in CHARACTERIZED
+
+
 COMMANDS = {
-    f"{workload}.{name}": _command(workload, *variant)
-    for workload in PROGRAMS.values()
-    for name, variant in VARIANTS.items()
+    f"{workload}.{variant}": _command(workload, variant)
+    for program, workload in PROGRAMS.items()
+    for variant in VARIANTS
+    if _is_run(program, variant)
 }
 EXPERIMENTS = ()
 EXPERIMENT_COMMANDS: dict[str, Command] = {}
@@ -70,20 +87,48 @@ def _cycles(documents: Documents, workload: str, variant: str) -> float:
 Quantity = Callable[[Documents, str, str], float]
 
 
-def reduction(quantity: Quantity, suffix: str = "") -> Formula:
-    """How much less Ideal-R takes than the baseline, in percent: the arithmetic mean over a group of programs."""
+def _ratio(documents: Documents, quantity: Quantity, workload: str, design: str, suffix: str = "") -> float:
+    return quantity(documents, workload, design + suffix) / quantity(documents, workload, f"baseline{suffix}")
+
+
+def reduction(quantity: Quantity, design: str, suffix: str = "", group: str = "") -> Formula:
+    """How much less a design takes than the baseline, in percent: the arithmetic mean over a group of programs."""
 
     def of(documents: Documents, row: Published) -> Measured:
-        group = next(group for name, group in GROUPS.items() if row.workload.startswith(name))
-        ratios = [
-            quantity(documents, workload, f"ideal-r{suffix}") / quantity(documents, workload, f"baseline{suffix}")
-            for workload in group.values()
-        ]
+        named = next(of for name, of in GROUPS.items() if (group or row.workload).startswith(name))
+        ratios = [_ratio(documents, quantity, workload, design, suffix) for workload in named.values()]
         ours = sum(ratios) / len(ratios)
         text = f"from {100 * (1 - max(ratios)):.0f} to {100 * (1 - min(ratios)):.0f}"
         return Measured(f"{100 * (1 - ours):.0f}", Kind.RATIO, ours, 1 - row.number / 100, text)
 
     return of
+
+
+def reduction_of_one(quantity: Quantity, design: str) -> Formula:
+    """How much less a design takes than the baseline in one program, in percent."""
+
+    def of(documents: Documents, row: Published) -> Measured:
+        ours = _ratio(documents, quantity, PROGRAMS[row.workload], design)
+        return Measured(f"{100 * (1 - ours):.1f}", Kind.RATIO, ours, 1 - row.number / 100)
+
+    return of
+
+
+def faster_than_ideal(documents: Documents, row: Published) -> Measured:
+    """Whether P-INSPECT is faster than Ideal-R in one program."""
+    ours, ideal = (_cycles(documents, PROGRAMS[row.workload], design) for design in ("p-inspect", "ideal-r"))
+    return Measured(f"{100 * (1 - ours / ideal):.1f} % less time", Kind.CLAIM, float(ours < ideal))
+
+
+def gap_to_ideal(documents: Documents, row: Published) -> Measured:
+    """How many points of the baseline's time are between Ideal-R and P-INSPECT, as a mean over a group of programs."""
+    group = GROUPS[row.workload].values()
+    gaps = [
+        _ratio(documents, _cycles, workload, "p-inspect") - _ratio(documents, _cycles, workload, "ideal-r")
+        for workload in group
+    ]
+    ours = sum(gaps) / len(gaps)
+    return Measured(f"{100 * ours:.1f}", Kind.RATE, ours, row.number / 100)
 
 
 def framework_share(documents: Documents, row: Published) -> Measured:
@@ -97,24 +142,142 @@ def framework_share(documents: Documents, row: Published) -> Measured:
     return Measured(f"{100 * min(shares):.0f}-{100 * max(shares):.0f}", Kind.CLAIM, float(holds))
 
 
-def _pmem_share(documents: Documents, workload: str, variant: str) -> float:
-    core = documents[f"{workload}.{variant}"]["stats"]["core"]
-    loads = core["loads"]["value"] - core["forwards"]["value"]
-    persistent = core["pmem_loads"]["count"]["value"] + core["pmem_stores"]["value"]
-    return float(persistent / (loads + core["stores"]["value"]))
+def _count(documents: Documents, workload: str, name: str) -> float:
+    found = documents[f"{workload}.moving"]["stats"]["p_inspect"]
+    for part in name.split("/"):
+        found = found[part]
+    return float(found["value"])
 
 
 def pmem_share(documents: Documents, row: Published) -> Measured:
     """Which share of loads and stores that go to the caches goes to persistent memory."""
-    ours = _pmem_share(documents, PROGRAMS[row.workload], "baseline")
+    stats = documents[f"{PROGRAMS[row.workload]}.p-inspect"]["stats"]
+    ours = float(stats["p_inspect"]["nvm_access_percent"]["value"]) / 100
     # A rate below 5 % is compared by points, others by their ratio.
     kind = Kind.RATE if row.number < 5 else Kind.AMOUNT  # noqa: PLR2004
-    return Measured(f"{100 * ours:.1f}", kind, ours, row.number / 100, "under `autopersist`")
+    return Measured(f"{100 * ours:.1f}", kind, ours, row.number / 100)
 
 
-def not_built(_: Documents, __: Published) -> Measured:
-    """The number belongs to hardware."""
-    return Measured("", Kind.NONE, reason=HARDWARE)
+def _checks(documents: Documents, workload: str) -> float:
+    return sum(_count(documents, workload, f"checks/{kind}") for kind in ("load", "store_h", "store_both"))
+
+
+def _sweep_instructions(documents: Documents, workload: str) -> float:
+    return _count(documents, workload, "put/instructions")
+
+
+def _program_instructions(documents: Documents, workload: str) -> float:
+    return _instructions(documents, workload, "moving") - _sweep_instructions(documents, workload)
+
+
+def _inserts_per_fill(documents: Documents, size_bits: int) -> float:
+    """How many objects fill a filter of this size, over all programs."""
+    fills = sum(_count(documents, workload, f"fwd/fills/{size_bits}") for workload in CHARACTERIZED.values())
+    return _inserts(documents) / fills
+
+
+def _inserts(documents: Documents) -> float:
+    return sum(_count(documents, workload, "fwd/inserts") for workload in CHARACTERIZED.values())
+
+
+# What a filter of 2,047 bits is full enough with, from all programs: some have fewer than one sweep in their region.
+def _interval(documents: Documents, workload: str) -> float:
+    per_insert = _program_instructions(documents, workload) / _count(documents, workload, "fwd/inserts")
+    return per_insert * _inserts_per_fill(documents, FWD_BITS)
+
+
+def _checks_per_insert(documents: Documents, workload: str) -> float:
+    return _checks(documents, workload) / _count(documents, workload, "fwd/inserts")
+
+
+def _occupancy(documents: Documents, workload: str) -> float:
+    return _count(documents, workload, "fwd/occupancy_percent")
+
+
+def _overhead(documents: Documents, workload: str) -> float:
+    return 100 * _sweep_instructions(documents, workload) / _program_instructions(documents, workload)
+
+
+def _false_positives(documents: Documents, filters: str) -> float:
+    """Which share of look-ups finds what is not there, over all programs."""
+    found, all_of_them = (
+        sum(_count(documents, workload, f"{filters}/{name}") for workload in CHARACTERIZED.values())
+        for name in ("false_positives", "lookups")
+    )
+    return found / all_of_them
+
+
+def _mean(documents: Documents, of: Callable[[Documents, str], float]) -> float:
+    return sum(of(documents, workload) for workload in CHARACTERIZED.values()) / len(CHARACTERIZED)
+
+
+def moving(of: Callable[[Documents, str], float], scale: float, digits: int, *, is_percent: bool = False) -> Formula:
+    """What the filters have to do in a program, or its mean over all of them, without profiles of allocation sites."""
+
+    def formula(documents: Documents, row: Published) -> Measured:
+        average = row.workload in ("Average", "average")
+        ours = _mean(documents, of) if average else of(documents, CHARACTERIZED[row.workload])
+        ours /= scale
+        kind = Kind.RATE if is_percent and row.number < 5 else Kind.AMOUNT  # noqa: PLR2004
+        divisor = 100 if kind is Kind.RATE else 1
+        return Measured(f"{ours:.{digits}f}", kind, ours / divisor, row.number / divisor, MOVING)
+
+    return formula
+
+
+def share(of: Callable[[Documents], float]) -> Formula:
+    """A share in percent of a few points."""
+
+    def formula(documents: Documents, row: Published) -> Measured:
+        ours = of(documents)
+        published = 0.0 if row.value.startswith("close to") else row.number / 100
+        return Measured(f"{100 * ours:.2f}", Kind.RATE, ours, published, MOVING)
+
+    return formula
+
+
+def inserts_per_fill(documents: Documents, row: Published) -> Measured:
+    """How many objects are inserted before 30 % of the bits are set."""
+    ours = _inserts_per_fill(documents, FWD_BITS)
+    return Measured(f"{ours:.0f}", Kind.AMOUNT, ours, row.number, MOVING)
+
+
+def rarely_called_in_vain(documents: Documents, row: Published) -> Measured:
+    """Whether fewer checks than published call a handler because of a false positive alone."""
+    calls = sum(_count(documents, workload, "handlers/false_positive") for workload in CHARACTERIZED.values())
+    ours = calls / sum(_checks(documents, workload) for workload in CHARACTERIZED.values())
+    return Measured(f"{100 * ours:.2f}", Kind.CLAIM, float(100 * ours < row.number), reason=MOVING)
+
+
+def looked_up_more_often(documents: Documents, row: Published) -> Measured:
+    """Whether checks are so many times as frequent as inserts."""
+    ours = _mean(documents, _checks_per_insert)
+    return Measured(f"{ours:.0f}", Kind.CLAIM, float(ours > row.number), reason=MOVING)
+
+
+def is_almost_linear(documents: Documents, _: Published) -> Measured:
+    """Whether the instructions between sweeps grow with the size of the filter, within a tenth."""
+    per_fill = {size: _inserts_per_fill(documents, size) for size in (511, 1023, FWD_BITS, 4095)}
+    relative = {size: of / per_fill[FWD_BITS] for size, of in per_fill.items()}
+    holds = all(abs(of / (size / FWD_BITS) - 1) <= 0.1 for size, of in relative.items())  # noqa: PLR2004
+    text = ", ".join(f"{of:.2f} ({size})" for size, of in relative.items())
+    return Measured(text, Kind.CLAIM, float(holds), reason=MOVING)
+
+
+def range_of(of: Callable[[Documents, str], float], least: float, most: float, unit: float, digits: int) -> Formula:
+    """Whether all programs are between two bounds."""
+
+    def formula(documents: Documents, _: Published) -> Measured:
+        values = [of(documents, workload) for workload in CHARACTERIZED.values()]
+        text = f"{min(values) / unit:.{digits}f}-{max(values) / unit:.{digits}f}"
+        return Measured(text, Kind.CLAIM, float(least <= min(values) and max(values) <= most), reason=MOVING)
+
+    return formula
+
+
+def not_counted(_: Documents, __: Published) -> Measured:
+    """The time of persistent writes by themselves."""
+    return Measured("", Kind.NONE, reason="no counter adds up a store, its clean and its fence where they are separate")
 
 
 def split(documents: Documents) -> list[dict[str, str]]:
@@ -124,9 +287,12 @@ def split(documents: Documents) -> list[dict[str, str]]:
     and logs (no writes less no logs). op: `opt`. The residual is what Ideal-R has besides: data in persistent memory.
     """
     rows = []
-    for program, workload in PROGRAMS.items():
+    for program, workload in CHARACTERIZED.items():
         for what, quantity in (("time", _cycles), ("instructions", _instructions)):
-            of = {variant: quantity(documents, workload, variant) for variant in VARIANTS}
+            of = {
+                variant: quantity(documents, workload, variant)
+                for variant in ("baseline", "ideal-r", "volatile", *SPLIT)
+            }
             parts = {
                 "ck": of["no-moves"] - of["ideal-r"],
                 "wr": of["ideal-r"] - of["no-writes"],
@@ -139,32 +305,60 @@ def split(documents: Documents) -> list[dict[str, str]]:
             rows.append(
                 {"program": program, "of": what, "baseline per operation": f"{per_op:.0f}"}
                 | {name: f"{100 * part / of['baseline']:.1f}" for name, part in parts.items()}
-                | {"ideal-r": f"{100 * of['ideal-r'] / of['baseline']:.1f}"}
+                | {
+                    design: f"{100 * _ratio(documents, quantity, workload, design):.1f}"
+                    for design in ("ideal-r", "p-inspect--", "p-inspect")
+                }
             )
     return rows
 
 
-HARDWARE = "the hardware of P-INSPECT is not built"
 TABLES = {"split": split}
-TABLE_IX_AND_VIII = (*KERNELS, *(f"{name}-D" for name in ("pTree", "HpTree", "hashmap", "pmap")))
+FWD_BITS = 2047
+MOVING = "without profiles of allocation sites; with them nothing forwards in the region"
 FOUR = 'speedup ("average speed-ups")'
+FASTER = 'exec_time_reduction ("faster")'
+ISOLATED = "persistentWrite_time_reduction (isolated, no overlap)"
+INSTRUCTIONS, TIME = "instruction_reduction", "exec_time_reduction"
+KV = "YCSB KV average"
+DESIGNS = {"P-INSPECT--": "p-inspect--", "P-INSPECT": "p-inspect", "Ideal-R": "ideal-r"}
 FORMULAS: dict[tuple[str, str, str, str], Formula] = {
     ("Sec4", "framework_overhead_share_of_instructions", "Baseline AutoPersist", "set of workloads"): framework_share,
-    ("Fig4", "instruction_reduction", "Ideal-R", "kernels average"): reduction(_instructions),
-    ("Fig5", "exec_time_reduction", "Ideal-R", "kernels average"): reduction(_cycles),
-    ("Fig6", "instruction_reduction", "Ideal-R", "YCSB KV average"): reduction(_instructions),
-    ("Fig7", "exec_time_reduction", "Ideal-R", "YCSB KV average"): reduction(_cycles),
-    ("Sec9.C (4-issue)", FOUR, "Ideal-R", "kernels average, 4-issue"): reduction(_cycles, "-4-issue"),
-    ("Sec9.C (4-issue)", FOUR, "Ideal-R", "YCSB KV average, 4-issue"): reduction(_cycles, "-4-issue"),
-    **{("Table9", "NVM_access_share", "P-INSPECT", program): pmem_share for program in TABLE_IX_AND_VIII},
+    ("Fig6", INSTRUCTIONS, "P-INSPECT", "hashmap-A"): reduction_of_one(_instructions, "p-inspect"),
+    ("Fig7", "exec_time_relation", "P-INSPECT", "hashmap-A"): faster_than_ideal,
+    ("Fig7 (text)", "exec_time_reduction gap", "Ideal-R", KV): gap_to_ideal,
+    ("Sec9.A", ISOLATED, "persistentWrite", "average"): not_counted,
+    ("Sec9.A", ISOLATED, "persistentWrite", "ArrayList"): not_counted,
+    ("Sec9.B", "TRANS_false_positive_rate", "P-INSPECT", "all"): share(lambda of: _false_positives(of, "trans")),
+    ("Sec9.B", "FWD_false_positive_rate", "P-INSPECT", "average"): share(lambda of: _false_positives(of, "fwd")),
+    ("Sec9.B", "FWD_inserts_before_30%_threshold", "P-INSPECT", "average"): inserts_per_fill,
+    ("Sec9.B", "handler_call_rate_due_to_FP (below)", "P-INSPECT", "average"): rarely_called_in_vain,
+    ("Sec6.C", "FWD_lookup_per_write_op (over)", "P-INSPECT", "average"): looked_up_more_often,
+    ("Sec9.B", "FWD_reads_per_write", "P-INSPECT", "average"): moving(_checks_per_insert, 1, 0),
+    ("Fig8", "PUT_interval_vs_FWD_size", "P-INSPECT", "all apps, 511-4095 bits"): is_almost_linear,
+    ("Table8 (text)", "FWD_occupancy_range", "P-INSPECT", "all"): range_of(_occupancy, 14, 16, 1, 1),
+    ("Table8 (text)", "instructions_between_PUT_calls range", "P-INSPECT", "all"): range_of(
+        _interval, 92e6, 45e9, 1e6, 2
+    ),
 }
-HARDWARE_DESIGNS = ("P-INSPECT", "P-INSPECT--", "persistentWrite")
-
-
-def _hardware_rows() -> dict[tuple[str, str, str, str], Formula]:
-    with Path(__file__).with_name("published.csv").open(encoding="utf-8", newline="") as text:
-        rows = [Published(**row) for row in csv.DictReader(text)]
-    return {row.key: not_built for row in rows if row.design in HARDWARE_DESIGNS or row.baseline in HARDWARE_DESIGNS}
-
-
-FORMULAS = _hardware_rows() | FORMULAS
+for figure, workload in (("abstract", "real-world apps (YCSB KV) average"), ("Sec1", "real-world apps average")):
+    FORMULAS[figure, INSTRUCTIONS, "P-INSPECT", workload] = reduction(_instructions, "p-inspect", group=KV)
+    FORMULAS[figure, TIME, "P-INSPECT", workload] = reduction(_cycles, "p-inspect", group=KV)
+for name, design in DESIGNS.items():
+    FORMULAS["Fig4", INSTRUCTIONS, name, "kernels average"] = reduction(_instructions, design)
+    FORMULAS["Fig5", TIME if name == "Ideal-R" else FASTER, name, "kernels average"] = reduction(_cycles, design)
+    FORMULAS["Fig6", INSTRUCTIONS, name, KV] = reduction(_instructions, design)
+    FORMULAS["Fig7", TIME, name, KV] = reduction(_cycles, design)
+    for group in GROUPS:
+        FORMULAS["Sec9.C (4-issue)", FOUR, name, f"{group}, 4-issue"] = reduction(_cycles, design, "-4-issue")
+for program in CHARACTERIZED:
+    FORMULAS["Table9", "NVM_access_share", "P-INSPECT", program] = pmem_share
+    FORMULAS["Table9", TIME, "P-INSPECT", program] = reduction_of_one(_cycles, "p-inspect")
+for program in (*CHARACTERIZED, "Average"):
+    of_table = {
+        "instructions_between_PUT_calls": moving(_interval, 1e6, 2),
+        "FWD_checks_per_insert": moving(_checks_per_insert, 1e3, 3),
+        "FWD_avg_occupancy": moving(_occupancy, 1, 1, is_percent=True),
+        "PUT_instruction_overhead": moving(_overhead, 1, 1, is_percent=True),
+    }
+    FORMULAS |= {("Table8", metric, "P-INSPECT", program): formula for metric, formula in of_table.items()}

@@ -335,33 +335,37 @@ impl<P: Port> Bus for Execution<'_, P> {
         let first = self.unit.translate(self.port, filters, Access::Write)?.line();
         // The core has let all earlier stores leave.
         self.at = self.at.max(self.unit.buffer.left());
-        let (value, done) = self.port.change_filters(self.unit.id, first, operation, object, self.at);
+        let (value, done) =
+            self.port.change_filters(self.unit.id, first, operation, object, self.at, self.instructions);
         self.done = done;
         Ok(value)
     }
 
-    /// A store that persists. Where it crosses a line both parts do, and the second one alone waits for them.
+    /// A store that persists. Where it crosses a line each part does that lies in persistent memory, and the last of these
+    /// alone waits for them.
     fn store_as(&mut self, addr: u64, bytes: u8, value: u64, kind: StoreKind) -> Result<(), AccessFault> {
         let (mut low, mut high) = self.stores(addr, bytes, value)?;
         low.checked = self.checked;
         if let Some(high) = &mut high {
             high.checked = self.checked;
         }
-        let last = high.as_ref().unwrap_or(&low);
         let fence = kind == StoreKind::CleanAndFence;
-        let (cleans, fence) = match self.port.persistent_stores(last.addr.line()) {
-            _ if kind == StoreKind::Plain => (false, false),
-            PersistentStores::Plain => (false, false),
-            PersistentStores::Separate => (true, fence),
-            PersistentStores::Combined { holds_commit } => {
-                low.kind = kind;
-                if let Some(high) = &mut high {
-                    (low.kind, high.kind) = (StoreKind::Clean, kind);
-                }
-                (false, fence && holds_commit)
+        let (mut cleans, mut waits) = (false, false);
+        let mut kind = kind;
+        for part in high.as_mut().into_iter().chain([&mut low]) {
+            if kind == StoreKind::Plain {
+                break;
             }
-        };
-        self.at_commit = Some(AtCommit::Persist(Persist { low, high, cleans, fence }));
+            match self.port.persistent_stores(part.addr.line()) {
+                PersistentStores::Plain => {}
+                PersistentStores::Separate => (cleans, waits) = (true, fence),
+                PersistentStores::Combined { holds_commit } => {
+                    waits |= fence && holds_commit;
+                    part.kind = std::mem::replace(&mut kind, StoreKind::Clean);
+                }
+            }
+        }
+        self.at_commit = Some(AtCommit::Persist(Persist { low, high, cleans, fence: waits }));
         Ok(())
     }
 

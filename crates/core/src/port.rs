@@ -135,7 +135,7 @@ pub trait Port {
     /// Whether the core, whose store buffer is empty, can change filters now. If not, [`Port::resumes_at`] tells when.
     fn may_change_filters(&mut self, core: CoreId, at: Cycle) -> bool;
     /// Changes the filters that begin with the line `first`: the value for the destination register, and the cycle in which
-    /// that is done.
+    /// that is done. The core has executed so many `instructions` so far, which is counted and changes nothing.
     fn change_filters(
         &mut self,
         core: CoreId,
@@ -143,6 +143,7 @@ pub trait Port {
         operation: FilterOperation,
         object: u64,
         at: Cycle,
+        instructions: u64,
     ) -> (u64, Cycle);
     /// The thread on the core gives it up: what it waited for before it could look at filters does not matter any more.
     fn leave_filters(&mut self, core: CoreId);

@@ -84,6 +84,22 @@ fn a_store_that_crosses_a_line_persists_in_both_and_waits_once() {
 }
 
 #[test]
+fn of_a_store_that_leaves_persistent_memory_the_part_within_persists_and_is_waited_for() {
+    for (ordinary, expected) in
+        [(1, [StoreKind::CleanAndFence, StoreKind::Plain]), (0, [StoreKind::Plain, StoreKind::CleanAndFence])]
+    {
+        let code = || vec![persist(56, StoreKind::CleanAndFence), ECALL];
+        let ordinary_line = Some(LineAddr(DATA / 64 + ordinary));
+        let mut combined = Memory { ordinary_line, ..memory(code(), COMBINED) };
+        run_from(&mut combined, DATA + 5);
+        assert_eq!(kinds(&combined), expected);
+        let mut separate = Memory { ordinary_line, ..memory(code(), PersistentStores::Separate) };
+        run_from(&mut separate, DATA + 5);
+        assert_eq!((separate.blocks.len(), separate.stores_at_fence.len()), (2, 1));
+    }
+}
+
+#[test]
 fn a_fence_waits_for_such_a_store_and_for_no_plain_one() {
     for (kind, waited) in [(StoreKind::Plain, 0), (StoreKind::Clean, 1), (StoreKind::CleanAndFence, 1)] {
         let mut memory = memory(vec![persist(0, kind), FENCE_W_W, ECALL], COMBINED);

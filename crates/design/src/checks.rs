@@ -22,6 +22,12 @@ pub trait Checks: Send + Sync {
     /// The same for the TRANS filter.
     fn may_be_queued(&self, lines: &[&Line; FILTER_LINES], object: u64) -> bool;
 
+    /// The bits of an object in a forwarding filter of this size, which need not be that of the design: for counters.
+    fn bits_of(&self, object: u64, filter_bits: u32) -> [u32; 2];
+
+    /// Bits set in the active forwarding filter, if it had this size, from which on the pointer update thread has to work.
+    fn wake_bits(&self, filter_bits: u32) -> u32;
+
     /// How many bits of the active forwarding filter are set, and how many it has.
     fn occupancy(&self, lines: &[&Line; FILTER_LINES]) -> (u32, u32);
 

@@ -52,13 +52,8 @@ impl Design for Opt {
         Opt::build(spec, geometry)
     }
 
-    /// Nothing to recover. Where caches are flushed, the platform says whether that came to its end.
     fn recover(_: &OptSpec, _: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
-        let mut report = RecoveryReport::default();
-        if image.dirty_shutdown {
-            report.losses.push("the crash flush did not finish: the platform counts a dirty shutdown".into());
-        }
-        Ok(report)
+        Ok(recover_nothing(image))
     }
 
     fn cost(_: &OptSpec, _: &Geometry) -> HardwareCost {
@@ -66,7 +61,17 @@ impl Design for Opt {
     }
 }
 
-struct NoDurability;
+/// Nothing to recover. Where caches are flushed, the platform says whether that came to its end.
+pub(crate) fn recover_nothing(image: &CrashImage) -> RecoveryReport {
+    let mut report = RecoveryReport::default();
+    if image.dirty_shutdown {
+        report.losses.push("the crash flush did not finish: the platform counts a dirty shutdown".into());
+    }
+    report
+}
+
+/// Hardware that knows nothing of what is durable.
+pub(crate) struct NoDurability;
 
 impl Durability for NoDurability {
     /// No one waits where there is nothing to commit: the marker is a hint, as on any other machine.

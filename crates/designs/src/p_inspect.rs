@@ -25,15 +25,15 @@ mod tests_filters;
 
 pub use spec::{FilterHash, PInspectSpec};
 
+use crate::opt::{NoDurability, recover_nothing};
 use durasim_design::{
-    Checks, ChecksResult, CommitRule, CrashImage, Design, Durability, Geometry, HardwareCost, Hooks, RecoveryCut,
-    RecoveryReport, RegionRequest, SpecError, snapshot,
+    Checks, ChecksResult, CrashImage, Design, Durability, Geometry, HardwareCost, Hooks, RecoveryCut, RecoveryReport,
+    RegionRequest, SpecError, snapshot,
 };
 use durasim_types::{
-    AccessKind, CheckRegisters, CheckVerdict, CheckedAccess, Cycle, FILTER_LINES, FilterOperation, Line, Stats,
+    AccessKind, CheckRegisters, CheckVerdict, CheckedAccess, Cycle, FILTER_LINES, FilterOperation, Line,
 };
 use filters::Filters;
-use std::hash::Hasher;
 use tables::{Conditions, Holder, Value};
 
 /// The design with persistent writes in one round trip.
@@ -56,7 +56,7 @@ macro_rules! design {
 
             fn build(spec: &PInspectSpec, _: &Geometry) -> Result<Box<dyn Durability>, SpecError> {
                 spec.check()?;
-                Ok(Box::new(Stateless))
+                Ok(Box::new(NoDurability))
             }
 
             fn load(spec: &PInspectSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
@@ -68,8 +68,9 @@ macro_rules! design {
                 Ok(Some(Box::new(HardwareChecks::new(spec, $combines)?)))
             }
 
+            /// Section VII: what a failure leaves is for the software to recover.
             fn recover(_: &PInspectSpec, _: &Geometry, image: &mut CrashImage) -> Result<RecoveryReport, RecoveryCut> {
-                Ok(recover(image))
+                Ok(recover_nothing(image))
             }
 
             fn cost(_: &PInspectSpec, geometry: &Geometry) -> HardwareCost {
@@ -80,16 +81,6 @@ macro_rules! design {
 }
 design!(PInspect, "p-inspect", true);
 design!(PInspectSeparate, "p-inspect--", false);
-
-/// Section VII: what a failure leaves is for the software to recover. Where caches are flushed, the platform says whether
-/// that came to its end.
-fn recover(image: &CrashImage) -> RecoveryReport {
-    let mut report = RecoveryReport::default();
-    if image.dirty_shutdown {
-        report.losses.push("the crash flush did not finish: the platform counts a dirty shutdown".into());
-    }
-    report
-}
 
 /// The functional unit of section VI-B and the checks in front of it.
 struct HardwareChecks {
@@ -148,6 +139,14 @@ impl Checks for HardwareChecks {
         self.filters.may_be_queued(lines, object)
     }
 
+    fn bits_of(&self, object: u64, filter_bits: u32) -> [u32; 2] {
+        self.filters.bits_of(object, filter_bits)
+    }
+
+    fn wake_bits(&self, filter_bits: u32) -> u32 {
+        self.filters.wake_bits(filter_bits)
+    }
+
     fn occupancy(&self, lines: &[&Line; FILTER_LINES]) -> (u32, u32) {
         self.filters.occupancy(lines)
     }
@@ -177,30 +176,5 @@ impl Checks for HardwareChecks {
 
     fn look_up_cycles(&self) -> Cycle {
         self.look_up_cycles
-    }
-}
-
-/// There is nothing for a design at work to know.
-#[derive(Clone, Copy)]
-struct Stateless;
-
-impl Durability for Stateless {
-    /// Regions of the runtime end with stores, cleans and fences of its own; their markers are hints.
-    fn commit_rule(&self) -> CommitRule {
-        CommitRule::Early
-    }
-
-    fn digest(&self, _: &mut dyn Hasher) {}
-
-    fn stats(&self, _: &mut Stats) {}
-
-    fn reset_stats(&mut self) {}
-
-    fn fork(&self) -> Box<dyn Durability> {
-        Box::new(*self)
-    }
-
-    fn save(&self) -> Vec<u8> {
-        snapshot::to_bytes(&())
     }
 }

@@ -3,13 +3,17 @@
 
 use durasim_design::Checks;
 use durasim_types::{
-    AccessKind, CheckRegisters, CheckVerdict, CheckedAccess, FILTER_LINES, FilterOperation, Line, Stats,
+    AccessKind, CheckRegisters, CheckVerdict, CheckedAccess, CoreId, FILTER_LINES, FilterOperation, Line, Stats,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// Handlers of a program.
 const HANDLERS: usize = 4;
+/// Bits of the forwarding filters that the paper compares (Figure 8).
+const SIZES_BITS: [u32; 4] = [511, 1023, 2047, 4095];
+/// More than addresses of objects have.
+const ADDRESS_BITS: u32 = 48;
 
 /// The objects in the filters of a process.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -25,6 +29,24 @@ impl Inserted {
     }
 }
 
+/// A forwarding filter of another size, which gets what the real one gets. It is emptied as soon as it is so full that the
+/// pointer update thread would work.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Shadow {
+    set: BTreeSet<u32>,
+    fills: u64,
+}
+
+impl Shadow {
+    fn insert(&mut self, checks: &dyn Checks, object: u64, size_bits: u32) {
+        self.set.extend(checks.bits_of(object, size_bits));
+        if self.set.len() as u32 >= checks.wake_bits(size_bits) {
+            self.set.clear();
+            self.fills += 1;
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Counters {
     loads: u64,
@@ -34,11 +56,15 @@ struct Counters {
     handlers_false_positive: u64,
     lookups: u64,
     false_positives: u64,
+    lookups_trans: u64,
+    false_positives_trans: u64,
     /// Percent of the active filter that is set, summed over look-ups.
     occupancy_percent: f64,
     inserts: u64,
     inserts_trans: u64,
     changes: u64,
+    sweeps: u64,
+    sweep_instructions: u64,
 }
 
 /// Counters of checks and filters, and what they are counted by.
@@ -47,6 +73,12 @@ pub(crate) struct FilterStatistics {
     inserted: Inserted,
     /// Percent of the active filter that is set now.
     occupancy_percent: f64,
+    /// Filters of [`SIZES_BITS`].
+    shadows: [Shadow; SIZES_BITS.len()],
+    /// How often the active filter has changed, ever.
+    generation: u64,
+    /// Which core has begun a sweep of the pointer update thread, and how many instructions it had executed then.
+    sweep: Option<(CoreId, u64)>,
     counters: Counters,
 }
 
@@ -59,7 +91,7 @@ impl FilterStatistics {
         access: &CheckedAccess,
         lines: &[&Line; FILTER_LINES],
     ) -> CheckVerdict {
-        let FilterStatistics { inserted, occupancy_percent, counters } = self;
+        let FilterStatistics { inserted, occupancy_percent, counters, .. } = self;
         let mut may_forward = |object| {
             let found = checks.may_forward(lines, object);
             counters.lookups += 1;
@@ -67,8 +99,16 @@ impl FilterStatistics {
             counters.false_positives += u64::from(found && !inserted.forwards(object));
             found
         };
-        let mut may_be_queued = |object| checks.may_be_queued(lines, object);
+        let (mut lookups_trans, mut false_positives_trans) = (0, 0);
+        let mut may_be_queued = |object| {
+            let found = checks.may_be_queued(lines, object);
+            lookups_trans += 1;
+            false_positives_trans += u64::from(found && !inserted.trans.contains(&object));
+            found
+        };
         let verdict = checks.decide(registers, access, &mut may_forward, &mut may_be_queued);
+        counters.lookups_trans += lookups_trans;
+        counters.false_positives_trans += false_positives_trans;
         *match access.kind {
             AccessKind::Load => &mut counters.loads,
             AccessKind::StoreH => &mut counters.stores_h,
@@ -97,6 +137,11 @@ impl FilterStatistics {
             FilterOperation::InsertFwd => {
                 self.counters.inserts += 1;
                 active.insert(object);
+                // What a sweep has freed lies below other objects later, which a larger filter would not have seen freed.
+                let distinct = object ^ self.generation << ADDRESS_BITS;
+                for (shadow, size_bits) in self.shadows.iter_mut().zip(SIZES_BITS) {
+                    shadow.insert(checks, distinct, size_bits);
+                }
             }
             FilterOperation::InsertTrans => {
                 self.counters.inserts_trans += 1;
@@ -104,15 +149,36 @@ impl FilterStatistics {
             }
             FilterOperation::ClearFwd => inactive.clear(),
             FilterOperation::ClearTrans => trans.clear(),
-            FilterOperation::ChangeActive => std::mem::swap(active, inactive),
+            FilterOperation::ChangeActive => {
+                std::mem::swap(active, inactive);
+                self.generation += 1;
+            }
         }
         let (set, bits) = checks.occupancy(&lines.each_ref());
         self.occupancy_percent = 100.0 * f64::from(set) / f64::from(bits);
     }
 
+    /// A core that has executed so many instructions makes a change. The pointer update thread begins a sweep when it changes
+    /// the active filter, and ends it when it clears the other one.
+    pub fn sweep(&mut self, core: CoreId, operation: FilterOperation, instructions: u64) {
+        match operation {
+            FilterOperation::ChangeActive => {
+                self.counters.sweeps += 1;
+                self.sweep = Some((core, instructions));
+            }
+            FilterOperation::ClearFwd => {
+                if let Some((_, begun)) = self.sweep.take_if(|(by, _)| *by == core) {
+                    self.counters.sweep_instructions += instructions.saturating_sub(begun);
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// Counters start again from zero; what is in filters stays.
     pub fn reset(&mut self) {
         self.counters = Counters::default();
+        self.shadows.iter_mut().for_each(|shadow| shadow.fills = 0);
     }
 
     /// The counters, below `p_inspect`.
@@ -134,7 +200,21 @@ impl FilterStatistics {
         let occupancy = if of.lookups == 0 { 0.0 } else { of.occupancy_percent / of.lookups as f64 };
         let description = "Bits of the active forwarding filter that are set, in percent, averaged over look-ups";
         stats.set("p_inspect.fwd.occupancy_percent", occupancy, "percent", description);
+        stats.count("p_inspect.trans.lookups", of.lookups_trans, "Objects that were looked up in the TRANS filter");
+        let found = "Objects that were found in the TRANS filter and are not there";
+        stats.count("p_inspect.trans.false_positives", of.false_positives_trans, found);
         stats.count("p_inspect.trans.inserts", of.inserts_trans, "Objects inserted into the TRANS filter");
         stats.count("p_inspect.changes", of.changes, "Operations that changed filters");
+        for (shadow, size_bits) in self.shadows.iter().zip(SIZES_BITS) {
+            let name = format!("p_inspect.fwd.fills.{size_bits}");
+            stats.count(
+                name,
+                shadow.fills,
+                "Times that a forwarding filter of so many bits would have been full enough to sweep",
+            );
+        }
+        stats.count("p_inspect.put.calls", of.sweeps, "Sweeps that the pointer update thread has begun");
+        let instructions = "Instructions of its core in sweeps that have ended";
+        stats.count("p_inspect.put.instructions", of.sweep_instructions, instructions);
     }
 }

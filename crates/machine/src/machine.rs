@@ -247,6 +247,9 @@ impl Machine {
         stall_stats(&mut stats, &c.stalls);
         load_stats(&mut stats, &self.measure.pmem_load_latency);
         stats.count("core.pmem_stores", self.measure.pmem_stores, "Stores that left for a line of persistent memory");
+        if self.system.has_checks() {
+            check_stats(&mut stats);
+        }
         let switches = self.scheduler.switches;
         stats.count("core.context_switches", switches, "Times a thread got the core, since the start");
         stats
@@ -352,6 +355,19 @@ fn tlb_stats(stats: &mut Stats, cores: &[Core]) {
         "Cycles from misses of the second TLBs to translations, over all walks",
     );
     stats.count("tlb.shoot_downs", t.shoot_downs, "Translations dropped because mappings changed");
+}
+
+/// What a design with checked accesses adds up from other counters (P-INSPECT, MICRO 2020, Table IX).
+fn check_stats(stats: &mut Stats) {
+    let of = |name| stats.get(name).unwrap_or(0.0);
+    let accesses = of("core.loads") - of("core.forwards") + of("core.stores");
+    let persistent = of("core.pmem_loads.count") + of("core.pmem_stores");
+    let writes = of("persistent_writes.writes");
+    let share = if accesses > 0.0 { 100.0 * persistent / accesses } else { 0.0 };
+    let description = "Share of the loads and stores that go to the caches that go to persistent memory";
+    stats.set("p_inspect.nvm_access_percent", share, "percent", description);
+    let description = "Stores that went to persistent memory in one operation with their clean";
+    stats.count("p_inspect.persistent_writes", writes as u64, description);
 }
 
 /// Latencies of loads of persistent memory, as cores see them.

@@ -94,7 +94,9 @@ impl Port for MachinePort<'_> {
         operation: FilterOperation,
         object: u64,
         at: Cycle,
+        instructions: u64,
     ) -> (u64, Cycle) {
+        self.system.note_sweep(core, operation, instructions);
         self.system.change_filters(core, first, operation, object, at)
     }
 

@@ -60,6 +60,8 @@ pub struct Memory {
     pub suspensions: Vec<(TxId, bool)>,
     /// How stores that persist are made.
     pub persistent_stores: Option<PersistentStores>,
+    /// The line that stores need not persist in.
+    pub ordinary_line: Option<LineAddr>,
     /// Cache-block operations, with the number of stores that had left before them.
     pub blocks: Vec<(CacheBlockOp, LineAddr, usize)>,
 }
@@ -120,6 +122,7 @@ impl Port for Memory {
         operation: FilterOperation,
         object: u64,
         at: Cycle,
+        _: u64,
     ) -> (u64, Cycle) {
         self.changes.push((operation, object));
         (1, at + 100)
@@ -131,7 +134,10 @@ impl Port for Memory {
     fn handler_entry_cycles(&self) -> Cycle {
         self.handler_entry_cycles
     }
-    fn persistent_stores(&self, _: LineAddr) -> PersistentStores {
+    fn persistent_stores(&self, line: LineAddr) -> PersistentStores {
+        if self.ordinary_line == Some(line) {
+            return PersistentStores::Plain;
+        }
         self.persistent_stores.unwrap_or(PersistentStores::Separate)
     }
     fn store(&mut self, _: CoreId, store: &PendingStore, at: Cycle) -> Outcome {

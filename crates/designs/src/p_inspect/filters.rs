@@ -21,43 +21,47 @@ pub(super) struct Filters {
     fwd_bits: u32,
     trans_bits: u32,
     hash: FilterHash,
-    /// Bits set in the active FWD filter from which on the pointer update thread has to work.
-    wake_bits: u32,
+    wake_percent: u32,
 }
 
 impl Filters {
     pub fn new(spec: &PInspectSpec) -> Self {
         let PInspectSpec { fwd_bits, trans_bits, hash, wake_percent, .. } = *spec;
-        Filters { fwd_bits, trans_bits, hash, wake_bits: (fwd_bits * wake_percent).div_ceil(100) }
+        Filters { fwd_bits, trans_bits, hash, wake_percent }
+    }
+
+    /// Bits set in the active FWD filter, if it had so many, from which on the pointer update thread has to work.
+    pub fn wake_bits(&self, fwd_bits: u32) -> u32 {
+        (fwd_bits * self.wake_percent).div_ceil(100)
     }
 
     /// Section VI-B: a look into both FWD filters, since one is emptied while the other one fills.
     pub fn may_forward(&self, lines: &[&Line; FILTER_LINES], object: u64) -> bool {
         let bits = self.bits_of(object, self.fwd_bits);
-        [0, FWD_LINES].into_iter().any(|first| bits.into_iter().all(|bit| is_set(lines, first, bit)))
+        [0, FWD_LINES].into_iter().any(|first| bits.into_iter().all(|bit| is_set(lines, first, bit as usize)))
     }
 
     /// A look into the TRANS filter.
     pub fn may_be_queued(&self, lines: &[&Line; FILTER_LINES], object: u64) -> bool {
-        self.bits_of(object, self.trans_bits).into_iter().all(|bit| is_set(lines, TRANS_LINE, bit))
+        self.bits_of(object, self.trans_bits).into_iter().all(|bit| is_set(lines, TRANS_LINE, bit as usize))
     }
 
     /// Inserts an object into the active FWD filter; whether it is full enough for the pointer update thread.
     pub fn insert_fwd(&self, lines: &mut [Line; FILTER_LINES], object: u64) -> bool {
         let first = if is_red_active(&lines[SEED_LINE]) { 0 } else { FWD_LINES };
-        self.bits_of(object, self.fwd_bits).into_iter().for_each(|bit| set(lines, first, bit));
-        self.bits_set(&lines.each_ref(), first) >= self.wake_bits
+        self.bits_of(object, self.fwd_bits).into_iter().for_each(|bit| set(lines, first, bit as usize));
+        self.bits_set(&lines.each_ref(), first) >= self.wake_bits(self.fwd_bits)
     }
 
     /// Inserts an object into the TRANS filter.
     pub fn insert_trans(&self, lines: &mut [Line; FILTER_LINES], object: u64) {
-        self.bits_of(object, self.trans_bits).into_iter().for_each(|bit| set(lines, TRANS_LINE, bit));
+        self.bits_of(object, self.trans_bits).into_iter().for_each(|bit| set(lines, TRANS_LINE, bit as usize));
     }
 
     /// The bits of an object in a filter of so many: H0 and H1 [D:pinspect-hash].
-    fn bits_of(&self, object: u64, bits: u32) -> [usize; 2] {
+    pub fn bits_of(&self, object: u64, bits: u32) -> [u32; 2] {
         match self.hash {
-            FilterHash::Crc => [&CRC32, &CRC32C].map(|hash| (hash.of(object) % bits) as usize),
+            FilterHash::Crc => [&CRC32, &CRC32C].map(|hash| hash.of(object) % bits),
             FilterHash::Constant => [0, 1],
         }
     }

@@ -14,8 +14,10 @@ pub(crate) const ROW: Row = Row {
     paper: "P-INSPECT (MICRO 2020)",
     assumptions: &[
         "pinspect-hash",
+        "pinspect-null",
         "pinspect-handlers",
         "pinspect-fence",
+        "pinspect-changes",
         "object-runtime",
         "allocation-profile",
         "put-threshold",

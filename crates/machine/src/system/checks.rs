@@ -80,6 +80,12 @@ impl System {
         (verdict, ready + self.filters.look_up_cycles())
     }
 
+    /// A core that has executed so many instructions makes a change, with which a sweep of the pointer update thread may
+    /// begin or end. It is counted.
+    pub(crate) fn note_sweep(&mut self, core: CoreId, operation: FilterOperation, instructions: u64) {
+        self.filters.note_sweep(core, operation, instructions);
+    }
+
     /// Changes the filters that begin with the line `first`: the value for the destination register, and the cycle in which
     /// the lines are free again.
     pub fn change_filters(

@@ -197,6 +197,10 @@ impl Filters {
         self.changed = self.changed.max(done);
     }
 
+    pub(super) fn note_sweep(&mut self, core: CoreId, operation: FilterOperation, instructions: u64) {
+        self.statistics.sweep(core, operation, instructions);
+    }
+
     pub(super) fn statistics(&self) -> &FilterStatistics {
         &self.statistics
     }

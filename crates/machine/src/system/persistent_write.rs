@@ -34,7 +34,7 @@ impl System {
     /// How stores that persist are made to a line.
     pub fn persistent_stores(&self, line: LineAddr) -> PersistentStores {
         match self.line_locks.persistent_stores() {
-            PersistentStores::Combined { .. } if !self.has_to_persist(line) => PersistentStores::Plain,
+            _ if !self.has_to_persist(line) => PersistentStores::Plain,
             stores => stores,
         }
     }
