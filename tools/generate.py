@@ -108,6 +108,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "experiments-lad-micro19": partial(published.experiments_table, "lad-micro19"),
     "published-pinspect-micro20": partial(published.table, "pinspect-micro20"),
     "published-pinspect-micro20-split": partial(published.part_table, "pinspect-micro20", "split"),
+    "published-pinspect-micro20-filters": partial(published.part_table, "pinspect-micro20", "filters"),
 }
 DEVIATIONS = ROOT / "DEVIATIONS.md"
 

@@ -99,6 +99,7 @@ fn caches_of_many_cores_are_coherent() {
     for counter in ["bbb.moved", "bbb.full", "bbb.forced", "bbb.dropped"] {
         assert!(stats.get(counter).is_some_and(|n| n > seeds as f64 / 2.0), "{counter} is rare");
     }
+    assert!(stats.get("interconnect.hops").is_some_and(|n| n > 10.0 * seeds as f64), "meshes are rare");
     assert!(row.domains.contains(&Domain::NvLlc));
     assert!(stats.get("events.cache_arrival").is_some_and(|n| n > seeds as f64));
     assert!(tally.conditionals.iter().all(|n| *n > seeds / 4) && tally.findings.images > seeds);

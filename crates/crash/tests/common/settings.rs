@@ -210,6 +210,69 @@ fn sharing(rng: &mut Rng, sets: &mut Vec<String>) {
     }
 }
 
+/// What has no meaning on a mesh, whose hops and links say it.
+const FIXED_PATH: [&str; 5] = [
+    "interconnect.core_to_controller_cycles",
+    "interconnect.controller_to_core_cycles",
+    "interconnect.memory_request_cycles",
+    "interconnect.memory_response_cycles",
+    "interconnect.controller_link_bytes",
+];
+
+/// The last value that a parameter was set to.
+fn value_of<'a>(parameter: &str, sets: &'a [String]) -> Option<&'a str> {
+    sets.iter().rev().find_map(|set| set.strip_prefix(parameter)?.strip_prefix('='))
+}
+
+/// In a quarter of the machines: a mesh with its controllers on any tiles.
+fn mesh(rng: &mut Rng, sets: &mut Vec<String>) {
+    if rng.below(4) != 0 {
+        return;
+    }
+    let number = |parameter| value_of(parameter, sets).map_or(1, |text| text.parse::<u64>().expect("a number"));
+    let (cores, controllers) = (number("cores"), number("pmem.controllers") + number("dram.controllers"));
+    let columns = 1 + rng.below(cores.min(4));
+    let rows = cores.div_ceil(columns) + rng.below(2);
+    let tiles: Vec<String> = (0..controllers).map(|_| rng.below(columns * rows).to_string()).collect();
+    let is_kept = |set: &&String| set.starts_with("interconnect.") && !FIXED_PATH.iter().any(|key| set.starts_with(key));
+    let kept: Vec<String> = sets.iter().filter(is_kept).cloned().collect();
+    sets.retain(|set| !set.starts_with("interconnect."));
+    sets.push(format!(
+        "interconnect={{ inclusion = \"inclusive\", topology = \"mesh\", mesh_columns = {columns}, mesh_rows = {rows}, \
+         hop_cycles = {}, link_width_bytes = {}, controller_tiles = [{}], response_cycles = 0, snoop_cycles = 0, \
+         l1d_write_back_buffers = 2, l2_write_back_buffers = 2, write_back_buffers = 2 }}",
+        one_of(rng, &[1, 3, 60]),
+        one_of(rng, &[1, 8, 16, 64]),
+        tiles.join(", "),
+    ));
+    sets.extend(kept);
+}
+
+/// In a third of the machines: controllers that serve both memories.
+fn shared(rng: &mut Rng, sets: &mut Vec<String>) {
+    if rng.below(3) != 0 {
+        return;
+    }
+    let of_pmem = |set: &String| set.strip_prefix("pmem.").map(|rest| format!("dram.{rest}"));
+    let both: Vec<String> = sets.iter().filter_map(of_pmem).collect();
+    sets.retain(|set| !set.starts_with("dram."));
+    sets.extend(both);
+    sets.push("shared_controllers=true".to_owned());
+}
+
+/// Meshes and controllers of both memories, as far as the machine takes them.
+fn topology(rng: &mut Rng, row: &Row, domain: Domain, sets: &mut Vec<String>) {
+    for change in [shared, mesh] {
+        let mut changed = sets.clone();
+        change(rng, &mut changed);
+        let text = presets::text("tiny").expect("tiny is a preset");
+        let config = MachineConfig::parse("tiny", text, &changed);
+        if config.is_ok_and(|config| Plan::new(&config, row, domain).is_ok()) {
+            *sets = changed;
+        }
+    }
+}
+
 impl Setting {
     /// What `seed` makes of this row, on one core.
     pub fn drawn(row: Row, seed: u64) -> Setting {
@@ -242,6 +305,7 @@ impl Setting {
             // What has been said of the L2 since goes with it.
             setting.sets.push(NO_L2.to_owned());
         }
+        topology(&mut Rng::new(seed ^ 0x0e54_c0de), &row, setting.domain, &mut setting.sets);
         shrink_region(&mut rng, &row, setting.domain, &mut setting.sets);
         let laboratory = &row.laboratory.random;
         design(&mut rng, laboratory.draws_on_many_cores, &mut setting.sets);
