@@ -234,7 +234,8 @@ fn mesh(rng: &mut Rng, sets: &mut Vec<String>) {
     let columns = 1 + rng.below(cores.min(4));
     let rows = cores.div_ceil(columns) + rng.below(2);
     let tiles: Vec<String> = (0..controllers).map(|_| rng.below(columns * rows).to_string()).collect();
-    let is_kept = |set: &&String| set.starts_with("interconnect.") && !FIXED_PATH.iter().any(|key| set.starts_with(key));
+    let is_kept =
+        |set: &&String| set.starts_with("interconnect.") && !FIXED_PATH.iter().any(|key| set.starts_with(key));
     let kept: Vec<String> = sets.iter().filter(is_kept).cloned().collect();
     sets.retain(|set| !set.starts_with("interconnect."));
     sets.push(format!(
@@ -305,10 +306,10 @@ impl Setting {
             // What has been said of the L2 since goes with it.
             setting.sets.push(NO_L2.to_owned());
         }
-        topology(&mut Rng::new(seed ^ 0x0e54_c0de), &row, setting.domain, &mut setting.sets);
         shrink_region(&mut rng, &row, setting.domain, &mut setting.sets);
         let laboratory = &row.laboratory.random;
         design(&mut rng, laboratory.draws_on_many_cores, &mut setting.sets);
+        topology(&mut Rng::new(seed ^ 0x0e54_c0de), &row, setting.domain, &mut setting.sets);
         setting.locking = one_of(&mut rng, laboratory.locking_on_many_cores);
         setting
     }
