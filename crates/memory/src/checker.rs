@@ -32,6 +32,7 @@ pub fn violations(media: &MediaConfig, trace: &[Command]) -> Vec<Violation> {
         let channel = channels.entry(command.controller).or_default();
         match media.ddr_timing() {
             Some(t) => channel.ddr(&mut checker, &t, &media, command),
+            None if media.kind == MediaKind::PmemModule => channel.module(&mut checker, &media, command),
             None => channel.latencies(&mut checker, &media, command),
         }
     }
@@ -98,6 +99,10 @@ struct Channel {
     burst: Option<(Picos, u16, bool)>,
     /// Media without rows: when each line goes over the bus, for which command.
     transfers: Vec<(Picos, Command)>,
+    /// Modules: lines of each block that the module has had, and when cells and bus are free.
+    blocks: BTreeMap<u64, u64>,
+    cells_free_ps: Option<Picos>,
+    bus_free_ps: Option<Picos>,
 }
 
 /// `after_ps` after an event, if it ever happened.
@@ -234,6 +239,36 @@ impl Channel {
             }
         }
         self.burst = Some((command.at_ps + latency_ps + t.t_burst_ps, command.rank, reads));
+    }
+
+    /// Modules of persistent memory: `Act` reads a block from the cells, `Pre` writes one there, `Rd` and `Wr` are lines. The
+    /// cells take one block after the other; a line that is read was read from the cells or written before.
+    fn module(&mut self, checker: &mut Checker, media: &MediaConfig, command: Command) {
+        let block_ps = |mb_per_s: Option<u64>| {
+            (u64::from(media.block_bytes.unwrap_or(0)) * 1_000_000).div_ceil(mb_per_s.unwrap_or(1))
+        };
+        let at = command.at_ps;
+        let known = self.blocks.entry(command.row).or_default();
+        let line = 1u64 << command.column;
+        match command.kind {
+            CommandKind::Act | CommandKind::Pre => {
+                let reads = command.kind == CommandKind::Act;
+                checker.require(reads || *known != 0, "only what was written is written to the cells");
+                checker.not_before(self.cells_free_ps, "the cells are free");
+                self.cells_free_ps =
+                    Some(at + block_ps(if reads { media.cell_read_mb_per_s } else { media.cell_write_mb_per_s }));
+                if reads {
+                    *known = u64::MAX;
+                }
+            }
+            CommandKind::Rd => checker.require(*known & line != 0, "a line that is read is in the module"),
+            CommandKind::Wr => {
+                checker.not_before(self.bus_free_ps, "the data bus is free");
+                self.bus_free_ps = Some(at + media.transfer_ps());
+                *known |= line;
+            }
+            CommandKind::PreAll | CommandKind::Ref => checker.require(false, "modules have no such command"),
+        }
     }
 
     /// Media with a latency: a bank serves one access at a time, the channel carries one line at a time.

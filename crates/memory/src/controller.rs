@@ -8,7 +8,7 @@ mod held;
 
 use crate::busy_intervals::BusyIntervals;
 use crate::contents::Contents;
-use crate::media::{Access, Direction, Media, RowStats};
+use crate::media::{Access, Direction, Media, ModuleStats, RowStats};
 use crate::trace::Command;
 use crate::{MemoryConfig, Write, WritePolicy, WriteToken, queue::Entry};
 use durasim_types::{Cause, Line, LineAddr, Picos};
@@ -116,6 +116,8 @@ struct Counters {
     stats: ControllerStats,
     /// What its accesses found rows like, of media that have rows.
     rows: RowStats,
+    /// What its accesses made buffers do, of modules of persistent memory.
+    module: ModuleStats,
 }
 
 /// The drain of a write queue, in entries, and the reads that it and the writes outside of it have to respect.
@@ -234,6 +236,11 @@ impl Controller {
         self.media.row_stats().map(|_| self.counters[range].rows)
     }
 
+    /// What accesses of a range made buffers do, of modules of persistent memory.
+    pub fn module_stats(&self, range: usize) -> Option<ModuleStats> {
+        self.media.module_stats().map(|_| self.counters[range].module)
+    }
+
     /// Counters start again from zero.
     pub fn reset_stats(&mut self) {
         self.counters.fill(Counters::default());
@@ -245,15 +252,18 @@ impl Controller {
         &mut self.counters[usize::from(line.0 >= self.second_line)]
     }
 
-    /// Gives an access to the media its place, and counts how it found its row.
+    /// Gives an access to the media its place, and counts how it found its row, or what buffers did.
     fn access(&mut self, line: LineAddr, local: u64, direction: Direction, at_ps: Picos) -> Access {
-        let before = self.media.row_stats();
+        let (before, module_before) = (self.media.row_stats(), self.media.module_stats());
         let access = self.media.access(local, direction, at_ps);
         if let (Some(before), Some(after)) = (before, self.media.row_stats()) {
             let rows = &mut self.counters(line).rows;
             rows.hits += after.hits - before.hits;
             rows.misses += after.misses - before.misses;
             rows.conflicts += after.conflicts - before.conflicts;
+        }
+        if let (Some(before), Some(after)) = (module_before, self.media.module_stats()) {
+            self.counters(line).module.add(&after.since(&before));
         }
         access
     }

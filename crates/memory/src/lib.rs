@@ -15,7 +15,9 @@ mod trace;
 
 pub use config::{CONTROLLERS_MAX, ControllerConfig, MemoryConfig, WritePolicy};
 pub use controller::{ControllerStats, Read, Step};
-pub use media::{AddressMapping, DdrTiming, DdrTimingConfig, MediaConfig, MediaKind, PagePolicy, RowStats};
+pub use media::{
+    AddressMapping, DdrTiming, DdrTimingConfig, MediaConfig, MediaKind, ModuleStats, PagePolicy, RowStats,
+};
 pub use memory::Memory;
 pub use queue::{Entry, Write, WriteToken};
 pub use reservations::Reservations;

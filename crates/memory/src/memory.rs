@@ -8,7 +8,7 @@
 
 use crate::contents::Contents;
 use crate::controller::{Controller, ControllerStats, Read, Step};
-use crate::media::RowStats;
+use crate::media::{ModuleStats, RowStats};
 use crate::trace::Command;
 use crate::{Entry, MemoryConfig, Write, WriteToken};
 use durasim_design::Occupancy;
@@ -263,6 +263,19 @@ impl Memory {
             }
         }
         (sum, rows)
+    }
+
+    /// What the buffers of each controller's module have done for a range, of modules of persistent memory.
+    pub fn controller_module_stats(&self, range: usize) -> impl Iterator<Item = Option<ModuleStats>> {
+        self.controllers.iter().map(move |c| c.module_stats(range))
+    }
+
+    /// What the buffers of all modules have done for a range, of modules of persistent memory.
+    pub fn module_stats(&self, range: usize) -> Option<ModuleStats> {
+        self.controller_module_stats(range).flatten().reduce(|mut sum, of_one| {
+            sum.add(&of_one);
+            sum
+        })
     }
 
     /// Counters start again from zero; state stays.

@@ -23,7 +23,11 @@ fn random_requests_of_all_kinds_keep_all_rules() {
             let controllers: BTreeSet<u16> = trace.iter().map(|command| command.controller).collect();
             assert!(controllers.iter().all(|&controller| controller < config.controllers));
         }
-        let expected = if kind.is_ddr() { 6 } else { 2 };
+        let expected = match kind {
+            MediaKind::Ddr3 | MediaKind::Ddr4 => 6,
+            MediaKind::PmemModule => 4,
+            MediaKind::Fixed | MediaKind::SttRam => 2,
+        };
         assert_eq!(kinds.len(), expected, "{kinds:?}");
         assert!(commands > 30_000, "{commands} commands");
     }

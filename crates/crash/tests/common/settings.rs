@@ -108,7 +108,7 @@ fn policy(rng: &mut Rng, memory: &str, sets: &mut Vec<String>) {
 
 /// Media of all kinds, with few banks and rows and, at times, a refresh every microsecond.
 fn media(rng: &mut Rng, memory: &str, sets: &mut Vec<String>) {
-    let kind = ["stt-ram", "ddr3", "ddr4", "fixed", "fixed", "fixed"][rng.below(6) as usize];
+    let kind = ["stt-ram", "ddr3", "ddr4", "pmem-module", "fixed", "fixed"][rng.below(6) as usize];
     if kind != "fixed" {
         // The parameters that `tiny` gives to media of the fixed kind have to go.
         sets.push(format!("{memory}.media={{ kind = \"{kind}\" }}"));
@@ -127,6 +127,11 @@ fn media(rng: &mut Rng, memory: &str, sets: &mut Vec<String>) {
             add("address_mapping", one_of(rng, &["\"row-rank-bank-column\"", "\"row-column-rank-bank\""]));
             add("timing.t_refi_ps", one_of(rng, &["0", "2000000", "7800000"]));
             add("timing.t_wr_ps", one_of(rng, &["15000", "180000"]));
+        }
+        "pmem-module" => {
+            add("block_bytes", one_of(rng, &["64", "128", "256"]));
+            add("read_buffer_blocks", one_of(rng, &["1", "4"]));
+            add("write_buffer_blocks", one_of(rng, &["2", "3", "8"]));
         }
         _ => {
             if rng.below(2) == 0 {

@@ -1,7 +1,7 @@
 //! The counters of caches and memories by name.
 
 use durasim_cache::CacheArray;
-use durasim_memory::{ControllerStats, Memory, RowStats};
+use durasim_memory::{ControllerStats, Memory, ModuleStats, RowStats};
 use durasim_types::Stats;
 
 /// Counters of the caches of a level.
@@ -17,10 +17,29 @@ pub(super) fn cache_stats(stats: &mut Stats, name: &str, arrays: &[CacheArray]) 
 pub(super) fn memory_stats(stats: &mut Stats, name: &str, memory: &Memory, range: usize) {
     let (sum, rows) = memory.stats(range);
     controller_stats(stats, name, &sum, rows);
+    module_stats(stats, name, memory.module_stats(range));
     if memory.controllers() > 1 {
         for (number, (of_one, rows)) in memory.controller_stats(range).enumerate() {
             controller_stats(stats, &format!("{name}.controller_{number}"), of_one, rows);
         }
+        for (number, of_one) in memory.controller_module_stats(range).enumerate() {
+            module_stats(stats, &format!("{name}.controller_{number}"), of_one);
+        }
+    }
+}
+
+/// Counters of a module of persistent memory.
+fn module_stats(stats: &mut Stats, name: &str, module: Option<ModuleStats>) {
+    let Some(m) = module else { return };
+    let counters = [
+        ("read_hits", m.read_hits, "Reads that a buffer of the module answered"),
+        ("combined_writes", m.combined_writes, "Writes that joined a block being combined in the module"),
+        ("block_reads", m.block_reads, "Blocks read from the cells"),
+        ("block_writes", m.block_writes, "Blocks written to the cells"),
+        ("partial_block_writes", m.partial_block_writes, "Those of them that lacked lines, which were read before"),
+    ];
+    for (what, count, description) in counters {
+        stats.count(format!("{name}.module.{what}"), count, description);
     }
 }
 

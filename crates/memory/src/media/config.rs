@@ -20,6 +20,8 @@ pub enum MediaKind {
     Ddr3,
     /// DDR4 or memory with its commands: DDR3 with groups of banks.
     Ddr4,
+    /// A module of persistent memory: cells in blocks of several lines, with buffers in front of them.
+    PmemModule,
 }
 
 impl MediaKind {
@@ -30,6 +32,7 @@ impl MediaKind {
             MediaKind::SttRam => "stt-ram",
             MediaKind::Ddr3 => "ddr3",
             MediaKind::Ddr4 => "ddr4",
+            MediaKind::PmemModule => "pmem-module",
         }
     }
 
@@ -67,23 +70,24 @@ pub struct MediaConfig {
     pub kind: MediaKind,
     /// What one write costs the media at least, in bytes: shorter writes count as this much.
     pub write_granularity_bytes: u32,
-    /// `fixed` (150), `stt-ram` (65, TC DAC 2017): latency of a read in nanoseconds.
+    /// `fixed` (150), `stt-ram` (65, TC DAC 2017): latency of a read in nanoseconds. `pmem-module` (250): that of a read that no
+    /// buffer answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_latency_ns: Option<u64>,
     /// `fixed` (100), `stt-ram` (76, TC DAC 2017): latency of a write in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_latency_ns: Option<u64>,
-    /// `fixed`, `stt-ram` (12,800): bandwidth of the channel in MB/s (10^6 bytes).
+    /// `fixed`, `stt-ram` (12,800), `pmem-module` (21,328, a channel of 2,666 MT/s): bandwidth of the channel in MB/s (10^6 bytes).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bandwidth_mb_per_s: Option<u64>,
-    /// `fixed`: accesses in service at a time (16), lines are spread over the banks by address. Others: banks of each
+    /// `fixed`: accesses in service at a time (16), lines are spread over the banks by address. `stt-ram`, `ddr3`, `ddr4`: banks of each
     /// rank (8; `ddr4` 16), a power of two.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub banks: Option<u32>,
-    /// All but `fixed`: ranks on the channel (`stt-ram` 4, TC DAC 2017; `ddr3`, `ddr4` 1), a power of two.
+    /// `stt-ram`, `ddr3`, `ddr4`: ranks on the channel (`stt-ram` 4, TC DAC 2017; `ddr3`, `ddr4` 1), a power of two.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ranks: Option<u32>,
-    /// All but `fixed`: time for which the data bus is idle between bursts of different ranks, in picoseconds (two
+    /// `stt-ram`, `ddr3`, `ddr4`: time for which the data bus is idle between bursts of different ranks, in picoseconds (two
     /// clocks: `stt-ram` and `ddr3` 2,500, `ddr4` 1,250).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rank_switch_ps: Option<Picos>,
@@ -99,13 +103,31 @@ pub struct MediaConfig {
     /// `ddr3`, `ddr4`: which bits of an address choose what (`row-rank-bank-column`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address_mapping: Option<AddressMapping>,
-    /// All but `fixed`: the bits of a row permute the banks, so that a victim does not meet the line that replaces it in
+    /// `stt-ram`, `ddr3`, `ddr4`: the bits of a row permute the banks, so that a victim does not meet the line that replaces it in
     /// another row of the same bank (true; Zhang, Zhu and Zhang, MICRO 2000).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permute_banks: Option<bool>,
     /// `ddr3`, `ddr4`: times between commands, in picoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timing: Option<DdrTimingConfig>,
+    /// `pmem-module`: bytes that the cells read and write at a time (256), a power of two.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub block_bytes: Option<u32>,
+    /// `pmem-module`: time of a line between the channel and a buffer, in nanoseconds (114).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub buffer_latency_ns: Option<u64>,
+    /// `pmem-module`: blocks in the buffer of those that were read (64).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_buffer_blocks: Option<u32>,
+    /// `pmem-module`: blocks in the buffer in which written lines are combined (64).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_buffer_blocks: Option<u32>,
+    /// `pmem-module`: bandwidth at which the cells are read, in MB/s (6,600).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cell_read_mb_per_s: Option<u64>,
+    /// `pmem-module`: bandwidth at which they are written, in MB/s (2,300).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cell_write_mb_per_s: Option<u64>,
 }
 
 impl Default for MediaConfig {
@@ -132,12 +154,21 @@ impl MediaConfig {
             address_mapping: None,
             permute_banks: None,
             timing: None,
+            block_bytes: None,
+            buffer_latency_ns: None,
+            read_buffer_blocks: None,
+            write_buffer_blocks: None,
+            cell_read_mb_per_s: None,
+            cell_write_mb_per_s: None,
         }
     }
 
     /// Gives the defaults of the kind to what was not set.
     pub fn complete(&mut self) {
         let kind = self.kind;
+        if kind == MediaKind::PmemModule {
+            return self.complete_module();
+        }
         let (reads_ns, writes_ns) = if kind == MediaKind::SttRam { (65, 76) } else { (150, 100) };
         if !kind.is_ddr() {
             self.read_latency_ns.get_or_insert(reads_ns);
@@ -146,7 +177,7 @@ impl MediaConfig {
         }
         self.banks.get_or_insert(match kind {
             MediaKind::Fixed | MediaKind::Ddr4 => 16,
-            MediaKind::SttRam | MediaKind::Ddr3 => 8,
+            _ => 8,
         });
         if kind != MediaKind::Fixed {
             self.ranks.get_or_insert(if kind == MediaKind::SttRam { 4 } else { 1 });
@@ -163,6 +194,17 @@ impl MediaConfig {
             let standard = if kind == MediaKind::Ddr4 { DdrTiming::DDR4_3200AA } else { DdrTiming::DDR3_1600K };
             self.timing.get_or_insert_default().complete(&standard);
         }
+    }
+
+    fn complete_module(&mut self) {
+        self.read_latency_ns.get_or_insert(250);
+        self.buffer_latency_ns.get_or_insert(114);
+        self.bandwidth_mb_per_s.get_or_insert(21_328);
+        self.block_bytes.get_or_insert(256);
+        self.read_buffer_blocks.get_or_insert(64);
+        self.write_buffer_blocks.get_or_insert(64);
+        self.cell_read_mb_per_s.get_or_insert(6_600);
+        self.cell_write_mb_per_s.get_or_insert(2_300);
     }
 
     /// The same with all defaults of its kind.
@@ -199,11 +241,18 @@ impl MediaConfig {
         optional("rank_switch_ps", self.rank_switch_ps, 0, 1_000_000)?;
         optional("row_bytes", self.row_bytes.map(u64::from), LINE_BYTES, 1 << 20)?;
         optional("bank_groups", self.bank_groups.map(u64::from), 1, 16)?;
+        optional("block_bytes", self.block_bytes.map(u64::from), LINE_BYTES, 4096)?;
+        optional("buffer_latency_ns", self.buffer_latency_ns, 1, 1_000_000)?;
+        optional("read_buffer_blocks", self.read_buffer_blocks.map(u64::from), 1, 4096)?;
+        optional("write_buffer_blocks", self.write_buffer_blocks.map(u64::from), 2, 4096)?;
+        optional("cell_read_mb_per_s", self.cell_read_mb_per_s, 1, 10_000_000)?;
+        optional("cell_write_mb_per_s", self.cell_write_mb_per_s, 1, 10_000_000)?;
         let powers = [
             ("banks", self.banks.filter(|_| self.kind != MediaKind::Fixed)),
             ("ranks", self.ranks),
             ("bank_groups", self.bank_groups),
             ("row_bytes", self.row_bytes),
+            ("block_bytes", self.block_bytes),
         ];
         for (name, value) in powers {
             if let Some(value) = value.filter(|value| !value.is_power_of_two()) {
@@ -228,27 +277,58 @@ impl MediaConfig {
                 }
             }
         }
+        if self.kind == MediaKind::PmemModule {
+            complete.check_module(field)?;
+        }
         match self.ddr_timing() {
             Some(timing) => timing.check(&format!("{field}.timing"), complete.ranks.unwrap_or(1)),
             None => Ok(()),
         }
     }
 
+    /// A block is there no earlier than the cells are done with it, and a line no earlier than it is over the channel.
+    fn check_module(&self, field: &str) -> Result<(), ConfigError> {
+        let [read_ps, buffer_ps] = [self.read_latency_ns, self.buffer_latency_ns].map(|ns| ns.unwrap_or(0) * 1000);
+        let block_ps =
+            (u64::from(self.block_bytes.unwrap_or(0)) * 1_000_000).div_ceil(self.cell_read_mb_per_s.unwrap_or(1));
+        if read_ps < block_ps {
+            let problem = format!(
+                "{} ns are less than the cells take for a block, {} ns",
+                read_ps / 1000,
+                block_ps.div_ceil(1000)
+            );
+            return Err(ConfigError::new(format!("{field}.read_latency_ns"), problem));
+        }
+        if buffer_ps < self.transfer_ps() {
+            let problem = format!("{} ns are less than a line takes over the channel", buffer_ps / 1000);
+            return Err(ConfigError::new(format!("{field}.buffer_latency_ns"), problem));
+        }
+        Ok(())
+    }
+
     /// Refuses parameters that the kind does not have.
     fn check_kind(&self, field: &str) -> Result<(), ConfigError> {
         let (ddr, fixed) = (self.kind.is_ddr(), self.kind == MediaKind::Fixed);
+        let module = self.kind == MediaKind::PmemModule;
         let has = [
             ("read_latency_ns", self.read_latency_ns.is_some(), !ddr),
-            ("write_latency_ns", self.write_latency_ns.is_some(), !ddr),
+            ("write_latency_ns", self.write_latency_ns.is_some(), !ddr && !module),
             ("bandwidth_mb_per_s", self.bandwidth_mb_per_s.is_some(), !ddr),
-            ("ranks", self.ranks.is_some(), !fixed),
-            ("rank_switch_ps", self.rank_switch_ps.is_some(), !fixed),
-            ("permute_banks", self.permute_banks.is_some(), !fixed),
+            ("banks", self.banks.is_some(), !module),
+            ("ranks", self.ranks.is_some(), !fixed && !module),
+            ("rank_switch_ps", self.rank_switch_ps.is_some(), !fixed && !module),
+            ("permute_banks", self.permute_banks.is_some(), !fixed && !module),
             ("bank_groups", self.bank_groups.is_some(), self.kind == MediaKind::Ddr4),
             ("row_bytes", self.row_bytes.is_some(), ddr),
             ("page_policy", self.page_policy.is_some(), ddr),
             ("address_mapping", self.address_mapping.is_some(), ddr),
             ("timing", self.timing.is_some(), ddr),
+            ("block_bytes", self.block_bytes.is_some(), module),
+            ("buffer_latency_ns", self.buffer_latency_ns.is_some(), module),
+            ("read_buffer_blocks", self.read_buffer_blocks.is_some(), module),
+            ("write_buffer_blocks", self.write_buffer_blocks.is_some(), module),
+            ("cell_read_mb_per_s", self.cell_read_mb_per_s.is_some(), module),
+            ("cell_write_mb_per_s", self.cell_write_mb_per_s.is_some(), module),
         ];
         for (name, given, allowed) in has {
             if given && !allowed {

@@ -6,18 +6,21 @@
 mod config;
 mod ddr;
 mod fixed;
+mod module;
 mod recent;
 mod stt_ram;
 mod timing;
 
 pub use config::{AddressMapping, MediaConfig, MediaKind, PagePolicy};
 pub use ddr::RowStats;
+pub use module::ModuleStats;
 pub use timing::{DdrTiming, DdrTimingConfig};
 
 use crate::trace::{Command, Trace};
 use ddr::Ddr;
 use durasim_types::Picos;
 use fixed::Fixed;
+use module::Module;
 use serde::{Deserialize, Serialize};
 use std::hash::Hasher;
 use stt_ram::SttRam;
@@ -43,6 +46,7 @@ enum Model {
     Fixed(Fixed),
     SttRam(SttRam),
     Ddr(Ddr),
+    Module(Module),
 }
 
 /// The media behind one controller. Lines are counted from the first one of the controller.
@@ -61,6 +65,7 @@ impl Media {
             MediaKind::Fixed => Model::Fixed(Fixed::new(&config, salt)),
             MediaKind::SttRam => Model::SttRam(SttRam::new(&config)),
             MediaKind::Ddr3 | MediaKind::Ddr4 => Model::Ddr(Ddr::new(&config)),
+            MediaKind::PmemModule => Model::Module(Module::new(&config)),
         };
         Media { model, trace: Trace::default() }
     }
@@ -72,6 +77,7 @@ impl Media {
             Model::Fixed(fixed) => fixed.bank(line),
             Model::SttRam(stt_ram) => stt_ram.bank(line),
             Model::Ddr(ddr) => ddr.bank(line),
+            Model::Module(module) => module.bank(line),
         }
     }
 
@@ -82,6 +88,7 @@ impl Media {
             Model::Fixed(fixed) => fixed.first_start(fixed.bank(line), direction, at_ps),
             Model::SttRam(stt_ram) => stt_ram.first_start(line, direction, at_ps),
             Model::Ddr(ddr) => ddr.first_start(line, direction, at_ps),
+            Model::Module(module) => module.first_start(line, direction, at_ps),
         }
     }
 
@@ -92,21 +99,32 @@ impl Media {
             Model::Fixed(fixed) => fixed.access(line, direction, at_ps, &mut self.trace),
             Model::SttRam(stt_ram) => stt_ram.access(line, direction, at_ps, &mut self.trace),
             Model::Ddr(ddr) => ddr.access(line, direction, at_ps, &mut self.trace),
+            Model::Module(module) => module.access(line, direction, at_ps, &mut self.trace),
         }
     }
 
     /// What rows were found like, of media that have rows.
     pub fn row_stats(&self) -> Option<RowStats> {
         match &self.model {
-            Model::Fixed(_) | Model::SttRam(_) => None,
+            Model::Fixed(_) | Model::SttRam(_) | Model::Module(_) => None,
             Model::Ddr(ddr) => Some(ddr.stats),
+        }
+    }
+
+    /// What the buffers of modules have done.
+    pub fn module_stats(&self) -> Option<ModuleStats> {
+        match &self.model {
+            Model::Module(module) => Some(module.stats),
+            Model::Fixed(_) | Model::SttRam(_) | Model::Ddr(_) => None,
         }
     }
 
     /// Counters start again from zero.
     pub fn reset_stats(&mut self) {
-        if let Model::Ddr(ddr) = &mut self.model {
-            ddr.stats = RowStats::default();
+        match &mut self.model {
+            Model::Ddr(ddr) => ddr.stats = RowStats::default(),
+            Model::Module(module) => module.stats = ModuleStats::default(),
+            Model::Fixed(_) | Model::SttRam(_) => {}
         }
     }
 
@@ -135,6 +153,7 @@ impl Media {
             Model::Fixed(fixed) => fixed.digest(hasher),
             Model::SttRam(stt_ram) => stt_ram.digest(hasher),
             Model::Ddr(ddr) => ddr.digest(hasher),
+            Model::Module(module) => module.digest(hasher),
         }
     }
 }

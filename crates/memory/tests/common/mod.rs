@@ -7,7 +7,8 @@ use durasim_memory::{
 };
 use durasim_types::{Cause, LineAddr, Pages, PhysAddr, Picos, Rng};
 
-pub const KINDS: [MediaKind; 4] = [MediaKind::Fixed, MediaKind::SttRam, MediaKind::Ddr3, MediaKind::Ddr4];
+pub const KINDS: [MediaKind; 5] =
+    [MediaKind::Fixed, MediaKind::SttRam, MediaKind::Ddr3, MediaKind::Ddr4, MediaKind::PmemModule];
 pub const CAPACITY_LINES: u64 = 1 << 14;
 
 /// A memory of this configuration.
@@ -62,6 +63,12 @@ pub fn drawn_media(kind: MediaKind, rng: &mut Rng) -> MediaConfig {
             media.ranks = Some(1 << rng.below(3));
             media.rank_switch_ps = Some(rng.below(3) * 2500);
             media.permute_banks = Some(rng.below(2) == 0);
+        }
+        MediaKind::PmemModule => {
+            media.block_bytes = Some(64 << rng.below(4));
+            media.read_buffer_blocks = Some(1 + rng.below(8) as u32);
+            media.write_buffer_blocks = Some(2 + rng.below(8) as u32);
+            media.cell_write_mb_per_s = Some(500 + rng.below(4000));
         }
         MediaKind::Ddr3 | MediaKind::Ddr4 => {
             media.banks = Some(4 << rng.below(3));
