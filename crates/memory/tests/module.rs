@@ -54,7 +54,7 @@ fn counted(memory: &Memory) -> ModuleStats {
 fn lines_of_a_block_come_from_the_cells_once() {
     let mut memory = module(64);
     assert_eq!(read(&mut memory, 0, 0), READ);
-    // While the block is on its way its other lines come with it, one behind the other.
+    // While the block is in flight its other lines come with it, one behind the other.
     assert_eq!(read(&mut memory, 1, 1000), READ - 1000 + TRANSFER);
     assert_eq!(read(&mut memory, 3, LATER), BUFFER);
     assert_eq!(read(&mut memory, 4, LATER + 1000), READ, "another block");

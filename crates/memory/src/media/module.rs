@@ -7,7 +7,7 @@
 //! - A written line enters the buffer of blocks being written, which power failures do not reach: there it is written as far as the
 //!   controller is concerned. A block that is complete is written to the cells at once.
 //! - A block that lacks lines stays until such blocks take all places; then the one written to longest ago leaves. What it lacks is
-//!   read from the cells before it is written. A write that finds all places taken waits for a block that is on its way out.
+//!   read from the cells before it is written. A write that finds all places taken waits for one that the cells are about to hold.
 
 use super::{Access, Direction, MediaConfig};
 use crate::reservations::Reservations;
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::hash::Hasher;
 
-/// Blocks whose writes may pass each other on their way out of the write queue.
+/// Blocks whose writes may leave the write queue in any order.
 const BANKS: u64 = 64;
 
 /// What the buffers of modules have done.
@@ -73,7 +73,7 @@ struct WrittenBlock {
     lines: u64,
     /// When the last of them came.
     changed_ps: Picos,
-    /// When the cells hold it, once it is on its way there.
+    /// When the cells hold it, once it has left for them.
     leaves_ps: Option<Picos>,
 }
 
@@ -154,7 +154,7 @@ impl Module {
         self.writes.iter().position(|w| w.block == block && w.leaves_ps.is_none())
     }
 
-    /// From when on there is a place for a write, not before `at_ps`. If all are taken, at least one block is on its way out.
+    /// From when on there is a place for a write, not before `at_ps`. If all are taken, at least one block is leaving.
     fn place_ps(&self, block: u64, at_ps: Picos) -> Picos {
         let stays = |w: &&WrittenBlock| w.leaves_ps.is_none_or(|leaves_ps| leaves_ps > at_ps);
         if self.joined(block).is_some() || self.writes.iter().filter(stays).count() < self.write_blocks {
