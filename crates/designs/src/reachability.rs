@@ -202,7 +202,7 @@ pub(crate) const MOVING_CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("object-sharing", LINKED_AND_SWEPT).with(&[ROOMY, RACING]).threads(4).ops(2000).points(300),
     ShortCampaign::of("object-sharing", SWEPT).threads(4).ops(400),
     ShortCampaign::of("object-sharing", SHARING).threads(4).ops(900).points(300),
-    ShortCampaign::of("object-sharing", COLLECTED_LINKS).threads(2).ops(1500).points(60).faults(&["clean", "recrash"]),
+    ShortCampaign::of("object-sharing", COLLECTED_LINKS).threads(2).ops(1000).points(60).faults(&["clean", "recrash"]),
     ShortCampaign::of("object-sharing", LINKED_WIDELY)
         .with(&[ROOMY, FOUR_CONTROLLERS, FOUR_SLOW_CONTROLLERS])
         .threads(4)
