@@ -71,7 +71,7 @@ struct WrittenBlock {
     block: u64,
     /// Its lines that were written.
     lines: u64,
-    /// When the last of them came.
+    /// When the last of them has come over the bus.
     changed_ps: Picos,
     /// When the cells hold it, once it has left for them.
     leaves_ps: Option<Picos>,
@@ -229,7 +229,7 @@ impl Module {
         let (block, bit) = (self.block(line), self.bit(line));
         let start_ps = self.first_start(line, Direction::Write, at_ps);
         self.bus.book(start_ps, self.transfer_ps);
-        let mut written = WrittenBlock { block, lines: bit, changed_ps: start_ps, leaves_ps: None };
+        let mut written = WrittenBlock { block, lines: bit, changed_ps: start_ps + self.transfer_ps, leaves_ps: None };
         if let Some(before) = self.joined(block).and_then(|index| self.writes.remove(index)) {
             self.stats.combined_writes += 1;
             written.lines |= before.lines;
