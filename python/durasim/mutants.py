@@ -165,12 +165,29 @@ def try_mutant(mutant: Mutant) -> Outcome:
     for campaign in laboratory_of(mutant.design).campaigns:
         objection = first_objection(mutant.design, mutant, campaign)
         if objection is not None:
+            _require_that_sound_runs_end(mutant.design, campaign, objection)
             return Outcome(mutant, *objection, campaign, time.perf_counter() - started)
     return Outcome(mutant, None, "", None, time.perf_counter() - started)
 
 
+def _require_that_sound_runs_end(design: str, campaign: ShortCampaign, objection: tuple[str, str]) -> None:
+    """Refuses a campaign in which the design as it is needs too many instructions: all faults would count as caught.
+
+    Raises:
+        InternalError: The campaign is too long.
+    """
+    if _TOO_LONG in objection[1] and first_objection(design, None, campaign) is not None:
+        message = (
+            f"a campaign of {design} ({campaign.workload}, {campaign.ops} operations) is too long without a fault too"
+        )
+        raise InternalError(message)
+
+
 INSTRUCTIONS_MAX = 20_000_000
 """Instructions after which a program counts as stuck: with a fault it may never end."""
+
+# What the run of a program says that executes more.
+_TOO_LONG = "(InstructionLimit)"
 
 # A machine that refuses a transaction for its size says nothing of the fault, which may have made it run another way.
 _TOO_LARGE = "(cause 0x200)"

@@ -15,6 +15,7 @@ import pytest
 
 import durasim
 from durasim import toolchain
+from durasim.errors import InternalError
 from durasim.laboratory import laboratories, laboratory_of
 from durasim.mutants import all_mutants, chosen_mutants, first_objection, run_mutants
 
@@ -33,6 +34,12 @@ def _missed(design, names):
 @pytest.mark.parametrize("design", DESIGNS)
 def test_quick_faults_are_caught(design):
     assert _missed(design, laboratory_of(design).quick_faults) == []
+
+
+def test_a_campaign_that_is_too_long_without_a_fault_catches_none(monkeypatch):
+    monkeypatch.setattr("durasim.mutants.INSTRUCTIONS_MAX", 10_000)
+    with pytest.raises(InternalError, match="too long without a fault too"):
+        run_mutants(chosen_mutants("swl-flush", laboratory_of("swl-flush").quick_faults))
 
 
 @pytest.mark.long
