@@ -32,12 +32,12 @@ impl Inserted {
 /// A forwarding filter of another size, which gets what the real one gets. It is emptied as soon as it is so full that the
 /// pointer update thread would work.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Shadow {
+struct SizedFilter {
     set: BTreeSet<u32>,
     fills: u64,
 }
 
-impl Shadow {
+impl SizedFilter {
     fn insert(&mut self, checks: &dyn Checks, object: u64, size_bits: u32) {
         self.set.extend(checks.bits_of(object, size_bits));
         if self.set.len() as u32 >= checks.wake_bits(size_bits) {
@@ -74,7 +74,7 @@ pub(crate) struct FilterStatistics {
     /// Percent of the active filter that is set now.
     occupancy_percent: f64,
     /// Filters of [`SIZES_BITS`].
-    shadows: [Shadow; SIZES_BITS.len()],
+    sizes: [SizedFilter; SIZES_BITS.len()],
     /// How often the active filter has changed, ever.
     generation: u64,
     /// Which core has begun a sweep of the pointer update thread, and how many instructions it had executed then.
@@ -139,8 +139,8 @@ impl FilterStatistics {
                 active.insert(object);
                 // What a sweep has freed lies below other objects later, which a larger filter would not have seen freed.
                 let distinct = object ^ self.generation << ADDRESS_BITS;
-                for (shadow, size_bits) in self.shadows.iter_mut().zip(SIZES_BITS) {
-                    shadow.insert(checks, distinct, size_bits);
+                for (filter, size_bits) in self.sizes.iter_mut().zip(SIZES_BITS) {
+                    filter.insert(checks, distinct, size_bits);
                 }
             }
             FilterOperation::InsertTrans => {
@@ -178,7 +178,7 @@ impl FilterStatistics {
     /// Counters start again from zero; what is in filters stays.
     pub fn reset(&mut self) {
         self.counters = Counters::default();
-        self.shadows.iter_mut().for_each(|shadow| shadow.fills = 0);
+        self.sizes.iter_mut().for_each(|filter| filter.fills = 0);
     }
 
     /// The counters, below `p_inspect`.
@@ -205,11 +205,11 @@ impl FilterStatistics {
         stats.count("p_inspect.trans.false_positives", of.false_positives_trans, found);
         stats.count("p_inspect.trans.inserts", of.inserts_trans, "Objects inserted into the TRANS filter");
         stats.count("p_inspect.changes", of.changes, "Operations that changed filters");
-        for (shadow, size_bits) in self.shadows.iter().zip(SIZES_BITS) {
+        for (filter, size_bits) in self.sizes.iter().zip(SIZES_BITS) {
             let name = format!("p_inspect.fwd.fills.{size_bits}");
             stats.count(
                 name,
-                shadow.fills,
+                filter.fills,
                 "Times that a forwarding filter of so many bits would have been full enough to sweep",
             );
         }

@@ -244,9 +244,6 @@ impl Channel {
     /// Modules of persistent memory: `Act` reads a block from the cells, `Pre` writes one there, `Rd` and `Wr` are lines. The
     /// cells take one block after the other; a line that is read was read from the cells or written before.
     fn module(&mut self, checker: &mut Checker, media: &MediaConfig, command: Command) {
-        let block_ps = |mb_per_s: Option<u64>| {
-            (u64::from(media.block_bytes.unwrap_or(0)) * 1_000_000).div_ceil(mb_per_s.unwrap_or(1))
-        };
         let at = command.at_ps;
         let known = self.blocks.entry(command.row).or_default();
         let line = 1u64 << command.column;
@@ -255,8 +252,8 @@ impl Channel {
                 let reads = command.kind == CommandKind::Act;
                 checker.require(reads || *known != 0, "only what was written is written to the cells");
                 checker.not_before(self.cells_free_ps, "the cells are free");
-                self.cells_free_ps =
-                    Some(at + block_ps(if reads { media.cell_read_mb_per_s } else { media.cell_write_mb_per_s }));
+                let mb_per_s = if reads { media.cell_read_mb_per_s } else { media.cell_write_mb_per_s };
+                self.cells_free_ps = Some(at + media.block_ps(mb_per_s));
                 if reads {
                     *known = u64::MAX;
                 }

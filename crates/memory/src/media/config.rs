@@ -177,7 +177,7 @@ impl MediaConfig {
         }
         self.banks.get_or_insert(match kind {
             MediaKind::Fixed | MediaKind::Ddr4 => 16,
-            _ => 8,
+            MediaKind::SttRam | MediaKind::Ddr3 | MediaKind::PmemModule => 8,
         });
         if kind != MediaKind::Fixed {
             self.ranks.get_or_insert(if kind == MediaKind::SttRam { 4 } else { 1 });
@@ -223,6 +223,11 @@ impl MediaConfig {
     /// Time a line occupies the channel of media without commands.
     pub fn transfer_ps(&self) -> Picos {
         (LINE_BYTES * 1_000_000).div_ceil(self.bandwidth_mb_per_s.unwrap_or(12_800))
+    }
+
+    /// Time that the cells of a module take for a block at this bandwidth.
+    pub(crate) fn block_ps(&self, mb_per_s: Option<u64>) -> Picos {
+        (u64::from(self.block_bytes.unwrap_or(256)) * 1_000_000).div_ceil(mb_per_s.unwrap_or(1))
     }
 
     /// Refuses what cannot be built.
@@ -289,8 +294,7 @@ impl MediaConfig {
     /// A block is there no earlier than the cells are done with it, and a line no earlier than it is over the channel.
     fn check_module(&self, field: &str) -> Result<(), ConfigError> {
         let [read_ps, buffer_ps] = [self.read_latency_ns, self.buffer_latency_ns].map(|ns| ns.unwrap_or(0) * 1000);
-        let block_ps =
-            (u64::from(self.block_bytes.unwrap_or(0)) * 1_000_000).div_ceil(self.cell_read_mb_per_s.unwrap_or(1));
+        let block_ps = self.block_ps(self.cell_read_mb_per_s);
         if read_ps < block_ps {
             let problem = format!(
                 "{} ns are less than the cells take for a block, {} ns",

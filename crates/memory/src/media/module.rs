@@ -100,15 +100,13 @@ pub(super) struct Module {
 impl Module {
     pub fn new(config: &MediaConfig) -> Self {
         let complete = "the defaults of the kind are in";
-        let block_bytes = u64::from(config.block_bytes.expect(complete));
-        let block_ps = |mb_per_s: Option<u64>| (block_bytes * 1_000_000).div_ceil(mb_per_s.expect(complete));
         Module {
-            block_lines: block_bytes / LINE_BYTES,
+            block_lines: u64::from(config.block_bytes.expect(complete)) / LINE_BYTES,
             read_ps: config.read_latency_ns.expect(complete) * 1000,
             buffer_ps: config.buffer_latency_ns.expect(complete) * 1000,
             transfer_ps: config.transfer_ps(),
-            cells_read_ps: block_ps(config.cell_read_mb_per_s),
-            cells_write_ps: block_ps(config.cell_write_mb_per_s),
+            cells_read_ps: config.block_ps(config.cell_read_mb_per_s),
+            cells_write_ps: config.block_ps(config.cell_write_mb_per_s),
             read_blocks: config.read_buffer_blocks.expect(complete) as usize,
             write_blocks: config.write_buffer_blocks.expect(complete) as usize,
             reads: VecDeque::new(),
@@ -156,12 +154,15 @@ impl Module {
 
     /// From when on there is a place for a write, not before `at_ps`. If all are taken, at least one block is leaving.
     fn place_ps(&self, block: u64, at_ps: Picos) -> Picos {
-        let stays = |w: &&WrittenBlock| w.leaves_ps.is_none_or(|leaves_ps| leaves_ps > at_ps);
-        if self.joined(block).is_some() || self.writes.iter().filter(stays).count() < self.write_blocks {
+        let taken = self.writes.iter().filter(|w| w.leaves_ps.is_none_or(|leaves_ps| leaves_ps > at_ps)).count();
+        if self.joined(block).is_some() || taken < self.write_blocks {
             return at_ps;
         }
         let leaving = self.writes.iter().filter_map(|w| w.leaves_ps).filter(|&leaves_ps| leaves_ps > at_ps);
-        leaving.min().unwrap_or(at_ps)
+        let mut leaving: Vec<Picos> = leaving.collect();
+        leaving.sort_unstable();
+        // Writes that came with earlier times may have taken more places than there are.
+        leaving.get(taken - self.write_blocks).copied().unwrap_or(at_ps)
     }
 
     /// When the cells begin to write a block that leaves at `at_ps`, and when they hold it. What it lacks is read before.
@@ -233,6 +234,8 @@ impl Module {
         if let Some(before) = self.joined(block).and_then(|index| self.writes.remove(index)) {
             self.stats.combined_writes += 1;
             written.lines |= before.lines;
+            // Writes find gaps on the bus, so this one may have come before those.
+            written.changed_ps = written.changed_ps.max(before.changed_ps);
         }
         self.writes.retain(|w| w.leaves_ps.is_none_or(|leaves_ps| leaves_ps > start_ps));
         let done_ps = start_ps + self.buffer_ps;
@@ -300,6 +303,7 @@ impl Module {
         for written in &self.writes {
             hasher.write_u64(written.block);
             hasher.write_u64(written.lines);
+            hasher.write_u64(written.changed_ps);
             hasher.write_u64(written.leaves_ps.unwrap_or(0));
         }
     }
