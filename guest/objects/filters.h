@@ -107,7 +107,6 @@ public:
     }
     // Everything on the list forwards, and whoever has found an object of it before has stored what it stores.
     static void begin_sweep(Heap& heap, Thread& thread) {
-        if (planted(Fault::active_changed_late)) change_active();
         if (planted(Fault::fwd_cleared_before_sweep)) clear_fwd();
         if (!planted(Fault::sweep_before_forwarding)) {
             heap.threads.wait_inside(thread, [&] {
@@ -122,6 +121,7 @@ public:
     }
     // No reference to what has been swept is in the heap.
     static void before_safepoints() {
+        if (planted(Fault::active_changed_late)) change_active();
         if (planted(Fault::fwd_cleared_before_safepoints)) clear_fwd();
     }
     // No thread has a reference to what has been swept.

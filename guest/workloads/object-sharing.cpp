@@ -281,12 +281,17 @@ private:
         const std::uint64_t percent = random.below(100), place = random.below(a.objects), slot = random.below(a.slots);
         const auto table = o.template volatile_root<Table>(table_root);
         // Held to the end of the operation, whoever moves the objects meanwhile.
-        const auto one = o.at(table, place), other = o.at(table, random.below(a.objects));
+        auto one = o.at(table, place);
+        const auto other = o.at(table, random.below(a.objects));
         const bool flag = random.below(2) != 0;
+        const bool publishes = percent >= a.make_percent && percent < a.make_percent + a.publish_percent;
+        const bool follows = a.follow_percent != 0 && random.below(100) < a.follow_percent;
+        const std::uint64_t whose = follows ? random.below(words_[threads]) : 0;
+        if (one && follows && !publishes) one = follow(o, one, whose);
         if (!one || !other || percent < a.make_percent) {
-            make_node(o, thread, table, place, other, flag);
+            make_node(o, thread, table, place, other, flag && !a.publish_new_later);
         } else if (percent < a.make_percent + a.publish_percent) {
-            publish(o, thread, slot, one);
+            publish(o, thread, slot, one, follows, whose);
             write(o, thread, one, 0);
         } else if (percent < a.make_percent + a.publish_percent + a.link_percent) {
             link(o, thread, one, other);
@@ -303,6 +308,17 @@ private:
         if (other) look(o, thread, other);
         const bool was_in_region = one && other && percent >= percent_sum(a) - a.region_percent && percent < percent_sum(a);
         if (!was_in_region) count(o, thread);
+    }
+
+    // The next object that this one links to, from the link of that thread on; itself if there is none. The reference comes
+    // from an object that may have moved, so it may be an address in persistent memory that nothing durable has referred to.
+    template <class Operation>
+    Ref<Node> follow(Operation& o, Ref<Node> node, std::uint64_t thread) const {
+        const auto links = o.template get<&Node::links>(node);
+        for (std::uint64_t i = 0; i < words_[threads]; ++i) {
+            if (const auto next = o.at(links, (thread + i) % words_[threads])) return next;
+        }
+        return node;
     }
 
     template <class Operation>
@@ -367,9 +383,10 @@ private:
     }
 
     template <class Operation>
-    void publish(Operation& o, Thread& thread, std::uint64_t slot, Ref<Node> node) {
+    void publish(Operation& o, Thread& thread, std::uint64_t slot, Ref<Node> node, bool follows = false, std::uint64_t whose = 0) {
         const auto account = account_of(o, thread.number);
         o.set_at(o.template get<&Account::acknowledged>(account), slot, 0);
+        if (follows) node = follow(o, node, whose);  // just before it is stored, so that nobody has moved it meanwhile
         o.set_at(o.template get<&Account::slots>(account), slot, node);
         if (!node) return;
         const std::uint64_t number = o.at(o.template get<&Node::words>(node), lanes(words_[threads]) + thread.number);

@@ -140,7 +140,7 @@ pub(crate) const CAMPAIGNS: &[ShortCampaign] = &[
 ];
 /// Caches and media so fast, and threads so many, that objects move while other threads are between their checks and their
 /// stores.
-const RACING: Settings = &[
+pub(crate) const RACING: Settings = &[
     "cores=2",
     "core.time_slice_cycles=3000",
     "core.context_switch_cycles=0",
@@ -195,11 +195,65 @@ const LINKED_AND_SWEPT: &[(&str, &str)] = &[
     ("sweep-forwarders", "4"),
 ];
 
+/// Threads that publish what objects in a move refer to.
+const FOLLOWED: &[(&str, &str)] = &[
+    ("populate", "4"),
+    ("objects", "4"),
+    ("slots", "4"),
+    ("make-percent", "60"),
+    ("publish-percent", "40"),
+    ("publish-new-later", "true"),
+    ("link-percent", "0"),
+    ("drop-percent", "0"),
+    ("region-percent", "0"),
+    ("follow-percent", "100"),
+];
+/// As many threads as find a move in progress that is waiting for its cleans.
+const MANY_WAITING: Settings = &["cores=16", "l1i.size_bytes=32768", "pmem.media.write_latency_ns=500"];
+/// Objects that all threads store to while they move and are swept.
+pub(crate) const WRITTEN_AND_SWEPT: &[(&str, &str)] = &[
+    ("populate", "9"),
+    ("objects", "4"),
+    ("slots", "2"),
+    ("make-percent", "20"),
+    ("publish-percent", "20"),
+    ("publish-new-later", "true"),
+    ("link-percent", "0"),
+    ("drop-percent", "0"),
+    ("region-percent", "0"),
+    ("sweep-forwarders", "1"),
+];
+/// Objects whose links change while the pointer update thread sweeps them.
+pub(crate) const DROPPED_AND_SWEPT: &[(&str, &str)] = &[
+    ("populate", "5"),
+    ("objects", "8"),
+    ("slots", "2"),
+    ("make-percent", "20"),
+    ("publish-percent", "10"),
+    ("link-percent", "40"),
+    ("drop-percent", "20"),
+    ("region-percent", "0"),
+    ("sweep-forwarders", "1"),
+];
+/// Threads lose their core between two accesses to an object.
+pub(crate) const SHORT_SLICES: Settings = &[
+    "cores=2",
+    "core.time_slice_cycles=1000",
+    "core.context_switch_cycles=0",
+    "l1i.size_bytes=32768",
+    "pmem.media.read_latency_ns=10",
+    "pmem.media.write_latency_ns=10",
+];
+/// Copies take long, since their lines are read first.
+pub(crate) const SLOW_COPIES: Settings =
+    &["cores=8", "l1i.size_bytes=32768", "pmem.media.read_latency_ns=5000", "pmem.media.write_latency_ns=10"];
+
 pub(crate) const MOVING_CAMPAIGNS: &[ShortCampaign] = &[
     ShortCampaign::of("object-sharing", RACED).with(&[ROOMY, RACING]).threads(4).ops(3000).points(300),
     ShortCampaign::of("object-sharing", SWEPT).with(&[ROOMY, RACING]).threads(4).ops(2000).points(300),
     ShortCampaign::of("object-sharing", LINKED).with(&[ROOMY, RACING]).threads(4).ops(3000).points(300),
     ShortCampaign::of("object-sharing", LINKED_AND_SWEPT).with(&[ROOMY, RACING]).threads(4).ops(2000).points(300),
+    ShortCampaign::of("object-sharing", DROPPED_AND_SWEPT).with(&[ROOMY, SHORT_SLICES]).threads(4).ops(3000).points(50),
     ShortCampaign::of("object-sharing", SWEPT).threads(4).ops(400),
     ShortCampaign::of("object-sharing", SHARING).threads(4).ops(900).points(300),
     ShortCampaign::of("object-sharing", COLLECTED_LINKS).threads(2).ops(1000).points(60).faults(&["clean", "recrash"]),
@@ -209,6 +263,13 @@ pub(crate) const MOVING_CAMPAIGNS: &[ShortCampaign] = &[
         .ops(800)
         .points(600)
         .faults(&["reorder", "clean"]),
+    ShortCampaign::of("object-sharing", FOLLOWED)
+        .with(&[ROOMY, FOUR_CONTROLLERS, MANY_WAITING])
+        .threads(8)
+        .ops(600)
+        .points(1500)
+        .faults(&["reorder", "clean"]),
+    ShortCampaign::of("object-sharing", WRITTEN_AND_SWEPT).with(&[ROOMY, SLOW_COPIES]).threads(4).ops(700).points(100),
 ];
 
 pub(crate) const VOLATILE_HEAP: Alternatives = Alternatives::of(

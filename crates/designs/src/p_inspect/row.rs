@@ -2,7 +2,8 @@
 
 use super::{PInspect, PInspectSeparate};
 use crate::reachability;
-use durasim_design::{Alternatives, Backend, ErasedDesign, Laboratory, Row, ShortCampaign, check_faults};
+use crate::small_runs::ROOMY;
+use durasim_design::{Alternatives, Backend, ErasedDesign, Laboratory, RandomTester, Row, ShortCampaign, check_faults};
 
 /// Where a store is durable, and how programs are written, is as in `autopersist`.
 pub(crate) const ROW: Row = Row {
@@ -47,19 +48,82 @@ const CROWDED_FILTERS: durasim_design::Settings =
 const CROWDED_FILTERS_SEPARATE: durasim_design::Settings =
     &["design.p-inspect--.fwd_bits=31", "design.p-inspect--.trans_bits=8", "design.p-inspect--.wake_percent=60"];
 
-const CAMPAIGNS: &[ShortCampaign] = &[
-    ShortCampaign::of("object-sharing", reachability::SHARING).with(&[CROWDED_FILTERS]).threads(4).ops(60),
-    ShortCampaign::of("pinspect-hashmap", reachability::MAP).with(&[CROWDED_FILTERS]).threads(2).ops(40),
+/// Objects that all threads store to. Stores wait behind persistent ones, or behind those that miss.
+const WRITTEN: &[(&str, &str)] = &[
+    ("populate", "9"),
+    ("objects", "8"),
+    ("slots", "8"),
+    ("make-percent", "20"),
+    ("publish-percent", "20"),
+    ("link-percent", "20"),
+    ("drop-percent", "0"),
+    ("region-percent", "0"),
 ];
-const CAMPAIGNS_SEPARATE: &[ShortCampaign] = &[
-    ShortCampaign::of("object-sharing", reachability::SHARING).with(&[CROWDED_FILTERS_SEPARATE]).threads(4).ops(60),
-    ShortCampaign::of("pinspect-hashmap", reachability::MAP).with(&[CROWDED_FILTERS_SEPARATE]).threads(2).ops(40),
+const SLOW_STORES: durasim_design::Settings =
+    &["cores=16", "l1i.size_bytes=32768", "pmem.media.write_latency_ns=1000", "dram.media.read_latency_ns=300"];
+
+/// Few objects, which move again and again while all threads store to them.
+const FEW_RACED: &[(&str, &str)] = &[
+    ("populate", "4"),
+    ("objects", "2"),
+    ("slots", "2"),
+    ("make-percent", "30"),
+    ("publish-percent", "20"),
+    ("link-percent", "0"),
+    ("drop-percent", "0"),
+    ("region-percent", "0"),
 ];
+const FEW_RACED_SEPARATE: &[(&str, &str)] = &[
+    ("populate", "5"),
+    ("objects", "2"),
+    ("slots", "2"),
+    ("make-percent", "30"),
+    ("publish-percent", "20"),
+    ("link-percent", "0"),
+    ("drop-percent", "0"),
+    ("region-percent", "0"),
+];
+
+const fn crowded(
+    few: &'static [(&'static str, &'static str)],
+    ops: u64,
+    filters: &'static [durasim_design::Settings; 1],
+    racing: &'static [durasim_design::Settings; 3],
+    in_slices: &'static [durasim_design::Settings; 3],
+) -> [ShortCampaign; 5] {
+    [
+        ShortCampaign::of("object-sharing", reachability::SHARING).with(filters).threads(4).ops(60),
+        ShortCampaign::of("pinspect-hashmap", reachability::MAP).with(filters).threads(2).ops(40),
+        ShortCampaign::of("object-sharing", few).with(racing).threads(4).ops(ops).points(50),
+        ShortCampaign::of("object-sharing", reachability::DROPPED_AND_SWEPT)
+            .with(in_slices)
+            .threads(4)
+            .ops(3000)
+            .points(50),
+        ShortCampaign::of("object-sharing", WRITTEN).with(&[ROOMY, SLOW_STORES]).threads(8).ops(800).points(50),
+    ]
+}
+const CAMPAIGNS: &[ShortCampaign] = &crowded(
+    FEW_RACED,
+    3000,
+    &[CROWDED_FILTERS],
+    &[ROOMY, reachability::RACING, CROWDED_FILTERS],
+    &[ROOMY, reachability::SHORT_SLICES, CROWDED_FILTERS],
+);
+const CAMPAIGNS_SEPARATE: &[ShortCampaign] = &crowded(
+    FEW_RACED_SEPARATE,
+    2500,
+    &[CROWDED_FILTERS_SEPARATE],
+    &[ROOMY, reachability::RACING, CROWDED_FILTERS_SEPARATE],
+    &[ROOMY, reachability::SHORT_SLICES, CROWDED_FILTERS_SEPARATE],
+);
 
 const LABORATORY: Laboratory = Laboratory {
     campaigns: &[reachability::CAMPAIGNS, CAMPAIGNS, reachability::MOVING_CAMPAIGNS],
     quick_faults: &["copies-not-cleaned", "store-not-cleaned", "recovery-without-undo"],
     path_faults: check_faults::ALL,
+    // The tester makes no checked accesses.
+    random: RandomTester { out_of_reach: &["filters-given-up-early"], ..RandomTester::USUAL },
     alternatives: &[
         Alternatives::of("pinspect-hash", &[&["design.p-inspect.hash=constant"]]),
         Alternatives::of("pinspect-handlers", &[&["design.p-inspect.handler_entry_cycles=20"]]),
