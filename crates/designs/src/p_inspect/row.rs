@@ -74,7 +74,7 @@ const FEW_RACED: &[(&str, &str)] = &[
     ("region-percent", "0"),
 ];
 const FEW_RACED_SEPARATE: &[(&str, &str)] = &[
-    ("populate", "5"),
+    ("populate", "7"),
     ("objects", "2"),
     ("slots", "2"),
     ("make-percent", "30"),
@@ -86,7 +86,6 @@ const FEW_RACED_SEPARATE: &[(&str, &str)] = &[
 
 const fn crowded(
     few: &'static [(&'static str, &'static str)],
-    ops: u64,
     filters: &'static [durasim_design::Settings; 1],
     racing: &'static [durasim_design::Settings; 3],
     in_slices: &'static [durasim_design::Settings; 3],
@@ -94,7 +93,7 @@ const fn crowded(
     [
         ShortCampaign::of("object-sharing", reachability::SHARING).with(filters).threads(4).ops(60),
         ShortCampaign::of("pinspect-hashmap", reachability::MAP).with(filters).threads(2).ops(40),
-        ShortCampaign::of("object-sharing", few).with(racing).threads(4).ops(ops).points(50),
+        ShortCampaign::of("object-sharing", few).with(racing).threads(4).ops(3000).points(50),
         ShortCampaign::of("object-sharing", reachability::DROPPED_AND_SWEPT)
             .with(in_slices)
             .threads(4)
@@ -105,14 +104,12 @@ const fn crowded(
 }
 const CAMPAIGNS: &[ShortCampaign] = &crowded(
     FEW_RACED,
-    3000,
     &[CROWDED_FILTERS],
     &[ROOMY, reachability::RACING, CROWDED_FILTERS],
     &[ROOMY, reachability::SHORT_SLICES, CROWDED_FILTERS],
 );
 const CAMPAIGNS_SEPARATE: &[ShortCampaign] = &crowded(
     FEW_RACED_SEPARATE,
-    2500,
     &[CROWDED_FILTERS_SEPARATE],
     &[ROOMY, reachability::RACING, CROWDED_FILTERS_SEPARATE],
     &[ROOMY, reachability::SHORT_SLICES, CROWDED_FILTERS_SEPARATE],
