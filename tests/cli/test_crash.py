@@ -69,12 +69,12 @@ def test_progress_is_told_and_can_end_the_campaign():
         return done < 5
 
     result = ds.crash(
-        design="hercules", workload="btree", machine="tiny", ops=8, points=40, workload_args={"populate": 8},
+        design="hercules", workload="btree", machine="tiny", ops=60, points=2000, workload_args={"populate": 8},
         progress=progress,
     )  # fmt: skip
     assert told
     assert told == sorted(told)
-    assert result.trials < 40
+    assert result.trials < 2000  # far fewer than there would be; how far workers came meanwhile is the host's affair
 
 
 def test_all_points_are_announced_with_about_how_long_they_take(program):
