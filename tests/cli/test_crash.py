@@ -74,7 +74,7 @@ def test_progress_is_told_and_can_end_the_campaign():
     )  # fmt: skip
     assert told
     assert told == sorted(told)
-    assert result.trials < 2000  # far fewer than there would be; how far workers came meanwhile is the host's affair
+    assert result.trials < 2000
 
 
 def test_all_points_are_announced_with_about_how_long_they_take(program):

@@ -211,7 +211,7 @@ const FOLLOWED: &[(&str, &str)] = &[
 /// As many threads as find a move in progress that is waiting for its cleans.
 const MANY_WAITING: Settings = &["cores=16", "l1i.size_bytes=32768", "pmem.media.write_latency_ns=500"];
 /// Objects that all threads store to while they move and are swept.
-pub(crate) const WRITTEN_AND_SWEPT: &[(&str, &str)] = &[
+const WRITTEN_AND_SWEPT: &[(&str, &str)] = &[
     ("populate", "9"),
     ("objects", "4"),
     ("slots", "2"),
@@ -245,7 +245,7 @@ pub(crate) const SHORT_SLICES: Settings = &[
     "pmem.media.write_latency_ns=10",
 ];
 /// Copies take long, since their lines are read first.
-pub(crate) const SLOW_COPIES: Settings =
+const SLOW_COPIES: Settings =
     &["cores=8", "l1i.size_bytes=32768", "pmem.media.read_latency_ns=5000", "pmem.media.write_latency_ns=10"];
 
 pub(crate) const MOVING_CAMPAIGNS: &[ShortCampaign] = &[
