@@ -36,6 +36,9 @@ class ObjectSharing {
     static constexpr std::uint64_t table_root = 0;                   // of the volatile roots
     // Numbers that an operation may write, one after the other.
     static constexpr std::uint64_t rounds = 4;
+    // Of ordinary memory that each thread has beside the objects: more than the caches of the campaigns hold.
+    static constexpr std::uint64_t own_words = (std::uint64_t{256} << 10) / sizeof(std::uint64_t);
+    static constexpr std::uint64_t words_of_a_line = 8;
 
     enum Setting : std::uint64_t { kind, seed, threads, slots, settings };
     using State = ObjectState<settings>;
@@ -78,6 +81,7 @@ public:
         std::array<Known, 64> known{};  // by id; a newer object takes the place of an older one
         const char* problem = nullptr;  // of an object with this id
         std::uint64_t problem_id = 0;
+        std::uint64_t next_own_word = 0;
     };
 
     static std::uint64_t arenas(const Arguments&) { return 1; }
@@ -96,6 +100,7 @@ public:
         finish_cut_operations(words_);
         for (std::uint64_t i = 0; i < words_[threads]; ++i) states_.push_back({.number = i, .finished = State::finished(i)});
         make_table();
+        if (arguments.own_lines != 0) own_words_.resize(words_[threads] * own_words);
     }
 
     // Objects that this process has made in the beginning: the table is gone with the power.
@@ -363,6 +368,7 @@ private:
     void write(Operation& o, Thread& thread, Ref<Node> node, std::uint64_t round) {
         const std::uint64_t number = (thread.finished + 1) * rounds + round, all = lanes(words_[threads]);
         const auto words = o.template get<&Node::words>(node);
+        store_to_own_lines(thread, number);
         o.set_at(words, thread.number, number);
         o.set_at(words, all + thread.number, number);
         learn(thread, id_of(o, node)).number = number;
@@ -370,6 +376,15 @@ private:
         const auto own = o.template get<&Account::slots>(account);
         for (std::uint64_t slot = 0; slot < words_[slots]; ++slot) {
             if (o.same(o.at(own, slot), node)) o.set_at(o.template get<&Account::acknowledged>(account), slot, number);
+        }
+    }
+
+    // What is stored to the object next leaves the core's store buffer behind these.
+    void store_to_own_lines(Thread& thread, std::uint64_t number) {
+        for (std::uint64_t i = 0; i < arguments_.own_lines; ++i) {
+            volatile std::uint64_t& word = own_words_[thread.number * own_words + thread.next_own_word];
+            word = number;
+            thread.next_own_word = (thread.next_own_word + words_of_a_line) % own_words;
         }
     }
 
@@ -504,6 +519,7 @@ private:
     Words words_{};
     std::uint64_t populated_ = 0;
     std::vector<Thread> states_;
+    std::vector<std::uint64_t> own_words_;  // by thread
 };
 
 }  // namespace

@@ -91,35 +91,39 @@ impl Machine {
 
     /// Who has the smallest local time. A core may act until the next one's time, with the skew that is allowed.
     fn turn(&self) -> Turn {
-        let mut first: Option<(Cycle, CoreId)> = None;
-        let mut second = Cycle::MAX;
+        let (mut first, mut earliest, mut second) = (None, Cycle::MAX, Cycle::MAX);
+        let mut may_wait = false;
         for (index, core) in self.cores.iter().enumerate() {
             let id = CoreId(index as u16);
             if self.scheduler.running(id).is_none() {
+                may_wait = true;
                 continue;
             }
             if core.holds_lease() {
                 return Turn::Core(id, core.cycle().max(core.next_cycle().unwrap_or(0)));
             }
-            let Some(at) = core.next_cycle().or_else(|| self.system.resumes_at(id)) else {
+            let Some(at) = core.next_cycle().or_else(|| {
+                may_wait = true;
+                self.system.resumes_at(id)
+            }) else {
                 // It may go on once another core has acted, as early as it began to wait for filters.
                 second = self.system.waits_for_filters_since(id).map_or(second, |since| second.min(since));
                 continue;
             };
-            match first {
-                Some((earliest, _)) if at >= earliest => second = second.min(at),
-                Some((earliest, _)) => {
-                    second = second.min(earliest);
-                    first = Some((at, id));
-                }
-                None => first = Some((at, id)),
+            if at < earliest {
+                second = second.min(earliest);
+                (first, earliest) = (Some(id), at);
+            } else {
+                second = second.min(at);
             }
         }
-        let waits = self.system.has_waiters();
+        // Only a core that waits, or one without a thread, can have a suspended request.
+        debug_assert!(may_wait || !self.system.has_waiters());
+        let waits = may_wait && self.system.has_waiters();
         let memory = if waits { self.system.due() } else { Cycle::MAX };
         let sleepers = self.scheduler.next_due().unwrap_or(Cycle::MAX);
         match first {
-            Some((at, core)) if at <= memory && at <= sleepers => {
+            Some(core) if earliest <= memory && earliest <= sleepers => {
                 let bound = second.saturating_add(self.skew_cycles).min(memory).min(sleepers);
                 let allowed = |thread, core: CoreId| self.process.affinity(thread) >> core.0 & 1 == 1;
                 let slice = if self.scheduler.has_ready_threads() && self.scheduler.is_wanted(core, allowed) {
@@ -127,7 +131,7 @@ impl Machine {
                 } else {
                     Cycle::MAX
                 };
-                Turn::Core(core, bound.min(slice).max(at))
+                Turn::Core(core, bound.min(slice).max(earliest))
             }
             _ if memory <= sleepers && memory < Cycle::MAX => Turn::Memory,
             _ if sleepers < Cycle::MAX => Turn::Sleepers(sleepers),

@@ -149,7 +149,7 @@ impl StallCounter {
     }
 
     /// An instruction that computes has committed, cycles after the commit before it, `before`.
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn computed(&mut self, before: Cycle, committed: Cycle, dispatched: Cycle) {
         let rest = self.until_dispatched(before, committed, dispatched);
         self.cycles.front_end += rest - before - 1;
@@ -170,7 +170,7 @@ impl StallCounter {
 
     /// A load has committed whose access began in `executed`, cycles after the commit before it, `before`. False: it took
     /// longer than a hit of the L1D, and is not counted here.
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn hit(&mut self, before: Cycle, committed: Cycle, dispatched: Cycle, executed: Cycle) -> bool {
         if committed > executed + self.l1d_latency_cycles + self.commit_cycles {
             return false;
