@@ -30,6 +30,7 @@ class ShortCampaign:
         settings: Parameters that differ from those of `tiny`.
         domain: Persistence domain, the row's usual one if None.
         rehearsals: Whether every transaction is aborted and retried once before it commits.
+        seeds: How many times it runs, each time with another seed.
     """
 
     workload: str
@@ -41,6 +42,7 @@ class ShortCampaign:
     settings: Settings
     domain: str | None
     rehearsals: bool
+    seeds: int
 
 
 @dataclass(frozen=True)

@@ -194,13 +194,18 @@ _TOO_LARGE = "(cause 0x200)"
 
 
 def first_objection(design: str, mutant: Mutant | None, campaign: ShortCampaign) -> tuple[str, str] | None:
-    """Runs one campaign on a mutant, or on the design as it is; the first objection: who, and what.
+    """Runs one campaign on a mutant, or on the design as it is, with all its seeds; the first objection: who, and what.
 
     Raises:
         ConfigError: The campaign does not fit the design.
         HostIoError, ToolchainError: The guest program cannot be had.
     """
-    request = request_of(design, mutant, campaign)
+    objections = (_objection(design, mutant, campaign, seed) for seed in range(1, campaign.seeds + 1))
+    return next(filter(None, objections), None)
+
+
+def _objection(design: str, mutant: Mutant | None, campaign: ShortCampaign, seed: int) -> tuple[str, str] | None:
+    request = request_of(design, mutant, campaign, seed)
     try:
         document = json.loads(_core.crash(json.dumps(request)))
     except (GuestFault, StuckError, InternalError) as error:
@@ -213,7 +218,7 @@ def first_objection(design: str, mutant: Mutant | None, campaign: ShortCampaign)
     return first["oracle"], first["message"]
 
 
-def request_of(design: str, mutant: Mutant | None, campaign: ShortCampaign) -> dict[str, Any]:
+def request_of(design: str, mutant: Mutant | None, campaign: ShortCampaign, seed: int) -> dict[str, Any]:
     """Gives the request for the compiled half."""
     scenario = Scenario(
         design=design,
@@ -221,6 +226,7 @@ def request_of(design: str, mutant: Mutant | None, campaign: ShortCampaign) -> d
         machine="tiny",
         ops=campaign.ops,
         threads=campaign.threads,
+        seed=seed,
         settings=campaign.settings,
         domain=campaign.domain,
         workload_args=campaign.arguments,

@@ -80,6 +80,8 @@ pub struct ShortCampaign {
     pub domain: Option<Domain>,
     /// Whether every transaction is aborted and retried once before it commits.
     pub rehearsals: bool,
+    /// How many times it runs, each time with another seed: threads meet in a race of few cycles in some runs only.
+    pub seeds: u64,
 }
 
 impl ShortCampaign {
@@ -95,6 +97,7 @@ impl ShortCampaign {
             settings: &[],
             domain: None,
             rehearsals: false,
+            seeds: 1,
         }
     }
 
@@ -131,6 +134,11 @@ impl ShortCampaign {
     /// The same with transactions that are aborted and retried once.
     pub const fn rehearsed(self) -> Self {
         ShortCampaign { rehearsals: true, ..self }
+    }
+
+    /// The same with so many seeds.
+    pub const fn seeds(self, seeds: u64) -> Self {
+        ShortCampaign { seeds, ..self }
     }
 }
 

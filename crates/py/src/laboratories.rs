@@ -44,6 +44,7 @@ fn campaign(of: &ShortCampaign) -> Value {
         "settings": of.settings.concat(),
         "domain": of.domain.map(Domain::name),
         "rehearsals": of.rehearsals,
+        "seeds": of.seeds,
     })
 }
 

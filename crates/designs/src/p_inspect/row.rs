@@ -83,34 +83,27 @@ const SLOW_MISSES: durasim_design::Settings = &[
     "pmem.media.write_latency_ns=10",
 ];
 
-/// Few objects, which move again and again while all threads store to them. What threads draw depends on the objects of the
-/// beginning: each number of them is another attempt at races of few cycles.
-const fn few_raced(populate: &'static str) -> [(&'static str, &'static str); 8] {
-    [
-        ("populate", populate),
-        ("objects", "2"),
-        ("slots", "2"),
-        ("make-percent", "30"),
-        ("publish-percent", "20"),
-        ("link-percent", "0"),
-        ("drop-percent", "0"),
-        ("region-percent", "0"),
-    ]
-}
-
-const FEW_RACED: &[(&str, &str)] = &few_raced("4");
-const FEW_RACED_AGAIN: &[(&str, &str)] = &few_raced("9");
+/// Few objects, which move again and again while all threads store to them.
+const FEW_RACED: &[(&str, &str)] = &[
+    ("populate", "4"),
+    ("objects", "2"),
+    ("slots", "2"),
+    ("make-percent", "30"),
+    ("publish-percent", "20"),
+    ("link-percent", "0"),
+    ("drop-percent", "0"),
+    ("region-percent", "0"),
+];
 
 const fn crowded(
     filters: &'static [durasim_design::Settings; 1],
     racing: &'static [durasim_design::Settings; 3],
     in_slices: &'static [durasim_design::Settings; 3],
-) -> [ShortCampaign; 7] {
+) -> [ShortCampaign; 6] {
     [
         ShortCampaign::of("object-sharing", reachability::SHARING).with(filters).threads(4).ops(60),
         ShortCampaign::of("pinspect-hashmap", reachability::MAP).with(filters).threads(2).ops(40),
-        ShortCampaign::of("object-sharing", FEW_RACED).with(racing).threads(4).ops(3000).points(50),
-        ShortCampaign::of("object-sharing", FEW_RACED_AGAIN).with(racing).threads(4).ops(3000).points(50),
+        ShortCampaign::of("object-sharing", FEW_RACED).with(racing).threads(8).ops(3000).points(20).seeds(6),
         ShortCampaign::of("object-sharing", reachability::DROPPED_AND_SWEPT)
             .with(in_slices)
             .threads(4)
@@ -121,7 +114,8 @@ const fn crowded(
             .with(&[ROOMY, SLOW_MISSES])
             .threads(8)
             .ops(1200)
-            .points(50),
+            .points(20)
+            .seeds(4),
     ]
 }
 const CAMPAIGNS: &[ShortCampaign] = &crowded(
