@@ -269,7 +269,7 @@ pub(crate) const MOVING_CAMPAIGNS: &[ShortCampaign] = &[
         .ops(600)
         .points(1500)
         .faults(&["reorder", "clean"]),
-    ShortCampaign::of("object-sharing", WRITTEN_AND_SWEPT).with(&[ROOMY, SLOW_COPIES]).threads(4).ops(700).points(100),
+    ShortCampaign::of("object-sharing", WRITTEN_AND_SWEPT).with(&[ROOMY, SLOW_COPIES]).threads(4).ops(600).points(100),
 ];
 
 pub(crate) const VOLATILE_HEAP: Alternatives = Alternatives::of(
