@@ -148,7 +148,8 @@ impl StallCounter {
         (dispatched + self.refill_cycles).clamp(before + 1, committed)
     }
 
-    /// An instruction that computes has committed, cycles after the commit before it, `before`.
+    /// An instruction that computes has committed, cycles after the commit before it, `before`. A call, since most
+    /// instructions have nothing to count, and the loop that executes them needs the registers.
     #[inline(never)]
     pub(super) fn computed(&mut self, before: Cycle, committed: Cycle, dispatched: Cycle) {
         let rest = self.until_dispatched(before, committed, dispatched);

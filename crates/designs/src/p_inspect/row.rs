@@ -48,7 +48,7 @@ const CROWDED_FILTERS: durasim_design::Settings =
 const CROWDED_FILTERS_SEPARATE: durasim_design::Settings =
     &["design.p-inspect--.fwd_bits=31", "design.p-inspect--.trans_bits=8", "design.p-inspect--.wake_percent=60"];
 
-/// Objects that all threads store to. Stores wait behind persistent ones, or behind those that miss.
+/// Objects that all threads store to. Stores wait behind persistent ones.
 const WRITTEN: &[(&str, &str)] = &[
     ("populate", "9"),
     ("objects", "8"),
@@ -62,7 +62,7 @@ const WRITTEN: &[(&str, &str)] = &[
 const SLOW_STORES: durasim_design::Settings =
     &["cores=16", "l1i.size_bytes=32768", "pmem.media.write_latency_ns=1000", "dram.media.read_latency_ns=300"];
 
-/// The same behind stores to ordinary memory that miss: the store buffer holds stores that were checked for longer than a
+/// Few objects, to which threads store behind stores to ordinary memory that miss: the store buffer holds stores that were checked for longer than a
 /// move takes.
 const WRITTEN_BEHIND_MISSES: &[(&str, &str)] = &[
     ("populate", "9"),
