@@ -119,6 +119,8 @@ super::part::part! {
         kept {
             /// The cycle of the last wait that was over when it began, and how many such waits there were in it.
             standing: (Cycle, u32),
+            /// How often in succession a request was made again while nothing was scheduled.
+            retries: u32,
         }
     }
 }
@@ -139,6 +141,7 @@ impl Agenda {
             raised: BTreeSet::new(),
             suspended: vec![None; cores],
             standing: (0, 0),
+            retries: 0,
         }
     }
 
@@ -157,6 +160,7 @@ impl Agenda {
             raised: self.raised.clone(),
             suspended: self.suspended.clone(),
             standing: (0, 0),
+            retries: 0,
         }
     }
 
@@ -320,6 +324,18 @@ impl Agenda {
         self.standing = if cycle == at { (at, count + 1) } else { (at, 1) };
         self.standing.1 <= STANDING_MAX
     }
+
+    /// A request is made again, and nothing is scheduled until then. False if that happened too often in succession.
+    pub(super) fn may_retry(&mut self) -> bool {
+        self.retries += 1;
+        self.retries <= STANDING_MAX
+    }
+
+    /// A request proceeds.
+    #[inline]
+    pub(super) fn forget_retries(&mut self) {
+        self.retries = 0;
+    }
 }
 
 #[cfg(test)]
@@ -405,5 +421,14 @@ mod tests {
         assert!((0..STANDING_MAX).all(|_| agenda.may_lack_progress(4)));
         assert!(!agenda.may_lack_progress(4));
         assert!(agenda.may_lack_progress(5));
+    }
+
+    #[test]
+    fn retries_are_counted_until_a_request_proceeds() {
+        let mut agenda = Agenda::new(1);
+        assert!((0..STANDING_MAX).all(|_| agenda.may_retry()));
+        assert!(!agenda.may_retry());
+        agenda.forget_retries();
+        assert!(agenda.may_retry());
     }
 }

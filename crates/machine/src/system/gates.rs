@@ -7,7 +7,7 @@ use super::System;
 use super::work::Condition;
 use durasim_core::Outcome;
 use durasim_design::{Actions, Ctx, Gate, Hooks, Wait};
-use durasim_types::{CoreId, Cycle, LineAddr, StallCause, TxId};
+use durasim_types::{CoreId, Cycle, Error, LineAddr, StallCause, TxId};
 
 /// Who continues while a request waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,13 +54,19 @@ impl System {
         if let Gate::After(wait) | Gate::Retry(wait) = gate {
             self.note_gate(core, wait, why, at);
         }
+        if !matches!(gate, Gate::Retry(_)) {
+            self.agenda.forget_retries();
+        }
         match gate {
             Gate::Done => GateOutcome::Proceed(at),
             Gate::After(Wait::Cycles(n)) => GateOutcome::Proceed(at + n),
             Gate::After(wait) if mode == WaitMode::Suspend => self.suspend(core, wait, at, true),
             Gate::After(wait) => GateOutcome::Proceed(self.resolve(wait, at)),
             Gate::Retry(wait) if mode == WaitMode::Suspend => self.suspend(core, wait, at, false),
-            Gate::Retry(wait) => GateOutcome::Retry(self.resolve(wait, at)),
+            Gate::Retry(wait) => {
+                self.check_retries(at);
+                GateOutcome::Retry(self.resolve(wait, at))
+            }
             Gate::Abort(tx, why) => {
                 let at = self.abort(tx, why, at);
                 if self.is_aborted(core) { GateOutcome::Aborted } else { GateOutcome::Retry(at) }
@@ -151,6 +157,15 @@ impl System {
             (Wait::Acked(token), None | Some(StallCause::Commit)) => self.waits.await_ack(core, token, at),
             (Wait::Cycles(0), _) => {}
             (_, why) => self.waits.gate(core, at, why.unwrap_or(StallCause::Structure)),
+        }
+    }
+
+    /// A request for which the cores stand still is made again. Where no event is scheduled nothing will change until then.
+    fn check_retries(&mut self, at: Cycle) {
+        if self.agenda.due() == Cycle::MAX && !self.agenda.may_retry() && !self.halted() {
+            let what =
+                "a design has a request made again and again, and no scheduled event will change its answer".to_owned();
+            self.observers.fail(Error::Stuck { cycle: at, what });
         }
     }
 
