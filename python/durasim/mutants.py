@@ -13,7 +13,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from durasim import _core, toolchain
 from durasim._core import __version__
@@ -50,23 +50,40 @@ class Mutant:
         return f"{self.design}/{self.name}"
 
 
+class Objection(NamedTuple):
+    """What a campaign objected to first.
+
+    Attributes:
+        oracle: The oracle that objected, or `run` if the program failed before any crash.
+        message: What was wrong.
+        seed: The seed of the campaign's run.
+    """
+
+    oracle: str
+    message: str
+    seed: int
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What became of a mutant.
 
     Attributes:
         mutant: The mutant.
-        caught_by: The oracle that objected first, or `run` if the program failed before any crash; None if none did.
-        message: What was wrong.
+        objection: What the first campaign that caught it objected to; None if none did.
         campaign: The campaign that caught it.
         seconds: Time to the first catch, or until all campaigns had passed.
     """
 
     mutant: Mutant
-    caught_by: str | None
-    message: str
+    objection: Objection | None
     campaign: ShortCampaign | None
     seconds: float
+
+    @property
+    def caught_by(self) -> str | None:
+        """The oracle that objected first, or `run` if the program failed before any crash; None if none did."""
+        return None if self.objection is None else self.objection.oracle
 
 
 @dataclass(frozen=True)
@@ -98,6 +115,9 @@ class MutationResult:
             "missed": [outcome.mutant.path for outcome in self.missed],
             "seconds_to_catch": {outcome.mutant.path: round(outcome.seconds, 3) for outcome in caught},
             "caught_by": {outcome.mutant.path: outcome.caught_by for outcome in caught},
+            "caught_with_seed": {
+                outcome.mutant.path: outcome.objection.seed for outcome in caught if outcome.objection
+            },
             "why_equivalent": {mutant.path: mutant.equivalent for mutant in self.equivalent},
         }
 
@@ -166,17 +186,17 @@ def try_mutant(mutant: Mutant) -> Outcome:
         objection = first_objection(mutant.design, mutant, campaign)
         if objection is not None:
             _require_that_sound_runs_end(mutant.design, campaign, objection)
-            return Outcome(mutant, *objection, campaign, time.perf_counter() - started)
-    return Outcome(mutant, None, "", None, time.perf_counter() - started)
+            return Outcome(mutant, objection, campaign, time.perf_counter() - started)
+    return Outcome(mutant, None, None, time.perf_counter() - started)
 
 
-def _require_that_sound_runs_end(design: str, campaign: ShortCampaign, objection: tuple[str, str]) -> None:
+def _require_that_sound_runs_end(design: str, campaign: ShortCampaign, objection: Objection) -> None:
     """Refuses a campaign in which the design as it is needs too many instructions: all faults would count as caught.
 
     Raises:
         InternalError: The campaign is too long.
     """
-    if _TOO_LONG in objection[1] and first_objection(design, None, campaign) is not None:
+    if _TOO_LONG in objection.message and first_objection(design, None, campaign) is not None:
         message = (
             f"a campaign of {design} ({campaign.workload}, {campaign.ops} operations) is too long without a fault too"
         )
@@ -193,8 +213,8 @@ _TOO_LONG = "(InstructionLimit)"
 _TOO_LARGE = "(cause 0x200)"
 
 
-def first_objection(design: str, mutant: Mutant | None, campaign: ShortCampaign) -> tuple[str, str] | None:
-    """Runs one campaign on a mutant, or on the design as it is, with all its seeds; the first objection: who, and what.
+def first_objection(design: str, mutant: Mutant | None, campaign: ShortCampaign) -> Objection | None:
+    """Runs one campaign on a mutant, or on the design as it is, with all its seeds; the first objection.
 
     Raises:
         ConfigError: The campaign does not fit the design.
@@ -204,18 +224,18 @@ def first_objection(design: str, mutant: Mutant | None, campaign: ShortCampaign)
     return next(filter(None, objections), None)
 
 
-def _objection(design: str, mutant: Mutant | None, campaign: ShortCampaign, seed: int) -> tuple[str, str] | None:
+def _objection(design: str, mutant: Mutant | None, campaign: ShortCampaign, seed: int) -> Objection | None:
     request = request_of(design, mutant, campaign, seed)
     try:
         document = json.loads(_core.crash(json.dumps(request)))
     except (GuestFault, StuckError, InternalError) as error:
         if mutant is not None and _TOO_LARGE in str(error):
             return None
-        return "run", str(error)
+        return Objection("run", str(error), seed)
     if not document["violations"]:
         return None
     first = document["failures"][0]
-    return first["oracle"], first["message"]
+    return Objection(first["oracle"], first["message"], seed)
 
 
 def request_of(design: str, mutant: Mutant | None, campaign: ShortCampaign, seed: int) -> dict[str, Any]:

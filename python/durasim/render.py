@@ -207,8 +207,8 @@ def mutation_tables(result: MutationResult) -> RenderableType:
     )  # fmt: skip
     table = FoldedTable(f"{caught} of {len(result.outcomes)} mutants caught", columns)
     for outcome in result.outcomes:
-        of = outcome.campaign
-        where = "" if of is None else f"{of.workload}, {of.threads} threads"
+        of, found = outcome.campaign, outcome.objection
+        where = "" if of is None or found is None else f"{of.workload}, {of.threads} threads, seed {found.seed}"
         table.add_row(
             outcome.mutant.path,
             outcome.caught_by or "missed",

@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from dataclasses import replace
 
 import pytest
 
@@ -40,6 +41,22 @@ def test_a_campaign_that_is_too_long_without_a_fault_catches_none(monkeypatch):
     monkeypatch.setattr("durasim.mutants.INSTRUCTIONS_MAX", 10_000)
     with pytest.raises(InternalError, match="too long without a fault too"):
         run_mutants(chosen_mutants("swl-flush", laboratory_of("swl-flush").quick_faults))
+
+
+def test_the_seed_that_catches_a_fault_is_told(monkeypatch):
+    """A campaign runs with its seeds in turn, up to the first that objects."""
+    tried = []
+
+    def crash(request):
+        tried.append(json.loads(request)["seed"])
+        failures = [{"oracle": "bytes", "message": "one byte differs"}] if tried[-1] == 3 else []
+        return json.dumps({"violations": len(failures), "failures": failures})
+
+    monkeypatch.setattr("durasim.mutants._core.crash", crash)
+    campaign = replace(laboratory_of("tc").campaigns[0], seeds=5)
+    assert first_objection("tc", None, campaign) == ("bytes", "one byte differs", 3)
+    assert tried == [1, 2, 3]
+    assert first_objection("tc", None, replace(campaign, seeds=2)) is None
 
 
 @pytest.mark.long
@@ -98,6 +115,7 @@ def test_the_document_and_the_table():
     document = json.loads(result.stdout)
     assert (document["mutants"], document["caught"], document["missed"]) == (1, 1, [])
     assert document["seconds_to_catch"]["tc/freed-at-issue"] > 0
+    assert document["caught_with_seed"]["tc/freed-at-issue"] == 1
     equivalent = _durasim("mutation", "--design", "tc", "--mutant", "copying-entries-lost")
     assert equivalent.returncode == 0
     assert "recovery discards them" in " ".join(equivalent.stdout.split())
