@@ -203,7 +203,7 @@ def _require_that_sound_runs_end(design: str, campaign: ShortCampaign, objection
         raise InternalError(message)
 
 
-INSTRUCTIONS_MAX = 20_000_000
+INSTRUCTIONS_MAX = 60_000_000
 """Instructions after which a program counts as stuck: with a fault it may never end."""
 
 # What the run of a program says that executes more.

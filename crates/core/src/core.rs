@@ -20,7 +20,7 @@ use crate::banks::Banks;
 use crate::branch::Predictor;
 use crate::code::Code;
 use crate::execution::{AtCommit, MemoryUnit};
-use crate::store_buffer::DrainOutcome;
+use crate::store_buffer::{DrainOutcome, FencedStores};
 use crate::store_sets::StoreSets;
 use crate::tlb::{TlbConfig, Tlbs};
 use crate::{CoreConfig, Outcome, Port, StoreBuffer, translations::Translations, window::Window};
@@ -172,6 +172,8 @@ pub struct Core {
     was_full: bool,
     /// What an executed instruction has still to do at its commit, in `committed`.
     unfinished: Option<(AtCommit, Cycle)>,
+    /// It is the fence of a store that persists, whose clean is an entry of its own.
+    ends_fenced_store: bool,
     /// Whether a request is pending in the port: that of the front entry of the store buffer, or of `unfinished` if the
     /// buffer is empty.
     pending: bool,
@@ -222,6 +224,7 @@ impl Core {
             pause: None,
             was_full: false,
             unfinished: None,
+            ends_fenced_store: false,
             pending: false,
             instructions: 0,
             counted: 0,
@@ -259,7 +262,9 @@ impl Core {
 
     /// Counters since the last reset.
     pub fn stats(&self) -> CoreStats {
-        CoreStats { forwards: self.unit.forwards, stalls: self.stalls.cycles, ..self.stats }
+        let FencedStores { count: fenced_stores, cycles: fenced_store_cycles } = self.unit.buffer.fenced_stores();
+        let (forwards, stalls) = (self.unit.forwards, self.stalls.cycles);
+        CoreStats { forwards, stalls, fenced_stores, fenced_store_cycles, ..self.stats }
     }
 
     /// Counters start again from zero.
@@ -267,6 +272,7 @@ impl Core {
         self.stats = CoreStats::default();
         self.stalls.cycles = StallCycles::default();
         self.unit.forwards = 0;
+        self.unit.buffer.reset_stats();
         if let Some(tlbs) = &mut self.unit.tlbs {
             tlbs.reset_stats();
         }

@@ -42,6 +42,14 @@ struct Slot {
     pc: u64,
 }
 
+/// Stores that persist with a fence of their own, in one operation or as three.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FencedStores {
+    pub count: u64,
+    /// Cycles from when each could leave the store buffer until it was acknowledged.
+    pub cycles: Cycle,
+}
+
 /// What a load finds in the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forward {
@@ -75,6 +83,10 @@ pub struct StoreBuffer {
     filter: [u16; FILTER],
     /// When the last entry left.
     left: Cycle,
+    /// When the last store that has left could leave: behind those in front of it.
+    store_could_leave: Cycle,
+    /// Stores that brought a fence along.
+    fenced_stores: FencedStores,
     /// Before this cycle the next entry cannot leave.
     next_from: Cycle,
     /// Why front entries have waited.
@@ -123,6 +135,8 @@ impl StoreBuffer {
             block_bits: config.store_sets.violation_granularity_bytes.max(BLOCK_BYTES_MIN).ilog2(),
             filter: [0; FILTER],
             left: 0,
+            store_could_leave: 0,
+            fenced_stores: FencedStores::default(),
             asked: 0,
             attention: Cycle::MAX,
             aborted: None,
@@ -358,11 +372,15 @@ impl StoreBuffer {
         let Some(slot) = self.slots.front() else { return DrainOutcome::Nothing };
         let Entry::Store(store) = &slot.entry else { return self.drain_non_store(core, port, at) };
         let (first, last) = self.buckets(store.addr, store.len);
-        let (line, could_leave) = (store.addr.line(), slot.from.max(self.next_from));
+        let (line, kind, could_leave) = (store.addr.line(), store.kind, slot.from.max(self.next_from));
         match port.store(core, store, at) {
             Outcome::Done(cycle) => {
                 self.filter[first] -= 1;
                 self.filter[last] -= 1;
+                self.store_could_leave = could_leave;
+                if kind == StoreKind::CleanAndFence {
+                    self.fenced_store_is_acked(cycle);
+                }
                 if cycle > could_leave {
                     self.waits.note(port, core, Some(line), could_leave, cycle);
                 }
@@ -374,6 +392,21 @@ impl StoreBuffer {
             }
             Outcome::Pending => DrainOutcome::Pending,
         }
+    }
+
+    /// The last store that has left has a fence of its own and is acknowledged.
+    pub(crate) fn fenced_store_is_acked(&mut self, at: Cycle) {
+        self.fenced_stores.count += 1;
+        self.fenced_stores.cycles += at - self.store_could_leave;
+    }
+
+    /// Those since the last reset.
+    pub(crate) fn fenced_stores(&self) -> FencedStores {
+        self.fenced_stores
+    }
+
+    pub(crate) fn reset_stats(&mut self) {
+        self.fenced_stores = FencedStores::default();
     }
 
     /// The same for an entry that is no store.

@@ -124,6 +124,25 @@ fn one_with_a_fence_holds_back_stores_and_nothing_else_unless_it_holds_its_commi
 }
 
 #[test]
+fn the_time_of_one_with_a_fence_is_that_from_the_head_of_the_buffer_to_its_acknowledgement() {
+    for stores in [COMBINED, PersistentStores::Combined { holds_commit: true }, PersistentStores::Separate] {
+        for kind in KINDS {
+            let mut memory = memory(vec![store(8), persist(0, kind), ECALL], stores);
+            // The store in front waits long, which is no time of the other one.
+            memory.refusing = Some((PhysAddr(DATA + 8), 5000));
+            let core = run(&mut memory);
+            let (count, cycles) = (core.stats().fenced_stores, core.stats().fenced_store_cycles);
+            let is_fenced = kind == StoreKind::CleanAndFence;
+            assert_eq!((count, cycles < 2000), (u64::from(is_fenced), true), "{stores:?} {kind:?}: {cycles}");
+            memory = self::memory(vec![store(8), persist(0, kind), ECALL], stores);
+            memory.refusing = Some((PhysAddr(DATA), 5000));
+            let waited = run(&mut memory).stats().fenced_store_cycles;
+            assert_eq!(waited > 3000, is_fenced, "{stores:?} {kind:?}: {waited}");
+        }
+    }
+}
+
+#[test]
 fn loads_take_its_bytes_while_it_waits() {
     let mut memory = memory(vec![persist(0, StoreKind::CleanAndFence), load(0), ECALL], COMBINED);
     memory.refusing = Some((PhysAddr(DATA), 5000));

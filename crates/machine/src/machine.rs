@@ -248,7 +248,7 @@ impl Machine {
         load_stats(&mut stats, &self.measure.pmem_load_latency);
         stats.count("core.pmem_stores", self.measure.pmem_stores, "Stores that left for a line of persistent memory");
         if self.system.has_checks() {
-            check_stats(&mut stats);
+            check_stats(&mut stats, &c);
         }
         let switches = self.scheduler.switches;
         stats.count("core.context_switches", switches, "Times a thread got the core, since the start");
@@ -358,7 +358,7 @@ fn tlb_stats(stats: &mut Stats, cores: &[Core]) {
 }
 
 /// What a design with checked accesses adds up from other counters (P-INSPECT, MICRO 2020, Table IX).
-fn check_stats(stats: &mut Stats) {
+fn check_stats(stats: &mut Stats, cores: &CoreStats) {
     let of = |name| stats.get(name).unwrap_or(0.0);
     let accesses = of("core.loads") - of("core.forwards") + of("core.stores");
     let persistent = of("core.pmem_loads.count") + of("core.pmem_stores");
@@ -368,6 +368,11 @@ fn check_stats(stats: &mut Stats) {
     stats.set("p_inspect.nvm_access_percent", share, "percent", description);
     let description = "Stores that went to persistent memory in one operation with their clean";
     stats.count("p_inspect.persistent_writes", writes as u64, description);
+    let description =
+        "Stores that persist with a fence of their own, in one operation or as a store, a clean and a fence";
+    stats.count("p_inspect.fenced_stores.count", cores.fenced_stores, description);
+    let description = "Cycles from when each could leave the store buffer until it was acknowledged, overlap left out";
+    stats.set("p_inspect.fenced_stores.cycles", cores.fenced_store_cycles as f64, "cycles", description);
 }
 
 /// Latencies of loads of persistent memory, as cores see them.

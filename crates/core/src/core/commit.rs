@@ -59,6 +59,9 @@ impl Core {
                     if done > committed {
                         self.count_wait(port, StallPlace::Fence, None, committed, done);
                     }
+                    if std::mem::take(&mut self.ends_fenced_store) {
+                        self.unit.buffer.fenced_store_is_acked(done);
+                    }
                     self.hold(done);
                 }
                 Outcome::Aborted(cycle, code) => self.unit.buffer.abort(cycle, code),
@@ -108,6 +111,7 @@ impl Core {
             self.unit.buffer.push(Entry::Block(CacheBlockOp::Clean, store.addr.line()), committed, committed, pc);
         }
         if fence {
+            self.ends_fenced_store = cleans;
             self.unfinished = Some((AtCommit::Fence(WRITES_BEFORE_WRITES), committed));
         }
     }
@@ -223,6 +227,7 @@ impl Core {
         self.hart.x[10] = code;
         self.unit.end();
         self.unfinished = None;
+        self.ends_fenced_store = false;
         if self.pause != Some(Pause::Vacate) {
             self.pause = None;
         }

@@ -22,6 +22,7 @@ impl Core {
             pause: self.pause,
             was_full: self.was_full,
             unfinished: self.unfinished,
+            ends_fenced_store: self.ends_fenced_store,
             pending: self.pending,
             instructions: self.instructions,
             counted: self.counted,

@@ -24,6 +24,11 @@ pub struct CoreStats {
     pub fence_stall_cycles: u64,
     /// Cycles in which commits of transactions held the commit of younger instructions.
     pub commit_stall_cycles: u64,
+    /// Stores that persist with a fence of their own, in one operation or as a store, a clean and a fence.
+    pub fenced_stores: u64,
+    /// Cycles from when each of them could leave the store buffer until it was acknowledged. What came before it is left
+    /// out, and so is what another one waits for.
+    pub fenced_store_cycles: u64,
     /// System calls.
     pub system_calls: u64,
     /// Cycles in which nothing committed.
@@ -42,6 +47,8 @@ impl CoreStats {
         self.fences += other.fences;
         self.fence_stall_cycles += other.fence_stall_cycles;
         self.commit_stall_cycles += other.commit_stall_cycles;
+        self.fenced_stores += other.fenced_stores;
+        self.fenced_store_cycles += other.fenced_store_cycles;
         self.system_calls += other.system_calls;
         self.stalls.add(&other.stalls);
     }
