@@ -148,14 +148,14 @@ def first_torn_pool(program: Path, pool: Path, failures: int, fault: str = "none
 
 
 @pytest.mark.parametrize("filters", FILTERS)
-@pytest.mark.parametrize("seeds", [6, pytest.param(200, marks=pytest.mark.long)])
+@pytest.mark.parametrize("seeds", [3, pytest.param(200, marks=pytest.mark.long)])
 def test_threads_lose_no_store(native: NativeBuild, tmp_path: Path, filters: tuple[str, ...], seeds: int) -> None:
     program = native("object-sharing", BACKEND, hooks="object_turns", defines=filters)
     assert first_problem(program, tmp_path / "pool", seeds) is None
 
 
 @pytest.mark.parametrize("filters", FILTERS)
-@pytest.mark.parametrize("failures", [100, pytest.param(3000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("failures", [40, pytest.param(3000, marks=pytest.mark.long)])
 def test_threads_survive_power_failures(
     native: NativeBuild, tmp_path: Path, filters: tuple[str, ...], failures: int
 ) -> None:

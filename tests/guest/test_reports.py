@@ -91,14 +91,14 @@ def test_reports_lead_to_the_dump(
 
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_an_empty_pool_has_no_objects(native: NativeBuild, tmp_path: Path, workload: str) -> None:
-    program = native(workload, "markers", history=True)
+    program = native(workload, "markers", hooks="history", history=True)
     assert dump([program, "check", "--dump", "--pool-path", tmp_path / "none"])[0] == {}
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_a_torn_pool_is_dumped_and_then_refused(native: NativeBuild, tmp_path: Path, workload: str) -> None:
     """Whatever is in the pool: the dump ends, and the check says what is wrong."""
-    program, pool = native(workload, "markers", history=True), tmp_path / "pool"
+    program, pool = native(workload, "markers", hooks="history", history=True), tmp_path / "pool"
     arguments = ["--pool-path", pool]
     assert execute([program, "run", *arguments, "--populate", "40", "--ops", "40"]).code == 0
     whole = pool.read_bytes()
