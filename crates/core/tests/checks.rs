@@ -1,8 +1,6 @@
 //! Checked accesses in the pipeline: verdicts, ways into handlers and back, and what waits for filters.
 
-mod common;
-
-use common::{CODE, DATA, ECALL, Memory};
+use crate::common::{CODE, DATA, ECALL, Memory};
 use durasim_core::{Core, CoreConfig, Exit, PersistentStores};
 use durasim_isa::encodings::CUSTOM_0;
 use durasim_isa::{Hart, Stop};

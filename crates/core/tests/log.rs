@@ -1,8 +1,6 @@
 //! Log operations: log-load reads a block as a load does, log-flush leaves in order with stores.
 
-mod common;
-
-use common::{CODE, DATA, ECALL, Memory, branch_if_aborted, load, marker, store};
+use crate::common::{CODE, DATA, ECALL, Memory, branch_if_aborted, load, marker, store};
 use durasim_core::{Core, CoreConfig, Exit, LogFlush};
 use durasim_isa::{Hart, Marker, Stop};
 use durasim_types::{CoreId, PhysAddr, TxId};

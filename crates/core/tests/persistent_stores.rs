@@ -1,8 +1,6 @@
 //! Stores that persist: what enters the store buffer for them, what a fence waits for, and what waits for them.
 
-mod common;
-
-use common::{CODE, DATA, ECALL, Memory, load, store};
+use crate::common::{CODE, DATA, ECALL, Memory, load, store};
 use durasim_core::{Core, CoreConfig, Exit, PersistentStores};
 use durasim_isa::{CacheBlockOp, Hart, Stop};
 use durasim_types::{CoreId, Cycle, LineAddr, PhysAddr, StoreKind};

@@ -1,9 +1,7 @@
 //! Cycles in which a core commits nothing, against a memory whose stores wait for their line for a thousand cycles: half of
 //! it on the path, half in the media.
 
-mod common;
-
-use common::{CODE, DATA, ECALL, LATENCY, Memory, load, store};
+use crate::common::{CODE, DATA, ECALL, LATENCY, Memory, load, store};
 use durasim_core::{Core, CoreConfig, Exit, StallPlace};
 use durasim_isa::Hart;
 use durasim_types::{CoreId, Cycle, PhysAddr, StallCause};

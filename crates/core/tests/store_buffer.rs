@@ -1,8 +1,6 @@
 //! What happens to stores between their commit and their effect: forwarding, and aborts.
 
-mod common;
-
-use common::{CLEAR_A0, CODE, DATA, ECALL, Memory, branch_if_aborted, load, marker, store};
+use crate::common::{CLEAR_A0, CODE, DATA, ECALL, Memory, branch_if_aborted, load, marker, store};
 use durasim_core::{Core, CoreConfig, Exit};
 use durasim_isa::{Hart, Marker};
 use durasim_types::{CoreId, Cycle, PhysAddr};

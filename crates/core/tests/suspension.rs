@@ -1,8 +1,6 @@
 //! Transactions that are suspended: to which transaction stores belong, and markers that stand where they cannot.
 
-mod common;
-
-use common::{CLEAR_A0, CODE, DATA, ECALL, Memory, branch_if_aborted, load, marker, store};
+use crate::common::{CLEAR_A0, CODE, DATA, ECALL, Memory, branch_if_aborted, load, marker, store};
 use durasim_core::{Core, CoreConfig, Exit, SuspensionFault, ThreadContext};
 use durasim_isa::{Hart, Marker};
 use durasim_types::{CoreId, Cycle, PhysAddr, TxId};

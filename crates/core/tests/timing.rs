@@ -1,8 +1,6 @@
 //! Times of a core, against a memory that answers in two cycles.
 
-mod common;
-
-use common::{CODE, DATA, ECALL, LATENCY, Memory, load, store};
+use crate::common::{CODE, DATA, ECALL, LATENCY, Memory, load, store};
 use durasim_core::{Core, CoreConfig, Exit, Fences, StoreSetsConfig};
 use durasim_isa::Hart;
 use durasim_types::{CoreId, Cycle};

@@ -1,8 +1,6 @@
 //! TLBs of a core, against a memory that answers in two cycles and walks the page table in a hundred.
 
-mod common;
-
-use common::{CODE, DATA, ECALL, LATENCY, Memory, WALK, load, store};
+use crate::common::{CODE, DATA, ECALL, LATENCY, Memory, WALK, load, store};
 use durasim_core::tlb::{TlbConfig, TlbLevelConfig, TlbStats};
 use durasim_core::{Core, CoreConfig, Exit, StallPlace};
 use durasim_isa::Hart;

@@ -1,9 +1,7 @@
 //! Rights, owners, links, sizes and positions of files.
 
-mod common;
-
+use crate::common::{AT_FDCWD, DATA, O_CREAT, O_RDWR, PMEM_BYTES, Program, program};
 use ::syscalls::riscv64::Sysno;
-use common::{AT_FDCWD, DATA, O_CREAT, O_RDWR, PMEM_BYTES, Program, program};
 use std::os::unix::fs::PermissionsExt;
 
 const ENOENT: i64 = -2;

@@ -1,8 +1,6 @@
 //! Every ELF that cannot run is refused with its own sentence.
 
-mod common;
-
-use common::{elf, map, program};
+use crate::common::{elf, map, program};
 use durasim_guest::{FlatMemory, PmemPool, Process, ProcessConfig};
 use durasim_types::{Error, ExitCode};
 

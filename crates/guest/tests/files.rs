@@ -1,9 +1,7 @@
 //! Files of the host: confinement to the root folder, contents, and what must not leak from the host.
 
-mod common;
-
+use crate::common::{AT_FDCWD, DATA, O_CREAT, O_RDWR, Program, program};
 use ::syscalls::riscv64::Sysno;
-use common::{AT_FDCWD, DATA, O_CREAT, O_RDWR, Program, program};
 use durasim_guest::{MemoryMap, SyscallOutcome};
 use std::path::Path;
 

@@ -1,9 +1,7 @@
 //! Whatever a program asks for, the simulator answers or refuses: it never panics, and equal requests get equal answers.
 
-mod common;
-
+use crate::common::{AT_FDCWD, DATA, Program, program};
 use ::syscalls::riscv64::Sysno;
-use common::{AT_FDCWD, DATA, Program, program};
 use durasim_guest::{PMEM_WINDOW_BASE, SyscallOutcome, ThreadId};
 use durasim_types::Rng;
 use std::path::Path;

@@ -1,9 +1,7 @@
 //! Mappings, rights and the initial stack.
 
-mod common;
-
+use crate::common::{DATA, Program, program};
 use ::syscalls::riscv64::Sysno;
-use common::{DATA, Program, program};
 use durasim_isa::{Access, AccessFaultKind};
 use std::collections::BTreeMap;
 

@@ -1,9 +1,7 @@
 //! Files under `/pmem/`: where they lie, how they are mapped, and what is refused.
 
-mod common;
-
+use crate::common::{AT_FDCWD, DATA, O_CREAT, O_RDWR, PMEM_BYTES, Program, map, program};
 use ::syscalls::riscv64::Sysno;
-use common::{AT_FDCWD, DATA, O_CREAT, O_RDWR, PMEM_BYTES, Program, map, program};
 use durasim_guest::{PMEM_WINDOW_BASE, PhysMemory, PmemPool, Process, ProcessConfig};
 use durasim_isa::{Access, AccessFaultKind};
 
@@ -61,7 +59,7 @@ fn a_pool_comes_back_in_the_next_run() {
     let at = p.call(Sysno::mmap, &[0, 8192, 3, MAP_SHARED, fd, 0]) as u64;
     p.poke(at + 4096, b"kept");
     let (pool, mut memory) = (p.process.into_pool(), p.memory);
-    let config = ProcessConfig::new("prog", common::elf(), map());
+    let config = ProcessConfig::new("prog", crate::common::elf(), map());
     let (process, hart) = Process::load(config, pool.clone(), &mut memory).unwrap();
     let mut q = Program { process, memory, hart, out: Default::default(), now_ns: 0 };
     assert_eq!(q.process.pool(), &pool);
@@ -217,7 +215,7 @@ fn what_is_not_supported_says_so() {
 fn an_impossible_pool_is_refused() {
     let text = r#"{"capacity_bytes":16777216,"files":{"a":{"offset_bytes":100,"size_bytes":1}}}"#;
     let pool: PmemPool = serde_json::from_str(text).unwrap();
-    let config = ProcessConfig::new("prog", common::elf(), map());
+    let config = ProcessConfig::new("prog", crate::common::elf(), map());
     let error = Process::load(config, pool, &mut durasim_guest::FlatMemory::default()).unwrap_err();
     assert!(error.to_string().contains("does not start at a page"), "{error}");
 }

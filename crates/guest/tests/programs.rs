@@ -1,8 +1,6 @@
 //! Real programs, run functionally: exit status, output and instruction counts.
 
-mod common;
-
-use common::{Finished, map, run};
+use crate::common::{Finished, map, run};
 use durasim_guest::ProcessConfig;
 use std::process::Command;
 

@@ -1,9 +1,7 @@
 //! Forks and snapshots of processes: what continues independently, and what comes back from a file.
 
-mod common;
-
+use crate::common::{AT_FDCWD, Captured, DATA, O_CREAT, O_RDWR, Program, program};
 use ::syscalls::riscv64::Sysno;
-use common::{AT_FDCWD, Captured, DATA, O_CREAT, O_RDWR, Program, program};
 use durasim_guest::{FileChange, Process, SavedProcess, SyscallOutcome, ThreadEvent, ThreadId};
 use std::path::{Path, PathBuf};
 

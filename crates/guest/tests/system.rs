@@ -1,9 +1,7 @@
 //! Time, signals, threads and questions about the system.
 
-mod common;
-
+use crate::common::{DATA, program};
 use ::syscalls::riscv64::Sysno;
-use common::{DATA, program};
 use durasim_guest::{SyscallOutcome, ThreadId};
 
 const EINVAL: i64 = -22;

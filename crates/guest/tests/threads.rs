@@ -1,9 +1,7 @@
 //! Threads, futexes and what belongs to one thread.
 
-mod common;
-
+use crate::common::{DATA, O_CREAT, O_RDWR, Program, program};
 use ::syscalls::riscv64::Sysno;
-use common::{DATA, O_CREAT, O_RDWR, Program, program};
 use durasim_guest::SyscallOutcome::{self, Continue, Exit, ThreadExit, Wait, Yield};
 use durasim_guest::{ThreadEvent, ThreadId};
 use durasim_isa::Hart;

@@ -1,8 +1,6 @@
 //! Queues that ask before they take a write.
 
-mod common;
-
-use common::write;
+use crate::common::write;
 use durasim_memory::{Memory, MemoryConfig, Step, Write};
 use durasim_types::{LineAddr, Pages, PhysAddr, Picos};
 

@@ -1,8 +1,6 @@
 //! Queues of a controller in front of media with fixed latencies, and what many accesses leave behind.
 
-mod common;
-
-use common::{KINDS, drawn, write};
+use crate::common::{KINDS, drawn, write};
 use durasim_design::Origin;
 use durasim_memory::{Memory, MemoryConfig, Step, Write, WriteToken};
 use durasim_types::{LineAddr, Pages, PhysAddr, Picos, Rng};
@@ -145,7 +143,7 @@ fn joined_writes_reach_the_media_once_and_acknowledge_everybody() {
 
 /// A memory of any kind, by seed.
 fn any(seed: u64, rng: &mut Rng) -> Memory {
-    common::memory(&drawn(KINDS[seed as usize % KINDS.len()], rng))
+    crate::common::memory(&drawn(KINDS[seed as usize % KINDS.len()], rng))
 }
 
 /// Random traffic over few lines: the newest write always wins, in the queue and at the end in the media.

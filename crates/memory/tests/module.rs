@@ -1,9 +1,7 @@
 //! Modules of persistent memory: what reads and writes take with each state of the buffers, and what the cells have to do for
 //! them.
 
-mod common;
-
-use common::{behind, memory, write};
+use crate::common::{behind, memory, write};
 use durasim_memory::{MediaConfig, MediaKind, Memory, ModuleStats, Step};
 use durasim_types::{LineAddr, Picos};
 

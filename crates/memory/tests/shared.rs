@@ -1,9 +1,7 @@
 //! Two ranges of addresses behind the same controllers: one queue, the same banks and channels, contents and counters of
 //! their own.
 
-mod common;
-
-use common::{KINDS, drawn_media, write};
+use crate::common::{KINDS, drawn_media, write};
 use durasim_memory::checker::violations;
 use durasim_memory::{Memory, MemoryConfig, Step};
 use durasim_types::{LINE_BYTES, LineAddr, Pages, PhysAddr, Picos, Rng};

@@ -1,8 +1,6 @@
 //! Times of media and policies, each as probe, issue, not ready a moment before, ready.
 
-mod common;
-
-use common::{behind, memory, write};
+use crate::common::{behind, memory, write};
 use durasim_memory::{
     AddressMapping, Command, CommandKind, DdrTiming, DdrTimingConfig, MediaConfig, MediaKind, Memory, MemoryConfig,
     PagePolicy, Step, WritePolicy,

@@ -1,9 +1,7 @@
 //! Traces of commands keep all times of their media, as an independent checker sees them, and the checker sees what is
 //! wrong with traces that do not.
 
-mod common;
-
-use common::{KINDS, behind, drawn, drawn_media, every_rule_counts, traced};
+use crate::common::{KINDS, behind, drawn, drawn_media, every_rule_counts, traced};
 use durasim_memory::checker::{Violation, violations};
 use durasim_memory::{Command, CommandKind, DdrTiming, MediaConfig, MediaKind, MemoryConfig, PagePolicy};
 use durasim_types::Rng;
@@ -189,7 +187,7 @@ fn commands_that_are_lost_moved_or_changed_are_noticed() {
 #[test]
 fn a_trace_belongs_to_the_memory_that_was_asked_for_it() {
     let config = behind(drawn_media(MediaKind::Ddr4, &mut Rng::new(1)));
-    let mut memory = common::memory(&config);
+    let mut memory = crate::common::memory(&config);
     memory.read(durasim_types::LineAddr(1), 0);
     assert_eq!(memory.take_trace(0), [], "nobody asked");
     memory.start_trace();
