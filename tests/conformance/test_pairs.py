@@ -1,6 +1,6 @@
 """Every design with every workload, on every number of threads and every persistence domain that it tolerates.
 
-`make test` runs pairs: each design meets every second workload once, on numbers of threads and in domains that take
+`make test` runs pairs: each design meets every third workload once, on numbers of threads and in domains that take
 turns. `make test-all` runs the product.
 """
 
@@ -20,12 +20,12 @@ UNSHARED = {"false-sharing": {"shared-lines": "false"}}
 def _cases():
     for number, design in enumerate(DESIGNS):
         for column, workload in enumerate(SMALL):
-            # Fewer workloads for a domain would leave one of them without some number of threads.
-            block, place = divmod(column, len(THREADS))
-            chosen = (block % len(design["domains"]), (number + block + place) % len(THREADS))
+            block = column // len(THREADS)
+            # What a workload meets changes with the design, and what a design meets with the workload.
+            chosen = (block % len(design["domains"]), (number // len(THREADS) + block) % len(THREADS))
             for domain_number, domain in enumerate(design["domains"]):
                 for threads_number, threads in enumerate(THREADS):
-                    is_chosen = (number + column) % 2 == 0 and (domain_number, threads_number) == chosen
+                    is_chosen = (number + column) % len(THREADS) == 0 and (domain_number, threads_number) == chosen
                     yield pytest.param(
                         design, workload, domain, threads,
                         id=f"{design['name']}-{workload}-{domain}-{threads}",

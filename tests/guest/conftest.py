@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from guest_programs import HERE, ROOT, TOOLCHAIN, NativeBuild, execute
 
-FLAGS = ["-std=c++20", "-O1", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror", "-pthread"]
+FLAGS = ["-std=c++20", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror", "-pthread"]
 
 
 @pytest.fixture(scope="session")

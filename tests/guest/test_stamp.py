@@ -30,7 +30,7 @@ def stamp(tmp_path_factory: pytest.TempPathFactory) -> Build:
             return program
         guest = ROOT / "guest"
         define = next(info.define for info in TOOLCHAIN.backends() if info.name == backend)
-        shared = [f"-I{guest / 'include'}", f"-I{guest}", f"-D{define}", "-O1", "-g", "-Wall", "-Wextra", "-Werror"]
+        shared = [f"-I{guest / 'include'}", f"-I{guest}", f"-D{define}", "-O1", "-Wall", "-Wextra", "-Werror"]
         shared += ["-DDURASIM_TEST_HOOKS"] if hooks else []
         names = f"-I{guest / 'include' / 'durasim' / 'stamp'}"
         # What is clobbered by a restart is what the sources are about.
