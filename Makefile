@@ -44,7 +44,7 @@ test-cold: ## make test in such a clone; print the seconds
 test: ## Formatters, linters and every test but the long ones; ends with the slowest tests and the seconds of each stage
 	@$(PYTHON) tools/test_stages.py
 
-test-all: ## make test, the wheel, all planted faults, full products of cases, all documents' commands: takes 40 minutes
+test-all: ## make test, the wheel, all planted faults, full products of cases, all documents' commands: takes more than an hour
 	@$(PYTHON) tools/test_stages.py --all
 
 wheel: $(CORE) ## Build the wheel into dist/, twice to the same bytes, and try it in an empty environment
