@@ -85,7 +85,7 @@ pub struct StoreBuffer {
     left: Cycle,
     /// When the last store that has left could leave: behind those in front of it.
     store_could_leave: Cycle,
-    /// Stores that brought a fence along.
+    /// Those with a fence of their own that are acknowledged.
     fenced_stores: FencedStores,
     /// Before this cycle the next entry cannot leave.
     next_from: Cycle,
@@ -394,21 +394,6 @@ impl StoreBuffer {
         }
     }
 
-    /// The last store that has left has a fence of its own and is acknowledged.
-    pub(crate) fn fenced_store_is_acked(&mut self, at: Cycle) {
-        self.fenced_stores.count += 1;
-        self.fenced_stores.cycles += at - self.store_could_leave;
-    }
-
-    /// Those since the last reset.
-    pub(crate) fn fenced_stores(&self) -> FencedStores {
-        self.fenced_stores
-    }
-
-    pub(crate) fn reset_stats(&mut self) {
-        self.fenced_stores = FencedStores::default();
-    }
-
     /// The same for an entry that is no store.
     #[inline(never)]
     fn drain_non_store<P: Port>(&mut self, core: CoreId, port: &mut P, at: Cycle) -> DrainOutcome {
@@ -451,6 +436,21 @@ impl StoreBuffer {
             }
             Outcome::Pending => DrainOutcome::Pending,
         }
+    }
+
+    /// The last store that has left has a fence of its own and is acknowledged.
+    pub(crate) fn fenced_store_is_acked(&mut self, at: Cycle) {
+        self.fenced_stores.count += 1;
+        self.fenced_stores.cycles += at - self.store_could_leave;
+    }
+
+    /// Stores with a fence of their own that were acknowledged since the last reset.
+    pub(crate) fn fenced_stores(&self) -> FencedStores {
+        self.fenced_stores
+    }
+
+    pub(crate) fn reset_stats(&mut self) {
+        self.fenced_stores = FencedStores::default();
     }
 
     /// The front entry, which tried in cycle `at`, has left in `cycle`.

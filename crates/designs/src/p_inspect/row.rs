@@ -62,8 +62,8 @@ const WRITTEN: &[(&str, &str)] = &[
 const SLOW_STORES: durasim_design::Settings =
     &["cores=16", "l1i.size_bytes=32768", "pmem.media.write_latency_ns=1000", "dram.media.read_latency_ns=300"];
 
-/// Few objects, to which threads store behind stores to ordinary memory that miss: the store buffer holds stores that were checked for longer than a
-/// move takes.
+/// Few objects, to which threads store behind stores to ordinary memory that miss: the store buffer holds stores that were
+/// checked for longer than a move takes.
 const WRITTEN_BEHIND_MISSES: &[(&str, &str)] = &[
     ("populate", "9"),
     ("objects", "2"),
