@@ -67,3 +67,11 @@ def test_every_fuzz_target_has_a_wrapper_for_cargo_fuzz_and_a_corpus():
 
 def test_the_corpus_stays_small():
     assert sum(path.stat().st_size for path in (ROOT / "crates/fuzz/corpus").rglob("*") if path.is_file()) < 450_000
+
+
+@pytest.mark.parametrize("main", sorted(ROOT.glob("crates/*/tests/main.rs")), ids=lambda main: main.parts[-3])
+def test_a_program_of_tests_has_all_files_beside_it(main: Path):
+    """Cargo looks for no tests itself where `autotests` is off: a file that nobody names would not be compiled."""
+    named = set(re.findall(r"^mod (\w+);$", main.read_text(encoding="utf-8"), re.MULTILINE))
+    files = {path.stem for path in main.parent.glob("*.rs")} - {"main"}
+    assert named == files | {path.parent.name for path in main.parent.glob("*/mod.rs")}
