@@ -8,7 +8,7 @@
 
 #include "durasim/error.h"
 
-// Each name with - for _ is that of planted/undo.toml, redo.toml, write_ahead.toml, objects.toml and p-inspect.toml, one after the other.
+// Each name with - for _ is that of planted/undo.toml, redo.toml, write_ahead.toml, objects.toml, p-inspect.toml, htm.toml and spht.toml, one after the other.
 #define DURASIM_UNDO_FAULTS_(X)                                                                                         \
     X(entry_not_cleaned) X(old_content_not_cleaned) X(no_fence_before_store) X(log_stops_after_two) X(logged_after_store) \
     X(checksum_after_store) X(last_word_not_saved) X(second_slot_not_wrapped) X(filter_too_coarse) X(filter_not_cleared)  \
@@ -59,12 +59,21 @@
     X(holder_not_followed) X(value_not_followed) X(value_not_moved) X(load_not_followed) X(result_not_written)            \
     X(registers_not_preserved)
 
+#define DURASIM_HTM_FAULTS_(X)                                                                                            \
+    X(lock_not_subscribed) X(lock_not_taken) X(lock_path_not_logged) X(unlocked_before_commit) X(ended_where_it_begins)
+
+#define DURASIM_SPHT_FAULTS_(X)                                                                                           \
+    X(store_not_logged) X(log_committed_behind) X(end_not_written) X(tail_before_end) X(tail_not_stored) \
+    X(timestamps_tie) X(log_overwritten) X(no_fence_before_unlock) X(replay_stores_backwards) \
+    X(replay_skips_last_store) X(replay_looks_once) X(replay_without_order) X(replay_newest_first) \
+    X(replay_forgets_last) X(head_before_stores) X(recovery_without_replay)
+
 namespace durasim {
 
 enum class Fault : unsigned {
     none,
 #define X(name) name,
-    DURASIM_UNDO_FAULTS_(X) DURASIM_REDO_FAULTS_(X) DURASIM_WRITE_AHEAD_FAULTS_(X) DURASIM_OBJECT_FAULTS_(X) DURASIM_CHECK_FAULTS_(X)
+    DURASIM_UNDO_FAULTS_(X) DURASIM_REDO_FAULTS_(X) DURASIM_WRITE_AHEAD_FAULTS_(X) DURASIM_OBJECT_FAULTS_(X) DURASIM_CHECK_FAULTS_(X) DURASIM_HTM_FAULTS_(X) DURASIM_SPHT_FAULTS_(X)
 #undef X
 };
 
@@ -96,6 +105,10 @@ inline void plant(const char* name) {
     X(none) DURASIM_CHECK_FAULTS_(X) DURASIM_OBJECT_FAULTS_(X) DURASIM_UNDO_FAULTS_(X)
 #elif defined(DURASIM_BACKEND_AUTOPERSIST) || defined(DURASIM_BACKEND_IDEAL_R)
     X(none) DURASIM_OBJECT_FAULTS_(X) DURASIM_UNDO_FAULTS_(X)
+#elif defined(DURASIM_BACKEND_SPHT_EADR) || defined(DURASIM_BACKEND_SPHT_EADR_FLUSH)
+    X(none) DURASIM_SPHT_FAULTS_(X) DURASIM_HTM_FAULTS_(X) X(recovery_first_log_only)
+#elif defined(DURASIM_BACKEND_HTM_SGL)
+    X(none) DURASIM_HTM_FAULTS_(X) DURASIM_UNDO_FAULTS_(X)
 #else
     X(none) DURASIM_UNDO_FAULTS_(X)
 #endif

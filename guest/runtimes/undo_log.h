@@ -114,6 +114,12 @@ public:
     }
 
     void abort() {
+        roll_back();
+        durasim_tx_abort(1);
+    }
+
+    // What the transaction has stored becomes what it was.
+    [[gnu::always_inline]] void roll_back() {
         if (entries_ != 0) {
             for (std::uint64_t i = entries_, at = used_slots_; i-- > 0;) {
                 at -= log_words_ ? 1 : 2;
@@ -124,7 +130,6 @@ public:
             tx_fence();
             invalidate();
         }
-        durasim_tx_abort(1);
     }
 
     template <class T>

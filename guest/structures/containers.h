@@ -124,7 +124,7 @@ public:
             populated_ += std::min(root_->container[i].tally.finished(), share_of(root_->populate, containers_, i));
         }
         for (std::uint64_t thread = 0; thread < root_->threads; ++thread) finished_.push_back(counted_for(root_, teams_, thread));
-        if (root_->threads > 1) locks_ = std::make_unique<Lock[]>(containers_);
+        if (root_->threads > 1) locks_ = std::make_unique<TxLock[]>(containers_);
     }
 
     std::uint64_t populated() const { return populated_; }
@@ -145,7 +145,7 @@ public:
 
     void operation(Thread& thread) {
         const std::uint64_t number = choose(seed_, teams_, thread.number, thread.finished);
-        std::unique_lock<Lock> held;
+        std::unique_lock<TxLock> held;
         if (locks_ != nullptr) held = std::unique_lock(locks_[number]);
         std::uint64_t* by = &root_->container[number].tally.by[teams_.seat_of(thread.number)];
         tx([&](Tx& t) { perform(t, number, by, thread); });
@@ -344,7 +344,7 @@ private:
     std::uint64_t containers_ = 0;
     std::uint64_t value_words_ = 0;
     std::uint64_t populated_ = 0;
-    std::unique_ptr<Lock[]> locks_;        // of the containers; a single thread needs none
+    std::unique_ptr<TxLock[]> locks_;        // of the containers; a single thread needs none
     std::vector<std::uint64_t> finished_;  // by each thread: what the pool must hold
 };
 

@@ -112,7 +112,7 @@ public:
         }
         finished_.resize(root_->threads);
         for (std::uint64_t i = 0; i < finished_.size(); ++i) finished_[i] = root_->progress[i].finished;
-        if (root_->threads > 1) locks_ = std::make_unique<durasim::Lock[]>(root_->shards);
+        if (root_->threads > 1) locks_ = std::make_unique<durasim::TxLock[]>(root_->shards);
     }
 
     std::uint64_t populated() const { return root_->filled; }
@@ -136,7 +136,7 @@ public:
 
     void operation(Thread& thread) {
         const Choice choice = choose(*root_, thread.number, thread.finished);
-        std::unique_lock<durasim::Lock> held;
+        std::unique_lock<durasim::TxLock> held;
         if (locks_ != nullptr) held = std::unique_lock(locks_[choice.slot % root_->shards]);
         durasim::tx([&](Tx& t) {
             change(t, choice.slot, stamp_of(thread.number, thread.finished), choice.frees);
@@ -220,7 +220,7 @@ private:
     }
 
     Root* root_ = nullptr;
-    std::unique_ptr<durasim::Lock[]> locks_;  // of the shards; a single thread needs none
+    std::unique_ptr<durasim::TxLock[]> locks_;  // of the shards; a single thread needs none
     std::vector<std::uint64_t> finished_;     // by each thread: what the pool must hold
 };
 

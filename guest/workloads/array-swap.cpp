@@ -110,7 +110,7 @@ public:
         }
         if (array_->threads > 1) {
             stripes_ = arguments.stripes;
-            locks_ = std::make_unique<durasim::Lock[]>(stripes_);
+            locks_ = std::make_unique<durasim::TxLock[]>(stripes_);
         }
     }
 
@@ -151,7 +151,7 @@ public:
         }
         const std::uint64_t a = choice.first % stripes_, b = choice.second % stripes_;
         const std::lock_guard lower(locks_[a < b ? a : b]);
-        std::unique_lock<durasim::Lock> upper;
+        std::unique_lock<durasim::TxLock> upper;
         if (a != b) upper = std::unique_lock(locks_[a < b ? b : a]);
         swap_places(thread, choice);
     }
@@ -252,7 +252,7 @@ private:
     std::uint64_t words_ = 0;
     std::uint64_t length_ = 0;
     Progress* progress_ = nullptr;
-    std::unique_ptr<durasim::Lock[]> locks_;  // of the stripes; a single thread needs none
+    std::unique_ptr<durasim::TxLock[]> locks_;  // of the stripes; a single thread needs none
     std::uint64_t stripes_ = 0;
     std::vector<std::uint64_t> swaps_;  // by each thread: what the pool must hold
 };

@@ -110,7 +110,7 @@ public:
         releases_early_ = std::strcmp(arguments.release, "before-commit") == 0;
         finished_.resize(table_->threads);
         for (std::uint64_t i = 0; i < finished_.size(); ++i) finished_[i] = own(i)->value;
-        if (table_->threads > 1) locks_ = std::make_unique<durasim::Lock[]>(pairs_);
+        if (table_->threads > 1) locks_ = std::make_unique<durasim::TxLock[]>(pairs_);
     }
 
     std::uint64_t populated() const { return table_->ready; }
@@ -136,7 +136,7 @@ public:
 
     void operation(Thread& thread) {
         const auto [pair, notes] = choice_of(seed_, thread.number, thread.finished, pairs_);
-        std::unique_lock<durasim::Lock> held;
+        std::unique_lock<durasim::TxLock> held;
         if (locks_ != nullptr) held = std::unique_lock(locks_[pair]);
         durasim::tx([&](Tx& t) {
             change(t, pair);
@@ -243,7 +243,7 @@ private:
     std::uint64_t seed_ = 0;
     std::uint64_t pairs_ = 0;
     bool releases_early_ = false;
-    std::unique_ptr<durasim::Lock[]> locks_;  // of the pairs; a single thread needs none
+    std::unique_ptr<durasim::TxLock[]> locks_;  // of the pairs; a single thread needs none
     std::vector<std::uint64_t> finished_;     // by each thread: what the pool must hold
 };
 

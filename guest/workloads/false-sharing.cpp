@@ -101,7 +101,7 @@ public:
         stride_words_ = table_->stride_words;
         finished_.resize(table_->threads);
         for (std::uint64_t i = 0; i < finished_.size(); ++i) finished_[i] = table_->progress[i].finished;
-        if (table_->threads > 1) locks_ = std::make_unique<durasim::Lock[]>(columns);
+        if (table_->threads > 1) locks_ = std::make_unique<durasim::TxLock[]>(columns);
     }
 
     std::uint64_t populated() const { return table_->ready; }
@@ -128,7 +128,7 @@ public:
 
     void operation(Thread& thread) {
         const std::uint64_t column = column_of(seed_, thread.number, thread.finished);
-        std::unique_lock<durasim::Lock> held;
+        std::unique_lock<durasim::TxLock> held;
         if (locks_ != nullptr) held = std::unique_lock(locks_[column]);
         durasim::tx([&](Tx& t) {
             const std::uint64_t count = t.read(word(0, column));
@@ -231,7 +231,7 @@ private:
     std::uint64_t seed_ = 0;
     std::uint64_t rows_ = 0;
     std::uint64_t stride_words_ = 0;
-    std::unique_ptr<durasim::Lock[]> locks_;  // of the columns; a single thread needs none
+    std::unique_ptr<durasim::TxLock[]> locks_;  // of the columns; a single thread needs none
     std::vector<std::uint64_t> finished_;     // by each thread: what the pool must hold
 };
 

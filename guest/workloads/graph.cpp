@@ -194,7 +194,7 @@ public:
         }
         value_words_ = graph_->value_bytes / 8;
         for (std::uint64_t i = 0; i < graph_->threads; ++i) finished_.push_back(graph_->progress[i].finished);
-        if (graph_->threads > 1) locks_ = std::make_unique<durasim::Lock[]>(graph_->stripes);
+        if (graph_->threads > 1) locks_ = std::make_unique<durasim::TxLock[]>(graph_->stripes);
     }
 
     std::uint64_t populated() const { return graph_->ready; }
@@ -229,7 +229,7 @@ public:
             const Edge edge = edge_of(graph_->seed, step.edge, graph_->vertices);
             const std::uint64_t a = edge.vertex[0] % graph_->stripes, b = edge.vertex[1] % graph_->stripes;
             const std::lock_guard lower(locks_[a < b ? a : b]);
-            std::unique_lock<durasim::Lock> upper;
+            std::unique_lock<durasim::TxLock> upper;
             if (a != b) upper = std::unique_lock(locks_[a < b ? b : a]);
             perform(thread, step);
         }
@@ -367,7 +367,7 @@ private:
 
     Graph* graph_ = nullptr;
     std::uint64_t value_words_ = 0;
-    std::unique_ptr<durasim::Lock[]> locks_;  // of the stripes; a single thread needs none
+    std::unique_ptr<durasim::TxLock[]> locks_;  // of the stripes; a single thread needs none
     std::vector<std::uint64_t> finished_;     // by each thread: what the pool must hold
 };
 

@@ -79,6 +79,9 @@ void configure(const A& arguments, R& target) {
     }
     if constexpr (requires { arguments.no_flush; }) target.options.skip_flushes = arguments.no_flush;
     if constexpr (requires { arguments.no_fence; }) target.options.skip_fences = arguments.no_fence;
+    if constexpr (requires { arguments.log_lines; }) {
+        target.options.flush_lines = std::strcmp(arguments.log_lines, "flush") == 0;
+    }
     if constexpr (requires { arguments.no_log; }) target.options.skip_log = arguments.no_log;
 }
 

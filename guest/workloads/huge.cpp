@@ -102,7 +102,7 @@ public:
         if (region_->threads > 1) {
             section_lines_ = (lines_ + arguments.stripes - 1) / arguments.stripes;
             sections_ = (lines_ + section_lines_ - 1) / section_lines_;
-            locks_ = std::make_unique<durasim::Lock[]>(sections_);
+            locks_ = std::make_unique<durasim::TxLock[]>(sections_);
         }
     }
 
@@ -247,7 +247,7 @@ private:
     std::uint64_t seed_ = 0;
     std::uint64_t lines_ = 0;
     std::uint64_t lines_per_tx_ = 0;
-    std::unique_ptr<durasim::Lock[]> locks_;  // of the sections; a single thread needs none
+    std::unique_ptr<durasim::TxLock[]> locks_;  // of the sections; a single thread needs none
     std::uint64_t section_lines_ = 0;
     std::uint64_t sections_ = 0;
     std::vector<std::uint64_t> finished_;  // by each thread: what the pool must hold

@@ -64,7 +64,7 @@ public:
             Steps& steps = states_[i].steps;
             while (steps.finished() < shards_.finished(i)) steps.finish(steps.next());
         }
-        if (root->threads > 1) locks_ = std::make_unique<Lock[]>(root->shards);
+        if (root->threads > 1) locks_ = std::make_unique<TxLock[]>(root->shards);
     }
 
     std::uint64_t populated() const {
@@ -351,7 +351,7 @@ private:
 
     Percentages percentages_;
     Shards<Map> shards_;
-    std::unique_ptr<Lock[]> locks_;  // of the shards; a single thread needs none
+    std::unique_ptr<TxLock[]> locks_;  // of the shards; a single thread needs none
     std::vector<Thread> states_;     // of each thread: what the pool must hold
 };
 

@@ -116,7 +116,7 @@ public:
         for (std::uint64_t thread = 0; thread < array_->threads; ++thread) swaps_.push_back(counted_for(thread));
         if (array_->threads > 1) {
             stripes_ = arguments.stripes;
-            locks_ = std::make_unique<durasim::Lock[]>(stripes_);
+            locks_ = std::make_unique<durasim::TxLock[]>(stripes_);
         }
     }
 
@@ -151,7 +151,7 @@ public:
         }
         const std::uint64_t a = choice.first.line % stripes_, b = choice.second.line % stripes_;
         const std::lock_guard lower(locks_[a < b ? a : b]);
-        std::unique_lock<durasim::Lock> upper;
+        std::unique_lock<durasim::TxLock> upper;
         if (a != b) upper = std::unique_lock(locks_[a < b ? b : a]);
         swap_places(thread, choice);
     }
@@ -257,7 +257,7 @@ private:
     Teams teams_;
     std::uint64_t seed_ = 0;
     std::uint64_t length_ = 0;
-    std::unique_ptr<durasim::Lock[]> locks_;  // of the stripes; a single thread needs none
+    std::unique_ptr<durasim::TxLock[]> locks_;  // of the stripes; a single thread needs none
     std::uint64_t stripes_ = 0;
     std::vector<std::uint64_t> swaps_;  // by each thread: what the pool must hold
 };

@@ -187,7 +187,7 @@ public:
         for (std::uint64_t thread = 0; thread < database_->threads; ++thread) finished_.push_back(counted_for(thread));
         if (database_->threads > 1) {
             stripes_ = arguments.stripes;
-            locks_ = std::make_unique<durasim::Lock[]>(stripes_);
+            locks_ = std::make_unique<durasim::TxLock[]>(stripes_);
         }
     }
 
@@ -222,7 +222,7 @@ public:
     void operation(Thread& thread) {
         const std::uint64_t called = choose(seed_, teams_, database_->subscribers, thread.number, thread.finished);
         const Number number = number_of(called);
-        std::unique_lock<durasim::Lock> held;
+        std::unique_lock<durasim::TxLock> held;
         if (locks_ != nullptr) held = std::unique_lock(locks_[hash_of(number) % stripes_]);
         const std::uint64_t seat = teams_.seat_of(thread.number);
         durasim::tx([&](Tx& t) {
@@ -312,7 +312,7 @@ private:
     Database* database_ = nullptr;
     Teams teams_;
     std::uint64_t seed_ = 0;
-    std::unique_ptr<durasim::Lock[]> locks_;  // of the numbers; a single thread needs none
+    std::unique_ptr<durasim::TxLock[]> locks_;  // of the numbers; a single thread needs none
     std::uint64_t stripes_ = 0;
     std::vector<std::uint64_t> finished_;  // by each thread: what the pool must hold
 };

@@ -45,7 +45,7 @@ using namespace durasim::tpcc;
 // The locks that an operation holds.
 class Held {
 public:
-    Held(durasim::Lock* locks, const std::uint64_t* numbers, std::uint64_t count)
+    Held(durasim::TxLock* locks, const std::uint64_t* numbers, std::uint64_t count)
         : locks_(locks), numbers_(numbers), count_(count) {
         for (std::uint64_t i = 0; i < count_; ++i) locks_[numbers_[i]].lock();
     }
@@ -56,7 +56,7 @@ public:
     Held& operator=(const Held&) = delete;
 
 private:
-    durasim::Lock* locks_;
+    durasim::TxLock* locks_;
     const std::uint64_t* numbers_;
     std::uint64_t count_;
 };
@@ -100,7 +100,7 @@ public:
         names_ = NameIndex(shape, *choices_);
         for (std::uint64_t i = 0; i < shape.threads; ++i) finished_.push_back(database_.finished(i));
         shown_.resize(shape.threads);
-        if (shape.threads > 1) locks_ = std::make_unique<durasim::Lock[]>(shape.warehouses);
+        if (shape.threads > 1) locks_ = std::make_unique<durasim::TxLock[]>(shape.warehouses);
     }
 
     std::uint64_t populated() const { return database_.root->loaded; }
@@ -297,7 +297,7 @@ private:
     Database database_;
     std::unique_ptr<Choices> choices_;
     NameIndex names_;
-    std::unique_ptr<durasim::Lock[]> locks_;  // of the warehouses; a single thread needs none
+    std::unique_ptr<durasim::TxLock[]> locks_;  // of the warehouses; a single thread needs none
     std::vector<std::uint64_t> finished_;     // by each thread: what the pool must hold
     std::vector<Shown> shown_;
     // The order of customers in the last district that was asked for.

@@ -68,7 +68,7 @@ public:
             }
             counts_.push_back(counts);
         }
-        if (root->threads > 1) locks_ = std::make_unique<durasim::Lock[]>(root->shards);
+        if (root->threads > 1) locks_ = std::make_unique<durasim::TxLock[]>(root->shards);
     }
 
     std::uint64_t populated() const { return std::min(shards_.finished(0), choices_.populated()); }
@@ -171,7 +171,7 @@ private:
 
     void perform(Thread& thread, const Step& step) {
         const std::uint64_t shard = durasim::shard_of(step.key, shards_.shards());
-        std::unique_lock<durasim::Lock> held;
+        std::unique_lock<durasim::TxLock> held;
         if (locks_ != nullptr) held = std::unique_lock(locks_[shard]);
         bool makes_sense = true;
         durasim::tx([&](Tx& t) {
@@ -230,7 +230,7 @@ private:
 
     Choices choices_;
     Shards shards_;
-    std::unique_ptr<durasim::Lock[]> locks_;  // of the shards; a single thread needs none
+    std::unique_ptr<durasim::TxLock[]> locks_;  // of the shards; a single thread needs none
     std::vector<Counts> counts_;              // of each thread: what the pool must hold
 };
 

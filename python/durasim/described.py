@@ -111,6 +111,27 @@ class AccessesPerTx(Document):
 
 
 @dataclass(frozen=True, slots=True)
+class AbortedBy(Document):
+    """Attempts of hardware transactions that aborted, each counted once; None where the design has none.
+
+    Attributes:
+        conflict: Another thread wanted a line.
+        capacity: A set of lines did not fit.
+        explicit: An instruction of the program.
+        nested: Any cause, while others were nested in it.
+        trap: A system call, a fault, a breakpoint, a cache-block operation or an interrupt.
+        other: Any other cause.
+    """
+
+    conflict: int
+    capacity: int
+    explicit: int
+    nested: int
+    trap: int
+    other: int
+
+
+@dataclass(frozen=True, slots=True)
 class Transactions(Document):
     """Transactions of the region of interest.
 
@@ -118,11 +139,18 @@ class Transactions(Document):
         begun: Transactions begun.
         committed: Transactions committed and acknowledged.
         aborted: Transactions aborted.
+        htm_committed: Transactions of the program that committed as hardware transactions; None where the design has
+            none.
+        sgl_committed: Those that committed by software instead; None where the design has no hardware transactions.
+        aborted_by: Attempts of hardware transactions that aborted, each counted once; None where the design has none.
     """
 
     begun: int
     committed: int
     aborted: int
+    htm_committed: int | None
+    sgl_committed: int | None
+    aborted_by: AbortedBy | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,6 +102,7 @@ def digest(arguments: dict[str, Any]) -> str:
         del document["stats"]["core"][key]
     if document["phases"] is None:
         del document["phases"]
+    document["tx"] = recorded.transactions(document)
     document["schema"] = RECORDED_SCHEMA
     text = json.dumps(recorded.without_descriptions(document), sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

@@ -49,6 +49,7 @@ def measure(design: str, workload: str, threads: int) -> dict[str, Any]:
         guest_output=lambda *_: None,
     ).to_dict()
     keys = ("roi", "program", "pmem_write_bytes", "pmem_residual_dirty_bytes", "latency_ns", "tx")
+    result["tx"] = recorded.transactions(result)
     measured = {key: result[key] for key in keys} | {design: result["stats"].get(design, {})}
     return recorded.without_descriptions(measured)
 

@@ -16,6 +16,11 @@ def without_descriptions(node: Any) -> Any:
     return {key: without_descriptions(node[key]) for key in node if key not in left_out}
 
 
+def transactions(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Gives the counts of transactions, without those that designs with hardware transactions alone have."""
+    return {name: count for name, count in document["tx"].items() if count is not None}
+
+
 def write(file: Path, cases: Mapping[str, Any]) -> None:
     """Writes the results, a case on each line: a change shows which cases it concerns."""
     lines = (f"{json.dumps(name)}: {json.dumps(cases[name], sort_keys=True)}" for name in sorted(cases))

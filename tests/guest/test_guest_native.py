@@ -36,7 +36,8 @@ def words_for(workload: str, backend: str) -> list[str]:
 # At how many steps power fails: at some in `make test`, at more in `make test-all`.
 STEPS = [10, pytest.param(70, marks=pytest.mark.long)]
 # The persistence domain that a runtime is made for.
-DOMAINS = {"undo-flush": "adr", "undo-fence": "eadr", "redo-flush": "adr", "write-ahead": "adr"}
+DOMAINS = {"undo-flush": "adr", "undo-fence": "eadr", "redo-flush": "adr", "write-ahead": "adr", "htm-sgl": "eadr"}
+DOMAINS |= {"spht-eadr": "eadr", "spht-eadr-flush": "eadr-with-cleans"}
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

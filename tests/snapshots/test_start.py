@@ -74,8 +74,9 @@ def test_fast_forwarding_changes_no_result_of_the_program(design: str, threads: 
     assert fast["guest_exit_code"] == 0
     assert fast["tx"]["committed"] == whole["tx"]["committed"]
     assert fast["ops"] == whole["ops"]
-    # A pointer update thread has its turns on the core at other moments, and then finds other objects.
-    if threads == 1 and design not in MOVING:
+    # A pointer update thread has its turns on the core at other moments, and then finds other objects. Without a
+    # model of time no hardware transaction begins.
+    if threads == 1 and design not in MOVING and whole["tx"]["htm_committed"] is None:
         assert fast["program"]["instructions"] == whole["program"]["instructions"]
         assert fast["roi"]["instructions"] == whole["roi"]["instructions"]
     assert fast["configuration"]["start"] == {"kind": "fast_forward", "mark": to, "warm": True}

@@ -7,12 +7,15 @@ use durasim_types::{CoreId, LINE_BYTES, LineAddr};
 use serde::{Deserialize, Serialize};
 use std::hash::Hasher;
 
+/// Cores that a directory has bits for.
+pub const CORES_MAX: u16 = 32;
+
 /// Who holds a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
     /// The cores that hold the line, bit n for core n.
-    pub sharers: u16,
+    pub sharers: u32,
     /// The core that may write the line without asking. It is the only sharer then.
     pub owner: Option<CoreId>,
 }
@@ -42,7 +45,7 @@ impl Entry {
 
 /// Cores in ascending order. It is a copy of what the entry said: the directory may change meanwhile.
 #[derive(Clone, Debug)]
-pub struct Cores(u16);
+pub struct Cores(u32);
 
 impl Iterator for Cores {
     type Item = CoreId;
@@ -66,7 +69,7 @@ impl ExactSizeIterator for Cores {}
 #[derive(Clone, Copy, Debug)]
 struct Cell {
     line: u64,
-    sharers: u16,
+    sharers: u32,
     owned: bool,
 }
 
@@ -95,7 +98,7 @@ pub struct Directory {
 impl Directory {
     /// An empty directory for the cores 0 to `cores` - 1.
     pub fn new(cores: u16) -> Self {
-        assert!((1..=16).contains(&cores), "a directory for {cores} cores: it has bits for 1 to 16");
+        assert!((1..=CORES_MAX).contains(&cores), "a directory for {cores} cores: it has bits for 1 to {CORES_MAX}");
         Directory { cores, cells: vec![FREE; CELLS_MIN], taken: 0 }
     }
 
@@ -167,12 +170,14 @@ impl Directory {
         hasher.write_u64(self.taken as u64);
         for (line, entry) in self.iter() {
             hasher.write_u64(line.0);
-            hasher.write_u64(u64::from(entry.sharers) | u64::from(entry.owner.is_some()) << 16);
+            // The bit of the owner lies between those of the first sixteen cores and the rest.
+            let (low, high) = (u64::from(entry.sharers & 0xffff), u64::from(entry.sharers >> 16));
+            hasher.write_u64(low | u64::from(entry.owner.is_some()) << 16 | high << 17);
         }
     }
 
     #[inline]
-    fn bit(&self, core: CoreId) -> u16 {
+    fn bit(&self, core: CoreId) -> u32 {
         assert!(core.0 < self.cores, "core {} of {}", core.0, self.cores);
         1 << core.0
     }
@@ -257,15 +262,15 @@ impl TryFrom<State> for Directory {
 
     fn try_from(state: State) -> Result<Self, String> {
         let State { cores, entries } = state;
-        if !(1..=16).contains(&cores) {
-            return Err(format!("a directory for {cores} cores: it has bits for 1 to 16"));
+        if !(1..=CORES_MAX).contains(&cores) {
+            return Err(format!("a directory for {cores} cores: it has bits for 1 to {CORES_MAX}"));
         }
         let mut directory = Directory::new(cores);
         for (line, entry) in entries {
             if line.0 > u64::MAX / LINE_BYTES {
                 return Err(format!("no address lies in line {:#x} of the directory", line.0));
             }
-            let known = entry.sharers != 0 && u32::from(entry.sharers) >> cores == 0;
+            let known = entry.sharers != 0 && u64::from(entry.sharers) >> cores == 0;
             let sole = entry.owner.is_none_or(|owner| owner.0 < cores && entry.sharers == 1 << owner.0);
             if !known || !sole || directory.entry(line) != Entry::NONE {
                 return Err(format!("the directory entry of {line} is not one of {cores} cores, or there twice"));

@@ -9,7 +9,7 @@ mod page;
 mod replacement;
 
 pub use array::{CacheArray, CacheStats, Slot, Version};
-pub use directory::{Cores, Directory, Entry};
+pub use directory::{CORES_MAX, Cores, Directory, Entry};
 pub use mshr::Mshrs;
 pub use page::Page;
 pub use replacement::Replacement;

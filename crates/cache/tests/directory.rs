@@ -19,9 +19,9 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        8 => (0..16_u16).prop_map(Step::Share),
-        8 => (0..16_u16).prop_map(Step::Remove),
-        4 => (0..16_u16).prop_map(Step::Grant),
+        8 => (0..32_u16).prop_map(Step::Share),
+        8 => (0..32_u16).prop_map(Step::Remove),
+        4 => (0..32_u16).prop_map(Step::Grant),
         2 => Just(Step::Downgrade),
         4 => Just(Step::Evict),
         1 => Just(Step::SaveAndRestore),
@@ -101,7 +101,7 @@ proptest! {
 
     #[test]
     fn the_directory_equals_a_map(
-        cores in 1..=16_u16,
+        cores in 1..=32_u16,
         steps in prop::collection::vec((line(), step()), 0..1000),
     ) {
         let (mut directory, mut model) = (Directory::new(cores), BTreeMap::new());
@@ -113,12 +113,12 @@ proptest! {
 
     #[test]
     fn the_past_of_a_directory_does_not_show(
-        entries in prop::collection::btree_map(line(), 1..=u16::MAX, 0..200),
+        entries in prop::collection::btree_map(line(), 1..=u32::MAX, 0..200),
         detours in prop::collection::vec(line(), 0..2000),
         shuffled in any::<u64>(),
     ) {
-        let build = |lines: &[(u64, u16)]| {
-            let mut directory = Directory::new(16);
+        let build = |lines: &[(u64, u32)]| {
+            let mut directory = Directory::new(32);
             for &(line, sharers) in lines {
                 for core in (Entry { sharers, owner: None }).cores() {
                     directory.add_sharer(LineAddr(line), core);
@@ -126,7 +126,7 @@ proptest! {
             }
             directory
         };
-        let mut lines: Vec<(u64, u16)> = entries.into_iter().collect();
+        let mut lines: Vec<(u64, u32)> = entries.into_iter().collect();
         let straight = build(&lines);
         lines.sort_by_key(|&(line, _)| (line ^ shuffled).wrapping_mul(0x2545_f491_4f6c_dd1d));
         let mut other = build(&lines);

@@ -136,7 +136,7 @@ fn a_damaged_directory_is_refused() {
     directory.grant(LineAddr(1), CoreId(1));
     directory.add_sharer(LineAddr(2), CoreId(0));
     let refused = |path: &str, changed: Value| refusal(&directory, path, changed);
-    assert!(refused("/cores", json!(17)).contains("1 to 16"));
+    assert!(refused("/cores", json!(33)).contains("1 to 32"));
     assert!(refused("/cores", json!(1)).contains("entry of 0x40"));
     assert!(refused("/entries/0/1/sharers", json!(3)).contains("entry of 0x40"), "the owner would share");
     assert!(refused("/entries/0/1/owner", json!(0)).contains("entry of 0x40"), "the owner would not hold the line");

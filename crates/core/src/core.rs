@@ -4,6 +4,7 @@ mod checks;
 mod commit;
 mod fork;
 mod front_end;
+mod hardware_tx;
 mod later;
 mod order;
 mod stalls;
@@ -13,6 +14,7 @@ mod step;
 pub use stalls::{StallCycles, StallPlace};
 pub use stats::CoreStats;
 
+use hardware_tx::HardwareCheckpoint;
 use stalls::StallCounter;
 use step::StepLimits;
 
@@ -54,6 +56,8 @@ pub enum Exit {
     TooManyThreads,
     /// A commit or abort without a transaction.
     NoTransaction,
+    /// A transaction that began outside of the open hardware transaction ends inside of it, or one aborts inside of it.
+    EndsInsideHardware,
     /// A transaction is suspended or resumes where it cannot.
     Suspension(SuspensionFault),
     /// The port asked for control after a marker.
@@ -164,6 +168,8 @@ pub struct Core {
     fetched_line: u64,
     line_ready: Cycle,
     checkpoint: Option<Hart>,
+    /// What an abort of the open hardware transaction brings back.
+    hardware_checkpoint: Option<Box<HardwareCheckpoint>>,
     /// The decoded block that is being executed, and how far it is.
     #[serde(skip)]
     position: Option<(BlockId, usize)>,
@@ -207,6 +213,7 @@ impl Core {
                 code: Translations::new(),
                 tlbs: None,
                 open_tx: None,
+                in_hardware_tx: false,
                 store_tx: None,
                 sc_failed: false,
                 lease_end: 0,
@@ -220,6 +227,7 @@ impl Core {
             fetched_line: NO_LINE,
             line_ready: 0,
             checkpoint: None,
+            hardware_checkpoint: None,
             position: None,
             pause: None,
             was_full: false,
@@ -334,6 +342,7 @@ impl Core {
     /// The thread on the core, which is empty, gives it up.
     pub fn take_context<P: Port>(&mut self, port: &mut P) -> ThreadContext {
         assert!(self.is_empty(), "stores of a thread have to leave before it does");
+        assert!(!self.unit.in_hardware_tx, "a hardware transaction ends before its thread leaves the core");
         self.count_system(self.unit.buffer.left());
         self.window.hold_commit(self.unit.buffer.left());
         port.take_reservation(self.unit.id);
@@ -456,7 +465,7 @@ impl Core {
     fn finish_what_waits<P: Port>(&mut self, port: &mut P, until: Cycle) -> Option<Exit> {
         let id = self.unit.id;
         loop {
-            if self.unit.open_tx.is_some()
+            if self.unit.can_be_aborted()
                 && self.unit.buffer.aborted.is_none()
                 && let Some((cycle, code)) = port.take_abort(id)
             {
@@ -527,6 +536,12 @@ impl Core {
     fn notice_abort(&mut self) -> Option<Exit> {
         let (cycle, code) = self.unit.buffer.aborted.take()?;
         self.pending = false;
+        if self.unit.in_hardware_tx {
+            // A commit of the program's own that had not left the store buffer is a part of what comes back.
+            self.unit.buffer.aborted_late = false;
+            self.roll_back_hardware_tx(cycle, code);
+            return None;
+        }
         if self.unit.buffer.aborted_late {
             return Some(Exit::LateAbort);
         }

@@ -2,11 +2,12 @@
 
 use crate::banks::Banks;
 use crate::{
-    Exit, LogFlush, Outcome, PendingStore, PersistentStores, Port, StoreBuffer, store_buffer::Forward, tlb::Tlbs,
-    translations::Translations,
+    Exit, HtmAbort, LogFlush, Outcome, PendingStore, PersistentStores, Port, StoreBuffer, store_buffer::Forward,
+    tlb::Tlbs, translations::Translations,
 };
 use durasim_isa::{
-    Access, AccessFault, AccessFaultKind, AmoOp, Bus, CacheBlockOp, Counter, FenceSet, LogRegister, Marker, Stop,
+    Access, AccessFault, AccessFaultKind, AmoOp, Bus, CacheBlockOp, Counter, FenceSet, HTM_DEPTH_MAX, HTM_STARTED,
+    HtmOperation, LogRegister, Marker, Stop,
 };
 use durasim_types::{
     CheckRegisters, CheckVerdict, CheckedAccess, CoreId, Cycle, FilterOperation, LINE_BYTES, LineAddr, PAGE_BYTES,
@@ -29,6 +30,10 @@ pub(crate) enum AtCommit {
     Log(LogFlush),
     Fence(FenceSet),
     FenceI,
+    /// A hardware transaction begins; after an abort the register holds the status.
+    HtmBegin(u8),
+    HtmEnd,
+    HtmAbort(HtmAbort),
     Marker(Marker, u64),
     /// ECALL or EBREAK: the machine takes over.
     Environment(Exit),
@@ -60,6 +65,8 @@ pub(crate) struct MemoryUnit {
     /// On machines that have them.
     pub tlbs: Option<Box<Tlbs>>,
     pub open_tx: Option<TxId>,
+    /// Whether a hardware transaction is open.
+    pub in_hardware_tx: bool,
     /// The transaction that stores belong to: the open one, unless it is suspended.
     pub store_tx: Option<TxId>,
     /// The last SC has failed: the next LR gets a lease, so that its SC succeeds. One lease for one failure: a thread
@@ -181,6 +188,12 @@ impl MemoryUnit {
     /// Stores belong to this transaction from now on.
     pub(crate) fn begin(&mut self, tx: TxId) {
         (self.open_tx, self.store_tx) = (Some(tx), Some(tx));
+    }
+
+    /// Whether others can abort what the core executes.
+    #[inline(always)]
+    pub(crate) fn can_be_aborted(&self) -> bool {
+        self.open_tx.is_some() | self.in_hardware_tx
     }
 
     /// No transaction is open any more.
@@ -409,7 +422,11 @@ impl<P: Port> Bus for Execution<'_, P> {
     fn cache_block(&mut self, op: CacheBlockOp, addr: u64) -> Result<(), AccessFault> {
         // A cache-block operation needs the rights of a load or a store; a read right is enough (Zicbom, section 2.5).
         let phys = self.unit.translate(self.port, addr, Access::Read)?;
-        self.at_commit = Some(AtCommit::Block(op, phys.line()));
+        self.at_commit = Some(if self.unit.in_hardware_tx {
+            AtCommit::HtmAbort(HtmAbort::CacheBlock)
+        } else {
+            AtCommit::Block(op, phys.line())
+        });
         self.begun = self.unit.access_begins(self.port, addr, Access::Read, self.at)?;
         Ok(())
     }
@@ -432,6 +449,32 @@ impl<P: Port> Bus for Execution<'_, P> {
         self.at_commit = Some(AtCommit::Log(LogFlush { addr, old: register.old, tx: self.unit.open_tx }));
         self.begun = self.unit.access_begins(self.port, register.addr, Access::Read, self.at)?;
         Ok(())
+    }
+
+    fn hardware_transaction(&mut self, operation: HtmOperation) -> Result<u64, Stop> {
+        if !self.port.has_hardware_transactions() {
+            return Err(Stop::NoHardwareTransactions);
+        }
+        let is_open = self.unit.in_hardware_tx;
+        match operation {
+            HtmOperation::Begin { rd } => {
+                if self.port.htm_depth(self.unit.id) >= HTM_DEPTH_MAX {
+                    return Err(Stop::NestedTooDeep);
+                }
+                self.at_commit = Some(AtCommit::HtmBegin(rd));
+                Ok(HTM_STARTED)
+            }
+            HtmOperation::End if !is_open => Err(Stop::NoOpenTransaction),
+            HtmOperation::End => {
+                self.at_commit = Some(AtCommit::HtmEnd);
+                Ok(0)
+            }
+            HtmOperation::Abort { code } => {
+                self.at_commit = is_open.then_some(AtCommit::HtmAbort(HtmAbort::Requested(code)));
+                Ok(0)
+            }
+            HtmOperation::Test => Ok(is_open.into()),
+        }
     }
 
     fn counter(&mut self, counter: Counter) -> u64 {

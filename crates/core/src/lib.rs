@@ -19,6 +19,6 @@ mod window;
 
 pub use config::{CoreConfig, Fences, UnitConfig, UnitsConfig};
 pub use core::{Core, CoreStats, Exit, StallCycles, StallPlace, SuspensionFault, ThreadContext};
-pub use port::{Control, EarlyFlushOutcome, LogFlush, Outcome, PendingStore, PersistentStores, Port};
+pub use port::{Control, EarlyFlushOutcome, HtmAbort, LogFlush, Outcome, PendingStore, PersistentStores, Port};
 pub use store_buffer::StoreBuffer;
 pub use store_sets::StoreSetsConfig;

@@ -72,6 +72,15 @@ pub enum Outcome {
     Pending,
 }
 
+/// Why the instruction of a hardware transaction aborts it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum HtmAbort {
+    /// The program asks for it, with this code.
+    Requested(u8),
+    /// It is a cache-block operation.
+    CacheBlock,
+}
+
 /// What became of a flush that was offered ahead of what stands in front of it in the store buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EarlyFlushOutcome {
@@ -205,6 +214,16 @@ pub trait Port {
     fn tx_commit(&mut self, core: CoreId, tx: TxId, at: Cycle) -> Outcome;
     /// The program aborts its transaction, all its stores have left the store buffer.
     fn tx_abort(&mut self, core: CoreId, tx: TxId, code: u8, at: Cycle) -> Outcome;
+    /// Whether the machine has hardware transactions: without, their instructions are illegal.
+    fn has_hardware_transactions(&self) -> bool;
+    /// How deep the hardware transactions of the core are nested; 0: none is open.
+    fn htm_depth(&self, core: CoreId) -> u32;
+    /// A hardware transaction begins, or one inside of it; all earlier stores have left the store buffer.
+    fn htm_begin(&mut self, core: CoreId, at: Cycle) -> Outcome;
+    /// The innermost hardware transaction ends; all its stores have left the store buffer.
+    fn htm_end(&mut self, core: CoreId, at: Cycle) -> Outcome;
+    /// The program aborts the hardware transaction of the core, or does what such a transaction cannot contain.
+    fn htm_abort(&mut self, core: CoreId, why: HtmAbort, at: Cycle) -> Outcome;
     /// When the pending request of the core can be made again; `None`: not yet.
     fn resumes_at(&mut self, core: CoreId) -> Option<Cycle>;
     /// Lets nothing but the memory system continue until the pending request of the core can be made again: for the few

@@ -7,7 +7,7 @@
 mod common;
 
 use common::settings::Setting;
-use common::{Effort, Tally, is_wanted, seeds, sweep};
+use common::{Effort, Tally, has_markers_alone, is_wanted, seeds, sweep};
 use durasim_design::{Hooks, Row};
 use durasim_designs::ROWS;
 use durasim_types::Domain;
@@ -23,9 +23,9 @@ fn report(row: &Row, tally: &Tally) {
     println!("{}: {findings:?}", row.name);
 }
 
-/// The rows with hardware of their own; `DURASIM_ROW` names the one that is wanted.
+/// The rows with hardware of their own that knows markers; `DURASIM_ROW` names the one that is wanted.
 fn hardware_rows() -> impl Iterator<Item = &'static Row> {
-    ROWS.iter().filter(|row| row.hardware.hooks != Hooks::NONE && is_wanted(row))
+    ROWS.iter().filter(|row| row.hardware.hooks != Hooks::NONE && has_markers_alone(row) && is_wanted(row))
 }
 
 /// The seeds of a row: rows over the same hardware share them, as what differs is the domain alone.

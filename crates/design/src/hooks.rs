@@ -35,6 +35,23 @@ pub enum AbortCause {
     Capacity,
     /// Persistent memory is exhausted.
     OutOfMemory,
+    /// Its thread did what a hardware transaction cannot contain.
+    Trapped(Trap),
+}
+
+/// What a hardware transaction cannot contain: it aborts, and nothing of this has happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Trap {
+    /// A system call.
+    SystemCall,
+    /// An access that is refused, the first store to a page of a private mapping, or an illegal instruction.
+    Fault,
+    /// EBREAK.
+    Breakpoint,
+    /// A cache-block operation.
+    CacheBlock,
+    /// An interrupt of the timer, or another thread that gets the core.
+    Interrupt,
 }
 
 impl AbortCause {
@@ -45,6 +62,7 @@ impl AbortCause {
             AbortCause::Conflict => 0x100,
             AbortCause::Capacity => 0x200,
             AbortCause::OutOfMemory => 0x300,
+            AbortCause::Trapped(_) => 0x400,
         }
     }
 }
@@ -89,6 +107,15 @@ impl Store<'_> {
     pub fn bytes(&self) -> [u8; 8] {
         self.data.to_le_bytes()
     }
+}
+
+/// A load of a tagged line, or of any line in a hardware transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// Where.
+    pub addr: PhysAddr,
+    /// The open transaction, if it belongs to one.
+    pub tx: Option<TxId>,
 }
 
 /// The old content of a block of persistent memory that a program hands over to the log by an instruction, before it
@@ -197,6 +224,7 @@ hooks! {
     READ = 16, "Reads of persistent memory that the design itself asked for.";
     EVICT_PRIVATE = 17, "Versions that leave a private level, as victim or because a level below loses their line.";
     DRAINED = 18, "Writes to persistent memory that have left a queue for the media.";
+    HARDWARE_TX = 19, "Hardware transactions: without, their instructions are illegal. They are the transactions of all hooks then, and markers are the program's own affair. What LOAD, STORE, EVICT_PRIVATE and FLUSH name is asked about for any line that a transaction accesses, of whatever memory, and PROBE for any access of anybody while one is open.";
 }
 
 impl Hooks {
@@ -216,7 +244,7 @@ impl Hooks {
 
     /// Whether the design knows of transactions or of their stores.
     pub const fn track_transactions(self) -> bool {
-        self.has(Hooks::TX) || self.has(Hooks::STORE)
+        !self.has(Hooks::HARDWARE_TX) && (self.has(Hooks::TX) || self.has(Hooks::STORE))
     }
 }
 
@@ -259,6 +287,12 @@ pub trait Durability: Send {
         Gate::Done
     }
 
+    /// What a program finds in the destination register of its begin when a hardware transaction aborts, in which others were
+    /// nested or not.
+    fn abort_status(&self, why: AbortCause, nested: bool) -> u64 {
+        why.code()
+    }
+
     /// When begin instructions retire. Asked when the machine is built.
     fn begin_rule(&self) -> BeginRule {
         BeginRule::InOrder
@@ -269,8 +303,8 @@ pub trait Durability: Send {
         CommitRule::AtGate
     }
 
-    /// A load of a tagged line.
-    fn load(&mut self, cx: &Ctx, addr: PhysAddr, tag: &mut LineTag, out: &mut Actions) -> Gate {
+    /// A load of a tagged line, or of any line in a hardware transaction.
+    fn load(&mut self, cx: &Ctx, load: &Load, tag: &mut LineTag, out: &mut Actions) -> Gate {
         Gate::Done
     }
 
@@ -348,6 +382,9 @@ pub trait Durability: Send {
     /// A core (`cx.core`) asks for a line with a live tag that lies in the private caches of another core or in the
     /// last level, or asks for the right to write a tagged line that it may only read. Its own open transaction may be
     /// the one that the tag names: a thread may have moved, or the line was evicted.
+    ///
+    /// While a hardware transaction is open, the design is asked about each access of anybody to any line: the request has
+    /// no tag and no holder then, and names the hardware transaction of the core that asks.
     ///
     /// Where tags are exclusive, the design is also asked if the core finds such a line in its own private caches and
     /// [`Durability::belongs_to`] denies that it is of the transaction for which the core asks: the thread that wrote it

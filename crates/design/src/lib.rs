@@ -29,7 +29,9 @@ pub use geometry::{
     Geometry, Inclusion, Interleave, LevelGeometry, LevelId, Levels, LlcPorts, PmRegion, RegionRequest, SpecError,
     bank_of,
 };
-pub use hooks::{AbortCause, Arrival, Ctx, Departure, Durability, Hooks, LineTag, LogBlock, Occupancy, Request, Store};
+pub use hooks::{
+    AbortCause, Arrival, Ctx, Departure, Durability, Hooks, LineTag, Load, LogBlock, Occupancy, Request, Store, Trap,
+};
 pub use laboratory::{
     Alternatives, Choice, CommonOnTiny, Draw, Laboratory, Locking, RandomTester, Settings, ShortCampaign,
     SmallestRegion, Values,

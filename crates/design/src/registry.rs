@@ -147,6 +147,12 @@ pub enum Backend {
     IdealR,
     /// Objects that become durable when durable ones refer to them, with checks in hardware and handlers in software.
     PInspect,
+    /// Hardware transactions on persistent data, behind them a global lock with a software undo log.
+    HtmSgl,
+    /// Hardware transactions on a shadow of the pool in DRAM, with a redo log in persistent memory.
+    SphtEadr,
+    /// The same, whose log lines leave the caches behind the commit.
+    SphtEadrFlush,
 }
 
 impl Backend {
@@ -161,6 +167,9 @@ impl Backend {
             Backend::LogOperations => "log-operations",
             Backend::Autopersist => "autopersist",
             Backend::IdealR => "ideal-r",
+            Backend::HtmSgl => "htm-sgl",
+            Backend::SphtEadr => "spht-eadr",
+            Backend::SphtEadrFlush => "spht-eadr-flush",
             Backend::PInspect => "p-inspect",
         }
     }

@@ -10,13 +10,12 @@ mod kiln;
 mod lad;
 mod lad_llc;
 mod opt;
-#[cfg(test)]
-mod outlines;
 mod p_inspect;
 mod picl;
 mod ports;
 mod proteus;
 mod reachability;
+mod rtm;
 mod small_runs;
 mod software_logging;
 mod tc;
@@ -36,6 +35,7 @@ pub use opt::{Opt, OptSpec};
 pub use p_inspect::{FilterHash, PInspect, PInspectSeparate, PInspectSpec};
 pub use picl::{Picl, PiclSpec};
 pub use proteus::{Proteus, ProteusSpec};
+pub use rtm::{Rtm, RtmSpec, status as htm_status};
 pub use tc::{Coalesce, Commit, Order, Tc, TcSpec};
 
 /// All rows, in the order in which they are listed.
@@ -63,6 +63,9 @@ pub const ROWS: &[Row] = &[
     reachability::ROW_IDEAL,
     p_inspect::row::ROW_SEPARATE,
     p_inspect::row::ROW,
+    rtm::row::ROW_SGL,
+    rtm::row::ROW_SPHT,
+    rtm::row::ROW_SPHT_FLUSH,
 ];
 
 /// The row of that name, or of that alias.

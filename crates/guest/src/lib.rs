@@ -27,7 +27,7 @@ pub use folder::FileChange;
 pub use pmem::{Extent, PmemError, PmemPool};
 pub use pool::{PoolFile, replace_file};
 pub use process::{Process, ProcessConfig, SavedProcess};
-pub use space::{AddressSpace, PAGE_TABLE_LEVELS, PMEM_WINDOW_BASE, Rights, USER_END};
+pub use space::{AddressSpace, PAGE_TABLE_LEVELS, PMEM_WINDOW_BASE, PageCopy, Rights, USER_END};
 pub use syscalls::SyscallOutcome;
 pub use threads::{ThreadEvent, ThreadId, Waiting};
 

@@ -6,7 +6,7 @@
 //! | from | to | what |
 //! | --- | --- | --- |
 //! | `0x1_0000` | [`PMEM_WINDOW_BASE`] | the program and its heap (`brk`); hinted mappings |
-//! | [`PMEM_WINDOW_BASE`] | [`PMEM_WINDOW_END`] | files under `/pmem/`, each at its offset in the pool; private mappings of them may lie elsewhere |
+//! | [`PMEM_WINDOW_BASE`] | [`PMEM_WINDOW_END`] | files under `/pmem/`, each at its offset in the pool; private mappings of them may lie elsewhere, and shared ones while a private one lies here |
 //! | [`STACK_TOP`] - 8 MB | [`STACK_TOP`] | stack, with a page below that forbids everything |
 //! | [`MAPPINGS_BEGIN`] | | `mmap`, from the bottom up |
 //! | | [`USER_END`] | `mmap` with a hint that is taken, from the top down |
@@ -82,8 +82,8 @@ pub(crate) enum Backing {
     Private,
     /// As `Private`, but the frames start as a copy of a file.
     FileCopy,
-    /// The pmem data area itself; the address says where.
-    Pmem,
+    /// Pages of the pmem data area itself, from this offset on.
+    Pmem { offset_bytes: u64 },
     /// Pages of the pmem data area from this offset on, read there until they are written: then DRAM frames of its own.
     PmemCopy { offset_bytes: u64 },
     /// Frames that belong to a shared file mapping; `first_page` is the page of the file at the start of the area.
@@ -119,7 +119,19 @@ pub struct AddressSpace {
     /// Pages that a user of cached translations has yet to be told of.
     #[serde(skip)]
     lost: Vec<Range<u64>>,
+    /// Private copies of pages of persistent memory of which the machine has yet to be told.
+    #[serde(skip)]
+    copies: Vec<PageCopy>,
     dram_spent: bool,
+}
+
+/// A frame of the DRAM that has become the private copy of a page of persistent memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageCopy {
+    /// The frame.
+    pub frame: PhysAddr,
+    /// The page; `None`: the frame is none any more.
+    pub original: Option<PhysAddr>,
 }
 
 pub(crate) const fn page_down(addr: u64) -> u64 {
@@ -147,6 +159,7 @@ impl AddressSpace {
             pages: PageTable::default(),
             tables: BTreeMap::new(),
             lost: Vec::new(),
+            copies: Vec::new(),
             next_mapping: MAPPINGS_BEGIN,
             epoch: 0,
             code_epoch: 0,
@@ -177,8 +190,8 @@ impl AddressSpace {
         if !area.rights.allow(access) {
             return Err(fault(AccessFaultKind::Protected));
         }
-        if area.backing == Backing::Pmem {
-            return Ok(self.map.pmem_base.plus(vaddr - PMEM_WINDOW_BASE));
+        if let Backing::Pmem { offset_bytes } = area.backing {
+            return Ok(self.map.pmem_base.plus(offset_bytes + (vaddr - start)));
         }
         let page = vaddr / PAGE_BYTES;
         let frame = match (self.pages.get(page), area.backing) {
@@ -205,12 +218,19 @@ impl AddressSpace {
             other => return other.map(drop),
         }
         let mut bytes = [0; PAGE_BYTES as usize];
-        mem.read(self.translate(page_down(vaddr), Access::Read)?, &mut bytes);
+        let original = self.translate(page_down(vaddr), Access::Read)?;
+        mem.read(original, &mut bytes);
         let spent = AccessFault { addr: vaddr, access: Access::Write, why: AccessFaultKind::Unmapped };
         let frame = self.back_page(vaddr / PAGE_BYTES).ok_or(spent)?;
         mem.write(frame, &bytes);
         self.lose_pages(vaddr, vaddr + 1);
+        self.copies.push(PageCopy { frame, original: Some(original) });
         Ok(())
+    }
+
+    /// The pages that have got a private copy, or lost it, since this was asked last, in that order.
+    pub fn take_copies(&mut self) -> Vec<PageCopy> {
+        std::mem::take(&mut self.copies)
     }
 
     /// Backs a page that has no frame with a zeroed one, or notes that the DRAM is used up.
@@ -380,8 +400,7 @@ impl AddressSpace {
     pub(crate) fn maps_pmem(&self, start: u64, end: u64) -> bool {
         self.areas.iter().any(|(&at, area)| {
             let offset_bytes = match area.backing {
-                Backing::Pmem => at - PMEM_WINDOW_BASE,
-                Backing::PmemCopy { offset_bytes } => offset_bytes,
+                Backing::Pmem { offset_bytes } | Backing::PmemCopy { offset_bytes } => offset_bytes,
                 _ => return false,
             };
             start < end && offset_bytes < page_up(end) && start < offset_bytes + (area.end - at)
@@ -467,6 +486,9 @@ impl AddressSpace {
             if matches!(area.backing, Backing::Private | Backing::FileCopy | Backing::PmemCopy { .. }) {
                 self.frames.give_back(frame, mem);
             }
+            if matches!(area.backing, Backing::PmemCopy { .. }) {
+                self.copies.push(PageCopy { frame, original: None });
+            }
         }
     }
 
@@ -551,7 +573,7 @@ impl AddressSpace {
 }
 
 fn alike(a: &Area, b: &Area) -> bool {
-    let placed = matches!(a.backing, Backing::Shared { .. } | Backing::PmemCopy { .. });
+    let placed = matches!(a.backing, Backing::Shared { .. } | Backing::Pmem { .. } | Backing::PmemCopy { .. });
     a.rights == b.rights && a.backing == b.backing && !placed
 }
 
@@ -561,6 +583,7 @@ fn shifted(backing: Backing, bytes: u64) -> Backing {
         Backing::Shared { object, first_page } => {
             Backing::Shared { object, first_page: first_page + bytes / PAGE_BYTES }
         }
+        Backing::Pmem { offset_bytes } => Backing::Pmem { offset_bytes: offset_bytes + bytes },
         Backing::PmemCopy { offset_bytes } => Backing::PmemCopy { offset_bytes: offset_bytes + bytes },
         other => other,
     }

@@ -40,6 +40,25 @@ pub enum CacheBlockOp {
     Inval,
 }
 
+/// What an instruction of hardware transactions asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum HtmOperation {
+    /// A transaction begins. After an abort the register `rd` holds the status.
+    Begin {
+        /// The register.
+        rd: u8,
+    },
+    /// The innermost transaction ends.
+    End,
+    /// The transaction aborts, if one is open.
+    Abort {
+        /// What the program says of it.
+        code: u8,
+    },
+    /// Asks whether a transaction is open.
+    Test,
+}
+
 /// The operations of the AMO instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AmoOp {
@@ -170,6 +189,14 @@ pub trait Bus {
     /// A store of a checked access or a persistent store. It may be plain. Otherwise as [`Bus::store`].
     fn store_as(&mut self, addr: u64, bytes: u8, value: u64, _kind: StoreKind) -> Result<(), AccessFault> {
         self.store(addr, bytes, value)
+    }
+    /// An operation of hardware transactions: the value for its destination register, if it has one. A begin is answered
+    /// by [`crate::HTM_STARTED`], or by the status of an abort; 0 says that no retry helps.
+    ///
+    /// # Errors
+    /// [`Stop::NoHardwareTransactions`] where there are none, and [`Stop::NoOpenTransaction`] for an end outside of one.
+    fn hardware_transaction(&mut self, _operation: HtmOperation) -> Result<u64, Stop> {
+        Err(Stop::NoHardwareTransactions)
     }
     /// Reads a counter.
     fn counter(&mut self, counter: Counter) -> u64;

@@ -4,14 +4,14 @@ use crate::fields::Fields;
 use crate::inst::Inst;
 use crate::op::Op;
 use crate::stop::Illegal;
-use crate::{a, c, checked, d, f, log, m, rv64i, zicbom, zicsr, zifencei};
+use crate::{a, c, checked, d, f, htm, log, m, rv64i, zicbom, zicsr, zifencei};
 
 /// Decodes one instruction. A 16-bit encoding stands in the low half of `bits`; what is above it does not matter.
 ///
 /// # Errors
 ///
 /// [`Illegal`] for encodings outside RV64IMAFDC, Zicsr, Zifencei, Zicbom, Zicntr, Zihintpause, the checked
-/// accesses and the log operations, for reserved ones, and for control and status registers that this machine does not
+/// accesses, the log operations and hardware transactions, for reserved ones, and for control and status registers that this machine does not
 /// have.
 pub fn decode(bits: u32) -> Result<Inst, Illegal> {
     if bits & 3 != 3 {
@@ -41,7 +41,7 @@ pub fn decode(bits: u32) -> Result<Inst, Illegal> {
             3 => Some(d::decode_store(fields)),
             _ => None,
         },
-        0b01010 => log::decode(fields),
+        0b01010 => log::decode(fields).or_else(|| htm::decode(fields)),
         0b01011 => a::decode(fields),
         0b01100 if fields.funct7() == 1 => Some(m::decode_op(fields)),
         0b01100 => rv64i::decode_op(fields),

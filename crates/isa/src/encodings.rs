@@ -158,6 +158,26 @@ pub const LOG_LOAD: u32 = 0;
 /// funct3 under CUSTOM_1.
 pub const LOG_FLUSH: u32 = 1;
 
+/// A hardware transaction begins, or one inside of it; rd = all ones if it does, and after an abort the status of that, behind this instruction (RTM: xbegin).
+///
+/// funct3 and funct7 under CUSTOM_1.
+pub const HTM_BEGIN: (u32, u32) = (2, 0);
+
+/// The innermost hardware transaction ends; with the outermost one all its stores become visible at once (RTM: xend).
+///
+/// funct3 and funct7 under CUSTOM_1.
+pub const HTM_END: (u32, u32) = (2, 1);
+
+/// The hardware transaction, if one is open, aborts, with a code of eight bits in the fields rs2 (upper three) and rs1 (RTM: xabort).
+///
+/// funct3 and funct7 under CUSTOM_1.
+pub const HTM_ABORT: (u32, u32) = (2, 2);
+
+/// rd = 1 inside a hardware transaction, else 0 (RTM: xtest).
+///
+/// funct3 and funct7 under CUSTOM_1.
+pub const HTM_TEST: (u32, u32) = (2, 3);
+
 /// Checks the object at rs1, then loads from rs1 plus the offset in the field rs2 to rd, or enters a handler (P-INSPECT: checkLoad).
 ///
 /// funct3 under CUSTOM_0.

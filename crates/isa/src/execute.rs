@@ -10,7 +10,7 @@ use crate::log_register::{LOG_BLOCK_BYTES, LogRegister};
 use crate::op::Op;
 use crate::soft_float::{self, Arithmetic, F32, F64};
 use crate::stop::Stop;
-use crate::{a, checked, m, zicsr};
+use crate::{a, checked, htm, m, zicsr};
 
 const FMADD: FusedSigns = FusedSigns { negate_product: false, negate_addend: false };
 const FMSUB: FusedSigns = FusedSigns { negate_product: false, negate_addend: true };
@@ -32,7 +32,7 @@ fn word(value: u32) -> u64 {
 ///
 /// [`Stop::AccessFault`] if the bus refuses an access or an atomic address is misaligned; [`Stop::Illegal`] for a dynamic
 /// rounding mode while `frm` holds a reserved value; [`Stop::NoLogOperations`] if the bus knows no log, and
-/// [`Stop::NoCheckedAccesses`] if it knows no checks; [`Stop::NoFilters`] and [`Stop::NoHandlers`] if the check registers lack
+/// [`Stop::NoCheckedAccesses`] if it knows no checks; [`Stop::NoHardwareTransactions`] if it knows none; [`Stop::NoFilters`] and [`Stop::NoHandlers`] if the check registers lack
 /// what a checked access needs. The hart is then unchanged.
 #[inline(always)]
 pub fn execute<B: Bus>(hart: &mut Hart, inst: Inst, bus: &mut B) -> Result<Flow, Stop> {
@@ -218,6 +218,7 @@ fn execute_rest<B: Bus>(hart: &mut Hart, op: Op, numbers: Numbers, imm: i32, bus
             let register = hart.log.as_ref().map_or_else(LogRegister::default, |log| log[usize::from(inst.rd)]);
             bus.log_flush(&register)?;
         }
+        Op::HtmBegin | Op::HtmEnd | Op::HtmAbort | Op::HtmTest => htm::execute(hart, inst, bus)?,
         Op::Csrrw | Op::Csrrs | Op::Csrrc => rd!(zicsr::access(hart, inst, rs1, bus)),
         Op::Csrrwi | Op::Csrrsi | Op::Csrrci => rd!(zicsr::access(hart, inst, u64::from(inst.rs1), bus)),
 

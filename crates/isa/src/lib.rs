@@ -1,5 +1,6 @@
 //! The instruction set of the simulated harts: RV64IMAFDC with Zicsr, Zifencei, Zicbom, Zicntr and Zihintpause, as a
-//! user program sees it, and the checked accesses and log operations of durasim's own. This crate decodes and executes; it knows no time, no caches and no operating system.
+//! user program sees it, and the checked accesses, log operations and hardware transactions of durasim's own. This crate decodes and
+//! executes; it knows no time, no caches and no operating system.
 //!
 //! The order of use: [`BlockCache::get`] fetches and decodes, [`execute`] runs one [`Inst`] on a [`Hart`] against a
 //! [`Bus`], and the caller advances `pc` as [`execute`] tells it. [`Inst::class`], [`Inst::sources`] and [`Inst::dest`]
@@ -22,6 +23,7 @@ mod f;
 mod fields;
 mod float;
 mod hart;
+mod htm;
 mod inst;
 mod log;
 mod log_register;
@@ -35,12 +37,13 @@ mod zicsr;
 mod zifencei;
 
 pub use block::{BlockCache, BlockId};
-pub use bus::{AmoOp, Bus, CacheBlockOp, Counter, FenceSet};
+pub use bus::{AmoOp, Bus, CacheBlockOp, Counter, FenceSet, HtmOperation};
 pub use decode::{decode, disassemble};
 pub use encodings::Marker;
 pub use execute::execute;
 pub use hart::{Flow, Hart};
+pub use htm::HTM_STARTED;
 pub use inst::Inst;
 pub use log_register::{LOG_BLOCK_BYTES, LOG_REGISTERS, LogRegister};
 pub use op::{Class, Op};
-pub use stop::{Access, AccessFault, AccessFaultKind, Illegal, Stop};
+pub use stop::{Access, AccessFault, AccessFaultKind, HTM_DEPTH_MAX, Illegal, Stop};

@@ -49,6 +49,8 @@ pub enum Class {
     CheckedStore,
     /// An operation that changes the filters of checked accesses.
     FilterUpdate,
+    /// Begin, end, abort and test of hardware transactions.
+    HardwareTransaction,
     /// Access to a check register.
     CheckRegister,
     /// The end of a handler: a jump to an address in a check register, with a result for any integer register.
@@ -168,6 +170,10 @@ operations! {
     CboFlush "cbo.flush" CacheBlock N X N N
     LogLoad "log.load" Load N X N N
     LogFlush "log.flush" CacheBlock N N N N
+    HtmBegin "htm.begin" HardwareTransaction X N N N
+    HtmEnd "htm.end" HardwareTransaction N N N N
+    HtmAbort "htm.abort" HardwareTransaction N N N N
+    HtmTest "htm.test" HardwareTransaction X N N N
     CheckLoad "check.load" CheckedLoad X X X N
     CheckStoreH "check.store.h" CheckedStore N X X X
     CheckStoreBoth "check.store.both" CheckedStore N X X X

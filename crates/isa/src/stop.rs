@@ -3,6 +3,9 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+/// How deep hardware transactions can be nested: the MAX_RTM_NEST_COUNT of Intel's processors.
+pub const HTM_DEPTH_MAX: u32 = 7;
+
 /// What the guest tried to do with an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Access {
@@ -58,6 +61,17 @@ pub enum Stop {
         "checked accesses are instructions of designs that check accesses in hardware; the design of this machine does not"
     )]
     NoCheckedAccesses,
+    /// An operation of hardware transactions on a machine whose design has none.
+    #[error(
+        "htm.begin, htm.end, htm.abort and htm.test are instructions of designs with hardware transactions; the design of this machine has none"
+    )]
+    NoHardwareTransactions,
+    /// A hardware transaction ends although none is open.
+    #[error("htm.end outside of a hardware transaction")]
+    NoOpenTransaction,
+    /// Hardware transactions are nested deeper than the hardware counts.
+    #[error("hardware transactions can be nested {HTM_DEPTH_MAX} deep, and htm.begin begins one more")]
+    NestedTooDeep,
     /// A checked access or an operation on filters by a hart whose filter address is not one.
     #[error(
         "the check register of the filters does not hold the address of nine lines in one page, aligned to a line, which checked accesses need"

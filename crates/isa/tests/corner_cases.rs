@@ -406,16 +406,18 @@ fn markers_are_hints() {
     }
 }
 
-/// Of custom-1 the log operations on existing log registers are assigned; the rest is illegal. `checked.rs` has custom-0.
+/// Of custom-1 the log operations on existing log registers and hardware transactions (`htm.rs`) are assigned; the rest is
+/// illegal. `checked.rs` has custom-0.
 #[test]
-fn only_log_operations_are_assigned_in_custom_1() {
+fn log_operations_are_assigned_in_custom_1() {
     let custom_1 = |imm, rs1, funct3, rd| i_type(encodings::CUSTOM_1, funct3, rd, rs1, imm);
     let reserved = [
         custom_1(0, 10, encodings::LOG_LOAD, 8),
         custom_1(1, 10, encodings::LOG_LOAD, 0),
         custom_1(0, 10, encodings::LOG_FLUSH, 0),
         custom_1(0, 0, encodings::LOG_FLUSH, 31),
-        custom_1(0, 0, 2, 0),
+        custom_1(0, 1, 2, 0),
+        custom_1(0, 0, 3, 0),
         custom_1(0, 0, 7, 0),
     ];
     for bits in reserved {

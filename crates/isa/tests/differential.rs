@@ -35,7 +35,7 @@ fn recorded_programs_give_what_qemu_gave() {
             ops.extend(outcome.ops);
         }
     }
-    // qemu knows no markers, log operations and checked accesses and not all versions know Zicbom; the rest has unit
+    // qemu knows no markers, log operations, hardware transactions and checked accesses and not all versions know Zicbom; the rest has unit
     // tests, having no effect to compare.
     let unknown = [Op::Marker, Op::LogLoad, Op::LogFlush, Op::CboInval, Op::CboClean, Op::CboFlush];
     let checked = [
@@ -52,7 +52,8 @@ fn recorded_programs_give_what_qemu_gave() {
         Op::CheckWrite,
         Op::CheckReturn,
     ];
-    let exempt = [&unknown[..], &checked, &[Op::Ebreak, Op::Fence, Op::FenceI, Op::Pause]].concat();
+    let transactions = [Op::HtmBegin, Op::HtmEnd, Op::HtmAbort, Op::HtmTest];
+    let exempt = [&unknown[..], &checked, &transactions, &[Op::Ebreak, Op::Fence, Op::FenceI, Op::Pause]].concat();
     let missing: Vec<_> = Op::ALL.iter().filter(|op| !ops.contains(op) && !exempt.contains(op)).collect();
     assert!(missing.is_empty(), "no recorded program executes {missing:?}");
 }

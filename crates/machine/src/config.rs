@@ -4,7 +4,7 @@ mod interconnect;
 
 pub use interconnect::{Inclusion, InterconnectConfig, Topology};
 
-use durasim_cache::Replacement;
+use durasim_cache::{CORES_MAX, Replacement};
 use durasim_core::CoreConfig;
 use durasim_core::tlb::TlbConfig;
 use durasim_design::LevelGeometry;
@@ -13,6 +13,7 @@ use durasim_types::{ConfigError, Cycle, LINE_BYTES};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::num::NonZero;
 
 /// One cache.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -74,6 +75,10 @@ pub struct MachineConfig {
     /// Cycles that a core may run ahead of the others. 0 gives every step to the core whose time is the smallest.
     #[serde(default)]
     pub skew_cycles: Cycle,
+    /// Cycles between two interrupts of the timer of each core, which abort its hardware transaction and take no time; not given: none
+    /// come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timer_interrupt_cycles: Option<NonZero<Cycle>>,
     /// The cores.
     pub core: CoreConfig,
     /// TLBs of each core. Without them translations cost no time (LIMITS.md); `--set tlb=none` takes them away.
@@ -207,8 +212,8 @@ impl MachineConfig {
             let problem = format!("{} is not between 1 and 100000", self.frequency_mhz);
             return Err(ConfigError::new("frequency_mhz", problem));
         }
-        if !(1..=16).contains(&self.cores) {
-            let problem = format!("{} is not between 1 and 16", self.cores);
+        if !(1..=CORES_MAX).contains(&self.cores) {
+            let problem = format!("{} is not between 1 and {CORES_MAX}", self.cores);
             return Err(ConfigError::new("cores", problem));
         }
         self.core.check("core")?;
@@ -359,7 +364,7 @@ mod tests {
             ("llc.ways=2", "llc.ways"),
             ("interconnect.l2_write_back_buffers=0", "interconnect.l2_write_back_buffers"),
             ("core.width=99", "core.width"),
-            ("cores=17", "cores"),
+            ("cores=33", "cores"),
             ("bbb.entries=0", "bbb.entries"),
             ("interconnect.llc_banks=4", "interconnect.llc_banks"),
             (

@@ -280,7 +280,7 @@ fn fault<W: ExecutionObserver>(pc: u64, bus: &mut FlatBus<W>, stop: Stop) -> Gue
             }
             format!("illegal instruction: {}", disassemble(bits))
         }
-        Stop::NoLogOperations | Stop::NoCheckedAccesses | Stop::NoFilters | Stop::NoHandlers => stop.to_string(),
+        stop => stop.to_string(),
     };
     message(pc, bus, what)
 }

@@ -38,6 +38,6 @@ pub use run::{profile, run};
 pub use session::Session;
 pub use snapshot::{Snapshot, SnapshotDescription};
 pub use system::{
-    CoherenceStats, CopyLocation, DRAM_BASE, LineCopy, Observer, PMEM_BASE, Plan, PowerFailureChoices,
+    AbortedBy, CoherenceStats, CopyLocation, DRAM_BASE, LineCopy, Observer, PMEM_BASE, Plan, PowerFailureChoices,
     PowerFailureOptions, PowerFailureResult, System, TxStats,
 };

@@ -2,7 +2,7 @@
 
 use crate::measure::Measurements;
 use crate::system::{PMEM_BASE, System};
-use durasim_core::{Control, EarlyFlushOutcome, LogFlush, Outcome, PendingStore, PersistentStores, Port};
+use durasim_core::{Control, EarlyFlushOutcome, HtmAbort, LogFlush, Outcome, PendingStore, PersistentStores, Port};
 use durasim_guest::{PAGE_TABLE_LEVELS, Process};
 use durasim_isa::{Access, AccessFault, CacheBlockOp, FenceSet, Marker};
 use durasim_types::{
@@ -177,6 +177,26 @@ impl Port for MachinePort<'_> {
         self.system.await_cleans(core, at)
     }
 
+    fn has_hardware_transactions(&self) -> bool {
+        self.system.has_hardware_transactions()
+    }
+
+    fn htm_depth(&self, core: CoreId) -> u32 {
+        self.system.htm_depth(core)
+    }
+
+    fn htm_begin(&mut self, core: CoreId, at: Cycle) -> Outcome {
+        self.system.htm_begin(core, at)
+    }
+
+    fn htm_end(&mut self, core: CoreId, at: Cycle) -> Outcome {
+        self.system.htm_end(core, at)
+    }
+
+    fn htm_abort(&mut self, core: CoreId, why: HtmAbort, at: Cycle) -> Outcome {
+        self.system.htm_abort(core, why, at)
+    }
+
     fn resumes_at(&mut self, core: CoreId) -> Option<Cycle> {
         self.system.resumes_at(core)
     }
@@ -191,7 +211,7 @@ impl Port for MachinePort<'_> {
 
     fn new_tx(&mut self, core: CoreId) -> TxId {
         let tx = self.system.new_tx();
-        self.system.note(HistoryStep::TransactionBegins { thread: self.thread(core), tx });
+        self.system.note(core, HistoryStep::TransactionBegins { thread: self.thread(core), tx });
         tx
     }
 
@@ -236,15 +256,17 @@ impl Port for MachinePort<'_> {
         match marker {
             Marker::OpBegin => {
                 self.measure.op_begin(core, at);
-                self.system.note(HistoryStep::OperationBegins { thread: self.thread(core), number: argument });
+                self.system.note(core, HistoryStep::OperationBegins { thread: self.thread(core), number: argument });
             }
             Marker::OpEnd => {
                 self.measure.op_end(core, at);
-                self.system.note(HistoryStep::OperationEnds { thread: self.thread(core) });
+                self.system.note(core, HistoryStep::OperationEnds { thread: self.thread(core) });
             }
-            Marker::OpObject => self.system.note(HistoryStep::Object { thread: self.thread(core), object: argument }),
-            Marker::OpOld => self.system.note(HistoryStep::Old { thread: self.thread(core), version: argument }),
-            Marker::OpNew => self.system.note(HistoryStep::New { thread: self.thread(core), version: argument }),
+            Marker::OpObject => {
+                self.system.note(core, HistoryStep::Object { thread: self.thread(core), object: argument });
+            }
+            Marker::OpOld => self.system.note(core, HistoryStep::Old { thread: self.thread(core), version: argument }),
+            Marker::OpNew => self.system.note(core, HistoryStep::New { thread: self.thread(core), version: argument }),
             Marker::DataBase => self.measure.data_base = Some(self.process.space().translate(argument, Access::Read)?),
             Marker::DataSize => {
                 if let Some(base) = self.measure.data_base {

@@ -7,6 +7,7 @@ use crate::measure::Moment;
 use crate::port::MachinePort;
 use crate::scheduler::{DrainReason, InterruptedTurn};
 use durasim_core::{Exit, ThreadContext};
+use durasim_design::Trap;
 use durasim_guest::{Output, SyscallOutcome, ThreadEvent};
 use durasim_isa::{AccessFault, AccessFaultKind, Marker, Stop, disassemble};
 use durasim_types::{CoreId, Cycle, Error, GuestFault};
@@ -185,13 +186,8 @@ impl Machine {
         match exit {
             Exit::Budget => self.preempt(id),
             Exit::Waiting => {}
-            Exit::Empty => {
-                if self.drain_reasons[index].take() == Some(DrainReason::Switch) {
-                    let (thread, context) = self.vacate(id)?;
-                    let since = self.cores[index].cycle();
-                    self.scheduler.make_ready(thread, context, since);
-                }
-            }
+            Exit::Empty => self.emptied(id)?,
+            Exit::SystemCall if self.traps(id, Trap::SystemCall) => {}
             Exit::SystemCall => {
                 if let Some(code) = self.system_call(id, output)? {
                     self.finish();
@@ -211,9 +207,15 @@ impl Machine {
                 }
             }
             Exit::Halted => return Ok(Some(Ending::Stopped)),
+            Exit::Breakpoint if self.traps(id, Trap::Breakpoint) => {}
+            Exit::AccessFault(stop) if stop != Stop::NestedTooDeep && self.traps(id, Trap::Fault) => {}
             Exit::Breakpoint => return Err(self.fault(id, "the program executed an ebreak instruction").into()),
             Exit::NestedTransaction => {
                 return Err(self.fault(id, "a transaction begins inside another one").into());
+            }
+            Exit::EndsInsideHardware => {
+                let what = "a transaction ends inside a hardware transaction that began inside of it";
+                return Err(self.fault(id, what).into());
             }
             Exit::TooManyThreads => return Err(self.too_many_threads(id).into()),
             Exit::LateAbort => return Err(self.lost_commit(id).into()),
@@ -229,6 +231,30 @@ impl Machine {
             Exit::AccessFault(stop) => return Err(self.explain(id, stop).into()),
         }
         Ok(None)
+    }
+
+    /// A core has let all its stores leave.
+    fn emptied(&mut self, id: CoreId) -> Result<(), Error> {
+        let index = id.0 as usize;
+        let switches = self.drain_reasons[index] == Some(DrainReason::Switch);
+        if switches && self.traps(id, Trap::Interrupt) {
+            // The last instruction has begun a hardware transaction: the thread leaves when that is rolled back.
+            self.cores[index].make_empty();
+            return Ok(());
+        }
+        self.drain_reasons[index] = None;
+        if switches {
+            let (thread, context) = self.vacate(id)?;
+            let since = self.cores[index].cycle();
+            self.scheduler.make_ready(thread, context, since);
+        }
+        Ok(())
+    }
+
+    /// What a core's thread is about to do aborts its hardware transaction, of which the core takes notice at its next step;
+    /// nothing else happens. False: none is open.
+    fn traps(&mut self, id: CoreId, trap: Trap) -> bool {
+        self.system.htm_trap(id, trap, self.cores[id.0 as usize].cycle())
     }
 
     fn fault(&self, core: CoreId, what: impl Into<String>) -> GuestFault {
@@ -263,7 +289,7 @@ impl Machine {
                 let bits = self.bits_at(self.cores[core.0 as usize].hart.pc);
                 format!("illegal instruction: {}", disassemble(bits))
             }
-            Stop::NoLogOperations | Stop::NoCheckedAccesses | Stop::NoFilters | Stop::NoHandlers => stop.to_string(),
+            stop => stop.to_string(),
         };
         self.fault(core, what)
     }
@@ -302,6 +328,7 @@ impl Machine {
             let code = self.process.space().code_epoch() != code_epoch;
             let lost = self.process.space().take_lost();
             self.cores.iter_mut().for_each(|core| core.mappings_changed(&lost, code));
+            self.tell_of_copies();
         }
         let cycle_of = |ns: u64| clock.cycles(ns.saturating_mul(1000));
         match outcome {
@@ -355,9 +382,11 @@ impl Machine {
         }
     }
 
-    /// Lets another thread have the core if the running one has had its slice.
+    /// Interrupts a core if its timer says so, and lets another thread have it if the running one has had its slice.
     fn preempt(&mut self, id: CoreId) {
+        self.system.interrupt_hardware(id, self.cores[id.0 as usize].cycle());
         if self.cores[id.0 as usize].cycle() >= self.scheduler.slice_end(id) && self.scheduler.has_ready_threads() {
+            self.traps(id, Trap::Interrupt);
             self.make_room_for_others(id);
         }
     }
@@ -379,7 +408,15 @@ impl Machine {
         core.resume_after_system_call(0);
         let lost = self.process.space().take_lost();
         self.cores.iter_mut().for_each(|core| core.mappings_changed(&lost, false));
+        self.tell_of_copies();
         Ok(())
+    }
+
+    /// The memory system learns which pages of persistent memory have private copies.
+    fn tell_of_copies(&mut self) {
+        for copy in self.process.space().take_copies() {
+            self.system.page_copied(copy.frame, copy.original);
+        }
     }
 
     /// Whether the program has just passed the mark at which the run is to end.

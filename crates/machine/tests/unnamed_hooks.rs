@@ -3,7 +3,7 @@
 use durasim_core::{LogFlush, Outcome, PendingStore};
 use durasim_design::{
     AbortCause, Accept, Action, Actions, Arrival, Backend, CrashImage, Ctx, Departure, Design, Durability,
-    ErasedDesign, Evict, Fill, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, Interface, LevelId, LineTag,
+    ErasedDesign, Evict, Fill, FlushVerdict, Gate, Geometry, HardwareCost, Hooks, Interface, LevelId, LineTag, Load,
     LogBlock, Merge, Probe, Promise, RecoveryCut, RecoveryReport, RegionRequest, Request, Row, SpecError, Store, Token,
 };
 use durasim_isa::CacheBlockOp;
@@ -83,7 +83,7 @@ impl Durability for Witness {
         self.called("LOG");
         false
     }
-    fn load(&mut self, _: &Ctx, _: PhysAddr, _: &mut LineTag, _: &mut Actions) -> Gate {
+    fn load(&mut self, _: &Ctx, _: &Load, _: &mut LineTag, _: &mut Actions) -> Gate {
         self.called("LOAD");
         Gate::Done
     }

@@ -70,6 +70,26 @@
 #define DURASIM_OPCODE_LOG_FLUSH DURASIM_OPCODE_CUSTOM_1
 #define DURASIM_FUNCT3_LOG_FLUSH 1
 
+/* A hardware transaction begins, or one inside of it; rd = all ones if it does, and after an abort the status of that, behind this instruction (RTM: xbegin). */
+#define DURASIM_OPCODE_HTM_BEGIN DURASIM_OPCODE_CUSTOM_1
+#define DURASIM_FUNCT3_HTM_BEGIN 2
+#define DURASIM_FUNCT7_HTM_BEGIN 0
+
+/* The innermost hardware transaction ends; with the outermost one all its stores become visible at once (RTM: xend). */
+#define DURASIM_OPCODE_HTM_END DURASIM_OPCODE_CUSTOM_1
+#define DURASIM_FUNCT3_HTM_END 2
+#define DURASIM_FUNCT7_HTM_END 1
+
+/* The hardware transaction, if one is open, aborts, with a code of eight bits in the fields rs2 (upper three) and rs1 (RTM: xabort). */
+#define DURASIM_OPCODE_HTM_ABORT DURASIM_OPCODE_CUSTOM_1
+#define DURASIM_FUNCT3_HTM_ABORT 2
+#define DURASIM_FUNCT7_HTM_ABORT 2
+
+/* rd = 1 inside a hardware transaction, else 0 (RTM: xtest). */
+#define DURASIM_OPCODE_HTM_TEST DURASIM_OPCODE_CUSTOM_1
+#define DURASIM_FUNCT3_HTM_TEST 2
+#define DURASIM_FUNCT7_HTM_TEST 3
+
 /* Checks the object at rs1, then loads from rs1 plus the offset in the field rs2 to rd, or enters a handler (P-INSPECT: checkLoad). */
 #define DURASIM_OPCODE_CHECK_LOAD DURASIM_OPCODE_CUSTOM_0
 #define DURASIM_FUNCT3_CHECK_LOAD 0

@@ -7,6 +7,7 @@
 #define DURASIM_LOCK_H
 
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -25,6 +26,20 @@ inline void pause_hint() {
     __asm__ volatile("" : : : "memory");
 #endif
 }
+
+// Waits that grow: pauses of the core first, then the core is left to other threads, of which one may be awaited.
+class Backoff {
+public:
+    void wait() {
+        if (pauses_ > pauses_max) return void(::sched_yield());
+        for (unsigned i = 0; i < pauses_; ++i) pause_hint();
+        pauses_ *= 2;
+    }
+
+private:
+    static constexpr unsigned pauses_max = 256;
+    unsigned pauses_ = 1;
+};
 
 // Sleeps until somebody wakes `word`, unless it is no longer `seen`. May return early.
 inline void futex_wait(std::uint32_t* word, std::uint32_t seen) {
@@ -46,6 +61,9 @@ public:
     void unlock() {
         if (__atomic_exchange_n(&state_, free, __ATOMIC_RELEASE) == awaited) detail::futex_wake(&state_, 1);
     }
+
+    // Whether some thread holds it.
+    bool is_held() const { return __atomic_load_n(&state_, __ATOMIC_RELAXED) != free; }
 
 private:
     // Awaited: held, and somebody may be asleep. Ulrich Drepper, "Futexes Are Tricky" (2011), section 5.

@@ -46,6 +46,7 @@ public:
         } else {
             runtime.recover();
         }
+        detail::begin_work(runtime, path);
         return pool;
     }
 

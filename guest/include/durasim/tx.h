@@ -12,7 +12,7 @@
 // the transaction back by returning false. Transactions do not nest.
 //
 // Threads: each one but the first calls durasim::enter_thread(number) before its first transaction; what they share they
-// guard by locks that are held from before the transaction until after its commit (durasim/lock.h).
+// guard by a TxLock that is held from before the transaction until after its commit.
 #ifndef DURASIM_TX_H
 #define DURASIM_TX_H
 
@@ -21,6 +21,7 @@
 
 #include "durasim/error.h"
 #include "durasim/layout.h"
+#include "durasim/lock.h"
 #include "durasim/markers.h"
 #include "durasim/retry.h"
 
@@ -33,10 +34,14 @@
 #include "runtimes/redo.h"
 #elif defined(DURASIM_BACKEND_WRITE_AHEAD)
 #include "runtimes/write_ahead.h"
+#elif defined(DURASIM_BACKEND_HTM_SGL)
+#include "runtimes/htm_sgl.h"
+#elif defined(DURASIM_BACKEND_SPHT_EADR) || defined(DURASIM_BACKEND_SPHT_EADR_FLUSH)
+#include "runtimes/spht_eadr.h"
 #elif defined(DURASIM_BACKEND_PLAIN)
 #include "runtimes/plain.h"
 #else
-#error "choose a transaction backend: define DURASIM_BACKEND_MARKERS, _LOG_OPERATIONS, _UNDO_FLUSH, _UNDO_FENCE, _REDO_FLUSH, _WRITE_AHEAD, _PLAIN, _AUTOPERSIST, _IDEAL_R or _P_INSPECT"
+#error "choose a transaction backend: define DURASIM_BACKEND_MARKERS, _LOG_OPERATIONS, _UNDO_FLUSH, _UNDO_FENCE, _REDO_FLUSH, _WRITE_AHEAD, _HTM_SGL, _SPHT_EADR, _SPHT_EADR_FLUSH, _PLAIN, _AUTOPERSIST, _IDEAL_R or _P_INSPECT"
 #endif
 
 namespace durasim {
@@ -50,7 +55,33 @@ namespace durasim {
 //   enter_thread(number)       prepares the calling thread for transactions; the one that attaches is number 0
 //   begin(), commit(), abort() of a transaction of the calling thread; abort returns if the machine leaves it to software
 //   load(place), store(place, value), naturally aligned values of 1, 2, 4 or 8 bytes
+//   isolates                   optional: whether transactions of different threads are isolated without locks. begin() then tells
+//                              whether the body runs; false: it ran, and has rolled the transaction back
+//   begin_work(path)           optional: the pool in this file is formatted and recovered, and transactions follow
 inline Runtime runtime;
+
+// Whether the runtime isolates transactions by itself.
+namespace detail {
+
+template <class R>
+inline constexpr bool isolates = requires { R::isolates; };
+
+}  // namespace detail
+
+inline constexpr bool runtime_isolates = detail::isolates<Runtime>;
+
+namespace detail {
+
+// In place of a lock that nobody needs.
+struct NoLock {
+    void lock() {}
+    void unlock() {}
+};
+
+}  // namespace detail
+
+// What threads hold around transactions on data that they share: a lock, unless the runtime isolates transactions by itself.
+using TxLock = std::conditional_t<runtime_isolates, detail::NoLock, Lock>;
 
 // The handle of an open transaction.
 class Tx {
@@ -120,6 +151,22 @@ struct TxState {
 };
 inline constinit thread_local TxState tx_state;
 
+// Begins a transaction of the calling thread. False: its body ran, and has rolled it back.
+template <class R>
+[[gnu::always_inline]] inline bool begin(R& runtime) {
+    if constexpr (isolates<R>) {
+        return runtime.begin();
+    } else {
+        runtime.begin();
+        return true;
+    }
+}
+
+template <class R>
+void begin_work([[maybe_unused]] R& runtime, [[maybe_unused]] const char* path) {
+    if constexpr (requires { runtime.begin_work(path); }) runtime.begin_work(path);
+}
+
 // The frame of this function is the only one that an abort returns into while the body may have run: the body runs in
 // a frame of its own further down, which a repetition builds anew, and callers see an ordinary call.
 [[gnu::noinline]] inline bool run_transaction(bool (*body)(void*), void* context) {
@@ -138,7 +185,12 @@ inline constinit thread_local TxState tx_state;
         }
     }
     tx_state.open = true;
-    runtime.begin();
+    if (!begin(runtime)) {
+        tx_state.abort_requested = true;
+        tx_state.open = false;
+        durasim_tx_abort(1);
+        return false;
+    }
     if (body(context)) {
         runtime.commit();
         tx_state.open = false;

@@ -6,7 +6,7 @@ use crate::execution::{AtCommit, Persist};
 use crate::store_buffer::Entry;
 use crate::{Control, Fences, Outcome, Port};
 use durasim_isa::{CacheBlockOp, FenceSet, Marker, Stop};
-use durasim_types::Cycle;
+use durasim_types::{Cycle, TxId};
 
 /// FENCE W, W.
 const WRITES_BEFORE_WRITES: FenceSet = FenceSet { pred: 1, succ: 1, tso: false };
@@ -29,6 +29,8 @@ impl Core {
                 true
             }
             AtCommit::FenceI | AtCommit::Environment(_) => true,
+            // No load before the begin is a part of the transaction, and every store before the end is.
+            AtCommit::HtmBegin(_) | AtCommit::HtmEnd => true,
             AtCommit::Marker(Marker::TxAbort, _) => true,
             AtCommit::Marker(Marker::TxBegin, _) => port.begins_wait(),
             AtCommit::Marker(Marker::TxCommit, _) => !port.commits_retire_early(),
@@ -76,6 +78,9 @@ impl Core {
                 self.count_system(at);
                 self.window.hold_commit(at);
                 return Some(exit);
+            }
+            AtCommit::HtmBegin(_) | AtCommit::HtmEnd | AtCommit::HtmAbort(_) => {
+                self.hardware_tx(port, work, committed, at)
             }
             AtCommit::Marker(marker, argument) => return self.marker(port, marker, argument, committed, at),
             AtCommit::Store(_)
@@ -166,8 +171,8 @@ impl Core {
             Marker::TxSuspend | Marker::TxResume => return self.suspend(port, marker == Marker::TxSuspend, committed),
             Marker::TxCommit | Marker::TxAbort => {
                 let Some(tx) = self.unit.open_tx else { return Some(Exit::NoTransaction) };
-                if self.unit.is_suspended() {
-                    return Some(Exit::Suspension(SuspensionFault::Ended));
+                if let Some(exit) = self.may_not_end(marker, tx) {
+                    return Some(exit);
                 }
                 if marker == Marker::TxCommit && port.commits_retire_early() {
                     self.unit.buffer.push(Entry::Commit(tx), committed, committed, 0);
@@ -202,6 +207,42 @@ impl Core {
         None
     }
 
+    /// Begin, end or abort of a hardware transaction, at its commit.
+    fn hardware_tx<P: Port>(&mut self, port: &mut P, work: AtCommit, committed: Cycle, at: Cycle) {
+        let id = self.unit.id;
+        let outcome = match work {
+            AtCommit::HtmBegin(_) => port.htm_begin(id, at),
+            AtCommit::HtmEnd => port.htm_end(id, at),
+            AtCommit::HtmAbort(why) => port.htm_abort(id, why, at),
+            _ => unreachable!("no other instruction begins or ends a hardware transaction"),
+        };
+        match outcome {
+            Outcome::Done(done) => {
+                match work {
+                    AtCommit::HtmBegin(rd) if !self.unit.in_hardware_tx => self.begin_hardware_tx(rd),
+                    AtCommit::HtmEnd if port.htm_depth(id) == 0 => self.end_hardware_tx(),
+                    _ => {}
+                }
+                if done > committed {
+                    let place = if matches!(work, AtCommit::HtmEnd) { StallPlace::Commit } else { StallPlace::Fence };
+                    self.count_wait(port, place, None, committed, done);
+                }
+                self.hold(done);
+            }
+            Outcome::Aborted(cycle, status) => self.unit.buffer.abort(cycle, status),
+            Outcome::Pending => self.wait_for_port(work, committed),
+        }
+    }
+
+    /// Why the open transaction cannot commit or abort now.
+    fn may_not_end(&self, marker: Marker, tx: TxId) -> Option<Exit> {
+        if self.unit.is_suspended() {
+            return Some(Exit::Suspension(SuspensionFault::Ended));
+        }
+        let ends_inside = self.unit.in_hardware_tx && (marker == Marker::TxAbort || self.began_outside_hardware_tx(tx));
+        ends_inside.then_some(Exit::EndsInsideHardware)
+    }
+
     /// The open transaction is suspended, or resumes. Stores take their transaction along when they are executed, so those
     /// in the store buffer are not concerned.
     fn suspend<P: Port>(&mut self, port: &mut P, is_suspended: bool, committed: Cycle) -> Option<Exit> {
@@ -232,6 +273,11 @@ impl Core {
             self.pause = None;
         }
         self.was_full = false;
+        self.restart_behind_abort(cycle);
+    }
+
+    /// The front end starts again after an abort.
+    pub(super) fn restart_behind_abort(&mut self, cycle: Cycle) {
         self.position = None;
         self.fetched_line = super::NO_LINE;
         self.count_abort(cycle);

@@ -18,6 +18,7 @@ impl Core {
             fetched_line: self.fetched_line,
             line_ready: self.line_ready,
             checkpoint: self.checkpoint.clone(),
+            hardware_checkpoint: self.hardware_checkpoint.clone(),
             position: self.position,
             pause: self.pause,
             was_full: self.was_full,

@@ -176,7 +176,7 @@ impl Core {
     /// Whether the open transaction has been aborted meanwhile; the store buffer then knows.
     #[inline(always)]
     fn is_aborted<P: Port>(&mut self, port: &mut P) -> bool {
-        if self.unit.open_tx.is_some()
+        if self.unit.can_be_aborted()
             && let Some((cycle, code)) = port.take_abort(self.unit.id)
         {
             self.unit.buffer.abort(cycle, code);

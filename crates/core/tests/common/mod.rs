@@ -1,7 +1,7 @@
 //! A memory for cores, and instructions for them.
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use durasim_core::{Control, EarlyFlushOutcome, LogFlush, Outcome, PendingStore, PersistentStores, Port};
+use durasim_core::{Control, EarlyFlushOutcome, HtmAbort, LogFlush, Outcome, PendingStore, PersistentStores, Port};
 use durasim_isa::{Access, AccessFault, CacheBlockOp, FenceSet, Marker};
 use durasim_types::{
     CheckRegisters, CheckVerdict, CheckedAccess, CoreId, Cycle, FilterOperation, LineAddr, PhysAddr, StallCause,
@@ -160,6 +160,26 @@ impl Port for Memory {
         self.atomics.push(place.tx);
         (0, Outcome::Done(at))
     }
+    fn has_hardware_transactions(&self) -> bool {
+        false
+    }
+
+    fn htm_depth(&self, _: CoreId) -> u32 {
+        0
+    }
+
+    fn htm_begin(&mut self, _: CoreId, _: Cycle) -> Outcome {
+        unreachable!("the memory of these tests has no hardware transactions")
+    }
+
+    fn htm_end(&mut self, _: CoreId, _: Cycle) -> Outcome {
+        unreachable!("none has begun")
+    }
+
+    fn htm_abort(&mut self, _: CoreId, _: HtmAbort, _: Cycle) -> Outcome {
+        unreachable!("none has begun")
+    }
+
     fn has_log_operations(&self) -> bool {
         !self.without_log
     }

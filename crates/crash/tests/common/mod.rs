@@ -14,7 +14,7 @@ pub mod model;
 pub mod requests;
 pub mod settings;
 
-use durasim_design::Row;
+use durasim_design::{Hooks, Row};
 use durasim_machine::{MachineConfig, PMEM_BASE, Plan, presets};
 use durasim_types::{PAGE_BYTES, Pages, Rng};
 use judge::Findings;
@@ -143,6 +143,12 @@ pub fn trace(what: impl FnOnce() -> String) {
 /// Whether a row with hardware of its own is to be tried: all are, unless `DURASIM_ROW` names one.
 pub fn is_wanted(row: &Row) -> bool {
     std::env::var("DURASIM_ROW").map_or(true, |name| name == row.name)
+}
+
+/// Whether markers begin and commit what the hardware of a row keeps, if it keeps anything: the requests made here are of that kind.
+/// Hardware transactions have instructions of their own, and programs test them.
+pub fn has_markers_alone(row: &Row) -> bool {
+    !row.hardware.hooks.has(Hooks::HARDWARE_TX)
 }
 
 /// Seeds to try: the usual ones, or as many as `DURASIM_SEEDS` says, from `DURASIM_FIRST_SEED` on.

@@ -116,7 +116,7 @@ impl Call<'_> {
         }
         let (_, area) = self.process.space.area_at(addr).ok_or(Errno::EFAULT)?;
         match area.backing {
-            Backing::Pmem | Backing::Shared { .. } => {
+            Backing::Pmem { .. } | Backing::Shared { .. } => {
                 let found = self.process.space.translate(addr, Access::Read);
                 Ok(FutexKey::Shared(found.map_err(|_| Errno::EFAULT)?))
             }

@@ -4,7 +4,9 @@ use super::files::refuse_pmem_sync;
 use super::{Answer, Call, Stop, refuse};
 use crate::files::{Device, Kind, SharedFile};
 use crate::folder::FileId;
-use crate::space::{Backing, PMEM_WINDOW_BASE, PMEM_WINDOW_END, Rights, USER_BEGIN, USER_END, page_down, page_up};
+use crate::space::{
+    Area, Backing, PMEM_WINDOW_BASE, PMEM_WINDOW_END, Rights, USER_BEGIN, USER_END, page_down, page_up,
+};
 use ::syscalls::Errno;
 use durasim_types::{PAGE_BYTES, PhysAddr};
 use std::collections::BTreeMap;
@@ -184,9 +186,18 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// Persistent memory lies at the one guest address that belongs to its place in the pool.
+    /// Persistent memory lies at the one guest address that belongs to its place in the pool. While a private copy of it lies there,
+    /// it can be shared at another one.
     fn map_pmem(&mut self, name: &str, hint: u64, len: u64, rights: Rights, flags: u64, offset: u64) -> Answer {
-        let start = PMEM_WINDOW_BASE + self.pmem_offset(name, offset, len)?;
+        let offset_bytes = self.pmem_offset(name, offset, len)?;
+        let start = PMEM_WINDOW_BASE + offset_bytes;
+        let there = self.process.space.areas_in(start, start + len);
+        let is_copied = |(_, area): &(u64, Area)| matches!(area.backing, Backing::PmemCopy { .. });
+        if !there.is_empty() && there.iter().all(is_copied) && hint != start {
+            let start = self.place_mapping(hint, len, flags)?;
+            self.process.space.map_area(start, start + len, rights, Backing::Pmem { offset_bytes });
+            return Ok(start);
+        }
         if flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) != 0 && hint != start {
             return refuse(format!("/pmem/{name} can be mapped at {start:#x} only"));
         }
@@ -196,7 +207,7 @@ impl Call<'_> {
         if !self.process.space.is_free(start, start + len) {
             return refuse(format!("/pmem/{name} is mapped already; it cannot be mapped a second time"));
         }
-        self.process.space.map_area(start, start + len, rights, Backing::Pmem);
+        self.process.space.map_area(start, start + len, rights, Backing::Pmem { offset_bytes });
         Ok(start)
     }
 
@@ -377,14 +388,13 @@ impl Call<'_> {
         if !self.process.space.is_mapped(start, end) {
             return Err(Errno::ENOMEM.into());
         }
-        for (at, area) in self.process.space.areas_in(start, end) {
+        for (_, area) in self.process.space.areas_in(start, end) {
             match area.backing {
                 Backing::Shared { object, .. } => {
                     let shared = self.process.files.shared[object].as_ref().expect("mapped objects stay");
                     shared.write_back(&mut self.process.files.root, self.mem)?;
                 }
-                Backing::Pmem => {
-                    let offset = at - PMEM_WINDOW_BASE;
+                Backing::Pmem { offset_bytes: offset } => {
                     let holds = |e: &crate::Extent| (e.offset_bytes..e.end_bytes()).contains(&offset);
                     let file = self.process.pool.files().find(|(_, e)| holds(e));
                     return refuse_pmem_sync(file.map_or("", |(name, _)| name));

@@ -9,7 +9,8 @@ use crate::system::Plan;
 use durasim_design::{Checks, Hooks};
 use durasim_guest::{PAGE_TABLE_LEVELS, Process};
 use durasim_isa::{
-    Access, AccessFault, AccessFaultKind, AmoOp, Bus, CacheBlockOp, Counter, FenceSet, LogRegister, Marker, Stop,
+    Access, AccessFault, AccessFaultKind, AmoOp, Bus, CacheBlockOp, Counter, FenceSet, HtmOperation, LogRegister,
+    Marker, Stop,
 };
 use durasim_types::{
     CheckRegisters, CheckVerdict, CheckedAccess, DataRange, FILTER_LINES, FilterOperation, LINE_BYTES, Line,
@@ -47,6 +48,8 @@ pub(super) struct FlatBus<W> {
     pub(super) fast_forward_state: Option<Box<FastForwardState>>,
     /// Whether the machine has log operations.
     has_log: bool,
+    /// Whether the machine has hardware transactions.
+    has_hardware_transactions: bool,
     /// The checks of the machine's design.
     checks: Option<Arc<dyn Checks>>,
     /// What is in the filters of checked accesses.
@@ -69,6 +72,7 @@ impl<W: ExecutionObserver> FlatBus<W> {
             data_base: None,
             fast_forward_state: None,
             has_log: plan.row.hardware.hooks.has(Hooks::LOG),
+            has_hardware_transactions: plan.row.hardware.hooks.has(Hooks::HARDWARE_TX),
             checks: plan.checks.clone(),
             filter_statistics: FilterStatistics::default(),
             observer,
@@ -313,6 +317,15 @@ impl<W: ExecutionObserver> Bus for FlatBus<W> {
         }
         self.translate(register.addr, Access::Read)?;
         Ok(())
+    }
+
+    /// No hardware transaction begins here, and none would if it were tried again: programs take their fall-back path.
+    fn hardware_transaction(&mut self, operation: HtmOperation) -> Result<u64, Stop> {
+        match operation {
+            _ if !self.has_hardware_transactions => Err(Stop::NoHardwareTransactions),
+            HtmOperation::Begin { .. } | HtmOperation::Abort { .. } | HtmOperation::Test => Ok(0),
+            HtmOperation::End => Err(Stop::NoOpenTransaction),
+        }
     }
 
     #[inline]

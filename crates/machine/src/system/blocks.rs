@@ -2,6 +2,7 @@
 
 use super::System;
 use super::agenda::clean_token;
+use super::caches::AccessMode;
 use super::gates::WaitMode;
 use super::interconnect::{End, Load};
 use super::memories::is_pmem;
@@ -17,6 +18,8 @@ impl System {
     /// acknowledgement is awaited by the next fence with W in its predecessor set.
     pub fn cache_block(&mut self, core: CoreId, op: CacheBlockOp, line: LineAddr, at: Cycle) -> Cycle {
         self.advance(at);
+        let want = if op == CacheBlockOp::Clean { AccessMode::Read } else { AccessMode::Write };
+        let (Ok(at) | Err(at)) = self.show_access(core, line, want, at);
         if is_pmem(line) && op != CacheBlockOp::Inval {
             // No store is made before the operation is done: the bytes that it carries are fixed.
             self.observers.cleaned(core, at, line);

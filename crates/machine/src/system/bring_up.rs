@@ -71,7 +71,7 @@ impl System {
         array.stats.accesses += 1;
         if let Some(slot) = array.find(line)
             && (want == AccessMode::Read || alone || array.is_exclusive(slot))
-            && !self.transactions.any_moved()
+            && !self.transactions.diverts()
         {
             array.touch(slot);
             let mut done = (at + array.geometry().latency_cycles).max(array.ready(slot));
@@ -115,6 +115,7 @@ impl System {
         want: AccessMode,
         at: Cycle,
     ) -> Found {
+        let at = self.show_access(core, line, want, at)?;
         let at = self.take_from_filter_buffer(core, line, at);
         if self.caches.l1d(core).find(line).is_some() {
             // A thread that gave up this core, wherever it is now, may have left a version of its open transaction here.
@@ -429,6 +430,10 @@ impl System {
 
     fn code_from_below(&mut self, core: CoreId, line: LineAddr, at: Cycle) -> Cycle {
         // Code in a line that a transaction aborted its own core for is fetched again after the abort.
+        let at = match self.show_access(core, line, AccessMode::Read, at) {
+            Ok(at) => at,
+            Err(cycle) => return cycle,
+        };
         let at = match self.ask_others(core, line, None, AccessMode::Read, at) {
             Ok(added) => at + added,
             Err(cycle) => return cycle,

@@ -1,11 +1,12 @@
 //! The port to the design: the one place from which a design is asked. It knows which hooks the design names, what it
 //! answered when the machine was built, and keeps the lists of actions that are not in use.
 
+use super::memories::is_pmem;
 use durasim_cache::Version;
 use durasim_design::{
     AbortCause, Accept, Actions, Arrival, BeginRule, BudgetSpent, CommitRule, CrashImage, CrashSink, CrashView, Ctx,
-    Departure, Durability, Evict, Fill, FlushVerdict, Gate, Geometry, Hooks, LevelGeometry, LevelId, LineTag, LogBlock,
-    Merge, Message, Node, Probe, Request, Scanned, Store, Token,
+    Departure, Durability, Evict, Fill, FlushVerdict, Gate, Geometry, Hooks, LevelGeometry, LevelId, LineTag, Load,
+    LogBlock, Merge, Message, Node, Probe, Request, Scanned, Store, Token,
 };
 use durasim_types::{Cycle, Line, LineAddr, PhysAddr, Stats, TxId};
 use std::hash::Hasher;
@@ -173,6 +174,23 @@ impl DesignPort {
         self.design.belongs_to(tag, tx)
     }
 
+    /// What the program finds of the abort of a hardware transaction.
+    pub(super) fn abort_status(&self, why: AbortCause, nested: bool) -> u64 {
+        self.design.abort_status(why, nested)
+    }
+
+    /// Whether the design is asked about each store to persistent memory, in a transaction or not.
+    #[inline]
+    pub(super) fn is_asked_about_all_stores(&self) -> bool {
+        self.hooks.has(Hooks::STORE) && !self.hooks.has(Hooks::HARDWARE_TX)
+    }
+
+    /// Whether the design is asked about versions of a line that leave a private level.
+    #[inline]
+    pub(super) fn is_asked_in_private(&self, line: LineAddr) -> bool {
+        self.hooks.has(Hooks::EVICT_PRIVATE) && (is_pmem(line) || self.hooks.has(Hooks::HARDWARE_TX))
+    }
+
     /// An empty list of actions.
     #[inline]
     pub(super) fn actions(&mut self) -> Actions {
@@ -198,8 +216,8 @@ impl DesignPort {
         self.design.tx_abort(cx, tx, why, out)
     }
 
-    pub(super) fn load(&mut self, cx: &Ctx, addr: PhysAddr, tag: &mut LineTag, out: &mut Actions) -> Gate {
-        self.design.load(cx, addr, tag, out)
+    pub(super) fn load(&mut self, cx: &Ctx, load: &Load, tag: &mut LineTag, out: &mut Actions) -> Gate {
+        self.design.load(cx, load, tag, out)
     }
 
     #[inline]

@@ -22,6 +22,10 @@ impl System {
         while done < bytes.len() {
             let place = addr.plus(done as u64);
             let (line, offset) = (place.line(), place.offset());
+            // A hardware transaction of another core that has written it aborts.
+            if self.show_access(core, line, AccessMode::Read, at).is_err() {
+                return;
+            }
             let n = (64 - offset).min(bytes.len() - done);
             let known_to_design = is_pmem(line) && self.design.has(Hooks::FILL);
             let data = if known_to_design {
@@ -55,6 +59,9 @@ impl System {
                 done += n;
             } else {
                 let n = (64 - place.offset()).min(bytes.len() - done);
+                if self.show_access(core, place.line(), AccessMode::Write, at).is_err() {
+                    return;
+                }
                 self.write_volatile(place, &bytes[done..done + n]);
                 done += n;
             }
@@ -79,7 +86,7 @@ impl System {
         }
         self.advance(at);
         self.caches.pin(store.addr.line());
-        self.store_pmem(core, store, at, WaitMode::MemoryOnly);
+        self.store_shown(core, store, at, WaitMode::MemoryOnly);
         self.caches.unpin();
         self.is_aborted(core)
     }

@@ -3,7 +3,7 @@
 use super::System;
 use super::caches::AccessMode;
 use durasim_cache::Slot;
-use durasim_design::{Gate, Hooks, LevelId, LineTag};
+use durasim_design::{Gate, Hooks, LevelId, LineTag, Load};
 use durasim_types::{CoreId, Cycle, Line, LineAddr, PhysAddr, StallSegment, TxId};
 
 /// Where to find `len` bytes from `offset` on in the eight bytes of a line that hold them: first byte of the eight, bits
@@ -26,7 +26,7 @@ impl System {
     #[inline]
     pub fn load(&mut self, core: CoreId, addr: PhysAddr, len: u8, tx: Option<TxId>, at: Cycle) -> (u64, Cycle) {
         let array = self.caches.l1d_mut(core);
-        if !self.transactions.any_moved()
+        if !self.transactions.diverts()
             && let Some(slot) = array.find(addr.line())
         {
             array.stats.accesses += 1;
@@ -75,8 +75,9 @@ impl System {
         done: Cycle,
     ) -> (u64, Cycle) {
         let array = self.caches.l1d(core);
-        if array.tag(slot).is_some() && self.design.has(Hooks::LOAD) {
-            return self.load_tagged(core, addr, len, tx, done);
+        let is_shown = array.tag(slot).is_some() || self.transactions.hardware_on(core).is_some();
+        if is_shown && self.design.has(Hooks::LOAD) {
+            return self.load_shown(core, addr, len, tx, done);
         }
         (read_word(array.data(slot), addr.offset(), len), done)
     }
@@ -90,14 +91,19 @@ impl System {
         }
     }
 
-    /// A load from a tagged line, which the design may hold up, change the tag of, or abort.
-    fn load_tagged(&mut self, core: CoreId, addr: PhysAddr, len: u8, tx: Option<TxId>, at: Cycle) -> (u64, Cycle) {
+    /// A load from a tagged line, or in a hardware transaction, which the design may hold up, change the tag of, or abort.
+    fn load_shown(&mut self, core: CoreId, addr: PhysAddr, len: u8, tx: Option<TxId>, at: Cycle) -> (u64, Cycle) {
         let line = addr.line();
+        // Making room for the line may have aborted the hardware transaction.
+        if self.transactions.hardware_on(core).is_some() && self.is_aborted(core) {
+            return (0, at);
+        }
         self.waits.begin(core);
         let done = self.through_or_note_abort(core, at, |s, cx, out| {
             let Some(slot) = s.caches.l1d(core).find(line) else { return Gate::Done };
             let mut tag = s.design.live(s.caches.l1d(core).tag(slot));
-            let gate = s.design.load(cx, addr, &mut tag, out);
+            let load = Load { addr, tx: s.tx_of_design(core, tx) };
+            let gate = s.design.load(cx, &load, &mut tag, out);
             s.caches.l1d_mut(core).set_tag(slot, tag);
             gate
         });

@@ -24,6 +24,7 @@ mod fill;
 mod filter_lines;
 mod filters;
 mod gates;
+mod hardware_transactions;
 mod interconnect;
 mod invariants;
 mod kernel_access;
@@ -58,6 +59,7 @@ use durasim_types::{
     ConfigError, CoreId, Cycle, Domain, Error, EventKind, History, HistoryStep, Journal, PersistEvent, PhysAddr, Stats,
 };
 use filters::Filters;
+use hardware_transactions::HtmStats;
 use interconnect::Interconnect;
 use line_locks::LineLocks;
 use memories::Memories;
@@ -71,6 +73,7 @@ pub(crate) use caches::CachedLines;
 pub use caches::CoherenceStats;
 pub use copies::{CopyLocation, LineCopy};
 pub use crash::{PowerFailureChoices, PowerFailureOptions, PowerFailureResult};
+pub use hardware_transactions::AbortedBy;
 use persist_buffers::PersistBuffers;
 pub use plan::Plan;
 pub(crate) use state::{Read, Written};
@@ -129,8 +132,8 @@ impl System {
             line_locks: LineLocks::new(cores),
             design: DesignPort::new(design, hardware.name, hardware.hooks, geometry).for_threads(hardware.threads_max),
             agenda: Agenda::new(cores),
-            transactions: OpenTransactions::new(cores),
-            observers: Observers::new(),
+            transactions: OpenTransactions::new(cores, config.timer_interrupt_cycles),
+            observers: Observers::new(cores),
             waits: Waits::new(cores),
             work: WorkList::default(),
             geometry: geometry.clone(),
@@ -181,10 +184,10 @@ impl System {
         self.observers.keep_history(history);
     }
 
-    /// Tells the history of a step, if somebody keeps it.
+    /// Tells the history of a step of the thread on `core`, if somebody keeps it.
     #[inline]
-    pub(crate) fn note(&mut self, step: HistoryStep) {
-        self.observers.note(step);
+    pub(crate) fn note(&mut self, core: CoreId, step: HistoryStep) {
+        self.observers.note(core, step);
     }
 
     /// From now on, notes which cleans no fence has waited for.
@@ -286,7 +289,17 @@ impl System {
 
     /// Counters of transactions since the last reset.
     pub fn tx_stats(&self) -> TxStats {
-        self.transactions.stats()
+        let stats = self.transactions.stats();
+        if !self.design.has(Hooks::HARDWARE_TX) {
+            return stats;
+        }
+        let HtmStats { holding_commits, aborted_by } = self.transactions.htm_stats();
+        TxStats {
+            htm_committed: Some(holding_commits),
+            sgl_committed: Some(stats.committed - holding_commits.min(stats.committed)),
+            aborted_by: Some(aborted_by),
+            ..stats
+        }
     }
 
     /// Latencies of committed transactions in cycles since the last reset.

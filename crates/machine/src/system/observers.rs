@@ -2,10 +2,81 @@
 //! machine has stopped.
 
 use super::Observer;
+use super::memories::is_pmem;
 use durasim_types::{
-    Cause, CoreId, Cycle, DataRange, Error, EventKind, History, HistoryStep, Journal, LineAddr, PersistEvent, PhysAddr,
-    TxId, Write,
+    Cause, CoreId, Cycle, DataRange, Error, EventKind, History, HistoryStep, Journal, LineAddr, PAGE_BYTES,
+    PersistEvent, PhysAddr, TxId, Write,
 };
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A step of a core's thread that the journal or the history is told of.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+enum Step {
+    Begin(TxId),
+    /// A store, and whether it survives with its transaction: one to a private copy does not.
+    Store(Option<TxId>, Write, bool),
+    StoreIsDurable(Option<TxId>, Write),
+    Cleaned(LineAddr),
+    Fenced,
+    Suspended(TxId),
+    Resumed(TxId),
+    MayCommit(TxId),
+    Committing(TxId),
+    Acknowledged(TxId),
+    Aborted(TxId),
+    OfHistory(HistoryStep),
+}
+
+/// Pages of persistent memory of which the program has private copies in the DRAM. It sees the copies: a store to one is a store to
+/// the page, as far as journals are concerned, and who stores to the page itself brings there what was stored before (a
+/// replayer, or the write-back of a snapshot).
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct PageCopies {
+    any: bool,
+    /// By frame, the page.
+    originals: BTreeMap<PhysAddr, PhysAddr>,
+    pages: BTreeSet<PhysAddr>,
+}
+
+fn page_of(addr: PhysAddr) -> PhysAddr {
+    PhysAddr(addr.0 - addr.0 % PAGE_BYTES)
+}
+
+impl PageCopies {
+    fn change(&mut self, frame: PhysAddr, original: Option<PhysAddr>) {
+        let before = match original {
+            Some(page) => {
+                self.pages.insert(page);
+                self.originals.insert(frame, page)
+            }
+            None => self.originals.remove(&frame),
+        };
+        if let Some(page) = before {
+            self.pages.remove(&page);
+        }
+        self.any = !self.originals.is_empty();
+    }
+
+    fn is_original(&self, addr: PhysAddr) -> bool {
+        self.pages.contains(&page_of(addr))
+    }
+
+    /// Where in persistent memory the program takes a store to be; `None`: it does not see it.
+    fn seen_by_program(&self, addr: PhysAddr) -> Option<PhysAddr> {
+        let is_pmem = is_pmem(addr.line());
+        if !self.any {
+            return is_pmem.then_some(addr);
+        }
+        match self.originals.get(&page_of(addr)) {
+            Some(page) => Some(page.plus(addr.0 % PAGE_BYTES)),
+            None => (is_pmem && !self.is_original(addr)).then_some(addr),
+        }
+    }
+}
+
+/// What was told of a hardware transaction that has committed.
+pub(super) struct Released(Vec<(Cycle, Step)>);
 
 super::part::part! {
     /// The part of the memory system that reports what happens.
@@ -16,6 +87,9 @@ super::part::part! {
             stamp: Cycle,
             halted: bool,
             error: Option<Error>,
+            /// By core, what the thread has done in its open hardware transaction, of which nobody knows yet.
+            deferred: Vec<Option<Vec<(Cycle, Step)>>>,
+            copies: PageCopies,
         }
         // Whoever watches belongs to one machine.
         kept {
@@ -27,13 +101,15 @@ super::part::part! {
 }
 
 impl Observers {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(cores: usize) -> Self {
         Observers {
             event_count: 0,
             event_kinds: [0; EventKind::COUNT],
             stamp: 0,
             halted: false,
             error: None,
+            deferred: vec![None; cores],
+            copies: PageCopies::default(),
             observer: None,
             journal: None,
             history: None,
@@ -42,14 +118,27 @@ impl Observers {
 
     /// The same counts, watched by nobody.
     pub(super) fn fork(&self) -> Self {
-        let Observers { event_count, event_kinds, stamp, halted, error, observer: _, journal: _, history: _ } = self;
+        let Observers {
+            event_count,
+            event_kinds,
+            stamp,
+            halted,
+            error,
+            deferred,
+            copies,
+            observer: _,
+            journal: _,
+            history: _,
+        } = self;
         Observers {
             event_count: *event_count,
             event_kinds: *event_kinds,
             stamp: *stamp,
             halted: *halted,
             error: error.clone(),
-            ..Observers::new()
+            deferred: deferred.clone(),
+            copies: copies.clone(),
+            ..Observers::new(deferred.len())
         }
     }
 
@@ -126,81 +215,155 @@ impl Observers {
         self.stamp = cycle;
     }
 
-    /// Tells the history of a step, if somebody keeps it.
+    /// The thread on `core` begins a hardware transaction: what it does from now on it has not done until that commits.
+    pub(super) fn defer(&mut self, core: CoreId) {
+        self.deferred[core.0 as usize] = Some(Vec::new());
+    }
+
+    /// Its hardware transaction has aborted: nothing of that has happened.
+    pub(super) fn forget_deferred(&mut self, core: CoreId) {
+        self.deferred[core.0 as usize] = None;
+    }
+
+    /// Its hardware transaction commits: all of that happens now, at once.
+    pub(super) fn release(&mut self, core: CoreId) -> Released {
+        let steps = self.deferred[core.0 as usize].take().unwrap_or_default();
+        for &(at, step) in &steps {
+            self.pass_on(core, at, step);
+        }
+        Released(steps)
+    }
+
+    /// The stores among it are in a cache that survives.
+    pub(super) fn released_are_durable(&mut self, core: CoreId, released: &Released) {
+        for &(at, step) in &released.0 {
+            if let Step::Store(tx, write, true) = step {
+                self.pass_on(core, at, Step::StoreIsDurable(tx, write));
+            }
+        }
+    }
+
+    /// Tells journal and history of a step of the thread on `core`, if somebody keeps them.
     #[inline]
-    pub(super) fn note(&mut self, step: HistoryStep) {
-        if let Some(history) = &mut self.history {
+    fn tell(&mut self, core: CoreId, at: Cycle, step: Step) {
+        if self.journal.is_none() && self.history.is_none() {
+            return;
+        }
+        match &mut self.deferred[core.0 as usize] {
+            Some(steps) => steps.push((at, step)),
+            None => self.pass_on(core, at, step),
+        }
+    }
+
+    fn pass_on(&mut self, core: CoreId, at: Cycle, step: Step) {
+        let of_history = match step {
+            Step::OfHistory(step) => Some(step),
+            Step::MayCommit(tx) => Some(HistoryStep::MayCommit(tx)),
+            Step::Committing(tx) => Some(HistoryStep::Committing(tx)),
+            Step::Acknowledged(tx) => Some(HistoryStep::Acknowledged(tx)),
+            Step::Aborted(tx) => Some(HistoryStep::Aborted(tx)),
+            _ => None,
+        };
+        if let Some(journal) = self.journal.as_mut().filter(|_| !matches!(step, Step::OfHistory(_))) {
+            journal.moment(core, at);
+            match step {
+                Step::Begin(tx) => journal.begin(tx),
+                Step::Store(tx, write, _) => journal.store(tx, write),
+                Step::StoreIsDurable(tx, write) => journal.store_is_durable(tx, write),
+                Step::Cleaned(line) => journal.cleaned(core, line),
+                Step::Fenced => journal.fenced(core),
+                Step::Suspended(tx) => journal.suspended(tx),
+                Step::Resumed(tx) => journal.resumed(tx),
+                Step::MayCommit(tx) | Step::Committing(tx) => journal.committing(tx),
+                Step::Acknowledged(tx) => journal.acknowledged(tx),
+                Step::Aborted(tx) => journal.aborted(tx),
+                Step::OfHistory(_) => {}
+            }
+        }
+        if let (Some(step), Some(history)) = (of_history, &mut self.history) {
             history.note(self.event_count, step);
         }
     }
 
-    /// Tells the journal of a step of `core` at `at`, if somebody keeps it.
+    /// Tells the history of a step of the thread on `core`, if somebody keeps it.
     #[inline]
-    fn tell(&mut self, core: CoreId, at: Cycle, step: impl FnOnce(&mut dyn Journal)) {
-        if let Some(journal) = &mut self.journal {
-            journal.moment(core, at);
-            step(journal.as_mut());
+    pub(super) fn note(&mut self, core: CoreId, step: HistoryStep) {
+        if self.history.is_some() {
+            self.tell(core, 0, Step::OfHistory(step));
         }
     }
 
     /// A store is being made.
     #[inline]
     pub(super) fn stored(&mut self, core: CoreId, at: Cycle, tx: Option<TxId>, write: Write) {
-        self.tell(core, at, |journal| journal.store(tx, write));
+        let Some(addr) = self.copies.seen_by_program(write.addr) else { return };
+        self.tell(core, at, Step::Store(tx, Write { addr, ..write }, addr == write.addr));
+    }
+
+    /// Whether stores to the DRAM may be stores to private copies of pages of persistent memory.
+    #[inline]
+    pub(super) fn any_copies(&self) -> bool {
+        self.copies.any
+    }
+
+    /// A page of persistent memory has got a private copy, or lost it.
+    pub(super) fn page_copied(&mut self, frame: PhysAddr, original: Option<PhysAddr>) {
+        self.copies.change(frame, original);
     }
 
     /// The store that was made last is in a cache that survives.
     #[inline]
     pub(super) fn store_is_durable(&mut self, core: CoreId, at: Cycle, tx: Option<TxId>, write: Write) {
-        self.tell(core, at, |journal| journal.store_is_durable(tx, write));
+        if self.copies.any && self.copies.is_original(write.addr) {
+            return;
+        }
+        self.tell(core, at, Step::StoreIsDurable(tx, write));
     }
 
     /// A cache-block operation that writes a line back is performed.
     pub(super) fn cleaned(&mut self, core: CoreId, at: Cycle, line: LineAddr) {
-        self.tell(core, at, |journal| journal.cleaned(core, line));
+        self.tell(core, at, Step::Cleaned(line));
     }
 
     /// A fence has waited for the cache-block operations of `core`.
     pub(super) fn fenced(&mut self, core: CoreId, at: Cycle) {
-        self.tell(core, at, |journal| journal.fenced(core));
+        self.tell(core, at, Step::Fenced);
     }
 
     /// The thread on `core` suspends its transaction, or resumes it.
     pub(super) fn suspended(&mut self, core: CoreId, at: Cycle, tx: TxId, is_suspended: bool) {
-        self.tell(core, at, |journal| if is_suspended { journal.suspended(tx) } else { journal.resumed(tx) });
+        self.tell(core, at, if is_suspended { Step::Suspended(tx) } else { Step::Resumed(tx) });
     }
 
     pub(super) fn began(&mut self, core: CoreId, at: Cycle, tx: TxId) {
-        self.tell(core, at, |journal| journal.begin(tx));
+        self.tell(core, at, Step::Begin(tx));
     }
 
     /// As [`Observers::committing`], before the commit itself.
     pub(super) fn may_commit(&mut self, core: CoreId, at: Cycle, tx: TxId) {
-        self.tell(core, at, |journal| journal.committing(tx));
-        self.note(HistoryStep::MayCommit(tx));
+        self.tell(core, at, Step::MayCommit(tx));
     }
 
     /// From now on a crash may show the whole transaction.
     pub(super) fn committing(&mut self, core: CoreId, at: Cycle, tx: TxId) {
-        self.tell(core, at, |journal| journal.committing(tx));
-        self.note(HistoryStep::Committing(tx));
+        self.tell(core, at, Step::Committing(tx));
     }
 
     pub(super) fn committed(&mut self, core: CoreId, at: Cycle, tx: TxId) {
-        self.tell(core, at, |journal| journal.acknowledged(tx));
-        self.note(HistoryStep::Acknowledged(tx));
+        self.tell(core, at, Step::Acknowledged(tx));
     }
 
     pub(super) fn aborted(&mut self, core: CoreId, at: Cycle, tx: TxId) {
-        self.tell(core, at, |journal| journal.aborted(tx));
-        self.note(HistoryStep::Aborted(tx));
+        self.tell(core, at, Step::Aborted(tx));
     }
 
     pub(super) fn epoch_ends(&mut self) {
         if let Some(journal) = &mut self.journal {
             journal.epoch_ends();
         }
-        self.note(HistoryStep::EpochEnds);
+        if let Some(history) = &mut self.history {
+            history.note(self.event_count, HistoryStep::EpochEnds);
+        }
     }
 
     pub(super) fn data_range(&mut self, range: DataRange) {
@@ -216,7 +379,7 @@ mod tests {
 
     #[test]
     fn stamps_never_decrease_and_numbers_count_up() {
-        let mut observers = Observers::new();
+        let mut observers = Observers::new(1);
         for (cycle, stamp) in [(10, 10), (4, 10), (12, 12)] {
             assert!(observers.count(EventKind::Commit, cycle, PhysAddr(0), None, None).is_none(), "nobody observes");
             assert_eq!(observers.stamp(), stamp);
@@ -226,7 +389,7 @@ mod tests {
 
     #[test]
     fn the_first_error_counts() {
-        let mut observers = Observers::new();
+        let mut observers = Observers::new(1);
         let stuck = |cycle| Error::Stuck { cycle, what: String::new() };
         observers.fail(stuck(1));
         observers.fail(stuck(2));

@@ -1,12 +1,13 @@
 //! Which transactions are open, on which cores they run, and which of them have been aborted.
 
-use super::TxStats;
 use super::design_port::DesignPort;
+use super::{HtmStats, TxStats};
 use crate::latency::{Latency, PhaseLatencies};
-use durasim_design::LineTag;
+use durasim_design::{AbortCause, LineTag};
 use durasim_types::{CoreId, Cycle, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::num::NonZero;
 
 /// A transaction between the moment its begin left the store buffer and the end of its commit, or until its thread has
 /// taken notice of its abort.
@@ -23,8 +24,21 @@ struct OpenTx {
     prepared_at: Option<Cycle>,
     /// Lines that its stores have tagged.
     lines: Vec<LineAddr>,
-    /// When it was aborted, and the value for a0.
+    /// When it was aborted, and the value for the program: in a0, or in the destination register of its begin.
     aborted: Option<(Cycle, u64)>,
+    /// Of a hardware transaction.
+    hardware: Option<Hardware>,
+    /// A hardware transaction has committed inside of it.
+    holds_hardware_commit: bool,
+}
+
+/// What is to be known of a hardware transaction alone.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Hardware {
+    /// How deep transactions are nested in it; 1: none is.
+    depth: u32,
+    /// The transaction of the program that was open when it began.
+    outer: Option<TxId>,
 }
 
 super::part::part! {
@@ -37,29 +51,44 @@ super::part::part! {
             running: Vec<Option<TxId>>,
             /// All transactions that have begun and not ended, those of threads without a core included.
             open: BTreeMap<TxId, OpenTx>,
+            /// The hardware transaction that each core works on.
+            hardware: Vec<Option<TxId>>,
+            /// How many these are.
+            hardware_open: u32,
             /// Whether some thread has left a core inside a transaction that is still open.
             moved_tx: bool,
+            /// Whether requests for lines that look plain concern a transaction: one of these two.
+            diverts: bool,
             /// Aborts that a thread has not noticed yet.
             abort_notices: u32,
             tx_count: u64,
             tx_stats: TxStats,
+            htm_stats: HtmStats,
             tx_latency: Latency,
             phases: PhaseLatencies,
         }
-        kept {}
+        kept {
+            /// Between two interrupts of the timer of a core, if any come.
+            timer_interrupt_cycles: Option<NonZero<Cycle>>,
+        }
     }
 }
 
 impl OpenTransactions {
-    pub(super) fn new(cores: usize) -> Self {
+    pub(super) fn new(cores: usize, timer_interrupt_cycles: Option<NonZero<Cycle>>) -> Self {
         OpenTransactions {
+            timer_interrupt_cycles,
             threads: vec![0; cores],
             running: vec![None; cores],
             open: BTreeMap::new(),
+            hardware: vec![None; cores],
+            hardware_open: 0,
             moved_tx: false,
+            diverts: false,
             abort_notices: 0,
             tx_count: 0,
             tx_stats: TxStats::default(),
+            htm_stats: HtmStats::default(),
             tx_latency: Latency::new(),
             phases: PhaseLatencies::default(),
         }
@@ -67,13 +96,18 @@ impl OpenTransactions {
 
     pub(super) fn fork(&self) -> Self {
         OpenTransactions {
+            timer_interrupt_cycles: self.timer_interrupt_cycles,
             threads: self.threads.clone(),
             running: self.running.clone(),
             open: self.open.clone(),
+            hardware: self.hardware.clone(),
+            hardware_open: self.hardware_open,
             moved_tx: self.moved_tx,
+            diverts: self.diverts,
             abort_notices: self.abort_notices,
             tx_count: self.tx_count,
             tx_stats: self.tx_stats,
+            htm_stats: self.htm_stats,
             tx_latency: self.tx_latency.clone(),
             phases: self.phases.clone(),
         }
@@ -101,8 +135,7 @@ impl OpenTransactions {
             return false;
         }
         self.tx_stats.begun += 1;
-        let (moved, commit_at, prepared_at, aborted) = (false, None, None, None);
-        self.open.insert(tx, OpenTx { begun_at: at, core, moved, commit_at, prepared_at, lines: Vec::new(), aborted });
+        self.open.insert(tx, OpenTx::new(core, at, None));
         self.running[core.0 as usize] = Some(tx);
         true
     }
@@ -126,6 +159,7 @@ impl OpenTransactions {
         self.tx_stats.committed += 1;
         self.running[core.0 as usize] = None;
         if let Some(open) = self.open.remove(&tx) {
+            self.htm_stats.holding_commits += u64::from(open.holds_hardware_commit);
             if open.moved {
                 self.find_moved_tx();
             }
@@ -148,16 +182,18 @@ impl OpenTransactions {
         }
         open.aborted = Some((at, code));
         self.abort_notices += 1;
-        self.tx_stats.aborted += 1;
+        if open.hardware.is_none() {
+            self.tx_stats.aborted += 1;
+        }
         Some(open.core)
     }
 
     /// An abort is done at this cycle; whether the transaction is the one that `core` works on.
-    pub(super) fn end_abort(&mut self, core: CoreId, tx: TxId, code: u64, at: Cycle) -> bool {
-        if let Some(open) = self.open.get_mut(&tx) {
-            open.aborted = Some((at, code));
+    pub(super) fn end_abort(&mut self, core: CoreId, tx: TxId, at: Cycle) -> bool {
+        if let Some((since, _)) = self.open.get_mut(&tx).and_then(|open| open.aborted.as_mut()) {
+            *since = at;
         }
-        self.running[core.0 as usize] == Some(tx)
+        self.running[core.0 as usize] == Some(tx) || self.hardware[core.0 as usize] == Some(tx)
     }
 
     /// Whether some thread has an abort to notice.
@@ -170,9 +206,11 @@ impl OpenTransactions {
     #[inline]
     pub(super) fn is_aborted(&self, core: CoreId) -> bool {
         self.abort_notices > 0
-            && self.running[core.0 as usize]
-                .and_then(|tx| self.open.get(&tx))
-                .is_some_and(|open| open.aborted.is_some())
+            && [self.hardware[core.0 as usize], self.running[core.0 as usize]]
+                .into_iter()
+                .flatten()
+                .filter_map(|tx| self.open.get(&tx))
+                .any(|open| open.aborted.is_some())
     }
 
     /// Whether a tag is of a transaction that was aborted and whose thread does not know yet.
@@ -183,6 +221,9 @@ impl OpenTransactions {
 
     /// The abort of the transaction that runs on `core`: its cycle and the value for a0. It is over with that.
     pub(super) fn take_abort(&mut self, core: CoreId) -> Option<(Cycle, u64)> {
+        if let Some(aborted) = self.take_hardware_abort(core) {
+            return Some(aborted);
+        }
         let tx = self.running[core.0 as usize]?;
         let aborted = self.open.get(&tx)?.aborted?;
         self.abort_notices -= 1;
@@ -213,6 +254,11 @@ impl OpenTransactions {
         lines.sort_unstable();
         lines.dedup();
         lines
+    }
+
+    /// Whether stores of an open transaction have tagged lines.
+    pub(super) fn has_tagged(&self, tx: TxId) -> bool {
+        self.open.get(&tx).is_some_and(|open| !open.lines.is_empty())
     }
 
     /// The lines that the stores of all open transactions have tagged.
@@ -246,12 +292,20 @@ impl OpenTransactions {
 
     fn find_moved_tx(&mut self) {
         self.moved_tx = self.open.values().any(|open| open.moved);
+        self.diverts = self.moved_tx || self.hardware_open > 0;
     }
 
     /// Whether some thread has left a core inside a transaction that is still open.
     #[inline]
     pub(super) fn any_moved(&self) -> bool {
         self.moved_tx
+    }
+
+    /// Whether requests for lines that look plain concern a transaction: a thread has moved inside one, or a hardware transaction
+    /// is open.
+    #[inline]
+    pub(super) fn diverts(&self) -> bool {
+        self.diverts
     }
 
     pub(super) fn any_open(&self) -> bool {
@@ -279,8 +333,120 @@ impl OpenTransactions {
 
     pub(super) fn reset_stats(&mut self) {
         self.tx_stats = TxStats::default();
+        self.htm_stats = HtmStats::default();
         self.tx_latency.reset();
         self.phases = PhaseLatencies::default();
+    }
+}
+
+impl OpenTx {
+    fn new(core: CoreId, begun_at: Cycle, hardware: Option<Hardware>) -> Self {
+        let (moved, commit_at, prepared_at, aborted) = (false, None, None, None);
+        let (lines, holds_hardware_commit) = (Vec::new(), false);
+        OpenTx { begun_at, core, moved, commit_at, prepared_at, lines, aborted, hardware, holds_hardware_commit }
+    }
+}
+
+/// Hardware transactions.
+impl OpenTransactions {
+    /// The hardware transaction that a core works on.
+    #[inline]
+    pub(super) fn hardware_on(&self, core: CoreId) -> Option<TxId> {
+        self.hardware[core.0 as usize]
+    }
+
+    /// Whether any core works on one.
+    #[inline]
+    pub(super) fn any_hardware(&self) -> bool {
+        self.hardware_open > 0
+    }
+
+    /// Whether the timer of a core has interrupted its hardware transaction by `at`: timers of all cores run alike, from cycle 0 on.
+    pub(super) fn is_interrupted(&self, core: CoreId, at: Cycle) -> bool {
+        let Some(period) = self.timer_interrupt_cycles else { return false };
+        let open = self.hardware_on(core).and_then(|tx| self.open.get(&tx));
+        open.is_some_and(|open| open.begun_at / period < at / period)
+    }
+
+    /// How deep transactions are nested in the hardware transaction of a core; 0: none is open.
+    pub(super) fn depth(&self, core: CoreId) -> u32 {
+        let hardware = self.hardware_on(core).and_then(|tx| self.open.get(&tx)?.hardware);
+        hardware.map_or(0, |hardware| hardware.depth)
+    }
+
+    /// Whether a transaction is one of the hardware, and if so, whether others are nested in it.
+    pub(super) fn is_nested_hardware(&self, tx: TxId) -> Option<bool> {
+        self.open.get(&tx)?.hardware.map(|hardware| hardware.depth > 1)
+    }
+
+    /// A hardware transaction begins: its number.
+    pub(super) fn begin_hardware(&mut self, core: CoreId, at: Cycle) -> TxId {
+        let tx = self.next_number();
+        let hardware = Hardware { depth: 1, outer: self.running[core.0 as usize] };
+        self.open.insert(tx, OpenTx::new(core, at, Some(hardware)));
+        self.hardware[core.0 as usize] = Some(tx);
+        self.count_hardware(1);
+        tx
+    }
+
+    /// One more is nested in the hardware transaction of a core, or one less.
+    pub(super) fn nest(&mut self, core: CoreId, change: i32) {
+        let open = self.hardware[core.0 as usize].and_then(|tx| self.open.get_mut(&tx));
+        let hardware = open.and_then(|open| open.hardware.as_mut()).expect("a hardware transaction is open");
+        hardware.depth = hardware.depth.saturating_add_signed(change);
+    }
+
+    /// The hardware transaction of a core has committed.
+    pub(super) fn end_hardware(&mut self, core: CoreId) {
+        if let Some(outer) = self.running[core.0 as usize].and_then(|tx| self.open.get_mut(&tx)) {
+            outer.holds_hardware_commit = true;
+        }
+        self.remove_hardware(core);
+    }
+
+    /// A hardware transaction aborts for this reason.
+    pub(super) fn count_hardware_abort(&mut self, why: AbortCause, nested: bool) {
+        let by = &mut self.htm_stats.aborted_by;
+        let counter = match why {
+            _ if nested => &mut by.nested,
+            AbortCause::Conflict => &mut by.conflict,
+            AbortCause::Capacity => &mut by.capacity,
+            AbortCause::Requested(_) => &mut by.explicit,
+            AbortCause::Trapped(_) => &mut by.trap,
+            AbortCause::OutOfMemory => &mut by.other,
+        };
+        *counter += 1;
+    }
+
+    /// The abort of the hardware transaction of a core, which takes along what its thread has begun inside.
+    fn take_hardware_abort(&mut self, core: CoreId) -> Option<(Cycle, u64)> {
+        let open = self.open.get(&self.hardware[core.0 as usize]?)?;
+        let (aborted, outer) = (open.aborted?, open.hardware?.outer);
+        self.abort_notices -= 1;
+        self.remove_hardware(core);
+        if let Some(inner) = self.running[core.0 as usize].filter(|running| Some(*running) != outer) {
+            self.open.remove(&inner);
+            self.tx_stats.aborted += 1;
+        }
+        self.running[core.0 as usize] = outer;
+        Some(aborted)
+    }
+
+    fn remove_hardware(&mut self, core: CoreId) {
+        if let Some(tx) = self.hardware[core.0 as usize].take() {
+            self.open.remove(&tx);
+            self.count_hardware(-1);
+        }
+    }
+
+    fn count_hardware(&mut self, change: i32) {
+        self.hardware_open = self.hardware_open.saturating_add_signed(change);
+        self.diverts = self.moved_tx || self.hardware_open > 0;
+    }
+
+    /// Counters of hardware transactions since the last reset.
+    pub(super) fn htm_stats(&self) -> HtmStats {
+        self.htm_stats
     }
 }
 
@@ -292,7 +458,7 @@ mod tests {
     const TX: TxId = TxId(1);
 
     fn begun_on(core: u16) -> OpenTransactions {
-        let mut transactions = OpenTransactions::new(2);
+        let mut transactions = OpenTransactions::new(2, None);
         let tx = transactions.next_number();
         assert!(transactions.begin(CoreId(core), tx, 10));
         assert!(!transactions.begin(CoreId(core), tx, 12), "a begin that is made again is the same");
@@ -306,7 +472,7 @@ mod tests {
         assert!(transactions.any_committing());
         transactions.end_commit(CoreId(0), TX, 35);
         assert!(!transactions.any_open());
-        assert_eq!(transactions.stats(), TxStats { begun: 1, committed: 1, aborted: 0 });
+        assert_eq!(transactions.stats(), TxStats { begun: 1, committed: 1, ..TxStats::default() });
         assert_eq!(transactions.latency().histogram().max(), 25);
         assert!(transactions.phases().all().iter().all(|phase| phase.count() == 0), "the design has no phases");
     }
@@ -331,7 +497,7 @@ mod tests {
         let mut transactions = begun_on(0);
         assert_eq!(transactions.start_abort(TX, 0x200, 20), Some(CoreId(0)));
         assert_eq!(transactions.start_abort(TX, 0x100, 21), None, "it is aborted already");
-        assert!(transactions.end_abort(CoreId(0), TX, 0x200, 30));
+        assert!(transactions.end_abort(CoreId(0), TX, 30));
         assert!(transactions.is_aborted(CoreId(0)) && !transactions.is_aborted(CoreId(1)));
         assert_eq!(transactions.take_abort(CoreId(1)), None);
         assert_eq!(transactions.take_abort(CoreId(0)), Some((30, 0x200)));
@@ -344,7 +510,7 @@ mod tests {
         transactions.switch(CoreId(0), Some(TX), None);
         assert!(transactions.any_moved());
         assert_eq!(transactions.start_abort(TX, 0x100, 20), Some(CoreId(0)), "its last core answers for it");
-        assert!(!transactions.end_abort(CoreId(0), TX, 0x100, 21), "nobody runs it");
+        assert!(!transactions.end_abort(CoreId(0), TX, 21), "nobody runs it");
         transactions.switch(CoreId(1), None, Some(TX));
         assert_eq!(transactions.take_abort(CoreId(1)), Some((21, 0x100)));
         assert!(!transactions.any_moved());

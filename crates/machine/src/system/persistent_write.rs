@@ -143,7 +143,7 @@ impl System {
 
     /// The same where the last level alone is durable; when the line is in the L1D.
     fn store_and_clean(&mut self, core: CoreId, store: &PendingStore, at: Cycle) -> Cycle {
-        let there = match self.store_pmem(core, store, at, WaitMode::MemoryOnly) {
+        let there = match self.store_shown(core, store, at, WaitMode::MemoryOnly) {
             Outcome::Done(there) => there,
             other => unreachable!("nothing holds a store up or aborts it: {other:?}"),
         };

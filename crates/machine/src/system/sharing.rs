@@ -26,7 +26,9 @@ impl System {
         at: Cycle,
     ) -> Result<Cycle, Cycle> {
         let mut at = at;
-        while self.design.has(Hooks::PROBE) && is_pmem(line) && !self.halted() {
+        // Hardware transactions have been shown the access itself.
+        let is_asked = self.design.has(Hooks::PROBE) && !self.has_hardware_transactions() && is_pmem(line);
+        while is_asked && !self.halted() {
             let moved = self.transactions.any_moved();
             let Some((tag, holder)) = self.caches.tagged_elsewhere(core, line, want, moved, &self.design) else {
                 break;

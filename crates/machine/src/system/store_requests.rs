@@ -32,7 +32,7 @@ impl System {
     fn store_fast_path(&mut self, core: CoreId, store: &PendingStore, at: Cycle) -> Option<Cycle> {
         let line = store.addr.line();
         let pmem = is_pmem(line);
-        let is_disturbed = || self.transactions.any_abort_notice() || self.transactions.any_moved();
+        let is_disturbed = || self.transactions.any_abort_notice() || self.transactions.diverts();
         // One condition: the kind of a plain store costs no branch of its own.
         let takes_other_way = || self.persist_buffers.exist() | (store.kind != StoreKind::Plain);
         if self.agenda.due() <= at || is_disturbed() || pmem && takes_other_way() {
@@ -47,7 +47,7 @@ impl System {
         let from = at.max(array.ready(slot));
         let tag = array.tag(slot);
         let is_silent = || self.design.is_own(tag, store.tx) && self.agenda.due() > from;
-        if (tag.is_some() || pmem && self.design.has(Hooks::STORE)) && !is_silent() {
+        if (tag.is_some() || pmem && self.design.is_asked_about_all_stores()) && !is_silent() {
             return None;
         }
         let array = self.caches.l1d_mut(core);
@@ -62,13 +62,16 @@ impl System {
                 self.event(EventKind::CacheStore, from, store.addr, Some(core));
                 self.note_durable_store(core, store, from);
             }
+        } else if self.observers.any_copies() {
+            self.note_store(core, store, from);
         }
         Some(from)
     }
 
     fn store_with(&mut self, core: CoreId, store: &PendingStore, at: Cycle, mode: WaitMode) -> Outcome {
         self.advance(at);
-        if store.tx.is_some()
+        let in_hardware_tx = self.transactions.hardware_on(core).is_some();
+        if (store.tx.is_some() || in_hardware_tx)
             && let Some((cycle, code)) = self.take_abort(core)
         {
             // Another core, or an eviction since the last store or load, aborted the transaction.
@@ -79,11 +82,14 @@ impl System {
         self.caches.pin(line);
         let outcome = if self.is_persistent_write(store) {
             self.write_persistently(core, store, at)
-        } else if is_pmem(line) {
-            self.store_pmem(core, store, at, mode)
+        } else if is_pmem(line) || in_hardware_tx {
+            self.store_shown(core, store, at, mode)
         } else {
             match self.line_to_write(core, line, store.tx, at) {
                 Ok((slot, from)) => {
+                    if self.observers.any_copies() {
+                        self.note_store(core, store, from);
+                    }
                     self.write_l1d(core, slot, store.addr, store.len, store.data);
                     Outcome::Done(from)
                 }

@@ -8,7 +8,7 @@ use super::loads::place_in_word;
 use super::work::Task;
 use durasim_cache::Slot;
 use durasim_core::{Outcome, PendingStore};
-use durasim_design::{Gate, Hooks, LevelId, LineTag, Store, Token, Wait};
+use durasim_design::{Gate, LevelId, LineTag, Store, Token, Wait};
 use durasim_types::{CoreId, Cycle, EventKind, LineAddr, PhysAddr, StallCause, TxId, Write};
 
 #[inline(always)]
@@ -36,7 +36,7 @@ impl System {
     pub(super) fn line_to_write(&mut self, core: CoreId, line: LineAddr, tx: Option<TxId>, at: Cycle) -> Found {
         let alone = self.caches.alone();
         let array = self.caches.l1d_mut(core);
-        if !self.transactions.any_moved()
+        if !self.transactions.diverts()
             && let Some(slot) = array.find(line)
             && (alone || array.is_exclusive(slot))
         {
@@ -63,8 +63,8 @@ impl System {
         array.set_dirty(slot, true);
     }
 
-    /// A store to persistent memory. An abort of its transaction on the way is noticed by the caller.
-    pub(super) fn store_pmem(&mut self, core: CoreId, store: &PendingStore, at: Cycle, mode: WaitMode) -> Outcome {
+    /// A store to persistent memory, or in a hardware transaction. An abort of its transaction on the way is noticed by the caller.
+    pub(super) fn store_shown(&mut self, core: CoreId, store: &PendingStore, at: Cycle, mode: WaitMode) -> Outcome {
         let line = store.addr.line();
         let mut at = at;
         self.agenda.forget_suspension(core);
@@ -77,7 +77,7 @@ impl System {
                 Err(cycle) => return Outcome::Done(cycle),
             };
             let mut new_tag = None;
-            if self.design.has(Hooks::STORE) {
+            if self.design.is_asked_about_all_stores() || self.transactions.hardware_on(core).is_some() {
                 match self.ask_store(core, store, slot, at, mode) {
                     StoreVerdict::Accepted(cycle, tag) => (at, new_tag) = (cycle, Some(tag)),
                     StoreVerdict::Retry(cycle) => {
@@ -123,7 +123,9 @@ impl System {
         let mut tag = self.design.live(array.tag(slot));
         let had_tag = tag.is_some();
         let mut out = self.design.actions();
-        let PendingStore { addr, len, data, tx, .. } = *store;
+        let PendingStore { addr, len, data, .. } = *store;
+        let tx = self.tx_of_design(core, store.tx);
+        let array = self.caches.l1d(core);
         let request = Store { addr, len, data, tx, before: array.data(slot), dirty: array.is_dirty(slot) };
         let gate = self.design.store(&cx, &request, &mut tag, &mut out);
         let made = matches!(gate, Gate::Done | Gate::After(_));
@@ -142,7 +144,7 @@ impl System {
             GateOutcome::Aborted => return StoreVerdict::Finished(Outcome::Done(at)),
         };
         if tag.is_some() {
-            self.transactions.note_tagged(store.tx, store.addr.line());
+            self.transactions.note_tagged(tx, store.addr.line());
             if !had_tag {
                 at = self.enforce_l1d_tag_limit(core, store.addr.line(), tag, at);
             }
@@ -166,7 +168,7 @@ impl System {
             let data = *self.caches.l1d(core).data(slot);
             self.persist_buffers.enter(core, line, data);
         }
-        if self.domain.stores_are_durable() {
+        if self.domain.stores_are_durable() && self.transactions.hardware_on(core).is_none() {
             self.event(EventKind::CacheStore, at, store.addr, Some(core));
             self.note_durable_store(core, store, at);
         }

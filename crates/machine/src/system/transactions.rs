@@ -2,9 +2,10 @@
 
 use super::System;
 use super::gates::WaitMode;
+use super::hardware_transactions::AbortedBy;
 use durasim_core::Outcome;
 use durasim_design::{AbortCause, Action, Actions, Ctx, Gate, Hooks};
-use durasim_types::{CoreId, Cycle, DataRange, StallCause, TxId};
+use durasim_types::{CoreId, Cycle, DataRange, PhysAddr, StallCause, TxId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +18,12 @@ pub struct TxStats {
     pub committed: u64,
     /// Transactions aborted.
     pub aborted: u64,
+    /// Transactions of the program that committed as hardware transactions; null where the design has none.
+    pub htm_committed: Option<u64>,
+    /// Those that committed by software instead; null where the design has no hardware transactions.
+    pub sgl_committed: Option<u64>,
+    /// Attempts of hardware transactions that aborted, each counted once; null where the design has none.
+    pub aborted_by: Option<AbortedBy>,
 }
 
 impl System {
@@ -171,6 +178,11 @@ impl System {
         }
         // A transaction that was aborted while its thread had no core is noticed by the core.
         self.through_or_note_abort(core, at, |s, cx, out| s.design.context_switch(cx, leaving, coming, out))
+    }
+
+    /// A page of persistent memory has got a private copy in a frame of the DRAM, or lost it.
+    pub fn page_copied(&mut self, frame: PhysAddr, original: Option<PhysAddr>) {
+        self.observers.page_copied(frame, original);
     }
 
     /// The program declares its data range.

@@ -104,7 +104,7 @@ pub(super) enum Task {
     /// The design is asked about an abort.
     AskAbort { tx: TxId, why: AbortCause, core: CoreId },
     /// An abort is done.
-    Aborted { tx: TxId, why: AbortCause, core: CoreId },
+    Aborted { tx: TxId, core: CoreId },
     /// Lines are shown to the design from `next` on.
     Show { at: Cycle, scan: Scan, lines: Vec<(CoreId, LineAddr)>, next: usize, is_last: bool },
     /// Let all pending events be processed up to a cycle.
@@ -199,7 +199,7 @@ impl System {
             Task::DrainLine { line, at } => self.drain_line(line, at),
             Task::Abort { tx, why } => self.start_abort(tx, why),
             Task::AskAbort { tx, why, core } => self.ask_abort(tx, why, core),
-            Task::Aborted { tx, why, core } => self.end_abort(tx, why, core),
+            Task::Aborted { tx, core } => self.end_abort(tx, core),
             Task::Show { at, scan, lines, next, is_last } => self.show_next(at, scan, lines, next, is_last),
             Task::Advance { until } => self.advance_to(until),
             Task::Await { wait } => self.await_design(wait),

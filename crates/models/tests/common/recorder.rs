@@ -5,8 +5,8 @@ use super::log::{Observed, Shared, number};
 use durasim_design::{
     AbortCause, Accept, Action, Actions, Arrival, BeginRule, BudgetSpent, CommitRule, CopyRequest, CrashImage,
     CrashSink, CrashView, Ctx, Departure, Design, Durability, ErasedDesign, Evict, Fill, FlushVerdict, Gate, Geometry,
-    HardwareCost, Hooks, LevelId, LineTag, Merge, Message, Node, Probe, RecoveryCut, RecoveryReport, RegionRequest,
-    Request, Row, Scanned, SpecError, Store, Token,
+    HardwareCost, Hooks, LevelId, LineTag, Load, Merge, Message, Node, Probe, RecoveryCut, RecoveryReport,
+    RegionRequest, Request, Row, Scanned, SpecError, Store, Token,
 };
 use durasim_designs::{Hercules, row};
 use durasim_types::{EventKind, Line, LineAddr, PhysAddr, Stats, TxId};
@@ -242,8 +242,8 @@ impl Durability for Recorder {
         self.inner.commit_rule()
     }
 
-    fn load(&mut self, cx: &Ctx, addr: PhysAddr, tag: &mut LineTag, out: &mut Actions) -> Gate {
-        self.inner.load(cx, addr, tag, out)
+    fn load(&mut self, cx: &Ctx, load: &Load, tag: &mut LineTag, out: &mut Actions) -> Gate {
+        self.inner.load(cx, load, tag, out)
     }
 
     fn atomic(&mut self, cx: &Ctx, addr: PhysAddr, out: &mut Actions) -> Gate {

@@ -8,12 +8,24 @@ use durasim_types::{CoreId, TxId};
 impl System {
     pub(super) fn start_abort(&mut self, tx: TxId, why: AbortCause) {
         let at = self.work.now();
-        let Some(core) = self.transactions.start_abort(tx, why.code(), at) else { return };
-        self.observers.aborted(core, at, tx);
-        if self.design.has(Hooks::TX) && !self.halted() {
+        let nested = self.transactions.is_nested_hardware(tx);
+        let value = nested.map_or(why.code(), |nested| self.design.abort_status(why, nested));
+        let Some(core) = self.transactions.start_abort(tx, value, at) else { return };
+        let design_knows = match nested {
+            Some(nested) => {
+                self.transactions.count_hardware_abort(why, nested);
+                self.observers.forget_deferred(core);
+                true
+            }
+            None => {
+                self.observers.aborted(core, at, tx);
+                self.design.has(Hooks::TX)
+            }
+        };
+        if design_knows && !self.halted() {
             self.ask_abort(tx, why, core);
         } else {
-            self.end_abort(tx, why, core);
+            self.end_abort(tx, core);
         }
     }
 
@@ -22,9 +34,9 @@ impl System {
         let mut out = self.design.actions();
         let cx = self.cx(core, at);
         match self.design.tx_abort(&cx, tx, why, &mut out) {
-            Gate::Done => self.work.push(Task::Aborted { tx, why, core }),
+            Gate::Done => self.work.push(Task::Aborted { tx, core }),
             Gate::After(wait) => {
-                self.work.push(Task::Aborted { tx, why, core });
+                self.work.push(Task::Aborted { tx, core });
                 self.work.push(Task::Await { wait });
             }
             Gate::Retry(wait) => {
@@ -36,9 +48,9 @@ impl System {
         self.push_actions(core, at, out);
     }
 
-    pub(super) fn end_abort(&mut self, tx: TxId, why: AbortCause, core: CoreId) {
+    pub(super) fn end_abort(&mut self, tx: TxId, core: CoreId) {
         let at = self.work.now();
-        if self.transactions.end_abort(core, tx, why.code(), at) {
+        if self.transactions.end_abort(core, tx, at) {
             self.agenda.interrupt(core, at);
         }
     }

@@ -32,7 +32,7 @@ impl System {
     /// What a victim needs most of the time: it leaves, and nobody is told. False where a task may have to do more.
     fn drop_clean(&mut self, level: LevelId, core: CoreId, victim: Slot) -> bool {
         let line = self.caches.array(level, core).line(victim);
-        let is_design_asked = self.design.has(Hooks::EVICT_PRIVATE) && is_pmem(line);
+        let is_design_asked = self.design.is_asked_in_private(line);
         // On a mesh the cores are told by messages; where the last level alone is durable, it first gathers what lies above.
         let is_plain = level != LevelId::Llc || (self.interconnect.mesh().is_none() && !self.llc_alone_is_durable());
         is_plain && !is_design_asked && !is_older(line) && self.caches.drop_clean(level, core, victim, &self.design)
@@ -93,7 +93,7 @@ impl System {
 
     /// The version of a private level comes down to the level `to`, if the design has nothing against it.
     fn leave_private(&mut self, from: LevelId, to: LevelId, core: CoreId, line: LineAddr) {
-        if self.design.has(Hooks::EVICT_PRIVATE) && is_pmem(line) {
+        if self.design.is_asked_in_private(line) {
             self.ask_private(from, Some(to), core, line);
         } else {
             self.move_to(to, from, core, line);
@@ -159,7 +159,7 @@ impl System {
             // What it keeps may not leave before the version that takes its place is as durable.
             self.gather_in_llc(line);
         }
-        if self.design.has(Hooks::EVICT_PRIVATE) && is_pmem(line) {
+        if self.design.is_asked_in_private(line) {
             for core in self.caches.holders(line) {
                 for &from in self.caches.levels().private() {
                     self.work.push(Task::AskPrivate { from, to: None, core, line });

@@ -1,13 +1,12 @@
-//! Scenarios of durable hardware transactions on the outline.
+//! Scenarios of hardware transactions.
 
-use super::htm::{Htm, HtmSpec, Protocol, XTEST, status};
-use super::planned::{Effect, Ending, Load, Planned, PlannedDesign, PlannedFlush, PlannedHooks, Trap, TrapVerdict};
+use super::{Rtm, RtmSpec, status};
 use crate::testing::{cached, geometry, word};
 use durasim_design::{
-    AbortCause, Action, Actions, BeginRule, CrashImage, CrashSink, CrashView, Ctx, Durability, Evict, FlushVerdict,
-    Gate, LevelId, LineTag, Probe, Request, Store,
+    AbortCause, Action, Actions, CrashImage, CrashSink, CrashView, Ctx, Design, Durability, Evict, Gate, LevelId,
+    LineTag, Load, Probe, Request, Store, Trap,
 };
-use durasim_types::{CheckRegisters, CoreId, Domain, LineAddr, Pages, PhysAddr, TxId};
+use durasim_types::{CoreId, Domain, LineAddr, Pages, PhysAddr, TxId};
 use std::collections::BTreeMap;
 
 /// The word of a lock in DRAM, and one of SPHT's snapshot there.
@@ -26,16 +25,24 @@ struct Version {
     tag: LineTag,
 }
 
-/// L1Ds with what is below them. Each access asks the outline as the machine will under the scope `EVERY_LINE`.
-#[derive(Default)]
+/// L1Ds with what is below them. Each access asks the design as the machine does.
 struct Bench {
-    design: Protocol,
+    design: Box<dyn Durability>,
     l1d: BTreeMap<(u16, LineAddr), Version>,
     below: BTreeMap<LineAddr, u64>,
     aborted: Vec<(TxId, AbortCause)>,
 }
 
 impl Bench {
+    fn new() -> Self {
+        Bench::with(&RtmSpec::default())
+    }
+
+    fn with(spec: &RtmSpec) -> Self {
+        let design = Rtm::build(spec, &geometry::<Rtm>(spec, 4)).expect("four cores are few");
+        Bench { design, l1d: BTreeMap::new(), below: BTreeMap::new(), aborted: Vec::new() }
+    }
+
     fn begin(&mut self, core: u16, tx: u64) {
         assert_eq!(self.design.tx_begin(&cx(core), TxId(tx), &mut Actions::default()), Gate::Done);
     }
@@ -51,9 +58,7 @@ impl Bench {
 
     /// A request of a core for a line: those in its way abort, then it has the line alone or shared.
     fn request(&mut self, core: u16, line: LineAddr, tx: Option<u64>, write: bool) {
-        let holder = self.l1d.keys().find(|key| key.1 == line).map(|key| CoreId(key.0));
-        let tag = holder.map_or(LineTag::NONE, |holder| self.l1d[&(holder.0, line)].tag);
-        let request = Request { line, tag, tx: tx.map(TxId), write, holder };
+        let request = Request { line, tag: LineTag::NONE, tx: tx.map(TxId), write, holder: None };
         loop {
             match self.design.probe(&cx(core), &request, &mut Actions::default()) {
                 Probe::Grant => break,
@@ -78,7 +83,7 @@ impl Bench {
         let version = self.l1d.get_mut(&(core, addr.line())).expect("it was brought");
         if let Some(tx) = tx {
             let load = Load { addr, tx: Some(TxId(tx)) };
-            let gate = self.design.load_of(&cx(core), &load, &mut version.tag, &mut Actions::default());
+            let gate = self.design.load(&cx(core), &load, &mut version.tag, &mut Actions::default());
             assert_eq!(gate, Gate::Done);
         }
         version.value
@@ -117,14 +122,13 @@ impl Bench {
 
     fn status(&self) -> u64 {
         let (_, why) = self.aborted.last().expect("something was aborted");
-        self.design.abort_status(Ending::Because(*why), false)
+        self.design.abort_status(*why, false)
     }
 }
 
 #[test]
 fn the_requester_wins() {
-    let mut bench = Bench::default();
-    assert!(Htm::PLANNED.has(PlannedHooks::EVERY_LINE) && bench.design.begin_rule() == BeginRule::Drained);
+    let mut bench = Bench::new();
     bench.store(0, word(0, 0), 7, None);
     bench.begin(0, 1);
     bench.begin(1, 2);
@@ -141,11 +145,10 @@ fn the_requester_wins() {
 /// Algorithm 2: transactions read the lock in DRAM, so whoever takes it aborts them all.
 #[test]
 fn taking_the_global_lock_aborts_all_who_have_read_it() {
-    let mut bench = Bench::default();
+    let mut bench = Bench::new();
     for (core, tx) in [(0, 1), (1, 2)] {
         bench.begin(core, tx);
         assert_eq!(bench.load(core, SGL, Some(tx)), 0);
-        assert_eq!(bench.design.reads(TxId(tx)), 1);
         bench.store(core, word(u64::from(core), 0), 5, Some(tx));
     }
     bench.store(2, SGL, 1, None);
@@ -156,7 +159,7 @@ fn taking_the_global_lock_aborts_all_who_have_read_it() {
 /// Algorithm 4: the log in persistent memory and the snapshot in DRAM commit together, and an abort undoes both.
 #[test]
 fn log_and_snapshot_are_one_write_set() {
-    let mut bench = Bench::default();
+    let mut bench = Bench::new();
     let log = word(9, 0);
     bench.store(0, SNAPSHOT, 3, None);
     for (tx, code) in [(1, Some(0x2a)), (2, None)] {
@@ -179,7 +182,7 @@ fn log_and_snapshot_are_one_write_set() {
 
 #[test]
 fn a_written_line_that_leaves_the_l1d_aborts_and_a_read_one_does_not() {
-    let mut bench = Bench::default();
+    let mut bench = Bench::new();
     bench.begin(0, 1);
     bench.load(0, word(0, 0), Some(1));
     bench.store(0, SNAPSHOT, 1, Some(1));
@@ -195,32 +198,48 @@ fn a_written_line_that_leaves_the_l1d_aborts_and_a_read_one_does_not() {
 }
 
 #[test]
-fn flushes_and_traps_abort_and_nested_begins_do_not() {
-    let mut bench = Bench::default();
-    let (line, out) = (word(0, 0).line(), &mut Actions::default());
+fn a_read_set_has_a_limit() {
+    let mut bench = Bench::with(&RtmSpec { read_set_lines: 2 });
     bench.begin(0, 1);
-    bench.store(0, word(0, 0), 1, Some(1));
-    let design = &mut bench.design;
-    let flush = |design: &mut Protocol, line, tx, out: &mut _| design.flush_in(&cx(0), line, LineTag::NONE, tx, out);
-    assert_eq!(flush(design, line, Some(TxId(1)), out), PlannedFlush::Abort(TxId(1)));
-    assert_eq!(flush(design, line, None, out), PlannedFlush::Abort(TxId(1)), "another thread's");
-    let other = word(5, 0).line();
-    assert_eq!(flush(design, other, None, out), PlannedFlush::Today(FlushVerdict::Proceed));
-    for trap in [Trap::SystemCall, Trap::AccessFault, Trap::Interrupt] {
-        assert_eq!(design.trap(&cx(0), TxId(1), trap, out), TrapVerdict::Abort);
-        assert_eq!(design.abort_status(Ending::Trapped(trap), false), 0, "no bit stands for {trap:?}");
+    for line in [0, 1, 0, 1] {
+        bench.load(0, word(line, 0), Some(1));
     }
-    assert_eq!(design.trap(&cx(0), TxId(1), Trap::Nested { depth: 2 }, out), TrapVerdict::GoOn);
-    assert_eq!(design.abort_status(Ending::Flushed, true), status::NESTED);
+    let load = Load { addr: word(2, 0), tx: Some(TxId(1)) };
+    let gate = bench.design.load(&cx(0), &load, &mut LineTag::default(), &mut Actions::default());
+    assert_eq!(gate, Gate::Abort(TxId(1), AbortCause::Capacity));
+}
+
+#[test]
+fn traps_and_nesting_have_their_status() {
+    let bench = Bench::new();
+    let status_of = |why, nested| bench.design.abort_status(why, nested);
+    for trap in [Trap::SystemCall, Trap::Fault, Trap::Interrupt, Trap::CacheBlock] {
+        assert_eq!(status_of(AbortCause::Trapped(trap), false), 0, "no bit stands for {trap:?}");
+    }
+    assert_eq!(status_of(AbortCause::Trapped(Trap::Breakpoint), false), status::DEBUG);
+    assert_eq!(status_of(AbortCause::Trapped(Trap::SystemCall), true), status::NESTED);
+    assert_eq!(status_of(AbortCause::Requested(255), true), status::EXPLICIT | status::NESTED | 0xff << 24);
+}
+
+#[test]
+fn what_is_saved_goes_on_as_it_was() {
+    let mut bench = Bench::new();
+    bench.begin(0, 1);
+    bench.load(0, word(0, 0), Some(1));
+    bench.store(0, word(1, 0), 1, Some(1));
+    let spec = RtmSpec::default();
+    bench.design = Rtm::load(&spec, &geometry::<Rtm>(&spec, 4), &bench.design.save()).expect("it was saved");
+    bench.store(1, word(0, 0), 2, None);
+    assert_eq!(bench.aborted, [(TxId(1), AbortCause::Conflict)]);
 }
 
 /// Where caches survive, a power failure keeps committed lines, pre-images among them, and no open write set.
 #[test]
 fn a_power_failure_ends_open_write_sets() {
-    let mut design = Protocol::default();
-    let geometry = geometry::<Htm>(&HtmSpec {}, 2);
+    let geometry = geometry::<Rtm>(&RtmSpec::default(), 2);
+    let mut design = Rtm::build(&RtmSpec::default(), &geometry).expect("two cores are few");
     for tx in [1, 2] {
-        design.tx_begin(&cx(0), TxId(tx), &mut Actions::default());
+        design.tx_begin(&cx(tx as u16 - 1), TxId(tx), &mut Actions::default());
     }
     design.tx_commit(&cx(0), TxId(1), &mut Actions::default());
     let lines = [cached(0, 1, LineTag::NONE, 30), cached(0, 0, LineTag(1), 10), cached(0, 1, LineTag(2), 31)];
@@ -228,13 +247,4 @@ fn a_power_failure_ends_open_write_sets() {
     let mut image = CrashImage::new(Pages::new(geometry.pmem_base, geometry.pmem_bytes));
     design.crash(&view, &mut CrashSink::new(&mut image, u64::MAX)).unwrap();
     assert_eq!([0, 1].map(|number| image.read_u64(word(number, 0))), [10, 30]);
-}
-
-#[test]
-fn a_program_can_ask_whether_a_transaction_is_open() {
-    let mut registers = CheckRegisters::ZERO;
-    assert_eq!(Htm::instruction(XTEST, &registers), Effect::Value(0));
-    registers.0[CheckRegisters::XACTION] = 1;
-    assert_eq!(Htm::instruction(XTEST, &registers), Effect::Value(1));
-    assert_eq!(Htm::instruction(7, &registers), Effect::Illegal);
 }

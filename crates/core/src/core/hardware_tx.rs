@@ -1,0 +1,65 @@
+//! Hardware transactions: the registers that an abort brings back.
+
+use super::{Core, Pause};
+use durasim_isa::Hart;
+use durasim_types::{Cycle, TxId};
+use serde::{Deserialize, Serialize};
+
+/// The core as it was at the begin of the outermost hardware transaction.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct HardwareCheckpoint {
+    hart: Hart,
+    /// The register that gets the status of the abort.
+    rd: u8,
+    /// The transaction of the program that was open.
+    open_tx: Option<TxId>,
+    store_tx: Option<TxId>,
+    /// The registers of its begin.
+    checkpoint: Option<Hart>,
+}
+
+impl Core {
+    pub(super) fn begin_hardware_tx(&mut self, rd: u8) {
+        self.unit.in_hardware_tx = true;
+        self.hardware_checkpoint = Some(Box::new(HardwareCheckpoint {
+            hart: self.hart.clone(),
+            rd,
+            open_tx: self.unit.open_tx,
+            store_tx: self.unit.store_tx,
+            checkpoint: self.checkpoint.clone(),
+        }));
+    }
+
+    pub(super) fn end_hardware_tx(&mut self) {
+        self.unit.in_hardware_tx = false;
+        self.hardware_checkpoint = None;
+    }
+
+    /// Whether a transaction of the program was open when the open hardware transaction began.
+    pub(super) fn began_outside_hardware_tx(&self, tx: TxId) -> bool {
+        self.hardware_checkpoint.as_ref().is_some_and(|before| before.open_tx == Some(tx))
+    }
+
+    /// The registers of the outermost begin come back, with the status of the abort in its destination register; so does what
+    /// was open of the program's own transactions.
+    pub(super) fn roll_back_hardware_tx(&mut self, cycle: Cycle, status: u64) {
+        // The begin has left the buffer empty: what is there is of the transaction.
+        self.unit.buffer.discard();
+        let before = *self.hardware_checkpoint.take().expect("a hardware transaction has a begin");
+        self.hart = before.hart;
+        if before.rd != 0 {
+            self.hart.x[usize::from(before.rd)] = status;
+        }
+        (self.unit.open_tx, self.unit.store_tx) = (before.open_tx, before.store_tx);
+        self.checkpoint = before.checkpoint;
+        self.unit.in_hardware_tx = false;
+        self.unit.lease_end = 0;
+        self.unfinished = None;
+        self.ends_fenced_store = false;
+        if self.pause != Some(Pause::Vacate) {
+            self.pause = None;
+        }
+        self.was_full = false;
+        self.restart_behind_abort(cycle);
+    }
+}

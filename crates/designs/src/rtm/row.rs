@@ -1,0 +1,113 @@
+//! The rows that stand on hardware transactions, and how they are tested.
+
+use super::Rtm;
+use crate::small_runs::{BTREE, CROWDED, FOUR_CONTROLLERS, ROOMY, SWAP, TURNS, TWO_PLACES};
+use durasim_design::{Backend, ErasedDesign, Interface, Laboratory, Promise, Row, Settings, ShortCampaign};
+use durasim_types::Domain;
+
+/// HTM+SGL.
+pub(crate) const ROW_SGL: Row = Row {
+    name: "htm-sgl",
+    aliases: &[],
+    hardware: ErasedDesign::of::<Rtm>(),
+    backend: Backend::HtmSgl,
+    interfaces: &[Interface::Transactions],
+    domains: &[Domain::Eadr],
+    promise: Promise::Immediate,
+    control: false,
+    summary: "Hardware transactions on persistent data, behind them a single global lock with an undo log",
+    paper: "SPHT-eADR (thesis, Lisboa 2022) HTM+SGL, section 3.1.1 and Algorithm 2",
+    assumptions: &["rtm-conflicts", "rtm-read-set", "htm-sgl-log", "hops", "write-drain", "write-granularity"],
+    laboratory: &SGL,
+};
+
+/// SPHT-eADR (Algorithm 4).
+pub(crate) const ROW_SPHT: Row = Row {
+    name: "spht-eadr",
+    backend: Backend::SphtEadr,
+    summary: "Hardware transactions on a shadow of the pool in DRAM; a redo log commits inside, and is replayed",
+    paper: "SPHT-eADR (thesis, Lisboa 2022), sections 3.3 and 3.4, Algorithm 4",
+    assumptions: &[
+        "rtm-conflicts",
+        "rtm-read-set",
+        "spht-log",
+        "spht-replay",
+        "hops",
+        "write-drain",
+        "write-granularity",
+    ],
+    laboratory: &SPHT,
+    ..ROW_SGL
+};
+
+/// SPHT-eADR-Flush (Algorithm 5).
+pub(crate) const ROW_SPHT_FLUSH: Row = Row {
+    name: "spht-eadr-flush",
+    backend: Backend::SphtEadrFlush,
+    summary: "SPHT-eADR that cleans or flushes the lines of its log behind the commit, without a fence",
+    paper: "SPHT-eADR (thesis, Lisboa 2022), section 3.3.1, Algorithm 5",
+    ..ROW_SPHT
+};
+
+/// Elements of four lines.
+const THREE_WIDE: &[(&str, &str)] = &[("populate", "3"), ("element-bytes", "256")];
+/// Fewer lines than a transaction loads.
+const SMALL_READ_SETS: Settings = &["design.rtm.read_set_lines=6"];
+
+const CAMPAIGNS: &[ShortCampaign] = &[
+    ShortCampaign::of("btree", BTREE),
+    ShortCampaign::of("array-swap", SWAP).threads(2).ops(30),
+    // Written lines leave the L1D: transactions take the lock.
+    ShortCampaign::of("btree", BTREE).with(&[CROWDED]).threads(2).ops(30),
+    ShortCampaign::of("array-swap", TWO_PLACES).with(&[ROOMY]).threads(4).ops(60),
+    ShortCampaign::of("array-swap", SWAP).with(&[CROWDED, FOUR_CONTROLLERS]).threads(4).ops(30),
+    ShortCampaign::of("array-swap", SWAP).with(&[TURNS]).threads(4).ops(30),
+    ShortCampaign::of("btree", BTREE).rehearsed(),
+    ShortCampaign::of("btree", BTREE).with(&[CROWDED]).rehearsed(),
+    // Attempts are used up by conflicts, so that some transactions run under the lock and others do not.
+    ShortCampaign::of("array-swap", TWO_PLACES).with(&[ROOMY]).threads(4).ops(800).points(20).seeds(3),
+    ShortCampaign::of("array-swap", THREE_WIDE).with(&[ROOMY, SMALL_READ_SETS]).threads(4).ops(400).points(20).seeds(2),
+];
+
+const SGL: Laboratory = Laboratory {
+    campaigns: &[CAMPAIGNS],
+    quick_faults: &["open-sets-survive", "abort-keeps-lines", "lock-path-not-logged"],
+    canary: Some("recovery-skips-newest"),
+    ..Laboratory::NONE
+};
+
+/// Logs of 48 words, which every few transactions fill.
+const SHORT_LOG: &[(&str, &str)] = &[("populate", "12"), ("element-bytes", "64"), ("log-bytes", "512")];
+const SHORT_LOG_OF_TWO: &[(&str, &str)] = &[("populate", "2"), ("element-bytes", "64"), ("log-bytes", "512")];
+const SHORT_LOG_OF_TREE: &[(&str, &str)] = &[("populate", "12"), ("node-bytes", "128"), ("log-bytes", "2048")];
+
+/// The same with room for twice as many.
+const LOG_OF_TWO: &[(&str, &str)] = &[("populate", "2"), ("element-bytes", "64"), ("log-bytes", "1024")];
+const SHORT_LOG_OF_WIDE: &[(&str, &str)] = &[("populate", "3"), ("element-bytes", "256"), ("log-bytes", "2048")];
+
+const SPHT_CAMPAIGNS: &[ShortCampaign] = &[
+    ShortCampaign::of("btree", BTREE).with(&[ROOMY]),
+    ShortCampaign::of("array-swap", SHORT_LOG).with(&[ROOMY]).threads(2).ops(60),
+    ShortCampaign::of("array-swap", SHORT_LOG_OF_TWO).with(&[ROOMY]).threads(4).ops(120).points(300),
+    // Written lines leave the L1D: transactions take the lock.
+    ShortCampaign::of("array-swap", SHORT_LOG).with(&[CROWDED]).threads(4).ops(60),
+    ShortCampaign::of("btree", SHORT_LOG_OF_TREE).threads(2).ops(40),
+    ShortCampaign::of("array-swap", SHORT_LOG).with(&[ROOMY, TURNS]).threads(4).ops(60),
+    ShortCampaign::of("btree", BTREE).with(&[ROOMY]).rehearsed(),
+    ShortCampaign::of("array-swap", SHORT_LOG).with(&[CROWDED]).threads(2).rehearsed(),
+    ShortCampaign::of("array-swap", LOG_OF_TWO).with(&[ROOMY]).threads(4).ops(300).points(3000).seeds(2),
+    ShortCampaign::of("array-swap", LOG_OF_TWO).with(&[ROOMY]).threads(4).ops(200).points(100_000).seeds(3),
+    ShortCampaign::of("array-swap", SHORT_LOG_OF_WIDE)
+        .with(&[ROOMY, SMALL_READ_SETS])
+        .threads(4)
+        .ops(400)
+        .points(20)
+        .seeds(2),
+];
+
+const SPHT: Laboratory = Laboratory {
+    campaigns: &[SPHT_CAMPAIGNS],
+    quick_faults: &["store-not-logged", "replay-newest-first", "recovery-without-replay"],
+    canary: Some("replay-forgets-last"),
+    ..Laboratory::NONE
+};

@@ -1,0 +1,199 @@
+//! Hardware transactions of cores: begin, end and aborts, and requests for lines while one is open.
+
+use super::System;
+use super::caches::AccessMode;
+use super::gates::WaitMode;
+use durasim_core::{HtmAbort, Outcome};
+use durasim_design::{AbortCause, Hooks, LineTag, Probe, Request, Trap};
+use durasim_types::{CoreId, Cycle, EventKind, LineAddr, PhysAddr, StallCause, TxId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Numbers of hardware transactions in the region of interest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct HtmStats {
+    /// Transactions of the program that committed and had a hardware transaction commit inside.
+    pub holding_commits: u64,
+    /// Attempts aborted, by cause.
+    pub aborted_by: AbortedBy,
+}
+
+/// Attempts of hardware transactions that aborted, each counted once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AbortedBy {
+    /// Another thread wanted a line.
+    pub conflict: u64,
+    /// A set of lines did not fit.
+    pub capacity: u64,
+    /// An instruction of the program.
+    pub explicit: u64,
+    /// Any cause, while others were nested in it.
+    pub nested: u64,
+    /// A system call, a fault, a breakpoint, a cache-block operation or an interrupt.
+    pub trap: u64,
+    /// Any other cause.
+    pub other: u64,
+}
+
+impl System {
+    /// Whether the design has hardware transactions.
+    pub fn has_hardware_transactions(&self) -> bool {
+        self.design.has(Hooks::HARDWARE_TX)
+    }
+
+    /// How deep the hardware transactions of a core are nested; 0: none is open.
+    pub fn htm_depth(&self, core: CoreId) -> u32 {
+        self.transactions.depth(core)
+    }
+
+    /// A hardware transaction begins behind all stores before it. One inside of another is a part of that.
+    pub fn htm_begin(&mut self, core: CoreId, at: Cycle) -> Outcome {
+        self.advance(at);
+        if let Some((cycle, status)) = self.take_abort(core) {
+            return Outcome::Aborted(cycle, status);
+        }
+        let is_suspended = self.agenda.is_suspended(core);
+        let tx = match self.transactions.hardware_on(core) {
+            Some(tx) if is_suspended => tx,
+            Some(_) => {
+                self.transactions.nest(core, 1);
+                return Outcome::Done(at);
+            }
+            None => {
+                self.observers.defer(core);
+                self.transactions.begin_hardware(core, at)
+            }
+        };
+        self.begin_waits(core);
+        self.through(core, at, WaitMode::Suspend, |s, cx, out| s.design.tx_begin(cx, tx, out))
+    }
+
+    /// The innermost hardware transaction of a core ends behind all its stores. With the outermost one all that the thread has
+    /// done inside becomes visible in one step, which is one event where caches are durable.
+    pub fn htm_end(&mut self, core: CoreId, at: Cycle) -> Outcome {
+        self.advance(at);
+        if let Some((cycle, status)) = self.take_abort(core) {
+            return Outcome::Aborted(cycle, status);
+        }
+        if self.transactions.depth(core) > 1 {
+            self.transactions.nest(core, -1);
+            return Outcome::Done(at);
+        }
+        if self.interrupt_hardware(core, at)
+            && let Some((cycle, status)) = self.take_abort(core)
+        {
+            return Outcome::Aborted(cycle, status);
+        }
+        let tx = self.transactions.hardware_on(core).expect("the core knows that one is open");
+        self.begin_waits(core);
+        let outcome = self.through(core, at, WaitMode::Suspend, |s, cx, out| {
+            out.stalls_by_default(StallCause::Commit);
+            s.design.tx_commit(cx, tx, out)
+        });
+        if let Outcome::Done(done) = outcome
+            && !self.halted()
+        {
+            self.commit_hardware(core, tx, done);
+        }
+        outcome
+    }
+
+    /// Journal and history hear of it before the event: a power failure behind that shows all of it.
+    fn commit_hardware(&mut self, core: CoreId, tx: TxId, at: Cycle) {
+        let has_stored = self.transactions.has_tagged(tx);
+        self.transactions.end_hardware(core);
+        let released = self.observers.release(core);
+        if self.domain.stores_are_durable() && has_stored {
+            self.event(EventKind::Commit, at, PhysAddr(0), Some(core));
+            self.observers.released_are_durable(core, &released);
+        }
+    }
+
+    /// An instruction aborts the hardware transaction of its core.
+    pub fn htm_abort(&mut self, core: CoreId, why: HtmAbort, at: Cycle) -> Outcome {
+        let why = match why {
+            HtmAbort::Requested(code) => AbortCause::Requested(code),
+            HtmAbort::CacheBlock => AbortCause::Trapped(Trap::CacheBlock),
+        };
+        self.abort_hardware(core, why, at);
+        match self.take_abort(core) {
+            Some((cycle, status)) => Outcome::Aborted(cycle, status),
+            None => Outcome::Done(at),
+        }
+    }
+
+    /// The thread of a core is about to do what no hardware transaction can contain: an open one aborts, of which the core
+    /// takes notice at its next step. Whether one was open.
+    pub fn htm_trap(&mut self, core: CoreId, trap: Trap, at: Cycle) -> bool {
+        self.abort_hardware(core, AbortCause::Trapped(trap), at)
+    }
+
+    /// Whether the timer of a core has interrupted its hardware transaction by now, which aborts it.
+    pub fn interrupt_hardware(&mut self, core: CoreId, at: Cycle) -> bool {
+        self.transactions.is_interrupted(core, at) && self.htm_trap(core, Trap::Interrupt, at)
+    }
+
+    fn abort_hardware(&mut self, core: CoreId, why: AbortCause, at: Cycle) -> bool {
+        let Some(tx) = self.transactions.hardware_on(core) else { return false };
+        self.advance(at);
+        if !self.is_aborted(core) {
+            self.abort(tx, why, at);
+        }
+        true
+    }
+
+    /// The transaction in whose name the design sees a store: that of the hardware, where there are such.
+    #[inline]
+    pub(super) fn tx_of_design(&self, core: CoreId, tx: Option<TxId>) -> Option<TxId> {
+        if self.has_hardware_transactions() { self.transactions.hardware_on(core) } else { tx }
+    }
+
+    /// While a hardware transaction is open, shows the design that `core` accesses a line, before it does. Err: the
+    /// transaction of the core itself is aborted.
+    #[inline]
+    pub(super) fn show_access(
+        &mut self,
+        core: CoreId,
+        line: LineAddr,
+        want: AccessMode,
+        at: Cycle,
+    ) -> Result<Cycle, Cycle> {
+        if self.transactions.any_hardware() { self.show_to_transactions(core, line, want, at) } else { Ok(at) }
+    }
+
+    #[inline(never)]
+    fn show_to_transactions(
+        &mut self,
+        core: CoreId,
+        line: LineAddr,
+        want: AccessMode,
+        at: Cycle,
+    ) -> Result<Cycle, Cycle> {
+        let mut at = at;
+        while !self.halted() {
+            if self.is_aborted(core) {
+                return Err(at);
+            }
+            let tx = self.transactions.hardware_on(core);
+            let request = Request { line, tag: LineTag::NONE, tx, write: want == AccessMode::Write, holder: None };
+            let mut out = self.design.actions();
+            let cx = self.cx(core, at);
+            let verdict = self.design.probe(&cx, &request, &mut out);
+            self.carry_out(core, at, out);
+            match verdict {
+                Probe::Grant => break,
+                Probe::Wait(wait) => {
+                    let since = at;
+                    at = self.resolve(wait, at);
+                    self.waits.add(core, StallCause::Order, at - since);
+                }
+                Probe::Abort(victim, why) => {
+                    self.caches.coherence_stats_mut().conflict_aborts += 1;
+                    self.advance(at);
+                    at = self.abort(victim, why, at);
+                }
+            }
+        }
+        Ok(at)
+    }
+}

@@ -1,0 +1,103 @@
+// The attempts of a thread to run a transaction in hardware, and the single global lock behind them (thesis, section 3.1.1).
+//
+// A transaction is tried in hardware so many times, whatever it aborts for. Each attempt waits until nobody holds the lock,
+// and has the lock in its read set: whoever takes it aborts all attempts. After the last one the thread takes the lock itself.
+#ifndef DURASIM_RUNTIMES_HTM_ATTEMPTS_H
+#define DURASIM_RUNTIMES_HTM_ATTEMPTS_H
+
+#include <cstdint>
+
+#include "durasim/htm.h"
+#include "durasim/lock.h"
+#include "runtimes/planted.h"
+
+namespace durasim {
+
+// How a transaction runs.
+enum class HtmPath : std::uint8_t {
+    hardware,    // as a hardware transaction
+    lock,        // by software, with the global lock
+    rolled_back,  // not at all: its body has said so in a hardware transaction
+};
+
+// What a thread has counted. `explicitly` counts attempts that found the lock held, and bodies that rolled a transaction back.
+struct HtmCounts {
+    std::uint64_t hardware = 0, lock = 0;
+    std::uint64_t conflict = 0, capacity = 0, explicitly = 0, nested = 0, other = 0;
+
+    void add(const HtmCounts& counts) {
+        hardware += counts.hardware, lock += counts.lock;
+        conflict += counts.conflict, capacity += counts.capacity, explicitly += counts.explicitly, nested += counts.nested, other += counts.other;
+    }
+};
+
+class HtmAttempts {
+public:
+    static constexpr unsigned attempts_max = 10;  // thesis, section 4.1
+    static constexpr unsigned code_lock_held = 0xff, code_rolled_back = 0xfe;
+
+    HtmCounts counts;
+
+    // Begins a transaction of the calling thread. Before each attempt, and before the lock is taken, calls prepare(status) with the
+    // status that the attempt before has left, or 0. Returns inside of the transaction, or with HtmPath::rolled_back.
+    template <class Prepare>
+    [[gnu::always_inline]] HtmPath begin(Prepare&& prepare) {
+        std::uint64_t status = 0;
+        for (unsigned attempt = 0; attempt < attempts_max; ++attempt) {
+            prepare(status);
+            await_free();
+            status = htm_begin();
+            if (status == htm_started) {
+                if (!planted(Fault::lock_not_subscribed) && lock_.is_held()) htm_abort<code_lock_held>();
+                if (planted(Fault::ended_where_it_begins)) htm_end();
+                return HtmPath::hardware;
+            }
+            count(status);
+            if ((status & htm_explicit) != 0 && htm_code(status) == code_rolled_back) return HtmPath::rolled_back;
+        }
+        if (!planted(Fault::lock_not_taken)) lock_.lock();
+        prepare(status);
+        return HtmPath::lock;
+    }
+
+    // The body of a hardware transaction rolls it back: control continues behind its begin.
+    [[gnu::always_inline]] void roll_back() { htm_abort<code_rolled_back>(); }
+
+    // The hardware transaction commits.
+    [[gnu::always_inline]] void end() {
+        if (!planted(Fault::ended_where_it_begins)) htm_end();
+        ++counts.hardware;
+    }
+
+    // The transaction under the lock has committed.
+    void committed_under_lock() { ++counts.lock; }
+
+    void unlock() {
+        if (!planted(Fault::lock_not_taken)) lock_.unlock();
+    }
+
+private:
+    static void await_free() {
+        for (detail::Backoff backoff; lock_.is_held();) backoff.wait();
+    }
+
+    void count(std::uint64_t status) {
+        if ((status & htm_nested) != 0) {
+            ++counts.nested;
+        } else if ((status & htm_explicit) != 0) {
+            ++counts.explicitly;
+        } else if ((status & htm_conflict) != 0) {
+            ++counts.conflict;
+        } else if ((status & htm_capacity) != 0) {
+            ++counts.capacity;
+        } else {
+            ++counts.other;
+        }
+    }
+
+    static inline Lock lock_;
+};
+
+}  // namespace durasim
+
+#endif

@@ -1,0 +1,134 @@
+// Replay of redo logs (thesis, sections 2.4.2 and 3.4): transactions of all threads are applied to the persistent heap in the
+// order of their timestamps, each with one word that takes it out of its log. A replayer does so in the background, and recovery at its end.
+//
+// The heap then holds a prefix of that order and a part of the next transaction, which is applied again after a power failure: replay is idempotent.
+//
+// Which transaction is next? One is in its log before another one can see or overwrite what it has stored. So whatever
+// conflicts with a transaction and comes before it is found by looking through all logs once more after the transaction was seen.
+#ifndef DURASIM_RUNTIMES_REPLAYER_H
+#define DURASIM_RUNTIMES_REPLAYER_H
+
+#include <pthread.h>
+
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "durasim/error.h"
+#include "durasim/lock.h"
+#include "durasim/threads.h"
+#include "runtimes/planted.h"
+#include "runtimes/spht_log.h"
+
+namespace durasim {
+
+// Applies transactions of several logs to the pool at `base`.
+class Replay {
+public:
+    Replay(std::vector<SphtLog> logs, std::uint64_t base) : logs_(std::move(logs)), base_(base), seen_(logs_.size()), tails_(logs_.size()) {}
+
+    // Applies what is in the logs now. Returns how many transactions that were.
+    std::uint64_t apply_all() {
+        std::uint64_t count = 0;
+        for (std::size_t i = 0; i < logs_.size(); ++i) seen_[i] = logs_[i].tail();
+        // Nobody who is before these is missing here.
+        for (std::size_t i = 0; i < logs_.size(); ++i) tails_[i] = planted(Fault::replay_looks_once) ? seen_[i] : logs_[i].tail();
+        for (;;) {
+            SphtLog* oldest = nullptr;
+            SphtLog::Transaction next{};
+            bool was_seen = false;
+            for (std::size_t i = 0; i < logs_.size(); ++i) {
+                if (planted(Fault::recovery_first_log_only) && i != 0) break;
+                const std::uint64_t head = logs_[i].head();
+                if (head == tails_[i]) continue;
+                const SphtLog::Transaction first = logs_[i].transaction(head, tails_[i]);
+                if (oldest != nullptr && !comes_before(first, next)) continue;
+                oldest = &logs_[i];
+                next = first;
+                was_seen = first.end <= seen_[i];
+            }
+            if (oldest == nullptr || !was_seen) return count;
+            if (planted(Fault::replay_forgets_last) && next.end == oldest->tail()) {
+                oldest->put_head(next.end);
+                continue;
+            }
+            if (planted(Fault::head_before_stores)) oldest->put_head(next.end);
+            oldest->apply(next, base_);
+            if (!planted(Fault::head_before_stores)) oldest->put_head(next.end);
+            ++count;
+        }
+    }
+
+    bool is_empty() const {
+        for (const SphtLog& log : logs_) {
+            if (log.head() != log.tail()) return false;
+        }
+        return true;
+    }
+
+private:
+    // Two with one timestamp do not conflict; the first thread comes first.
+    static bool comes_before(const SphtLog::Transaction& a, const SphtLog::Transaction& b) {
+        if (planted(Fault::replay_without_order)) return false;
+        return planted(Fault::replay_newest_first) ? a.timestamp > b.timestamp : a.timestamp < b.timestamp;
+    }
+
+    std::vector<SphtLog> logs_;
+    std::uint64_t base_;
+    std::vector<std::uint64_t> seen_, tails_;
+};
+
+// A thread that empties the logs in the background, on a core of its own if there is one.
+class Replayer {
+public:
+    std::uint64_t transactions = 0;
+
+    void start(std::vector<SphtLog> logs, std::uint64_t base, unsigned core) {
+        replay_ = new Replay(std::move(logs), base);
+        core_ = core;
+        if (const int error = ::pthread_create(&thread_, nullptr, [](void* self) -> void* { return static_cast<Replayer*>(self)->run(), nullptr; }, this)) {
+            fail(exit_runtime, "durasim: cannot start the replayer: %s", std::strerror(error));
+        }
+    }
+
+    // Empties the logs, and ends.
+    void stop() {
+        if (replay_ == nullptr) return;
+        put_last(&stopping_, 1);
+        wake();
+        ::pthread_join(thread_, nullptr);
+        delete replay_;
+        replay_ = nullptr;
+    }
+
+    // There is something for it to do.
+    void wake() {
+        __atomic_store_n(&asleep_, 0, __ATOMIC_SEQ_CST);
+        durasim::detail::futex_wake(&asleep_, 1);
+    }
+    bool is_asleep() const { return __atomic_load_n(&asleep_, __ATOMIC_RELAXED) != 0; }
+
+private:
+    void run() {
+        pin_to_core(core_, allowed_cores());
+        for (;;) {
+            const bool stops = get_first(&stopping_) != 0;
+            const std::uint64_t applied = replay_->apply_all();
+            transactions += applied;
+            if (applied != 0) continue;
+            if (stops && replay_->is_empty()) return;
+            __atomic_store_n(&asleep_, 1, __ATOMIC_SEQ_CST);
+            if (replay_->is_empty() && __atomic_load_n(&stopping_, __ATOMIC_SEQ_CST) == 0) durasim::detail::futex_wait(&asleep_, 1);
+            __atomic_store_n(&asleep_, 0, __ATOMIC_SEQ_CST);
+        }
+    }
+
+    Replay* replay_ = nullptr;
+    unsigned core_ = 0;
+    std::uint32_t asleep_ = 0, stopping_ = 0;
+    pthread_t thread_{};
+};
+
+}  // namespace durasim
+
+#endif

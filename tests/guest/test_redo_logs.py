@@ -1,0 +1,45 @@
+"""The redo logs of SPHT-eADR on the host, where no hardware transaction begins: damaged ones, and threads without one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from guest_programs import NativeBuild, execute
+
+LOG_BYTES = 1024
+THREADS = 2
+LINE = 64
+SIZES = ("--ops", "40", "--populate", "10", "--element-bytes", "64", "--log-bytes", str(LOG_BYTES))
+DAMAGE = {
+    "head behind the tail": [(LINE, 1 << 40)],
+    "more words than the ring": [(0, 1 << 40)],
+    "a place outside of the data": [(0, 3), (LINE, 0), (2 * LINE, 1 << 50), (2 * LINE + 16, 1 << 63 | 5)],
+    "a place in the middle of a word": [(0, 3), (LINE, 0), (2 * LINE, 4097), (2 * LINE + 16, 1 << 63 | 5)],
+    "no end of a transaction": [(0, 2), (LINE, 0), (2 * LINE, 4096)],
+}
+
+
+def _pool(native: NativeBuild, folder: Path, backend: str = "spht-eadr") -> tuple[Path, Path]:
+    program, pool = native("array-swap", backend), folder / "pool"
+    assert execute([program, "run", "--pool-path", pool, "--threads", str(THREADS), *SIZES]).code == 0
+    return program, pool
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damaged_logs_are_refused(native: NativeBuild, tmp_path: Path, damage: str) -> None:
+    program, pool = _pool(native, tmp_path)
+    assert execute([program, "recover-and-check", "--pool-path", pool]).code == 0
+    content = bytearray(pool.read_bytes())
+    log = len(content) - LOG_BYTES  # that of the second thread
+    for offset, word in DAMAGE[damage]:
+        content[log + offset : log + offset + 8] = word.to_bytes(8, "little")
+    pool.write_bytes(content)
+    outcome = execute([program, "recover-and-check", "--pool-path", pool])
+    assert (outcome.code, "the redo log of thread 1 is damaged" in outcome.text) == (1, True), outcome
+
+
+def test_more_threads_than_logs_are_refused(native: NativeBuild, tmp_path: Path) -> None:
+    program, pool = _pool(native, tmp_path)
+    outcome = execute([program, "run", "--pool-path", pool, "--threads", "3", *SIZES])
+    assert outcome.code == 2, outcome

@@ -1,0 +1,18 @@
+// What a program may not do with hardware transactions.
+#include <cstdint>
+#include <cstring>
+
+#include "durasim/htm.h"
+
+int main(int, char** argv) {
+    using namespace durasim;
+    if (std::strcmp(argv[1], "begin") == 0) return htm_begin() == htm_started;
+    if (std::strcmp(argv[1], "end") == 0) {
+        htm_end();
+        return 0;
+    }
+    for (unsigned depth = 0; depth < 8; ++depth) {
+        if (htm_begin() != htm_started) return 0;
+    }
+    return 1;
+}
