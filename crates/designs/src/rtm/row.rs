@@ -46,6 +46,16 @@ pub(crate) const ROW_SPHT_FLUSH: Row = Row {
     backend: Backend::SphtEadrFlush,
     summary: "SPHT-eADR that cleans or flushes the lines of its log behind the commit, without a fence",
     paper: "SPHT-eADR (thesis, Lisboa 2022), section 3.3.1, Algorithm 5",
+    assumptions: &[
+        "rtm-conflicts",
+        "rtm-read-set",
+        "spht-log",
+        "spht-replay",
+        "coalescing",
+        "hops",
+        "write-drain",
+        "write-granularity",
+    ],
     ..ROW_SPHT
 };
 
