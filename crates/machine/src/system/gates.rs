@@ -222,6 +222,9 @@ impl System {
     fn take_abort_notice(&mut self, core: CoreId) -> Option<(Cycle, u64)> {
         let aborted = self.transactions.take_abort(core)?;
         self.agenda.forget_suspension(core);
+        if self.transactions.hardware_on(core).is_none() {
+            self.observers.stop_deferring(core);
+        }
         Some(aborted)
     }
 

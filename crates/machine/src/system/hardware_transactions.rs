@@ -98,7 +98,7 @@ impl System {
         outcome
     }
 
-    /// Journal and history hear of it before the event: a power failure behind that shows all of it.
+    /// Journal and history are notified of it before the event: a power failure behind that shows all of it.
     fn commit_hardware(&mut self, core: CoreId, tx: TxId, at: Cycle) {
         let has_stored = self.transactions.has_tagged(tx);
         self.transactions.end_hardware(core);

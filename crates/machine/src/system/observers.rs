@@ -220,8 +220,14 @@ impl Observers {
         self.deferred[core.0 as usize] = Some(Vec::new());
     }
 
-    /// Its hardware transaction has aborted: nothing of that has happened.
+    /// Its hardware transaction has aborted: nothing of that has happened, nor does anything that the core still does before it
+    /// takes notice.
     pub(super) fn forget_deferred(&mut self, core: CoreId) {
+        self.deferred[core.0 as usize] = Some(Vec::new());
+    }
+
+    /// The core has taken notice of the abort: from now on the thread is outside of the transaction.
+    pub(super) fn stop_deferring(&mut self, core: CoreId) {
         self.deferred[core.0 as usize] = None;
     }
 
@@ -376,6 +382,18 @@ impl Observers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::{Arc, Mutex};
+
+    /// The transactions of whose abort it is told.
+    struct Aborts(Arc<Mutex<Vec<u64>>>);
+
+    impl History for Aborts {
+        fn note(&mut self, _: u64, step: HistoryStep) {
+            if let HistoryStep::Aborted(TxId(tx)) = step {
+                self.0.lock().unwrap().push(tx);
+            }
+        }
+    }
 
     #[test]
     fn stamps_never_decrease_and_numbers_count_up() {
@@ -385,6 +403,25 @@ mod tests {
             assert_eq!(observers.stamp(), stamp);
         }
         assert_eq!((observers.event_count(), observers.event_kinds()[EventKind::Commit as usize]), (3, 3));
+    }
+
+    /// What a thread does between the abort of its hardware transaction and the step at which its core takes notice has not
+    /// happened either.
+    #[test]
+    fn steps_of_an_aborted_hardware_transaction_are_not_told_until_the_core_takes_notice() {
+        let core = CoreId(0);
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let mut observers = Observers::new(1);
+        observers.keep_history(Box::new(Aborts(told.clone())));
+        let step = |observers: &mut Observers, tx| observers.aborted(core, 0, TxId(tx));
+        step(&mut observers, 1);
+        observers.defer(core);
+        step(&mut observers, 2);
+        observers.forget_deferred(core);
+        step(&mut observers, 3);
+        observers.stop_deferring(core);
+        step(&mut observers, 4);
+        assert_eq!(*told.lock().unwrap(), [1, 4]);
     }
 
     #[test]
