@@ -26,7 +26,7 @@ use durasim_design::{
     Durability, Evict, Gate, Geometry, HardwareCost, Hooks, LevelId, LineTag, Load, PlantedFault, Probe, RecoveryCut,
     RecoveryReport, RegionRequest, Request, SpecError, Store, Trap, snapshot,
 };
-use durasim_types::{Line, LineAddr, Stats, TxId};
+use durasim_types::{Line, LineAddr, PhysAddr, Stats, TxId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sets::{CORES_MAX, Sets};
@@ -100,18 +100,12 @@ impl Design for Rtm {
         if geometry.cores > CORES_MAX {
             return Err(SpecError::new("cores", format!("hardware transactions serve at most {CORES_MAX} cores")));
         }
-        Ok(Box::new(Protocol {
-            sets: Sets::default(),
-            counters: Counters::default(),
-            read_set_lines: spec.read_set_lines(geometry) as usize,
-            planted: geometry.planted,
-        }))
+        Ok(Box::new(Protocol::new(spec, geometry, Sets::default(), Counters::default())))
     }
 
     fn load(spec: &RtmSpec, geometry: &Geometry, bytes: &[u8]) -> Result<Box<dyn Durability>, SpecError> {
         let (sets, counters) = snapshot::from_bytes(bytes)?;
-        let read_set_lines = spec.read_set_lines(geometry) as usize;
-        Ok(Box::new(Protocol { sets, counters, read_set_lines, planted: geometry.planted }))
+        Ok(Box::new(Protocol::new(spec, geometry, sets, counters)))
     }
 
     /// What the caches held of committed transactions has been flushed. Logs are recovered by the program that wrote them.
@@ -149,7 +143,15 @@ struct Protocol {
     sets: Sets,
     counters: Counters,
     read_set_lines: usize,
+    pmem_base: PhysAddr,
     planted: ActiveFault,
+}
+
+impl Protocol {
+    fn new(spec: &RtmSpec, geometry: &Geometry, sets: Sets, counters: Counters) -> Self {
+        let read_set_lines = spec.read_set_lines(geometry) as usize;
+        Protocol { sets, counters, read_set_lines, pmem_base: geometry.pmem_base, planted: geometry.planted }
+    }
 }
 
 impl Durability for Protocol {
@@ -165,7 +167,7 @@ impl Durability for Protocol {
 
     fn load(&mut self, cx: &Ctx, load: &Load, _: &mut LineTag, _: &mut Actions) -> Gate {
         let Some(tx) = load.tx else { return Gate::Done };
-        if !steps::is_tracked(load, self.planted) {
+        if !steps::is_tracked(load, self.pmem_base, self.planted) {
             return Gate::Done;
         }
         let lines = self.sets.read(cx.core, load.addr.line());

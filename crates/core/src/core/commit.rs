@@ -267,17 +267,17 @@ impl Core {
         self.hart = self.checkpoint.clone().expect("only an open transaction is aborted");
         self.hart.x[10] = code;
         self.unit.end();
+        self.restart_behind_abort(cycle);
+    }
+
+    /// Nothing of what the core was about to do is left after an abort, and the front end starts again.
+    pub(super) fn restart_behind_abort(&mut self, cycle: Cycle) {
         self.unfinished = None;
         self.ends_fenced_store = false;
         if self.pause != Some(Pause::Vacate) {
             self.pause = None;
         }
         self.was_full = false;
-        self.restart_behind_abort(cycle);
-    }
-
-    /// The front end starts again after an abort.
-    pub(super) fn restart_behind_abort(&mut self, cycle: Cycle) {
         self.position = None;
         self.fetched_line = super::NO_LINE;
         self.count_abort(cycle);

@@ -1,6 +1,6 @@
 //! Hardware transactions: the registers that an abort brings back.
 
-use super::{Core, Pause};
+use super::Core;
 use durasim_isa::Hart;
 use durasim_types::{Cycle, TxId};
 use serde::{Deserialize, Serialize};
@@ -54,12 +54,6 @@ impl Core {
         self.checkpoint = before.checkpoint;
         self.unit.in_hardware_tx = false;
         self.unit.lease_end = 0;
-        self.unfinished = None;
-        self.ends_fenced_store = false;
-        if self.pause != Some(Pause::Vacate) {
-            self.pause = None;
-        }
-        self.was_full = false;
         self.restart_behind_abort(cycle);
     }
 }

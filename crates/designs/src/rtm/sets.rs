@@ -94,16 +94,14 @@ impl Sets {
         open.reads.len()
     }
 
-    /// The transaction of `core` has stored to a line; whether that is new.
-    pub fn write(&mut self, core: CoreId, line: LineAddr) -> bool {
+    /// The transaction of `core` has stored to a line.
+    pub fn write(&mut self, core: CoreId, line: LineAddr) {
         let open = self.open.get_mut(&core).expect("the transaction that stores is open");
         let interest = self.lines.entry(line).or_default();
-        let is_new = interest.writers & bit(core) == 0;
-        if is_new {
+        if interest.writers & bit(core) == 0 {
             interest.writers |= bit(core);
             open.writes.push(line);
         }
-        is_new
     }
 
     /// Takes so many of the oldest lines out of the read set of a core.

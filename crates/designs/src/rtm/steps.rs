@@ -2,12 +2,11 @@
 
 use super::planted;
 use durasim_design::{ActiveFault, LevelId, Load};
+use durasim_types::PhysAddr;
 
-/// Whether a load of a transaction enters its read set.
-pub(super) fn is_tracked(load: &Load, fault: ActiveFault) -> bool {
-    /// Persistent memory begins above all DRAM.
-    const DRAM_END: u64 = 1 << 40;
-    let is_missed = fault.is(planted::DRAM_NOT_TRACKED) && load.addr.0 < DRAM_END;
+/// Whether a load of a transaction enters its read set. Persistent memory begins above all DRAM.
+pub(super) fn is_tracked(load: &Load, pmem_base: PhysAddr, fault: ActiveFault) -> bool {
+    let is_missed = fault.is(planted::DRAM_NOT_TRACKED) && load.addr < pmem_base;
     !is_missed && !fault.is(planted::LOADS_NOT_TRACKED)
 }
 

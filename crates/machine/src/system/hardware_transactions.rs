@@ -4,7 +4,7 @@ use super::System;
 use super::caches::AccessMode;
 use super::gates::WaitMode;
 use durasim_core::{HtmAbort, Outcome};
-use durasim_design::{AbortCause, Hooks, LineTag, Probe, Request, Trap};
+use durasim_design::{AbortCause, Hooks, LineTag, Request, Trap};
 use durasim_types::{CoreId, Cycle, EventKind, LineAddr, PhysAddr, StallCause, TxId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -176,22 +176,9 @@ impl System {
             }
             let tx = self.transactions.hardware_on(core);
             let request = Request { line, tag: LineTag::NONE, tx, write: want == AccessMode::Write, holder: None };
-            let mut out = self.design.actions();
-            let cx = self.cx(core, at);
-            let verdict = self.design.probe(&cx, &request, &mut out);
-            self.carry_out(core, at, out);
-            match verdict {
-                Probe::Grant => break,
-                Probe::Wait(wait) => {
-                    let since = at;
-                    at = self.resolve(wait, at);
-                    self.waits.add(core, StallCause::Order, at - since);
-                }
-                Probe::Abort(victim, why) => {
-                    self.caches.coherence_stats_mut().conflict_aborts += 1;
-                    self.advance(at);
-                    at = self.abort(victim, why, at);
-                }
+            match self.ask_about(core, &request, at) {
+                Some(later) => at = later,
+                None => break,
             }
         }
         Ok(at)

@@ -35,27 +35,36 @@ impl System {
             };
             self.advance(at);
             let request = Request { line, tag, tx: self.begun(tx), write: want == AccessMode::Write, holder };
-            let mut out = self.design.actions();
-            let cx = self.cx(core, at);
-            let verdict = self.design.probe(&cx, &request, &mut out);
-            self.carry_out(core, at, out);
-            match verdict {
-                Probe::Grant => break,
-                Probe::Wait(wait) => {
-                    let since = at;
-                    at = self.resolve(wait, at);
-                    self.waits.add(core, StallCause::Order, at - since);
-                }
-                Probe::Abort(victim, why) => {
-                    self.caches.coherence_stats_mut().conflict_aborts += 1;
-                    at = self.abort(victim, why, at);
-                }
+            match self.ask_about(core, &request, at) {
+                Some(later) => at = later,
+                None => break,
             }
             if self.is_aborted(core) {
                 return Err(at);
             }
         }
         Ok(at)
+    }
+
+    /// Asks the design once about a request of `core`; the cycle in which to ask again, `None`: it is granted.
+    pub(super) fn ask_about(&mut self, core: CoreId, request: &Request, at: Cycle) -> Option<Cycle> {
+        let mut out = self.design.actions();
+        let cx = self.cx(core, at);
+        let verdict = self.design.probe(&cx, request, &mut out);
+        self.carry_out(core, at, out);
+        match verdict {
+            Probe::Grant => None,
+            Probe::Wait(wait) => {
+                let resolved = self.resolve(wait, at);
+                self.waits.add(core, StallCause::Order, resolved - at);
+                Some(resolved)
+            }
+            Probe::Abort(victim, why) => {
+                self.caches.coherence_stats_mut().conflict_aborts += 1;
+                self.advance(at);
+                Some(self.abort(victim, why, at))
+            }
+        }
     }
 
     /// Takes what `core` wants from the private caches of all others; the cycle in which the last level has the newest
