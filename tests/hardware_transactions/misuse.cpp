@@ -3,12 +3,19 @@
 #include <cstring>
 
 #include "durasim/htm.h"
+#include "durasim/markers.h"
 
 int main(int, char** argv) {
     using namespace durasim;
     if (std::strcmp(argv[1], "begin") == 0) return htm_begin() == htm_started;
     if (std::strcmp(argv[1], "end") == 0) {
         htm_end();
+        return 0;
+    }
+    if (std::strcmp(argv[1], "commit") == 0) {
+        durasim_tx_begin();
+        if (htm_begin() != htm_started) return 0;
+        durasim_tx_commit();
         return 0;
     }
     for (unsigned depth = 0; depth < 8; ++depth) {

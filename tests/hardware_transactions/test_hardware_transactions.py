@@ -137,18 +137,34 @@ def test_interrupts_of_the_timer_abort(program: Program) -> None:
     assert "other" in simulate(elf, "load", 64, *[1000] * 8, timer_interrupt_cycles=5000).split()
 
 
+def test_a_page_that_is_copied_interrupts_those_who_have_read_it(program: Program) -> None:
+    """Its translation ends on all cores: a shoot-down is an interrupt."""
+    assert simulate(program("interrupts"), "copy", "/pmem/file", cores=2) == "aborted 0\n"
+
+
+@pytest.mark.parametrize("others", [1, 3])
+def test_threads_that_may_not_run_on_a_core_do_not_interrupt_it(program: Program, others: int) -> None:
+    text = simulate(program("interrupts"), "pinned", others, cores=2, **{"core.time_slice_cycles": 5000})
+    assert text == "committed 50\n"
+
+
+def test_an_lr_of_an_aborted_transaction_reserves_nothing(program: Program) -> None:
+    assert simulate(program("interrupts"), "reservation") == "failed 1, word 3\n"
+
+
 def test_a_functional_run_begins_none(program: Program) -> None:
     text = simulate(program("counters"), 3, 50, functional=True)
     assert text == "x=150 y=150 plain=189 hardware=0 locked=150 torn=0\n"
 
 
-@pytest.mark.parametrize("name", ["begin", "end", "deep"])
+@pytest.mark.parametrize("name", ["begin", "end", "deep", "commit"])
 def test_misuse_is_refused_with_one_sentence(program: Program, name: str) -> None:
     elf = program("misuse")
     sentences = {
         "begin": "htm.begin, htm.end, htm.abort and htm.test are instructions of designs with hardware transactions; "
         "the design of this machine has none",
         "end": "htm.end outside of a hardware transaction",
+        "commit": "a transaction commits or aborts inside a hardware transaction, which may still abort",
         "deep": "hardware transactions can be nested 7 deep, and htm.begin begins one more",
     }
     with pytest.raises(GuestFault, match=sentences[name]):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import durasim as ds
 
 DESIGNS = ("htm-sgl", "spht-eadr", "spht-eadr-flush")
@@ -51,3 +53,10 @@ def test_a_log_too_small_for_a_transaction_is_refused() -> None:
     )
     assert result.guest_exit_code == 70
     assert b"the redo log of 16 words is too small for one transaction" in b"".join(said)
+
+
+@pytest.mark.parametrize("design", DESIGNS[1:])
+def test_clocks_that_differ_are_refused(design: str) -> None:
+    """Timestamps are cycle counts: with cores that run ahead they would not be in the order of commits."""
+    with pytest.raises(ds.ConfigError, match=r"skew_cycles.*no core may run ahead: it has to be 0"):
+        ds.run(design=design, workload="array-swap", machine="tiny", ops=1, set={"skew_cycles": 10})

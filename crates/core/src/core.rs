@@ -56,7 +56,7 @@ pub enum Exit {
     TooManyThreads,
     /// A commit or abort without a transaction.
     NoTransaction,
-    /// A transaction that began outside of the open hardware transaction ends inside of it, or one aborts inside of it.
+    /// A transaction ends inside of a hardware transaction, which may still abort.
     EndsInsideHardware,
     /// A transaction is suspended or resumes where it cannot.
     Suspension(SuspensionFault),
@@ -471,7 +471,7 @@ impl Core {
             {
                 self.unit.buffer.abort(cycle, code);
             }
-            if let Some(exit) = self.notice_abort() {
+            if let Some(exit) = self.notice_abort(port) {
                 return Some(exit);
             }
             if port.halted() {
@@ -533,12 +533,14 @@ impl Core {
     }
 
     /// An abort while stores left: the transaction starts again.
-    fn notice_abort(&mut self) -> Option<Exit> {
+    fn notice_abort<P: Port>(&mut self, port: &mut P) -> Option<Exit> {
         let (cycle, code) = self.unit.buffer.aborted.take()?;
         self.pending = false;
         if self.unit.in_hardware_tx {
             // A commit of the program's own that had not left the store buffer is a part of what comes back.
             self.unit.buffer.aborted_late = false;
+            // An LR inside has not happened either.
+            port.take_reservation(self.unit.id);
             self.roll_back_hardware_tx(cycle, code);
             return None;
         }

@@ -224,7 +224,7 @@ hooks! {
     READ = 16, "Reads of persistent memory that the design itself asked for.";
     EVICT_PRIVATE = 17, "Versions that leave a private level, as victim or because a level below loses their line.";
     DRAINED = 18, "Writes to persistent memory that have left a queue for the media.";
-    HARDWARE_TX = 19, "Hardware transactions: without, their instructions are illegal. They are the transactions of all hooks then, and markers are the program's own affair. What LOAD, STORE, EVICT_PRIVATE and FLUSH name is asked about for any line that a transaction accesses, of whatever memory, and PROBE for any access of anybody while one is open.";
+    HARDWARE_TX = 19, "Hardware transactions: without, their instructions are illegal. They are the transactions of all hooks then, and markers are the program's own affair. What LOAD, STORE and EVICT_PRIVATE name is asked about for any line that a transaction accesses, of whatever memory, and PROBE for any access of anybody while one is open.";
 }
 
 impl Hooks {

@@ -156,6 +156,11 @@ pub enum Backend {
 }
 
 impl Backend {
+    /// Whether its programs compare cycle counts that threads have read on different cores.
+    pub const fn compares_clocks(self) -> bool {
+        matches!(self, Backend::SphtEadr | Backend::SphtEadrFlush)
+    }
+
     /// The name the guest build knows.
     pub const fn name(self) -> &'static str {
         match self {

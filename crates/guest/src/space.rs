@@ -11,6 +11,10 @@
 //! | [`MAPPINGS_BEGIN`] | | `mmap`, from the bottom up |
 //! | | [`USER_END`] | `mmap` with a hint that is taken, from the top down |
 
+mod private_copies;
+
+pub use private_copies::PageCopy;
+
 use crate::frames::Frames;
 use crate::table::PageTable;
 use crate::{MemoryMap, PhysMemory};
@@ -125,15 +129,6 @@ pub struct AddressSpace {
     dram_spent: bool,
 }
 
-/// A frame of the DRAM that has become the private copy of a page of persistent memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PageCopy {
-    /// The frame.
-    pub frame: PhysAddr,
-    /// The page; `None`: the frame is none any more.
-    pub original: Option<PhysAddr>,
-}
-
 pub(crate) const fn page_down(addr: u64) -> u64 {
     addr & !(PAGE_BYTES - 1)
 }
@@ -205,32 +200,6 @@ impl AddressSpace {
             (None, _) => self.back_page(page).ok_or(fault(AccessFaultKind::Unmapped))?,
         };
         Ok(frame.plus(vaddr % PAGE_BYTES))
-    }
-
-    /// Gives the page that holds `vaddr`, on which [`AccessFaultKind::CopyOnWrite`] was reported, a copy in DRAM. The epoch
-    /// changes: cached translations still lead to the original.
-    ///
-    /// # Errors
-    /// A fault of the program if the page cannot be written after all, or the DRAM is used up.
-    pub fn resolve_copy_on_write(&mut self, mem: &mut dyn PhysMemory, vaddr: u64) -> Result<(), AccessFault> {
-        match self.translate(vaddr, Access::Write) {
-            Err(AccessFault { why: AccessFaultKind::CopyOnWrite, .. }) => {}
-            other => return other.map(drop),
-        }
-        let mut bytes = [0; PAGE_BYTES as usize];
-        let original = self.translate(page_down(vaddr), Access::Read)?;
-        mem.read(original, &mut bytes);
-        let spent = AccessFault { addr: vaddr, access: Access::Write, why: AccessFaultKind::Unmapped };
-        let frame = self.back_page(vaddr / PAGE_BYTES).ok_or(spent)?;
-        mem.write(frame, &bytes);
-        self.lose_pages(vaddr, vaddr + 1);
-        self.copies.push(PageCopy { frame, original: Some(original) });
-        Ok(())
-    }
-
-    /// The pages that have got a private copy, or lost it, since this was asked last, in that order.
-    pub fn take_copies(&mut self) -> Vec<PageCopy> {
-        std::mem::take(&mut self.copies)
     }
 
     /// Backs a page that has no frame with a zeroed one, or notes that the DRAM is used up.

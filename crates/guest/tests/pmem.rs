@@ -2,8 +2,9 @@
 
 use crate::common::{AT_FDCWD, DATA, O_CREAT, O_RDWR, PMEM_BYTES, Program, map, program};
 use ::syscalls::riscv64::Sysno;
-use durasim_guest::{PMEM_WINDOW_BASE, PhysMemory, PmemPool, Process, ProcessConfig};
+use durasim_guest::{PMEM_WINDOW_BASE, PageCopy, PhysMemory, PmemPool, Process, ProcessConfig};
 use durasim_isa::{Access, AccessFaultKind};
+use durasim_types::PhysAddr;
 
 const MAP_SHARED: u64 = 1;
 const MAP_PRIVATE: u64 = 2;
@@ -146,6 +147,8 @@ fn private_pages_are_copied_when_they_are_written() {
     assert!(copy >= map().dram_base && copy < map().pmem_base);
     p.process.space().resolve_copy_on_write(&mut p.memory, own + 5).unwrap();
     assert_eq!(p.process.space().translate(own + 5, Access::Write).unwrap(), copy, "copied once");
+    let copied = vec![PageCopy { frame: PhysAddr(copy.0 - 5), original: Some(map().pmem_base.plus(2 * 4096)) }];
+    assert_eq!((p.process.space().take_copies(), p.process.space().private_copies()), (copied.clone(), copied));
 
     // The kernel copies, too; the file keeps what it had.
     p.poke(own + 4094, b"mine");
@@ -155,6 +158,7 @@ fn private_pages_are_copied_when_they_are_written() {
     assert_eq!(p.call(Sysno::msync, &[own, 8192, 4]), 0, "nothing to do");
     assert_eq!(p.call(Sysno::madvise, &[own, 8192, 4]), 0);
     assert_eq!(p.peek(own + 4094, 4), [1; 4], "the copies are gone");
+    assert_eq!(p.process.space().private_copies(), []);
 
     assert_eq!(p.call(Sysno::mprotect, &[own, 4096, 1]), 0);
     let fault = p.process.space().translate(own, Access::Write).unwrap_err();

@@ -167,6 +167,9 @@ impl DetachedProgram {
         let start = clock.cycles(self.now_ps);
         system.start_later(start, self.instructions.iter().sum(), (self.data_range, self.tx_count));
         system.put_filter_statistics(self.filter_statistics);
+        for copy in self.process.space().private_copies() {
+            system.page_copied(copy.frame, copy.original);
+        }
         if warm {
             system.warm(&self.cached);
         } else {

@@ -214,7 +214,7 @@ impl Machine {
                 return Err(self.fault(id, "a transaction begins inside another one").into());
             }
             Exit::EndsInsideHardware => {
-                let what = "a transaction ends inside a hardware transaction that began inside of it";
+                let what = "a transaction commits or aborts inside a hardware transaction, which may still abort";
                 return Err(self.fault(id, what).into());
             }
             Exit::TooManyThreads => return Err(self.too_many_threads(id).into()),
@@ -326,9 +326,7 @@ impl Machine {
         }
         if self.process.space().epoch() != epoch || self.process.space().code_epoch() != code_epoch {
             let code = self.process.space().code_epoch() != code_epoch;
-            let lost = self.process.space().take_lost();
-            self.cores.iter_mut().for_each(|core| core.mappings_changed(&lost, code));
-            self.tell_of_copies();
+            self.tell_of_mappings(code);
         }
         let cycle_of = |ns: u64| clock.cycles(ns.saturating_mul(1000));
         match outcome {
@@ -377,6 +375,7 @@ impl Machine {
         if (!allowed(thread, id) || self.scheduler.is_wanted(id, allowed))
             && self.drain_reasons[id.0 as usize].is_none()
         {
+            self.traps(id, Trap::Interrupt);
             self.drain_reasons[id.0 as usize] = Some(DrainReason::Switch);
             self.cores[id.0 as usize].make_empty();
         }
@@ -386,7 +385,6 @@ impl Machine {
     fn preempt(&mut self, id: CoreId) {
         self.system.interrupt_hardware(id, self.cores[id.0 as usize].cycle());
         if self.cores[id.0 as usize].cycle() >= self.scheduler.slice_end(id) && self.scheduler.has_ready_threads() {
-            self.traps(id, Trap::Interrupt);
             self.make_room_for_others(id);
         }
     }
@@ -406,14 +404,20 @@ impl Machine {
             return Err(self.explain(id, Stop::AccessFault(fault)).into());
         }
         core.resume_after_system_call(0);
-        let lost = self.process.space().take_lost();
-        self.cores.iter_mut().for_each(|core| core.mappings_changed(&lost, false));
-        self.tell_of_copies();
+        self.tell_of_mappings(false);
         Ok(())
     }
 
-    /// The memory system learns which pages of persistent memory have private copies.
-    fn tell_of_copies(&mut self) {
+    /// Cores learn which translations are no longer valid, if any with an interrupt (a TLB shoot-down), and the memory system
+    /// which pages of persistent memory have private copies. `code`: decoded instructions are not valid either.
+    fn tell_of_mappings(&mut self, code: bool) {
+        let lost = self.process.space().take_lost();
+        self.cores.iter_mut().for_each(|core| core.mappings_changed(&lost, code));
+        if !lost.is_empty() {
+            for id in (0..self.cores.len() as u16).map(CoreId) {
+                self.traps(id, Trap::Interrupt);
+            }
+        }
         for copy in self.process.space().take_copies() {
             self.system.page_copied(copy.frame, copy.original);
         }

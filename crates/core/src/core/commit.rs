@@ -6,7 +6,7 @@ use crate::execution::{AtCommit, Persist};
 use crate::store_buffer::Entry;
 use crate::{Control, Fences, Outcome, Port};
 use durasim_isa::{CacheBlockOp, FenceSet, Marker, Stop};
-use durasim_types::{Cycle, TxId};
+use durasim_types::Cycle;
 
 /// FENCE W, W.
 const WRITES_BEFORE_WRITES: FenceSet = FenceSet { pred: 1, succ: 1, tso: false };
@@ -171,7 +171,7 @@ impl Core {
             Marker::TxSuspend | Marker::TxResume => return self.suspend(port, marker == Marker::TxSuspend, committed),
             Marker::TxCommit | Marker::TxAbort => {
                 let Some(tx) = self.unit.open_tx else { return Some(Exit::NoTransaction) };
-                if let Some(exit) = self.may_not_end(marker, tx) {
+                if let Some(exit) = self.may_not_end() {
                     return Some(exit);
                 }
                 if marker == Marker::TxCommit && port.commits_retire_early() {
@@ -235,12 +235,11 @@ impl Core {
     }
 
     /// Why the open transaction cannot commit or abort now.
-    fn may_not_end(&self, marker: Marker, tx: TxId) -> Option<Exit> {
+    fn may_not_end(&self) -> Option<Exit> {
         if self.unit.is_suspended() {
             return Some(Exit::Suspension(SuspensionFault::Ended));
         }
-        let ends_inside = self.unit.in_hardware_tx && (marker == Marker::TxAbort || self.began_outside_hardware_tx(tx));
-        ends_inside.then_some(Exit::EndsInsideHardware)
+        self.unit.in_hardware_tx.then_some(Exit::EndsInsideHardware)
     }
 
     /// The open transaction is suspended, or resumes. Stores take their transaction along when they are executed, so those

@@ -35,11 +35,6 @@ impl Core {
         self.hardware_checkpoint = None;
     }
 
-    /// Whether a transaction of the program was open when the open hardware transaction began.
-    pub(super) fn began_outside_hardware_tx(&self, tx: TxId) -> bool {
-        self.hardware_checkpoint.as_ref().is_some_and(|before| before.open_tx == Some(tx))
-    }
-
     /// The registers of the outermost begin come back, with the status of the abort in its destination register; so does what
     /// was open of the program's own transactions.
     pub(super) fn roll_back_hardware_tx(&mut self, cycle: Cycle, status: u64) {

@@ -99,6 +99,7 @@ impl<W: ExecutionObserver> FlatBus<W> {
     /// Mappings have changed.
     pub(super) fn mappings_changed(&mut self) {
         let lost = self.process.space().take_lost();
+        self.process.space().take_copies();
         self.observer.shoot_down(&lost);
         self.clear_translations();
     }

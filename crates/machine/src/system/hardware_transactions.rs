@@ -100,10 +100,10 @@ impl System {
 
     /// Journal and history are notified of it before the event: a power failure behind that shows all of it.
     fn commit_hardware(&mut self, core: CoreId, tx: TxId, at: Cycle) {
-        let has_stored = self.transactions.has_tagged(tx);
+        let is_durable = self.domain.stores_are_durable() && self.transactions.has_tagged_pmem(tx);
         self.transactions.end_hardware(core);
         let released = self.observers.release(core);
-        if self.domain.stores_are_durable() && has_stored {
+        if is_durable {
             self.event(EventKind::Commit, at, PhysAddr(0), Some(core));
             self.observers.released_are_durable(core, &released);
         }

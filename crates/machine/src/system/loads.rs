@@ -75,8 +75,8 @@ impl System {
         done: Cycle,
     ) -> (u64, Cycle) {
         let array = self.caches.l1d(core);
-        let is_shown = array.tag(slot).is_some() || self.transactions.hardware_on(core).is_some();
-        if is_shown && self.design.has(Hooks::LOAD) {
+        if self.design.has(Hooks::LOAD) && (array.tag(slot).is_some() || self.transactions.hardware_on(core).is_some())
+        {
             return self.load_shown(core, addr, len, tx, done);
         }
         (read_word(array.data(slot), addr.offset(), len), done)

@@ -8,7 +8,8 @@ use durasim_types::{
     PersistEvent, PhysAddr, TxId, Write,
 };
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// A step of a core's thread that the journal or the history is told of.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -36,7 +37,8 @@ struct PageCopies {
     any: bool,
     /// By frame, the page.
     originals: BTreeMap<PhysAddr, PhysAddr>,
-    pages: BTreeSet<PhysAddr>,
+    /// By page, how many frames hold a copy of it.
+    counts: BTreeMap<PhysAddr, u32>,
 }
 
 fn page_of(addr: PhysAddr) -> PhysAddr {
@@ -47,19 +49,24 @@ impl PageCopies {
     fn change(&mut self, frame: PhysAddr, original: Option<PhysAddr>) {
         let before = match original {
             Some(page) => {
-                self.pages.insert(page);
+                *self.counts.entry(page).or_default() += 1;
                 self.originals.insert(frame, page)
             }
             None => self.originals.remove(&frame),
         };
-        if let Some(page) = before {
-            self.pages.remove(&page);
+        if let Some(page) = before
+            && let Entry::Occupied(mut count) = self.counts.entry(page)
+        {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
         }
         self.any = !self.originals.is_empty();
     }
 
     fn is_original(&self, addr: PhysAddr) -> bool {
-        self.pages.contains(&page_of(addr))
+        self.counts.contains_key(&page_of(addr))
     }
 
     /// Where in persistent memory the program takes a store to be; `None`: it does not see it.
@@ -302,6 +309,9 @@ impl Observers {
     /// A store is being made.
     #[inline]
     pub(super) fn stored(&mut self, core: CoreId, at: Cycle, tx: Option<TxId>, write: Write) {
+        if self.journal.is_none() {
+            return;
+        }
         let Some(addr) = self.copies.seen_by_program(write.addr) else { return };
         self.tell(core, at, Step::Store(tx, Write { addr, ..write }, addr == write.addr));
     }
@@ -422,6 +432,22 @@ mod tests {
         observers.stop_deferring(core);
         step(&mut observers, 4);
         assert_eq!(*told.lock().unwrap(), [1, 4]);
+    }
+
+    #[test]
+    fn a_page_with_two_copies_keeps_the_program_from_seeing_it_until_both_are_gone() {
+        let page = super::super::PMEM_BASE;
+        let mut copies = PageCopies::default();
+        for frame in [PhysAddr(0x1000), PhysAddr(0x2000)] {
+            copies.change(frame, Some(page));
+            assert_eq!(copies.seen_by_program(frame.plus(8)), Some(page.plus(8)));
+        }
+        for frame in [PhysAddr(0x1000), PhysAddr(0x2000)] {
+            assert_eq!(copies.seen_by_program(page.plus(8)), None);
+            copies.change(frame, None);
+            assert_eq!(copies.seen_by_program(frame), None);
+        }
+        assert_eq!(copies.seen_by_program(page), Some(page));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Which transactions are open, on which cores they run, and which of them have been aborted.
 
 use super::design_port::DesignPort;
+use super::memories::is_pmem;
 use super::{HtmStats, TxStats};
 use crate::latency::{Latency, PhaseLatencies};
 use durasim_design::{AbortCause, LineTag};
@@ -256,9 +257,9 @@ impl OpenTransactions {
         lines
     }
 
-    /// Whether stores of an open transaction have tagged lines.
-    pub(super) fn has_tagged(&self, tx: TxId) -> bool {
-        self.open.get(&tx).is_some_and(|open| !open.lines.is_empty())
+    /// Whether stores of an open transaction have tagged lines of persistent memory.
+    pub(super) fn has_tagged_pmem(&self, tx: TxId) -> bool {
+        self.open.get(&tx).is_some_and(|open| open.lines.iter().any(|&line| is_pmem(line)))
     }
 
     /// The lines that the stores of all open transactions have tagged.

@@ -36,6 +36,13 @@ impl Plan {
             );
             return Err(ConfigError::new("domain", problem));
         }
+        if config.skew_cycles > 0 && row.backend.compares_clocks() {
+            let problem = format!(
+                "{} orders transactions by the cycle counts of their cores, so no core may run ahead: it has to be 0",
+                row.name
+            );
+            return Err(ConfigError::new("skew_cycles", problem));
+        }
         let refuse = |e: SpecError| refused_by(hardware.name, e);
         let mut spec = (hardware.default_spec)();
         if let Some(section) = config.design.get(hardware.name) {

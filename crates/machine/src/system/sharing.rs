@@ -27,7 +27,7 @@ impl System {
     ) -> Result<Cycle, Cycle> {
         let mut at = at;
         // Hardware transactions have been shown the access itself.
-        let is_asked = self.design.has(Hooks::PROBE) && !self.has_hardware_transactions() && is_pmem(line);
+        let is_asked = self.design.has(Hooks::PROBE) && !self.design.has(Hooks::HARDWARE_TX) && is_pmem(line);
         while is_asked && !self.halted() {
             let moved = self.transactions.any_moved();
             let Some((tag, holder)) = self.caches.tagged_elsewhere(core, line, want, moved, &self.design) else {
