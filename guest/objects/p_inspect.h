@@ -191,6 +191,7 @@ private:
     template <class T>
     bool check_holder_and_value(Thread& thread, const Access& access) {
         constexpr std::uint64_t moves = Header::forwarding | Header::copying;
+        planted_slow(Fault::value_not_followed);
         heap_.threads.begin_store(thread);
         const Header header(get_first(&access.base->header));
         if (!header.has(moves) || (planted(Fault::copying_ignored) && header.has(Header::copying)) ||

@@ -91,6 +91,7 @@ public:
             return;
         }
         if (planted(Fault::unlocked_before_commit)) thread.attempts.unlock();
+        planted_slow(Fault::unlocked_before_commit);
         thread.log.commit();
         thread.attempts.committed_under_lock();
         if (!planted(Fault::unlocked_before_commit)) thread.attempts.unlock();

@@ -93,6 +93,12 @@ inline bool is_name_of(const char* name, const char* fault) {
 
 inline bool planted(Fault fault) { return detail::planted_fault == fault; }
 
+// The same, for a fault that only shows if other threads come in between: the program stays there for a while.
+inline bool planted_slow(Fault fault) {
+    for (unsigned i = 0; planted(fault) && i < 3000; ++i) __asm__ volatile("");
+    return planted(fault);
+}
+
 // From now on this fault is in the program; the name "none" takes it out.
 inline void plant(const char* name) {
 #define X(fault) \
@@ -119,6 +125,7 @@ inline void plant(const char* name) {
 #else
 
 constexpr bool planted(Fault) { return false; }
+constexpr bool planted_slow(Fault) { return false; }
 
 #endif
 

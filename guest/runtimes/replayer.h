@@ -30,7 +30,10 @@ public:
     // Applies what is in the logs now. Returns how many transactions that were.
     std::uint64_t apply_all() {
         std::uint64_t count = 0;
-        for (std::size_t i = 0; i < logs_.size(); ++i) seen_[i] = logs_[i].tail();
+        for (std::size_t i = 0; i < logs_.size(); ++i) {
+            seen_[i] = logs_[i].tail();
+            planted_slow(Fault::replay_looks_once);
+        }
         // Nobody who is before these is missing here.
         for (std::size_t i = 0; i < logs_.size(); ++i) tails_[i] = planted(Fault::replay_looks_once) ? seen_[i] : logs_[i].tail();
         for (;;) {

@@ -155,6 +155,7 @@ public:
         if (thread.path == HtmPath::hardware) {
             durasim_tx_committing();
             if (planted(Fault::log_committed_behind)) thread.attempts.end();
+            planted_slow(Fault::log_committed_behind);
             if (is_update) commit_log(thread);
             if (!planted(Fault::log_committed_behind)) thread.attempts.end();
             durasim_tx_commit();

@@ -353,7 +353,10 @@ class PowerFailures:
             yield kill_at, self._execute([*self.recover, "--operations-min", str(acknowledged)], 0)
 
     def every_cut_of_recovery(self, kill_at: int) -> Iterator[tuple[int, Outcome]]:
-        """Recovers the pool that a failure at `kill_at` leaves, power failing at every step of that in turn."""
+        """Recovers the pool that a failure at `kill_at` leaves, power failing at every step of that in turn.
+
+        A short recovery is cut several times at each step, with other lines lost.
+        """
         self.pool.unlink(missing_ok=True)
         assert self._execute(self.run, kill_at).code == 42
         image = self.pool.read_bytes()
@@ -361,7 +364,7 @@ class PowerFailures:
         assert self._execute(self.recover, 0).code == 0
         steps, _ = self._reported() if self.report.exists() else (0, 0)  # nothing was stored, nothing reported
         for step in range(1, steps + 1):
-            for seed in range(6):
+            for seed in range(min(max(1, 200 // steps), 6)):
                 self.pool.write_bytes(image)
                 assert self._execute(self.recover, step, seed).code == 42
                 yield step, self._execute(self.recover, 0)

@@ -329,6 +329,17 @@ impl Core {
         self.fetched_line = NO_LINE;
     }
 
+    /// Whether the core is between two instructions, and not between an LR and its SC.
+    pub fn may_pause(&self) -> bool {
+        !self.pending && self.unfinished.is_none() && self.pause.is_none() && !self.holds_lease()
+    }
+
+    /// The next instruction is fetched behind `cycle`, with an empty pipeline. Stores leave the store buffer meanwhile.
+    pub fn pause_until(&mut self, cycle: Cycle) {
+        self.count_system(cycle);
+        self.window.restart(cycle);
+    }
+
     /// Executes no further instruction until the store buffer is empty; [`Core::run`] then answers [`Exit::Empty`].
     pub fn make_empty(&mut self) {
         self.pause = Some(Pause::Vacate);

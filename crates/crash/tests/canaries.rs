@@ -21,7 +21,7 @@ fn is_to_be_caught(row: &Row, planted: &PlantedFault) -> bool {
 
 /// The faults of a row that this tester must catch.
 fn to_be_caught(row: &Row) -> Vec<PlantedFault> {
-    let listed = row.planted().filter(|planted| is_to_be_caught(row, planted)).copied();
+    let listed = row.planted().filter(|planted| is_to_be_caught(row, planted));
     let further = row.laboratory.random.further_faults.iter();
     listed.chain(further.map(|&name| PlantedFault { name, summary: "", equivalent: None })).collect()
 }
@@ -87,9 +87,9 @@ fn all_are_caught(wanted: impl Fn(&Row, &PlantedFault) -> bool) {
 fn a_design_that_drops_one_log_entry_is_caught() {
     let mut canaries = 0;
     for row in ROWS {
-        let is_canary = |planted: &&'static PlantedFault| Some(planted.name) == row.laboratory.canary;
+        let is_canary = |planted: &PlantedFault| Some(planted.name) == row.laboratory.canary;
         if let Some(canary) = row.planted().find(is_canary) {
-            assert!(caught(*row, *canary).is_some(), "{}", row.name);
+            assert!(caught(*row, canary).is_some(), "{}", row.name);
             canaries += 1;
         }
     }
@@ -99,9 +99,9 @@ fn a_design_that_drops_one_log_entry_is_caught() {
 #[test]
 fn equivalents_and_sound_designs_are_not_caught() {
     for row in ROWS.iter().filter(|row| has_markers_alone(row) && row.planted().next().is_some() && is_wanted(row)) {
-        let unseen = |planted: &&'static PlantedFault| planted.equivalent.is_some() && !is_to_be_caught(row, planted);
+        let unseen = |planted: &PlantedFault| planted.equivalent.is_some() && !is_to_be_caught(row, planted);
         let equivalents = row.planted().filter(unseen);
-        for planted in equivalents.map(|planted| Some(*planted)).chain([None]) {
+        for planted in equivalents.map(Some).chain([None]) {
             for seed in 0..40 {
                 for setting in settings(*row, planted, seed) {
                     if let Err(what) = run(&setting, seed, EFFORT) {

@@ -17,6 +17,8 @@ pub struct Laboratory {
     pub quick_faults: &'static [&'static str],
     /// Faults of the path to the controllers that the row has to notice, of [`crate::path_faults`].
     pub path_faults: &'static [PlantedFault],
+    /// Planted faults of hardware that several rows share which no program of this row can observe, and why.
+    pub equivalent_faults: &'static [(&'static str, &'static str)],
     /// The planted fault whose recovery overlooks what one transaction has left: if no test notices it, the tests check nothing.
     pub canary: Option<&'static str>,
     /// How the random tester treats the design.
@@ -39,6 +41,7 @@ impl Laboratory {
         campaigns: &[],
         quick_faults: &[],
         path_faults: &[],
+        equivalent_faults: &[],
         canary: None,
         random: RandomTester::USUAL,
         common_on_tiny: CommonOnTiny { counters: &[], marks: &[] },

@@ -251,8 +251,12 @@ pub struct Row {
 impl Row {
     /// The faults that a machine of the row can be built with: those of its hardware, and those of the path that the row has
     /// to notice.
-    pub fn planted(&self) -> impl Iterator<Item = &'static PlantedFault> + use<> {
-        self.hardware.planted.iter().chain(self.laboratory.path_faults)
+    pub fn planted(&self) -> impl Iterator<Item = PlantedFault> + use<> {
+        let here = self.laboratory.equivalent_faults;
+        self.hardware.planted.iter().chain(self.laboratory.path_faults).map(|planted| {
+            let why = here.iter().find(|(name, _)| *name == planted.name).map(|(_, why)| *why);
+            PlantedFault { equivalent: planted.equivalent.or(why), ..*planted }
+        })
     }
 
     /// The domain it runs on unless told otherwise.

@@ -4,6 +4,8 @@ use durasim_design::{Laboratory, Locking, Settings, ShortCampaign};
 
 /// Arguments of `btree`.
 pub(crate) const BTREE: &[(&str, &str)] = &[("populate", "20"), ("node-bytes", "128")];
+/// A ring of 20 slots of an undo log, where entries of later rounds begin in the slots of earlier ones.
+pub(crate) const RING_OF_20: &[(&str, &str)] = &[("populate", "12"), ("element-bytes", "256"), ("log-bytes", "1344")];
 pub(crate) const BIG_BTREE: &[(&str, &str)] = &[("populate", "40"), ("node-bytes", "1024")];
 /// Arguments of `array-swap`.
 pub(crate) const SWAP: &[(&str, &str)] = &[("populate", "12"), ("element-bytes", "256")];
@@ -28,6 +30,8 @@ pub(crate) const TURNS: Settings = &["cores=2", "core.time_slice_cycles=2000", "
 pub(crate) const ONE_SET: Settings = &["cores=1", "l1d.size_bytes=256", "l2.size_bytes=256", "llc.size_bytes=512"];
 /// The same, on as many cores as the machine has.
 pub(crate) const ONE_SET_ON_ALL_CORES: Settings = &["l1d.size_bytes=256", "l2.size_bytes=256", "llc.size_bytes=512"];
+/// Threads that are held up between two instructions, for longer than others need for a transaction.
+pub(crate) const HELD_UP: Settings = &["pauses.interval_cycles=3000", "pauses.cycles_max=20000"];
 /// Writes that stay in flight for long.
 pub(crate) const SLOW: Settings = &["pmem.media.write_latency_ns=3000"];
 /// Caches that write nothing back by themselves.

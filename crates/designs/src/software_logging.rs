@@ -2,7 +2,7 @@
 //! log and in what they clean.
 
 use crate::Opt;
-use crate::small_runs::{APART, BTREE, FOUR_CONTROLLERS, ROOMY, SWAP, TWO_PLACES};
+use crate::small_runs::{APART, BTREE, FOUR_CONTROLLERS, RING_OF_20, ROOMY, SWAP, TWO_PLACES};
 use durasim_design::{Alternatives, Backend, ErasedDesign, Interface, Laboratory, Promise, Row, ShortCampaign};
 use durasim_types::Domain;
 
@@ -66,8 +66,6 @@ pub(crate) const ROW_REDO: Row = Row {
 
 /// A ring of 41 slots, so that an entry of two comes to lie across its end.
 const RING_OF_41: &[(&str, &str)] = &[("populate", "20"), ("node-bytes", "128"), ("log-bytes", "2688")];
-/// One of 20 slots, where entries of later rounds begin in the slots of earlier ones.
-const RING_OF_20: &[(&str, &str)] = &[("populate", "12"), ("element-bytes", "256"), ("log-bytes", "1344")];
 const LOG_OF_WORDS: &[(&str, &str)] = &[("populate", "8"), ("shared-lines", "true"), ("log-granularity", "word")];
 
 const UNDO_CAMPAIGNS: &[ShortCampaign] = &[

@@ -4,6 +4,7 @@ mod interconnect;
 
 pub use interconnect::{Inclusion, InterconnectConfig, Topology};
 
+use crate::pauses::PauseConfig;
 use durasim_cache::{CORES_MAX, Replacement};
 use durasim_core::CoreConfig;
 use durasim_core::tlb::TlbConfig;
@@ -79,6 +80,9 @@ pub struct MachineConfig {
     /// come.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timer_interrupt_cycles: Option<NonZero<Cycle>>,
+    /// Pauses of cores at random, one at a time, for campaigns; not given: none come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pauses: Option<PauseConfig>,
     /// The cores.
     pub core: CoreConfig,
     /// TLBs of each core. Without them translations cost no time (LIMITS.md); `--set tlb=none` takes them away.
@@ -215,6 +219,9 @@ impl MachineConfig {
         if !(1..=CORES_MAX).contains(&self.cores) {
             let problem = format!("{} is not between 1 and {CORES_MAX}", self.cores);
             return Err(ConfigError::new("cores", problem));
+        }
+        if let Some(pauses) = &self.pauses {
+            pauses.check("pauses")?;
         }
         self.core.check("core")?;
         if let Some(tlb) = &self.tlb {

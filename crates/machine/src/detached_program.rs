@@ -9,6 +9,7 @@
 use crate::filter_statistics::FilterStatistics;
 use crate::machine::{memory_map, new_core};
 use crate::measure::Measurements;
+use crate::pauses::Pauses;
 use crate::scheduler::{DetachedThreads, DrainReason, Scheduler};
 use crate::system::{CachedLines, Plan, System};
 use crate::{Machine, Prepared};
@@ -199,6 +200,7 @@ impl DetachedProgram {
             cores,
             measure,
             scheduler,
+            pauses: Pauses::new(config.pauses, program.seed, start),
             drain_reasons: vec![None; config.cores.into()],
             interrupted_turn: None,
             stop_at_snapshot_point: None,

@@ -17,6 +17,7 @@ impl Machine {
             cores: self.cores.iter_mut().map(Core::fork).collect(),
             measure: self.measure.clone(),
             scheduler: self.scheduler.clone(),
+            pauses: self.pauses.clone(),
             drain_reasons: self.drain_reasons.clone(),
             interrupted_turn: self.interrupted_turn,
             stop_at_snapshot_point: self.stop_at_snapshot_point,

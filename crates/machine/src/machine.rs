@@ -5,6 +5,7 @@ use crate::kernel::KernelMemory;
 use crate::latency::LoadLatency;
 use crate::measure::{Measurements, Moment, RegionEnd};
 use crate::metrics::{AccessesPerTx, Bytes, Latencies, Metrics, Phases};
+use crate::pauses::Pauses;
 use crate::port::MachinePort;
 use crate::scheduler::{DrainReason, InterruptedTurn, Scheduler};
 use crate::system::{DRAM_BASE, PMEM_BASE, Plan, System};
@@ -124,6 +125,7 @@ pub struct Machine {
     pub(crate) cores: Vec<Core>,
     pub(crate) measure: Measurements,
     pub(crate) scheduler: Scheduler,
+    pub(crate) pauses: Pauses,
     /// Why each core is to become empty.
     pub(crate) drain_reasons: Vec<Option<DrainReason>>,
     /// A turn that a limit of instructions has interrupted.
@@ -160,6 +162,7 @@ impl Machine {
             cores,
             measure: Measurements::new(config.cores),
             scheduler: Scheduler::new(config.cores, config.core.time_slice_cycles),
+            pauses: Pauses::new(config.pauses, program.seed, 0),
             drain_reasons: vec![None; config.cores.into()],
             interrupted_turn: None,
             stop_at_snapshot_point: None,

@@ -5,6 +5,7 @@
 //! all before it. The hash finds files that were cut or damaged; a file that was made on purpose is trusted.
 
 use crate::measure::Measurements;
+use crate::pauses::Pauses;
 use crate::scheduler::{DrainReason, InterruptedTurn, Scheduler};
 use crate::system::{self, Plan, System};
 use crate::{Machine, MachineConfig, Prepared};
@@ -99,6 +100,7 @@ struct Written<'a> {
     cores: &'a [Core],
     measure: &'a Measurements,
     scheduler: &'a Scheduler,
+    pauses: &'a Pauses,
     drain_reasons: &'a [Option<DrainReason>],
     interrupted_turn: &'a Option<InterruptedTurn>,
 }
@@ -110,6 +112,7 @@ struct Read {
     cores: Vec<Core>,
     measure: Measurements,
     scheduler: Scheduler,
+    pauses: Pauses,
     drain_reasons: Vec<Option<DrainReason>>,
     interrupted_turn: Option<InterruptedTurn>,
 }
@@ -130,6 +133,7 @@ impl Machine {
             cores: &self.cores,
             measure: &self.measure,
             scheduler: &self.scheduler,
+            pauses: &self.pauses,
             drain_reasons: &self.drain_reasons,
             interrupted_turn: &self.interrupted_turn,
         };
@@ -172,6 +176,7 @@ impl Machine {
             cores: read.cores,
             measure: read.measure,
             scheduler: read.scheduler,
+            pauses: read.pauses,
             drain_reasons: read.drain_reasons,
             interrupted_turn: read.interrupted_turn,
             stop_at_snapshot_point: None,

@@ -132,7 +132,7 @@ impl Machine {
                 } else {
                     Cycle::MAX
                 };
-                Turn::Core(core, bound.min(slice).max(earliest))
+                Turn::Core(core, bound.min(slice).min(self.pauses.next()).max(earliest))
             }
             _ if memory <= sleepers && memory < Cycle::MAX => Turn::Memory,
             _ if sleepers < Cycle::MAX => Turn::Sleepers(sleepers),
@@ -381,8 +381,13 @@ impl Machine {
         }
     }
 
-    /// Interrupts a core if its timer says so, and lets another thread have it if the running one has had its slice.
+    /// Holds a core up if one of its pauses is due, interrupts it if its timer says so, and lets another thread have it if the running one has had its slice.
     fn preempt(&mut self, id: CoreId) {
+        let now = self.cores[id.0 as usize].cycle();
+        if now >= self.pauses.next() && self.cores[id.0 as usize].may_pause() {
+            let end = self.pauses.end(now);
+            self.cores[id.0 as usize].pause_until(end);
+        }
         self.system.interrupt_hardware(id, self.cores[id.0 as usize].cycle());
         if self.cores[id.0 as usize].cycle() >= self.scheduler.slice_end(id) && self.scheduler.has_ready_threads() {
             self.make_room_for_others(id);

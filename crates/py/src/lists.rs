@@ -102,7 +102,7 @@ fn describe(row: &Row, machine: &MachineConfig) -> Result<DesignRow, Error> {
 #[pyfunction]
 fn planted() -> String {
     let faults = |row: &Row| -> Vec<Value> {
-        let describe = |p: &PlantedFault| json!({ "name": p.name, "summary": p.summary, "equivalent": p.equivalent });
+        let describe = |p: PlantedFault| json!({ "name": p.name, "summary": p.summary, "equivalent": p.equivalent });
         row.planted().map(describe).collect()
     };
     let rows: Map<String, Value> = ROWS.iter().map(|row| (row.name.to_owned(), faults(row).into())).collect();

@@ -83,6 +83,8 @@ const SLOW_MISSES: durasim_design::Settings = &[
     "pmem.media.write_latency_ns=10",
 ];
 
+/// A core for each thread.
+const MANY_CORES: durasim_design::Settings = &["cores=16"];
 /// Few objects, which move again and again while all threads store to them.
 const FEW_RACED: &[(&str, &str)] = &[
     ("populate", "4"),
@@ -99,7 +101,7 @@ const fn crowded(
     filters: &'static [durasim_design::Settings; 1],
     racing: &'static [durasim_design::Settings; 3],
     in_slices: &'static [durasim_design::Settings; 3],
-) -> [ShortCampaign; 6] {
+) -> [ShortCampaign; 7] {
     [
         ShortCampaign::of("object-sharing", reachability::SHARING).with(filters).threads(4).ops(60),
         ShortCampaign::of("pinspect-hashmap", reachability::MAP).with(filters).threads(2).ops(40),
@@ -116,6 +118,12 @@ const fn crowded(
             .ops(1200)
             .points(20)
             .seeds(4),
+        ShortCampaign::of("object-sharing", reachability::DROPPED_AND_SWEPT)
+            .with(&[MANY_CORES])
+            .threads(8)
+            .ops(3000)
+            .points(5)
+            .seeds(16),
     ]
 }
 const CAMPAIGNS: &[ShortCampaign] = &crowded(

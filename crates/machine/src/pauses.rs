@@ -1,0 +1,91 @@
+//! Pauses of cores at random, one core at a time: campaigns hold a thread up between two instructions, so that others come in
+//! between. No machine has them; a schedule that differs each time shows races that are a few cycles wide (Edelstein and others,
+//! "Framework for testing multi-threaded Java programs", Concurrency and Computation 15, 2003, call it noise).
+
+use durasim_types::{ConfigError, Cycle, Rng};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How often, and how long, cores stand still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PauseConfig {
+    /// Cycles from the end of a pause to the next one, of whatever core: drawn from 1 to twice as many.
+    pub interval_cycles: Cycle,
+    /// Cycles that a pause takes at most: drawn from 1 to so many.
+    pub cycles_max: Cycle,
+}
+
+impl PauseConfig {
+    pub(crate) fn check(&self, field: &str) -> Result<(), ConfigError> {
+        for (name, cycles) in [("interval_cycles", self.interval_cycles), ("cycles_max", self.cycles_max)] {
+            if !(1..=1_000_000_000).contains(&cycles) {
+                let problem = format!("{cycles} is not between 1 and 1000000000");
+                return Err(ConfigError::new(format!("{field}.{name}"), problem));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// When a core stands still next.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Pauses {
+    config: Option<PauseConfig>,
+    numbers: Rng,
+    next: Cycle,
+}
+
+impl Pauses {
+    /// `from`: the cycle in which the cores begin.
+    pub fn new(config: Option<PauseConfig>, seed: u64, from: Cycle) -> Self {
+        let mut pauses = Pauses { config, numbers: Rng::new(seed), next: Cycle::MAX };
+        pauses.draw(from);
+        pauses
+    }
+
+    /// The core that comes to this cycle first stands still next; `Cycle::MAX`: none does.
+    #[inline]
+    pub fn next(&self) -> Cycle {
+        self.next
+    }
+
+    /// The cycle in which the core goes on that has come to its pause, and is at `now`.
+    pub fn end(&mut self, now: Cycle) -> Cycle {
+        let config = self.config.expect("without pauses no core comes to one");
+        let end = now + 1 + self.numbers.below(config.cycles_max);
+        self.draw(end);
+        end
+    }
+
+    fn draw(&mut self, from: Cycle) {
+        if let Some(config) = self.config {
+            self.next = from + 1 + self.numbers.below(2 * config.interval_cycles);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_come_at_the_interval_and_are_no_longer_than_allowed() {
+        let mut pauses = Pauses::new(Some(PauseConfig { interval_cycles: 100, cycles_max: 30 }), 7, 1000);
+        let (mut at, mut between, mut lasted) = (1000, 0, 0);
+        for _ in 0..10_000 {
+            let begin = pauses.next();
+            let end = pauses.end(begin);
+            assert!((1..=200).contains(&(begin - at)) && (1..=30).contains(&(end - begin)));
+            between += begin - at;
+            lasted += end - begin;
+            at = end;
+        }
+        assert!((98..=103).contains(&(between / 10_000)) && (15..=16).contains(&(lasted / 10_000)));
+    }
+
+    #[test]
+    fn without_them_none_comes() {
+        assert_eq!(Pauses::new(None, 7, 0).next(), Cycle::MAX);
+    }
+}
