@@ -2,7 +2,8 @@
 //! without and with warming. Also prints what the results depend on, so that two builds can be compared.
 //!
 //! `cargo run --release -p durasim-machine --example functional_speed -- TURNS ELF ARGUMENTS...`, where ARGUMENTS are those
-//! of the guest. The three ways take turns; the best and the median turn of each are shown.
+//! of the guest. The three ways take turns; the best and the median turn of each are shown. The variables MACHINE and DESIGN
+//! name another machine than `hercules-tecs23` and another design than `opt`.
 
 use durasim_machine::{Captured, RunRequest, Session, prepare, run};
 use std::time::Instant;
@@ -23,10 +24,11 @@ fn main() {
     let turns: usize = arguments.next().and_then(|n| n.parse().ok()).filter(|&n| n > 0).expect("the number of turns");
     let elf = arguments.next().expect("a guest program");
     let arguments: Vec<String> = arguments.collect();
-    let machine = std::env::var("MACHINE").unwrap_or("hercules-tecs23".into());
+    let named = |variable, usual: &str| std::env::var(variable).unwrap_or(usual.into());
+    let (machine, design) = (named("MACHINE", "hercules-tecs23"), named("DESIGN", "opt"));
     let request = |fast_forward: Option<bool>| -> RunRequest {
         let request = serde_json::json!({
-            "machine": machine, "design": "opt", "elf": elf, "elf_name": elf, "args": arguments, "seed": 1,
+            "machine": machine, "design": design, "elf": elf, "elf_name": elf, "args": arguments, "seed": 1,
             "workload": "guest", "functional": fast_forward.is_none(),
             "fast_forward": fast_forward.map(|_| "roi"), "warm": fast_forward.unwrap_or(true),
         });
