@@ -109,6 +109,8 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "published-pinspect-micro20": partial(published.table, "pinspect-micro20"),
     "published-pinspect-micro20-split": partial(published.part_table, "pinspect-micro20", "split"),
     "published-pinspect-micro20-filters": partial(published.part_table, "pinspect-micro20", "filters"),
+    "published-spht-eadr-2022": partial(published.table, "spht-eadr-2022"),
+    "published-spht-eadr-2022-threads": partial(published.part_table, "spht-eadr-2022", "threads"),
 }
 DEVIATIONS = ROOT / "DEVIATIONS.md"
 

@@ -5,9 +5,10 @@
 // uniformly at random. Nothing is shared, so nothing conflicts, and no lock is needed.
 //
 // The heap has --populate lines of eight words, dealt to the threads; populating writes each one once, so every page is touched
-// before anything is measured. Beside its words a transaction writes the count of its thread's operations, which the thesis
+// before anything is measured; with --populate-by page one word of each page. Beside its words a transaction writes the count of its thread's operations, which the thesis
 // does not. Which words an operation takes depends on seed, thread and number alone, so the counts say what each word holds.
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "durasim/random.h"
@@ -23,7 +24,7 @@ using durasim::Progress;
 using durasim::Tx;
 
 constexpr std::uint64_t kind_of_root = 0x65746176697270;  // "private"
-constexpr std::uint64_t words_of_line = durasim::line_bytes / 8;
+constexpr std::uint64_t words_of_line = durasim::line_bytes / 8, words_of_page = 512;
 
 struct alignas(64) Heap {
     std::uint64_t kind;
@@ -34,9 +35,13 @@ struct alignas(64) Heap {
     std::uint64_t threads;
     std::uint64_t* words;
     Progress* progress;
+    std::uint64_t touches_pages;
 };
 
-std::uint64_t initial_word(std::uint64_t seed, std::uint64_t index) { return durasim::mix(seed + index) >> 1; }
+// What populating leaves in a word.
+std::uint64_t initial_word(const Heap& heap, std::uint64_t index) {
+    return heap.touches_pages && index % words_of_page != 0 ? 0 : durasim::mix(heap.seed + index) >> 1;
+}
 
 // Where the words of a thread begin, and how many there are.
 std::uint64_t first_word(const Heap& heap, std::uint64_t thread) { return durasim::share_before(heap.lines, heap.threads, thread) * words_of_line; }
@@ -76,11 +81,12 @@ public:
         }
         if (heap_->kind != kind_of_root) durasim::fail(durasim::exit_usage, "private-words: the pool belongs to another workload");
         if (heap_->seed != arguments.seed || heap_->lines != lines_of(arguments) || heap_->threads != arguments.threads ||
-            heap_->writes != arguments.writes || heap_->reads != arguments.reads) {
+            heap_->writes != arguments.writes || heap_->reads != arguments.reads || heap_->touches_pages != touches_pages(arguments)) {
             durasim::fail(durasim::exit_usage,
-                          "private-words: the pool was made with --seed %llu --populate %llu --threads %llu --writes %llu --reads %llu; use these",
+                          "private-words: the pool was made with --seed %llu --populate %llu --threads %llu --writes %llu --reads %llu%s; use these",
                           static_cast<Long>(heap_->seed), static_cast<Long>(heap_->lines), static_cast<Long>(heap_->threads),
-                          static_cast<Long>(heap_->writes), static_cast<Long>(heap_->reads));
+                          static_cast<Long>(heap_->writes), static_cast<Long>(heap_->reads),
+                          heap_->touches_pages != 0 ? " --populate-by page" : "");
         }
         copy_ = *heap_;
         for (std::uint64_t i = 0; i < copy_.threads; ++i) finished_.push_back(copy_.progress[i].finished);
@@ -94,13 +100,15 @@ public:
     void populate_one(Thread&) {
         durasim::tx([&](Tx& t) {
             const std::uint64_t line = t.read(heap_->ready);
-            for (std::uint64_t i = line * words_of_line; i < (line + 1) * words_of_line; ++i) {
-                const std::uint64_t word = initial_word(copy_.seed, i);
+            const std::uint64_t step = copy_.touches_pages != 0 ? words_of_page / words_of_line : 1, left = copy_.lines - line;
+            const std::uint64_t end = line + (step < left ? step : left);
+            for (std::uint64_t i = line * words_of_line; i < end * words_of_line; i += step == 1 ? 1 : words_of_page) {
+                const std::uint64_t word = initial_word(copy_, i);
                 t.write(copy_.words[i], word);
                 durasim::report_change(i, 0, word);
             }
-            t.write(heap_->ready, line + 1);
-            durasim::report_change(durasim::populated_object, line, line + 1);
+            t.write(heap_->ready, end);
+            durasim::report_change(durasim::populated_object, line, end);
         });
     }
 
@@ -169,7 +177,9 @@ public:
             !pool.holds(heap->progress, heap->threads * sizeof(Progress))) {
             return dump.note_damage();
         }
-        for (std::uint64_t i = 0; i < heap->ready * words_of_line; ++i) dump.add(i, heap->words[i]);
+        for (std::uint64_t i = 0; i < heap->ready * words_of_line; ++i) {
+            if (heap->touches_pages == 0 || heap->words[i] != 0) dump.add(i, heap->words[i]);
+        }
         for (std::uint64_t i = 0; i < heap->threads; ++i) dump.add(durasim::progress_object(i), heap->progress[i].finished);
     }
 
@@ -182,6 +192,8 @@ private:
         }
         return arguments.populate;
     }
+
+    static std::uint64_t touches_pages(const Arguments& arguments) { return std::strcmp(arguments.populate_by, "page") == 0; }
 
     static void make(Pool& pool, const Arguments& arguments) {
         durasim::tx([&](Tx& t) {
@@ -197,6 +209,7 @@ private:
             t.write(heap->threads, arguments.threads);
             t.write(heap->words, static_cast<std::uint64_t*>(t.allocate(lines_of(arguments) * durasim::line_bytes)));
             t.write(heap->progress, progress);
+            t.write(heap->touches_pages, touches_pages(arguments));
             pool.set_root(t, heap);
             durasim::report_change(durasim::root_object, 0, kind_of_root);
         });
@@ -208,7 +221,7 @@ private:
         if (finished >> durasim::operation_bits != 0) DURASIM_VIOLATION("thread %llu has an impossible count", static_cast<Long>(thread));
         std::vector<std::uint64_t> model(words_of(heap, thread));
         const std::uint64_t written = heap.ready * words_of_line;
-        for (std::uint64_t i = 0; i < model.size(); ++i) model[i] = base + i < written ? initial_word(heap.seed, base + i) : 0;
+        for (std::uint64_t i = 0; i < model.size(); ++i) model[i] = base + i < written ? initial_word(heap, base + i) : 0;
         for (std::uint64_t n = 0; n < finished; ++n) {
             Accesses accesses(heap, thread, n);
             for (std::uint64_t i = 0; i < heap.writes; ++i) {

@@ -7,6 +7,7 @@ pub const PRESETS: &[(&str, &str)] = &[
     ("lad-micro19", include_str!("../../../machines/lad-micro19.toml")),
     ("lad-micro19-dual", include_str!("../../../machines/lad-micro19-dual.toml")),
     ("pinspect-micro20", include_str!("../../../machines/pinspect-micro20.toml")),
+    ("spht-eadr-2022", include_str!("../../../machines/spht-eadr-2022.toml")),
     ("tc-dac17", include_str!("../../../machines/tc-dac17.toml")),
     ("tiny", include_str!("../../../machines/tiny.toml")),
 ];

@@ -1,0 +1,235 @@
+"""What SPHT-eADR (thesis, Lisboa 2022) measures: the synthetic benchmark of sections 3.1.2, 4.2 and 4.3.1.
+
+SPHT itself, STAMP and TPC-C are not built.
+"""
+
+from __future__ import annotations
+
+from comparison import Command, Documents, Experiment, Formula, Kind, Measured, Published, geomean
+
+MACHINE = "spht-eadr-2022"
+# Operations of each thread, by the words that a transaction reads and writes.
+OPERATIONS = {10: 1000, 50: 400}
+MIXES = {"1w9r": 10, "5w5r": 10, "9w1r": 10, "5w45r": 50, "25w25r": 50, "45w5r": 50}
+DESIGNS = ("htm-sgl", "spht-eadr", "spht-eadr-flush")
+PEAK = 12
+THREADS = (1, PEAK)
+# Where the thesis says with how many threads the throughput is highest.
+PEAKS = {("9w1r", "spht-eadr"): (1, 8, PEAK), ("45w5r", "spht-eadr"): (1, 8, PEAK)}
+# Logs that hold what populating and a run append, so that nothing is replayed meanwhile.
+LOG_BYTES = 33554432
+
+# Claims of the thesis in words, as bounds: "very close" and "similar" are within 10 %, "noticeably better" is 5 % and
+# more, a "significant advantage" 10 % and more.
+CLOSE, NOTICEABLE, SIGNIFICANT = 0.10, 1.05, 1.10
+
+
+def _threads_of(mix: str, design: str) -> tuple[int, ...]:
+    return PEAKS.get((mix, design), THREADS)
+
+
+def _run(design: str, mix: str, threads: int, *more: str) -> Command:
+    ops = threads * OPERATIONS[MIXES[mix]]
+    run = ["run", "--design", design, "--machine", MACHINE, "--workload", f"spht-{mix}", "--threads", str(threads)]
+    run += ["--ops", str(ops), "--arg", f"log-bytes={LOG_BYTES}", "--arg", "no-check=true", "--fast-forward", "roi"]
+    return Command((*run, *more))
+
+
+def _commands() -> dict[str, Command]:
+    found = {
+        f"{mix}.{design}.{threads}": _run(design, mix, threads)
+        for mix in MIXES
+        for design in DESIGNS
+        for threads in _threads_of(mix, design)
+    }
+    flush = ("--arg", "log-lines=flush")
+    return found | {"5w5r.spht-eadr-flush.lines-flushed": _run("spht-eadr-flush", "5w5r", PEAK, *flush)}
+
+
+COMMANDS = _commands()
+EXPERIMENTS: tuple[Experiment, ...] = ()
+EXPERIMENT_COMMANDS: dict[str, Command] = {}
+
+ROWS = {"SPHT-eADR": "spht-eadr", "SPHT-eADR-Flush": "spht-eadr-flush", "HTM+SGL": "htm-sgl"}
+
+
+def _throughput(documents: Documents, mix: str, design: str, threads: int = PEAK) -> float:
+    return float(documents[f"{mix}.{design}.{threads}"]["throughput_ops_per_us"])
+
+
+def _ratio(documents: Documents, mix: str, pair: tuple[str, str], threads: int = PEAK) -> float:
+    ours, baseline = (_throughput(documents, mix, design, threads) for design in pair)
+    return ours / baseline
+
+
+def _mix(number: Published) -> str:
+    return number.workload.removeprefix("synthetic ").replace("/", "")
+
+
+def _against(ours: float, number: Published) -> Measured:
+    """Holds a ratio against a number, or against the nearest one of a range."""
+    ends = [float(end) for end in number.value.split("-")]
+    published = min(max(ours, ends[0]), ends[-1])
+    return Measured(f"{ours:.2f}", Kind.RATIO, ours, published)
+
+
+def ratio() -> Formula:
+    """Throughput relative to HTM+SGL with a thread on each core; relative to SPHT, which is not built."""
+
+    def formula(documents: Documents, number: Published) -> Measured:
+        if number.baseline == "SPHT":
+            return _absent("SPHT with its own commit is not built")
+        pair = ROWS[number.design], ROWS[number.baseline]
+        mixes = tuple(MIXES) if number.workload == "synthetic no-contention" else (_mix(number),)
+        return _against(geomean([_ratio(documents, mix, pair) for mix in mixes]), number)
+
+    return formula
+
+
+def better(by: float, design: str = "spht-eadr-flush", name: str = "") -> Formula:
+    """Whether a design is so much better than SPHT-eADR with a thread on each core."""
+
+    def formula(documents: Documents, number: Published) -> Measured:
+        mix = _mix(number)
+        run = f"{mix}.{design}.{name or PEAK}"
+        ours = float(documents[run]["throughput_ops_per_us"]) / _throughput(documents, mix, "spht-eadr")
+        return Measured(f"{ours:.2f} x", Kind.CLAIM, ours >= by)
+
+    return formula
+
+
+def close() -> Formula:
+    """Whether SPHT-eADR-Flush is as fast as SPHT-eADR with a thread on each core."""
+
+    def formula(documents: Documents, number: Published) -> Measured:
+        ours = _ratio(documents, _mix(number), ("spht-eadr-flush", "spht-eadr"))
+        return Measured(f"{ours:.2f} x", Kind.CLAIM, abs(ours - 1) <= CLOSE)
+
+    return formula
+
+
+def low_threads() -> Formula:
+    """Whether SPHT-eADR-Flush is better with one thread."""
+
+    def formula(documents: Documents, number: Published) -> Measured:
+        ours = _ratio(documents, _mix(number), ("spht-eadr-flush", "spht-eadr"), threads=1)
+        return Measured(f"{ours:.2f} x", Kind.CLAIM, ours >= SIGNIFICANT)
+
+    return formula
+
+
+def best() -> Formula:
+    """Whether a design is ahead of all others that are built."""
+
+    def formula(documents: Documents, number: Published) -> Measured:
+        found = {design: _throughput(documents, _mix(number), design) for design in DESIGNS}
+        first = max(found, key=lambda design: found[design])
+        return Measured(f"{first} is", Kind.CLAIM, first == ROWS[number.design], reason="of those that are built")
+
+    return formula
+
+
+def lines_flushed() -> Formula:
+    """Whether it does not matter if lines are cleaned or flushed."""
+
+    def formula(documents: Documents, _: Published) -> Measured:
+        flushed = float(documents["5w5r.spht-eadr-flush.lines-flushed"]["throughput_ops_per_us"])
+        ours = _throughput(documents, "5w5r", "spht-eadr-flush") / flushed
+        return Measured(f"{ours:.2f} x", Kind.CLAIM, abs(ours - 1) <= CLOSE)
+
+    return formula
+
+
+def peak() -> Formula:
+    """With how many threads the throughput is highest, of those that have a core of their own."""
+
+    def formula(documents: Documents, number: Published) -> Measured:
+        run = _mix(number), ROWS[number.design]
+        found = max(PEAKS[run], key=lambda threads: _throughput(documents, *run, threads))
+        return Measured(str(found), Kind.CLAIM, found > 1, reason="of 1, 8 and 12")
+
+    return formula
+
+
+def _absent(reason: str) -> Measured:
+    return Measured("", Kind.NONE, reason=reason)
+
+
+def absent(reason: str) -> Formula:
+    """Nothing is measured here."""
+    return lambda _, __: _absent(reason)
+
+
+SPHT = absent("SPHT with its own commit is not built")
+STAMP = absent("the programs of STAMP have their own lock here: the suite has none of them")
+TPCC = absent("the suite has no TPC-C")
+ONE_THREAD = absent("a core has one thread here, so no run has more threads than cores")
+
+FORMULAS: dict[tuple[str, str, str, str], Formula] = {
+    ("Sec1.1.2", "throughput_ratio", "SPHT-eADR", "synthetic no-contention"): ratio(),
+    ("Sec1.1.2", "throughput_ratio", "SPHT-eADR", "TPC-C, similar thread counts"): TPCC,
+    ("Fig3.1", "throughput_relation", "SPHT", "synthetic 5w/5r"): SPHT,
+    ("Fig3.3", "throughput_relation", "SPHT", "synthetic 5w/45r"): SPHT,
+    ("Fig4.1", "throughput_relation", "SPHT-eADR-Flush (CLFLUSHOPT)", "synthetic 5w/5r"): better(
+        NOTICEABLE, name="lines-flushed"
+    ),
+    ("Fig4.2", "throughput_relation", "SPHT-eADR-Flush (CLWB)", "synthetic 5w/5r"): better(NOTICEABLE),
+    ("Fig4.1/4.2", "throughput_knee_threads", "SPHT-eADR and SPHT-eADR-Flush", "synthetic 5w/5r"): ONE_THREAD,
+    ("Fig4.1/4.2", "throughput_difference CLWB vs CLFLUSHOPT", "SPHT-eADR-Flush", "synthetic 5w/5r"): lines_flushed(),
+    ("Fig4.3/4.4", "abort_rate_relation", "SPHT", "synthetic 5w/5r"): SPHT,
+    ("Fig4.5", "throughput_ratio", "SPHT-eADR", "synthetic 1w/9r"): ratio(),
+    ("Fig4.5", "throughput_relation", "SPHT-eADR-Flush", "synthetic 1w/9r"): close(),
+    ("Fig4.6", "throughput_ratio", "SPHT-eADR", "synthetic 5w/45r"): ratio(),
+    ("Fig4.6", "throughput_relation", "SPHT-eADR-Flush", "synthetic 5w/45r"): close(),
+    ("Fig4.9", "throughput_ratio", "SPHT-eADR", "synthetic 5w/5r"): ratio(),
+    ("Fig4.9", "throughput_ratio", "SPHT-eADR-Flush", "synthetic 5w/5r"): ratio(),
+    ("Fig4.9", "throughput_rank", "SPHT-eADR-Flush", "synthetic 5w/5r"): best(),
+    ("Fig4.10", "throughput_ratio", "SPHT-eADR", "synthetic 25w/25r"): ratio(),
+    ("Fig4.10", "throughput_ratio", "SPHT-eADR-Flush", "synthetic 25w/25r"): ratio(),
+    ("Fig4.10", "throughput_rank", "SPHT-eADR-Flush", "synthetic 25w/25r"): best(),
+    ("Fig4.13", "peak_throughput_threads", "SPHT-eADR", "synthetic 9w/1r"): peak(),
+    ("Fig4.13", "throughput_relation", "SPHT-eADR-Flush", "synthetic 9w/1r"): low_threads(),
+    ("Fig4.14", "peak_throughput_threads", "SPHT-eADR", "synthetic 45w/5r"): peak(),
+    ("Fig4.14", "throughput_relation", "SPHT-eADR-Flush", "synthetic 45w/5r"): low_threads(),
+    ("Fig4.17", "peak_throughput_threads", "SPHT-eADR (both)", "STAMP genome"): STAMP,
+    ("Fig4.18", "abort_rate (over)", "(all solutions)", "STAMP genome"): STAMP,
+    ("Fig4.19", "peak_throughput_ratio", "SPHT-eADR (both)", "STAMP intruder"): STAMP,
+    ("Fig4.21", "throughput_ratio (over)", "HTM+SGL", "STAMP kmeans low"): STAMP,
+    ("Fig4.23", "peak_throughput_threads", "(all solutions)", "STAMP kmeans vlow"): STAMP,
+    ("Fig4.26", "abort_rate (over)", "(all solutions)", "STAMP labyrinth"): STAMP,
+    ("Fig4.28", "HTM_commit_rate", "(all solutions)", "STAMP ssca2"): STAMP,
+    ("Fig4.27", "peak_throughput_ratio", "SPHT-eADR (both)", "STAMP ssca2"): STAMP,
+    ("Fig4.27", "scales_smoothly_up_to", "(all solutions)", "STAMP ssca2"): STAMP,
+    ("Fig4.29", "peak_throughput_ratio", "SPHT-eADR (both)", "STAMP vacation low"): STAMP,
+    ("Fig4.29", "scales_smoothly_up_to", "(all solutions)", "STAMP vacation low"): STAMP,
+    ("Fig4.31", "peak_throughput_threads", "SPHT-eADR (both)", "STAMP yada"): STAMP,
+    ("Fig4.31", "throughput_relation", "SPHT-eADR (both)", "STAMP yada"): STAMP,
+    ("Fig4.33", "throughput_ratio up to 12 threads", "SPHT-eADR (both)", "TPC-C"): TPCC,
+    ("Fig4.33", "throughput_degrades_from", "SPHT-eADR (both)", "TPC-C"): TPCC,
+    ("Fig4.34", "abort_rate_trend", "SPHT", "TPC-C"): TPCC,
+    ("Sec5.1", "throughput_ratio", "SPHT-eADR", "synthetic no-contention"): ratio(),
+}
+
+
+def _threads(documents: Documents) -> list[dict[str, str]]:
+    """Throughput by threads, and what became of attempts."""
+    rows = []
+    for mix in MIXES:
+        for design in DESIGNS:
+            for threads in _threads_of(mix, design):
+                document = documents[f"{mix}.{design}.{threads}"]
+                tx = document["tx"]
+                aborted = tx["aborted_by"]
+                rows.append({
+                    "mix": mix,
+                    "design": design,
+                    "threads": str(threads),
+                    "throughput_ops_per_us": f"{document['throughput_ops_per_us']:.2f}",
+                    "htm_commits": str(tx["htm_committed"]),
+                    "sgl_commits": str(tx["sgl_committed"]),
+                    **{f"aborts_{cause}": str(aborted[cause]) for cause in aborted},
+                })  # fmt: skip
+    return rows
+
+
+TABLES = {"threads": _threads}
