@@ -143,7 +143,7 @@ def test_what_an_experiment_gives_is_allowed():
 def test_no_parameter_stands_twice():
     assert len(set(NAMES)) == len(NAMES)
     machines = {
-        "hercules-tecs23", "hercules-tecs23-eighth", "lad-micro19", "lad-micro19-dual", "pinspect-micro20", "spht-eadr-2022",
-        "tc-dac17",
+        "hercules-tecs23", "hercules-tecs23-eighth", "lad-micro19", "lad-micro19-dual", "pinspect-micro20",
+        "spht-eadr-2022", "tc-dac17",
     }  # fmt: skip
     assert {row["machine"] for row in ROWS} == machines
