@@ -49,5 +49,5 @@ def _stalls(result: RunResult) -> dict[str, float]:
 
 
 def _core_cycles(result: RunResult) -> float:
-    cores = int(result.configuration["cores"])
-    return float(result.roi.cycles * min(result.threads, cores))
+    hardware_threads = int(result.configuration["cores"]) * int(result.configuration.get("threads_per_core", 1))
+    return float(result.roi.cycles * min(result.threads, hardware_threads))

@@ -46,6 +46,7 @@ CONVERSIONS = {
     "clocks_of_1_ghz": lambda value, _: value * 1000,
     # A line over so many bits, twice in each clock of a nanosecond.
     "burst_ps_of_bits": lambda value, _: 64 * 8 / value / 2 * 1000,
+    "of_12_cores": lambda value, _: value / 12,
     "part_of_32_kib": lambda value, _: 32 * KIB / value,
 }
 WORDS = ("text", "default")
@@ -58,8 +59,8 @@ def _effective(machine, design):
     """What a run on the preset says of itself, with every default."""
     over_objects = next(row for row in ds.designs() if row["name"] == design)["interfaces"] == ["objects"]
     result = ds.run(
-        design=design, workload="pinspect-hashmap" if over_objects else "array-swap", machine=machine, ops=1,
-        workload_args={"populate": 4}, guest_output=lambda *_: None,
+        design=design, control=True, workload="pinspect-hashmap" if over_objects else "array-swap", machine=machine,
+        ops=1, workload_args={"populate": 4}, guest_output=lambda *_: None,
     )  # fmt: skip
     return result.to_dict()["configuration"]
 
@@ -67,7 +68,7 @@ def _effective(machine, design):
 def _value(machine, key):
     """The value of a key on a preset, or None."""
     kind, _, path = key.partition(":")
-    design = path.split(".")[0] if kind == "design" else "hercules"
+    design = path.split(".")[0] if kind == "design" else "opt"
     at = _effective(machine, design)
     for part in (["design"] if kind == "design" else []) + path.split("."):
         if not isinstance(at, dict) or part not in at:

@@ -56,6 +56,21 @@ def test_threads_that_lose_their_core_inside_transactions_survive(design):
     assert run.stats["core.context_switches"].value > 100
 
 
+@pytest.mark.parametrize("design", DURABLE)
+def test_two_hardware_threads_for_each_core_survive_or_are_refused(design):
+    """Six threads on three cores of two, or on two cores, where they take turns too."""
+    settings = ["threads_per_core=2", "core.context_switch_cycles=500"]
+    try:
+        for more in (["cores=3"], ["cores=2", "core.time_slice_cycles=3000"]):
+            result = _crash(design, "array-swap", 6, settings=settings + more, points=60)
+            assert result.failures == ()
+            assert result.trials_by_fault["clean"] == 60
+    except ds.ConfigError as refusal:
+        assert refusal.field == "threads_per_core"
+        assert "has structures beside each core, which one hardware thread uses" in str(refusal)
+        assert design not in ("sp", "htm-sgl", "spht-eadr")
+
+
 def _share(design, threads, **workload_args):
     options = {"design": design, "workload": "false-sharing", "machine": "tiny", "ops": 20 * threads}
     arguments = {"populate": 20, "shared-lines": "true", **workload_args}

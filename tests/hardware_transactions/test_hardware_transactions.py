@@ -68,9 +68,13 @@ def simulate(
     return text
 
 
-@pytest.mark.parametrize(("threads", "rounds"), [(2, 400), (8, 200), (24, 100)])
-def test_counters_are_exact_and_no_attempt_sees_half_a_transaction(program: Program, threads: int, rounds: int) -> None:
-    text = simulate(program("counters"), threads, rounds, cores=threads)
+@pytest.mark.parametrize(
+    ("threads", "rounds", "per_core"), [(2, 400, 1), (8, 200, 1), (24, 100, 1), (2, 400, 2), (4, 200, 2), (24, 100, 2)]
+)
+def test_counters_are_exact_and_no_attempt_sees_half_a_transaction(
+    program: Program, threads: int, rounds: int, per_core: int
+) -> None:
+    text = simulate(program("counters"), threads, rounds, cores=threads // per_core, threads_per_core=per_core)
     values = {name: int(value) for name, value in (word.split("=") for word in text.split())}
     total = threads * rounds
     assert (values["x"], values["y"], values["torn"]) == (total, total, 0)

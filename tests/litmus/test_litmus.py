@@ -90,12 +90,14 @@ def run(request: pytest.FixtureRequest, program: Program) -> Run:
     return lambda name, *arguments: execute(program(name, host=True), *arguments)
 
 
-@pytest.fixture(params=["tiny", "hercules-tecs23"])
+@pytest.fixture(params=["tiny", "hercules-tecs23", "two-threads-per-core"])
 def timed(request: pytest.FixtureRequest, program: Program) -> Run:
     """The same on a machine with several cores."""
     if not SEVERAL_CORES:
         pytest.skip("machines have one core")
     machine = {"machine": request.param, "set": [f"cores={CORES}"]}
+    if request.param == "two-threads-per-core":
+        machine = {"machine": "tiny", "set": [f"cores={CORES // 2}", "threads_per_core=2"]}
     return lambda name, *arguments: simulate(program(name), *arguments, **machine)
 
 

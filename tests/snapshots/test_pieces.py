@@ -84,6 +84,18 @@ def test_threads_that_share_cores_and_run_ahead_are_saved(design: str) -> None:
     assert run_in_pieces(request, stops, "save")["result"] == whole
 
 
+@pytest.mark.parametrize("design", ["swl-flush", "htm-sgl", "spht-eadr"])
+def test_two_hardware_threads_for_each_core_are_saved(design: str) -> None:
+    """Six threads on two cores of two: some pairs run together, some do not, and queues change their lengths."""
+    settings = ("cores=2", "threads_per_core=2", "core.time_slice_cycles=3000")
+    request = scenario(design, 6, settings=settings, workload="array-swap")
+    whole, text = run(request)
+    for how in ("save", "fork"):
+        stops = _stops(whole["program"]["instructions"], 20, f"{design} {how}")
+        pieces = run_in_pieces(request, stops, how)
+        assert (pieces["result"], pieces["output"]) == (whole, text)
+
+
 @pytest.mark.parametrize("design", ["swl-flush", "tc"])
 @pytest.mark.parametrize("media", ['{ kind = "stt-ram" }', '{ kind = "ddr3" }', '{ kind = "ddr4", ranks = 2 }'])
 def test_controllers_and_media_of_all_kinds_are_saved(design: str, media: str) -> None:

@@ -5,6 +5,7 @@ mod array;
 mod column;
 mod directory;
 mod mshr;
+mod occupancy;
 mod page;
 mod replacement;
 

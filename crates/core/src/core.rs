@@ -4,6 +4,7 @@ mod checks;
 mod commit;
 mod fork;
 mod front_end;
+mod hardware_threads;
 mod hardware_tx;
 mod later;
 mod order;

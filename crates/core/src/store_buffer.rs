@@ -182,6 +182,11 @@ impl StoreBuffer {
         })
     }
 
+    /// It has so many entries from now on. What waits beyond them stays until it leaves.
+    pub(crate) fn resize(&mut self, entries: usize) {
+        self.entries = entries;
+    }
+
     /// When the last entry left.
     pub fn left(&self) -> Cycle {
         self.left

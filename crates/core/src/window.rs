@@ -4,6 +4,7 @@
 //! hold of the wrong path by then has to be dropped before anything is renamed.
 
 mod grid;
+mod hardware_threads;
 mod queues;
 
 use crate::CoreConfig;
@@ -54,6 +55,12 @@ const fn pool(class: Class) -> usize {
         | Class::FilterUpdate => MEMORY,
         _ => 0,
     }
+}
+
+/// Entries between fetch and rename: the fetch queue, and what is in the stages before rename. Of several threads
+/// each has its share of the queue.
+fn front_entries(config: &CoreConfig, threads: u32) -> u32 {
+    config.fetch_queue_entries / threads + config.width * config.fetch_to_rename_cycles as u32
 }
 
 /// The window of one core.
@@ -123,7 +130,7 @@ impl Window {
             waited_cycles: 0,
             rename: Lane::new(config.width),
             commit: Lane::new(config.width),
-            front: Ring::new(config.fetch_queue_entries + config.width * config.fetch_to_rename_cycles as u32),
+            front: Ring::new(front_entries(config, 1)),
             rob: Ring::new(config.rob_entries),
             loads: Ring::new(config.load_queue_entries),
             waiting: IssueQueue::new(config.issue_queue_entries),

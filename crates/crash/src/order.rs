@@ -29,7 +29,8 @@ impl OrderChecker {
 
     /// Looks at the next event, which has just happened in `system`.
     pub fn observe(&mut self, event: &PersistEvent, system: &System) {
-        self.check(event, system.domain(), system.writer_of(event.addr.line()));
+        let core = event.core.map(|thread| system.core_of(thread));
+        self.check(&PersistEvent { core, ..*event }, system.domain(), system.writer_of(event.addr.line()));
     }
 
     /// Looks at the next event. `writer` is the only core that may write its line.

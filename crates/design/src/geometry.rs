@@ -217,7 +217,7 @@ impl Interleave {
 /// The machine as a design sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Geometry {
-    /// Number of cores.
+    /// Number of cores; on a machine whose cores have two hardware threads each, the number of these.
     pub cores: u16,
     /// Number of persistent-memory controllers.
     pub controllers: u16,

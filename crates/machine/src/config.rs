@@ -73,6 +73,10 @@ pub struct MachineConfig {
     pub frequency_mhz: u64,
     /// Number of cores.
     pub cores: u16,
+    /// Hardware threads of each core: 1, or 2 that share caches, MSHRs, functional units and issue width, and halve the queues
+    /// while both run (DEVIATIONS.md, hardware-threads).
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub threads_per_core: u16,
     /// Cycles that a core may run ahead of the others. 0 gives every step to the core whose time is the smallest.
     #[serde(default)]
     pub skew_cycles: Cycle,
@@ -180,6 +184,11 @@ impl MachineConfig {
         Ok(config)
     }
 
+    /// Hardware threads of all cores. Those of core n have the numbers n and, if there are two, n + `cores`.
+    pub fn hardware_threads(&self) -> u16 {
+        self.cores * self.threads_per_core
+    }
+
     /// Memory controllers, those of persistent memory first.
     pub(crate) fn controllers(&self) -> usize {
         usize::from(self.pmem.controllers) + if self.shared_controllers { 0 } else { self.dram.controllers.into() }
@@ -211,6 +220,36 @@ impl MachineConfig {
         caches.into_iter().filter_map(|(name, cache)| cache.map(|cache| (name, cache)))
     }
 
+    fn check_threads(&self) -> Result<(), ConfigError> {
+        let refuse = |problem: String| Err(ConfigError::new("threads_per_core", problem));
+        if !(1..=2).contains(&self.threads_per_core) {
+            return refuse(format!("{} is not 1 or 2", self.threads_per_core));
+        }
+        if self.threads_per_core == 1 {
+            return Ok(());
+        }
+        if self.hardware_threads() > CORES_MAX {
+            let problem =
+                format!("{} cores have {} of them, more than {CORES_MAX}", self.cores, self.hardware_threads());
+            return refuse(problem);
+        }
+        let core = &self.core;
+        let queues = [
+            ("rob_entries", core.rob_entries, 2),
+            ("issue_queue_entries", core.issue_queue_entries, 2),
+            ("load_queue_entries", core.load_queue_entries, 2),
+            // A store may cross a line, and takes two entries then.
+            ("store_queue_entries", core.store_queue_entries, 4),
+        ];
+        match queues.iter().find(|(_, entries, least)| entries < least) {
+            Some((name, entries, least)) => {
+                let problem = format!("{entries} is less than the {least} that two threads share");
+                Err(ConfigError::new(format!("core.{name}"), problem))
+            }
+            None => Ok(()),
+        }
+    }
+
     fn check(&self) -> Result<(), ConfigError> {
         if !(1..=100_000).contains(&self.frequency_mhz) {
             let problem = format!("{} is not between 1 and 100000", self.frequency_mhz);
@@ -220,6 +259,7 @@ impl MachineConfig {
             let problem = format!("{} is not between 1 and {CORES_MAX}", self.cores);
             return Err(ConfigError::new("cores", problem));
         }
+        self.check_threads()?;
         if let Some(pauses) = &self.pauses {
             pauses.check("pauses")?;
         }
@@ -254,6 +294,14 @@ impl MachineConfig {
         self.check_shared()?;
         self.interconnect.check(self)
     }
+}
+
+fn one() -> u16 {
+    1
+}
+
+fn is_one(value: &u16) -> bool {
+    *value == 1
 }
 
 /// Messages of parsers span lines; users get one sentence.

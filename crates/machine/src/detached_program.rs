@@ -152,11 +152,11 @@ impl DetachedProgram {
     /// A machine that the program does not fit into.
     pub(crate) fn attach(mut self, prepared: &Prepared, warm: bool) -> Result<Machine, Error> {
         let Prepared { config, plan, program, .. } = prepared;
-        if self.instructions.len() != usize::from(config.cores) {
+        if self.instructions.len() != usize::from(config.hardware_threads()) {
             let problem = format!(
                 "the program was started on a machine with {} cores and cannot continue with {}",
                 self.instructions.len(),
-                config.cores
+                config.hardware_threads()
             );
             return Err(refuse(problem));
         }
@@ -177,7 +177,7 @@ impl DetachedProgram {
             self.predictors.clear();
             self.cached_pages.clear();
         }
-        let mut measure = Measurements::new(config.cores);
+        let mut measure = Measurements::new(config.hardware_threads());
         measure.data_base = self.data_base;
         let mut predictors = self.predictors.into_iter();
         let mut cached_pages = self.cached_pages.iter();
@@ -201,11 +201,12 @@ impl DetachedProgram {
             measure,
             scheduler,
             pauses: Pauses::new(config.pauses, program.seed, start),
-            drain_reasons: vec![None; config.cores.into()],
+            drain_reasons: vec![None; config.hardware_threads().into()],
             interrupted_turn: None,
             stop_at_snapshot_point: None,
             context_switch_cycles,
             skew_cycles: config.skew_cycles,
+            physical_cores: config.cores.into(),
         })
     }
 }

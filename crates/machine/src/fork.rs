@@ -23,6 +23,7 @@ impl Machine {
             stop_at_snapshot_point: self.stop_at_snapshot_point,
             context_switch_cycles: self.context_switch_cycles,
             skew_cycles: self.skew_cycles,
+            physical_cores: self.physical_cores,
         }
     }
 }

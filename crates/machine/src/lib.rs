@@ -8,6 +8,7 @@ mod detached_program;
 mod filter_statistics;
 mod fork;
 mod functional;
+mod hardware_threads;
 mod kernel;
 mod latency;
 mod machine;

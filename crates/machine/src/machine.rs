@@ -89,7 +89,7 @@ pub(crate) fn process_config(config: &MachineConfig, plan: &Plan, program: &Prog
         env: program.env.clone(),
         root: program.root.clone(),
         seed: program.seed,
-        cores: config.cores.into(),
+        cores: config.hardware_threads().into(),
         exe_link: program.exe_link.clone(),
         ..ProcessConfig::new(program.elf_name.clone(), program.elf.clone(), map)
     }
@@ -134,6 +134,8 @@ pub struct Machine {
     pub(crate) stop_at_snapshot_point: Option<u64>,
     pub(crate) context_switch_cycles: Cycle,
     pub(crate) skew_cycles: Cycle,
+    /// Cores, each of which may have two hardware threads: a [`Core`] for each of these is in `cores`.
+    pub(crate) physical_cores: usize,
 }
 
 impl Machine {
@@ -153,21 +155,22 @@ impl Machine {
         };
         let mut memory = KernelMemory { system: &mut system, core: CoreId(0), tx: None, at: 0 };
         let (process, hart) = Process::load(process_config(config, plan, program), files, &mut memory)?;
-        let mut harts = vec![Hart::default(); config.cores.into()];
+        let mut harts = vec![Hart::default(); config.hardware_threads().into()];
         harts[0] = hart;
         let cores = (0..).zip(harts).map(|(id, hart)| new_core(config, plan, CoreId(id), hart)).collect();
         Ok(Machine {
             system,
             process,
             cores,
-            measure: Measurements::new(config.cores),
-            scheduler: Scheduler::new(config.cores, config.core.time_slice_cycles),
+            measure: Measurements::new(config.hardware_threads()),
+            scheduler: Scheduler::new(config.hardware_threads(), config.core.time_slice_cycles),
             pauses: Pauses::new(config.pauses, program.seed, 0),
-            drain_reasons: vec![None; config.cores.into()],
+            drain_reasons: vec![None; config.hardware_threads().into()],
             interrupted_turn: None,
             stop_at_snapshot_point: None,
             context_switch_cycles: config.core.context_switch_cycles,
             skew_cycles: config.skew_cycles,
+            physical_cores: config.cores.into(),
         })
     }
 
@@ -226,7 +229,7 @@ impl Machine {
         for (number, core) in self.cores.iter().enumerate() {
             c.add(&core.stats());
             if self.cores.len() > 1 && core.instructions() > 0 {
-                let name = |what| format!("core.{number}.{what}");
+                let name = |what| format!("core.{}.{what}", self.name_of(number));
                 stats.count(name("instructions"), core.instructions(), "Instructions of this core, since the start");
                 stats.set(name("cycle"), core.cycle() as f64, "cycles", "The cycle that this core has reached");
             }

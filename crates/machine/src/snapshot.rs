@@ -165,7 +165,7 @@ impl Machine {
             _ => return Err(refuse("the snapshot does not hold the state of a machine").into()),
         };
         let Prepared { config, plan, program, .. } = prepared;
-        if read.cores.len() != usize::from(config.cores) {
+        if read.cores.len() != usize::from(config.hardware_threads()) {
             return Err(refuse("the snapshot holds a machine with another number of cores").into());
         }
         let mut system = System::new(config, plan)?;
@@ -182,6 +182,7 @@ impl Machine {
             stop_at_snapshot_point: None,
             context_switch_cycles: config.core.context_switch_cycles,
             skew_cycles: config.skew_cycles,
+            physical_cores: config.cores.into(),
         })
     }
 }

@@ -159,7 +159,17 @@ impl Machine {
             self.process.runs_on(ready.thread, id.0.into());
             self.measure.threads[id.0 as usize] = ready.thread;
             self.cores[id.0 as usize].put_context(ready.context, from);
+            self.share_queues(id);
         }
+    }
+
+    /// Lets a core run with the units that it may share.
+    fn run_core(&mut self, id: CoreId, until: Cycle, budget: u64) -> Exit {
+        self.swap_units(id);
+        let mut port = MachinePort { system: &mut self.system, process: &mut self.process, measure: &mut self.measure };
+        let exit = self.cores[usize::from(id.0)].run(&mut port, until, budget);
+        self.swap_units(id);
+        exit
     }
 
     /// A core acts up to cycle `until`, or executes about `budget` instructions. Its turn ends early after `limit`.
@@ -173,8 +183,7 @@ impl Machine {
     ) -> Result<Option<Ending>, Error> {
         let index = id.0 as usize;
         let before = self.cores[index].instructions();
-        let mut port = MachinePort { system: &mut self.system, process: &mut self.process, measure: &mut self.measure };
-        let exit = self.cores[index].run(&mut port, until, budget.min(limit));
+        let exit = self.run_core(id, until, budget.min(limit));
         if let Some(error) = self.system.error() {
             return Err(error.clone());
         }
@@ -364,6 +373,7 @@ impl Machine {
         let at = self.cores[index].cycle();
         self.system.context_switch(id, context.open_tx(), None, at);
         self.scheduler.leave(id);
+        self.share_queues(id);
         Ok((thread, context))
     }
 

@@ -37,7 +37,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TxId(pub u64);
 
-/// A core of the machine, numbered from 0.
+/// A core of the machine, numbered from 0. Where cores have two hardware threads each it is one of these: the second one of core
+/// `c` has the number `c` + the number of cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct CoreId(pub u16);
 

@@ -77,6 +77,15 @@ impl Ring {
         self.freed.len()
     }
 
+    /// It has so many entries from now on. The youngest stay; more of them are free.
+    pub(super) fn resize(&mut self, entries: u32) {
+        self.freed.rotate_left(self.next);
+        let kept = self.freed.len().min(entries as usize);
+        let youngest = &self.freed[self.freed.len() - kept..];
+        self.freed = std::iter::repeat_n(0, entries as usize - kept).chain(youngest.iter().copied()).collect();
+        self.next = 0;
+    }
+
     #[inline(always)]
     pub(super) fn free_from(&self) -> Cycle {
         self.freed[self.next]
@@ -123,6 +132,12 @@ impl IssueQueue {
     pub(super) fn new(entries: u32) -> Self {
         let sure_until = CALENDAR as Cycle;
         IssueQueue { entries, waiting: 0, now: 0, asked: 0, sure_until, leaving: Grid::new(0) }
+    }
+
+    /// It has so many entries from now on. What waits beyond them stays until it leaves.
+    pub(super) fn resize(&mut self, entries: u32) {
+        self.entries = entries;
+        self.sure_until = 0;
     }
 
     /// A second queue in the same state.

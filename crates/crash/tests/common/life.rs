@@ -90,7 +90,7 @@ impl Life {
         };
         let (pmem_count, dram_count) = (1 + rng.below(48), 1 + rng.below(12));
         let (pmem_lines, dram_lines) = (pick(&mut rng, pmem_count), pick(&mut rng, dram_count));
-        let cores = config.cores as usize;
+        let cores = usize::from(config.hardware_threads());
         let threads = cores + if cores > 1 || rng.below(4) == 0 { rng.below(4) as usize } else { 0 };
         let ports = (0..cores).map(|i| Port { thread: Some(i), ..Port::default() }).collect();
         (0..cores).for_each(|i| system.assign_thread(core(i), i as u32));

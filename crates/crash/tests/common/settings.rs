@@ -215,6 +215,16 @@ fn sharing(rng: &mut Rng, sets: &mut Vec<String>) {
     }
 }
 
+/// In a third of the machines whose design takes it: half as many cores, with two hardware threads each.
+fn hardware_threads(rng: &mut Rng, row: &Row, domain: Domain, sets: &mut Vec<String>) {
+    let cores: u16 = value_of("cores", sets).map_or(4, |cores| cores.parse().expect("a number"));
+    let is_taken = is_accepted(row, domain, sets, "threads_per_core=2".to_owned());
+    if rng.below(3) == 0 && cores.is_multiple_of(2) && is_taken {
+        sets.push(format!("cores={}", cores / 2));
+        sets.push("threads_per_core=2".to_owned());
+    }
+}
+
 /// What has no meaning on a mesh, whose hops and links say it.
 const FIXED_PATH: [&str; 5] = [
     "interconnect.core_to_controller_cycles",
@@ -314,6 +324,7 @@ impl Setting {
         shrink_region(&mut rng, &row, setting.domain, &mut setting.sets);
         let laboratory = &row.laboratory.random;
         design(&mut rng, laboratory.draws_on_many_cores, &mut setting.sets);
+        hardware_threads(&mut Rng::new(seed ^ 0x0732_ead5), &row, setting.domain, &mut setting.sets);
         topology(&mut Rng::new(seed ^ 0x0e54_c0de), &row, setting.domain, &mut setting.sets);
         setting.locking = one_of(&mut rng, laboratory.locking_on_many_cores);
         setting

@@ -88,7 +88,7 @@ fn run_to_snapshot_point<W: TrainingObserver>(
     let (mut bus, hart) = load(&prepared.config, &prepared.plan, &prepared.program, observer)?;
     let hardware = &prepared.plan.row.hardware;
     let refusing_design = hardware.hooks.track_transactions().then_some(hardware.name);
-    let state = FastForwardState::new(prepared.config.cores.into(), to, refusing_design);
+    let state = FastForwardState::new(prepared.config.hardware_threads().into(), to, refusing_design);
     bus.fast_forward_state = Some(Box::new(state));
     let mut queue = RunQueue::new(hart);
     let limit = max_instructions.unwrap_or(u64::MAX);

@@ -69,7 +69,9 @@ impl TrainingObserver for NoObserver {
 
 /// What caches and branch predictors of a machine would have seen.
 pub(super) struct WarmingObserver {
-    core: usize,
+    /// The hardware thread that runs.
+    thread: usize,
+    cores: usize,
     caches: TagCaches,
     predictors: Vec<Predictor>,
     /// Empty on a machine without TLBs.
@@ -81,7 +83,7 @@ pub(super) struct WarmingObserver {
 impl WarmingObserver {
     pub(super) fn new(prepared: &Prepared) -> Self {
         let (config, geometry) = (&prepared.config, &prepared.plan.geometry);
-        let cores = usize::from(config.cores);
+        let (cores, threads) = (usize::from(config.cores), usize::from(config.hardware_threads()));
         let caches = TagCaches::new(
             cores,
             config.interconnect.inclusion == Inclusion::Inclusive,
@@ -90,9 +92,9 @@ impl WarmingObserver {
             geometry.l2,
             geometry.llc,
         );
-        let predictors = (0..cores).map(|_| Predictor::new(&config.core.predictor)).collect();
-        let tlbs = config.tlb.iter().flat_map(|tlb| (0..cores).map(|_| Tlbs::new(tlb, 0, 0))).collect();
-        WarmingObserver { core: 0, caches, predictors, tlbs, last_pages: vec![[NO_PAGE; 2]; cores] }
+        let predictors = (0..threads).map(|_| Predictor::new(&config.core.predictor)).collect();
+        let tlbs = config.tlb.iter().flat_map(|tlb| (0..threads).map(|_| Tlbs::new(tlb, 0, 0))).collect();
+        WarmingObserver { thread: 0, cores, caches, predictors, tlbs, last_pages: vec![[NO_PAGE; 2]; threads] }
     }
 }
 
@@ -100,13 +102,13 @@ impl ExecutionObserver for WarmingObserver {
     const SEES: bool = true;
 
     fn assign_core(&mut self, core: usize) {
-        self.core = core;
+        self.thread = core;
     }
 
     #[inline(always)]
     fn walks(&mut self, addr: u64, is_code: bool) -> bool {
-        let Some(tlbs) = self.tlbs.get_mut(self.core) else { return false };
-        let last = &mut self.last_pages[self.core][usize::from(is_code)];
+        let Some(tlbs) = self.tlbs.get_mut(self.thread) else { return false };
+        let last = &mut self.last_pages[self.thread][usize::from(is_code)];
         std::mem::replace(last, addr / PAGE_BYTES) != addr / PAGE_BYTES && tlbs.misses(addr, is_code)
     }
 
@@ -117,12 +119,12 @@ impl ExecutionObserver for WarmingObserver {
 
     #[inline(always)]
     fn fetch(&mut self, addr: PhysAddr) {
-        self.caches.fetch(self.core, addr.line());
+        self.caches.fetch(self.thread % self.cores, addr.line());
     }
 
     #[inline(always)]
     fn data(&mut self, addr: PhysAddr, write: bool) {
-        self.caches.data(self.core, addr.line(), write);
+        self.caches.data(self.thread % self.cores, addr.line(), write);
     }
 
     #[inline]
@@ -131,7 +133,7 @@ impl ExecutionObserver for WarmingObserver {
         if matches!(inst.class(), Class::Branch | Class::Jump | Class::IndirectJump) {
             let next_pc = pc + u64::from(inst.len);
             let kind = BranchKind::of(inst);
-            let predictor = &mut self.predictors[self.core];
+            let predictor = &mut self.predictors[self.thread];
             predictor.predict_and_train(pc, kind, target.is_some(), target.unwrap_or(next_pc), next_pc);
         }
     }

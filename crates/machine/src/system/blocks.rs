@@ -24,7 +24,8 @@ impl System {
             // No store is made before the operation is done: the bytes that it carries are fixed.
             self.observers.cleaned(core, at, line);
         }
-        let is_elsewhere = self.caches.holders(line).any(|holder| holder != core);
+        let own = self.caches.core_of(core);
+        let is_elsewhere = self.caches.holders(line).any(|holder| holder != own);
         let snoop = if is_elsewhere { self.caches.snoop_cycles() } else { 0 };
         let at = match self.ask_flush(core, line, snoop, at) {
             Ok(at) => at,
@@ -54,8 +55,9 @@ impl System {
     /// the newest version, and when it knows. What readers lose is not waited for, since the line does not come from them. In
     /// the other topologies the latency of the snoop stands for these messages.
     fn ask_holders(&mut self, core: CoreId, op: CacheBlockOp, line: LineAddr, at: Cycle) -> (CoreId, Cycle) {
-        let owner = self.caches.dirty_holder(line).filter(|&owner| owner != core);
-        let is_asked = |holder: &CoreId| *holder != core && (owner == Some(*holder) || op != CacheBlockOp::Clean);
+        let own = self.caches.core_of(core);
+        let owner = self.caches.dirty_holder(line).filter(|&owner| owner != own);
+        let is_asked = |holder: &CoreId| *holder != own && (owner == Some(*holder) || op != CacheBlockOp::Clean);
         let holders: Vec<CoreId> = self.caches.holders(line).filter(is_asked).collect();
         if holders.is_empty() || self.interconnect.mesh().is_none() {
             return (core, at);

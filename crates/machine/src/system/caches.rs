@@ -58,6 +58,8 @@ super::part::part! {
         }
         kept {
             levels: Levels,
+            /// Two threads of a core share its caches.
+            shared_by_threads: bool,
             inclusive: bool,
             request_cycles: Cycle,
             response_cycles: Cycle,
@@ -77,7 +79,8 @@ impl Caches {
         let arrays = |level, of: &CacheConfig| -> Vec<CacheArray> {
             (0..cores).map(|_| CacheArray::with_replacement(level, of.replacement, 0)).collect()
         };
-        let mshrs = |n: u32| (0..cores).map(|_| Mshrs::new(n as usize)).collect::<Vec<_>>();
+        let new = if config.threads_per_core > 1 { Mshrs::shared_by_threads } else { Mshrs::new };
+        let mshrs = |n: u32| (0..cores).map(|_| new(n as usize)).collect::<Vec<_>>();
         let ports = geometry.llc_ports;
         let links = &config.interconnect;
         let l2 = geometry.l2.zip(config.l2.as_ref());
@@ -95,7 +98,7 @@ impl Caches {
             directory: Directory::new(config.cores),
             coherence_stats: CoherenceStats::default(),
             llc_of_threads: Vec::new(),
-            reservations: vec![None; cores],
+            reservations: vec![None; config.hardware_threads().into()],
             l1i_mshrs: mshrs(config.l1i.mshrs),
             l1d_mshrs: mshrs(config.l1d.mshrs),
             l2_mshrs: l2.map_or_else(Vec::new, |(_, of)| mshrs(of.mshrs)),
@@ -104,6 +107,7 @@ impl Caches {
             llc_mshrs: Mshrs::new(config.llc.mshrs as usize),
             llc_ports: ports.map(PortBookings::new),
             pinned: Vec::new(),
+            shared_by_threads: config.threads_per_core > 1,
             inclusive: links.inclusion == Inclusion::Inclusive,
             request_cycles: links.request_cycles,
             response_cycles: links.response_cycles,
@@ -139,6 +143,7 @@ impl Caches {
             llc_ports: self.llc_ports.clone(),
             pinned: self.pinned.clone(),
             levels: self.levels,
+            shared_by_threads: self.shared_by_threads,
             inclusive: self.inclusive,
             request_cycles: self.request_cycles,
             response_cycles: self.response_cycles,
@@ -162,19 +167,43 @@ impl Caches {
         }
     }
 
+    /// The place of the private caches that a hardware thread uses: those of its core, which the second threads of cores
+    /// follow in their order.
+    #[inline(always)]
+    fn place(&self, thread: CoreId) -> usize {
+        let (thread, cores) = (usize::from(thread.0), self.l1d.len());
+        if thread < cores { thread } else { thread - cores }
+    }
+
+    /// The first hardware thread of the core of this one. Its number stands for the core in the directory and wherever lines are
+    /// held.
+    #[inline]
+    pub(super) fn core_of(&self, thread: CoreId) -> CoreId {
+        CoreId(self.place(thread) as u16)
+    }
+
+    /// Whether two threads of a core use the same caches.
+    #[inline]
+    pub(super) fn are_shared_by_threads(&self) -> bool {
+        self.shared_by_threads
+    }
+
     #[inline]
     pub(super) fn l1i_mut(&mut self, core: CoreId) -> &mut CacheArray {
-        &mut self.l1i[core.0 as usize]
+        let place = self.place(core);
+        &mut self.l1i[place]
     }
 
     #[inline]
     pub(super) fn l1d(&self, core: CoreId) -> &CacheArray {
-        &self.l1d[core.0 as usize]
+        let place = self.place(core);
+        &self.l1d[place]
     }
 
     #[inline]
     pub(super) fn l1d_mut(&mut self, core: CoreId) -> &mut CacheArray {
-        &mut self.l1d[core.0 as usize]
+        let place = self.place(core);
+        &mut self.l1d[place]
     }
 
     #[inline]
@@ -190,33 +219,37 @@ impl Caches {
     /// The array of a level that a core uses.
     #[inline]
     pub(super) fn array(&self, level: LevelId, core: CoreId) -> &CacheArray {
+        let place = self.place(core);
         match level {
-            LevelId::FilterBuffer => &self.filter_buffers[core.0 as usize],
-            LevelId::L1d => &self.l1d[core.0 as usize],
-            LevelId::L2 => &self.l2[core.0 as usize],
+            LevelId::FilterBuffer => &self.filter_buffers[place],
+            LevelId::L1d => &self.l1d[place],
+            LevelId::L2 => &self.l2[place],
             LevelId::Llc => &self.llc,
         }
     }
 
     #[inline]
     pub(super) fn array_mut(&mut self, level: LevelId, core: CoreId) -> &mut CacheArray {
+        let place = self.place(core);
         match level {
-            LevelId::FilterBuffer => &mut self.filter_buffers[core.0 as usize],
-            LevelId::L1d => &mut self.l1d[core.0 as usize],
-            LevelId::L2 => &mut self.l2[core.0 as usize],
+            LevelId::FilterBuffer => &mut self.filter_buffers[place],
+            LevelId::L1d => &mut self.l1d[place],
+            LevelId::L2 => &mut self.l2[place],
             LevelId::Llc => &mut self.llc,
         }
     }
 
     pub(super) fn l1i_mshrs(&mut self, core: CoreId) -> &mut Mshrs {
-        &mut self.l1i_mshrs[core.0 as usize]
+        let place = self.place(core);
+        &mut self.l1i_mshrs[place]
     }
 
     /// The MSHRs of a level that a core uses.
     pub(super) fn mshrs(&mut self, level: LevelId, core: CoreId) -> &mut Mshrs {
+        let place = self.place(core);
         match level {
-            LevelId::FilterBuffer | LevelId::L1d => &mut self.l1d_mshrs[core.0 as usize],
-            LevelId::L2 => &mut self.l2_mshrs[core.0 as usize],
+            LevelId::FilterBuffer | LevelId::L1d => &mut self.l1d_mshrs[place],
+            LevelId::L2 => &mut self.l2_mshrs[place],
             LevelId::Llc => &mut self.llc_mshrs,
         }
     }
@@ -231,7 +264,7 @@ impl Caches {
         self.levels
     }
 
-    /// Whether there is one core only, which owns everything.
+    /// Whether there is one core only, which owns everything. It may have two threads.
     #[inline]
     pub(super) fn alone(&self) -> bool {
         self.l1d.len() == 1

@@ -30,9 +30,9 @@ impl System {
             match entry.owner {
                 None => self.check_shared(line, &private)?,
                 Some(owner) => {
-                    let reserved = |core: &CoreId| self.caches.reservation(*core) == Some(line);
-                    if let Some(core) = self.caches.cores().find(|core| *core != owner && reserved(core)) {
-                        return Err(format!("{line}: {core:?} has reserved it, {owner:?} may write it"));
+                    let lost = |thread: &CoreId| self.caches.core_of(*thread) != owner;
+                    if let Some(thread) = self.caches.reserving(line).find(lost) {
+                        return Err(format!("{line}: {thread:?} has reserved it, {owner:?} may write it"));
                     }
                 }
             }
@@ -156,6 +156,11 @@ impl System {
             }
         }
         Ok(())
+    }
+
+    /// The core of a hardware thread, by the number of its first one.
+    pub fn core_of(&self, thread: CoreId) -> CoreId {
+        self.caches.core_of(thread)
     }
 
     /// The only core that may write a line, if there is one.

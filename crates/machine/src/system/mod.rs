@@ -117,7 +117,7 @@ impl System {
         let hardware = &plan.row.hardware;
         let geometry = &plan.geometry;
         let design = (hardware.build)(&plan.spec, geometry).map_err(|e| plan::refused_by(hardware.name, e))?;
-        let cores = config.cores as usize;
+        let threads = usize::from(config.hardware_threads());
         let design_accepts = hardware.hooks.has(Hooks::ACCEPT) && design.decides_on_writes();
         let checks = &plan.checks;
         let mut system = System {
@@ -126,18 +126,18 @@ impl System {
             interconnect: Interconnect::new(config),
             memories: Memories::new(config, geometry, design_accepts),
             persist_buffers: match plan.domain {
-                Domain::Bbb => PersistBuffers::new(&config.bbb, cores),
+                Domain::Bbb => PersistBuffers::new(&config.bbb, threads),
                 _ => PersistBuffers::default(),
             },
-            line_locks: LineLocks::new(cores),
+            line_locks: LineLocks::new(threads),
             design: DesignPort::new(design, hardware.name, hardware.hooks, geometry).for_threads(hardware.threads_max),
-            agenda: Agenda::new(cores),
-            transactions: OpenTransactions::new(cores, config.timer_interrupt_cycles),
-            observers: Observers::new(cores),
-            waits: Waits::new(cores),
+            agenda: Agenda::new(threads),
+            transactions: OpenTransactions::new(threads, config.timer_interrupt_cycles),
+            observers: Observers::new(threads),
+            waits: Waits::new(threads),
             work: WorkList::default(),
             geometry: geometry.clone(),
-            filters: Filters::new(checks.clone(), cores, geometry.planted),
+            filters: Filters::new(checks.clone(), threads, geometry.planted),
         };
         if let Some(checks) = checks.as_ref().filter(|checks| checks.combines_persistent_writes()) {
             // It would not be asked about these stores.

@@ -54,7 +54,7 @@ impl Plan {
         (hardware.check)(&spec).map_err(refuse)?;
         let pmem_bytes = config.pmem.capacity_mib << 20;
         let mut geometry = Geometry {
-            cores: config.cores,
+            cores: config.hardware_threads(),
             controllers: config.pmem.controllers,
             domain,
             clock: Clock { frequency_mhz: config.frequency_mhz },
@@ -93,7 +93,21 @@ impl Plan {
             return Err(ConfigError::new("interconnect.inclusion", problem));
         }
         let checks = checks_of(row, &spec, &geometry)?;
-        Ok(Plan { row: *row, domain, spec, geometry, checks })
+        let plan = Plan { row: *row, domain, spec, geometry, checks };
+        if config.threads_per_core > 1 { plan.check_shared_cores() } else { Ok(plan) }
+    }
+
+    /// Refuses what has structures beside each core, which two threads would share.
+    fn check_shared_cores(self) -> Result<Self, ConfigError> {
+        let hardware = &self.row.hardware;
+        let has_others = hardware.hooks != Hooks::NONE && !hardware.hooks.has(Hooks::HARDWARE_TX);
+        let what = match self.domain {
+            _ if has_others || self.checks.is_some() => hardware.name.to_owned(),
+            Domain::Bbb => self.domain.to_string(),
+            _ => return Ok(self),
+        };
+        let problem = format!("{what} has structures beside each core, which one hardware thread uses: it has to be 1");
+        Err(ConfigError::new("threads_per_core", problem))
     }
 
     /// The same with a planted fault: for `durasim mutation` alone.

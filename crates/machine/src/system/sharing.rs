@@ -83,6 +83,7 @@ impl System {
             return Ok(at);
         }
         let entry = self.caches.directory().entry(line);
+        let core = self.caches.core_of(core);
         let mut done = at;
         if let Some(owner) = entry.owner {
             if owner != core {
@@ -182,12 +183,12 @@ impl System {
         Ok(Some(done))
     }
 
-    /// LR reserves a line for its core.
+    /// LR reserves a line for its hardware thread.
     pub fn reserve(&mut self, core: CoreId, line: LineAddr) {
         self.caches.reserve(core, line);
     }
 
-    /// Takes the reservation of a core.
+    /// Takes the reservation of a hardware thread.
     pub fn take_reservation(&mut self, core: CoreId) -> Option<LineAddr> {
         self.caches.take_reservation(core)
     }

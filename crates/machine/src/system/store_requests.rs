@@ -50,6 +50,7 @@ impl System {
         if (tag.is_some() || pmem && self.design.is_asked_about_all_stores()) && !is_silent() {
             return None;
         }
+        self.tell_sibling(core, line);
         let array = self.caches.l1d_mut(core);
         array.stats.accesses += 1;
         array.touch(slot);

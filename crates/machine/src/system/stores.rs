@@ -56,8 +56,17 @@ impl System {
         Ok((slot, if shared { from.max(done) } else { from }))
     }
 
+    /// A store ends the reservation that another thread of the core has on its line: they need not take it from each other.
+    #[inline]
+    pub(super) fn tell_sibling(&mut self, core: CoreId, line: LineAddr) {
+        if self.caches.are_shared_by_threads() {
+            self.caches.end_reservations(Some(core), line);
+        }
+    }
+
     #[inline]
     pub(super) fn write_l1d(&mut self, core: CoreId, slot: Slot, addr: PhysAddr, len: u8, data: u64) {
+        self.tell_sibling(core, addr.line());
         let array = self.caches.l1d_mut(core);
         write_word(array.data_mut(slot), addr.offset(), len, data);
         array.set_dirty(slot, true);

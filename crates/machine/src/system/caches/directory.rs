@@ -54,12 +54,12 @@ impl Caches {
     /// Whether the L1D copy in `slot` may be written without asking.
     #[inline]
     pub(in crate::system) fn may_write(&self, core: CoreId, slot: Slot) -> bool {
-        self.alone() || self.l1d[core.0 as usize].is_exclusive(slot)
+        self.alone() || self.l1d(core).is_exclusive(slot)
     }
 
     /// Whether `core` may write the line without asking, wherever in its private caches it lies.
     pub(in crate::system) fn owns(&self, core: CoreId, line: LineAddr) -> bool {
-        self.alone() || self.directory.entry(line).owner == Some(core)
+        self.alone() || self.directory.entry(line).owner == Some(self.core_of(core))
     }
 
     /// The private copy of a line that is newest: level and slot.
@@ -86,6 +86,7 @@ impl Caches {
         moved: bool,
         design: &DesignPort,
     ) -> Option<(LineTag, Option<CoreId>)> {
+        let core = self.core_of(core);
         let others = self.holders(line).filter(|&other| other != core);
         for other in others {
             if let Some((level, slot)) = self.newest_private(other, line) {
@@ -133,7 +134,7 @@ impl Caches {
             array.remove(slot);
         }
         if level != LevelId::Llc && !self.alone() && self.newest_private(core, line).is_none() {
-            self.directory.remove_sharer(line, core);
+            self.directory.remove_sharer(line, self.core_of(core));
         }
     }
 
@@ -150,13 +151,15 @@ impl Caches {
         if self.alone() {
             return;
         }
+        let thread = core;
+        let core = self.core_of(thread);
         let entry = self.directory.entry(line);
         let unshared = entry.others(core).next().is_none();
         if want == AccessMode::Write || unshared {
             debug_assert!(unshared, "{line} is written by {core:?} while others have it");
             self.directory.grant(line, core);
-            self.end_reservations(Some(core), line);
-            let array = &mut self.l1d[core.0 as usize];
+            self.end_reservations(Some(thread), line);
+            let array = self.l1d_mut(core);
             if let Some(slot) = array.find(line) {
                 array.set_exclusive(slot, true);
             }
@@ -169,7 +172,7 @@ impl Caches {
     pub(super) fn note_holders(&mut self, line: LineAddr, cores: &[CoreId]) {
         if let [core] = *cores {
             self.directory.grant(line, core);
-            let array = &mut self.l1d[core.0 as usize];
+            let array = self.l1d_mut(core);
             if let Some(slot) = array.find(line) {
                 array.set_exclusive(slot, true);
             }
@@ -178,22 +181,23 @@ impl Caches {
         }
     }
 
-    /// The line that a core has reserved.
-    pub(in crate::system) fn reservation(&self, core: CoreId) -> Option<LineAddr> {
-        self.reservations[core.0 as usize]
+    /// The hardware threads that have reserved a line.
+    pub(in crate::system) fn reserving(&self, line: LineAddr) -> impl Iterator<Item = CoreId> {
+        let reserved = self.reservations.iter().enumerate().filter(move |(_, reserved)| **reserved == Some(line));
+        reserved.map(|(thread, _)| CoreId(thread as u16))
     }
 
-    /// LR reserves a line for its core.
+    /// LR reserves a line for its hardware thread.
     pub(in crate::system) fn reserve(&mut self, core: CoreId, line: LineAddr) {
         self.reservations[core.0 as usize] = Some(line);
     }
 
-    /// Takes the reservation of a core.
+    /// Takes the reservation of a hardware thread.
     pub(in crate::system) fn take_reservation(&mut self, core: CoreId) -> Option<LineAddr> {
         self.reservations[core.0 as usize].take()
     }
 
-    /// Another core, or the kernel (`None`), may write a line from now on.
+    /// Another core or thread, or the kernel (`None`), may write a line from now on.
     pub(in crate::system) fn end_reservations(&mut self, writer: Option<CoreId>, line: LineAddr) {
         for (core, reservation) in self.reservations.iter_mut().enumerate() {
             if *reservation == Some(line) && writer.is_none_or(|writer| writer.0 as usize != core) {

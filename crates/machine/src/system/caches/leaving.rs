@@ -92,6 +92,7 @@ impl Caches {
         }
         let takes_copies_along = self.inclusive && level != LevelId::L1d;
         let is_llc = level == LevelId::Llc;
+        let core = self.core_of(core);
         if takes_copies_along {
             // Above a private level lies its own core's L1D, above the last one what all holders have.
             let mut holders = self.holders(line).filter(|&holder| is_llc || holder == core);
@@ -119,8 +120,9 @@ impl Caches {
 
     /// The buffers of a private level for dirty lines on their way down.
     fn write_back_buffers(&mut self, level: LevelId, core: CoreId) -> &mut Mshrs {
+        let place = self.place(core);
         let of_level = if level == LevelId::L1d { &mut self.l1d_write_backs } else { &mut self.l2_write_backs };
-        &mut of_level[core.0 as usize]
+        &mut of_level[place]
     }
 
     /// A dirty line leaves a private level: the cycle in which a buffer has it, until it has arrived below, where it

@@ -56,7 +56,9 @@ impl Crossbar {
     /// A message of the last level arrives at a core; when all of it is there.
     pub(super) fn send_to_core(&mut self, core: CoreId, load: Load, at: Cycle) -> Cycle {
         let cycles = self.cycles(load);
-        Self::send(&mut self.cores[core.0 as usize], &mut self.stats, cycles, load, at)
+        // Threads of a core have one port.
+        let place = usize::from(core.0) % self.cores.len();
+        Self::send(&mut self.cores[place], &mut self.stats, cycles, load, at)
     }
 
     /// Sends a message through a port; the cycle in which all of it has passed.

@@ -55,6 +55,7 @@ struct MeshStats {
 pub(in crate::system) struct Mesh {
     columns: usize,
     tiles: usize,
+    cores: u16,
     hop_cycles: Cycle,
     link_bytes: u64,
     controller_tiles: Vec<usize>,
@@ -78,6 +79,7 @@ impl Mesh {
         Mesh {
             columns,
             tiles: columns * rows,
+            cores: config.cores,
             hop_cycles: of.hop_cycles.expect(given),
             link_bytes: of.link_width_bytes().into(),
             controller_tiles: controller_tiles.iter().map(|&tile| tile as usize).collect(),
@@ -89,7 +91,8 @@ impl Mesh {
 
     fn tile(&self, end: End) -> usize {
         match end {
-            End::Core(core) => core.0.into(),
+            // Threads of a core are on one tile.
+            End::Core(core) => (core.0 % self.cores).into(),
             End::Bank(line) => bank_of(line, self.tiles as u16).into(),
             End::Controller(number) => self.controller_tiles[number],
         }
@@ -188,6 +191,7 @@ mod tests {
         Mesh {
             columns: 4,
             tiles: 12,
+            cores: 12,
             hop_cycles,
             link_bytes: 16,
             controller_tiles: vec![0, 11],
