@@ -30,6 +30,7 @@ def validate(table: dict) -> None:
     """Refuse a table with unknown keys, repeated names or values that do not fit their field."""
     fields = {
         "marker": {"name", "imm", "meaning", "argument"},
+        "situation": {"name", "meaning"},
         "instruction": {"name", "opcode", "funct3", "meaning"},
         "access_flag": {"name", "value", "meaning"},
         "check_register": {"name", "number", "meaning"},
@@ -106,6 +107,10 @@ def rust(table: dict) -> str:
     lines += ["    pub const fn name(self) -> &'static str {", "        match self {"]
     lines += [f'            Marker::{camel(marker["name"])} => "{marker["name"]}",' for marker in markers]
     lines += ["        }", "    }", "}"]
+    situations = table["situation"]
+    lines += ["", "/// The names of the situations that programs report, in the order of their numbers."]
+    lines += [f"pub const SITUATIONS: [&str; {len(situations)}] = ["]
+    lines += [f'    "{situation["name"]}",' for situation in situations] + ["];"]
     for opcode in opcodes:
         lines += ["", f"/// {opcode['meaning']}", f"pub const {opcode['name'].upper()}: u32 = {opcode['opcode']:#04x};"]
     for instruction in table["instruction"]:
@@ -132,6 +137,10 @@ def header(table: dict) -> str:
     for marker in table["marker"]:
         lines += ["", f"/* {marker['meaning']} Argument: {marker['argument']}. */"]
         lines += [f"#define DURASIM_MARKER_{marker['name'].upper()} {marker['imm']}"]
+    lines += ["", "/* Numbers of situations: the argument of situation_begin and situation_end. */"]
+    for number, situation in enumerate(table["situation"]):
+        lines += ["", f"/* {situation['meaning']} */"]
+        lines += [f"#define DURASIM_SITUATION_{situation['name'].upper().replace('-', '_')} {number}"]
     lines += ["", "/* Major opcodes kept for instructions that cannot be a HINT. */"]
     for opcode in table["reserved_opcode"]:
         lines += ["", f"/* {opcode['meaning']} */"]

@@ -9,6 +9,7 @@
 
 #include "durasim/htm.h"
 #include "durasim/lock.h"
+#include "durasim/markers.h"
 #include "runtimes/planted.h"
 
 namespace durasim {
@@ -56,6 +57,7 @@ public:
             if ((status & htm_explicit) != 0 && htm_code(status) == code_rolled_back) return HtmPath::rolled_back;
         }
         if (!planted(Fault::lock_not_taken)) lock_.lock();
+        durasim_situation_begin(DURASIM_SITUATION_FALL_BACK_LOCK);
         prepare(status);
         return HtmPath::lock;
     }
@@ -73,6 +75,7 @@ public:
     void committed_under_lock() { ++counts.lock; }
 
     void unlock() {
+        durasim_situation_end(DURASIM_SITUATION_FALL_BACK_LOCK);
         if (!planted(Fault::lock_not_taken)) lock_.unlock();
     }
 

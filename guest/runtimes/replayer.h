@@ -16,6 +16,7 @@
 
 #include "durasim/error.h"
 #include "durasim/lock.h"
+#include "durasim/markers.h"
 #include "durasim/threads.h"
 #include "runtimes/planted.h"
 #include "runtimes/spht_log.h"
@@ -25,7 +26,7 @@ namespace durasim {
 // Applies transactions of several logs to the pool at `base`.
 class Replay {
 public:
-    Replay(std::vector<SphtLog> logs, std::uint64_t base) : logs_(std::move(logs)), base_(base), seen_(logs_.size()), tails_(logs_.size()) {}
+    Replay(std::vector<SphtLog> logs, std::uint64_t base) : logs_(std::move(logs)), base_(base), seen_(logs_.size()), tails_(logs_.size()), firsts_(logs_.size()) {}
 
     // Applies what is in the logs now. Returns how many transactions that were.
     std::uint64_t apply_all() {
@@ -36,29 +37,26 @@ public:
         }
         // Nobody who is before these is missing here.
         for (std::size_t i = 0; i < logs_.size(); ++i) tails_[i] = planted(Fault::replay_looks_once) ? seen_[i] : logs_[i].tail();
+        for (std::size_t i = 0; i < logs_.size(); ++i) look_at_first(i);
         for (;;) {
-            SphtLog* oldest = nullptr;
-            SphtLog::Transaction next{};
-            bool was_seen = false;
+            std::size_t oldest = logs_.size();
             for (std::size_t i = 0; i < logs_.size(); ++i) {
                 if (planted(Fault::recovery_first_log_only) && i != 0) break;
-                const std::uint64_t head = logs_[i].head();
-                if (head == tails_[i]) continue;
-                const SphtLog::Transaction first = logs_[i].transaction(head, tails_[i]);
-                if (oldest != nullptr && !comes_before(first, next)) continue;
-                oldest = &logs_[i];
-                next = first;
-                was_seen = first.end <= seen_[i];
+                if (firsts_[i].begin == tails_[i]) continue;
+                if (oldest == logs_.size() || comes_before(firsts_[i], firsts_[oldest])) oldest = i;
             }
-            if (oldest == nullptr || !was_seen) return count;
-            if (planted(Fault::replay_forgets_last) && next.end == oldest->tail()) {
-                oldest->put_head(next.end);
-                continue;
-            }
-            if (planted(Fault::head_before_stores)) oldest->put_head(next.end);
-            oldest->apply(next, base_);
-            if (!planted(Fault::head_before_stores)) oldest->put_head(next.end);
-            ++count;
+            if (oldest == logs_.size()) return count;
+            const SphtLog::Transaction next = firsts_[oldest];
+            if (next.end > seen_[oldest]) return count;
+            SphtLog& log = logs_[oldest];
+            const bool is_forgotten = planted(Fault::replay_forgets_last) && next.end == log.tail();
+            durasim_situation_begin(DURASIM_SITUATION_REPLAY);
+            if (planted(Fault::head_before_stores) || is_forgotten) log.put_head(next.end);
+            if (!is_forgotten) log.apply(next, base_);
+            if (!planted(Fault::head_before_stores)) log.put_head(next.end);
+            durasim_situation_end(DURASIM_SITUATION_REPLAY);
+            count += is_forgotten ? 0 : 1;
+            look_at_first(oldest);
         }
     }
 
@@ -70,6 +68,12 @@ public:
     }
 
 private:
+    // The first transaction of a log that has not been applied.
+    void look_at_first(std::size_t log) {
+        const std::uint64_t head = logs_[log].head();
+        firsts_[log] = head == tails_[log] ? SphtLog::Transaction{0, head, head} : logs_[log].transaction(head, tails_[log]);
+    }
+
     // Two with one timestamp do not conflict; the first thread comes first.
     static bool comes_before(const SphtLog::Transaction& a, const SphtLog::Transaction& b) {
         if (planted(Fault::replay_without_order)) return false;
@@ -79,6 +83,7 @@ private:
     std::vector<SphtLog> logs_;
     std::uint64_t base_;
     std::vector<std::uint64_t> seen_, tails_;
+    std::vector<SphtLog::Transaction> firsts_;
 };
 
 // A thread that empties the logs in the background, on a core of its own if there is one.

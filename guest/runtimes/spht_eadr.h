@@ -50,6 +50,9 @@ struct SphtThread {
     bool was_full = false;  // the last attempt ran out of room
     // Of the open transaction: where its entries begin, where the next one goes, and where the room ends.
     std::uint64_t begin = 0, position = 0, limit = 0;
+    // The places of the first two in the ring.
+    std::uint64_t first_slot = 0, slot = 0;
+    bool is_wrapped = false;  // the transaction before lies at both ends of the ring
     // What it has overwritten in the shadow, if it runs under the lock.
     struct Old {
         std::uint64_t* place;
@@ -137,6 +140,7 @@ public:
                  static_cast<unsigned long long>(header_.logs()));
         }
         thread.log.attach(header_, shared_, number);
+        thread.first_slot = thread.slot = thread.log.slot(thread.log.tail());
         if (thread.old == nullptr) thread.old = new std::vector<detail::SphtThread::Old>;
     }
 
@@ -158,6 +162,7 @@ public:
             planted_slow(Fault::log_committed_behind);
             if (is_update) commit_log(thread);
             if (!planted(Fault::log_committed_behind)) thread.attempts.end();
+            if constexpr (cleans_log) durasim_situation_begin(DURASIM_SITUATION_COMMIT_NOT_CLEANED);
             durasim_tx_commit();
         } else {
             durasim_tx_committing();
@@ -165,10 +170,13 @@ public:
             if (!planted(Fault::no_fence_before_unlock)) fence();
             thread.attempts.committed_under_lock();
             thread.old->clear();
+            if constexpr (cleans_log) durasim_situation_begin(DURASIM_SITUATION_COMMIT_NOT_CLEANED);
             durasim_tx_commit();
             thread.attempts.unlock();
         }
         if constexpr (cleans_log) clean_log(thread);
+        if (thread.slot < thread.first_slot) note_wrapped(thread, true);
+        thread.first_slot = thread.slot;
         if (is_update && replayer_.is_asleep() && is_half_full(thread)) replayer_.wake();
     }
 
@@ -178,6 +186,7 @@ public:
         for (std::size_t i = thread.old->size(); i-- > 0;) put((*thread.old)[i].place, (*thread.old)[i].word);
         thread.old->clear();
         thread.position = thread.begin;
+        thread.slot = thread.first_slot;
         thread.attempts.unlock();
         durasim_tx_abort(1);
     }
@@ -214,7 +223,11 @@ private:
     // Before an attempt, of which the one before ended with `status`: waits until the log has room.
     void await_room(detail::SphtThread& thread, std::uint64_t status) {
         SphtLog& log = thread.log;
+        // No fence tells when the log of the transaction before is clean.
+        if constexpr (cleans_log) durasim_situation_end(DURASIM_SITUATION_COMMIT_NOT_CLEANED);
+        if (thread.is_wrapped) note_wrapped(thread, false);
         thread.begin = thread.position = log.tail();
+        thread.slot = thread.first_slot;
         const bool was_full = (status & htm_explicit) != 0 && htm_code(status) == detail::SphtThread::code_log_full;
         const std::uint64_t wanted = was_full ? log.ring_words() : reserved_words < log.ring_words() / 2 ? reserved_words : log.ring_words() / 2;
         if (was_full && thread.limit - thread.begin == log.ring_words()) refuse_large(log);
@@ -237,8 +250,10 @@ private:
 
     void append(detail::SphtThread& thread, std::uint64_t offset, std::uint64_t value) {
         if (thread.limit - thread.position < SphtLog::words_of_store + SphtLog::words_of_end) make_room(thread);
-        thread.log.put_word(thread.position, offset);
-        thread.log.put_word(thread.position + 1, value);
+        const std::uint64_t behind = thread.log.next(thread.slot);
+        thread.log.put_word(thread.slot, offset);
+        thread.log.put_word(behind, value);
+        thread.slot = thread.log.next(behind);
         thread.position += SphtLog::words_of_store;
     }
 
@@ -253,7 +268,8 @@ private:
     void commit_log(detail::SphtThread& thread) {
         const std::uint64_t timestamp = planted(Fault::timestamps_tie) ? 1 : detail::read_timestamp();
         if (planted(Fault::tail_before_end)) thread.log.put_tail(thread.position + SphtLog::words_of_end);
-        if (!planted(Fault::end_not_written)) thread.log.put_word(thread.position, timestamp | SphtLog::end_mark);
+        if (!planted(Fault::end_not_written)) thread.log.put_word(thread.slot, timestamp | SphtLog::end_mark);
+        thread.slot = thread.log.next(thread.slot);
         thread.position += SphtLog::words_of_end;
         if (!planted(Fault::tail_not_stored) && !planted(Fault::tail_before_end)) thread.log.put_tail(thread.position);
     }
@@ -261,12 +277,25 @@ private:
     // Lines of entries that no one will look at but the replayer.
     void clean_log(const detail::SphtThread& thread) const {
         const std::uint64_t words = line_bytes / sizeof(std::uint64_t);
+        // The ring is a number of whole lines.
+        std::uint64_t slot = thread.first_slot / words * words;
         for (std::uint64_t at = thread.begin / words * words; at < thread.position; at += words) {
             if (options.flush_lines) {
-                durasim_flush(thread.log.place(at));
+                durasim_flush(thread.log.place(slot));
             } else {
-                durasim_clean(thread.log.place(at));
+                durasim_clean(thread.log.place(slot));
             }
+            slot += words;
+            if (slot == thread.log.ring_words()) slot = 0;
+        }
+    }
+
+    [[gnu::noinline]] static void note_wrapped(detail::SphtThread& thread, bool is_wrapped) {
+        thread.is_wrapped = is_wrapped;
+        if (is_wrapped) {
+            durasim_situation_begin(DURASIM_SITUATION_LOG_WRAPPED);
+        } else {
+            durasim_situation_end(DURASIM_SITUATION_LOG_WRAPPED);
         }
     }
 

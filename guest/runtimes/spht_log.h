@@ -41,10 +41,14 @@ public:
     std::uint64_t ring_words() const { return ring_words_; }
     std::uint64_t tail() const { return get_first(tail_); }
     std::uint64_t head() const { return get_first(head_); }
-    std::uint64_t word(std::uint64_t position) const { return get(ring_ + position % ring_words_); }
-    const void* place(std::uint64_t position) const { return ring_ + position % ring_words_; }
 
-    void put_word(std::uint64_t position, std::uint64_t word) { put(ring_ + position % ring_words_, word); }
+    // The place of a word in the ring, and the place behind it: who goes from word to word divides once.
+    std::uint64_t slot(std::uint64_t position) const { return position % ring_words_; }
+    std::uint64_t next(std::uint64_t slot) const { return slot + 1 == ring_words_ ? 0 : slot + 1; }
+    std::uint64_t word(std::uint64_t slot) const { return get(ring_ + slot); }
+    const void* place(std::uint64_t slot) const { return ring_ + slot; }
+
+    void put_word(std::uint64_t slot, std::uint64_t word) { put(ring_ + slot, word); }
     void put_tail(std::uint64_t position) { put(tail_, position); }
     void put_head(std::uint64_t position) { put_last(head_, position); }
 
@@ -59,8 +63,9 @@ public:
         std::uint64_t timestamp, begin, end;
     };
     Transaction transaction(std::uint64_t position, std::uint64_t end) const {
-        for (std::uint64_t at = position; at < end; at += words_of_store) {
-            const std::uint64_t first = word(at);
+        std::uint64_t place = slot(position);
+        for (std::uint64_t at = position; at < end; at += words_of_store, place = next(next(place))) {
+            const std::uint64_t first = word(place);
             if ((first & end_mark) != 0) return {first & ~end_mark, position, at + words_of_end};
             const std::uint64_t offset = first - data_offset_;
             if (first % sizeof(std::uint64_t) != 0 || offset >= data_bytes_) refuse();
@@ -71,11 +76,11 @@ public:
     // Makes the stores of a transaction to the pool that lies at `base`, in their order.
     void apply(const Transaction& transaction, std::uint64_t base) const {
         const std::uint64_t stores = (transaction.end - transaction.begin - words_of_end) / words_of_store;
-        for (std::uint64_t i = 0; i < stores; ++i) {
-            const std::uint64_t nth = planted(Fault::replay_stores_backwards) ? stores - 1 - i : i;
+        std::uint64_t place = slot(transaction.begin);
+        for (std::uint64_t i = 0; i < stores; ++i, place = next(next(place))) {
+            if (planted(Fault::replay_stores_backwards)) place = slot(transaction.begin + (stores - 1 - i) * words_of_store);
             if (planted(Fault::replay_skips_last_store) && i + 1 == stores) break;
-            const std::uint64_t at = transaction.begin + nth * words_of_store;
-            put(reinterpret_cast<std::uint64_t*>(base + word(at)), word(at + 1));
+            put(reinterpret_cast<std::uint64_t*>(base + word(place)), word(next(place)));
         }
     }
 

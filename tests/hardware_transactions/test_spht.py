@@ -60,3 +60,22 @@ def test_clocks_that_differ_are_refused(design: str) -> None:
     """Timestamps are cycle counts: with cores that run ahead they would not be in the order of commits."""
     with pytest.raises(ds.ConfigError, match=r"skew_cycles.*no core may run ahead: it has to be 0"):
         ds.run(design=design, workload="array-swap", machine="tiny", ops=1, set={"skew_cycles": 10})
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_crashes_fall_into_all_rare_situations(design: str) -> None:
+    """A log of a few transactions wraps around, and some transactions do not fit into the L1D."""
+    arguments = {"populate": 6, "element-bytes": 64} | ({} if design == "htm-sgl" else {"log-bytes": 512})
+    result = ds.crash(
+        design=design,
+        workload="array-swap",
+        machine="tiny",
+        ops=60,
+        threads=3,
+        points=300,
+        set=ROOMY | {"l1d.size_bytes": 2048},
+        workload_args=arguments,
+    )
+    assert result.failures == ()
+    marks = next(row["marks"] for row in ds.designs() if row["name"] == design)
+    assert set(marks) <= result.marks.keys()

@@ -161,6 +161,16 @@ impl Backend {
         matches!(self, Backend::SphtEadr | Backend::SphtEadrFlush)
     }
 
+    /// Rare situations that its programs report, which campaigns count beside the marks of the hardware.
+    pub const fn situations(self) -> &'static [&'static str] {
+        match self {
+            Backend::HtmSgl => &["fall-back-lock"],
+            Backend::SphtEadr => &["fall-back-lock", "log-wrapped", "replay", "page_copied"],
+            Backend::SphtEadrFlush => &["fall-back-lock", "log-wrapped", "replay", "page_copied", "commit-not-cleaned"],
+            _ => &[],
+        }
+    }
+
     /// The name the guest build knows.
     pub const fn name(self) -> &'static str {
         match self {

@@ -73,11 +73,19 @@ pub enum Marker {
     ///
     /// Argument: unused.
     TxResume = 16,
+    /// The thread is in a rare situation from here on.
+    ///
+    /// Argument: number of the situation.
+    SituationBegin = 17,
+    /// The thread has left that situation.
+    ///
+    /// Argument: number of the situation.
+    SituationEnd = 18,
 }
 
 impl Marker {
     /// All markers, in the order of their numbers.
-    pub const ALL: [Marker; 16] = [
+    pub const ALL: [Marker; 18] = [
         Marker::RoiBegin,
         Marker::RoiEnd,
         Marker::OpBegin,
@@ -94,6 +102,8 @@ impl Marker {
         Marker::OpNew,
         Marker::TxSuspend,
         Marker::TxResume,
+        Marker::SituationBegin,
+        Marker::SituationEnd,
     ];
 
     /// The marker with the number `imm`, if there is one.
@@ -115,6 +125,8 @@ impl Marker {
             14 => Some(Marker::OpNew),
             15 => Some(Marker::TxSuspend),
             16 => Some(Marker::TxResume),
+            17 => Some(Marker::SituationBegin),
+            18 => Some(Marker::SituationEnd),
             _ => None,
         }
     }
@@ -138,9 +150,19 @@ impl Marker {
             Marker::OpNew => "op_new",
             Marker::TxSuspend => "tx_suspend",
             Marker::TxResume => "tx_resume",
+            Marker::SituationBegin => "situation_begin",
+            Marker::SituationEnd => "situation_end",
         }
     }
 }
+
+/// The names of the situations that programs report, in the order of their numbers.
+pub const SITUATIONS: [&str; 4] = [
+    "fall-back-lock",
+    "commit-not-cleaned",
+    "log-wrapped",
+    "replay",
+];
 
 /// Checked accesses, operations on their filters, and persistent stores.
 pub const CUSTOM_0: u32 = 0x0b;

@@ -39,7 +39,7 @@ mod zifencei;
 pub use block::{BlockCache, BlockId};
 pub use bus::{AmoOp, Bus, CacheBlockOp, Counter, FenceSet, HtmOperation};
 pub use decode::{decode, disassemble};
-pub use encodings::Marker;
+pub use encodings::{Marker, SITUATIONS};
 pub use execute::execute;
 pub use hart::{Flow, Hart};
 pub use htm::HTM_STARTED;

@@ -283,6 +283,9 @@ impl Port for MachinePort<'_> {
                 self.measure.mark = Some(argument);
                 return Ok(Control::Yield);
             }
+            Marker::SituationBegin | Marker::SituationEnd => {
+                self.system.note_situation(self.thread(core), argument, marker == Marker::SituationBegin);
+            }
             // The core handles the markers of transactions itself.
             Marker::TxBegin
             | Marker::TxCommit

@@ -52,6 +52,26 @@
 /* The suspended transaction resumes: the stores that follow are part of it. Argument: unused. */
 #define DURASIM_MARKER_TX_RESUME 16
 
+/* The thread is in a rare situation from here on. Argument: number of the situation. */
+#define DURASIM_MARKER_SITUATION_BEGIN 17
+
+/* The thread has left that situation. Argument: number of the situation. */
+#define DURASIM_MARKER_SITUATION_END 18
+
+/* Numbers of situations: the argument of situation_begin and situation_end. */
+
+/* It holds the lock of transactions that have failed in hardware. */
+#define DURASIM_SITUATION_FALL_BACK_LOCK 0
+
+/* Its last transaction has committed, and the log of that may be in the caches. */
+#define DURASIM_SITUATION_COMMIT_NOT_CLEANED 1
+
+/* The transaction that it has appended last lies at both ends of its circular log. */
+#define DURASIM_SITUATION_LOG_WRAPPED 2
+
+/* It applies logs to the data. */
+#define DURASIM_SITUATION_REPLAY 3
+
 /* Major opcodes kept for instructions that cannot be a HINT. */
 
 /* Checked accesses, operations on their filters, and persistent stores. */

@@ -110,6 +110,10 @@ static inline void durasim_tx_resume(void) { DURASIM_MARKER_(DURASIM_MARKER_TX_R
  * transactions goes on behind this call, and so does a transaction kept by software. */
 static inline void durasim_tx_abort(uint64_t cause) { DURASIM_MARKER_(DURASIM_MARKER_TX_ABORT, cause); }
 
+/* Tells campaigns that this thread is in a rare situation, one of DURASIM_SITUATION_*, and that it has left it. */
+static inline void durasim_situation_begin(uint64_t situation) { DURASIM_MARKER_(DURASIM_MARKER_SITUATION_BEGIN, situation); }
+static inline void durasim_situation_end(uint64_t situation) { DURASIM_MARKER_(DURASIM_MARKER_SITUATION_END, situation); }
+
 #ifdef __cplusplus
 }
 #endif

@@ -27,8 +27,17 @@ impl System {
                 });
             }
         }
+        if self.observers.any_copies() {
+            mark("page_copied");
+        }
+        self.transactions.situations().for_each(&mut *mark);
         self.persist_buffers.marks(mark);
         self.design.marks(mark);
+    }
+
+    /// A thread of the program begins or leaves a situation of this number. One without a name is no situation.
+    pub(crate) fn note_situation(&mut self, thread: u32, situation: u64, begins: bool) {
+        self.transactions.note_situation(thread, situation, begins);
     }
 
     /// Whether a line of an open transaction carries its tag in a cache of this level.

@@ -5,6 +5,7 @@ use super::memories::is_pmem;
 use super::{HtmStats, TxStats};
 use crate::latency::{Latency, PhaseLatencies};
 use durasim_design::{AbortCause, LineTag};
+use durasim_isa::SITUATIONS;
 use durasim_types::{CoreId, Cycle, LineAddr, TxId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -60,6 +61,8 @@ super::part::part! {
             moved_tx: bool,
             /// Whether requests for lines that look plain concern a transaction: one of these two.
             diverts: bool,
+            /// The situations that each thread has told of, bit n for that of number n; threads in none are left out.
+            situations: BTreeMap<u32, u32>,
             /// Aborts that a thread has not noticed yet.
             abort_notices: u32,
             tx_count: u64,
@@ -86,6 +89,7 @@ impl OpenTransactions {
             hardware_open: 0,
             moved_tx: false,
             diverts: false,
+            situations: BTreeMap::new(),
             abort_notices: 0,
             tx_count: 0,
             tx_stats: TxStats::default(),
@@ -105,6 +109,7 @@ impl OpenTransactions {
             hardware_open: self.hardware_open,
             moved_tx: self.moved_tx,
             diverts: self.diverts,
+            situations: self.situations.clone(),
             abort_notices: self.abort_notices,
             tx_count: self.tx_count,
             tx_stats: self.tx_stats,
@@ -307,6 +312,24 @@ impl OpenTransactions {
     #[inline]
     pub(super) fn diverts(&self) -> bool {
         self.diverts
+    }
+
+    /// A thread begins or leaves a situation of this number.
+    pub(super) fn note_situation(&mut self, thread: u32, situation: u64, begins: bool) {
+        if situation >= SITUATIONS.len() as u64 {
+            return;
+        }
+        let bits = self.situations.entry(thread).or_default();
+        *bits = if begins { *bits | 1 << situation } else { *bits & !(1 << situation) };
+        if *bits == 0 {
+            self.situations.remove(&thread);
+        }
+    }
+
+    /// The situations that some thread is in.
+    pub(super) fn situations(&self) -> impl Iterator<Item = &'static str> {
+        let all = self.situations.values().fold(0, |all, bits| all | bits);
+        SITUATIONS.into_iter().enumerate().filter_map(move |(number, name)| (all >> number & 1 == 1).then_some(name))
     }
 
     pub(super) fn any_open(&self) -> bool {
