@@ -39,14 +39,16 @@ public:
 
     HtmCounts counts;
 
-    // Begins a transaction of the calling thread. Before each attempt, and before the lock is taken, calls prepare(status) with the
-    // status that the attempt before has left, or 0. Returns inside of the transaction, or with HtmPath::rolled_back.
-    template <class Prepare>
-    [[gnu::always_inline]] HtmPath begin(Prepare&& prepare) {
+    // Begins a transaction of the calling thread. Before each attempt, and around the taking of the lock, calls prepare(status) with the
+    // status that the attempt before has left, or 0, and announce() once it waits for nobody any more. Returns inside of the transaction, or
+    // with HtmPath::rolled_back.
+    template <class Prepare, class Announce>
+    [[gnu::always_inline]] HtmPath begin(Prepare&& prepare, Announce&& announce) {
         std::uint64_t status = 0;
         for (unsigned attempt = 0; attempt < attempts_max; ++attempt) {
             prepare(status);
             await_free();
+            announce();
             status = htm_begin();
             if (status == htm_started) {
                 if (!planted(Fault::lock_not_subscribed) && lock_.is_held()) htm_abort<code_lock_held>();
@@ -56,9 +58,12 @@ public:
             count(status);
             if ((status & htm_explicit) != 0 && htm_code(status) == code_rolled_back) return HtmPath::rolled_back;
         }
+        // Room comes before the lock: nobody waits for the replayer while others wait for this thread.
+        prepare(status);
         if (!planted(Fault::lock_not_taken)) lock_.lock();
         durasim_situation_begin(DURASIM_SITUATION_FALL_BACK_LOCK);
         prepare(status);
+        announce();
         return HtmPath::lock;
     }
 

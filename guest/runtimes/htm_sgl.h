@@ -76,7 +76,7 @@ public:
     // False if the body has rolled the transaction back.
     [[gnu::always_inline]] bool begin() {
         detail::HtmThread& thread = detail::htm_thread;
-        const HtmPath path = thread.attempts.begin([](std::uint64_t) {});
+        const HtmPath path = thread.attempts.begin([](std::uint64_t) {}, [] {});
         thread.path = path;
         if (path == HtmPath::lock) thread.log.begin();
         return path != HtmPath::rolled_back;

@@ -8,7 +8,7 @@
 
 #include "durasim/error.h"
 
-// Each name with - for _ is that of planted/undo.toml, redo.toml, write_ahead.toml, objects.toml, p-inspect.toml, htm.toml and spht.toml, one after the other.
+// Each name with - for _ is that of planted/undo.toml, redo.toml, write_ahead.toml, objects.toml, p-inspect.toml, htm.toml, spht.toml, timed.toml and group-commit.toml, one after the other.
 #define DURASIM_UNDO_FAULTS_(X)                                                                                         \
     X(entry_not_cleaned) X(old_content_not_cleaned) X(no_fence_before_store) X(log_stops_after_two) X(logged_after_store) \
     X(checksum_after_store) X(last_word_not_saved) X(second_slot_not_wrapped) X(filter_too_coarse) X(filter_not_cleared)  \
@@ -68,12 +68,23 @@
     X(replay_skips_last_store) X(replay_looks_once) X(replay_without_order) X(replay_newest_first) \
     X(replay_forgets_last) X(head_before_stores) X(recovery_without_replay)
 
+#define DURASIM_TIMED_FAULTS_(X)                                                                                           \
+    X(bound_not_told) X(final_timestamp_not_told) X(entries_not_flushed) X(no_fence_behind_entries) X(end_before_entries) \
+    X(end_not_cleaned) X(no_fence_behind_end) X(told_before_log) X(preceding_not_awaited) X(acknowledged_before_marker)   \
+    X(marker_not_cleaned) X(no_fence_behind_marker) X(marker_told_before_flush) X(marker_ignored) X(replay_not_cleaned)   \
+    X(no_fence_behind_replay) X(replayed_before_stores) X(replayed_not_cleaned) X(replayed_ignored)                       \
+    X(filter_in_wrong_direction) X(head_not_cleaned) X(session_ended_first)
+// Those of SPHT-eADR that these have too.
+#define DURASIM_TIMED_SHARED_FAULTS_(X)                                                                                    \
+    X(store_not_logged) X(end_not_written) X(timestamps_tie) X(log_overwritten) X(replay_skips_last_store)                \
+    X(replay_without_order) X(recovery_without_replay) X(recovery_first_log_only)
+
 namespace durasim {
 
 enum class Fault : unsigned {
     none,
 #define X(name) name,
-    DURASIM_UNDO_FAULTS_(X) DURASIM_REDO_FAULTS_(X) DURASIM_WRITE_AHEAD_FAULTS_(X) DURASIM_OBJECT_FAULTS_(X) DURASIM_CHECK_FAULTS_(X) DURASIM_HTM_FAULTS_(X) DURASIM_SPHT_FAULTS_(X)
+    DURASIM_UNDO_FAULTS_(X) DURASIM_REDO_FAULTS_(X) DURASIM_WRITE_AHEAD_FAULTS_(X) DURASIM_OBJECT_FAULTS_(X) DURASIM_CHECK_FAULTS_(X) DURASIM_HTM_FAULTS_(X) DURASIM_SPHT_FAULTS_(X) DURASIM_TIMED_FAULTS_(X)
 #undef X
 };
 
@@ -113,6 +124,8 @@ inline void plant(const char* name) {
     X(none) DURASIM_OBJECT_FAULTS_(X) DURASIM_UNDO_FAULTS_(X)
 #elif defined(DURASIM_BACKEND_SPHT_EADR) || defined(DURASIM_BACKEND_SPHT_EADR_FLUSH)
     X(none) DURASIM_SPHT_FAULTS_(X) DURASIM_HTM_FAULTS_(X) X(recovery_first_log_only)
+#elif defined(DURASIM_BACKEND_SPHT) || defined(DURASIM_BACKEND_NV_HTM)
+    X(none) DURASIM_TIMED_FAULTS_(X) DURASIM_TIMED_SHARED_FAULTS_(X) X(lock_not_subscribed) X(lock_not_taken) X(ended_where_it_begins)
 #elif defined(DURASIM_BACKEND_HTM_SGL)
     X(none) DURASIM_HTM_FAULTS_(X) DURASIM_UNDO_FAULTS_(X)
 #else

@@ -82,6 +82,10 @@ void configure(const A& arguments, R& target) {
     if constexpr (requires { arguments.log_lines; }) {
         target.options.flush_lines = std::strcmp(arguments.log_lines, "flush") == 0;
     }
+    if constexpr (requires { arguments.replay; }) target.options.replays_backward = std::strcmp(arguments.replay, "backward") == 0;
+    if constexpr (requires { arguments.read_only; }) {
+        target.options.reads_return_early = std::strcmp(arguments.read_only, "return") == 0;
+    }
     if constexpr (requires { arguments.no_log; }) target.options.skip_log = arguments.no_log;
 }
 

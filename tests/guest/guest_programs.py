@@ -42,7 +42,7 @@ BACKENDS = [info.name for info in TOOLCHAIN.backends() if "transactions" in info
 OBJECT_BACKENDS = [info.name for info in TOOLCHAIN.backends() if "objects" in info.interfaces]
 UNDO_BACKENDS = ["undo-flush", "undo-fence"]
 # What takes or carries transactions through by itself, with a log in the pool.
-LOG_BACKENDS = [*UNDO_BACKENDS, "redo-flush", "write-ahead", "htm-sgl", "spht-eadr", "spht-eadr-flush"]
+LOG_BACKENDS = [*UNDO_BACKENDS, "redo-flush", "write-ahead", "htm-sgl", "spht-eadr", "spht-eadr-flush", "spht", "nv-htm"]
 # What a runtime does is tested with these workloads; what a workload does, with one runtime.
 CROSSED = ["btree", "false-sharing"]
 

@@ -37,7 +37,7 @@ def words_for(workload: str, backend: str) -> list[str]:
 STEPS = [10, pytest.param(70, marks=pytest.mark.long)]
 # The persistence domain that a runtime is made for.
 DOMAINS = {"undo-flush": "adr", "undo-fence": "eadr", "redo-flush": "adr", "write-ahead": "adr", "htm-sgl": "eadr"}
-DOMAINS |= {"spht-eadr": "eadr", "spht-eadr-flush": "eadr-with-cleans"}
+DOMAINS |= {"spht-eadr": "eadr", "spht-eadr-flush": "eadr-with-cleans", "spht": "adr", "nv-htm": "adr"}
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -153,12 +153,16 @@ pub enum Backend {
     SphtEadr,
     /// The same, whose log lines leave the caches behind the commit.
     SphtEadrFlush,
+    /// The same with volatile caches: logs are flushed behind the commit, and groups of transactions become durable by one marker.
+    Spht,
+    /// The same, one transaction after the other.
+    NvHtm,
 }
 
 impl Backend {
     /// Whether its programs compare cycle counts that threads have read on different cores.
     pub const fn compares_clocks(self) -> bool {
-        matches!(self, Backend::SphtEadr | Backend::SphtEadrFlush)
+        matches!(self, Backend::SphtEadr | Backend::SphtEadrFlush | Backend::Spht | Backend::NvHtm)
     }
 
     /// Rare situations that its programs report, which campaigns count beside the marks of the hardware.
@@ -167,6 +171,9 @@ impl Backend {
             Backend::HtmSgl => &["fall-back-lock"],
             Backend::SphtEadr => &["fall-back-lock", "log-wrapped", "replay", "page_copied"],
             Backend::SphtEadrFlush => &["fall-back-lock", "log-wrapped", "replay", "page_copied", "commit-not-cleaned"],
+            Backend::Spht | Backend::NvHtm => {
+                &["fall-back-lock", "log-wrapped", "replay", "page_copied", "group-wait", "marker-not-fenced"]
+            }
             _ => &[],
         }
     }
@@ -185,6 +192,8 @@ impl Backend {
             Backend::HtmSgl => "htm-sgl",
             Backend::SphtEadr => "spht-eadr",
             Backend::SphtEadrFlush => "spht-eadr-flush",
+            Backend::Spht => "spht",
+            Backend::NvHtm => "nv-htm",
             Backend::PInspect => "p-inspect",
         }
     }

@@ -66,6 +66,8 @@ pub const ROWS: &[Row] = &[
     rtm::row::ROW_SGL,
     rtm::row::ROW_SPHT,
     rtm::row::ROW_SPHT_FLUSH,
+    rtm::row::ROW_SPHT_ADR,
+    rtm::row::ROW_NV_HTM,
 ];
 
 /// The row of that name, or of that alias.

@@ -157,12 +157,8 @@ impl Marker {
 }
 
 /// The names of the situations that programs report, in the order of their numbers.
-pub const SITUATIONS: [&str; 4] = [
-    "fall-back-lock",
-    "commit-not-cleaned",
-    "log-wrapped",
-    "replay",
-];
+pub const SITUATIONS: [&str; 6] =
+    ["fall-back-lock", "commit-not-cleaned", "log-wrapped", "replay", "group-wait", "marker-not-fenced"];
 
 /// Checked accesses, operations on their filters, and persistent stores.
 pub const CUSTOM_0: u32 = 0x0b;

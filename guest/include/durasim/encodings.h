@@ -72,6 +72,12 @@
 /* It applies logs to the data. */
 #define DURASIM_SITUATION_REPLAY 3
 
+/* Its log is durable, and it waits for the transactions before its own or for the marker of all. */
+#define DURASIM_SITUATION_GROUP_WAIT 4
+
+/* The mark that makes its transaction durable is being flushed. */
+#define DURASIM_SITUATION_MARKER_NOT_FENCED 5
+
 /* Major opcodes kept for instructions that cannot be a HINT. */
 
 /* Checked accesses, operations on their filters, and persistent stores. */

@@ -1,6 +1,6 @@
 // What a pool looks like in persistent memory.
 //
-//   offset 0            PoolHeader, one line; the rest of the first page is unused
+//   offset 0            PoolHeader, one line; then words of a software runtime that concern all logs, if it has any
 //   data_offset         the arenas, one after the other and of equal size, each an ArenaHeader and blocks: the declared
 //                       data range, changed by transactions only
 //   log_offset          the logs of a software runtime, one for each thread and of equal size (absent if log_bytes is 0),
@@ -30,7 +30,7 @@ inline constexpr std::uint64_t pool_magic = 0x4C4F4F504D495344;  // "DSIMPOOL" r
 inline constexpr std::uint16_t layout_version = 1;
 
 // Which log, if any, has to be looked at before the data of a pool may be trusted.
-enum class LogKind : std::uint16_t { none = 0, undo = 1, redo = 2, write_ahead = 3, spht = 4 };
+enum class LogKind : std::uint16_t { none = 0, undo = 1, redo = 2, write_ahead = 3, spht = 4, timed = 5 };
 
 struct alignas(64) PoolHeader {
     std::uint64_t magic;  // pool_magic, written last: 0 means the pool was never completely formatted

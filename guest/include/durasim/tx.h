@@ -38,10 +38,14 @@
 #include "runtimes/htm_sgl.h"
 #elif defined(DURASIM_BACKEND_SPHT_EADR) || defined(DURASIM_BACKEND_SPHT_EADR_FLUSH)
 #include "runtimes/spht_eadr.h"
+#elif defined(DURASIM_BACKEND_SPHT)
+#include "runtimes/spht.h"
+#elif defined(DURASIM_BACKEND_NV_HTM)
+#include "runtimes/nv_htm.h"
 #elif defined(DURASIM_BACKEND_PLAIN)
 #include "runtimes/plain.h"
 #else
-#error "choose a transaction backend: define DURASIM_BACKEND_MARKERS, _LOG_OPERATIONS, _UNDO_FLUSH, _UNDO_FENCE, _REDO_FLUSH, _WRITE_AHEAD, _HTM_SGL, _SPHT_EADR, _SPHT_EADR_FLUSH, _PLAIN, _AUTOPERSIST, _IDEAL_R or _P_INSPECT"
+#error "choose a transaction backend: define DURASIM_BACKEND_MARKERS, _LOG_OPERATIONS, _UNDO_FLUSH, _UNDO_FENCE, _REDO_FLUSH, _WRITE_AHEAD, _HTM_SGL, _SPHT_EADR, _SPHT_EADR_FLUSH, _SPHT, _NV_HTM, _PLAIN, _AUTOPERSIST, _IDEAL_R or _P_INSPECT"
 #endif
 
 namespace durasim {

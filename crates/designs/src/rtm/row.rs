@@ -59,6 +59,36 @@ pub(crate) const ROW_SPHT_FLUSH: Row = Row {
     ..ROW_SPHT
 };
 
+/// SPHT as it was made for volatile caches (Algorithm 3).
+pub(crate) const ROW_SPHT_ADR: Row = Row {
+    name: "spht",
+    backend: Backend::Spht,
+    domains: &[Domain::Adr, Domain::Eadr],
+    summary: "Hardware transactions on a shadow of the pool in DRAM; logs are flushed, and one marker makes groups of transactions durable",
+    paper: "SPHT (FAST 2021), as the thesis (Lisboa 2022) describes it in sections 2.4.2 and 3.2, Algorithm 3",
+    assumptions: &[
+        "rtm-conflicts",
+        "rtm-read-set",
+        "timed-log",
+        "timed-replay",
+        "hops",
+        "write-drain",
+        "write-granularity",
+    ],
+    laboratory: &TIMED,
+    ..ROW_SGL
+};
+
+/// NV-HTM (Algorithm 1).
+pub(crate) const ROW_NV_HTM: Row = Row {
+    name: "nv-htm",
+    backend: Backend::NvHtm,
+    summary: "Hardware transactions on a shadow of the pool in DRAM; logs are flushed, and transactions become durable one after the other",
+    paper: "NV-HTM (IPDPS 2018), as the thesis (Lisboa 2022) describes it in section 2.4.1, Algorithm 1",
+    laboratory: &NV_HTM,
+    ..ROW_SPHT_ADR
+};
+
 /// Elements of four lines.
 const THREE_WIDE: &[(&str, &str)] = &[("populate", "3"), ("element-bytes", "256")];
 /// Fewer lines than a transaction loads.
@@ -126,3 +156,13 @@ const SPHT: Laboratory = Laboratory {
     )],
     ..Laboratory::NONE
 };
+
+const TIMED: Laboratory = Laboratory {
+    campaigns: &[SPHT_CAMPAIGNS],
+    quick_faults: &["store-not-logged", "marker-not-cleaned", "recovery-without-replay"],
+    canary: Some("preceding-not-awaited"),
+    ..SPHT
+};
+
+const NV_HTM: Laboratory =
+    Laboratory { quick_faults: &["store-not-logged", "end-not-cleaned", "recovery-without-replay"], ..TIMED };

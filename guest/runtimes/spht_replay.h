@@ -5,19 +5,13 @@
 //
 // Which transaction is next? One is in its log before another one can see or overwrite what it has stored. So whatever
 // conflicts with a transaction and comes before it is found by looking through all logs once more after the transaction was seen.
-#ifndef DURASIM_RUNTIMES_REPLAYER_H
-#define DURASIM_RUNTIMES_REPLAYER_H
-
-#include <pthread.h>
+#ifndef DURASIM_RUNTIMES_SPHT_REPLAY_H
+#define DURASIM_RUNTIMES_SPHT_REPLAY_H
 
 #include <cstdint>
-#include <cstring>
 #include <vector>
 
-#include "durasim/error.h"
-#include "durasim/lock.h"
 #include "durasim/markers.h"
-#include "durasim/threads.h"
 #include "runtimes/planted.h"
 #include "runtimes/spht_log.h"
 
@@ -84,57 +78,6 @@ private:
     std::uint64_t base_;
     std::vector<std::uint64_t> seen_, tails_;
     std::vector<SphtLog::Transaction> firsts_;
-};
-
-// A thread that empties the logs in the background, on a core of its own if there is one.
-class Replayer {
-public:
-    std::uint64_t transactions = 0;
-
-    void start(std::vector<SphtLog> logs, std::uint64_t base, unsigned core) {
-        replay_ = new Replay(std::move(logs), base);
-        core_ = core;
-        if (const int error = ::pthread_create(&thread_, nullptr, [](void* self) -> void* { return static_cast<Replayer*>(self)->run(), nullptr; }, this)) {
-            fail(exit_runtime, "durasim: cannot start the replayer: %s", std::strerror(error));
-        }
-    }
-
-    // Empties the logs, and ends.
-    void stop() {
-        if (replay_ == nullptr) return;
-        put_last(&stopping_, 1);
-        wake();
-        ::pthread_join(thread_, nullptr);
-        delete replay_;
-        replay_ = nullptr;
-    }
-
-    // There is something for it to do.
-    void wake() {
-        __atomic_store_n(&asleep_, 0, __ATOMIC_SEQ_CST);
-        durasim::detail::futex_wake(&asleep_, 1);
-    }
-    bool is_asleep() const { return __atomic_load_n(&asleep_, __ATOMIC_RELAXED) != 0; }
-
-private:
-    void run() {
-        pin_to_core(core_, allowed_cores());
-        for (;;) {
-            const bool stops = get_first(&stopping_) != 0;
-            const std::uint64_t applied = replay_->apply_all();
-            transactions += applied;
-            if (applied != 0) continue;
-            if (stops && replay_->is_empty()) return;
-            __atomic_store_n(&asleep_, 1, __ATOMIC_SEQ_CST);
-            if (replay_->is_empty() && __atomic_load_n(&stopping_, __ATOMIC_SEQ_CST) == 0) durasim::detail::futex_wait(&asleep_, 1);
-            __atomic_store_n(&asleep_, 0, __ATOMIC_SEQ_CST);
-        }
-    }
-
-    Replay* replay_ = nullptr;
-    unsigned core_ = 0;
-    std::uint32_t asleep_ = 0, stopping_ = 0;
-    pthread_t thread_{};
 };
 
 }  // namespace durasim

@@ -1,0 +1,123 @@
+// The redo log of one thread of NV-HTM or SPHT, a ring of pairs of words in persistent memory, whose lines are flushed
+// (thesis, sections 2.4.1, 2.4.2 and 3.2).
+//
+// A transaction is a pair for each store, place and value, and a pair behind them that begins with its timestamp and bit 63. Nothing says
+// where the log ends: what is in persistent memory tells. A transaction counts if its timestamp is above the word `replayed` of the pool and,
+// under SPHT, not above the word `marker`.
+//
+// - Pairs begin at even places, so what is left of earlier rounds of the ring is read as pairs too: a value is never taken for a timestamp.
+//   Its timestamps are not above `replayed`, since its room has been used again.
+// - Cycle counters start again at 0 with the machine. So a pool says that a session is open, and recovery ends it: it replays what counts,
+//   and empties rings and both words.
+#ifndef DURASIM_RUNTIMES_TIMED_LOG_H
+#define DURASIM_RUNTIMES_TIMED_LOG_H
+
+#include <cstdint>
+
+#include "durasim/error.h"
+#include "durasim/layout.h"
+#include "runtimes/planted.h"
+#include "runtimes/store.h"
+
+namespace durasim {
+
+// Words of the pool that concern all logs, each on a line of its own behind the header.
+struct TimedWords {
+    std::uint64_t* session;   // whether a session is open: 1 or 0
+    std::uint64_t* replayed;  // the timestamp up to which persistent memory has all transactions
+    std::uint64_t* marker;    // SPHT: up to this timestamp transactions are durable
+
+    explicit TimedWords(std::uint64_t base) : session(line(base, 1)), replayed(line(base, 2)), marker(line(base, 3)) {}
+
+private:
+    static std::uint64_t* line(std::uint64_t base, std::uint64_t number) { return reinterpret_cast<std::uint64_t*>(base + number * line_bytes); }
+};
+
+class TimedLog {
+public:
+    static constexpr std::uint64_t end_mark = std::uint64_t{1} << 63;
+    // A store, and the end of a transaction.
+    static constexpr std::uint64_t words_of_store = 2, words_of_end = 2;
+
+    // Log `number` of the pool that lies at `base`.
+    void attach(const PoolHeader& header, std::uint64_t base, std::uint64_t number) {
+        const std::uint64_t bytes = header.bytes_per_log();
+        const std::uint64_t place = base + header.log_offset + number * bytes;
+        number_ = number;
+        head_ = reinterpret_cast<std::uint64_t*>(place);
+        ring_ = reinterpret_cast<std::uint64_t*>(place + lines_before_ring * line_bytes);
+        ring_words_ = (bytes - lines_before_ring * line_bytes) / sizeof(std::uint64_t);
+        data_offset_ = header.data_offset;
+        data_bytes_ = header.data_bytes;
+    }
+
+    std::uint64_t number() const { return number_; }
+    std::uint64_t ring_words() const { return ring_words_; }
+
+    std::uint64_t slot(std::uint64_t position) const { return position % ring_words_; }
+    std::uint64_t next(std::uint64_t slot) const { return slot + 1 == ring_words_ ? 0 : slot + 1; }
+    std::uint64_t word(std::uint64_t slot) const { return get(ring_ + slot); }
+    std::uint64_t* place(std::uint64_t slot) const { return ring_ + slot; }
+    void put_word(std::uint64_t slot, std::uint64_t word) { put(ring_ + slot, word); }
+
+    // Before this position everything has been replayed. A hint: what follows may have been replayed too.
+    std::uint64_t head() const { return get_first(head_); }
+    void put_head(std::uint64_t position) { put_last(head_, position); }
+    std::uint64_t* head_place() const { return head_; }
+
+    struct Transaction {
+        std::uint64_t timestamp, begin, end;
+    };
+
+    // The first transaction between two positions, at most a ring apart, whose timestamp is above `after`; false if there is none
+    // up to the timestamp `last`. Others are passed over, what is left of earlier rounds too.
+    bool find(std::uint64_t position, std::uint64_t until, std::uint64_t after, std::uint64_t last, Transaction& found) const {
+        std::uint64_t begin = position, place = slot(position);
+        for (std::uint64_t at = position; at < until; at += words_of_store, place = next(next(place))) {
+            const std::uint64_t first = word(place);
+            if ((first & end_mark) == 0) {
+                if (first == 0) return false;
+                const std::uint64_t offset = first - data_offset_;
+                if (first % sizeof(std::uint64_t) != 0 || offset >= data_bytes_) refuse();
+                continue;
+            }
+            const std::uint64_t timestamp = first & ~end_mark;
+            if (timestamp > last) return false;
+            if (timestamp > after) {
+                found = {timestamp, begin, at + words_of_end};
+                return true;
+            }
+            begin = at + words_of_end;
+        }
+        return false;
+    }
+
+    // Empties the ring: no timestamp is left in it.
+    template <class Clean>
+    void clear_ring(Clean&& clean) {
+        for (std::uint64_t place = 0; place < ring_words_; ++place) {
+            if (word(place) == 0) continue;
+            put_word(place, 0);
+            clean(ring_ + place);
+        }
+    }
+
+private:
+    // The line of the head.
+    static constexpr std::uint64_t lines_before_ring = 1;
+
+    [[noreturn]] void refuse() const {
+        fail(exit_violation, "durasim: violation: the redo log of thread %llu is damaged", static_cast<unsigned long long>(number_));
+    }
+
+    std::uint64_t* head_ = nullptr;
+    std::uint64_t* ring_ = nullptr;
+    std::uint64_t number_ = 0;
+    std::uint64_t ring_words_ = 0;
+    std::uint64_t data_offset_ = 0;
+    std::uint64_t data_bytes_ = 0;
+};
+
+}  // namespace durasim
+
+#endif

@@ -1,0 +1,214 @@
+// What NV-HTM and SPHT have in common (thesis, sections 2.4.1, 2.4.2 and 3.2): the log of a transaction is flushed behind its hardware commit, and
+// the thread waits for the transactions before it until it may say that its own is durable. Caches may be volatile.
+//
+// A transaction's timestamp is read inside of it, so timestamps of transactions that conflict are in the order of their commits. Before it begins a
+// thread says a lower bound of it; one that waits for the lock or for room says that nobody has to wait for it, since whom it waits for
+// may wait for that.
+#ifndef DURASIM_RUNTIMES_TIMED_TRANSACTIONS_H
+#define DURASIM_RUNTIMES_TIMED_TRANSACTIONS_H
+
+#include <cstdint>
+#include <cstdlib>
+#include <vector>
+
+#include "durasim/layout.h"
+#include "durasim/lock.h"
+#include "durasim/markers.h"
+#include "durasim/persist.h"
+#include "runtimes/fences.h"
+#include "runtimes/htm_attempts.h"
+#include "runtimes/planted.h"
+#include "runtimes/replay_thread.h"
+#include "runtimes/shadow_transactions.h"
+#include "runtimes/timed_log.h"
+#include "runtimes/timed_replay.h"
+#include "runtimes/timed_threads.h"
+
+namespace durasim {
+
+struct TimedOptions {
+    bool replays_backward = false;
+    // A read-only transaction returns although what it has read may not be durable, as published.
+    bool reads_return_early = false;
+};
+
+// `Self` has `has_marker` and commit(), which calls the steps below.
+template <class Self>
+class TimedTransactions : protected Fences, public ShadowTransactions<Self, TimedLog> {
+    using Base = ShadowTransactions<Self, TimedLog>;
+    friend Base;
+
+public:
+    using typename Base::Thread;
+    static constexpr LogKind log_kind = LogKind::timed;
+    static constexpr bool marks = true;
+    static constexpr bool isolates = true;
+
+    TimedOptions options;
+
+    void attach(const PoolHeader& header) {
+        this->header_ = header;
+        this->shared_ = pool_address;
+    }
+
+    using Fences::format;
+
+    // Whether a session was not ended by recovery.
+    bool needs_recovery() const { return get(TimedWords(pool_address).session) != 0; }
+
+    // Applies what is durable, and ends the session. Returns how many transactions there were. Each step leaves what a power failure
+    // behind it needs to begin again.
+    std::uint64_t recover() {
+        const TimedWords words(pool_address);
+        std::vector<TimedLog> all = this->logs();
+        const std::uint64_t last = Self::has_marker && !planted(Fault::marker_ignored) ? get(words.marker) : ~std::uint64_t{0};
+        const std::uint64_t count = planted(Fault::recovery_without_replay) ? 0 : TimedReplay(all, pool_address, options.replays_backward).recover(last);
+        if (planted(Fault::session_ended_first)) end_session(words);
+        end_logs(all, words);
+        return count;
+    }
+
+    // The pool is formatted and recovered, and work begins: on its shadow. The logs are replayed when the program exits.
+    void begin_work(const char* path) {
+        static Self* working = nullptr;
+        working = static_cast<Self*>(this);
+        std::atexit([] {
+            working->replayer_.stop();
+            std::vector<TimedLog> all = working->logs();
+            end_logs(all, TimedWords(working->shared_));
+        });
+        this->shared_ = make_shadow(path, this->header_.pool_bytes);
+        const TimedWords words(this->shared_);
+        put(words.session, std::uint64_t{1});
+        clean(words.session);
+        fence();
+        timed_threads_count = this->header_.logs();
+        for (std::uint64_t i = 0; i < timed_threads_count; ++i) timed_threads[i] = TimedThread{};
+        replayer_.start(new TimedReplay(this->logs(), this->shared_, options.replays_backward), static_cast<unsigned>(timed_threads_count));
+        enter_thread(0);
+    }
+
+    void enter_thread(std::uint64_t number) {
+        this->refuse_thread_without_log(number);
+        this->attach_log(number, get(&timed_threads[number].position));
+    }
+
+    // False if the body has rolled the transaction back.
+    [[gnu::always_inline]] bool begin() {
+        Thread& thread = this->this_thread();
+        thread.was_full = false;
+        const auto prepare = [&](std::uint64_t status) {
+            TimedThread& mine = told(thread);
+            put(&mine.timestamp, TimedThread::persisted);
+            Base::await_room(thread, status, mine.position);
+        };
+        // The hardware transaction begins behind these stores. That the thread has no update comes first: who sees the new bound must not take it
+        // for the timestamp of one.
+        const auto announce = [&] {
+            TimedThread& mine = told(thread);
+            put(&mine.is_update, std::uint64_t{0});
+            put_last(&mine.timestamp, planted(Fault::bound_not_told) ? TimedThread::persisted : timestamp_of(thread));
+        };
+        const HtmPath path = thread.attempts.begin(prepare, announce);
+        thread.path = path;
+        if (path == HtmPath::rolled_back) put(&told(thread).timestamp, TimedThread::persisted);
+        return path != HtmPath::rolled_back;
+    }
+
+    void abort() {
+        Thread& thread = this->this_thread();
+        if (thread.path == HtmPath::hardware) thread.attempts.roll_back();
+        this->take_back(thread);
+        put(&told(thread).timestamp, TimedThread::persisted);
+        thread.attempts.unlock();
+        durasim_tx_abort(1);
+    }
+
+protected:
+    // No two are the same: threads come after each other in one cycle.
+    static std::uint64_t timestamp_of(const Thread& thread) { return detail::read_timestamp() * threads_max + thread.log.number(); }
+
+    static TimedThread& told(const Thread& thread) { return timed_threads[thread.log.number()]; }
+
+    // The hardware transaction commits, or the stores under the lock are complete: the timestamp.
+    [[gnu::always_inline]] static std::uint64_t commit_stores(Thread& thread) {
+        durasim_tx_committing();
+        const std::uint64_t timestamp = planted(Fault::timestamps_tie) ? 1 : timestamp_of(thread);
+        if (thread.path == HtmPath::hardware) {
+            thread.attempts.end();
+        } else {
+            thread.attempts.committed_under_lock();
+            thread.old->clear();
+        }
+        return timestamp;
+    }
+
+    // All is done: the transaction is acknowledged, and the lock is free if it was taken.
+    [[gnu::always_inline]] void acknowledge(Thread& thread) {
+        durasim_tx_commit();
+        if (thread.path == HtmPath::lock) thread.attempts.unlock();
+        const TimedThread& mine = told(thread);
+        if (replayer_.is_asleep() && thread.position - mine.released > thread.log.ring_words() / 2) replayer_.wake();
+    }
+
+    // Lines of entries in front of the line on which the log ends. Whether there are any.
+    static bool clean_entries(const Thread& thread) {
+        const std::uint64_t words = line_bytes / sizeof(std::uint64_t);
+        const std::uint64_t last = thread.position / words;
+        // The ring is a number of whole lines.
+        std::uint64_t line = thread.begin / words, slot = thread.first_slot / words * words;
+        const bool has_lines = line != last;
+        for (; line != last && !planted(Fault::entries_not_flushed); ++line) {
+            clean(thread.log.place(slot));
+            slot += words;
+            if (slot == thread.log.ring_words()) slot = 0;
+        }
+        return has_lines;
+    }
+
+    // The timestamp behind the entries is stored, and its line flushed.
+    void end_log(Thread& thread, std::uint64_t timestamp) {
+        const std::uint64_t slot = thread.slot;
+        if (!planted(Fault::end_not_written)) thread.log.put_word(slot, timestamp | TimedLog::end_mark);
+        thread.slot = thread.log.next(thread.log.next(slot));
+        thread.position += TimedLog::words_of_end;
+        if (!planted(Fault::end_not_cleaned)) clean(thread.log.place(slot));
+        put(&told(thread).position, thread.position);
+        if (!planted(Fault::no_fence_behind_end)) fence();
+        this->keep(thread);
+    }
+
+    ReplayThread<TimedReplay> replayer_;
+
+private:
+    static std::uint64_t room_end(const Thread& thread) { return get_first(&told(thread).released) + thread.log.ring_words(); }
+    void wake_replayer() {
+        if (replayer_.is_asleep()) replayer_.wake();
+    }
+
+    // All has been replayed: no timestamp stays behind that a later session could take for one of its own.
+    static void end_logs(std::vector<TimedLog>& all, const TimedWords& words) {
+        for (TimedLog& log : all) log.clear_ring([](const std::uint64_t* place) { clean(place); });
+        fence();
+        for (TimedLog& log : all) {
+            log.put_head(0);
+            clean(log.head_place());
+        }
+        put(words.marker, std::uint64_t{0});
+        clean(words.marker);
+        put(words.replayed, std::uint64_t{0});
+        clean(words.replayed);
+        fence();
+        end_session(words);
+    }
+
+    static void end_session(const TimedWords& words) {
+        put(words.session, std::uint64_t{0});
+        clean(words.session);
+        fence();
+    }
+};
+
+}  // namespace durasim
+
+#endif
