@@ -37,6 +37,7 @@ public:
             return acknowledge(thread);
         }
         put_last(&mine.timestamp, timestamp);
+        hold_up(thread, Fault::preceding_not_awaited);
         clean_entries(thread);
         if (!planted(Fault::entries_not_flushed)) clean(thread.log.place(thread.slot));
         if (!planted(Fault::no_fence_behind_entries)) fence();

@@ -73,7 +73,7 @@
     X(end_not_cleaned) X(no_fence_behind_end) X(told_before_log) X(preceding_not_awaited) X(acknowledged_before_marker)   \
     X(marker_not_cleaned) X(no_fence_behind_marker) X(marker_told_before_flush) X(marker_ignored) X(replay_not_cleaned)   \
     X(no_fence_behind_replay) X(replayed_before_stores) X(replayed_not_cleaned) X(replayed_ignored)                       \
-    X(filter_in_wrong_direction) X(head_not_cleaned) X(session_ended_first)
+    X(filter_in_wrong_direction) X(head_not_cleaned)
 // Those of SPHT-eADR that these have too.
 #define DURASIM_TIMED_SHARED_FAULTS_(X)                                                                                    \
     X(store_not_logged) X(end_not_written) X(timestamps_tie) X(log_overwritten) X(replay_skips_last_store)                \

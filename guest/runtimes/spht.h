@@ -36,6 +36,8 @@ public:
         put_last(&mine.is_update, 1);
         if (planted(Fault::told_before_log)) put_last(&mine.timestamp, timestamp | TimedThread::persisted);
         planted_slow(Fault::told_before_log);
+        hold_up(thread, Fault::preceding_not_awaited);
+        hold_up(thread, Fault::marker_ignored);
         commit_log(thread, timestamp);
         put_last(&mine.timestamp, timestamp | TimedThread::persisted);
         durasim_situation_begin(DURASIM_SITUATION_GROUP_WAIT);

@@ -92,10 +92,10 @@ public:
         return false;
     }
 
-    // Empties the ring: no timestamp is left in it.
+    // Empties the first places of the ring, as far as it was used: no timestamp is left in it.
     template <class Clean>
-    void clear_ring(Clean&& clean) {
-        for (std::uint64_t place = 0; place < ring_words_; ++place) {
+    void clear_ring(std::uint64_t used, Clean&& clean) {
+        for (std::uint64_t place = 0; place < ring_words_ && place < used; ++place) {
             if (word(place) == 0) continue;
             put_word(place, 0);
             clean(ring_ + place);

@@ -157,12 +157,21 @@ const SPHT: Laboratory = Laboratory {
     ..Laboratory::NONE
 };
 
+const TIMED_CAMPAIGNS: &[ShortCampaign] = &[
+    // Lines of one batch of replay, and the word that says how far it has come, go to several controllers.
+    ShortCampaign::of("array-swap", SHORT_LOG).with(&[ROOMY, FOUR_CONTROLLERS]).threads(4).ops(200).points(600),
+];
+
 const TIMED: Laboratory = Laboratory {
-    campaigns: &[SPHT_CAMPAIGNS],
+    campaigns: &[SPHT_CAMPAIGNS, TIMED_CAMPAIGNS],
     quick_faults: &["store-not-logged", "marker-not-cleaned", "recovery-without-replay"],
-    canary: Some("preceding-not-awaited"),
+    canary: Some("replay-skips-last-store"),
+    equivalent_faults: &[("open-sets-survive", FLUSHED_BY_PROGRAM), ("l1d-not-flushed", FLUSHED_BY_PROGRAM)],
     ..SPHT
 };
+
+const FLUSHED_BY_PROGRAM: &str =
+    "What counts of a transaction has been flushed by the program, and recovery looks at nothing else";
 
 const NV_HTM: Laboratory =
     Laboratory { quick_faults: &["store-not-logged", "end-not-cleaned", "recovery-without-replay"], ..TIMED };
