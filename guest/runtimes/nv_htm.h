@@ -1,6 +1,6 @@
 // NV-HTM (thesis, section 2.4.1 and Algorithm 1; Castro and others, IPDPS 2018).
 //
-// A thread flushes the entries of its log behind the hardware commit, waits until no thread has an earlier transaction under way, and then stores
+// A thread flushes the entries of its log behind the hardware commit, waits until no thread has an earlier transaction in progress, and then stores
 // and flushes a commit mark with its timestamp: transactions become durable one after the other.
 //
 // Where Algorithm 1 cannot be right as printed: its line 22 resets the timestamp of a read-only transaction before line 36 compares it, so that the thread waits

@@ -114,7 +114,7 @@ protected:
     }
 
     // The open transaction has not happened: of the shadow and the log nothing is left of it. Under the lock.
-    void take_back(Thread& thread) {
+    void undo_stores(Thread& thread) {
         for (std::size_t i = thread.old->size(); i-- > 0;) put((*thread.old)[i].place, (*thread.old)[i].word);
         thread.old->clear();
         thread.position = thread.begin;

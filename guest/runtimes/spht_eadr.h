@@ -137,7 +137,7 @@ public:
     void abort() {
         Thread& thread = this_thread();
         if (thread.path == HtmPath::hardware) thread.attempts.roll_back();
-        take_back(thread);
+        undo_stores(thread);
         thread.attempts.unlock();
         durasim_tx_abort(1);
     }

@@ -8,7 +8,7 @@
 // - Pairs begin at even places, so what is left of earlier rounds of the ring is read as pairs too: a value is never taken for a timestamp.
 //   Its timestamps are not above `replayed`, since its room has been used again.
 // - Cycle counters start again at 0 with the machine. So a pool says that a session is open, and recovery ends it: it replays what counts,
-//   and empties rings and both words.
+//   and takes all timestamps out of the rings and both words.
 #ifndef DURASIM_RUNTIMES_TIMED_LOG_H
 #define DURASIM_RUNTIMES_TIMED_LOG_H
 
@@ -92,11 +92,11 @@ public:
         return false;
     }
 
-    // Empties the first places of the ring, as far as it was used: no timestamp is left in it.
+    // Takes the timestamps out of the first places of the ring, as far as it was used.
     template <class Clean>
-    void clear_ring(std::uint64_t used, Clean&& clean) {
-        for (std::uint64_t place = 0; place < ring_words_ && place < used; ++place) {
-            if (word(place) == 0) continue;
+    void clear_timestamps(std::uint64_t used, Clean&& clean) {
+        for (std::uint64_t place = 0; place < ring_words_ && place < used; place += words_of_store) {
+            if ((word(place) & end_mark) == 0) continue;
             put_word(place, 0);
             clean(ring_ + place);
         }

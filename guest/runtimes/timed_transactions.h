@@ -118,7 +118,7 @@ public:
     void abort() {
         Thread& thread = this->this_thread();
         if (thread.path == HtmPath::hardware) thread.attempts.roll_back();
-        this->take_back(thread);
+        this->undo_stores(thread);
         put(&told(thread).timestamp, TimedThread::persisted);
         thread.attempts.unlock();
         durasim_tx_abort(1);
@@ -195,7 +195,7 @@ private:
     // All has been replayed: no timestamp stays behind that a later session could take for one of its own.
     template <class Used>
     static void end_logs(std::vector<TimedLog>& all, const TimedWords& words, Used&& used) {
-        for (TimedLog& log : all) log.clear_ring(used(log.number()), [](const std::uint64_t* place) { clean(place); });
+        for (TimedLog& log : all) log.clear_timestamps(used(log.number()), [](const std::uint64_t* place) { clean(place); });
         fence();
         for (TimedLog& log : all) {
             log.put_head(0);

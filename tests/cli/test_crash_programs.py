@@ -53,7 +53,15 @@ def test_a_transaction_starts_again_on_each_row(stamp, design, backend):
         assert result.tx.aborted == 9
 
 
-@pytest.mark.parametrize(("design", "backend"), ROWS.items())
+# The program is the same for all rows of a backend: `make test` crashes it under the first.
+FIRST_OF_BACKEND = {backend: design for design, backend in reversed(ROWS.items())}
+SURVIVORS = [
+    pytest.param(design, backend, marks=() if FIRST_OF_BACKEND[backend] == design else pytest.mark.long)
+    for design, backend in ROWS.items()
+]
+
+
+@pytest.mark.parametrize(("design", "backend"), SURVIVORS)
 def test_the_example_survives(program, stamp, conforms, design, backend):
     arguments = ["--design", design, "--elf", stamp(BANK, backend), "--fault", "all", "--json", "-"]
     result = program(*CRASH, *arguments, "--", "run", "-n", "16", "-t", "2", "-a", "4")
