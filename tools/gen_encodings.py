@@ -109,8 +109,9 @@ def rust(table: dict) -> str:
     lines += ["        }", "    }", "}"]
     situations = table["situation"]
     lines += ["", "/// The names of the situations that programs report, in the order of their numbers."]
-    lines += [f"pub const SITUATIONS: [&str; {len(situations)}] = ["]
-    lines += [f'    "{situation["name"]}",' for situation in situations] + ["];"]
+    # As rustfmt writes a list of short strings.
+    names = ", ".join(f'"{situation["name"]}"' for situation in situations)
+    lines += [f"pub const SITUATIONS: [&str; {len(situations)}] =", f"    [{names}];"]
     for opcode in opcodes:
         lines += ["", f"/// {opcode['meaning']}", f"pub const {opcode['name'].upper()}: u32 = {opcode['opcode']:#04x};"]
     for instruction in table["instruction"]:
