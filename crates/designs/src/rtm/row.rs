@@ -71,6 +71,7 @@ pub(crate) const ROW_SPHT_ADR: Row = Row {
         "rtm-read-set",
         "timed-log",
         "timed-replay",
+        "coalescing",
         "hops",
         "write-drain",
         "write-granularity",
