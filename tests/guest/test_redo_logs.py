@@ -1,4 +1,5 @@
-"""The redo logs of SPHT-eADR on the host, where no hardware transaction begins: damaged ones, and threads without one."""
+"""The redo logs of SPHT-eADR, SPHT and NV-HTM on the host, where no hardware transaction begins: damaged ones, and threads
+without one."""
 
 from __future__ import annotations
 
@@ -18,6 +19,9 @@ DAMAGE = {
     "a place in the middle of a word": [(0, 3), (LINE, 0), (2 * LINE, 4097), (2 * LINE + 16, 1 << 63 | 5)],
     "no end of a transaction": [(0, 2), (LINE, 0), (2 * LINE, 4096)],
 }
+# SPHT and NV-HTM: the word that says that a session is open, behind the header, and the first place of the ring.
+SESSION, RING = LINE, LINE
+TIMED_DAMAGE = {"a place outside of the data": 1 << 50, "a place in the middle of a word": 4097}
 
 
 def _pool(native: NativeBuild, folder: Path, backend: str = "spht-eadr") -> tuple[Path, Path]:
@@ -39,7 +43,23 @@ def test_damaged_logs_are_refused(native: NativeBuild, tmp_path: Path, damage: s
     assert (outcome.code, "the redo log of thread 1 is damaged" in outcome.text) == (1, True), outcome
 
 
-def test_more_threads_than_logs_are_refused(native: NativeBuild, tmp_path: Path) -> None:
-    program, pool = _pool(native, tmp_path)
+@pytest.mark.parametrize("backend", ["spht", "nv-htm"])
+@pytest.mark.parametrize("damage", TIMED_DAMAGE)
+def test_damaged_timed_logs_are_refused(native: NativeBuild, tmp_path: Path, backend: str, damage: str) -> None:
+    program, pool = _pool(native, tmp_path, backend)
+    content = bytearray(pool.read_bytes())
+    content[SESSION : SESSION + 8] = (1).to_bytes(8, "little")
+    pool.write_bytes(content)
+    assert execute([program, "recover-and-check", "--pool-path", pool]).code == 0
+    place = len(content) - LOG_BYTES + RING  # in the log of the second thread
+    content[place : place + 8] = TIMED_DAMAGE[damage].to_bytes(8, "little")
+    pool.write_bytes(content)
+    outcome = execute([program, "recover-and-check", "--pool-path", pool])
+    assert (outcome.code, "the redo log of thread 1 is damaged" in outcome.text) == (1, True), outcome
+
+
+@pytest.mark.parametrize("backend", ["spht-eadr", "spht", "nv-htm"])
+def test_more_threads_than_logs_are_refused(native: NativeBuild, tmp_path: Path, backend: str) -> None:
+    program, pool = _pool(native, tmp_path, backend)
     outcome = execute([program, "run", "--pool-path", pool, "--threads", "3", *SIZES])
     assert outcome.code == 2, outcome

@@ -41,10 +41,11 @@ def test_log_lines_are_cleaned() -> None:
     assert flush >= 100
 
 
-def test_a_log_too_small_for_a_transaction_is_refused() -> None:
+@pytest.mark.parametrize(("design", "words"), [("spht-eadr", 16), ("spht", 24), ("nv-htm", 24)])
+def test_a_log_too_small_for_a_transaction_is_refused(design: str, words: int) -> None:
     said: list[bytes] = []
     result = ds.run(
-        design="spht-eadr",
+        design=design,
         workload="array-swap",
         machine="tiny",
         ops=10,
@@ -52,7 +53,7 @@ def test_a_log_too_small_for_a_transaction_is_refused() -> None:
         guest_output=lambda _stream, data: said.append(data),
     )
     assert result.guest_exit_code == 70
-    assert b"the redo log of 16 words is too small for one transaction" in b"".join(said)
+    assert f"the redo log of {words} words is too small for one transaction" in b"".join(said).decode()
 
 
 @pytest.mark.parametrize("design", DESIGNS[1:])

@@ -410,6 +410,32 @@ mod tests {
     }
 
     #[test]
+    fn a_core_has_one_or_two_threads_and_queues_that_two_can_share() {
+        assert_eq!(parse(&[]).unwrap().hardware_threads(), 4);
+        let two = parse(&["threads_per_core=2", "cores=16"]).unwrap();
+        assert_eq!((two.hardware_threads(), two.cores), (32, 16));
+        let document = |config: &MachineConfig| serde_json::to_value(config).unwrap();
+        assert!(document(&two).get("threads_per_core").is_some());
+        assert!(document(&parse(&["threads_per_core=1"]).unwrap()).get("threads_per_core").is_none());
+        for (sets, problem) in [
+            (&["threads_per_core=0"][..], "threads_per_core: 0 is not 1 or 2"),
+            (&["threads_per_core=3"], "threads_per_core: 3 is not 1 or 2"),
+            (&["threads_per_core=2", "cores=17"], "threads_per_core: 17 cores have 34 of them, more than 32"),
+            (
+                &["threads_per_core=2", "core.store_queue_entries=3"],
+                "core.store_queue_entries: 3 is less than the 4 that two threads share",
+            ),
+            (
+                &["threads_per_core=2", "core.rob_entries=1"],
+                "core.rob_entries: 1 is less than the 2 that two threads share",
+            ),
+        ] {
+            assert_eq!(parse(sets).unwrap_err().to_string(), problem, "{sets:?}");
+        }
+        assert!(parse(&["core.store_queue_entries=3"]).is_ok());
+    }
+
+    #[test]
     fn values_out_of_range_name_the_field_and_the_range() {
         for (set, field) in [
             ("l1d.size_bytes=1000", "l1d.size_bytes"),
