@@ -59,7 +59,7 @@ TORN_POOLS = [
     "first-line-only-cleaned",
     "region-not-logged",
 ]
-# It takes up to a few thousand of them.
+# What is left to the machine, where `durasim mutation` shows that each is caught: on the host these take thousands of power failures.
 RARELY_TORN_POOLS = [
     "old-address-in-trans",
     "copy-not-in-trans",
@@ -192,14 +192,11 @@ def test_threads_notice_planted_faults(native: NativeBuild, tmp_path: Path, faul
     assert first_problem(program, tmp_path / "pool", 60, fault) is not None
 
 
-@pytest.mark.parametrize(
-    ("fault", "failures"),
-    [(fault, 400) for fault in TORN_POOLS] + [(fault, 20000) for fault in RARELY_TORN_POOLS],
-)
+@pytest.mark.parametrize("fault", TORN_POOLS)
 @pytest.mark.long
-def test_power_failures_notice_planted_faults(native: NativeBuild, tmp_path: Path, fault: str, failures: int) -> None:
+def test_power_failures_notice_planted_faults(native: NativeBuild, tmp_path: Path, fault: str) -> None:
     program = native("object-sharing", BACKEND, hooks="object_turns", history=True, planted=True)
-    assert first_torn_pool(program, tmp_path / "pool", failures, fault) is not None
+    assert first_torn_pool(program, tmp_path / "pool", 400, fault) is not None
 
 
 def test_every_fault_of_checks_is_here() -> None:
