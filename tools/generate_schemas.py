@@ -26,7 +26,7 @@ LINE_LENGTH = 120
 # Every other field is an option of `durasim run`.
 SET_BY_PACKAGE = frozenset({
     "machine", "design", "domain", "control", "set", "shrink", "elf", "elf_name", "exe_link", "args", "env", "seed",
-    "workload", "ops", "threads", "functional", "origin",
+    "workload", "ops", "threads", "origin",
 })  # fmt: skip
 # Objects of the result by the field that holds them.
 CLASSES = {

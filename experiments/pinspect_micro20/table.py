@@ -41,12 +41,21 @@ VARIANTS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "p-inspect": ("p-inspect", (), ()),
     "p-inspect---4-issue": ("p-inspect--", (), FOUR_ISSUE),
     "p-inspect-4-issue": ("p-inspect", (), FOUR_ISSUE),
-    # Profiles of allocation sites leave nothing to forward in these regions: the filters have work without them.
-    "moving": ("p-inspect", ("no-profile",), ()),
+    # Profiles of allocation sites leave nothing to forward in these regions: the filters have work without them. Time does
+    # not matter here, so regions are longer.
+    "moving": ("p-inspect", ("no-profile",), ("--functional",)),
 }
 SPLIT = ("no-moves", "no-writes", "no-logs")
 # The programs of Tables VIII and IX.
 CHARACTERIZED = KERNELS | {name: workload for name, workload in SERVERS.items() if name.endswith("-D")}
+# Operations of functional regions: so many as take about a thousand million instructions.
+MOVING_OPS = {
+    "arraylist": 400,
+    "linkedlist": 3000,
+    "arraylistx": 300,
+    **dict.fromkeys(("hashmap", "btree", "bplustree"), 800000),
+    **{f"kv-{backend}-d": 120000 for backend in ("ptree", "hptree", "hashmap", "pmap")},
+}
 # Without a profile, most of the time of pmap is the functional population of its store.
 MOVING_FOOTPRINTS_BYTES = {"kv-pmap-d": 16777216}
 
@@ -54,7 +63,8 @@ MOVING_FOOTPRINTS_BYTES = {"kv-pmap-d": 16777216}
 def _command(workload: str, name: str) -> Command:
     design, flags, settings = VARIANTS[name]
     run = ["run", "--design", design, "--machine", MACHINE, "--workload", f"pinspect-{workload}-full"]
-    run += ["--scale", "quick", "--fast-forward", "roi"]
+    run += ["--scale", "quick"]
+    run += ["--ops", str(MOVING_OPS[workload])] if name == "moving" else ["--fast-forward", "roi"]
     for flag in ("no-check", *flags):
         run += ["--arg", f"{flag}=true"]
     if name == "moving" and workload in MOVING_FOOTPRINTS_BYTES:

@@ -181,6 +181,7 @@ class Provenance(Document):
         elf_args: Its arguments.
         env: Its environment, as NAME=value.
         fast_forward: The mark up to which the run was functional, or roi; None if it was not.
+        functional: Whether the whole run was functional, without caches and time.
         warm: Whether caches and predictors were trained for what starts behind a mark.
         snapshot_hash: BLAKE3 of the snapshot that the run went on with; None if it did not.
         pool_hash: Hash of the pool that the run started with; None if that was fresh.
@@ -195,6 +196,7 @@ class Provenance(Document):
     elf_args: tuple[str, ...]
     env: tuple[str, ...]
     fast_forward: str | None
+    functional: bool
     warm: bool
     snapshot_hash: str | None
     pool_hash: str | None
@@ -272,6 +274,8 @@ class RunOptions:
         root: The folder of the host that the guest sees as its files; none if not given.
         pool: The file that keeps the guest's persistent memory; a fresh pool if not given.
         max_instructions: Stop the guest after so many instructions.
+        functional: Run functionally to the end, without caches and time: only instructions, operations, transactions
+            and checks of the hardware are counted.
         snapshot_at: Save the machine when the guest passes the snapshot point of this number for the first time;
             workloads pass point 0 between populating and measuring.
         snapshot: The file that the snapshot goes to.
@@ -301,6 +305,13 @@ class RunOptions:
         metadata={
             "minimum": 1,
             "help": "Stop the guest after so many instructions.",
+        },
+    )
+    functional: bool = field(
+        default=False,
+        metadata={
+            "help": "Run functionally to the end, without caches and time: only instructions, operations, "
+            "transactions and checks of the hardware are counted.",
         },
     )
     snapshot_at: int | None = field(
@@ -349,6 +360,7 @@ class RunOptionArguments(TypedDict, total=False):
     root: str | os.PathLike[str] | None
     pool: str | os.PathLike[str] | None
     max_instructions: int | None
+    functional: bool
     snapshot_at: int | None
     snapshot: str | os.PathLike[str] | None
     from_: str | os.PathLike[str] | None

@@ -75,6 +75,21 @@ def progress_bar() -> Progress:
     )
 
 
+def _add_functional_rows(table: FoldedTable, result: RunResult) -> None:
+    """What a run without caches and time has counted."""
+    if result.ops is not None:
+        table.add_row("operations", number(result.ops), "")
+    table.add_row("instructions", number(result.roi.instructions), "")
+    table.add_row("transactions committed", number(result.tx.committed), "")
+    _add_last_rows(table, result)
+
+
+def _add_last_rows(table: FoldedTable, result: RunResult) -> None:
+    table.add_row("guest exit code", str(result.guest_exit_code), "")
+    table.add_row("simulation speed", number(result.host.mips), "MIPS")
+    table.add_row("digest", result.digest, "")
+
+
 def run_table(result: RunResult) -> FoldedTable:
     """Gives the summary of a run."""
     table = FoldedTable(
@@ -82,6 +97,9 @@ def run_table(result: RunResult) -> FoldedTable:
         (Column("measure"), Column("value", right=True), Column("unit")),
         header=False,
     )
+    if result.provenance.functional:
+        _add_functional_rows(table, result)
+        return table
     if result.throughput_ops_per_us is not None:
         table.add_row("throughput", number(result.throughput_ops_per_us), "ops/us")
         table.add_row("operations", number(result.ops), "")
@@ -106,9 +124,7 @@ def run_table(result: RunResult) -> FoldedTable:
             table.add_row(f"media {kind} per transaction", number(value), "")
     table.add_row("transactions committed", number(result.tx.committed), "")
     table.add_row("transactions aborted", number(result.tx.aborted), "")
-    table.add_row("guest exit code", str(result.guest_exit_code), "")
-    table.add_row("simulation speed", number(result.host.mips), "MIPS")
-    table.add_row("digest", result.digest, "")
+    _add_last_rows(table, result)
     if found := range_of(result.design):
         table.caption = (
             f"{DAGGER} Other assumptions than those of DEVIATIONS.md, tried one at a time in short runs, "

@@ -3,7 +3,7 @@
 
 use durasim_design::Checks;
 use durasim_types::{
-    AccessKind, CheckRegisters, CheckVerdict, CheckedAccess, CoreId, FILTER_LINES, FilterOperation, Line, Stats,
+    AccessKind, CheckRegisters, CheckVerdict, CheckedAccess, FILTER_LINES, FilterOperation, Line, Stats,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -77,8 +77,9 @@ pub(crate) struct FilterStatistics {
     sizes: [SizedFilter; SIZES_BITS.len()],
     /// How often the active filter has changed, ever.
     generation: u64,
-    /// Which core has begun a sweep of the pointer update thread, and how many instructions it had executed then.
-    sweep: Option<(CoreId, u64)>,
+    /// Which core, or thread of a functional run, has begun a sweep of the pointer update thread, and how many instructions
+    /// it had executed then.
+    sweep: Option<(u32, u64)>,
     counters: Counters,
 }
 
@@ -158,16 +159,16 @@ impl FilterStatistics {
         self.occupancy_percent = 100.0 * f64::from(set) / f64::from(bits);
     }
 
-    /// A core that has executed so many instructions makes a change. The pointer update thread begins a sweep when it changes
-    /// the active filter, and ends it when it clears the other one.
-    pub fn sweep(&mut self, core: CoreId, operation: FilterOperation, instructions: u64) {
+    /// A core, or a thread of a functional run, that has executed so many instructions makes a change. The pointer update
+    /// thread begins a sweep when it changes the active filter, and ends it when it clears the other one.
+    pub fn sweep(&mut self, by: u32, operation: FilterOperation, instructions: u64) {
         match operation {
             FilterOperation::ChangeActive => {
                 self.counters.sweeps += 1;
-                self.sweep = Some((core, instructions));
+                self.sweep = Some((by, instructions));
             }
             FilterOperation::ClearFwd => {
-                if let Some((_, begun)) = self.sweep.take_if(|(by, _)| *by == core) {
+                if let Some((_, begun)) = self.sweep.take_if(|(begun_by, _)| *begun_by == by) {
                     self.counters.sweep_instructions += instructions.saturating_sub(begun);
                 }
             }
@@ -179,6 +180,12 @@ impl FilterStatistics {
     pub fn reset(&mut self) {
         self.counters = Counters::default();
         self.sizes.iter_mut().for_each(|filter| filter.fills = 0);
+    }
+
+    /// A program leaves functional execution: what was counted on the way belongs to no run.
+    pub fn leave_functional_run(&mut self) {
+        self.reset();
+        self.sweep = None;
     }
 
     /// The counters, below `p_inspect`.

@@ -9,6 +9,7 @@ mod fast_forward_state;
 mod loaded;
 mod memory;
 mod observer;
+mod region;
 mod tags;
 mod threads;
 mod tlb;
@@ -25,6 +26,7 @@ pub(crate) use fast_forward::fast_forward;
 pub use loaded::LoadedProgram;
 use memory::Flat;
 use observer::{ExecutionObserver, NoObserver};
+pub use region::FunctionalRegion;
 use threads::{Next, RunQueue};
 pub(crate) use write_sets::profile;
 pub use write_sets::{TxLines, TxProfile};
@@ -43,6 +45,8 @@ pub struct FunctionalEnding {
     pub exit_code: Option<i32>,
     /// Instructions executed.
     pub instructions: u64,
+    /// The region of interest; the whole program if it marks none.
+    pub roi: FunctionalRegion,
     /// `/pmem/` afterwards.
     pub pool: PoolContents,
     /// The data range the program declared.
@@ -66,9 +70,7 @@ pub fn run_functionally(
         Stopped::Exit(code) => Some(code),
         Stopped::Early => None,
     };
-    let FlatBus { memory, process, instructions, data_range, .. } = bus;
-    let pool = PoolContents { files: process.into_pool(), pages: memory.into_pages().1 };
-    Ok(FunctionalEnding { exit_code, instructions, pool, data_range })
+    Ok(bus.into_ending(exit_code))
 }
 
 /// The program in flat memory, with the registers it starts with.

@@ -30,7 +30,7 @@ mod turns;
 
 pub use config::{CacheConfig, Inclusion, InterconnectConfig, MachineConfig, PersistBufferConfig, Topology};
 pub use durasim_guest::{Output, PmemPool, Stream};
-pub use functional::{FunctionalEnding, LoadedProgram, TxLines, TxProfile, run_functionally};
+pub use functional::{FunctionalEnding, FunctionalRegion, LoadedProgram, TxLines, TxProfile, run_functionally};
 pub use machine::{Captured, Ending, Machine, PoolContents, Program, memory_map, read_elf};
 pub use metrics::{AccessesPerTx, Bytes, Latencies, Metrics, Phase, Phases};
 pub use pauses::PauseConfig;

@@ -25,6 +25,8 @@ pub struct Provenance {
     pub env: Vec<String>,
     /// The mark up to which the run was functional, or roi; null if it was not.
     pub fast_forward: Option<String>,
+    /// Whether the whole run was functional, without caches and time.
+    pub functional: bool,
     /// Whether caches and predictors were trained for what starts behind a mark.
     pub warm: bool,
     /// BLAKE3 of the snapshot that the run went on with; null if it did not.
@@ -48,6 +50,7 @@ impl Provenance {
             elf_args: request.args.clone(),
             env: request.env.clone(),
             fast_forward: request.fast_forward.clone(),
+            functional: request.functional,
             warm: request.warm,
             snapshot_hash: prepared.snapshot_hash.clone(),
             pool_hash: prepared.pool_hash.clone(),

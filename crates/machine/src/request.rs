@@ -72,7 +72,8 @@ pub struct RunRequest {
     #[serde(default)]
     #[schemars(range(min = 1))]
     pub max_instructions: Option<u64>,
-    /// Execution without caches, timing or design.
+    /// Run functionally to the end, without caches and time: only instructions, operations, transactions and checks of the
+    /// hardware are counted.
     #[serde(default)]
     pub functional: bool,
     /// Save the machine when the guest passes the snapshot point of this number for the first time; workloads pass point 0

@@ -44,23 +44,25 @@ pub fn profile(request: &RunRequest, registry: &[Row], output: &mut dyn Output) 
 fn run_flat(request: &RunRequest, prepared: &Prepared, output: &mut dyn Output) -> Result<RunResult, Error> {
     let started = Instant::now();
     let limit = request.max_instructions.unwrap_or(u64::MAX);
-    let FunctionalEnding { exit_code, instructions, pool, .. } =
+    let FunctionalEnding { exit_code, instructions, roi, pool, .. } =
         run_functionally(&prepared.config, &prepared.plan, &prepared.program, limit, output)?;
     let ending = exit_code.map_or(Ending::InstructionLimit, Ending::Exited);
     let guest_exit_code = self::exit_code(&ending, request)?;
     let mut digest = durasim_types::Digest::default();
     pool.pages.digest(&mut digest);
-    let region = Region { instructions, cycles: 0, ipc: 0.0 };
+    let region = |instructions| Region { instructions, cycles: 0, ipc: 0.0 };
+    let ops = if roi.ops > 0 { Some(roi.ops) } else { (roi.tx.committed > 0).then_some(roi.tx.committed) };
+    let per_tx = (roi.tx.committed > 0).then(|| roi.instructions as f64 / roi.tx.committed as f64);
     if let Some(path) = &request.pool {
         save_pool(path, &pool, prepared.plan.row.name)?;
     }
     let end = RunEnd {
-        ops: request.ops,
-        roi: region,
-        program: region,
+        ops: ops.or(request.ops),
+        roi: region(roi.instructions),
+        program: region(instructions),
         throughput_ops_per_us: None,
-        metrics: Metrics::default(),
-        stats: durasim_types::Stats::default(),
+        metrics: Metrics { tx: roi.tx, instructions_per_transaction: per_tx, ..Metrics::default() },
+        stats: roi.stats,
         digest: digest.hex(),
         guest_exit_code,
         host: Host::new(instructions, started.elapsed()),

@@ -205,6 +205,28 @@ fn functional_execution_keeps_to_the_same_rules() {
     }
 }
 
+/// A functional run has no state to go back to. Software rolls back by itself and only marks that it did.
+#[test]
+fn a_functional_run_refuses_aborts_that_only_hardware_undoes() {
+    let elf = program(&[begin().to_vec(), vec![marker(TxAbort)], exit(0).to_vec()].concat());
+    for row in durasim_designs::ROWS {
+        let mut request = request(elf.path(), row.name, None);
+        request.functional = true;
+        let ran = durasim_machine::run(&request, durasim_designs::ROWS, &mut Captured::default());
+        let sentence = "the program aborts a transaction, which functional execution cannot undo";
+        match ran {
+            Ok(result) => {
+                assert!(!row.hardware.hooks.track_transactions(), "{}", row.name);
+                assert_eq!((result.metrics.tx.aborted, result.guest_exit_code), (1, 0), "{}", row.name);
+            }
+            Err(error) => {
+                assert!(row.hardware.hooks.track_transactions(), "{}: {error}", row.name);
+                assert!(error.to_string().contains(sentence), "{error}");
+            }
+        }
+    }
+}
+
 #[test]
 fn what_a_transaction_writes_leaves_out_what_is_written_while_it_is_suspended() {
     let mut body = vec![marker(Marker::RoiBegin)];

@@ -3,6 +3,8 @@
 use super::fast_forward_state::FastForwardState;
 use super::memory::{Flat, Slot, on_this_page};
 use super::observer::ExecutionObserver;
+use super::region::RegionCounts;
+use super::threads::Slices;
 use super::tlb::Tlb;
 use crate::filter_statistics::FilterStatistics;
 use crate::system::Plan;
@@ -50,10 +52,16 @@ pub(super) struct FlatBus<W> {
     has_log: bool,
     /// Whether the machine has hardware transactions.
     has_hardware_transactions: bool,
+    /// Whether the machine rolls aborted transactions back.
+    pub(super) undoes_aborts: bool,
     /// The checks of the machine's design.
-    checks: Option<Arc<dyn Checks>>,
+    pub(super) checks: Option<Arc<dyn Checks>>,
     /// What is in the filters of checked accesses.
     pub(super) filter_statistics: FilterStatistics,
+    /// What is counted for the result of a functional run.
+    pub(super) region: RegionCounts,
+    /// The thread that runs, when its slice began, and what each thread has executed before.
+    pub(super) slices: Slices,
     pub(super) observer: W,
 }
 
@@ -73,8 +81,11 @@ impl<W: ExecutionObserver> FlatBus<W> {
             fast_forward_state: None,
             has_log: plan.row.hardware.hooks.has(Hooks::LOG),
             has_hardware_transactions: plan.row.hardware.hooks.has(Hooks::HARDWARE_TX),
+            undoes_aborts: plan.row.hardware.hooks.track_transactions(),
             checks: plan.checks.clone(),
             filter_statistics: FilterStatistics::default(),
+            region: RegionCounts::default(),
+            slices: Slices::default(),
             observer,
         }
     }
@@ -342,7 +353,7 @@ impl<W: ExecutionObserver> Bus for FlatBus<W> {
         let checks = self.checks.as_deref().ok_or(Stop::NoCheckedAccesses)?;
         let (lines, _) = self.memory.page(slot)[filter_range(filters)].as_chunks::<{ LINE_BYTES as usize }>();
         let lines: &[Line; FILTER_LINES] = lines.try_into().expect("nine lines");
-        Ok(checks.verdict(registers, access, &lines.each_ref()))
+        Ok(self.filter_statistics.check(checks, registers, access, &lines.each_ref()))
     }
 
     fn update_filters(
@@ -358,6 +369,8 @@ impl<W: ExecutionObserver> Bus for FlatBus<W> {
         let lines: &mut [Line; FILTER_LINES] = lines.try_into().expect("nine lines");
         let value = checks.update(operation, object, lines);
         self.filter_statistics.change(checks, operation, object, lines);
+        let (thread, instructions) = self.slices.of_this_thread(self.instructions);
+        self.filter_statistics.sweep(thread.0, operation, instructions);
         Ok(value)
     }
 
@@ -387,6 +400,8 @@ impl<W: ExecutionObserver> Bus for FlatBus<W> {
             _ => {}
         }
         self.observer.marker(marker, self.instructions);
+        let Self { region, instructions, checks, filter_statistics, .. } = self;
+        region.marker(marker, *instructions, checks.is_some(), filter_statistics);
         if let Some(fast_forward_state) = &mut self.fast_forward_state {
             fast_forward_state.marker(marker, argument);
         }

@@ -1,7 +1,7 @@
 //! The way of a program to a mark: functional execution with a [`FastForwardState`], and what is handed to the machine after it.
 
 use super::bus::FlatBus;
-use super::fast_forward_state::FastForwardState;
+use super::fast_forward_state::{ABORT_NOT_UNDONE, FastForwardState};
 use super::observer::{ExecutionObserver, NoObserver, TrainedState, TrainingObserver, WarmingObserver};
 use super::threads::RunQueue;
 use super::{Stopped, load, run_threads};
@@ -18,6 +18,7 @@ impl<W: ExecutionObserver> FlatBus<W> {
     /// A thread is about to run.
     pub(super) fn assign_core(&mut self, thread: ThreadId) {
         self.account();
+        self.slices.begin(thread, self.instructions);
         self.observer.thread(thread);
         if let Some(state) = &mut self.fast_forward_state {
             state.assign_core(thread, self.process.affinity(thread));
@@ -42,13 +43,17 @@ impl<W: ExecutionObserver> FlatBus<W> {
 
     /// Whether the marker just executed is the end of the fast-forward.
     pub(super) fn has_arrived(&mut self, pc: u64) -> Result<bool, Error> {
-        let Some(state) = &self.fast_forward_state else { return Ok(false) };
-        match &state.obstacle {
-            Some(obstacle) => {
-                let problem = format!("functional execution stops at pc {pc:#x}: {obstacle}");
-                Err(ConfigError::new("fast_forward", problem).into())
-            }
-            None => Ok(state.arrived),
+        let refuse = |field, obstacle: &str| {
+            let problem = format!("functional execution stops at pc {pc:#x}: {obstacle}");
+            Err(ConfigError::new(field, problem).into())
+        };
+        match &self.fast_forward_state {
+            None if self.undoes_aborts && self.region.has_aborted() => refuse("functional", ABORT_NOT_UNDONE),
+            None => Ok(false),
+            Some(state) => match &state.obstacle {
+                Some(obstacle) => refuse("fast_forward", obstacle),
+                None => Ok(state.arrived),
+            },
         }
     }
 }
@@ -95,7 +100,9 @@ fn run_to_snapshot_point<W: TrainingObserver>(
     let stopped = run_threads(&mut queue, &mut bus, &mut BlockCache::new(), limit, output)?;
     bus.account();
     let now_ns = bus.now_ns();
-    let FlatBus { memory, process, data_base, data_range, fast_forward_state, filter_statistics, observer, .. } = bus;
+    let FlatBus { memory, process, data_base, data_range, fast_forward_state, mut filter_statistics, observer, .. } =
+        bus;
+    filter_statistics.leave_functional_run();
     let state = *fast_forward_state.expect("it was put there");
     if matches!(stopped, Stopped::Exit(_)) || !state.arrived {
         return Err(refuse(format!("the program does not reach {mark}")).into());

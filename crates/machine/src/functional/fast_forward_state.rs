@@ -7,6 +7,9 @@ use durasim_guest::ThreadId;
 use durasim_isa::Marker;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Why a program cannot go on functionally behind an abort.
+pub(super) const ABORT_NOT_UNDONE: &str = "the program aborts a transaction, which functional execution cannot undo";
+
 /// What is noted on the way.
 pub(super) struct FastForwardState {
     pub(super) to: SnapshotPoint,
@@ -73,7 +76,7 @@ impl FastForwardState {
                 let none = self.open.remove(&self.thread).is_none();
                 none.then(|| "a transaction ends although none is open".into())
             }
-            Marker::TxAbort => Some("the program aborts a transaction, which functional execution cannot undo".into()),
+            Marker::TxAbort => Some(ABORT_NOT_UNDONE.into()),
             _ => None,
         };
         if let Some(obstacle) = obstacle {

@@ -6,7 +6,7 @@ use super::observer::NoObserver;
 use super::threads::RunQueue;
 use super::{FlatBus, FunctionalEnding, Stopped, run_threads};
 use crate::MachineConfig;
-use crate::machine::{PoolContents, Program, process_config};
+use crate::machine::{Program, process_config};
 use crate::system::{DRAM_BASE, PMEM_BASE, Plan};
 use durasim_guest::{Output, PmemPool, Process};
 use durasim_isa::{BlockCache, Hart};
@@ -61,8 +61,6 @@ impl LoadedProgram {
             Stopped::Exit(code) => Some(code),
             Stopped::Early => None,
         };
-        let FlatBus { memory, process, instructions, data_range, .. } = bus;
-        let pool = PoolContents { files: process.into_pool(), pages: memory.into_pages().1 };
-        Ok(FunctionalEnding { exit_code, instructions, pool, data_range })
+        Ok(bus.into_ending(exit_code))
     }
 }

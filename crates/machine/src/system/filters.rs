@@ -198,7 +198,7 @@ impl Filters {
     }
 
     pub(super) fn note_sweep(&mut self, core: CoreId, operation: FilterOperation, instructions: u64) {
-        self.statistics.sweep(core, operation, instructions);
+        self.statistics.sweep(core.0.into(), operation, instructions);
     }
 
     pub(super) fn statistics(&self) -> &FilterStatistics {
