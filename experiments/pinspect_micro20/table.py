@@ -41,8 +41,8 @@ VARIANTS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "p-inspect": ("p-inspect", (), ()),
     "p-inspect---4-issue": ("p-inspect--", (), FOUR_ISSUE),
     "p-inspect-4-issue": ("p-inspect", (), FOUR_ISSUE),
-    # Profiles of allocation sites leave nothing to forward in these regions: the filters have work without them. Time does
-    # not matter here, so regions are longer.
+    # Profiles of allocation sites leave nothing to forward in these regions: the filters have work without them. Time
+    # does not matter here, so regions are longer.
     "moving": ("p-inspect", ("no-profile",), ("--functional",)),
 }
 SPLIT = ("no-moves", "no-writes", "no-logs")
