@@ -124,6 +124,9 @@ public:
     // Log entries that the calling thread has written.
     std::uint64_t entries_total() const { return detail::htm_thread.log.entries_total; }
 
+    // Whether the open transaction of the calling thread is a hardware transaction.
+    bool is_in_hardware() const { return detail::htm_thread.path == HtmPath::hardware; }
+
     // What the calling thread has counted.
     const HtmCounts& htm_counts() const { return detail::htm_thread.attempts.counts; }
 

@@ -86,6 +86,9 @@ public:
     // What the calling thread has counted.
     const HtmCounts& htm_counts() const { return this_thread().attempts.counts; }
 
+    // Whether the open transaction of the calling thread is a hardware transaction.
+    bool is_in_hardware() const { return this_thread().path == HtmPath::hardware; }
+
 protected:
     // Words that a log has free when a transaction begins, if it has as many (SPHT, FAST 2021).
     static constexpr std::uint64_t reserved_words = 128;

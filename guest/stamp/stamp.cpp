@@ -1,8 +1,9 @@
 // What stands behind durasim/stamp/*.h: transactions, threads and memory of C programs written for STAMP, with the runtime
 // of one of DURASIM_BACKEND_*. Compiled once for each program and linked to its C sources.
 //
-// Isolation is one lock around all transactions, held until the commit has returned, as every runtime wants it. Hardware
-// that isolates by itself still does, and finds nothing to do. The whole pool is one arena: it belongs to that lock.
+// Isolation is one lock around all transactions, held until the commit has returned. A runtime that isolates by itself has no
+// lock, and an arena for each thread, so that threads that allocate at a time do not conflict; otherwise the whole pool is one
+// arena, which belongs to the lock.
 #include <setjmp.h>
 
 #include <cstdint>
@@ -35,7 +36,8 @@ using durasim::Tx;
 using Address = std::uint64_t;
 
 constexpr unsigned operation_bits = 40;
-// In front of each block that a program gets: its size. The block stays aligned for anything.
+// In front of each block that a program gets: its size, and its arena where there are several. The block stays aligned for
+// anything.
 constexpr std::uint64_t block_header_bytes = 16;
 
 Address address_of(const volatile void* place) { return reinterpret_cast<Address>(place); }
@@ -78,12 +80,21 @@ struct Thread {
 };
 constinit thread_local Thread self;
 
-durasim::Lock transactions_lock;
+durasim::TxLock transactions_lock;
 Pool* pool = nullptr;
 std::uint64_t data_base = 0, data_bytes = 0;
 long thread_count = 1;
 std::unique_ptr<durasim::Barrier> all_threads;
 enum class Region { before, inside, behind } region = Region::before;
+
+std::uint64_t arena_of_this_thread() { return static_cast<std::uint64_t>(self.number) % pool->arenas(); }
+
+// Whether hardware gives ordinary memory its content back if the open transaction does not commit.
+template <class R>
+bool hardware_restores(const R& runtime) {
+    if constexpr (requires { runtime.is_in_hardware(); }) return runtime.is_in_hardware();
+    return false;
+}
 
 bool is_in_pool(const volatile void* place) { return pool != nullptr && address_of(place) - data_base < data_bytes; }
 
@@ -161,8 +172,8 @@ std::uint64_t* block_of(void* given) {
 
 void free_in_pool(Tx& t, void* given) {
     std::uint64_t* block = block_of(given);
-    const std::uint64_t size_bytes = t.read(*block);
-    t.free(block, size_bytes);
+    const std::uint64_t size_bytes = t.read(block[0]), arena = pool->arenas() == 1 ? 0 : t.read(block[1]);
+    t.free(block, size_bytes, arena);
 }
 
 }  // namespace
@@ -194,7 +205,7 @@ void durasim_stamp_startup(long wanted_threads) {
     const std::uint64_t log_bytes = number_from("DURASIM_LOG_BYTES", durasim::log_bytes_default);
     const auto threads = static_cast<std::uint64_t>(wanted_threads);
     pool = &Pool::open(path == nullptr ? "/pmem/stamp" : path, number_from("DURASIM_POOL_BYTES", 16 << 20), log_bytes, false,
-                       durasim::PoolShape{.arenas = 1, .logs = threads});
+                       durasim::PoolShape{.arenas = durasim::runtime_isolates ? threads : 1, .logs = threads});
     const auto* header = reinterpret_cast<const durasim::PoolHeader*>(durasim::pool_address);
     if (durasim::Runtime::log_kind != durasim::LogKind::none && header->logs() < threads) {
         fail(exit_usage, "durasim: the pool was made for %llu threads and has no logs for %ld",
@@ -243,9 +254,20 @@ int durasim_stamp_again(std::uint64_t cause) {
     return 1;
 }
 
+// The transaction is executed again from TM_BEGIN, whose caller has not returned.
+[[noreturn]] static void start_again() {
+    self.open = false;
+    restore_kept();
+    let_others();
+    longjmp(self.checkpoint, 1);
+}
+
 void durasim_stamp_begin(void) {
     self.open = true;
-    durasim::runtime.begin();
+    if (durasim::detail::begin(durasim::runtime)) return;
+    // TM_RESTART in a hardware transaction leads here.
+    durasim_tx_abort(1);
+    start_again();
 }
 
 void durasim_stamp_end(void) {
@@ -265,10 +287,7 @@ void durasim_stamp_restart(void) {
     self.restart_requested = true;
     durasim::runtime.abort();  // a machine with transactions continues in durasim_stamp_again
     self.restart_requested = false;
-    self.open = false;
-    restore_kept();
-    let_others();
-    longjmp(self.checkpoint, 1);
+    start_again();
 }
 
 jmp_buf* durasim_stamp_frame(void) { return &self.checkpoint; }
@@ -277,8 +296,10 @@ void* durasim_stamp_allocate(std::size_t size_bytes) {
     want_open("TM_MALLOC");
     if (size_bytes > data_bytes) return nullptr;
     Tx t;
-    auto* block = static_cast<std::uint64_t*>(t.allocate(size_bytes + block_header_bytes));
-    t.write(*block, size_bytes + block_header_bytes);
+    const std::uint64_t arena = arena_of_this_thread();
+    auto* block = static_cast<std::uint64_t*>(t.allocate(size_bytes + block_header_bytes, arena));
+    t.write(block[0], size_bytes + block_header_bytes);
+    if (pool->arenas() != 1) t.write(block[1], arena);
     return reinterpret_cast<char*>(block) + block_header_bytes;
 }
 
@@ -301,7 +322,7 @@ void durasim_stamp_read(const volatile void* place, void* value, std::size_t siz
 
 void durasim_stamp_write(volatile void* place, const void* value, std::size_t size_bytes) {
     want_open("TM_SHARED_WRITE");
-    if (!is_in_pool(place)) keep(place, size_bytes);
+    if (!is_in_pool(place) && !hardware_restores(durasim::runtime)) keep(place, size_bytes);
     with_size(size_bytes, [&](auto zero) {
         using T = decltype(zero);
         auto* to = static_cast<volatile T*>(place);
@@ -314,7 +335,7 @@ void durasim_stamp_write(volatile void* place, const void* value, std::size_t si
 }
 
 void durasim_stamp_keep(volatile void* place, std::size_t size_bytes) {
-    if (self.open) keep(place, size_bytes);
+    if (self.open && !hardware_restores(durasim::runtime)) keep(place, size_bytes);
 }
 
 void durasim_stamp_go_to_simulation(void) {

@@ -336,16 +336,26 @@ def compile_program(source: str | Path, output: str | Path, flags: Sequence[str]
     return output
 
 
+_STAMP_HEADERS = ("tm.h", "thread.h", "memory.h", "timer.h")
+# Names in the symbol table of an object.
+_BEGINS_TRANSACTION = b"durasim_stamp_enter\0"
+_STAMP_OWN_FUNCTIONS = ("thread_startup", "memory_init")
+
+
 def build_stamp(sources: Sequence[str | Path], backend: str, output: str | Path, flags: Sequence[str] = ()) -> Path:
     """Builds C sources written with the names of STAMP (``durasim/stamp/tm.h``) with a transaction runtime.
 
     ``flags`` are further ones for the C compiler, such as ``-I`` and ``-D``. Returns ``output``, a static RV64GC
-    executable. Raises ToolchainError if there is no such runtime, a source is missing, or the compiler refuses one.
+    executable. Raises ToolchainError if there is no such runtime, a source is missing, the compiler refuses one, or no
+    source has a transaction.
     """
     define = f"-D{_find(backends(), backend, 'backend').define}"
     folder = guest_folder()
-    # The headers of STAMP's own names come first: they replace those of the same names in its lib/.
-    of_c = (f"-I{folder / 'include' / 'durasim' / 'stamp'}", *_include_flags(), define, *flags)
+    headers = folder / "include" / "durasim" / "stamp"
+    # A source in STAMP's lib/ finds the headers beside it first, whatever the include path is. Ours are included before
+    # them, and define what keeps theirs from being read. STM chooses the parallel form of a program.
+    included = [flag for name in _STAMP_HEADERS for flag in ("-include", str(headers / name))]
+    of_c = (f"-I{headers}", *_include_flags(), define, "-DSTM", *included, *flags)
     with tempfile.TemporaryDirectory(prefix="durasim-") as place:
         objects = []
         for number, source in enumerate(map(Path, sources)):
@@ -355,8 +365,16 @@ def build_stamp(sources: Sequence[str | Path], backend: str, output: str | Path,
                 raise ToolchainError(f"there is no source file {source}")
             made = Path(place) / f"{number}-{source.stem}.o"
             objects.append(str(_compile(source, made, ("-x", "c", "-std=gnu17", "-c", *of_c))))
+        if not any(_BEGINS_TRANSACTION in Path(each).read_bytes() for each in objects):
+            raise ToolchainError("no source begins a transaction: TM_BEGIN of durasim/stamp/tm.h is never used")
         linked = (*_include_flags(), define, *objects, "-Wl,--wrap=free")
-        return _compile(folder / "stamp" / "stamp.cpp", Path(output), linked)
+        try:
+            return _compile(folder / "stamp" / "stamp.cpp", Path(output), linked)
+        except ToolchainError as error:
+            if any(f"symbol: {name}" in str(error) for name in _STAMP_OWN_FUNCTIONS):
+                message = "a source defines the threads or the memory of STAMP, which durasim has: leave thread.c and memory.c out"
+                raise ToolchainError(message) from error
+            raise
 
 
 # Only the first compilation with an empty cache of the compiler is slow; running two of those at once gains nothing.

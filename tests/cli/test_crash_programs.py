@@ -113,13 +113,67 @@ def test_the_command_that_builds(tmp_path, program):
     (tmp_path / "parts").mkdir()
     (tmp_path / "parts" / "part.h").write_text("long part(void);\n")
     (tmp_path / "part.c").write_text('#include "tm.h"\n#include "part.h"\nlong part(void) { return PART; }\n')
-    main = '#include "tm.h"\n#include "part.h"\nMAIN(argc, argv) { printf("%ld\\n", part()); MAIN_RETURN(argc - 1); }\n'
+    main = (
+        '#include "tm.h"\n#include "part.h"\n'
+        'MAIN(argc, argv) { TM_STARTUP(1); TM_BEGIN(); TM_END(); printf("%ld\\n", part()); MAIN_RETURN(argc - 1); }\n'
+    )
     (tmp_path / "main.c").write_text(main)
     output = tmp_path / "made" / "program"
     built = _build("--backend", "markers", "--output", output, "-I", tmp_path / "parts", "-D", "PART=7",
                    tmp_path / "main.c", tmp_path / "part.c")  # fmt: skip
     assert (built.returncode, built.stdout, built.stderr) == (0, "", "")
     assert program("run", "--machine", "tiny", "--quiet", "--elf", output).stdout == "7\n"
+
+
+# A program as STAMP's are laid out: parts that many programs share lie in lib/, beside a tm.h of another system, and include
+# it without a path. Only with STM defined does each thread take its own share.
+FOREIGN = {
+    "lib/tm.h": "#ifndef TM_H\n#define TM_H 1\n#define TM_BEGIN()\n#define TM_END()\n#define TM_SHARED_READ(x) (x)\n"
+    "#define TM_SHARED_WRITE(x, y) ((x) = (y))\n#define TM_STARTUP(n)\n#define TM_THREAD_ENTER()\n#endif\n",
+    "lib/thread.h": "#ifndef THREAD_H\n#define THREAD_H 1\nint thread_startup(int);\n#endif\n",
+    "lib/counter.h": "void add(long *counter);\n",
+    "lib/counter.c": '#include "tm.h"\n#include "counter.h"\nvoid add(long *counter) {\n    TM_BEGIN();\n'
+    "    TM_SHARED_WRITE(*counter, TM_SHARED_READ(*counter) + 1);\n    TM_END();\n}\n",
+    "app/main.c": '#include <stdio.h>\n#include "counter.h"\n#include "thread.h"\n#include "tm.h"\nstatic long counter;\n'
+    "static void work(void *none) {\n    TM_THREAD_ENTER();\n#if defined(HTM) || defined(STM)\n"
+    "    long share = 120 / thread_getNumThread();\n#else\n    long share = 120;\n#endif\n"
+    "    for (long i = 0; i < share; ++i) add(&counter);\n}\n"
+    "int main(void) {\n    TM_STARTUP(3);\n    thread_startup(3);\n    thread_start(work, NULL);\n"
+    '    thread_shutdown();\n    printf("%ld\\n", counter);\n    return 0;\n}\n',
+}
+
+
+@pytest.mark.parametrize(("design", "backend"), [("tc", "markers"), ("htm-sgl", "htm-sgl"), ("spht", "spht")])
+def test_the_headers_of_another_system_are_not_used(tmp_path, program, design, backend):
+    for name, text in FOREIGN.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    output, lib = tmp_path / "program", tmp_path / "lib"
+    built = _build("--backend", backend, "--output", output, "-I", lib, lib / "counter.c", tmp_path / "app" / "main.c")
+    assert (built.returncode, built.stdout, built.stderr) == (0, "", "")
+    result = program("run", "--machine", "tiny", "--design", design, "--elf", output, "--json", "-")
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["ops"] == 120
+    assert program("run", "--machine", "tiny", "--design", design, "--quiet", "--elf", output).stdout == "120\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("int main(void) { return 0; }\n", "no source begins a transaction"),
+        (
+            "int main(void) { TM_BEGIN(); TM_END(); return 0; }\nvoid thread_startup(long n) { (void)n; }\n",
+            "leave thread.c and memory.c out",
+        ),
+    ],
+)
+def test_programs_that_are_no_use_here_are_refused(tmp_path, source, words):
+    (tmp_path / "a.c").write_text(source)
+    refused = _build("--backend", "markers", "--output", tmp_path / "program", tmp_path / "a.c")
+    assert refused.returncode == 2
+    assert words in refused.stderr
+    assert refused.stderr.count("\n") == 1
+    assert not (tmp_path / "program").exists()
 
 
 @pytest.mark.parametrize(

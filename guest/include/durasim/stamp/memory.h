@@ -1,6 +1,7 @@
 /* Ordinary memory of threads as the STAMP benchmarks ask for it, given back all at once; see tm.h. */
 #ifndef DURASIM_STAMP_MEMORY_H
 #define DURASIM_STAMP_MEMORY_H
+#define MEMORY_H /* that of STAMP is not read then */
 
 #include <stddef.h>
 

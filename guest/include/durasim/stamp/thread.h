@@ -1,6 +1,7 @@
 /* Threads as the STAMP benchmarks use them, each on a core of its own; see tm.h. */
 #ifndef DURASIM_STAMP_THREAD_H
 #define DURASIM_STAMP_THREAD_H
+#define THREAD_H /* that of STAMP is not read then */
 
 #include <pthread.h>
 #include <stdlib.h>

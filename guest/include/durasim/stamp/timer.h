@@ -1,6 +1,7 @@
 /* The clock as the STAMP benchmarks read it: simulated time under durasim; see tm.h. */
 #ifndef DURASIM_STAMP_TIMER_H
 #define DURASIM_STAMP_TIMER_H
+#define TIMER_H /* that of STAMP is not read then */
 
 #include <stddef.h>
 #include <sys/time.h>

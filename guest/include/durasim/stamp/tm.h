@@ -7,6 +7,7 @@
  * again by the root; everything else is ordinary memory. */
 #ifndef DURASIM_STAMP_TM_H
 #define DURASIM_STAMP_TM_H
+#define TM_H /* that of STAMP is not read then */
 
 #include <setjmp.h>
 #include <stddef.h>
