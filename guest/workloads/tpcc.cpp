@@ -18,11 +18,14 @@
 // an operation changes no more than the district's count of operations. Dates are numbers. There are no terminals, no think
 // times and no Order-Status and Stock-Level, which change nothing.
 //
-// Threads are terminals of warehouse `thread mod warehouses`. A warehouse has a lock and an arena; remote stock and remote
-// customers take the lock of their warehouse too, in ascending order. Several threads each count their operations on a line
-// of their own; those of a single one are counted by the districts, in rows that change anyway.
+// Threads are terminals of warehouse `thread mod warehouses`, or with --home any of all warehouses: each operation draws one. (The
+// TPC-C of SPHT-eADR, thesis, Lisboa 2022, section 4.3.3, has 32 warehouses, 95 % Payments, 3 % Deliveries and 2 % New Orders.)
+// A warehouse has a lock and an arena; remote stock and remote customers take the lock of their warehouse too, in ascending
+// order. Several threads each count their operations on a line of their own; those of a single one are counted by the
+// districts, in rows that change anyway.
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -73,8 +76,9 @@ public:
         // Every arena has room for its warehouse and what all share. Where operations take place, how long an order is and
         // how many nodes a directory has is taken as the worst it can be; nothing takes more than a New Order.
         const std::uint64_t terminals = (shape.threads + shape.warehouses - 1) / shape.warehouses;
-        const std::uint64_t operations =
-            std::min(arguments.ops, (arguments.ops / shape.threads + 1) * terminals);
+        const std::uint64_t operations = shape.draws_warehouse != 0
+                                             ? most_in_one_warehouse(shape, arguments.ops)
+                                             : std::min(arguments.ops, (arguments.ops / shape.threads + 1) * terminals);
         const std::uint64_t customers = shape.districts * shape.customers;
         const std::uint64_t tables = block_bytes(sizeof(Warehouse)) + block_bytes(shape.districts * sizeof(District)) +
                                      block_bytes(customers * sizeof(Customer)) + block_bytes(shape.items() * sizeof(Stock));
@@ -161,6 +165,18 @@ private:
     // Rounding in pool_bytes, and the highest nodes of directories.
     static constexpr std::uint64_t slack_bytes = 8192;
 
+    static bool draws_warehouse(const Arguments& arguments) { return std::strcmp(arguments.home, "any") == 0; }
+
+    // Of operations that draw their warehouse.
+    static std::uint64_t most_in_one_warehouse(const Shape& shape, std::uint64_t ops) {
+        std::vector<std::uint64_t> operations(shape.warehouses);
+        for (std::uint64_t thread = 0; thread < shape.threads; ++thread) {
+            // A share of the unmeasured operations and one of the measured ones.
+            for (std::uint64_t i = 0; i < ops / shape.threads + 2; ++i) ++operations[warehouse_drawn(shape, thread, i)];
+        }
+        return *std::max_element(operations.begin(), operations.end());
+    }
+
     static Shape shape_of(const Arguments& arguments) {
         if (arguments.populate == 0) durasim::fail(durasim::exit_usage, "tpcc: --populate has to be at least 1");
         if (arguments.payment_percent + arguments.delivery_percent > 100) {
@@ -175,7 +191,8 @@ private:
                     .order_lines_max = arguments.order_lines_max,
                     .payment_percent = arguments.payment_percent,
                     .delivery_percent = arguments.delivery_percent,
-                    .steps = arguments.populate};
+                    .steps = arguments.populate,
+                    .draws_warehouse = draws_warehouse(arguments)};
         if (shape.customers == 0) shape.customers = std::clamp<std::uint64_t>(shape.items() * 3 / 100, 3, 99999);
         return shape;
     }
@@ -183,11 +200,11 @@ private:
     [[noreturn]] static void refuse_shape(const Shape& shape) {
         durasim::fail(durasim::exit_usage,
                       "tpcc: the pool was made with --seed %llu --threads %llu --warehouses %llu --populate %llu --districts %llu "
-                      "--customers %llu --order-lines-max %llu --payment-percent %llu --delivery-percent %llu; use these",
+                      "--customers %llu --order-lines-max %llu --payment-percent %llu --delivery-percent %llu --home %s; use these",
                       static_cast<Long>(shape.seed), static_cast<Long>(shape.threads), static_cast<Long>(shape.warehouses),
                       static_cast<Long>(shape.steps), static_cast<Long>(shape.districts), static_cast<Long>(shape.customers),
                       static_cast<Long>(shape.order_lines_max), static_cast<Long>(shape.payment_percent),
-                      static_cast<Long>(shape.delivery_percent));
+                      static_cast<Long>(shape.delivery_percent), shape.draws_warehouse != 0 ? "any" : "thread");
     }
 
     // The root object, and room for the tables.

@@ -26,6 +26,7 @@ struct Shape {
     std::uint64_t payment_percent;
     std::uint64_t delivery_percent;
     std::uint64_t steps;  // transactions that load the tables, --populate
+    std::uint64_t draws_warehouse;  // whether each operation takes place in a warehouse drawn anew, not in that of its thread
 
     // STOCK has a row for each step, more by less than there are warehouses.
     std::uint64_t items() const { return (steps + warehouses - 1) / warehouses; }

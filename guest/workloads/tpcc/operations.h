@@ -1,6 +1,6 @@
 // Which transactions terminals ask for (clauses 2.4.1, 2.5.1 and 2.7.1): each computed from the seed, the thread and its
-// number. A thread is a terminal of one warehouse, and its districts are drawn at random, as for Payment in the
-// specification and for all transactions where terminals share a connection.
+// number. A thread is a terminal of one warehouse, or of all (--home), and its districts are drawn at random, as for Payment in
+// the specification and for all transactions where terminals share a connection.
 #ifndef DURASIM_WORKLOADS_TPCC_OPERATIONS_H
 #define DURASIM_WORKLOADS_TPCC_OPERATIONS_H
 
@@ -104,12 +104,17 @@ inline std::uint64_t other_warehouse(Random& random, const Shape& shape, std::ui
 
 }  // namespace detail
 
+// The warehouse of an operation that draws it.
+inline std::uint64_t warehouse_drawn(const Shape& shape, std::uint64_t thread, std::uint64_t number) {
+    return random_for(shape.seed, for_operation, date_of(thread, number)).below(shape.warehouses);
+}
+
 inline Operation operation_for(const Shape& shape, const Choices& choices, const NameIndex& names, std::uint64_t thread,
                                std::uint64_t number) {
     Operation made{};
     made.date = date_of(thread, number);
     Random random = random_for(shape.seed, for_operation, made.date);
-    made.warehouse = thread % shape.warehouses;
+    made.warehouse = shape.draws_warehouse != 0 ? random.below(shape.warehouses) : thread % shape.warehouses;
     made.district = made.warehouse * shape.districts + random.below(shape.districts);
     const std::uint64_t of_hundred = random.below(100);
     if (of_hundred >= 100 - shape.delivery_percent) {
