@@ -1,23 +1,26 @@
 // durasim-workload: yada — Ruppert's algorithm refines a Delaunay mesh; threads share a work heap of bad triangles
 //
-// The yada of STAMP (Cao Minh, Chung, Kozyrakis and Olukotun, IISWC 2008, section III and table IV). A triangle is bad if it has an angle below
-// --angle 20 degrees or a corner that encroaches on a segment of the boundary. A thread takes a bad triangle from the work heap, in one
-// transaction; refines it, that is, finds the cavity of a new vertex and triangulates it anew, in another; and puts the bad triangles that this
-// made into the heap in a third, if there are any. Between these transactions the pool keeps what the thread holds, so that nothing
-// is lost with the power. An operation is one of the transactions. With --refinement whole all three are one, and conflict at the heap.
+// The yada of STAMP (Cao Minh, Chung, Kozyrakis and Olukotun, IISWC 2008, section III and table IV). A triangle is bad if it
+// has an angle below --angle 20 degrees or a corner that encroaches on a segment of the boundary. A thread takes a bad
+// triangle from the work heap, in one transaction; refines it, that is, finds the cavity of a new vertex and triangulates it
+// anew, in another; and puts the bad triangles that this made into the heap in a third, if there are any. Between these
+// transactions the pool keeps what the thread holds, so that nothing is lost with the power. An operation is one of the
+// transactions. With --refinement whole all three are one, and conflict at the heap.
 //
-// What deviates from STAMP's inputs: 633.2 and others are files of 2 n - 2 elements for n vertices, triangles and segments together. Here --populate
-// points, uniformly random on a grid, and the four corners of a square are the vertices; 629 make the 1264 elements of 633.2. Populating inserts
-// one point a transaction; the last one puts all bad triangles into the heap. The boundary is that of the square, not a convex hull.
-// Coordinates are whole numbers, and predicates are exact, so the mesh is a Delaunay triangulation after each transaction. The set of segments is
-// a hash table. An element has no circumcentre and no radius: they follow from the corners. Blocks of discarded elements go to the
-// thread that discards them. Whether a triangle is still in the mesh is looked at in the transaction that refines it, not in one before.
+// What deviates from STAMP's inputs: 633.2 and others are files of 2 n - 2 elements for n vertices, triangles and segments
+// together. Here --populate points, uniformly random on a grid, and the four corners of a square are the vertices; 629 make
+// the 1264 elements of 633.2. Populating inserts one point a transaction; the last one puts all bad triangles into the heap.
+// The boundary is that of the square, not a convex hull. Coordinates are whole numbers, and predicates are exact, so the mesh
+// is a Delaunay triangulation after each transaction. The set of segments is a hash table. An element has no circumcentre and
+// no radius: they follow from the corners. Blocks of discarded elements go to the thread that discards them. Whether a
+// triangle is still in the mesh is looked at in the transaction that refines it, not in one before.
 //
-// If the heap is empty, an operation inserts one more point of the input (not if it comes too close to a vertex), and what becomes bad is refined: the
-// mesh goes on as if the input were larger. So any number of operations is possible.
+// If the heap is empty, an operation inserts one more point of the input (not if it comes too close to a vertex), and what
+// becomes bad is refined: the mesh goes on as if the input were larger. So any number of operations is possible.
 //
-// What a thread does depends on what it finds. The check proves the mesh, and that its vertices, by number and the sum of their hashes, are those that
-// finished operations say they have inserted; that all bad triangles are listed, once; and that the operations are those that the counts tell.
+// What a thread does depends on what it finds. The check proves the mesh, and that its vertices, by number and the sum of
+// their hashes, are those that finished operations say they have inserted; that all bad triangles are listed, once; and that
+// the operations are those that the counts tell.
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -40,8 +43,11 @@ public:
     static std::uint64_t pool_bytes(const Arguments& arguments) {
         const std::uint64_t elements = 3 * arguments.populate + 64 + elements_per_operation * (arguments.ops / arguments.threads + 64);
         std::uint64_t bytes = elements * sizeof(Element) + sizeof(durasim::ArenaHeader) + durasim::block_bytes(sizeof(Root)) +
-                              durasim::block_bytes(buckets_for(arguments) * sizeof(Bucket)) + durasim::block_bytes(arguments.threads * sizeof(Slot));
-        for (std::uint64_t level = 0; elements * arguments.threads >> level != 0; ++level) bytes += durasim::block_bytes(level_bytes(level));
+                              durasim::block_bytes(buckets_for(arguments) * sizeof(Bucket)) +
+                              durasim::block_bytes(arguments.threads * sizeof(Slot));
+        for (std::uint64_t level = 0; elements * arguments.threads >> level != 0; ++level) {
+            bytes += durasim::block_bytes(level_bytes(level));
+        }
         return arguments.threads * bytes;
     }
 
@@ -57,7 +63,8 @@ public:
         if (root_->kind != kind_of_root) durasim::fail(durasim::exit_usage, "yada: the pool belongs to another workload");
         if (root_->seed != arguments.seed || root_->populate != arguments.populate || root_->threads != arguments.threads ||
             root_->degrees != arguments.angle || root_->is_whole != is_whole(arguments)) {
-            durasim::fail(durasim::exit_usage, "yada: the pool was made with --seed %llu --populate %llu --threads %llu --angle %llu --refinement %s; use these",
+            durasim::fail(durasim::exit_usage,
+                          "yada: the pool was made with --seed %llu --populate %llu --threads %llu --angle %llu --refinement %s; use these",
                           static_cast<Long>(root_->seed), static_cast<Long>(root_->populate), static_cast<Long>(root_->threads),
                           static_cast<Long>(root_->degrees), root_->is_whole != 0 ? "whole" : "steps");
         }
@@ -80,7 +87,9 @@ public:
         std::unique_ptr<Scratch> scratch;
     };
 
-    Thread enter(std::uint64_t number) const { return {number, done_[number], std::make_unique<Scratch>(objects_max + 8 * root_->populate)}; }
+    Thread enter(std::uint64_t number) const {
+        return {number, done_[number], std::make_unique<Scratch>(objects_max + 8 * root_->populate)};
+    }
     void leave(const Thread& thread) { done_[thread.number] = thread.done; }
 
     void populate_one(Thread& thread) {
@@ -134,7 +143,7 @@ public:
             const Slot& slot = root_->slot[i];
             const Done& done = done_[i];
             if (slot.finished != done.finished || slot.inserted != done.inserted || slot.sum != done.sum) {
-                DURASIM_VIOLATION("thread %llu finished %llu operations and inserted %llu vertices, but the pool says %llu and %llu, or they are others",
+                DURASIM_VIOLATION("thread %llu made %llu operations and %llu vertices, but the pool says %llu and %llu, or others",
                                   static_cast<Long>(i), static_cast<Long>(done.finished), static_cast<Long>(done.inserted),
                                   static_cast<Long>(slot.finished), static_cast<Long>(slot.inserted));
             }
@@ -152,7 +161,8 @@ public:
     static void dump(const Pool& pool, durasim::Dump& dump) { dump_mesh(pool, dump); }
 
 private:
-    // An operation inserts a vertex at most now and then two, and a vertex takes six new triangles on average, most of which find a spare block.
+    // An operation inserts a vertex at most now and then two, and a vertex takes six new triangles on average, most of which
+    // find a spare block.
     static constexpr std::uint64_t elements_per_operation = 16;
     static constexpr std::uint64_t log_bytes_of_operation = 256 * 1024;
     static constexpr std::uint64_t objects_max = 8192;  // that an operation sees

@@ -19,9 +19,10 @@ using durasim::Pool;
 
 // The sizes that other parts of the pool can be looked for by.
 inline bool is_possible(const Root* root, const Pool& pool) {
-    return root->threads != 0 && root->threads <= durasim::threads_max && root->threads == pool.arenas() && root->buckets != 0 &&
-           root->buckets <= pool.data_bytes() / sizeof(Bucket) && std::has_single_bit(root->buckets) && root->degrees != 0 && root->degrees <= 20 &&
-           root->sine_squared == sine_squared_of(root->degrees) && root->is_whole <= 1 && root->ready <= root->populate &&
+    return root->threads != 0 && root->threads <= durasim::threads_max && root->threads == pool.arenas() &&
+           std::has_single_bit(root->buckets) && root->buckets <= pool.data_bytes() / sizeof(Bucket) && root->degrees != 0 &&
+           root->degrees <= 20 && root->sine_squared == sine_squared_of(root->degrees) && root->is_whole <= 1 &&
+           root->ready <= root->populate && root->ready <= pool.data_bytes() / sizeof(Element) &&
            root->heap.levels <= levels_max && root->heap.size < std::uint64_t{1} << root->heap.levels;
 }
 
@@ -102,7 +103,9 @@ public:
         for (std::uint64_t i = 0; i < root_->threads; ++i) check_slot(survey, root_->slot[i]);
         for (const Element* triangle : survey.triangles()) {
             const bool is_listed = references_.contains(word_of(triangle));
-            if (is_listed != ((triangle->state & is_referenced) != 0)) DURASIM_VIOLATION("a triangle does not know whether somebody refers to it");
+            if (is_listed != ((triangle->state & is_referenced) != 0)) {
+                DURASIM_VIOLATION("a triangle does not know whether somebody refers to it");
+            }
             if (root_->ready == root_->populate && is_listed != ((triangle->state & is_bad) != 0)) {
                 DURASIM_VIOLATION("a bad triangle is not listed, or a good one is");
             }
@@ -117,7 +120,8 @@ private:
         if (!audit_.claim(root_, sizeof(Root))) DURASIM_VIOLATION("the root object is not allocated");
         if (root_->kind != kind_of_root) DURASIM_VIOLATION("the root object is not a mesh");
         if (!is_possible(root_, pool_)) DURASIM_VIOLATION("the mesh has impossible sizes");
-        bool claimed = audit_.claim(root_->bucket, root_->buckets * sizeof(Bucket)) && audit_.claim(root_->slot, root_->threads * sizeof(Slot));
+        bool claimed = audit_.claim(root_->bucket, root_->buckets * sizeof(Bucket)) &&
+                       audit_.claim(root_->slot, root_->threads * sizeof(Slot));
         for (std::uint64_t level = 0; claimed && level < root_->heap.levels; ++level) {
             claimed = audit_.claim(root_->level[level], level_bytes(level));
         }
@@ -152,7 +156,7 @@ private:
             const Element& outer = *element_at(word);
             if (!survey.has(word)) DURASIM_VIOLATION("a triangle has a neighbour that is not in the mesh");
             if (is_segment_word(word)) {
-                if (outer.state != is_segment || outer.neighbour[0] != word_of(&triangle) || !(outer.corner[0] == a) || !(outer.corner[1] == b)) {
+                if (outer.state != is_segment || outer.neighbour[0] != word_of(&triangle) || outer.corner[0] != a || outer.corner[1] != b) {
                     DURASIM_VIOLATION("a triangle has a segment that is not at its edge");
                 }
                 if (is_encroached(a, b, corners.at[before(edge)])) state |= has_encroached | is_bad;
@@ -161,13 +165,14 @@ private:
             unsigned back = 0;
             while (back < 3 && outer.neighbour[back] != word_of(&triangle)) ++back;
             if (back == 3) DURASIM_VIOLATION("a triangle is not the neighbour of its neighbour");
-            if (!(outer.corner[back] == b) || !(outer.corner[next_of(back)] == a)) DURASIM_VIOLATION("neighbours do not share an edge");
+            if (outer.corner[back] != b || outer.corner[next_of(back)] != a) DURASIM_VIOLATION("neighbours do not share an edge");
             if (!outer.corner[before(back)].is_in_square() || is_in_circle(corners, outer.corner[before(back)])) {
                 DURASIM_VIOLATION("a triangle has the corner of a neighbour inside of its circle");
             }
         }
         if (triangle.state != state) {
-            DURASIM_VIOLATION("a triangle has the state %llu, but should have %llu", static_cast<Long>(triangle.state), static_cast<Long>(state));
+            DURASIM_VIOLATION("a triangle has the state %llu, but should have %llu", static_cast<Long>(triangle.state),
+                              static_cast<Long>(state));
         }
     }
 
@@ -184,12 +189,13 @@ private:
         for (std::uint64_t i = 0; i < root_->threads; ++i) inserted += root_->slot[i].inserted, sum += root_->slot[i].sum;
         for (const auto& [x, y] : vertices) found += Point{x, y}.hash();
         if (vertices.size() != inserted || found != sum) {
-            DURASIM_VIOLATION("the mesh has %zu vertices, but they are not the %llu that were inserted", vertices.size(), static_cast<Long>(inserted));
+            DURASIM_VIOLATION("the mesh has %zu vertices, but they are not the %llu that were inserted", vertices.size(),
+                              static_cast<Long>(inserted));
         }
         // Euler's formula: there is one part, and no hole in it.
         if (survey.triangles().size() + survey.segments().size() + 2 != 2 * inserted) {
-            DURASIM_VIOLATION("%zu triangles and %zu segments cannot have %llu vertices", survey.triangles().size(), survey.segments().size(),
-                              static_cast<Long>(inserted));
+            DURASIM_VIOLATION("%zu triangles and %zu segments cannot have %llu vertices", survey.triangles().size(),
+                              survey.segments().size(), static_cast<Long>(inserted));
         }
         for (std::uint64_t i = 0; i < root_->ready; ++i) {
             const Point p = input_point(root_->seed, i);
@@ -214,9 +220,11 @@ private:
         std::vector<std::uint64_t> ranks(1);
         visit_heap(root_, [&](std::uint64_t entry) {
             take_reference(survey, word_of(element_at(entry)));
-            if (rank_of(entry) != ((element_at(entry)->state & has_encroached) != 0 ? 0 : 1)) DURASIM_VIOLATION("the work heap has an entry of a wrong rank");
+            const bool comes_first = (element_at(entry)->state & has_encroached) != 0;
+            if (rank_of(entry) != (comes_first ? 0 : 1)) DURASIM_VIOLATION("the work heap has an entry of a wrong rank");
             ranks.push_back(rank_of(entry));
-            if (ranks.size() > 2 && ranks[(ranks.size() - 1) / 2] > ranks.back()) DURASIM_VIOLATION("the work heap has an entry before its parent");
+            const std::uint64_t place = ranks.size() - 1;
+            if (place > 1 && ranks[place / 2] > ranks[place]) DURASIM_VIOLATION("the work heap has an entry before its parent");
         });
     }
 
@@ -224,26 +232,35 @@ private:
         if (slot.held != 0) take_reference(survey, slot.held);
         for (std::uint64_t at = slot.bad; at != 0; at = element_at(at)->link) take_reference(survey, at);
         for (std::uint64_t at = slot.spare; at != 0; at = element_at(at)->link) {
-            if (!audit_.claim(element_at(at), sizeof(Element)) || is_segment_word(at)) DURASIM_VIOLATION("a spare block is in use or not allocated");
+            if (!audit_.claim(element_at(at), sizeof(Element)) || is_segment_word(at)) {
+                DURASIM_VIOLATION("a spare block is in use or not allocated");
+            }
             if (element_at(at)->state != 0) DURASIM_VIOLATION("a spare block has a state");
         }
     }
 
-    // Each operation takes an element, refines the one it holds, puts bad ones into the heap, or is given a point of the input.
+    // Each operation takes an element, refines the one it holds, puts bad ones into the heap, or is given a point of the
+    // input.
     std::uint64_t check_counts() const {
         std::uint64_t finished = 0, explained = root_->given.points - root_->ready, inserted = 0;
         for (std::uint64_t i = 0; i < root_->threads; ++i) {
             const Slot& slot = root_->slot[i];
-            if (slot.finished >> durasim::operation_bits != 0) DURASIM_VIOLATION("thread %llu has an impossible count", static_cast<Long>(i));
+            const auto thread = static_cast<Long>(i);
+            if (slot.finished >> durasim::operation_bits != 0) DURASIM_VIOLATION("thread %llu has an impossible count", thread);
             const std::uint64_t refined = slot.taken() - (slot.held != 0 ? 1 : 0);
-            if (root_->is_whole != 0 && (slot.held != 0 || slot.bad != 0 || slot.puts() != 0)) DURASIM_VIOLATION("a transaction of thread %llu is not whole", static_cast<Long>(i));
-            if (slot.held != 0 && slot.bad != 0) DURASIM_VIOLATION("thread %llu took an element before it had put its bad ones away", static_cast<Long>(i));
+            if (root_->is_whole != 0 && (slot.held != 0 || slot.bad != 0 || slot.puts() != 0)) {
+                DURASIM_VIOLATION("a transaction of thread %llu is not whole", thread);
+            }
+            if (slot.held != 0 && slot.bad != 0) {
+                DURASIM_VIOLATION("thread %llu took an element before it had put its bad ones away", thread);
+            }
             finished += slot.finished;
             inserted += slot.inserted;
             explained += slot.taken() + (root_->is_whole != 0 ? 0 : refined + slot.puts());
         }
         if (finished != explained) {
-            DURASIM_VIOLATION("the threads finished %llu operations, but the pool has the traces of %llu", static_cast<Long>(finished), static_cast<Long>(explained));
+            DURASIM_VIOLATION("the threads finished %llu operations, but the pool has the traces of %llu", static_cast<Long>(finished),
+                              static_cast<Long>(explained));
         }
         if (finished != 0 && root_->ready != root_->populate) DURASIM_VIOLATION("there were operations before the input was there");
         if (finished == 0 && inserted != root_->ready) DURASIM_VIOLATION("vertices were inserted by no operation");
@@ -259,7 +276,7 @@ private:
 template <class Object>
 void dump_object(const Object& object, durasim::Dump& dump) {
     const auto* words = reinterpret_cast<const std::uint64_t*>(&object);
-    dump.add(word_of(reinterpret_cast<const Element*>(words)), version_of(words, Object::words, [](const std::uint64_t& place) { return place; }));
+    dump.add(reinterpret_cast<std::uint64_t>(words), version_of(words, Object::words, [](const std::uint64_t& place) { return place; }));
 }
 
 inline void dump_mesh(const Pool& pool, durasim::Dump& dump) {

@@ -1,7 +1,8 @@
-// What the pool of yada holds: triangles and segments of the boundary, the set of these segments, the work heap, and what each thread has at hand.
+// What the pool of yada holds: triangles and segments of the boundary, the set of these segments, the work heap, and what each
+// thread has at hand.
 //
-// All fields are words, and addresses are kept as such, so that an object can be looked at as an array of words. The first one is a
-// stamp that each change renews; builds with a history have it, others leave it 0.
+// All fields are words, and addresses are kept as such, so that an object can be looked at as an array of words. The first one
+// is a stamp that each change renews; builds with a history have it, others leave it 0.
 #ifndef DURASIM_WORKLOADS_YADA_ELEMENTS_H
 #define DURASIM_WORKLOADS_YADA_ELEMENTS_H
 
@@ -21,8 +22,8 @@ constexpr std::uint64_t is_referenced = 8;  // by the work heap or by a thread
 constexpr std::uint64_t is_bad = 16;        // to be refined
 constexpr std::uint64_t has_encroached = 32;  // a corner encroaches on the segment at the opposite edge
 
-// A triangle with its corners in counterclockwise order, or a segment between its first two corners with its triangle at the left. Edge i leads
-// from corner i to the next one.
+// A triangle with its corners in counterclockwise order, or a segment between its first two corners with its triangle at the
+// left. Edge i leads from corner i to the next one.
 struct alignas(64) Element {
     std::uint64_t stamp;
     std::uint64_t state;

@@ -1,7 +1,8 @@
 // Points of the mesh and the predicates over them, in whole numbers and without rounding.
 //
 // The domain is a square with a corner at the origin. Coordinates inside are below 2^27, and a point that is only tested (the
-// circumcentre of a flat triangle) is at most 2^27 away from a corner of its triangle. So products of two differences fit 64 bits, and the rest 128.
+// circumcentre of a flat triangle) is at most 2^27 away from a corner of its triangle. So products of two differences fit 64
+// bits, and the rest 128.
 #ifndef DURASIM_WORKLOADS_YADA_GEOMETRY_H
 #define DURASIM_WORKLOADS_YADA_GEOMETRY_H
 
@@ -81,8 +82,8 @@ constexpr Wide rounded_quotient(Wide dividend, Wide divisor) {
     return twice / (2 * divisor) - (twice % (2 * divisor) < 0 ? 1 : 0);
 }
 
-// The centre of the circle through the corners, rounded. If it is far away, a point on the way there: that one, too, is inside of the
-// circle, and outside of the domain.
+// The centre of the circle through the corners, rounded. If it is far away, a point on the way there: that one, too, is inside
+// of the circle, and outside of the domain.
 inline Point circumcentre(const Corners& corners) {
     const Point& a = corners.at[0];
     const std::int64_t bx = corners.at[1].x - a.x, by = corners.at[1].y - a.y, cx = corners.at[2].x - a.x, cy = corners.at[2].y - a.y;

@@ -1,8 +1,10 @@
-// Changes of the mesh within a transaction: a new vertex, for which all triangles that have it inside of their circles (its cavity) give
-// way to triangles around it. That is the algorithm of Bowyer and Watson, and keeps the mesh a Delaunay triangulation.
+// Changes of the mesh within a transaction: a new vertex, for which all triangles that have it inside of their circles (its
+// cavity) give way to triangles around it. That is the algorithm of Bowyer and Watson, and keeps the mesh a Delaunay
+// triangulation.
 //
-// What vertex that is follows Ruppert's algorithm ("A Delaunay Refinement Algorithm for Quality 2-Dimensional Mesh Generation", J. Algorithms
-// 1995): the circumcentre of a bad triangle, unless that encroaches on a segment of the boundary, which is split at its middle instead.
+// What vertex that is follows Ruppert's algorithm ("A Delaunay Refinement Algorithm for Quality 2-Dimensional Mesh
+// Generation", J. Algorithms 1995): the circumcentre of a bad triangle, unless that encroaches on a segment of the boundary,
+// which is split at its middle instead.
 //
 // A block belongs to the thread that discards its element, wherever it came from: no two threads meet in the allocator.
 #ifndef DURASIM_WORKLOADS_YADA_MESH_H
@@ -28,14 +30,14 @@ struct CavityTriangle {
 // An edge of a cavity, which it has at its left, and what it meets there.
 struct Border {
     Point a, b;
-    std::uint64_t outer;    // the element outside, as a link
-    unsigned outer_edge;    // of it, if that is a triangle
-    Element* created;       // the new triangle at this edge
+    std::uint64_t outer;  // the element outside, as a link
+    unsigned outer_edge;  // of it, if that is a triangle
+    Element* created;     // the new triangle at this edge
 };
 
 // Where the parts of a mesh lie, and what is bad: the same from its making on.
 struct Shape {
-    explicit Shape(Root* mesh) : root(mesh), bucket(mesh->bucket), buckets(mesh->buckets), slot(mesh->slot), sine_squared(mesh->sine_squared) {}
+    explicit Shape(Root* mesh) : Shape(mesh, mesh->bucket, mesh->buckets, mesh->slot, mesh->sine_squared) {}
     Shape(Root* mesh, Bucket* first_bucket, std::uint64_t bucket_count, Slot* first_slot, std::uint64_t sine)
         : root(mesh), bucket(first_bucket), buckets(bucket_count), slot(first_slot), sine_squared(sine) {}
 
@@ -48,7 +50,7 @@ struct Shape {
 
 // What a thread needs for a transaction, in ordinary memory. Only assigned to there, and never enlarged.
 struct Scratch {
-    explicit Scratch(std::uint64_t objects) : cavity(cavity_max), border(cavity_max + 2), seen(durasim::has_history ? objects : 0) {}
+    explicit Scratch(std::uint64_t objects) : cavity(cavity_max), border(3 * cavity_max), seen(durasim::has_history ? objects : 0) {}
 
     static constexpr std::uint64_t cavity_max = 4096;
     std::vector<CavityTriangle> cavity;
@@ -60,7 +62,13 @@ class MeshTransaction {
 public:
     // `lists_bad`: whether bad triangles are wanted, that is, the mesh is complete.
     MeshTransaction(Tx& t, const Shape& shape, std::uint64_t thread, Scratch& scratch, std::uint64_t stamp, bool lists_bad)
-        : t_(t), shape_(shape), thread_(thread), slot_(shape.slot[thread]), scratch_(scratch), recorder_(t, scratch.seen, stamp), lists_bad_(lists_bad) {
+        : t_(t),
+          shape_(shape),
+          thread_(thread),
+          slot_(shape.slot[thread]),
+          scratch_(scratch),
+          recorder_(t, scratch.seen, stamp),
+          lists_bad_(lists_bad) {
         spare_ = get(slot_, slot_.spare);
         bad_ = get(slot_, slot_.bad);
     }
@@ -107,8 +115,10 @@ public:
             segment[i] = make_segment(corner[i], corner[(i + 1) % 4]);
             set(*segment[i], segment[i]->neighbour[0], word_of(i < 2 ? lower : upper));
         }
-        write_triangle(*lower, {{corner[0], corner[1], corner[2]}}, {segment_word_of(segment[0]), segment_word_of(segment[1]), word_of(upper)});
-        write_triangle(*upper, {{corner[0], corner[2], corner[3]}}, {word_of(lower), segment_word_of(segment[2]), segment_word_of(segment[3])});
+        write_triangle(*lower, {{corner[0], corner[1], corner[2]}},
+                       {segment_word_of(segment[0]), segment_word_of(segment[1]), word_of(upper)});
+        write_triangle(*upper, {{corner[0], corner[2], corner[3]}},
+                       {word_of(lower), segment_word_of(segment[2]), segment_word_of(segment[3])});
     }
 
     // Refines a bad triangle that this thread holds: afterwards it is no longer in the mesh, and its block is spare.
@@ -194,12 +204,12 @@ private:
     }
 
     void add_to_cavity(Element& element, const Corners& corners) {
-        if (cavity_count_ == Scratch::cavity_max) durasim::fail(durasim::exit_runtime, "yada: a cavity has more than %llu triangles", static_cast<durasim::Long>(cavity_count_));
+        if (cavity_count_ == Scratch::cavity_max) durasim::fail(durasim::exit_runtime, "yada: a cavity has too many triangles");
         scratch_.cavity[cavity_count_++] = {&element, corners};
     }
 
-    // Collects the cavity of `p`, which lies inside of the circle of `start`, and its border. If segments matter: returns the one that `p` encroaches on, or
-    // that keeps `p` outside of the domain; then the cavity is of no use.
+    // Collects the cavity of `p`, which lies inside of the circle of `start`, and its border. If segments matter: returns the
+    // one that `p` encroaches on, or that keeps `p` outside of the domain; then the cavity is of no use.
     Element* grow(Element& start, const Point& p, bool segments_matter) {
         cavity_count_ = border_count_ = 0;
         add_to_cavity(start, corners_of(start));
@@ -217,7 +227,7 @@ private:
                         add_to_cavity(triangle, corners);
                         continue;
                     }
-                    while (border.outer_edge < 2 && !(corners.at[border.outer_edge] == border.b)) ++border.outer_edge;
+                    while (border.outer_edge < 2 && corners.at[border.outer_edge] != border.b) ++border.outer_edge;
                 } else if (segments_matter) {
                     if (is_encroached(border.a, border.b, p)) return element_at(outer);
                     if (beyond == nullptr && cross(border.a, border.b, p) <= 0) beyond = element_at(outer);
@@ -262,7 +272,7 @@ private:
     // The edge that begins at `a` is the segment that is split.
     void drop_border(const Point& a) {
         std::uint64_t at = 0;
-        while (!(scratch_.border[at].a == a)) ++at;
+        while (scratch_.border[at].a != a) ++at;
         scratch_.border[at] = scratch_.border[--border_count_];
     }
 
@@ -329,8 +339,8 @@ private:
         DURASIM_VIOLATION("a segment is not in the set of segments");
     }
 
-    // The triangle that has `p` inside or on an edge: from some segment on, across edges that have `p` on the other side. In a Delaunay
-    // triangulation such a walk ends.
+    // The triangle that has `p` inside or on an edge: from some segment on, across edges that have `p` on the other side. In a
+    // Delaunay triangulation such a walk ends.
     Element* locate(const Point& p) {
         std::uint64_t number = p.hash() & (shape_.buckets - 1), found = 0;
         while ((found = get(shape_.bucket[number], shape_.bucket[number].first)) == 0) number = (number + 1) & (shape_.buckets - 1);

@@ -1,4 +1,5 @@
-// Collects which objects a transaction sees and changes, and reports them to the history when it ends. Without a history, nothing is left of it.
+// Collects which objects a transaction sees and changes, and reports them to the history when it ends. Without a history,
+// nothing is left of it.
 #ifndef DURASIM_WORKLOADS_YADA_RECORDER_H
 #define DURASIM_WORKLOADS_YADA_RECORDER_H
 

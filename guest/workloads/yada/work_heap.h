@@ -1,7 +1,7 @@
 // The work heap: a binary heap of bad triangles that all threads share. Those that encroach on a segment come first.
 //
-// An entry is the address of the triangle, plus 1 if it does not come first. Each level is a block of its own, allocated when the heap first grows
-// so high and kept.
+// An entry is the address of the triangle, plus 1 if it does not come first. Each level is a block of its own, allocated when
+// the heap first grows so high and kept.
 #ifndef DURASIM_WORKLOADS_YADA_WORK_HEAP_H
 #define DURASIM_WORKLOADS_YADA_WORK_HEAP_H
 
