@@ -26,6 +26,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "workloads/yada/check.h"
@@ -95,13 +96,7 @@ public:
     void populate_one(Thread& thread) {
         const std::uint64_t number = root_->ready;
         const bool is_last = number + 1 == root_->populate;
-        std::vector<Element*> bad;
-        if (is_last) {
-            const Survey survey(root_, [](const Element*) { return true; });
-            for (Element* triangle : survey.triangles()) {
-                if ((triangle->state & is_bad) != 0) bad.push_back(triangle);
-            }
-        }
+        const std::vector<Element*> bad = is_last ? shuffled_bad_triangles() : std::vector<Element*>();
         change(thread, stamp_of_populating + number, is_last, [&](Tx& t, MeshTransaction& mesh) {
             if (!mesh.insert_input(input_point(root_->seed, number))) DURASIM_VIOLATION("a point of the input is in the mesh already");
             WorkHeap heap(t, mesh);
@@ -198,6 +193,18 @@ private:
             mesh.make_square();
             mesh.finish();
         });
+    }
+
+    // In any order, as in STAMP: so threads that come to the heap one after the other get triangles that are far from each other.
+    std::vector<Element*> shuffled_bad_triangles() const {
+        std::vector<Element*> bad;
+        const Survey survey(root_, [](const Element*) { return true; });
+        for (Element* triangle : survey.triangles()) {
+            if ((triangle->state & is_bad) != 0) bad.push_back(triangle);
+        }
+        durasim::Random random(durasim::mix(root_->seed + 2));
+        for (std::uint64_t left = bad.size(); left > 1; --left) std::swap(bad[left - 1], bad[random.below(left)]);
+        return bad;
     }
 
     // One transaction of a thread.
