@@ -1,6 +1,6 @@
-// Changes of the mesh within a transaction: a new vertex, for which all triangles that have it inside of their circles (its
-// cavity) give way to triangles around it. That is the algorithm of Bowyer and Watson, and keeps the mesh a Delaunay
-// triangulation.
+// Changes of the mesh within a transaction: a new vertex. All triangles that have it inside of their circles (its cavity)
+// leave the mesh, and triangles around it take their place. That is the algorithm of Bowyer and Watson, and keeps the mesh a
+// Delaunay triangulation.
 //
 // What vertex that is follows Ruppert's algorithm ("A Delaunay Refinement Algorithm for Quality 2-Dimensional Mesh
 // Generation", J. Algorithms 1995): the circumcentre of a bad triangle, unless that encroaches on a segment of the boundary,
