@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
 #include "durasim/random.h"
@@ -77,7 +76,9 @@ struct alignas(64) GeneRoot {
     // Table 0 is the set, table n that of the first n nucleotides.
     std::uint64_t tables() const { return segment + std::uint64_t{1}; }
     std::uint64_t entries() const { return gene - segment + 1; }
-    std::uint64_t assembly_bytes() const { return sizeof(Assembly) + tables() * gene * sizeof(SortedChain) + entries() * sizeof(Entry); }
+    std::uint64_t assembly_bytes() const {
+        return sizeof(Assembly) + tables() * gene * sizeof(SortedChain) + entries() * sizeof(Entry);
+    }
 
     std::uint64_t prefix(std::uint64_t word, std::uint64_t length) const { return word >> 2 * (segment - length); }
     // Shorter than the segment.
@@ -96,7 +97,9 @@ struct alignas(64) GeneRoot {
     // Operations of the first stage.
     std::uint64_t chunks() const {
         std::uint64_t sum = 0;
-        for (std::uint64_t i = 0; i < threads; ++i) sum += (share_of(segments, threads, i) + segments_per_operation - 1) / segments_per_operation;
+        for (std::uint64_t i = 0; i < threads; ++i) {
+            sum += (share_of(segments, threads, i) + segments_per_operation - 1) / segments_per_operation;
+        }
         return sum;
     }
 };
@@ -123,8 +126,10 @@ std::uint64_t end_of(Assembly& assembly, const GeneRoot& root, std::uint64_t ent
 // Objects are segments, the stage, parts (each is the progress of its thread), and chains and entries of each assembly.
 inline constexpr std::uint64_t stage_object = std::uint64_t{1} << 61;
 constexpr std::uint64_t segment_object(std::uint64_t number) { return std::uint64_t{1} << 62 | number; }
-constexpr std::uint64_t chain_object(std::uint64_t round, std::uint64_t table, std::uint64_t number) { return round << 32 | table << 24 | number; }
-constexpr std::uint64_t entry_object(std::uint64_t round, std::uint64_t number) { return round << 32 | std::uint64_t{63} << 24 | number; }
+constexpr std::uint64_t chain_object(std::uint64_t round, std::uint64_t table, std::uint64_t number) {
+    return round << 32 | table << 24 | number;
+}
+constexpr std::uint64_t entry_object(std::uint64_t round, std::uint64_t number) { return chain_object(round, 63, number); }
 
 inline std::uint64_t segment_version(std::uint64_t content) { return version_of(&content, 1); }
 
@@ -148,7 +153,7 @@ std::uint64_t part_version(const Part& part, Read&& read) {
 template <class Read>
 std::uint64_t entry_version(const Entry& entry, Read&& read) {
     Version version;
-    for (const std::uint64_t* word : {&entry.segment, &entry.next, &entry.start, &entry.end, &entry.grown, &entry.overlap, &entry.is_appended}) {
+    for (const auto* word : {&entry.segment, &entry.next, &entry.start, &entry.end, &entry.grown, &entry.overlap, &entry.is_appended}) {
         version.take(read(*word));
     }
     return read(entry.segment) == 0 ? 0 : version.value();

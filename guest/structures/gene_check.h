@@ -28,7 +28,8 @@ public:
         : root_(root), assembly_(assembly), round_(round), audit_(audit), pool_(pool) {
         stage_ = std::min(root.stages(), root.stage.number - round * root.stages());
         check_set(unique);
-        if (stage_ > 0 && round == root.stage.number / root.stages() && root.stage.unique != order_.size()) wrong("counts other segments than its set");
+        const bool is_latest = round == root.stage.number / root.stages();
+        if (is_latest && root.stage.unique != (stage_ > 0 ? order_.size() : 0)) wrong("counts other segments than its set has");
         if (order_.size() > root.entries()) wrong("has more segments than the gene");
         find_progress();
         check_entries();
@@ -58,12 +59,10 @@ private:
 
     template <class Take>
     void visit(std::uint64_t table, std::uint64_t number, Take&& take) {
-        bool whole = true;
-        const SortedChain& chain = assembly_.chain(root_, table, number);
-        whole = chain.visit(pool_, [&](const ChainNode* node) {
+        const bool whole = assembly_.chain(root_, table, number).visit(pool_, [&](const ChainNode* node) {
             if (!audit_.claim(node, sizeof(ChainNode))) wrong("has a node that is reachable twice or not allocated");
             take(node);
-        }) && whole;
+        });
         if (!whole) wrong("has a chain with a wrong number of nodes");
     }
 
@@ -98,7 +97,8 @@ private:
                 if (node->item >= root_.segments || !is_put[node->item]) wrong("has a segment in its set that was not put in");
                 const std::uint64_t content = root_.content[node->item];
                 if (root_.chain_of(content, root_.segment) != number) wrong("has a segment in the wrong chain");
-                if (order_.size() != chain_begin_.back() && root_.content[order_.back()->item] >= content) wrong("has a chain that is not sorted");
+                const bool is_first = order_.size() == chain_begin_.back();
+                if (!is_first && root_.content[order_.back()->item] >= content) wrong("has a chain that is not sorted");
                 if (!expected[rank(content)]) wrong("has a segment twice");
                 expected[rank(content)] = false;
                 --missing;
@@ -150,7 +150,8 @@ private:
         }
         if (!expected.empty()) wrong("lacks an entry");
         for (std::uint64_t i = 0; i < root_.threads; ++i) {
-            if (at_hand_[i] != order_.size() && of_entry_[root_.part[i].entry] != at_hand_[i]) wrong("has a part with the wrong entry at hand");
+            const bool fits = at_hand_[i] == order_.size() || of_entry_[root_.part[i].entry] == at_hand_[i];
+            if (!fits) wrong("has a part with the wrong entry at hand");
         }
     }
 
@@ -162,11 +163,13 @@ private:
                 std::uint64_t least = 0;
                 visit(table, number, [&](const ChainNode* node) {
                     const std::uint64_t item = node->item;
-                    if (item < least || item >= order_.size() || of_entry_[item] == order_.size() || progress_[of_entry_[item]] <= table) {
+                    if (item < least || item >= order_.size() || of_entry_[item] == order_.size() ||
+                        progress_[of_entry_[item]] <= table) {
                         wrong("has an entry in a table where it should not be");
                     }
                     least = item + 1;
-                    if (root_.chain_of(root_.prefix(content_of_entry(item), table), table) != number) wrong("has an entry in the wrong chain");
+                    const std::uint64_t prefix = root_.prefix(content_of_entry(item), table);
+                    if (root_.chain_of(prefix, table) != number) wrong("has an entry in the wrong chain");
                     --missing;
                 });
             }
@@ -215,10 +218,13 @@ private:
     void check_none_is_left(const std::vector<std::uint64_t>& starts, const std::vector<std::uint64_t>& ends) const {
         for (std::uint64_t overlap = least_overlap() + 1; overlap < root_.segment; ++overlap) {
             std::unordered_multimap<std::uint64_t, std::uint64_t> beginning;
-            for (std::uint64_t i = 0; i < starts.size(); ++i) beginning.emplace(root_.prefix(content_of_entry(starts[i]), overlap), i);
+            for (std::uint64_t i = 0; i < starts.size(); ++i) {
+                beginning.emplace(root_.prefix(content_of_entry(starts[i]), overlap), i);
+            }
             for (std::uint64_t i = 0; i < ends.size(); ++i) {
                 const auto [from, to] = beginning.equal_range(root_.suffix(content_of_entry(ends[i]), overlap));
-                if (std::any_of(from, to, [i](const auto& pair) { return pair.second != i; })) wrong("has overlooked an overlap");
+                const bool fits = std::all_of(from, to, [i](const auto& pair) { return pair.second == i; });
+                if (!fits) wrong("has overlooked an overlap");
             }
         }
     }
@@ -275,7 +281,9 @@ inline std::uint64_t check_genes(const Pool& pool) {
     }
     const std::vector<std::uint8_t> gene = gene_of(*root);
     for (std::uint64_t i = 0; i < root->ready; ++i) {
-        if (root->content[i] != content_of(*root, gene, i)) DURASIM_VIOLATION("segment %llu is not what populating wrote", static_cast<Long>(i));
+        if (root->content[i] != content_of(*root, gene, i)) {
+            DURASIM_VIOLATION("segment %llu is not what populating wrote", static_cast<Long>(i));
+        }
     }
     if (!is_untouched(root->content + root->ready, (root->segments - root->ready) * 8)) {
         DURASIM_VIOLATION("a segment that populating has not reached is not empty");
@@ -334,7 +342,9 @@ inline void dump_genes(const Pool& pool, Dump& dump) {
                 dump.add(chain_object(round, table, i), chain.version(read));
             }
         }
-        for (std::uint64_t i = 0; i < root->entries(); ++i) dump.add(entry_object(round, i), entry_version(assembly->entry(*root, i), read));
+        for (std::uint64_t i = 0; i < root->entries(); ++i) {
+            dump.add(entry_object(round, i), entry_version(assembly->entry(*root, i), read));
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 // durasim-workload: genome — gene sequencing of STAMP: segments without duplicates, then matched by their overlaps
 //
 // The genome of STAMP (Cao Minh, Chung, Kozyrakis, Olukotun: "STAMP: Stanford Transactional Applications for Multi-Processing",
-// IISWC 2008, section 3.2 and Table 4). Its input for simulators, -g256 -s16 -n16384, is --populate 16384 with all other arguments
-// as they are. --populate is the number of segments that are drawn from the gene. Its transactions, by the stages of the program:
+// IISWC 2008, section 3.2 and Table 4). Its input for simulators, -g256 -s16 -n16384, is --gene 256 --segment 16 --populate 16384:
+// so many segments are drawn from the gene. The transactions, by stages:
 // 1. Twelve segments are put into a hash set, whose chains are sorted by content.
 // 2. For each segment of the set, an entry in an array is looked for and taken. Then the entry is put into a hash table by the
 //    segment's first nucleotide, into another by its first two, and so on up to all: a transaction each.
@@ -13,16 +13,17 @@
 // Each thread has a part of the segments in the first stage, of the set's chains in the second, of the entries in the third.
 //
 // What deviates:
-// - STAMP has a barrier behind each stage, and each overlap is a stage. Here each thread has a number of operations to do, and must not
-//   wait. Where each part has got to is on a line of the pool, and each transaction moves it on, beside counting the operations of its thread on
-//   a line of the same kind; a thread whose part is done goes on with another's. One that finds no part left begins the next
-//   stage: all transactions read which one it is.
+// - STAMP has a barrier behind each stage, and each overlap is a stage. Here each thread has a number of operations to do, and
+//   must not wait. Where each part has got to is on a line of the pool; each transaction moves it on, and counts the
+//   operations of its thread on such a line. A thread whose part is done goes on with another's. One that finds no part with
+//   something left begins the next stage: all transactions read which one it is.
 // - When all is matched, the same segments are assembled again into fresh tables, with other parts for the threads. So any
 //   number of operations is possible.
-// - Whoever looks for the next segment or candidate does it within the transaction, STAMP in front of it. In the third stage, a part
-//   without any candidate left is moved to its end by a transaction of its own.
-// - A node of a chain holds the number itself, where STAMP has a pointer to a pair. A segment is a word of two bits for each nucleotide.
-// - STAMP adds segments where random ones leave a gap in the gene. Here the last ones of --populate lie so that there is none.
+// - Whoever looks for the next segment or candidate does so within the transaction, STAMP in front of it. In the third stage,
+//   a part without a candidate left is moved to its end by a transaction of its own.
+// - A node of a chain holds a number, where STAMP has a pointer to a pair. A segment is a word of two bits for each
+//   nucleotide, and hashes are not computed step by step.
+// - STAMP adds segments where random ones leave a gap in the gene. Here the last ones lie so that there is none.
 // - The last step, which one thread does alone without transactions, is left to the comparison after the run.
 //
 // All transactions have one lock where the runtime does not isolate them; arenas belong to threads.
@@ -112,6 +113,7 @@ public:
             const std::uint64_t number = t.read(root_->ready);
             t.write(copy_.content[number], durasim::content_of(copy_, gene_, number));
             t.write(root_->ready, number + 1);
+            touch_pages(t, number);
             if constexpr (durasim::has_history) {
                 durasim::report_change(durasim::segment_object(number), 0, durasim::segment_version(t.read(copy_.content[number])));
                 durasim::report_change(durasim::populated_object, number, number + 1);
@@ -161,6 +163,15 @@ private:
                 durasim::report_change(durasim::stage_object, 0, durasim::stage_version(root->stage, Reader{t}));
             }
         });
+    }
+
+    // Writes zeros that are there, so that the tables and entries of the first assembly lie in pages that were touched: STAMP fills
+    // its own before the threads begin.
+    void touch_pages(Tx& t, std::uint64_t number) {
+        auto* words = reinterpret_cast<std::uint64_t*>(copy_.stage.assembly);
+        for (std::uint64_t page = number; page * durasim::page_bytes < copy_.assembly_bytes(); page += copy_.segments) {
+            t.write(words[page * durasim::page_bytes / 8], 0);
+        }
     }
 
     // One operation of a thread, within its transaction.
@@ -264,13 +275,14 @@ private:
         void take_or_put_entry() {
             const std::uint64_t segment = t_.read(node_->item);
             if (step_ == 0) {
-                std::uint64_t other;
-                while ((other = t_.read(assembly_->entry(copy_, entry_).segment)) != 0) {
+                while (t_.read(assembly_->entry(copy_, entry_).segment) != 0) {
                     report_unchanged(entry_);
                     entry_ = (entry_ + 1) % unique_;
                 }
                 t_.write(assembly_->entry(copy_, entry_).segment, segment + 1);
-                if constexpr (durasim::has_history) durasim::report_change(durasim::entry_object(round(), entry_), 0, version_of(entry_));
+                if constexpr (durasim::has_history) {
+                    durasim::report_change(durasim::entry_object(round(), entry_), 0, version_of(entry_));
+                }
                 step_ = 1;
                 return;
             }
@@ -377,7 +389,9 @@ private:
         std::uint64_t content_of(std::uint64_t entry) const {
             return copy_.content[t_.read(assembly_->entry(copy_, entry).segment) - 1];
         }
-        std::uint64_t version_of(std::uint64_t entry) const { return durasim::entry_version(assembly_->entry(copy_, entry), Reader{t_}); }
+        std::uint64_t version_of(std::uint64_t entry) const {
+            return durasim::entry_version(assembly_->entry(copy_, entry), Reader{t_});
+        }
 
         void report_unchanged(std::uint64_t entry) const {
             if constexpr (durasim::has_history) durasim::report_read(durasim::entry_object(round(), entry), version_of(entry));

@@ -164,7 +164,8 @@ public:
             graphs = std::max(graphs, place_after(input, thread, durasim::share_of(arguments.ops, root.threads, thread)).graph + 1);
         }
         const std::uint64_t shared = durasim::block_bytes(sizeof(Root)) + durasim::block_bytes((root.vertices + 1) * 8) +
-                                     durasim::block_bytes(input.graph().edges() * 8) + durasim::block_bytes(root.threads * sizeof(Progress));
+                                     durasim::block_bytes(input.graph().edges() * 8) +
+                                     durasim::block_bytes(root.threads * sizeof(Progress));
         // Any thread may be the first in each graph, and take all further arrays.
         return arenas(arguments) * (graphs * graph_bytes + shared + 16 * durasim::line_bytes);
     }
@@ -221,6 +222,7 @@ public:
             const std::vector<std::uint64_t>& out = input_->graph().out(vertex);
             for (std::uint64_t i = 0; i < out.size(); ++i) t.write(copy_.out[begin + i], out[i]);
             t.write(copy_.out_begin[vertex + 1], begin + out.size());
+            zero(t, vertex);
             t.write(root_->ready, vertex + 1);
             if constexpr (durasim::has_history) {
                 const std::uint64_t* list = copy_.out + begin;
@@ -306,6 +308,15 @@ private:
                 durasim::report_change(gathered_object(0), 0, gathered_version(filled.first, Reader{t}));
             }
         });
+    }
+
+    // Writes the zeros that are there, so that the arrays of the first graph lie in pages that were touched: STAMP's threads fill
+    // theirs with zeros before they begin with transactions.
+    void zero(Tx& t, std::uint64_t vertex) {
+        const std::uint64_t cluster = copy_.cluster();
+        t.write(in_degrees(copy_.first)[vertex], 0);
+        t.write(further_arrays(copy_.first, copy_.vertices)[vertex], nullptr);
+        for (std::uint64_t i = 0; i < cluster; ++i) t.write(entries_of(copy_.first, copy_.vertices, cluster, vertex)[i], 0);
     }
 
     // The outgoing lists do not change any more: they are read as STAMP reads them, outside of transactions.
@@ -471,8 +482,8 @@ void Ssca2::dump(const Pool& pool, durasim::Dump& dump) {
 }
 
 // What one graph has to hold after so many operations of each thread there.
-void check_graph(const Root& root, Graph* graph, std::uint64_t number, const ImpliedEdges& input, const std::vector<std::uint64_t>& operations,
-                 Audit& audit) {
+void check_graph(const Root& root, Graph* graph, std::uint64_t number, const ImpliedEdges& input,
+                 const std::vector<std::uint64_t>& operations, Audit& audit) {
     std::vector<std::vector<std::pair<std::uint64_t, std::uint64_t>>> expected(root.vertices);  // by vertex: from where, by which thread
     std::uint64_t vertices_max = 0, list_size = 0;
     for (std::uint64_t thread = 0; thread < root.threads; ++thread) {
