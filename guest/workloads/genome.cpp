@@ -275,7 +275,8 @@ private:
         void take_or_put_entry() {
             const std::uint64_t segment = t_.read(node_->item);
             if (step_ == 0) {
-                while (t_.read(assembly_->entry(copy_, entry_).segment) != 0) {
+                for (std::uint64_t left = unique_; t_.read(assembly_->entry(copy_, entry_).segment) != 0; --left) {
+                    if (left == 0) DURASIM_VIOLATION("no entry is left for a segment of the set");
                     report_unchanged(entry_);
                     entry_ = (entry_ + 1) % unique_;
                 }
