@@ -115,7 +115,12 @@ public:
                 t.write(packet.fragment, i);
                 t.write(packet.fragments, fragments);
                 t.write(packet.text, text[i]);
-                t.write(copy_.queue[traffic_.place_of(number)], &packet);
+                const std::uint64_t place = traffic_.place_of(number);
+                t.write(copy_.queue[place], &packet);
+                if constexpr (durasim::has_history) {
+                    durasim::report_change(packet_object(number), 0, version_of(packet, [&t](const auto& word) { return t.read(word); }));
+                    durasim::report_change(place_object(place), 0, reinterpret_cast<std::uint64_t>(t.read(copy_.queue[place])));
+                }
             }
             t.write(network_->ready, flow + 1);
             durasim::report_change(durasim::populated_object, flow, flow + 1);
@@ -213,6 +218,7 @@ private:
         t.write(copy_.captured->count, number + 1);
         t.write(line.packet, number + 1);
         durasim::report_change(captured_object, number, number + 1);
+        durasim::report_read(place_object(number % copy_.packets), reinterpret_cast<std::uint64_t>(thread.packet));
     }
 
     void reassemble(Tx& t, const Thread& thread, Line& line) const {
@@ -220,6 +226,10 @@ private:
         const Packet* packet = thread.packet;
         const std::uint64_t flow = t.read(packet->flow) + thread.captured / copy_.packets * copy_.flows;
         const std::uint64_t fragments = t.read(packet->fragments);
+        if constexpr (durasim::has_history) {
+            const auto number = static_cast<std::uint64_t>(packet - copy_.packet);
+            durasim::report_read(packet_object(number), version_of(*packet, [&t](const auto& word) { return t.read(word); }));
+        }
         t.write(line.packet, 0);
         if (fragments == 1) {
             Block* block = make_block(t, thread, flow, 1);
@@ -361,7 +371,9 @@ void Intruder::dump(const Pool& pool, durasim::Dump& dump) {
     if (!durasim::can_be_block(pool, network, sizeof(Network))) return dump.note_damage();
     dump.add(durasim::root_object, network->kind);
     dump.add(durasim::populated_object, network->ready);
-    if (!is_possible(network, pool) || !durasim::can_be_block(pool, network->captured, sizeof(Captured)) ||
+    if (!is_possible(network, pool) || !durasim::can_be_block(pool, network->packet, network->packets * sizeof(Packet)) ||
+        !durasim::can_be_block(pool, network->queue, network->packets * sizeof(Packet*)) ||
+        !durasim::can_be_block(pool, network->captured, sizeof(Captured)) ||
         !durasim::can_be_block(pool, network->whole, sizeof(Whole)) ||
         !durasim::can_be_block(pool, network->ring, network->threads * sizeof(Block*)) ||
         !durasim::can_be_block(pool, network->sessions, sizeof(Sessions)) ||
@@ -369,6 +381,10 @@ void Intruder::dump(const Pool& pool, durasim::Dump& dump) {
         return dump.note_damage();
     }
     const auto read = [](const auto& place) { return place; };
+    for (std::uint64_t i = 0; i < network->packets; ++i) {
+        dump.add(packet_object(i), version_of(network->packet[i], read));
+        dump.add(place_object(i), reinterpret_cast<std::uint64_t>(network->queue[i]));
+    }
     dump.add(captured_object, network->captured->count);
     const auto add_block = [&](const Block* block) {
         if (!durasim::can_be_block(pool, block, sizeof(Block)) || block->words > network->fragments_max ||

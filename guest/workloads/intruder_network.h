@@ -81,10 +81,20 @@ struct alignas(64) Network {
 
 inline std::uint64_t block_size(std::uint64_t fragments) { return sizeof(Block) + fragments * text_bytes; }
 
-// Objects are flows with their lists, flows that are whole, and the two queues; the progress of a thread is its whole line.
+// Objects are the fragments that were sent, the places of their queue, flows with their lists, flows that are whole, and the two queues;
+constexpr std::uint64_t packet_object(std::uint64_t number) { return std::uint64_t{1} << 61 | number; }
+constexpr std::uint64_t place_object(std::uint64_t place) { return std::uint64_t{3} << 61 | place; }
 constexpr std::uint64_t block_object(std::uint64_t flow) { return std::uint64_t{1} << 62 | flow; }
 inline constexpr std::uint64_t captured_object = std::uint64_t{1} << 63;
 inline constexpr std::uint64_t whole_object = captured_object + 1;
+
+template <class Read>
+std::uint64_t version_of(const Packet& packet, Read&& read) {
+    Version version;
+    const std::uint64_t fragments = read(packet.fragments);
+    for (const std::uint64_t word : {read(packet.flow), read(packet.fragment), fragments, read(packet.text)}) version.take(word);
+    return fragments == 0 ? 0 : version.value();
+}
 
 template <class Read>
 std::uint64_t version_of(const Line& line, Read&& read) {
