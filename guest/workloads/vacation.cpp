@@ -1,15 +1,15 @@
 // durasim-workload: vacation — a travel agency; each transaction makes reservations, deletes a customer or updates items
 //
 // The vacation of STAMP (Cao Minh, Chung, Kozyrakis, Olukotun: "STAMP: Stanford Transactional Applications for
-// Multi-Processing", IISWC 2008, section III.B.8), written anew. Four tables, of cars, flights, rooms and customers, are
-// red-black trees that lead from a number to a record; populating gives each of them --populate records (r of STAMP; t is
-// --ops). With n of --queries, a number being one of the first q = --query-percent, an operation is one of
+// Multi-Processing", IISWC 2008), written anew. Four tables, of cars, flights, rooms and customers, are red-black trees that
+// lead from a number to a record; populating gives each of them --populate records (r of STAMP; t is --ops). An operation is
+// one of the following, where n is --queries, and items and customers are among the first --query-percent (q) of each table:
 //   reservation  (u = --user-percent) asks for up to n items, and reserves for a customer, who comes into the table unless
 //                there already, the dearest one of each kind; the customer has a sorted list of reservations
 //   deletion     (half of the others) cancels all reservations of a customer and takes the customer out of the table
 //   update       (the other half) adds 100 places to each of up to n items, at a new price, or takes 100 away; a flight
 //                goes as a whole, if nobody flies; what has no places left goes
-// Inputs of STAMP for simulators: low contention -n2 -q90 -u98 -r16384 -t4096, high contention -n4 -q60 -u90.
+// Inputs of STAMP for simulators: low contention -n2 -q90 -u98 -r16384 -t4096, high contention -n4 -q60 -u90 -r16384 -t4096.
 //
 // What deviates: each thread counts in a line of its own what its transactions did (Ledger), each record adds up who changed
 // it (stamp), so that a check can compare the two: what an operation does depends on what those before it left. A
@@ -177,7 +177,9 @@ private:
             left.*word += done.*word;
             if (done.*word != 0) t.write(ledger.*word, left.*word);
         };
-        for (const auto word : {&Ledger::stamps, &Ledger::items, &Ledger::customers, &Ledger::places, &Ledger::reserved, &Ledger::bill}) add(word);
+        for (const auto word : {&Ledger::stamps, &Ledger::items, &Ledger::customers, &Ledger::places, &Ledger::reserved, &Ledger::bill}) {
+            add(word);
+        }
         durasim::report_change(durasim::progress_object(thread.number), thread.ledger.finished, left.finished);
         return left;
     }
@@ -195,7 +197,9 @@ void Vacation::dump(const Pool& pool, durasim::Dump& dump) {
     if (!durasim::can_be_block(pool, agency, sizeof(Agency))) return dump.note_damage();
     dump.add(durasim::root_object, agency->kind);
     dump.add(durasim::populated_object, agency->ready);
-    if (!is_possible(agency, pool) || !durasim::can_be_block(pool, agency->ledger, agency->threads * sizeof(Ledger))) return dump.note_damage();
+    if (!is_possible(agency, pool) || !durasim::can_be_block(pool, agency->ledger, agency->threads * sizeof(Ledger))) {
+        return dump.note_damage();
+    }
     for (std::uint64_t i = 0; i < agency->threads; ++i) dump.add(durasim::progress_object(i), agency->ledger[i].finished);
     const auto read = [](const auto& place) { return place; };
     std::uint64_t reservations_left = pool.data_bytes() / durasim::line_bytes;  // whoever follows more links goes in a circle
@@ -226,7 +230,9 @@ std::uint64_t Vacation::check(const Pool& pool) {
     if (!audit.claim(agency, sizeof(Agency))) DURASIM_VIOLATION("the root object is not allocated");
     if (agency->kind != kind_of_root) DURASIM_VIOLATION("the root object is not a travel agency");
     if (!is_possible(agency, pool)) DURASIM_VIOLATION("the agency has impossible sizes");
-    if (!audit.claim(agency->ledger, agency->threads * sizeof(Ledger))) DURASIM_VIOLATION("what belongs to the root object is not allocated");
+    if (!audit.claim(agency->ledger, agency->threads * sizeof(Ledger))) {
+        DURASIM_VIOLATION("what belongs to the root object is not allocated");
+    }
     Model model(*agency), found(*agency);
     Ledger expected{}, sum{};
     expected.items = items * agency->ready;
@@ -242,7 +248,9 @@ std::uint64_t Vacation::check(const Pool& pool) {
             expected.*word += ledger.*word;
         }
     }
-    if (expected.finished != 0 && agency->ready != agency->populate) DURASIM_VIOLATION("there were operations before all records were there");
+    if (expected.finished != 0 && agency->ready != agency->populate) {
+        DURASIM_VIOLATION("there were operations before all records were there");
+    }
     take_in(pool, audit, found, sum);
     sum.finished = expected.finished;
     if (std::memcmp(&sum, &expected, sizeof sum) != 0) {

@@ -150,7 +150,11 @@ struct Reader {
 template <class Read>
 std::uint64_t version_of(const Item& item, Read&& read) {
     Version version;
-    for (const std::uint64_t word : {read(item.used), read(item.free), read(item.total), read(item.price), read(item.stamp)}) version.take(word);
+    version.take(read(item.used));
+    version.take(read(item.free));
+    version.take(read(item.total));
+    version.take(read(item.price));
+    version.take(read(item.stamp));
     return version.value();
 }
 
@@ -178,7 +182,7 @@ inline RedBlackTree tree_of(Agency* agency, std::uint64_t table, std::uint64_t a
 inline bool is_possible(const Agency* agency, const Pool& pool) {
     return agency->threads != 0 && agency->threads <= threads_max && agency->threads == pool.arenas() && agency->queries != 0 &&
            agency->queries <= queries_max && agency->query_percent != 0 && agency->query_percent <= 100 && agency->user_percent <= 100 &&
-           agency->populate <= pool.data_bytes() && agency->ready <= agency->populate;
+           agency->populate <= pool.data_bytes() / (2 * (items + 1) * line_bytes) && agency->ready <= agency->populate;
 }
 
 }  // namespace durasim::vacation

@@ -91,7 +91,9 @@ inline void take_in(const Pool& pool, Audit& audit, Model& found, Ledger& sum) {
             std::uint64_t last = 0;
             for (const Reservation* at = customer->first; at != nullptr; at = at->next) {
                 if (!audit.claim(at, sizeof *at)) DURASIM_VIOLATION("a reservation is reachable twice or not allocated");
-                if ((at != customer->first && at->key <= last) || !is_price(at->price)) DURASIM_VIOLATION("a reservation is torn or out of order");
+                if ((at != customer->first && at->key <= last) || !is_price(at->price)) {
+                    DURASIM_VIOLATION("a reservation is torn or out of order");
+                }
                 last = at->key;
                 reserved[at->key] = at->price;
                 sum.bill += at->price;
@@ -103,8 +105,8 @@ inline void take_in(const Pool& pool, Audit& audit, Model& found, Ledger& sum) {
         } else {
             const auto* item = static_cast<const Item*>(record);
             if (!audit.claim(item, sizeof *item)) DURASIM_VIOLATION("an item is reachable twice or not allocated");
-            if (item->id != id || !is_price(item->price) || item->total == 0 || item->total % places_step != 0 || item->used > item->total ||
-                item->free != item->total - item->used) {
+            if (item->id != id || !is_price(item->price) || item->total == 0 || item->total % places_step != 0 ||
+                item->used > item->total || item->free != item->total - item->used) {
                 DURASIM_VIOLATION("the record of item %llu is torn", static_cast<Long>(id));
             }
             found.item[key_of(table, id)] = *item;
