@@ -13,8 +13,9 @@
 //
 // What deviates: each thread counts in a line of its own what its transactions did (Ledger), each record adds up who changed
 // it (stamp), so that a check can compare the two: what an operation does depends on what those before it left. A
-// reservation is one block, not two. Records and nodes of populating are dealt to the arenas of all threads. Blocks take
-// whole lines. Random numbers are ours. One lock guards all tables, where the runtime needs locks.
+// reservation is one block, not two. Records and nodes of populating are dealt to the arenas of all threads, and all
+// pages are touched then. Blocks take whole lines. Random numbers are ours. One lock guards all tables, where the runtime needs
+// locks.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -99,6 +100,7 @@ public:
                 manager.insert_item(kind, initial_item(copy_.seed, kind, order_[kind][ready]));
             }
             manager.insert_customer(order_[customers][ready], 0);
+            touch_pages(t, ready);
             t.write(agency_->ready, ready + 1);
             durasim::report_change(durasim::populated_object, ready, ready + 1);
         });
@@ -163,6 +165,17 @@ private:
             pool.set_root(t, agency);
             durasim::report_change(durasim::root_object, 0, kind_of_root);
         });
+    }
+
+    // Each page of the pool has been written before operations take blocks from it: whoever writes to a page first has a page
+    // fault, which aborts hardware transactions again and again. Step `ready` of populating takes its share of the pages.
+    void touch_pages(Tx& t, std::uint64_t ready) const {
+        const std::uint64_t pages = pool_->data_bytes() / durasim::page_bytes, first = durasim::share_before(pages, copy_.populate, ready);
+        auto* const words = reinterpret_cast<std::uint64_t*>(pool_->data());
+        for (std::uint64_t i = first; i < first + durasim::share_of(pages, copy_.populate, ready); ++i) {
+            std::uint64_t& word = words[i * (durasim::page_bytes / 8)];
+            t.write(word, t.read(word));
+        }
     }
 
     // Adds what was done to the thread's ledger. Words that keep their content need not be written.
