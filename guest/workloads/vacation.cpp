@@ -13,9 +13,9 @@
 //
 // What deviates: each thread counts in a line of its own what its transactions did (Ledger), each record adds up who changed
 // it (stamp), so that a check can compare the two: what an operation does depends on what those before it left. A
-// reservation is one block, not two. Records and nodes of populating are dealt to the arenas of all threads, and all
-// pages are touched then. Blocks take whole lines. Random numbers are ours. One lock guards all tables, where the runtime needs
-// locks.
+// reservation is one block, not two. Each thread takes blocks from an arena of its own. Those of populating come from
+// others, which operations only give back to, so that this is no conflict with all that take blocks; all pages are touched
+// then. Blocks take whole lines. Random numbers are ours. One lock guards all tables, where the runtime needs locks.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -40,7 +40,7 @@ using namespace durasim::vacation;
 
 class Vacation {
 public:
-    static std::uint64_t arenas(const Arguments& arguments) { return arguments.threads; }
+    static std::uint64_t arenas(const Arguments& arguments) { return arenas_for(arguments.threads); }
 
     static std::uint64_t pool_bytes(const Arguments& arguments) {
         const std::uint64_t populated = (arguments.populate / arguments.threads + 1) * (items + 1) * 2;
@@ -49,7 +49,7 @@ public:
             durasim::share_of(arguments.ops, arguments.threads, 0) * std::max<std::uint64_t>(2 + items, 2 * arguments.queries);
         const std::uint64_t shared =
             sizeof(durasim::ArenaHeader) + durasim::block_bytes(sizeof(Agency)) + durasim::block_bytes(arguments.threads * sizeof(Ledger));
-        return arguments.threads * ((populated + made) * durasim::line_bytes + shared + durasim::line_bytes);
+        return arenas(arguments) * ((std::max(populated, made) + 1) * durasim::line_bytes + shared);
     }
 
     // Deleting a customer writes to all that is reserved: a record, a block and the head of a list each, of up to four words.
@@ -95,7 +95,7 @@ public:
     void populate_one(Thread&) {
         durasim::tx([&](Tx& t) {
             const std::uint64_t ready = t.read(agency_->ready);
-            Manager manager(t, *pool_, agency_, ready % copy_.threads, 0);
+            Manager manager(t, *pool_, agency_, copy_.threads + ready % copy_.threads, 0);
             for (std::uint64_t kind = 0; kind < items; ++kind) {
                 manager.insert_item(kind, initial_item(copy_.seed, kind, order_[kind][ready]));
             }

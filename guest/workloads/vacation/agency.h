@@ -19,6 +19,9 @@ constexpr std::uint64_t flight = 1, customers = items;      // tables
 constexpr std::uint64_t places_step = 100;                  // of an update
 constexpr std::uint64_t queries_max = 64;
 
+// One for each thread, then as many that populating fills in turn.
+constexpr std::uint64_t arenas_for(std::uint64_t threads) { return 2 * threads; }
+
 // A car, a flight or a room.
 struct Item {
     std::uint64_t id;
@@ -180,7 +183,7 @@ inline RedBlackTree tree_of(Agency* agency, std::uint64_t table, std::uint64_t a
 }
 
 inline bool is_possible(const Agency* agency, const Pool& pool) {
-    return agency->threads != 0 && agency->threads <= threads_max && agency->threads == pool.arenas() && agency->queries != 0 &&
+    return agency->threads != 0 && agency->threads <= threads_max && arenas_for(agency->threads) == pool.arenas() && agency->queries != 0 &&
            agency->queries <= queries_max && agency->query_percent != 0 && agency->query_percent <= 100 && agency->user_percent <= 100 &&
            agency->populate <= pool.data_bytes() / (2 * (items + 1) * line_bytes) && agency->ready <= agency->populate;
 }
