@@ -49,12 +49,12 @@ constexpr std::uint64_t points_max = std::uint64_t{1} << place_bits;
 // What the operations of a thread have done in sum, modulo 2^64.
 struct alignas(64) Ledger {
     std::uint64_t finished;
-    std::uint64_t seal;    // over finished; see seal_of
-    std::uint64_t hand;    // 1 + the pair that is to be connected, 0: none
-    std::uint64_t taken;   // sum over the pairs taken; see stamp_of
-    std::uint64_t failed;  // sum over those without a path
-    std::uint64_t paths;
-    std::uint64_t marks;   // sum over the points written, less what was there; see stamp_of
+    std::uint64_t seal;       // over finished; see seal_of
+    std::uint64_t hand;       // 1 + the pair that is to be connected, 0: none
+    std::uint64_t taken;      // sum over the pairs taken; see stamp_of
+    std::uint64_t connected;  // sum over those of them that have a path
+    std::uint64_t failed;     // and over those that have none
+    std::uint64_t marks;      // sum over the points written, less what was there; see stamp_of
 };
 static_assert(sizeof(Ledger) == durasim::line_bytes);
 
@@ -234,11 +234,15 @@ public:
     struct Thread {
         std::uint64_t number;
         Ledger ledger;
+        std::uint64_t paths;  // laid in this run
         Worker worker;
     };
 
-    Thread enter(std::uint64_t number) const { return {number, ledgers_[number], Worker(copy_)}; }
-    void leave(const Thread& thread) { ledgers_[thread.number] = thread.ledger; }
+    Thread enter(std::uint64_t number) const { return {number, ledgers_[number], paths_[number], Worker(copy_)}; }
+    void leave(const Thread& thread) {
+        ledgers_[thread.number] = thread.ledger;
+        paths_[thread.number] = thread.paths;
+    }
 
     void populate_one(Thread&) {
         const std::uint64_t pushed = populated();
@@ -260,7 +264,9 @@ public:
         }
         std::unique_lock<durasim::TxLock> held;
         if (copy_.threads > 1) held = std::unique_lock(lock_);
-        thread.ledger = thread.ledger.hand == 0 ? take(thread) : route(thread);
+        const Ledger left = thread.ledger.hand == 0 ? take(thread) : route(thread);
+        thread.paths += left.connected != thread.ledger.connected;
+        thread.ledger = left;
     }
 
     void compare_with_model() const {
@@ -276,9 +282,9 @@ public:
     }
 
     void print_result() const {
-        std::uint64_t taken = shared_->queue.popped, paths = 0;
-        for (const Ledger& ledger : ledgers_) taken -= ledger.hand != 0, paths += ledger.paths;
-        std::printf("pairs=%llu paths=%llu", static_cast<Long>(taken), static_cast<Long>(paths));
+        std::uint64_t paths = 0;
+        for (const std::uint64_t laid : paths_) paths += laid;
+        std::printf("pairs=%llu paths=%llu", static_cast<Long>(shared_->queue.popped), static_cast<Long>(paths));
     }
 
     static std::uint64_t check(const Pool& pool);
@@ -314,7 +320,7 @@ private:
         left.finished = found.finished + 1;
         left.seal = seal_of(copy_.seed, thread.number, left.finished);
         for (const auto word :
-             {&Ledger::finished, &Ledger::seal, &Ledger::hand, &Ledger::taken, &Ledger::failed, &Ledger::paths, &Ledger::marks}) {
+             {&Ledger::finished, &Ledger::seal, &Ledger::hand, &Ledger::taken, &Ledger::connected, &Ledger::failed, &Ledger::marks}) {
             if (left.*word != found.*word) t.write(copy_.ledger[thread.number].*word, left.*word);
         }
         durasim::report_change(durasim::progress_object(thread.number), found.finished, left.finished);
@@ -350,7 +356,7 @@ private:
             if (!is_connected) {
                 left.failed += stamp_of(pair);
             } else {
-                ++left.paths;
+                left.connected += stamp_of(pair);
                 if (!lay(t, thread, pair, left)) return false;
             }
             conclude(t, thread, left);
@@ -392,6 +398,7 @@ private:
     std::vector<Pair> pushing_;  // the pairs of the maze that populating is at
     durasim::TxLock lock_;       // of queue and maze; a single thread needs none
     std::vector<Ledger> ledgers_;  // of each thread: what the pool must hold
+    std::vector<std::uint64_t> paths_ = std::vector<std::uint64_t>(durasim::threads_max);  // of each thread in this run
 };
 
 // Whether the root object is one that its parts can be looked for by.
@@ -399,7 +406,8 @@ bool is_possible(const Labyrinth* labyrinth, const Pool& pool) {
     const Space& space = labyrinth->space;
     const std::uint64_t bytes = pool.data_bytes();
     return space.width != 0 && space.height != 0 && space.layers != 0 && space.width <= 1024 && space.height <= 1024 &&
-           space.layers <= 64 && space.points() <= points_max && space.points() <= bytes / 8 && labyrinth->paths != 0 && labyrinth->paths <= space.points() / 2 &&
+           space.layers <= 64 && space.points() <= points_max && space.points() <= bytes / 8 && labyrinth->paths != 0 &&
+           labyrinth->paths <= space.points() / 2 &&
            labyrinth->populate != 0 && labyrinth->populate <= bytes / sizeof(Pair) && labyrinth->queue.pushed <= labyrinth->populate &&
            labyrinth->threads != 0 && labyrinth->threads <= durasim::threads_max && labyrinth->queue.popped >> durasim::operation_bits == 0;
 }
@@ -429,12 +437,13 @@ Ledger sum_of(const Labyrinth& labyrinth, std::vector<std::uint64_t>& hands) {
             DURASIM_VIOLATION("thread %llu cannot have finished %llu operations", static_cast<Long>(i), static_cast<Long>(ledger.finished));
         }
         const bool has_pair = ledger.hand != 0, should_have = ledger.finished % 2 != 0;
-        if (has_pair != should_have || ledger.hand > labyrinth.queue.popped || ledger.paths > ledger.finished / 2) {
-            DURASIM_VIOLATION("thread %llu has an impossible pair after %llu operations", static_cast<Long>(i),
+        const std::uint64_t held = has_pair ? stamp_of(ledger.hand - 1) : 0;
+        if (has_pair != should_have || ledger.hand > labyrinth.queue.popped || ledger.taken != ledger.connected + ledger.failed + held) {
+            DURASIM_VIOLATION("thread %llu has lost a pair or has one too many after %llu operations", static_cast<Long>(i),
                               static_cast<Long>(ledger.finished));
         }
         if (has_pair) hands.push_back(ledger.hand - 1);
-        for (const auto word : {&Ledger::finished, &Ledger::taken, &Ledger::failed, &Ledger::paths, &Ledger::marks}) {
+        for (const auto word : {&Ledger::finished, &Ledger::taken, &Ledger::connected, &Ledger::failed, &Ledger::marks}) {
             sum.*word += ledger.*word;
         }
     }
@@ -453,7 +462,7 @@ bool is_path(const Space& space, const Pair& pair, const std::vector<std::uint64
     return space.are_neighbours(at, pair.source);
 }
 
-// The paths of the maze that the last pair belongs to are whole, and no others are missing than those said to have failed.
+// The paths of the maze that the last pair belongs to are whole; in the first maze no others are missing than those that failed.
 void check_last_maze(const Labyrinth& labyrinth, const std::vector<std::uint64_t>& hands, const Ledger& sum) {
     if (labyrinth.queue.popped == 0) return;
     const Maze maze = maze_of(labyrinth, labyrinth.queue.popped - 1);
@@ -468,18 +477,16 @@ void check_last_maze(const Labyrinth& labyrinth, const std::vector<std::uint64_t
         path[place_of(mark)] = i;
     }
     const auto pairs = pairs_of(labyrinth, maze);
-    std::uint64_t failed = 0, paths = 0;
+    std::uint64_t connected = 0, failed = 0;
     for (std::uint64_t i = 0; i < along.size(); ++i) {
         if (std::binary_search(hands.begin(), hands.end(), first + i)) continue;
         const Pair pair = moved(labyrinth, maze, pairs[i]);
-        const bool connected = is_path(labyrinth.space, pair, along[i]);
-        if (!connected && !along[i].empty()) DURASIM_VIOLATION("the path of pair %llu is broken", static_cast<Long>(first + i));
-        paths += connected;
-        if (!connected) failed += stamp_of(first + i);
+        const bool has_path = is_path(labyrinth.space, pair, along[i]);
+        if (!has_path && !along[i].empty()) DURASIM_VIOLATION("the path of pair %llu is broken", static_cast<Long>(first + i));
+        (has_path ? connected : failed) += stamp_of(first + i);
     }
-    if (first == 0 ? failed != sum.failed || paths != sum.paths : paths > sum.paths) {
-        DURASIM_VIOLATION("the maze holds %llu paths, but the threads found %llu or others", static_cast<Long>(paths),
-                          static_cast<Long>(sum.paths));
+    if (first == 0 && (connected != sum.connected || failed != sum.failed)) {
+        DURASIM_VIOLATION("the maze holds other paths than those that the threads have found");
     }
 }
 
@@ -494,13 +501,13 @@ void compare_with_sequence(const Labyrinth& labyrinth) {
             left.failed += stamp_of(pair);
             continue;
         }
-        ++left.paths;
+        left.connected += stamp_of(pair);
         for (std::uint64_t i = 0; i < worker.router().length(); ++i) points[worker.router().path(i)] = mark_of(pair, i);
     }
     if (!std::equal(points.begin(), points.end(), labyrinth.point)) {
         DURASIM_VIOLATION("the maze is not that of so many paths, one after the other");
     }
-    if (left.failed != labyrinth.ledger[0].failed || left.paths != labyrinth.ledger[0].paths) {
+    if (left.connected != labyrinth.ledger[0].connected || left.failed != labyrinth.ledger[0].failed) {
         DURASIM_VIOLATION("other pairs should have a path");
     }
 }

@@ -250,7 +250,10 @@ std::uint64_t Vacation::check(const Pool& pool) {
     Ledger expected{}, sum{};
     expected.items = items * agency->ready;
     expected.customers = agency->ready;
-    for (const auto& [key, item] : model.item) expected.places += item.total;
+    for (const auto& [key, item] : model.item) {
+        expected.places += item.total;
+        expected.stamps += worth_of(0, item.price);
+    }
     for (std::uint64_t i = 0; i < agency->threads; ++i) {
         const Ledger& ledger = agency->ledger[i];
         if (ledger.finished >> durasim::operation_bits != 0 || ledger.seal != seal_of(agency->seed, i, ledger.finished)) {

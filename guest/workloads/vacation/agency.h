@@ -49,7 +49,7 @@ struct Customer {
 struct alignas(64) Ledger {
     std::uint64_t finished;
     std::uint64_t seal;      // over finished; see seal_of
-    std::uint64_t stamps;    // on all records: given less taken away
+    std::uint64_t stamps;    // on all records, with prices: given less taken away; see worth_of
     std::uint64_t items;     // inserted less removed
     std::uint64_t customers;
     std::uint64_t places;
@@ -83,6 +83,9 @@ constexpr std::uint64_t object_of(std::uint64_t table, std::uint64_t id) { retur
 inline std::uint64_t stamp_of(std::uint64_t seed, std::uint64_t thread, std::uint64_t n) {
     return mix(mix(seed ^ kind_of_root) + operation_of(thread, n)) | 1;
 }
+
+// What an item adds to the sum of stamps: so the sum tells when a price is wrong, too.
+constexpr std::uint64_t worth_of(std::uint64_t stamp, std::uint64_t price) { return stamp + price * 0x9E3779B97F4A7C15u; }
 
 // A check replays what a thread has finished: it has to know that this many is not nonsense.
 inline std::uint64_t seal_of(std::uint64_t seed, std::uint64_t thread, std::uint64_t finished) {

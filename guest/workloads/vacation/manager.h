@@ -32,7 +32,7 @@ public:
         t_.write(*tree_of(agency_, kind, arena_).insert(t_, item.id), reinterpret_cast<std::uint64_t>(record));
         ++done_.items;
         done_.places += item.total;
-        done_.stamps += item.stamp;
+        done_.stamps += worth_of(item.stamp, item.price);
         if constexpr (has_history) report_change(object_of(kind, item.id), 0, version_of(*record, Reader{t_}));
     }
 
@@ -73,11 +73,11 @@ private:
 
     void give_back(void* block, std::uint64_t bytes) { t_.free(block, bytes, arena_of(pool_, block)); }
 
-    // Takes a record that goes, with this stamp, out of its table. Its node goes back where it came from, too.
-    void erase(std::uint64_t table, std::uint64_t id, std::uint64_t stamp) {
+    // Takes a record that goes, and was worth so much, out of its table. Its node goes back where it came from, too.
+    void erase(std::uint64_t table, std::uint64_t id, std::uint64_t worth) {
         const std::uint64_t* value = tree_of(agency_, table).find(t_, id);
         tree_of(agency_, table, arena_of(pool_, value)).erase(t_, id);
-        done_.stamps -= stamp;
+        done_.stamps -= worth;
     }
 
     template <class Record>
@@ -191,7 +191,7 @@ private:
         done_.places += places;
         const std::uint64_t total = t_.read(item.total) + places;
         if (total == 0) {
-            erase(kind, id, t_.read(item.stamp));
+            erase(kind, id, worth_of(t_.read(item.stamp), t_.read(item.price)));
             give_back(&item, sizeof item);
             --done_.items;
             report_change(object_of(kind, id), found, 0);
@@ -199,7 +199,10 @@ private:
         }
         t_.write(item.free, t_.read(item.free) + places);
         t_.write(item.total, total);
-        if (price != 0) t_.write(item.price, price);
+        if (price != 0) {
+            done_.stamps += worth_of(0, price) - worth_of(0, t_.read(item.price));
+            t_.write(item.price, price);
+        }
         put_stamp(item);
         if constexpr (has_history) report_change(object_of(kind, id), found, version_of(item, Reader{t_}));
     }

@@ -111,7 +111,7 @@ inline void take_in(const Pool& pool, Audit& audit, Model& found, Ledger& sum) {
             }
             found.item[key_of(table, id)] = *item;
             sum.places += item->total;
-            sum.stamps += item->stamp;
+            sum.stamps += worth_of(item->stamp, item->price);
             ++sum.items;
         }
     };
