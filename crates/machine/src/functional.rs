@@ -10,6 +10,7 @@ mod loaded;
 mod memory;
 mod observer;
 mod region;
+mod slices;
 mod tags;
 mod threads;
 mod tlb;
@@ -70,7 +71,15 @@ pub fn run_functionally(
         Stopped::Exit(code) => Some(code),
         Stopped::Early => None,
     };
-    Ok(bus.into_ending(exit_code))
+    Ok(ending_of(bus, exit_code))
+}
+
+/// What a run leaves.
+fn ending_of<W: ExecutionObserver>(bus: FlatBus<W>, exit_code: Option<i32>) -> FunctionalEnding {
+    let FlatBus { memory, process, instructions, data_range, region, filter_statistics, checks, .. } = bus;
+    let roi = region.finish(instructions, checks.is_some(), &filter_statistics);
+    let pool = PoolContents { files: process.into_pool(), pages: memory.into_pages().1 };
+    FunctionalEnding { exit_code, instructions, roi, pool, data_range }
 }
 
 /// The program in flat memory, with the registers it starts with.

@@ -4,7 +4,7 @@ use super::fast_forward_state::FastForwardState;
 use super::memory::{Flat, Slot, on_this_page};
 use super::observer::ExecutionObserver;
 use super::region::RegionCounts;
-use super::threads::Slices;
+use super::slices::Slices;
 use super::tlb::Tlb;
 use crate::filter_statistics::FilterStatistics;
 use crate::system::Plan;

@@ -4,7 +4,7 @@
 use super::memory::Flat;
 use super::observer::NoObserver;
 use super::threads::RunQueue;
-use super::{FlatBus, FunctionalEnding, Stopped, run_threads};
+use super::{FlatBus, FunctionalEnding, Stopped, ending_of, run_threads};
 use crate::MachineConfig;
 use crate::machine::{Program, process_config};
 use crate::system::{DRAM_BASE, PMEM_BASE, Plan};
@@ -61,6 +61,6 @@ impl LoadedProgram {
             Stopped::Exit(code) => Some(code),
             Stopped::Early => None,
         };
-        Ok(bus.into_ending(exit_code))
+        Ok(ending_of(bus, exit_code))
     }
 }

@@ -1,11 +1,7 @@
 //! What a functional run counts: instructions, operations and transactions of its region of interest, and what checks and
 //! filters did there.
 
-use super::FunctionalEnding;
-use super::bus::FlatBus;
-use super::observer::ExecutionObserver;
 use crate::filter_statistics::FilterStatistics;
-use crate::machine::PoolContents;
 use crate::system::TxStats;
 use durasim_isa::Marker;
 use durasim_types::Stats;
@@ -61,22 +57,19 @@ impl RegionCounts {
         self.tx.aborted > 0
     }
 
+    /// The region, which ends here if it has not ended before.
+    pub(super) fn finish(self, instructions: u64, has_checks: bool, checks: &FilterStatistics) -> FunctionalRegion {
+        match self.end {
+            Some(region) => region,
+            None => self.counts(instructions, has_checks, checks),
+        }
+    }
+
     fn counts(&self, instructions: u64, has_checks: bool, checks: &FilterStatistics) -> FunctionalRegion {
         let mut stats = Stats::default();
         if has_checks {
             checks.stats(&mut stats);
         }
         FunctionalRegion { instructions: instructions - self.begin_instructions, ops: self.ops, tx: self.tx, stats }
-    }
-}
-
-impl<W: ExecutionObserver> FlatBus<W> {
-    /// What a run leaves, whose region of interest ends here if it has not ended before.
-    pub(super) fn into_ending(self, exit_code: Option<i32>) -> FunctionalEnding {
-        let FlatBus { memory, process, instructions, data_range, region, filter_statistics, checks, .. } = self;
-        let counted = || region.counts(instructions, checks.is_some(), &filter_statistics);
-        let roi = region.end.clone().unwrap_or_else(counted);
-        let pool = PoolContents { files: process.into_pool(), pages: memory.into_pages().1 };
-        FunctionalEnding { exit_code, instructions, roi, pool, data_range }
     }
 }

@@ -21,36 +21,6 @@ enum WakeReason {
     FutexTimeout,
 }
 
-/// Instructions of each thread.
-#[derive(Default)]
-pub(super) struct Slices {
-    running: Option<ThreadId>,
-    /// When its slice began, in instructions of all threads.
-    begin_instructions: u64,
-    /// What each thread has executed in slices that have ended.
-    instructions: BTreeMap<ThreadId, u64>,
-}
-
-impl Slices {
-    /// A slice of a thread begins, when so many instructions have been executed.
-    pub(super) fn begin(&mut self, thread: ThreadId, instructions: u64) {
-        if self.running == Some(thread) {
-            return;
-        }
-        if let Some(before) = self.running.replace(thread) {
-            *self.instructions.entry(before).or_default() += instructions - self.begin_instructions;
-        }
-        self.begin_instructions = instructions;
-    }
-
-    /// The thread that runs, and its instructions, when so many have been executed by all threads.
-    pub(super) fn of_this_thread(&self, instructions: u64) -> (ThreadId, u64) {
-        let thread = self.running.unwrap_or(ThreadId::FIRST);
-        let before = self.instructions.get(&thread).copied().unwrap_or_default();
-        (thread, before + instructions - self.begin_instructions)
-    }
-}
-
 /// The threads that are not running now.
 pub(super) struct RunQueue {
     ready: VecDeque<(ThreadId, Box<Hart>)>,
