@@ -1,12 +1,14 @@
-"""What SPHT-eADR (thesis, Lisboa 2022) measures: the synthetic benchmark of sections 3.1.2, 4.2 and 4.3.1.
+"""What SPHT-eADR (thesis, Lisboa 2022) measures: its synthetic benchmark (sections 3.1.2, 4.2, 4.3.1) and programs.
 
-SPHT runs on the same machine, whose caches are durable, with all its flushes, as in section 3.1.2. The programs of
-STAMP and TPC-C are not built for these designs.
+SPHT runs on the same machine, whose caches are durable, with all its flushes, as in section 3.1.2.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 from comparison import Command, Documents, Experiment, Formula, Kind, Measured, Published, geomean
+from spht_eadr_2022 import programs
 
 MACHINE = "spht-eadr-2022"
 # Operations of each thread, by the words that a transaction reads and writes.
@@ -45,7 +47,7 @@ def _commands() -> dict[str, Command]:
     return found | {"5w5r.spht-eadr-flush.lines-flushed": _run("spht-eadr-flush", "5w5r", PEAK, *flush)}
 
 
-COMMANDS = _commands()
+COMMANDS = _commands() | programs.COMMANDS
 EXPERIMENTS: tuple[Experiment, ...] = ()
 EXPERIMENT_COMMANDS: dict[str, Command] = {}
 
@@ -191,21 +193,8 @@ def knee() -> Formula:
     return formula
 
 
-def _absent(reason: str) -> Measured:
-    return Measured("", Kind.NONE, reason=reason)
-
-
-def absent(reason: str) -> Formula:
-    """Nothing is measured here."""
-    return lambda _, __: _absent(reason)
-
-
-STAMP = absent("the programs of STAMP have their own lock here: the suite has none of them")
-TPCC = absent("the suite has no TPC-C")
-
 FORMULAS: dict[tuple[str, str, str, str], Formula] = {
     ("Sec1.1.2", "throughput_ratio", "SPHT-eADR", "synthetic no-contention"): ratio(),
-    ("Sec1.1.2", "throughput_ratio", "SPHT-eADR", "TPC-C, similar thread counts"): TPCC,
     ("Fig3.1", "throughput_relation", "SPHT", "synthetic 5w/5r"): higher(),
     ("Fig3.3", "throughput_relation", "SPHT", "synthetic 5w/45r"): higher(),
     ("Fig4.1", "throughput_relation", "SPHT-eADR-Flush (CLFLUSHOPT)", "synthetic 5w/5r"): better(
@@ -229,45 +218,40 @@ FORMULAS: dict[tuple[str, str, str, str], Formula] = {
     ("Fig4.13", "throughput_relation", "SPHT-eADR-Flush", "synthetic 9w/1r"): low_threads(),
     ("Fig4.14", "peak_throughput_threads", "SPHT-eADR", "synthetic 45w/5r"): peak(),
     ("Fig4.14", "throughput_relation", "SPHT-eADR-Flush", "synthetic 45w/5r"): low_threads(),
-    ("Fig4.17", "peak_throughput_threads", "SPHT-eADR (both)", "STAMP genome"): STAMP,
-    ("Fig4.18", "abort_rate (over)", "(all solutions)", "STAMP genome"): STAMP,
-    ("Fig4.19", "peak_throughput_ratio", "SPHT-eADR (both)", "STAMP intruder"): STAMP,
-    ("Fig4.21", "throughput_ratio (over)", "HTM+SGL", "STAMP kmeans low"): STAMP,
-    ("Fig4.23", "peak_throughput_threads", "(all solutions)", "STAMP kmeans vlow"): STAMP,
-    ("Fig4.26", "abort_rate (over)", "(all solutions)", "STAMP labyrinth"): STAMP,
-    ("Fig4.28", "HTM_commit_rate", "(all solutions)", "STAMP ssca2"): STAMP,
-    ("Fig4.27", "peak_throughput_ratio", "SPHT-eADR (both)", "STAMP ssca2"): STAMP,
-    ("Fig4.27", "scales_smoothly_up_to", "(all solutions)", "STAMP ssca2"): STAMP,
-    ("Fig4.29", "peak_throughput_ratio", "SPHT-eADR (both)", "STAMP vacation low"): STAMP,
-    ("Fig4.29", "scales_smoothly_up_to", "(all solutions)", "STAMP vacation low"): STAMP,
-    ("Fig4.31", "peak_throughput_threads", "SPHT-eADR (both)", "STAMP yada"): STAMP,
-    ("Fig4.31", "throughput_relation", "SPHT-eADR (both)", "STAMP yada"): STAMP,
-    ("Fig4.33", "throughput_ratio up to 12 threads", "SPHT-eADR (both)", "TPC-C"): TPCC,
-    ("Fig4.33", "throughput_degrades_from", "SPHT-eADR (both)", "TPC-C"): TPCC,
-    ("Fig4.34", "abort_rate_trend", "SPHT", "TPC-C"): TPCC,
     ("Sec5.1", "throughput_ratio", "SPHT-eADR", "synthetic no-contention"): ratio(),
+    **programs.FORMULAS,
 }
+
+
+def _row(document: dict[str, Any]) -> dict[str, str]:
+    tx = document["tx"]
+    return {
+        "throughput_ops_per_us": f"{document['throughput_ops_per_us']:.2f}",
+        "htm_commits": str(tx["htm_committed"]),
+        "sgl_commits": str(tx["sgl_committed"]),
+        **{f"aborts_{cause}": str(count) for cause, count in tx["aborted_by"].items()},
+    }
 
 
 def _threads(documents: Documents) -> list[dict[str, str]]:
     """Throughput by threads, and what became of attempts."""
-    rows = []
-    for mix in MIXES:
-        for design in DESIGNS:
-            for threads in THREADS:
-                document = documents[f"{mix}.{design}.{threads}"]
-                tx = document["tx"]
-                aborted = tx["aborted_by"]
-                rows.append({
-                    "mix": mix,
-                    "design": design,
-                    "threads": str(threads),
-                    "throughput_ops_per_us": f"{document['throughput_ops_per_us']:.2f}",
-                    "htm_commits": str(tx["htm_committed"]),
-                    "sgl_commits": str(tx["sgl_committed"]),
-                    **{f"aborts_{cause}": str(aborted[cause]) for cause in aborted},
-                })  # fmt: skip
-    return rows
+    return [
+        {"mix": mix, "design": design, "threads": str(threads)} | _row(documents[f"{mix}.{design}.{threads}"])
+        for mix in MIXES
+        for design in DESIGNS
+        for threads in THREADS
+    ]
 
 
-TABLES = {"threads": _threads}
+def _programs(documents: Documents) -> list[dict[str, str]]:
+    """The same of the programs."""
+    return [
+        {"program": program, "design": design, "threads": str(threads)}
+        | _row(documents[programs.key(program, design, threads)])
+        for program in programs.PROGRAMS
+        for design in programs.DESIGNS
+        for threads in programs.THREADS
+    ]
+
+
+TABLES = {"threads": _threads, "programs": _programs}

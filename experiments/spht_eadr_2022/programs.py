@@ -1,0 +1,250 @@
+"""The programs of STAMP and TPC-C in SPHT-eADR (thesis, Lisboa 2022), sections 4.3.2 and 4.3.3."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from comparison import Command, Documents, Formula, Kind, Measured, Published
+
+MACHINE = "spht-eadr-2022"
+DESIGNS = ("htm-sgl", "spht", "spht-eadr", "spht-eadr-flush")
+EADR = ("spht-eadr", "spht-eadr-flush")
+# One thread on each of some cores, one on each core, and one on each hardware thread.
+SOME, PEAK, ALL = 8, 12, 24
+THREADS = (SOME, PEAK, ALL)
+# Programs by the names of the thesis: the workload, and operations of all threads together.
+PROGRAMS = {
+    "STAMP genome": ("stamp-genome", 2400),
+    "STAMP intruder": ("stamp-intruder", 1200),
+    "STAMP kmeans low": ("stamp-kmeans-low", 1200),
+    "STAMP kmeans vlow": ("stamp-kmeans-vlow", 1200),
+    "STAMP labyrinth": ("stamp-labyrinth", 96),
+    "STAMP ssca2": ("stamp-ssca2", 6000),
+    "STAMP vacation low": ("stamp-vacation-low", 1200),
+    "STAMP yada": ("stamp-yada", 480),
+    "TPC-C": ("spht-tpcc", 2400),
+}
+# Sizes below those of the suite: populating takes most of the time.
+SMALLER = {"stamp-vacation-low": ("populate=4096",), "spht-tpcc": ("populate=32000",)}
+# Logs that hold what populating and a run append.
+LOG_BYTES = 16777216
+# "Smoothly": each step to more threads makes it faster.
+SIGNIFICANT = 1.10
+
+
+def _run(design: str, program: str, threads: int) -> Command:
+    workload, ops = PROGRAMS[program]
+    run = ["run", "--design", design, "--machine", MACHINE, "--workload", workload, "--threads", str(threads)]
+    run += ["--domain", "eadr"] if design == "spht" else []
+    run += ["--ops", str(ops), "--arg", f"log-bytes={LOG_BYTES}", "--arg", "no-check=true", "--fast-forward", "roi"]
+    for size in SMALLER.get(workload, ()):
+        run += ["--arg", size]
+    return Command(tuple(run))
+
+
+def key(program: str, design: str, threads: int) -> str:
+    """The name of a run's document."""
+    return f"{PROGRAMS[program][0]}.{design}.{threads}"
+
+
+COMMANDS = {
+    key(program, design, threads): _run(design, program, threads)
+    for program in PROGRAMS
+    for design in DESIGNS
+    for threads in THREADS
+}
+
+
+def _throughput(documents: Documents, program: str, design: str, threads: int) -> float:
+    return float(documents[key(program, design, threads)]["throughput_ops_per_us"])
+
+
+def _peak(documents: Documents, program: str, designs: Iterable[str]) -> float:
+    return max(_throughput(documents, program, design, threads) for design in designs for threads in THREADS)
+
+
+def _peak_threads(documents: Documents, program: str, design: str) -> int:
+    return max(THREADS, key=lambda threads: _throughput(documents, program, design, threads))
+
+
+def _designs(number: Published) -> tuple[str, ...]:
+    return EADR if number.design == "SPHT-eADR (both)" else DESIGNS
+
+
+def _baselines(number: Published) -> tuple[str, ...]:
+    return {"SPHT": ("spht",), "HTM+SGL": ("htm-sgl",), "other solutions": ("spht", "htm-sgl")}[number.baseline]
+
+
+def _program(number: Published) -> str:
+    return "TPC-C" if number.workload.startswith("TPC-C") else number.workload
+
+
+def _against(ours: float, number: Published) -> Measured:
+    ends = [float(end) for end in number.value.split("-")]
+    return Measured(f"{ours:.2f}", Kind.RATIO, ours, min(max(ours, ends[0]), ends[-1]))
+
+
+def peak_threads() -> Formula:
+    """With how many threads each design is fastest."""
+
+    def formula(documents: Documents, number: Published) -> Measured:
+        found = [_peak_threads(documents, _program(number), design) for design in _designs(number)]
+        reason = f"of {', '.join(map(str, THREADS))}: {', '.join(_designs(number))}"
+        holds = all(threads == int(number.number) for threads in found)
+        return Measured(", ".join(map(str, found)), Kind.CLAIM, float(holds), reason=reason)
+
+    return formula
+
+
+def peak_ratio() -> Formula:
+    """The highest throughput of a form of SPHT-eADR, relative to that of the fastest baseline."""
+
+    def formula(documents: Documents, number: Published) -> Measured:
+        program = _program(number)
+        ours = _peak(documents, program, _designs(number)) / _peak(documents, program, _baselines(number))
+        return _against(ours, number)
+
+    return formula
+
+
+def ratio(threads: tuple[int, ...] = (PEAK,)) -> Formula:
+    """Throughput with equal threads, relative to the baseline: the least ratio of all numbers of threads."""
+
+    def formula(documents: Documents, number: Published) -> Measured:
+        program, (baseline,) = _program(number), _baselines(number)
+        ours = min(
+            _throughput(documents, program, "spht-eadr", n) / _throughput(documents, program, baseline, n)
+            for n in threads
+        )
+        return _against(ours, number)
+
+    return formula
+
+
+def ahead_of_all() -> Formula:
+    """HTM+SGL relative to the fastest of all forms of SPHT, each with the threads that suit it most."""
+
+    def formula(documents: Documents, number: Published) -> Measured:
+        program = _program(number)
+        return _against(_peak(documents, program, ("htm-sgl",)) / _peak(documents, program, DESIGNS[1:]), number)
+
+    return formula
+
+
+def _rate(
+    documents: Documents, program: str, design: str, threads: int, of: Callable[[float, float, float], float]
+) -> float:
+    tx = documents[key(program, design, threads)]["tx"]
+    return of(float(tx["htm_committed"]), float(tx["sgl_committed"]), float(sum(tx["aborted_by"].values())))
+
+
+def _abort_rate(htm: float, sgl: float, aborted: float) -> float:
+    return aborted / (aborted + htm + sgl)
+
+
+def aborts_over() -> Formula:
+    """Whether more than so many percent of attempts abort, with all hardware threads."""
+
+    def formula(documents: Documents, number: Published) -> Measured:
+        rates = [100 * _rate(documents, _program(number), design, ALL, _abort_rate) for design in DESIGNS]
+        text = ", ".join(f"{rate:.0f}" for rate in rates)
+        reason = f"of attempts, {ALL} threads: {', '.join(DESIGNS)}"
+        return Measured(text, Kind.CLAIM, float(min(rates) > number.number), reason=reason)
+
+    return formula
+
+
+def commits_in_hardware() -> Formula:
+    """The share of transactions that commit in hardware, the least of all runs."""
+
+    def formula(documents: Documents, number: Published) -> Measured:
+        program = _program(number)
+        shares = [
+            _rate(documents, program, design, threads, lambda htm, sgl, _: htm / (htm + sgl))
+            for design in DESIGNS
+            for threads in THREADS
+        ]
+        ours = min(shares)
+        return Measured(f"{100 * ours:.2f}", Kind.RATE, ours, number.number / 100)
+
+    return formula
+
+
+def scales() -> Formula:
+    """Whether every design becomes faster with each step to more threads."""
+
+    def formula(documents: Documents, number: Published) -> Measured:
+        program, texts, holds = _program(number), [], True
+        for design in DESIGNS:
+            found = [_throughput(documents, program, design, threads) for threads in THREADS]
+            texts.append(f"{found[-1] / found[0]:.2f}")
+            holds = holds and found == sorted(found)
+        reason = f"throughput with {ALL} threads over that with {SOME}: {', '.join(DESIGNS)}"
+        return Measured(", ".join(texts), Kind.CLAIM, float(holds), reason=reason)
+
+    return formula
+
+
+def better() -> Formula:
+    """Whether both forms of SPHT-eADR have a significant advantage at their peaks."""
+
+    def formula(documents: Documents, number: Published) -> Measured:
+        program = _program(number)
+        baseline = _peak(documents, program, _baselines(number))
+        found = [_peak(documents, program, (design,)) / baseline for design in _designs(number)]
+        text = ", ".join(f"{each:.2f}" for each in found) + " x"
+        return Measured(text, Kind.CLAIM, float(min(found) >= SIGNIFICANT))
+
+    return formula
+
+
+def degrades() -> Formula:
+    """Whether both forms of SPHT-eADR are slower with all hardware threads than with one on each core."""
+
+    def formula(documents: Documents, number: Published) -> Measured:
+        program = _program(number)
+        found = [
+            _throughput(documents, program, design, ALL) / _throughput(documents, program, design, PEAK)
+            for design in _designs(number)
+        ]
+        text = ", ".join(f"{each:.2f}" for each in found) + f" ({ALL} over {PEAK} threads)"
+        return Measured(text, Kind.CLAIM, float(max(found) < 1))
+
+    return formula
+
+
+def fewer_with_threads() -> Formula:
+    """Whether the rate of aborts of one design falls with threads while those of all others rise."""
+
+    def formula(documents: Documents, number: Published) -> Measured:
+        program, holds, texts = _program(number), True, []
+        for design in DESIGNS:
+            first, last = (100 * _rate(documents, program, design, threads, _abort_rate) for threads in (SOME, ALL))
+            holds = holds and (last < first if design == "spht" else last > first)
+            texts.append(f"{first:.0f} to {last:.0f} %")
+        reason = f"from {SOME} to {ALL} threads: {', '.join(DESIGNS)}"
+        return Measured(", ".join(texts), Kind.CLAIM, float(holds), reason=reason)
+
+    return formula
+
+
+EADR_BOTH, ALL_OF_THEM = "SPHT-eADR (both)", "(all solutions)"
+FORMULAS: dict[tuple[str, str, str, str], Formula] = {
+    ("Sec1.1.2", "throughput_ratio", "SPHT-eADR", "TPC-C, similar thread counts"): ratio(),
+    ("Fig4.17", "peak_throughput_threads", EADR_BOTH, "STAMP genome"): peak_threads(),
+    ("Fig4.18", "abort_rate (over)", ALL_OF_THEM, "STAMP genome"): aborts_over(),
+    ("Fig4.19", "peak_throughput_ratio", EADR_BOTH, "STAMP intruder"): peak_ratio(),
+    ("Fig4.21", "throughput_ratio (over)", "HTM+SGL", "STAMP kmeans low"): ahead_of_all(),
+    ("Fig4.23", "peak_throughput_threads", ALL_OF_THEM, "STAMP kmeans vlow"): peak_threads(),
+    ("Fig4.26", "abort_rate (over)", ALL_OF_THEM, "STAMP labyrinth"): aborts_over(),
+    ("Fig4.28", "HTM_commit_rate", ALL_OF_THEM, "STAMP ssca2"): commits_in_hardware(),
+    ("Fig4.27", "peak_throughput_ratio", EADR_BOTH, "STAMP ssca2"): peak_ratio(),
+    ("Fig4.27", "scales_smoothly_up_to", ALL_OF_THEM, "STAMP ssca2"): scales(),
+    ("Fig4.29", "peak_throughput_ratio", EADR_BOTH, "STAMP vacation low"): peak_ratio(),
+    ("Fig4.29", "scales_smoothly_up_to", ALL_OF_THEM, "STAMP vacation low"): scales(),
+    ("Fig4.31", "peak_throughput_threads", EADR_BOTH, "STAMP yada"): peak_threads(),
+    ("Fig4.31", "throughput_relation", EADR_BOTH, "STAMP yada"): better(),
+    ("Fig4.33", "throughput_ratio up to 12 threads", EADR_BOTH, "TPC-C"): ratio((SOME, PEAK)),
+    ("Fig4.33", "throughput_degrades_from", EADR_BOTH, "TPC-C"): degrades(),
+    ("Fig4.34", "abort_rate_trend", "SPHT", "TPC-C"): fewer_with_threads(),
+}
