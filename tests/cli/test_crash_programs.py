@@ -38,7 +38,15 @@ def _case(design, program, case):
     return result
 
 
-@pytest.mark.parametrize(("design", "backend"), [*ROWS.items(), ("opt", "plain")])
+# A program is the same for all rows of a backend: `make test` runs it under the first.
+FIRST_OF_BACKEND = {backend: design for design, backend in reversed(ROWS.items())}
+FIRST_OR_ALL = [
+    pytest.param(design, backend, marks=() if FIRST_OF_BACKEND[backend] == design else pytest.mark.long)
+    for design, backend in ROWS.items()
+]
+
+
+@pytest.mark.parametrize(("design", "backend"), [*FIRST_OR_ALL, ("opt", "plain")])
 def test_the_interface_on_each_row(stamp, design, backend):
     """Registers and calls are those of the machine here, not of the host."""
     for case in ("values", "blocks", "threads"):
@@ -53,15 +61,7 @@ def test_a_transaction_starts_again_on_each_row(stamp, design, backend):
         assert result.tx.aborted == 9
 
 
-# The program is the same for all rows of a backend: `make test` crashes it under the first.
-FIRST_OF_BACKEND = {backend: design for design, backend in reversed(ROWS.items())}
-SURVIVORS = [
-    pytest.param(design, backend, marks=() if FIRST_OF_BACKEND[backend] == design else pytest.mark.long)
-    for design, backend in ROWS.items()
-]
-
-
-@pytest.mark.parametrize(("design", "backend"), SURVIVORS)
+@pytest.mark.parametrize(("design", "backend"), FIRST_OR_ALL)
 def test_the_example_survives(program, stamp, conforms, design, backend):
     arguments = ["--design", design, "--elf", stamp(BANK, backend), "--fault", "all", "--json", "-"]
     result = program(*CRASH, *arguments, "--", "run", "-n", "16", "-t", "2", "-a", "4")
@@ -125,8 +125,8 @@ def test_the_command_that_builds(tmp_path, program):
     assert program("run", "--machine", "tiny", "--quiet", "--elf", output).stdout == "7\n"
 
 
-# A program as STAMP's are laid out: parts that many programs share lie in lib/, beside a tm.h of another system, and include
-# it without a path. Only with STM defined does each thread take its own share.
+# A program as STAMP's are laid out: parts that many programs share lie in lib/, beside a tm.h of another system, and
+# include it without a path. Only with STM defined does each thread take its own share.
 FOREIGN = {
     "lib/tm.h": "#ifndef TM_H\n#define TM_H 1\n#define TM_BEGIN()\n#define TM_END()\n#define TM_SHARED_READ(x) (x)\n"
     "#define TM_SHARED_WRITE(x, y) ((x) = (y))\n#define TM_STARTUP(n)\n#define TM_THREAD_ENTER()\n#endif\n",
@@ -134,7 +134,8 @@ FOREIGN = {
     "lib/counter.h": "void add(long *counter);\n",
     "lib/counter.c": '#include "tm.h"\n#include "counter.h"\nvoid add(long *counter) {\n    TM_BEGIN();\n'
     "    TM_SHARED_WRITE(*counter, TM_SHARED_READ(*counter) + 1);\n    TM_END();\n}\n",
-    "app/main.c": '#include <stdio.h>\n#include "counter.h"\n#include "thread.h"\n#include "tm.h"\nstatic long counter;\n'
+    "app/main.c": '#include <stdio.h>\n#include "counter.h"\n#include "thread.h"\n#include "tm.h"\n'
+    "static long counter;\n"
     "static void work(void *none) {\n    TM_THREAD_ENTER();\n#if defined(HTM) || defined(STM)\n"
     "    long share = 120 / thread_getNumThread();\n#else\n    long share = 120;\n#endif\n"
     "    for (long i = 0; i < share; ++i) add(&counter);\n}\n"
