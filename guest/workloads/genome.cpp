@@ -1,7 +1,7 @@
 // durasim-workload: genome — gene sequencing of STAMP: segments without duplicates, then matched by their overlaps
 //
 // The genome of STAMP (Cao Minh, Chung, Kozyrakis, Olukotun: "STAMP: Stanford Transactional Applications for Multi-Processing",
-// IISWC 2008, section 3.2 and Table 4). Its input for simulators, -g256 -s16 -n16384, is --gene 256 --segment 16 --populate 16384:
+// IISWC 2008, section III and Table IV). Its input for simulators, -g256 -s16 -n16384, is --gene 256 --segment 16 --populate 16384:
 // so many segments are drawn from the gene. The transactions, by stages:
 // 1. Twelve segments are put into a hash set, whose chains are sorted by content.
 // 2. For each segment of the set, an entry in an array is looked for and taken. Then the entry is put into a hash table by the

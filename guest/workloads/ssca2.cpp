@@ -1,7 +1,7 @@
 // durasim-workload: ssca2 — kernel 1 of SSCA2 in STAMP: threads build the adjacency arrays of a directed multigraph
 //
 // The ssca2 of STAMP (Cao Minh, Chung, Kozyrakis, Olukotun: "STAMP: Stanford Transactional Applications for Multi-Processing",
-// IISWC 2008, section 3.2 and Table 4). Its input for simulators, -s13 -i1.0 -u1.0 -l3 -p3, is --populate 8192 with all other
+// IISWC 2008, section III and Table IV). Its input for simulators, -s13 -i1.0 -u1.0 -l3 -p3, is --populate 8192 with all other
 // arguments as they are; -l concerns other kernels. The graph is that of structures/clique_graph.h.
 //
 // Each thread has a part of the vertices and goes through the edges that leave them. If vertex i has edges to v, but v none

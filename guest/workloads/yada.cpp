@@ -1,6 +1,6 @@
 // durasim-workload: yada — Ruppert's algorithm refines a Delaunay mesh; threads share a work heap of bad triangles
 //
-// The yada of STAMP (Cao Minh, Chung, Kozyrakis and Olukotun, IISWC 2008, section III and table IV). A triangle is bad if it
+// The yada of STAMP (Cao Minh, Chung, Kozyrakis and Olukotun, IISWC 2008, section III and Table IV). A triangle is bad if it
 // has an angle below --angle 20 degrees or a corner that encroaches on a segment of the boundary. A thread takes a bad
 // triangle from the work heap, in one transaction; refines it, that is, finds the cavity of a new vertex and triangulates it
 // anew, in another; and puts the bad triangles that this made into the heap in a third, if there are any. Between these
