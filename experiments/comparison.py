@@ -148,3 +148,14 @@ def verdict(measured: Measured) -> str:
 def geomean(ratios: list[float]) -> float:
     """Gives the geometric mean."""
     return math.exp(sum(map(math.log, ratios)) / len(ratios))
+
+
+def attempts(document: Mapping[str, Any]) -> dict[str, str]:
+    """Gives the throughput of a run with hardware transactions, its commits by path, and its aborts by cause."""
+    tx = document["tx"]
+    return {
+        "throughput_ops_per_us": f"{document['throughput_ops_per_us']:.2f}",
+        "htm_commits": str(tx["htm_committed"]),
+        "sgl_commits": str(tx["sgl_committed"]),
+        **{f"aborts_{cause}": str(count) for cause, count in tx["aborted_by"].items()},
+    }

@@ -1,14 +1,12 @@
-"""What SPHT-eADR (thesis, Lisboa 2022) measures: its synthetic benchmark (sections 3.1.2, 4.2, 4.3.1) and programs.
+"""What SPHT-eADR (thesis, Lisboa 2022) measures: the synthetic benchmark of sections 3.1.2, 4.2 and 4.3.1.
 
-SPHT runs on the same machine, whose caches are durable, with all its flushes, as in section 3.1.2.
+SPHT runs on the same machine, whose caches are durable, with all its flushes, as in section 3.1.2. The programs of
+STAMP and TPC-C are an experiment of their own, spht_eadr_2022_programs.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-from comparison import Command, Documents, Experiment, Formula, Kind, Measured, Published, geomean
-from spht_eadr_2022 import programs
+from comparison import Command, Documents, Experiment, Formula, Kind, Measured, Published, attempts, geomean
 
 MACHINE = "spht-eadr-2022"
 # Operations of each thread, by the words that a transaction reads and writes.
@@ -47,7 +45,7 @@ def _commands() -> dict[str, Command]:
     return found | {"5w5r.spht-eadr-flush.lines-flushed": _run("spht-eadr-flush", "5w5r", PEAK, *flush)}
 
 
-COMMANDS = _commands() | programs.COMMANDS
+COMMANDS = _commands()
 EXPERIMENTS: tuple[Experiment, ...] = ()
 EXPERIMENT_COMMANDS: dict[str, Command] = {}
 
@@ -219,39 +217,17 @@ FORMULAS: dict[tuple[str, str, str, str], Formula] = {
     ("Fig4.14", "peak_throughput_threads", "SPHT-eADR", "synthetic 45w/5r"): peak(),
     ("Fig4.14", "throughput_relation", "SPHT-eADR-Flush", "synthetic 45w/5r"): low_threads(),
     ("Sec5.1", "throughput_ratio", "SPHT-eADR", "synthetic no-contention"): ratio(),
-    **programs.FORMULAS,
 }
-
-
-def _row(document: dict[str, Any]) -> dict[str, str]:
-    tx = document["tx"]
-    return {
-        "throughput_ops_per_us": f"{document['throughput_ops_per_us']:.2f}",
-        "htm_commits": str(tx["htm_committed"]),
-        "sgl_commits": str(tx["sgl_committed"]),
-        **{f"aborts_{cause}": str(count) for cause, count in tx["aborted_by"].items()},
-    }
 
 
 def _threads(documents: Documents) -> list[dict[str, str]]:
     """Throughput by threads, and what became of attempts."""
     return [
-        {"mix": mix, "design": design, "threads": str(threads)} | _row(documents[f"{mix}.{design}.{threads}"])
+        {"mix": mix, "design": design, "threads": str(threads)} | attempts(documents[f"{mix}.{design}.{threads}"])
         for mix in MIXES
         for design in DESIGNS
         for threads in THREADS
     ]
 
 
-def _programs(documents: Documents) -> list[dict[str, str]]:
-    """The same of the programs."""
-    return [
-        {"program": program, "design": design, "threads": str(threads)}
-        | _row(documents[programs.key(program, design, threads)])
-        for program in programs.PROGRAMS
-        for design in programs.DESIGNS
-        for threads in programs.THREADS
-    ]
-
-
-TABLES = {"threads": _threads, "programs": _programs}
+TABLES = {"threads": _threads}
