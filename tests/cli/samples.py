@@ -47,6 +47,7 @@ _KNOWN: dict[str, Any] = {
         "elf_args": ["run", "--ops", "10"],
         "env": [],
         "fast_forward": None,
+        "functional": False,
         "warm": True,
         "snapshot_hash": None,
         "pool_hash": None,
