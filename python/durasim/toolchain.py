@@ -372,8 +372,9 @@ def build_stamp(sources: Sequence[str | Path], backend: str, output: str | Path,
             return _compile(folder / "stamp" / "stamp.cpp", Path(output), linked)
         except ToolchainError as error:
             if any(f"symbol: {name}" in str(error) for name in _STAMP_OWN_FUNCTIONS):
-                message = "a source defines the threads or the memory of STAMP, which durasim has: leave thread.c and memory.c out"
-                raise ToolchainError(message) from error
+                raise ToolchainError(
+                    "a source defines the threads or the memory of STAMP, which durasim has: leave thread.c and memory.c out"
+                ) from error
             raise
 
 
