@@ -373,7 +373,8 @@ def build_stamp(sources: Sequence[str | Path], backend: str, output: str | Path,
         except ToolchainError as error:
             if any(f"symbol: {name}" in str(error) for name in _STAMP_OWN_FUNCTIONS):
                 raise ToolchainError(
-                    "a source defines the threads or the memory of STAMP, which durasim has: leave thread.c and memory.c out"
+                    "a source defines the threads or the memory of STAMP, which durasim has: "
+                    "leave thread.c and memory.c out"
                 ) from error
             raise
 
