@@ -1,7 +1,7 @@
 """Every design with every workload, on every number of threads and every persistence domain that it tolerates.
 
-`make test` runs pairs: each design meets every third workload once, of the programs of STAMP every fifth, on numbers of
-threads and in domains that take turns. `make test-all` runs the product.
+`make test` runs pairs: each design meets every third workload once, of the programs of STAMP and tpcc-any every fifth,
+on numbers of threads and in domains that take turns. `make test-all` runs the product.
 """
 
 import pytest
@@ -12,7 +12,7 @@ from durasim.laboratory import laboratory_of
 DESIGNS = [row for row in ds.designs() if "transactions" in row["interfaces"]]
 SMALL = {workload.name: workload.small for workload in ds.workloads() if workload.interface == "transactions"}
 THREADS = (1, 2, 4)
-OF_STAMP = {member.info.program for member in ds.suite_members() if member.suite == "stamp"}
+MET_LESS_OFTEN = {member.info.program for member in ds.suite_members() if member.suite == "stamp"} | {"tpcc-any"}
 POINTS = 100
 # Words of different locks lie on lines of their own; what becomes of lines that threads share is in test_threads.py.
 UNSHARED = {"false-sharing": {"shared-lines": "false"}}
@@ -22,7 +22,7 @@ def _cases():
     for number, design in enumerate(DESIGNS):
         for column, workload in enumerate(SMALL):
             block = column // len(THREADS)
-            stride = 5 if workload in OF_STAMP else len(THREADS)
+            stride = 5 if workload in MET_LESS_OFTEN else len(THREADS)
             # What a workload meets changes with the design, and what a design meets with the workload.
             chosen = (block % len(design["domains"]), (number // len(THREADS) + block) % len(THREADS))
             for domain_number, domain in enumerate(design["domains"]):

@@ -59,9 +59,9 @@ class Pool:
 
     def __init__(self, path: Path) -> None:
         self.bytes = path.read_bytes()
-        root = self.words(self.words(self.place(0x10_0000_1000), 1)[0], 15)
+        root = self.words(self.words(self.place(0x10_0000_1000), 1)[0], 14)
         self.districts, self.customers, steps = root[4], root[5], root[9]
-        self.tables = self.words(root[13], 4)
+        self.tables = self.words(root[12], 4)
         self.items = steps
 
     @staticmethod

@@ -21,7 +21,7 @@ inline const char* problem_of(const Root& root, std::uint64_t data_bytes) {
         shape.customers == 0 || shape.customers > data_bytes / sizeof(Customer) || shape.order_lines_max < order_lines_min ||
         shape.order_lines_max > order_lines_most || shape.payment_percent > 100 ||
         shape.delivery_percent > 100 - shape.payment_percent || shape.steps == 0 || shape.steps > data_bytes ||
-        shape.draws_warehouse > 1 || shape.threads == 0 || shape.threads > threads_max || root.loaded > shape.steps ||
+        shape.threads == 0 || shape.threads > threads_max || root.loaded > shape.steps ||
         shape.items() > data_bytes / sizeof(Item)) {
         return "the root object has impossible sizes";
     }

@@ -15,6 +15,13 @@
 
 namespace durasim::tpcc {
 
+// Whether each operation takes place in a warehouse that it draws, not in that of its thread.
+#if defined(DURASIM_TPCC_ANY_WAREHOUSE)
+inline constexpr bool draws_warehouse = true;
+#else
+inline constexpr bool draws_warehouse = false;
+#endif
+
 // The sizes and choices that a pool is made with.
 struct Shape {
     std::uint64_t seed;
@@ -26,7 +33,6 @@ struct Shape {
     std::uint64_t payment_percent;
     std::uint64_t delivery_percent;
     std::uint64_t steps;  // transactions that load the tables, --populate
-    std::uint64_t draws_warehouse;  // whether each operation takes place in a warehouse drawn anew, not in that of its thread
 
     // STOCK has a row for each step, more by less than there are warehouses.
     std::uint64_t items() const { return (steps + warehouses - 1) / warehouses; }

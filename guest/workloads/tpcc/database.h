@@ -14,7 +14,7 @@
 
 namespace durasim::tpcc {
 
-inline constexpr std::uint64_t kind_of_root = 0x63637074;  // "tpcc"
+inline constexpr std::uint64_t kind_of_root = draws_warehouse ? 0x6163637074 : 0x63637074;  // "tpcc" or "tpcca"
 
 // The tables of a warehouse, all in its arena.
 struct alignas(64) Tables {

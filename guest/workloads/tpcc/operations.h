@@ -1,6 +1,6 @@
 // Which transactions terminals ask for (clauses 2.4.1, 2.5.1 and 2.7.1): each computed from the seed, the thread and its
-// number. A thread is a terminal of one warehouse, or of all (--home), and its districts are drawn at random, as for Payment in
-// the specification and for all transactions where terminals share a connection.
+// number. A thread is a terminal of one warehouse, or of all (tpcc-any.cpp), and its districts are drawn at random, as for
+// Payment in the specification and for all transactions where terminals share a connection.
 #ifndef DURASIM_WORKLOADS_TPCC_OPERATIONS_H
 #define DURASIM_WORKLOADS_TPCC_OPERATIONS_H
 
@@ -104,8 +104,8 @@ inline std::uint64_t other_warehouse(Random& random, const Shape& shape, std::ui
 
 }  // namespace detail
 
-// The warehouse of an operation that draws it.
-inline std::uint64_t warehouse_drawn(const Shape& shape, std::uint64_t thread, std::uint64_t number) {
+// Where an operation takes place whose warehouse is drawn.
+inline std::uint64_t warehouse_of(const Shape& shape, std::uint64_t thread, std::uint64_t number) {
     return random_for(shape.seed, for_operation, date_of(thread, number)).below(shape.warehouses);
 }
 
@@ -114,7 +114,7 @@ inline Operation operation_for(const Shape& shape, const Choices& choices, const
     Operation made{};
     made.date = date_of(thread, number);
     Random random = random_for(shape.seed, for_operation, made.date);
-    made.warehouse = shape.draws_warehouse != 0 ? random.below(shape.warehouses) : thread % shape.warehouses;
+    made.warehouse = draws_warehouse ? random.below(shape.warehouses) : thread % shape.warehouses;
     made.district = made.warehouse * shape.districts + random.below(shape.districts);
     const std::uint64_t of_hundred = random.below(100);
     if (of_hundred >= 100 - shape.delivery_percent) {

@@ -83,10 +83,8 @@ public:
     bool run(const std::vector<std::uint64_t>& finished) {
         std::vector<std::uint64_t> done(finished.size());
         std::vector<std::uint64_t> terminals(shape_.warehouses);
-        for (std::uint64_t thread = 0; thread < finished.size(); ++thread) {
-            if (shape_.draws_warehouse == 0) ++terminals[thread % shape_.warehouses];
-        }
-        if (shape_.draws_warehouse != 0) std::fill(terminals.begin(), terminals.end(), finished.size());
+        for (std::uint64_t thread = 0; thread < finished.size(); ++thread) ++terminals[thread % shape_.warehouses];
+        if (draws_warehouse) std::fill(terminals.begin(), terminals.end(), finished.size());
         for (bool goes_on = true; goes_on;) {
             goes_on = false;
             for (std::uint64_t thread = 0; thread < finished.size(); ++thread) {
