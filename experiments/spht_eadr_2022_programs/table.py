@@ -28,8 +28,9 @@ PROGRAMS = {
 SMALLER = {"stamp-vacation-low": ("populate=4096",), "spht-tpcc": ("populate=32000",)}
 # Logs that hold what populating and a run append.
 LOG_BYTES = 16777216
-# "Smoothly": each step to more threads makes it faster.
+# "Significantly better" is 10 % and more, as on the page of the synthetic benchmark.
 SIGNIFICANT = 1.10
+EADR_BOTH, ALL_OF_THEM = "SPHT-eADR (both)", "(all solutions)"
 
 
 def _run(design: str, program: str, threads: int) -> Command:
@@ -70,7 +71,7 @@ def _peak_threads(documents: Documents, program: str, design: str) -> int:
 
 
 def _designs(number: Published) -> tuple[str, ...]:
-    return EADR if number.design == "SPHT-eADR (both)" else DESIGNS
+    return {EADR_BOTH: EADR, "SPHT-eADR": EADR[:1]}.get(number.design, DESIGNS)
 
 
 def _baselines(number: Published) -> tuple[str, ...]:
@@ -110,12 +111,13 @@ def peak_ratio() -> Formula:
 
 
 def ratio(threads: tuple[int, ...] = (PEAK,)) -> Formula:
-    """Throughput with equal threads, relative to the baseline: the least ratio of all numbers of threads."""
+    """Throughput with equal threads, relative to the baseline: the least ratio of all forms and numbers of threads."""
 
     def formula(documents: Documents, number: Published) -> Measured:
         program, (baseline,) = _program(number), _baselines(number)
         ours = min(
-            _throughput(documents, program, "spht-eadr", n) / _throughput(documents, program, baseline, n)
+            _throughput(documents, program, design, n) / _throughput(documents, program, baseline, n)
+            for design in _designs(number)
             for n in threads
         )
         return _against(ours, number)
@@ -231,7 +233,6 @@ def fewer_with_threads() -> Formula:
     return formula
 
 
-EADR_BOTH, ALL_OF_THEM = "SPHT-eADR (both)", "(all solutions)"
 FORMULAS: dict[tuple[str, str, str, str], Formula] = {
     ("Sec1.1.2", "throughput_ratio", "SPHT-eADR", "TPC-C, similar thread counts"): ratio(),
     ("Fig4.17", "peak_throughput_threads", EADR_BOTH, "STAMP genome"): peak_threads(),

@@ -50,17 +50,9 @@ using durasim::GeneStage;
 using durasim::Long;
 using durasim::Part;
 using durasim::Pool;
+using durasim::Reader;
 using durasim::SortedChain;
 using durasim::Tx;
-
-struct Reader {
-    Tx& t;
-
-    template <class T>
-    T operator()(const T& place) const {
-        return t.read(place);
-    }
-};
 
 class Genome {
 public:

@@ -32,6 +32,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <vector>
 
 #include "durasim/audit.h"
 #include "durasim/error.h"
@@ -67,6 +68,28 @@ constexpr std::uint64_t share_of(std::uint64_t ops, std::uint64_t threads, std::
 }
 constexpr std::uint64_t share_before(std::uint64_t ops, std::uint64_t threads, std::uint64_t thread) {
     return ops / threads * thread + (thread < ops % threads ? thread : ops % threads);
+}
+
+// Reads what is of the open transaction.
+struct Reader {
+    Tx& t;
+
+    template <class T>
+    T operator()(const T& place) const {
+        return t.read(place);
+    }
+};
+
+// For workloads whose threads each keep a ledger of what they did in the pool: a violation if one is not what the thread has
+// noted itself.
+template <class Ledger>
+void compare_ledgers(const Ledger* in_pool, const std::vector<Ledger>& noted) {
+    for (std::uint64_t i = 0; i < noted.size(); ++i) {
+        if (std::memcmp(&in_pool[i], &noted[i], sizeof(Ledger)) != 0) {
+            DURASIM_VIOLATION("thread %llu finished %llu operations, but its ledger in the pool is another, of %llu",
+                              static_cast<Long>(i), static_cast<Long>(noted[i].finished), static_cast<Long>(in_pool[i].finished));
+        }
+    }
 }
 
 namespace detail {

@@ -41,6 +41,7 @@ using durasim::Arguments;
 using durasim::Audit;
 using durasim::Long;
 using durasim::Pool;
+using durasim::Reader;
 using durasim::Tx;
 
 constexpr std::uint64_t kind_of_root = 0x736E61656D6B;  // "kmeans"
@@ -186,16 +187,6 @@ public:
     static void dump(const Pool& pool, durasim::Dump& dump);
 
 private:
-    // Reads what is of the open transaction.
-    struct Reader {
-        Tx& t;
-
-        template <class T>
-        T operator()(const T& place) const {
-            return t.read(place);
-        }
-    };
-
     // What a transaction did.
     struct Outcome {
         bool completes;      // the last points of the step are handed in: this thread closes it

@@ -24,6 +24,7 @@ using durasim::Arguments;
 using durasim::Audit;
 using durasim::Long;
 using durasim::Pool;
+using durasim::Reader;
 using durasim::Teams;
 using durasim::Tx;
 
@@ -50,16 +51,6 @@ constexpr std::uint64_t lines_for(std::uint64_t length) { return (length + pairs
 std::uint64_t pair_of(std::uint64_t seed, std::uint64_t key) {
     return key | durasim::mix(durasim::mix(seed) + key) >> 32 << 32;
 }
-
-// Reads what is of the open transaction.
-struct Reader {
-    Tx& t;
-
-    template <class T>
-    T operator()(const T& place) const {
-        return t.read(place);
-    }
-};
 
 // A place by its line and the number in it.
 struct Place {

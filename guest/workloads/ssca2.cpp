@@ -40,6 +40,7 @@ using durasim::ImpliedEdges;
 using durasim::Long;
 using durasim::Pool;
 using durasim::Progress;
+using durasim::Reader;
 using durasim::Tx;
 
 constexpr std::uint64_t kind_of_root = 0x3261637373;  // "ssca2"
@@ -267,15 +268,6 @@ public:
     static void dump(const Pool& pool, durasim::Dump& dump);
 
 private:
-    struct Reader {
-        Tx& t;
-
-        template <class T>
-        T operator()(const T& place) const {
-            return t.read(place);
-        }
-    };
-
     static Root root_of(const Arguments& arguments) {
         if (arguments.populate < 2 || arguments.populate > std::uint64_t{1} << 28) {
             durasim::fail(durasim::exit_usage, "ssca2: --populate, the number of vertices, has to be from 2 to 268435456");

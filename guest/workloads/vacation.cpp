@@ -123,13 +123,7 @@ public:
     void compare_with_model() const {
         // The check has compared the tables with what the ledgers say, and those of one thread with a model; here remains
         // whether the ledgers are right.
-        for (std::uint64_t i = 0; i < ledgers_.size(); ++i) {
-            if (std::memcmp(&copy_.ledger[i], &ledgers_[i], sizeof(Ledger)) != 0) {
-                DURASIM_VIOLATION("thread %llu finished %llu operations, but its ledger in the pool is another, of %llu",
-                                  static_cast<Long>(i), static_cast<Long>(ledgers_[i].finished),
-                                  static_cast<Long>(copy_.ledger[i].finished));
-            }
-        }
+        durasim::compare_ledgers(copy_.ledger, ledgers_);
     }
 
     void print_result() const {

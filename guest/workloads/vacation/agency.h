@@ -143,16 +143,6 @@ inline void choose(const Agency& agency, std::uint64_t thread, std::uint64_t n, 
     }
 }
 
-// Reads what is of the open transaction.
-struct Reader {
-    Tx& t;
-
-    template <class T>
-    T operator()(const T& place) const {
-        return t.read(place);
-    }
-};
-
 template <class Read>
 std::uint64_t version_of(const Item& item, Read&& read) {
     Version version;
