@@ -61,6 +61,7 @@ public:
     }
 
     Vacation(Pool& pool, const Arguments& arguments) : pool_(&pool) {
+        if (arguments.populate == 0) durasim::fail(durasim::exit_usage, "vacation: --populate has to be at least 1");
         agency_ = pool.root<Agency>();
         if (agency_ == nullptr) {
             make(pool, arguments);

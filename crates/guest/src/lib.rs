@@ -25,7 +25,7 @@ mod threads;
 pub use flat::FlatMemory;
 pub use folder::FileChange;
 pub use pmem::{Extent, PmemError, PmemPool};
-pub use pool::{PoolFile, replace_file};
+pub use pool::{PoolFile, read_file, replace_file};
 pub use process::{Process, ProcessConfig, SavedProcess};
 pub use space::{AddressSpace, PAGE_TABLE_LEVELS, PMEM_WINDOW_BASE, PageCopy, Rights, USER_END};
 pub use syscalls::SyscallOutcome;

@@ -117,7 +117,7 @@ impl PoolFile {
 
     /// Reads the host file `path`; see [`PoolFile::decode`]. Also returns the hash, for the digest of a run.
     pub fn load(path: &Path, capacity_bytes: u64) -> Result<(PoolFile, String), Error> {
-        let data = std::fs::read(path).map_err(|e| host_io(path, &e))?;
+        let data = read_file(path).map_err(|e| host_io(path, &e))?;
         let pool = PoolFile::decode(&path.display().to_string(), &data, capacity_bytes)?;
         // The last bytes are the hash, as decode has checked.
         let hash = data[data.len() - HASH_BYTES..].iter().map(|b| format!("{b:02x}")).collect();
@@ -133,6 +133,18 @@ impl PoolFile {
 
 fn host_io(path: &Path, error: &io::Error) -> Error {
     Error::HostIo { path: path.display().to_string(), problem: error.to_string() }
+}
+
+/// Reads a whole host file. A device or a pipe is refused: it may have no end, or nobody at its other one.
+///
+/// # Errors
+/// What stands at `path` is no regular file, or cannot be read.
+pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    let found = std::fs::metadata(path)?;
+    if !found.is_file() && !found.is_dir() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "is not a regular file and is not read"));
+    }
+    std::fs::read(path)
 }
 
 /// Writes a temporary file beside `path` and gives it that name once everything is on the disk. The temporary file
@@ -230,6 +242,12 @@ mod tests {
         assert!(refusal(&longer).contains("corrupt"));
         let size = PoolFile::decode("p.pool", &good, 2 * CAPACITY).unwrap_err();
         assert_eq!(size.problem, "p.pool holds a pool of 262144 bytes; this machine has 524288 bytes");
+    }
+
+    #[test]
+    fn what_has_no_end_is_not_read() {
+        let error = PoolFile::load(Path::new("/dev/zero"), 1 << 20).unwrap_err();
+        assert_eq!(error.to_string(), "/dev/zero: is not a regular file and is not read");
     }
 
     #[test]

@@ -314,7 +314,8 @@ impl Machine {
 /// # Errors
 /// A file that cannot be read is a wrong argument, not a failure of the host's disk.
 pub fn read_elf(path: &std::path::Path) -> Result<Vec<u8>, Error> {
-    std::fs::read(path).map_err(|e| ConfigError::new("elf", format!("{} cannot be read: {e}", path.display())).into())
+    durasim_guest::read_file(path)
+        .map_err(|e| ConfigError::new("elf", format!("{} cannot be read: {e}", path.display())).into())
 }
 
 /// Keeps what a program writes.

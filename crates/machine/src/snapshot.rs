@@ -11,7 +11,7 @@ use crate::system::{self, Plan, System};
 use crate::{Machine, MachineConfig, Prepared};
 use durasim_core::Core;
 use durasim_design::Row;
-use durasim_guest::{Process, SavedProcess, replace_file};
+use durasim_guest::{Process, SavedProcess, read_file, replace_file};
 use durasim_types::{ConfigError, Domain, Error};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -285,7 +285,7 @@ impl Snapshot {
     /// A file that cannot be read, that is none of ours, or is truncated or damaged.
     pub fn read(path: &Path) -> Result<Snapshot, Error> {
         let name = path.display();
-        let data = std::fs::read(path).map_err(|e| refuse(format!("{name} cannot be read: {e}")))?;
+        let data = read_file(path).map_err(|e| refuse(format!("{name} cannot be read: {e}")))?;
         Ok(Snapshot::decode(&name.to_string(), &data)?)
     }
 
